@@ -1,0 +1,1 @@
+//! rackmem: applications, written once against the API.

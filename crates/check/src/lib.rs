@@ -1,0 +1,1 @@
+//! rackmem: properties and history checkers.

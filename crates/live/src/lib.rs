@@ -1,0 +1,1 @@
+//! rackmem: real racks, in one process for now.

@@ -1,0 +1,1 @@
+//! rackmem: what a server of the rack runs.

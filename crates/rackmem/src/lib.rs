@@ -1,0 +1,1 @@
+//! One shared memory for a rack of machines: the public API.

@@ -1,0 +1,1 @@
+//! rackmem: the match-action pipeline and the programs that run on it.

@@ -1,0 +1,203 @@
+//! The vocabulary of FlowCC: what can be asked, what state a block is in, why a request is refused.
+
+/// What a packet is about.
+///
+/// The first ten are *requests*: each opens a coherence event, takes the entry's reader-writer lock where the
+/// entry is kept, and ends with an [`Kind::Unlock`] that is acknowledged, whether it was granted or refused.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// Fetch a block to read it. The only data request under a read lock.
+    ReadMiss = 1,
+    /// Fetch a block to write it, and invalidate all other copies.
+    WriteMiss = 2,
+    /// Become the writer of a block that is already cached, and invalidate all other copies.
+    WriteShared = 3,
+    /// Give up a clean copy.
+    EvictShared = 4,
+    /// Give up the only, modified copy; it is written back to the home first.
+    EvictModified = 5,
+    /// Take a block's application lock for reading; the event lasts until the lock is released.
+    LockRead = 6,
+    /// Take a block's application lock for writing; the event lasts until the lock is released.
+    LockWrite = 7,
+    /// Invalidate every copy of a freed block, wherever it is.
+    Purge = 8,
+    /// The home hands a block's entry to the switch (section 5.2).
+    AddToSwitch = 9,
+    /// The home takes a block's entry back from the switch (section 5.2).
+    RemoveFromSwitch = 10,
+
+    /// An answer to a request, to its requester.
+    Ack = 16,
+    /// The requester ends its event: release the lock, install the new metadata.
+    Unlock = 17,
+    /// The unlock has been executed.
+    UnlockAck = 18,
+    /// A copy of a modified block, sent to its home.
+    WriteBack = 19,
+    /// The home has the copy; to the requester of the event.
+    WriteBackAck = 20,
+
+    /// How often the switch's blocks caused invalidations at one cache agent in the last epoch; to the shadow
+    /// node.
+    HotReport = 24,
+    /// The switch's copy of an ADD-TO-SWITCH answer, to the shadow node.
+    AddNotice = 25,
+    /// The shadow node asks a home to take a cold block back from the switch.
+    Demote = 26,
+
+    /// An allocator asks a home for a chunk of its memory.
+    ChunkRequest = 32,
+    /// The home's answer to any of the three requests around it.
+    HomeReply = 33,
+    /// An allocator tells a home that a range of blocks is in use now, or no longer.
+    Mark = 34,
+    /// Give back an allocation; to the home, which passes it on to the allocator that the chunk belongs to.
+    Free = 35,
+    /// The allocation is gone, or why not.
+    FreeReply = 36,
+}
+
+impl Kind {
+    /// Every kind, for tables and tests.
+    pub const ALL: [Self; 23] = [
+        Self::ReadMiss,
+        Self::WriteMiss,
+        Self::WriteShared,
+        Self::EvictShared,
+        Self::EvictModified,
+        Self::LockRead,
+        Self::LockWrite,
+        Self::Purge,
+        Self::AddToSwitch,
+        Self::RemoveFromSwitch,
+        Self::Ack,
+        Self::Unlock,
+        Self::UnlockAck,
+        Self::WriteBack,
+        Self::WriteBackAck,
+        Self::HotReport,
+        Self::AddNotice,
+        Self::Demote,
+        Self::ChunkRequest,
+        Self::HomeReply,
+        Self::Mark,
+        Self::Free,
+        Self::FreeReply,
+    ];
+
+    /// The kind with this wire form.
+    pub fn from_wire(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u8 == byte)
+    }
+
+    /// True for the kinds that open a coherence event.
+    pub const fn is_request(self) -> bool {
+        (self as u8) < 16
+    }
+
+    /// True for requests that take the entry's lock for reading; the others take it for writing.
+    pub const fn takes_read_lock(self) -> bool {
+        matches!(self, Self::ReadMiss | Self::LockRead)
+    }
+}
+
+/// The state of a block in the whole rack (Figure 6 of the paper).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(u8)]
+pub enum GlobalStatus {
+    /// No node caches it; the home's memory is current.
+    #[default]
+    Unshared = 0,
+    /// The nodes in the copyset cache it; the home's memory is current.
+    Shared = 1,
+    /// The one node in the copyset may have written it; the home's memory may be stale.
+    Modified = 2,
+}
+
+impl GlobalStatus {
+    /// The status with this wire form.
+    pub const fn from_wire(byte: u8) -> Option<Self> {
+        match byte {
+            0 => Some(Self::Unshared),
+            1 => Some(Self::Shared),
+            2 => Some(Self::Modified),
+            _ => None,
+        }
+    }
+}
+
+/// Why an event was not granted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Refusal {
+    /// A conflicting event holds the entry's lock: try again.
+    Locked = 1,
+    /// The check table found the request out of date (Table 2): look again at what is cached, then try again.
+    Outdated = 2,
+    /// Whoever got the request does not keep the entry, or not any more: try again.
+    NotOwner = 3,
+    /// No room for the entry in the switch (section 5.2, collisions).
+    Collision = 4,
+    /// The block belongs to no allocation, or its allocation was freed.
+    Unallocated = 5,
+    /// The block belongs to an allocation of another discipline.
+    WrongDiscipline = 6,
+    /// The home has no memory there, or none left.
+    OutOfMemory = 7,
+    /// The address is not the start of an allocation.
+    NotAnAllocation = 8,
+}
+
+impl Refusal {
+    /// Every reason, for counters and tests.
+    pub const ALL: [Self; 8] = [
+        Self::Locked,
+        Self::Outdated,
+        Self::NotOwner,
+        Self::Collision,
+        Self::Unallocated,
+        Self::WrongDiscipline,
+        Self::OutOfMemory,
+        Self::NotAnAllocation,
+    ];
+
+    /// True if the same request may well be granted a little later.
+    pub const fn is_transient(self) -> bool {
+        matches!(self, Self::Locked | Self::Outdated | Self::NotOwner)
+    }
+}
+
+/// Granted, or why not. Carried by answers, and by the unlock that ends a refused event.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Status {
+    /// Granted, or simply said.
+    #[default]
+    Granted,
+    /// Refused: the event changes no metadata.
+    Refused(Refusal),
+}
+
+impl Status {
+    /// Wire form.
+    pub const fn to_wire(self) -> u8 {
+        match self {
+            Self::Granted => 0,
+            Self::Refused(why) => why as u8,
+        }
+    }
+
+    /// The status with this wire form.
+    pub fn from_wire(byte: u8) -> Option<Self> {
+        if byte == 0 {
+            return Some(Self::Granted);
+        }
+        Refusal::ALL.into_iter().find(|why| *why as u8 == byte).map(Self::Refused)
+    }
+
+    /// True unless refused.
+    pub const fn is_granted(self) -> bool {
+        matches!(self, Self::Granted)
+    }
+}

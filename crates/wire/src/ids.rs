@@ -1,0 +1,145 @@
+//! Who takes part: nodes, requesters and the agents on a node; and the numbers that tell an old message from
+//! a new one.
+
+use core::fmt;
+
+/// A server of the rack.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct NodeId(pub u16);
+
+impl NodeId {
+    /// For indexing per-node tables.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {}", self.0)
+    }
+}
+
+/// A requester slot of a node: it has at most one coherence event open, and one unlock of the event before it
+/// unacknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct SlotId(pub u16);
+
+impl SlotId {
+    /// Requester slots that a node has. The switch's per-requester arrays are sized by it.
+    pub const PER_NODE: usize = 64;
+    /// The slot of the home agent's migration events (ADD-TO-SWITCH, REMOVE-FROM-SWITCH).
+    pub const MIGRATION: Self = Self(Self::PER_NODE as u16 - 1);
+    /// The slot of the allocator's PURGE events.
+    pub const RECLAIM: Self = Self(Self::PER_NODE as u16 - 2);
+    /// Slots that application threads may occupy for misses, evictions and held block locks.
+    pub const FOR_THREADS: usize = Self::PER_NODE - 2;
+
+    /// For indexing per-slot tables.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One requester of the rack.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RequesterId {
+    /// The node it belongs to.
+    pub node: NodeId,
+    /// Its slot there.
+    pub slot: SlotId,
+}
+
+impl RequesterId {
+    /// A dense number, for tables with [`SlotId::PER_NODE`] rows a node.
+    pub const fn index(self) -> usize {
+        self.node.index() * SlotId::PER_NODE + self.slot.index()
+    }
+}
+
+/// Numbers the coherence events of one requester, from 1 up, never reused. Consecutive events differ in
+/// parity, so that the unlock of one may be under way while the next is requested (Concordia, section 5.3.2).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Seq(pub u64);
+
+impl Seq {
+    /// Before the first event.
+    pub const NONE: Self = Self(0);
+
+    /// The number after this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
+    /// 0 for even numbers, 1 for odd ones.
+    pub const fn parity(self) -> usize {
+        (self.0 & 1) as usize
+    }
+}
+
+/// Counts the lives of the rack's switch: state in a switch is worth nothing to packets of another life.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct SwitchEpoch(pub u32);
+
+/// Counts the lives of a node: a packet sent before its sender restarted must not act afterwards.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Incarnation(pub u32);
+
+/// The machine that a packet comes from or goes to: the switch itself, or one of the agents on a node. In a
+/// rack of real machines it is a port.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Endpoint {
+    /// The coherence program of the switch.
+    Switch,
+    /// The requesters of a node.
+    Requester(NodeId),
+    /// The agent that gives away and downgrades what the node has cached.
+    CacheAgent(NodeId),
+    /// The agent of the memory whose home the node is.
+    HomeAgent(NodeId),
+    /// The node's allocator.
+    Allocator(NodeId),
+    /// The shadow of the switch's TAG array, on whichever node keeps it.
+    Shadow(NodeId),
+}
+
+impl Endpoint {
+    /// The node that the endpoint is on, if it is not the switch.
+    pub const fn node(self) -> Option<NodeId> {
+        match self {
+            Self::Switch => None,
+            Self::Requester(n)
+            | Self::CacheAgent(n)
+            | Self::HomeAgent(n)
+            | Self::Allocator(n)
+            | Self::Shadow(n) => Some(n),
+        }
+    }
+
+    /// Wire form: agent, node.
+    pub const fn to_wire(self) -> (u8, u16) {
+        match self {
+            Self::Switch => (0, 0),
+            Self::Requester(n) => (1, n.0),
+            Self::CacheAgent(n) => (2, n.0),
+            Self::HomeAgent(n) => (3, n.0),
+            Self::Allocator(n) => (4, n.0),
+            Self::Shadow(n) => (5, n.0),
+        }
+    }
+
+    /// The endpoint with this wire form.
+    pub const fn from_wire(agent: u8, node: u16) -> Option<Self> {
+        let n = NodeId(node);
+        match agent {
+            0 if node == 0 => Some(Self::Switch),
+            1 => Some(Self::Requester(n)),
+            2 => Some(Self::CacheAgent(n)),
+            3 => Some(Self::HomeAgent(n)),
+            4 => Some(Self::Allocator(n)),
+            5 => Some(Self::Shadow(n)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What every place in the rack agrees on: addresses, ids, time, and the packets between places.
+//!
+//! This crate is values only. It turns bytes into checked values and values into bytes; it decides nothing.
+//! Everything else in the protocol core builds on it.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`addr`] | global addresses, block sizes, block tags and the directory tags made from them |
+//! | [`ids`] | nodes, requesters, sequence numbers, switch epochs, incarnations |
+//! | [`copyset`] | which nodes hold a copy of a block |
+//! | [`time`] | integer nanoseconds |
+//! | [`coherence`] | request kinds, global status, refusal reasons: the vocabulary of FlowCC |
+//! | [`packet`] | the packet itself and its fixed little-endian layout |
+//!
+//! What must always hold: [`packet::Packet::parse`] never panics, whatever the bytes are, and a packet that
+//! parses encodes to the same bytes again.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod addr;
+pub mod coherence;
+pub mod copyset;
+pub mod ids;
+pub mod packet;
+pub mod time;
+
+pub use addr::{BlockSize, BlockTag, Discipline, GlobalAddr};
+pub use coherence::{GlobalStatus, Kind, Refusal, Status};
+pub use copyset::Copyset;
+pub use ids::{Endpoint, Incarnation, NodeId, RequesterId, Seq, SlotId, SwitchEpoch};
+pub use packet::{Packet, ParseError};
+pub use time::Nanos;
