@@ -1,0 +1,114 @@
+//! What can go wrong, said so that the caller can do something about it.
+
+use std::fmt;
+
+use wire::{BlockSize, Discipline, GlobalAddr};
+
+/// Why an operation on the rack's memory failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The address belongs to no allocation, or to one that was freed.
+    Unallocated {
+        /// The address.
+        addr: GlobalAddr,
+    },
+    /// The address belongs to an allocation of another discipline.
+    WrongDiscipline {
+        /// The address.
+        addr: GlobalAddr,
+        /// What the operation needs.
+        needs: Discipline,
+    },
+    /// The address names a node that the rack does not have.
+    NoSuchNode {
+        /// The address.
+        addr: GlobalAddr,
+        /// How many nodes there are.
+        nodes: usize,
+    },
+    /// A word operation on an address that is not a multiple of 8.
+    Unaligned {
+        /// The address.
+        addr: GlobalAddr,
+    },
+    /// An operation that works inside one block was asked to cross a block boundary.
+    CrossesBlocks {
+        /// The address.
+        addr: GlobalAddr,
+        /// Bytes asked for.
+        len: usize,
+        /// The rack's block size.
+        block: BlockSize,
+    },
+    /// The range leaves the memory of its home.
+    OutOfRange {
+        /// The address.
+        addr: GlobalAddr,
+        /// Bytes asked for.
+        len: u64,
+    },
+    /// An allocation of this size cannot be: nothing, or more than a node can give in one piece.
+    BadSize {
+        /// Bytes asked for.
+        len: u64,
+        /// The most that can be asked for.
+        most: u64,
+    },
+    /// The home has no memory left for this.
+    OutOfMemory {
+        /// Bytes asked for.
+        len: u64,
+        /// Whose memory.
+        home: u16,
+    },
+    /// The address is not the start of an allocation.
+    NotAnAllocation {
+        /// The address.
+        addr: GlobalAddr,
+    },
+    /// This node already holds as many block locks as it has requester slots for.
+    TooManyLocks {
+        /// How many it can hold.
+        most: usize,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unallocated { addr } => {
+                write!(f, "address {addr} belongs to no allocation (never allocated, or freed): use an address from alloc, before its free")
+            }
+            Self::WrongDiscipline { addr, needs } => {
+                write!(f, "address {addr} was not allocated with discipline {needs:?}: allocate it so, or use the operations of its own discipline")
+            }
+            Self::NoSuchNode { addr, nodes } => {
+                write!(f, "address {addr} names node {}, but the rack has nodes 0 to {}", addr.home().0, nodes - 1)
+            }
+            Self::Unaligned { addr } => {
+                write!(f, "address {addr} is not a multiple of 8: use read and write for unaligned bytes")
+            }
+            Self::CrossesBlocks { addr, len, block } => {
+                write!(f, "{len} bytes at {addr} cross a block boundary (blocks are {block}): split the range, or choose a larger block size")
+            }
+            Self::OutOfRange { addr, len } => {
+                write!(f, "{len} bytes at {addr} leave the memory of their node")
+            }
+            Self::BadSize { len, most } => {
+                write!(f, "an allocation of {len} bytes is not possible: ask for 1 to {most} bytes")
+            }
+            Self::OutOfMemory { len, home } => {
+                write!(f, "node {home} has no room for {len} more bytes: free something, choose another home, or give the nodes more memory")
+            }
+            Self::NotAnAllocation { addr } => {
+                write!(f, "address {addr} is not the start of an allocation: free takes exactly what alloc returned, once")
+            }
+            Self::TooManyLocks { most } => {
+                write!(f, "this node already holds {most} block locks: release some first")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,54 @@
+//! The multicast engine: one request under its lock becomes the packets that the forward table asks for.
+//!
+//! In a switch this is the traffic manager behind the pipeline; the home agent uses the same function for the
+//! blocks that it keeps. What must always hold: exactly one receiver is asked for the data if the request
+//! needs data, and the request names the state and the copyset that were found under the lock.
+
+use wire::{Copyset, Endpoint, Kind, Packet};
+
+use super::tables::Forward;
+
+/// Sends `request` on its way. `request` carries the metadata found under the lock; `from` is who forwards;
+/// `random` picks the provider.
+pub fn fan_out(request: &Packet, to: Forward, from: Endpoint, random: u32, mut send: impl FnMut(Packet)) {
+    let forwarded = |to: Endpoint, provider: bool| Packet { from, to, provider, ..*request };
+    let answer = Packet {
+        from,
+        to: Endpoint::Requester(request.requester.node),
+        kind: Kind::Ack,
+        provider: false,
+        ..*request
+    };
+    let sharers = request.copyset;
+    match to {
+        Forward::Home => send(forwarded(Endpoint::HomeAgent(request.tag.home()), true)),
+        Forward::Owner | Forward::OneSharer => {
+            if let Some(node) = sharers.pick(random) {
+                send(forwarded(Endpoint::CacheAgent(node), true));
+            }
+        }
+        Forward::AllSharersOneProvides => {
+            let provider = sharers.pick(random);
+            for node in sharers.iter() {
+                send(forwarded(Endpoint::CacheAgent(node), Some(node) == provider));
+            }
+        }
+        Forward::OtherSharers => multicast(sharers.without(request.requester.node), forwarded, answer, send),
+        Forward::AllSharers => multicast(sharers, forwarded, answer, send),
+        Forward::Requester => send(answer),
+    }
+}
+
+fn multicast(
+    sharers: Copyset,
+    forwarded: impl Fn(Endpoint, bool) -> Packet,
+    answer: Packet,
+    mut send: impl FnMut(Packet),
+) {
+    if sharers.is_empty() {
+        send(answer);
+    }
+    for node in sharers.iter() {
+        send(forwarded(Endpoint::CacheAgent(node), false));
+    }
+}

@@ -1,0 +1,4 @@
+//! FlowCC in the switch.
+
+pub mod fan_out;
+pub mod tables;
