@@ -39,6 +39,12 @@ pub enum Kind {
     /// The home has the copy; to the requester of the event.
     WriteBackAck = 20,
 
+    /// The requester of a repeated READ-MISS is about to unlock: an agent that gets this executes no late copy
+    /// of the request, and takes no late write-back of it, any more.
+    Close = 21,
+    /// The agent has noted it.
+    CloseAck = 22,
+
     /// How often the switch's blocks caused invalidations at one cache agent in the last epoch; to the shadow
     /// node.
     HotReport = 24,
@@ -61,7 +67,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, for tables and tests.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self::ReadMiss,
         Self::WriteMiss,
         Self::WriteShared,
@@ -77,6 +83,8 @@ impl Kind {
         Self::UnlockAck,
         Self::WriteBack,
         Self::WriteBackAck,
+        Self::Close,
+        Self::CloseAck,
         Self::HotReport,
         Self::AddNotice,
         Self::Demote,

@@ -11,7 +11,7 @@
 //! | 3 | kind | [`Kind`] |
 //! | 4 | event | [`Kind`] of the request that the event began with |
 //! | 5 | status | 0 granted, else [`crate::Refusal`] |
-//! | 6 | flags | 1 data provider, 2 in switch; others must be 0 |
+//! | 6 | flags | 1 data provider, 2 in switch, 4 repeated; others must be 0 |
 //! | 7 | global status | [`GlobalStatus`] |
 //! | 8..16 | tag | [`BlockTag`]; an address in allocation packets |
 //! | 16..24 | copyset | bitmap |
@@ -22,7 +22,7 @@
 //! | 42 | discipline | 0 where it does not matter |
 //! | 43 | reserved | 0 |
 //! | 44..48 | switch epoch | |
-//! | 48..52 | incarnation | of the sender's node |
+//! | 48..52 | incarnation | of the requester's node |
 //! | 52..56 | payload | bytes that follow |
 //! | 56..64 | argument | a length or a count, by kind |
 
@@ -42,6 +42,7 @@ const MAGIC: [u8; 2] = *b"RM";
 const VERSION: u8 = 1;
 const FLAG_PROVIDER: u8 = 1;
 const FLAG_IN_SWITCH: u8 = 2;
+const FLAG_REPEATED: u8 = 4;
 
 /// A message between two places of the rack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -56,6 +57,9 @@ pub struct Packet {
     pub provider: bool,
     /// The entry is kept by the switch; false: by the home agent.
     pub in_switch: bool,
+    /// The entry's lock had been taken for this very request before: an earlier copy of it may still be on
+    /// its way to an agent (set by whoever forwards; the requester closes such an event at the agents).
+    pub repeated: bool,
     /// The entry's state: as found, in forwarded requests and answers; as it shall become, in unlocks.
     pub global_status: GlobalStatus,
     /// The entry that this is about; for allocation packets the address.
@@ -74,11 +78,12 @@ pub struct Packet {
     pub discipline: Option<Discipline>,
     /// The life of the switch that the sender knows of.
     pub epoch: SwitchEpoch,
-    /// The life of the sender's node.
+    /// The life of the requester's node: an event of a former life must not act.
     pub incarnation: Incarnation,
     /// Bytes of the block that travel with the packet: 0, or the block size.
     pub payload: u32,
-    /// A length in bytes or a count, by kind.
+    /// A length in bytes or a count, by kind; in data requests the random number that picks the provider, so
+    /// that a repeated request asks the same one.
     pub arg: u64,
 }
 
@@ -91,6 +96,7 @@ impl Packet {
             status: Status::Granted,
             provider: false,
             in_switch: false,
+            repeated: false,
             global_status: GlobalStatus::Unshared,
             tag,
             copyset: Copyset::EMPTY,
@@ -122,7 +128,9 @@ impl Packet {
         out[3] = self.kind as u8;
         out[4] = self.event as u8;
         out[5] = self.status.to_wire();
-        out[6] = if self.provider { FLAG_PROVIDER } else { 0 } | if self.in_switch { FLAG_IN_SWITCH } else { 0 };
+        out[6] = flag(self.provider, FLAG_PROVIDER)
+            | flag(self.in_switch, FLAG_IN_SWITCH)
+            | flag(self.repeated, FLAG_REPEATED);
         out[7] = self.global_status as u8;
         out[8..16].copy_from_slice(&self.tag.bits().to_le_bytes());
         out[16..24].copy_from_slice(&self.copyset.bits().to_le_bytes());
@@ -166,7 +174,7 @@ impl Packet {
             return Err(bad(Field::Event, u64::from(header[4])));
         }
         let status = Status::from_wire(header[5]).ok_or(bad(Field::Status, u64::from(header[5])))?;
-        if header[6] & !(FLAG_PROVIDER | FLAG_IN_SWITCH) != 0 {
+        if header[6] & !(FLAG_PROVIDER | FLAG_IN_SWITCH | FLAG_REPEATED) != 0 {
             return Err(bad(Field::Flags, u64::from(header[6])));
         }
         let global_status =
@@ -206,6 +214,7 @@ impl Packet {
             status,
             provider: header[6] & FLAG_PROVIDER != 0,
             in_switch: header[6] & FLAG_IN_SWITCH != 0,
+            repeated: header[6] & FLAG_REPEATED != 0,
             global_status,
             tag: BlockTag::from_bits(u64_at(8)),
             copyset: Copyset::from_bits(u64_at(16)),
@@ -221,6 +230,10 @@ impl Packet {
         };
         Ok((packet, payload_bytes))
     }
+}
+
+const fn flag(set: bool, bit: u8) -> u8 {
+    if set { bit } else { 0 }
 }
 
 /// A field of the header, for saying which one was wrong.

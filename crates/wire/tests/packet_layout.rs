@@ -17,7 +17,7 @@ fn packet() -> impl Strategy<Value = Packet> {
         prop::sample::select(Kind::ALL.to_vec()),
         prop::sample::select(Kind::ALL.to_vec()),
         prop::option::of(prop::sample::select(Refusal::ALL.to_vec())),
-        any::<(bool, bool)>(),
+        any::<(bool, bool, bool)>(),
         0u8..3,
     );
     let who = (0u16..64, 0u16..64, endpoint(), endpoint());
@@ -28,6 +28,7 @@ fn packet() -> impl Strategy<Value = Packet> {
         status: what.2.map_or(Status::Granted, Status::Refused),
         provider: what.3.0,
         in_switch: what.3.1,
+        repeated: what.3.2,
         global_status: GlobalStatus::from_wire(what.4).unwrap(),
         tag: BlockTag::from_bits(wide[0]),
         copyset: Copyset::from_bits(wide[1]),
@@ -137,7 +138,7 @@ fn each_field_names_itself_when_it_is_wrong() {
         (3, 99, Field::Kind),
         (4, 2, Field::Event),
         (5, 200, Field::Status),
-        (6, 4, Field::Flags),
+        (6, 8, Field::Flags),
         (7, 3, Field::GlobalStatus),
         (32, 64, Field::Node),
         (34, 64, Field::Slot),
