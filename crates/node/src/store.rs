@@ -77,7 +77,10 @@ pub trait Store {
     fn pin(&mut self, frame: FrameId) -> Result<(), Pinned>;
 
     /// Makes a published, shared frame writable, and pins it for the thread that waited for that.
-    fn upgrade(&mut self, frame: FrameId);
+    ///
+    /// # Errors
+    /// If a thread has it pinned: one that reads a block which others write too often may do that.
+    fn upgrade(&mut self, frame: FrameId) -> Result<(), Pinned>;
 
     /// Takes the right to write from a published frame; a frame that is shared already stays so.
     ///

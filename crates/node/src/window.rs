@@ -46,7 +46,11 @@ impl<'a> Window<'a> {
     #[inline]
     fn word_index(&self, at: usize) -> usize {
         let byte = self.start + at;
-        assert!(byte.is_multiple_of(8) && at + 8 <= self.len, "word at byte {at} of a {}-byte window", self.len);
+        assert!(
+            byte.is_multiple_of(8) && at + 8 <= self.len,
+            "word at byte {at} of a {}-byte window",
+            self.len
+        );
         byte / 8
     }
 

@@ -51,6 +51,12 @@ impl Copyset {
         if node.index() < Self::NODES { Self(self.0 & !(1 << node.0)) } else { self }
     }
 
+    /// The nodes that are in this set and not in the other.
+    #[must_use]
+    pub const fn without_all(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// The nodes in either set.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {

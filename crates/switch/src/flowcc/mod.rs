@@ -1,4 +1,7 @@
 //! FlowCC in the switch.
 
 pub mod fan_out;
+pub mod sets;
 pub mod tables;
+
+pub use sets::set_of;

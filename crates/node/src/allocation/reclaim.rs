@@ -1,0 +1,73 @@
+//! Blocks that hold no allocation any more: every copy is invalidated, their home ends their lives, and then
+//! the allocator may use them again. One range after the other, in the requester slot [`SlotId::RECLAIM`].
+
+use wire::{BlockTag, Kind, Packet, SlotId, Status};
+
+use super::Allocation;
+use crate::allocator::BlockRange;
+use crate::context::Context;
+use crate::requester::{Requesters, Work};
+use crate::store::Store;
+
+/// A range to reclaim.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job {
+    range: BlockRange,
+    /// How many blocks of it have been purged.
+    purged: u64,
+    /// The FREE to answer when it is done.
+    free: Packet,
+}
+
+impl Allocation {
+    pub(super) fn reclaim<S: Store>(
+        &mut self,
+        cx: &mut Context<'_, S>,
+        requesters: &mut Requesters,
+        range: BlockRange,
+        free: Packet,
+    ) {
+        self.reclaim.push_back(Job { range, purged: 0, free });
+        if self.reclaim.len() == 1 {
+            self.purge_next(cx, requesters);
+        }
+    }
+
+    fn purge_next<S: Store>(&mut self, cx: &mut Context<'_, S>, requesters: &mut Requesters) {
+        let Some(job) = self.reclaim.front() else { return };
+        if job.purged < job.range.blocks {
+            let offset = job.purged << cx.config.block.shift();
+            let tag = BlockTag::from_bits(job.range.first.bits() + offset);
+            requesters.purge(cx, tag);
+            return;
+        }
+        let (first, bytes) = (job.range.first, job.range.bytes(cx.config.block));
+        self.call(cx, SlotId::RECLAIM, Kind::Mark, first.home(), |packet| Packet {
+            tag: first,
+            arg: bytes,
+            discipline: None,
+            ..packet
+        });
+    }
+
+    /// Goes on when the reclaim slot has purged a block.
+    pub(crate) fn on_purged<S: Store>(&mut self, cx: &mut Context<'_, S>, requesters: &mut Requesters) {
+        let idle = requesters.slot(SlotId::RECLAIM).work == Work::None;
+        if idle
+            && self.pending[SlotId::RECLAIM.index()].is_none()
+            && let Some(job) = self.reclaim.front_mut()
+        {
+            job.purged += 1;
+            self.purge_next(cx, requesters);
+        }
+    }
+
+    /// The home has ended the lives of the range's blocks.
+    pub(super) fn on_ended<S: Store>(&mut self, cx: &mut Context<'_, S>, requesters: &mut Requesters) {
+        let job = self.reclaim.pop_front().expect("a range was being reclaimed");
+        let reclaimed = self.allocator.reclaim(job.range);
+        assert!(reclaimed.is_ok(), "{:?} was in quarantine: {reclaimed:?}", job.range);
+        self.answer_free(cx, &job.free, Status::Granted);
+        self.purge_next(cx, requesters);
+    }
+}

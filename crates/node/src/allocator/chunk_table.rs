@@ -1,0 +1,258 @@
+//! The home's half of the allocator: who has which chunk of this home's memory, and which blocks are live.
+//!
+//! Runs at the home agent, which asks it before it answers a miss: a block that belongs to no live allocation
+//! has no contents that anybody may see. What must always hold: a chunk has one owner and one discipline, only
+//! its owner can change what is live in it, and it changes hands only when nothing in it is live.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, NodeId, Refusal};
+
+use super::geometry::{ChunkSize, Geometry};
+use super::live_blocks::LiveBlocks;
+use super::range::BlockRange;
+
+/// The home has no run of free chunks that is long enough.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OutOfMemory {
+    /// The longest allocation that a grant could hold now, in bytes.
+    pub longest: u64,
+}
+
+/// Why blocks were not marked. Nothing has changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MarkRefused {
+    /// Not all of the range is granted to the node that asks (or it is no range of this home's blocks).
+    NotGranted,
+    /// It is granted for another discipline.
+    WrongDiscipline,
+}
+
+/// Why chunks were not taken back. Nothing has changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GiveBackRefused {
+    /// Not whole chunks that are granted to the node that asks.
+    NotGranted,
+    /// Some of their blocks are live.
+    Live,
+}
+
+/// A chunk in use by a node's allocator.
+#[derive(Debug)]
+struct Grant {
+    owner: NodeId,
+    discipline: Discipline,
+    live: LiveBlocks,
+}
+
+/// The chunks of one home's memory.
+#[derive(Debug)]
+pub struct ChunkTable {
+    home: NodeId,
+    geometry: Geometry,
+    /// Whole blocks in the memory.
+    blocks: u64,
+    chunks: Vec<Option<Grant>>,
+}
+
+impl ChunkTable {
+    /// The table of a home with `memory` bytes, all of them free. What does not fill a block is not used.
+    ///
+    /// # Panics
+    /// If a chunk is smaller than a block, or the memory larger than an address can express (48 bits).
+    pub fn new(home: NodeId, memory: u64, block: BlockSize, chunk: ChunkSize) -> Self {
+        assert!(
+            memory <= 1 << wire::addr::OFFSET_BITS,
+            "a node's memory has at most 2^48 bytes, not {memory}"
+        );
+        let geometry = Geometry::new(block, chunk);
+        let blocks = memory >> block.shift();
+        let chunks = blocks.div_ceil(geometry.blocks_per_chunk());
+        Self { home, geometry, blocks, chunks: (0..chunks).map(|_| None).collect() }
+    }
+
+    /// The blocks of a chunk that may be handed out: never the first of the memory, whose address would be
+    /// null at node 0 (at the others it is left out too, so that all homes are alike), and none behind its end.
+    fn usable(&self, chunk: u64) -> Range<u64> {
+        let all = self.geometry.blocks_of(chunk);
+        all.start.max(1)..all.end.min(self.blocks)
+    }
+
+    fn grant_of(&self, chunk: u64) -> Option<&Grant> {
+        self.chunks.get(usize::try_from(chunk).ok()?)?.as_ref()
+    }
+
+    /// Grants `node` the first run of free chunks with room for an allocation of `bytes` bytes: one chunk,
+    /// unless that is too small. A request that is repeated is granted anew; telling repetitions is the
+    /// caller's business.
+    ///
+    /// # Errors
+    /// If there is no such run.
+    pub fn grant(
+        &mut self,
+        node: NodeId,
+        bytes: u64,
+        discipline: Discipline,
+    ) -> Result<BlockRange, OutOfMemory> {
+        let want = bytes.div_ceil(self.geometry.block.bytes()).max(1);
+        let mut run = 0..0;
+        let mut longest = 0;
+        for chunk in 0..self.chunks.len() as u64 {
+            if self.grant_of(chunk).is_some() {
+                run = 0..0;
+                continue;
+            }
+            let usable = self.usable(chunk);
+            if usable.is_empty() {
+                // The first chunk, where it is but one block.
+                continue;
+            }
+            if run.is_empty() {
+                run.start = usable.start;
+            }
+            run.end = usable.end;
+            longest = longest.max(run.end - run.start);
+            if longest >= want {
+                for (chunk, _) in self.geometry.pieces(run.clone()) {
+                    let slot = usize::try_from(chunk).expect("the table has this chunk");
+                    self.chunks[slot] = Some(Grant { owner: node, discipline, live: LiveBlocks::default() });
+                }
+                return Ok(BlockRange::from_numbers(self.home, run, self.geometry.block));
+            }
+        }
+        Err(OutOfMemory { longest: longest * self.geometry.block.bytes() })
+    }
+
+    /// Takes back whole chunks, as granted or any part of it.
+    ///
+    /// # Errors
+    /// If they are not chunks that `node` has, or hold live blocks.
+    pub fn give_back(&mut self, node: NodeId, range: BlockRange) -> Result<(), GiveBackRefused> {
+        let numbers = self.owned(node, range).ok_or(GiveBackRefused::NotGranted)?;
+        for (chunk, piece) in self.geometry.pieces(numbers.clone()) {
+            if piece != self.usable(chunk) {
+                return Err(GiveBackRefused::NotGranted);
+            }
+            if self.grant_of(chunk).is_some_and(|grant| grant.live.count() > 0) {
+                return Err(GiveBackRefused::Live);
+            }
+        }
+        for (chunk, _) in self.geometry.pieces(numbers) {
+            self.chunks[usize::try_from(chunk).expect("the table has this chunk")] = None;
+        }
+        Ok(())
+    }
+
+    /// The numbers of the blocks, if all of them are granted to `node`.
+    fn owned(&self, node: NodeId, range: BlockRange) -> Option<Range<u64>> {
+        let numbers = range.numbers(self.geometry.block)?;
+        // Whatever the sender claims, the loop is bounded by the memory: a range that leaves it ends here.
+        if range.home() != self.home || numbers.start == 0 || numbers.end > self.blocks {
+            return None;
+        }
+        self.geometry
+            .pieces(numbers.clone())
+            .all(|(chunk, _)| self.grant_of(chunk).is_some_and(|grant| grant.owner == node))
+            .then_some(numbers)
+    }
+
+    /// The node whose allocator has the chunk that `addr` falls into: the one to ask for its `free`.
+    pub fn owner_of(&self, addr: GlobalAddr) -> Option<NodeId> {
+        let number = self.geometry.block_of(addr);
+        if addr.home() != self.home || number == 0 || number >= self.blocks {
+            return None;
+        }
+        Some(self.grant_of(self.geometry.chunk_of(number))?.owner)
+    }
+
+    /// Makes blocks live with this discipline, or (with `None`) ends their lives. Marking what is marked
+    /// already changes nothing.
+    ///
+    /// # Errors
+    /// If not all of the range is granted to `node`, for this discipline.
+    pub fn mark(
+        &mut self,
+        node: NodeId,
+        range: BlockRange,
+        discipline: Option<Discipline>,
+    ) -> Result<(), MarkRefused> {
+        let numbers = self.owned(node, range).ok_or(MarkRefused::NotGranted)?;
+        let obeys = |grant: &Grant| discipline.is_none_or(|stated| stated == grant.discipline);
+        let mut pieces = self.geometry.pieces(numbers.clone());
+        if !pieces.all(|(chunk, _)| self.grant_of(chunk).is_some_and(obeys)) {
+            return Err(MarkRefused::WrongDiscipline);
+        }
+        for (chunk, piece) in self.geometry.pieces(numbers) {
+            let first = self.geometry.place_in_chunk(piece.start);
+            let last = self.geometry.place_in_chunk(piece.end - 1);
+            let slot = usize::try_from(chunk).expect("the table has this chunk");
+            let grant = self.chunks[slot].as_mut().expect("it was found to be granted");
+            grant.live.set(first..last + 1, discipline.is_some());
+        }
+        Ok(())
+    }
+
+    /// The discipline that a block obeys while it belongs to a live allocation. The block's application lock
+    /// has an entry of its own, but lives with the block.
+    pub fn discipline_of(&self, tag: BlockTag) -> Option<Discipline> {
+        if tag.home() != self.home {
+            return None;
+        }
+        let number = self.geometry.block_of(tag.addr());
+        let grant = self.grant_of(self.geometry.chunk_of(number))?;
+        grant.live.contains(self.geometry.place_in_chunk(number)).then_some(grant.discipline)
+    }
+
+    /// Bytes in live blocks.
+    pub fn live_bytes(&self) -> u64 {
+        let live: u64 = self.chunks.iter().flatten().map(|grant| grant.live.count()).sum();
+        live * self.geometry.block.bytes()
+    }
+
+    /// Bytes in chunks that some node's allocator has.
+    pub fn granted_bytes(&self) -> u64 {
+        let granted = (0..).zip(&self.chunks).filter(|(_, grant)| grant.is_some());
+        let blocks: u64 = granted.map(|(chunk, _)| self.usable(chunk)).map(|all| all.end - all.start).sum();
+        blocks * self.geometry.block.bytes()
+    }
+
+    /// Checks the table against itself.
+    ///
+    /// # Panics
+    /// If something is wrong: a bug in rackmem.
+    pub fn assert_invariants(&self) {
+        for (chunk, grant) in (0..).zip(&self.chunks) {
+            let Some(grant) = grant else { continue };
+            let usable = self.usable(chunk);
+            assert!(!usable.is_empty(), "chunk {chunk} was granted and has no block to use");
+            assert_eq!(grant.live.recount(), grant.live.count(), "live blocks of chunk {chunk}");
+            let inside = usable.filter(|number| grant.live.contains(self.geometry.place_in_chunk(*number)));
+            assert_eq!(inside.count() as u64, grant.live.count(), "live blocks outside chunk {chunk}");
+        }
+    }
+}
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the home has no free run of chunks for more than {} bytes", self.longest)
+    }
+}
+
+impl core::error::Error for OutOfMemory {}
+
+impl From<OutOfMemory> for Refusal {
+    fn from(_: OutOfMemory) -> Self {
+        Self::OutOfMemory
+    }
+}
+
+impl From<MarkRefused> for Refusal {
+    fn from(why: MarkRefused) -> Self {
+        match why {
+            MarkRefused::NotGranted => Self::Unallocated,
+            MarkRefused::WrongDiscipline => Self::WrongDiscipline,
+        }
+    }
+}

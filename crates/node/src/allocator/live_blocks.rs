@@ -1,0 +1,90 @@
+//! Which blocks of one chunk are live: one bit a block.
+//!
+//! The chunk's discipline says the rest, so a block costs its home one bit (64 KiB for 32 MiB of 64 B blocks,
+//! 1 KiB for as many 4 KiB blocks), and nothing before the first block of the chunk is marked.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+#[derive(Debug, Default)]
+pub(super) struct LiveBlocks {
+    /// Grows to the highest block that was ever marked live.
+    words: Vec<u64>,
+    count: u64,
+}
+
+impl LiveBlocks {
+    /// How many are live.
+    pub(super) const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether the block at this place of the chunk is live.
+    pub(super) fn contains(&self, place: usize) -> bool {
+        self.words.get(place / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
+    }
+
+    /// Makes the blocks at these places live, or ends their lives.
+    pub(super) fn set(&mut self, places: Range<usize>, live: bool) {
+        let words = places.end.div_ceil(64);
+        if live && self.words.len() < words {
+            self.words.resize(words, 0);
+        }
+        let end = places.end.min(self.words.len() * 64);
+        let mut place = places.start;
+        while place < end {
+            let (index, low) = (place / 64, place % 64);
+            let bits = (end - place).min(64 - low);
+            let mask = u64::MAX >> (64 - bits) << low;
+            let word = &mut self.words[index];
+            self.count -= u64::from((*word & mask).count_ones());
+            if live {
+                *word |= mask;
+                self.count += u64::from(mask.count_ones());
+            } else {
+                *word &= !mask;
+            }
+            place += bits;
+        }
+    }
+
+    /// Counts anew, for the invariants.
+    pub(super) fn recount(&self) -> u64 {
+        self.words.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// Bytes that the bits take.
+    #[cfg(test)]
+    fn metadata_bytes(&self) -> usize {
+        self.words.len() * 8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_the_blocks_that_were_set_are_live() {
+        for range in [0..1, 3..9, 60..70, 0..64, 63..65, 64..128, 5..300] {
+            let mut live = LiveBlocks::default();
+            live.set(range.clone(), true);
+            live.set(range.clone(), true);
+            assert_eq!(live.count(), range.len() as u64, "{range:?}, marked twice");
+            assert!((0..400).all(|place| live.contains(place) == range.contains(&place)), "{range:?}");
+            live.set(range.start..range.start + 1, false);
+            assert!(!live.contains(range.start) && live.count() == range.len() as u64 - 1, "{range:?}");
+            live.set(0..1000, false);
+            assert!(live.count() == 0 && live.recount() == 0, "{range:?}");
+        }
+    }
+
+    #[test]
+    fn a_live_block_costs_one_bit_and_a_dead_chunk_nothing() {
+        let mut live = LiveBlocks::default();
+        live.set(0..524_288, false);
+        assert_eq!(live.metadata_bytes(), 0, "nothing was ever live");
+        live.set(0..524_288, true);
+        assert_eq!(live.metadata_bytes(), 64 << 10, "32 MiB of 64 B blocks");
+    }
+}

@@ -1,0 +1,113 @@
+//! The cache agent of a node: it answers for the blocks that the node has cached, when other nodes read or
+//! write them (Concordia, section 5.1.1, "invalidation and data transfer").
+//!
+//! What may happen to it: any request may come twice, late, or after a later one of the same requester. It
+//! keeps the last event of every requester and parity, with its answer, data included, until a later number
+//! shows that the event is closed (sections 5.3.1; PROTOCOLS.md, FlowCC 1 and 3).
+//!
+//! What must always hold: a copy is given up or downgraded before the answer that says so is sent, and never
+//! while a thread is writing in it; a request that names a state which this node's copy is not in is a late
+//! copy of a closed one, and changes nothing.
+
+mod on_request;
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use wire::{BlockTag, Endpoint, Kind, NodeId, Packet, RequesterId, Seq, SlotId};
+
+use crate::context::Context;
+use crate::store::{DataRef, FrameId, Store};
+
+/// The state of one node's cache agent.
+pub(crate) struct CacheAgent {
+    node: NodeId,
+    /// LAST-EXECUTED, by requester and parity.
+    last: Box<[Executed]>,
+    /// Requests that wait for a thread's access to a frame.
+    parked: Vec<(FrameId, Packet)>,
+    /// Invalidations in this epoch, of blocks that the switch keeps.
+    heat: BTreeMap<BlockTag, u32>,
+}
+
+/// The last event executed for one requester and parity.
+#[derive(Clone, Copy, Debug)]
+struct Executed {
+    seq: Seq,
+    answer: Answer,
+}
+
+/// What was, or is to be, answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Answer {
+    /// Nothing: the requester has closed the event, or it was never for us.
+    None,
+    /// Nothing yet: a thread is writing in the frame.
+    Parked,
+    /// An acknowledgement.
+    Plain,
+    /// The block, from the frame that it is still in.
+    FromFrame,
+    /// The block, from a copy kept for this.
+    Retained(DataRef),
+}
+
+impl CacheAgent {
+    pub(crate) fn new(node: NodeId, nodes: usize) -> Self {
+        let last = core::iter::repeat_n(
+            Executed { seq: Seq::NONE, answer: Answer::None },
+            nodes * SlotId::PER_NODE * 2,
+        );
+        Self { node, last: last.collect(), parked: Vec::new(), heat: BTreeMap::new() }
+    }
+
+    fn last(&mut self, requester: RequesterId, seq: Seq) -> &mut Executed {
+        &mut self.last[requester.index() * 2 + seq.parity()]
+    }
+
+    /// The requester's node has started a new life: its numbers begin again.
+    pub(crate) fn forget<S: Store>(&mut self, cx: &mut Context<'_, S>, node: NodeId) {
+        let rows = node.index() * SlotId::PER_NODE * 2;
+        for executed in &mut self.last[rows..rows + SlotId::PER_NODE * 2] {
+            if let Answer::Retained(data) = executed.answer {
+                cx.store.discard(data);
+            }
+            *executed = Executed { seq: Seq::NONE, answer: Answer::None };
+        }
+        self.parked.retain(|(_, packet)| packet.requester.node != node);
+    }
+
+    /// A thread has finished its access to a frame that requests wait for.
+    pub(crate) fn on_unpinned<S: Store>(&mut self, cx: &mut Context<'_, S>, frame: FrameId) {
+        let (ready, rest) = self.parked.iter().partition(|(waits_for, _)| *waits_for == frame);
+        self.parked = rest;
+        let ready: Vec<(FrameId, Packet)> = ready;
+        for (_, packet) in ready {
+            self.execute(cx, &packet);
+        }
+    }
+
+    /// The epoch is over: tells the shadow node how hot the switch's blocks were here (section 5.2.2).
+    pub(crate) fn on_epoch<S>(&mut self, cx: &mut Context<'_, S>) {
+        for (tag, count) in core::mem::take(&mut self.heat) {
+            let requester = RequesterId { node: self.node, slot: SlotId::MIGRATION };
+            cx.send(Packet {
+                from: Endpoint::CacheAgent(self.node),
+                to: Endpoint::Shadow(cx.config.shadow),
+                arg: u64::from(count),
+                epoch: cx.config.switch_epoch,
+                incarnation: cx.config.incarnation,
+                ..Packet::request(Kind::HotReport, tag, requester, Seq::NONE)
+            });
+        }
+    }
+
+    pub(crate) fn invariants<S: Store>(&self, store: &S) {
+        for (frame, packet) in &self.parked {
+            let last = &self.last[packet.requester.index() * 2 + packet.seq.parity()];
+            assert!(last.seq >= packet.seq, "parked {packet:?}, but the last one is {last:?}");
+            assert_eq!(store.tag_of(*frame), Some(packet.tag), "a parked request's block stays in its frame");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Another node reads or writes a block that this node has cached.
+
+use wire::{Endpoint, GlobalStatus, Kind, Packet};
+
+use super::{Answer, CacheAgent, Executed};
+use crate::context::Context;
+use crate::counters::Drop;
+use crate::store::{Access, Pinned, Store};
+
+impl CacheAgent {
+    /// A request that the switch or a home has forwarded here.
+    pub(crate) fn on_request<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+        let last = self.last(packet.requester, packet.seq);
+        if packet.seq < last.seq {
+            return cx.counters.drop(Drop::Stale);
+        }
+        if packet.seq == last.seq {
+            let answer = last.answer;
+            return self.answer_again(cx, packet, answer);
+        }
+        if let Answer::Retained(data) = last.answer {
+            cx.store.discard(data);
+        }
+        *last = Executed { seq: packet.seq, answer: Answer::None };
+        self.execute(cx, packet);
+    }
+
+    /// The requester has what it needs: late copies of the request must not act (see the requester's
+    /// `on_closing.rs`).
+    pub(crate) fn on_close<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+        let last = self.last(packet.requester, packet.seq);
+        if packet.seq > last.seq {
+            if let Answer::Retained(data) = last.answer {
+                cx.store.discard(data);
+            }
+            *last = Executed { seq: packet.seq, answer: Answer::None };
+        }
+        let to = Endpoint::Requester(packet.requester.node);
+        cx.send(packet.reply(Kind::CloseAck, Endpoint::CacheAgent(self.node), to));
+    }
+
+    /// Does what the request asks, and answers; or parks it until a thread's access to the frame is over.
+    pub(super) fn execute<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+        let Some((frame, access)) = cx.store.lookup(packet.tag) else {
+            // A provider that the switch chose cannot have evicted the block: eviction needs the write lock
+            // (PROTOCOLS.md, FlowCC 5). So this is a late copy of a request whose event is closed.
+            return cx.counters.drop(Drop::NoSuchCopy);
+        };
+        let named =
+            if packet.global_status == GlobalStatus::Modified { Access::Modified } else { Access::Shared };
+        // A second READ-MISS may still name the state that the first one's downgrade has ended.
+        let downgraded = packet.event == Kind::ReadMiss && access == Access::Shared;
+        if named != access && !downgraded {
+            return cx.counters.drop(Drop::NoSuchCopy);
+        }
+        let done = match packet.event {
+            Kind::ReadMiss => cx.store.downgrade(frame).map(|()| Answer::FromFrame),
+            Kind::WriteMiss | Kind::WriteShared | Kind::Purge => cx.store.withdraw(frame).map(|()| {
+                let answer =
+                    if packet.provider { Answer::Retained(cx.store.retain(frame)) } else { Answer::Plain };
+                cx.store.release(frame);
+                answer
+            }),
+            _ => return cx.counters.drop(Drop::Nonsense),
+        };
+        let Ok(answer) = done else {
+            let _: Result<Answer, Pinned> = done;
+            cx.counters.parked += 1;
+            self.last(packet.requester, packet.seq).answer = Answer::Parked;
+            self.parked.push((frame, *packet));
+            return;
+        };
+        if packet.event != Kind::ReadMiss {
+            cx.counters.invalidations += 1;
+            if packet.in_switch {
+                *self.heat.entry(packet.tag).or_insert(0) += 1;
+            }
+        }
+        self.last(packet.requester, packet.seq).answer = answer;
+        self.answer(cx, packet, answer);
+    }
+
+    /// The request came twice: the same answer again, and no change of any state.
+    fn answer_again<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet, answer: Answer) {
+        match answer {
+            Answer::None => cx.counters.drop(Drop::Stale),
+            Answer::Parked => cx.counters.drop(Drop::Duplicate),
+            // The event is closed if the block has left the cache since.
+            Answer::FromFrame if cx.store.lookup(packet.tag).is_none() => cx.counters.drop(Drop::Stale),
+            answer => self.answer(cx, packet, answer),
+        }
+    }
+
+    fn answer<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet, answer: Answer) {
+        let me = Endpoint::CacheAgent(self.node);
+        let ack = packet.reply(Kind::Ack, me, Endpoint::Requester(packet.requester.node));
+        let data = match answer {
+            Answer::Plain | Answer::None | Answer::Parked => return cx.send(ack),
+            Answer::Retained(data) => data,
+            Answer::FromFrame => {
+                let (frame, _) = cx.store.lookup(packet.tag).expect("checked by the callers");
+                cx.store.contents(frame)
+            }
+        };
+        cx.counters.provided += 1;
+        cx.send_block(ack, data);
+        if packet.event == Kind::ReadMiss && packet.global_status == GlobalStatus::Modified {
+            // The home's memory becomes current again; the requester's unlock waits for the home to say so.
+            cx.send_block(packet.reply(Kind::WriteBack, me, Endpoint::HomeAgent(packet.tag.home())), data);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! How a node is set up. Everything here is the same on all nodes of a rack, but for the id.
+
+use crate::allocator::ChunkSize;
+use wire::{BlockSize, Incarnation, Nanos, NodeId, SwitchEpoch};
+
+/// Where directory entries are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Directory {
+    /// The hot ones in the switch, the others at their home agents; they migrate (section 5.2).
+    #[default]
+    Auto,
+    /// In the switch from the moment of allocation, as far as they fit.
+    Switch,
+    /// At the home agents only.
+    Home,
+}
+
+/// When lost packets are sent again (section 5.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Retransmission {
+    /// Never: the transport loses nothing.
+    Never,
+    /// Requests after 6 round trips and unlocks after 3, as measured, but not under this.
+    AfterRoundTrips {
+        /// The shortest time-out.
+        floor: Nanos,
+    },
+}
+
+/// How long a refused request waits before it tries again: a random time up to `first`, doubled with every
+/// further refusal up to `most`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Backoff {
+    /// Upper bound of the first wait.
+    pub first: Nanos,
+    /// Upper bound of any wait.
+    pub most: Nanos,
+}
+
+/// A node's configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// This node.
+    pub id: NodeId,
+    /// How many nodes the rack has.
+    pub nodes: usize,
+    /// The unit of coherence.
+    pub block: BlockSize,
+    /// Bytes of memory that this node is home of.
+    pub memory: u64,
+    /// The chunks that homes hand to allocators (32 MiB in the paper, section 6).
+    pub chunk: ChunkSize,
+    /// Where directory entries are kept.
+    pub directory: Directory,
+    /// Entries that the switch has room for; the shadow node keeps a part of them free.
+    pub switch_entries: usize,
+    /// How long an epoch of hotness lasts (10 ms in the paper, section 5.2.2).
+    pub epoch: Nanos,
+    /// How many blocks a home moves to the switch at the end of an epoch, at most (1000 in the paper).
+    pub hottest: usize,
+    /// When lost packets are sent again.
+    pub retransmission: Retransmission,
+    /// How refused requests wait.
+    pub backoff: Backoff,
+    /// The node that shadows the switch's TAG array.
+    pub shadow: NodeId,
+    /// The life of the switch.
+    pub switch_epoch: SwitchEpoch,
+    /// The life of this node.
+    pub incarnation: Incarnation,
+}
+
+impl Config {
+    /// The paper's settings for node `id` of `nodes`, with `memory` bytes of memory, over a transport that
+    /// loses nothing.
+    pub fn new(id: NodeId, nodes: usize, memory: u64) -> Self {
+        Self {
+            id,
+            nodes,
+            block: BlockSize::DEFAULT,
+            memory,
+            chunk: ChunkSize::for_memory(memory, BlockSize::DEFAULT),
+            directory: Directory::Auto,
+            switch_entries: 375_000,
+            epoch: Nanos::from_millis(10),
+            hottest: 1000,
+            retransmission: Retransmission::Never,
+            backoff: Backoff { first: Nanos(500), most: Nanos::from_micros(64) },
+            shadow: NodeId(0),
+            switch_epoch: SwitchEpoch(0),
+            incarnation: Incarnation(0),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What every handler gets: the moment, the store, and the effects that it may cause.
+
+use alloc::vec::Vec;
+
+use wire::{Endpoint, Nanos, Packet};
+
+use crate::config::Config;
+use crate::counters::Counters;
+use crate::message::{Effect, Message, Outcome};
+use crate::store::DataRef;
+
+pub(crate) struct Context<'a, S> {
+    pub(crate) now: Nanos,
+    pub(crate) random: u32,
+    pub(crate) config: &'a Config,
+    pub(crate) counters: &'a mut Counters,
+    pub(crate) store: &'a mut S,
+    pub(crate) out: &'a mut Vec<Effect>,
+}
+
+impl<S> Context<'_, S> {
+    /// Sends a packet without a block. The sender's view of the two lives goes into every packet that a
+    /// machine originates; what it forwards keeps those of the request.
+    pub(crate) fn send(&mut self, packet: Packet) {
+        if matches!(packet.from, Endpoint::HomeAgent(_)) {
+            self.counters.home_sent += 1;
+        }
+        self.out.push(Effect::Send(Message { packet, data: None }));
+    }
+
+    /// Sends a packet with a block.
+    pub(crate) fn send_block(&mut self, packet: Packet, data: DataRef) {
+        let payload = u32::try_from(self.config.block.bytes()).expect("a block has at most 1 MiB");
+        if matches!(packet.from, Endpoint::HomeAgent(_)) {
+            self.counters.home_sent += 1;
+        }
+        self.out.push(Effect::Send(Message { packet: Packet { payload, ..packet }, data: Some(data) }));
+    }
+
+    pub(crate) fn completed(&mut self, slot: wire::SlotId, outcome: Outcome) {
+        self.out.push(Effect::Completed { slot, outcome });
+    }
+
+    /// A random number below `bound`, different for different `salt`s of one call.
+    pub(crate) fn random_below(&self, bound: u64, salt: u64) -> u64 {
+        let mixed = mix(u64::from(self.random) ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        // Multiply-shift on 32 random bits: the bounds here are far below that.
+        ((mixed >> 32) * bound) >> 32
+    }
+
+    /// 32 random bits, different for different `salt`s of one call.
+    pub(crate) fn random_bits(&self, salt: u64) -> u32 {
+        (mix(u64::from(self.random) ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 32) as u32
+    }
+}
+
+/// The finalizer of SplitMix64: every input bit reaches every output bit.
+const fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,82 @@
+//! What a node's machines count. Nothing is lost silently: whatever is dropped is counted by cause.
+
+use wire::Refusal;
+
+/// Why a packet was dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Drop {
+    /// Sent in another life of the switch.
+    WrongEpoch,
+    /// Sent in a former life of the requester's node.
+    FormerLife,
+    /// About an event that is over, or that the receiver has executed a later one of.
+    Stale,
+    /// A duplicate of something that is still being worked on.
+    Duplicate,
+    /// A request that names a block which this node does not have in the state that it names.
+    NoSuchCopy,
+    /// Not something that this machine is ever sent, or about a place that does not exist.
+    Nonsense,
+}
+
+impl Drop {
+    /// Every cause.
+    pub const ALL: [Self; 6] =
+        [Self::WrongEpoch, Self::FormerLife, Self::Stale, Self::Duplicate, Self::NoSuchCopy, Self::Nonsense];
+}
+
+/// Counts since the node started.
+#[derive(Clone, Default, Debug)]
+pub struct Counters {
+    /// Coherence events begun, by [`wire::Kind`] of their request (1 to 10).
+    pub events: [u64; 11],
+    /// Refused events, by [`Refusal`].
+    pub refused: [u64; Refusal::ALL.len() + 1],
+    /// Packets that the home agent received.
+    pub home_received: u64,
+    /// Packets that the home agent sent.
+    pub home_sent: u64,
+    /// Packets that the cache agent received.
+    pub cache_agent_received: u64,
+    /// Copies that the cache agent gave up for another node's write.
+    pub invalidations: u64,
+    /// Blocks that the cache agent provided to other nodes.
+    pub provided: u64,
+    /// Agents' requests that had to wait for a thread's access to finish.
+    pub parked: u64,
+    /// Packets sent again after a time-out.
+    pub retransmissions: u64,
+    /// Entries handed to the switch.
+    pub added_to_switch: u64,
+    /// Entries taken back from the switch.
+    pub removed_from_switch: u64,
+    /// Most refusals that one operation saw before it was granted.
+    pub worst_refusals: u64,
+    /// Packets dropped, by [`Drop`].
+    pub dropped: [u64; Drop::ALL.len()],
+}
+
+impl Counters {
+    pub(crate) fn drop(&mut self, why: Drop) {
+        self.dropped[why as usize] += 1;
+    }
+
+    /// Adds another node's counts, for the sum over a rack.
+    pub fn add(&mut self, other: &Self) {
+        let sum = |a: &mut [u64], b: &[u64]| a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+        sum(&mut self.events, &other.events);
+        sum(&mut self.refused, &other.refused);
+        sum(&mut self.dropped, &other.dropped);
+        self.home_received += other.home_received;
+        self.home_sent += other.home_sent;
+        self.cache_agent_received += other.cache_agent_received;
+        self.invalidations += other.invalidations;
+        self.provided += other.provided;
+        self.parked += other.parked;
+        self.retransmissions += other.retransmissions;
+        self.added_to_switch += other.added_to_switch;
+        self.removed_from_switch += other.removed_from_switch;
+        self.worst_refusals = self.worst_refusals.max(other.worst_refusals);
+    }
+}

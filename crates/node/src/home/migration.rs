@@ -1,0 +1,197 @@
+//! Ownership migration (section 5.2): ADD-TO-SWITCH and REMOVE-FROM-SWITCH, one block at a time.
+//!
+//! Both are sequenced events of the requester slot [`SlotId::MIGRATION`], and end with an acknowledged unlock
+//! like any other (PROTOCOLS.md, FlowCC 4):
+//!
+//! - ADD: the home locks its entry, the switch inserts its own *locked*, the home's unlock activates it. A
+//!   refused ADD may still have got in by a late copy; its unlock takes that copy's entry out again. Either
+//!   way the home's entry stays locked until the unlock is acknowledged.
+//! - REMOVE: the switch locks its entry and reports it, the home stores the report, the home's unlock clears
+//!   the entry (COMMIT). The home decides again when that is acknowledged.
+//!
+//! So at every moment at most one of the two would grant a request.
+
+use alloc::collections::VecDeque;
+
+use wire::{
+    BlockTag, Copyset, Endpoint, GlobalStatus, Kind, Nanos, Packet, Refusal, RequesterId, Seq, SlotId, Status,
+};
+
+use super::HomeAgent;
+use super::directory::Keeper;
+use crate::config::Retransmission;
+use crate::context::Context;
+use crate::counters::Drop;
+
+/// Which blocks shall move, and the move under way.
+#[derive(Debug)]
+pub(crate) struct Migration {
+    seq: Seq,
+    add: VecDeque<BlockTag>,
+    remove: VecDeque<BlockTag>,
+    step: Step,
+    /// When the packet under way is sent again.
+    deadline: Nanos,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    Idle,
+    /// The request is under way.
+    Asked(Packet),
+    /// The unlock is under way; its status says whether the move was granted.
+    Unlocking(Packet),
+}
+
+impl Migration {
+    pub(crate) fn new() -> Self {
+        let (add, remove) = (VecDeque::new(), VecDeque::new());
+        Self { seq: Seq::NONE, add, remove, step: Step::Idle, deadline: Nanos::MAX }
+    }
+
+    pub(crate) fn next_deadline(&self) -> Nanos {
+        self.deadline
+    }
+
+    /// Blocks that wait for their turn.
+    pub(crate) fn backlog(&self) -> usize {
+        self.add.len() + self.remove.len()
+    }
+
+    /// True while a move is under way.
+    pub(crate) fn is_moving(&self) -> bool {
+        self.step != Step::Idle
+    }
+}
+
+impl HomeAgent {
+    /// The block shall move to the switch.
+    pub(crate) fn want_added<S>(&mut self, cx: &mut Context<'_, S>, tag: BlockTag) {
+        self.migration.add.push_back(tag);
+        self.next_move(cx);
+    }
+
+    /// The block shall come back from the switch.
+    pub(crate) fn want_removed<S>(&mut self, cx: &mut Context<'_, S>, tag: BlockTag) {
+        self.migration.remove.push_back(tag);
+        self.next_move(cx);
+    }
+
+    /// Starts the next move that is possible now. Removals go first: they make room.
+    fn next_move<S>(&mut self, cx: &mut Context<'_, S>) {
+        while self.migration.step == Step::Idle {
+            let (kind, tag) = if let Some(tag) = self.migration.remove.pop_front() {
+                (Kind::RemoveFromSwitch, tag)
+            } else if let Some(tag) = self.migration.add.pop_front() {
+                (Kind::AddToSwitch, tag)
+            } else {
+                return;
+            };
+            let live = self.chunks.discipline_of(tag).is_some();
+            let entry = self.directory.entry(tag);
+            let possible = match kind {
+                Kind::AddToSwitch => live && entry.keeper == Keeper::Home && entry.try_lock(false),
+                _ => entry.keeper == Keeper::Switch,
+            };
+            if !possible {
+                // Busy this moment, or overtaken by events: if it stays hot, it comes again next epoch.
+                continue;
+            }
+            let (global_status, copyset) = match kind {
+                Kind::AddToSwitch => (entry.status, entry.copyset),
+                _ => (GlobalStatus::Unshared, Copyset::EMPTY),
+            };
+            self.migration.seq = self.migration.seq.next();
+            let requester = RequesterId { node: self.node, slot: SlotId::MIGRATION };
+            let request = Packet {
+                global_status,
+                copyset,
+                epoch: cx.config.switch_epoch,
+                incarnation: cx.config.incarnation,
+                ..Packet::request(kind, tag, requester, self.migration.seq)
+            };
+            cx.counters.events[kind as usize] += 1;
+            self.send_move(cx, Step::Asked(request), request);
+        }
+    }
+
+    fn send_move<S>(&mut self, cx: &mut Context<'_, S>, step: Step, packet: Packet) {
+        self.migration.step = step;
+        self.migration.deadline = match cx.config.retransmission {
+            Retransmission::Never => Nanos::MAX,
+            Retransmission::AfterRoundTrips { floor } => cx.now + floor,
+        };
+        cx.send(packet);
+    }
+
+    /// The switch has decided.
+    pub(crate) fn on_move_ack<S>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+        let Step::Asked(request) = self.migration.step else { return cx.counters.drop(Drop::Stale) };
+        if packet.seq != request.seq || packet.event != request.kind || packet.tag != request.tag {
+            return cx.counters.drop(Drop::Stale);
+        }
+        let mut unlock = Packet {
+            status: packet.status,
+            in_switch: packet.in_switch,
+            ..request.reply(Kind::Unlock, request.from, Endpoint::Switch)
+        };
+        match (request.kind, packet.status) {
+            (Kind::RemoveFromSwitch, Status::Granted) => {
+                let entry = self.directory.entry(packet.tag);
+                entry.status = packet.global_status;
+                entry.copyset = packet.copyset;
+                unlock.global_status = packet.global_status;
+                unlock.copyset = packet.copyset;
+            }
+            (_, Status::Refused(why)) => cx.counters.refused[why as usize] += 1,
+            _ => {}
+        }
+        self.send_move(cx, Step::Unlocking(unlock), unlock);
+    }
+
+    /// The move is over: from here on the new keeper decides.
+    pub(crate) fn on_move_unlocked<S>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+        let Step::Unlocking(unlock) = self.migration.step else { return cx.counters.drop(Drop::Stale) };
+        if packet.seq != unlock.seq {
+            return cx.counters.drop(Drop::Stale);
+        }
+        let entry = self.directory.entry(unlock.tag);
+        match (unlock.event, unlock.status) {
+            (Kind::AddToSwitch, status) => {
+                entry.unlock(false);
+                if status.is_granted() {
+                    entry.keeper = Keeper::Switch;
+                    cx.counters.added_to_switch += 1;
+                }
+            }
+            (_, Status::Granted) => {
+                entry.keeper = Keeper::Home;
+                cx.counters.removed_from_switch += 1;
+            }
+            // The block was in use: it is asked for again.
+            (_, Status::Refused(Refusal::Locked)) => self.migration.remove.push_back(unlock.tag),
+            (_, Status::Refused(_)) => {}
+        }
+        self.migration.step = Step::Idle;
+        self.migration.deadline = Nanos::MAX;
+        if unlock.status != Status::Refused(Refusal::Locked) {
+            self.next_move(cx);
+        }
+    }
+
+    /// Repeats what is overdue.
+    pub(crate) fn on_move_deadline<S>(&mut self, cx: &mut Context<'_, S>) {
+        if cx.now < self.migration.deadline {
+            return;
+        }
+        let (Step::Asked(packet) | Step::Unlocking(packet)) = self.migration.step else { return };
+        cx.counters.retransmissions += 1;
+        let step = self.migration.step;
+        self.send_move(cx, step, packet);
+    }
+
+    /// Tries again what was refused because the block was in use.
+    pub(crate) fn resume_moves<S>(&mut self, cx: &mut Context<'_, S>) {
+        self.next_move(cx);
+    }
+}

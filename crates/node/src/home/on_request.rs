@@ -1,0 +1,127 @@
+//! A request reaches the home: from the switch for data, or because the switch does not have the entry.
+
+use switch::flowcc::fan_out::fan_out;
+use switch::flowcc::tables;
+use wire::{Discipline, Endpoint, Kind, NodeId, Packet, Refusal, Status};
+
+use super::directory::Keeper;
+use super::{Decided, Decision, HomeAgent};
+use crate::context::Context;
+use crate::counters::Drop;
+use crate::store::Store;
+
+impl HomeAgent {
+    pub(crate) fn on_request<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+        if packet.tag.home() != self.node {
+            return cx.counters.drop(Drop::Nonsense);
+        }
+        if packet.in_switch {
+            return match packet.event {
+                // The switch holds the lock; the home only has the data.
+                Kind::ReadMiss | Kind::WriteMiss => self.answer_with_data(cx, packet),
+                _ => cx.counters.drop(Drop::Nonsense),
+            };
+        }
+        let row = Self::row(packet.requester, packet.seq);
+        let decided = self.decided[row];
+        if packet.seq < decided.seq || packet.seq == decided.seq && decided.how == Decision::Closed {
+            return cx.counters.drop(Drop::Stale);
+        }
+        let repeated = packet.seq == decided.seq;
+        let decision = if repeated { decided.how } else { self.decide(packet) };
+        self.decided[row] = Decided { seq: packet.seq, how: decision };
+        match decision {
+            Decision::Granted => self.forward(cx, packet, repeated),
+            Decision::Refused(why) => {
+                let to = Endpoint::Requester(packet.requester.node);
+                cx.send(Packet { status: Status::Refused(why), ..packet.reply(Kind::Ack, self.me(), to) });
+            }
+            Decision::Closed => unreachable!("returned above"),
+        }
+    }
+
+    /// Lock and check. Unlike the switch, which gives the lock of an outdated request back when the requester
+    /// unlocks, a processor can look before it locks; the answers are the same.
+    fn decide(&mut self, packet: &Packet) -> Decision {
+        if let Err(why) = self.allowed(packet) {
+            return Decision::Refused(why);
+        }
+        let entry = self.directory.entry(packet.tag);
+        if entry.keeper == Keeper::Switch {
+            return Decision::Refused(Refusal::NotOwner);
+        }
+        let valid = tables::check(packet.event, entry.status, entry.copyset.contains(packet.requester.node));
+        if !entry.try_lock(packet.event.takes_read_lock()) {
+            return Decision::Refused(Refusal::Locked);
+        }
+        if !valid {
+            entry.unlock(packet.event.takes_read_lock());
+            return Decision::Refused(Refusal::Outdated);
+        }
+        Decision::Granted
+    }
+
+    /// The block must belong to an allocation, and one that may be used this way.
+    fn allowed(&self, packet: &Packet) -> Result<(), Refusal> {
+        let block = wire::BlockTag::from_bits(packet.tag.addr().bits());
+        let needed = match packet.event {
+            Kind::ReadMiss | Kind::WriteMiss => Some(Discipline::Coherent),
+            // A block is freed only after it was purged, so what is cached need not be checked again.
+            Kind::WriteShared | Kind::EvictShared | Kind::EvictModified | Kind::Purge => None,
+            Kind::LockRead | Kind::LockWrite => None,
+            // The switch does not have what it shall give back.
+            _ => return Err(Refusal::NotOwner),
+        };
+        match self.chunks.discipline_of(block) {
+            None => Err(Refusal::Unallocated),
+            Some(have) if needed.is_some_and(|needed| needed != have) => Err(Refusal::WrongDiscipline),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Sends a granted request on, as the switch would, and counts how much traffic the block causes.
+    fn forward<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet, repeated: bool) {
+        let entry = self.directory.entry(packet.tag);
+        let found = Packet {
+            global_status: entry.status,
+            copyset: entry.copyset,
+            in_switch: false,
+            repeated,
+            ..*packet
+        };
+        let to = tables::forward(packet.event, entry.status).expect("what passes the check has a row");
+        let me = Endpoint::HomeAgent(self.node);
+        let mut receivers = 0;
+        fan_out(&found, to, me, packet.arg as u32, |forwarded| {
+            if forwarded.to == me {
+                Self::send_data(cx, self.node, &forwarded);
+            } else {
+                receivers += u32::from(matches!(forwarded.to, Endpoint::CacheAgent(_)));
+                cx.send(forwarded);
+            }
+        });
+        if receivers > 0 {
+            if entry.heat == 0 {
+                self.warm.push(packet.tag);
+            }
+            entry.heat = entry.heat.saturating_add(receivers);
+        }
+    }
+
+    /// Nobody caches the block: its data is in this node's memory.
+    fn answer_with_data<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+        match self.allowed(packet) {
+            Ok(()) => Self::send_data(cx, self.node, packet),
+            Err(why) => {
+                let to = Endpoint::Requester(packet.requester.node);
+                cx.send(Packet { status: Status::Refused(why), ..packet.reply(Kind::Ack, self.me(), to) });
+            }
+        }
+    }
+
+    fn send_data<S: Store>(cx: &mut Context<'_, S>, node: NodeId, packet: &Packet) {
+        let to = Endpoint::Requester(packet.requester.node);
+        let data = cx.store.home_contents(packet.tag);
+        cx.send_block(packet.reply(Kind::Ack, Endpoint::HomeAgent(node), to), data);
+    }
+}

@@ -1,0 +1,50 @@
+//! The requester ends an event on a block that the home keeps.
+
+use wire::{Endpoint, GlobalStatus, Kind, Packet};
+
+use super::directory::Keeper;
+use super::{Decided, Decision, HomeAgent};
+use crate::context::Context;
+use crate::counters::Drop;
+use crate::store::Store;
+
+impl HomeAgent {
+    pub(crate) fn on_unlock<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+        if packet.tag.home() != self.node || packet.in_switch {
+            return cx.counters.drop(Drop::Nonsense);
+        }
+        let row = Self::row(packet.requester, packet.seq);
+        let decided = self.decided[row];
+        if packet.seq < decided.seq {
+            return cx.counters.drop(Drop::Stale);
+        }
+        if packet.seq == decided.seq && decided.how == Decision::Granted {
+            self.release(packet);
+        }
+        // From here on no late copy of the request is decided any more.
+        self.decided[row] = Decided { seq: packet.seq, how: Decision::Closed };
+        let to = Endpoint::Requester(packet.requester.node);
+        cx.send(packet.reply(Kind::UnlockAck, self.me(), to));
+        self.directory.tidy(packet.tag);
+    }
+
+    fn release(&mut self, packet: &Packet) {
+        let entry = self.directory.entry(packet.tag);
+        assert_eq!(entry.keeper, Keeper::Home, "a locked entry stays where it is: {packet:?}");
+        entry.unlock(packet.event.takes_read_lock());
+        if !packet.status.is_granted() {
+            return;
+        }
+        match packet.event {
+            Kind::ReadMiss => {
+                entry.status = GlobalStatus::Shared;
+                entry.copyset = entry.copyset.union(packet.copyset);
+            }
+            Kind::LockRead | Kind::LockWrite => {}
+            _ => {
+                entry.status = packet.global_status;
+                entry.copyset = packet.copyset;
+            }
+        }
+    }
+}

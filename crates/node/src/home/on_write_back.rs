@@ -1,0 +1,41 @@
+//! A copy of a modified block comes home: because its owner evicts it, or because somebody reads it.
+
+use wire::{Endpoint, Kind, Packet};
+
+use super::HomeAgent;
+use crate::context::Context;
+use crate::counters::Drop;
+use crate::message::Message;
+use crate::store::Store;
+
+impl HomeAgent {
+    /// Takes the copy, once for every event. A late duplicate would bring back old bytes: write-backs carry the
+    /// requester and number of their event (PROTOCOLS.md, FlowCC 1).
+    pub(crate) fn on_write_back<S: Store>(&mut self, cx: &mut Context<'_, S>, message: &Message) {
+        let packet = &message.packet;
+        let Some(data) = message.data else { return cx.counters.drop(Drop::Nonsense) };
+        if self.chunks.discipline_of(packet.tag).is_none() {
+            return cx.counters.drop(Drop::Nonsense);
+        }
+        let last = &mut self.written_back[Self::row(packet.requester, packet.seq)];
+        if packet.seq < *last {
+            return cx.counters.drop(Drop::Stale);
+        }
+        if packet.seq > *last {
+            *last = packet.seq;
+            cx.store.write_home(packet.tag, data);
+        }
+        self.acknowledge(cx, packet, Kind::WriteBackAck);
+    }
+
+    /// The event is about to be unlocked: no late write-back of it counts.
+    pub(crate) fn on_close<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+        let last = &mut self.written_back[Self::row(packet.requester, packet.seq)];
+        *last = packet.seq.max(*last);
+        self.acknowledge(cx, packet, Kind::CloseAck);
+    }
+
+    fn acknowledge<S: Store>(&self, cx: &mut Context<'_, S>, packet: &Packet, kind: Kind) {
+        cx.send(packet.reply(kind, self.me(), Endpoint::Requester(packet.requester.node)));
+    }
+}

@@ -1,0 +1,314 @@
+//! One node: its requesters, agents and allocator behind one door.
+//!
+//! This is the machine that drivers drive, under the call contract of the protocol core:
+//!
+//! 1. One input at a time: a packet, an operation of an application thread, "a pin is gone", "the deadline
+//!    passed". Each call gets the time and a random number; time never runs back.
+//! 2. Each call appends its effects to a buffer that the caller owns and drains before the next call.
+//! 3. [`Node::next_deadline`] names the next moment at which the node wants to be called. Being called early is
+//!    harmless.
+//! 4. Whatever arrives in a packet is handled, or dropped and counted. A panic is a bug in rackmem.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use wire::{BlockTag, Copyset, Discipline, Endpoint, GlobalAddr, Incarnation, Kind, Nanos, NodeId, SlotId};
+
+use crate::allocation::Allocation;
+use crate::cache_agent::CacheAgent;
+use crate::config::Config;
+use crate::context::Context;
+use crate::counters::{Counters, Drop};
+use crate::home::HomeAgent;
+use crate::message::{Effect, Message, Started};
+use crate::requester::Requesters;
+use crate::shadow::Shadow;
+use crate::store::{Access, FrameId, Moment, Store};
+
+/// The state machines of one node.
+pub struct Node {
+    config: Config,
+    counters: Counters,
+    requesters: Requesters,
+    cache_agent: CacheAgent,
+    home: HomeAgent,
+    allocation: Allocation,
+    shadow: Option<Shadow>,
+    next_epoch: Nanos,
+    /// The life that each node is known to be in.
+    lives: Box<[Incarnation]>,
+}
+
+/// Borrows the parts of a node for one call.
+macro_rules! context {
+    ($node:ident, $at:ident, $store:ident, $out:ident) => {
+        Context {
+            now: $at.now,
+            random: $at.random,
+            config: &$node.config,
+            counters: &mut $node.counters,
+            store: $store,
+            out: $out,
+        }
+    };
+}
+
+impl Node {
+    /// A node in its initial state.
+    ///
+    /// # Panics
+    /// If the rack has no nodes, more than a copyset can name, or not this one.
+    pub fn new(config: Config) -> Self {
+        assert!(
+            (1..=Copyset::NODES).contains(&config.nodes),
+            "a rack has 1 to 64 nodes, not {}",
+            config.nodes
+        );
+        assert!(config.id.index() < config.nodes, "{} of {} nodes", config.id, config.nodes);
+        Self {
+            counters: Counters::default(),
+            requesters: Requesters::new(config.id),
+            cache_agent: CacheAgent::new(config.id, config.nodes),
+            home: HomeAgent::new(&config),
+            allocation: Allocation::new(&config),
+            shadow: (config.shadow == config.id).then(|| Shadow::new(config.id)),
+            next_epoch: config.epoch,
+            lives: core::iter::repeat_n(Incarnation(0), config.nodes).collect(),
+            config,
+        }
+    }
+
+    // Inputs
+
+    /// A packet for one of this node's endpoints has arrived.
+    pub fn on_packet<S: Store>(
+        &mut self,
+        at: Moment,
+        message: &Message,
+        store: &mut S,
+        out: &mut Vec<Effect>,
+    ) {
+        let packet = &message.packet;
+        let cx = &mut context!(self, at, store, out);
+        let nodes = cx.config.nodes;
+        if packet.epoch != cx.config.switch_epoch {
+            return cx.counters.drop(Drop::WrongEpoch);
+        }
+        let known = packet.requester.node.index() < nodes
+            && packet.tag.home().index() < nodes
+            && packet.copyset.iter().all(|node| node.index() < nodes)
+            && packet.to.node() == Some(cx.config.id);
+        if !known {
+            return cx.counters.drop(Drop::Nonsense);
+        }
+        let life = &mut self.lives[packet.requester.node.index()];
+        if packet.incarnation < *life {
+            return cx.counters.drop(Drop::FormerLife);
+        }
+        if packet.incarnation > *life {
+            *life = packet.incarnation;
+            self.cache_agent.forget(cx, packet.requester.node);
+            self.home.forget(packet.requester.node);
+            self.allocation.forget(packet.requester.node);
+        }
+        match packet.to {
+            Endpoint::Requester(_) if packet.requester.node != cx.config.id => {
+                cx.counters.drop(Drop::Nonsense)
+            }
+            Endpoint::Requester(_) if packet.requester.slot == SlotId::MIGRATION => match packet.kind {
+                Kind::Ack => self.home.on_move_ack(cx, packet),
+                Kind::UnlockAck => self.home.on_move_unlocked(cx, packet),
+                _ => cx.counters.drop(Drop::Nonsense),
+            },
+            Endpoint::Requester(_) => {
+                match packet.kind {
+                    Kind::Ack => self.requesters.on_ack(cx, *message),
+                    Kind::UnlockAck => self.requesters.on_unlock_ack(cx, packet),
+                    Kind::WriteBackAck => self.requesters.on_write_back_ack(cx, packet),
+                    Kind::CloseAck => self.requesters.on_close_ack(cx, packet),
+                    _ => cx.counters.drop(Drop::Nonsense),
+                }
+                if packet.requester.slot == SlotId::RECLAIM && packet.kind == Kind::Ack {
+                    self.allocation.on_purged(cx, &mut self.requesters);
+                }
+            }
+            Endpoint::CacheAgent(_) => {
+                cx.counters.cache_agent_received += 1;
+                match packet.kind {
+                    Kind::Close => self.cache_agent.on_close(cx, packet),
+                    kind if kind.is_request() => self.cache_agent.on_request(cx, packet),
+                    _ => cx.counters.drop(Drop::Nonsense),
+                }
+            }
+            Endpoint::HomeAgent(_) => {
+                cx.counters.home_received += 1;
+                match packet.kind {
+                    Kind::Unlock => self.home.on_unlock(cx, packet),
+                    Kind::WriteBack => self.home.on_write_back(cx, message),
+                    Kind::Close => self.home.on_close(cx, packet),
+                    Kind::Demote => self.home.want_removed(cx, packet.tag),
+                    Kind::ChunkRequest | Kind::Mark | Kind::Free => self.home.on_call(cx, packet),
+                    kind if kind.is_request() => self.home.on_request(cx, packet),
+                    _ => cx.counters.drop(Drop::Nonsense),
+                }
+            }
+            Endpoint::Allocator(_) => match packet.kind {
+                Kind::Free => self.allocation.on_free_request(cx, &mut self.requesters, packet),
+                Kind::HomeReply if packet.requester.node == cx.config.id => {
+                    self.allocation.on_home_reply(cx, &mut self.requesters, packet);
+                }
+                Kind::FreeReply if packet.requester.node == cx.config.id => {
+                    self.allocation.on_free_reply(cx, &mut self.requesters, packet);
+                }
+                _ => cx.counters.drop(Drop::Nonsense),
+            },
+            Endpoint::Shadow(_) => match (&mut self.shadow, packet.kind) {
+                (Some(shadow), Kind::AddNotice) => shadow.on_add_notice(cx, packet),
+                (Some(shadow), Kind::HotReport) => shadow.on_heat(cx, packet),
+                _ => cx.counters.drop(Drop::Nonsense),
+            },
+            Endpoint::Switch => cx.counters.drop(Drop::Nonsense),
+        }
+    }
+
+    /// A thread needs this block with this access, and found it cannot hit.
+    pub fn on_access<S: Store>(
+        &mut self,
+        at: Moment,
+        tag: BlockTag,
+        access: Access,
+        store: &mut S,
+        out: &mut Vec<Effect>,
+    ) -> Started {
+        self.requesters.on_access(&mut context!(self, at, store, out), tag, access)
+    }
+
+    /// A thread wants the application lock of this block; with `once` it takes a refusal for an answer.
+    pub fn on_lock<S: Store>(
+        &mut self,
+        at: Moment,
+        block: BlockTag,
+        write: bool,
+        once: bool,
+        store: &mut S,
+        out: &mut Vec<Effect>,
+    ) -> Started {
+        self.requesters.on_lock(&mut context!(self, at, store, out), block, write, once)
+    }
+
+    /// The application releases the lock that it holds in this slot.
+    ///
+    /// # Panics
+    /// If it holds none there.
+    pub fn on_release<S: Store>(&mut self, at: Moment, slot: SlotId, store: &mut S, out: &mut Vec<Effect>) {
+        self.requesters.on_release(&mut context!(self, at, store, out), slot);
+    }
+
+    /// A thread allocates `len` bytes in the memory of `home`.
+    pub fn on_alloc<S: Store>(
+        &mut self,
+        at: Moment,
+        len: u64,
+        home: NodeId,
+        discipline: Discipline,
+        store: &mut S,
+        out: &mut Vec<Effect>,
+    ) -> Started {
+        let cx = &mut context!(self, at, store, out);
+        self.allocation.on_alloc(cx, &mut self.requesters, len, home, discipline)
+    }
+
+    /// A thread frees the allocation that starts at `addr`.
+    pub fn on_free<S: Store>(
+        &mut self,
+        at: Moment,
+        addr: GlobalAddr,
+        store: &mut S,
+        out: &mut Vec<Effect>,
+    ) -> Started {
+        self.allocation.on_free(&mut context!(self, at, store, out), &mut self.requesters, addr)
+    }
+
+    /// The thread that had this frame pinned is done, and the store says that an agent waits for it.
+    pub fn on_unpinned<S: Store>(
+        &mut self,
+        at: Moment,
+        frame: FrameId,
+        store: &mut S,
+        out: &mut Vec<Effect>,
+    ) {
+        let cx = &mut context!(self, at, store, out);
+        self.cache_agent.on_unpinned(cx, frame);
+        self.requesters.on_unpinned(cx, frame);
+    }
+
+    /// Does what is due.
+    pub fn on_deadline<S: Store>(&mut self, at: Moment, store: &mut S, out: &mut Vec<Effect>) {
+        let cx = &mut context!(self, at, store, out);
+        self.requesters.on_deadline(cx);
+        self.allocation.repeat_calls(cx);
+        self.allocation.retry_allocs(cx, &mut self.requesters);
+        self.home.on_move_deadline(cx);
+        if cx.now >= self.next_epoch {
+            self.next_epoch = cx.now + cx.config.epoch;
+            self.cache_agent.on_epoch(cx);
+            self.home.on_epoch(cx);
+            if let Some(shadow) = &mut self.shadow {
+                shadow.on_epoch(cx);
+            }
+        }
+    }
+
+    // Getters
+
+    /// The next moment at which [`Node::on_deadline`] has something to do.
+    pub fn next_deadline(&self) -> Nanos {
+        self.next_epoch
+            .min(self.requesters.next_deadline())
+            .min(self.allocation.next_deadline())
+            .min(self.home.migration.next_deadline())
+    }
+
+    /// What was counted since the start.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// How the node was set up.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The directory of this node's home agent.
+    pub fn directory(&self) -> &crate::home::directory::Directory {
+        &self.home.directory
+    }
+
+    /// Bytes of this node's memory in live blocks, and in chunks that allocators have.
+    pub fn memory_in_use(&self) -> (u64, u64) {
+        (self.home.chunks.live_bytes(), self.home.chunks.granted_bytes())
+    }
+
+    /// Allocations that this node's allocator has handed out and not got back.
+    pub fn live_allocations(&self) -> u64 {
+        self.allocation.allocator.usage().live_objects
+    }
+
+    /// True if no operation, event, unlock, migration or call is under way: nothing will happen without input.
+    pub fn is_quiet(&self) -> bool {
+        self.requesters.is_quiet()
+            && self.allocation.is_quiet()
+            && !self.home.migration.is_moving()
+            && self.home.migration.backlog() == 0
+    }
+
+    /// Asserts what must always hold between calls.
+    ///
+    /// # Panics
+    /// If it does not, with the state that shows it.
+    pub fn invariants<S: Store>(&self, store: &S) {
+        self.requesters.invariants();
+        self.cache_agent.invariants(store);
+        self.home.invariants();
+    }
+}

@@ -1,0 +1,98 @@
+//! An event is begun, and ended by its unlock.
+
+use wire::{BlockTag, Endpoint, Kind, Nanos, Packet, SlotId, Status};
+
+use super::next_state::next_state;
+use super::{Event, Requesters, Stage, Unlocking, Wait, Work};
+use crate::config::Retransmission;
+use crate::context::Context;
+
+/// What a time-out is for; section 5.3.1 counts it in round trips.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Timeout {
+    /// 6 round trips.
+    Request,
+    /// 3 round trips.
+    Unlock,
+}
+
+impl Requesters {
+    /// Asks for the entry's lock, or waits until the requester may.
+    pub(super) fn begin<S>(&mut self, cx: &mut Context<'_, S>, slot: SlotId, kind: Kind, tag: BlockTag) {
+        let requester = self.id(slot);
+        let it = &mut self.slots[slot.index()];
+        assert!(it.event.is_none(), "{requester:?} begins {kind:?} {tag:?} during {:?}", it.event);
+        let seq = it.seq.next();
+        if it.unlocks[seq.parity()].is_some() {
+            it.wait = Wait::UnlockAck;
+            return;
+        }
+        let request = Packet {
+            epoch: cx.config.switch_epoch,
+            incarnation: cx.config.incarnation,
+            // Picks the provider. It travels with the request so that every copy of it picks the same one.
+            arg: u64::from(cx.random_bits(seq.0)),
+            ..Packet::request(kind, tag, requester, seq)
+        };
+        it.seq = seq;
+        it.wait = Wait::Nothing;
+        let deadline = self.timeout(cx, Timeout::Request, 0);
+        self.slots[slot.index()].event = Some(Event {
+            request,
+            sent: cx.now,
+            deadline,
+            repeats: 0,
+            stage: Stage::Asking,
+            found: None,
+            answered: wire::Copyset::EMPTY,
+            answered_alone: false,
+            has_data: false,
+            early_write_back: false,
+        });
+        self.arm(deadline);
+        cx.counters.events[kind as usize] += 1;
+        cx.send(request);
+    }
+
+    /// Ends the open event. The thread does not wait for the acknowledgement; the event after next does.
+    pub(super) fn unlock<S>(&mut self, cx: &mut Context<'_, S>, slot: SlotId, status: Status) {
+        let me = self.node;
+        let deadline = self.timeout(cx, Timeout::Unlock, 0);
+        let it = &mut self.slots[slot.index()];
+        let event = it.event.take().expect("only an open event is unlocked");
+        let mut packet = Packet {
+            status,
+            arg: 0,
+            ..event.request.reply(Kind::Unlock, event.request.from, Endpoint::Switch)
+        };
+        if let Some(found) = event.found {
+            packet.in_switch = found.in_switch;
+            if let Some((global_status, copyset)) =
+                next_state(event.request.kind, found.copyset, me).filter(|_| status.is_granted())
+            {
+                (packet.global_status, packet.copyset) = (global_status, copyset);
+            }
+        }
+        it.unlocks[packet.seq.parity()] = Some(Unlocking { packet, deadline });
+        if it.work == Work::None {
+            self.busy &= !(1 << slot.0);
+        }
+        self.arm(deadline);
+        cx.send(packet);
+    }
+
+    /// When to repeat something for the `repeats`+1st time, if it stays unanswered.
+    pub(crate) fn timeout<S>(&self, cx: &Context<'_, S>, what: Timeout, repeats: u32) -> Nanos {
+        match cx.config.retransmission {
+            Retransmission::Never => Nanos::MAX,
+            Retransmission::AfterRoundTrips { floor } => {
+                let round_trips = match what {
+                    Timeout::Request => 6,
+                    Timeout::Unlock => 3,
+                };
+                let span = Nanos(self.round_trip.bound().0 * round_trips).max(floor);
+                cx.now + Nanos(span.0 << repeats.min(6))
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The per-block reader-writer lock for applications (section 6, "synchronization primitive").
+//!
+//! Taking it is a coherence event on an entry of its own that is not unlocked until the application releases
+//! the lock, so a lock occupies a requester slot while it is held.
+
+use wire::{BlockTag, Kind, SlotId, Status};
+
+use super::{Requesters, Stage, Work};
+use crate::context::Context;
+use crate::message::Started;
+
+impl Requesters {
+    /// Starts to take the lock of a block. With `once`, a refusal ends the operation.
+    pub(crate) fn on_lock<S>(
+        &mut self,
+        cx: &mut Context<'_, S>,
+        block: BlockTag,
+        write: bool,
+        once: bool,
+    ) -> Started {
+        let entry = block.lock_entry();
+        match self.occupy(Work::Lock { entry, write, once, refusals: 0 }) {
+            Some(slot) => {
+                self.advance_lock(cx, slot, entry, write);
+                Started::Slot(slot)
+            }
+            None => Started::Full,
+        }
+    }
+
+    /// Starts to invalidate every copy of a freed block, in the allocator's own slot.
+    pub(crate) fn purge<S>(&mut self, cx: &mut Context<'_, S>, tag: BlockTag) {
+        self.occupy_slot(SlotId::RECLAIM, Work::Purge { tag, refusals: 0 });
+        self.begin(cx, SlotId::RECLAIM, Kind::Purge, tag);
+    }
+
+    pub(super) fn advance_lock<S>(
+        &mut self,
+        cx: &mut Context<'_, S>,
+        slot: SlotId,
+        entry: BlockTag,
+        write: bool,
+    ) {
+        self.begin(cx, slot, if write { Kind::LockWrite } else { Kind::LockRead }, entry);
+    }
+
+    /// The application releases the lock that it took in this slot.
+    ///
+    /// # Panics
+    /// If no lock is held there.
+    pub(crate) fn on_release<S>(&mut self, cx: &mut Context<'_, S>, slot: SlotId) {
+        let it = &self.slots[slot.index()];
+        let held = it.event.is_some_and(|event| event.stage == Stage::Held);
+        assert!(held, "slot {slot:?} holds no lock: {:?}", it.event);
+        self.unlock(cx, slot, Status::Granted);
+    }
+}

@@ -1,0 +1,166 @@
+//! An answer to a request: the event is granted piece by piece, or refused.
+
+use wire::{Copyset, Endpoint, GlobalStatus, Kind, Nanos, Packet, Refusal, SlotId, Status};
+
+use super::{Fetch, Found, Requesters, Stage, Work};
+use crate::context::Context;
+use crate::counters::Drop;
+use crate::message::{Message, Outcome};
+use crate::store::{Access, FrameId, Store};
+
+impl Requesters {
+    pub(crate) fn on_ack<S: Store>(&mut self, cx: &mut Context<'_, S>, message: Message) {
+        let packet = message.packet;
+        let slot = packet.requester.slot;
+        let Some(event) = &mut self.slots[slot.index()].event else {
+            return cx.counters.drop(Drop::Stale);
+        };
+        if event.request.seq != packet.seq || event.stage != Stage::Asking {
+            return cx.counters.drop(Drop::Stale);
+        }
+        if event.request.tag != packet.tag || event.request.kind != packet.event {
+            return cx.counters.drop(Drop::Nonsense);
+        }
+        if event.repeats == 0 && event.found.is_none() {
+            let sample = cx.now.saturating_sub(event.sent);
+            self.round_trip.measured(sample);
+        }
+        match packet.status {
+            // A refusal is sticky where it is decided: nothing can have been granted beside it.
+            Status::Refused(_) if event.found.is_some() => cx.counters.drop(Drop::Nonsense),
+            Status::Refused(why) => self.on_refusal(cx, slot, &packet, why),
+            Status::Granted => {
+                let found = event.found.get_or_insert(Found {
+                    status: packet.global_status,
+                    copyset: packet.copyset,
+                    in_switch: packet.in_switch,
+                    repeated: false,
+                });
+                found.repeated |= packet.repeated;
+                // Only READ-MISSes share the lock: another one's unlock may have added copies in between.
+                found.copyset = found.copyset.union(packet.copyset);
+                match packet.from {
+                    Endpoint::CacheAgent(node) => event.answered = event.answered.with(node),
+                    _ => event.answered_alone = true,
+                }
+                if let Some(data) = message.data
+                    && !event.has_data
+                    && let Work::Fetch(Fetch { frame: Some(frame), .. }) = self.slots[slot.index()].work
+                {
+                    event.has_data = true;
+                    cx.store.fill(frame, data);
+                }
+                self.settle(cx, slot);
+            }
+        }
+    }
+
+    /// The event ends without effect. It is unlocked like any other, and then tried again or given up.
+    fn on_refusal<S: Store>(&mut self, cx: &mut Context<'_, S>, slot: SlotId, packet: &Packet, why: Refusal) {
+        cx.counters.refused[why as usize] += 1;
+        let it = &mut self.slots[slot.index()];
+        let event = it.event.as_mut().expect("checked by the caller");
+        event.found = Some(Found {
+            status: GlobalStatus::Unshared,
+            copyset: Copyset::EMPTY,
+            in_switch: packet.in_switch,
+            repeated: false,
+        });
+        self.unlock(cx, slot, Status::Refused(why));
+        match self.slots[slot.index()].work {
+            Work::Fetch(mut fetch) => {
+                fetch.victim = None;
+                fetch.refusals += 1;
+                self.slots[slot.index()].work = Work::Fetch(fetch);
+                if !why.is_transient() {
+                    self.complete_fetch(cx, slot, fetch, Outcome::Failed(why));
+                } else if why == Refusal::Outdated {
+                    // What is cached has changed: look again at once.
+                    self.advance_fetch(cx, slot, fetch);
+                } else {
+                    self.back_off(cx, slot, fetch.refusals);
+                }
+            }
+            Work::Lock { entry, write, once, refusals } => {
+                if once && why == Refusal::Locked || !why.is_transient() {
+                    self.finish_work(slot);
+                    cx.completed(slot, Outcome::Failed(why));
+                } else {
+                    let refusals = refusals + 1;
+                    self.slots[slot.index()].work = Work::Lock { entry, write, once, refusals };
+                    self.back_off(cx, slot, refusals);
+                }
+            }
+            Work::Purge { tag, refusals } => {
+                self.slots[slot.index()].work = Work::Purge { tag, refusals: refusals + 1 };
+                self.back_off(cx, slot, refusals + 1);
+            }
+            Work::None | Work::Call(_) => unreachable!("an event is open for fetches, locks and purges only"),
+        }
+    }
+
+    /// If everything has been answered: takes effect on this node, and lets the thread go on.
+    fn settle<S: Store>(&mut self, cx: &mut Context<'_, S>, slot: SlotId) {
+        let event = self.slots[slot.index()].event.expect("checked by the caller");
+        if !event.is_granted() {
+            return;
+        }
+        match (event.request.kind, self.slots[slot.index()].work) {
+            (Kind::ReadMiss | Kind::WriteMiss, Work::Fetch(mut fetch)) => {
+                let frame = fetch.frame.take().expect("a miss has a frame reserved");
+                cx.store.publish(frame, fetch.tag, fetch.access, true);
+                self.complete_fetch(cx, slot, fetch, Outcome::Pinned(frame));
+                self.close(cx, slot);
+            }
+            (Kind::WriteShared, Work::Fetch(fetch)) => {
+                let Some((frame, Access::Shared)) = cx.store.lookup(fetch.tag) else {
+                    panic!("WRITE-SHARED was granted, so the copy is there and shared: {event:?}");
+                };
+                let outcome = cx.store.upgrade(frame).map_or(Outcome::Retry, |()| Outcome::Pinned(frame));
+                self.complete_fetch(cx, slot, fetch, outcome);
+                self.close(cx, slot);
+            }
+            (Kind::EvictShared | Kind::EvictModified, Work::Fetch(fetch)) => {
+                let frame = fetch.victim.expect("an eviction has a victim");
+                self.withdraw_victim(cx, slot, fetch, frame);
+            }
+            (Kind::LockRead | Kind::LockWrite, Work::Lock { refusals, .. }) => {
+                let it = &mut self.slots[slot.index()];
+                let event = it.event.as_mut().expect("it is open");
+                event.stage = Stage::Held;
+                event.deadline = Nanos::MAX;
+                cx.counters.worst_refusals = cx.counters.worst_refusals.max(u64::from(refusals));
+                self.finish_work(slot);
+                cx.completed(slot, Outcome::Locked);
+            }
+            (Kind::Purge, Work::Purge { .. }) => self.close(cx, slot),
+            (kind, work) => panic!("{kind:?} was granted to a slot that does {work:?}"),
+        }
+    }
+
+    /// The eviction is granted: no more hits in the victim. A modified block goes home first; its bytes stay in
+    /// the frame until the home has them.
+    pub(super) fn withdraw_victim<S: Store>(
+        &mut self,
+        cx: &mut Context<'_, S>,
+        slot: SlotId,
+        mut fetch: Fetch,
+        frame: FrameId,
+    ) {
+        let event = self.slots[slot.index()].event.as_mut().expect("an eviction is open");
+        assert_eq!(
+            cx.store.tag_of(frame),
+            Some(event.request.tag),
+            "a block cannot leave the cache while its eviction holds the write lock"
+        );
+        if cx.store.withdraw(frame).is_err() {
+            event.stage = Stage::Unpinning(frame);
+            event.deadline = Nanos::MAX;
+            return;
+        }
+        fetch.victim = None;
+        fetch.frame = Some(frame);
+        self.slots[slot.index()].work = Work::Fetch(fetch);
+        self.close(cx, slot);
+    }
+}

@@ -1,0 +1,204 @@
+//! The home's half of the allocator, one rule at a time.
+
+use node::allocator::{BlockRange, ChunkSize, ChunkTable, GiveBackRefused, MarkRefused, OutOfMemory};
+use wire::Discipline::{Coherent, LockOnly};
+use wire::{BlockSize, BlockTag, GlobalAddr, NodeId};
+
+const HOME: NodeId = NodeId(1);
+const ALICE: NodeId = NodeId(0);
+const BOB: NodeId = NodeId(2);
+const BLOCK: BlockSize = BlockSize::DEFAULT;
+/// Blocks in a chunk here: 64 KiB.
+const CHUNK: u64 = 16;
+
+fn table(blocks: u64) -> ChunkTable {
+    let chunk = ChunkSize::new(CHUNK * BLOCK.bytes()).unwrap();
+    ChunkTable::new(HOME, blocks * BLOCK.bytes(), BLOCK, chunk)
+}
+
+fn tag(number: u64) -> BlockTag {
+    BLOCK.tag(GlobalAddr::new(HOME, number * BLOCK.bytes()))
+}
+
+fn blocks(first: u64, end: u64) -> BlockRange {
+    BlockRange { first: tag(first), blocks: end - first }
+}
+
+fn bytes(blocks: u64) -> u64 {
+    blocks * BLOCK.bytes()
+}
+
+#[test]
+fn the_first_block_of_a_memory_is_never_handed_out() {
+    let mut table = table(4 * CHUNK);
+    assert_eq!(table.grant(ALICE, 1, Coherent), Ok(blocks(1, CHUNK)));
+    assert_eq!(table.owner_of(tag(0).addr()), None);
+    assert_eq!(table.mark(ALICE, blocks(0, 2), Some(Coherent)), Err(MarkRefused::NotGranted));
+    assert_eq!(table.granted_bytes(), bytes(CHUNK - 1));
+}
+
+#[test]
+fn a_chunk_that_is_one_block_loses_the_first_chunk_only() {
+    let mut table = ChunkTable::new(HOME, bytes(3), BLOCK, ChunkSize::new(BLOCK.bytes()).unwrap());
+    assert_eq!(table.grant(ALICE, bytes(2), Coherent), Ok(blocks(1, 3)));
+    table.give_back(ALICE, blocks(1, 2)).unwrap();
+    assert_eq!(table.grant(BOB, 1, Coherent), Ok(blocks(1, 2)));
+    table.assert_invariants();
+}
+
+#[test]
+fn a_memory_too_small_for_any_chunk_grants_nothing() {
+    for memory in [0, 1, BLOCK.bytes(), 2 * BLOCK.bytes() - 1] {
+        let mut table = ChunkTable::new(HOME, memory, BLOCK, ChunkSize::DEFAULT);
+        assert_eq!(table.grant(ALICE, 1, Coherent), Err(OutOfMemory { longest: 0 }), "{memory} bytes");
+    }
+}
+
+#[test]
+fn the_end_of_a_memory_that_is_no_whole_chunk_is_used_and_nothing_behind_it() {
+    let mut table =
+        ChunkTable::new(HOME, bytes(CHUNK + 3) + 100, BLOCK, ChunkSize::new(bytes(CHUNK)).unwrap());
+    assert_eq!(table.grant(ALICE, bytes(CHUNK), Coherent), Ok(blocks(1, CHUNK + 3)));
+    assert_eq!(table.owner_of(tag(CHUNK + 2).addr()), Some(ALICE));
+    assert_eq!(table.owner_of(tag(CHUNK + 3).addr()), None);
+    assert_eq!(table.mark(ALICE, blocks(1, CHUNK + 4), Some(Coherent)), Err(MarkRefused::NotGranted));
+}
+
+#[test]
+fn a_big_allocation_gets_the_first_contiguous_run_of_chunks_that_holds_it() {
+    let mut table = table(8 * CHUNK);
+    let first = table.grant(ALICE, 1, Coherent).unwrap();
+    let second = table.grant(BOB, bytes(CHUNK), Coherent).unwrap();
+    assert_eq!(second, blocks(CHUNK, 2 * CHUNK));
+    table.give_back(ALICE, first).unwrap();
+    assert_eq!(
+        table.grant(BOB, bytes(CHUNK) + 1, Coherent),
+        Ok(blocks(2 * CHUNK, 4 * CHUNK)),
+        "the hole in front is too short"
+    );
+    assert_eq!(table.grant(BOB, bytes(CHUNK - 1), Coherent), Ok(blocks(1, CHUNK)), "and not for this one");
+}
+
+#[test]
+fn a_home_without_room_says_how_much_it_has() {
+    let mut table = table(4 * CHUNK);
+    let most = bytes(4 * CHUNK - 1);
+    assert_eq!(table.grant(ALICE, most + 1, Coherent), Err(OutOfMemory { longest: most }));
+    assert_eq!(table.grant(ALICE, u64::MAX, Coherent), Err(OutOfMemory { longest: most }));
+    let all = table.grant(ALICE, most, Coherent).unwrap();
+    assert_eq!(table.grant(BOB, 1, Coherent), Err(OutOfMemory { longest: 0 }));
+    table.give_back(ALICE, all).unwrap();
+    assert_eq!(table.grant(BOB, most, Coherent), Ok(all), "given back as one piece");
+}
+
+#[test]
+fn a_block_has_a_discipline_exactly_while_it_is_live() {
+    let mut table = table(4 * CHUNK);
+    table.grant(ALICE, bytes(2 * CHUNK), LockOnly).unwrap();
+    let live = blocks(CHUNK - 2, CHUNK + 3);
+    table.mark(ALICE, live, Some(LockOnly)).unwrap();
+    table.mark(ALICE, live, Some(LockOnly)).unwrap();
+    for number in 0..4 * CHUNK {
+        let want = (CHUNK - 2..CHUNK + 3).contains(&number).then_some(LockOnly);
+        assert_eq!(table.discipline_of(tag(number)), want, "block {number}");
+        assert_eq!(table.discipline_of(tag(number).lock_entry()), want, "the lock of block {number}");
+    }
+    assert_eq!(table.live_bytes(), bytes(5));
+    table.mark(ALICE, blocks(CHUNK, CHUNK + 3), None).unwrap();
+    assert_eq!(table.discipline_of(tag(CHUNK)), None);
+    assert_eq!(table.discipline_of(tag(CHUNK - 1)), Some(LockOnly));
+    table.assert_invariants();
+}
+
+#[test]
+fn blocks_of_another_home_or_behind_the_memory_have_no_discipline_and_no_owner() {
+    let mut table = table(CHUNK);
+    let all = table.grant(ALICE, 1, Coherent).unwrap();
+    table.mark(ALICE, all, Some(Coherent)).unwrap();
+    let elsewhere = GlobalAddr::new(NodeId(0), 2 * BLOCK.bytes());
+    let behind = GlobalAddr::new(HOME, wire::addr::MAX_OFFSET);
+    for addr in [elsewhere, behind, GlobalAddr::NULL] {
+        assert_eq!(table.discipline_of(BLOCK.tag(addr)), None, "{addr}");
+        assert_eq!(table.owner_of(addr), None, "{addr}");
+    }
+    assert_eq!(table.owner_of(GlobalAddr::new(HOME, 2 * BLOCK.bytes() + 77)), Some(ALICE));
+}
+
+#[test]
+fn only_the_owner_of_every_block_of_a_range_marks_it() {
+    let mut table = table(4 * CHUNK);
+    table.grant(ALICE, 1, Coherent).unwrap();
+    table.grant(BOB, 1, Coherent).unwrap();
+    for (node, range) in [
+        (BOB, blocks(1, 2)),
+        (ALICE, blocks(CHUNK - 1, CHUNK + 1)),
+        (ALICE, blocks(3 * CHUNK, 3 * CHUNK + 1)),
+    ] {
+        for discipline in [Some(Coherent), None] {
+            let refused = table.mark(node, range, discipline);
+            assert_eq!(refused, Err(MarkRefused::NotGranted), "{range:?} {discipline:?}");
+        }
+    }
+    assert_eq!(table.live_bytes(), 0, "a range that is refused is not marked in part");
+}
+
+#[test]
+fn a_chunk_granted_for_one_discipline_takes_no_mark_of_another() {
+    let mut table = table(4 * CHUNK);
+    table.grant(ALICE, 1, Coherent).unwrap();
+    table.grant(ALICE, 1, LockOnly).unwrap();
+    for range in [blocks(1, 2), blocks(CHUNK - 1, CHUNK + 1)] {
+        assert_eq!(table.mark(ALICE, range, Some(LockOnly)), Err(MarkRefused::WrongDiscipline), "{range:?}");
+    }
+    assert_eq!(table.live_bytes(), 0);
+}
+
+#[test]
+fn ranges_that_make_no_sense_are_refused_without_effect() {
+    let mut table = table(4 * CHUNK);
+    let granted = table.grant(ALICE, bytes(2 * CHUNK), Coherent).unwrap();
+    let inside = BlockTag::from_bits(tag(2).bits() + 16);
+    for range in [
+        BlockRange { first: tag(1), blocks: 0 },
+        BlockRange { first: tag(1), blocks: u64::MAX },
+        BlockRange { first: inside, blocks: 1 },
+        BlockRange { first: tag(2).lock_entry(), blocks: 1 },
+        BlockRange { first: BLOCK.tag(GlobalAddr::new(NodeId(0), BLOCK.bytes())), blocks: 1 },
+    ] {
+        assert_eq!(table.mark(ALICE, range, Some(Coherent)), Err(MarkRefused::NotGranted), "{range:?}");
+        assert_eq!(table.give_back(ALICE, range), Err(GiveBackRefused::NotGranted), "{range:?}");
+    }
+    assert_eq!((table.live_bytes(), table.granted_bytes()), (0, granted.bytes(BLOCK)));
+}
+
+#[test]
+fn only_whole_chunks_of_their_owner_go_back_and_only_when_nothing_in_them_is_live() {
+    let mut table = table(4 * CHUNK);
+    let granted = table.grant(ALICE, bytes(2 * CHUNK), Coherent).unwrap();
+    assert_eq!(table.give_back(BOB, granted), Err(GiveBackRefused::NotGranted));
+    for part in [blocks(1, CHUNK - 1), blocks(2, CHUNK), blocks(1, CHUNK + 1), blocks(1, 4 * CHUNK)] {
+        assert_eq!(table.give_back(ALICE, part), Err(GiveBackRefused::NotGranted), "{part:?}");
+    }
+    table.mark(ALICE, blocks(CHUNK + 1, CHUNK + 2), Some(Coherent)).unwrap();
+    assert_eq!(table.give_back(ALICE, granted), Err(GiveBackRefused::Live));
+    assert_eq!(table.granted_bytes(), granted.bytes(BLOCK), "not in part either");
+    table.give_back(ALICE, blocks(1, CHUNK)).unwrap();
+    assert_eq!(table.owner_of(tag(1).addr()), None);
+    table.mark(ALICE, blocks(CHUNK + 1, CHUNK + 2), None).unwrap();
+    table.give_back(ALICE, blocks(CHUNK, 2 * CHUNK)).unwrap();
+    assert_eq!(table.granted_bytes(), 0);
+}
+
+#[test]
+fn memory_that_was_given_back_may_obey_another_discipline_at_another_node() {
+    let mut table = table(CHUNK);
+    let granted = table.grant(ALICE, 1, Coherent).unwrap();
+    table.mark(ALICE, granted, Some(Coherent)).unwrap();
+    table.mark(ALICE, granted, None).unwrap();
+    table.give_back(ALICE, granted).unwrap();
+    assert_eq!(table.grant(BOB, 1, LockOnly), Ok(granted));
+    assert_eq!(table.discipline_of(tag(1)), None, "nothing is left of its former life");
+    assert_eq!(table.mark(ALICE, granted, Some(Coherent)), Err(MarkRefused::NotGranted));
+    table.mark(BOB, granted, Some(LockOnly)).unwrap();
+    assert_eq!(table.discipline_of(tag(1)), Some(LockOnly));
+}
