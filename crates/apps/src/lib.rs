@@ -1,1 +1,12 @@
 //! rackmem: applications, written once against the API.
+//!
+//! Everything here is generic over [`rackmem::Memory`], so that the same code runs on live racks (where every
+//! future is ready at its first poll) and on simulated ones (where a worker is suspended while virtual time
+//! passes).
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`kv`] | a distributed key-value store on coherent memory, linearizable per key, without locks |
+#![forbid(unsafe_code)]
+
+pub mod kv;

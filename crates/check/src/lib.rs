@@ -1,1 +1,35 @@
-//! rackmem: properties and history checkers.
+//! What must hold in a rack, checked from outside the protocol.
+//!
+//! The protocol crates never check themselves here: this crate looks at what a run *did* and says whether a
+//! correct memory could have done it. It runs on whoever's machine wants to know, never in the rack.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`history`] | what clients asked, what they were told, and when; the file format of `rackmem ycsb --history` |
+//! | [`linearizability`] | whether a history of keys or words is linearizable, and if not, the evidence |
+//!
+//! ```
+//! use check::history::{Op, Operation};
+//! use check::linearizability::{Limits, Verdict, check_history};
+//! use wire::Nanos;
+//!
+//! let at = |client, op, invoke, ret| Operation {
+//!     client, key: "x", op, invoke: Nanos(invoke), ret: Some(Nanos(ret)),
+//! };
+//! let history = [
+//!     at(0, Op::Insert { value: 1 }, 0, 10),
+//!     at(0, Op::Insert { value: 2 }, 20, 30),
+//!     at(1, Op::Read { value: Some(1) }, 40, 50), // stale: 2 was in place before this read began
+//! ];
+//! let verdict = check_history(&history, Limits::default());
+//! let Verdict::Violation(violation) = verdict else { panic!("a stale read must be found") };
+//! assert_eq!(violation.culprit, history[2]);
+//! println!("{violation}");
+//! ```
+//!
+//! What must always hold: a verdict is a proof or it is [`Verdict::Unknown`](linearizability::Verdict). No
+//! limit, odd clock or odd history ever turns into a false "linearizable" or a false "violation".
+#![forbid(unsafe_code)]
+
+pub mod history;
+pub mod linearizability;

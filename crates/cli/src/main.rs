@@ -1,1 +1,42 @@
-fn main() {}
+//! The `rackmem` command: real workloads on a rack, from a shell.
+//!
+//! Nothing of the protocol is here. Each subcommand is a module that turns flags into calls of the public API,
+//! and what comes back into a table for people or, with `--json`, into one document for programs. Results go to
+//! standard output, everything else (progress, warnings, mistakes) to standard error.
+//!
+//! Exit codes: 0 done; 1 the run failed; 2 the command line, or a file that it names, is wrong; 130 stopped by
+//! Ctrl-C after printing what there was.
+
+mod command;
+mod fault;
+mod interrupt;
+mod output;
+mod size;
+mod switch_map;
+mod ycsb;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::command::{Command, CommandLine};
+
+fn main() -> ExitCode {
+    let line = match CommandLine::try_parse() {
+        Ok(line) => line,
+        Err(error) => {
+            // Help and version arrive here too; clap knows which stream and which exit code is theirs. If even
+            // that stream is gone, there is nobody left to tell.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let done = match line.command {
+        Command::Ycsb(args) => ycsb::run(&args),
+        Command::Switch(args) => switch_map::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => fault.report(),
+    }
+}

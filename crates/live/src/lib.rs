@@ -1,1 +1,3 @@
 //! rackmem: real racks, in one process for now.
+
+pub mod memory;

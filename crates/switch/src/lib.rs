@@ -1,7 +1,16 @@
-//! The match-action pipeline and the programs that run on it.
+//! The switch of the rack: the match-action pipeline and the programs that run on it.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`pipeline`] | the switch ASIC as a machine that refuses programs which the chip could not run |
+//! | [`flowcc`] | the coherence program: directory, locks, check and forward tables, packet idempotence |
+//!
+//! What must always hold: a packet that the switch cannot use is dropped and counted by cause, whatever is in
+//! it; a handler panics only if the switch itself is wrong.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
 pub mod flowcc;
+pub mod pipeline;
