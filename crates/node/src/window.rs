@@ -99,6 +99,17 @@ impl<'a> Window<'a> {
         }
     }
 
+    /// Sets every byte of the window to zero. Only for windows that are exclusive.
+    pub fn zero(&self) {
+        const ZEROES: [u8; 256] = [0; 256];
+        let mut at = 0;
+        while at < self.len {
+            let n = (self.len - at).min(ZEROES.len());
+            self.write(at, &ZEROES[..n]);
+            at += n;
+        }
+    }
+
     /// Copies bytes in, from byte `at` of the window on. Only for windows that are exclusive: bytes that share
     /// a word with the ends of the range are read and written back.
     ///

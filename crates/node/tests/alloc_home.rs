@@ -174,7 +174,7 @@ fn ranges_that_make_no_sense_are_refused_without_effect() {
 #[test]
 fn only_whole_chunks_of_their_owner_go_back_and_only_when_nothing_in_them_is_live() {
     let mut table = table(4 * CHUNK);
-    let granted = table.grant(ALICE, bytes(2 * CHUNK), Coherent).unwrap();
+    let granted = table.grant(ALICE, bytes(2 * CHUNK - 1), Coherent).unwrap();
     assert_eq!(table.give_back(BOB, granted), Err(GiveBackRefused::NotGranted));
     for part in [blocks(1, CHUNK - 1), blocks(2, CHUNK), blocks(1, CHUNK + 1), blocks(1, 4 * CHUNK)] {
         assert_eq!(table.give_back(ALICE, part), Err(GiveBackRefused::NotGranted), "{part:?}");

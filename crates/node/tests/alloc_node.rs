@@ -211,6 +211,17 @@ fn addresses_inside_between_and_beyond_allocations_are_not_freed() {
 }
 
 #[test]
+fn addresses_around_a_chunk_that_is_cut_short_are_not_freed() {
+    let mut allocator = empty(KIB4);
+    allocator.add_chunk(blocks(1, 4), Coherent).unwrap();
+    let (addr, _) = alloc(&mut allocator, 3 * 4096);
+    for outside in [0, 4, CHUNK - 1] {
+        assert_eq!(allocator.free(tag(outside, KIB4).addr()), Err(NotAnAllocation), "block {outside}");
+    }
+    assert_eq!(allocator.free(addr), Ok(Freed { size: 3 * 4096, empty: Some(blocks(1, 4)) }));
+}
+
+#[test]
 fn the_last_object_of_a_block_empties_it_and_no_other_does() {
     let mut allocator = with_chunk(KIB4);
     let objects: Vec<_> = (0..8).map(|_| alloc_marked(&mut allocator, 512)).collect();

@@ -1,9 +1,25 @@
-//! One shared memory for a rack of machines: the public API.
+//! One shared memory for a rack of machines, kept consistent in the network: the public API.
+//!
+//! A [`Rack`] is a set of nodes whose memories form one address space. [`Rack::node`] gives a [`NodeHandle`]
+//! for one thread; through it the thread allocates, reads and writes any address of the rack. What it has
+//! accessed lately is cached on its node, and the rack keeps the caches coherent.
+//!
+//! Applications that shall run on simulated racks as well are written against [`Memory`].
+#![warn(missing_docs)]
 
+mod config;
 mod error;
+mod handle;
+mod lock;
 mod memory;
+mod rack;
 
+pub use config::{Config, ConfigError, Directory, MOST_SWITCH_ENTRIES};
 pub use error::Error;
+pub use handle::NodeHandle;
+pub use lock::{BlockLock, LockMode};
 pub use memory::{Memory, block_on};
-pub use node::Window;
+pub use node::{Counters as ProtocolCounters, Window};
+pub use rack::{Counters, MOST_NODES, NodeCounters, Rack, SwitchCounters};
 pub use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};
+pub use zerocopy::{FromBytes, IntoBytes};

@@ -17,6 +17,7 @@ use node::Window;
 use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};
 
 use crate::error::Error;
+use crate::handle::NodeHandle;
 
 /// One worker's view of the rack's memory.
 pub trait Memory {
@@ -87,5 +88,71 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
             return output;
         }
         std::thread::yield_now();
+    }
+}
+
+impl Memory for NodeHandle {
+    fn node(&self) -> NodeId {
+        self.id()
+    }
+
+    fn nodes(&self) -> usize {
+        NodeHandle::nodes(self)
+    }
+
+    fn block_size(&self) -> BlockSize {
+        NodeHandle::block_size(self)
+    }
+
+    fn now(&self) -> Nanos {
+        self.inner.rack.now()
+    }
+
+    #[inline]
+    async fn read(&mut self, addr: GlobalAddr, into: &mut [u8]) -> Result<(), Error> {
+        NodeHandle::read(self, addr, into)
+    }
+
+    #[inline]
+    async fn write(&mut self, addr: GlobalAddr, bytes: &[u8]) -> Result<(), Error> {
+        NodeHandle::write(self, addr, bytes)
+    }
+
+    #[inline]
+    async fn read_word(&mut self, addr: GlobalAddr) -> Result<u64, Error> {
+        NodeHandle::read_word(self, addr)
+    }
+
+    #[inline]
+    async fn write_word(&mut self, addr: GlobalAddr, value: u64) -> Result<(), Error> {
+        NodeHandle::write_word(self, addr, value)
+    }
+
+    #[inline]
+    async fn inspect<R>(
+        &mut self,
+        addr: GlobalAddr,
+        len: usize,
+        look: impl FnMut(&Window<'_>) -> R,
+    ) -> Result<R, Error> {
+        NodeHandle::inspect(self, addr, len, look)
+    }
+
+    #[inline]
+    async fn update<R>(
+        &mut self,
+        addr: GlobalAddr,
+        len: usize,
+        change: impl FnOnce(&Window<'_>) -> R,
+    ) -> Result<R, Error> {
+        NodeHandle::update(self, addr, len, change)
+    }
+
+    async fn alloc(&mut self, len: u64, home: NodeId, discipline: Discipline) -> Result<GlobalAddr, Error> {
+        NodeHandle::alloc(self, len, home, discipline)
+    }
+
+    async fn free(&mut self, addr: GlobalAddr) -> Result<(), Error> {
+        NodeHandle::free(self, addr)
     }
 }

@@ -35,6 +35,10 @@ impl SlotId {
     /// Slots that application threads may occupy for misses, evictions and held block locks.
     pub const FOR_THREADS: usize = Self::PER_NODE - 2;
 
+    /// Of those, how many may hold block locks at a time: the others are left for misses, without which no
+    /// lock holder could go on.
+    pub const FOR_LOCKS: usize = Self::FOR_THREADS / 2;
+
     /// For indexing per-slot tables.
     pub const fn index(self) -> usize {
         self.0 as usize

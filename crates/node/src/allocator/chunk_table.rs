@@ -105,10 +105,7 @@ impl ChunkTable {
                 continue;
             }
             let usable = self.usable(chunk);
-            if usable.is_empty() {
-                // The first chunk, where it is but one block.
-                continue;
-            }
+            // (Still empty behind a first chunk that is but one block: that one is left out of the run.)
             if run.is_empty() {
                 run.start = usable.start;
             }

@@ -61,13 +61,10 @@ impl Classes {
 /// The number of the first step (16, 32, ... 128, 160, 192, 224, 256, 320, ...) that `len` bytes fit in.
 fn step(len: u64) -> usize {
     let last = len.saturating_sub(1);
-    // Lengths are at most 512 KiB here.
-    #[allow(clippy::cast_possible_truncation)]
-    let step = match last.checked_ilog2() {
-        Some(log) if log >= 7 => 8 + 4 * u64::from(log - 7) + (last >> (log - 2) & 3),
-        _ => last / 16,
-    } as usize;
-    step
+    match last.checked_ilog2() {
+        Some(log) if log >= 7 => 8 + 4 * (log as usize - 7) + (last >> (log - 2) & 3) as usize,
+        _ => (last / 16) as usize,
+    }
 }
 
 /// Bytes of an object of this step.

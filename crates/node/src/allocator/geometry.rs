@@ -8,7 +8,7 @@ use wire::{BlockSize, GlobalAddr};
 /// The size of a chunk, which a home grants as a whole: a power of two from 64 B to 1 GiB. It is fixed per
 /// rack, and at least the block size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub struct ChunkSize(u8);
+pub struct ChunkSize(u32);
 
 impl ChunkSize {
     /// 32 MiB (Concordia, section 6).
@@ -21,22 +21,21 @@ impl ChunkSize {
 
     /// The chunk size of `bytes` bytes, if that is a power of two from 64 B to 1 GiB.
     pub const fn new(bytes: u64) -> Option<Self> {
-        let shift = bytes.trailing_zeros();
-        if bytes.is_power_of_two() && shift >= Self::MIN_SHIFT && shift <= Self::MAX_SHIFT {
-            return Some(Self(shift as u8));
+        if bytes.is_power_of_two() {
+            let shift = bytes.trailing_zeros();
+            if shift >= Self::MIN_SHIFT && shift <= Self::MAX_SHIFT {
+                return Some(Self(shift));
+            }
         }
         None
     }
 
     /// 32 MiB, or less where a node's memory is so small that it would hold fewer than 64 of them; never less
     /// than a block.
-    pub const fn for_memory(bytes: u64, block: BlockSize) -> Self {
-        let fair = match (bytes / Self::PER_MEMORY).checked_ilog2() {
-            Some(shift) => shift,
-            None => 0,
-        };
-        let upper = if fair < Self::DEFAULT.shift() { fair } else { Self::DEFAULT.shift() };
-        Self(if upper > block.shift() { upper as u8 } else { block.shift() as u8 })
+    pub fn for_memory(bytes: u64, block: BlockSize) -> Self {
+        let fair = (bytes / Self::PER_MEMORY).checked_ilog2().map_or(0, |log| 1 << log);
+        let bytes = fair.clamp(block.bytes(), Self::DEFAULT.bytes());
+        Self::new(bytes).expect("a power of two between a block and 32 MiB is a chunk size")
     }
 
     /// Bytes in a chunk.
@@ -46,7 +45,7 @@ impl ChunkSize {
 
     /// Base-2 logarithm of the bytes in a chunk.
     pub const fn shift(self) -> u32 {
-        self.0 as u32
+        self.0
     }
 }
 
@@ -101,9 +100,7 @@ impl Geometry {
     /// Where in its chunk a block is.
     pub(super) const fn place_in_chunk(self, number: u64) -> usize {
         // A chunk has at most 2^24 blocks (1 GiB of 64 B).
-        #[allow(clippy::cast_possible_truncation)]
-        let place = (number & (self.blocks_per_chunk() - 1)) as usize;
-        place
+        (number & (self.blocks_per_chunk() - 1)) as usize
     }
 
     /// All blocks of a chunk.

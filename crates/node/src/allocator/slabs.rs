@@ -226,10 +226,12 @@ mod tests {
         let mut partial = Partial::default();
         for round in 1..4u64 {
             let opened: Vec<_> =
-                (0..5).map(|nth| slabs.open(GlobalAddr::from_bits((nth + round) << 12), 3)).collect();
+                (0..5).map(|nth| slabs.open(GlobalAddr::from_bits((nth + round) << 12), 0)).collect();
             assert_eq!(slabs.arena.len(), 5, "round {round}");
             for index in opened {
                 assert!(slabs.give(&mut partial, index, 0).unwrap().empty);
+                let slot = &slabs.arena[index as usize];
+                assert!(matches!(slot.free, FreeBits::Few(0)), "an unused slot keeps nothing on the heap");
             }
         }
     }

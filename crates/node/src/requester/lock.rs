@@ -19,6 +19,9 @@ impl Requesters {
         once: bool,
     ) -> Started {
         let entry = block.lock_entry();
+        if self.locks() >= SlotId::FOR_LOCKS {
+            return Started::Full;
+        }
         match self.occupy(Work::Lock { entry, write, once, refusals: 0 }) {
             Some(slot) => {
                 self.advance_lock(cx, slot, entry, write);
@@ -32,6 +35,15 @@ impl Requesters {
     pub(crate) fn purge<S>(&mut self, cx: &mut Context<'_, S>, tag: BlockTag) {
         self.occupy_slot(SlotId::RECLAIM, Work::Purge { tag, refusals: 0 });
         self.begin(cx, SlotId::RECLAIM, Kind::Purge, tag);
+    }
+
+    /// Slots that hold locks or try to.
+    fn locks(&self) -> usize {
+        let is_lock = |slot: &SlotId| {
+            let it = self.slot(*slot);
+            matches!(it.work, Work::Lock { .. }) || it.event.is_some_and(|event| event.stage == Stage::Held)
+        };
+        self.busy_slots().filter(is_lock).count()
     }
 
     pub(super) fn advance_lock<S>(

@@ -2,19 +2,13 @@
 
 use wire::BlockTag;
 
-/// Ways of the set-associative arrays, each in a stage of its own.
-pub const WAYS: usize = 7;
+use super::layout::WAYS;
+use crate::pipeline::primitive::spread;
 
-/// Sets that a switch of `entries` entries has.
-pub const fn sets_of(entries: usize) -> usize {
-    let sets = entries.div_ceil(WAYS);
-    if sets == 0 { 1 } else { sets }
-}
-
-/// The set that `tag` falls into. Neighbouring blocks fall into sets far apart (a multiplicative hash), and
-/// any number of sets is used evenly (multiply and shift).
+/// The set that `tag` falls into, in a switch with room for `entries` entries: the tags of one set are rivals
+/// for its 7 places. The shadow node needs to know (Concordia, section 5.2.2, "handling collisions").
 pub fn set_of(entries: usize, tag: BlockTag) -> usize {
-    let bits = tag.bits();
-    let hash = (bits ^ (bits >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    ((u128::from(hash) * sets_of(entries) as u128) >> 64) as usize
+    // The program's TAG arrays hold complements, so that an empty cell is 0: see `parser`.
+    let set = spread(!tag.bits(), entries.div_ceil(WAYS) as u64);
+    usize::try_from(set).expect("there are no more sets than entries")
 }

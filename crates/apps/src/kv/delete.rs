@@ -1,0 +1,50 @@
+//! Removing a key.
+
+use rackmem::{Memory, Window};
+
+use super::record::{self, Examined};
+use super::retry::{Doubt, unless_freed};
+use super::{Error, KvStore};
+
+impl KvStore {
+    /// Removes `key` and gives its memory back. False if it was absent.
+    ///
+    /// # Errors
+    /// If the key is too long, or the rack's memory fails.
+    pub async fn delete<M: Memory>(&self, mem: &mut M, key: &[u8]) -> Result<bool, Error> {
+        let hash = self.hash(key)?;
+        let mut doubt = Doubt::default();
+        'again: loop {
+            let (_, leaf) = self.scan(mem, hash).await?;
+            for entry in leaf.candidates() {
+                let seal = self.seal(entry);
+                let kill = |w: &Window<'_>| {
+                    let found = record::examine(w, seal, key);
+                    if let Examined::Live(shape) = found {
+                        record::kill(w, shape);
+                    }
+                    found
+                };
+                let found = unless_freed(mem.update(entry.addr, self.window(entry.addr), kill).await)?;
+                match found.unwrap_or(Examined::Stale) {
+                    Examined::Live(_) => {
+                        self.unlink(mem, hash, entry).await?;
+                        mem.free(entry.addr).await?;
+                        return Ok(true);
+                    }
+                    Examined::Dead => return Ok(false),
+                    Examined::OtherKey => {}
+                    Examined::Forwarded(successor) => {
+                        self.swing(mem, hash, entry, successor).await?;
+                        continue 'again;
+                    }
+                    Examined::Stale => {
+                        doubt.retry(entry, found.err().unwrap_or(Error::Damaged { record: entry.addr }))?;
+                        continue 'again;
+                    }
+                }
+            }
+            return Ok(false);
+        }
+    }
+}

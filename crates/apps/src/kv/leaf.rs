@@ -1,0 +1,108 @@
+//! The way from a key to its leaf, and changes of leaves.
+
+use rackmem::{Discipline, GlobalAddr, Memory, Window};
+
+use super::bucket::{self, Changed, DEEPEST, Entry, Leaf, Scan, Snapshot};
+use super::hash::KeyHash;
+use super::{Error, KvStore};
+
+/// Where a leaf was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct LeafPlace {
+    pub(super) addr: GlobalAddr,
+    /// Inner buckets on the way to it.
+    pub(super) depth: u32,
+}
+
+impl KvStore {
+    /// Looks for the entries of a key.
+    #[inline]
+    pub(super) async fn scan<M: Memory>(
+        &self,
+        mem: &mut M,
+        hash: KeyHash,
+    ) -> Result<(LeafPlace, Leaf), Error> {
+        let (geometry, tag) = (self.geometry, hash.tag());
+        let mut place = LeafPlace { addr: self.bucket(hash), depth: 0 };
+        loop {
+            match mem.inspect(place.addr, geometry.bytes(), |w| bucket::scan(w, geometry, tag)).await? {
+                Scan::Leaf(leaf) => return Ok((place, leaf)),
+                Scan::Inner { children } => {
+                    place.addr = geometry.child(children, tag, place.depth);
+                    place.depth += 1;
+                }
+            }
+        }
+    }
+
+    /// Links a new record; see [`bucket::link`].
+    pub(super) async fn link<M: Memory>(
+        &self,
+        mem: &mut M,
+        place: LeafPlace,
+        seen: &Leaf,
+        dead: Option<Entry>,
+        new: Entry,
+    ) -> Result<Changed, Error> {
+        let geometry = self.geometry;
+        let link = |w: &Window<'_>| bucket::link(w, geometry, seen, dead, new);
+        Ok(mem.update(place.addr, geometry.bytes(), link).await?)
+    }
+
+    /// Lets a key's entry point from a forwarded record to its successor, if nobody did that yet.
+    pub(super) async fn swing<M: Memory>(
+        &self,
+        mem: &mut M,
+        hash: KeyHash,
+        old: Entry,
+        new: Entry,
+    ) -> Result<(), Error> {
+        self.in_leaf(mem, hash, |w| bucket::swing(w, self.geometry, old, new)).await
+    }
+
+    /// Removes the entry of a dead record, if nobody did that yet.
+    pub(super) async fn unlink<M: Memory>(
+        &self,
+        mem: &mut M,
+        hash: KeyHash,
+        dead: Entry,
+    ) -> Result<(), Error> {
+        self.in_leaf(mem, hash, |w| bucket::unlink(w, self.geometry, dead)).await
+    }
+
+    /// Changes the leaf of a key, whichever it is.
+    async fn in_leaf<M: Memory>(
+        &self,
+        mem: &mut M,
+        hash: KeyHash,
+        change: impl Fn(&Window<'_>) -> Changed,
+    ) -> Result<(), Error> {
+        loop {
+            let (place, _) = self.scan(mem, hash).await?;
+            if mem.update(place.addr, self.geometry.bytes(), &change).await? == Changed::Done {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Splits a full leaf into four. If the leaf changes meanwhile, nothing happens: whoever needs the room
+    /// scans again anyway.
+    pub(super) async fn split<M: Memory>(&self, mem: &mut M, place: LeafPlace) -> Result<(), Error> {
+        let geometry = self.geometry;
+        let bytes = geometry.bytes();
+        let snapshot = mem.inspect(place.addr, bytes, |w| Snapshot::of(w, geometry)).await?;
+        if snapshot.children().is_some() {
+            return Ok(());
+        }
+        if place.depth == DEEPEST {
+            return Err(Error::TooManyCollisions { bucket: place.addr });
+        }
+        let contents = snapshot.split(place.depth);
+        let children = mem.alloc(contents.len() as u64, place.addr.home(), Discipline::Coherent).await?;
+        mem.write(children, &contents).await?;
+        if !mem.update(place.addr, bytes, |w| snapshot.become_inner(w, children)).await? {
+            mem.free(children).await?;
+        }
+        Ok(())
+    }
+}

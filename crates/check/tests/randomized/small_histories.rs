@@ -1,0 +1,132 @@
+//! Thousands of small histories, linearizable or not, against the brute-force checker.
+
+use check::history::{Op, Operation};
+use check::linearizability::{Limits, Verdict, check_history_from};
+
+use crate::brute_force::is_linearizable;
+use crate::for_seeds;
+use crate::rng::Rng;
+use crate::simulated::{Shape, simulate};
+
+/// Few clients on one key, everything else left to chance.
+fn small_shape(rng: &mut Rng) -> Shape {
+    // Without deletes, without updates and with unique digests, other rules of the search apply.
+    let mut share = |percent| if rng.percent(60) { rng.below(percent) } else { 0 };
+    let (updates, deletes, rmws, inserts) = (share(25), share(25), share(30), share(40));
+    Shape {
+        operations: 1 + rng.below(8) as usize,
+        clients: 1 + rng.below(5),
+        keys: 1,
+        updates,
+        deletes,
+        rmws,
+        inserts: inserts.max(10),
+        longest: [1, 4, 20, 100][rng.below(4) as usize],
+        digests: [None, None, Some(1), Some(2), Some(3)][rng.below(5) as usize],
+        unreturned: [0, 0, 15, 50][rng.below(4) as usize],
+    }
+}
+
+/// Changes one thing that one operation says.
+fn mutate(rng: &mut Rng, history: &mut [Operation<u64>]) {
+    let known = |op: &Op| match *op {
+        Op::Read { value } | Op::Update { value } => value,
+        Op::Insert { value } => Some(value),
+        Op::Delete => None,
+        Op::Rmw { new, .. } => Some(new),
+    };
+    let other = known(&history[rng.below(history.len() as u64) as usize].op);
+    let victim = rng.below(history.len() as u64) as usize;
+    match &mut history[victim].op {
+        Op::Read { value } | Op::Update { value } | Op::Rmw { value, .. } => *value = other,
+        Op::Insert { value } => *value = other.unwrap_or(7),
+        op @ Op::Delete => *op = Op::Read { value: other },
+    }
+}
+
+fn agrees_with_brute_force(initial: Option<u64>, history: &[Operation<u64>]) -> bool {
+    let expected = is_linearizable(initial, history);
+    match check_history_from(initial, history, Limits::default()) {
+        Verdict::Linearizable { keys, operations } => {
+            assert!(expected, "not linearizable: {initial:?} {history:#?}");
+            assert_eq!((keys, operations), (1, history.len()));
+        }
+        Verdict::Violation(violation) => {
+            assert!(!expected, "linearizable: {history:#?}\nbut the checker says: {violation}");
+            assert!(!is_linearizable(initial, &violation.prefix), "the prefix proves it: {violation:#?}");
+            assert!(!is_linearizable(initial, &violation.core), "the core proves it: {violation:#?}");
+            let mut shorter = violation.prefix.clone();
+            let culprit = shorter.iter_mut().find(|operation| **operation == violation.culprit);
+            culprit.expect("the culprit is in the prefix").ret = None;
+            assert!(is_linearizable(initial, &shorter), "no smaller prefix proves it: {violation:#?}");
+            assert!(violation.core.iter().all(|operation| violation.prefix.contains(operation)));
+        }
+        Verdict::Unknown { why } => panic!("{why}: {history:#?}"),
+    }
+    expected
+}
+
+#[test]
+fn what_happened_in_a_perfect_memory_is_linearizable() {
+    for_seeds("what_happened_in_a_perfect_memory_is_linearizable", 20_000, |rng| {
+        let initial = rng.percent(30).then_some(0);
+        let shape = small_shape(rng);
+        let history = simulate(rng, &shape, initial);
+        assert!(agrees_with_brute_force(initial, &history), "by construction: {history:#?}");
+    });
+}
+
+#[test]
+fn a_history_with_one_lie_gets_the_verdict_of_brute_force() {
+    let (mut good, mut bad) = (0, 0);
+    for_seeds("a_history_with_one_lie_gets_the_verdict_of_brute_force", 30_000, |rng| {
+        let initial = rng.percent(30).then_some(0);
+        let shape = small_shape(rng);
+        let mut history = simulate(rng, &shape, initial);
+        mutate(rng, &mut history);
+        *(if agrees_with_brute_force(initial, &history) { &mut good } else { &mut bad }) += 1;
+    });
+    let alone = good + bad == 1;
+    assert!(alone || (good > 1_000 && bad > 1_000), "both verdicts must be frequent: {good} and {bad}");
+}
+
+#[test]
+fn the_order_of_the_file_does_not_matter() {
+    for_seeds("the_order_of_the_file_does_not_matter", 3_000, |rng| {
+        let shape = Shape { longest: 50, ..small_shape(rng) };
+        let mut history = simulate(rng, &shape, None);
+        // An operation that takes no time has no place of its own among others of its client.
+        history.retain(|operation| operation.ret != Some(operation.invoke));
+        if history.is_empty() {
+            return;
+        }
+        mutate(rng, &mut history);
+        let expected = agrees_with_brute_force(None, &history);
+        for last in (1..history.len()).rev() {
+            history.swap(last, rng.below(last as u64 + 1) as usize);
+        }
+        assert_eq!(agrees_with_brute_force(None, &history), expected);
+    });
+}
+
+#[test]
+fn a_limit_withholds_a_verdict_but_never_changes_it() {
+    let (mut decided, mut withheld) = (0, 0);
+    for_seeds("a_limit_withholds_a_verdict_but_never_changes_it", 10_000, |rng| {
+        let shape = Shape { longest: 100, operations: 7, ..small_shape(rng) };
+        let mut history = simulate(rng, &shape, None);
+        mutate(rng, &mut history);
+        let limits = Limits { configurations: 1 + rng.below(4) as usize, ..Limits::default() };
+        match check_history_from(None, &history, limits) {
+            Verdict::Linearizable { .. } => assert!(is_linearizable(None, &history), "{history:#?}"),
+            Verdict::Violation(_) => assert!(!is_linearizable(None, &history), "{history:#?}"),
+            Verdict::Unknown { .. } => {
+                withheld += 1;
+                return;
+            }
+        }
+        decided += 1;
+    });
+    let alone = decided + withheld == 1;
+    assert!(alone || (decided > 100 && withheld > 100), "both must be frequent: {decided} and {withheld}");
+}

@@ -1,0 +1,41 @@
+//! What can be typed: the subcommands, and the help that explains them.
+
+use clap::{Parser, Subcommand};
+
+use crate::{switch_map, ycsb};
+
+const EXAMPLES: &str = "\
+Examples:
+  rackmem ycsb                                   YCSB A, B and C on an embedded rack of 8 nodes
+  rackmem ycsb --workload C --nodes 2 --json     one workload, two nodes, a result for programs
+  rackmem ycsb --workload ./workloada            a property file of YCSB, as it is
+  rackmem switch                                 what FlowCC takes of a switch chip, stage by stage";
+
+/// One shared memory for a rack of machines, kept coherent in the network.
+#[derive(Debug, Parser)]
+#[command(name = "rackmem", version, about, arg_required_else_help = true, after_help = EXAMPLES)]
+pub(crate) struct CommandLine {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The subcommands, one module each.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run YCSB workloads on a key-value store in the memory of an embedded rack
+    Ycsb(ycsb::Args),
+    /// Print the stage map of the switch program: arrays, tables and memory against the chip's budget
+    Switch(switch_map::Args),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_flags_of_all_subcommands_fit_together() {
+        CommandLine::command().debug_assert();
+    }
+}

@@ -1,0 +1,49 @@
+//! Why the command ends without success, in words for the person who typed it: what was wrong, where, and
+//! what to do about it.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// The end of a command that did not do all that was asked.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The command line, or a file that it names, is wrong. Exit code 2.
+    Usage(String),
+    /// The run itself failed. Exit code 1.
+    Failed(String),
+    /// Ctrl-C; what there was has been printed. Exit code 130, as shells have it (128 + SIGINT).
+    Interrupted,
+    /// Whoever read the output has gone away (`rackmem ... | head`). Not worth a message.
+    OutputClosed,
+}
+
+impl Fault {
+    /// A usage fault.
+    pub(crate) fn usage(message: impl fmt::Display) -> Self {
+        Self::Usage(message.to_string())
+    }
+
+    /// A failure of the run.
+    pub(crate) fn failed(message: impl fmt::Display) -> Self {
+        Self::Failed(message.to_string())
+    }
+
+    /// Says it on standard error, and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        match self {
+            Self::Usage(message) => {
+                eprintln!("error: {message}");
+                ExitCode::from(2)
+            }
+            Self::Failed(message) => {
+                eprintln!("error: {message}");
+                ExitCode::from(1)
+            }
+            Self::Interrupted => {
+                eprintln!("stopped by Ctrl-C");
+                ExitCode::from(130)
+            }
+            Self::OutputClosed => ExitCode::from(1),
+        }
+    }
+}

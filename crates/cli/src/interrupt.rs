@@ -1,0 +1,37 @@
+//! Ctrl-C (and a polite kill) as a flag that long runs look at.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+/// True once somebody asked the run to stop.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Listens for SIGINT and SIGTERM from now on. The first one sets the flag; a second one ends the process
+    /// at once, for whoever cannot wait for the last operation.
+    pub(crate) fn listen() -> io::Result<Self> {
+        let this = Self::default();
+        for signal in [SIGINT, SIGTERM] {
+            // In this order: the first signal must find the flag still clear when it asks whether to end.
+            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&this.0))?;
+            flag::register(signal, Arc::clone(&this.0))?;
+        }
+        Ok(this)
+    }
+
+    /// Whether to stop.
+    pub(crate) fn requested(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Asks the run to stop, as a signal would.
+    #[cfg(test)]
+    pub(crate) fn request(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

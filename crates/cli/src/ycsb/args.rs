@@ -1,0 +1,251 @@
+//! The flags of `rackmem ycsb`, and what they ask for.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use rackmem::BlockSize;
+
+use super::core_file::{self, Overrides, SCANS};
+use super::workload::Workload;
+use crate::fault::Fault;
+use crate::size::Bytes;
+
+const EXAMPLES: &str = "\
+Examples:
+  rackmem ycsb                                       A, B and C one after another on 8 nodes
+  rackmem ycsb --workload A,F --nodes 4 --threads 2
+  rackmem ycsb --workload ./workloads/workloada --records 1000000
+  rackmem ycsb --workload C --directory home         without the switch: the homes do all the work
+  rackmem ycsb --workload A --records 1000 --operations 100000 --history run.jsonl
+
+Sizes are bytes or binary units: 4096, 4KiB, 64MiB.";
+
+/// Run YCSB workloads on a key-value store in the memory of an embedded rack.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A, B, C, D, F, or the path of an unmodified YCSB core property file; several after commas, or by
+    /// repeating the flag. Each runs on a fresh rack
+    #[arg(short, long, value_name = "A|B|C|D|F|FILE", default_value = "A,B,C")]
+    workload: Vec<String>,
+
+    /// Nodes of the rack
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = at_least_one)]
+    pub(crate) nodes: usize,
+
+    /// Application threads on each node
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
+    pub(crate) threads: usize,
+
+    /// Records to load [default: 100000, or what the file says]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..1 << 40))]
+    records: Option<u64>,
+
+    /// Operations of each run, all threads together [default: 1000000, or what the file says]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..1 << 50))]
+    operations: Option<u64>,
+
+    /// The unit of coherence: a power of two from 64 to 1MiB
+    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = block_size)]
+    pub(crate) block_size: BlockSize,
+
+    /// Cache of each node
+    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    pub(crate) cache: Bytes,
+
+    /// Directory entries in the switch
+    #[arg(long, value_name = "N", default_value_t = 375_000)]
+    pub(crate) switch_entries: usize,
+
+    /// Who keeps the directory: the switch for hot blocks and the homes for cold ones, or one of them for all
+    #[arg(long, value_enum, default_value_t = Directory::Auto)]
+    pub(crate) directory: Directory,
+
+    /// Fixes every random choice of the clients and the rack; how threads interleave stays up to the machine
+    #[arg(long, value_name = "N", default_value_t = 42)]
+    pub(crate) seed: u64,
+
+    /// Print one JSON document instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Write every operation to FILE, one JSON object a line, to be checked for linearizability. Slows the run
+    /// down: updates then read the whole record in their atomic step
+    #[arg(long, value_name = "FILE")]
+    pub(crate) history: Option<PathBuf>,
+}
+
+/// Who keeps the directory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Directory {
+    /// The switch for hot blocks, the homes for cold ones
+    Auto,
+    /// The switch for every block that finds room there
+    Switch,
+    /// The homes for all blocks
+    Home,
+}
+
+impl Directory {
+    /// Its name on the command line and in results.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Switch => "switch",
+            Self::Home => "home",
+        }
+    }
+}
+
+impl Args {
+    /// The workloads, in the order in which they were asked for, and warnings about their files.
+    pub(crate) fn workloads(&self) -> Result<(Vec<Workload>, Vec<String>), Fault> {
+        let overrides = Overrides { records: self.records, operations: self.operations };
+        let (mut workloads, mut warnings) = (Vec::new(), Vec::new());
+        for name in self.workload.iter().flat_map(|given| names(given)) {
+            if let Some(letter) = letter(name) {
+                let workload = Workload::letter(letter).ok_or_else(|| Fault::usage(no_letter(letter)))?;
+                workloads.push(Workload {
+                    records: self.records.unwrap_or(workload.records),
+                    operations: self.operations.unwrap_or(workload.operations),
+                    ..workload
+                });
+            } else {
+                let (workload, said) = core_file::read(Path::new(name), overrides).map_err(Fault::usage)?;
+                workloads.push(workload);
+                warnings.extend(said);
+            }
+        }
+        Ok((workloads, warnings))
+    }
+}
+
+/// The names in a value: itself if there is a file of that name (which may have commas), else what the commas
+/// separate.
+fn names(given: &str) -> Vec<&str> {
+    if Path::new(given).is_file() { vec![given] } else { given.split(',').map(str::trim).collect() }
+}
+
+/// The letter that a name is, if it is one.
+fn letter(name: &str) -> Option<char> {
+    let mut chars = name.chars();
+    chars.next().filter(|c| c.is_ascii_alphabetic() && chars.next().is_none())
+}
+
+fn no_letter(letter: char) -> String {
+    match letter.to_ascii_uppercase() {
+        'E' => SCANS.to_owned(),
+        _ => format!(
+            "there is no workload {letter}: --workload takes A, B, C, D, F or the path of a YCSB core property file \
+             (write ./{letter} for a file of that name)"
+        ),
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("at least 1 is needed".to_owned()),
+        Ok(number) => Ok(number),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn block_size(text: &str) -> Result<BlockSize, String> {
+    let bytes: Bytes = text.parse()?;
+    BlockSize::new(bytes.0).ok_or_else(|| {
+        format!(
+            "{bytes} is not a block size: use a power of two from {} to {}",
+            BlockSize::MIN,
+            BlockSize::MAX
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn args(flags: &[&str]) -> Args {
+        Line::try_parse_from([&["ycsb"], flags].concat()).unwrap().args
+    }
+
+    fn refused(flags: &[&str]) -> String {
+        Line::try_parse_from([&["ycsb"], flags].concat()).err().unwrap().to_string()
+    }
+
+    fn chosen(flags: &[&str]) -> String {
+        let (workloads, warnings) = args(flags).workloads().unwrap();
+        assert!(warnings.is_empty());
+        workloads.iter().map(|workload| workload.name.as_str()).collect()
+    }
+
+    #[test]
+    fn without_flags_a_b_and_c_run_on_eight_nodes() {
+        assert_eq!(chosen(&[]), "ABC");
+        let args = args(&[]);
+        assert_eq!((args.nodes, args.threads, args.block_size), (8, 1, BlockSize::DEFAULT));
+        assert_eq!((args.cache, args.directory), (Bytes(64 << 20), Directory::Auto));
+    }
+
+    #[test]
+    fn workloads_are_a_list_a_repetition_or_both() {
+        assert_eq!(chosen(&["--workload", "a,F"]), "AF");
+        assert_eq!(chosen(&["--workload", "C", "-w", "D, B", "--workload", "C"]), "CDBC");
+    }
+
+    #[test]
+    fn counts_replace_those_of_the_letters() {
+        let (workloads, _) = args(&["--records", "7", "--operations", "9"]).workloads().unwrap();
+        assert!(workloads.iter().all(|workload| (workload.records, workload.operations) == (7, 9)));
+    }
+
+    #[test]
+    fn workload_e_is_refused_for_its_scans_and_other_letters_for_not_being() {
+        for (name, said) in [("e", "scans"), ("Z", "no workload Z")] {
+            let error = args(&["-w", name]).workloads().unwrap_err();
+            assert!(matches!(&error, Fault::Usage(message) if message.contains(said)), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named_with_what_would_do() {
+        let error = args(&["-w", "nowhere/workloada"]).workloads().unwrap_err();
+        let Fault::Usage(message) = error else { panic!("{error:?}") };
+        assert!(message.contains("nowhere/workloada") && message.contains("A, B, C, D, F"), "{message}");
+    }
+
+    #[test]
+    fn a_file_is_read_and_the_flags_come_first() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ycsb/workloadb");
+        let (workloads, _) = args(&["-w", file, "--records", "5"]).workloads().unwrap();
+        assert_eq!(
+            (workloads[0].name.as_str(), workloads[0].records, workloads[0].operations),
+            ("workloadb", 5, 1000)
+        );
+    }
+
+    #[test]
+    fn values_that_cannot_be_are_refused_with_what_can() {
+        for (flags, said) in [
+            (["--nodes", "0"], "at least 1"),
+            (["--threads", "0"], "at least 1"),
+            (["--nodes", "many"], "invalid digit"),
+            (["--records", "0"], "is not in 1.."),
+            (["--block-size", "4000"], "power of two from 64 B to 1 MiB"),
+            (["--block-size", "4KB"], "4KiB"),
+            (["--cache", "lots"], "64MiB"),
+            (["--directory", "nowhere"], "auto, switch, home"),
+        ] {
+            let error = refused(&flags);
+            assert!(error.contains(said) && error.contains(flags[0]), "{flags:?}: {error}");
+        }
+    }
+}

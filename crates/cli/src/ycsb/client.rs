@@ -1,0 +1,271 @@
+//! One client of the store: one thread of one node, which does one operation after another.
+//!
+//! A client is a closed loop: the next operation starts when the one before has returned, so that throughput
+//! and latency are two sides of one number. The time of an operation is that of the store's call alone; drawing
+//! keys and values counts for the throughput only, as in YCSB.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use super::distribution::Chooser;
+use super::history::{Did, Digest, Recorder};
+use super::keys::InsertSequence;
+use super::latency::Latencies;
+use super::phase::Gauge;
+use super::random::Random;
+use super::store::{Session, StoreError};
+use super::workload::{Kind, Workload};
+
+/// One client and what it has seen.
+pub(crate) struct Client<'a, S> {
+    session: S,
+    workload: &'a Workload,
+    chooser: Chooser,
+    random: Random,
+    recorder: Option<Recorder<'a>>,
+    /// The operation under way: its key, and the record or field that it reads or writes.
+    key: Vec<u8>,
+    record: Vec<u8>,
+    field: Vec<u8>,
+    /// The record as the operation found it, for the history.
+    before: Vec<u8>,
+    latencies: Latencies,
+    /// Operations of the run that did not find a record that must be there.
+    absent: u64,
+}
+
+impl<'a, S: Session> Client<'a, S> {
+    /// A client with a stream of random numbers of its own.
+    pub(crate) fn new(
+        session: S,
+        workload: &'a Workload,
+        chooser: Chooser,
+        random: Random,
+        recorder: Option<Recorder<'a>>,
+    ) -> Self {
+        Self {
+            session,
+            workload,
+            chooser,
+            random,
+            recorder,
+            key: Vec::new(),
+            record: vec![0; workload.record_len()],
+            field: vec![0; workload.field_len],
+            before: Vec::new(),
+            latencies: Latencies::new(&workload.mix),
+            absent: 0,
+        }
+    }
+
+    /// Goes on with another session.
+    pub(crate) fn switch_to(&mut self, session: S) {
+        self.session = session;
+    }
+
+    /// The latencies of its run.
+    pub(crate) fn latencies(&self) -> &Latencies {
+        &self.latencies
+    }
+
+    /// Operations of the run that did not find a record that must be there.
+    pub(crate) fn absent(&self) -> u64 {
+        self.absent
+    }
+
+    /// Inserts its part of the data set.
+    pub(crate) fn load(&mut self, records: Range<u64>, gauge: &Gauge<'_>) -> Result<(), StoreError> {
+        for (done, record) in (1..).zip(records) {
+            if gauge.stopped() {
+                break;
+            }
+            self.draw_record();
+            self.insert(record)?;
+            gauge.show(done);
+        }
+        self.end_phase()
+    }
+
+    /// Does its part of the operations.
+    pub(crate) fn run(
+        &mut self,
+        operations: u64,
+        sequence: &InsertSequence,
+        gauge: &Gauge<'_>,
+    ) -> Result<(), StoreError> {
+        for done in 1..=operations {
+            if gauge.stopped() {
+                break;
+            }
+            let kind = self.workload.mix.choose(self.random.unit());
+            let (invoke, returned) = match kind {
+                Kind::Read => self.read(sequence)?,
+                Kind::Update => self.update(sequence)?,
+                Kind::Insert => self.insert_new(sequence)?,
+                Kind::ReadModifyWrite => self.read_modify_write(sequence)?,
+            };
+            self.latencies.record(kind, returned - invoke);
+            gauge.show(done);
+        }
+        self.end_phase()
+    }
+
+    fn end_phase(&mut self) -> Result<(), StoreError> {
+        self.recorder.as_mut().map_or(Ok(()), Recorder::flush)
+    }
+
+    fn read(&mut self, sequence: &InsertSequence) -> Result<(Instant, Instant), StoreError> {
+        self.draw_key(sequence);
+        let invoke = Instant::now();
+        let found = self.session.read(&self.key, &mut self.record);
+        let returned = Instant::now();
+        let found = self.explain(Kind::Read, found)?;
+        self.absent += u64::from(!found);
+        if let Some(recorder) = &mut self.recorder {
+            let did = Did::Read(found.then(|| Digest::of(&self.record)));
+            recorder.record(&self.key, did, invoke, Some(returned))?;
+        }
+        Ok((invoke, returned))
+    }
+
+    fn insert_new(&mut self, sequence: &InsertSequence) -> Result<(Instant, Instant), StoreError> {
+        let record = sequence.begin();
+        self.draw_record();
+        let times = self.insert(record)?;
+        sequence.acknowledge(record);
+        Ok(times)
+    }
+
+    /// Inserts what `self.record` holds.
+    fn insert(&mut self, record: u64) -> Result<(Instant, Instant), StoreError> {
+        self.workload.names.write(record, &mut self.key);
+        let invoke = Instant::now();
+        let done = self.session.insert(&self.key, &self.record);
+        let returned = Instant::now();
+        if let Some(recorder) = &mut self.recorder {
+            let did = Did::Insert(Digest::of(&self.record));
+            recorder.record(&self.key, did, invoke, done.is_ok().then_some(returned))?;
+        }
+        self.explain(Kind::Insert, done)?;
+        Ok((invoke, returned))
+    }
+
+    fn update(&mut self, sequence: &InsertSequence) -> Result<(Instant, Instant), StoreError> {
+        self.draw_key(sequence);
+        if self.workload.write_all_fields {
+            self.draw_record();
+            return self.replace();
+        }
+        let at = self.draw_field();
+        if self.recorder.is_some() {
+            return self.modify(Kind::Update, at);
+        }
+        let invoke = Instant::now();
+        let found = self.session.update(&self.key, at, &self.field);
+        let returned = Instant::now();
+        self.absent += u64::from(!self.explain(Kind::Update, found)?);
+        Ok((invoke, returned))
+    }
+
+    /// An update of all fields needs nothing of the record that was there.
+    fn replace(&mut self) -> Result<(Instant, Instant), StoreError> {
+        let invoke = Instant::now();
+        let done = self.session.insert(&self.key, &self.record);
+        let returned = Instant::now();
+        if let Some(recorder) = &mut self.recorder {
+            let did = Did::Update(Some(Digest::of(&self.record)));
+            recorder.record(&self.key, did, invoke, done.is_ok().then_some(returned))?;
+        }
+        self.explain(Kind::Update, done)?;
+        Ok((invoke, returned))
+    }
+
+    fn read_modify_write(&mut self, sequence: &InsertSequence) -> Result<(Instant, Instant), StoreError> {
+        self.draw_key(sequence);
+        if self.workload.write_all_fields {
+            self.draw_record();
+            return self.modify(Kind::ReadModifyWrite, 0);
+        }
+        let at = self.draw_field();
+        self.modify(Kind::ReadModifyWrite, at)
+    }
+
+    /// Changes the record from byte `at` on, atomically, and records the record before and after. This is also
+    /// how a field is updated when there is a history (see [`super::history`]).
+    fn modify(&mut self, kind: Kind, at: usize) -> Result<(Instant, Instant), StoreError> {
+        let whole = kind == Kind::ReadModifyWrite && self.workload.write_all_fields;
+        let change = if whole { &self.record } else { &self.field };
+        let (before, digested, mut tried) = (&mut self.before, self.recorder.is_some(), false);
+        let invoke = Instant::now();
+        let found = self.session.modify(&self.key, |record| {
+            // Digests are made of the copy later: others may be waiting for this block.
+            if digested {
+                before.clear();
+                before.extend_from_slice(record);
+            }
+            tried = true;
+            overwrite(record, at, change);
+        });
+        let returned = Instant::now();
+        if let Some(recorder) = &mut self.recorder {
+            let absent = found == Ok(false);
+            let read = Digest::of(before);
+            overwrite(before, at, change);
+            let new = Digest::of(before);
+            let did = match kind {
+                Kind::ReadModifyWrite if absent => Did::Read(None),
+                Kind::ReadModifyWrite => Did::ReadModifyWrite { read, new },
+                _ => Did::Update((!absent).then_some(new)),
+            };
+            // What failed before it came to a change has changed nothing.
+            if found.is_ok() || tried {
+                recorder.record(&self.key, did, invoke, found.is_ok().then_some(returned))?;
+            }
+        }
+        self.absent += u64::from(!self.explain(kind, found)?);
+        Ok((invoke, returned))
+    }
+
+    /// Draws the record of a request, and names it.
+    fn draw_key(&mut self, sequence: &InsertSequence) {
+        let record = self.chooser.next(&mut self.random, sequence.last());
+        self.workload.names.write(record, &mut self.key);
+    }
+
+    /// Draws a field and its new value; gives where it starts in the record.
+    fn draw_field(&mut self) -> usize {
+        self.random.printable(&mut self.field);
+        let field = self.random.below(self.workload.fields as u64);
+        usize::try_from(field).expect("a number of fields") * self.workload.field_len
+    }
+
+    fn draw_record(&mut self) {
+        // A read may have left another length behind.
+        self.record.resize(self.workload.record_len(), 0);
+        self.random.printable(&mut self.record);
+    }
+
+    /// Adds to an error what it happened to.
+    fn explain<T>(&self, kind: Kind, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        result.map_err(|error| {
+            StoreError(format!(
+                "{} of key {} failed: {}",
+                kind.name(),
+                String::from_utf8_lossy(&self.key),
+                error.0
+            ))
+        })
+    }
+}
+
+/// Writes over a part of a record, or, if a record is shorter than all records are, over what it has there.
+fn overwrite(record: &mut [u8], at: usize, change: &[u8]) {
+    if let Some(part) = record.get_mut(at..) {
+        let len = part.len().min(change.len());
+        part[..len].copy_from_slice(&change[..len]);
+    }
+}
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

@@ -1,0 +1,109 @@
+//! How long operations took, per kind.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use super::workload::{Kind, Mix};
+
+/// Longer operations count as this long.
+const MOST_NANOS: u64 = 100_000_000_000;
+/// Significant decimal digits. Two keep a histogram at 30 KiB, so that it stays in cache beside the data that
+/// is measured; percentiles are then right to 1 %.
+const DIGITS: u8 = 2;
+
+/// The latencies of one client, or of all of them together.
+#[derive(Clone, Debug)]
+pub(crate) struct Latencies([Option<Histogram<u64>>; 4]);
+
+/// What is reported of the latencies of one kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Percentiles {
+    pub(crate) count: u64,
+    pub(crate) mean: Duration,
+    pub(crate) p50: Duration,
+    pub(crate) p99: Duration,
+    pub(crate) p999: Duration,
+    pub(crate) max: Duration,
+}
+
+impl Latencies {
+    /// None yet, of the kinds that occur in a mix.
+    pub(crate) fn new(mix: &Mix) -> Self {
+        Self(Kind::ALL.map(|kind| {
+            (mix.share(kind) > 0.0).then(|| {
+                Histogram::new_with_bounds(1, MOST_NANOS, DIGITS).expect("these bounds and digits are valid")
+            })
+        }))
+    }
+
+    /// One operation took so long.
+    pub(crate) fn record(&mut self, kind: Kind, took: Duration) {
+        let histogram = self.0[kind.index()].as_mut().expect("only kinds of the mix are recorded");
+        histogram.saturating_record(u64::try_from(took.as_nanos()).unwrap_or(MOST_NANOS));
+    }
+
+    /// Adds those of another client of the same run.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (mine, others) in self.0.iter_mut().zip(&other.0) {
+            if let (Some(mine), Some(others)) = (mine, others) {
+                mine.add(others).expect("histograms of one run have the same bounds");
+            }
+        }
+    }
+
+    /// Operations of all kinds.
+    pub(crate) fn count(&self) -> u64 {
+        self.0.iter().flatten().map(Histogram::len).sum()
+    }
+
+    /// What is reported, of the kinds that happened.
+    pub(crate) fn percentiles(&self) -> Vec<(Kind, Percentiles)> {
+        let at = Duration::from_nanos;
+        Kind::ALL
+            .into_iter()
+            .zip(&self.0)
+            .filter_map(|(kind, histogram)| Some((kind, histogram.as_ref().filter(|h| !h.is_empty())?)))
+            .map(|(kind, histogram)| {
+                let percentiles = Percentiles {
+                    count: histogram.len(),
+                    mean: Duration::from_secs_f64(histogram.mean() / 1e9),
+                    p50: at(histogram.value_at_quantile(0.5)),
+                    p99: at(histogram.value_at_quantile(0.99)),
+                    p999: at(histogram.value_at_quantile(0.999)),
+                    max: at(histogram.max()),
+                };
+                (kind, percentiles)
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_right_to_a_hundredth_over_all_clients() {
+        let mix = Mix::new(1.0, 1.0, 0.0, 0.0);
+        let (mut all, mut one, mut other) =
+            (Latencies::new(&mix), Latencies::new(&mix), Latencies::new(&mix));
+        for micros in 1..=1000 {
+            let client = if micros % 2 == 0 { &mut one } else { &mut other };
+            client.record(Kind::Read, Duration::from_micros(micros));
+        }
+        one.record(Kind::Update, Duration::from_secs(3600));
+        all.add(&one);
+        all.add(&other);
+        assert_eq!(all.count(), 1001);
+        let [(Kind::Read, reads), (Kind::Update, updates)] = all.percentiles()[..] else {
+            panic!("two kinds happened")
+        };
+        assert_eq!((reads.count, updates.count), (1000, 1));
+        for (is, should) in [(reads.p50, 500), (reads.p99, 990), (reads.p999, 999), (reads.max, 1000)] {
+            let should = Duration::from_micros(should);
+            assert!(is.abs_diff(should) <= should / 100, "{is:?} for {should:?}");
+        }
+        assert!(updates.max >= Duration::from_secs(99), "an hour counts as the longest that can be counted");
+    }
+}

@@ -1,0 +1,86 @@
+//! `rackmem ycsb`: the YCSB core workloads on the key-value store, on an embedded rack.
+//!
+//! What runs here runs in one process: each node of the rack has its application threads, the clients, and
+//! each client its own handle of the rack and its own stream of random numbers. Every workload gets a fresh rack
+//! and loads it first, so that its numbers do not depend on what ran before.
+//!
+//! | file | concern |
+//! | --- | --- |
+//! | `args` | flags |
+//! | `properties`, `core_file` | the property file format; YCSB's core properties |
+//! | `workload` | what a workload is |
+//! | `random`, `distribution`, `keys` | which record a request asks for, and its name |
+//! | `store` | what is needed of a store; `rack`: the store on a rack |
+//! | `client`, `phase`, `measure` | one client; all of them at once; load, then run |
+//! | `latency`, `history`, `progress`, `report` | what comes out |
+
+mod args;
+mod client;
+mod core_file;
+mod distribution;
+mod history;
+mod keys;
+mod latency;
+mod measure;
+mod phase;
+mod progress;
+mod properties;
+mod rack;
+mod random;
+mod report;
+mod store;
+mod workload;
+
+pub(crate) use args::Args;
+
+use crate::fault::Fault;
+use crate::interrupt::Interrupt;
+use crate::output;
+use history::History;
+use measure::{Setting, measure};
+use rack::{StoreRack, memory_for};
+use report::{RackShape, Report};
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Fault> {
+    let (workloads, warnings) = args.workloads()?;
+    for warning in warnings {
+        eprintln!("warning: {warning}");
+    }
+    let history = args.history.as_deref().map(History::create).transpose().map_err(Fault::usage)?;
+    let interrupt = Interrupt::listen()
+        .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    let memory = workloads.iter().map(|workload| memory_for(args, workload)).max().unwrap_or_default();
+    let shape = RackShape::new(args, memory);
+    if !args.json {
+        output::print(&format!("{}\n", shape.headline()))?;
+    }
+    let mut report = Report::new(shape);
+    let mut failed = None;
+    for (ordinal, workload) in (0..).zip(&workloads) {
+        let setting = Setting { seed: args.seed, ordinal, history: history.as_ref(), interrupt: &interrupt };
+        let rack = StoreRack::start(args, memory, workload)?;
+        match measure(workload, || rack.sessions(), &setting, || rack.traffic()) {
+            Ok(Some(measured)) => report.add(workload, &measured),
+            Ok(None) => {}
+            Err(error) => {
+                failed = Some(Fault::failed(format_args!("workload {}: {}", workload.name, error.0)));
+                break;
+            }
+        }
+        if interrupt.requested() {
+            report.interrupted();
+            break;
+        }
+    }
+    if args.json {
+        output::print_json(&report)?;
+    } else if !report.is_empty() {
+        output::print(&report.text())?;
+    }
+    match failed {
+        Some(fault) => Err(fault),
+        None if interrupt.requested() => Err(Fault::Interrupted),
+        None => report.lost().map_or(Ok(()), |lost| Err(Fault::failed(lost))),
+    }
+}

@@ -1,0 +1,114 @@
+//! A phase of a run: all clients at work at once, one thread each, until they are done or somebody stops them.
+
+use std::num::NonZero;
+use std::panic;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::progress::Progress;
+use super::store::StoreError;
+use crate::interrupt::Interrupt;
+
+/// How often the supervising thread looks.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// A client shows what it has done each time it has done this many operations more, so that it costs nothing.
+const SHOW_EVERY: NonZero<u64> = NonZero::new(64).unwrap();
+
+/// A counter on a cache line pair of its own, which no other client writes to.
+#[derive(Default, Debug)]
+#[repr(align(128))]
+struct Count(AtomicU64);
+
+/// What a client has of the phase: whether to go on, and where to show how far it is.
+#[derive(Debug)]
+pub(crate) struct Gauge<'a> {
+    stop: &'a AtomicBool,
+    done: &'a Count,
+}
+
+impl Gauge<'_> {
+    /// Whether to stop before the next operation.
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// So many operations are done.
+    pub(crate) fn show(&self, done: u64) {
+        if done.is_multiple_of(SHOW_EVERY.get()) {
+            self.done.0.store(done, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Stops the others when a client panics, or the phase would wait for them to finish in vain.
+struct StopOnPanic<'a>(&'a AtomicBool);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Lets each client do `work` (which also gets the client's number) on a thread of its own. They start together;
+/// the time until the last one is done is given. An interrupt stops them all, and so does the first that fails.
+pub(crate) fn in_parallel<C: Send>(
+    clients: &mut [C],
+    interrupt: &Interrupt,
+    progress: &mut Progress,
+    work: impl Fn(usize, &mut C, &Gauge<'_>) -> Result<(), StoreError> + Sync,
+) -> Result<Duration, StoreError> {
+    let stop = AtomicBool::new(false);
+    let start = OnceLock::new();
+    let done: Vec<Count> = clients.iter().map(|_| Count::default()).collect();
+    let (stop, start, work, count) = (&stop, &start, &work, clients.len());
+    thread::scope(|scope| {
+        let (finished, at_work) = mpsc::channel::<()>();
+        let mut threads = Vec::new();
+        for (number, (client, done)) in clients.iter_mut().zip(&done).enumerate() {
+            let finished = finished.clone();
+            let body = move || {
+                // Dropped at the end, however it comes; the last drop ends the phase.
+                let _finished = finished;
+                let _stop_on_panic = StopOnPanic(stop);
+                start.wait();
+                let result = work(number, client, &Gauge { stop, done });
+                if result.is_err() {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                (result, Instant::now())
+            };
+            match thread::Builder::new().name(format!("client {number}")).spawn_scoped(scope, body) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    stop.store(true, Ordering::Relaxed);
+                    start.get_or_init(|| ());
+                    return Err(StoreError(format!(
+                        "cannot start thread {number} of {count}: {error}; use fewer --nodes or --threads"
+                    )));
+                }
+            }
+        }
+        drop(finished);
+        let began = Instant::now();
+        start.get_or_init(|| ());
+        while at_work.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+            if interrupt.requested() {
+                stop.store(true, Ordering::Relaxed);
+            }
+            progress.show(done.iter().map(|count| count.0.load(Ordering::Relaxed)).sum());
+        }
+        let mut ended = began;
+        let mut outcome = Ok(());
+        for thread in threads {
+            let (result, at) = thread.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked));
+            ended = ended.max(at);
+            outcome = outcome.and(result);
+        }
+        outcome.map(|()| ended - began)
+    })
+}

@@ -1,0 +1,62 @@
+//! How far a run is, on standard error: a bar on a terminal, a line now and then elsewhere.
+
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Between two lines where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// The progress of one phase.
+pub(crate) struct Progress {
+    label: String,
+    total: u64,
+    start: Instant,
+    form: Form,
+}
+
+enum Form {
+    Bar(ProgressBar),
+    Lines { next: Instant },
+}
+
+impl Progress {
+    /// Nothing of `total` is done yet.
+    pub(crate) fn start(label: String, total: u64) -> Self {
+        let start = Instant::now();
+        let form = if io::stderr().is_terminal() {
+            let style =
+                ProgressStyle::with_template("{prefix} [{bar:40}] {percent:>3} %  {per_sec}  {eta} left")
+                    .expect("a valid template")
+                    .progress_chars("=> ");
+            Form::Bar(ProgressBar::new(total).with_style(style).with_prefix(label.clone()))
+        } else {
+            Form::Lines { next: start + LINE_EVERY }
+        };
+        Self { label, total, start, form }
+    }
+
+    /// So much is done.
+    pub(crate) fn show(&mut self, done: u64) {
+        match &mut self.form {
+            Form::Bar(bar) => bar.set_position(done),
+            Form::Lines { next } if Instant::now() >= *next => {
+                eprintln!("{}: {done} of {}, {:.0?} so far", self.label, self.total, self.start.elapsed());
+                *next += LINE_EVERY;
+            }
+            Form::Lines { .. } => {}
+        }
+    }
+
+    /// The phase is over, so far as it came; a line says so.
+    pub(crate) fn finish(self, done: u64, took: Duration) {
+        if let Form::Bar(bar) = &self.form {
+            bar.finish_and_clear();
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+        let rate = done as f64 / took.as_secs_f64().max(1e-9);
+        let short = if done < self.total { format!(" of {}", self.total) } else { String::new() };
+        eprintln!("{}: {done}{short} in {:.2} s, {rate:.0}/s", self.label, took.as_secs_f64());
+    }
+}

@@ -1,0 +1,276 @@
+//! The result of a run: a table for people, a document for programs.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{CellAlignment, Table};
+use serde::Serialize;
+
+use super::args::Args;
+use super::measure::Measured;
+use super::store::ratio;
+use super::workload::{Kind, Workload};
+use crate::size::Bytes;
+
+/// The rack that the workloads ran on.
+#[derive(Clone, Serialize, Debug)]
+pub(crate) struct RackShape {
+    pub(crate) nodes: usize,
+    pub(crate) threads_per_node: usize,
+    pub(crate) block_bytes: Bytes,
+    pub(crate) cache_bytes_per_node: Bytes,
+    pub(crate) memory_bytes_per_node: Bytes,
+    pub(crate) switch_entries: usize,
+    pub(crate) directory: &'static str,
+    pub(crate) seed: u64,
+}
+
+impl RackShape {
+    /// What the flags ask for, with this much memory on each node.
+    pub(crate) fn new(args: &Args, memory: Bytes) -> Self {
+        Self {
+            nodes: args.nodes,
+            threads_per_node: args.threads,
+            block_bytes: Bytes(args.block_size.bytes()),
+            cache_bytes_per_node: args.cache,
+            memory_bytes_per_node: memory,
+            switch_entries: args.switch_entries,
+            directory: args.directory.name(),
+            seed: args.seed,
+        }
+    }
+
+    /// One line for people.
+    pub(crate) fn headline(&self) -> String {
+        let plural = if self.threads_per_node == 1 { "" } else { "s" };
+        format!(
+            "embedded rack of {} nodes, {} thread{plural} each; blocks of {}; cache of {} a node; directory: {}, \
+             {} switch entries; seed {}",
+            self.nodes,
+            self.threads_per_node,
+            self.block_bytes,
+            self.cache_bytes_per_node,
+            self.directory,
+            self.switch_entries,
+            self.seed
+        )
+    }
+}
+
+/// The document of `--json`. Times are in nanoseconds, sizes in bytes.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    command: &'static str,
+    version: &'static str,
+    #[serde(flatten)]
+    rack: RackShape,
+    interrupted: bool,
+    workloads: Vec<WorkloadReport>,
+}
+
+#[derive(Serialize)]
+struct WorkloadReport {
+    workload: String,
+    #[serde(skip)]
+    shown_mix: String,
+    mix: Vec<Part>,
+    request_distribution: &'static str,
+    records: u64,
+    record_bytes: usize,
+    data_bytes: Bytes,
+    load_ns: u64,
+    run_ns: u64,
+    operations: u64,
+    complete: bool,
+    throughput_per_s: f64,
+    latencies: Vec<KindReport>,
+    absent: u64,
+    cache_hits: u64,
+    cache_misses: u64,
+    hit_rate: Option<f64>,
+    switch_packets: u64,
+    home_packets: u64,
+    switch_packets_per_operation: f64,
+    home_packets_per_operation: f64,
+}
+
+#[derive(Serialize)]
+struct Part {
+    op: &'static str,
+    share: f64,
+}
+
+#[derive(Serialize)]
+struct KindReport {
+    op: &'static str,
+    count: u64,
+    mean_ns: u64,
+    p50_ns: u64,
+    p99_ns: u64,
+    p999_ns: u64,
+    max_ns: u64,
+}
+
+impl Report {
+    /// Nothing has run yet.
+    pub(crate) fn new(rack: RackShape) -> Self {
+        let version = env!("CARGO_PKG_VERSION");
+        Self { command: "ycsb", version, rack, interrupted: false, workloads: Vec::new() }
+    }
+
+    /// Adds a workload that ran.
+    pub(crate) fn add(&mut self, workload: &Workload, measured: &Measured) {
+        let (operations, traffic) = (measured.latencies.count(), &measured.traffic);
+        #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+        let throughput_per_s = operations as f64 / measured.took.as_secs_f64().max(1e-9);
+        let kind_report = |(kind, p): &(Kind, super::latency::Percentiles)| KindReport {
+            op: kind.name(),
+            count: p.count,
+            mean_ns: nanos(p.mean),
+            p50_ns: nanos(p.p50),
+            p99_ns: nanos(p.p99),
+            p999_ns: nanos(p.p999),
+            max_ns: nanos(p.max),
+        };
+        self.workloads.push(WorkloadReport {
+            workload: workload.name.clone(),
+            shown_mix: workload.mix.to_string(),
+            mix: workload.mix.parts().map(|(kind, share)| Part { op: kind.name(), share }).collect(),
+            request_distribution: workload.requests.name(),
+            records: workload.records,
+            record_bytes: workload.record_len(),
+            data_bytes: workload.data_bytes(),
+            load_ns: nanos(measured.load),
+            run_ns: nanos(measured.took),
+            operations,
+            complete: operations == workload.operations,
+            throughput_per_s,
+            latencies: measured.latencies.percentiles().iter().map(kind_report).collect(),
+            absent: measured.absent,
+            cache_hits: traffic.hits,
+            cache_misses: traffic.misses,
+            hit_rate: traffic.hit_rate(),
+            switch_packets: traffic.switch_packets,
+            home_packets: traffic.home_packets,
+            switch_packets_per_operation: ratio(traffic.switch_packets, operations).unwrap_or(0.0),
+            home_packets_per_operation: ratio(traffic.home_packets, operations).unwrap_or(0.0),
+        });
+    }
+
+    /// Somebody stopped the run.
+    pub(crate) fn interrupted(&mut self) {
+        self.interrupted = true;
+    }
+
+    /// True if nothing was measured.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.workloads.is_empty()
+    }
+
+    /// The table, and below it what the workloads were.
+    pub(crate) fn text(&self) -> String {
+        let mut table = Table::new();
+        table.load_style(UTF8_FULL_CONDENSED);
+        table.set_header([
+            "workload",
+            "ops/s",
+            "hit rate",
+            "switch pkt/op",
+            "home pkt/op",
+            "operation",
+            "count",
+            "p50",
+            "p99",
+            "p99.9",
+        ]);
+        for workload in &self.workloads {
+            for (at, kind) in workload.latencies.iter().enumerate() {
+                let once = |text: String| if at == 0 { text } else { String::new() };
+                let short = if workload.complete { "" } else { " (stopped)" };
+                table.add_row([
+                    once(format!("{}{short}", workload.workload)),
+                    once(thousands(workload.throughput_per_s)),
+                    once(
+                        workload
+                            .hit_rate
+                            .map_or_else(|| "-".to_owned(), |rate| format!("{:.2} %", rate * 100.0)),
+                    ),
+                    once(format!("{:.3}", workload.switch_packets_per_operation)),
+                    once(format!("{:.3}", workload.home_packets_per_operation)),
+                    kind.op.to_owned(),
+                    kind.count.to_string(),
+                    micros(kind.p50_ns),
+                    micros(kind.p99_ns),
+                    micros(kind.p999_ns),
+                ]);
+            }
+        }
+        for column in [1, 2, 3, 4, 6, 7, 8, 9] {
+            if let Some(column) = table.column_mut(column) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        let mut text = format!("{table}\n");
+        for workload in &self.workloads {
+            let _ = writeln!(
+                text,
+                "{}: {}; {} requests; {} records of {} B, {} in all",
+                workload.workload,
+                workload.shown_mix,
+                workload.request_distribution,
+                workload.records,
+                workload.record_bytes,
+                workload.data_bytes
+            );
+        }
+        text
+    }
+
+    /// What must not be: records that were there and were not found.
+    pub(crate) fn lost(&self) -> Option<String> {
+        let lost: Vec<String> = self
+            .workloads
+            .iter()
+            .filter(|workload| workload.absent > 0)
+            .map(|workload| format!("{} in workload {}", workload.absent, workload.workload))
+            .collect();
+        (!lost.is_empty()).then(|| {
+            format!(
+                "operations that did not find a record that was inserted before: {}; this is a bug in rackmem: please \
+                 report it with the command line and seed {}",
+                lost.join(", "),
+                self.rack.seed
+            )
+        })
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A time that spans orders of magnitude, with three digits.
+fn micros(nanos: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "a time for people")]
+    let micros = nanos as f64 / 1e3;
+    match micros {
+        ..10.0 => format!("{micros:.2} µs"),
+        10.0..100.0 => format!("{micros:.1} µs"),
+        100.0..10_000.0 => format!("{micros:.0} µs"),
+        _ => format!("{:.1} ms", micros / 1e3),
+    }
+}
+
+/// A whole number in groups of three digits.
+fn thousands(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,90 @@
+//! What a thread carries with it while it runs machines: reused buffers, its randomness, its bell.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use node::{Effect, Outcome};
+
+use super::place::Input;
+use crate::waiting::Sleeper;
+
+/// The thread-owned part of the driver. One for every application handle.
+pub struct Courier {
+    pub(super) effects: Vec<Effect>,
+    pub(super) switch_effects: Vec<switch::flowcc::Effect>,
+    pub(super) batch: Vec<Input>,
+    /// Places that something was left for, to be run.
+    pub(super) to_run: Vec<usize>,
+    pub(super) bell: Arc<Bell>,
+    random: u64,
+}
+
+impl Courier {
+    /// A courier whose random choices follow from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            effects: Vec::new(),
+            switch_effects: Vec::new(),
+            batch: Vec::new(),
+            to_run: Vec::new(),
+            bell: Arc::new(Bell::new()),
+            random: seed,
+        }
+    }
+
+    /// The next random number (SplitMix64).
+    pub(super) fn random(&mut self) -> u32 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z >> 32) as u32
+    }
+
+    /// The handle may have moved to another thread: the bell must wake that one.
+    pub(super) fn bell_of_this_thread(&mut self) -> Arc<Bell> {
+        if !self.bell.is_of_this_thread() {
+            self.bell = Arc::new(Bell::new());
+        }
+        Arc::clone(&self.bell)
+    }
+}
+
+/// Rings when an operation is over.
+pub(super) struct Bell {
+    outcome: Mutex<Option<Outcome>>,
+    rung: AtomicBool,
+    pub(super) sleeper: Sleeper,
+    thread: std::thread::ThreadId,
+}
+
+impl Bell {
+    fn new() -> Self {
+        Self {
+            outcome: Mutex::new(None),
+            rung: AtomicBool::new(false),
+            sleeper: Sleeper::current(),
+            thread: std::thread::current().id(),
+        }
+    }
+
+    fn is_of_this_thread(&self) -> bool {
+        std::thread::current().id() == self.thread
+    }
+
+    pub(super) fn ring(&self, outcome: Outcome) {
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        self.rung.store(true, Ordering::Release);
+        self.sleeper.wake();
+    }
+
+    /// The outcome, once it has rung.
+    pub(super) fn heard(&self) -> Option<Outcome> {
+        if !self.rung.load(Ordering::Acquire) {
+            return None;
+        }
+        self.rung.store(false, Ordering::Relaxed);
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}

@@ -1,0 +1,96 @@
+//! A place of the rack: one machine under one lock, and the messages that wait for it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use node::{FrameId, Message};
+use wire::Nanos;
+
+/// What can be put into an inbox.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Input {
+    /// A message of another place, or of this one to itself.
+    Message(Message),
+    /// A thread has unpinned a frame that an agent of this node waits for.
+    Unpinned(FrameId),
+}
+
+pub(super) struct Place<M> {
+    inbox: Mutex<Vec<Input>>,
+    /// Whether there is something in the inbox; set under its lock, looked at without.
+    waiting: AtomicBool,
+    machine: Mutex<M>,
+    /// When the machine wants to be called, as of its last call.
+    deadline: AtomicU64,
+}
+
+/// A lock whose holder panicked guards a machine in an unknown state: the rack is lost, and says so.
+const POISONED: &str = "a thread of this rack panicked inside a protocol machine; that is a bug in rackmem";
+
+impl<M> Place<M> {
+    pub(super) fn new(machine: M, deadline: Nanos) -> Self {
+        Self {
+            inbox: Mutex::new(Vec::new()),
+            waiting: AtomicBool::new(false),
+            machine: Mutex::new(machine),
+            deadline: AtomicU64::new(deadline.0),
+        }
+    }
+
+    /// Leaves something for the machine. The caller runs the place afterwards, when it holds no other.
+    pub(super) fn leave(&self, input: Input) {
+        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        inbox.push(input);
+        self.waiting.store(true, Ordering::SeqCst);
+    }
+
+    /// Takes everything out of the inbox, into an empty batch. Only whoever holds the machine does this.
+    pub(super) fn collect(&self, batch: &mut Vec<Input>) {
+        debug_assert!(batch.is_empty());
+        if self.waiting.load(Ordering::SeqCst) {
+            let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::swap(&mut *inbox, batch);
+            self.waiting.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// True if something is in the inbox. Asked after letting go of the machine: together with the leaver, who
+    /// first leaves and then tries to enter, this makes sure that one of the two sees the other.
+    pub(super) fn is_waiting(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.waiting.load(Ordering::SeqCst)
+    }
+
+    /// The machine, if nobody holds it.
+    pub(super) fn try_enter(&self) -> Option<MutexGuard<'_, M>> {
+        fence(Ordering::SeqCst);
+        match self.machine.try_lock() {
+            Ok(machine) => Some(machine),
+            Err(TryLockError::WouldBlock) => None,
+            Err(TryLockError::Poisoned(_)) => panic!("{POISONED}"),
+        }
+    }
+
+    /// The machine, as soon as its holder lets go.
+    pub(super) fn enter(&self) -> MutexGuard<'_, M> {
+        // Holders stay for a microsecond or so, unless they are preempted: a few looks, then the kernel's queue.
+        for _ in 0..32 {
+            if let Some(machine) = self.try_enter() {
+                return machine;
+            }
+            std::hint::spin_loop();
+        }
+        self.machine.lock().expect(POISONED)
+    }
+
+    pub(super) fn deadline(&self) -> Nanos {
+        Nanos(self.deadline.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn set_deadline(&self, deadline: Nanos) {
+        // Stored only when it changes: the line is shared by all threads that wait.
+        if self.deadline.load(Ordering::Relaxed) != deadline.0 {
+            self.deadline.store(deadline.0, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The switch in its place.
+
+use switch::flowcc::{Effect, Switch};
+use wire::Packet;
+
+/// The switch's machine, and what passes through it.
+pub(super) struct SwitchPlace {
+    pub(super) switch: Switch,
+    pub(super) received: u64,
+    pub(super) sent: u64,
+}
+
+impl SwitchPlace {
+    /// Runs a packet through all its passes. A resubmitted packet re-enters the pipeline before any other.
+    pub(super) fn on_packet(&mut self, packet: &Packet, effects: &mut Vec<Effect>, mut send: impl FnMut(Packet)) {
+        self.received += 1;
+        debug_assert!(effects.is_empty());
+        // The requester picked the number that picks the provider, so that every copy of a request picks the same.
+        let random = packet.arg as u32;
+        self.switch.on_packet(packet, random, effects);
+        while let Some(effect) = effects.pop() {
+            match effect {
+                Effect::Resubmit(again) => {
+                    debug_assert!(effects.is_empty(), "a packet is resubmitted or sent, not both");
+                    self.switch.on_resubmit(again, random, effects);
+                }
+                Effect::Send(packet) => {
+                    self.sent += 1;
+                    send(packet);
+                }
+            }
+        }
+    }
+}

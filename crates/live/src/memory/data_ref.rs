@@ -1,0 +1,72 @@
+//! How the contents of a block are named in a live rack.
+//!
+//! ```text
+//! 63        48 47  46 45                                            0
+//! +-----------+------+-----------------------------------------------+
+//! | node      | kind | index: a frame, a block of home memory, a copy |
+//! +-----------+------+-----------------------------------------------+
+//! ```
+
+use node::{DataRef, FrameId};
+use wire::NodeId;
+
+const NODE_SHIFT: u32 = 48;
+const KIND_SHIFT: u32 = 46;
+const INDEX_MASK: u64 = (1 << KIND_SHIFT) - 1;
+
+/// Where on a node contents are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    /// In home memory, the block with this number. (48-bit offsets, at least 64 bytes each: 42 bits.)
+    Home(u64),
+    /// In a frame of the cache.
+    Frame(FrameId),
+    /// In the retained copy with this number.
+    Retained(u32),
+}
+
+impl Place {
+    pub(super) fn on(self, node: NodeId) -> DataRef {
+        let (kind, index) = match self {
+            Self::Home(block) => (0, block),
+            Self::Frame(frame) => (1, u64::from(frame.0)),
+            Self::Retained(copy) => (2, u64::from(copy)),
+        };
+        DataRef(u64::from(node.0) << NODE_SHIFT | kind << KIND_SHIFT | index)
+    }
+
+    /// # Panics
+    /// If this driver did not make the name.
+    pub(super) fn of(data: DataRef) -> (NodeId, Self) {
+        let index = data.0 & INDEX_MASK;
+        let number = || u32::try_from(index).expect("frames and copies have 32-bit numbers");
+        let place = match data.0 >> KIND_SHIFT & 0b11 {
+            0 => Self::Home(index),
+            1 => Self::Frame(FrameId(number())),
+            2 => Self::Retained(number()),
+            _ => panic!("{data:?} names nothing in a live rack"),
+        };
+        (NodeId((data.0 >> NODE_SHIFT) as u16), place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_on_every_node_has_a_name_of_its_own() {
+        for node in [0, 1, 0xffff].map(NodeId) {
+            for place in [
+                Place::Home(0),
+                Place::Home((1 << 42) - 1),
+                Place::Frame(FrameId(0)),
+                Place::Frame(FrameId(u32::MAX)),
+                Place::Retained(0),
+                Place::Retained(u32::MAX),
+            ] {
+                assert_eq!(Place::of(place.on(node)), (node, place));
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The memory whose home a node is: a flat space of zeroes, backed in chunks as it is written.
+//!
+//! What must always hold: a block that was never written reads as zeroes and costs no memory.
+
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
+
+use node::Window;
+use wire::BlockSize;
+
+use super::words::{Words, clear, copy};
+
+/// Log of the bytes of the largest chunk: 32 MiB, as large as any block and few in number.
+const MAX_CHUNK_SHIFT: u32 = 25;
+
+/// Home memory of fixed size. Reads may come from any node's threads; writes come from the node's own machines.
+pub struct HomeMemory {
+    block: BlockSize,
+    bytes: u64,
+    chunk_shift: u32,
+    chunks: Box<[OnceLock<Words>]>,
+}
+
+impl HomeMemory {
+    /// `bytes` of zeroes, rounded down to whole blocks.
+    pub fn new(block: BlockSize, bytes: u64) -> Self {
+        let bytes = bytes & !(block.bytes() - 1);
+        let chunk_shift = MAX_CHUNK_SHIFT.min(bytes.next_power_of_two().trailing_zeros()).max(block.shift());
+        let chunks = bytes.div_ceil(1 << chunk_shift);
+        Self { block, bytes, chunk_shift, chunks: (0..chunks).map(|_| OnceLock::new()).collect() }
+    }
+
+    /// How many bytes there are.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Bytes of address space backed so far.
+    pub fn backed_bytes(&self) -> u64 {
+        self.chunks.iter().filter_map(OnceLock::get).map(|chunk| size_of_val(chunk.get()) as u64).sum()
+    }
+
+    /// The number of the block at an offset.
+    ///
+    /// # Panics
+    /// If the offset is outside the memory: machines check what comes from elsewhere.
+    pub(super) fn block_number(&self, offset: u64) -> u64 {
+        assert!(offset < self.bytes, "offset {offset:#x} of a {}-byte home memory", self.bytes);
+        offset >> self.block.shift()
+    }
+
+    /// The words of a block, or `None` if it is still in a chunk of zeroes.
+    pub(super) fn words(&self, number: u64) -> Option<&[AtomicU64]> {
+        let (chunk, range) = self.place(number);
+        Some(&self.chunks[chunk].get()?.get()[range])
+    }
+
+    /// Copies a block in; `None` is a block of zeroes.
+    pub(super) fn write(&self, number: u64, from: Option<&[AtomicU64]>) {
+        let (chunk, range) = self.place(number);
+        match from {
+            Some(from) => copy(from, &self.backed(chunk).get()[range]),
+            None => {
+                if let Some(chunk) = self.chunks[chunk].get() {
+                    clear(&chunk.get()[range]);
+                }
+            }
+        }
+    }
+
+    /// Sets `len` bytes from `offset` on to zero.
+    pub(super) fn zero(&self, offset: u64, len: u64) {
+        let end = offset.checked_add(len).filter(|end| *end <= self.bytes);
+        let end = end.unwrap_or_else(|| panic!("{len} bytes at {offset:#x} of {}", self.bytes));
+        let mut at = offset;
+        while at < end {
+            let chunk = (at >> self.chunk_shift) as usize;
+            let chunk_start = (chunk as u64) << self.chunk_shift;
+            let stop = end.min(chunk_start + (1 << self.chunk_shift));
+            if let Some(words) = self.chunks[chunk].get() {
+                // Both ends may lie inside a word.
+                let (from, to) = ((at - chunk_start) as usize, (stop - chunk_start) as usize);
+                let (first, last) = (from.div_ceil(8), to / 8);
+                if first <= last {
+                    clear(&words.get()[first..last]);
+                    let window = Window::new(words.get(), from, to - from);
+                    window.write(0, &[0; 8][..first * 8 - from]);
+                    window.write(last * 8 - from, &[0; 8][..to - last * 8]);
+                } else {
+                    Window::new(words.get(), from, to - from).write(0, &[0; 8][..to - from]);
+                }
+            }
+            at = stop;
+        }
+    }
+
+    /// Which chunk a block is in, and which of its words are the block's. Chunks are powers of two no smaller
+    /// than a block, so no block crosses one.
+    fn place(&self, number: u64) -> (usize, std::ops::Range<usize>) {
+        let offset = number << self.block.shift();
+        let first = ((offset & ((1 << self.chunk_shift) - 1)) / 8) as usize;
+        ((offset >> self.chunk_shift) as usize, first..first + self.block.words())
+    }
+
+    fn backed(&self, chunk: usize) -> &Words {
+        self.chunks[chunk].get_or_init(|| {
+            let left = self.bytes - ((chunk as u64) << self.chunk_shift);
+            Words::zeroed((left.min(1 << self.chunk_shift) / 8) as usize)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    fn block_of(value: u64) -> Vec<AtomicU64> {
+        (0..512).map(|_| AtomicU64::new(value)).collect()
+    }
+
+    #[test]
+    fn memory_is_backed_chunk_by_chunk_as_it_is_written() {
+        let home = HomeMemory::new(BlockSize::DEFAULT, 1 << 30);
+        assert_eq!(home.backed_bytes(), 0);
+        assert!(home.words(home.block_number(5 << 25)).is_none());
+        home.write(home.block_number(5 << 25), Some(&block_of(7)));
+        assert_eq!(home.backed_bytes(), 32 << 20);
+        home.write(3, None);
+        home.zero(0, 1 << 30);
+        assert_eq!(home.backed_bytes(), 32 << 20, "zeroes over zeroes cost nothing");
+    }
+
+    #[test]
+    fn a_small_memory_takes_no_more_than_its_size() {
+        for bytes in [4096, 12288, 1 << 20, (1 << 20) + 4096, (33 << 20) + 4096] {
+            let home = HomeMemory::new(BlockSize::DEFAULT, bytes);
+            for block in 0..bytes / 4096 {
+                home.write(block, Some(&block_of(1)));
+            }
+            assert_eq!(home.backed_bytes(), bytes);
+        }
+    }
+
+    #[test]
+    fn blocks_keep_apart_across_chunk_boundaries() {
+        let home = HomeMemory::new(BlockSize::DEFAULT, 64 << 20);
+        let boundary = home.block_number(32 << 20);
+        for block in [boundary - 1, boundary, boundary + 1] {
+            home.write(block, Some(&block_of(block)));
+        }
+        for block in [boundary - 1, boundary, boundary + 1] {
+            assert!(home.words(block).unwrap().iter().all(|word| word.load(Relaxed) == block));
+        }
+    }
+
+    #[test]
+    fn zeroing_a_range_leaves_its_neighbours_alone_to_the_byte() {
+        let home = HomeMemory::new(BlockSize::MIN, 256);
+        let ones: Vec<AtomicU64> = (0..8).map(|_| AtomicU64::new(u64::MAX)).collect();
+        for start in 60..76 {
+            for len in 0..24 {
+                (0..4).for_each(|block| home.write(block, Some(&ones)));
+                home.zero(start, len);
+                let bytes: Vec<u8> = (0..4)
+                    .flat_map(|block| home.words(block).unwrap())
+                    .flat_map(|word| word.load(Relaxed).to_le_bytes())
+                    .collect();
+                for (at, byte) in (0_u64..).zip(bytes) {
+                    assert_eq!(byte == 0, (start..start + len).contains(&at), "{start}+{len} at {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn zeroing_reaches_across_chunks() {
+        let home = HomeMemory::new(BlockSize::DEFAULT, 64 << 20);
+        let boundary = home.block_number(32 << 20);
+        home.write(boundary - 1, Some(&block_of(1)));
+        home.write(boundary, Some(&block_of(1)));
+        home.zero((32 << 20) - 4096, 8192);
+        for block in [boundary - 1, boundary] {
+            assert!(home.words(block).unwrap().iter().all(|word| word.load(Relaxed) == 0));
+        }
+    }
+}

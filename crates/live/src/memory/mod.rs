@@ -1,0 +1,108 @@
+//! The memory of live nodes: the concurrent cache that application threads hit in, the home memory, and the
+//! copies kept for repeated answers.
+//!
+//! Runs on every server of a live rack. The protocol machines of a node reach it through [`StoreOf`], one at a
+//! time, under the lock of their place; application threads hit in [`Cache`] beside them, with no lock and
+//! without entering a machine. Everything is safe code: blocks are arrays of atomic words, and whoever raced
+//! with a revocation finds out from the frame's word.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `cache` | the set-associative cache: its shape, and finding a block in it |
+//! | `frame_word` | what is kept per frame, and the layout of its word |
+//! | `hints` | where a handle found its blocks last |
+//! | `read_hit`, `write_hit`, `pinned` | what application threads do |
+//! | `agent` | what the machines do with a frame |
+//! | `lru` | which block has to go |
+//! | `home`, `retained` | the node's own memory; answers that outlive their frame |
+//! | `data_ref` | how contents anywhere in the rack are named |
+//! | `store_of` | [`node::Store`] on top of it all |
+//!
+//! # What must always hold
+//! 1. A read hit returns a word that the block held while this node could read it, never a word of another
+//!    block and never half of a block-wide write.
+//! 2. A write that was not refused is in the contents that the agent finds after [`node::Store::withdraw`] or
+//!    [`node::Store::downgrade`].
+//! 3. A refusal with [`node::Pinned`] is followed by one [`Unpinned::AgentWaits`], not more, and until the
+//!    agent's turn no thread gets in (but see [`Unpinned::AgentWaits`] for an agent that does not come).
+//!
+//! # Why this is so: the order of memory accesses
+//! `word` stands for a frame's word (`frame_word`), `data` for the words of its block.
+//!
+//! **Writers of data.** Three kinds of stores go to `data`, each after a change of `word` and a release fence:
+//! a pinning thread sets the writer bit, fences, stores, and clears the bit with a releasing operation; an
+//! agent ends a generation (withdraw), fences, and fills; the thread that adopts a pin fences before it stores.
+//!
+//! **A word's read hit** loads `data` with acquire ordering and then `word`. If the value came from a store made
+//! since the generation in the hint began, that store's fence synchronizes with the load, so `word` is seen
+//! with the writer bit, or at a later generation, or after the write was complete. The first two fail the
+//! comparison. In the third the value is that of a complete write, and as `word` is loaded with acquire
+//! ordering too, the thread sees the rest of that write in all its reads from now on. If the value is older
+//! than such stores, the load took place before them, and so did the read. The hint itself was made from an
+//! acquiring load of `word` in this generation, so nothing older than the block's publication can be seen.
+//! Nothing needs to be looked at *before* the data: a wrong hint fails the comparison like an old one.
+//!
+//! **An inspection** is a sequence lock's read: `word` and the count of writes (both acquire), the data, an
+//! acquire fence, both again. The fence pairs with the writers' fences: data from a write under way makes the
+//! writer bit visible, or, when the write is over by then, its count, which is raised before the bit is
+//! cleared. The first load of the count acquires what the write that raised it stored.
+//!
+//! **A write hit** validates everything and gets exclusive access in one compare-and-swap of `word`, which acquires the
+//! stores of whoever had the frame before. Agents change `word` by compare-and-swap and never while the writer
+//! bit is set, so 2 holds: a withdrawal comes before the write, which then fails, or after its release.
+//!
+//! **A tag** changes only in a reserved frame, after a release fence. A probe reads it (acquire) after the word:
+//! if the tag is newer than the word's generation, the later comparison with `word` fails.
+//!
+//! **Store, then load elsewhere.** The operations on `word` and the loads of the hit path are sequentially
+//! consistent, so that a thread's read hit is not performed before its earlier write hit. On x86-64 that costs
+//! nothing: a locked operation is needed anyway, and such a load is a plain move.
+
+mod agent;
+mod cache;
+mod data_ref;
+mod frame_word;
+mod hints;
+mod home;
+mod lru;
+mod pinned;
+mod read_hit;
+mod retained;
+mod store_of;
+mod wait;
+mod words;
+mod write_hit;
+
+pub use cache::Cache;
+pub use hints::Hints;
+pub use home::HomeMemory;
+pub use pinned::{PinnedFrame, Unpinned};
+pub use retained::Retained;
+pub use store_of::{StoreOf, contents_of};
+
+use wire::BlockSize;
+
+/// All the memory of one node.
+pub struct NodeMemory {
+    /// Blocks cached here.
+    pub cache: Cache,
+    /// Blocks whose home is here.
+    pub home: HomeMemory,
+    /// Answers that outlived their frames.
+    pub retained: Retained,
+}
+
+impl NodeMemory {
+    /// A node with an empty cache of `cache_bytes` and `home_bytes` of zeroed memory of its own. Physical
+    /// memory is used as blocks are first written.
+    ///
+    /// # Panics
+    /// If a cache of this size would have 2^32 frames or more.
+    pub fn new(block: BlockSize, cache_bytes: u64, home_bytes: u64) -> Self {
+        Self {
+            cache: Cache::new(block, cache_bytes),
+            home: HomeMemory::new(block, home_bytes),
+            retained: Retained::new(block),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Write hits of application threads: whoever writes has the frame pinned, alone.
+
+use std::sync::atomic::{
+    Ordering::{Relaxed, Release, SeqCst},
+    fence,
+};
+
+use wire::GlobalAddr;
+
+use super::cache::Cache;
+use super::frame_word::{MODIFIED, PENDING, WRITER, generation, is_pinned, state};
+use super::hints::{Hint, Hints};
+use super::pinned::{PinnedFrame, Unpinned};
+use super::wait::Wait;
+
+/// Why a frame was not pinned.
+enum NotPinned {
+    /// It does not hold the block any more.
+    Gone,
+    /// This node may only read the block.
+    ReadOnly,
+}
+
+impl Cache {
+    /// Writes the aligned word at `addr`, if its block is cached here and writable. `None` is a miss.
+    ///
+    /// While another thread of this node writes in the block, this waits for it.
+    #[inline]
+    pub fn store_word(&self, hints: &mut Hints, addr: GlobalAddr, value: u64) -> Option<Unpinned> {
+        debug_assert!(addr.bits().is_multiple_of(8), "{addr} is no aligned word");
+        let pinned = self.pin_for_write(hints, addr)?;
+        pinned.words()[((addr.bits() & self.offset_mask) / 8) as usize].store(value, Relaxed);
+        Some(pinned.unpin(true))
+    }
+
+    /// Pins the block of `addr` for writing, if it is cached here and writable. `None` is a miss.
+    ///
+    /// While another thread of this node writes in the block, this waits for it; so a thread that has a block
+    /// pinned must not touch that block in any other way.
+    #[inline]
+    pub fn pin_for_write(&self, hints: &mut Hints, addr: GlobalAddr) -> Option<PinnedFrame<'_>> {
+        let tag = addr.bits() & !self.offset_mask;
+        let row = Hints::row(addr.bits(), self.shift);
+        if let Some(hint) = hints.get(row, self.clock.key(tag)) {
+            let meta = self.meta(hint.frame);
+            let idle = hint.generation | MODIFIED;
+            if meta.word.compare_exchange(idle, idle | WRITER, SeqCst, Relaxed).is_ok() {
+                fence(Release);
+                hints.count_hit();
+                return Some(PinnedFrame::new(self, hint.frame));
+            }
+        }
+        self.pin_by_probe(hints, row, tag, true)
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn pin_by_probe(
+        &self,
+        hints: &mut Hints,
+        row: usize,
+        tag: u64,
+        for_write: bool,
+    ) -> Option<PinnedFrame<'_>> {
+        loop {
+            let hint = self.probe_and_hint(hints, row, tag)?;
+            match self.wait_for_pin(hint, for_write) {
+                Ok(pinned) => {
+                    hints.count_hit();
+                    return Some(pinned);
+                }
+                Err(NotPinned::Gone) => {}
+                Err(NotPinned::ReadOnly) => return None,
+            }
+        }
+    }
+
+    fn wait_for_pin(&self, hint: Hint, for_write: bool) -> Result<PinnedFrame<'_>, NotPinned> {
+        let meta = self.meta(hint.frame);
+        let mut wait = Wait::default();
+        loop {
+            let word = meta.word.load(Relaxed);
+            if generation(word) != hint.generation {
+                return Err(NotPinned::Gone);
+            }
+            if for_write && state(word) != MODIFIED {
+                return Err(NotPinned::ReadOnly);
+            }
+            // Pending, and not pinned: a thread has been told that an agent waits, and is on its way to it.
+            // The agent goes next; but its machine may have lost interest, so not for ever.
+            let agent_next = word & PENDING != 0 && !wait.has_been_courteous();
+            if !is_pinned(word) && !agent_next {
+                let pinned = word & !PENDING | WRITER;
+                if meta.word.compare_exchange(word, pinned, SeqCst, Relaxed).is_ok() {
+                    // Readers that see what is stored from now on see the writer bit, too.
+                    fence(Release);
+                    return Ok(PinnedFrame::new(self, hint.frame));
+                }
+            }
+            wait.pause();
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! How a thread waits for something that another thread will do.
+//!
+//! Measured on small machines, waking a thread on another core costs 20 to 50 us and a yield well under one,
+//! so a waiting thread first gives its core away again and again, and only after 50 us sleeps. Where a yield
+//! itself takes over a millisecond, the machine has more runnable threads than cores: threads that only look
+//! whether they may go on steal time from those that make them go on, and every wait sleeps at once for the
+//! next 100 ms.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use wire::Nanos;
+
+/// How long a thread yields before it sleeps.
+const YIELD_FOR: Nanos = Nanos::from_micros(50);
+/// A yield that takes longer than this says that the machine is full.
+const LONG_YIELD: Nanos = Nanos::from_millis(1);
+/// How long the machine is then taken to be full.
+const FULL_FOR: Nanos = Nanos::from_millis(100);
+/// The longest sleep: what a lost wake-up could cost.
+const LONGEST_SLEEP: Nanos = Nanos::from_millis(2);
+/// Nothing is slept that is shorter than a wake-up takes.
+const SHORTEST_SLEEP: Nanos = Nanos::from_micros(50);
+/// Looks before the first yield: the other thread may be just about done.
+const SPINS: u32 = 16;
+
+/// What the threads of a rack know about how full the machine is.
+#[derive(Default)]
+pub struct Crowding {
+    full_until: AtomicU64,
+}
+
+/// What to do in a wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Look again at once.
+    Spin,
+    /// Let another thread run.
+    Yield,
+    /// Sleep until woken, at most this long.
+    Sleep(Nanos),
+}
+
+/// One wait of one thread.
+#[derive(Default)]
+pub struct Patience {
+    looks: u32,
+    since: Option<Nanos>,
+}
+
+impl Patience {
+    /// What to do now, if there is something to be done at `deadline` at the latest.
+    pub fn step(&mut self, now: Nanos, deadline: Nanos, crowding: &Crowding) -> Step {
+        let since = *self.since.get_or_insert(now);
+        self.looks += 1;
+        if self.looks <= SPINS {
+            return Step::Spin;
+        }
+        let left = deadline.saturating_sub(now);
+        let full = now.0 < crowding.full_until.load(Ordering::Relaxed);
+        if (full || now.saturating_sub(since) > YIELD_FOR) && left > SHORTEST_SLEEP {
+            return Step::Sleep(left.min(LONGEST_SLEEP));
+        }
+        Step::Yield
+    }
+}
+
+impl Crowding {
+    /// A yield began and ended then.
+    pub fn yielded(&self, began: Nanos, ended: Nanos) {
+        if ended.saturating_sub(began) > LONG_YIELD {
+            self.full_until.store((ended + FULL_FOR).0, Ordering::Relaxed);
+        }
+    }
+}
+
+const AWAKE: u32 = 0;
+const ASLEEP: u32 = 1;
+const NOTIFIED: u32 = 2;
+
+/// A thread that can be woken. Sleeping and waking never miss each other.
+pub struct Sleeper {
+    thread: Thread,
+    state: AtomicU32,
+}
+
+impl Sleeper {
+    /// The calling thread.
+    pub fn current() -> Self {
+        Self { thread: thread::current(), state: AtomicU32::new(AWAKE) }
+    }
+
+    /// Sleeps until [`Sleeper::wake`], at most so long. Returns at once if that was called since the last sleep.
+    pub fn sleep(&self, most: Nanos) {
+        if self.state.compare_exchange(AWAKE, ASLEEP, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+            thread::park_timeout(Duration::from_nanos(most.0));
+        }
+        self.state.store(AWAKE, Ordering::SeqCst);
+    }
+
+    /// Wakes the thread, or keeps it from its next sleep. Cheap while it is awake.
+    pub fn wake(&self) {
+        if self.state.swap(NOTIFIED, Ordering::SeqCst) == ASLEEP {
+            self.thread.unpark();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait_until(at: Nanos, crowding: &Crowding) -> Vec<Step> {
+        let mut patience = Patience::default();
+        (0..).map(|i| Nanos(i * 1000)).take_while(|now| *now < at).map(|now| patience.step(now, Nanos::MAX, crowding)).collect()
+    }
+
+    #[test]
+    fn a_wait_spins_then_yields_for_50_us_then_sleeps() {
+        let steps = wait_until(Nanos::from_micros(80), &Crowding::default());
+        let spins = steps.iter().take_while(|step| **step == Step::Spin).count();
+        let yields = steps.iter().filter(|step| **step == Step::Yield).count();
+        assert_eq!(spins, SPINS as usize);
+        assert_eq!(spins + yields, 51, "yields end after 50 us");
+        assert_eq!(steps.last(), Some(&Step::Sleep(LONGEST_SLEEP)));
+    }
+
+    #[test]
+    fn a_long_yield_makes_every_wait_sleep_for_a_while() {
+        let crowding = Crowding::default();
+        crowding.yielded(Nanos::ZERO, Nanos::from_millis(2));
+        let steps = wait_until(Nanos::from_micros(30), &crowding);
+        assert!(steps[SPINS as usize..].iter().all(|step| matches!(step, Step::Sleep(_))), "{steps:?}");
+        let later = Nanos::from_millis(103);
+        let mut patience = Patience { looks: SPINS, since: None };
+        assert_eq!(patience.step(later, Nanos::MAX, &crowding), Step::Yield, "the machine is given another chance");
+    }
+
+    #[test]
+    fn a_short_yield_says_nothing() {
+        let crowding = Crowding::default();
+        crowding.yielded(Nanos::ZERO, Nanos::from_micros(900));
+        assert!(!wait_until(Nanos::from_micros(40), &crowding).iter().any(|step| matches!(step, Step::Sleep(_))));
+    }
+
+    #[test]
+    fn nobody_sleeps_past_a_deadline_that_is_near() {
+        let mut patience = Patience { looks: SPINS, since: Some(Nanos::ZERO) };
+        let now = Nanos::from_micros(200);
+        assert_eq!(patience.step(now, now + Nanos::from_micros(10), &Crowding::default()), Step::Yield);
+        assert_eq!(
+            patience.step(now, now + Nanos::from_micros(300), &Crowding::default()),
+            Step::Sleep(Nanos::from_micros(300))
+        );
+    }
+
+    #[test]
+    fn a_wake_before_the_sleep_is_not_lost() {
+        let sleeper = Sleeper::current();
+        sleeper.wake();
+        let began = std::time::Instant::now();
+        sleeper.sleep(Nanos(60_000_000_000));
+        assert!(began.elapsed().as_secs() < 30, "the sleep returned at once");
+    }
+}

@@ -1,0 +1,145 @@
+//! How a rack is set up, and what can be wrong with that.
+
+use std::fmt;
+
+use live::inline::RackConfig;
+use wire::{BlockSize, Copyset, Nanos};
+
+pub use node::Directory;
+
+/// An embedded rack's configuration. The defaults are a small rack that fits on a laptop: 8 nodes, 4 KiB
+/// blocks, 64 MiB of cache and 256 MiB of memory each (memory is taken from the system as it is used).
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// How many nodes: 1 to 64.
+    pub nodes: usize,
+    /// The unit of coherence and of atomicity.
+    pub block_size: BlockSize,
+    /// Bytes of cache on every node.
+    pub cache: u64,
+    /// Bytes of memory that every node contributes, and is home of.
+    pub memory: u64,
+    /// Directory entries that the switch has room for.
+    pub switch_entries: usize,
+    /// Where directory entries are kept.
+    pub directory: Directory,
+    /// How often homes and the switch exchange hot and cold blocks.
+    pub epoch: Nanos,
+    /// Fixes every random choice that does not depend on how the threads of this process are scheduled.
+    pub seed: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            nodes: 8,
+            block_size: BlockSize::DEFAULT,
+            cache: 64 << 20,
+            memory: 256 << 20,
+            switch_entries: 375_000,
+            directory: Directory::Auto,
+            epoch: Nanos::from_millis(10),
+            seed: 1,
+        }
+    }
+}
+
+/// Entries that the published chip has room for beside nothing else (section 6 of the paper, rounded up to
+/// what 7 ways of 64 Ki entries hold in their stages).
+pub const MOST_SWITCH_ENTRIES: usize = 7 * 65_536;
+
+/// Frames in a bucket of the cache: the smallest cache there can be.
+const FRAMES_PER_BUCKET: u64 = 8;
+
+/// Why a rack cannot be set up this way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No nodes, or more than a copyset can name.
+    Nodes {
+        /// How many were asked for.
+        asked: usize,
+    },
+    /// The cache does not hold one bucket, or has more frames than can be numbered.
+    Cache {
+        /// Bytes asked for.
+        asked: u64,
+        /// The least there must be.
+        least: u64,
+        /// The most there can be.
+        most: u64,
+    },
+    /// A node's memory does not hold one usable block, or more than an address can name.
+    Memory {
+        /// Bytes asked for.
+        asked: u64,
+        /// The least there must be.
+        least: u64,
+        /// The most there can be.
+        most: u64,
+    },
+    /// The switch would have no entries, or more than its memory holds.
+    SwitchEntries {
+        /// How many were asked for.
+        asked: usize,
+        /// The most there can be.
+        most: usize,
+    },
+    /// Epochs of no length.
+    Epoch,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nodes { asked } => {
+                write!(f, "a rack of {asked} nodes is not possible: a copyset names 1 to {} nodes; change `nodes`", Copyset::NODES)
+            }
+            Self::Cache { asked, least, most } => {
+                write!(f, "a cache of {asked} bytes is not possible: one bucket takes {least} bytes, and {most} is the most; change `cache` or `block_size`")
+            }
+            Self::Memory { asked, least, most } => {
+                write!(f, "{asked} bytes of memory per node are not possible: {least} bytes is the least for this block size, {most} the most; change `memory` or `block_size`")
+            }
+            Self::SwitchEntries { asked, most } => {
+                write!(f, "{asked} switch entries are not possible: the chip holds 1 to {most}; change `switch_entries`, or keep all entries at the homes with `directory`")
+            }
+            Self::Epoch => write!(f, "epochs of no length are not possible: change `epoch`"),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Config {
+    /// Checks everything that can be wrong.
+    pub(crate) fn checked(&self) -> Result<RackConfig, ConfigError> {
+        let block = self.block_size.bytes();
+        if !(1..=Copyset::NODES).contains(&self.nodes) {
+            return Err(ConfigError::Nodes { asked: self.nodes });
+        }
+        let (least, most) = (FRAMES_PER_BUCKET * block, (u64::from(u32::MAX) - FRAMES_PER_BUCKET) * block);
+        if !(least..=most).contains(&self.cache) {
+            return Err(ConfigError::Cache { asked: self.cache, least, most });
+        }
+        let (least, most) = (2 * block, 1 << wire::addr::OFFSET_BITS);
+        if !(least..=most).contains(&self.memory) {
+            return Err(ConfigError::Memory { asked: self.memory, least, most });
+        }
+        if !(1..=MOST_SWITCH_ENTRIES).contains(&self.switch_entries) {
+            return Err(ConfigError::SwitchEntries { asked: self.switch_entries, most: MOST_SWITCH_ENTRIES });
+        }
+        if self.epoch == Nanos::ZERO {
+            return Err(ConfigError::Epoch);
+        }
+        Ok(RackConfig {
+            nodes: self.nodes,
+            block: self.block_size,
+            cache: self.cache,
+            memory: self.memory,
+            switch_entries: self.switch_entries,
+            directory: self.directory,
+            epoch: self.epoch,
+        })
+    }
+}

@@ -1,0 +1,402 @@
+//! One thread's handle on the rack's memory, from one node.
+//!
+//! Hits run in here and in the cache, without a lock and without a message. What misses goes to the node's
+//! machines on this thread, and comes back with the block in a frame that is pinned for it, so that every
+//! access gets its turn however contended the block is.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use live::inline::{Courier, Fetched};
+use live::memory::{Hints, PinnedFrame, Unpinned};
+use node::{Access, FrameId, Window};
+use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, NodeId, Refusal};
+
+use crate::error::Error;
+use crate::rack::Inner;
+
+/// A handle for one thread. Clone it, or ask the rack, for more threads.
+///
+/// # What is atomic
+/// Whatever lies inside one block: an aligned word always, and any range that does not cross a block boundary.
+/// Longer ranges are read and written block by block. All accesses together are linearizable per block, and
+/// the accesses of one thread take effect in its order.
+pub struct NodeHandle {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) node: NodeId,
+    pub(crate) hints: Hints,
+    pub(crate) courier: Courier,
+    reported_hits: u64,
+}
+
+impl NodeHandle {
+    pub(crate) fn new(inner: Arc<Inner>, node: NodeId, number: u64) -> Self {
+        let seed = inner.config.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number);
+        Self { inner, node, hints: Hints::new(), courier: Courier::new(seed), reported_hits: 0 }
+    }
+
+    /// The node that this handle is on.
+    pub fn id(&self) -> NodeId {
+        self.node
+    }
+
+    /// How many nodes the rack has.
+    pub fn nodes(&self) -> usize {
+        self.inner.config.nodes
+    }
+
+    /// The rack's unit of coherence and of atomicity.
+    pub fn block_size(&self) -> BlockSize {
+        self.inner.config.block_size
+    }
+
+    /// Reads an aligned word.
+    ///
+    /// # Errors
+    /// [`Error::Unaligned`], [`Error::NoSuchNode`], [`Error::Unallocated`], [`Error::WrongDiscipline`].
+    #[inline]
+    pub fn read_word(&mut self, addr: GlobalAddr) -> Result<u64, Error> {
+        if addr.bits().is_multiple_of(8)
+            && let Some(value) = self.inner.rack.memory(self.node).cache.load_word(&mut self.hints, addr)
+        {
+            return Ok(value);
+        }
+        self.read_word_missing(addr)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn read_word_missing(&mut self, addr: GlobalAddr) -> Result<u64, Error> {
+        self.aligned(addr)?;
+        self.after_miss(addr, 8, Access::Shared, |window| window.word(0))
+    }
+
+    /// Writes an aligned word.
+    ///
+    /// # Errors
+    /// As for [`NodeHandle::read_word`].
+    #[inline]
+    pub fn write_word(&mut self, addr: GlobalAddr, value: u64) -> Result<(), Error> {
+        if addr.bits().is_multiple_of(8) {
+            match self.inner.rack.memory(self.node).cache.store_word(&mut self.hints, addr, value) {
+                Some(Unpinned::Quiet) => return Ok(()),
+                Some(Unpinned::AgentWaits(frame)) => {
+                    self.tell_agents(frame);
+                    return Ok(());
+                }
+                None => {}
+            }
+        }
+        self.write_word_missing(addr, value)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_word_missing(&mut self, addr: GlobalAddr, value: u64) -> Result<(), Error> {
+        self.aligned(addr)?;
+        self.update(addr, 8, |window| window.set_word(0, value))
+    }
+
+    /// Reads `len` bytes inside one block in place, atomically.
+    ///
+    /// The closure may run several times and be shown bytes that are just being changed; only the result of a
+    /// run in which nothing changed is returned. So it must have no effect but its result, and must check any
+    /// offset or length that it finds in the bytes.
+    ///
+    /// # Errors
+    /// [`Error::CrossesBlocks`], and as for [`NodeHandle::read_word`].
+    #[inline]
+    pub fn inspect<R>(
+        &mut self,
+        addr: GlobalAddr,
+        len: usize,
+        mut look: impl FnMut(&Window<'_>) -> R,
+    ) -> Result<R, Error> {
+        self.inside_block(addr, len)?;
+        let mut waits = None;
+        let cache = &self.inner.rack.memory(self.node).cache;
+        let found = cache.inspect(&mut self.hints, addr, len, &mut look, |frame| waits = Some(frame));
+        if let Some(frame) = waits {
+            self.tell_agents(frame);
+        }
+        match found {
+            Some(found) => Ok(found),
+            None => self.after_miss(addr, len, Access::Shared, look),
+        }
+    }
+
+    /// Changes `len` bytes inside one block in place, atomically with everything else that happens to the block
+    /// anywhere in the rack. The closure runs once, with the block to itself; it must be short, and must not
+    /// touch the same block by other ways.
+    ///
+    /// # Errors
+    /// As for [`NodeHandle::inspect`].
+    #[inline]
+    pub fn update<R>(
+        &mut self,
+        addr: GlobalAddr,
+        len: usize,
+        change: impl FnOnce(&Window<'_>) -> R,
+    ) -> Result<R, Error> {
+        self.inside_block(addr, len)?;
+        let start = self.block_size().offset_in_block(addr);
+        let cache = &self.inner.rack.memory(self.node).cache;
+        match cache.pin_for_write(&mut self.hints, addr) {
+            Some(pinned) => {
+                let turn = Turn { inner: &self.inner, node: self.node, courier: &mut self.courier, wrote: true, pinned: Some(pinned) };
+                Ok(change(&turn.window(start, len)))
+            }
+            None => {
+                let mut change = Some(change);
+                self.after_miss(addr, len, Access::Modified, |window| {
+                    change.take().map(|change| change(window)).expect("a pinned access runs once")
+                })
+            }
+        }
+    }
+
+    /// Gets the block and accesses it while it is pinned for this thread.
+    #[cold]
+    #[inline(never)]
+    fn after_miss<R>(
+        &mut self,
+        addr: GlobalAddr,
+        len: usize,
+        access: Access,
+        mut work: impl FnMut(&Window<'_>) -> R,
+    ) -> Result<R, Error> {
+        let nodes = self.nodes();
+        if addr.home().index() >= nodes {
+            return Err(Error::NoSuchNode { addr, nodes });
+        }
+        self.report_hits();
+        let block = self.block_size();
+        let (tag, start) = (block.tag(addr), block.offset_in_block(addr));
+        let memory = self.inner.rack.memory(self.node);
+        loop {
+            let fetched = self
+                .inner
+                .rack
+                .fetch(self.node, &mut self.courier, tag, access)
+                .map_err(|why| refused(why, addr, len as u64))?;
+            let pinned = match (fetched, access) {
+                (Fetched::Pinned(frame), _) => memory.cache.adopt(frame),
+                (Fetched::Retry, Access::Modified) => match memory.cache.pin_for_write(&mut self.hints, addr) {
+                    Some(pinned) => pinned,
+                    None => continue,
+                },
+                (Fetched::Retry, Access::Shared) => {
+                    let mut waits = None;
+                    let found =
+                        memory.cache.inspect(&mut self.hints, addr, len, &mut work, |frame| waits = Some(frame));
+                    if let Some(frame) = waits {
+                        self.inner.rack.unpinned(self.node, &mut self.courier, frame);
+                    }
+                    match found {
+                        Some(found) => return Ok(found),
+                        None => continue,
+                    }
+                }
+            };
+            let wrote = access == Access::Modified;
+            let turn = Turn { inner: &self.inner, node: self.node, courier: &mut self.courier, wrote, pinned: Some(pinned) };
+            return Ok(work(&turn.window(start, len)));
+        }
+    }
+
+    /// Reads bytes, block by block.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`], and as for [`NodeHandle::read_word`]. Blocks before the one that failed have been
+    /// read.
+    pub fn read(&mut self, addr: GlobalAddr, into: &mut [u8]) -> Result<(), Error> {
+        let mut rest = into;
+        let mut at = self.in_range(addr, rest.len())?;
+        while !rest.is_empty() {
+            let (piece, behind) = rest.split_at_mut(self.left_in_block(at).min(rest.len()));
+            self.inspect(at, piece.len(), |window| window.read(0, piece))?;
+            at = GlobalAddr::from_bits(at.bits() + piece.len() as u64);
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// Writes bytes, block by block.
+    ///
+    /// # Errors
+    /// As for [`NodeHandle::read`]. Blocks before the one that failed have been written.
+    pub fn write(&mut self, addr: GlobalAddr, bytes: &[u8]) -> Result<(), Error> {
+        let mut rest = bytes;
+        let mut at = self.in_range(addr, rest.len())?;
+        while !rest.is_empty() {
+            let (piece, behind) = rest.split_at(self.left_in_block(at).min(rest.len()));
+            self.update(at, piece.len(), |window| window.write(0, piece))?;
+            at = GlobalAddr::from_bits(at.bits() + piece.len() as u64);
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// Reads a plain value: numbers, arrays of them, and structs that say so with [`crate::FromBytes`].
+    ///
+    /// ```
+    /// # use rackmem::{Config, Discipline, NodeId, Rack};
+    /// # let rack = Rack::embedded(Config { nodes: 1, memory: 1 << 20, cache: 1 << 20, ..Config::default() })?;
+    /// # let mut node = rack.node(NodeId(0));
+    /// let addr = node.alloc(12, NodeId(0), Discipline::Coherent)?;
+    /// node.write_value(addr, &[1.0f32, 2.0, 3.0])?;
+    /// assert_eq!(node.read_value::<[f32; 3]>(addr)?, [1.0, 2.0, 3.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`NodeHandle::read`].
+    pub fn read_value<T: zerocopy::FromBytes + zerocopy::IntoBytes>(&mut self, addr: GlobalAddr) -> Result<T, Error> {
+        let mut value = T::new_zeroed();
+        self.read(addr, value.as_mut_bytes())?;
+        Ok(value)
+    }
+
+    /// Writes a plain value, in the byte order of this machine.
+    ///
+    /// # Errors
+    /// As for [`NodeHandle::write`].
+    pub fn write_value<T: zerocopy::IntoBytes + zerocopy::Immutable + ?Sized>(&mut self, addr: GlobalAddr, value: &T) -> Result<(), Error> {
+        self.write(addr, value.as_bytes())
+    }
+
+    /// Allocates `len` bytes of zeroes in the memory of `home`. Allocations of up to a block never cross a block
+    /// boundary, larger ones start at one; all are aligned to at least 16 bytes.
+    ///
+    /// # Errors
+    /// [`Error::BadSize`], [`Error::OutOfMemory`], [`Error::NoSuchNode`].
+    pub fn alloc(&mut self, len: u64, home: NodeId, discipline: Discipline) -> Result<GlobalAddr, Error> {
+        let config = &self.inner.config;
+        let most = (config.memory >> config.block_size.shift()).saturating_sub(1) << config.block_size.shift();
+        if len == 0 || len > most {
+            return Err(Error::BadSize { len, most });
+        }
+        if home.index() >= config.nodes {
+            return Err(Error::NoSuchNode { addr: GlobalAddr::new(home, 0), nodes: config.nodes });
+        }
+        let (addr, zeroed) = self
+            .inner
+            .rack
+            .alloc(self.node, &mut self.courier, len, home, discipline)
+            .map_err(|_| Error::OutOfMemory { len, home: home.0 })?;
+        if !zeroed && discipline == Discipline::Coherent {
+            // Used before, so it lies inside one block.
+            let len = usize::try_from(len).expect("less than a block");
+            self.update(addr, len, |window| window.zero())?;
+        }
+        Ok(addr)
+    }
+
+    /// Gives an allocation back; on any node, with the address that [`NodeHandle::alloc`] returned. Blocks that
+    /// hold no allocation any more cannot be accessed from then on. (Other allocations in the same block can:
+    /// what is checked is blocks.)
+    ///
+    /// # Errors
+    /// [`Error::NotAnAllocation`], [`Error::NoSuchNode`].
+    pub fn free(&mut self, addr: GlobalAddr) -> Result<(), Error> {
+        let nodes = self.nodes();
+        if addr.home().index() >= nodes {
+            return Err(Error::NoSuchNode { addr, nodes });
+        }
+        self.inner.rack.free(self.node, &mut self.courier, addr).map_err(|why| refused(why, addr, 0))
+    }
+
+    pub(crate) fn tell_agents(&mut self, frame: FrameId) {
+        self.inner.rack.unpinned(self.node, &mut self.courier, frame);
+    }
+
+    fn aligned(&self, addr: GlobalAddr) -> Result<(), Error> {
+        if addr.bits().is_multiple_of(8) { Ok(()) } else { Err(Error::Unaligned { addr }) }
+    }
+
+    #[inline]
+    fn inside_block(&self, addr: GlobalAddr, len: usize) -> Result<(), Error> {
+        let block = self.block_size();
+        if block.offset_in_block(addr) + len <= block.len() {
+            Ok(())
+        } else {
+            Err(Error::CrossesBlocks { addr, len, block })
+        }
+    }
+
+    fn in_range(&self, addr: GlobalAddr, len: usize) -> Result<GlobalAddr, Error> {
+        let fits = addr.offset().checked_add(len as u64).is_some_and(|end| end <= self.inner.config.memory);
+        let nodes = self.nodes();
+        if addr.home().index() >= nodes {
+            Err(Error::NoSuchNode { addr, nodes })
+        } else if !fits {
+            Err(Error::OutOfRange { addr, len: len as u64 })
+        } else {
+            Ok(addr)
+        }
+    }
+
+    fn left_in_block(&self, addr: GlobalAddr) -> usize {
+        self.block_size().len() - self.block_size().offset_in_block(addr)
+    }
+
+    /// Adds this handle's hits to the rack's count.
+    fn report_hits(&mut self) {
+        let hits = self.hints.hits();
+        self.inner.hits[self.node.index()].fetch_add(hits - self.reported_hits, Ordering::Relaxed);
+        self.reported_hits = hits;
+    }
+
+    pub(crate) fn tag(&self, addr: GlobalAddr) -> BlockTag {
+        self.block_size().tag(addr)
+    }
+}
+
+impl Clone for NodeHandle {
+    fn clone(&self) -> Self {
+        crate::Rack { inner: Arc::clone(&self.inner) }.node(self.node)
+    }
+}
+
+impl Drop for NodeHandle {
+    fn drop(&mut self) {
+        self.report_hits();
+    }
+}
+
+/// A frame pinned for this thread. Ends the pin and tells the agents that wait, also when the access panics.
+struct Turn<'a> {
+    inner: &'a Inner,
+    node: NodeId,
+    courier: &'a mut Courier,
+    wrote: bool,
+    pinned: Option<PinnedFrame<'a>>,
+}
+
+impl Turn<'_> {
+    #[inline]
+    fn window(&self, start: usize, len: usize) -> Window<'_> {
+        self.pinned.as_ref().expect("pinned until it is dropped").window(start, len)
+    }
+}
+
+impl Drop for Turn<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let pinned = self.pinned.take().expect("pinned until it is dropped");
+        if let Unpinned::AgentWaits(frame) = pinned.unpin(self.wrote) {
+            self.inner.rack.unpinned(self.node, self.courier, frame);
+        }
+    }
+}
+
+/// What a refusal means to whoever asked.
+pub(crate) fn refused(why: Refusal, addr: GlobalAddr, len: u64) -> Error {
+    match why {
+        Refusal::WrongDiscipline => Error::WrongDiscipline { addr, needs: Discipline::Coherent },
+        Refusal::OutOfMemory => Error::OutOfRange { addr, len },
+        Refusal::NotAnAllocation => Error::NotAnAllocation { addr },
+        _ => Error::Unallocated { addr },
+    }
+}
+

@@ -1,0 +1,87 @@
+//! The per-block reader-writer lock (Concordia, section 6, "synchronization primitive").
+
+use std::sync::Arc;
+
+use live::inline::Courier;
+use wire::{GlobalAddr, NodeId, Refusal, SlotId};
+
+use crate::error::Error;
+use crate::handle::{NodeHandle, refused};
+use crate::rack::Inner;
+
+/// How a block lock is held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockMode {
+    /// With other readers, on any node.
+    Read,
+    /// Alone in the rack.
+    Write,
+}
+
+/// A block lock that is held, until this is dropped.
+///
+/// It excludes other holders of the lock, not accesses to the block: who locks is a convention of the
+/// application. A lock occupies one of its node's requester slots while it is held.
+#[must_use = "the lock is released when this is dropped"]
+pub struct BlockLock {
+    inner: Arc<Inner>,
+    node: NodeId,
+    slot: SlotId,
+    courier: Courier,
+}
+
+impl NodeHandle {
+    /// Takes the lock of the block that `addr` is in, and waits for it as long as it takes.
+    ///
+    /// ```
+    /// # use rackmem::{Config, Discipline, LockMode, NodeId, Rack};
+    /// # let rack = Rack::embedded(Config { nodes: 2, memory: 1 << 20, cache: 1 << 20, ..Config::default() })?;
+    /// # let mut node = rack.node(NodeId(0));
+    /// let addr = node.alloc(8, NodeId(1), Discipline::Coherent)?;
+    /// let lock = node.lock_block(addr, LockMode::Write)?;
+    /// assert!(rack.node(NodeId(1)).try_lock_block(addr, LockMode::Read)?.is_none());
+    /// drop(lock);
+    /// assert!(rack.node(NodeId(1)).try_lock_block(addr, LockMode::Read)?.is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::TooManyLocks`], [`Error::Unallocated`], [`Error::NoSuchNode`].
+    pub fn lock_block(&mut self, addr: GlobalAddr, mode: LockMode) -> Result<BlockLock, Error> {
+        self.take_lock(addr, mode, false).map(|lock| lock.expect("a patient lock operation is never refused"))
+    }
+
+    /// Takes the lock of the block that `addr` is in, if nobody holds it in a conflicting mode.
+    ///
+    /// # Errors
+    /// As for [`NodeHandle::lock_block`].
+    pub fn try_lock_block(&mut self, addr: GlobalAddr, mode: LockMode) -> Result<Option<BlockLock>, Error> {
+        self.take_lock(addr, mode, true)
+    }
+
+    fn take_lock(&mut self, addr: GlobalAddr, mode: LockMode, once: bool) -> Result<Option<BlockLock>, Error> {
+        let nodes = self.nodes();
+        if addr.home().index() >= nodes {
+            return Err(Error::NoSuchNode { addr, nodes });
+        }
+        let tag = self.tag(addr);
+        let write = mode == LockMode::Write;
+        match self.inner.rack.lock(self.node, &mut self.courier, tag, write, once) {
+            Ok(slot) => Ok(Some(BlockLock {
+                inner: Arc::clone(&self.inner),
+                node: self.node,
+                slot,
+                courier: Courier::new(u64::from(slot.0)),
+            })),
+            Err(Some(Refusal::Locked)) => Ok(None),
+            Err(Some(why)) => Err(refused(why, addr, 0)),
+            Err(None) => Err(Error::TooManyLocks { most: SlotId::FOR_LOCKS }),
+        }
+    }
+}
+
+impl Drop for BlockLock {
+    fn drop(&mut self) {
+        self.inner.rack.unlock(self.node, &mut self.courier, self.slot);
+    }
+}

@@ -1,0 +1,116 @@
+//! The deparser and what is behind it: the PHV at the pipeline's end becomes packets, or another pass.
+
+use alloc::vec::Vec;
+
+use wire::{Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, Status};
+
+use super::counters::{Counters, Drop};
+use super::fan_out::fan_out;
+use super::layout::{Fields, route};
+use super::switch::{Carried, Effect, Resubmit};
+use super::tables::Forward;
+use crate::pipeline::Phv;
+
+/// The node that keeps the shadow of the TAG arrays.
+const SHADOW: Endpoint = Endpoint::Shadow(NodeId(0));
+
+/// The forward table's codes, from 1 up.
+const FORWARDS: [Forward; 7] = [
+    Forward::Home,
+    Forward::Owner,
+    Forward::OneSharer,
+    Forward::AllSharersOneProvides,
+    Forward::OtherSharers,
+    Forward::AllSharers,
+    Forward::Requester,
+];
+
+/// Does what the program decided about `packet`.
+pub(super) fn deparse(
+    f: &Fields,
+    phv: &Phv,
+    packet: &Packet,
+    random: u32,
+    counters: &mut Counters,
+    out: &mut Vec<Effect>,
+) {
+    let mut send = |packet| out.push(Effect::Send(packet));
+    match phv.get(f.route) {
+        route::FORWARD => forward(f, phv, packet, random, counters, send),
+        route::LOCKED => send(refuse(packet, Refusal::Locked, counters)),
+        route::TO_HOME => send(to_home(packet)),
+        route::UNLOCKED if packet.in_switch => {
+            send(packet.reply(Kind::UnlockAck, Endpoint::Switch, Endpoint::Requester(packet.requester.node)));
+        }
+        route::UNLOCKED => send(to_home(packet)),
+        route::UNLOCK_AGAIN => {
+            let score = u16::try_from(phv.get(f.score)).expect("the score has 16 bits");
+            resubmit(packet, Carried::Score(score), counters, out);
+        }
+        route::ADD_AGAIN => {
+            let way = u8::try_from(phv.get(f.place)).expect("a place has 4 bits");
+            resubmit(packet, Carried::Way(way), counters, out);
+        }
+        route::ADDED => {
+            let granted = answer(packet, Status::Granted);
+            send(granted);
+            send(Packet { kind: Kind::AddNotice, to: SHADOW, ..granted });
+        }
+        route::PRESENT => send(refuse(packet, Refusal::NotOwner, counters)),
+        route::COLLISION => {
+            let refused = refuse(packet, Refusal::Collision, counters);
+            send(refused);
+            send(Packet { kind: Kind::AddNotice, to: SHADOW, ..refused });
+        }
+        route::IN_FLIGHT => counters.count_drop(Drop::InFlight),
+        route::STALE if packet.kind == Kind::Unlock => counters.count_drop(Drop::StaleUnlock),
+        route::STALE => counters.count_drop(Drop::StaleRequest),
+        other => unreachable!("the program has no route {other}"),
+    }
+}
+
+fn forward(
+    f: &Fields,
+    phv: &Phv,
+    packet: &Packet,
+    random: u32,
+    counters: &mut Counters,
+    mut send: impl FnMut(Packet),
+) {
+    let status = u8::try_from(phv.get(f.status)).ok().and_then(GlobalStatus::from_wire);
+    let found = Packet {
+        status: Status::Granted,
+        in_switch: true,
+        global_status: status.expect("G-STATUS holds what the parser put there"),
+        copyset: Copyset::from_bits(phv.get(f.copyset)),
+        payload: 0,
+        ..*packet
+    };
+    let code = usize::try_from(phv.get(f.forward)).unwrap_or(0);
+    match code.checked_sub(1).and_then(|at| FORWARDS.get(at)) {
+        Some(to) => fan_out(&found, *to, Endpoint::Switch, random, send),
+        // The lock stays: the unlock that ends this event releases it. A release by resubmission, as in the
+        // paper, would race with duplicates of the request and with the unlock itself.
+        None => send(refuse(&found, Refusal::Outdated, counters)),
+    }
+}
+
+fn refuse(packet: &Packet, why: Refusal, counters: &mut Counters) -> Packet {
+    counters.count_refusal(why);
+    answer(packet, Status::Refused(why))
+}
+
+fn answer(packet: &Packet, status: Status) -> Packet {
+    let to = Endpoint::Requester(packet.requester.node);
+    Packet { status, in_switch: true, provider: false, ..packet.reply(Kind::Ack, Endpoint::Switch, to) }
+}
+
+fn to_home(packet: &Packet) -> Packet {
+    let to = Endpoint::HomeAgent(packet.tag.home());
+    Packet { in_switch: false, ..packet.reply(packet.kind, Endpoint::Switch, to) }
+}
+
+fn resubmit(packet: &Packet, carried: Carried, counters: &mut Counters, out: &mut Vec<Effect>) {
+    counters.resubmits += 1;
+    out.push(Effect::Resubmit(Resubmit { packet: *packet, carried }));
+}

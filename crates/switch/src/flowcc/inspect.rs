@@ -1,0 +1,152 @@
+//! Looking into the switch from outside, as a control plane would: for tests, checkers and tools.
+
+use wire::{BlockTag, Copyset, GlobalStatus, RequesterId, Seq};
+
+use super::layout::{WAYS, score};
+use super::program::Way;
+use super::switch::Switch;
+use crate::pipeline::alu::WRITER;
+use crate::pipeline::primitive::spread;
+
+/// A directory entry.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct EntryView {
+    /// The lock word: bit 15 a writer, the rest how many readers.
+    pub lock: u16,
+    /// The block's state.
+    pub status: GlobalStatus,
+    /// Who has a copy.
+    pub copyset: Copyset,
+}
+
+/// What the switch knows of a requester's events of one parity.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RequesterView {
+    /// The last event unlocked.
+    pub last_unlock: Seq,
+    /// How many times the event since took a lock.
+    pub acquisitions: u16,
+    /// It was refused.
+    pub refused: bool,
+    /// It went to the home agent.
+    pub at_home: bool,
+    /// It is an ADD-TO-SWITCH between its passes.
+    pub claiming: bool,
+}
+
+impl Switch {
+    /// True if the directory has the entry, active or still locked by its ADD.
+    pub fn contains(&self, tag: BlockTag) -> bool {
+        self.find(tag).is_some()
+    }
+
+    /// The entry, if the directory has it.
+    pub fn entry(&self, tag: BlockTag) -> Option<EntryView> {
+        self.find(tag).map(|(way, set)| self.view(way, set))
+    }
+
+    /// What the switch knows of a requester's events of the parity that `seq` has.
+    pub fn requester(&self, requester: RequesterId, seq: Seq) -> Option<RequesterView> {
+        let slot = requester.index() * 2 + seq.parity();
+        let last_unlock = Seq(self.program.cell(self.arrays.last_unlock, slot)?);
+        let score = self.program.cell(self.arrays.scoreboard, slot)?;
+        Some(RequesterView {
+            last_unlock,
+            acquisitions: narrow(score & score::COUNT),
+            refused: score & score::REFUSED != 0,
+            at_home: score & score::HOME != 0,
+            claiming: score & score::CLAIMING != 0,
+        })
+    }
+
+    /// The ways of the set that a tag belongs to, and what they hold.
+    pub fn set_of(&self, tag: BlockTag) -> [Option<BlockTag>; WAYS] {
+        let set = self.set(tag);
+        self.arrays.ways.map(|way| match self.cell(way.tag, set) {
+            0 => None,
+            key => Some(BlockTag::from_bits(!key)),
+        })
+    }
+
+    fn set(&self, tag: BlockTag) -> usize {
+        usize::try_from(spread(!tag.bits(), self.sets as u64)).expect("there are no more sets than cells")
+    }
+
+    fn find(&self, tag: BlockTag) -> Option<(Way, usize)> {
+        let set = self.set(tag);
+        // A tag whose complement is 0 is at home nowhere, and its cell would be an empty one.
+        let key = Some(!tag.bits()).filter(|key| *key != 0)?;
+        self.arrays.ways.into_iter().find(|way| self.cell(way.tag, set) == key).map(|way| (way, set))
+    }
+
+    fn cell(&self, array: crate::pipeline::step::ArrayId, index: usize) -> u64 {
+        self.program.cell(array, index).expect("the index is inside the array")
+    }
+
+    fn view(&self, way: Way, set: usize) -> EntryView {
+        let status = narrow(self.cell(way.status, set));
+        EntryView {
+            lock: narrow(self.cell(way.lock, set)),
+            status: GlobalStatus::from_wire(status).expect("G-STATUS holds a state"),
+            copyset: Copyset::from_bits(self.cell(way.copyset, set)),
+        }
+    }
+
+    /// Asserts what holds whatever packets came: the arrays are in order, and the occupancy is right.
+    ///
+    /// # Panics
+    /// If it does not hold: a bug in the switch.
+    pub fn invariants_of_any_stream(&self) {
+        let mut occupied = 0;
+        let everyone = u64::MAX >> (64 - self.config.nodes);
+        for way in self.arrays.ways {
+            for (set, key) in self.program.cells(way.tag).enumerate() {
+                let entry = self.view(way, set);
+                if key == 0 {
+                    let empty = EntryView { lock: 0, status: GlobalStatus::Unshared, copyset: Copyset::EMPTY };
+                    assert_eq!(entry, empty, "an empty way has no lock and no metadata");
+                    continue;
+                }
+                occupied += 1;
+                let (tag, lock) = (BlockTag::from_bits(!key), u64::from(entry.lock));
+                assert_eq!(self.set(tag), set, "{tag:?} lies where its hash says");
+                assert!(lock <= WRITER, "{tag:?} has readers beside a writer: {lock:#x}");
+                assert_eq!(entry.copyset.bits() & !everyone, 0, "{tag:?} is shared by nodes there are not");
+            }
+        }
+        assert_eq!(occupied, self.occupied, "the occupancy is the number of entries");
+    }
+
+    /// Asserts what holds if all requesters and homes keep to the protocol.
+    ///
+    /// # Panics
+    /// If it does not hold: a bug in the switch, or in them.
+    pub fn invariants(&self) {
+        self.invariants_of_any_stream();
+        let mut held = 0;
+        for (at, way) in self.arrays.ways.into_iter().enumerate() {
+            for (set, key) in self.program.cells(way.tag).enumerate() {
+                if key == 0 {
+                    continue;
+                }
+                let (tag, entry) = (BlockTag::from_bits(!key), self.view(way, set));
+                let elsewhere = self.arrays.ways[..at].iter().any(|way| self.cell(way.tag, set) == key);
+                assert!(!elsewhere, "{tag:?} is in two ways");
+                let copies = entry.copyset.len();
+                let fits = match entry.status {
+                    GlobalStatus::Unshared => copies == 0,
+                    GlobalStatus::Shared => copies > 0,
+                    GlobalStatus::Modified => copies == 1,
+                };
+                assert!(fits, "{tag:?} is {:?} with copies at {:?}", entry.status, entry.copyset);
+                held += if u64::from(entry.lock) == WRITER { 1 } else { u64::from(entry.lock) };
+            }
+        }
+        let scored: u64 = self.program.cells(self.arrays.scoreboard).map(|score| score & score::COUNT).sum();
+        assert_eq!(held, scored, "every lock held is in a score, and every score holds its locks");
+    }
+}
+
+fn narrow<T: TryFrom<u64>>(cell: u64) -> T {
+    T::try_from(cell).ok().expect("a cell is no wider than its array says")
+}

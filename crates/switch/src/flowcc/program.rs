@@ -1,0 +1,288 @@
+//! The steps of the program, stage by stage.
+
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use wire::{GlobalStatus, Kind, SlotId};
+
+use super::layout::{
+    CHECK_STAGE, FIRST_TAG_STAGE, FORWARD_STAGE, Fields, PLACEMENT_STAGE, SCOREBOARD_STAGE, WAYS, class,
+    last_op, lock_op, meta_op, place, route, score, score_op, tag_op,
+};
+use super::tables;
+use crate::pipeline::Match::{Any, Has, Is};
+use crate::pipeline::step::ArrayId;
+use crate::pipeline::{
+    Alu, Array, Budget, BuildError, Compute, Gate, Match, Primitive, Program, ProgramBuilder, Rmw, Row, Table,
+    alu,
+};
+
+const STATUSES: [GlobalStatus; 3] = [GlobalStatus::Unshared, GlobalStatus::Shared, GlobalStatus::Modified];
+
+/// The arrays of one way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    pub(super) tag: ArrayId,
+    pub(super) lock: ArrayId,
+    pub(super) status: ArrayId,
+    pub(super) copyset: ArrayId,
+}
+
+/// All arrays.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrays {
+    pub(super) last_unlock: ArrayId,
+    pub(super) ways: [Way; WAYS],
+    pub(super) scoreboard: ArrayId,
+}
+
+/// Builds the program for a rack of so many nodes, with so many sets of [`WAYS`] entries.
+pub(super) fn build(nodes: usize, sets: usize) -> Result<(Program, Fields, Arrays), BuildError> {
+    let mut p = ProgramBuilder::new("FlowCC");
+    let f = Fields::declare(&mut p);
+    let arrays = declare_arrays(&mut p, nodes, sets);
+
+    p.rmw(Rmw {
+        array: arrays.last_unlock,
+        index: f.slot,
+        gate: None,
+        select: f.last_op,
+        cases: vec![(last_op::COMPARE, Alu::Compare(f.seq)), (last_op::RAISE, Alu::Raise(f.seq))],
+        out: Some(f.order),
+    });
+    p.compute(Compute {
+        name: "hash".into(),
+        stage: 0,
+        gate: None,
+        primitives: vec![Primitive::Hash { to: f.set, from: f.key, buckets: sets as u64 }],
+    });
+    // Stage by stage: the LOCK, G-STATUS and COPYSET of one way, and the TAG of the next.
+    for stage in 0..=WAYS {
+        if let Some(way) = stage.checked_sub(1) {
+            way_metadata(&mut p, &f, &arrays, way);
+        }
+        if stage < WAYS {
+            way_tag(&mut p, &f, &arrays, stage);
+        }
+    }
+    placement(&mut p, &f);
+    scoreboard(&mut p, &f, &arrays);
+    decide(&mut p, &f);
+    check(&mut p, &f);
+    forward(&mut p, &f);
+
+    Ok((p.build(&Budget::PUBLISHED)?, f, arrays))
+}
+
+fn declare_arrays(p: &mut ProgramBuilder, nodes: usize, sets: usize) -> Arrays {
+    let mut array = |name, stage, bits, entries| p.array(Array { name, stage, bits, entries });
+    let slots = nodes * SlotId::PER_NODE * 2;
+    // A copyset has one bit a node, and never fewer than 64: its width decides how many nodes fit.
+    let copyset_bits = u32::try_from(nodes).unwrap_or(u32::MAX).max(64);
+    Arrays {
+        last_unlock: array("LAST-UNLOCK".into(), 0, 64, slots),
+        ways: core::array::from_fn(|way| {
+            let stage = FIRST_TAG_STAGE + way;
+            Way {
+                tag: array(format!("TAG way {way}"), stage, 64, sets),
+                lock: array(format!("LOCK way {way}"), stage + 1, 16, sets),
+                status: array(format!("G-STATUS way {way}"), stage + 1, 8, sets),
+                copyset: array(format!("COPYSET way {way}"), stage + 1, copyset_bits, sets),
+            }
+        }),
+        scoreboard: array("SCOREBOARD".into(), SCOREBOARD_STAGE, 16, slots),
+    }
+}
+
+fn way_tag(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays, way: usize) {
+    p.rmw(Rmw {
+        array: arrays.ways[way].tag,
+        index: f.set,
+        // An old number touches no entry.
+        gate: Some(Gate::has(f.order, alu::NEWER)),
+        select: f.tag_op,
+        cases: vec![
+            (tag_op::MATCH, Alu::MatchTag(f.key)),
+            (tag_op::CLEAR, Alu::ClearIfEqual(f.key)),
+            (tag_op::PROBE, Alu::ProbeTag(f.key)),
+            (tag_op::CLAIM + way as u64, Alu::ClaimIfEmpty(f.key)),
+        ],
+        out: Some(f.hit[way]),
+    });
+}
+
+/// The three arrays share a stage, so that a packet sees and changes them as one (property P1).
+fn way_metadata(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays, way: usize) {
+    let gate = Some(Gate::is(f.hit[way], alu::HIT));
+    let arrays = arrays.ways[way];
+    p.rmw(Rmw {
+        array: arrays.lock,
+        index: f.set,
+        gate,
+        select: f.lock_op,
+        cases: vec![
+            (lock_op::TRY_READ, Alu::TryReadLock),
+            (lock_op::TRY_WRITE, Alu::TryWriteLock),
+            (lock_op::RELEASE, Alu::Release(f.release)),
+            (lock_op::SET, Alu::Set(f.release)),
+        ],
+        out: Some(f.verdict),
+    });
+    p.rmw(Rmw {
+        array: arrays.status,
+        index: f.set,
+        gate,
+        select: f.meta_op,
+        cases: vec![
+            (meta_op::READ, Alu::Read),
+            (meta_op::SET, Alu::Set(f.new_status)),
+            (meta_op::UNION, Alu::Set(f.new_status)),
+        ],
+        out: Some(f.status),
+    });
+    p.rmw(Rmw {
+        array: arrays.copyset,
+        index: f.set,
+        gate,
+        select: f.meta_op,
+        cases: vec![
+            (meta_op::READ, Alu::Read),
+            (meta_op::SET, Alu::Set(f.new_copyset)),
+            (meta_op::UNION, Alu::Or(f.new_copyset)),
+        ],
+        out: Some(f.copyset),
+    });
+}
+
+/// Where an ADD goes: nowhere if a way has the tag, else to the first way with room. Only probes get here:
+/// their answers exclude the hit that would let a LOCK array write the verdict in the same stage.
+fn placement(p: &mut ProgramBuilder, f: &Fields) {
+    let row = |way: usize, answer: u64, place: u64, verdict: u64| {
+        let mut key = vec![Any; WAYS];
+        key[way] = Is(answer);
+        let action =
+            vec![Primitive::Set { to: f.place, value: place }, Primitive::Set { to: f.verdict, value: verdict }];
+        Row { key, action }
+    };
+    let present = (0..WAYS).map(|way| row(way, alu::PRESENT, place::PRESENT, 0));
+    let vacant = (0..WAYS).map(|way| row(way, alu::VACANT, way as u64, score::CLAIMING));
+    p.table(Table {
+        name: "placement".into(),
+        stage: PLACEMENT_STAGE,
+        gate: Some(Gate::has(f.hit[WAYS - 1], alu::PROBED)),
+        key: f.hit.to_vec(),
+        rows: present.chain(vacant).collect(),
+        default: vec![
+            Primitive::Set { to: f.place, value: place::FULL },
+            Primitive::Set { to: f.verdict, value: score::REFUSED },
+        ],
+    });
+}
+
+fn scoreboard(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
+    p.rmw(Rmw {
+        array: arrays.scoreboard,
+        index: f.slot,
+        gate: Some(Gate::has(f.order, alu::NEWER)),
+        select: f.score_op,
+        cases: vec![
+            (score_op::COUNT_OR_MARK, Alu::CountOrMark(f.verdict)),
+            (score_op::READ_OR_MARK, Alu::SetIfZero(f.verdict)),
+            (score_op::SET, Alu::Set(f.verdict)),
+        ],
+        out: Some(f.score),
+    });
+    p.compute(Compute {
+        name: "membership".into(),
+        stage: SCOREBOARD_STAGE,
+        gate: None,
+        primitives: vec![Primitive::And { to: f.member, a: f.copyset, b: f.node_bit }],
+    });
+}
+
+/// What becomes of the packet, by its class and its event's score: the first row that matches.
+fn decide(p: &mut ProgramBuilder, f: &Fields) {
+    let row = |class: u64, order: Match, place: Match, score: Match, to: u64| Row {
+        key: vec![Is(class), order, place, score],
+        action: vec![Primitive::Set { to: f.route, value: to }],
+    };
+    p.table(Table {
+        name: "decide".into(),
+        stage: CHECK_STAGE,
+        gate: Some(Gate::has(f.order, alu::NEWER)),
+        key: vec![f.class, f.order, f.place, f.score],
+        rows: vec![
+            // The first decision about an event holds for its duplicates. Without a mark it has the lock.
+            row(class::REQUEST, Any, Any, Has(score::REFUSED), route::LOCKED),
+            row(class::REQUEST, Any, Any, Has(score::HOME), route::TO_HOME),
+            row(class::REQUEST, Any, Any, Has(score::CLAIMING), route::IN_FLIGHT),
+            row(class::REQUEST, Any, Any, Any, route::FORWARD),
+            // Nothing to release and nothing to reset, or done before.
+            row(class::UNLOCK, Any, Any, Is(0), route::UNLOCKED),
+            // A cell that is not 0 though the number is known: the first copy of this unlock is on its way to
+            // its second pass. (Or the event after next has begun, and nobody waits for this copy.)
+            row(class::UNLOCK, Is(alu::SAME), Any, Any, route::IN_FLIGHT),
+            row(class::UNLOCK, Any, Any, Any, route::UNLOCK_AGAIN),
+            row(class::UNLOCK_AGAIN, Any, Any, Any, route::UNLOCKED),
+            // The score is what it was before this copy.
+            row(class::ADD, Any, Any, Has(score::CLAIMING), route::IN_FLIGHT),
+            row(class::ADD, Any, Is(place::PRESENT), Has(score::REFUSED), route::PRESENT),
+            row(class::ADD, Any, Any, Has(score::REFUSED), route::COLLISION),
+            row(class::ADD, Any, Is(place::PRESENT), Is(0), route::PRESENT),
+            row(class::ADD, Any, Is(place::PRESENT), Any, route::ADDED),
+            row(class::ADD, Any, Is(place::FULL), Is(0), route::COLLISION),
+            row(class::ADD, Any, Any, Is(0), route::ADD_AGAIN),
+            row(class::ADD, Any, Any, Any, route::COLLISION),
+            row(class::ADD_AGAIN, Any, Any, Has(score::REFUSED), route::COLLISION),
+            row(class::ADD_AGAIN, Any, Any, Any, route::ADDED),
+        ],
+        default: Vec::new(),
+    });
+}
+
+/// The check table (Table 2), in two halves: gates tell whether the requester's node has a copy.
+fn check(p: &mut ProgramBuilder, f: &Fields) {
+    let halves = [
+        ("check, no copy", false, Gate::is(f.member, 0)),
+        ("check, has copy", true, Gate::is_not(f.member, 0)),
+    ];
+    for (name, member, gate) in halves {
+        let valid = tables::CHECK.iter().filter(|row| row.member.is_none_or(|want| want == member));
+        let row = |event: Kind, status: GlobalStatus| Row {
+            key: vec![Is(event as u64), Is(status as u64)],
+            action: vec![Primitive::Set { to: f.valid, value: 1 }],
+        };
+        p.table(Table {
+            name: name.into(),
+            stage: CHECK_STAGE,
+            gate: Some(gate),
+            key: vec![f.event, f.status],
+            rows: valid.flat_map(|want| expand(want.status).map(move |status| row(want.event, status))).collect(),
+            default: Vec::new(),
+        });
+    }
+}
+
+/// The forward table (Table 3). A request that is not valid matches no row.
+fn forward(p: &mut ProgramBuilder, f: &Fields) {
+    let rows = tables::FORWARD.iter().flat_map(|want| {
+        expand(want.status).map(|status| Row {
+            key: vec![Is(1), Is(want.event as u64), Is(status as u64)],
+            action: vec![Primitive::Set { to: f.forward, value: want.to as u64 }],
+        })
+    });
+    p.table(Table {
+        name: "forward".into(),
+        stage: FORWARD_STAGE,
+        gate: Some(Gate::is(f.route, route::FORWARD)),
+        key: vec![f.valid, f.event, f.status],
+        rows: rows.collect(),
+        default: Vec::new(),
+    });
+}
+
+/// One row a status, so that the tables stay exact.
+fn expand(status: Option<GlobalStatus>) -> impl Iterator<Item = GlobalStatus> {
+    STATUSES.into_iter().filter(move |each| status.is_none_or(|want| want == *each))
+}

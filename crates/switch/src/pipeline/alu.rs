@@ -1,0 +1,243 @@
+//! What a stateful ALU can do to the one cell that a packet reaches.
+//!
+//! The chip's ALU reads a cell, compares it with an operand from the PHV under at most two conditions, writes
+//! a value picked by them back, and puts one word out. Each variant of [`Alu`] is one such program; there are
+//! no others, and no way to write one in Rust outside this file.
+//!
+//! | program | conditions | new cell | output |
+//! | --- | --- | --- | --- |
+//! | `Read` | | | the cell |
+//! | `Set(x)` | | x | the new cell |
+//! | `Or(x)` | | cell \| x | the new cell |
+//! | `Compare(x)` | x > cell | | [`NEWER`] or [`OLDER`] |
+//! | `Raise(x)` | x > cell; x = cell | the larger | [`NEWER`], [`SAME`] or [`OLDER`] |
+//! | `MatchTag(x)` | x = cell | | [`HIT`] or [`MISS`] |
+//! | `ProbeTag(x)` | x = cell; cell = 0 | | [`PRESENT`], [`VACANT`] or [`TAKEN`] |
+//! | `ClaimIfEmpty(x)` | cell = 0 | x if empty | [`HIT`] or [`MISS`] |
+//! | `ClearIfEqual(x)` | x = cell | 0 if equal | [`HIT`] or [`MISS`] |
+//! | `TryReadLock` | cell < [`MOST_READERS`] | cell + 1 if so | [`ACQUIRED`] or [`BUSY`] |
+//! | `TryWriteLock` | cell = 0 | [`WRITER`] if so | [`ACQUIRED`] or [`BUSY`] |
+//! | `Release(x)` | x ≤ cell; same writer bit | cell - x if both | none |
+//! | `CountOrMark(x)` | x = [`ACQUIRED`]; cell = 0 | cell + 1, else x if empty | the new cell |
+//! | `SetIfZero(x)` | cell = 0 | x if empty | the old cell |
+
+use super::phv::{Field, Phv};
+
+/// `Compare`, `Raise`: the operand is not larger than the cell, or (`Raise`) smaller.
+pub const OLDER: u64 = 0b00;
+/// `Compare`, `Raise`: the operand is larger than the cell was.
+pub const NEWER: u64 = 0b01;
+/// `Raise`: the operand is what the cell held. Shares bit 0 with [`NEWER`]: not older.
+pub const SAME: u64 = 0b11;
+
+/// The cell does not hold the tag.
+pub const MISS: u64 = 0b000;
+/// The cell holds the tag; it may do so only since this pass, or only until it.
+pub const HIT: u64 = 0b001;
+/// `ProbeTag`: the cell is empty. All answers to a probe have bit 2, and so are never taken for a [`HIT`].
+pub const VACANT: u64 = 0b100;
+/// `ProbeTag`: the cell holds another tag.
+pub const TAKEN: u64 = 0b101;
+/// `ProbeTag`: the cell holds the tag.
+pub const PRESENT: u64 = 0b110;
+/// The bit of all answers to a probe.
+pub const PROBED: u64 = 0b100;
+
+/// The lock is taken. As an operand of `CountOrMark`: count it.
+pub const ACQUIRED: u64 = 1;
+/// The lock is held by others. As an operand of `CountOrMark`: a mark like any other.
+pub const BUSY: u64 = 1 << 15;
+/// The bit of a lock cell that says that a writer holds it (Concordia, section 5.1: 1 + 15 bits).
+pub const WRITER: u64 = 1 << 15;
+/// As many readers as a lock cell can count.
+pub const MOST_READERS: u64 = WRITER - 1;
+
+/// A program of a stateful ALU. See the [module](self) for what each does.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[allow(missing_docs, reason = "the module's table says what each does")]
+pub enum Alu {
+    Read,
+    Set(Field),
+    Or(Field),
+    Compare(Field),
+    Raise(Field),
+    MatchTag(Field),
+    ProbeTag(Field),
+    ClaimIfEmpty(Field),
+    ClearIfEqual(Field),
+    TryReadLock,
+    TryWriteLock,
+    Release(Field),
+    CountOrMark(Field),
+    SetIfZero(Field),
+}
+
+impl Alu {
+    /// The PHV field that it takes as its operand.
+    pub const fn operand(self) -> Option<Field> {
+        match self {
+            Self::Read | Self::TryReadLock | Self::TryWriteLock => None,
+            Self::Set(x)
+            | Self::Or(x)
+            | Self::Compare(x)
+            | Self::Raise(x)
+            | Self::MatchTag(x)
+            | Self::ProbeTag(x)
+            | Self::ClaimIfEmpty(x)
+            | Self::ClearIfEqual(x)
+            | Self::Release(x)
+            | Self::CountOrMark(x)
+            | Self::SetIfZero(x) => Some(x),
+        }
+    }
+
+    /// True unless it puts nothing out, so that the step's output field keeps its value.
+    pub const fn has_output(self) -> bool {
+        self.output_bits(1) != 0
+    }
+
+    /// Bits that its output needs, from a cell of so many bits.
+    pub const fn output_bits(self, cell_bits: u32) -> u32 {
+        match self {
+            Self::Read | Self::Set(_) | Self::Or(_) | Self::CountOrMark(_) | Self::SetIfZero(_) => cell_bits,
+            Self::Compare(_) | Self::Raise(_) => 2,
+            Self::MatchTag(_) | Self::ClaimIfEmpty(_) | Self::ClearIfEqual(_) => 1,
+            Self::ProbeTag(_) => 3,
+            Self::TryReadLock | Self::TryWriteLock => 16,
+            Self::Release(_) => 0,
+        }
+    }
+
+    /// The program's name, as the stage map shows it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "Read",
+            Self::Set(_) => "Set",
+            Self::Or(_) => "Or",
+            Self::Compare(_) => "Compare",
+            Self::Raise(_) => "Raise",
+            Self::MatchTag(_) => "MatchTag",
+            Self::ProbeTag(_) => "ProbeTag",
+            Self::ClaimIfEmpty(_) => "ClaimIfEmpty",
+            Self::ClearIfEqual(_) => "ClearIfEqual",
+            Self::TryReadLock => "TryReadLock",
+            Self::TryWriteLock => "TryWriteLock",
+            Self::Release(_) => "Release",
+            Self::CountOrMark(_) => "CountOrMark",
+            Self::SetIfZero(_) => "SetIfZero",
+        }
+    }
+
+    /// The new cell and the output.
+    #[inline(always)]
+    pub(super) fn run(self, cell: u64, phv: &Phv) -> (u64, u64) {
+        let pick = |condition: bool, yes: u64, no: u64| if condition { yes } else { no };
+        match self {
+            Self::Read => (cell, cell),
+            Self::Set(x) => (phv.get(x), phv.get(x)),
+            Self::Or(x) => (cell | phv.get(x), cell | phv.get(x)),
+            Self::Compare(x) => (cell, pick(phv.get(x) > cell, NEWER, OLDER)),
+            Self::Raise(x) => {
+                let x = phv.get(x);
+                (x.max(cell), pick(x > cell, NEWER, pick(x == cell, SAME, OLDER)))
+            }
+            Self::MatchTag(x) => (cell, pick(phv.get(x) == cell, HIT, MISS)),
+            Self::ProbeTag(x) => {
+                (cell, pick(phv.get(x) == cell, PRESENT, pick(cell == 0, VACANT, TAKEN)))
+            }
+            Self::ClaimIfEmpty(x) => pick_pair(cell == 0, (phv.get(x), HIT), (cell, MISS)),
+            Self::ClearIfEqual(x) => pick_pair(phv.get(x) == cell, (0, HIT), (cell, MISS)),
+            Self::TryReadLock => pick_pair(cell < MOST_READERS, (cell + 1, ACQUIRED), (cell, BUSY)),
+            Self::TryWriteLock => pick_pair(cell == 0, (WRITER, ACQUIRED), (cell, BUSY)),
+            Self::Release(x) => {
+                let x = phv.get(x);
+                let fits = x <= cell && (x ^ cell) & WRITER == 0;
+                (pick(fits, cell.wrapping_sub(x), cell), 0)
+            }
+            Self::CountOrMark(x) => {
+                let x = phv.get(x);
+                let new = pick(x == ACQUIRED, cell.wrapping_add(1), pick(cell == 0, x, cell));
+                (new, new)
+            }
+            Self::SetIfZero(x) => (pick(cell == 0, phv.get(x), cell), cell),
+        }
+    }
+}
+
+#[inline(always)]
+const fn pick_pair(condition: bool, yes: (u64, u64), no: (u64, u64)) -> (u64, u64) {
+    if condition { yes } else { no }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const X: Field = Field(0);
+
+    fn run(alu: Alu, cell: u64, x: u64) -> (u64, u64) {
+        let mut phv = Phv::new();
+        phv.set(X, x);
+        alu.run(cell, &phv)
+    }
+
+    #[test]
+    fn raise_keeps_the_largest_and_tells_newer_same_and_older_apart() {
+        assert_eq!(run(Alu::Raise(X), 5, 6), (6, NEWER));
+        assert_eq!(run(Alu::Raise(X), 5, 5), (5, SAME));
+        assert_eq!(run(Alu::Raise(X), 5, 4), (5, OLDER));
+        assert_eq!(run(Alu::Compare(X), 5, 6), (5, NEWER));
+        assert_eq!(run(Alu::Compare(X), 5, 5), (5, OLDER));
+    }
+
+    #[test]
+    fn a_lock_has_one_writer_or_readers() {
+        assert_eq!(run(Alu::TryReadLock, 0, 0), (1, ACQUIRED));
+        assert_eq!(run(Alu::TryReadLock, WRITER, 0), (WRITER, BUSY));
+        assert_eq!(run(Alu::TryReadLock, MOST_READERS, 0), (MOST_READERS, BUSY), "no overflow into the writer");
+        assert_eq!(run(Alu::TryWriteLock, 0, 0), (WRITER, ACQUIRED));
+        assert_eq!(run(Alu::TryWriteLock, 1, 0), (1, BUSY));
+        assert_eq!(run(Alu::TryWriteLock, WRITER, 0), (WRITER, BUSY));
+    }
+
+    #[test]
+    fn nobody_releases_what_is_not_held() {
+        assert_eq!(run(Alu::Release(X), 3, 2).0, 1);
+        assert_eq!(run(Alu::Release(X), 3, 4).0, 3);
+        assert_eq!(run(Alu::Release(X), WRITER, WRITER).0, 0);
+        assert_eq!(run(Alu::Release(X), WRITER, 1).0, WRITER, "a reader's release leaves the writer alone");
+        assert_eq!(run(Alu::Release(X), 3, WRITER).0, 3, "a writer's release leaves readers alone");
+    }
+
+    #[test]
+    fn a_score_counts_acquisitions_and_keeps_its_first_mark() {
+        assert_eq!(run(Alu::CountOrMark(X), 0, ACQUIRED).0, 1);
+        assert_eq!(run(Alu::CountOrMark(X), 1, ACQUIRED).0, 2);
+        assert_eq!(run(Alu::CountOrMark(X), 0, BUSY).0, BUSY);
+        assert_eq!(run(Alu::CountOrMark(X), 1, BUSY).0, 1);
+        assert_eq!(run(Alu::CountOrMark(X), BUSY, ACQUIRED).0, BUSY + 1);
+        assert_eq!(run(Alu::CountOrMark(X), 1 << 14, BUSY).0, 1 << 14);
+    }
+
+    #[test]
+    fn tags_are_matched_probed_claimed_and_cleared() {
+        assert_eq!(run(Alu::MatchTag(X), 7, 7), (7, HIT));
+        assert_eq!(run(Alu::MatchTag(X), 0, 7), (0, MISS));
+        assert_eq!(run(Alu::ProbeTag(X), 7, 7), (7, PRESENT));
+        assert_eq!(run(Alu::ProbeTag(X), 0, 7), (0, VACANT));
+        assert_eq!(run(Alu::ProbeTag(X), 8, 7), (8, TAKEN));
+        assert_eq!(run(Alu::ClaimIfEmpty(X), 0, 7), (7, HIT));
+        assert_eq!(run(Alu::ClaimIfEmpty(X), 8, 7), (8, MISS));
+        assert_eq!(run(Alu::ClearIfEqual(X), 7, 7), (0, HIT));
+        assert_eq!(run(Alu::ClearIfEqual(X), 8, 7), (8, MISS));
+    }
+
+    #[test]
+    fn plain_programs_read_set_and_merge() {
+        assert_eq!(run(Alu::Read, 6, 1), (6, 6));
+        assert_eq!(run(Alu::Set(X), 6, 1), (1, 1));
+        assert_eq!(run(Alu::Or(X), 6, 1), (7, 7));
+        assert_eq!(run(Alu::SetIfZero(X), 0, 9), (9, 0));
+        assert_eq!(run(Alu::SetIfZero(X), 6, 9), (6, 6));
+    }
+}
