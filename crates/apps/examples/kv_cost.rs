@@ -5,7 +5,7 @@
 //! `cargo run --release -p rackmem-apps --example kv_cost`
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use apps::kv::{Config, KvStore};

@@ -38,7 +38,7 @@ fn agrees_with_a_map(block: u64, expected_keys: u64, most: usize, operations: u1
         let key: Vec<u8> = key.collect();
         let new = value(number, random.below(most));
         let offset = random.below(most);
-        let asks = vec![
+        let asks = [
             Ask::Get,
             Ask::Put(new.clone()),
             Ask::Put(new.clone()),

@@ -38,7 +38,10 @@ fn main() {
         ("one key, 64 clients, 1 in 1000 vanishes", Shape { unreturned: 1, operations: 10_000, ..BASE }),
         ("one key, 16 clients, deletes", Shape { updates: 0, inserts: 30, deletes: 20, clients: 16, ..BASE }),
         ("one key, 8 clients, deletes and updates", Shape { inserts: 20, deletes: 20, clients: 8, ..BASE }),
-        ("one word, 16 clients, two values", Shape { updates: 0, rmws: 40, clients: 16, digests: Some(2), ..BASE }),
+        (
+            "one word, 16 clients, two values",
+            Shape { updates: 0, rmws: 40, clients: 16, digests: Some(2), ..BASE },
+        ),
     ];
     let mut rng = Rng::new(1);
     for (name, shape) in shapes {

@@ -7,6 +7,8 @@
 //! | --- | --- |
 //! | [`history`] | what clients asked, what they were told, and when; the file format of `rackmem ycsb --history` |
 //! | [`linearizability`] | whether a history of keys or words is linearizable, and if not, the evidence |
+//! | [`rack`] | a small rack of the real machines on a network that loses, duplicates and reorders |
+//! | [`properties`] | what must hold in that rack after every step |
 //!
 //! ```
 //! use check::history::{Op, Operation};
@@ -33,3 +35,5 @@
 
 pub mod history;
 pub mod linearizability;
+pub mod properties;
+pub mod rack;

@@ -16,7 +16,7 @@
 //! operation only when its return, or one before that, demands it), and a configuration (the register's state
 //! and the open operations that have happened) is looked at once. Written digests that are unique, as they are
 //! in our runs, decide nearly every choice: a read names the write it follows. A history of unique inserts, reads,
-//! updates and read-modify-writes never branches, however hot the key; deletes and repeated digests do branch.
+//! updates and read-modify-writes hardly ever branches, however hot the key; deletes and repeated digests do branch.
 //!
 //! What must always hold: `Linearizable` and `Violation` are proofs. Whatever gets in the way of one, a limit
 //! or a history that contradicts itself, is [`Verdict::Unknown`] with the reason.
@@ -43,7 +43,7 @@ pub use violation::Violation;
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The most configurations of one key to look at between one return and the next. Each takes about 100
-    /// bytes. Histories with unique digests and no deletes need one or two.
+    /// bytes. Histories with unique digests and no deletes need no more than there are clients.
     pub configurations: usize,
     /// The most time for the whole history.
     pub time: Duration,

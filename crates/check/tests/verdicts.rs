@@ -53,7 +53,10 @@ fn fails_at(culprit: usize, history: &History) -> Violation<&'static str> {
 
 #[test]
 fn nothing_at_all_is_linearizable() {
-    assert_eq!(check_history::<u64>(&[], Limits::default()), Verdict::Linearizable { keys: 0, operations: 0 });
+    assert_eq!(
+        check_history::<u64>(&[], Limits::default()),
+        Verdict::Linearizable { keys: 0, operations: 0 }
+    );
 }
 
 #[test]
@@ -80,7 +83,8 @@ fn a_read_during_a_write_may_see_either_value() {
 
 #[test]
 fn a_stale_read_after_a_completed_write_fails() {
-    let violation = fails_at(2, &vec![op(0, insert(1), 0, 10), op(0, insert(2), 20, 30), op(1, read(1), 31, 40)]);
+    let violation =
+        fails_at(2, &vec![op(0, insert(1), 0, 10), op(0, insert(2), 20, 30), op(1, read(1), 31, 40)]);
     assert_eq!(violation.prefix.len(), 3);
     assert_eq!(violation.core.len(), 3);
 }
@@ -162,14 +166,19 @@ fn read_modify_writes_that_follow_each_other_pass_in_whatever_order_they_return(
 }
 
 #[test]
+fn a_read_modify_write_of_a_stale_value_fails() {
+    fails_at(2, &vec![op(0, insert(1), 0, 10), op(0, insert(2), 20, 30), op(1, rmw(1, 3), 31, 40)]);
+}
+
+#[test]
 fn a_write_between_the_halves_of_a_read_modify_write_fails() {
     fails_at(
-        3,
+        4,
         &vec![
             op(0, insert(1), 0, 10),
+            op(0, rmw(1, 3), 15, 50),
             op(1, insert(2), 20, 30),
             op(2, read(2), 31, 40),
-            op(0, rmw(1, 3), 15, 50),
             op(2, read(3), 51, 60),
         ],
     );
@@ -177,12 +186,15 @@ fn a_write_between_the_halves_of_a_read_modify_write_fails() {
 
 #[test]
 fn a_value_that_comes_back_after_a_delete_fails() {
-    fails_at(3, &vec![
-        op(0, insert(1), 0, 10),
-        op(0, Op::Delete, 20, 30),
-        op(1, READ_ABSENT, 31, 40),
-        op(1, read(1), 41, 50),
-    ]);
+    fails_at(
+        3,
+        &vec![
+            op(0, insert(1), 0, 10),
+            op(0, Op::Delete, 20, 30),
+            op(1, READ_ABSENT, 31, 40),
+            op(1, read(1), 41, 50),
+        ],
+    );
 }
 
 #[test]
@@ -308,7 +320,8 @@ fn zeroed_words_begin_as_zero() {
 
 #[test]
 fn the_key_that_fails_first_is_named_whatever_comes_first_in_the_file() {
-    let on = |key, op, invoke, ret| Operation { client: 0, key, op, invoke: Nanos(invoke), ret: Some(Nanos(ret)) };
+    let on =
+        |key, op, invoke, ret| Operation { client: 0, key, op, invoke: Nanos(invoke), ret: Some(Nanos(ret)) };
     let history = [
         on("late", read(8), 500, 600),
         on("fine", insert(1), 0, 10),
@@ -332,7 +345,10 @@ fn the_explanation_leaves_out_what_has_nothing_to_do_with_it() {
     assert_eq!(violation.prefix.len(), 201, "what came later is no part of the prefix");
     assert_eq!(violation.core.len(), 3, "its write, a write after it, and the read:\n{violation}");
     let text = violation.to_string();
-    assert!(text.contains("key \"x\"") && text.contains("client 2 is told: read   -> 0000000000000061"), "{text}");
+    assert!(
+        text.contains("key \"x\"") && text.contains("client 2 is told: read   -> 0000000000000061"),
+        "{text}"
+    );
     assert_eq!(text.matches("<- fails here").count(), 1, "{text}");
 }
 
@@ -354,7 +370,9 @@ fn hard_history() -> History {
 fn too_many_configurations_are_no_verdict() {
     passes(&hard_history());
     let verdict = check_history(&hard_history(), Limits { configurations: 3, ..Limits::default() });
-    let Verdict::Unknown { why } = verdict else { panic!("three configurations cannot be enough: {verdict}") };
+    let Verdict::Unknown { why } = verdict else {
+        panic!("three configurations cannot be enough: {verdict}")
+    };
     assert!(why.contains("more than 3 configurations"), "{why}");
 }
 

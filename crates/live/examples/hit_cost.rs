@@ -118,9 +118,8 @@ fn plain_independent(words: &[u64], reads: u64) -> u64 {
 #[inline(never)]
 fn cached_independent(node: &NodeMemory, hints: &mut Hints, words: usize, reads: u64) -> u64 {
     let mut places = Places::new(words);
-    (0..reads).fold(0, |sum, _| {
-        sum ^ node.cache.load_word(hints, addr(places.next())).expect("all is cached")
-    })
+    (0..reads)
+        .fold(0, |sum, _| sum ^ node.cache.load_word(hints, addr(places.next())).expect("all is cached"))
 }
 
 #[inline(never)]
@@ -178,12 +177,29 @@ fn compare() {
     }
 }
 
+/// Copies a block from home memory into a frame, as a miss does, against `memcpy`.
+fn compare_fills() {
+    const FILLS: u64 = 100_000;
+    let all = vec![NodeMemory::new(BLOCK, 64 << 20, 1 << 20)];
+    let mut store = StoreOf::new(&all, NodeId(0));
+    let tag = BLOCK.tag(GlobalAddr::new(NodeId(0), 1 << 12));
+    let Reservation::Reserved(frame) = store.reserve(tag, |_| false) else { panic!("the cache is empty") };
+    store.write_home(tag, store.contents(frame));
+    let fill = time(FILLS, |n| (0..n).for_each(|_| store.fill(frame, black_box(store.home_contents(tag)))));
+    let (from, mut to) = (vec![1_u8; BLOCK.len()], vec![0_u8; BLOCK.len()]);
+    let memcpy = time(FILLS, |n| (0..n).for_each(|_| black_box(&mut to).copy_from_slice(black_box(&from))));
+    println!("\nfilling a frame with a hot block of {BLOCK}: {fill:.0} ns; memcpy: {memcpy:.0} ns");
+}
+
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let words = (FOOTPRINTS[1] / 8) as usize;
     match args[..] {
-        [] => compare(),
+        [] => {
+            compare();
+            compare_fills();
+        }
         ["--count", count, what @ ("plain" | "cached")] => {
             let count = count.parse().expect("a number of reads");
             let next = cycle(words);

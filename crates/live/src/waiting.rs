@@ -113,7 +113,11 @@ mod tests {
 
     fn wait_until(at: Nanos, crowding: &Crowding) -> Vec<Step> {
         let mut patience = Patience::default();
-        (0..).map(|i| Nanos(i * 1000)).take_while(|now| *now < at).map(|now| patience.step(now, Nanos::MAX, crowding)).collect()
+        (0..)
+            .map(|i| Nanos(i * 1000))
+            .take_while(|now| *now < at)
+            .map(|now| patience.step(now, Nanos::MAX, crowding))
+            .collect()
     }
 
     #[test]
@@ -134,14 +138,20 @@ mod tests {
         assert!(steps[SPINS as usize..].iter().all(|step| matches!(step, Step::Sleep(_))), "{steps:?}");
         let later = Nanos::from_millis(103);
         let mut patience = Patience { looks: SPINS, since: None };
-        assert_eq!(patience.step(later, Nanos::MAX, &crowding), Step::Yield, "the machine is given another chance");
+        assert_eq!(
+            patience.step(later, Nanos::MAX, &crowding),
+            Step::Yield,
+            "the machine is given another chance"
+        );
     }
 
     #[test]
     fn a_short_yield_says_nothing() {
         let crowding = Crowding::default();
         crowding.yielded(Nanos::ZERO, Nanos::from_micros(900));
-        assert!(!wait_until(Nanos::from_micros(40), &crowding).iter().any(|step| matches!(step, Step::Sleep(_))));
+        assert!(
+            !wait_until(Nanos::from_micros(40), &crowding).iter().any(|step| matches!(step, Step::Sleep(_)))
+        );
     }
 
     #[test]

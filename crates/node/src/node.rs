@@ -153,7 +153,7 @@ impl Node {
                 }
             }
             Endpoint::Allocator(_) => match packet.kind {
-                Kind::Free => self.allocation.on_free_request(cx, &mut self.requesters, packet),
+                Kind::Free => self.allocation.on_free_request(cx, packet),
                 Kind::HomeReply if packet.requester.node == cx.config.id => {
                     self.allocation.on_home_reply(cx, &mut self.requesters, packet);
                 }
@@ -310,5 +310,18 @@ impl Node {
         self.requesters.invariants();
         self.cache_agent.invariants(store);
         self.home.invariants();
+    }
+}
+
+impl core::fmt::Debug for Node {
+    /// What is under way, for messages about a state that should not be.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Node")
+            .field("id", &self.config.id)
+            .field("requesters", &self.requesters)
+            .field("parked", &self.cache_agent.parked)
+            .field("migration", &self.home.migration)
+            .field("allocation_quiet", &self.allocation.is_quiet())
+            .finish_non_exhaustive()
     }
 }

@@ -93,16 +93,29 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nodes { asked } => {
-                write!(f, "a rack of {asked} nodes is not possible: a copyset names 1 to {} nodes; change `nodes`", Copyset::NODES)
+                write!(
+                    f,
+                    "a rack of {asked} nodes is not possible: a copyset names 1 to {} nodes; change `nodes`",
+                    Copyset::NODES
+                )
             }
             Self::Cache { asked, least, most } => {
-                write!(f, "a cache of {asked} bytes is not possible: one bucket takes {least} bytes, and {most} is the most; change `cache` or `block_size`")
+                write!(
+                    f,
+                    "a cache of {asked} bytes is not possible: one bucket takes {least} bytes, and {most} is the most; change `cache` or `block_size`"
+                )
             }
             Self::Memory { asked, least, most } => {
-                write!(f, "{asked} bytes of memory per node are not possible: {least} bytes is the least for this block size, {most} the most; change `memory` or `block_size`")
+                write!(
+                    f,
+                    "{asked} bytes of memory per node are not possible: {least} bytes is the least for this block size, {most} the most; change `memory` or `block_size`"
+                )
             }
             Self::SwitchEntries { asked, most } => {
-                write!(f, "{asked} switch entries are not possible: the chip holds 1 to {most}; change `switch_entries`, or keep all entries at the homes with `directory`")
+                write!(
+                    f,
+                    "{asked} switch entries are not possible: the chip holds 1 to {most}; change `switch_entries`, or keep all entries at the homes with `directory`"
+                )
             }
             Self::Epoch => write!(f, "epochs of no length are not possible: change `epoch`"),
         }

@@ -78,19 +78,33 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unallocated { addr } => {
-                write!(f, "address {addr} belongs to no allocation (never allocated, or freed): use an address from alloc, before its free")
+                write!(
+                    f,
+                    "address {addr} belongs to no allocation (never allocated, or freed): use an address from alloc, before its free"
+                )
             }
             Self::WrongDiscipline { addr, needs } => {
-                write!(f, "address {addr} was not allocated with discipline {needs:?}: allocate it so, or use the operations of its own discipline")
+                write!(
+                    f,
+                    "address {addr} was not allocated with discipline {needs:?}: allocate it so, or use the operations of its own discipline"
+                )
             }
             Self::NoSuchNode { addr, nodes } => {
-                write!(f, "address {addr} names node {}, but the rack has nodes 0 to {}", addr.home().0, nodes - 1)
+                write!(
+                    f,
+                    "address {addr} names node {}, but the rack has nodes 0 to {}",
+                    addr.home().0,
+                    nodes - 1
+                )
             }
             Self::Unaligned { addr } => {
                 write!(f, "address {addr} is not a multiple of 8: use read and write for unaligned bytes")
             }
             Self::CrossesBlocks { addr, len, block } => {
-                write!(f, "{len} bytes at {addr} cross a block boundary (blocks are {block}): split the range, or choose a larger block size")
+                write!(
+                    f,
+                    "{len} bytes at {addr} cross a block boundary (blocks are {block}): split the range, or choose a larger block size"
+                )
             }
             Self::OutOfRange { addr, len } => {
                 write!(f, "{len} bytes at {addr} leave the memory of their node")
@@ -99,10 +113,16 @@ impl fmt::Display for Error {
                 write!(f, "an allocation of {len} bytes is not possible: ask for 1 to {most} bytes")
             }
             Self::OutOfMemory { len, home } => {
-                write!(f, "node {home} has no room for {len} more bytes: free something, choose another home, or give the nodes more memory")
+                write!(
+                    f,
+                    "node {home} has no room for {len} more bytes: free something, choose another home, or give the nodes more memory"
+                )
             }
             Self::NotAnAllocation { addr } => {
-                write!(f, "address {addr} is not the start of an allocation: free takes exactly what alloc returned, once")
+                write!(
+                    f,
+                    "address {addr} is not the start of an allocation: free takes exactly what alloc returned, once"
+                )
             }
             Self::TooManyLocks { most } => {
                 write!(f, "this node already holds {most} block locks: release some first")

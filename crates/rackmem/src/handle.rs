@@ -143,7 +143,13 @@ impl NodeHandle {
         let cache = &self.inner.rack.memory(self.node).cache;
         match cache.pin_for_write(&mut self.hints, addr) {
             Some(pinned) => {
-                let turn = Turn { inner: &self.inner, node: self.node, courier: &mut self.courier, wrote: true, pinned: Some(pinned) };
+                let turn = Turn {
+                    inner: &self.inner,
+                    node: self.node,
+                    courier: &mut self.courier,
+                    wrote: true,
+                    pinned: Some(pinned),
+                };
                 Ok(change(&turn.window(start, len)))
             }
             None => {
@@ -181,14 +187,16 @@ impl NodeHandle {
                 .map_err(|why| refused(why, addr, len as u64))?;
             let pinned = match (fetched, access) {
                 (Fetched::Pinned(frame), _) => memory.cache.adopt(frame),
-                (Fetched::Retry, Access::Modified) => match memory.cache.pin_for_write(&mut self.hints, addr) {
+                (Fetched::Retry, Access::Modified) => match memory.cache.pin_for_write(&mut self.hints, addr)
+                {
                     Some(pinned) => pinned,
                     None => continue,
                 },
                 (Fetched::Retry, Access::Shared) => {
                     let mut waits = None;
-                    let found =
-                        memory.cache.inspect(&mut self.hints, addr, len, &mut work, |frame| waits = Some(frame));
+                    let found = memory
+                        .cache
+                        .inspect(&mut self.hints, addr, len, &mut work, |frame| waits = Some(frame));
                     if let Some(frame) = waits {
                         self.inner.rack.unpinned(self.node, &mut self.courier, frame);
                     }
@@ -199,7 +207,13 @@ impl NodeHandle {
                 }
             };
             let wrote = access == Access::Modified;
-            let turn = Turn { inner: &self.inner, node: self.node, courier: &mut self.courier, wrote, pinned: Some(pinned) };
+            let turn = Turn {
+                inner: &self.inner,
+                node: self.node,
+                courier: &mut self.courier,
+                wrote,
+                pinned: Some(pinned),
+            };
             return Ok(work(&turn.window(start, len)));
         }
     }
@@ -251,7 +265,10 @@ impl NodeHandle {
     ///
     /// # Errors
     /// As for [`NodeHandle::read`].
-    pub fn read_value<T: zerocopy::FromBytes + zerocopy::IntoBytes>(&mut self, addr: GlobalAddr) -> Result<T, Error> {
+    pub fn read_value<T: zerocopy::FromBytes + zerocopy::IntoBytes>(
+        &mut self,
+        addr: GlobalAddr,
+    ) -> Result<T, Error> {
         let mut value = T::new_zeroed();
         self.read(addr, value.as_mut_bytes())?;
         Ok(value)
@@ -261,7 +278,11 @@ impl NodeHandle {
     ///
     /// # Errors
     /// As for [`NodeHandle::write`].
-    pub fn write_value<T: zerocopy::IntoBytes + zerocopy::Immutable + ?Sized>(&mut self, addr: GlobalAddr, value: &T) -> Result<(), Error> {
+    pub fn write_value<T: zerocopy::IntoBytes + zerocopy::Immutable + ?Sized>(
+        &mut self,
+        addr: GlobalAddr,
+        value: &T,
+    ) -> Result<(), Error> {
         self.write(addr, value.as_bytes())
     }
 
@@ -272,7 +293,8 @@ impl NodeHandle {
     /// [`Error::BadSize`], [`Error::OutOfMemory`], [`Error::NoSuchNode`].
     pub fn alloc(&mut self, len: u64, home: NodeId, discipline: Discipline) -> Result<GlobalAddr, Error> {
         let config = &self.inner.config;
-        let most = (config.memory >> config.block_size.shift()).saturating_sub(1) << config.block_size.shift();
+        let most =
+            (config.memory >> config.block_size.shift()).saturating_sub(1) << config.block_size.shift();
         if len == 0 || len > most {
             return Err(Error::BadSize { len, most });
         }
@@ -399,4 +421,3 @@ pub(crate) fn refused(why: Refusal, addr: GlobalAddr, len: u64) -> Error {
         _ => Error::Unallocated { addr },
     }
 }
-

@@ -59,7 +59,12 @@ impl NodeHandle {
         self.take_lock(addr, mode, true)
     }
 
-    fn take_lock(&mut self, addr: GlobalAddr, mode: LockMode, once: bool) -> Result<Option<BlockLock>, Error> {
+    fn take_lock(
+        &mut self,
+        addr: GlobalAddr,
+        mode: LockMode,
+        once: bool,
+    ) -> Result<Option<BlockLock>, Error> {
         let nodes = self.nodes();
         if addr.home().index() >= nodes {
             return Err(Error::NoSuchNode { addr, nodes });

@@ -9,7 +9,8 @@ use rackmem::{BlockSize, Config, Directory, Discipline, GlobalAddr, NodeId, Rack
 const DIRECTORIES: [Directory; 3] = [Directory::Auto, Directory::Switch, Directory::Home];
 
 fn rack(nodes: usize, directory: Directory) -> Rack {
-    Rack::embedded(Config { nodes, directory, cache: 1 << 20, memory: 16 << 20, ..Config::default() }).unwrap()
+    Rack::embedded(Config { nodes, directory, cache: 1 << 20, memory: 16 << 20, ..Config::default() })
+        .unwrap()
 }
 
 #[test]
@@ -73,7 +74,11 @@ fn no_increment_is_lost_with_more_threads_than_cores() {
                 });
             }
         });
-        assert_eq!(rack.node(NodeId(1)).read_word(addr).unwrap(), u64::from(threads) * rounds, "{directory:?}");
+        assert_eq!(
+            rack.node(NodeId(1)).read_word(addr).unwrap(),
+            u64::from(threads) * rounds,
+            "{directory:?}"
+        );
         rack.check_invariants();
     }
 }

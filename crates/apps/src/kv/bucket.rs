@@ -126,37 +126,27 @@ impl Geometry {
 }
 
 /// What a look into a bucket found.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Scan {
     /// Look there instead.
     Inner {
         /// The first of its children.
         children: GlobalAddr,
     },
-    /// The entries that may be the key's.
+    /// What concerns the key.
     Leaf(Leaf),
 }
 
 /// A leaf, as far as it concerns one key.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Leaf {
     /// The number of the last record linked.
     number: u64,
-    /// True if no slot is free.
-    pub(super) full: bool,
-    /// The first entry with the key's tag.
-    first: Option<Entry>,
-    /// The others: a key shares its tag with another one of its leaf once in a million times.
-    others: Vec<Entry>,
+    /// The entry that may be the key's.
+    pub(super) entry: Option<Entry>,
 }
 
 impl Leaf {
-    /// The entries that may be the key's.
-    #[inline]
-    pub(super) fn candidates(&self) -> impl Iterator<Item = Entry> {
-        self.first.into_iter().chain(self.others.iter().copied())
-    }
-
     /// The id for a record that is to be linked next. The scan must have been made after the record's memory
     /// was allocated: then every earlier record at that address has a lower number.
     pub(super) fn next_id(&self, hash: KeyHash) -> RecordId {
@@ -164,26 +154,22 @@ impl Leaf {
     }
 }
 
-/// Looks for the entries of a key.
+/// Looks for the entry of a key. `others` are entries with the same tag that are known to be other keys'.
 #[inline]
-pub(super) fn scan(bucket: &Window<'_>, geometry: Geometry, tag: u64) -> Scan {
+pub(super) fn scan(bucket: &Window<'_>, geometry: Geometry, tag: u64, others: &[Entry]) -> Scan {
     let header = bucket.word(0);
     if header & INNER != 0 {
         return Scan::Inner { children: GlobalAddr::from_bits(bucket.word(8)) };
     }
-    let mut leaf = Leaf { number: header & NUMBER_MASK, full: true, first: None, others: Vec::new() };
-    for slot in 0..geometry.slots() {
+    let entry = (0..geometry.slots()).find_map(|slot| {
         let id = RecordId(bucket.word(Geometry::id_at(slot)));
-        leaf.full &= id.0 != 0;
-        if id.tag() == tag {
-            let entry = Entry { id, addr: GlobalAddr::from_bits(bucket.word(geometry.addr_at(slot))) };
-            match leaf.first {
-                None => leaf.first = Some(entry),
-                Some(_) => leaf.others.push(entry),
-            }
+        if id.tag() != tag {
+            return None;
         }
-    }
-    Scan::Leaf(leaf)
+        let entry = Entry { id, addr: GlobalAddr::from_bits(bucket.word(geometry.addr_at(slot))) };
+        (!others.contains(&entry)).then_some(entry)
+    });
+    Scan::Leaf(Leaf { number: header & NUMBER_MASK, entry })
 }
 
 /// What became of a change of a leaf.

@@ -7,7 +7,7 @@ use super::draft::{Draft, Forwarding};
 use super::get::Source;
 use super::hash::KeyHash;
 use super::record::{self, Examined, Shape};
-use super::retry::{Doubt, unless_freed};
+use super::retry::{Search, unless_freed};
 use super::{Error, KvStore};
 
 /// What an attempt to change a value inside its record came to.
@@ -73,8 +73,7 @@ impl KvStore {
     }
 
     /// Replaces the value of `key` by what `change` makes of it, atomically with everything else that happens
-    /// to the key. False if the key is absent; then `change` is not called for good. Afterwards `value` holds
-    /// the new value, or nothing.
+    /// to the key. False if the key is absent. Afterwards `value` holds the new value, or nothing.
     ///
     /// `change` may be called several times, each time with the value as it is then; only its last call
     /// counts. It may be called while the value's block is held for writing: it must be short, and must not
@@ -126,33 +125,29 @@ impl KvStore {
         mut change: impl FnMut(&Window<'_>, Shape) -> InPlace,
     ) -> Result<Attempt, Error> {
         let hash = self.hash(key)?;
-        let mut doubt = Doubt::default();
-        'again: loop {
-            let (_, leaf) = self.scan(mem, hash).await?;
-            for entry in leaf.candidates() {
-                let seal = self.seal(entry);
-                let change = |w: &Window<'_>| match record::examine(w, seal, key) {
-                    Examined::Live(shape) => change(w, shape),
-                    other => InPlace::Not(other),
-                };
-                let found = unless_freed(mem.update(entry.addr, self.window(entry.addr), change).await)?;
-                match found.unwrap_or(InPlace::Not(Examined::Stale)) {
-                    InPlace::Done => return Ok(Attempt::Done),
-                    InPlace::Refused(error) => return Err(error),
-                    InPlace::Replace => return Ok(Attempt::Replace),
-                    InPlace::Not(Examined::Dead) => break,
-                    InPlace::Not(Examined::OtherKey) => {}
-                    InPlace::Not(Examined::Forwarded(successor)) => {
-                        self.swing(mem, hash, entry, successor).await?;
-                        continue 'again;
-                    }
-                    InPlace::Not(Examined::Stale | Examined::Live(_)) => {
-                        doubt.retry(entry, found.err().unwrap_or(Error::Damaged { record: entry.addr }))?;
-                        continue 'again;
-                    }
+        let mut search = Search::new(hash);
+        loop {
+            let (_, leaf) = self.scan(mem, &search).await?;
+            let Some(entry) = leaf.entry else { return Ok(Attempt::Absent) };
+            let seal = self.seal(entry);
+            let change = |w: &Window<'_>| match record::examine(w, seal, key) {
+                Examined::Live(shape) => change(w, shape),
+                other => InPlace::Not(other),
+            };
+            let found = unless_freed(mem.update(entry.addr, self.window(entry.addr), change).await)?;
+            match found.unwrap_or(InPlace::Not(Examined::Stale)) {
+                InPlace::Done => return Ok(Attempt::Done),
+                InPlace::Refused(error) => return Err(error),
+                InPlace::Replace => return Ok(Attempt::Replace),
+                InPlace::Not(Examined::Dead) => return Ok(Attempt::Absent),
+                InPlace::Not(Examined::OtherKey) => search.skip(entry),
+                InPlace::Not(Examined::Forwarded(successor)) => {
+                    self.swing(mem, hash, entry, successor).await?;
+                }
+                InPlace::Not(Examined::Stale | Examined::Live(_)) => {
+                    search.doubt(entry, found.err().unwrap_or(Error::Damaged { record: entry.addr }))?;
                 }
             }
-            return Ok(Attempt::Absent);
         }
     }
 
@@ -173,6 +168,7 @@ impl KvStore {
             change(value)?;
             let draft = self.draft(mem, hash, key, value).await?;
             let replaced = self.replace_by(mem, hash, key, draft, source, &before).await;
+            // After an error it may have been published, and is left alone.
             if replaced == Ok(Forwarding::Outdated) {
                 mem.free(draft.addr).await?;
             }
@@ -196,7 +192,7 @@ impl KvStore {
         if let Some(predecessor) = source.predecessor {
             self.swing(mem, hash, predecessor, old).await?;
         }
-        let (_, leaf) = self.scan(mem, hash).await?;
+        let (_, leaf) = self.scan(mem, &Search::new(hash)).await?;
         let new = Entry { id: leaf.next_id(hash), addr: draft.addr };
         self.finish(mem, draft, new).await?;
         let unchanged = |w: &Window<'_>, shape: Shape| !shape.is_small() || shape.value_is(w, before);

@@ -3,7 +3,7 @@
 use rackmem::{Memory, Window};
 
 use super::record::{self, Examined};
-use super::retry::{Doubt, unless_freed};
+use super::retry::{Search, unless_freed};
 use super::{Error, KvStore};
 
 impl KvStore {
@@ -13,38 +13,32 @@ impl KvStore {
     /// If the key is too long, or the rack's memory fails.
     pub async fn delete<M: Memory>(&self, mem: &mut M, key: &[u8]) -> Result<bool, Error> {
         let hash = self.hash(key)?;
-        let mut doubt = Doubt::default();
-        'again: loop {
-            let (_, leaf) = self.scan(mem, hash).await?;
-            for entry in leaf.candidates() {
-                let seal = self.seal(entry);
-                let kill = |w: &Window<'_>| {
-                    let found = record::examine(w, seal, key);
-                    if let Examined::Live(shape) = found {
-                        record::kill(w, shape);
-                    }
-                    found
-                };
-                let found = unless_freed(mem.update(entry.addr, self.window(entry.addr), kill).await)?;
-                match found.unwrap_or(Examined::Stale) {
-                    Examined::Live(_) => {
-                        self.unlink(mem, hash, entry).await?;
-                        mem.free(entry.addr).await?;
-                        return Ok(true);
-                    }
-                    Examined::Dead => return Ok(false),
-                    Examined::OtherKey => {}
-                    Examined::Forwarded(successor) => {
-                        self.swing(mem, hash, entry, successor).await?;
-                        continue 'again;
-                    }
-                    Examined::Stale => {
-                        doubt.retry(entry, found.err().unwrap_or(Error::Damaged { record: entry.addr }))?;
-                        continue 'again;
-                    }
+        let mut search = Search::new(hash);
+        loop {
+            let (_, leaf) = self.scan(mem, &search).await?;
+            let Some(entry) = leaf.entry else { return Ok(false) };
+            let seal = self.seal(entry);
+            let kill = |w: &Window<'_>| {
+                let found = record::examine(w, seal, key);
+                if let Examined::Live(shape) = found {
+                    record::kill(w, shape);
+                }
+                found
+            };
+            let found = unless_freed(mem.update(entry.addr, self.window(entry.addr), kill).await)?;
+            match found.unwrap_or(Examined::Stale) {
+                Examined::Live(_) => {
+                    self.unlink(mem, hash, entry).await?;
+                    mem.free(entry.addr).await?;
+                    return Ok(true);
+                }
+                Examined::Dead => return Ok(false),
+                Examined::OtherKey => search.skip(entry),
+                Examined::Forwarded(successor) => self.swing(mem, hash, entry, successor).await?,
+                Examined::Stale => {
+                    search.doubt(entry, found.err().unwrap_or(Error::Damaged { record: entry.addr }))?;
                 }
             }
-            return Ok(false);
         }
     }
 }

@@ -4,7 +4,7 @@ use rackmem::{Memory, Window};
 
 use super::bucket::Entry;
 use super::record::{self, Examined, Shape};
-use super::retry::{Doubt, unless_freed};
+use super::retry::{Search, unless_freed};
 use super::{Error, KvStore};
 
 /// Where a value was read.
@@ -49,24 +49,19 @@ impl KvStore {
         key: &[u8],
         value: &mut Vec<u8>,
     ) -> Result<Option<Source>, Error> {
-        let hash = self.hash(key)?;
-        let mut doubt = Doubt::default();
-        'again: loop {
-            let (_, leaf) = self.scan(mem, hash).await?;
-            for entry in leaf.candidates() {
-                match self.read_record(mem, entry, key, value).await? {
-                    Read::Value(source) => return Ok(Some(source)),
-                    Read::Absent => break,
-                    Read::OtherKey => {}
-                    Read::Gone(error) => {
-                        doubt.retry(entry, error)?;
-                        continue 'again;
-                    }
-                }
+        let mut search = Search::new(self.hash(key)?);
+        loop {
+            let (_, leaf) = self.scan(mem, &search).await?;
+            let Some(entry) = leaf.entry else { break };
+            match self.read_record(mem, entry, key, value).await? {
+                Read::Value(source) => return Ok(Some(source)),
+                Read::Absent => break,
+                Read::OtherKey => search.skip(entry),
+                Read::Gone(error) => search.doubt(entry, error)?,
             }
-            value.clear();
-            return Ok(None);
         }
+        value.clear();
+        Ok(None)
     }
 
     /// Reads the record of an entry, or the successors that it was forwarded to.

@@ -28,9 +28,11 @@ impl KeyHash {
             state = fold(low(pair) ^ K1, high(pair) ^ state);
         }
         // The tail is padded with zeroes; the length at the end tells padded keys apart.
-        let mut last = [0; 16];
-        last[..tail.len()].copy_from_slice(tail);
-        state = fold(low(&last) ^ K1, high(&last) ^ state);
+        let (first, second) = match tail.first_chunk() {
+            Some(whole) => (u64::from_le_bytes(*whole), last_word(key)),
+            None => (last_word(key), 0),
+        };
+        state = fold(first ^ K1, second ^ state);
         Self(fold(state ^ K2, K1 ^ key.len() as u64))
     }
 
@@ -51,6 +53,18 @@ impl KeyHash {
     pub(super) fn home(self, nodes: usize) -> NodeId {
         let node = reduce(self.0.rotate_left(40).wrapping_mul(K2 | 1), nodes as u64);
         NodeId(u16::try_from(node).expect("a rack has fewer than 2^16 nodes"))
+    }
+}
+
+/// The bytes of a key that do not fill a whole word, as a word padded with zeroes.
+#[inline]
+pub(super) fn last_word(key: &[u8]) -> u64 {
+    let loose = key.len() % 8;
+    match key.last_chunk() {
+        // The last eight bytes, without those that belong to the word before.
+        Some(_) if loose == 0 => 0,
+        Some(eight) => u64::from_le_bytes(*eight) >> (64 - 8 * loose),
+        None => key.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     }
 }
 

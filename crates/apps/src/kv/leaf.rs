@@ -4,6 +4,7 @@ use rackmem::{Discipline, GlobalAddr, Memory, Window};
 
 use super::bucket::{self, Changed, DEEPEST, Entry, Leaf, Scan, Snapshot};
 use super::hash::KeyHash;
+use super::retry::Search;
 use super::{Error, KvStore};
 
 /// Where a leaf was found.
@@ -15,17 +16,18 @@ pub(super) struct LeafPlace {
 }
 
 impl KvStore {
-    /// Looks for the entries of a key.
+    /// Looks for the entry of a key.
     #[inline]
     pub(super) async fn scan<M: Memory>(
         &self,
         mem: &mut M,
-        hash: KeyHash,
+        search: &Search,
     ) -> Result<(LeafPlace, Leaf), Error> {
-        let (geometry, tag) = (self.geometry, hash.tag());
-        let mut place = LeafPlace { addr: self.bucket(hash), depth: 0 };
+        let (geometry, tag) = (self.geometry, search.hash.tag());
+        let mut place = LeafPlace { addr: self.bucket(search.hash), depth: 0 };
         loop {
-            match mem.inspect(place.addr, geometry.bytes(), |w| bucket::scan(w, geometry, tag)).await? {
+            let look = |w: &Window<'_>| bucket::scan(w, geometry, tag, search.others());
+            match mem.inspect(place.addr, geometry.bytes(), look).await? {
                 Scan::Leaf(leaf) => return Ok((place, leaf)),
                 Scan::Inner { children } => {
                     place.addr = geometry.child(children, tag, place.depth);
@@ -77,8 +79,9 @@ impl KvStore {
         hash: KeyHash,
         change: impl Fn(&Window<'_>) -> Changed,
     ) -> Result<(), Error> {
+        let search = Search::new(hash);
         loop {
-            let (place, _) = self.scan(mem, hash).await?;
+            let (place, _) = self.scan(mem, &search).await?;
             if mem.update(place.addr, self.geometry.bytes(), &change).await? == Changed::Done {
                 return Ok(());
             }

@@ -5,7 +5,7 @@ use rackmem::{Memory, Window};
 use super::bucket::{Changed, Entry};
 use super::draft::{Draft, Forwarding};
 use super::record::{self, Examined};
-use super::retry::{Doubt, unless_freed};
+use super::retry::{Search, unless_freed};
 use super::{Error, KvStore};
 
 /// What to do with a key that is present.
@@ -82,27 +82,29 @@ impl KvStore {
         draft: &mut Option<Draft>,
     ) -> Result<bool, Error> {
         let hash = self.hash(key)?;
-        let mut doubt = Doubt::default();
-        'again: loop {
-            let (place, leaf) = self.scan(mem, hash).await?;
+        let mut search = Search::new(hash);
+        loop {
+            let (place, leaf) = self.scan(mem, &search).await?;
             let mut next = Next::Link { dead: None };
-            for entry in leaf.candidates() {
+            if let Some(entry) = leaf.entry {
                 let found = self.set_in_place(mem, entry, key, value, present).await?;
                 match found.unwrap_or(InPlace::Not(Examined::Stale)) {
                     InPlace::Done => return Ok(true),
                     InPlace::NoRoom => next = Next::Forward { old: entry },
                     InPlace::Not(Examined::Dead) => next = Next::Link { dead: Some(entry) },
-                    InPlace::Not(Examined::OtherKey) => continue,
+                    InPlace::Not(Examined::OtherKey) => {
+                        search.skip(entry);
+                        continue;
+                    }
                     InPlace::Not(Examined::Forwarded(successor)) => {
                         self.swing(mem, hash, entry, successor).await?;
-                        continue 'again;
+                        continue;
                     }
                     InPlace::Not(Examined::Stale | Examined::Live(_)) => {
-                        doubt.retry(entry, found.err().unwrap_or(Error::Damaged { record: entry.addr }))?;
-                        continue 'again;
+                        search.doubt(entry, found.err().unwrap_or(Error::Damaged { record: entry.addr }))?;
+                        continue;
                     }
                 }
-                break;
             }
             let Some(new) = *draft else {
                 // The record's id must come from a scan that is younger than its memory.

@@ -20,7 +20,7 @@
 use rackmem::{BlockSize, GlobalAddr, Window};
 
 use super::bucket::Entry;
-use super::hash::scramble;
+use super::hash::{last_word, scramble};
 
 /// Bytes before the key.
 pub(super) const HEADER: usize = 16;
@@ -129,28 +129,31 @@ impl Shape {
     /// Compares the record's key.
     #[inline]
     fn key_is(&self, record: &Window<'_>, key: &[u8]) -> bool {
-        self.key == key.len() && bytes_are(record, HEADER, key)
+        let (words, tail) = key.as_chunks::<8>();
+        let padded = HEADER + words.len() * 8;
+        // The last word is padded with zeroes in the record too.
+        self.key == key.len()
+            && words_are(record, HEADER, words)
+            && (tail.is_empty() || record.word(padded) == last_word(key))
     }
 
     /// Compares a live small record's value.
     pub(super) fn value_is(&self, record: &Window<'_>, value: &[u8]) -> bool {
-        self.value == value.len() && bytes_are(record, self.value_at(), value)
+        let (words, tail) = value.as_chunks::<8>();
+        let mut last = [0; 8];
+        let last = &mut last[..tail.len()];
+        if self.value != value.len() || !words_are(record, self.value_at(), words) {
+            return false;
+        }
+        record.read(self.value_at() + words.len() * 8, last);
+        last == tail
     }
 }
 
-/// Compares bytes that start at a word, without copying them.
+/// Compares words in place.
 #[inline]
-fn bytes_are(record: &Window<'_>, mut at: usize, bytes: &[u8]) -> bool {
-    let (words, tail) = bytes.as_chunks::<8>();
-    for word in words {
-        if record.word(at) != u64::from_le_bytes(*word) {
-            return false;
-        }
-        at += 8;
-    }
-    let mut last = [0; 8];
-    record.read(at, &mut last[..tail.len()]);
-    last[..tail.len()] == *tail
+fn words_are(record: &Window<'_>, at: usize, words: &[[u8; 8]]) -> bool {
+    words.iter().enumerate().all(|(index, word)| record.word(at + index * 8) == u64::from_le_bytes(*word))
 }
 
 /// What a look at a record's header and key found.

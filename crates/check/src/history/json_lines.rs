@@ -173,7 +173,8 @@ fn digest(fields: &Map<String, Value>, name: &str) -> Result<Option<Digest>, Str
         Some(value) => value,
         None => return Err(missing(name)),
     };
-    let digits = value.as_str().filter(|text| text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit()));
+    let digits =
+        value.as_str().filter(|text| text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit()));
     match digits.map(|digits| u64::from_str_radix(digits, 16)) {
         Some(Ok(digest)) => Ok(Some(digest)),
         _ => Err(format!("`{name}` is {value}: a string of 16 hex digits is needed, or null for absent")),

@@ -4,7 +4,11 @@
 //! What must always hold: whatever is left is not linearizable by itself, and is left out only what cannot be
 //! the reason: a history that is linearizable stays so without it.
 
+use std::collections::HashSet;
+use std::ops::Range;
 use std::time::Instant;
+
+use wire::Nanos;
 
 use super::register::Register;
 use super::search::{self, Outcome};
@@ -61,7 +65,14 @@ impl Evidence {
         };
         let culprit = operations[register.events[last].access as usize].clone();
         let culprit = named(&vec![culprit]).remove(0);
-        Violation { key: key.clone(), initial: self.initial, culprit, prefix: named(&prefix), core: named(&core), other_keys }
+        Violation {
+            key: key.clone(),
+            initial: self.initial,
+            culprit,
+            prefix: named(&prefix),
+            core: named(&core),
+            other_keys,
+        }
     }
 
     fn fails(&self, operations: &OneKey) -> bool {
@@ -69,59 +80,94 @@ impl Evidence {
         matches!(search::run(&register, self.configurations, self.deadline), Outcome::Violation { .. })
     }
 
-    /// Leaves out what it can, in ever smaller pieces.
+    /// The operations that are needed for the prefix to fail, or nearly so.
     fn shrink(&self, prefix: &OneKey) -> OneKey {
-        let mut core = prefix.clone();
+        // An update that may also find the key absent is easier to explain: if the history fails even so, it is
+        // not about presence, and far more can be left out.
+        let lenient = |operation: &Operation<()>| match operation.op {
+            Op::Update { value: Some(value) } => Operation { op: Op::Insert { value }, ..operation.clone() },
+            _ => operation.clone(),
+        };
+        let relaxed: OneKey = prefix.iter().map(lenient).collect();
+        let kept = if self.fails(&relaxed) { self.leave_out(&relaxed) } else { self.leave_out(prefix) };
+        kept.into_iter().map(|index| prefix[index].clone()).collect()
+    }
+
+    /// Leaves out what it can, in ever smaller pieces; returns the indices of the rest.
+    fn leave_out(&self, operations: &OneKey) -> Vec<usize> {
+        // Reads first: what they saw keeps writes in the history. Old before new: the end is what fails.
+        let mut order: Vec<usize> = (0..operations.len()).collect();
+        order.sort_by_key(|&index| produces(&operations[index].op).is_some());
         let mut work = 0;
-        let mut piece = core.len().div_ceil(2);
+        let mut piece = order.len().div_ceil(2);
         while piece > 0 {
             let mut start = 0;
-            while start < core.len() {
-                work += core.len();
+            while start < order.len() {
+                work += order.len();
                 if work > SHRINK_WORK {
-                    return core;
+                    piece = 1;
+                    break;
                 }
-                let removed = start..core.len().min(start + piece);
-                match self.without(&core, removed) {
+                match self.without(operations, &order, start..order.len().min(start + piece)) {
                     // What now stands at `start` has not been tried.
-                    Some(smaller) => core = smaller,
+                    Some(smaller) => order = smaller,
                     None => start += piece,
                 }
             }
             piece /= 2;
         }
-        core
+        order.sort_unstable();
+        order
     }
 
-    /// The operations without a piece of them, if that still fails and is allowed. Writes whose value is still
-    /// observed stay, or an observer would be blamed for what was only left out.
-    fn without(&self, operations: &OneKey, piece: std::ops::Range<usize>) -> Option<OneKey> {
-        let mut kept: Vec<bool> = (0..operations.len()).map(|index| !piece.contains(&index)).collect();
-        let mut observed: std::collections::HashSet<Option<Digest>> = std::collections::HashSet::new();
-        let observe = |op: &Op| match *op {
-            Op::Read { value } | Op::Rmw { value, .. } => Some(value),
-            Op::Update { value: None } => Some(None),
-            _ => None,
-        };
-        observed.extend(operations.iter().zip(&kept).filter(|(_, kept)| **kept).filter_map(|(o, _)| observe(&o.op)));
+    /// What is left without a piece of the operations, if that still fails and was allowed. Writes whose value is
+    /// still observed stay, or an observer would be blamed for what was only left out.
+    fn without(&self, operations: &OneKey, order: &[usize], piece: Range<usize>) -> Option<Vec<usize>> {
+        let mut kept: Vec<bool> = (0..order.len()).map(|place| !piece.contains(&place)).collect();
+        let op = |place: usize| &operations[order[place]].op;
+        let mut seen = Seen::default();
+        (0..order.len()).filter(|&place| kept[place]).for_each(|place| seen.add(&operations[order[place]]));
         loop {
-            let mut again = false;
-            for index in piece.clone() {
-                if !kept[index] && produces(&operations[index].op).is_some_and(|value| observed.contains(&value)) {
-                    kept[index] = true;
-                    again |= observe(&operations[index].op).is_some_and(|value| observed.insert(value));
-                }
-            }
-            if !again {
+            let absence = self.origin_of_absence(operations, order, &seen);
+            let again: Vec<usize> = piece
+                .clone()
+                .filter(|&place| !kept[place])
+                .filter(|&place| match produces(op(place)) {
+                    Some(Some(digest)) => seen.digests.contains(&digest),
+                    Some(None) => absence
+                        .is_some_and(|begin| operations[order[place]].ret.is_none_or(|ret| ret >= begin)),
+                    None => false,
+                })
+                .collect();
+            if again.is_empty() {
                 break;
             }
+            for place in again {
+                kept[place] = true;
+                seen.add(&operations[order[place]]);
+            }
         }
-        let smaller: OneKey =
-            operations.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(operation, _)| operation.clone()).collect();
-        let removed = operations.iter().zip(&kept).filter(|(_, kept)| !**kept).map(|(operation, _)| operation);
-        let allowed = smaller.len() < operations.len()
-            && (!removed.into_iter().any(|operation| makes_present(&operation.op)) || self.stays_present(&smaller));
-        (allowed && self.fails(&smaller)).then_some(smaller)
+        let smaller: Vec<usize> =
+            (0..order.len()).filter(|&place| kept[place]).map(|place| order[place]).collect();
+        let loses_presence = piece.clone().any(|place| !kept[place] && makes_present(op(place)));
+        let mut sorted = smaller.clone();
+        sorted.sort_unstable();
+        let rest: OneKey = sorted.into_iter().map(|index| operations[index].clone()).collect();
+        let allowed = rest.len() < order.len() && (!loses_presence || self.stays_present(&rest));
+        (allowed && self.fails(&rest)).then_some(smaller)
+    }
+
+    /// If someone saw the key absent: deletes that returned before this cannot be the reason, because something
+    /// was written for certain between them and the first who saw it.
+    fn origin_of_absence(&self, operations: &OneKey, order: &[usize], seen: &Seen) -> Option<Nanos> {
+        let first = seen.absent?;
+        if self.initial.is_some() {
+            return Some(Nanos::ZERO); // Without any delete, it would look as if absence came from nowhere.
+        }
+        let writes =
+            order.iter().map(|&index| &operations[index]).filter(|write| produces(&write.op).is_some());
+        let complete = writes.filter(|write| write.ret.is_some_and(|ret| ret < first));
+        Some(complete.map(|write| write.invoke).max().unwrap_or(Nanos::ZERO))
     }
 
     /// Whether each update that succeeded finds the key present without any insert that was left out.
@@ -131,13 +177,45 @@ impl Evidence {
             return true;
         };
         let has_deletes = operations.iter().any(|operation| operation.op == Op::Delete);
-        let was_inserted = operations
-            .iter()
-            .any(|operation| makes_present(&operation.op) && operation.ret.is_some_and(|ret| ret < first_update));
+        let was_inserted = operations.iter().any(|operation| {
+            makes_present(&operation.op) && operation.ret.is_some_and(|ret| ret < first_update)
+        });
         !has_deletes && (self.initial.is_some() || was_inserted)
     }
 }
 
+/// What some operations observed.
+#[derive(Default)]
+struct Seen {
+    digests: HashSet<Digest>,
+    /// When the first of those that found the key absent was invoked.
+    absent: Option<Nanos>,
+}
+
+impl Seen {
+    fn add(&mut self, operation: &Operation<()>) {
+        match observes(&operation.op) {
+            Some(Some(digest)) => {
+                self.digests.insert(digest);
+            }
+            Some(None) => {
+                self.absent = Some(self.absent.map_or(operation.invoke, |first| first.min(operation.invoke)));
+            }
+            None => {}
+        }
+    }
+}
+
+/// The value that an operation must find, if any.
+fn observes(op: &Op) -> Option<Option<Digest>> {
+    match *op {
+        Op::Read { value } | Op::Rmw { value, .. } => Some(value),
+        Op::Update { value: None } => Some(None),
+        Op::Insert { .. } | Op::Update { value: Some(_) } | Op::Delete => None,
+    }
+}
+
+/// The value that an operation leaves, if it changes it.
 fn produces(op: &Op) -> Option<Option<Digest>> {
     match *op {
         Op::Insert { value } | Op::Update { value: Some(value) } => Some(Some(value)),

@@ -104,12 +104,19 @@ impl Register {
             let operation = &operations[index as usize];
             (operation.client, operation.invoke, access.ret, index)
         });
-        for pair in order.windows(2) {
-            let (first, second) = (pair[0] as usize, pair[1] as usize);
-            let same_client = operations[first].client == operations[second].client;
-            if same_client && operations[first].ret == Some(operations[second].invoke) {
-                self.accesses[second].after = Some(pair[0]);
-                self.accesses[first].has_successor = true;
+        // The operation of this client that returned last, of those that did.
+        let mut last: Option<u32> = None;
+        for index in order {
+            let operation = &operations[index as usize];
+            last = last.filter(|&before| operations[before as usize].client == operation.client);
+            if let Some(before) = last
+                && operations[before as usize].ret == Some(operation.invoke)
+            {
+                self.accesses[index as usize].after = Some(before);
+                self.accesses[before as usize].has_successor = true;
+            }
+            if operation.ret.is_some() {
+                last = Some(index);
             }
         }
     }

@@ -86,8 +86,11 @@ impl Search<'_> {
         loop {
             let value = Some(configuration.value);
             let is_read = |access: &Access| access.observes == value && access.produces.is_none();
-            let reads: Vec<Slot> =
-                self.enabled(configuration).filter(|(.., access)| is_read(access)).map(|(slot, ..)| slot).collect();
+            let reads: Vec<Slot> = self
+                .enabled(configuration)
+                .filter(|(.., access)| is_read(access))
+                .map(|(slot, ..)| slot)
+                .collect();
             if reads.is_empty() {
                 break;
             }
@@ -120,7 +123,9 @@ impl Search<'_> {
             return;
         }
         let kind = |access: &Access| {
-            let produced = access.produces.map(|value| if self.is_unobserved(value) { Value::UNOBSERVED } else { value });
+            let produced = access
+                .produces
+                .map(|value| if self.is_unobserved(value) { Value::UNOBSERVED } else { value });
             (access.observes, access.needs_present, produced)
         };
         steps.sort_unstable_by_key(|(_, index, access)| (kind(access), access.ret, *index));
@@ -162,7 +167,9 @@ impl Search<'_> {
         loop {
             let heads: Vec<(Slot, &Access)> = self
                 .enabled(configuration)
-                .filter(|(.., access)| access.observes.is_none() && (access.needs_present || inserts_may_move))
+                .filter(|(.., access)| {
+                    access.observes.is_none() && (access.needs_present || inserts_may_move)
+                })
                 .map(|(slot, _, access)| (slot, access))
                 .collect();
             let mut progress = false;

@@ -134,12 +134,10 @@ impl<'a> Search<'a> {
 
     /// Whether the operation of the same client that came before it at the same instant, if any, has happened.
     fn is_enabled(&self, configuration: &Configuration, access: &Access) -> bool {
-        access.after.is_none_or(|before| {
-            match self.slot_of[before as usize] {
-                NOT_YET => false,
-                RETURNED => true,
-                slot => configuration.has_happened(slot),
-            }
+        access.after.is_none_or(|before| match self.slot_of[before as usize] {
+            NOT_YET => false,
+            RETURNED => true,
+            slot => configuration.has_happened(slot),
         })
     }
 

@@ -37,17 +37,28 @@ impl<K: fmt::Debug> fmt::Display for Violation<K> {
             Some(ret) => writeln!(f, ", at {} ns.", ret.0)?,
             None => writeln!(f, ".")?,
         }
-        write!(f, "Of the {} operations invoked until then, these {} are enough to show it", prefix.len(), core.len())?;
+        write!(
+            f,
+            "Of the {} operations invoked until then, these {} are enough to show it",
+            prefix.len(),
+            core.len()
+        )?;
         match self.initial {
             Some(digest) => writeln!(f, " (the key begins as {digest:016x}):")?,
             None => writeln!(f, " (the key begins absent):")?,
         }
         let rows = self.rows();
         let line = TimeLine::new(&rows);
-        writeln!(f, "  {:>8}  {:<42}  {:>16}  {:>16}  time ->", "client", "operation", "invoked ns", "returned ns")?;
-        for row in &rows {
+        writeln!(
+            f,
+            "  {:>8}  {:<42}  {:>16}  {:>16}  time ->",
+            "client", "operation", "invoked ns", "returned ns"
+        )?;
+        // Of operations that look the same, the last is the one that could not be explained.
+        let culprit = rows.iter().rposition(|row| self.is_culprit(row));
+        for (place, row) in rows.iter().enumerate() {
             let ret = row.ret.map_or_else(|| "never".to_owned(), |ret| ret.0.to_string());
-            let mark = if self.is_culprit(row) { "  <- fails here" } else { "" };
+            let mark = if culprit == Some(place) { "  <- fails here" } else { "" };
             // The operation becomes a string first, so that it can be padded.
             let op = row.op.to_string();
             write!(f, "  {:>8}  {op:<42}  {:>16}  {ret:>16}  ", row.client, row.invoke.0)?;

@@ -87,7 +87,8 @@ fn a_real_atomic_register_that_forgets_one_write_is_caught() {
         let (place, older) = (half..history.len())
             .find_map(|place| {
                 let (value, _) = found(&history[place].op)?;
-                let older = history.iter().filter_map(|other| found(&other.op)).find(|(_, new)| *new == value)?.0;
+                let older =
+                    history.iter().filter_map(|other| found(&other.op)).find(|(_, new)| *new == value)?.0;
                 Some((place, older))
             })
             .expect("some read-modify-write follows another");

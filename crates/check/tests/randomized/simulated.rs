@@ -67,7 +67,8 @@ pub(crate) fn simulate(rng: &mut Rng, shape: &Shape, initial: Option<Digest>) ->
 }
 
 fn plan(rng: &mut Rng, shape: &Shape) -> Vec<Planned> {
-    let mut clients: Vec<(u64, u64)> = (0..shape.clients).map(|client| (client, rng.below(shape.longest + 1))).collect();
+    let mut clients: Vec<(u64, u64)> =
+        (0..shape.clients).map(|client| (client, rng.below(shape.longest + 1))).collect();
     let mut plan = Vec::with_capacity(shape.operations);
     for _ in 0..shape.operations {
         // Whoever is free first goes on.

@@ -12,7 +12,12 @@ pub(super) struct SwitchPlace {
 
 impl SwitchPlace {
     /// Runs a packet through all its passes. A resubmitted packet re-enters the pipeline before any other.
-    pub(super) fn on_packet(&mut self, packet: &Packet, effects: &mut Vec<Effect>, mut send: impl FnMut(Packet)) {
+    pub(super) fn on_packet(
+        &mut self,
+        packet: &Packet,
+        effects: &mut Vec<Effect>,
+        mut send: impl FnMut(Packet),
+    ) {
         self.received += 1;
         debug_assert!(effects.is_empty());
         // The requester picked the number that picks the provider, so that every copy of a request picks the same.

@@ -69,7 +69,11 @@ impl Cache {
     pub(super) fn publish(&self, frame: FrameId, tag: BlockTag, access: Access, pin: bool) {
         self.assert_reserved(frame);
         debug_assert_eq!(self.lookup(tag), None, "{tag:?} has a frame already");
-        assert_eq!(self.bucket(self.tag_bits(tag)), frame.0 as usize / super::cache::WAYS, "{tag:?}'s bucket");
+        assert_eq!(
+            self.bucket(self.tag_bits(tag)),
+            frame.0 as usize / super::cache::WAYS,
+            "{tag:?}'s bucket"
+        );
         let meta = self.meta(frame);
         fence(Release);
         self.tag(frame).store(tag.bits(), Relaxed);

@@ -45,8 +45,9 @@ impl Cache {
     /// If that would be 2^32 frames or more.
     pub fn new(block: BlockSize, bytes: u64) -> Self {
         let buckets = (bytes / (WAYS as u64 * block.bytes())).max(1);
-        let frames = u32::try_from(buckets * WAYS as u64)
-            .unwrap_or_else(|_| panic!("a cache of {bytes} B has too many frames of {block}: choose larger blocks"));
+        let frames = u32::try_from(buckets * WAYS as u64).unwrap_or_else(|_| {
+            panic!("a cache of {bytes} B has too many frames of {block}: choose larger blocks")
+        });
         Self {
             block,
             shift: block.shift(),

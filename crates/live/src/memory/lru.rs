@@ -8,10 +8,7 @@
 //! A handle finds out that a hit is the first one at no cost of its own: the tick's low bits are part of the key that its
 //! hints are found by, so hints of earlier ticks do not match and the hit takes the longer way, which stamps.
 
-use std::sync::atomic::{
-    AtomicU32, AtomicU64,
-    Ordering::Relaxed,
-};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use wire::BlockSize;
 

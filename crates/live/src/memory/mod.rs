@@ -42,10 +42,11 @@
 //! acquiring load of `word` in this generation, so nothing older than the block's publication can be seen.
 //! Nothing needs to be looked at *before* the data: a wrong hint fails the comparison like an old one.
 //!
-//! **An inspection** is a sequence lock's read: `word` and the count of writes (both acquire), the data, an
-//! acquire fence, both again. The fence pairs with the writers' fences: data from a write under way makes the
+//! **An inspection** is a sequence lock's read: the count of writes (acquire), the data, an acquire fence, then
+//! `word` and the count again. The fence pairs with the writers' fences: data from a write under way makes the
 //! writer bit visible, or, when the write is over by then, its count, which is raised before the bit is
-//! cleared. The first load of the count acquires what the write that raised it stored.
+//! cleared. The first load of the count acquires what the write that raised it stored. (`word` is looked at
+//! before the data, too, but only to save a vain run.)
 //!
 //! **A write hit** validates everything and gets exclusive access in one compare-and-swap of `word`, which acquires the
 //! stores of whoever had the frame before. Agents change `word` by compare-and-swap and never while the writer

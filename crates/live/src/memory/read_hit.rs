@@ -53,7 +53,7 @@ impl Cache {
     /// the module's head.
     #[inline]
     fn load_from(&self, hints: &mut Hints, hint: Hint, addr: GlobalAddr) -> Option<u64> {
-        let word = (addr.bits() / 8 & self.word_mask) as usize;
+        let word = ((addr.bits() / 8) & self.word_mask) as usize;
         let value = self.data.with_margins().get(hint.base + word)?.load(SeqCst);
         let meta = self.meta.get(hint.frame.0 as usize)?;
         if undisturbed(meta.word.load(SeqCst)) != hint.generation {
@@ -134,6 +134,8 @@ impl Cache {
         look: &mut impl FnMut(&Window<'_>) -> R,
     ) -> Option<R> {
         let meta = self.meta(hint.frame);
+        // Saves a run that is bound to fail; and as this load cannot move before an earlier write hit of this
+        // thread, neither can the run.
         if undisturbed(meta.word.load(SeqCst)) != hint.generation {
             return None;
         }

@@ -86,10 +86,7 @@ impl Cache {
             if for_write && state(word) != MODIFIED {
                 return Err(NotPinned::ReadOnly);
             }
-            // Pending, and not pinned: a thread has been told that an agent waits, and is on its way to it.
-            // The agent goes next; but its machine may have lost interest, so not for ever.
-            let agent_next = word & PENDING != 0 && !wait.has_been_courteous();
-            if !is_pinned(word) && !agent_next {
+            if may_pin(word, wait.has_been_courteous()) {
                 let pinned = word & !PENDING | WRITER;
                 if meta.word.compare_exchange(word, pinned, SeqCst, Relaxed).is_ok() {
                     // Readers that see what is stored from now on see the writer bit, too.
@@ -98,6 +95,30 @@ impl Cache {
                 }
             }
             wait.pause();
+        }
+    }
+}
+
+/// Whether a thread may take the pin of a frame with this word. If it is pending but not pinned, another thread has been
+/// told that an agent waits and is on its way to it: the agent goes next. But its machine may have lost interest, so
+/// a thread that has been courteous for a while goes on.
+const fn may_pin(word: u64, courteous: bool) -> bool {
+    !is_pinned(word) && (word & PENDING == 0 || courteous)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_leave_a_frame_to_its_holder_always_and_to_a_waiting_agent_for_a_while() {
+        for (word, at_first, in_the_end) in [
+            (MODIFIED, true, true),
+            (MODIFIED | PENDING, false, true),
+            (MODIFIED | WRITER, false, false),
+            (MODIFIED | PENDING | WRITER, false, false),
+        ] {
+            assert_eq!((may_pin(word, false), may_pin(word, true)), (at_first, in_the_end), "{word:b}");
         }
     }
 }

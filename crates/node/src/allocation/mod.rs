@@ -42,6 +42,8 @@ pub(crate) struct Allocation {
     pub(crate) allocator: Allocator,
     /// Numbers of the last calls, by slot.
     seqs: [Seq; SlotId::PER_NODE],
+    /// No call under way is overdue before this.
+    due: Nanos,
     /// Calls under way, by slot.
     pending: [Option<Pending>; SlotId::PER_NODE],
     /// The last FREE of every requester, and its answer if it has one.
@@ -74,6 +76,7 @@ impl Allocation {
             node: config.id,
             allocator: Allocator::new(config.memory, config.block, config.chunk),
             seqs: [Seq::NONE; SlotId::PER_NODE],
+            due: Nanos::MAX,
             pending: [None; SlotId::PER_NODE],
             frees: core::iter::repeat_n(None, config.nodes * SlotId::PER_NODE).collect(),
             reclaim: VecDeque::new(),
@@ -94,7 +97,7 @@ impl Allocation {
 
     /// When something is to be done if nothing comes.
     pub(crate) fn next_deadline(&self) -> Nanos {
-        self.pending.iter().flatten().map(|pending| pending.deadline).fold(self.retry, Nanos::min)
+        self.due.min(self.retry)
     }
 
     /// Sends a call to a home and waits for its answer.
@@ -119,6 +122,7 @@ impl Allocation {
         let deadline = Self::timeout(cx);
         assert!(self.pending[slot.index()].is_none(), "slot {slot:?} calls twice at once");
         self.pending[slot.index()] = Some(Pending { packet, deadline });
+        self.due = self.due.min(deadline);
         cx.send(packet);
     }
 
@@ -139,15 +143,17 @@ impl Allocation {
 
     /// Repeats what is overdue.
     pub(crate) fn repeat_calls<S>(&mut self, cx: &mut Context<'_, S>) {
-        for index in 0..self.pending.len() {
-            if let Some(pending) = &mut self.pending[index]
-                && pending.deadline <= cx.now
-            {
+        if cx.now < self.due {
+            return;
+        }
+        self.due = Nanos::MAX;
+        for pending in self.pending.iter_mut().flatten() {
+            if pending.deadline <= cx.now {
                 pending.deadline = Self::timeout(cx);
-                let packet = pending.packet;
                 cx.counters.retransmissions += 1;
-                cx.send(packet);
+                cx.send(pending.packet);
             }
+            self.due = self.due.min(pending.deadline);
         }
     }
 }

@@ -126,7 +126,16 @@ impl Allocation {
                 requesters.finish_work(slot);
                 cx.completed(slot, Outcome::Allocated { addr, zeroed: true });
             }
-            (_, Status::Refused(why), _) => self.fail(cx, requesters, slot, why),
+            (_, Status::Refused(why), waiting) => {
+                if let Some((addr, range)) = waiting {
+                    // Nobody has seen the address: the blocks can go straight back.
+                    let freed = self.allocator.free(addr);
+                    assert!(freed.is_ok(), "{addr} was allocated for this call");
+                    let reclaimed = self.allocator.reclaim(range);
+                    assert!(reclaimed.is_ok(), "{range:?} held nothing else: {reclaimed:?}");
+                }
+                self.fail(cx, requesters, slot, why);
+            }
             (kind, ..) => panic!("the answer {packet:?} to a {kind:?} that slot {slot:?} did not make"),
         }
     }

@@ -25,12 +25,7 @@ impl Allocation {
     }
 
     /// A home has passed on a FREE of an allocation in one of our chunks.
-    pub(crate) fn on_free_request<S: Store>(
-        &mut self,
-        cx: &mut Context<'_, S>,
-        requesters: &mut Requesters,
-        packet: &Packet,
-    ) {
+    pub(crate) fn on_free_request<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
         let last = &mut self.frees[packet.requester.index()];
         match last {
             Some(freeing) if packet.seq < freeing.seq => return cx.counters.drop(Drop::Stale),
@@ -50,7 +45,7 @@ impl Allocation {
         };
         match freed {
             Ok(freed) => match freed.empty {
-                Some(range) => self.reclaim(cx, requesters, range, *packet),
+                Some(range) => self.reclaim(cx, range, *packet),
                 None => self.answer_free(cx, packet, Status::Granted),
             },
             Err(_) => self.answer_free(cx, packet, Status::Refused(Refusal::NotAnAllocation)),

@@ -1,4 +1,4 @@
-//! Blocks that hold no allocation any more: every copy is invalidated, their home ends their lives, and then
+//! Blocks that hold no allocation any more: their home ends their lives, every copy is invalidated, and then
 //! the allocator may use them again. One range after the other, in the requester slot [`SlotId::RECLAIM`].
 
 use wire::{BlockTag, Kind, Packet, SlotId, Status};
@@ -20,27 +20,17 @@ pub(super) struct Job {
 }
 
 impl Allocation {
-    pub(super) fn reclaim<S: Store>(
-        &mut self,
-        cx: &mut Context<'_, S>,
-        requesters: &mut Requesters,
-        range: BlockRange,
-        free: Packet,
-    ) {
+    pub(super) fn reclaim<S: Store>(&mut self, cx: &mut Context<'_, S>, range: BlockRange, free: Packet) {
         self.reclaim.push_back(Job { range, purged: 0, free });
         if self.reclaim.len() == 1 {
-            self.purge_next(cx, requesters);
+            self.begin_reclaim(cx);
         }
     }
 
-    fn purge_next<S: Store>(&mut self, cx: &mut Context<'_, S>, requesters: &mut Requesters) {
+    /// First the home ends the blocks' lives: from then on it answers no miss on them with data. Purging them
+    /// first would let a late reader fetch them once more in between, and keep what it got.
+    fn begin_reclaim<S: Store>(&mut self, cx: &mut Context<'_, S>) {
         let Some(job) = self.reclaim.front() else { return };
-        if job.purged < job.range.blocks {
-            let offset = job.purged << cx.config.block.shift();
-            let tag = BlockTag::from_bits(job.range.first.bits() + offset);
-            requesters.purge(cx, tag);
-            return;
-        }
         let (first, bytes) = (job.range.first, job.range.bytes(cx.config.block));
         self.call(cx, SlotId::RECLAIM, Kind::Mark, first.home(), |packet| Packet {
             tag: first,
@@ -48,6 +38,11 @@ impl Allocation {
             discipline: None,
             ..packet
         });
+    }
+
+    /// The home has ended the lives of the range's blocks: now the copies that are still cached.
+    pub(super) fn on_ended<S: Store>(&mut self, cx: &mut Context<'_, S>, requesters: &mut Requesters) {
+        self.purge_next(cx, requesters);
     }
 
     /// Goes on when the reclaim slot has purged a block.
@@ -62,12 +57,17 @@ impl Allocation {
         }
     }
 
-    /// The home has ended the lives of the range's blocks.
-    pub(super) fn on_ended<S: Store>(&mut self, cx: &mut Context<'_, S>, requesters: &mut Requesters) {
-        let job = self.reclaim.pop_front().expect("a range was being reclaimed");
+    fn purge_next<S: Store>(&mut self, cx: &mut Context<'_, S>, requesters: &mut Requesters) {
+        let job = self.reclaim.front().expect("a range is being reclaimed");
+        if job.purged < job.range.blocks {
+            let offset = job.purged << cx.config.block.shift();
+            let tag = BlockTag::from_bits(job.range.first.bits() + offset);
+            return requesters.purge(cx, tag);
+        }
+        let job = self.reclaim.pop_front().expect("it is there");
         let reclaimed = self.allocator.reclaim(job.range);
         assert!(reclaimed.is_ok(), "{:?} was in quarantine: {reclaimed:?}", job.range);
         self.answer_free(cx, &job.free, Status::Granted);
-        self.purge_next(cx, requesters);
+        self.begin_reclaim(cx);
     }
 }

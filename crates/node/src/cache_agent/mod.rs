@@ -26,7 +26,7 @@ pub(crate) struct CacheAgent {
     /// LAST-EXECUTED, by requester and parity.
     last: Box<[Executed]>,
     /// Requests that wait for a thread's access to a frame.
-    parked: Vec<(FrameId, Packet)>,
+    pub(crate) parked: Vec<(FrameId, Packet)>,
     /// Invalidations in this epoch, of blocks that the switch keeps.
     heat: BTreeMap<BlockTag, u32>,
 }

@@ -87,6 +87,11 @@ impl Directory {
         (number / ENTRIES_PER_PAGE, number % ENTRIES_PER_PAGE)
     }
 
+    /// True for a block of this home's memory.
+    pub fn covers(&self, tag: BlockTag) -> bool {
+        self.place(tag).0 < self.pages.len()
+    }
+
     /// The entry of a block, made if it is the first time.
     ///
     /// # Panics

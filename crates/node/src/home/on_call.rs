@@ -2,7 +2,7 @@
 //!
 //! A call is answered once, and the answer kept: a repeated call gets the same one.
 
-use wire::{Discipline, Endpoint, GlobalAddr, Kind, Packet, Refusal, Status};
+use wire::{Endpoint, GlobalAddr, Kind, Packet, Refusal, Status};
 
 use super::HomeAgent;
 use super::directory::Keeper;
@@ -46,7 +46,7 @@ impl HomeAgent {
         cx: &mut Context<'_, S>,
         packet: &Packet,
     ) -> Result<(BlockRange, u64), Refusal> {
-        let discipline = packet.discipline.unwrap_or(Discipline::Coherent);
+        let discipline = packet.discipline.ok_or(Refusal::WrongDiscipline)?;
         let range = self
             .chunks
             .grant(packet.requester.node, packet.arg, discipline)
@@ -54,8 +54,8 @@ impl HomeAgent {
         Ok((range, range.bytes(cx.config.block)))
     }
 
-    /// Blocks come to life with a discipline, or end theirs. At birth they are zeroed; at the end nobody caches
-    /// them any more, and nobody can, since misses on them are refused.
+    /// Blocks come to life with a discipline, or end theirs. At birth they are zeroed. From their end on, misses
+    /// on them are refused; the allocator then purges the copies that are left.
     fn mark<S: Store>(
         &mut self,
         cx: &mut Context<'_, S>,

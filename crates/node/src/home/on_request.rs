@@ -64,18 +64,22 @@ impl HomeAgent {
     /// The block must belong to an allocation, and one that may be used this way.
     fn allowed(&self, packet: &Packet) -> Result<(), Refusal> {
         let block = wire::BlockTag::from_bits(packet.tag.addr().bits());
-        let needed = match packet.event {
-            Kind::ReadMiss | Kind::WriteMiss => Some(Discipline::Coherent),
-            // A block is freed only after it was purged, so what is cached need not be checked again.
-            Kind::WriteShared | Kind::EvictShared | Kind::EvictModified | Kind::Purge => None,
-            Kind::LockRead | Kind::LockWrite => None,
-            // The switch does not have what it shall give back.
-            _ => return Err(Refusal::NotOwner),
-        };
-        match self.chunks.discipline_of(block) {
-            None => Err(Refusal::Unallocated),
-            Some(have) if needed.is_some_and(|needed| needed != have) => Err(Refusal::WrongDiscipline),
-            Some(_) => Ok(()),
+        let have = self.chunks.discipline_of(block);
+        match packet.event {
+            Kind::ReadMiss | Kind::WriteMiss => match have {
+                None => Err(Refusal::Unallocated),
+                Some(Discipline::Coherent) => Ok(()),
+                Some(_) => Err(Refusal::WrongDiscipline),
+            },
+            Kind::LockRead | Kind::LockWrite => have.map(|_| ()).ok_or(Refusal::Unallocated),
+            // What is cached was allocated. It may have been freed by now: then it is being purged.
+            Kind::WriteShared | Kind::EvictShared | Kind::EvictModified | Kind::Purge
+                if self.directory.covers(block) =>
+            {
+                Ok(())
+            }
+            // The switch does not have what it shall give back; or there is no such block.
+            _ => Err(Refusal::NotOwner),
         }
     }
 

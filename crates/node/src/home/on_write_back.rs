@@ -14,7 +14,7 @@ impl HomeAgent {
     pub(crate) fn on_write_back<S: Store>(&mut self, cx: &mut Context<'_, S>, message: &Message) {
         let packet = &message.packet;
         let Some(data) = message.data else { return cx.counters.drop(Drop::Nonsense) };
-        if self.chunks.discipline_of(packet.tag).is_none() {
+        if packet.tag.home() != self.node || !self.directory.covers(packet.tag) {
             return cx.counters.drop(Drop::Nonsense);
         }
         let last = &mut self.written_back[Self::row(packet.requester, packet.seq)];

@@ -47,6 +47,7 @@ pub(crate) struct Requesters {
 }
 
 /// One requester.
+#[derive(Debug)]
 pub(crate) struct Slot {
     /// What it is doing, and for whom.
     pub(crate) work: Work,
@@ -159,6 +160,14 @@ enum Stage {
 struct Unlocking {
     packet: Packet,
     deadline: Nanos,
+}
+
+impl core::fmt::Debug for Requesters {
+    /// The slots that have something to do, or an unlock under way.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let active = |slot: &Slot| slot.work != Work::None || slot.event.is_some() || slot.unlocks.iter().any(Option::is_some);
+        f.debug_map().entries(self.slots.iter().enumerate().filter(|(_, slot)| active(slot))).finish()
+    }
 }
 
 impl Requesters {

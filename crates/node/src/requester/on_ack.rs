@@ -15,8 +15,11 @@ impl Requesters {
         let Some(event) = &mut self.slots[slot.index()].event else {
             return cx.counters.drop(Drop::Stale);
         };
-        if event.request.seq != packet.seq || event.stage != Stage::Asking {
+        if event.request.seq != packet.seq {
             return cx.counters.drop(Drop::Stale);
+        }
+        if event.stage != Stage::Asking {
+            return self.on_late_ack(cx, &packet);
         }
         if event.request.tag != packet.tag || event.request.kind != packet.event {
             return cx.counters.drop(Drop::Nonsense);
@@ -53,6 +56,25 @@ impl Requesters {
                 self.settle(cx, slot);
             }
         }
+    }
+
+    /// An answer to a request that was repeated because the home's acknowledgement did not come. If the block is
+    /// shared by now, another reader has unlocked, and its copy is in the home's memory; our owner's copy may
+    /// be lost or late, so the agents are told to close.
+    fn on_late_ack<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+        let slot = packet.requester.slot;
+        let event = self.slots[slot.index()].event.as_mut().expect("checked by the caller");
+        let waits_for_home = matches!(event.stage, Stage::Closing { write_back: true, .. });
+        if !waits_for_home
+            || event.request.kind != Kind::ReadMiss
+            || !packet.status.is_granted()
+            || packet.global_status != GlobalStatus::Shared
+        {
+            return cx.counters.drop(Drop::Stale);
+        }
+        let owner = event.found.map_or(Copyset::EMPTY, |found| found.copyset);
+        event.stage = Stage::Closing { write_back: false, agents: owner.union(packet.copyset), home: true };
+        self.send_closing(cx, slot);
     }
 
     /// The event ends without effect. It is unlocked like any other, and then tried again or given up.
@@ -100,7 +122,7 @@ impl Requesters {
     }
 
     /// If everything has been answered: takes effect on this node, and lets the thread go on.
-    fn settle<S: Store>(&mut self, cx: &mut Context<'_, S>, slot: SlotId) {
+    pub(super) fn settle<S: Store>(&mut self, cx: &mut Context<'_, S>, slot: SlotId) {
         let event = self.slots[slot.index()].event.expect("checked by the caller");
         if !event.is_granted() {
             return;
@@ -116,8 +138,10 @@ impl Requesters {
                 let Some((frame, Access::Shared)) = cx.store.lookup(fetch.tag) else {
                     panic!("WRITE-SHARED was granted, so the copy is there and shared: {event:?}");
                 };
-                let outcome = cx.store.upgrade(frame).map_or(Outcome::Retry, |()| Outcome::Pinned(frame));
-                self.complete_fetch(cx, slot, fetch, outcome);
+                if cx.store.upgrade(frame).is_err() {
+                    return self.await_unpin(slot, frame);
+                }
+                self.complete_fetch(cx, slot, fetch, Outcome::Pinned(frame));
                 self.close(cx, slot);
             }
             (Kind::EvictShared | Kind::EvictModified, Work::Fetch(fetch)) => {
@@ -140,27 +164,32 @@ impl Requesters {
 
     /// The eviction is granted: no more hits in the victim. A modified block goes home first; its bytes stay in
     /// the frame until the home has them.
-    pub(super) fn withdraw_victim<S: Store>(
+    fn withdraw_victim<S: Store>(
         &mut self,
         cx: &mut Context<'_, S>,
         slot: SlotId,
         mut fetch: Fetch,
         frame: FrameId,
     ) {
-        let event = self.slots[slot.index()].event.as_mut().expect("an eviction is open");
+        let event = self.slots[slot.index()].event.expect("an eviction is open");
         assert_eq!(
             cx.store.tag_of(frame),
             Some(event.request.tag),
             "a block cannot leave the cache while its eviction holds the write lock"
         );
         if cx.store.withdraw(frame).is_err() {
-            event.stage = Stage::Unpinning(frame);
-            event.deadline = Nanos::MAX;
-            return;
+            return self.await_unpin(slot, frame);
         }
         fetch.victim = None;
         fetch.frame = Some(frame);
         self.slots[slot.index()].work = Work::Fetch(fetch);
         self.close(cx, slot);
+    }
+
+    /// Everything is granted, but a thread of this node has the frame pinned: goes on when it is done.
+    fn await_unpin(&mut self, slot: SlotId, frame: FrameId) {
+        let event = self.slots[slot.index()].event.as_mut().expect("the event is open");
+        event.stage = Stage::Unpinning(frame);
+        event.deadline = Nanos::MAX;
     }
 }

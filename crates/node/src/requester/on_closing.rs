@@ -135,15 +135,12 @@ impl Requesters {
         }
     }
 
-    /// A thread has finished its access to a frame that an eviction of ours waits for.
+    /// A thread has finished its access to a frame that granted events of ours wait for.
     pub(crate) fn on_unpinned<S: Store>(&mut self, cx: &mut Context<'_, S>, frame: crate::FrameId) {
         for slot in self.busy_slots() {
-            let it = &self.slots[slot.index()];
-            if let (Some(Event { stage: Stage::Unpinning(waits_for), .. }), Work::Fetch(fetch)) =
-                (&it.event, it.work)
-                && *waits_for == frame
-            {
-                self.withdraw_victim(cx, slot, fetch, frame);
+            let event = &self.slots[slot.index()].event;
+            if event.as_ref().is_some_and(|event| event.stage == Stage::Unpinning(frame)) {
+                self.settle(cx, slot);
             }
         }
     }

@@ -1,0 +1,52 @@
+//! When nothing is under way, exactly one place keeps an entry, no entry is locked, and it names exactly the
+//! copies that there are; an unshared or shared block's home memory is current.
+
+use node::home::directory::{Entry, Keeper};
+use wire::{BlockTag, Copyset, GlobalStatus};
+
+use super::copies;
+use crate::rack::Rack;
+
+pub(super) fn check_at_rest(rack: &Rack) -> Result<(), String> {
+    for tag in rack.latest.keys() {
+        check_entry(rack, *tag)?;
+        check_lock(rack, tag.lock_entry())?;
+    }
+    Ok(())
+}
+
+fn entry(rack: &Rack, tag: BlockTag) -> Result<(bool, GlobalStatus, Copyset), String> {
+    let home: Entry = rack.nodes[tag.home().index()].0.directory().get(tag);
+    let in_switch = rack.switch.entry(tag);
+    match (home.keeper, in_switch) {
+        (Keeper::Home, None) => Ok((home.is_locked(), home.status, home.copyset)),
+        (Keeper::Switch, Some(entry)) => Ok((entry.lock != 0, entry.status, entry.copyset)),
+        (keeper, entry) => Err(format!("{tag:?}: the home says {keeper:?}, the switch has {entry:?}")),
+    }
+}
+
+fn check_entry(rack: &Rack, tag: BlockTag) -> Result<(), String> {
+    let (locked, status, copyset) = entry(rack, tag)?;
+    let cached: Copyset = copies(rack).filter(|copy| copy.1 == tag).map(|copy| copy.0).collect();
+    let writable = copies(rack).any(|copy| copy.1 == tag && copy.2 == node::Access::Modified);
+    if locked || copyset != cached || writable != (status == GlobalStatus::Modified) {
+        return Err(format!(
+            "{tag:?} is {status:?} in {copyset:?}, locked {locked}; copies {cached:?}, writable {writable}"
+        ));
+    }
+    let home = rack.nodes[tag.home().index()].1.home_stamp(tag);
+    let latest = rack.latest[&tag];
+    if status != GlobalStatus::Modified && home != latest {
+        // A freed block's last contents are nobody's any more.
+        let freed = copyset.is_empty();
+        if !freed {
+            return Err(format!("{tag:?} is {status:?}, and its home has write {home} of {latest}"));
+        }
+    }
+    Ok(())
+}
+
+fn check_lock(rack: &Rack, entry: BlockTag) -> Result<(), String> {
+    let home = rack.nodes[entry.home().index()].0.directory().get(entry);
+    if home.is_locked() { Err(format!("{entry:?} is locked, and nobody holds it")) } else { Ok(()) }
+}

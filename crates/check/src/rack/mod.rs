@@ -1,0 +1,55 @@
+//! A small rack that does its worst: the real machines, a plain store, and a network that loses, duplicates and
+//! reorders whatever it likes.
+//!
+//! One thread, one seed: every choice (which packet next, which is lost, which thread does what) comes from the
+//! seed, so a run can be repeated. Blocks carry a stamp instead of bytes: the number of the last write. After
+//! every step the [properties](crate::properties) are checked.
+//!
+//! This is the harness of the protocol's tests. A simulated rack with time, links and queues is another thing.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `store` | frames and home memory with stamps |
+//! | `network` | packets under way, and what happens to them |
+//! | `threads` | application threads that allocate, read, write, lock and free |
+//! | `run` | the rack, step by step |
+
+mod network;
+mod run;
+mod store;
+mod threads;
+
+pub use network::Faults;
+pub use run::{Plan, Rack, Report};
+pub use store::{Frame, PlainStore};
+pub use threads::Thread;
+
+/// A small, value-stable random generator (SplitMix64).
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The stream of this seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: usize) -> usize {
+        ((u128::from(self.bits()) * bound as u128) >> 64) as usize
+    }
+
+    /// True so many times in a thousand.
+    pub fn per_mille(&mut self, times: u32) -> bool {
+        self.below(1000) < times as usize
+    }
+}

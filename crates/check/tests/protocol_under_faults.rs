@@ -1,0 +1,85 @@
+//! The real machines on a network that does its worst: thousands of short runs, each from its own seed.
+//!
+//! A failure prints the command that repeats just that run.
+
+use check::rack::{Faults, Plan, Rack, Random, Report};
+use node::Directory;
+
+/// The seed draws everything: sizes, where entries are kept, how bad the network is.
+fn plan(seed: u64) -> Plan {
+    let mut random = Random::new(seed ^ 0x5eed);
+    let mut up_to = |most: usize| random.below(most + 1) as u32;
+    let faults = Faults { lose: up_to(60), duplicate: up_to(80), reorder: up_to(600), delay: up_to(40) };
+    let (nodes, threads) = (2 + up_to(2) as usize, 1 + up_to(2) as usize);
+    Plan {
+        nodes,
+        threads,
+        blocks: 1 + up_to(5) as usize,
+        buckets: 1 + up_to(1) as usize,
+        switch_entries: [7, 14, 70][up_to(2) as usize],
+        directory: [Directory::Auto, Directory::Switch, Directory::Home][up_to(2) as usize],
+        faults,
+    }
+}
+
+fn run(seed: u64, steps: usize) -> Report {
+    let plan = plan(seed);
+    let replay = format!("RACKMEM_SEED={seed} cargo test -p rackmem-check --test protocol_under_faults");
+    let outcome = std::panic::catch_unwind(|| Rack::new(plan, seed).run(steps));
+    match outcome {
+        Ok(Ok(report)) => report,
+        Ok(Err(what)) => panic!("seed {seed}: {what}\n{plan:?}\nreplay: {replay}"),
+        Err(panic) => {
+            eprintln!("seed {seed} panicked\n{plan:?}\nreplay: {replay}");
+            std::panic::resume_unwind(panic)
+        }
+    }
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    if let Some(seed) = std::env::var("RACKMEM_SEED").ok().and_then(|seed| seed.parse().ok()) {
+        return seed..seed + 1;
+    }
+    let count = std::env::var("RACKMEM_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(300);
+    0..count
+}
+
+#[test]
+fn every_run_is_coherent_under_faults_and_completes_without() {
+    let mut sum = Report::default();
+    for seed in seeds() {
+        let report = run(seed, 3000);
+        sum.accesses += report.accesses;
+        sum.locks += report.locks;
+        sum.allocations += report.allocations;
+        sum.frees += report.frees;
+        sum.refused += report.refused;
+        for (sum, more) in sum.faults.iter_mut().zip(report.faults) {
+            *sum += more;
+        }
+        sum.protocol.add(&report.protocol);
+    }
+    println!("{sum:#?}");
+    if seeds().count() > 1 {
+        // The runs must have been worth it: everything that can happen has happened.
+        assert!(
+            sum.protocol.events[1..=10].iter().all(|count| *count > 0),
+            "every request: {:?}",
+            sum.protocol.events
+        );
+        assert!(
+            sum.protocol.dropped[2..=4].iter().all(|count| *count > 0),
+            "late, duplicate and dead packets"
+        );
+        assert!(sum.protocol.added_to_switch > 0 && sum.protocol.removed_from_switch > 0);
+        assert!(sum.protocol.parked > 0 && sum.protocol.retransmissions > 0 && sum.frees > 0);
+        assert!(sum.faults.iter().all(|count| *count > 0));
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let digest = |seed| format!("{:?}", run(seed, 1500));
+    assert_eq!(digest(7), digest(7));
+    assert_ne!(digest(7), digest(8), "another seed gives another one");
+}
