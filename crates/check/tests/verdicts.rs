@@ -377,6 +377,27 @@ fn too_many_configurations_are_no_verdict() {
 }
 
 #[test]
+fn a_value_that_someone_must_still_see_is_not_left_for_a_search_elsewhere() {
+    let mut history = vec![
+        op(0, insert(100), 0, 10),
+        op(1, rmw(100, 101), 20, 1_000),
+        op(2, insert(102), 20, 30),
+        op(3, read(100), 40, 50),
+    ];
+    // Much that could be tried in between, and would not help.
+    history.extend(hard_history().into_iter().map(|hard| Operation {
+        invoke: Nanos(hard.invoke.0 + 25),
+        ret: hard.ret.map(|ret| Nanos(ret.0 + 25)),
+        ..hard
+    }));
+    let limits = Limits { configurations: 4, ..Limits::default() };
+    let Verdict::Violation(violation) = check_history(&history, limits) else {
+        panic!("nothing needs to be tried")
+    };
+    assert_eq!(violation.culprit, history[3], "{violation}");
+}
+
+#[test]
 fn too_little_time_is_no_verdict() {
     let history: Vec<_> = (0..10_000).map(|i| op(0, insert(i), 10 * i, 10 * i + 5)).collect();
     let verdict = check_history(&history, Limits { time: std::time::Duration::ZERO, ..Limits::default() });

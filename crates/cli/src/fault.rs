@@ -11,6 +11,8 @@ pub(crate) enum Fault {
     Usage(String),
     /// The run itself failed. Exit code 1.
     Failed(String),
+    /// The run does not get on and cannot be ended otherwise. Exit code 3.
+    Stuck(String),
     /// Ctrl-C; what there was has been printed. Exit code 130, as shells have it (128 + SIGINT).
     Interrupted,
     /// Whoever read the output has gone away (`rackmem ... | head`). Not worth a message.
@@ -18,6 +20,9 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
+    /// The exit code of a run that is stuck: tests and scripts tell it from one that is wrong.
+    pub(crate) const STUCK: u8 = 3;
+
     /// A usage fault.
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
         Self::Usage(message.to_string())
@@ -38,6 +43,10 @@ impl Fault {
             Self::Failed(message) => {
                 eprintln!("error: {message}");
                 ExitCode::from(1)
+            }
+            Self::Stuck(message) => {
+                eprintln!("stuck: {message}");
+                ExitCode::from(Self::STUCK)
             }
             Self::Interrupted => {
                 eprintln!("stopped by Ctrl-C");

@@ -43,7 +43,6 @@ impl fmt::Display for Bytes {
         if self.0.is_multiple_of(scale) {
             write!(f, "{} {unit}", self.0 / scale)
         } else {
-            #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
             let value = self.0 as f64 / scale as f64;
             write!(f, "{value:.1} {unit}")
         }

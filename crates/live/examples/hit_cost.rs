@@ -5,10 +5,10 @@
 //! cargo run --release -p rackmem-live --example hit_cost -- --count 1000000 cached
 //! ```
 //!
-//! The first form prints nanoseconds per access: for chains of dependent reads, where each word read is the address of the
-//! next; for independent reads at random places; and for the other kinds of hits. The second form does nothing
-//! but so many independent reads (or those of a plain array, with `plain`), so that the difference between two
-//! counts under an instruction counter is the cost of the reads alone.
+//! The first form prints nanoseconds per access: for chains of dependent reads, where each word read is the
+//! address of the next; for independent reads at random places; and for the other kinds of hits. The second
+//! form does nothing but so many independent reads (or those of a plain array, with `plain`), so that the
+//! difference between two counts under an instruction counter is the cost of the reads alone.
 
 use std::hint::black_box;
 use std::time::Instant;

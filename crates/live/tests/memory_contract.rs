@@ -1,4 +1,5 @@
-//! What every store promises to the node's machines, written once against `node::Store`, and run on the live one.
+//! What every store promises to the node's machines, written once against `node::Store`, and run on the live
+//! one.
 //!
 //! A store of another driver joins by implementing [`Driver`] and calling the same functions.
 
@@ -49,11 +50,10 @@ impl Driver for Live {
     }
 
     fn write_pinned(&self, node: NodeId, frame: FrameId, value: u64) {
+        // The pin goes on when this handle on it is dropped; `unpin` adopts it again.
         let pinned = self.0[node.index()].cache.adopt(frame);
         let window = pinned.window(0, 256);
         (0..32).for_each(|word| window.set_word(word * 8, value));
-        // The pin goes on; `unpin` adopts it again.
-        std::mem::forget(pinned);
     }
 
     fn unpin(&self, node: NodeId, frame: FrameId) -> bool {
@@ -85,6 +85,7 @@ mod live_store {
         an_upgrade_of_a_pinned_frame_is_refused,
         a_downgraded_frame_stays_readable_and_downgrading_it_again_changes_nothing,
         contents_travel_between_nodes,
+        a_frame_filled_from_untouched_memory_holds_zeroes_whatever_it_held_before,
         a_retained_copy_outlives_its_frame,
         home_memory_starts_as_zeroes_and_keeps_what_is_written,
         a_full_bucket_offers_its_oldest_block,
@@ -216,9 +217,14 @@ fn contents_travel_between_nodes<D: Driver>(rack: &D) {
     // And from there home.
     rack.store(ME).write_home(tag(rack, 3), other.contents(to));
     assert_eq!(rack.look(rack.store(ME).home_contents(tag(rack, 3))), 11);
-    // A frame that held something else becomes zeroes when filled from untouched memory.
-    other.fill(to, rack.store(ME).home_contents(tag(rack, 4)));
-    assert_eq!(rack.look(other.contents(to)), 0);
+}
+
+fn a_frame_filled_from_untouched_memory_holds_zeroes_whatever_it_held_before<D: Driver>(rack: &D) {
+    let frame = publish(rack, 3, Access::Modified, 11);
+    assert_eq!(rack.store(ME).withdraw(frame), Ok(()));
+    let untouched = rack.store(ME).home_contents(tag(rack, 4));
+    rack.store(ME).fill(frame, untouched);
+    assert_eq!(rack.look(rack.store(ME).contents(frame)), 0);
 }
 
 fn a_retained_copy_outlives_its_frame<D: Driver>(rack: &D) {

@@ -1,7 +1,9 @@
-//! Application threads against an agent that takes blocks away, moves them between frames, and brings them back.
+//! Application threads against an agent that takes blocks away, moves them between frames, and brings them
+//! back.
 //!
-//! Each block's words all hold `block number << 40 | writes so far`, and every writer checks that and counts on by
-//! one with the frame pinned. So a torn, foreign, lost or resurrected value shows at once or in the final sums.
+//! Each block's words all hold `block number << 40 | writes so far`, and every writer checks that and counts
+//! on by one with the frame pinned. So a torn, foreign, lost or resurrected value shows at once or in the
+//! final sums.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -297,8 +299,8 @@ fn readers_and_the_agent_get_their_turn_under_a_stream_of_writers_of_one_block()
     assert!(reports.try_recv().is_err(), "every report was for a refusal");
 }
 
-/// An inspection that cannot get through in place pins the frame for its copy; a block of 1 MiB makes that long
-/// enough for an agent to run into it.
+/// An inspection that cannot get through in place pins the frame for its copy; a block of 1 MiB makes that
+/// long enough for an agent to run into it.
 #[test]
 fn an_agent_refused_by_an_inspection_is_reported_by_it() {
     let block = BlockSize::MAX;

@@ -167,7 +167,8 @@ impl Register {
                     }
                     return false;
                 }
-                if !may_be_seen && !(makes_present && self.has_updates) {
+                let may_matter = may_be_seen || (makes_present && self.has_updates);
+                if !may_matter {
                     matters[index] = false;
                     self.producers[produced.index()] -= 1;
                     if let Some(observed) = access.observes {

@@ -33,6 +33,8 @@ pub struct Plan {
     pub directory: Directory,
     /// What goes wrong.
     pub faults: Faults,
+    /// Print every delivery, for finding out why a run failed.
+    pub trace: bool,
 }
 
 /// What a run did.
@@ -174,6 +176,26 @@ impl Rack {
             return self.resubmit();
         }
         let Some(message) = self.network.deliver(&mut self.random, self.plan.faults) else { return };
+        if self.plan.trace {
+            let p = &message.packet;
+            eprintln!(
+                "{:>9} {:?}({:?}) {:?} {:?}#{} {:?} -> {:?} {:?} {:?}{:?}{}{} data {:?}",
+                self.now.0,
+                p.kind,
+                p.event,
+                p.tag,
+                p.requester,
+                p.seq.0,
+                p.from,
+                p.to,
+                p.status,
+                p.global_status,
+                p.copyset,
+                if p.in_switch { " in-switch" } else { "" },
+                if p.repeated { " repeated" } else { "" },
+                message.data.map(|data| data.0),
+            );
+        }
         match message.packet.to {
             Endpoint::Switch => {
                 let mut out = Vec::new();
@@ -238,6 +260,10 @@ impl Rack {
         machine.invariants(store);
         for tag in store.zeroed.drain(..) {
             self.latest.insert(tag, 0);
+        }
+        if self.plan.trace {
+            let frames: Vec<_> = store.frames.iter().map(|f| (f.published, f.reserved, f.pinned)).collect();
+            eprintln!("          {node} {frames:?}");
         }
         self.effects(node, out);
         result

@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
     pub(crate) threads: usize,
 
-    /// Records to load [default: 100000, or what the file says]
+    /// Records to load [default: 40000, or what the file says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..1 << 40))]
     records: Option<u64>,
 

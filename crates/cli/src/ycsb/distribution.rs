@@ -71,17 +71,11 @@ impl Zipf {
             return 1.min(self.items - 1);
         }
         let share = (self.eta * unit - self.eta + 1.0).powf(1.0 / (1.0 - THETA));
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "below the number of items"
-        )]
         let rank = (real(self.items) * share) as u64;
         rank.min(self.items - 1)
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "item counts are far below 2^53, and this is statistics")]
 fn real(count: u64) -> f64 {
     count as f64
 }
@@ -106,11 +100,6 @@ impl Chooser {
             Requests::Zipfian => {
                 // YCSB scatters over twice the inserts that it expects, and draws again while it hits a record
                 // that is not there yet: so inserts do not move the popular records. One too many is its own.
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "a share of a count"
-                )]
                 let expected = (real(workload.operations) * workload.mix.insert_share() * 2.0) as u64;
                 let ranks = Zipf::with_zeta(SCRAMBLED_ITEMS, SCRAMBLED_ZETA);
                 Shape::Zipfian { ranks, span: records + expected + 1 }

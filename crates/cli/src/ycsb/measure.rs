@@ -147,7 +147,6 @@ mod tests {
         let workload = Workload { mix: Mix::new(0.5, 0.2, 0.1, 0.2), operations: 20_000, ..small('A') };
         let measured = run(&workload, &MockStore::default(), 2).unwrap().unwrap();
         for (kind, percentiles) in measured.latencies.percentiles() {
-            #[expect(clippy::cast_precision_loss, reason = "a count of a few thousand")]
             let share = percentiles.count as f64 / 20_000.0;
             assert!((share - workload.mix.share(kind)).abs() < 0.02, "{kind:?}: {share}");
         }

@@ -47,10 +47,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     for warning in warnings {
         eprintln!("warning: {warning}");
     }
+    let memory = workloads.iter().map(|workload| memory_for(args, workload)).max().unwrap_or_default();
+    let start = |workload| StoreRack::start(args, memory, workload);
+    // The first rack comes first: it finds out what is wrong with the flags before anything is overwritten.
+    let mut ready = workloads.first().map(start).transpose()?;
     let history = args.history.as_deref().map(History::create).transpose().map_err(Fault::usage)?;
     let interrupt = Interrupt::listen()
         .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
-    let memory = workloads.iter().map(|workload| memory_for(args, workload)).max().unwrap_or_default();
     let shape = RackShape::new(args, memory);
     if !args.json {
         output::print(&format!("{}\n", shape.headline()))?;
@@ -58,8 +61,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let mut report = Report::new(shape);
     let mut failed = None;
     for (ordinal, workload) in (0..).zip(&workloads) {
+        let rack = ready.take().map_or_else(|| start(workload), Ok)?;
         let setting = Setting { seed: args.seed, ordinal, history: history.as_ref(), interrupt: &interrupt };
-        let rack = StoreRack::start(args, memory, workload)?;
         match measure(workload, || rack.sessions(), &setting, || rack.traffic()) {
             Ok(Some(measured)) => report.add(workload, &measured),
             Ok(None) => {}

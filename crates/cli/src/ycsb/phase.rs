@@ -2,6 +2,7 @@
 
 use std::num::NonZero;
 use std::panic;
+use std::process;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -10,10 +11,16 @@ use std::time::{Duration, Instant};
 
 use super::progress::Progress;
 use super::store::StoreError;
+use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 
 /// How often the supervising thread looks.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Looks without any progress after which the run is given up. Looks are counted rather than time taken: a process
+/// that was stopped for a while is not stuck.
+const STUCK_AFTER: u32 = 600;
+/// The same once the clients were asked to stop.
+const STUCK_STOPPING_AFTER: u32 = 100;
 /// A client shows what it has done each time it has done this many operations more, so that it costs nothing.
 const SHOW_EVERY: NonZero<u64> = NonZero::new(64).unwrap();
 
@@ -40,6 +47,22 @@ impl Gauge<'_> {
         if done.is_multiple_of(SHOW_EVERY.get()) {
             self.done.0.store(done, Ordering::Relaxed);
         }
+    }
+}
+
+/// Whether the clients get on.
+#[derive(Default, Debug)]
+struct Watch {
+    done: u64,
+    idle_looks: u32,
+}
+
+impl Watch {
+    /// Looks once more; true if nothing has happened for so long that nothing will.
+    fn is_stuck(&mut self, done: u64, stopping: bool) -> bool {
+        self.idle_looks = if done == self.done { self.idle_looks + 1 } else { 0 };
+        self.done = done;
+        self.idle_looks >= if stopping { STUCK_STOPPING_AFTER } else { STUCK_AFTER }
     }
 }
 
@@ -96,11 +119,16 @@ pub(crate) fn in_parallel<C: Send>(
         drop(finished);
         let began = Instant::now();
         start.get_or_init(|| ());
+        let mut watch = Watch::default();
         while at_work.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
             if interrupt.requested() {
                 stop.store(true, Ordering::Relaxed);
             }
-            progress.show(done.iter().map(|count| count.0.load(Ordering::Relaxed)).sum());
+            let done = done.iter().map(|count| count.0.load(Ordering::Relaxed)).sum();
+            progress.show(done);
+            if watch.is_stuck(done, stop.load(Ordering::Relaxed)) {
+                give_up(done);
+            }
         }
         let mut ended = began;
         let mut outcome = Ok(());
@@ -111,4 +139,50 @@ pub(crate) fn in_parallel<C: Send>(
         }
         outcome.map(|()| ended - began)
     })
+}
+
+/// Ends the process: the threads are inside an operation that does not return, and cannot be taken out of it.
+fn give_up(done: u64) -> ! {
+    Fault::Stuck(format!(
+        "no operation has returned since about the {done}th; this is a bug in rackmem: please report it with the \
+         command line and the seed"
+    ))
+    .report();
+    process::exit(i32::from(Fault::STUCK))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_stuck_when_it_does_not_get_on_look_after_look() {
+        let mut watch = Watch::default();
+        assert!((1..5000).all(|done| !watch.is_stuck(done, false)));
+        let looks = (0..).take_while(|_| !watch.is_stuck(4999, false)).count();
+        assert_eq!(looks, 599);
+        assert!(!watch.is_stuck(5000, false));
+    }
+
+    #[test]
+    fn a_run_that_was_asked_to_stop_has_less_time() {
+        let mut watch = Watch::default();
+        assert_eq!((0..).take_while(|_| !watch.is_stuck(0, true)).count(), 99);
+    }
+
+    #[test]
+    fn a_client_that_panics_stops_the_others_and_is_heard_of() {
+        let interrupt = Interrupt::default();
+        let outcome = panic::catch_unwind(|| {
+            let mut progress = Progress::start("test".to_owned(), 0);
+            in_parallel(&mut [0, 1, 2], &interrupt, &mut progress, |number, _, gauge| {
+                assert!(number != 1, "as this test wants");
+                while !gauge.stopped() {
+                    thread::yield_now();
+                }
+                Ok(())
+            })
+        });
+        assert!(outcome.is_err());
+    }
 }

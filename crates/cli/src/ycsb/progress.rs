@@ -54,7 +54,6 @@ impl Progress {
         if let Form::Bar(bar) = &self.form {
             bar.finish_and_clear();
         }
-        #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
         let rate = done as f64 / took.as_secs_f64().max(1e-9);
         let short = if done < self.total { format!(" of {}", self.total) } else { String::new() };
         eprintln!("{}: {done}{short} in {:.2} s, {rate:.0}/s", self.label, took.as_secs_f64());

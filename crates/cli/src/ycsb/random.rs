@@ -26,16 +26,12 @@ impl Random {
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         debug_assert!(bound > 0);
         let product = u128::from(self.word()) * u128::from(bound);
-        #[expect(clippy::cast_possible_truncation, reason = "the high half of a 128-bit product has 64 bits")]
-        let high = (product >> 64) as u64;
-        high
+        (product >> 64) as u64
     }
 
     /// A number in [0, 1), a multiple of 2^-53.
     pub(crate) fn unit(&mut self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "53 bits are exact in a double")]
-        let unit = (self.word() >> 11) as f64 * (-53_f64).exp2();
-        unit
+        (self.word() >> 11) as f64 * (-53_f64).exp2()
     }
 
     /// Fills a field with printable ASCII, from space to underscore as YCSB mostly does.

@@ -43,7 +43,7 @@ impl RackShape {
 
     /// One line for people.
     pub(crate) fn headline(&self) -> String {
-        let plural = if self.threads_per_node == 1 { "" } else { "s" };
+        let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         format!(
             "embedded rack of {} nodes, {} thread{plural} each; blocks of {}; cache of {} a node; directory: {}, \
              {} switch entries; seed {}",
@@ -122,7 +122,6 @@ impl Report {
     /// Adds a workload that ran.
     pub(crate) fn add(&mut self, workload: &Workload, measured: &Measured) {
         let (operations, traffic) = (measured.latencies.count(), &measured.traffic);
-        #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
         let throughput_per_s = operations as f64 / measured.took.as_secs_f64().max(1e-9);
         let kind_report = |(kind, p): &(Kind, super::latency::Percentiles)| KindReport {
             op: kind.name(),
@@ -252,7 +251,6 @@ fn nanos(time: Duration) -> u64 {
 
 /// A time that spans orders of magnitude, with three digits.
 fn micros(nanos: u64) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "a time for people")]
     let micros = nanos as f64 / 1e3;
     match micros {
         ..10.0 => format!("{micros:.2} µs"),

@@ -61,7 +61,6 @@ impl Traffic {
 
 /// `part / whole`, if that is a number.
 pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
-    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
     let ratio = part as f64 / whole as f64;
     (whole > 0).then_some(ratio)
 }

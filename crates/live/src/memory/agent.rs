@@ -1,8 +1,8 @@
 //! What the node's machines do with a frame, one at a time, while application threads hit.
 //!
-//! Threads change a frame's word only by taking and giving back its pin, and take it only of published frames.
-//! So here, words of free and reserved frames are simply stored, and words of published ones change by
-//! compare-and-swap.
+//! Threads change a frame's word only by taking and giving back its pin, and take it only of published
+//! frames. So here, words of free and reserved frames are simply stored, and words of published ones change
+//! by compare-and-swap.
 
 use std::sync::atomic::{
     Ordering::{Relaxed, Release, SeqCst},
@@ -79,8 +79,8 @@ impl Cache {
         self.tag(frame).store(tag.bits(), Relaxed);
         self.clock.filled();
         self.clock.touch(meta);
-        let next = generation(meta.word.load(Relaxed)) + GENERATION;
-        meta.word.store(next | state_for(access) | if pin { WRITER } else { 0 }, Release);
+        let generation = generation(meta.word.load(Relaxed));
+        meta.word.store(generation | state_for(access) | if pin { WRITER } else { 0 }, Release);
     }
 
     pub(super) fn pin(&self, frame: FrameId) -> Result<(), Pinned> {

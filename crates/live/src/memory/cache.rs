@@ -21,13 +21,13 @@ pub(super) const WAYS: usize = 8;
 #[repr(align(64))]
 pub(super) struct Tags(pub(super) [AtomicU64; WAYS]);
 
-/// One node's cache of blocks. Application threads hit in it by the methods here; misses and revocations reach
-/// it through [`super::StoreOf`].
+/// One node's cache of blocks. Application threads hit in it by the methods here; misses and revocations
+/// reach it through [`super::StoreOf`].
 pub struct Cache {
     pub(super) block: BlockSize,
     /// The block size, as the hit path wants it.
     pub(super) shift: u32,
-    pub(super) offset_mask: u64,
+    pub(super) tag_mask: u64,
     pub(super) word_mask: u64,
     pub(super) data: Words,
     pub(super) meta: Box<[FrameMeta]>,
@@ -51,7 +51,7 @@ impl Cache {
         Self {
             block,
             shift: block.shift(),
-            offset_mask: block.bytes() - 1,
+            tag_mask: !(block.bytes() - 1),
             word_mask: block.words() as u64 - 1,
             data: Words::zeroed(frames as usize * block.words()),
             meta: (0..frames).map(|_| FrameMeta::default()).collect(),
@@ -97,8 +97,8 @@ impl Cache {
 
     /// The frames in which a block may be.
     pub(super) fn bucket(&self, tag: u64) -> usize {
-        // A multiplicative hash of the block's number (the home's bits are in its upper half and reach the upper
-        // bits of the product), and a multiplication in place of a division to bring it into range.
+        // A multiplicative hash of the block's number (the home's bits are in its upper half and reach the
+        // upper bits of the product), and a multiplication in place of a division to bring it into range.
         let hash = (tag >> self.shift).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         ((u128::from(hash) * self.tags.len() as u128) >> 64) as usize
     }
@@ -115,7 +115,8 @@ impl Cache {
     pub(super) fn probe(&self, tag: u64) -> Option<Hint> {
         let bucket = self.bucket(tag);
         let tags = &self.tags[bucket].0;
-        // All eight are compared before the first is followed: where in its bucket a block is cannot be predicted.
+        // All eight are compared before the first is followed: where in its bucket a block is cannot be
+        // predicted.
         let mut matching =
             (0..WAYS).fold(0_u32, |ways, way| ways | u32::from(tags[way].load(Relaxed) == tag) << way);
         while matching != 0 {
@@ -123,8 +124,8 @@ impl Cache {
             matching &= matching - 1;
             let frame = FrameId((bucket * WAYS + way) as u32);
             let word = self.meta(frame).word.load(SeqCst);
-            // Which block the word is about can only be told by a tag that was loaded after it; and acquiring,
-            // so that the check of the generation fails if that tag was newer than the word.
+            // Which block the word is about can only be told by a tag that was loaded after it; and
+            // acquiring, so that the check of the generation fails if that tag was newer than the word.
             if is_readable(word) && tags[way].load(SeqCst) == tag {
                 return Some(Hint { frame, generation: generation(word), base: self.base(frame) });
             }
@@ -142,7 +143,7 @@ impl Cache {
 
     /// The 64-bit form of a data block's tag.
     pub(super) fn tag_bits(&self, tag: BlockTag) -> u64 {
-        assert_eq!(tag.bits() & self.offset_mask, 0, "{tag:?} names no data block of {}", self.block);
+        assert_eq!(tag.bits() & !self.tag_mask, 0, "{tag:?} names no data block of {}", self.block);
         tag.bits()
     }
 }

@@ -9,12 +9,12 @@
 //!
 //! | bits | change | by |
 //! | --- | --- | --- |
-//! | generation | up by one whenever the frame becomes readable or stops being so | agents |
+//! | generation | up by one whenever the frame stops being readable | agents |
 //! | state | free, reserved, shared, modified | agents |
-//! | pending | set: an agent found the frame pinned; cleared: an agent had its turn, or a thread tired of waiting for it | agents, threads |
+//! | pending | set: an agent found the frame pinned; cleared: it had its turn, or did not come | both |
 //! | writer | set: a thread has the frame pinned | threads; agents on behalf of a thread that waited |
 //!
-//! What must always hold: while the generation stands still the frame is readable, or not, all that time, and
+//! What must always hold: from when a frame is published until its generation changes, it is readable and
 //! holds one block; a word with the writer bit changes only by losing that bit or gaining the pending bit.
 //! Generations have 60 bits and are never used twice.
 
@@ -57,7 +57,7 @@ pub(super) const fn generation(word: u64) -> u64 {
 
 /// The generation, in place, or something that is no generation while the frame is pinned: one comparison
 /// tells a reader whether the frame is still what it was and nobody is writing in it. The state need not be
-/// looked at, because a generation is either readable or not; nor need the pending bit.
+/// looked at, because whoever knows a generation has seen it readable; nor need the pending bit.
 #[inline]
 pub(super) const fn undisturbed(word: u64) -> u64 {
     word & !(STATE | PENDING)

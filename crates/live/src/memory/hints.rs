@@ -1,11 +1,11 @@
 //! Where one application handle found its blocks last.
 //!
 //! A hint is only a guess: whoever follows one compares the frame's generation afterwards, and the frame held
-//! the hint's block for the whole of that generation. So hints are never invalidated from outside, cost agents
-//! nothing, and need no synchronization: each handle owns its own.
+//! the hint's block for the whole of that generation. So hints are never invalidated from outside, cost
+//! agents nothing, and need no synchronization: each handle owns its own.
 //!
-//! The table is a structure of arrays. On a chain of dependent reads the latency of a hit is that of finding the
-//! row, one load from `bases`, and the load of the word itself: everything else runs beside it.
+//! The table is a structure of arrays. On a chain of dependent reads the latency of a hit is that of finding
+//! the row, one load from `bases`, and the load of the word itself: everything else runs beside it.
 
 use node::FrameId;
 

@@ -13,7 +13,8 @@ use super::words::{Words, clear, copy};
 /// Log of the bytes of the largest chunk: 32 MiB, as large as any block and few in number.
 const MAX_CHUNK_SHIFT: u32 = 25;
 
-/// Home memory of fixed size. Reads may come from any node's threads; writes come from the node's own machines.
+/// Home memory of fixed size. Reads may come from any node's threads; writes come from the node's own
+/// machines.
 pub struct HomeMemory {
     block: BlockSize,
     bytes: u64,
@@ -170,6 +171,16 @@ mod tests {
                     assert_eq!(byte == 0, (start..start + len).contains(&at), "{start}+{len} at {at}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_block_overwritten_with_untouched_memory_is_zeroes_again() {
+        let home = HomeMemory::new(BlockSize::DEFAULT, 1 << 20);
+        (4..7).for_each(|block| home.write(block, Some(&block_of(1))));
+        home.write(5, None);
+        for (block, value) in [(4, 1), (5, 0), (6, 1)] {
+            assert!(home.words(block).unwrap().iter().all(|word| word.load(Relaxed) == value));
         }
     }
 

@@ -1,12 +1,13 @@
 //! Which block has been used longest ago, nearly.
 //!
-//! A hit must not write to shared memory as a rule. So time is counted in coarse *ticks*, which pass with fills,
-//! and only the first hit of a tick (of each handle) stamps its frame: in a bucket of eight frames a tick of 1/64
-//! of the cache's fills tells the frames apart well enough. Caches of up to 127 frames are exact but for
-//! hits between the same two fills.
+//! A hit must not write to shared memory as a rule. So time is counted in coarse *ticks*, which pass with
+//! fills, and only the first hit of a tick (of each handle) stamps its frame: in a bucket of eight frames a
+//! tick of 1/64 of the cache's fills tells the frames apart well enough. Caches of up to 127 frames are exact
+//! but for hits between the same two fills.
 //!
-//! A handle finds out that a hit is the first one at no cost of its own: the tick's low bits are part of the key that its
-//! hints are found by, so hints of earlier ticks do not match and the hit takes the longer way, which stamps.
+//! A handle finds out that a hit is the first one at no cost of its own: the tick's low bits are part of the
+//! key that its hints are found by, so hints of earlier ticks do not match and the hit takes the longer way,
+//! which stamps.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -26,8 +27,8 @@ pub(super) struct Clock {
     fills: Fills,
 }
 
-/// The count of ticks, and of fills since the last one. They have a cache line of their own: every fill writes
-/// here, and hits read the phase.
+/// The count of ticks, and of fills since the last one. They have a cache line of their own: every fill
+/// writes here, and hits read the phase.
 #[repr(align(64))]
 struct Fills {
     tick: AtomicU32,

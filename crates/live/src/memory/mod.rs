@@ -1,8 +1,8 @@
 //! The memory of live nodes: the concurrent cache that application threads hit in, the home memory, and the
 //! copies kept for repeated answers.
 //!
-//! Runs on every server of a live rack. The protocol machines of a node reach it through [`StoreOf`], one at a
-//! time, under the lock of their place; application threads hit in [`Cache`] beside them, with no lock and
+//! Runs on every server of a live rack. The protocol machines of a node reach it through [`StoreOf`], one at
+//! a time, under the lock of their place; application threads hit in [`Cache`] beside them, with no lock and
 //! without entering a machine. Everything is safe code: blocks are arrays of atomic words, and whoever raced
 //! with a revocation finds out from the frame's word.
 //!
@@ -29,35 +29,37 @@
 //! # Why this is so: the order of memory accesses
 //! `word` stands for a frame's word (`frame_word`), `data` for the words of its block.
 //!
-//! **Writers of data.** Three kinds of stores go to `data`, each after a change of `word` and a release fence:
-//! a pinning thread sets the writer bit, fences, stores, and clears the bit with a releasing operation; an
-//! agent ends a generation (withdraw), fences, and fills; the thread that adopts a pin fences before it stores.
+//! **Writers of data.** Three kinds of stores go to `data`, each after a change of `word` and a release
+//! fence: a pinning thread sets the writer bit, fences, stores, and clears the bit with a releasing
+//! operation; an agent ends a generation (withdraw), fences, and fills; the thread that adopts a pin fences
+//! before it stores.
 //!
-//! **A word's read hit** loads `data` with acquire ordering and then `word`. If the value came from a store made
-//! since the generation in the hint began, that store's fence synchronizes with the load, so `word` is seen
-//! with the writer bit, or at a later generation, or after the write was complete. The first two fail the
-//! comparison. In the third the value is that of a complete write, and as `word` is loaded with acquire
+//! **A word's read hit** loads `data` with acquire ordering and then `word`. If the value came from a store
+//! made since the generation in the hint began, that store's fence synchronizes with the load, so `word` is
+//! seen with the writer bit, or at a later generation, or after the write was complete. The first two fail
+//! the comparison. In the third the value is that of a complete write, and as `word` is loaded with acquire
 //! ordering too, the thread sees the rest of that write in all its reads from now on. If the value is older
 //! than such stores, the load took place before them, and so did the read. The hint itself was made from an
 //! acquiring load of `word` in this generation, so nothing older than the block's publication can be seen.
 //! Nothing needs to be looked at *before* the data: a wrong hint fails the comparison like an old one.
 //!
-//! **An inspection** is a sequence lock's read: the count of writes (acquire), the data, an acquire fence, then
-//! `word` and the count again. The fence pairs with the writers' fences: data from a write under way makes the
-//! writer bit visible, or, when the write is over by then, its count, which is raised before the bit is
-//! cleared. The first load of the count acquires what the write that raised it stored. (`word` is looked at
-//! before the data, too, but only to save a vain run.)
+//! **An inspection** is a sequence lock's read: the count of writes (acquire), the data, an acquire fence,
+//! then `word` and the count again. The fence pairs with the writers' fences: data from a write under way
+//! makes the writer bit visible, or, when the write is over by then, its count, which is raised before the
+//! bit is cleared. The first load of the count acquires what the write that raised it stored. (`word` is
+//! looked at before the data, too, but only to save a vain run.)
 //!
-//! **A write hit** validates everything and gets exclusive access in one compare-and-swap of `word`, which acquires the
-//! stores of whoever had the frame before. Agents change `word` by compare-and-swap and never while the writer
-//! bit is set, so 2 holds: a withdrawal comes before the write, which then fails, or after its release.
+//! **A write hit** validates everything and gets exclusive access in one compare-and-swap of `word`, which
+//! acquires the stores of whoever had the frame before. Agents change `word` by compare-and-swap and never
+//! while the writer bit is set, so 2 holds: a withdrawal comes before the write, which then fails, or after
+//! its release.
 //!
-//! **A tag** changes only in a reserved frame, after a release fence. A probe reads it (acquire) after the word:
-//! if the tag is newer than the word's generation, the later comparison with `word` fails.
+//! **A tag** changes only in a reserved frame, after a release fence. A probe reads it (acquire) after the
+//! word: if the tag is newer than the word's generation, the later comparison with `word` fails.
 //!
 //! **Store, then load elsewhere.** The operations on `word` and the loads of the hit path are sequentially
-//! consistent, so that a thread's read hit is not performed before its earlier write hit. On x86-64 that costs
-//! nothing: a locked operation is needed anyway, and such a load is a plain move.
+//! consistent, so that a thread's read hit is not performed before its earlier write hit. On x86-64 that
+//! costs nothing: a locked operation is needed anyway, and such a load is a plain move.
 
 mod agent;
 mod cache;

@@ -23,13 +23,13 @@ pub enum Unpinned {
     AgentWaits(FrameId),
 }
 
-/// A frame that this thread has pinned: no other thread of the node reads or writes its block, and no agent takes the
-/// block away, until [`PinnedFrame::unpin`].
+/// A frame that this thread has pinned: no other thread of the node reads or writes its block, and no agent
+/// takes the block away, until [`PinnedFrame::unpin`].
 ///
-/// There is no unpin on drop. An agent may wait for it, and telling it means calling the node's machines, which
-/// is the caller's business: a caller that runs foreign code with a frame pinned keeps the frame in a guard of
-/// its own, which unpins and tells the agent when that code panics. A frame that is just dropped stays pinned
-/// for ever.
+/// There is no unpin on drop. An agent may wait for it, and telling it means calling the node's machines,
+/// which is the caller's business: a caller that runs foreign code with a frame pinned keeps the frame in a
+/// guard of its own, which unpins and tells the agent when that code panics. A frame that is just dropped
+/// stays pinned for ever.
 #[must_use = "the frame stays pinned until it is unpinned"]
 pub struct PinnedFrame<'a> {
     cache: &'a Cache,

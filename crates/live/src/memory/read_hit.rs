@@ -25,13 +25,15 @@ impl Cache {
     #[inline]
     pub fn load_word(&self, hints: &mut Hints, addr: GlobalAddr) -> Option<u64> {
         debug_assert!(addr.bits().is_multiple_of(8), "{addr} is no aligned word");
-        let tag = addr.bits() & !self.offset_mask;
+        let tag = addr.bits() & self.tag_mask;
         let row = Hints::row(addr.bits(), self.shift);
         if let Some(hint) = hints.get(row, self.clock.key(tag))
             && let Some(value) = self.load_from(hints, hint, addr)
         {
             return Some(value);
         }
+        // Spelled out: the compiler then keeps the two ways apart, and callers do not test the result of the
+        // fast one again.
         let value = self.load_word_by_probe(hints, row, addr)?;
         Some(value)
     }
@@ -41,7 +43,7 @@ impl Cache {
     fn load_word_by_probe(&self, hints: &mut Hints, row: usize, addr: GlobalAddr) -> Option<u64> {
         let mut wait = Wait::default();
         loop {
-            let hint = self.probe_and_hint(hints, row, addr.bits() & !self.offset_mask)?;
+            let hint = self.probe_and_hint(hints, row, addr.bits() & self.tag_mask)?;
             if let Some(value) = self.load_from(hints, hint, addr) {
                 return Some(value);
             }
@@ -63,12 +65,13 @@ impl Cache {
         Some(value)
     }
 
-    /// Reads `len` bytes inside one block in place, atomically, if the block is cached here. `None` is a miss.
+    /// Reads `len` bytes inside one block in place, atomically, if the block is cached here. `None` is a
+    /// miss.
     ///
     /// `look` may run several times and be shown bytes that are being changed; only the result of a run in
     /// which nothing changed is returned. If writers keep getting in between, the bytes are copied with the
-    /// frame pinned; then `agent_waits` is called, before `look`, if an agent was refused for that pin: the caller owes
-    /// it [`Unpinned::AgentWaits`] delivered. No pin is held while `look` runs, so it may panic.
+    /// frame pinned; then `agent_waits` is called, before `look`, if an agent was refused for that pin: the
+    /// caller owes it [`Unpinned::AgentWaits`] delivered. No pin is held while `look` runs, so it may panic.
     ///
     /// # Panics
     /// If the range leaves the block.
@@ -81,7 +84,7 @@ impl Cache {
         mut look: impl FnMut(&Window<'_>) -> R,
         agent_waits: impl FnOnce(FrameId),
     ) -> Option<R> {
-        let tag = addr.bits() & !self.offset_mask;
+        let tag = addr.bits() & self.tag_mask;
         let row = Hints::row(addr.bits(), self.shift);
         let hint = match hints.get(row, self.clock.key(tag)) {
             Some(hint) => hint,
@@ -104,7 +107,7 @@ impl Cache {
         mut look: impl FnMut(&Window<'_>) -> R,
         agent_waits: impl FnOnce(FrameId),
     ) -> Option<R> {
-        let tag = addr.bits() & !self.offset_mask;
+        let tag = addr.bits() & self.tag_mask;
         let mut wait = Wait::default();
         for _ in 1..ATTEMPTS {
             let hint = self.probe_and_hint(hints, row, tag)?;

@@ -9,11 +9,11 @@ use super::NodeMemory;
 use super::data_ref::Place;
 use super::words::{clear, copy};
 
-/// The [`Store`] of one node of the rack. Whoever makes one holds the lock of the node's place: the machines of
-/// a node work one at a time.
+/// The [`Store`] of one node of the rack. Whoever makes one holds the lock of the node's place: the machines
+/// of a node work one at a time.
 ///
-/// Contents on other nodes are read where they are. That is sound because a [`DataRef`] stands for contents that
-/// do not change until its event is closed, and the message that carries it orders the accesses.
+/// Contents on other nodes are read where they are. That is sound because a [`DataRef`] stands for contents
+/// that do not change until its event is closed, and the message that carries it orders the accesses.
 pub struct StoreOf<'a> {
     all: &'a [NodeMemory],
     me: NodeId,

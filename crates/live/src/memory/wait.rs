@@ -8,8 +8,8 @@ use std::{hint, thread};
 /// Pauses before the first yield; a pause is 10 to 50 ns.
 const SPINS: u32 = 8;
 
-/// Yields after which a thread that lets a waiting agent go first stops doing so: some 20 us when nothing else
-/// wants the core, many times what the agent's turn takes.
+/// Yields after which a thread that lets a waiting agent go first stops doing so: some 20 us when nothing
+/// else wants the core, many times what the agent's turn takes.
 const COURTESY: u32 = 64;
 
 /// One wait.

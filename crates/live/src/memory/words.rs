@@ -1,7 +1,7 @@
 //! Big arrays of words out of zeroed pages, and copies between them.
 //!
-//! What must always hold: an array costs physical memory only where it has been written, and its first word is
-//! aligned to a page, so that no block of up to 4 KiB lies on more cache lines or pages than it has to.
+//! What must always hold: an array costs physical memory only where it has been written, and its first word
+//! is aligned to a page, so that no block of up to 4 KiB lies on more cache lines or pages than it has to.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -10,8 +10,9 @@ use zerocopy::FromZeros;
 /// Words in a page of the machine.
 const PAGE_WORDS: usize = 4096 / 8;
 
-/// Zeroed words. An allocator that knows zeroed pages hands them out untouched; it aligns them to 16 bytes only
-/// (asking for more makes the standard library write the zeroes itself), hence the words skipped in front.
+/// Zeroed words. An allocator that knows zeroed pages hands them out untouched; it aligns them to 16 bytes
+/// only (asking for more makes the standard library write the zeroes itself), hence the words skipped in
+/// front.
 pub(super) struct Words {
     all: Box<[AtomicU64]>,
     first: usize,
@@ -37,8 +38,8 @@ impl Words {
         &self.all[self.first..self.first + self.len]
     }
 
-    /// The words and the unused ones around them: the hit path's index starts at [`Words::first`], which saves
-    /// it a subslice.
+    /// The words and the unused ones around them: the hit path's index starts at [`Words::first`], which
+    /// saves it a subslice.
     #[inline]
     pub(super) fn with_margins(&self) -> &[AtomicU64] {
         &self.all
@@ -51,8 +52,8 @@ impl Words {
     }
 }
 
-/// Copies words. The compiler does not merge atomic accesses into vectors, but eight independent moves a turn keep
-/// the machine's store port busy, and that is within a tenth of what `memcpy` reaches on a 4 KiB block.
+/// Copies words. The compiler does not merge atomic accesses into vectors, but eight independent moves a turn
+/// keep the machine's store port busy, and that is within a tenth of what `memcpy` reaches on a 4 KiB block.
 pub(super) fn copy(from: &[AtomicU64], to: &[AtomicU64]) {
     assert_eq!(from.len(), to.len(), "both are blocks of one rack");
     let ((from8, from_rest), (to8, to_rest)) = (from.as_chunks::<8>(), to.as_chunks::<8>());

@@ -29,7 +29,7 @@ impl Cache {
     pub fn store_word(&self, hints: &mut Hints, addr: GlobalAddr, value: u64) -> Option<Unpinned> {
         debug_assert!(addr.bits().is_multiple_of(8), "{addr} is no aligned word");
         let pinned = self.pin_for_write(hints, addr)?;
-        pinned.words()[((addr.bits() & self.offset_mask) / 8) as usize].store(value, Relaxed);
+        pinned.words()[((addr.bits() / 8) & self.word_mask) as usize].store(value, Relaxed);
         Some(pinned.unpin(true))
     }
 
@@ -39,7 +39,7 @@ impl Cache {
     /// pinned must not touch that block in any other way.
     #[inline]
     pub fn pin_for_write(&self, hints: &mut Hints, addr: GlobalAddr) -> Option<PinnedFrame<'_>> {
-        let tag = addr.bits() & !self.offset_mask;
+        let tag = addr.bits() & self.tag_mask;
         let row = Hints::row(addr.bits(), self.shift);
         if let Some(hint) = hints.get(row, self.clock.key(tag)) {
             let meta = self.meta(hint.frame);
@@ -99,9 +99,9 @@ impl Cache {
     }
 }
 
-/// Whether a thread may take the pin of a frame with this word. If it is pending but not pinned, another thread has been
-/// told that an agent waits and is on its way to it: the agent goes next. But its machine may have lost interest, so
-/// a thread that has been courteous for a while goes on.
+/// Whether a thread may take the pin of a frame with this word. If it is pending but not pinned, another
+/// thread has been told that an agent waits and is on its way to it: the agent goes next. But its machine may
+/// have lost interest, so a thread that has been courteous for a while goes on.
 const fn may_pin(word: u64, courteous: bool) -> bool {
     !is_pinned(word) && (word & PENDING == 0 || courteous)
 }

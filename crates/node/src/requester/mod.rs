@@ -165,7 +165,9 @@ struct Unlocking {
 impl core::fmt::Debug for Requesters {
     /// The slots that have something to do, or an unlock under way.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let active = |slot: &Slot| slot.work != Work::None || slot.event.is_some() || slot.unlocks.iter().any(Option::is_some);
+        let active = |slot: &Slot| {
+            slot.work != Work::None || slot.event.is_some() || slot.unlocks.iter().any(Option::is_some)
+        };
         f.debug_map().entries(self.slots.iter().enumerate().filter(|(_, slot)| active(slot))).finish()
     }
 }

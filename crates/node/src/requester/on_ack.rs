@@ -145,8 +145,7 @@ impl Requesters {
                 self.close(cx, slot);
             }
             (Kind::EvictShared | Kind::EvictModified, Work::Fetch(fetch)) => {
-                let frame = fetch.victim.expect("an eviction has a victim");
-                self.withdraw_victim(cx, slot, fetch, frame);
+                self.withdraw_victim(cx, slot, fetch);
             }
             (Kind::LockRead | Kind::LockWrite, Work::Lock { refusals, .. }) => {
                 let it = &mut self.slots[slot.index()];
@@ -164,19 +163,13 @@ impl Requesters {
 
     /// The eviction is granted: no more hits in the victim. A modified block goes home first; its bytes stay in
     /// the frame until the home has them.
-    fn withdraw_victim<S: Store>(
-        &mut self,
-        cx: &mut Context<'_, S>,
-        slot: SlotId,
-        mut fetch: Fetch,
-        frame: FrameId,
-    ) {
+    fn withdraw_victim<S: Store>(&mut self, cx: &mut Context<'_, S>, slot: SlotId, mut fetch: Fetch) {
         let event = self.slots[slot.index()].event.expect("an eviction is open");
-        assert_eq!(
-            cx.store.tag_of(frame),
-            Some(event.request.tag),
-            "a block cannot leave the cache while its eviction holds the write lock"
-        );
+        // Not by the victim's frame: while the request was under way, the block may have been lost to another
+        // node and have come back elsewhere in the bucket.
+        let Some((frame, _)) = cx.store.lookup(event.request.tag) else {
+            panic!("a block cannot leave the cache while its eviction holds the write lock: {event:?}");
+        };
         if cx.store.withdraw(frame).is_err() {
             return self.await_unpin(slot, frame);
         }

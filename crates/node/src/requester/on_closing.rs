@@ -50,6 +50,10 @@ impl Requesters {
             let data = cx.store.contents(frame);
             cx.send_block(request.reply(Kind::WriteBack, request.from, home_agent), data);
         }
+        if write_back {
+            // First the copy: an agent that is told to close takes, and sends, none any more.
+            return;
+        }
         for node in agents.iter() {
             cx.send(request.reply(Kind::Close, request.from, Endpoint::CacheAgent(node)));
         }
@@ -66,6 +70,7 @@ impl Requesters {
                 if request.seq == packet.seq =>
             {
                 *write_back = false;
+                self.send_closing(cx, slot);
                 self.unlock_if_closed(cx, slot);
             }
             // The home was quicker than the owner's answer.

@@ -6,7 +6,7 @@ use wire::{Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, Statu
 
 use super::counters::{Counters, Drop};
 use super::fan_out::fan_out;
-use super::layout::{Fields, route};
+use super::layout::{Fields, route, score};
 use super::switch::{Carried, Effect, Resubmit};
 use super::tables::Forward;
 use crate::pipeline::Phv;
@@ -81,6 +81,8 @@ fn forward(
     let found = Packet {
         status: Status::Granted,
         in_switch: true,
+        // An earlier copy of the request was granted, and what it set off may still be on its way.
+        repeated: phv.get(f.score) & score::COUNT > 1,
         global_status: status.expect("G-STATUS holds what the parser put there"),
         copyset: Copyset::from_bits(phv.get(f.copyset)),
         payload: 0,

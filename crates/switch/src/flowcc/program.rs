@@ -77,7 +77,7 @@ pub(super) fn build(nodes: usize, sets: usize) -> Result<(Program, Fields, Array
 
 fn declare_arrays(p: &mut ProgramBuilder, nodes: usize, sets: usize) -> Arrays {
     let mut array = |name, stage, bits, entries| p.array(Array { name, stage, bits, entries });
-    let slots = nodes * SlotId::PER_NODE * 2;
+    let slots = nodes.saturating_mul(SlotId::PER_NODE * 2);
     // A copyset has one bit a node, and never fewer than 64: its width decides how many nodes fit.
     let copyset_bits = u32::try_from(nodes).unwrap_or(u32::MAX).max(64);
     Arrays {

@@ -132,18 +132,23 @@ pub(super) fn of(program: &ProgramBuilder, budget: &Budget) -> StageMap {
     }
     for stage in &mut stages {
         let (arrays, tables) = (stage.arrays.iter(), stage.tables.iter());
-        stage.sram_blocks = arrays.map(|a| a.sram_blocks).chain(tables.map(|t| t.sram_blocks)).sum();
+        stage.sram_blocks = total(arrays.map(|a| a.sram_blocks).chain(tables.map(|t| t.sram_blocks)));
         stage.tcam_blocks = stage.tables.iter().map(|table| table.tcam_blocks).sum();
     }
     let totals = Totals {
         stages: stages.iter().filter(|stage| !stage.is_empty()).count(),
         stages_with_arrays: stages.iter().filter(|stage| !stage.arrays.is_empty()).count(),
-        register_bytes: stages.iter().flat_map(|stage| &stage.arrays).map(|array| array.bytes).sum(),
-        sram_blocks: stages.iter().map(|stage| stage.sram_blocks).sum(),
+        register_bytes: total(stages.iter().flat_map(|stage| &stage.arrays).map(|array| array.bytes)),
+        sram_blocks: total(stages.iter().map(|stage| stage.sram_blocks)),
         tcam_blocks: stages.iter().map(|stage| stage.tcam_blocks).sum(),
         phv_bits: program.fields.iter().map(|field| field.bits).sum(),
     };
     StageMap { program: program.name.clone(), budget: *budget, stages, passes: Vec::new(), totals }
+}
+
+/// A sum that absurd sizes do not wrap: the resource checks shall see them.
+fn total(uses: impl Iterator<Item = usize>) -> usize {
+    uses.fold(0, usize::saturating_add)
 }
 
 fn array_use(program: &ProgramBuilder, at: usize, array: &Array, budget: &Budget) -> ArrayUse {
