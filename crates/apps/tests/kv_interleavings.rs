@@ -159,3 +159,19 @@ fn buckets_that_are_split_lose_no_key() {
     };
     run_all("buckets_that_are_split_lose_no_key", 3000, &SCENARIO);
 }
+
+#[test]
+fn records_that_move_while_their_bucket_is_split_are_not_lost() {
+    static SCENARIO: Scenario = Scenario {
+        block: 64,
+        keys: 8,
+        workers: 4,
+        operations: 9,
+        expected_keys: 0,
+        lengths: &[4, 100],
+        mix: [1, 4, 3, 2, 0, 1],
+        loaded: false,
+        ..BASE
+    };
+    run_all("records_that_move_while_their_bucket_is_split_are_not_lost", 3000, &SCENARIO);
+}

@@ -113,6 +113,23 @@ fn values_may_have_any_size() {
 }
 
 #[test]
+fn a_value_that_shrinks_much_gives_memory_back_and_one_that_shrinks_little_stays() {
+    let rack = Rack::new(1, 4096, 1 << 20, 10);
+    let mut mem = rack.worker(0);
+    let store = store(&mut mem, 1);
+    let empty = rack.allocations();
+    let mut put = |len| {
+        block_on(store.put(&mut mem, b"key", &value(1, len))).unwrap();
+        *rack.allocations().iter().find(|place| !empty.contains(place)).unwrap()
+    };
+    let large = put(4000);
+    assert_eq!(put(3900), large, "it is changed in place");
+    let small = put(100);
+    assert!(small.1 < 200, "{} bytes for 100", small.1);
+    assert_eq!(put(104), small, "it uses what the allocation was rounded up to");
+}
+
+#[test]
 fn keys_may_have_any_bytes_and_any_length_up_to_the_limit() {
     for (block, most) in [(64, 32), (128, 96), (4096, 1024)] {
         let rack = Rack::new(1, block, 4 << 20, 3);

@@ -2,13 +2,14 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{switch_map, ycsb};
+use crate::{bench, switch_map, ycsb};
 
 const EXAMPLES: &str = "\
 Examples:
   rackmem ycsb                                   YCSB A, B and C on an embedded rack of 8 nodes
   rackmem ycsb --workload C --nodes 2 --json     one workload, two nodes, a result for programs
   rackmem ycsb --workload ./workloada            a property file of YCSB, as it is
+  rackmem bench hit                              cached accesses against a plain array
   rackmem switch                                 what FlowCC takes of a switch chip, stage by stage";
 
 /// One shared memory for a rack of machines, kept coherent in the network.
@@ -24,6 +25,9 @@ pub(crate) struct CommandLine {
 pub(crate) enum Command {
     /// Run YCSB workloads on a key-value store in the memory of an embedded rack
     Ycsb(ycsb::Args),
+    /// Measure what accesses cost, beside a yardstick of the same run
+    #[command(subcommand)]
+    Bench(bench::Bench),
     /// Print the stage map of the switch program: arrays, tables and memory against the chip's budget
     Switch(switch_map::Args),
 }

@@ -7,6 +7,7 @@
 //! Exit codes: 0 done; 1 the run failed; 2 the command line, or a file that it names, is wrong; 3 the run was stuck;
 //! 130 stopped by Ctrl-C after printing what there was.
 
+mod bench;
 mod command;
 mod fault;
 mod interrupt;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
     };
     let done = match line.command {
         Command::Ycsb(args) => ycsb::run(&args),
+        Command::Bench(bench) => bench::run(&bench),
         Command::Switch(args) => switch_map::run(&args),
     };
     match done {

@@ -1,5 +1,6 @@
 //! The `rackmem` command as a shell sees it: what it prints where, and its exit codes.
 
+use std::io::BufRead;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -233,23 +234,28 @@ fn histories_of_contended_runs_are_linearizable() {
     }
 }
 
-/// Starts a run without an end, and interrupts it after a while.
+/// Starts a run without an end, and interrupts it soon after it has loaded its records.
 #[cfg(unix)]
 #[test]
 fn ctrl_c_ends_a_run_with_what_there_is() {
-    let endless = ["--operations", "1000000000", "--workload", "C,A", "--json"];
-    let run = Command::new(env!("CARGO_BIN_EXE_rackmem"))
+    let mut run = Command::new(env!("CARGO_BIN_EXE_rackmem"))
         .args(["ycsb", "--nodes", "2", "--cache", "1MiB", "--records", "100"])
-        .args(endless)
+        .args(["--operations", "1000000000", "--workload", "C,A", "--json"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    thread::sleep(Duration::from_secs(1));
+    let mut said = io::BufReader::new(run.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("load: 100 in") {
+        line.clear();
+        assert_ne!(said.read_line(&mut line).unwrap(), 0, "the load is reported");
+    }
+    thread::sleep(Duration::from_millis(500));
     let interrupted = Command::new("sh").args(["-c", &format!("kill -INT {}", run.id())]).status().unwrap();
     assert!(interrupted.success());
     let output = run.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(130));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["interrupted"], Value::from(true));
     let workloads = document["workloads"].as_array().unwrap();

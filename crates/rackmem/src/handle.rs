@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use live::inline::{Courier, Fetched};
-use live::memory::{Hints, PinnedFrame, Unpinned};
+use live::memory::{Cache, Hints, PinnedFrame, Unpinned};
 use node::{Access, FrameId, Window};
 use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, NodeId, Refusal};
 
@@ -24,6 +24,8 @@ use crate::rack::Inner;
 pub struct NodeHandle {
     pub(crate) inner: Arc<Inner>,
     pub(crate) node: NodeId,
+    /// The node's cache: hits go straight to it.
+    cache: Arc<Cache>,
     pub(crate) hints: Hints,
     pub(crate) courier: Courier,
     reported_hits: u64,
@@ -32,7 +34,8 @@ pub struct NodeHandle {
 impl NodeHandle {
     pub(crate) fn new(inner: Arc<Inner>, node: NodeId, number: u64) -> Self {
         let seed = inner.config.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number);
-        Self { inner, node, hints: Hints::new(), courier: Courier::new(seed), reported_hits: 0 }
+        let cache = Arc::clone(&inner.rack.memory(node).cache);
+        Self { inner, node, cache, hints: Hints::new(), courier: Courier::new(seed), reported_hits: 0 }
     }
 
     /// The node that this handle is on.
@@ -57,7 +60,7 @@ impl NodeHandle {
     #[inline]
     pub fn read_word(&mut self, addr: GlobalAddr) -> Result<u64, Error> {
         if addr.bits().is_multiple_of(8)
-            && let Some(value) = self.inner.rack.memory(self.node).cache.load_word(&mut self.hints, addr)
+            && let Some(value) = self.cache.load_word(&mut self.hints, addr)
         {
             return Ok(value);
         }
@@ -78,7 +81,7 @@ impl NodeHandle {
     #[inline]
     pub fn write_word(&mut self, addr: GlobalAddr, value: u64) -> Result<(), Error> {
         if addr.bits().is_multiple_of(8) {
-            match self.inner.rack.memory(self.node).cache.store_word(&mut self.hints, addr, value) {
+            match self.cache.store_word(&mut self.hints, addr, value) {
                 Some(Unpinned::Quiet) => return Ok(()),
                 Some(Unpinned::AgentWaits(frame)) => {
                     self.tell_agents(frame);
@@ -113,12 +116,10 @@ impl NodeHandle {
         mut look: impl FnMut(&Window<'_>) -> R,
     ) -> Result<R, Error> {
         self.inside_block(addr, len)?;
-        let mut waits = None;
-        let cache = &self.inner.rack.memory(self.node).cache;
-        let found = cache.inspect(&mut self.hints, addr, len, &mut look, |frame| waits = Some(frame));
-        if let Some(frame) = waits {
-            self.tell_agents(frame);
-        }
+        let Self { inner, node, cache, hints, courier, .. } = self;
+        // Told at once, not afterwards: the closure may panic.
+        let found =
+            cache.inspect(hints, addr, len, &mut look, |frame| inner.rack.unpinned(*node, courier, frame));
         match found {
             Some(found) => Ok(found),
             None => self.after_miss(addr, len, Access::Shared, look),
@@ -140,8 +141,7 @@ impl NodeHandle {
     ) -> Result<R, Error> {
         self.inside_block(addr, len)?;
         let start = self.block_size().offset_in_block(addr);
-        let cache = &self.inner.rack.memory(self.node).cache;
-        match cache.pin_for_write(&mut self.hints, addr) {
+        match self.cache.pin_for_write(&mut self.hints, addr) {
             Some(pinned) => {
                 let turn = Turn {
                     inner: &self.inner,
@@ -178,7 +178,7 @@ impl NodeHandle {
         self.report_hits();
         let block = self.block_size();
         let (tag, start) = (block.tag(addr), block.offset_in_block(addr));
-        let memory = self.inner.rack.memory(self.node);
+        let cache = Arc::clone(&self.cache);
         loop {
             let fetched = self
                 .inner
@@ -186,21 +186,16 @@ impl NodeHandle {
                 .fetch(self.node, &mut self.courier, tag, access)
                 .map_err(|why| refused(why, addr, len as u64))?;
             let pinned = match (fetched, access) {
-                (Fetched::Pinned(frame), _) => memory.cache.adopt(frame),
-                (Fetched::Retry, Access::Modified) => match memory.cache.pin_for_write(&mut self.hints, addr)
+                (Fetched::Pinned(frame), _) => cache.adopt(frame),
+                (Fetched::Retry, Access::Modified) => match cache.pin_for_write(&mut self.hints, addr)
                 {
                     Some(pinned) => pinned,
                     None => continue,
                 },
                 (Fetched::Retry, Access::Shared) => {
-                    let mut waits = None;
-                    let found = memory
-                        .cache
-                        .inspect(&mut self.hints, addr, len, &mut work, |frame| waits = Some(frame));
-                    if let Some(frame) = waits {
-                        self.inner.rack.unpinned(self.node, &mut self.courier, frame);
-                    }
-                    match found {
+                    let Self { inner, node, hints, courier, .. } = self;
+                    let tell = |frame| inner.rack.unpinned(*node, courier, frame);
+                    match cache.inspect(hints, addr, len, &mut work, tell) {
                         Some(found) => return Ok(found),
                         None => continue,
                     }

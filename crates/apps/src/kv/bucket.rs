@@ -283,3 +283,6 @@ impl Snapshot {
 }
 
 const _: () = assert!(MOST_SLOTS == 15 && DEEPEST == 12);
+
+#[cfg(test)]
+mod tests;

@@ -50,27 +50,21 @@ impl Evidence {
         }
         let last = returns[fails];
         let prefix = prefix(&register, operations, last);
-        let core = self.shrink(&prefix);
-        let named = |operations: &OneKey| -> Vec<Operation<K>> {
-            operations
-                .iter()
-                .map(|&Operation { client, op, invoke, ret, .. }| Operation {
-                    client,
-                    key: key.clone(),
-                    op,
-                    invoke,
-                    ret,
-                })
-                .collect()
+        // What returned last, of what looks the same.
+        let culprit = &operations[register.events[last].access as usize];
+        let place =
+            prefix.iter().rposition(|operation| operation == culprit).expect("it returned in the prefix");
+        let core = self.shrink(&prefix, place);
+        let named = |operation: &Operation<()>| {
+            let Operation { client, op, invoke, ret, .. } = *operation;
+            Operation { client, key: key.clone(), op, invoke, ret }
         };
-        let culprit = operations[register.events[last].access as usize].clone();
-        let culprit = named(&vec![culprit]).remove(0);
         Violation {
             key: key.clone(),
             initial: self.initial,
-            culprit,
-            prefix: named(&prefix),
-            core: named(&core),
+            culprit: named(culprit),
+            prefix: prefix.iter().map(named).collect(),
+            core: core.into_iter().map(|index| named(&prefix[index])).collect(),
             other_keys,
         }
     }
@@ -81,7 +75,7 @@ impl Evidence {
     }
 
     /// The operations that are needed for the prefix to fail, or nearly so.
-    fn shrink(&self, prefix: &OneKey) -> OneKey {
+    fn shrink(&self, prefix: &OneKey, culprit: usize) -> Vec<usize> {
         // An update that may also find the key absent is easier to explain: if the history fails even so, it is
         // not about presence, and far more can be left out.
         let lenient = |operation: &Operation<()>| match operation.op {
@@ -89,8 +83,31 @@ impl Evidence {
             _ => operation.clone(),
         };
         let relaxed: OneKey = prefix.iter().map(lenient).collect();
-        let kept = if self.fails(&relaxed) { self.leave_out(&relaxed) } else { self.leave_out(prefix) };
-        kept.into_iter().map(|index| prefix[index].clone()).collect()
+        if self.fails(&relaxed) {
+            let mut kept = self.leave_out(&relaxed);
+            if self.blames(prefix, &kept, culprit) {
+                return kept;
+            }
+            // Updates without any insert look wrong by themselves. One is mostly enough.
+            let inserts = (0..prefix.len()).filter(|&index| makes_present(&prefix[index].op));
+            kept.extend(inserts.min_by_key(|&index| prefix[index].ret.unwrap_or(Nanos::MAX)));
+            kept.sort_unstable();
+            kept.dedup();
+            if self.blames(prefix, &kept, culprit) {
+                return kept;
+            }
+        }
+        self.leave_out(prefix)
+    }
+
+    /// Whether the operations kept are fine but for the return of the culprit, as the whole prefix is.
+    fn blames(&self, prefix: &OneKey, kept: &[usize], culprit: usize) -> bool {
+        let pick = |&index: &usize| {
+            let operation = prefix[index].clone();
+            Operation { ret: operation.ret.filter(|_| index != culprit), ..operation }
+        };
+        let register = Register::new(self.initial, &kept.iter().map(pick).collect::<OneKey>());
+        search::run(&register, self.configurations, self.deadline) == Outcome::Linearizable
     }
 
     /// Leaves out what it can, in ever smaller pieces; returns the indices of the rest.

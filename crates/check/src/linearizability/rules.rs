@@ -146,6 +146,8 @@ impl Search<'_> {
             && self.observers_left[value.index()] + self.register.optional_observers[value.index()] == 0
     }
 
+    /// Whether one operation only produces the value. The history's beginning would be another origin, and absence
+    /// is never treated so: what it means to updates depends on more than who observes it.
     fn has_one_origin(&self, value: Value) -> bool {
         value != Value::ABSENT
             && value != self.register.initial

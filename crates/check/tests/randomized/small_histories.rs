@@ -44,6 +44,16 @@ fn mutate(rng: &mut Rng, history: &mut [Operation<u64>]) {
     }
 }
 
+/// Whether the operations are fine but for the return of the culprit. Operations may look the same: then it is
+/// enough if one of them is the culprit.
+fn blames(initial: Option<u64>, operations: &[Operation<u64>], culprit: &Operation<u64>) -> bool {
+    (0..operations.len()).filter(|&at| operations[at] == *culprit).any(|at| {
+        let mut before = operations.to_vec();
+        before[at].ret = None;
+        is_linearizable(initial, &before)
+    })
+}
+
 fn agrees_with_brute_force(initial: Option<u64>, history: &[Operation<u64>]) -> bool {
     let expected = is_linearizable(initial, history);
     match check_history_from(initial, history, Limits::default()) {
@@ -55,15 +65,10 @@ fn agrees_with_brute_force(initial: Option<u64>, history: &[Operation<u64>]) -> 
             assert!(!expected, "linearizable: {history:#?}\nbut the checker says: {violation}");
             assert!(!is_linearizable(initial, &violation.prefix), "the prefix proves it: {violation:#?}");
             assert!(!is_linearizable(initial, &violation.core), "the core proves it: {violation:#?}");
-            // Operations may look the same: it is enough if one of them is the culprit.
-            let is_culprit = |at: &usize| violation.prefix[*at] == violation.culprit;
-            let passes_without = |at: usize| {
-                let mut shorter = violation.prefix.clone();
-                shorter[at].ret = None;
-                is_linearizable(initial, &shorter)
-            };
-            let smallest = (0..violation.prefix.len()).filter(is_culprit).any(passes_without);
-            assert!(smallest, "no smaller prefix proves it: {violation:#?}");
+            let prefix_blames = blames(initial, &violation.prefix, &violation.culprit);
+            assert!(prefix_blames, "no smaller prefix proves it: {violation:#?}");
+            let core_blames = blames(initial, &violation.core, &violation.culprit);
+            assert!(core_blames, "the core shows nothing else: {violation:#?}");
             assert!(violation.core.iter().all(|operation| violation.prefix.contains(operation)));
         }
         Verdict::Unknown { why } => panic!("{why}: {history:#?}"),

@@ -33,8 +33,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = at_least_one)]
     pub(crate) nodes: usize,
 
-    /// Application threads on each node
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
+    /// Application threads on each node, up to 1024
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = threads)]
     pub(crate) threads: usize,
 
     /// Records to load [default: 40000, or what the file says]
@@ -150,6 +150,16 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
+/// A client takes about 100 KiB beside its thread: what no machine could run is refused before it eats the memory.
+fn threads(text: &str) -> Result<usize, String> {
+    match at_least_one(text)? {
+        number @ ..=MOST_THREADS => Ok(number),
+        _ => Err(format!("at most {MOST_THREADS} are possible on a node")),
+    }
+}
+
+const MOST_THREADS: usize = 1024;
+
 fn block_size(text: &str) -> Result<BlockSize, String> {
     let bytes: Bytes = text.parse()?;
     BlockSize::new(bytes.0).ok_or_else(|| {
@@ -237,6 +247,7 @@ mod tests {
         for (flags, said) in [
             (["--nodes", "0"], "at least 1"),
             (["--threads", "0"], "at least 1"),
+            (["--threads", "1025"], "at most 1024"),
             (["--nodes", "many"], "invalid digit"),
             (["--records", "0"], "is not in 1.."),
             (["--block-size", "4000"], "power of two from 64 B to 1 MiB"),

@@ -1,9 +1,10 @@
 //! How far a run is, on standard error: a bar on a terminal, a line now and then elsewhere.
 
+use std::fmt;
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 /// Between two lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -27,8 +28,12 @@ impl Progress {
         let start = Instant::now();
         let form = if io::stderr().is_terminal() {
             let style =
-                ProgressStyle::with_template("{prefix} [{bar:40}] {percent:>3} %  {per_sec}  {eta} left")
+                ProgressStyle::with_template("{prefix} [{bar:40}] {percent:>3} %  {rate}  {eta} left")
                     .expect("a valid template")
+                    .with_key("rate", |state: &ProgressState, out: &mut dyn fmt::Write| {
+                        // A progress bar that cannot be drawn is no reason to stop.
+                        let _ = write!(out, "{:.0}/s", state.per_sec());
+                    })
                     .progress_chars("=> ");
             Form::Bar(ProgressBar::new(total).with_style(style).with_prefix(label.clone()))
         } else {

@@ -43,12 +43,13 @@ impl RackShape {
 
     /// One line for people.
     pub(crate) fn headline(&self) -> String {
-        let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let counted =
+            |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         format!(
-            "embedded rack of {} nodes, {} thread{plural} each; blocks of {}; cache of {} a node; directory: {}, \
+            "embedded rack of {}, {} each; blocks of {}; cache of {} a node; directory: {}, \
              {} switch entries; seed {}",
-            self.nodes,
-            self.threads_per_node,
+            counted(self.nodes, "node"),
+            counted(self.threads_per_node, "thread"),
             self.block_bytes,
             self.cache_bytes_per_node,
             self.directory,

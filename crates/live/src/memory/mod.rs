@@ -83,12 +83,15 @@ pub use pinned::{PinnedFrame, Unpinned};
 pub use retained::Retained;
 pub use store_of::{StoreOf, contents_of};
 
+use std::sync::Arc;
+
 use wire::BlockSize;
 
 /// All the memory of one node.
 pub struct NodeMemory {
-    /// Blocks cached here.
-    pub cache: Cache,
+    /// Blocks cached here. Shared, so that an application's handle can hold the cache itself: a hit then goes
+    /// straight to it.
+    pub cache: Arc<Cache>,
     /// Blocks whose home is here.
     pub home: HomeMemory,
     /// Answers that outlived their frames.
@@ -103,7 +106,7 @@ impl NodeMemory {
     /// If a cache of this size would have 2^32 frames or more.
     pub fn new(block: BlockSize, cache_bytes: u64, home_bytes: u64) -> Self {
         Self {
-            cache: Cache::new(block, cache_bytes),
+            cache: Arc::new(Cache::new(block, cache_bytes)),
             home: HomeMemory::new(block, home_bytes),
             retained: Retained::new(block),
         }

@@ -1,0 +1,40 @@
+//! `rackmem bench`: what an access costs on an embedded rack, beside a yardstick measured in the same run.
+//!
+//! Absolute times say much about the machine; the ratios are what the project holds itself to. Every figure is
+//! the median of several rounds, in which yardstick and rack take turns.
+//!
+//! | file | measures |
+//! | --- | --- |
+//! | `hit` | cached words against a plain `Vec<u64>` |
+//! | `miss` | misses, evictions, upgrades and reads of modified blocks against a memcpy of a block |
+//! | `contend` | many threads on one block |
+//! | `rounds` | medians, clocks, tables |
+
+mod contend;
+mod hit;
+mod miss;
+mod rounds;
+
+use clap::Subcommand;
+
+use crate::fault::Fault;
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    /// Reads and writes of cached words, against a plain array of the same size
+    Hit(hit::Args),
+    /// Misses of a block, against copying a block of memory
+    Miss(miss::Args),
+    /// Threads on all nodes that change one block
+    Contend(contend::Args),
+}
+
+/// Runs the command.
+pub(crate) fn run(bench: &Bench) -> Result<(), Fault> {
+    match bench {
+        Bench::Hit(args) => hit::run(args),
+        Bench::Miss(args) => miss::run(args),
+        Bench::Contend(args) => contend::run(args),
+    }
+}
