@@ -35,7 +35,10 @@ fn main() {
         ("one key, 64 clients, 95% reads", Shape { updates: 4, inserts: 1, ..BASE }),
         ("one key, 64 clients, read-modify-writes", Shape { updates: 0, rmws: 50, ..BASE }),
         ("one key, 64 clients, only inserts", Shape { updates: 0, inserts: 100, ..BASE }),
-        ("one key, 64 clients, 1 in 1000 vanishes", Shape { unreturned: 1, operations: 10_000, ..BASE }),
+        (
+            "one key, 64 clients, 1 operation in 100 never returns",
+            Shape { unreturned: 1, operations: 10_000, ..BASE },
+        ),
         ("one key, 16 clients, deletes", Shape { updates: 0, inserts: 30, deletes: 20, clients: 16, ..BASE }),
         ("one key, 8 clients, deletes and updates", Shape { inserts: 20, deletes: 20, clients: 8, ..BASE }),
         (

@@ -392,6 +392,32 @@ fn the_explanation_leaves_out_what_has_nothing_to_do_with_it() {
 }
 
 #[test]
+fn the_explanation_leaves_out_no_insert_that_an_update_in_it_needs() {
+    let history = vec![
+        op(0, insert(1), 0, 1),
+        op(0, update(2), 2, 3),
+        op(0, Op::Delete, 4, 5),
+        op(0, insert(3), 6, 7),
+        op(0, update(4), 8, 9),
+        op(0, Op::Delete, 10, 11),
+        op(1, update(5), 12, 13),
+    ];
+    let violation = fails_at(6, &history);
+    assert!(violation.core.contains(&violation.culprit), "{violation}");
+    let others = violation.core.into_iter().filter(|operation| *operation != history[6]).collect();
+    passes(&others);
+}
+
+#[test]
+fn the_explanation_of_a_late_absence_shows_that_the_key_was_absent_once() {
+    let history = [op(0, Op::Delete, 0, 10), op(0, insert(1), 20, 30), op(1, READ_ABSENT, 40, 50)];
+    let Verdict::Violation(violation) = check_history_from(Some(7), &history, Limits::default()) else {
+        panic!("the key is present again")
+    };
+    assert_eq!(violation.core, history, "{violation}");
+}
+
+#[test]
 fn a_history_that_returns_before_it_asks_is_not_judged() {
     let verdict = check_history(&[op(0, insert(1), 10, 5)], Limits::default());
     assert!(matches!(verdict, Verdict::Unknown { .. }), "{verdict}");

@@ -29,7 +29,9 @@ fn figure_8_a_repeated_read_miss_counts_and_one_unlock_releases_all_of_it() {
     assert!(is_forwarded(&rig.send(&other)));
     let miss = request(Kind::ReadMiss, block(), requester(1, 0), 21);
     for copies in 1..=3 {
-        assert!(is_forwarded(&rig.send(&miss)));
+        let sent = rig.send(&miss);
+        assert!(is_forwarded(&sent));
+        assert_eq!(sent[0].repeated, copies > 1);
         assert_eq!(rig.lock(block()), 1 + copies);
         assert_eq!(rig.switch.requester(miss.requester, miss.seq).unwrap().acquisitions, copies);
     }
@@ -46,8 +48,9 @@ fn a_repeated_write_request_goes_on_under_its_own_lock() {
     rig.install(block(), Shared, nodes([0, 3]));
     let miss = request(Kind::WriteMiss, block(), requester(1, 0), 21);
     let first = rig.send(&miss);
-    assert!(is_forwarded(&first));
-    assert_eq!(rig.send(&miss), first, "the same packets again");
+    assert!(is_forwarded(&first) && first.iter().all(|packet| !packet.repeated));
+    let marked: Vec<_> = first.iter().map(|packet| Packet { repeated: true, ..*packet }).collect();
+    assert_eq!(rig.send(&miss), marked, "the same packets again, marked as repeated");
     assert_eq!(rig.lock(block()), WRITER);
     rig.close(&unlock(&miss, Modified, nodes([1])));
     assert_eq!(rig.entry(block()), EntryView { lock: 0, status: Modified, copyset: nodes([1]) });

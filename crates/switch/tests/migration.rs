@@ -95,7 +95,7 @@ fn two_copies_of_an_add_never_claim_two_ways() {
     let (sent, second) = rig.first(&it);
     assert_eq!((sent, second), (vec![], None));
     rig.second(again);
-    let copies = rig.switch.set_of(block()).into_iter().flatten().filter(|tag| *tag == block());
+    let copies = rig.switch.ways_of(block()).into_iter().flatten().filter(|tag| *tag == block());
     assert_eq!(copies.count(), 1);
     rig.close(&unlock(&it, Shared, nodes([3])));
     rig.switch.invariants();

@@ -112,9 +112,7 @@ impl Evidence {
 
     /// Leaves out what it can, in ever smaller pieces; returns the indices of the rest.
     fn leave_out(&self, operations: &OneKey) -> Vec<usize> {
-        // Reads first: what they saw keeps writes in the history. Old before new: the end is what fails.
         let mut order: Vec<usize> = (0..operations.len()).collect();
-        order.sort_by_key(|&index| produces(&operations[index].op).is_some());
         let mut work = 0;
         let mut piece = order.len().div_ceil(2);
         while piece > 0 {
@@ -133,7 +131,6 @@ impl Evidence {
             }
             piece /= 2;
         }
-        order.sort_unstable();
         order
     }
 
@@ -167,9 +164,7 @@ impl Evidence {
         let smaller: Vec<usize> =
             (0..order.len()).filter(|&place| kept[place]).map(|place| order[place]).collect();
         let loses_presence = piece.clone().any(|place| !kept[place] && makes_present(op(place)));
-        let mut sorted = smaller.clone();
-        sorted.sort_unstable();
-        let rest: OneKey = sorted.into_iter().map(|index| operations[index].clone()).collect();
+        let rest: OneKey = smaller.iter().map(|&index| operations[index].clone()).collect();
         let allowed = rest.len() < order.len() && (!loses_presence || self.stays_present(&rest));
         (allowed && self.fails(&rest)).then_some(smaller)
     }

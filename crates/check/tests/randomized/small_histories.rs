@@ -101,6 +101,20 @@ fn a_history_with_one_lie_gets_the_verdict_of_brute_force() {
 }
 
 #[test]
+fn an_update_that_claims_a_deleted_key_is_caught_with_evidence() {
+    for_seeds("an_update_that_claims_a_deleted_key_is_caught_with_evidence", 10_000, |rng| {
+        let base = Shape { updates: 30, deletes: 20, rmws: 5, inserts: 20, ..small_shape(rng) };
+        let shape = Shape { operations: 14, clients: 2, digests: None, longest: 20, unreturned: 0, ..base };
+        let mut history = simulate(rng, &shape, None);
+        let absent = |operation: &&mut Operation<u64>| operation.op == Op::Update { value: None };
+        if let Some(update) = history.iter_mut().rev().find(absent) {
+            update.op = Op::Update { value: Some(7) };
+        }
+        agrees_with_brute_force(None, &history);
+    });
+}
+
+#[test]
 fn the_order_of_the_file_does_not_matter() {
     for_seeds("the_order_of_the_file_does_not_matter", 3_000, |rng| {
         let shape = Shape { longest: 50, ..small_shape(rng) };

@@ -67,6 +67,8 @@ mod data_ref;
 mod frame_word;
 mod hints;
 mod home;
+#[cfg(target_os = "linux")]
+mod huge_pages;
 mod lru;
 mod pinned;
 mod read_hit;

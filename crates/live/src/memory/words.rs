@@ -29,6 +29,8 @@ impl Words {
             .unwrap_or_else(|_| panic!("no room for {len} words: give the nodes less memory"));
         let first = all.as_ptr().align_offset(PAGE_WORDS * 8);
         assert!(first < PAGE_WORDS, "the standard library aligns pointers at run time");
+        #[cfg(target_os = "linux")]
+        super::huge_pages::advise(&all);
         Self { all, first, len }
     }
 

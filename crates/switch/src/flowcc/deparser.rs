@@ -9,7 +9,7 @@ use super::fan_out::fan_out;
 use super::layout::{Fields, route, score};
 use super::switch::{Carried, Effect, Resubmit};
 use super::tables::Forward;
-use crate::pipeline::Phv;
+use crate::pipeline::{Phv, alu};
 
 /// The node that keeps the shadow of the TAG arrays.
 const SHADOW: Endpoint = Endpoint::Shadow(NodeId(0));
@@ -81,8 +81,9 @@ fn forward(
     let found = Packet {
         status: Status::Granted,
         in_switch: true,
-        // An earlier copy of the request was granted, and what it set off may still be on its way.
-        repeated: phv.get(f.score) & score::COUNT > 1,
+        // An earlier copy of the request was granted, and what it set off may still be on its way: this one
+        // did not take the lock, or not for the first time.
+        repeated: phv.get(f.verdict) != alu::ACQUIRED || phv.get(f.score) & score::COUNT > 1,
         global_status: status.expect("G-STATUS holds what the parser put there"),
         copyset: Copyset::from_bits(phv.get(f.copyset)),
         payload: 0,

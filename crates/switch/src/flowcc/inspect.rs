@@ -4,9 +4,9 @@ use wire::{BlockTag, Copyset, GlobalStatus, RequesterId, Seq};
 
 use super::layout::{WAYS, score};
 use super::program::Way;
+use super::sets::set_of;
 use super::switch::Switch;
 use crate::pipeline::alu::WRITER;
-use crate::pipeline::primitive::spread;
 
 /// A directory entry.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -60,7 +60,7 @@ impl Switch {
     }
 
     /// The ways of the set that a tag belongs to, and what they hold.
-    pub fn set_of(&self, tag: BlockTag) -> [Option<BlockTag>; WAYS] {
+    pub fn ways_of(&self, tag: BlockTag) -> [Option<BlockTag>; WAYS] {
         let set = self.set(tag);
         self.arrays.ways.map(|way| match self.cell(way.tag, set) {
             0 => None,
@@ -69,7 +69,7 @@ impl Switch {
     }
 
     fn set(&self, tag: BlockTag) -> usize {
-        usize::try_from(spread(!tag.bits(), self.sets as u64)).expect("there are no more sets than cells")
+        set_of(self.config.entries, tag)
     }
 
     fn find(&self, tag: BlockTag) -> Option<(Way, usize)> {

@@ -15,6 +15,7 @@
 //! | [`tables`], [`fan_out`](mod@fan_out) | what the switch and the home agents decide alike |
 //! | `layout` | fields, codes and the score word |
 //! | `program` | the steps |
+//! | `pass` | the kinds of pass, and what the arrays do in each |
 //! | `parser` | packets to PHV |
 //! | `deparser` | PHV to packets |
 //! | [`switch`] | the machine: packets in, effects out |
@@ -42,6 +43,7 @@ pub mod fan_out;
 pub mod inspect;
 mod layout;
 mod parser;
+mod pass;
 mod program;
 mod sets;
 pub mod switch;

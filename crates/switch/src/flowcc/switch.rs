@@ -14,16 +14,18 @@
 //!
 //! The driver feeds every [`Effect::Resubmit`] back, once.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use wire::{Packet, SwitchEpoch};
 
 use super::counters::Counters;
-use super::layout::{Fields, WAYS, tag_op};
+use super::layout::{Fields, WAYS};
+use super::pass::Pass;
 use super::program::{self, Arrays};
 use super::{deparser, parser};
 use crate::pipeline::stage_map::PacketPasses;
-use crate::pipeline::{BuildError, Phv, Program, StageMap, alu};
+use crate::pipeline::{BuildError, Phv, Plan, Program, StageMap, alu};
 
 /// What a switch is built for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,6 +82,8 @@ pub struct Switch {
     pub(super) config: Config,
     pub(super) sets: usize,
     pub(super) program: Program,
+    /// The program for each kind of pass.
+    plans: Arc<[Plan]>,
     pub(super) fields: Fields,
     pub(super) arrays: Arrays,
     pub(super) occupied: usize,
@@ -96,7 +100,9 @@ impl Switch {
     pub fn new(config: &Config) -> Result<Self, BuildError> {
         let sets = config.entries.div_ceil(WAYS);
         let (program, fields, arrays) = program::build(config.nodes, sets)?;
+        let plans: Result<_, _> = Pass::all().map(|pass| program.plan(&pass.constants(&fields))).collect();
         Ok(Self {
+            plans: plans?,
             config: *config,
             sets,
             program,
@@ -124,23 +130,21 @@ impl Switch {
             self.counters.count_drop(cause);
             return;
         }
-        parser::parse(&self.fields, packet, carried, &self.config, &mut self.phv);
-        self.program.run(&mut self.phv);
+        let pass = parser::pass(packet, carried);
+        parser::parse(&self.fields, packet, pass, carried, &self.config, &mut self.phv);
+        self.program.run_plan(&self.plans[pass.index()], &mut self.phv);
         self.counters.passes += 1;
-        if carried.is_some() {
-            self.count_entries();
+        match pass {
+            Pass::Clear => self.occupied -= self.hits(),
+            Pass::Claim(_) => self.occupied += self.hits(),
+            _ => {}
         }
         deparser::deparse(&self.fields, &self.phv, packet, random, &mut self.counters, out);
     }
 
-    /// Entries come and go in second passes only: a claim or a clear that hit.
-    fn count_entries(&mut self) {
-        let hits = || self.fields.hit.iter().filter(|hit| self.phv.get(**hit) == alu::HIT).count();
-        match self.phv.get(self.fields.tag_op) {
-            tag_op::CLEAR => self.occupied -= hits(),
-            tag_op::CLAIM.. => self.occupied += hits(),
-            _ => {}
-        }
+    /// The ways that the pass cleared or claimed.
+    fn hits(&self) -> usize {
+        self.fields.hit.iter().filter(|hit| self.phv.get(**hit) == alu::HIT).count()
     }
 
     /// What the switch was built for.
@@ -174,5 +178,77 @@ impl Switch {
         ];
         let passes = passes.map(|(packet, passes)| PacketPasses { packet: packet.into(), passes });
         StageMap { passes: passes.into(), ..self.program.stage_map().clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::{BlockTag, Copyset, GlobalStatus, Kind, NodeId, Refusal, RequesterId, Seq, SlotId, Status};
+
+    /// A packet from a small rack, by a random number.
+    fn packet(mut random: u64) -> Packet {
+        let mut below = |n: u64| {
+            let drawn = random % n;
+            random /= n;
+            drawn
+        };
+        let narrow = |n: u64| u16::try_from(n).unwrap();
+        let kinds = &Kind::ALL[..10];
+        let mut pick = || kinds[usize::try_from(below(10)).unwrap()];
+        let (kind, event) = (pick(), pick());
+        let home = narrow(below(2));
+        let tag = BlockTag::from_bits(u64::from(home) << 48 | below(12) << 12);
+        let requester = RequesterId { node: NodeId(home), slot: SlotId(narrow(below(3))) };
+        let request = Packet::request(kind, tag, requester, Seq(below(8)));
+        let filled = Packet {
+            in_switch: below(4) > 0,
+            status: if below(4) > 0 { Status::Granted } else { Status::Refused(Refusal::Locked) },
+            global_status: [GlobalStatus::Unshared, GlobalStatus::Shared, GlobalStatus::Modified]
+                [usize::try_from(below(3)).unwrap()],
+            copyset: Copyset::from_bits(below(4)),
+            ..request
+        };
+        if below(3) > 0 { filled } else { Packet { kind: Kind::Unlock, event, ..filled } }
+    }
+
+    #[test]
+    fn the_plan_of_a_pass_does_what_the_program_does() {
+        let config = Config { nodes: 2, entries: 7, epoch: SwitchEpoch(0) };
+        let mut switch = Switch::new(&config).unwrap();
+        let (mut random, mut effects, mut waiting) = (1u64, Vec::new(), Vec::new());
+        let mut kinds = Vec::new();
+        for _ in 0..30_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let again: Option<Resubmit> = if random >> 62 == 0 { waiting.pop() } else { None };
+            let (packet, carried) = again.map_or((packet(random >> 2), None), |a| (a.packet, Some(a.carried)));
+            if parser::admit(&packet, &config).is_err() {
+                continue;
+            }
+
+            let (mut program, mut phv) = (switch.program.clone(), Phv::new());
+            let pass = parser::pass(&packet, carried);
+            parser::parse(&switch.fields, &packet, pass, carried, &config, &mut phv);
+            pass.constants(&switch.fields).into_iter().for_each(|(field, value)| phv.set(field, value));
+            program.run(&mut phv);
+
+            switch.pass(&packet, carried, 0, &mut effects);
+            let f = &switch.fields;
+            for field in [f.route, f.forward, f.score, f.verdict, f.status, f.copyset, f.place, f.order] {
+                let is_known = pass.constants(f).iter().any(|(known, _)| *known == field);
+                assert!(is_known || phv.get(field) == switch.phv.get(field), "{field:?} after {packet:?}");
+            }
+            assert!(f.hit.iter().all(|hit| phv.get(*hit) == switch.phv.get(*hit)));
+            assert_eq!(program.all_cells(), switch.program.all_cells(), "after {packet:?}");
+            waiting.extend(effects.drain(..).filter_map(|effect| match effect {
+                Effect::Resubmit(again) => Some(again),
+                Effect::Send(_) => None,
+            }));
+            if !kinds.contains(&pass) {
+                kinds.push(pass);
+            }
+        }
+        let missing = Pass::all().filter(|pass| !kinds.contains(pass) && *pass != Pass::Request(Kind::AddToSwitch));
+        assert_eq!(missing.collect::<Vec<_>>(), [], "every kind of pass was made");
     }
 }

@@ -21,7 +21,7 @@
 //! | `CountOrMark(x)` | x = [`ACQUIRED`]; cell = 0 | cell + 1, else x if empty | the new cell |
 //! | `SetIfZero(x)` | cell = 0 | x if empty | the old cell |
 
-use super::phv::{Field, Phv};
+use super::phv::Field;
 
 /// `Compare`, `Raise`: the operand is not larger than the cell, or (`Raise`) smaller.
 pub const OLDER: u64 = 0b00;
@@ -128,45 +128,37 @@ impl Alu {
         }
     }
 
-    /// The new cell and the output.
+    /// What it does: the cell and the operand go in, the new cell and the output come out. Programs without an
+    /// operand ignore theirs, and those without an output put out 0.
     #[inline(always)]
-    pub(super) fn run(self, cell: u64, phv: &Phv) -> (u64, u64) {
+    pub(super) fn run(self, cell: u64, x: u64) -> (u64, u64) {
         let pick = |condition: bool, yes: u64, no: u64| if condition { yes } else { no };
         match self {
             Self::Read => (cell, cell),
-            Self::Set(x) => (phv.get(x), phv.get(x)),
-            Self::Or(x) => (cell | phv.get(x), cell | phv.get(x)),
-            Self::Compare(x) => (cell, pick(phv.get(x) > cell, NEWER, OLDER)),
-            Self::Raise(x) => {
-                let x = phv.get(x);
-                (x.max(cell), pick(x > cell, NEWER, pick(x == cell, SAME, OLDER)))
+            Self::Set(_) => (x, x),
+            Self::Or(_) => (cell | x, cell | x),
+            Self::Compare(_) => (cell, pick(x > cell, NEWER, OLDER)),
+            Self::Raise(_) => (x.max(cell), pick(x > cell, NEWER, pick(x == cell, SAME, OLDER))),
+            Self::MatchTag(_) => (cell, pick(x == cell, HIT, MISS)),
+            Self::ProbeTag(_) => (cell, pick(x == cell, PRESENT, pick(cell == 0, VACANT, TAKEN))),
+            Self::ClaimIfEmpty(_) => (pick(cell == 0, x, cell), pick(cell == 0, HIT, MISS)),
+            Self::ClearIfEqual(_) => (pick(x == cell, 0, cell), pick(x == cell, HIT, MISS)),
+            Self::TryReadLock => {
+                let free = cell < MOST_READERS;
+                (cell.wrapping_add(u64::from(free)), pick(free, ACQUIRED, BUSY))
             }
-            Self::MatchTag(x) => (cell, pick(phv.get(x) == cell, HIT, MISS)),
-            Self::ProbeTag(x) => {
-                (cell, pick(phv.get(x) == cell, PRESENT, pick(cell == 0, VACANT, TAKEN)))
-            }
-            Self::ClaimIfEmpty(x) => pick_pair(cell == 0, (phv.get(x), HIT), (cell, MISS)),
-            Self::ClearIfEqual(x) => pick_pair(phv.get(x) == cell, (0, HIT), (cell, MISS)),
-            Self::TryReadLock => pick_pair(cell < MOST_READERS, (cell + 1, ACQUIRED), (cell, BUSY)),
-            Self::TryWriteLock => pick_pair(cell == 0, (WRITER, ACQUIRED), (cell, BUSY)),
-            Self::Release(x) => {
-                let x = phv.get(x);
+            Self::TryWriteLock => (pick(cell == 0, WRITER, cell), pick(cell == 0, ACQUIRED, BUSY)),
+            Self::Release(_) => {
                 let fits = x <= cell && (x ^ cell) & WRITER == 0;
                 (pick(fits, cell.wrapping_sub(x), cell), 0)
             }
-            Self::CountOrMark(x) => {
-                let x = phv.get(x);
+            Self::CountOrMark(_) => {
                 let new = pick(x == ACQUIRED, cell.wrapping_add(1), pick(cell == 0, x, cell));
                 (new, new)
             }
-            Self::SetIfZero(x) => (pick(cell == 0, phv.get(x), cell), cell),
+            Self::SetIfZero(_) => (pick(cell == 0, x, cell), cell),
         }
     }
-}
-
-#[inline(always)]
-const fn pick_pair(condition: bool, yes: (u64, u64), no: (u64, u64)) -> (u64, u64) {
-    if condition { yes } else { no }
 }
 
 #[cfg(test)]
@@ -176,9 +168,7 @@ mod tests {
     const X: Field = Field(0);
 
     fn run(alu: Alu, cell: u64, x: u64) -> (u64, u64) {
-        let mut phv = Phv::new();
-        phv.set(X, x);
-        alu.run(cell, &phv)
+        alu.run(cell, x)
     }
 
     #[test]

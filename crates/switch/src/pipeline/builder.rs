@@ -81,7 +81,7 @@ impl ProgramBuilder {
         verify::steps(&self, budget)?;
         let map = stage_map::of(&self, budget);
         verify::resources(&map)?;
-        compile::program(&self, map)
+        compile::program(self, map)
     }
 
     pub(super) fn stage_of(&self, step: &Step) -> usize {

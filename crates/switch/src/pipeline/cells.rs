@@ -5,6 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 const WORD_BITS: usize = u64::BITS as usize;
+const WORD_SHIFT: u32 = u64::BITS.trailing_zeros();
 
 /// The cells of one array, all 0 at first.
 #[derive(Clone, Debug)]
@@ -29,32 +30,62 @@ impl Cells {
         Self { words: vec![0; words], entries, shift, mask: super::verify::mask(bits) }
     }
 
-    /// Replaces a cell by what `change` makes of it, if there is such a cell.
+    /// A cell, if there is such a one.
     #[inline(always)]
-    pub(super) fn update(&mut self, index: usize, change: impl FnOnce(u64) -> u64) {
+    pub(super) fn cell(&mut self, index: usize) -> Option<Cell<'_>> {
+        if self.shift == WORD_SHIFT {
+            let word = self.words.get_mut(index)?;
+            return Some(Cell { value: *word, word, at: 0, mask: self.mask });
+        }
         if index >= self.entries {
-            return;
+            return None;
         }
         let bit = index << self.shift;
-        let Some(word) = self.words.get_mut(bit / WORD_BITS) else { return };
+        let word = self.words.get_mut(bit / WORD_BITS)?;
         let at = bit % WORD_BITS;
-        let old = *word >> at & self.mask;
-        let new = change(old) & self.mask;
-        // Most passes only look: leave the cache line clean.
-        if new != old {
-            *word = *word & !(self.mask << at) | new << at;
-        }
+        Some(Cell { value: *word >> at & self.mask, word, at, mask: self.mask })
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn get(&self, index: usize) -> Option<u64> {
-        let bit = index.checked_shl(self.shift)?;
-        (index < self.entries).then(|| self.words[bit / WORD_BITS] >> (bit % WORD_BITS) & self.mask)
+        if self.shift == WORD_SHIFT {
+            return self.words.get(index).copied();
+        }
+        if index >= self.entries {
+            return None;
+        }
+        let bit = index << self.shift;
+        self.words.get(bit / WORD_BITS).map(|word| *word >> (bit % WORD_BITS) & self.mask)
     }
 
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.entries
+    }
+}
+
+/// One cell, read.
+pub(super) struct Cell<'a> {
+    word: &'a mut u64,
+    at: usize,
+    mask: u64,
+    value: u64,
+}
+
+impl Cell<'_> {
+    #[inline(always)]
+    pub(super) const fn get(&self) -> u64 {
+        self.value
+    }
+
+    /// Writes what fits.
+    #[inline(always)]
+    pub(super) const fn set(&mut self, value: u64) {
+        let value = value & self.mask;
+        // Most passes only look: leave the cache line clean.
+        if value != self.value {
+            *self.word = *self.word & !(self.mask << self.at) | value << self.at;
+        }
     }
 }
 
@@ -67,10 +98,10 @@ mod tests {
         for bits in 1..=64 {
             let mut cells = Cells::new(bits, 21);
             for index in 0..23 {
-                cells.update(index, |old| {
-                    assert_eq!(old, 0);
-                    u64::MAX - index as u64
-                });
+                if let Some(mut cell) = cells.cell(index) {
+                    assert_eq!(cell.get(), 0);
+                    cell.set(u64::MAX - index as u64);
+                }
             }
             let mask = u64::MAX >> (64 - bits);
             for index in 0..21 {

@@ -1,18 +1,24 @@
 //! Flattens a verified program for the loop that runs it.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::alu::Alu;
 use super::builder::ProgramBuilder;
 use super::cells::Cells;
 use super::error::BuildError;
 use super::phv::Field;
 use super::primitive::Primitive;
-use super::program::{Body, Case, FlatStep, FlatTable, KeyPart, Lookup, Program, Range, SELECTORS};
+use super::code::{Body, Case, Code, FlatTable, Group, KEY_PARTS, KeyPart, Lookup, Range, SELECTORS, Way};
+use super::program::Program;
 use super::stage_map::StageMap;
 use super::step::{Gate, Rmw, Step, Table};
-use super::verify::mask;
+use super::verify::{mask, reads, writes};
+
+/// The select field of a step that has one program left, which it always runs.
+pub(super) const DECIDED: Field = Field::SINK;
 
 /// Keys of up to so many bits are looked up directly.
 const DIRECT_BITS: u32 = 14;
@@ -20,52 +26,152 @@ const DIRECT_BITS: u32 = 14;
 /// A gate that is always open.
 const OPEN: Gate = Gate { field: Field::SINK, mask: 0, value: 0, inverted: false };
 
-pub(super) fn program(source: &ProgramBuilder, map: StageMap) -> Result<Program, BuildError> {
-    let mut flat = Flattener { source, tables: Vec::new(), primitives: Vec::new() };
-    let mut steps = Vec::with_capacity(source.steps.len());
-    for (at, step) in source.steps.iter().enumerate() {
-        let gate = step.gate().unwrap_or(OPEN);
-        let following = source.steps[at..].iter();
-        let same = following.take_while(|other| other.gate() == step.gate()).count();
-        steps.push(FlatStep {
-            gate_mask: gate.mask,
-            gate_value: gate.value,
-            gate_field: gate.field,
-            gate_inverted: gate.inverted,
-            closed: small(at + same)?,
-            body: match step {
-                Step::Rmw(rmw) => body(rmw)?,
-                Step::Compute(compute) => Body::Compute(flat.action(&compute.primitives)?),
-                Step::Table(table) => flat.table(table)?,
-            },
-        });
+/// Makes a verified program run.
+pub(super) fn program(source: ProgramBuilder, map: StageMap) -> Result<Program, BuildError> {
+    let code = code(&source, &source.steps)?;
+    let arrays = source.arrays.iter().map(|array| Cells::new(array.bits, array.entries)).collect();
+    Ok(Program { source: Arc::new(source), code, arrays, map, passes: 0 })
+}
+
+/// Flattens a program's steps, or what is left of them for some packets.
+pub(super) fn code(source: &ProgramBuilder, steps: &[Step]) -> Result<Code, BuildError> {
+    let mut flat = Flattener::new(source);
+    let mut groups = Vec::new();
+    for (gate, members) in schedule(steps) {
+        let Gate { field, mask, value, inverted } = gate.unwrap_or(OPEN);
+        let from = small(flat.steps.len())?;
+        let mut rest = &members[..];
+        while let Some(step) = rest.first() {
+            let found = lookup(rest);
+            rest = &rest[found.len().max(1)..];
+            let body = if found.len() > 1 { flat.lookup(&found)? } else { flat.body(step)? };
+            flat.steps.push(body);
+        }
+        let steps = Range { from, to: small(flat.steps.len())? };
+        groups.push(Group { mask, value, field, inverted, steps });
     }
-    Ok(Program {
-        steps: steps.into(),
+    Ok(Code {
+        groups: groups.into(),
+        steps: flat.steps.into(),
+        ways: flat.ways.into(),
+        selects: flat.selects.into(),
         tables: flat.tables.into(),
         primitives: flat.primitives.into(),
-        arrays: source.arrays.iter().map(|array| Cells::new(array.bits, array.entries)).collect(),
-        map,
-        passes: 0,
     })
 }
 
-fn body(rmw: &Rmw) -> Result<Body, BuildError> {
-    let mut cases = [Case { alu: None, out: Field::SINK }; SELECTORS];
-    for (value, alu) in &rmw.cases {
-        let out = rmw.out.filter(|_| alu.has_output()).unwrap_or(Field::SINK);
-        cases[small::<usize, _>(*value)?] = Case { alu: Some(*alu), out };
+/// Steps that share a gate.
+type ScheduledGroup<'a> = (Option<Gate>, Vec<&'a Step>);
+
+/// Puts steps with the same gate together, where that changes nothing: a step may pass others if none of them
+/// reads what the other writes, and no two write the same. (No two steps have an array in common.)
+fn schedule(steps: &[Step]) -> Vec<ScheduledGroup<'_>> {
+    let mut groups: Vec<ScheduledGroup<'_>> = Vec::new();
+    for step in steps {
+        let mut place = None;
+        for (at, (gate, members)) in groups.iter().enumerate().rev() {
+            let gate_changes = gate.is_some_and(|gate| members.iter().any(|m| writes(m).contains(&gate.field)));
+            if *gate == step.gate() && !gate_changes {
+                place = Some(at);
+                break;
+            }
+            if !members.iter().all(|member| commute(member, step)) {
+                break;
+            }
+        }
+        match place {
+            Some(at) => groups[at].1.push(step),
+            None => groups.push((step.gate(), vec![step])),
+        }
     }
-    Ok(Body::Rmw { array: small(rmw.array.0)?, index: rmw.index, select: rmw.select, cases })
+    groups
+}
+
+fn commute(one: &Step, other: &Step) -> bool {
+    let touches = |writer: &Step, field: &Field| writes(writer).contains(field);
+    !reads(one).iter().any(|field| touches(other, field))
+        && !reads(other).iter().any(|field| touches(one, field))
+        && !writes(one).iter().any(|field| touches(other, field))
+}
+
+/// The steps at the head of a list that are one lookup: decided on `MatchTag`, with one index and one operand that
+/// none of them changes.
+fn lookup<'a>(steps: &[&'a Step]) -> Vec<&'a Rmw> {
+    let tag_match = |step: &'a Step| match step {
+        Step::Rmw(rmw) if rmw.select == DECIDED => match rmw.cases[..] {
+            [(_, Alu::MatchTag(tag))] => Some((rmw, tag)),
+            _ => None,
+        },
+        _ => None,
+    };
+    let matches: Vec<(&Rmw, Field)> = steps.iter().map_while(|step| tag_match(step)).collect();
+    let Some(&(first, tag)) = matches.first() else { return Vec::new() };
+    let alike = |(rmw, other): &&(&Rmw, Field)| {
+        let keeps = rmw.out.is_none_or(|out| out != first.index && out != tag);
+        rmw.index == first.index && *other == tag && keeps
+    };
+    matches.iter().take_while(alike).map(|(rmw, _)| *rmw).collect()
 }
 
 struct Flattener<'a> {
     source: &'a ProgramBuilder,
+    steps: Vec<Body>,
+    ways: Vec<Way>,
+    selects: Vec<[Option<Case>; SELECTORS]>,
     tables: Vec<FlatTable>,
     primitives: Vec<Primitive>,
 }
 
-impl Flattener<'_> {
+impl<'a> Flattener<'a> {
+    const fn new(source: &'a ProgramBuilder) -> Self {
+        Self {
+            source,
+            steps: Vec::new(),
+            ways: Vec::new(),
+            selects: Vec::new(),
+            tables: Vec::new(),
+            primitives: Vec::new(),
+        }
+    }
+
+    fn body(&mut self, step: &Step) -> Result<Body, BuildError> {
+        match step {
+            Step::Rmw(rmw) => self.rmw(rmw),
+            Step::Table(table) => self.table(table),
+            Step::Compute(compute) => match compute.primitives[..] {
+                [one] => Ok(Body::Primitive(one)),
+                _ => Ok(Body::Primitives(self.action(&compute.primitives)?)),
+            },
+        }
+    }
+
+    fn lookup(&mut self, rmws: &[&Rmw]) -> Result<Body, BuildError> {
+        let from = small(self.ways.len())?;
+        for rmw in rmws {
+            self.ways.push(Way { array: small(rmw.array.0)?, out: rmw.out.unwrap_or(Field::SINK) });
+        }
+        let operand = rmws[0].cases[0].1.operand().unwrap_or(Field::SINK);
+        let ways = Range { from, to: small(self.ways.len())? };
+        Ok(Body::Lookup { index: rmws[0].index, operand, ways })
+    }
+
+    fn rmw(&mut self, rmw: &Rmw) -> Result<Body, BuildError> {
+        let case = |alu: Alu| {
+            let out = rmw.out.filter(|_| alu.has_output()).unwrap_or(Field::SINK);
+            Case { alu, operand: alu.operand().unwrap_or(Field::SINK), out }
+        };
+        let (array, index, select) = (small(rmw.array.0)?, rmw.index, rmw.select);
+        if let (DECIDED, [(_, alu)]) = (select, &rmw.cases[..]) {
+            return Ok(Body::Rmw { array, index, case: case(*alu) });
+        }
+        let mut cases = [None; SELECTORS];
+        for (value, alu) in &rmw.cases {
+            cases[small::<usize, _>(*value)?] = Some(case(*alu));
+        }
+        self.selects.push(cases);
+        Ok(Body::Select { array, index, select, cases: small(self.selects.len() - 1)? })
+    }
+
     fn action(&mut self, list: &[Primitive]) -> Result<Range, BuildError> {
         let from = small(self.primitives.len())?;
         self.primitives.extend_from_slice(list);
@@ -73,18 +179,18 @@ impl Flattener<'_> {
     }
 
     fn table(&mut self, table: &Table) -> Result<Body, BuildError> {
-        let mut key = Vec::with_capacity(table.key.len());
+        let mut parts = Vec::with_capacity(table.key.len());
         let mut bits = 0;
         for field in &table.key {
             let width = self.source.fields[field.index()].bits;
-            key.push(KeyPart { field: *field, mask: mask(width), shift: bits });
+            parts.push(KeyPart { field: *field, mask: mask(width), shift: bits });
             bits += width;
         }
         let rows: Vec<(u64, u64)> = table
             .rows
             .iter()
             .map(|row| {
-                row.key.iter().zip(&key).fold((0, 0), |packed, (part, place)| {
+                row.key.iter().zip(&parts).fold((0, 0), |packed, (part, place)| {
                     let (mask, value) = part.ternary(place.mask);
                     (packed.0 | mask << place.shift, packed.1 | value << place.shift)
                 })
@@ -95,7 +201,10 @@ impl Flattener<'_> {
             actions.push(self.action(&row.action)?);
         }
         let lookup = if bits <= DIRECT_BITS { direct(&rows, bits)? } else { Lookup::Scan(rows.into()) };
-        self.tables.push(FlatTable { key: key.into(), lookup, actions: actions.into() });
+        let mut key = [KeyPart { field: Field::SINK, mask: 0, shift: 0 }; KEY_PARTS];
+        let more_key = parts.split_off(parts.len().min(KEY_PARTS)).into();
+        key[..parts.len()].copy_from_slice(&parts);
+        self.tables.push(FlatTable { key, more_key, lookup, actions: actions.into() });
         Ok(Body::Table(small(self.tables.len() - 1)?))
     }
 }

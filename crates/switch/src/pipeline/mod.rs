@@ -13,7 +13,7 @@
 //! | [`step`](mod@step) | gates, read-modify-writes, computations, tables: what a program is made of |
 //! | [`builder`] | collects them |
 //! | [`error`] | why a program is refused |
-//! | [`program`] | a verified program with its arrays, and the loop that runs a packet through it |
+//! | [`program`] | a verified program with its arrays: what runs |
 //! | [`stage_map`] | what a program uses of the chip, stage by stage |
 //!
 //! # What must always hold
@@ -36,11 +36,13 @@ pub mod alu;
 pub mod budget;
 pub mod builder;
 mod cells;
+mod code;
 mod compile;
 pub mod error;
 pub mod phv;
 pub mod primitive;
 pub mod program;
+mod specialize;
 pub mod stage_map;
 pub mod step;
 mod verify;
@@ -51,6 +53,6 @@ pub use builder::ProgramBuilder;
 pub use error::BuildError;
 pub use phv::{Field, Phv};
 pub use primitive::Primitive;
-pub use program::Program;
+pub use program::{Plan, Program};
 pub use stage_map::StageMap;
 pub use step::{Array, Compute, Gate, Match, Rmw, Row, Table};

@@ -19,9 +19,9 @@ pub struct Phv([u64; Self::SLOTS]);
 
 impl Phv {
     /// Fields that a program can have.
-    pub const FIELDS: usize = Self::SLOTS - 1;
-    /// A power of two, so that a masked index needs no bounds check.
-    const SLOTS: usize = 64;
+    pub const FIELDS: usize = 63;
+    /// As many as a field's byte can name, so that no index needs a bounds check; only the first are used.
+    const SLOTS: usize = 256;
 
     /// All fields 0.
     #[inline]
@@ -31,20 +31,20 @@ impl Phv {
 
     /// All fields 0 again.
     #[inline]
-    pub const fn clear(&mut self) {
-        self.0 = [0; Self::SLOTS];
+    pub fn clear(&mut self) {
+        self.0[..=Self::FIELDS].fill(0);
     }
 
     /// The value of a field.
     #[inline]
     pub const fn get(&self, field: Field) -> u64 {
-        self.0[field.index() & (Self::SLOTS - 1)]
+        self.0[field.index()]
     }
 
     /// Sets a field.
     #[inline]
     pub const fn set(&mut self, field: Field, value: u64) {
-        self.0[field.index() & (Self::SLOTS - 1)] = value;
+        self.0[field.index()] = value;
     }
 }
 

@@ -9,7 +9,7 @@ use super::builder::ProgramBuilder;
 use super::error::BuildError;
 use super::phv::{Field, Phv};
 use super::primitive::Primitive;
-use super::program::SELECTORS;
+use super::code::SELECTORS;
 use super::stage_map::StageMap;
 use super::step::{Rmw, Step, Table};
 
@@ -270,7 +270,7 @@ pub(super) const fn mask(bits: u32) -> u64 {
     u64::MAX >> (64 - bits)
 }
 
-fn reads(step: &Step) -> Vec<Field> {
+pub(super) fn reads(step: &Step) -> Vec<Field> {
     let mut fields: Vec<Field> = step.gate().map(|gate| gate.field).into_iter().collect();
     match step {
         Step::Rmw(rmw) => {
@@ -286,7 +286,7 @@ fn reads(step: &Step) -> Vec<Field> {
     fields
 }
 
-fn writes(step: &Step) -> Vec<Field> {
+pub(super) fn writes(step: &Step) -> Vec<Field> {
     match step {
         Step::Rmw(rmw) => rmw.out.into_iter().collect(),
         Step::Compute(compute) => compute.primitives.iter().map(|p| p.writes()).collect(),

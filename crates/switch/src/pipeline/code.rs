@@ -1,0 +1,191 @@
+//! The flat form of a program, and the loop that runs a packet through it.
+//!
+//! The steps stand in groups that share a gate, so that a way whose tag does not match costs one comparison.
+//! Nothing is allocated in a pass.
+
+use alloc::boxed::Box;
+
+use super::alu::{Alu, HIT, MISS};
+use super::cells::Cells;
+use super::phv::{Field, Phv};
+use super::primitive::Primitive;
+
+/// Values that can pick a program of an array: they are below this.
+pub(super) const SELECTORS: usize = 16;
+
+/// Parts of a table's key that are read without a loop.
+pub(super) const KEY_PARTS: usize = 4;
+
+#[derive(Clone, Debug)]
+pub(super) struct Code {
+    pub(super) groups: Box<[Group]>,
+    pub(super) steps: Box<[Body]>,
+    pub(super) ways: Box<[Way]>,
+    pub(super) selects: Box<[[Option<Case>; SELECTORS]]>,
+    pub(super) tables: Box<[FlatTable]>,
+    pub(super) primitives: Box<[Primitive]>,
+}
+
+/// Steps that happen if one gate is open.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub(super) mask: u64,
+    pub(super) value: u64,
+    pub(super) field: Field,
+    pub(super) inverted: bool,
+    pub(super) steps: Range,
+}
+
+/// A step. The tag has a byte of its own: finding out what a step is must not take longer than doing it.
+#[derive(Clone, Copy, Debug)]
+#[repr(u8)]
+pub(super) enum Body {
+    /// A program of an array.
+    Rmw { array: u8, index: Field, case: Case },
+    /// `MatchTag` in several arrays that share index and operand: the lookup in a set's ways.
+    Lookup { index: Field, operand: Field, ways: Range },
+    /// One of several programs of an array, or none.
+    Select { array: u8, index: Field, select: Field, cases: u8 },
+    /// An instruction.
+    Primitive(Primitive),
+    /// Instructions.
+    Primitives(Range),
+    /// A table.
+    Table(u8),
+}
+
+/// A way of a lookup.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    pub(super) array: u8,
+    pub(super) out: Field,
+}
+
+/// A program of an array.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Case {
+    pub(super) alu: Alu,
+    pub(super) operand: Field,
+    pub(super) out: Field,
+}
+
+/// Part of a list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Range {
+    pub(super) from: u16,
+    pub(super) to: u16,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct FlatTable {
+    /// The first parts of the key. Parts that there are not have an empty mask.
+    pub(super) key: [KeyPart; KEY_PARTS],
+    pub(super) more_key: Box<[KeyPart]>,
+    pub(super) lookup: Lookup,
+    /// The default action, then those of the rows.
+    pub(super) actions: Box<[Range]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeyPart {
+    pub(super) field: Field,
+    pub(super) mask: u64,
+    pub(super) shift: u32,
+}
+
+/// How a packed key finds its action.
+#[derive(Clone, Debug)]
+pub(super) enum Lookup {
+    /// By the key itself, where it is short.
+    Direct(Box<[u8]>),
+    /// Row after row.
+    Scan(Box<[(u64, u64)]>),
+}
+
+impl Code {
+    #[inline(never)]
+    pub(super) fn run(&self, arrays: &mut [Cells], phv: &mut Phv) {
+        for group in &self.groups {
+            let open = (phv.get(group.field) & group.mask == group.value) != group.inverted;
+            if open {
+                for step in group.steps.of(&self.steps) {
+                    self.step(step, arrays, phv);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn step(&self, step: &Body, arrays: &mut [Cells], phv: &mut Phv) {
+        let (array, index, case) = match step {
+            Body::Rmw { array, index, case } => (*array, *index, *case),
+            Body::Select { array, index, select, cases } => {
+                let cases = &self.selects[usize::from(*cases)];
+                let Some(Some(case)) = cases.get(to_index(phv.get(*select))) else { return };
+                (*array, *index, *case)
+            }
+            Body::Lookup { index, operand, ways } => return self.lookup(*index, *operand, *ways, arrays, phv),
+            Body::Primitive(primitive) => return primitive.run(phv),
+            Body::Primitives(range) => return self.act(*range, phv),
+            Body::Table(table) => return self.act(self.tables[usize::from(*table)].action(phv), phv),
+        };
+        if let Some(cells) = arrays.get_mut(usize::from(array))
+            && let Some(mut cell) = cells.cell(to_index(phv.get(index)))
+        {
+            let (new, output) = case.alu.run(cell.get(), phv.get(case.operand));
+            phv.set(case.out, output);
+            cell.set(new);
+        }
+    }
+
+    #[inline(always)]
+    fn lookup(&self, index: Field, operand: Field, ways: Range, arrays: &[Cells], phv: &mut Phv) {
+        let (index, tag) = (to_index(phv.get(index)), phv.get(operand));
+        for way in ways.of(&self.ways) {
+            if let Some(cell) = arrays.get(usize::from(way.array)).and_then(|cells| cells.get(index)) {
+                phv.set(way.out, if cell == tag { HIT } else { MISS });
+            }
+        }
+    }
+
+    #[inline]
+    fn act(&self, range: Range, phv: &mut Phv) {
+        for primitive in range.of(&self.primitives) {
+            primitive.run(phv);
+        }
+    }
+}
+
+impl Range {
+    #[inline(always)]
+    fn of<T>(self, list: &[T]) -> &[T] {
+        &list[usize::from(self.from)..usize::from(self.to)]
+    }
+}
+
+impl KeyPart {
+    #[inline(always)]
+    fn of(self, phv: &Phv) -> u64 {
+        (phv.get(self.field) & self.mask) << self.shift
+    }
+}
+
+impl FlatTable {
+    #[inline]
+    fn action(&self, phv: &Phv) -> Range {
+        let [a, b, c, d] = self.key.map(|part| part.of(phv));
+        let key = self.more_key.iter().fold(a | b | c | d, |key, part| key | part.of(phv));
+        let action = match &self.lookup {
+            Lookup::Direct(actions) => usize::from(actions[to_index(key)]),
+            Lookup::Scan(rows) => {
+                rows.iter().position(|(mask, value)| key & mask == *value).map_or(0, |row| row + 1)
+            }
+        };
+        self.actions[action]
+    }
+}
+
+#[inline(always)]
+fn to_index(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}
