@@ -6,39 +6,34 @@
 //!
 //! | file | handler |
 //! | --- | --- |
-//! | `ack_of_misses`, `ack_of_others`, `refusals` | the requester's `on_ack` |
-//! | `write_back_acks`, `close_acks`, `unlock_acks` | what an event waits for before, and after, its unlock |
+//! | `on_ack`, `refusals` | the requester's `on_ack` |
+//! | `on_closing`, `on_unlock_ack` | what an event waits for before, and after, its unlock |
 //! | `deadlines`, `backoff` | the requester's `on_deadline` |
-//! | `agent_reads`, `agent_writes`, `agent_parked`, `agent_close` | the cache agent |
-//! | `home_requests`, `home_refusals`, `home_unlocks`, `home_write_backs`, `home_calls` | the home agent |
-//! | `additions`, `removals`, `epochs`, `shadow` | migration |
-//! | `allocations`, `frees` | the allocator |
+//! | `cache_agent`, `agent_parked` | the cache agent's `on_request`, `on_unpinned` and `on_close` |
+//! | `home_request`, `home_refusals` | the home agent's `on_request` |
+//! | `home_unlock`, `write_back`, `calls` | the home agent's other handlers |
+//! | `migration`, `epochs`, `shadow` | blocks that move to the switch and back |
+//! | `allocation` | the allocator: answers of homes, and frees |
 //! | `dropped` | what no handler may see |
 
 mod packets;
 mod rig;
 
-mod ack_of_misses;
-mod ack_of_others;
-mod additions;
-mod agent_close;
 mod agent_parked;
-mod agent_reads;
-mod agent_writes;
-mod allocations;
+mod allocation;
 mod backoff;
-mod close_acks;
+mod cache_agent;
+mod calls;
 mod deadlines;
 mod dropped;
 mod epochs;
-mod frees;
-mod home_calls;
 mod home_refusals;
-mod home_requests;
-mod home_unlocks;
-mod home_write_backs;
+mod home_request;
+mod home_unlock;
+mod migration;
+mod on_ack;
+mod on_closing;
+mod on_unlock_ack;
 mod refusals;
-mod removals;
 mod shadow;
-mod unlock_acks;
-mod write_back_acks;
+mod write_back;

@@ -134,6 +134,9 @@ impl InlineRack {
         self.nodes[node.index()].leave(Input::Unpinned(frame));
         courier.to_run.push(node.index());
         self.carry(courier, self.now());
+        // Somebody wanted the block, and has it now. Two threads that hand a block to each other, each asking for
+        // it back at once, would keep its entry locked for everybody else: whoever has had its turn steps back.
+        std::thread::yield_now();
     }
 
     fn call(

@@ -21,6 +21,8 @@
 //! | `CountOrMark(x)` | x = [`ACQUIRED`]; cell = 0 | cell + 1, else x if empty | the new cell |
 //! | `SetIfZero(x)` | cell = 0 | x if empty | the old cell |
 
+use core::cmp::Ordering;
+
 use super::phv::Field;
 
 /// `Compare`, `Raise`: the operand is not larger than the cell, or (`Raise`) smaller.
@@ -51,6 +53,9 @@ pub const BUSY: u64 = 1 << 15;
 pub const WRITER: u64 = 1 << 15;
 /// As many readers as a lock cell can count.
 pub const MOST_READERS: u64 = WRITER - 1;
+
+/// A program, ready to run.
+pub(super) type Work = fn(u64, u64) -> (u64, u64);
 
 /// A program of a stateful ALU. See the [module](self) for what each does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -130,33 +135,42 @@ impl Alu {
 
     /// What it does: the cell and the operand go in, the new cell and the output come out. Programs without an
     /// operand ignore theirs, and those without an output put out 0.
-    #[inline(always)]
-    pub(super) fn run(self, cell: u64, x: u64) -> (u64, u64) {
-        let pick = |condition: bool, yes: u64, no: u64| if condition { yes } else { no };
+    pub(super) const fn code(self) -> Work {
         match self {
-            Self::Read => (cell, cell),
-            Self::Set(_) => (x, x),
-            Self::Or(_) => (cell | x, cell | x),
-            Self::Compare(_) => (cell, pick(x > cell, NEWER, OLDER)),
-            Self::Raise(_) => (x.max(cell), pick(x > cell, NEWER, pick(x == cell, SAME, OLDER))),
-            Self::MatchTag(_) => (cell, pick(x == cell, HIT, MISS)),
-            Self::ProbeTag(_) => (cell, pick(x == cell, PRESENT, pick(cell == 0, VACANT, TAKEN))),
-            Self::ClaimIfEmpty(_) => (pick(cell == 0, x, cell), pick(cell == 0, HIT, MISS)),
-            Self::ClearIfEqual(_) => (pick(x == cell, 0, cell), pick(x == cell, HIT, MISS)),
+            Self::Read => |cell, _| (cell, cell),
+            Self::Set(_) => |_, x| (x, x),
+            Self::Or(_) => |cell, x| (cell | x, cell | x),
+            Self::Compare(_) => |cell, x| (cell, if x > cell { NEWER } else { OLDER }),
+            Self::Raise(_) => |cell, x| match x.cmp(&cell) {
+                Ordering::Greater => (x, NEWER),
+                Ordering::Equal => (cell, SAME),
+                Ordering::Less => (cell, OLDER),
+            },
+            Self::MatchTag(_) => |cell, x| (cell, if x == cell { HIT } else { MISS }),
+            Self::ProbeTag(_) => |cell, x| match cell {
+                _ if cell == x => (cell, PRESENT),
+                0 => (cell, VACANT),
+                _ => (cell, TAKEN),
+            },
+            Self::ClaimIfEmpty(_) => |cell, x| if cell == 0 { (x, HIT) } else { (cell, MISS) },
+            Self::ClearIfEqual(_) => |cell, x| if x == cell { (0, HIT) } else { (cell, MISS) },
             Self::TryReadLock => {
-                let free = cell < MOST_READERS;
-                (cell.wrapping_add(u64::from(free)), pick(free, ACQUIRED, BUSY))
+                |cell, _| if cell < MOST_READERS { (cell + 1, ACQUIRED) } else { (cell, BUSY) }
             }
-            Self::TryWriteLock => (pick(cell == 0, WRITER, cell), pick(cell == 0, ACQUIRED, BUSY)),
-            Self::Release(_) => {
+            Self::TryWriteLock => |cell, _| if cell == 0 { (WRITER, ACQUIRED) } else { (cell, BUSY) },
+            Self::Release(_) => |cell, x| {
                 let fits = x <= cell && (x ^ cell) & WRITER == 0;
-                (pick(fits, cell.wrapping_sub(x), cell), 0)
-            }
-            Self::CountOrMark(_) => {
-                let new = pick(x == ACQUIRED, cell.wrapping_add(1), pick(cell == 0, x, cell));
+                (if fits { cell - x } else { cell }, 0)
+            },
+            Self::CountOrMark(_) => |cell, x| {
+                let new = match cell {
+                    _ if x == ACQUIRED => cell.wrapping_add(1),
+                    0 => x,
+                    _ => cell,
+                };
                 (new, new)
-            }
-            Self::SetIfZero(_) => (pick(cell == 0, x, cell), cell),
+            },
+            Self::SetIfZero(_) => |cell, x| (if cell == 0 { x } else { cell }, cell),
         }
     }
 }
@@ -168,7 +182,7 @@ mod tests {
     const X: Field = Field(0);
 
     fn run(alu: Alu, cell: u64, x: u64) -> (u64, u64) {
-        alu.run(cell, x)
+        alu.code()(cell, x)
     }
 
     #[test]

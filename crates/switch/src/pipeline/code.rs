@@ -5,7 +5,7 @@
 
 use alloc::boxed::Box;
 
-use super::alu::{Alu, HIT, MISS};
+use super::alu::{HIT, MISS, Work};
 use super::cells::Cells;
 use super::phv::{Field, Phv};
 use super::primitive::Primitive;
@@ -19,7 +19,6 @@ pub(super) const KEY_PARTS: usize = 4;
 #[derive(Clone, Debug)]
 pub(super) struct Code {
     pub(super) groups: Box<[Group]>,
-    pub(super) steps: Box<[Body]>,
     pub(super) ways: Box<[Way]>,
     pub(super) selects: Box<[[Option<Case>; SELECTORS]]>,
     pub(super) tables: Box<[FlatTable]>,
@@ -33,7 +32,7 @@ pub(super) struct Group {
     pub(super) value: u64,
     pub(super) field: Field,
     pub(super) inverted: bool,
-    pub(super) steps: Range,
+    pub(super) steps: Box<[Body]>,
 }
 
 /// A step. The tag has a byte of its own: finding out what a step is must not take longer than doing it.
@@ -64,7 +63,7 @@ pub(super) struct Way {
 /// A program of an array.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
-    pub(super) alu: Alu,
+    pub(super) work: Work,
     pub(super) operand: Field,
     pub(super) out: Field,
 }
@@ -108,7 +107,7 @@ impl Code {
         for group in &self.groups {
             let open = (phv.get(group.field) & group.mask == group.value) != group.inverted;
             if open {
-                for step in group.steps.of(&self.steps) {
+                for step in &group.steps {
                     self.step(step, arrays, phv);
                 }
             }
@@ -117,34 +116,25 @@ impl Code {
 
     #[inline(always)]
     fn step(&self, step: &Body, arrays: &mut [Cells], phv: &mut Phv) {
-        let (array, index, case) = match step {
-            Body::Rmw { array, index, case } => (*array, *index, *case),
+        match step {
+            Body::Rmw { array, index, case } => rmw(arrays, *array, *index, *case, phv),
+            Body::Lookup { index, operand, ways } => {
+                let (index, tag) = (to_index(phv.get(*index)), phv.get(*operand));
+                for way in ways.of(&self.ways) {
+                    if let Some(cell) = arrays.get(usize::from(way.array)).and_then(|cells| cells.get(index)) {
+                        phv.set(way.out, if cell == tag { HIT } else { MISS });
+                    }
+                }
+            }
             Body::Select { array, index, select, cases } => {
                 let cases = &self.selects[usize::from(*cases)];
-                let Some(Some(case)) = cases.get(to_index(phv.get(*select))) else { return };
-                (*array, *index, *case)
+                if let Some(Some(case)) = cases.get(to_index(phv.get(*select))) {
+                    rmw(arrays, *array, *index, *case, phv);
+                }
             }
-            Body::Lookup { index, operand, ways } => return self.lookup(*index, *operand, *ways, arrays, phv),
-            Body::Primitive(primitive) => return primitive.run(phv),
-            Body::Primitives(range) => return self.act(*range, phv),
-            Body::Table(table) => return self.act(self.tables[usize::from(*table)].action(phv), phv),
-        };
-        if let Some(cells) = arrays.get_mut(usize::from(array))
-            && let Some(mut cell) = cells.cell(to_index(phv.get(index)))
-        {
-            let (new, output) = case.alu.run(cell.get(), phv.get(case.operand));
-            phv.set(case.out, output);
-            cell.set(new);
-        }
-    }
-
-    #[inline(always)]
-    fn lookup(&self, index: Field, operand: Field, ways: Range, arrays: &[Cells], phv: &mut Phv) {
-        let (index, tag) = (to_index(phv.get(index)), phv.get(operand));
-        for way in ways.of(&self.ways) {
-            if let Some(cell) = arrays.get(usize::from(way.array)).and_then(|cells| cells.get(index)) {
-                phv.set(way.out, if cell == tag { HIT } else { MISS });
-            }
+            Body::Primitive(primitive) => primitive.run(phv),
+            Body::Primitives(range) => self.act(*range, phv),
+            Body::Table(table) => self.act(self.tables[usize::from(*table)].action(phv), phv),
         }
     }
 
@@ -182,6 +172,17 @@ impl FlatTable {
             }
         };
         self.actions[action]
+    }
+}
+
+#[inline(always)]
+fn rmw(arrays: &mut [Cells], array: u8, index: Field, case: Case, phv: &mut Phv) {
+    if let Some(cells) = arrays.get_mut(usize::from(array))
+        && let Some(mut cell) = cells.cell(to_index(phv.get(index)))
+    {
+        let (new, output) = (case.work)(cell.get(), phv.get(case.operand));
+        phv.set(case.out, output);
+        cell.set(new);
     }
 }
 

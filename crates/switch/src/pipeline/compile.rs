@@ -39,20 +39,18 @@ pub(super) fn code(source: &ProgramBuilder, steps: &[Step]) -> Result<Code, Buil
     let mut groups = Vec::new();
     for (gate, members) in schedule(steps) {
         let Gate { field, mask, value, inverted } = gate.unwrap_or(OPEN);
-        let from = small(flat.steps.len())?;
+        let mut steps = Vec::with_capacity(members.len());
         let mut rest = &members[..];
         while let Some(step) = rest.first() {
             let found = lookup(rest);
             rest = &rest[found.len().max(1)..];
             let body = if found.len() > 1 { flat.lookup(&found)? } else { flat.body(step)? };
-            flat.steps.push(body);
+            steps.push(body);
         }
-        let steps = Range { from, to: small(flat.steps.len())? };
-        groups.push(Group { mask, value, field, inverted, steps });
+        groups.push(Group { mask, value, field, inverted, steps: steps.into() });
     }
     Ok(Code {
         groups: groups.into(),
-        steps: flat.steps.into(),
         ways: flat.ways.into(),
         selects: flat.selects.into(),
         tables: flat.tables.into(),
@@ -115,7 +113,6 @@ fn lookup<'a>(steps: &[&'a Step]) -> Vec<&'a Rmw> {
 
 struct Flattener<'a> {
     source: &'a ProgramBuilder,
-    steps: Vec<Body>,
     ways: Vec<Way>,
     selects: Vec<[Option<Case>; SELECTORS]>,
     tables: Vec<FlatTable>,
@@ -126,7 +123,6 @@ impl<'a> Flattener<'a> {
     const fn new(source: &'a ProgramBuilder) -> Self {
         Self {
             source,
-            steps: Vec::new(),
             ways: Vec::new(),
             selects: Vec::new(),
             tables: Vec::new(),
@@ -158,7 +154,7 @@ impl<'a> Flattener<'a> {
     fn rmw(&mut self, rmw: &Rmw) -> Result<Body, BuildError> {
         let case = |alu: Alu| {
             let out = rmw.out.filter(|_| alu.has_output()).unwrap_or(Field::SINK);
-            Case { alu, operand: alu.operand().unwrap_or(Field::SINK), out }
+            Case { work: alu.code(), operand: alu.operand().unwrap_or(Field::SINK), out }
         };
         let (array, index, select) = (small(rmw.array.0)?, rmw.index, rmw.select);
         if let (DECIDED, [(_, alu)]) = (select, &rmw.cases[..]) {
