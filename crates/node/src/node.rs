@@ -146,7 +146,7 @@ impl Node {
                     Kind::Unlock => self.home.on_unlock(cx, packet),
                     Kind::WriteBack => self.home.on_write_back(cx, message),
                     Kind::Close => self.home.on_close(cx, packet),
-                    Kind::Demote => self.home.want_removed(cx, packet.tag),
+                    Kind::Demote => self.home.on_demote(cx, packet),
                     Kind::ChunkRequest | Kind::Mark | Kind::Free => self.home.on_call(cx, packet),
                     kind if kind.is_request() => self.home.on_request(cx, packet),
                     _ => cx.counters.drop(Drop::Nonsense),
@@ -154,10 +154,13 @@ impl Node {
             }
             Endpoint::Allocator(_) => match packet.kind {
                 Kind::Free => self.allocation.on_free_request(cx, packet),
-                Kind::HomeReply if packet.requester.node == cx.config.id => {
+                Kind::HomeReply
+                    if packet.requester.node == cx.config.id
+                        && matches!(packet.event, Kind::ChunkRequest | Kind::Mark) =>
+                {
                     self.allocation.on_home_reply(cx, &mut self.requesters, packet);
                 }
-                Kind::FreeReply if packet.requester.node == cx.config.id => {
+                Kind::FreeReply if packet.requester.node == cx.config.id && packet.event == Kind::Free => {
                     self.allocation.on_free_reply(cx, &mut self.requesters, packet);
                 }
                 _ => cx.counters.drop(Drop::Nonsense),

@@ -32,9 +32,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let used = resident() - before;
     let asked = 8 * config.cache + data;
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    println!("asked for: 8 caches of {:.0} MiB and {:.0} MiB of data = {:.0} MiB", mib(config.cache), mib(data), mib(asked));
+    println!(
+        "asked for: 8 caches of {:.0} MiB and {:.0} MiB of data = {:.0} MiB",
+        mib(config.cache),
+        mib(data),
+        mib(asked)
+    );
     println!("resident: {:.0} MiB, {:+.1} %", mib(used), (used as f64 / asked as f64 - 1.0) * 100.0);
-    println!("metadata: {} B a cached block, 16 B an entry at a home, 19 B an entry in the switch", rackmem::METADATA_BYTES_PER_FRAME);
+    println!(
+        "metadata: {} B a cached block, 16 B an entry at a home, 19 B an entry in the switch",
+        rackmem::METADATA_BYTES_PER_FRAME
+    );
     let directory: usize = rack.counters().nodes.iter().map(|node| node.directory_bytes).sum();
     println!("directories of the homes: {:.2} MiB for {} blocks", mib(directory as u64), data / block);
     Ok(())

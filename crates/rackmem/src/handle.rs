@@ -187,8 +187,7 @@ impl NodeHandle {
                 .map_err(|why| refused(why, addr, len as u64))?;
             let pinned = match (fetched, access) {
                 (Fetched::Pinned(frame), _) => cache.adopt(frame),
-                (Fetched::Retry, Access::Modified) => match cache.pin_for_write(&mut self.hints, addr)
-                {
+                (Fetched::Retry, Access::Modified) => match cache.pin_for_write(&mut self.hints, addr) {
                     Some(pinned) => pinned,
                     None => continue,
                 },

@@ -6,7 +6,8 @@ use std::thread;
 use rackmem::{Config, Directory, Discipline, Error, LockMode, NodeId, Rack};
 
 fn rack(directory: Directory) -> Rack {
-    Rack::embedded(Config { nodes: 3, directory, cache: 1 << 20, memory: 4 << 20, ..Config::default() }).unwrap()
+    Rack::embedded(Config { nodes: 3, directory, cache: 1 << 20, memory: 4 << 20, ..Config::default() })
+        .unwrap()
 }
 
 #[test]
@@ -37,7 +38,11 @@ fn the_holder_can_access_the_block_that_it_locked() {
     let addr = node.alloc(8, NodeId(2), Discipline::Coherent).unwrap();
     let lock = node.lock_block(addr, LockMode::Write).unwrap();
     node.write_word(addr, 5).unwrap();
-    assert_eq!(other.read_word(addr), Ok(5), "the lock is a convention: it excludes lock holders, not accesses");
+    assert_eq!(
+        other.read_word(addr),
+        Ok(5),
+        "the lock is a convention: it excludes lock holders, not accesses"
+    );
     node.write_word(addr, 6).unwrap();
     drop(lock);
 }

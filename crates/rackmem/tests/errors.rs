@@ -1,8 +1,8 @@
 //! What a user can get wrong gets an error that says what, where, and what to do.
 
 use rackmem::{
-    BlockSize, Config, ConfigError, Directory, Discipline, Error, GlobalAddr, LockMode, MOST_NODES, NodeHandle,
-    NodeId, Rack,
+    BlockSize, Config, ConfigError, Directory, Discipline, Error, GlobalAddr, LockMode, MOST_NODES,
+    NodeHandle, NodeId, Rack,
 };
 
 fn config() -> Config {

@@ -32,7 +32,8 @@ fn history(directory: Directory, seed: u64) -> Vec<Operation<u64>> {
                 let mut dice = Dice(seed * 100 + client);
                 let mut mine = Vec::new();
                 for round in 0..1500 {
-                    let addr: GlobalAddr = word(if dice.below(2) == 0 { dice.below(2) } else { dice.below(24) });
+                    let addr: GlobalAddr =
+                        word(if dice.below(2) == 0 { dice.below(2) } else { dice.below(24) });
                     let value = 1 + client * 1_000_000 + round;
                     let invoke = node.now();
                     let op = match dice.below(3) {
@@ -41,7 +42,13 @@ fn history(directory: Directory, seed: u64) -> Vec<Operation<u64>> {
                             Op::Insert { value }
                         }
                         1 => {
-                            let old = node.update(addr, 8, |w| { let old = w.word(0); w.set_word(0, value); old }).unwrap();
+                            let old = node
+                                .update(addr, 8, |w| {
+                                    let old = w.word(0);
+                                    w.set_word(0, value);
+                                    old
+                                })
+                                .unwrap();
                             Op::Rmw { value: Some(old), new: value }
                         }
                         _ => Op::Read { value: Some(node.read_word(addr).unwrap()) },

@@ -13,7 +13,8 @@ const NODES: usize = 8;
 const BLOCK: u64 = 4096;
 
 fn tag(block: u64) -> BlockTag {
-    BlockTag::from_bits((block % NODES as u64) << 48 | (block / NODES as u64 + 1) * BLOCK)
+    let home = block % NODES as u64;
+    BlockTag::from_bits((home << 48) | ((block / NODES as u64 + 1) * BLOCK))
 }
 
 /// A driver that feeds resubmissions back at once.
@@ -85,7 +86,14 @@ impl Rack {
 }
 
 fn unlock(request: &Packet, global_status: GlobalStatus, copyset: Copyset) -> Packet {
-    Packet { kind: Kind::Unlock, status: Status::Granted, in_switch: true, global_status, copyset, ..*request }
+    Packet {
+        kind: Kind::Unlock,
+        status: Status::Granted,
+        in_switch: true,
+        global_status,
+        copyset,
+        ..*request
+    }
 }
 
 /// Nanoseconds per call in the fastest of many batches: what it takes when nothing else runs.
@@ -117,7 +125,9 @@ fn main() {
     let filled = start.elapsed().as_secs_f64() * 1e9 / blocks as f64;
     println!("{} of {} entries in use", rack.switch.occupancy(), rack.switch.capacity());
     println!("ADD-TO-SWITCH and its UNLOCK, four passes (mean) {filled:6.1} ns");
-    for (name, working_set) in [("one block", 1u64), ("hot: 1000 blocks", 1000), ("cold: 300000 blocks", blocks)] {
+    for (name, working_set) in
+        [("one block", 1u64), ("hot: 1000 blocks", 1000), ("cold: 300000 blocks", blocks)]
+    {
         println!("{name}");
         let block = |i: u64| i.wrapping_mul(7919) % working_set;
         let event = fastest(|i| rack.event(block(i), u16::try_from(i % 32).expect("below 32")));

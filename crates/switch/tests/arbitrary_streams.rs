@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use rig::{EPOCH, NODES, tag};
 use switch::flowcc::{Config, Effect, Resubmit, Switch};
 use wire::{
-    BlockTag, Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, RequesterId, Seq, SlotId, Status,
-    SwitchEpoch,
+    BlockTag, Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, RequesterId, Seq, SlotId,
+    Status, SwitchEpoch,
 };
 
 /// Few blocks, requesters and numbers, so that packets meet; and a few that are from nowhere.

@@ -295,7 +295,8 @@ fn an_unlock_of_an_event_that_never_arrived_is_acknowledged_and_harmless() {
     rig.install(block(), Shared, nodes([3]));
     rig.send(&request(Kind::WriteMiss, block(), requester(0, 0), 1));
     let before = rig.entry(block());
-    for (seq, kind) in [(21, Kind::ReadMiss), (23, Kind::WriteMiss), (25, Kind::LockWrite), (27, Kind::Purge)] {
+    for (seq, kind) in [(21, Kind::ReadMiss), (23, Kind::WriteMiss), (25, Kind::LockWrite), (27, Kind::Purge)]
+    {
         let stray = unlock(&request(kind, block(), requester(1, 0), seq), Modified, nodes([1]));
         rig.close(&stray);
         rig.close(&stray);

@@ -186,6 +186,20 @@ fn an_add_unlocked_between_its_passes_does_nothing() {
 }
 
 #[test]
+fn an_unlock_without_a_score_is_done_in_one_pass() {
+    // If it took two, a duplicate of it could be acknowledged in between, the event after next begin, and the
+    // late second pass reset that event's score.
+    let mut rig = Rig::new();
+    rig.install(block(), Shared, nodes([3]));
+    let it = add(block(), 1, Shared, nodes([3]));
+    assert_eq!(answer(&rig.send(&it)), (refused(Refusal::NotOwner), false));
+    let done = unlock_refused(&it, Refusal::NotOwner);
+    let (sent, again) = rig.first(&done);
+    assert_acknowledged(&sent, &done);
+    assert_eq!(again, None);
+}
+
+#[test]
 fn a_removal_locks_and_reports_and_its_commit_clears() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([0, 3]));

@@ -56,7 +56,8 @@ fn a_closed_gate_skips_its_group_and_nothing_else() {
         p.compute(Compute { name: format!("step {at}"), stage: at, gate, primitives });
     }
     let mut program = p.build(&Budget::PUBLISHED).unwrap();
-    let mut ran = |value| outs.iter().map(|out| after(&mut program, &[(open, value)], *out)).collect::<Vec<_>>();
+    let mut ran =
+        |value| outs.iter().map(|out| after(&mut program, &[(open, value)], *out)).collect::<Vec<_>>();
     assert_eq!(ran(1), [1, 1, 1, 0, 1]);
     assert_eq!(ran(0), [1, 0, 0, 1, 1]);
 }
@@ -117,7 +118,12 @@ fn the_last_writer_that_runs_wins() {
     let out = p.metadata("out", 8);
     for at in 0..3 {
         let primitives = vec![Primitive::Set { to: out, value: 10 + at as u64 }];
-        p.compute(Compute { name: format!("way {at}"), stage: at, gate: Some(Gate::has(way, 1 << at)), primitives });
+        p.compute(Compute {
+            name: format!("way {at}"),
+            stage: at,
+            gate: Some(Gate::has(way, 1 << at)),
+            primitives,
+        });
     }
     let mut program = p.build(&Budget::PUBLISHED).unwrap();
     let mut of = |ways| after(&mut program, &[(way, ways)], out);
@@ -130,7 +136,10 @@ fn the_first_row_that_matches_acts_with_short_keys_and_long_ones() {
         let mut p = ProgramBuilder::new("table");
         let keys = [0, 1].map(|at| p.parsed(format!("key {at}"), if at == 0 { 4 } else { bits }));
         let out = p.metadata("out", 8);
-        let row = |key: [Match; 2], value| Row { key: key.to_vec(), action: vec![Primitive::Set { to: out, value }] };
+        let row = |key: [Match; 2], value| Row {
+            key: key.to_vec(),
+            action: vec![Primitive::Set { to: out, value }],
+        };
         let rows = vec![
             row([Match::Is(1), Match::Is(2)], 1),
             row([Match::Is(1), Match::Has(4)], 2),
@@ -140,7 +149,11 @@ fn the_first_row_that_matches_acts_with_short_keys_and_long_ones() {
         p.table(Table { name: "t".into(), stage: 0, gate: None, key: keys.to_vec(), rows, default });
         let mut program = p.build(&Budget::PUBLISHED).unwrap();
         let mut of = |a, b| after(&mut program, &[(keys[0], a), (keys[1], b)], out);
-        assert_eq!([of(1, 2), of(1, 4), of(1, 6), of(3, 2), of(3, 4), of(1, 1)], [1, 2, 2, 3, 9, 9], "{bits}");
+        assert_eq!(
+            [of(1, 2), of(1, 4), of(1, 6), of(3, 2), of(3, 4), of(1, 1)],
+            [1, 2, 2, 3, 9, 9],
+            "{bits}"
+        );
         assert_eq!(of(17, 2), 1, "a key field has the bits that it was declared with");
     }
 }

@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rig::{EPOCH, NODES, request, tag};
 use switch::flowcc::{Config, Effect, EntryView, Resubmit, Switch};
-use wire::{BlockTag, Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, RequesterId, SlotId, Status};
+use wire::{
+    BlockTag, Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, RequesterId, SlotId, Status,
+};
 
 type Metadata = (GlobalStatus, Copyset);
 type EventId = (RequesterId, u64);
@@ -49,7 +51,8 @@ fn blocks() -> Vec<BlockTag> {
 impl Rack {
     fn new(seed: u64) -> Self {
         let slots = [0, 1, SlotId::MIGRATION.0];
-        let ids = (0..3).flat_map(|node| slots.map(|slot| RequesterId { node: NodeId(node), slot: SlotId(slot) }));
+        let ids =
+            (0..3).flat_map(|node| slots.map(|slot| RequesterId { node: NodeId(node), slot: SlotId(slot) }));
         Self {
             random: seed,
             // One set of 7 for 9 blocks: ADDs collide, and race for the last way.
@@ -65,7 +68,8 @@ impl Rack {
     }
 
     fn below(&mut self, n: usize) -> usize {
-        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.random =
+            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.random >> 33).unwrap() % n
     }
 
@@ -189,7 +193,9 @@ impl Rack {
             self.network.push(Packet { status, ..packet.reply(kind, Endpoint::HomeAgent(home), to) });
             return;
         }
-        let Some(requester) = self.requesters.iter_mut().find(|one| one.id == packet.requester) else { return };
+        let Some(requester) = self.requesters.iter_mut().find(|one| one.id == packet.requester) else {
+            return;
+        };
         let Some(at) = requester.open.iter().position(|open| open.request.seq == packet.seq) else { return };
         let open = &mut requester.open[at];
         match packet.kind {

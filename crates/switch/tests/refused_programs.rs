@@ -124,7 +124,10 @@ fn a_result_used_before_its_stage() {
         }
         s.p.rmw(s.read(two));
         let error = s.refusal();
-        assert!(matches!(&error, BuildError::UsedTooEarly { stage: 2, writer_stage: 3, .. }), "{user}: {error}");
+        assert!(
+            matches!(&error, BuildError::UsedTooEarly { stage: 2, writer_stage: 3, .. }),
+            "{user}: {error}"
+        );
         assert_says(&error, &["one", "two", "found"]);
     }
 }
@@ -153,7 +156,8 @@ fn more_than_four_programs_on_an_array() {
     let mut s = sketch();
     let array = s.array("busy", 1, 8, 1);
     let x = s.p.parsed("x", 8);
-    let four = vec![(0, Alu::Read), (1, Alu::Set(x)), (2, Alu::Or(x)), (3, Alu::SetIfZero(x)), (4, Alu::Read)];
+    let four =
+        vec![(0, Alu::Read), (1, Alu::Set(x)), (2, Alu::Or(x)), (3, Alu::SetIfZero(x)), (4, Alu::Read)];
     let mut five = four.clone();
     five.push((5, Alu::TryWriteLock));
     let four = Rmw { cases: four, ..s.read(array) };
@@ -290,10 +294,8 @@ fn more_fields_than_the_phv_holds() {
 fn instructions_side_by_side_that_need_each_other() {
     let mut s = sketch();
     let other = s.p.metadata("other", 8);
-    let chained = vec![
-        Primitive::Set { to: s.found, value: 1 },
-        Primitive::Copy { to: other, from: s.found },
-    ];
+    let chained =
+        vec![Primitive::Set { to: s.found, value: 1 }, Primitive::Copy { to: other, from: s.found }];
     s.p.compute(s.compute("chain", 1, chained));
     assert_eq!(s.refusal(), BuildError::Chained { step: "chain".into(), field: "found".into() });
 

@@ -200,7 +200,7 @@ impl Rack {
             Endpoint::Switch => {
                 let mut out = Vec::new();
                 self.switch.on_packet(&message.packet, message.packet.arg as u32, &mut out);
-                self.from_switch(out);
+                self.take_from_switch(out);
             }
             to => {
                 let node = to.node().expect("only the switch is on no node");
@@ -213,11 +213,11 @@ impl Rack {
         if let Some(again) = self.resubmits.pop_front() {
             let mut out = Vec::new();
             self.switch.on_resubmit(again, again.packet.arg as u32, &mut out);
-            self.from_switch(out);
+            self.take_from_switch(out);
         }
     }
 
-    fn from_switch(&mut self, effects: Vec<flowcc::Effect>) {
+    fn take_from_switch(&mut self, effects: Vec<flowcc::Effect>) {
         for effect in effects {
             match effect {
                 flowcc::Effect::Send(packet) => self.network.send(Message::from(packet)),

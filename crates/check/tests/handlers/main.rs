@@ -15,6 +15,7 @@
 //! | `migration`, `epochs`, `shadow` | blocks that move to the switch and back |
 //! | `allocation` | the allocator: answers of homes, and frees |
 //! | `dropped` | what no handler may see |
+//! | `hostile` | what no honest sender says |
 
 mod packets;
 mod rig;
@@ -30,6 +31,7 @@ mod epochs;
 mod home_refusals;
 mod home_request;
 mod home_unlock;
+mod hostile;
 mod migration;
 mod on_ack;
 mod on_closing;

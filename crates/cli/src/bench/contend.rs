@@ -75,7 +75,8 @@ fn measure(args: &Args, directory: Directory, nodes: u16, threads: u16) -> Resul
                 let mut node = rack.node(NodeId(thread % nodes));
                 let (start, stop) = (&start, &stop);
                 scope.spawn(move || {
-                    let mut each = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).expect("3 digits are possible");
+                    let mut each = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3)
+                        .expect("3 digits are possible");
                     start.wait();
                     while !stop.load(Ordering::Relaxed) {
                         let began = Instant::now();

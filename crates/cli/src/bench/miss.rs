@@ -72,7 +72,10 @@ struct Samples {
 
 impl Samples {
     fn new() -> Self {
-        Self { each: Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("3 digits are possible"), rounds: Vec::new() }
+        Self {
+            each: Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("3 digits are possible"),
+            rounds: Vec::new(),
+        }
     }
 
     /// Times `access` on every block.

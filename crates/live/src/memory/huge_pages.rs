@@ -18,7 +18,9 @@ const HUGE: usize = 2 << 20;
 pub(super) fn advise(words: &[AtomicU64]) {
     let start = words.as_ptr() as usize;
     let first = start.next_multiple_of(HUGE);
-    let Some(len) = (start + size_of_val(words)).checked_sub(first).map(|len| len / HUGE * HUGE) else { return };
+    let Some(len) = (start + size_of_val(words)).checked_sub(first).map(|len| len / HUGE * HUGE) else {
+        return;
+    };
     if len == 0 {
         return;
     }

@@ -136,7 +136,8 @@ impl Allocation {
     /// Takes the answer to a slot's call, if it is one.
     fn answered(&mut self, packet: &Packet) -> Option<Packet> {
         let pending = &mut self.pending[packet.requester.slot.index()];
-        let asked = pending.filter(|it| it.packet.seq == packet.seq)?.packet;
+        let asked =
+            pending.filter(|it| it.packet.seq == packet.seq && it.packet.kind == packet.event)?.packet;
         *pending = None;
         Some(asked)
     }

@@ -84,7 +84,11 @@ impl CacheAgent {
         self.parked = rest;
         let ready: Vec<(FrameId, Packet)> = ready;
         for (_, packet) in ready {
-            self.execute(cx, &packet);
+            // Unless the event has been closed meanwhile.
+            let last = self.last(packet.requester, packet.seq);
+            if last.seq == packet.seq && last.answer == Answer::Parked {
+                self.execute(cx, &packet);
+            }
         }
     }
 

@@ -29,11 +29,13 @@ impl CacheAgent {
     /// `on_closing.rs`).
     pub(crate) fn on_close<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
         let last = self.last(packet.requester, packet.seq);
-        if packet.seq > last.seq {
+        if packet.seq > last.seq || packet.seq == last.seq && last.answer == Answer::Parked {
             if let Answer::Retained(data) = last.answer {
                 cx.store.discard(data);
             }
             *last = Executed { seq: packet.seq, answer: Answer::None };
+            let event = (packet.requester, packet.seq);
+            self.parked.retain(|(_, parked)| (parked.requester, parked.seq) != event);
         }
         let to = Endpoint::Requester(packet.requester.node);
         cx.send(packet.reply(Kind::CloseAck, Endpoint::CacheAgent(self.node), to));

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use wire::{BlockSize, BlockTag, Copyset, GlobalStatus};
+use wire::{BlockSize, BlockTag, Copyset, GlobalStatus, Kind};
 
 /// Bytes of an entry.
 pub const ENTRY_BYTES: usize = size_of::<Entry>();
@@ -85,6 +85,13 @@ impl Directory {
     fn place(&self, tag: BlockTag) -> (usize, usize) {
         let number = usize::try_from(tag.addr().offset() >> self.block.shift()).unwrap_or(usize::MAX);
         (number / ENTRIES_PER_PAGE, number % ENTRIES_PER_PAGE)
+    }
+
+    /// True if such an event can be about this entry: locks are taken on lock entries, everything else is about
+    /// blocks, and a block's tag is the address of its first byte.
+    pub fn is_entry_for(&self, event: Kind, tag: BlockTag) -> bool {
+        let lock = matches!(event, Kind::LockRead | Kind::LockWrite);
+        tag.is_lock_entry() == lock && self.block.offset_in_block(tag.addr()) == 0
     }
 
     /// True for a block of this home's memory.

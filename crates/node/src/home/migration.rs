@@ -77,6 +77,15 @@ impl HomeAgent {
         self.next_move(cx);
     }
 
+    /// The shadow node thinks that the block is cold.
+    pub(crate) fn on_demote<S>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+        let tag = packet.tag;
+        if tag.home() != self.node || tag.is_lock_entry() || !self.directory.covers(tag) {
+            return cx.counters.drop(Drop::Nonsense);
+        }
+        self.want_removed(cx, tag);
+    }
+
     /// Starts the next move that is possible now. Removals go first: they make room.
     fn next_move<S>(&mut self, cx: &mut Context<'_, S>) {
         while self.migration.step == Step::Idle {

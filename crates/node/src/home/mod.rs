@@ -28,7 +28,9 @@ mod on_write_back;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use wire::{BlockTag, Copyset, Endpoint, GlobalStatus, NodeId, Packet, Refusal, RequesterId, Seq, SlotId};
+use wire::{
+    BlockTag, Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, RequesterId, Seq, SlotId,
+};
 
 use crate::allocator::ChunkTable;
 use crate::config::Config;
@@ -55,7 +57,24 @@ pub(crate) struct HomeAgent {
 #[derive(Clone, Copy, Debug)]
 struct Decided {
     seq: Seq,
+    /// What was asked, and of which block: a number stands for one request.
+    event: Kind,
+    tag: BlockTag,
     how: Decision,
+}
+
+impl Decided {
+    const NOTHING: Self =
+        Self { seq: Seq::NONE, event: Kind::ReadMiss, tag: BlockTag::from_bits(0), how: Decision::Closed };
+
+    fn new(packet: &Packet, how: Decision) -> Self {
+        Self { seq: packet.seq, event: packet.event, tag: packet.tag, how }
+    }
+
+    /// True if the packet has this number, and is about another event all the same.
+    fn contradicts(&self, packet: &Packet) -> bool {
+        self.seq == packet.seq && (self.event != packet.event || self.tag != packet.tag)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,13 +90,12 @@ enum Decision {
 impl HomeAgent {
     pub(crate) fn new(config: &Config) -> Self {
         let rows = config.nodes * SlotId::PER_NODE;
-        let never = Decided { seq: Seq::NONE, how: Decision::Closed };
         Self {
             node: config.id,
             directory: Directory::new(config.block, config.memory),
             chunks: ChunkTable::new(config.id, config.memory, config.block, config.chunk),
             migration: Migration::new(),
-            decided: core::iter::repeat_n(never, rows * 2).collect(),
+            decided: core::iter::repeat_n(Decided::NOTHING, rows * 2).collect(),
             written_back: core::iter::repeat_n(Seq::NONE, rows * 2).collect(),
             calls: core::iter::repeat_n(None, rows).collect(),
             warm: Vec::new(),
@@ -95,7 +113,7 @@ impl HomeAgent {
     /// The requester's node has started a new life: its numbers begin again.
     pub(crate) fn forget(&mut self, node: NodeId) {
         let rows = node.index() * SlotId::PER_NODE..(node.index() + 1) * SlotId::PER_NODE;
-        self.decided[rows.start * 2..rows.end * 2].fill(Decided { seq: Seq::NONE, how: Decision::Closed });
+        self.decided[rows.start * 2..rows.end * 2].fill(Decided::NOTHING);
         self.written_back[rows.start * 2..rows.end * 2].fill(Seq::NONE);
         self.calls[rows].fill(None);
     }

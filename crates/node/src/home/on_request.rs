@@ -12,7 +12,7 @@ use crate::store::Store;
 
 impl HomeAgent {
     pub(crate) fn on_request<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
-        if packet.tag.home() != self.node {
+        if packet.tag.home() != self.node || !self.directory.is_entry_for(packet.event, packet.tag) {
             return cx.counters.drop(Drop::Nonsense);
         }
         if packet.in_switch {
@@ -24,12 +24,15 @@ impl HomeAgent {
         }
         let row = Self::row(packet.requester, packet.seq);
         let decided = self.decided[row];
+        if decided.contradicts(packet) {
+            return cx.counters.drop(Drop::Nonsense);
+        }
         if packet.seq < decided.seq || packet.seq == decided.seq && decided.how == Decision::Closed {
             return cx.counters.drop(Drop::Stale);
         }
         let repeated = packet.seq == decided.seq;
         let decision = if repeated { decided.how } else { self.decide(packet) };
-        self.decided[row] = Decided { seq: packet.seq, how: decision };
+        self.decided[row] = Decided::new(packet, decision);
         match decision {
             Decision::Granted => self.forward(cx, packet, repeated),
             Decision::Refused(why) => {

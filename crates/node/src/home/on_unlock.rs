@@ -15,6 +15,9 @@ impl HomeAgent {
         }
         let row = Self::row(packet.requester, packet.seq);
         let decided = self.decided[row];
+        if decided.contradicts(packet) {
+            return cx.counters.drop(Drop::Nonsense);
+        }
         if packet.seq < decided.seq {
             return cx.counters.drop(Drop::Stale);
         }
@@ -22,7 +25,7 @@ impl HomeAgent {
             self.release(packet);
         }
         // From here on no late copy of the request is decided any more.
-        self.decided[row] = Decided { seq: packet.seq, how: Decision::Closed };
+        self.decided[row] = Decided::new(packet, Decision::Closed);
         let to = Endpoint::Requester(packet.requester.node);
         cx.send(packet.reply(Kind::UnlockAck, self.me(), to));
         self.directory.tidy(packet.tag);

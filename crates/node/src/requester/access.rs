@@ -83,10 +83,11 @@ impl Requesters {
         cx.completed(slot, outcome);
     }
 
-    /// Waits a random while, longer after more refusals, and bounded (PROTOCOLS.md, FlowCC 7).
+    /// Waits a random while, longer after more refusals (the first one counts), and bounded (PROTOCOLS.md,
+    /// FlowCC 7).
     pub(super) fn back_off<S>(&mut self, cx: &mut Context<'_, S>, slot: SlotId, refusals: u32) {
         let backoff = cx.config.backoff;
-        let bound = (backoff.first.0 << refusals.min(20)).clamp(1, backoff.most.0.max(1));
+        let bound = (backoff.first.0 << refusals.saturating_sub(1).min(20)).clamp(1, backoff.most.0.max(1));
         let wait = cx.random_below(bound, u64::from(slot.0));
         let until = cx.now + wire::Nanos(wait);
         self.slots[slot.index()].wait = Wait::Backoff(until);

@@ -103,7 +103,8 @@ impl Switch {
             for (set, key) in self.program.cells(way.tag).enumerate() {
                 let entry = self.view(way, set);
                 if key == 0 {
-                    let empty = EntryView { lock: 0, status: GlobalStatus::Unshared, copyset: Copyset::EMPTY };
+                    let empty =
+                        EntryView { lock: 0, status: GlobalStatus::Unshared, copyset: Copyset::EMPTY };
                     assert_eq!(entry, empty, "an empty way has no lock and no metadata");
                     continue;
                 }

@@ -108,9 +108,12 @@ impl Pass {
                 meta: meta_op::READ,
                 score: score_op::COUNT_OR_MARK,
             },
-            Self::Unlock => {
-                Operations { class: class::UNLOCK, last: last_op::RAISE, score: score_op::READ_OR_MARK, ..none }
-            }
+            Self::Unlock => Operations {
+                class: class::UNLOCK,
+                last: last_op::RAISE,
+                score: score_op::READ_OR_MARK,
+                ..none
+            },
             Self::Reset => unlock_again,
             Self::Clear => {
                 Operations { tag: tag_op::CLEAR, lock: lock_op::SET, meta: meta_op::SET, ..unlock_again }

@@ -14,8 +14,8 @@ use super::tables;
 use crate::pipeline::Match::{Any, Has, Is};
 use crate::pipeline::step::ArrayId;
 use crate::pipeline::{
-    Alu, Array, Budget, BuildError, Compute, Gate, Match, Primitive, Program, ProgramBuilder, Rmw, Row, Table,
-    alu,
+    Alu, Array, Budget, BuildError, Compute, Gate, Match, Primitive, Program, ProgramBuilder, Rmw, Row,
+    Table, alu,
 };
 
 const STATUSES: [GlobalStatus; 3] = [GlobalStatus::Unshared, GlobalStatus::Shared, GlobalStatus::Modified];
@@ -161,8 +161,10 @@ fn placement(p: &mut ProgramBuilder, f: &Fields) {
     let row = |way: usize, answer: u64, place: u64, verdict: u64| {
         let mut key = vec![Any; WAYS];
         key[way] = Is(answer);
-        let action =
-            vec![Primitive::Set { to: f.place, value: place }, Primitive::Set { to: f.verdict, value: verdict }];
+        let action = vec![
+            Primitive::Set { to: f.place, value: place },
+            Primitive::Set { to: f.verdict, value: verdict },
+        ];
         Row { key, action }
     };
     let present = (0..WAYS).map(|way| row(way, alu::PRESENT, place::PRESENT, 0));
@@ -258,7 +260,9 @@ fn check(p: &mut ProgramBuilder, f: &Fields) {
             stage: CHECK_STAGE,
             gate: Some(gate),
             key: vec![f.event, f.status],
-            rows: valid.flat_map(|want| expand(want.status).map(move |status| row(want.event, status))).collect(),
+            rows: valid
+                .flat_map(|want| expand(want.status).map(move |status| row(want.event, status)))
+                .collect(),
             default: Vec::new(),
         });
     }

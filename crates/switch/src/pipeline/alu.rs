@@ -198,7 +198,11 @@ mod tests {
     fn a_lock_has_one_writer_or_readers() {
         assert_eq!(run(Alu::TryReadLock, 0, 0), (1, ACQUIRED));
         assert_eq!(run(Alu::TryReadLock, WRITER, 0), (WRITER, BUSY));
-        assert_eq!(run(Alu::TryReadLock, MOST_READERS, 0), (MOST_READERS, BUSY), "no overflow into the writer");
+        assert_eq!(
+            run(Alu::TryReadLock, MOST_READERS, 0),
+            (MOST_READERS, BUSY),
+            "no overflow into the writer"
+        );
         assert_eq!(run(Alu::TryWriteLock, 0, 0), (WRITER, ACQUIRED));
         assert_eq!(run(Alu::TryWriteLock, 1, 0), (1, BUSY));
         assert_eq!(run(Alu::TryWriteLock, WRITER, 0), (WRITER, BUSY));

@@ -105,7 +105,11 @@ mod tests {
             }
             let mask = u64::MAX >> (64 - bits);
             for index in 0..21 {
-                assert_eq!(cells.get(index), Some((u64::MAX - index as u64) & mask), "{bits} bits, cell {index}");
+                assert_eq!(
+                    cells.get(index),
+                    Some((u64::MAX - index as u64) & mask),
+                    "{bits} bits, cell {index}"
+                );
             }
             assert_eq!(cells.get(21), None);
             assert_eq!(cells.get(usize::MAX), None);

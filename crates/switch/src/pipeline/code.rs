@@ -80,9 +80,17 @@ pub(super) struct FlatTable {
     /// The first parts of the key. Parts that there are not have an empty mask.
     pub(super) key: [KeyPart; KEY_PARTS],
     pub(super) more_key: Box<[KeyPart]>,
-    pub(super) lookup: Lookup,
-    /// The default action, then those of the rows.
-    pub(super) actions: Box<[Range]>,
+    pub(super) rows: Rows,
+    pub(super) actions: Actions,
+}
+
+/// What a table does: its default action, then those of the rows.
+#[derive(Clone, Debug)]
+pub(super) enum Actions {
+    /// Where all set the same field to a constant, or do nothing: the constants.
+    Set { to: Field, values: Box<[Option<u64>]> },
+    /// Instructions.
+    Any(Box<[Range]>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -92,9 +100,9 @@ pub(super) struct KeyPart {
     pub(super) shift: u32,
 }
 
-/// How a packed key finds its action.
+/// How a packed key finds its row.
 #[derive(Clone, Debug)]
-pub(super) enum Lookup {
+pub(super) enum Rows {
     /// By the key itself, where it is short.
     Direct(Box<[u8]>),
     /// Row after row.
@@ -121,7 +129,8 @@ impl Code {
             Body::Lookup { index, operand, ways } => {
                 let (index, tag) = (to_index(phv.get(*index)), phv.get(*operand));
                 for way in ways.of(&self.ways) {
-                    if let Some(cell) = arrays.get(usize::from(way.array)).and_then(|cells| cells.get(index)) {
+                    if let Some(cell) = arrays.get(usize::from(way.array)).and_then(|cells| cells.get(index))
+                    {
                         phv.set(way.out, if cell == tag { HIT } else { MISS });
                     }
                 }
@@ -134,7 +143,18 @@ impl Code {
             }
             Body::Primitive(primitive) => primitive.run(phv),
             Body::Primitives(range) => self.act(*range, phv),
-            Body::Table(table) => self.act(self.tables[usize::from(*table)].action(phv), phv),
+            Body::Table(table) => {
+                let table = &self.tables[usize::from(*table)];
+                let row = table.matching(phv);
+                match &table.actions {
+                    Actions::Set { to, values } => {
+                        if let Some(value) = values[row] {
+                            phv.set(*to, value);
+                        }
+                    }
+                    Actions::Any(ranges) => self.act(ranges[row], phv),
+                }
+            }
         }
     }
 
@@ -161,17 +181,17 @@ impl KeyPart {
 }
 
 impl FlatTable {
-    #[inline]
-    fn action(&self, phv: &Phv) -> Range {
+    /// The number of the row that matches, from 1; 0 if none does.
+    #[inline(always)]
+    fn matching(&self, phv: &Phv) -> usize {
         let [a, b, c, d] = self.key.map(|part| part.of(phv));
         let key = self.more_key.iter().fold(a | b | c | d, |key, part| key | part.of(phv));
-        let action = match &self.lookup {
-            Lookup::Direct(actions) => usize::from(actions[to_index(key)]),
-            Lookup::Scan(rows) => {
+        match &self.rows {
+            Rows::Direct(rows) => usize::from(rows[to_index(key)]),
+            Rows::Scan(rows) => {
                 rows.iter().position(|(mask, value)| key & mask == *value).map_or(0, |row| row + 1)
             }
-        };
-        self.actions[action]
+        }
     }
 }
 

@@ -8,10 +8,12 @@ use alloc::vec::Vec;
 use super::alu::Alu;
 use super::builder::ProgramBuilder;
 use super::cells::Cells;
+use super::code::{
+    Actions, Body, Case, Code, FlatTable, Group, KEY_PARTS, KeyPart, Range, Rows, SELECTORS, Way,
+};
 use super::error::BuildError;
 use super::phv::Field;
 use super::primitive::Primitive;
-use super::code::{Body, Case, Code, FlatTable, Group, KEY_PARTS, KeyPart, Lookup, Range, SELECTORS, Way};
 use super::program::Program;
 use super::stage_map::StageMap;
 use super::step::{Gate, Rmw, Step, Table};
@@ -68,7 +70,8 @@ fn schedule(steps: &[Step]) -> Vec<ScheduledGroup<'_>> {
     for step in steps {
         let mut place = None;
         for (at, (gate, members)) in groups.iter().enumerate().rev() {
-            let gate_changes = gate.is_some_and(|gate| members.iter().any(|m| writes(m).contains(&gate.field)));
+            let gate_changes =
+                gate.is_some_and(|gate| members.iter().any(|m| writes(m).contains(&gate.field)));
             if *gate == step.gate() && !gate_changes {
                 place = Some(at);
                 break;
@@ -121,13 +124,7 @@ struct Flattener<'a> {
 
 impl<'a> Flattener<'a> {
     const fn new(source: &'a ProgramBuilder) -> Self {
-        Self {
-            source,
-            ways: Vec::new(),
-            selects: Vec::new(),
-            tables: Vec::new(),
-            primitives: Vec::new(),
-        }
+        Self { source, ways: Vec::new(), selects: Vec::new(), tables: Vec::new(), primitives: Vec::new() }
     }
 
     fn body(&mut self, step: &Step) -> Result<Body, BuildError> {
@@ -174,6 +171,19 @@ impl<'a> Flattener<'a> {
         Ok(Range { from, to: small(self.primitives.len())? })
     }
 
+    fn actions(&mut self, table: &Table) -> Result<Actions, BuildError> {
+        let all = || core::iter::once(&table.default).chain(table.rows.iter().map(|row| &row.action));
+        if let Some(constants) = all().map(|action| constant(action)).collect::<Option<Vec<_>>>()
+            && let Some((to, _)) = constants.iter().flatten().next().copied()
+            && constants.iter().flatten().all(|(field, _)| *field == to)
+        {
+            let values = constants.into_iter().map(|set| set.map(|(_, value)| value)).collect();
+            return Ok(Actions::Set { to, values });
+        }
+        let ranges: Result<_, _> = all().map(|action| self.action(action)).collect();
+        Ok(Actions::Any(ranges?))
+    }
+
     fn table(&mut self, table: &Table) -> Result<Body, BuildError> {
         let mut parts = Vec::with_capacity(table.key.len());
         let mut bits = 0;
@@ -192,24 +202,30 @@ impl<'a> Flattener<'a> {
                 })
             })
             .collect();
-        let mut actions = vec![self.action(&table.default)?];
-        for row in &table.rows {
-            actions.push(self.action(&row.action)?);
-        }
-        let lookup = if bits <= DIRECT_BITS { direct(&rows, bits)? } else { Lookup::Scan(rows.into()) };
+        let actions = self.actions(table)?;
+        let rows = if bits <= DIRECT_BITS { direct(&rows, bits)? } else { Rows::Scan(rows.into()) };
         let mut key = [KeyPart { field: Field::SINK, mask: 0, shift: 0 }; KEY_PARTS];
         let more_key = parts.split_off(parts.len().min(KEY_PARTS)).into();
         key[..parts.len()].copy_from_slice(&parts);
-        self.tables.push(FlatTable { key, more_key, lookup, actions: actions.into() });
+        self.tables.push(FlatTable { key, more_key, rows, actions });
         Ok(Body::Table(small(self.tables.len() - 1)?))
     }
 }
 
-fn direct(rows: &[(u64, u64)], bits: u32) -> Result<Lookup, BuildError> {
+/// The constant to which an action sets a field, if that is all it does. An empty action sets none.
+fn constant(action: &[Primitive]) -> Option<Option<(Field, u64)>> {
+    match *action {
+        [] => Some(None),
+        [Primitive::Set { to, value }] => Some(Some((to, value))),
+        _ => None,
+    }
+}
+
+fn direct(rows: &[(u64, u64)], bits: u32) -> Result<Rows, BuildError> {
     let action = |key: u64| rows.iter().position(|(mask, value)| key & mask == *value);
     let all: Result<Box<[u8]>, _> =
         (0..1 << bits).map(|key| action(key).map_or(Ok(0), |row| small(row + 1))).collect();
-    Ok(Lookup::Direct(all?))
+    Ok(Rows::Direct(all?))
 }
 
 /// A number in the narrower form of the flat program.

@@ -5,7 +5,10 @@ use core::fmt;
 
 /// The first rule found broken, with the names of those who break it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[allow(missing_docs, reason = "the fields are the names and numbers of the message, which says what they are")]
+#[allow(
+    missing_docs,
+    reason = "the fields are the names and numbers of the message, which says what they are"
+)]
 pub enum BuildError {
     /// More fields than the PHV can name.
     TooManyFields { have: usize, most: usize },
@@ -64,7 +67,9 @@ impl fmt::Display for BuildError {
         match self {
             Self::TooManyFields { have, most } => write!(f, "{have} PHV fields, where {most} can be named"),
             Self::PhvTooWide { bits, most } => write!(f, "the PHV fields take {bits} bits of {most}"),
-            Self::FieldWidth { field, bits } => write!(f, "field {field} has {bits} bits: 1 to 64 are possible"),
+            Self::FieldWidth { field, bits } => {
+                write!(f, "field {field} has {bits} bits: 1 to 64 are possible")
+            }
             Self::Unknown { step } => write!(f, "{step} names an array or a field of another program"),
             Self::StageBeyondChip { what, stage, stages } => {
                 write!(f, "{what} is in stage {stage}, but the chip's {stages} stages end before it")
@@ -79,7 +84,10 @@ impl fmt::Display for BuildError {
                  going back to an earlier stage needs a resubmission"
             ),
             Self::ArrayTwice { array } => {
-                write!(f, "two steps access array {array}: a packet does one read-modify-write on it per pass")
+                write!(
+                    f,
+                    "two steps access array {array}: a packet does one read-modify-write on it per pass"
+                )
             }
             Self::TooManyPrograms { array, have, most } => {
                 write!(f, "array {array} has {have} ALU programs: its stateful ALU holds {most}")
@@ -107,7 +115,9 @@ impl fmt::Display for BuildError {
             Self::OutputTooNarrow { step, field, field_bits, bits } => {
                 write!(f, "{step} puts out {bits} bits, field {field} has {field_bits}")
             }
-            Self::BadRow { table, row } => write!(f, "row {row} of table {table} does not fit the table's key"),
+            Self::BadRow { table, row } => {
+                write!(f, "row {row} of table {table} does not fit the table's key")
+            }
             Self::KeyTooWide { table, bits, most } => {
                 write!(f, "the key of table {table} has {bits} bits: {most} are possible")
             }
@@ -115,21 +125,18 @@ impl fmt::Display for BuildError {
                 write!(f, "table {table} has {have} rows: {most} are possible")
             }
             Self::TooLarge => write!(f, "the program has more steps or instructions than can be numbered"),
-            Self::TooManyArrays { stage, arrays, have, most } => write!(
-                f,
-                "stage {stage} has {have} register arrays ({arrays}): it has {most} stateful ALUs"
-            ),
+            Self::TooManyArrays { stage, arrays, have, most } => {
+                write!(f, "stage {stage} has {have} register arrays ({arrays}): it has {most} stateful ALUs")
+            }
             Self::TooManyTables { stage, have, most } => {
                 write!(f, "stage {stage} has {have} tables and arrays: it holds {most}")
             }
-            Self::StageSram { stage, largest, blocks, most } => write!(
-                f,
-                "stage {stage} needs {blocks} SRAM blocks of {most}; most of them for {largest}"
-            ),
-            Self::StageTcam { stage, largest, blocks, most } => write!(
-                f,
-                "stage {stage} needs {blocks} TCAM blocks of {most}; most of them for {largest}"
-            ),
+            Self::StageSram { stage, largest, blocks, most } => {
+                write!(f, "stage {stage} needs {blocks} SRAM blocks of {most}; most of them for {largest}")
+            }
+            Self::StageTcam { stage, largest, blocks, most } => {
+                write!(f, "stage {stage} needs {blocks} TCAM blocks of {most}; most of them for {largest}")
+            }
             Self::ChipSram { blocks, most } => {
                 write!(f, "the program needs {blocks} SRAM blocks, and may use {most}")
             }

@@ -206,7 +206,11 @@ impl fmt::Display for StageMap {
             let mut label = Label(Some(number));
             for array in &stage.arrays {
                 let ArrayUse { name, bits, entries, bytes, sram_blocks, .. } = array;
-                write!(f, "{label:>5}  {name:<26} {bits:>4} {entries:>8} {bytes:>9} {sram_blocks:>5} {:>5}  ", "")?;
+                write!(
+                    f,
+                    "{label:>5}  {name:<26} {bits:>4} {entries:>8} {bytes:>9} {sram_blocks:>5} {:>5}  ",
+                    ""
+                )?;
                 writeln!(f, "{}", array.programs.join(", "))?;
                 label = Label(None);
             }
@@ -218,11 +222,16 @@ impl fmt::Display for StageMap {
                 label = Label(None);
             }
             for name in &stage.computes {
-                writeln!(f, "{label:>5}  {name:<26} {:>4} {:>8} {:>9} {:>5} {:>5}  computed", "", "", "", "", "")?;
+                writeln!(
+                    f,
+                    "{label:>5}  {name:<26} {:>4} {:>8} {:>9} {:>5} {:>5}  computed",
+                    "", "", "", "", ""
+                )?;
                 label = Label(None);
             }
         }
-        let Totals { stages, stages_with_arrays, register_bytes, sram_blocks, tcam_blocks, phv_bits } = self.totals;
+        let Totals { stages, stages_with_arrays, register_bytes, sram_blocks, tcam_blocks, phv_bits } =
+            self.totals;
         writeln!(f)?;
         writeln!(f, "stages       {stages} of {}, {stages_with_arrays} with register arrays", budget.stages)?;
         writeln!(f, "registers    {register_bytes} bytes")?;

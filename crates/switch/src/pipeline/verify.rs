@@ -6,10 +6,10 @@ use alloc::vec::Vec;
 
 use super::budget::Budget;
 use super::builder::ProgramBuilder;
+use super::code::SELECTORS;
 use super::error::BuildError;
 use super::phv::{Field, Phv};
 use super::primitive::Primitive;
-use super::code::SELECTORS;
 use super::stage_map::StageMap;
 use super::step::{Rmw, Step, Table};
 
