@@ -20,7 +20,7 @@ pub use handle::NodeHandle;
 pub use lock::{BlockLock, LockMode};
 pub use memory::{Memory, block_on};
 /// Bytes that a node's cache keeps for every block that it has room for, beside the block.
-pub const METADATA_BYTES_PER_FRAME: usize = live::memory::Cache::METADATA_BYTES_PER_FRAME as usize;
+pub const METADATA_BYTES_PER_FRAME: usize = live::memory::Cache::METADATA_BYTES_PER_FRAME;
 pub use node::{Counters as ProtocolCounters, Window};
 pub use rack::{Counters, MOST_NODES, NodeCounters, Rack, SwitchCounters};
 pub use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};

@@ -115,7 +115,7 @@ impl Rack {
         }
     }
 
-    fn to_switch(&mut self, packet: &Packet) {
+    fn arrive_at_switch(&mut self, packet: &Packet) {
         let mut effects = Vec::new();
         let random = u32::try_from(self.below(1 << 30)).unwrap();
         self.switch.on_packet(packet, random, &mut effects);
@@ -183,7 +183,7 @@ impl Rack {
     }
 
     /// A packet arrives at a node: the home refuses, the requester ends its event.
-    fn to_node(&mut self, packet: &Packet) {
+    fn arrive_at_node(&mut self, packet: &Packet) {
         if let Endpoint::HomeAgent(home) = packet.to
             && !packet.in_switch
         {
@@ -220,8 +220,8 @@ impl Rack {
     fn deliver(&mut self, at: usize, keep: bool) {
         let packet = if keep { self.network[at] } else { self.network.swap_remove(at) };
         match packet.to {
-            Endpoint::Switch => self.to_switch(&packet),
-            _ => self.to_node(&packet),
+            Endpoint::Switch => self.arrive_at_switch(&packet),
+            _ => self.arrive_at_node(&packet),
         }
     }
 
