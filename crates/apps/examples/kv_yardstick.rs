@@ -82,7 +82,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let config = Config { nodes, memory: 256 << 20, ..Config::default() };
     println!(
         "{records} records of {RECORD} B ({} MiB), {nodes} nodes x {threads} threads, {} MiB of cache a node, zipf {THETA}",
-        records * RECORD >> 20,
+        (records * RECORD) >> 20,
         config.cache >> 20
     );
     let keys: Vec<Vec<u8>> = (0..records).map(|n| format!("user{n:016}").into_bytes()).collect();

@@ -106,6 +106,17 @@ fn a_refused_event_changes_no_metadata_even_if_its_unlock_claims_so() {
 }
 
 #[test]
+fn an_unlock_that_takes_the_home_for_the_owner_releases_and_changes_no_metadata() {
+    let mut rig = Rig::new();
+    rig.install(block(), Shared, nodes([3]));
+    let miss = request(Kind::WriteMiss, block(), requester(1, 0), 1);
+    rig.send(&miss);
+    let sent = rig.send(&unlock_at_home(&miss, Modified, nodes([1])));
+    assert_eq!(sent[0].to, Endpoint::HomeAgent(NodeId(2)));
+    assert_eq!(rig.entry(block()), EntryView { lock: 0, status: Shared, copyset: nodes([3]) });
+}
+
+#[test]
 fn an_outdated_request_keeps_its_lock_until_the_unlock() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([1]));

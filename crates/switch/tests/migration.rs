@@ -140,6 +140,34 @@ fn a_collision_stands_though_there_is_room_when_the_duplicate_arrives() {
 }
 
 #[test]
+fn a_collision_stands_though_the_next_event_added_the_tag() {
+    let mut rig = nearly_full(0);
+    let it = add(block(), 1, Shared, nodes([3]));
+    rig.send(&it);
+    let gone = remove(tag(0, 10), 7001);
+    rig.send(&gone);
+    rig.close(&unlock(&gone, Unshared, nodes([])));
+    let next = add(block(), 2, Shared, nodes([3]));
+    assert_eq!(answer(&rig.send(&next)), (Status::Granted, true));
+    assert_eq!(answer(&rig.send(&it)), (refused(Refusal::Collision), true));
+    rig.close(&unlock(&next, Shared, nodes([3])));
+    rig.close(&unlock_refused(&it, Refusal::Collision));
+    assert!(rig.switch.contains(block()), "a refused event ends without an effect");
+    rig.switch.invariants();
+}
+
+#[test]
+fn a_request_that_reuses_the_number_of_an_add_in_flight_is_dropped() {
+    let mut rig = Rig::new();
+    let it = add(block(), 1, Shared, nodes([3]));
+    let again = rig.begin(&it);
+    let odd = request(Kind::ReadMiss, tag(2, 9), it.requester, 1);
+    rig.assert_dropped(&odd, Drop::InFlight);
+    assert_eq!(answer(&rig.second(again)), (Status::Granted, true));
+    rig.switch.invariants();
+}
+
+#[test]
 fn of_two_adds_that_saw_the_same_way_empty_one_loses() {
     let mut rig = nearly_full(1);
     let one = add(tag(1, 50), 1, Shared, nodes([3]));

@@ -1,6 +1,6 @@
 //! A place of the rack: one machine under one lock, and the messages that wait for it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use node::{FrameId, Message};
@@ -24,8 +24,26 @@ pub(super) struct Place<M> {
     deadline: AtomicU64,
 }
 
+/// Looks at a held machine before a thread gives its core away, and before it sleeps.
+const SPINS: u32 = 200;
+const LOOKS: u32 = 2000;
+
 /// A lock whose holder panicked guards a machine in an unknown state: the rack is lost, and says so.
 const POISONED: &str = "a thread of this rack panicked inside a protocol machine; that is a bug in rackmem";
+
+/// Keeps a lock operation and a look at `waiting` from passing each other: the holder lets go and then looks, the
+/// leaver leaves and then tries to enter, and one of the two has to see the other.
+///
+/// On x86 every lock operation is a locked instruction, which is a full barrier already, and another one would
+/// cost as much as the rest of the visit; only the compiler has to be told.
+#[inline]
+fn between_lock_and_look() {
+    if cfg!(any(target_arch = "x86_64", target_arch = "x86")) {
+        compiler_fence(Ordering::SeqCst);
+    } else {
+        fence(Ordering::SeqCst);
+    }
+}
 
 impl<M> Place<M> {
     pub(super) fn new(machine: M, deadline: Nanos) -> Self {
@@ -57,13 +75,13 @@ impl<M> Place<M> {
     /// True if something is in the inbox. Asked after letting go of the machine: together with the leaver, who
     /// first leaves and then tries to enter, this makes sure that one of the two sees the other.
     pub(super) fn is_waiting(&self) -> bool {
-        fence(Ordering::SeqCst);
+        between_lock_and_look();
         self.waiting.load(Ordering::SeqCst)
     }
 
     /// The machine, if nobody holds it.
     pub(super) fn try_enter(&self) -> Option<MutexGuard<'_, M>> {
-        fence(Ordering::SeqCst);
+        between_lock_and_look();
         match self.machine.try_lock() {
             Ok(machine) => Some(machine),
             Err(TryLockError::WouldBlock) => None,
@@ -73,12 +91,14 @@ impl<M> Place<M> {
 
     /// The machine, as soon as its holder lets go.
     pub(super) fn enter(&self) -> MutexGuard<'_, M> {
-        // Holders stay for a microsecond or so, unless they are preempted: a few looks, then the kernel's queue.
-        for _ in 0..32 {
+        // Holders stay for a microsecond or so, unless they are preempted: a few looks, then their core. Sleeping
+        // in the kernel's queue comes last: once a lock has sleepers, every release pays for a wake-up, and
+        // the places of a busy rack would go on that way for ever.
+        for look in 0..LOOKS {
             if let Some(machine) = self.try_enter() {
                 return machine;
             }
-            std::hint::spin_loop();
+            if look < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
         }
         self.machine.lock().expect(POISONED)
     }

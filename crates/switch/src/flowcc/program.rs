@@ -229,7 +229,6 @@ fn decide(p: &mut ProgramBuilder, f: &Fields) {
             row(class::UNLOCK_AGAIN, Any, Any, Any, route::UNLOCKED),
             // The score is what it was before this copy.
             row(class::ADD, Any, Any, Has(score::CLAIMING), route::IN_FLIGHT),
-            row(class::ADD, Any, Is(place::PRESENT), Has(score::REFUSED), route::PRESENT),
             row(class::ADD, Any, Any, Has(score::REFUSED), route::COLLISION),
             row(class::ADD, Any, Is(place::PRESENT), Is(0), route::PRESENT),
             row(class::ADD, Any, Is(place::PRESENT), Any, route::ADDED),

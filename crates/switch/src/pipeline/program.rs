@@ -44,8 +44,8 @@ impl Program {
         Ok(Plan(compile::code(&self.source, &rest)?))
     }
 
-    /// Runs one pass by a plan of this program. The parser has filled the fields that it supplies, those that the
-    /// plan knows included.
+    /// Runs one pass by a plan of this program. The parser has filled the fields that it supplies; of those that
+    /// the plan knows, it may leave out the ones that only gates, selectors and keys use.
     #[inline]
     pub fn run_plan(&mut self, plan: &Plan, phv: &mut Phv) {
         self.passes += 1;
