@@ -114,7 +114,7 @@ mod tests {
     fn wait_until(at: Nanos, crowding: &Crowding) -> Vec<Step> {
         let mut patience = Patience::default();
         (0..)
-            .map(|i| Nanos(i * 1000))
+            .map(|i| Nanos(i * 500))
             .take_while(|now| *now < at)
             .map(|now| patience.step(now, Nanos::MAX, crowding))
             .collect()
