@@ -68,10 +68,7 @@ fn every_run_is_coherent_under_faults_and_completes_without() {
             "every request: {:?}",
             sum.protocol.events
         );
-        assert!(
-            sum.protocol.dropped[2..=3].iter().all(|count| *count > 0),
-            "late and duplicate packets"
-        );
+        assert!(sum.protocol.dropped[2..=3].iter().all(|count| *count > 0), "late and duplicate packets");
         assert!(sum.protocol.added_to_switch > 0 && sum.protocol.removed_from_switch > 0);
         assert!(sum.protocol.parked > 0 && sum.protocol.retransmissions > 0 && sum.frees > 0);
         assert!(sum.faults.iter().all(|count| *count > 0));
