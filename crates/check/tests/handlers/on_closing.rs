@@ -2,7 +2,7 @@
 //!
 //! The unlock waits until nothing of the event can act any more (PROTOCOLS.md, FlowCC 1).
 
-use node::{Access, DataRef, Drop};
+use node::{Access, DataRef, Drop, Store};
 use wire::{Endpoint, GlobalStatus, Kind, Nanos, Packet};
 
 use crate::packets::{agent, close_ack, granted, home_of, nodes, numbered, theirs, write_back_ack};
@@ -171,4 +171,24 @@ fn a_second_answer_of_the_owner_changes_nothing_while_the_home_is_waited_for() {
     let mut rig = Rig::new();
     let request = read_of_modified(&mut rig);
     rig.drops(Drop::Stale, carrying(granted(&request, agent(2), GlobalStatus::Modified, [2]), 9));
+}
+
+#[test]
+fn a_granted_eviction_evicts_the_block_from_the_frame_where_it_is_now() {
+    let mut rig = Rig::new();
+    let before = rig.cache(theirs(1), Access::Modified, 7);
+    let other = rig.cache(theirs(2), Access::Shared, 8);
+    let request = rig.miss(theirs(3), Access::Shared);
+    assert_eq!((request.kind, request.tag), (Kind::EvictModified, theirs(1)));
+    // While the request is under way the block is lost to another node, and comes back in the other frame.
+    for frame in [before, other] {
+        rig.store.withdraw(frame).unwrap();
+        rig.store.release(frame);
+    }
+    let _ = rig.cache(theirs(4), Access::Shared, 9);
+    assert_ne!(rig.cache(theirs(1), Access::Modified, 10), before);
+    let granted = granted(&request, Endpoint::Switch, GlobalStatus::Modified, [1]);
+    let sent = rig.packet(granted).one(Kind::WriteBack);
+    assert_eq!((sent.packet.tag, sent.data), (theirs(1), Some(DataRef(10))));
+    assert_eq!(rig.cached(theirs(4)), Some((Access::Shared, 9)), "who stands in the old frame stays");
 }
