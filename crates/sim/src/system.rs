@@ -1,0 +1,230 @@
+//! The seam between a simulated rack and what runs on it.
+//!
+//! The rack has the hardware: processors, NICs, links, a switch, and the order of all that happens in virtual
+//! time. A [`System`] has the software: the state machines of a memory system, for all nodes and the switch. FlowCC
+//! is one (`flowcc`), each baseline of the lab is another.
+//!
+//! What must always hold: a system does nothing but answer calls. It has no clock, no order of its own, and no
+//! randomness but [`Call::random`], so that one seed gives one run.
+
+use core::fmt::Debug;
+
+use node::{Access, Window};
+use wire::{Discipline, GlobalAddr, Nanos, NodeId, Refusal};
+
+/// An application thread of the rack. Thread `t` runs on node `t / threads of a node`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ThreadId(pub u16);
+
+/// Where a message comes from or goes to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Place {
+    /// The program of the switch. (Everything between two nodes passes through the switch, too, but only as a
+    /// packet to be routed.)
+    Switch,
+    /// A node, through its NIC.
+    Node(NodeId),
+}
+
+/// What executes a message's handler, one message at a time, in order of arrival.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Processor {
+    /// The switch's pipeline: it takes packets at line rate and has no queue.
+    Switch,
+    /// The core of an application thread. A message is handled when the thread polls, that is at once while it
+    /// waits, and between two of its operations otherwise.
+    Thread(ThreadId),
+    /// A background thread of a node, by number.
+    Agent(NodeId, u8),
+    /// The NIC itself: one-sided operations, which cost no processor time.
+    Nic(NodeId),
+}
+
+/// How a message travels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Envelope {
+    /// From where.
+    pub from: Place,
+    /// To where.
+    pub to: Place,
+    /// Who posts it, for the time that this takes.
+    pub sender: Processor,
+    /// Who handles it.
+    pub receiver: Processor,
+    /// Bytes above Ethernet: headers of ours and payload.
+    pub bytes: u32,
+    /// How it is posted.
+    pub service: Service,
+}
+
+/// How a message is posted and received.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Service {
+    /// A raw packet: small, inlined into the doorbell write, polled for by the receiver.
+    Datagram,
+    /// A reliable connection's write with its notification: fetched from memory by the sending NIC, written to
+    /// memory by the receiving one.
+    Write,
+}
+
+/// What a call may do besides changing the system's own state.
+#[derive(Debug)]
+pub struct Call<'a, M> {
+    /// The time.
+    pub now: Nanos,
+    /// What the call wants done, in order.
+    pub actions: &'a mut Vec<Action<M>>,
+    /// Processor time that the call takes on top of what [`System::cost`] said.
+    pub charged: Nanos,
+    /// The run's generator.
+    pub random: &'a mut Random,
+}
+
+impl<M> Call<'_, M> {
+    /// Sends a message.
+    pub fn send(&mut self, message: M) {
+        self.actions.push(Action::Send(message));
+    }
+
+    /// Lets a waiting thread try its operation again.
+    pub fn wake(&mut self, thread: ThreadId) {
+        self.actions.push(Action::Wake(thread));
+    }
+
+    /// Takes processor time.
+    pub fn charge(&mut self, time: Nanos) {
+        self.charged = self.charged + time;
+    }
+}
+
+/// What a call wants done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action<M> {
+    /// Send this.
+    Send(M),
+    /// Send this through the switch's pipeline once more (only from the switch).
+    Resubmit(M),
+    /// Let this thread try its operation again.
+    Wake(ThreadId),
+}
+
+/// A small, value-stable random generator (SplitMix64).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The stream of this seed.
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// 64 random bits.
+    pub const fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`.
+    pub const fn below(&mut self, bound: u64) -> u64 {
+        ((self.bits() as u128 * bound as u128) >> 64) as u64
+    }
+}
+
+/// What an application thread wants.
+pub enum Operation<'a> {
+    /// Look at, or with [`Access::Modified`] change, `len` bytes inside one block, atomically. The closure runs
+    /// once, at the moment at which the operation takes effect. A system that keeps no bytes shows it zeroes.
+    Touch {
+        /// The first byte.
+        addr: GlobalAddr,
+        /// How many bytes.
+        len: usize,
+        /// Whether the closure changes them.
+        access: Access,
+        /// What to do with them.
+        with: &'a mut dyn FnMut(&Window<'_>),
+    },
+    /// Allocate.
+    Alloc {
+        /// Bytes.
+        len: u64,
+        /// Whose memory.
+        home: NodeId,
+        /// What for.
+        discipline: Discipline,
+    },
+    /// Free the allocation that starts here.
+    Free {
+        /// Its first byte.
+        addr: GlobalAddr,
+    },
+    /// Take the application lock of a block.
+    Lock {
+        /// The block.
+        addr: GlobalAddr,
+        /// For writing.
+        write: bool,
+        /// Give up at the first refusal.
+        once: bool,
+    },
+    /// Release a lock.
+    Unlock {
+        /// What [`Outcome::Locked`] said.
+        token: u64,
+    },
+}
+
+/// How far an operation has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// It has taken effect. The thread goes on after this time of its own.
+    Done(Outcome, Nanos),
+    /// Not yet. The thread waits until it is woken ([`Call::wake`]), and then tries the same operation again.
+    Waits,
+    /// It cannot be done.
+    Failed(Refusal),
+}
+
+/// What an operation returns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Nothing more.
+    Done,
+    /// A new allocation, and whether it reads as zeroes already.
+    Allocated(GlobalAddr, bool),
+    /// A lock is held; the token releases it.
+    Locked(u64),
+}
+
+/// A memory system made of state machines: everything that runs on a rack's nodes and in its switch, but for the
+/// applications.
+pub trait System {
+    /// What travels.
+    type Message: Copy + Debug;
+
+    /// How this message travels.
+    fn envelope(&self, message: &Self::Message) -> Envelope;
+
+    /// The processor time that handling it takes, known before it is handled.
+    fn cost(&self, message: &Self::Message) -> Nanos;
+
+    /// A message has come through to its processor.
+    fn on_message(&mut self, call: &mut Call<'_, Self::Message>, message: &Self::Message);
+
+    /// A thread tries an operation, for the first time or after it was woken.
+    fn attempt(
+        &mut self,
+        call: &mut Call<'_, Self::Message>,
+        thread: ThreadId,
+        operation: &mut Operation<'_>,
+    ) -> Progress;
+
+    /// The next moment at which this node wants [`System::on_deadline`]; [`Nanos::MAX`] if never.
+    fn next_deadline(&self, node: NodeId) -> Nanos;
+
+    /// Does what is due on this node.
+    fn on_deadline(&mut self, call: &mut Call<'_, Self::Message>, node: NodeId);
+}
