@@ -9,7 +9,8 @@ use crate::counters::Counters;
 use crate::message::{Effect, Message, Outcome};
 use crate::store::DataRef;
 
-pub(crate) struct Context<'a, S> {
+pub(crate) struct Context<'a, S, R> {
+    pub(crate) rules: core::marker::PhantomData<R>,
     pub(crate) now: Nanos,
     pub(crate) random: u32,
     pub(crate) config: &'a Config,
@@ -18,7 +19,7 @@ pub(crate) struct Context<'a, S> {
     pub(crate) out: &'a mut Vec<Effect>,
 }
 
-impl<S> Context<'_, S> {
+impl<S, R> Context<'_, S, R> {
     /// Sends a packet without a block. The sender's view of the two lives goes into every packet that a
     /// machine originates; what it forwards keeps those of the request.
     pub(crate) fn send(&mut self, packet: Packet) {

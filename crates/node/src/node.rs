@@ -11,8 +11,12 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::marker::PhantomData;
 
-use wire::{BlockTag, Copyset, Discipline, Endpoint, GlobalAddr, Incarnation, Kind, Nanos, NodeId, SlotId};
+use wire::{
+    BlockTag, Copyset, Discipline, Endpoint, Faithful, GlobalAddr, Incarnation, Kind, Nanos, NodeId, Rules,
+    SlotId,
+};
 
 use crate::allocation::Allocation;
 use crate::cache_agent::CacheAgent;
@@ -26,7 +30,8 @@ use crate::shadow::Shadow;
 use crate::store::{Access, FrameId, Moment, Store};
 
 /// The state machines of one node.
-pub struct Node {
+pub struct Node<R: Rules = Faithful> {
+    rules: PhantomData<R>,
     config: Config,
     counters: Counters,
     requesters: Requesters,
@@ -43,6 +48,7 @@ pub struct Node {
 macro_rules! context {
     ($node:ident, $at:ident, $store:ident, $out:ident) => {
         Context {
+            rules: $node.rules,
             now: $at.now,
             random: $at.random,
             config: &$node.config,
@@ -59,6 +65,16 @@ impl Node {
     /// # Panics
     /// If the rack has no nodes, more than a copyset can name, or not this one.
     pub fn new(config: Config) -> Self {
+        Self::with_rules(config)
+    }
+}
+
+impl<R: Rules> Node<R> {
+    /// A node in its initial state, of which some rules of the protocol may not hold: for checkers.
+    ///
+    /// # Panics
+    /// If the rack has no nodes, more than a copyset can name, or not this one.
+    pub fn with_rules(config: Config) -> Self {
         assert!(
             (1..=Copyset::NODES).contains(&config.nodes),
             "a rack has 1 to 64 nodes, not {}",
@@ -66,6 +82,7 @@ impl Node {
         );
         assert!(config.id.index() < config.nodes, "{} of {} nodes", config.id, config.nodes);
         Self {
+            rules: PhantomData,
             counters: Counters::default(),
             requesters: Requesters::new(config.id),
             cache_agent: CacheAgent::new(config.id, config.nodes),
@@ -91,7 +108,7 @@ impl Node {
         let packet = &message.packet;
         let cx = &mut context!(self, at, store, out);
         let nodes = cx.config.nodes;
-        if packet.epoch != cx.config.switch_epoch {
+        if R::EPOCHS_ARE_FENCED && packet.epoch != cx.config.switch_epoch {
             return cx.counters.drop(Drop::WrongEpoch);
         }
         let known = packet.requester.node.index() < nodes
@@ -102,7 +119,7 @@ impl Node {
             return cx.counters.drop(Drop::Nonsense);
         }
         let life = &mut self.lives[packet.requester.node.index()];
-        if packet.incarnation < *life {
+        if R::LIVES_ARE_FENCED && packet.incarnation < *life {
             return cx.counters.drop(Drop::FormerLife);
         }
         if packet.incarnation > *life {
@@ -316,7 +333,7 @@ impl Node {
     }
 }
 
-impl core::fmt::Debug for Node {
+impl<R: Rules> core::fmt::Debug for Node<R> {
     /// What is under way, for messages about a state that should not be.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Node")

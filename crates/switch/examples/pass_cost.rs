@@ -33,9 +33,9 @@ impl Rack {
     }
 
     fn send(&mut self, packet: &Packet) {
-        self.switch.on_packet(packet, 0, &mut self.effects);
+        self.switch.on_packet(packet, &mut self.effects);
         while let Some(again) = self.take() {
-            self.switch.on_resubmit(again, 0, &mut self.effects);
+            self.switch.on_resubmit(again, &mut self.effects);
         }
         black_box(self.effects.len());
         self.effects.clear();

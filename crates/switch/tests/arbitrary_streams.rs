@@ -56,12 +56,12 @@ proptest! {
         let mut waiting: Vec<Resubmit> = Vec::new();
         let (mut effects, mut resubmitted) = (Vec::new(), 0);
         for (packet, random, second_passes) in &stream {
-            switch.on_packet(packet, *random, &mut effects);
+            switch.on_packet(&Packet { arg: u64::from(*random), ..*packet }, &mut effects);
             // Second passes come at once, later, or not at all, in any order.
             for _ in 0..*second_passes {
                 if !waiting.is_empty() {
                     let again = waiting.swap_remove(*random as usize % waiting.len());
-                    switch.on_resubmit(again, *random, &mut effects);
+                    switch.on_resubmit(again, &mut effects);
                 }
             }
             for effect in effects.drain(..) {

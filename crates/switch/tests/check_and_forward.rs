@@ -133,11 +133,12 @@ fn the_pipeline_agrees_with_the_tables_for_every_request_state_and_copyset() {
                     in_switch: true,
                     global_status: status,
                     copyset,
+                    arg: u64::from(random),
                     ..request(kind, block(), from, 5001)
                 };
                 if tables::check(kind, status, copyset.contains(from.node)) {
                     let to = tables::forward(kind, status).expect("a valid request has a way to go");
-                    fan_out(&found, to, Endpoint::Switch, random, |packet| want.push(packet));
+                    fan_out(&found, to, Endpoint::Switch, |packet| want.push(packet));
                 } else {
                     let to = Endpoint::Requester(from.node);
                     let status = refused(Refusal::Outdated);

@@ -117,8 +117,8 @@ impl Rack {
 
     fn arrive_at_switch(&mut self, packet: &Packet) {
         let mut effects = Vec::new();
-        let random = u32::try_from(self.below(1 << 30)).unwrap();
-        self.switch.on_packet(packet, random, &mut effects);
+        let arg = self.below(1 << 30) as u64;
+        self.switch.on_packet(&Packet { arg, ..*packet }, &mut effects);
         self.take(effects);
     }
 
@@ -126,7 +126,7 @@ impl Rack {
         let at = self.below(self.second_passes.len());
         let again = self.second_passes.swap_remove(at);
         let mut effects = Vec::new();
-        self.switch.on_resubmit(again, 0, &mut effects);
+        self.switch.on_resubmit(again, &mut effects);
         self.take(effects);
     }
 
@@ -157,8 +157,9 @@ impl Rack {
         if is_grant && is_open {
             let holders = self.holders.entry(packet.tag).or_default();
             let others = holders.iter().filter(|(id, _)| **id != event);
-            let shares = packet.event.takes_read_lock();
-            let conflict = others.clone().find(|(_, kind)| !shares || !kind.takes_read_lock());
+            let shares = packet.event.takes_read_lock::<wire::Faithful>();
+            let conflict =
+                others.clone().find(|(_, kind)| !shares || !kind.takes_read_lock::<wire::Faithful>());
             assert_eq!(conflict, None, "{event:?} was granted {:?} beside it", packet.event);
             if holders.insert(event, packet.event).is_none() {
                 self.granted += 1;

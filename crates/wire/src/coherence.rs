@@ -1,5 +1,7 @@
 //! The vocabulary of FlowCC: what can be asked, what state a block is in, why a request is refused.
 
+use crate::rules::Rules;
+
 /// What a packet is about.
 ///
 /// The first ten are *requests*: each opens a coherence event, takes the entry's reader-writer lock where the
@@ -106,8 +108,13 @@ impl Kind {
     }
 
     /// True for requests that take the entry's lock for reading; the others take it for writing.
-    pub const fn takes_read_lock(self) -> bool {
-        matches!(self, Self::ReadMiss | Self::LockRead)
+    pub const fn takes_read_lock<R: Rules>(self) -> bool {
+        match self {
+            Self::ReadMiss | Self::LockRead => true,
+            Self::EvictShared | Self::EvictModified => !R::EVICTION_LOCKS_FOR_WRITING || !R::LOCK_SERIALIZES,
+            Self::AddToSwitch => false,
+            _ => !R::LOCK_SERIALIZES,
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 //! | [`copyset`] | which nodes hold a copy of a block |
 //! | [`time`] | integer nanoseconds |
 //! | [`coherence`] | request kinds, global status, refusal reasons: the vocabulary of FlowCC |
+//! | [`rules`] | the protocol's rules by name: what a mutant leaves out |
 //! | [`packet`] | the packet itself and its fixed little-endian layout |
 //!
 //! What must always hold: [`packet::Packet::parse`] never panics, whatever the bytes are, and a packet that
@@ -24,6 +25,7 @@ pub mod coherence;
 pub mod copyset;
 pub mod ids;
 pub mod packet;
+pub mod rules;
 pub mod time;
 
 pub use addr::{BlockSize, BlockTag, Discipline, GlobalAddr};
@@ -31,4 +33,5 @@ pub use coherence::{GlobalStatus, Kind, Refusal, Status};
 pub use copyset::Copyset;
 pub use ids::{Endpoint, Incarnation, NodeId, RequesterId, Seq, SlotId, SwitchEpoch};
 pub use packet::{Packet, ParseError};
+pub use rules::{Faithful, Rules};
 pub use time::Nanos;

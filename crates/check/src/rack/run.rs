@@ -199,7 +199,7 @@ impl Rack {
         match message.packet.to {
             Endpoint::Switch => {
                 let mut out = Vec::new();
-                self.switch.on_packet(&message.packet, message.packet.arg as u32, &mut out);
+                self.switch.on_packet(&message.packet, &mut out);
                 self.take_from_switch(out);
             }
             to => {
@@ -212,7 +212,7 @@ impl Rack {
     fn resubmit(&mut self) {
         if let Some(again) = self.resubmits.pop_front() {
             let mut out = Vec::new();
-            self.switch.on_resubmit(again, again.packet.arg as u32, &mut out);
+            self.switch.on_resubmit(again, &mut out);
             self.take_from_switch(out);
         }
     }

@@ -20,14 +20,12 @@ impl SwitchPlace {
     ) {
         self.received += 1;
         debug_assert!(effects.is_empty());
-        // The requester picked the number that picks the provider, so that every copy of a request picks the same.
-        let random = packet.arg as u32;
-        self.switch.on_packet(packet, random, effects);
+        self.switch.on_packet(packet, effects);
         while let Some(effect) = effects.pop() {
             match effect {
                 Effect::Resubmit(again) => {
                     debug_assert!(effects.is_empty(), "a packet is resubmitted or sent, not both");
-                    self.switch.on_resubmit(again, random, effects);
+                    self.switch.on_resubmit(again, effects);
                 }
                 Effect::Send(packet) => {
                     self.sent += 1;

@@ -21,7 +21,7 @@ mod reclaim;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use wire::{Discipline, Endpoint, GlobalAddr, Kind, Nanos, NodeId, Packet, RequesterId, Seq, SlotId};
+use wire::{Discipline, Endpoint, GlobalAddr, Kind, Nanos, NodeId, Packet, RequesterId, Rules, Seq, SlotId};
 
 use crate::allocator::{Allocator, BlockRange};
 use crate::config::{Config, Retransmission};
@@ -101,9 +101,9 @@ impl Allocation {
     }
 
     /// Sends a call to a home and waits for its answer.
-    fn call<S>(
+    fn call<S, R: Rules>(
         &mut self,
-        cx: &mut Context<'_, S>,
+        cx: &mut Context<'_, S, R>,
         slot: SlotId,
         kind: Kind,
         home: NodeId,
@@ -126,7 +126,7 @@ impl Allocation {
         cx.send(packet);
     }
 
-    fn timeout<S>(cx: &Context<'_, S>) -> Nanos {
+    fn timeout<S, R: Rules>(cx: &Context<'_, S, R>) -> Nanos {
         match cx.config.retransmission {
             Retransmission::Never => Nanos::MAX,
             Retransmission::AfterRoundTrips { floor } => cx.now + floor,
@@ -143,7 +143,7 @@ impl Allocation {
     }
 
     /// Repeats what is overdue.
-    pub(crate) fn repeat_calls<S>(&mut self, cx: &mut Context<'_, S>) {
+    pub(crate) fn repeat_calls<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         if cx.now < self.due {
             return;
         }

@@ -1,6 +1,6 @@
 //! A thread allocates.
 
-use wire::{Discipline, Kind, Nanos, NodeId, Packet, Refusal, SlotId, Status};
+use wire::{Discipline, Kind, Nanos, NodeId, Packet, Refusal, Rules, SlotId, Status};
 
 use super::{Allocation, Call};
 use crate::allocator::{BlockRange, Outcome as Found};
@@ -14,9 +14,9 @@ use crate::store::Store;
 const LOOK_AGAIN: Nanos = Nanos(500);
 
 impl Allocation {
-    pub(crate) fn on_alloc<S: Store>(
+    pub(crate) fn on_alloc<S: Store, R: Rules>(
         &mut self,
-        cx: &mut Context<'_, S>,
+        cx: &mut Context<'_, S, R>,
         requesters: &mut Requesters,
         len: u64,
         home: NodeId,
@@ -28,9 +28,9 @@ impl Allocation {
         Started::Slot(slot)
     }
 
-    fn try_alloc<S: Store>(
+    fn try_alloc<S: Store, R: Rules>(
         &mut self,
-        cx: &mut Context<'_, S>,
+        cx: &mut Context<'_, S, R>,
         requesters: &mut Requesters,
         slot: SlotId,
         len: u64,
@@ -82,7 +82,11 @@ impl Allocation {
     }
 
     /// Threads that waited for another thread's chunk look again.
-    pub(crate) fn retry_allocs<S: Store>(&mut self, cx: &mut Context<'_, S>, requesters: &mut Requesters) {
+    pub(crate) fn retry_allocs<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        requesters: &mut Requesters,
+    ) {
         if cx.now < self.retry {
             return;
         }
@@ -98,9 +102,9 @@ impl Allocation {
     }
 
     /// A home has answered a call.
-    pub(crate) fn on_home_reply<S: Store>(
+    pub(crate) fn on_home_reply<S: Store, R: Rules>(
         &mut self,
-        cx: &mut Context<'_, S>,
+        cx: &mut Context<'_, S, R>,
         requesters: &mut Requesters,
         packet: &Packet,
     ) {
@@ -140,9 +144,9 @@ impl Allocation {
         }
     }
 
-    fn fail<S: Store>(
+    fn fail<S: Store, R: Rules>(
         &mut self,
-        cx: &mut Context<'_, S>,
+        cx: &mut Context<'_, S, R>,
         requesters: &mut Requesters,
         slot: SlotId,
         why: Refusal,

@@ -1,6 +1,6 @@
 //! A thread frees, on any node: the call goes through the home to the allocator that has the chunk.
 
-use wire::{Endpoint, GlobalAddr, Kind, Packet, Refusal, Status};
+use wire::{Endpoint, GlobalAddr, Kind, Packet, Refusal, Rules, Status};
 
 use super::{Allocation, Call, Freeing};
 use crate::context::Context;
@@ -10,9 +10,9 @@ use crate::requester::{Requesters, Work};
 use crate::store::Store;
 
 impl Allocation {
-    pub(crate) fn on_free<S: Store>(
+    pub(crate) fn on_free<S: Store, R: Rules>(
         &mut self,
-        cx: &mut Context<'_, S>,
+        cx: &mut Context<'_, S, R>,
         requesters: &mut Requesters,
         addr: GlobalAddr,
     ) -> Started {
@@ -25,7 +25,11 @@ impl Allocation {
     }
 
     /// A home has passed on a FREE of an allocation in one of our chunks.
-    pub(crate) fn on_free_request<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+    pub(crate) fn on_free_request<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &Packet,
+    ) {
         let last = &mut self.frees[packet.requester.index()];
         match last {
             Some(freeing) if packet.seq < freeing.seq => return cx.counters.drop(Drop::Stale),
@@ -52,7 +56,12 @@ impl Allocation {
         }
     }
 
-    pub(super) fn answer_free<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet, status: Status) {
+    pub(super) fn answer_free<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &Packet,
+        status: Status,
+    ) {
         let to = Endpoint::Allocator(packet.requester.node);
         let answer = Packet { status, ..packet.reply(Kind::FreeReply, Endpoint::Allocator(self.node), to) };
         if let Some(freeing) = &mut self.frees[packet.requester.index()]
@@ -64,9 +73,9 @@ impl Allocation {
     }
 
     /// Our own FREE has been answered.
-    pub(crate) fn on_free_reply<S: Store>(
+    pub(crate) fn on_free_reply<S: Store, R: Rules>(
         &mut self,
-        cx: &mut Context<'_, S>,
+        cx: &mut Context<'_, S, R>,
         requesters: &mut Requesters,
         packet: &Packet,
     ) {

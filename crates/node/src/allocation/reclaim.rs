@@ -1,7 +1,7 @@
 //! Blocks that hold no allocation any more: their home ends their lives, every copy is invalidated, and then
 //! the allocator may use them again. One range after the other, in the requester slot [`SlotId::RECLAIM`].
 
-use wire::{BlockTag, Kind, Packet, SlotId, Status};
+use wire::{BlockTag, Kind, Packet, Rules, SlotId, Status};
 
 use super::Allocation;
 use crate::allocator::BlockRange;
@@ -20,7 +20,12 @@ pub(super) struct Job {
 }
 
 impl Allocation {
-    pub(super) fn reclaim<S: Store>(&mut self, cx: &mut Context<'_, S>, range: BlockRange, free: Packet) {
+    pub(super) fn reclaim<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        range: BlockRange,
+        free: Packet,
+    ) {
         self.reclaim.push_back(Job { range, purged: 0, free });
         if self.reclaim.len() == 1 {
             self.begin_reclaim(cx);
@@ -29,7 +34,7 @@ impl Allocation {
 
     /// First the home ends the blocks' lives: from then on it answers no miss on them with data. Purging them
     /// first would let a late reader fetch them once more in between, and keep what it got.
-    fn begin_reclaim<S: Store>(&mut self, cx: &mut Context<'_, S>) {
+    fn begin_reclaim<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         let Some(job) = self.reclaim.front() else { return };
         let (first, bytes) = (job.range.first, job.range.bytes(cx.config.block));
         self.call(cx, SlotId::RECLAIM, Kind::Mark, first.home(), |packet| Packet {
@@ -41,12 +46,20 @@ impl Allocation {
     }
 
     /// The home has ended the lives of the range's blocks: now the copies that are still cached.
-    pub(super) fn on_ended<S: Store>(&mut self, cx: &mut Context<'_, S>, requesters: &mut Requesters) {
+    pub(super) fn on_ended<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        requesters: &mut Requesters,
+    ) {
         self.purge_next(cx, requesters);
     }
 
     /// Goes on when the reclaim slot has purged a block.
-    pub(crate) fn on_purged<S: Store>(&mut self, cx: &mut Context<'_, S>, requesters: &mut Requesters) {
+    pub(crate) fn on_purged<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        requesters: &mut Requesters,
+    ) {
         let idle = requesters.slot(SlotId::RECLAIM).work == Work::None;
         if idle
             && self.pending[SlotId::RECLAIM.index()].is_none()
@@ -57,7 +70,7 @@ impl Allocation {
         }
     }
 
-    fn purge_next<S: Store>(&mut self, cx: &mut Context<'_, S>, requesters: &mut Requesters) {
+    fn purge_next<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, requesters: &mut Requesters) {
         let job = self.reclaim.front().expect("a range is being reclaimed");
         if job.purged < job.range.blocks {
             let offset = job.purged << cx.config.block.shift();

@@ -15,7 +15,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use wire::{BlockTag, Endpoint, Kind, NodeId, Packet, RequesterId, Seq, SlotId};
+use wire::{BlockTag, Endpoint, Kind, NodeId, Packet, RequesterId, Rules, Seq, SlotId};
 
 use crate::context::Context;
 use crate::store::{DataRef, FrameId, Store};
@@ -62,12 +62,13 @@ impl CacheAgent {
         Self { node, last: last.collect(), parked: Vec::new(), heat: BTreeMap::new() }
     }
 
-    fn last(&mut self, requester: RequesterId, seq: Seq) -> &mut Executed {
-        &mut self.last[requester.index() * 2 + seq.parity()]
+    fn last<R: Rules>(&mut self, requester: RequesterId, seq: Seq) -> &mut Executed {
+        let parity = if R::AGENT_KNOWS_PARITIES { seq.parity() } else { 0 };
+        &mut self.last[requester.index() * 2 + parity]
     }
 
     /// The requester's node has started a new life: its numbers begin again.
-    pub(crate) fn forget<S: Store>(&mut self, cx: &mut Context<'_, S>, node: NodeId) {
+    pub(crate) fn forget<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, node: NodeId) {
         let rows = node.index() * SlotId::PER_NODE * 2;
         for executed in &mut self.last[rows..rows + SlotId::PER_NODE * 2] {
             if let Answer::Retained(data) = executed.answer {
@@ -79,13 +80,13 @@ impl CacheAgent {
     }
 
     /// A thread has finished its access to a frame that requests wait for.
-    pub(crate) fn on_unpinned<S: Store>(&mut self, cx: &mut Context<'_, S>, frame: FrameId) {
+    pub(crate) fn on_unpinned<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, frame: FrameId) {
         let (ready, rest) = self.parked.iter().partition(|(waits_for, _)| *waits_for == frame);
         self.parked = rest;
         let ready: Vec<(FrameId, Packet)> = ready;
         for (_, packet) in ready {
             // Unless the event has been closed meanwhile.
-            let last = self.last(packet.requester, packet.seq);
+            let last = self.last::<R>(packet.requester, packet.seq);
             if last.seq == packet.seq && last.answer == Answer::Parked {
                 self.execute(cx, &packet);
             }
@@ -93,7 +94,7 @@ impl CacheAgent {
     }
 
     /// The epoch is over: tells the shadow node how hot the switch's blocks were here (section 5.2.2).
-    pub(crate) fn on_epoch<S>(&mut self, cx: &mut Context<'_, S>) {
+    pub(crate) fn on_epoch<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         for (tag, count) in core::mem::take(&mut self.heat) {
             let requester = RequesterId { node: self.node, slot: SlotId::MIGRATION };
             cx.send(Packet {

@@ -1,6 +1,6 @@
 //! Another node reads or writes a block that this node has cached.
 
-use wire::{Endpoint, GlobalStatus, Kind, Packet};
+use wire::{Endpoint, GlobalStatus, Kind, Packet, Rules};
 
 use super::{Answer, CacheAgent, Executed};
 use crate::context::Context;
@@ -9,12 +9,12 @@ use crate::store::{Access, Pinned, Store};
 
 impl CacheAgent {
     /// A request that the switch or a home has forwarded here.
-    pub(crate) fn on_request<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
-        let last = self.last(packet.requester, packet.seq);
-        if packet.seq < last.seq {
+    pub(crate) fn on_request<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
+        let last = self.last::<R>(packet.requester, packet.seq);
+        if R::AGENT_IGNORES_OLD && packet.seq < last.seq {
             return cx.counters.drop(Drop::Stale);
         }
-        if packet.seq == last.seq {
+        if R::AGENT_KEEPS_ANSWERS && packet.seq == last.seq {
             let answer = last.answer;
             return self.answer_again(cx, packet, answer);
         }
@@ -27,9 +27,10 @@ impl CacheAgent {
 
     /// The requester has what it needs: late copies of the request must not act (see the requester's
     /// `on_closing.rs`).
-    pub(crate) fn on_close<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
-        let last = self.last(packet.requester, packet.seq);
-        if packet.seq > last.seq || packet.seq == last.seq && last.answer == Answer::Parked {
+    pub(crate) fn on_close<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
+        let last = self.last::<R>(packet.requester, packet.seq);
+        let later = packet.seq > last.seq || packet.seq == last.seq && last.answer == Answer::Parked;
+        if R::AGENT_CLOSES && later {
             if let Answer::Retained(data) = last.answer {
                 cx.store.discard(data);
             }
@@ -42,7 +43,7 @@ impl CacheAgent {
     }
 
     /// Does what the request asks, and answers; or parks it until a thread's access to the frame is over.
-    pub(super) fn execute<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+    pub(super) fn execute<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         let Some((frame, access)) = cx.store.lookup(packet.tag) else {
             // A provider that the switch chose cannot have evicted the block: eviction needs the write lock
             // (PROTOCOLS.md, FlowCC 5). So this is a late copy of a request whose event is closed.
@@ -52,11 +53,15 @@ impl CacheAgent {
             if packet.global_status == GlobalStatus::Modified { Access::Modified } else { Access::Shared };
         // A second READ-MISS may still name the state that the first one's downgrade has ended.
         let downgraded = packet.event == Kind::ReadMiss && access == Access::Shared;
-        if named != access && !downgraded {
+        if R::AGENT_CHECKS_STATE && named != access && !downgraded {
             return cx.counters.drop(Drop::NoSuchCopy);
         }
         let done = match packet.event {
+            Kind::ReadMiss if !R::AGENT_DOWNGRADES => Ok(Answer::FromFrame),
             Kind::ReadMiss => cx.store.downgrade(frame).map(|()| Answer::FromFrame),
+            Kind::WriteMiss | Kind::WriteShared | Kind::Purge if !R::AGENT_INVALIDATES => {
+                Ok(if packet.provider { Answer::FromFrame } else { Answer::Plain })
+            }
             Kind::WriteMiss | Kind::WriteShared | Kind::Purge => cx.store.withdraw(frame).map(|()| {
                 let answer =
                     if packet.provider { Answer::Retained(cx.store.retain(frame)) } else { Answer::Plain };
@@ -68,7 +73,7 @@ impl CacheAgent {
         let Ok(answer) = done else {
             let _: Result<Answer, Pinned> = done;
             cx.counters.parked += 1;
-            self.last(packet.requester, packet.seq).answer = Answer::Parked;
+            self.last::<R>(packet.requester, packet.seq).answer = Answer::Parked;
             self.parked.push((frame, *packet));
             return;
         };
@@ -78,12 +83,17 @@ impl CacheAgent {
                 *self.heat.entry(packet.tag).or_insert(0) += 1;
             }
         }
-        self.last(packet.requester, packet.seq).answer = answer;
+        self.last::<R>(packet.requester, packet.seq).answer = answer;
         self.answer(cx, packet, answer);
     }
 
     /// The request came twice: the same answer again, and no change of any state.
-    fn answer_again<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet, answer: Answer) {
+    fn answer_again<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &Packet,
+        answer: Answer,
+    ) {
         match answer {
             Answer::None => cx.counters.drop(Drop::Stale),
             Answer::Parked => cx.counters.drop(Drop::Duplicate),
@@ -93,7 +103,7 @@ impl CacheAgent {
         }
     }
 
-    fn answer<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet, answer: Answer) {
+    fn answer<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet, answer: Answer) {
         let me = Endpoint::CacheAgent(self.node);
         let ack = packet.reply(Kind::Ack, me, Endpoint::Requester(packet.requester.node));
         let data = match answer {
@@ -106,7 +116,8 @@ impl CacheAgent {
         };
         cx.counters.provided += 1;
         cx.send_block(ack, data);
-        if packet.event == Kind::ReadMiss && packet.global_status == GlobalStatus::Modified {
+        let home_is_stale = packet.event == Kind::ReadMiss && packet.global_status == GlobalStatus::Modified;
+        if R::AGENT_WRITES_BACK && home_is_stale {
             // The home's memory becomes current again; the requester's unlock waits for the home to say so.
             cx.send_block(packet.reply(Kind::WriteBack, me, Endpoint::HomeAgent(packet.tag.home())), data);
         }

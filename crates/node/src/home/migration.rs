@@ -14,7 +14,8 @@
 use alloc::collections::VecDeque;
 
 use wire::{
-    BlockTag, Copyset, Endpoint, GlobalStatus, Kind, Nanos, Packet, Refusal, RequesterId, Seq, SlotId, Status,
+    BlockTag, Copyset, Endpoint, GlobalStatus, Kind, Nanos, Packet, Refusal, RequesterId, Rules, Seq, SlotId,
+    Status,
 };
 
 use super::HomeAgent;
@@ -66,19 +67,19 @@ impl Migration {
 
 impl HomeAgent {
     /// The block shall move to the switch.
-    pub(crate) fn want_added<S>(&mut self, cx: &mut Context<'_, S>, tag: BlockTag) {
+    pub(crate) fn want_added<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, tag: BlockTag) {
         self.migration.add.push_back(tag);
         self.next_move(cx);
     }
 
     /// The block shall come back from the switch.
-    pub(crate) fn want_removed<S>(&mut self, cx: &mut Context<'_, S>, tag: BlockTag) {
+    pub(crate) fn want_removed<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, tag: BlockTag) {
         self.migration.remove.push_back(tag);
         self.next_move(cx);
     }
 
     /// The shadow node thinks that the block is cold.
-    pub(crate) fn on_demote<S>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+    pub(crate) fn on_demote<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         let tag = packet.tag;
         if tag.home() != self.node || tag.is_lock_entry() || !self.directory.covers(tag) {
             return cx.counters.drop(Drop::Nonsense);
@@ -87,7 +88,7 @@ impl HomeAgent {
     }
 
     /// Starts the next move that is possible now. Removals go first: they make room.
-    fn next_move<S>(&mut self, cx: &mut Context<'_, S>) {
+    fn next_move<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         while self.migration.step == Step::Idle {
             let (kind, tag) = if let Some(tag) = self.migration.remove.pop_front() {
                 (Kind::RemoveFromSwitch, tag)
@@ -99,7 +100,10 @@ impl HomeAgent {
             let live = self.chunks.discipline_of(tag).is_some();
             let entry = self.directory.entry(tag);
             let possible = match kind {
-                Kind::AddToSwitch => live && entry.keeper == Keeper::Home && entry.try_lock(false),
+                Kind::AddToSwitch => {
+                    let here = live && entry.keeper == Keeper::Home;
+                    here && if R::ADD_LOCKS_AT_HOME { entry.try_lock(false) } else { !entry.is_locked() }
+                }
                 _ => entry.keeper == Keeper::Switch,
             };
             if !possible {
@@ -124,7 +128,7 @@ impl HomeAgent {
         }
     }
 
-    fn send_move<S>(&mut self, cx: &mut Context<'_, S>, step: Step, packet: Packet) {
+    fn send_move<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, step: Step, packet: Packet) {
         self.migration.step = step;
         self.migration.deadline = match cx.config.retransmission {
             Retransmission::Never => Nanos::MAX,
@@ -134,7 +138,7 @@ impl HomeAgent {
     }
 
     /// The switch has decided.
-    pub(crate) fn on_move_ack<S>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+    pub(crate) fn on_move_ack<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         let Step::Asked(request) = self.migration.step else { return cx.counters.drop(Drop::Stale) };
         if packet.seq != request.seq || packet.event != request.kind || packet.tag != request.tag {
             return cx.counters.drop(Drop::Stale);
@@ -159,7 +163,7 @@ impl HomeAgent {
     }
 
     /// The move is over: from here on the new keeper decides.
-    pub(crate) fn on_move_unlocked<S>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+    pub(crate) fn on_move_unlocked<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         let Step::Unlocking(unlock) = self.migration.step else { return cx.counters.drop(Drop::Stale) };
         if packet.seq != unlock.seq {
             return cx.counters.drop(Drop::Stale);
@@ -167,7 +171,9 @@ impl HomeAgent {
         let entry = self.directory.entry(unlock.tag);
         match (unlock.event, unlock.status) {
             (Kind::AddToSwitch, status) => {
-                entry.unlock(false);
+                if R::ADD_LOCKS_AT_HOME {
+                    entry.unlock(false);
+                }
                 if status.is_granted() {
                     entry.keeper = Keeper::Switch;
                     cx.counters.added_to_switch += 1;
@@ -189,7 +195,7 @@ impl HomeAgent {
     }
 
     /// Repeats what is overdue.
-    pub(crate) fn on_move_deadline<S>(&mut self, cx: &mut Context<'_, S>) {
+    pub(crate) fn on_move_deadline<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         if cx.now < self.migration.deadline {
             return;
         }
@@ -200,7 +206,7 @@ impl HomeAgent {
     }
 
     /// Tries again what was refused because the block was in use.
-    pub(crate) fn resume_moves<S>(&mut self, cx: &mut Context<'_, S>) {
+    pub(crate) fn resume_moves<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         self.next_move(cx);
     }
 }

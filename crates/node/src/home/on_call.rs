@@ -2,7 +2,7 @@
 //!
 //! A call is answered once, and the answer kept: a repeated call gets the same one.
 
-use wire::{Endpoint, GlobalAddr, Kind, Packet, Refusal, Status};
+use wire::{Endpoint, GlobalAddr, Kind, Packet, Refusal, Rules, Status};
 
 use super::HomeAgent;
 use super::directory::Keeper;
@@ -13,7 +13,7 @@ use crate::counters::Drop;
 use crate::store::Store;
 
 impl HomeAgent {
-    pub(crate) fn on_call<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+    pub(crate) fn on_call<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         if let Some(last) = &self.calls[packet.requester.index()] {
             if packet.seq < last.seq {
                 return cx.counters.drop(Drop::Stale);
@@ -41,9 +41,9 @@ impl HomeAgent {
         cx.send(reply);
     }
 
-    fn grant_chunk<S>(
+    fn grant_chunk<S, R: Rules>(
         &mut self,
-        cx: &mut Context<'_, S>,
+        cx: &mut Context<'_, S, R>,
         packet: &Packet,
     ) -> Result<(BlockRange, u64), Refusal> {
         let discipline = packet.discipline.ok_or(Refusal::WrongDiscipline)?;
@@ -56,12 +56,15 @@ impl HomeAgent {
 
     /// Blocks come to life with a discipline, or end theirs. At birth they are zeroed. From their end on, misses
     /// on them are refused; the allocator then purges the copies that are left.
-    fn mark<S: Store>(
+    fn mark<S: Store, R: Rules>(
         &mut self,
-        cx: &mut Context<'_, S>,
+        cx: &mut Context<'_, S, R>,
         packet: &Packet,
     ) -> Result<(BlockRange, u64), Refusal> {
         let range = BlockRange::of_bytes(packet.tag, packet.arg, cx.config.block);
+        if !R::LIFE_ENDS_BEFORE_PURGE && packet.discipline.is_none() {
+            return Ok((range, packet.arg));
+        }
         self.chunks.mark(packet.requester.node, range, packet.discipline).map_err(|why| match why {
             MarkRefused::NotGranted => Refusal::Unallocated,
             MarkRefused::WrongDiscipline => Refusal::WrongDiscipline,
@@ -83,7 +86,7 @@ impl HomeAgent {
         Ok((range, packet.arg))
     }
 
-    fn pass_on<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+    fn pass_on<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         let addr: GlobalAddr = packet.tag.addr();
         match self.chunks.owner_of(addr) {
             Some(owner) => cx.send(Packet { from: self.me(), to: Endpoint::Allocator(owner), ..*packet }),

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use wire::BlockTag;
+use wire::{BlockTag, Rules};
 
 use super::HomeAgent;
 use super::directory::Keeper;
@@ -11,7 +11,7 @@ use crate::config;
 use crate::context::Context;
 
 impl HomeAgent {
-    pub(crate) fn on_epoch<S>(&mut self, cx: &mut Context<'_, S>) {
+    pub(crate) fn on_epoch<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         let mut warm: Vec<(Reverse<u32>, BlockTag)> = Vec::with_capacity(self.warm.len());
         for tag in core::mem::take(&mut self.warm) {
             let entry = self.directory.entry(tag);

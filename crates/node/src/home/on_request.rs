@@ -2,7 +2,7 @@
 
 use switch::flowcc::fan_out::fan_out;
 use switch::flowcc::tables;
-use wire::{Discipline, Endpoint, Kind, NodeId, Packet, Refusal, Status};
+use wire::{Discipline, Endpoint, Kind, NodeId, Packet, Refusal, Rules, Status};
 
 use super::directory::Keeper;
 use super::{Decided, Decision, HomeAgent};
@@ -11,7 +11,7 @@ use crate::counters::Drop;
 use crate::store::Store;
 
 impl HomeAgent {
-    pub(crate) fn on_request<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+    pub(crate) fn on_request<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         if packet.tag.home() != self.node || !self.directory.is_entry_for(packet.event, packet.tag) {
             return cx.counters.drop(Drop::Nonsense);
         }
@@ -27,11 +27,12 @@ impl HomeAgent {
         if decided.contradicts(packet) {
             return cx.counters.drop(Drop::Nonsense);
         }
-        if packet.seq < decided.seq || packet.seq == decided.seq && decided.how == Decision::Closed {
+        let closed = packet.seq == decided.seq && decided.how == Decision::Closed;
+        if R::HOME_REMEMBERS_UNLOCKS && (packet.seq < decided.seq || closed) {
             return cx.counters.drop(Drop::Stale);
         }
-        let repeated = packet.seq == decided.seq;
-        let decision = if repeated { decided.how } else { self.decide(packet) };
+        let repeated = R::HOME_DECIDES_ONCE && packet.seq == decided.seq;
+        let decision = if repeated { decided.how } else { self.decide::<R>(packet) };
         self.decided[row] = Decided::new(packet, decision);
         match decision {
             Decision::Granted => self.forward(cx, packet, repeated),
@@ -45,20 +46,25 @@ impl HomeAgent {
 
     /// Lock and check. Unlike the switch, which gives the lock of an outdated request back when the requester
     /// unlocks, a processor can look before it locks; the answers are the same.
-    fn decide(&mut self, packet: &Packet) -> Decision {
+    fn decide<R: Rules>(&mut self, packet: &Packet) -> Decision {
         if let Err(why) = self.allowed(packet) {
             return Decision::Refused(why);
         }
         let entry = self.directory.entry(packet.tag);
-        if entry.keeper == Keeper::Switch {
+        if R::HOME_KNOWS_KEEPER && entry.keeper == Keeper::Switch {
             return Decision::Refused(Refusal::NotOwner);
         }
-        let valid = tables::check(packet.event, entry.status, entry.copyset.contains(packet.requester.node));
-        if !entry.try_lock(packet.event.takes_read_lock()) {
+        let member = entry.copyset.contains(packet.requester.node);
+        let valid = if R::CHECK_TABLE {
+            tables::check(packet.event, entry.status, member)
+        } else {
+            tables::forward(packet.event, entry.status).is_some()
+        };
+        if !entry.try_lock(packet.event.takes_read_lock::<R>()) {
             return Decision::Refused(Refusal::Locked);
         }
         if !valid {
-            entry.unlock(packet.event.takes_read_lock());
+            entry.unlock(packet.event.takes_read_lock::<R>());
             return Decision::Refused(Refusal::Outdated);
         }
         Decision::Granted
@@ -87,19 +93,19 @@ impl HomeAgent {
     }
 
     /// Sends a granted request on, as the switch would, and counts how much traffic the block causes.
-    fn forward<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet, repeated: bool) {
+    fn forward<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet, repeated: bool) {
         let entry = self.directory.entry(packet.tag);
         let found = Packet {
             global_status: entry.status,
             copyset: entry.copyset,
             in_switch: false,
-            repeated,
+            repeated: R::FORWARDER_SAYS_REPEATED && repeated,
             ..*packet
         };
         let to = tables::forward(packet.event, entry.status).expect("what passes the check has a row");
         let me = Endpoint::HomeAgent(self.node);
         let mut receivers = 0;
-        fan_out(&found, to, me, packet.arg as u32, |forwarded| {
+        fan_out(&found, to, me, |forwarded| {
             if forwarded.to == me {
                 Self::send_data(cx, self.node, &forwarded);
             } else {
@@ -116,7 +122,7 @@ impl HomeAgent {
     }
 
     /// Nobody caches the block: its data is in this node's memory.
-    fn answer_with_data<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+    fn answer_with_data<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         match self.allowed(packet) {
             Ok(()) => Self::send_data(cx, self.node, packet),
             Err(why) => {
@@ -126,7 +132,7 @@ impl HomeAgent {
         }
     }
 
-    fn send_data<S: Store>(cx: &mut Context<'_, S>, node: NodeId, packet: &Packet) {
+    fn send_data<S: Store, R: Rules>(cx: &mut Context<'_, S, R>, node: NodeId, packet: &Packet) {
         let to = Endpoint::Requester(packet.requester.node);
         let data = cx.store.home_contents(packet.tag);
         cx.send_block(packet.reply(Kind::Ack, Endpoint::HomeAgent(node), to), data);

@@ -1,6 +1,6 @@
 //! The requester ends an event on a block that the home keeps.
 
-use wire::{Endpoint, GlobalStatus, Kind, Packet};
+use wire::{Endpoint, GlobalStatus, Kind, Packet, Rules};
 
 use super::directory::Keeper;
 use super::{Decided, Decision, HomeAgent};
@@ -9,7 +9,7 @@ use crate::counters::Drop;
 use crate::store::Store;
 
 impl HomeAgent {
-    pub(crate) fn on_unlock<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+    pub(crate) fn on_unlock<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         if packet.tag.home() != self.node || packet.in_switch {
             return cx.counters.drop(Drop::Nonsense);
         }
@@ -22,7 +22,7 @@ impl HomeAgent {
             return cx.counters.drop(Drop::Stale);
         }
         if packet.seq == decided.seq && decided.how == Decision::Granted {
-            self.release(packet);
+            self.release::<R>(packet);
         }
         // From here on no late copy of the request is decided any more.
         self.decided[row] = Decided::new(packet, Decision::Closed);
@@ -31,15 +31,15 @@ impl HomeAgent {
         self.directory.tidy(packet.tag);
     }
 
-    fn release(&mut self, packet: &Packet) {
+    fn release<R: Rules>(&mut self, packet: &Packet) {
         let entry = self.directory.entry(packet.tag);
         assert_eq!(entry.keeper, Keeper::Home, "a locked entry stays where it is: {packet:?}");
-        entry.unlock(packet.event.takes_read_lock());
+        entry.unlock(packet.event.takes_read_lock::<R>());
         if !packet.status.is_granted() {
             return;
         }
         match packet.event {
-            Kind::ReadMiss => {
+            Kind::ReadMiss if R::READ_UNLOCK_MERGES => {
                 entry.status = GlobalStatus::Shared;
                 entry.copyset = entry.copyset.union(packet.copyset);
             }

@@ -1,6 +1,6 @@
 //! A thread missed: get the block into the cache with the access that it needs.
 
-use wire::{BlockTag, Kind, SlotId};
+use wire::{BlockTag, Kind, Rules, SlotId};
 
 use super::{Fetch, Requesters, Wait, Work};
 use crate::context::Context;
@@ -9,9 +9,9 @@ use crate::store::{Access, Reservation, Store};
 
 impl Requesters {
     /// Starts the fetch of a block, unless it is there by now or another slot is fetching it.
-    pub(crate) fn on_access<S: Store>(
+    pub(crate) fn on_access<S: Store, R: Rules>(
         &mut self,
-        cx: &mut Context<'_, S>,
+        cx: &mut Context<'_, S, R>,
         tag: BlockTag,
         access: Access,
     ) -> Started {
@@ -31,9 +31,9 @@ impl Requesters {
 
     /// Looks at what is there now, and takes the next step: called at the start, after every event of the
     /// fetch that is over, and after every wait.
-    pub(super) fn advance_fetch<S: Store>(
+    pub(super) fn advance_fetch<S: Store, R: Rules>(
         &mut self,
-        cx: &mut Context<'_, S>,
+        cx: &mut Context<'_, S, R>,
         slot: SlotId,
         mut fetch: Fetch,
     ) {
@@ -68,9 +68,9 @@ impl Requesters {
     }
 
     /// Tells the thread, and gives back what the fetch still has reserved.
-    pub(super) fn complete_fetch<S: Store>(
+    pub(super) fn complete_fetch<S: Store, R: Rules>(
         &mut self,
-        cx: &mut Context<'_, S>,
+        cx: &mut Context<'_, S, R>,
         slot: SlotId,
         fetch: Fetch,
         outcome: Outcome,
@@ -85,7 +85,7 @@ impl Requesters {
 
     /// Waits a random while, longer after more refusals (the first one counts), and bounded (PROTOCOLS.md,
     /// FlowCC 7).
-    pub(super) fn back_off<S>(&mut self, cx: &mut Context<'_, S>, slot: SlotId, refusals: u32) {
+    pub(super) fn back_off<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId, refusals: u32) {
         let backoff = cx.config.backoff;
         let bound = (backoff.first.0 << refusals.saturating_sub(1).min(20)).clamp(1, backoff.most.0.max(1));
         let wait = cx.random_below(bound, u64::from(slot.0));

@@ -1,6 +1,6 @@
 //! An event is begun, and ended by its unlock.
 
-use wire::{BlockTag, Endpoint, Kind, Nanos, Packet, SlotId, Status};
+use wire::{BlockTag, Endpoint, Kind, Nanos, Packet, Rules, SlotId, Status};
 
 use super::next_state::next_state;
 use super::{Event, Requesters, Stage, Unlocking, Wait, Work};
@@ -18,12 +18,18 @@ pub(crate) enum Timeout {
 
 impl Requesters {
     /// Asks for the entry's lock, or waits until the requester may.
-    pub(super) fn begin<S>(&mut self, cx: &mut Context<'_, S>, slot: SlotId, kind: Kind, tag: BlockTag) {
+    pub(super) fn begin<S, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        slot: SlotId,
+        kind: Kind,
+        tag: BlockTag,
+    ) {
         let requester = self.id(slot);
         let it = &mut self.slots[slot.index()];
         assert!(it.event.is_none(), "{requester:?} begins {kind:?} {tag:?} during {:?}", it.event);
         let seq = it.seq.next();
-        if it.unlocks[seq.parity()].is_some() {
+        if R::ONE_UNLOCK_A_PARITY && it.unlocks[seq.parity()].is_some() {
             it.wait = Wait::UnlockAck;
             return;
         }
@@ -55,7 +61,7 @@ impl Requesters {
     }
 
     /// Ends the open event. The thread does not wait for the acknowledgement; the event after next does.
-    pub(super) fn unlock<S>(&mut self, cx: &mut Context<'_, S>, slot: SlotId, status: Status) {
+    pub(super) fn unlock<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId, status: Status) {
         let me = self.node;
         let deadline = self.timeout(cx, Timeout::Unlock, 0);
         let it = &mut self.slots[slot.index()];
@@ -82,7 +88,7 @@ impl Requesters {
     }
 
     /// When to repeat something for the `repeats`+1st time, if it stays unanswered.
-    pub(crate) fn timeout<S>(&self, cx: &Context<'_, S>, what: Timeout, repeats: u32) -> Nanos {
+    pub(crate) fn timeout<S, R: Rules>(&self, cx: &Context<'_, S, R>, what: Timeout, repeats: u32) -> Nanos {
         match cx.config.retransmission {
             Retransmission::Never => Nanos::MAX,
             Retransmission::AfterRoundTrips { floor } => {

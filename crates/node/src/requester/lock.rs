@@ -3,7 +3,7 @@
 //! Taking it is a coherence event on an entry of its own that is not unlocked until the application releases
 //! the lock, so a lock occupies a requester slot while it is held.
 
-use wire::{BlockTag, Kind, SlotId, Status};
+use wire::{BlockTag, Kind, Rules, SlotId, Status};
 
 use super::{Requesters, Stage, Work};
 use crate::context::Context;
@@ -11,9 +11,9 @@ use crate::message::Started;
 
 impl Requesters {
     /// Starts to take the lock of a block. With `once`, a refusal ends the operation.
-    pub(crate) fn on_lock<S>(
+    pub(crate) fn on_lock<S, R: Rules>(
         &mut self,
-        cx: &mut Context<'_, S>,
+        cx: &mut Context<'_, S, R>,
         block: BlockTag,
         write: bool,
         once: bool,
@@ -32,7 +32,7 @@ impl Requesters {
     }
 
     /// Starts to invalidate every copy of a freed block, in the allocator's own slot.
-    pub(crate) fn purge<S>(&mut self, cx: &mut Context<'_, S>, tag: BlockTag) {
+    pub(crate) fn purge<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, tag: BlockTag) {
         self.occupy_slot(SlotId::RECLAIM, Work::Purge { tag, refusals: 0 });
         self.begin(cx, SlotId::RECLAIM, Kind::Purge, tag);
     }
@@ -46,9 +46,9 @@ impl Requesters {
         self.busy_slots().filter(is_lock).count()
     }
 
-    pub(super) fn advance_lock<S>(
+    pub(super) fn advance_lock<S, R: Rules>(
         &mut self,
-        cx: &mut Context<'_, S>,
+        cx: &mut Context<'_, S, R>,
         slot: SlotId,
         entry: BlockTag,
         write: bool,
@@ -60,7 +60,7 @@ impl Requesters {
     ///
     /// # Panics
     /// If no lock is held there.
-    pub(crate) fn on_release<S>(&mut self, cx: &mut Context<'_, S>, slot: SlotId) {
+    pub(crate) fn on_release<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId) {
         let it = &self.slots[slot.index()];
         let held = it.event.is_some_and(|event| event.stage == Stage::Held);
         assert!(held, "slot {slot:?} holds no lock: {:?}", it.event);

@@ -28,7 +28,7 @@ mod on_deadline;
 
 use alloc::boxed::Box;
 
-use wire::{BlockTag, Copyset, GlobalStatus, Kind, Nanos, NodeId, Packet, RequesterId, Seq, SlotId};
+use wire::{BlockTag, Copyset, GlobalStatus, Kind, Nanos, NodeId, Packet, RequesterId, Rules, Seq, SlotId};
 
 use crate::allocation::Call;
 use crate::round_trip::RoundTrip;
@@ -294,7 +294,10 @@ impl Requesters {
 
 impl Event {
     /// The nodes whose cache agents must answer before the event is granted as a whole, given what was found.
-    fn awaited(&self, found: &Found) -> Copyset {
+    fn awaited<R: Rules>(&self, found: &Found) -> Copyset {
+        if !R::ALL_SHARERS_ANSWER {
+            return Copyset::EMPTY;
+        }
         let me = self.request.requester.node;
         match self.request.kind {
             Kind::WriteMiss | Kind::Purge => found.copyset,
@@ -305,9 +308,9 @@ impl Event {
     }
 
     /// True if nothing more has to be waited for before the thread may go on.
-    fn is_granted(&self) -> bool {
+    fn is_granted<R: Rules>(&self) -> bool {
         let Some(found) = &self.found else { return false };
-        let awaited = self.awaited(found);
+        let awaited = self.awaited::<R>(found);
         let data = matches!(self.request.kind, Kind::ReadMiss | Kind::WriteMiss);
         (!data || self.has_data)
             && awaited.without_all(self.answered).is_empty()

@@ -1,6 +1,6 @@
 //! An answer to a request: the event is granted piece by piece, or refused.
 
-use wire::{Copyset, Endpoint, GlobalStatus, Kind, Nanos, Packet, Refusal, SlotId, Status};
+use wire::{Copyset, Endpoint, GlobalStatus, Kind, Nanos, Packet, Refusal, Rules, SlotId, Status};
 
 use super::{Fetch, Found, Requesters, Stage, Work};
 use crate::context::Context;
@@ -9,7 +9,7 @@ use crate::message::{Message, Outcome};
 use crate::store::{Access, FrameId, Store};
 
 impl Requesters {
-    pub(crate) fn on_ack<S: Store>(&mut self, cx: &mut Context<'_, S>, message: Message) {
+    pub(crate) fn on_ack<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, message: Message) {
         let packet = message.packet;
         let slot = packet.requester.slot;
         let Some(event) = &mut self.slots[slot.index()].event else {
@@ -61,12 +61,13 @@ impl Requesters {
     /// An answer to a request that was repeated because the home's acknowledgement did not come. If the block is
     /// shared by now, another reader has unlocked, and its copy is in the home's memory; our owner's copy may
     /// be lost or late, so the agents are told to close.
-    fn on_late_ack<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+    fn on_late_ack<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         let slot = packet.requester.slot;
         let event = self.slots[slot.index()].event.as_mut().expect("checked by the caller");
         let waits_for_home = matches!(event.stage, Stage::Closing { write_back: true, .. });
         if !waits_for_home
             || event.request.kind != Kind::ReadMiss
+            || !R::SHARED_STANDS_FOR_COPY
             || !packet.status.is_granted()
             || packet.global_status != GlobalStatus::Shared
         {
@@ -78,7 +79,13 @@ impl Requesters {
     }
 
     /// The event ends without effect. It is unlocked like any other, and then tried again or given up.
-    fn on_refusal<S: Store>(&mut self, cx: &mut Context<'_, S>, slot: SlotId, packet: &Packet, why: Refusal) {
+    fn on_refusal<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        slot: SlotId,
+        packet: &Packet,
+        why: Refusal,
+    ) {
         cx.counters.refused[why as usize] += 1;
         let it = &mut self.slots[slot.index()];
         let event = it.event.as_mut().expect("checked by the caller");
@@ -88,7 +95,11 @@ impl Requesters {
             in_switch: packet.in_switch,
             repeated: false,
         });
-        self.unlock(cx, slot, Status::Refused(why));
+        if R::REFUSED_IS_UNLOCKED {
+            self.unlock(cx, slot, Status::Refused(why));
+        } else {
+            self.slots[slot.index()].event = None;
+        }
         match self.slots[slot.index()].work {
             Work::Fetch(mut fetch) => {
                 fetch.victim = None;
@@ -122,9 +133,9 @@ impl Requesters {
     }
 
     /// If everything has been answered: takes effect on this node, and lets the thread go on.
-    pub(super) fn settle<S: Store>(&mut self, cx: &mut Context<'_, S>, slot: SlotId) {
+    pub(super) fn settle<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId) {
         let event = self.slots[slot.index()].event.expect("checked by the caller");
-        if !event.is_granted() {
+        if !event.is_granted::<R>() {
             return;
         }
         match (event.request.kind, self.slots[slot.index()].work) {
@@ -163,11 +174,18 @@ impl Requesters {
 
     /// The eviction is granted: no more hits in the victim. A modified block goes home first; its bytes stay in
     /// the frame until the home has them.
-    fn withdraw_victim<S: Store>(&mut self, cx: &mut Context<'_, S>, slot: SlotId, mut fetch: Fetch) {
+    fn withdraw_victim<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        slot: SlotId,
+        mut fetch: Fetch,
+    ) {
         let event = self.slots[slot.index()].event.expect("an eviction is open");
         // Not by the victim's frame: while the request was under way, the block may have been lost to another
         // node and have come back elsewhere in the bucket.
-        let Some((frame, _)) = cx.store.lookup(event.request.tag) else {
+        let now = cx.store.lookup(event.request.tag).map(|(frame, _)| frame);
+        let then = fetch.victim;
+        let Some(frame) = (if R::EVICT_WHERE_IT_IS { now } else { then }) else {
             panic!("a block cannot leave the cache while its eviction holds the write lock: {event:?}");
         };
         if cx.store.withdraw(frame).is_err() {

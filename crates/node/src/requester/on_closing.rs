@@ -1,6 +1,6 @@
 //! From the grant to the acknowledged unlock.
 
-use wire::{Copyset, Endpoint, GlobalStatus, Kind, Packet, SlotId, Status};
+use wire::{Copyset, Endpoint, GlobalStatus, Kind, Packet, Rules, SlotId, Status};
 
 use super::event::Timeout;
 use super::{Event, Requesters, Stage, Wait, Work};
@@ -17,14 +17,16 @@ impl Requesters {
     ///   lock, so a repeated one may have been sent to another agent than the first, whose copy, arriving
     ///   late, would downgrade an owner or overwrite the home's memory after the event. (Write events repeat
     ///   to the same agents, all of which answer before the event ends.)
-    pub(super) fn close<S: Store>(&mut self, cx: &mut Context<'_, S>, slot: SlotId) {
+    pub(super) fn close<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId) {
         let deadline = self.timeout(cx, Timeout::Request, 0);
         let event = self.slots[slot.index()].event.as_mut().expect("the event is open");
         let found = event.found.expect("a granted event has found the metadata");
         let kind = event.request.kind;
-        let sends_home =
-            kind == Kind::ReadMiss && found.status == GlobalStatus::Modified && !event.early_write_back;
-        let repeated = kind == Kind::ReadMiss && found.repeated;
+        let sends_home = R::READ_WAITS_FOR_HOME
+            && kind == Kind::ReadMiss
+            && found.status == GlobalStatus::Modified
+            && !event.early_write_back;
+        let repeated = R::REPEATED_READ_IS_CLOSED && kind == Kind::ReadMiss && found.repeated;
         let agents = if repeated { found.copyset } else { Copyset::EMPTY };
         let stage =
             Stage::Closing { write_back: sends_home || kind == Kind::EvictModified, agents, home: repeated };
@@ -33,11 +35,15 @@ impl Requesters {
         event.repeats = 0;
         self.arm(deadline);
         self.send_closing(cx, slot);
+        if !R::EVICTION_WAITS_FOR_HOME && kind == Kind::EvictModified {
+            let event = self.slots[slot.index()].event.as_mut().expect("it is open");
+            event.stage = Stage::Closing { write_back: false, agents, home: repeated };
+        }
         self.unlock_if_closed(cx, slot);
     }
 
     /// Sends what the open event still waits to have acknowledged.
-    pub(super) fn send_closing<S: Store>(&mut self, cx: &mut Context<'_, S>, slot: SlotId) {
+    pub(super) fn send_closing<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId) {
         let it = &self.slots[slot.index()];
         let event = it.event.expect("the event is open");
         let Stage::Closing { write_back, agents, home } = event.stage else { return };
@@ -50,7 +56,7 @@ impl Requesters {
             let data = cx.store.contents(frame);
             cx.send_block(request.reply(Kind::WriteBack, request.from, home_agent), data);
         }
-        if write_back {
+        if write_back && R::COPY_BEFORE_CLOSE {
             // First the copy: an agent that is told to close takes, and sends, none any more.
             return;
         }
@@ -63,7 +69,11 @@ impl Requesters {
     }
 
     /// The home has the copy of a modified block.
-    pub(crate) fn on_write_back_ack<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+    pub(crate) fn on_write_back_ack<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &Packet,
+    ) {
         let slot = packet.requester.slot;
         match &mut self.slots[slot.index()].event {
             Some(Event { request, stage: Stage::Closing { write_back, .. }, .. })
@@ -84,7 +94,7 @@ impl Requesters {
     }
 
     /// An agent will not execute late copies of the request.
-    pub(crate) fn on_close_ack<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+    pub(crate) fn on_close_ack<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         let slot = packet.requester.slot;
         match &mut self.slots[slot.index()].event {
             Some(Event { request, stage: Stage::Closing { agents, home, .. }, .. })
@@ -100,7 +110,7 @@ impl Requesters {
         }
     }
 
-    fn unlock_if_closed<S: Store>(&mut self, cx: &mut Context<'_, S>, slot: SlotId) {
+    fn unlock_if_closed<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId) {
         let event = self.slots[slot.index()].event.as_ref().expect("the event is open");
         let Stage::Closing { write_back: false, agents: Copyset::EMPTY, home: false } = event.stage else {
             return;
@@ -116,7 +126,7 @@ impl Requesters {
     }
 
     /// The unlock has been executed: nothing of the event is left anywhere.
-    pub(crate) fn on_unlock_ack<S: Store>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+    pub(crate) fn on_unlock_ack<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         let slot = packet.requester.slot;
         let it = &mut self.slots[slot.index()];
         let unlocking = &mut it.unlocks[packet.seq.parity()];
@@ -131,7 +141,7 @@ impl Requesters {
     }
 
     /// Goes on with a slot's work after a wait.
-    pub(super) fn advance<S: Store>(&mut self, cx: &mut Context<'_, S>, slot: SlotId) {
+    pub(super) fn advance<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId) {
         match self.slots[slot.index()].work {
             Work::Fetch(fetch) => self.advance_fetch(cx, slot, fetch),
             Work::Lock { entry, write, .. } => self.advance_lock(cx, slot, entry, write),
@@ -141,7 +151,11 @@ impl Requesters {
     }
 
     /// A thread has finished its access to a frame that granted events of ours wait for.
-    pub(crate) fn on_unpinned<S: Store>(&mut self, cx: &mut Context<'_, S>, frame: crate::FrameId) {
+    pub(crate) fn on_unpinned<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        frame: crate::FrameId,
+    ) {
         for slot in self.busy_slots() {
             let event = &self.slots[slot.index()].event;
             if event.as_ref().is_some_and(|event| event.stage == Stage::Unpinning(frame)) {

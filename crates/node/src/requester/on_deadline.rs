@@ -1,6 +1,6 @@
 //! A backoff is over, or an answer is overdue.
 
-use wire::Nanos;
+use wire::{Nanos, Rules};
 
 use super::event::Timeout;
 use super::{Requesters, Stage, Wait};
@@ -9,7 +9,7 @@ use crate::store::Store;
 
 impl Requesters {
     /// Does everything that is due. Being called early is harmless.
-    pub(crate) fn on_deadline<S: Store>(&mut self, cx: &mut Context<'_, S>) {
+    pub(crate) fn on_deadline<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         if cx.now < self.next_deadline {
             return;
         }
@@ -29,7 +29,7 @@ impl Requesters {
     }
 
     /// Sends again what the open event waits for.
-    fn repeat_event<S: Store>(&mut self, cx: &mut Context<'_, S>, slot: wire::SlotId) {
+    fn repeat_event<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: wire::SlotId) {
         let Some(event) = &mut self.slots[slot.index()].event else { return };
         if event.deadline > cx.now {
             let deadline = event.deadline;
@@ -42,7 +42,12 @@ impl Requesters {
         self.arm(deadline);
         cx.counters.retransmissions += 1;
         match stage {
-            Stage::Asking => cx.send(request),
+            Stage::Asking if !R::REQUESTS_ARE_REPEATED => {}
+            Stage::Asking => {
+                let choice = u64::from(cx.random_bits(request.arg));
+                let arg = if R::REPEATS_CHOOSE_ALIKE { request.arg } else { choice };
+                cx.send(wire::Packet { arg, ..request });
+            }
             Stage::Closing { write_back, .. } => {
                 self.send_closing(cx, slot);
                 if write_back && request.kind == wire::Kind::ReadMiss {
@@ -54,7 +59,7 @@ impl Requesters {
         }
     }
 
-    fn repeat_unlocks<S>(&mut self, cx: &mut Context<'_, S>, slot: wire::SlotId) {
+    fn repeat_unlocks<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: wire::SlotId) {
         for parity in 0..2 {
             let Some(unlocking) = self.slots[slot.index()].unlocks[parity] else { continue };
             if unlocking.deadline > cx.now {
@@ -64,8 +69,10 @@ impl Requesters {
             let deadline = self.timeout(cx, Timeout::Unlock, 0);
             self.slots[slot.index()].unlocks[parity] = Some(super::Unlocking { deadline, ..unlocking });
             self.arm(deadline);
-            cx.counters.retransmissions += 1;
-            cx.send(unlocking.packet);
+            if R::UNLOCKS_ARE_REPEATED {
+                cx.counters.retransmissions += 1;
+                cx.send(unlocking.packet);
+            }
         }
     }
 }

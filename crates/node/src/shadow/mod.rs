@@ -13,7 +13,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use switch::flowcc::set_of;
-use wire::{BlockTag, Endpoint, Kind, NodeId, Packet, RequesterId, Seq, SlotId, Status};
+use wire::{BlockTag, Endpoint, Kind, NodeId, Packet, RequesterId, Rules, Seq, SlotId, Status};
 
 use crate::context::Context;
 
@@ -36,7 +36,7 @@ impl Shadow {
     }
 
     /// The switch has answered an ADD-TO-SWITCH.
-    pub(crate) fn on_add_notice<S>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+    pub(crate) fn on_add_notice<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         let set = set_of(cx.config.switch_entries, packet.tag);
         if packet.status == Status::Granted {
             self.entries.entry((set, packet.tag)).or_insert(1);
@@ -51,7 +51,7 @@ impl Shadow {
     }
 
     /// A cache agent reports how often it had to invalidate a block of the switch in the last epoch.
-    pub(crate) fn on_heat<S>(&mut self, cx: &mut Context<'_, S>, packet: &Packet) {
+    pub(crate) fn on_heat<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         let set = set_of(cx.config.switch_entries, packet.tag);
         if let Some(heat) = self.entries.get_mut(&(set, packet.tag)) {
             *heat = heat.saturating_add(u32::try_from(packet.arg).unwrap_or(u32::MAX));
@@ -59,7 +59,7 @@ impl Shadow {
     }
 
     /// Takes out the coldest entries if too few are free, and lets all others cool.
-    pub(crate) fn on_epoch<S>(&mut self, cx: &mut Context<'_, S>) {
+    pub(crate) fn on_epoch<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         let capacity = cx.config.switch_entries;
         let wanted = capacity - capacity / FREE_SHARE;
         let surplus = self.entries.len().saturating_sub(wanted).min(MOST_PER_EPOCH);
@@ -76,7 +76,7 @@ impl Shadow {
     }
 
     /// Asks the block's home to take it back.
-    fn demote<S>(&mut self, cx: &mut Context<'_, S>, key: (usize, BlockTag)) {
+    fn demote<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, key: (usize, BlockTag)) {
         self.entries.remove(&key);
         let requester = RequesterId { node: self.node, slot: SlotId::MIGRATION };
         cx.send(Packet {

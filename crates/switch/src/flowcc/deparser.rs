@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, Status};
+use wire::{Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, Rules, Status};
 
 use super::counters::{Counters, Drop};
 use super::fan_out::fan_out;
@@ -26,17 +26,16 @@ const FORWARDS: [Forward; 7] = [
 ];
 
 /// Does what the program decided about `packet`.
-pub(super) fn deparse(
+pub(super) fn deparse<R: Rules>(
     f: &Fields,
     phv: &Phv,
     packet: &Packet,
-    random: u32,
     counters: &mut Counters,
     out: &mut Vec<Effect>,
 ) {
     let mut send = |packet| out.push(Effect::Send(packet));
     match phv.get(f.route) {
-        route::FORWARD => forward(f, phv, packet, random, counters, send),
+        route::FORWARD => forward::<R>(f, phv, packet, counters, send),
         route::LOCKED => send(refuse(packet, Refusal::Locked, counters)),
         route::TO_HOME => send(to_home(packet)),
         route::UNLOCKED if packet.in_switch => {
@@ -69,11 +68,10 @@ pub(super) fn deparse(
     }
 }
 
-fn forward(
+fn forward<R: Rules>(
     f: &Fields,
     phv: &Phv,
     packet: &Packet,
-    random: u32,
     counters: &mut Counters,
     mut send: impl FnMut(Packet),
 ) {
@@ -83,7 +81,8 @@ fn forward(
         in_switch: true,
         // An earlier copy of the request was granted, and what it set off may still be on its way: this one
         // did not take the lock, or not for the first time.
-        repeated: phv.get(f.verdict) != alu::ACQUIRED || phv.get(f.score) & score::COUNT > 1,
+        repeated: R::FORWARDER_SAYS_REPEATED
+            && (phv.get(f.verdict) != alu::ACQUIRED || phv.get(f.score) & score::COUNT > 1),
         global_status: status.expect("G-STATUS holds what the parser put there"),
         copyset: Copyset::from_bits(phv.get(f.copyset)),
         payload: 0,
@@ -91,7 +90,7 @@ fn forward(
     };
     let code = usize::try_from(phv.get(f.forward)).unwrap_or(0);
     match code.checked_sub(1).and_then(|at| FORWARDS.get(at)) {
-        Some(to) => fan_out(&found, *to, Endpoint::Switch, random, send),
+        Some(to) => fan_out(&found, *to, Endpoint::Switch, send),
         // The lock stays: the unlock that ends this event releases it. A release by resubmission, as in the
         // paper, would race with duplicates of the request and with the unlock itself.
         None => send(refuse(&found, Refusal::Outdated, counters)),

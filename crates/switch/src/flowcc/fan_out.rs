@@ -2,15 +2,18 @@
 //!
 //! In a switch this is the traffic manager behind the pipeline; the home agent uses the same function for the
 //! blocks that it keeps. What must always hold: exactly one receiver is asked for the data if the request
-//! needs data, and the request names the state and the copyset that were found under the lock.
+//! needs data, and the request names the state and the copyset that were found under the lock. The requester's
+//! random number (`arg`) picks who provides, so that every copy of a request, wherever it is forwarded, asks the
+//! same provider as long as the copyset stays the same.
 
 use wire::{Copyset, Endpoint, Kind, Packet};
 
 use super::tables::Forward;
 
-/// Sends `request` on its way. `request` carries the metadata found under the lock; `from` is who forwards;
-/// `random` picks the provider.
-pub fn fan_out(request: &Packet, to: Forward, from: Endpoint, random: u32, mut send: impl FnMut(Packet)) {
+/// Sends `request` on its way. `request` carries the metadata found under the lock; `from` is who forwards.
+pub fn fan_out(request: &Packet, to: Forward, from: Endpoint, mut send: impl FnMut(Packet)) {
+    #[allow(clippy::cast_possible_truncation, reason = "32 random bits are enough to choose one of 64")]
+    let random = request.arg as u32;
     let forwarded = |to: Endpoint, provider: bool| Packet { from, to, provider, ..*request };
     let answer = Packet {
         from,

@@ -1,6 +1,6 @@
 //! Looking into the switch from outside, as a control plane would: for tests, checkers and tools.
 
-use wire::{BlockTag, Copyset, GlobalStatus, RequesterId, Seq};
+use wire::{BlockTag, Copyset, GlobalStatus, RequesterId, Rules, Seq};
 
 use super::layout::{WAYS, score};
 use super::program::Way;
@@ -34,7 +34,7 @@ pub struct RequesterView {
     pub claiming: bool,
 }
 
-impl Switch {
+impl<R: Rules> Switch<R> {
     /// True if the directory has the entry, active or still locked by its ADD.
     pub fn contains(&self, tag: BlockTag) -> bool {
         self.find(tag).is_some()

@@ -1,6 +1,6 @@
 //! The parser: which packets the program handles, and what it sees of them.
 
-use wire::{Kind, Packet, SlotId};
+use wire::{Kind, Packet, Rules, SlotId};
 
 use super::counters::Drop;
 use super::layout::{Fields, WAYS, score};
@@ -9,12 +9,12 @@ use super::switch::{Carried, Config};
 use crate::pipeline::{Phv, alu};
 
 /// Refuses what is not for the switch, of another time, or from nowhere.
-pub(super) fn admit(packet: &Packet, config: &Config) -> Result<(), Drop> {
+pub(super) fn admit<R: Rules>(packet: &Packet, config: &Config) -> Result<(), Drop> {
     let Packet { kind, event, requester, tag, .. } = packet;
     if !kind.is_request() && *kind != Kind::Unlock {
         return Err(Drop::Kind);
     }
-    if packet.epoch != config.epoch {
+    if R::EPOCHS_ARE_FENCED && packet.epoch != config.epoch {
         return Err(Drop::Epoch);
     }
     if requester.node.index() >= config.nodes || requester.slot.index() >= SlotId::PER_NODE {
@@ -33,9 +33,11 @@ pub(super) fn admit(packet: &Packet, config: &Config) -> Result<(), Drop> {
 }
 
 /// The kind of pass that an admitted packet makes.
-pub(super) fn pass(packet: &Packet, carried: Option<Carried>) -> Pass {
+pub(super) fn pass<R: Rules>(packet: &Packet, carried: Option<Carried>) -> Pass {
     match (packet.kind, carried) {
-        (Kind::Unlock, Some(Carried::Score(score))) => unlock_again(packet, u64::from(score)),
+        (Kind::Unlock, Some(Carried::Score(score))) => unlock_again::<R>(packet, u64::from(score)),
+        // The home's business alone, in that mutant.
+        (Kind::Unlock, _) if !R::SWITCH_RECORDS_ALL_UNLOCKS && !packet.in_switch => Pass::Reset,
         (Kind::Unlock, _) => Pass::Unlock,
         (Kind::AddToSwitch, Some(Carried::Way(way))) if usize::from(way) < WAYS => Pass::Claim(way),
         (Kind::AddToSwitch, _) => Pass::Add,
@@ -44,7 +46,7 @@ pub(super) fn pass(packet: &Packet, carried: Option<Carried>) -> Pass {
 }
 
 /// What there is to release, and whether the event was granted by the switch and so changes the entry.
-fn unlock_again(packet: &Packet, score: u64) -> Pass {
+fn unlock_again<R: Rules>(packet: &Packet, score: u64) -> Pass {
     if score & score::COUNT == 0 {
         return Pass::Reset;
     }
@@ -56,14 +58,14 @@ fn unlock_again(packet: &Packet, score: u64) -> Pass {
         Kind::AddToSwitch | Kind::LockRead | Kind::LockWrite => Pass::Release,
         // The COMMIT of a removal.
         Kind::RemoveFromSwitch if granted => Pass::Clear,
-        Kind::ReadMiss if granted => Pass::ReleaseAndMerge,
+        Kind::ReadMiss if granted && R::READ_UNLOCK_MERGES => Pass::ReleaseAndMerge,
         _ if granted => Pass::ReleaseAndSet,
         _ => Pass::Release,
     }
 }
 
 /// Fills the PHV for a pass, but for the [constants](Pass::constants) of its kind, which its plan knows.
-pub(super) fn parse(
+pub(super) fn parse<R: Rules>(
     f: &Fields,
     packet: &Packet,
     pass: Pass,
@@ -83,9 +85,9 @@ pub(super) fn parse(
         }
         // Verdict 0: the score is only read, or reset. A clear sets the lock to release 0.
         Pass::Unlock | Pass::Reset | Pass::Clear | Pass::Add => {}
-        Pass::Release => release(f, phv, packet, carried),
+        Pass::Release => release::<R>(f, phv, packet, carried),
         Pass::ReleaseAndMerge | Pass::ReleaseAndSet => {
-            release(f, phv, packet, carried);
+            release::<R>(f, phv, packet, carried);
             metadata(f, phv, packet, config);
         }
         Pass::Claim(_) => {
@@ -96,12 +98,12 @@ pub(super) fn parse(
     }
 }
 
-fn release(f: &Fields, phv: &mut Phv, packet: &Packet, carried: Option<Carried>) {
+fn release<R: Rules>(f: &Fields, phv: &mut Phv, packet: &Packet, carried: Option<Carried>) {
     let count = match carried {
         Some(Carried::Score(score)) => u64::from(score) & score::COUNT,
         _ => 0,
     };
-    phv.set(f.release, if packet.event.takes_read_lock() { count } else { alu::WRITER });
+    phv.set(f.release, if packet.event.takes_read_lock::<R>() { count } else { alu::WRITER });
 }
 
 /// The packet's metadata, as the entry shall have them: without nodes that the rack does not have, or a request

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use wire::Kind;
+use wire::{Kind, Rules};
 
 use super::layout::{Fields, WAYS, class, last_op, lock_op, meta_op, score_op, tag_op};
 use crate::pipeline::{Field, alu};
@@ -76,8 +76,8 @@ impl Pass {
 
     /// What the parser supplies in every pass of this kind: whatever the program asks of gates, selectors and keys
     /// that does not depend on the single packet.
-    pub(super) fn constants(self, f: &Fields) -> Vec<(Field, u64)> {
-        let Operations { class, event, last, tag, lock, meta, score } = self.operations();
+    pub(super) fn constants<R: Rules>(self, f: &Fields) -> Vec<(Field, u64)> {
+        let Operations { class, event, last, tag, lock, meta, score } = self.operations::<R>();
         let mut constants = Vec::from([
             (f.class, class),
             (f.event, event),
@@ -94,7 +94,7 @@ impl Pass {
         constants
     }
 
-    const fn operations(self) -> Operations {
+    const fn operations<R: Rules>(self) -> Operations {
         let none = Operations { class: 0, event: 0, last: 0, tag: 0, lock: 0, meta: 0, score: 0 };
         let unlock_again = Operations { class: class::UNLOCK_AGAIN, score: score_op::SET, ..none };
         let release = Operations { tag: tag_op::MATCH, lock: lock_op::RELEASE, ..unlock_again };
@@ -102,11 +102,11 @@ impl Pass {
             Self::Request(kind) => Operations {
                 class: class::REQUEST,
                 event: kind as u64,
-                last: last_op::COMPARE,
+                last: if R::LAST_UNLOCK_FILTERS_REQUESTS { last_op::COMPARE } else { 0 },
                 tag: tag_op::MATCH,
-                lock: if kind.takes_read_lock() { lock_op::TRY_READ } else { lock_op::TRY_WRITE },
+                lock: if kind.takes_read_lock::<R>() { lock_op::TRY_READ } else { lock_op::TRY_WRITE },
                 meta: meta_op::READ,
-                score: score_op::COUNT_OR_MARK,
+                score: if R::SCOREBOARD { score_op::COUNT_OR_MARK } else { score_op::SET },
             },
             Self::Unlock => Operations {
                 class: class::UNLOCK,

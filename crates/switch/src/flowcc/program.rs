@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use wire::{GlobalStatus, Kind, SlotId};
+use wire::{GlobalStatus, Kind, Rules, SlotId};
 
 use super::layout::{
     CHECK_STAGE, FIRST_TAG_STAGE, FORWARD_STAGE, Fields, PLACEMENT_STAGE, SCOREBOARD_STAGE, WAYS, class,
@@ -38,7 +38,7 @@ pub(super) struct Arrays {
 }
 
 /// Builds the program for a rack of so many nodes, with so many sets of [`WAYS`] entries.
-pub(super) fn build(nodes: usize, sets: usize) -> Result<(Program, Fields, Arrays), BuildError> {
+pub(super) fn build<R: Rules>(nodes: usize, sets: usize) -> Result<(Program, Fields, Arrays), BuildError> {
     let mut p = ProgramBuilder::new("FlowCC");
     let f = Fields::declare(&mut p);
     let arrays = declare_arrays(&mut p, nodes, sets);
@@ -57,6 +57,14 @@ pub(super) fn build(nodes: usize, sets: usize) -> Result<(Program, Fields, Array
         gate: None,
         primitives: vec![Primitive::Hash { to: f.set, from: f.key, buckets: sets as u64 }],
     });
+    if !R::LAST_UNLOCK_FILTERS_UNLOCKS {
+        p.compute(Compute {
+            name: "every unlock is news".into(),
+            stage: 1,
+            gate: Some(Gate::is(f.class, class::UNLOCK)),
+            primitives: vec![Primitive::Set { to: f.order, value: alu::NEWER }],
+        });
+    }
     // Stage by stage: the LOCK, G-STATUS and COPYSET of one way, and the TAG of the next.
     for stage in 0..=WAYS {
         if let Some(way) = stage.checked_sub(1) {
@@ -66,10 +74,10 @@ pub(super) fn build(nodes: usize, sets: usize) -> Result<(Program, Fields, Array
             way_tag(&mut p, &f, &arrays, stage);
         }
     }
-    placement(&mut p, &f);
+    placement::<R>(&mut p, &f);
     scoreboard(&mut p, &f, &arrays);
-    decide(&mut p, &f);
-    check(&mut p, &f);
+    decide::<R>(&mut p, &f);
+    check::<R>(&mut p, &f);
     forward(&mut p, &f);
 
     Ok((p.build(&Budget::PUBLISHED)?, f, arrays))
@@ -157,7 +165,7 @@ fn way_metadata(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays, way: usize)
 
 /// Where an ADD goes: nowhere if a way has the tag, else to the first way with room. Only probes get here:
 /// their answers exclude the hit that would let a LOCK array write the verdict in the same stage.
-fn placement(p: &mut ProgramBuilder, f: &Fields) {
+fn placement<R: Rules>(p: &mut ProgramBuilder, f: &Fields) {
     let row = |way: usize, answer: u64, place: u64, verdict: u64| {
         let mut key = vec![Any; WAYS];
         key[way] = Is(answer);
@@ -167,8 +175,10 @@ fn placement(p: &mut ProgramBuilder, f: &Fields) {
         ];
         Row { key, action }
     };
-    let present = (0..WAYS).map(|way| row(way, alu::PRESENT, place::PRESENT, 0));
-    let vacant = (0..WAYS).map(|way| row(way, alu::VACANT, way as u64, score::CLAIMING));
+    let ways = |looks| if looks { 0..WAYS } else { 0..0 };
+    let claiming = if R::CLAIM_IS_MARKED { score::CLAIMING } else { 0 };
+    let present = ways(R::ADD_IS_IDEMPOTENT).map(|way| row(way, alu::PRESENT, place::PRESENT, 0));
+    let vacant = (0..WAYS).map(|way| row(way, alu::VACANT, way as u64, claiming));
     p.table(Table {
         name: "placement".into(),
         stage: PLACEMENT_STAGE,
@@ -204,11 +214,13 @@ fn scoreboard(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
 }
 
 /// What becomes of the packet, by its class and its event's score: the first row that matches.
-fn decide(p: &mut ProgramBuilder, f: &Fields) {
+fn decide<R: Rules>(p: &mut ProgramBuilder, f: &Fields) {
     let row = |class: u64, order: Match, place: Match, score: Match, to: u64| Row {
         key: vec![Is(class), order, place, score],
         action: vec![Primitive::Set { to: f.route, value: to }],
     };
+    let known = if R::UNLOCK_OF_NOTHING_IS_SHORT { Any } else { Is(alu::SAME) };
+    let once_more = if R::ADD_IS_IDEMPOTENT { route::COLLISION } else { route::ADD_AGAIN };
     p.table(Table {
         name: "decide".into(),
         stage: CHECK_STAGE,
@@ -221,7 +233,7 @@ fn decide(p: &mut ProgramBuilder, f: &Fields) {
             row(class::REQUEST, Any, Any, Has(score::CLAIMING), route::IN_FLIGHT),
             row(class::REQUEST, Any, Any, Any, route::FORWARD),
             // Nothing to release and nothing to reset, or done before.
-            row(class::UNLOCK, Any, Any, Is(0), route::UNLOCKED),
+            row(class::UNLOCK, known, Any, Is(0), route::UNLOCKED),
             // A cell that is not 0 though the number is known: the first copy of this unlock is on its way to
             // its second pass. (Or the event after next has begun, and nobody waits for this copy.)
             row(class::UNLOCK, Is(alu::SAME), Any, Any, route::IN_FLIGHT),
@@ -234,7 +246,7 @@ fn decide(p: &mut ProgramBuilder, f: &Fields) {
             row(class::ADD, Any, Is(place::PRESENT), Any, route::ADDED),
             row(class::ADD, Any, Is(place::FULL), Is(0), route::COLLISION),
             row(class::ADD, Any, Any, Is(0), route::ADD_AGAIN),
-            row(class::ADD, Any, Any, Any, route::COLLISION),
+            row(class::ADD, Any, Any, Any, once_more),
             row(class::ADD_AGAIN, Any, Any, Has(score::REFUSED), route::COLLISION),
             row(class::ADD_AGAIN, Any, Any, Any, route::ADDED),
         ],
@@ -243,13 +255,14 @@ fn decide(p: &mut ProgramBuilder, f: &Fields) {
 }
 
 /// The check table (Table 2), in two halves: gates tell whether the requester's node has a copy.
-fn check(p: &mut ProgramBuilder, f: &Fields) {
+fn check<R: Rules>(p: &mut ProgramBuilder, f: &Fields) {
     let halves = [
         ("check, no copy", false, Gate::is(f.member, 0)),
         ("check, has copy", true, Gate::is_not(f.member, 0)),
     ];
     for (name, member, gate) in halves {
-        let valid = tables::CHECK.iter().filter(|row| row.member.is_none_or(|want| want == member));
+        let valid = tables::CHECK.iter().map(|row| if R::CHECK_TABLE { *row } else { row.unchecked() });
+        let valid = valid.filter(|row| row.member.is_none_or(|want| want == member));
         let row = |event: Kind, status: GlobalStatus| Row {
             key: vec![Is(event as u64), Is(status as u64)],
             action: vec![Primitive::Set { to: f.valid, value: 1 }],

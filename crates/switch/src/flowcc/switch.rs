@@ -16,11 +16,12 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::marker::PhantomData;
 
-use wire::{Packet, SwitchEpoch};
+use wire::{Faithful, Kind, Packet, Rules, SwitchEpoch};
 
 use super::counters::Counters;
-use super::layout::{Fields, WAYS};
+use super::layout::{Fields, WAYS, route, score};
 use super::pass::Pass;
 use super::program::{self, Arrays};
 use super::{deparser, parser};
@@ -77,7 +78,8 @@ pub enum Carried {
 
 /// The switch's coherence program, with its state.
 #[derive(Clone, Debug)]
-pub struct Switch {
+pub struct Switch<R: Rules = Faithful> {
+    rules: PhantomData<R>,
     pub(super) config: Config,
     pub(super) sets: usize,
     pub(super) program: Program,
@@ -97,10 +99,22 @@ impl Switch {
     /// # Errors
     /// If the chip cannot hold so many entries, or a copyset so many nodes, or there are none of either.
     pub fn new(config: &Config) -> Result<Self, BuildError> {
+        Self::with_rules(config)
+    }
+}
+
+impl<R: Rules> Switch<R> {
+    /// A switch without entries, in which some rules of the protocol may not hold: for checkers.
+    ///
+    /// # Errors
+    /// As for [`Switch::new`].
+    pub fn with_rules(config: &Config) -> Result<Self, BuildError> {
         let sets = config.entries.div_ceil(WAYS);
-        let (program, fields, arrays) = program::build(config.nodes, sets)?;
-        let plans: Result<_, _> = Pass::all().map(|pass| program.plan(&pass.constants(&fields))).collect();
+        let (program, fields, arrays) = program::build::<R>(config.nodes, sets)?;
+        let plans: Result<_, _> =
+            Pass::all().map(|pass| program.plan(&pass.constants::<R>(&fields))).collect();
         Ok(Self {
+            rules: PhantomData,
             plans: plans?,
             config: *config,
             sets,
@@ -113,24 +127,30 @@ impl Switch {
         })
     }
 
-    /// A packet arrives. `random` picks a provider, where one is to be picked.
-    pub fn on_packet(&mut self, packet: &Packet, random: u32, out: &mut Vec<Effect>) {
+    /// A packet arrives.
+    pub fn on_packet(&mut self, packet: &Packet, out: &mut Vec<Effect>) {
         self.counters.count_packet(packet.kind);
-        self.pass(packet, None, random, out);
+        self.pass(packet, None, out);
     }
 
     /// A packet arrives once more.
-    pub fn on_resubmit(&mut self, again: Resubmit, random: u32, out: &mut Vec<Effect>) {
-        self.pass(&again.packet, Some(again.carried), random, out);
+    pub fn on_resubmit(&mut self, again: Resubmit, out: &mut Vec<Effect>) {
+        self.pass(&again.packet, Some(again.carried), out);
     }
 
-    fn pass(&mut self, packet: &Packet, carried: Option<Carried>, random: u32, out: &mut Vec<Effect>) {
-        if let Err(cause) = parser::admit(packet, &self.config) {
+    fn pass(&mut self, packet: &Packet, carried: Option<Carried>, out: &mut Vec<Effect>) {
+        if let Err(cause) = parser::admit::<R>(packet, &self.config) {
             self.counters.count_drop(cause);
             return;
         }
-        let pass = parser::pass(packet, carried);
-        parser::parse(&self.fields, packet, pass, carried, &self.config, &mut self.phv);
+        let pass = parser::pass::<R>(packet, carried);
+        self.run(packet, pass, carried);
+        deparser::deparse::<R>(&self.fields, &self.phv, packet, &mut self.counters, out);
+        self.forget_what_no_rule_keeps(packet);
+    }
+
+    fn run(&mut self, packet: &Packet, pass: Pass, carried: Option<Carried>) {
+        parser::parse::<R>(&self.fields, packet, pass, carried, &self.config, &mut self.phv);
         self.program.run_plan(&self.plans[pass.index()], &mut self.phv);
         self.counters.passes += 1;
         match pass {
@@ -138,7 +158,20 @@ impl Switch {
             Pass::Claim(_) => self.occupied += self.hits(),
             _ => {}
         }
-        deparser::deparse(&self.fields, &self.phv, packet, random, &mut self.counters, out);
+    }
+
+    /// In mutants: what the arrays keep only for the rule that is left out.
+    fn forget_what_no_rule_keeps(&mut self, packet: &Packet) {
+        let (to, cell) = (self.phv.get(self.fields.route), self.phv.get(self.fields.score));
+        let refused = !R::REFUSAL_STICKS && to == route::LOCKED && cell == score::REFUSED;
+        let sent_home = !R::HOME_MARK_STICKS && to == route::TO_HOME && cell == score::HOME;
+        if packet.kind.is_request() && (refused || sent_home) {
+            self.run(packet, Pass::Reset, None);
+        }
+        let reported = packet.kind == Kind::RemoveFromSwitch && to == route::FORWARD;
+        if !R::REMOVE_COMMITS && reported {
+            self.run(packet, Pass::Clear, None);
+        }
     }
 
     /// The ways that the pass cleared or claimed.
@@ -183,7 +216,7 @@ impl Switch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::{BlockTag, Copyset, GlobalStatus, Kind, NodeId, Refusal, RequesterId, Seq, SlotId, Status};
+    use wire::{BlockTag, Copyset, GlobalStatus, NodeId, Refusal, RequesterId, Seq, SlotId, Status};
 
     const CONFIG: Config = Config { nodes: 2, entries: 7, epoch: SwitchEpoch(0) };
 
@@ -225,8 +258,10 @@ mod tests {
     /// One pass by the program as it was written, with every constant in its field.
     fn by_program(switch: &Switch, packet: &Packet, pass: Pass, carried: Option<Carried>) -> (Program, Phv) {
         let (mut program, mut phv) = (switch.program.clone(), Phv::new());
-        parser::parse(&switch.fields, packet, pass, carried, &CONFIG, &mut phv);
-        pass.constants(&switch.fields).into_iter().for_each(|(field, value)| phv.set(field, value));
+        parser::parse::<Faithful>(&switch.fields, packet, pass, carried, &CONFIG, &mut phv);
+        pass.constants::<Faithful>(&switch.fields)
+            .into_iter()
+            .for_each(|(field, value)| phv.set(field, value));
         program.run(&mut phv);
         (program, phv)
     }
@@ -242,16 +277,16 @@ mod tests {
                 let again = if random.below(3) == 0 { waiting.pop() } else { None };
                 let (packet, carried) = again
                     .map_or_else(|| (random.packet(), None), |again| (again.packet, Some(again.carried)));
-                if parser::admit(&packet, &CONFIG).is_err() {
+                if parser::admit::<Faithful>(&packet, &CONFIG).is_err() {
                     continue;
                 }
-                let pass = parser::pass(&packet, carried);
+                let pass = parser::pass::<Faithful>(&packet, carried);
                 let (program, phv) = by_program(&switch, &packet, pass, carried);
-                switch.pass(&packet, carried, 0, &mut effects);
+                switch.pass(&packet, carried, &mut effects);
 
                 assert_eq!(program.all_cells(), switch.program.all_cells(), "{pass:?} of {packet:?}");
                 let f = &switch.fields;
-                let known = pass.constants(f);
+                let known = pass.constants::<Faithful>(f);
                 let results = [f.route, f.forward, f.score, f.verdict, f.status, f.copyset, f.place, f.order];
                 for field in results.into_iter().chain(f.hit) {
                     let same = phv.get(field) == switch.phv.get(field);

@@ -97,7 +97,7 @@ impl Rig {
 
     pub(crate) fn first_with(&mut self, packet: &Packet, random: u32) -> (Vec<Packet>, Option<Resubmit>) {
         let mut effects = Vec::new();
-        self.switch.on_packet(packet, random, &mut effects);
+        self.switch.on_packet(&Packet { arg: u64::from(random), ..*packet }, &mut effects);
         self.switch.invariants_of_any_stream();
         split(effects)
     }
@@ -112,7 +112,7 @@ impl Rig {
     /// A second pass.
     pub(crate) fn second(&mut self, again: Resubmit) -> Vec<Packet> {
         let mut effects = Vec::new();
-        self.switch.on_resubmit(again, 0, &mut effects);
+        self.switch.on_resubmit(again, &mut effects);
         self.switch.invariants_of_any_stream();
         let (sent, more) = split(effects);
         assert_eq!(more, None, "two passes are enough");

@@ -1,0 +1,142 @@
+//! The rules of the protocol, by name: what a mutant leaves out.
+//!
+//! Every machine of the protocol core is generic over a zero-sized type of this trait. The shipped one is
+//! [`Faithful`], where every rule holds: the constants fold away, and nothing of this is left in its code. A
+//! *mutant* turns one rule off, and the checkers must catch it: so each rule is shown to be needed, and each
+//! checker to be able to fail.
+
+/// Declares the rules: each is a constant that is true unless a mutant says otherwise.
+macro_rules! rules {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// Which rules hold.
+        pub trait Rules: Copy + Clone + core::fmt::Debug + Default + Send + Sync + 'static {
+            $($(#[$doc])* const $name: bool = true;)*
+        }
+
+        /// The names of all rules, for tables.
+        pub const NAMES: &[&str] = &[$(stringify!($name)),*];
+
+        /// One mutant for each rule, named after the rule that it leaves out. For checkers only.
+        #[allow(non_camel_case_types, missing_docs, reason = "the names are those of the rules")]
+        pub mod without {
+            $(
+                #[derive(Clone, Copy, Debug, Default)]
+                pub struct $name;
+                impl super::Rules for $name {
+                    const $name: bool = false;
+                }
+            )*
+        }
+
+        /// Calls `$run!(name, type)` for every mutant.
+        #[macro_export]
+        macro_rules! for_each_mutant {
+            ($run:ident) => {
+                $($run!(stringify!($name), $crate::rules::without::$name);)*
+            };
+        }
+    };
+}
+
+/// All rules hold.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faithful;
+
+impl Rules for Faithful {}
+
+rules! {
+    // The requester.
+    /// A WRITE-MISS, WRITE-SHARED or PURGE is granted when all sharers have answered (section 5.1.1).
+    ALL_SHARERS_ANSWER,
+    /// A READ-MISS that found the block modified is unlocked only after the home has its copy (FlowCC 1).
+    READ_WAITS_FOR_HOME,
+    /// EVICT-MODIFIED is unlocked only after the home has acknowledged the write-back (FlowCC 1).
+    EVICTION_WAITS_FOR_HOME,
+    /// Event n+2 waits for the acknowledgement of n's unlock (FlowCC 2, section 5.3.2).
+    ONE_UNLOCK_A_PARITY,
+    /// A refused event ends with an unlock, too (FlowCC 2).
+    REFUSED_IS_UNLOCKED,
+    /// The requester of a repeated READ-MISS closes the event at the agents before it unlocks.
+    REPEATED_READ_IS_CLOSED,
+    /// CLOSE is sent only after the write-back is acknowledged.
+    COPY_BEFORE_CLOSE,
+    /// An answer "Shared" to a repeated READ-MISS stands for its lost write-back.
+    SHARED_STANDS_FOR_COPY,
+    /// An eviction evicts the block where it is when it is granted, not where it was when it was asked for.
+    EVICT_WHERE_IT_IS,
+    /// The choice of the provider travels with the request, so that its copies choose alike (FlowCC 3).
+    REPEATS_CHOOSE_ALIKE,
+    /// Requests that stay unanswered are sent again (section 5.3.1).
+    REQUESTS_ARE_REPEATED,
+    /// Unlocks that stay unacknowledged are sent again (section 5.3.1).
+    UNLOCKS_ARE_REPEATED,
+    // The cache agent.
+    /// LAST-EXECUTED: an agent ignores requests older than the last one of their requester (section 5.3.1).
+    AGENT_IGNORES_OLD,
+    /// LAST-EXECUTED is kept for each parity (FlowCC 1).
+    AGENT_KNOWS_PARITIES,
+    /// A repeated request gets the same answer again, data included (FlowCC 3).
+    AGENT_KEEPS_ANSWERS,
+    /// A request that names a state in which this node's copy is not changes nothing (FlowCC 5).
+    AGENT_CHECKS_STATE,
+    /// A copy is invalidated before its invalidation is acknowledged.
+    AGENT_INVALIDATES,
+    /// The owner that answers a READ-MISS gives up the right to write.
+    AGENT_DOWNGRADES,
+    /// The owner that answers a READ-MISS sends the block home, too (FlowCC 1).
+    AGENT_WRITES_BACK,
+    /// An agent that was told to close executes no late copy of the request.
+    AGENT_CLOSES,
+    // The home agent.
+    /// A home decides a request once, however often it comes (section 5.3.1).
+    HOME_DECIDES_ONCE,
+    /// After an event's unlock, a home decides no late copy of its request.
+    HOME_REMEMBERS_UNLOCKS,
+    /// A home that does not keep the entry refuses (FlowCC 4).
+    HOME_KNOWS_KEEPER,
+    /// A home takes the write-back of an event once.
+    WRITE_BACK_ONCE,
+    /// A home takes no write-back of an event that was closed.
+    CLOSED_TAKES_NO_WRITE_BACK,
+    /// While an ADD is under way, the home's entry is locked (section 5.2.1).
+    ADD_LOCKS_AT_HOME,
+    /// A freed block's life ends at its home before its copies are purged.
+    LIFE_ENDS_BEFORE_PURGE,
+    // Whoever keeps the entry: the switch and the home.
+    /// Conflicting requests are serialized by the entry's lock (section 5.1.1).
+    LOCK_SERIALIZES,
+    /// Evictions take the entry's lock for writing (section 5.1.1).
+    EVICTION_LOCKS_FOR_WRITING,
+    /// The check table refuses requests that came too late (Table 2).
+    CHECK_TABLE,
+    /// The unlock of a READ-MISS adds to the copyset, and does not replace it (section 5.1.1).
+    READ_UNLOCK_MERGES,
+    /// A forwarder says that a READ-MISS was granted before.
+    FORWARDER_SAYS_REPEATED,
+    // The switch.
+    /// LAST-UNLOCK filters requests (FlowCC 2).
+    LAST_UNLOCK_FILTERS_REQUESTS,
+    /// LAST-UNLOCK filters unlocks (section 5.3.2).
+    LAST_UNLOCK_FILTERS_UNLOCKS,
+    /// The switch records the unlocks of events that the home decided, too (FlowCC 2).
+    SWITCH_RECORDS_ALL_UNLOCKS,
+    /// SCOREBOARD: the duplicate of a request that has the lock is granted as well (section 5.3.2).
+    SCOREBOARD,
+    /// A refusal is remembered until the event is unlocked.
+    REFUSAL_STICKS,
+    /// So is that a request went to the home.
+    HOME_MARK_STICKS,
+    /// An unlock of nothing is acknowledged in its first pass.
+    UNLOCK_OF_NOTHING_IS_SHORT,
+    /// An ADD between its passes is marked.
+    CLAIM_IS_MARKED,
+    /// An ADD of a tag that is present changes nothing (FlowCC 4).
+    ADD_IS_IDEMPOTENT,
+    /// REMOVE locks and reports; only its unlock clears the entry (FlowCC 4).
+    REMOVE_COMMITS,
+    // Lives.
+    /// Packets of another life of the switch are dropped (FlowCC 6).
+    EPOCHS_ARE_FENCED,
+    /// Packets of a former life of their sender are dropped (FlowCC 6).
+    LIVES_ARE_FENCED,
+}
