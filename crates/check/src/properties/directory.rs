@@ -2,12 +2,12 @@
 //! copies that there are; an unshared or shared block's home memory is current.
 
 use node::home::directory::{Entry, Keeper};
-use wire::{BlockTag, Copyset, GlobalStatus};
+use wire::{BlockTag, Copyset, GlobalStatus, Rules};
 
 use super::copies;
 use crate::rack::Rack;
 
-pub(super) fn check_at_rest(rack: &Rack) -> Result<(), String> {
+pub(super) fn check_at_rest<R: Rules>(rack: &Rack<R>) -> Result<(), String> {
     for tag in rack.latest.keys() {
         check_entry(rack, *tag)?;
         check_lock(rack, tag.lock_entry())?;
@@ -15,7 +15,7 @@ pub(super) fn check_at_rest(rack: &Rack) -> Result<(), String> {
     Ok(())
 }
 
-fn entry(rack: &Rack, tag: BlockTag) -> Result<(bool, GlobalStatus, Copyset), String> {
+fn entry<R: Rules>(rack: &Rack<R>, tag: BlockTag) -> Result<(bool, GlobalStatus, Copyset), String> {
     let home: Entry = rack.nodes[tag.home().index()].0.directory().get(tag);
     let in_switch = rack.switch.entry(tag);
     match (home.keeper, in_switch) {
@@ -25,7 +25,7 @@ fn entry(rack: &Rack, tag: BlockTag) -> Result<(bool, GlobalStatus, Copyset), St
     }
 }
 
-fn check_entry(rack: &Rack, tag: BlockTag) -> Result<(), String> {
+fn check_entry<R: Rules>(rack: &Rack<R>, tag: BlockTag) -> Result<(), String> {
     let (locked, status, copyset) = entry(rack, tag)?;
     let cached: Copyset = copies(rack).filter(|copy| copy.1 == tag).map(|copy| copy.0).collect();
     let writable = copies(rack).any(|copy| copy.1 == tag && copy.2 == node::Access::Modified);
@@ -46,7 +46,7 @@ fn check_entry(rack: &Rack, tag: BlockTag) -> Result<(), String> {
     Ok(())
 }
 
-fn check_lock(rack: &Rack, entry: BlockTag) -> Result<(), String> {
+fn check_lock<R: Rules>(rack: &Rack<R>, entry: BlockTag) -> Result<(), String> {
     let home = rack.nodes[entry.home().index()].0.directory().get(entry);
     if home.is_locked() { Err(format!("{entry:?} is locked, and nobody holds it")) } else { Ok(()) }
 }

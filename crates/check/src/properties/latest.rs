@@ -3,8 +3,9 @@
 
 use super::copies;
 use crate::rack::Rack;
+use wire::Rules;
 
-pub(super) fn check(rack: &Rack) -> Result<(), String> {
+pub(super) fn check<R: Rules>(rack: &Rack<R>) -> Result<(), String> {
     for (node, tag, access, stamp) in copies(rack) {
         let latest = rack.latest.get(&tag).copied().unwrap_or(0);
         if stamp != latest {

@@ -7,8 +7,9 @@ use node::Access;
 
 use super::copies;
 use crate::rack::Rack;
+use wire::Rules;
 
-pub(super) fn check(rack: &Rack) -> Result<(), String> {
+pub(super) fn check<R: Rules>(rack: &Rack<R>) -> Result<(), String> {
     let mut seen = BTreeMap::new();
     for (node, tag, access, _) in copies(rack) {
         let (nodes, writers) = seen.entry(tag).or_insert((Vec::new(), 0));

@@ -8,7 +8,8 @@ use node::{
 };
 use switch::flowcc::{self, Resubmit, Switch};
 use wire::{
-    BlockSize, BlockTag, Discipline, Endpoint, GlobalAddr, Kind, Nanos, NodeId, Packet, SlotId, SwitchEpoch,
+    BlockSize, BlockTag, Discipline, Endpoint, Faithful, GlobalAddr, Kind, Nanos, NodeId, Packet, Rules,
+    SlotId, SwitchEpoch,
 };
 
 use super::network::Network;
@@ -57,12 +58,12 @@ pub struct Report {
 }
 
 /// The rack.
-pub struct Rack {
+pub struct Rack<R: Rules = Faithful> {
     pub(crate) plan: Plan,
     /// Its nodes, with their stores.
-    pub nodes: Vec<(Node, PlainStore)>,
+    pub nodes: Vec<(Node<R>, PlainStore)>,
     /// Its switch.
-    pub switch: Switch,
+    pub switch: Switch<R>,
     pub(crate) threads: Vec<Thread>,
     network: Network,
     /// Packets between two passes through the switch.
@@ -83,6 +84,13 @@ const BLOCK: BlockSize = BlockSize::MIN;
 impl Rack {
     /// A rack at rest.
     pub fn new(plan: Plan, seed: u64) -> Self {
+        Self::with_rules(plan, seed)
+    }
+}
+
+impl<R: Rules> Rack<R> {
+    /// A rack at rest, in which some rules of the protocol may not hold.
+    pub fn with_rules(plan: Plan, seed: u64) -> Self {
         let memory = 64 * BLOCK.bytes();
         let nodes = (0..plan.nodes).map(|id| {
             let config = Config {
@@ -96,7 +104,7 @@ impl Rack {
                 backoff: Backoff { first: Nanos::from_micros(2), most: Nanos::from_micros(40) },
                 ..Config::new(NodeId(id as u16), plan.nodes, memory)
             };
-            (Node::new(config), PlainStore::new(BLOCK, plan.buckets))
+            (Node::with_rules(config), PlainStore::new(BLOCK, plan.buckets))
         });
         let config =
             flowcc::Config { nodes: plan.nodes, entries: plan.switch_entries, epoch: SwitchEpoch(0) };
@@ -105,7 +113,7 @@ impl Rack {
         Self {
             plan,
             nodes: nodes.collect(),
-            switch: Switch::new(&config).expect("the program fits the chip"),
+            switch: Switch::with_rules(&config).expect("the program fits the chip"),
             threads: threads.collect(),
             network: Network::default(),
             resubmits: VecDeque::new(),
@@ -248,11 +256,11 @@ impl Rack {
         self.network.send(Message::from(packet));
     }
 
-    fn call<R>(
+    fn call<T>(
         &mut self,
         node: NodeId,
-        input: impl FnOnce(&mut Node, Moment, &mut PlainStore, &mut Vec<Effect>) -> R,
-    ) -> R {
+        input: impl FnOnce(&mut Node<R>, Moment, &mut PlainStore, &mut Vec<Effect>) -> T,
+    ) -> T {
         let at = self.moment();
         let mut out = Vec::new();
         let (machine, store) = &mut self.nodes[node.index()];
@@ -401,7 +409,7 @@ impl Rack {
         index: usize,
         node: NodeId,
         doing: impl FnOnce(SlotId) -> Doing,
-        input: impl FnOnce(&mut Node, Moment, &mut PlainStore, &mut Vec<Effect>) -> Started,
+        input: impl FnOnce(&mut Node<R>, Moment, &mut PlainStore, &mut Vec<Effect>) -> Started,
     ) -> Started {
         let at = self.moment();
         let mut out = Vec::new();

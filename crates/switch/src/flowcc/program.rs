@@ -57,14 +57,6 @@ pub(super) fn build<R: Rules>(nodes: usize, sets: usize) -> Result<(Program, Fie
         gate: None,
         primitives: vec![Primitive::Hash { to: f.set, from: f.key, buckets: sets as u64 }],
     });
-    if !R::LAST_UNLOCK_FILTERS_UNLOCKS {
-        p.compute(Compute {
-            name: "every unlock is news".into(),
-            stage: 1,
-            gate: Some(Gate::is(f.class, class::UNLOCK)),
-            primitives: vec![Primitive::Set { to: f.order, value: alu::NEWER }],
-        });
-    }
     // Stage by stage: the LOCK, G-STATUS and COPYSET of one way, and the TAG of the next.
     for stage in 0..=WAYS {
         if let Some(way) = stage.checked_sub(1) {

@@ -145,6 +145,9 @@ impl<R: Rules> Switch<R> {
         }
         let pass = parser::pass::<R>(packet, carried);
         self.run(packet, pass, carried);
+        if !R::LAST_UNLOCK_FILTERS_UNLOCKS && self.is_stale_unlock(pass) {
+            return self.release_again(packet, out);
+        }
         deparser::deparse::<R>(&self.fields, &self.phv, packet, &mut self.counters, out);
         self.forget_what_no_rule_keeps(packet);
     }
@@ -158,6 +161,18 @@ impl<R: Rules> Switch<R> {
             Pass::Claim(_) => self.occupied += self.hits(),
             _ => {}
         }
+    }
+
+    fn is_stale_unlock(&self, pass: Pass) -> bool {
+        pass == Pass::Unlock && self.phv.get(self.fields.route) == route::STALE
+    }
+
+    /// In a mutant: an old unlock goes to its second pass, too.
+    fn release_again(&self, packet: &Packet, out: &mut Vec<Effect>) {
+        let slot = packet.requester.index() * 2 + packet.seq.parity();
+        let score = self.program.cell(self.arrays.scoreboard, slot).unwrap_or(0);
+        let carried = Carried::Score(u16::try_from(score).expect("a score has 16 bits"));
+        out.push(Effect::Resubmit(Resubmit { packet: *packet, carried }));
     }
 
     /// In mutants: what the arrays keep only for the rule that is left out.
