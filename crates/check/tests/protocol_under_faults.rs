@@ -19,6 +19,7 @@ fn plan(seed: u64) -> Plan {
         switch_entries: [7, 14, 70][up_to(2) as usize],
         directory: [Directory::Auto, Directory::Switch, Directory::Home][up_to(2) as usize],
         faults,
+        queue: std::env::var_os("RACKMEM_QUEUE").is_some(),
         trace: std::env::var_os("RACKMEM_TRACE").is_some(),
     }
 }

@@ -62,6 +62,8 @@ pub struct Config {
     pub retransmission: Retransmission,
     /// How refused requests wait.
     pub backoff: Backoff,
+    /// Conflicting requests wait in line at whoever has the lock, and are not refused. The switch must do the same.
+    pub queue: bool,
     /// The node that shadows the switch's TAG array.
     pub shadow: NodeId,
     /// The life of the switch.
@@ -86,6 +88,7 @@ impl Config {
             hottest: 1000,
             retransmission: Retransmission::Never,
             backoff: Backoff { first: Nanos(500), most: Nanos::from_micros(64) },
+            queue: false,
             shadow: NodeId(0),
             switch_epoch: SwitchEpoch(0),
             incarnation: Incarnation(0),

@@ -84,7 +84,7 @@ impl<R: Rules> Node<R> {
         Self {
             rules: PhantomData,
             counters: Counters::default(),
-            requesters: Requesters::new(config.id),
+            requesters: Requesters::new(config.id, config.nodes),
             cache_agent: CacheAgent::new(config.id, config.nodes),
             home: HomeAgent::new(&config),
             allocation: Allocation::new(&config),
@@ -129,17 +129,25 @@ impl<R: Rules> Node<R> {
             self.allocation.forget(packet.requester.node);
         }
         match packet.to {
+            Endpoint::Requester(_) if packet.kind == Kind::Follow => self.requesters.on_follow(cx, packet),
+            Endpoint::Requester(_) if packet.kind == Kind::HandoverAck => {
+                self.requesters.on_handover_ack(cx, packet);
+            }
             Endpoint::Requester(_) if packet.requester.node != cx.config.id => {
                 cx.counters.drop(Drop::Nonsense)
             }
             Endpoint::Requester(_) if packet.requester.slot == SlotId::MIGRATION => match packet.kind {
-                Kind::Ack => self.home.on_move_ack(cx, packet),
+                Kind::Ack | Kind::Handover => {
+                    self.requesters.acknowledge_handover(cx, packet);
+                    self.home.on_move_ack(cx, packet);
+                }
                 Kind::UnlockAck => self.home.on_move_unlocked(cx, packet),
                 _ => cx.counters.drop(Drop::Nonsense),
             },
             Endpoint::Requester(_) => {
                 match packet.kind {
                     Kind::Ack => self.requesters.on_ack(cx, *message),
+                    Kind::Handover => self.requesters.on_handover(cx, packet),
                     Kind::UnlockAck => self.requesters.on_unlock_ack(cx, packet),
                     Kind::WriteBackAck => self.requesters.on_write_back_ack(cx, packet),
                     Kind::CloseAck => self.requesters.on_close_ack(cx, packet),

@@ -47,6 +47,14 @@ pub enum Kind {
     /// The agent has noted it.
     CloseAck = 22,
 
+    /// To the requester that holds an entry's lock, or waits for it: this request stands in line behind it, and gets
+    /// the lock from it. The upper half of `arg` names the event meant.
+    Follow = 27,
+    /// From a requester to the one that stood behind it: the lock is yours, with this metadata.
+    Handover = 28,
+    /// The lock has come through.
+    HandoverAck = 29,
+
     /// How often the switch's blocks caused invalidations at one cache agent in the last epoch; to the shadow
     /// node.
     HotReport = 24,
@@ -69,7 +77,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, for tables and tests.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 28] = [
         Self::ReadMiss,
         Self::WriteMiss,
         Self::WriteShared,
@@ -87,6 +95,9 @@ impl Kind {
         Self::WriteBackAck,
         Self::Close,
         Self::CloseAck,
+        Self::Follow,
+        Self::Handover,
+        Self::HandoverAck,
         Self::HotReport,
         Self::AddNotice,
         Self::Demote,

@@ -32,6 +32,8 @@ pub struct Plan {
     pub switch_entries: usize,
     /// Where entries are kept.
     pub directory: Directory,
+    /// Conflicting requests wait in line.
+    pub queue: bool,
     /// What goes wrong.
     pub faults: Faults,
     /// Print every delivery, for finding out why a run failed.
@@ -100,14 +102,19 @@ impl<R: Rules> Rack<R> {
                 switch_entries: plan.switch_entries,
                 epoch: Nanos::from_micros(300),
                 hottest: 2,
+                queue: plan.queue,
                 retransmission: Retransmission::AfterRoundTrips { floor: Nanos::from_micros(60) },
                 backoff: Backoff { first: Nanos::from_micros(2), most: Nanos::from_micros(40) },
                 ..Config::new(NodeId(id as u16), plan.nodes, memory)
             };
             (Node::with_rules(config), PlainStore::new(BLOCK, plan.buckets))
         });
-        let config =
-            flowcc::Config { nodes: plan.nodes, entries: plan.switch_entries, epoch: SwitchEpoch(0) };
+        let config = flowcc::Config {
+            nodes: plan.nodes,
+            entries: plan.switch_entries,
+            epoch: SwitchEpoch(0),
+            queue: plan.queue,
+        };
         let threads = (0..plan.nodes * plan.threads)
             .map(|t| Thread { node: NodeId((t % plan.nodes) as u16), doing: Doing::Idle });
         Self {

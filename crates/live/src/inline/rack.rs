@@ -57,6 +57,7 @@ impl InlineRack {
             nodes: config.nodes,
             entries: config.switch_entries,
             epoch: SwitchEpoch(0),
+            queue: false,
         })
         .expect("the FlowCC program fits the chip");
         let ids = (0..config.nodes).map(|id| NodeId(u16::try_from(id).expect("at most 64 nodes")));

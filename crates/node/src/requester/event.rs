@@ -2,6 +2,7 @@
 
 use wire::{BlockTag, Endpoint, Kind, Nanos, Packet, Rules, SlotId, Status};
 
+use super::line::Line;
 use super::next_state::next_state;
 use super::{Event, Requesters, Stage, Unlocking, Wait, Work};
 use crate::config::Retransmission;
@@ -54,6 +55,8 @@ impl Requesters {
             answered_alone: false,
             has_data: false,
             early_write_back: false,
+            handed: false,
+            follower: None,
         });
         self.arm(deadline);
         cx.counters.events[kind as usize] += 1;
@@ -71,20 +74,35 @@ impl Requesters {
             arg: 0,
             ..event.request.reply(Kind::Unlock, event.request.from, Endpoint::Switch)
         };
+        let mut after = (packet.global_status, packet.copyset);
         if let Some(found) = event.found {
             packet.in_switch = found.in_switch;
-            if let Some((global_status, copyset)) =
-                next_state(event.request.kind, found.copyset, me).filter(|_| status.is_granted())
+            after = (found.status, found.copyset);
+            if let Some(next) = next_state(event.request.kind, found.copyset, me)
+                && status.is_granted()
+                && !found.void
             {
-                (packet.global_status, packet.copyset) = (global_status, copyset);
+                after = next;
+            }
+            if status.is_granted() {
+                (packet.global_status, packet.copyset) = after;
             }
         }
-        it.unlocks[packet.seq.parity()] = Some(Unlocking { packet, deadline });
+        let line = match event.follower {
+            Some(follower) => Line::handed(follower),
+            None => Line::Last,
+        };
+        // The lock is not released, but handed over.
+        packet.repeated = event.follower.is_some();
+        it.unlocks[packet.seq.parity()] = Some(Unlocking { packet, deadline, after, line });
         if it.work == Work::None {
             self.busy &= !(1 << slot.0);
         }
         self.arm(deadline);
         cx.send(packet);
+        if let Some(follower) = event.follower {
+            self.hand_over(cx, &packet, &follower, after);
+        }
     }
 
     /// When to repeat something for the `repeats`+1st time, if it stays unanswered.

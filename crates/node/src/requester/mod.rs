@@ -12,6 +12,7 @@
 //! | `on_ack.rs` | answers arrive: grants, refusals, data |
 //! | `on_closing.rs` | write-backs and closes are acknowledged, unlocks are |
 //! | `on_deadline.rs` | a backoff is over, or something was lost |
+//! | `line.rs` | with `queue`: the lock comes from the requester before, and goes to the one behind |
 //! | `next_state.rs` | Figure 6: the metadata that an unlock installs |
 //!
 //! What must always hold: every event that was requested is unlocked exactly once, after its last answer; a
@@ -20,6 +21,7 @@
 
 mod access;
 mod event;
+mod line;
 mod lock;
 pub(crate) mod next_state;
 mod on_ack;
@@ -40,6 +42,8 @@ pub(crate) struct Requesters {
     slots: Box<[Slot]>,
     /// Bit `i`: slot `i` has work or an open event.
     busy: u64,
+    /// The last event of every requester and parity that a requester here has handed a lock to.
+    followed: Box<[Seq]>,
     /// Measured on events that were answered without being repeated.
     pub(crate) round_trip: RoundTrip,
     /// No slot wants to be called before this.
@@ -123,6 +127,10 @@ struct Event {
     has_data: bool,
     /// The home has acknowledged a write-back of this event while answers were still missing.
     early_write_back: bool,
+    /// The lock came from the requester before in the line, and that one knows that it has come through.
+    handed: bool,
+    /// The request that stands behind this event in the line.
+    follower: Option<Packet>,
 }
 
 /// What an event found under its lock.
@@ -133,6 +141,8 @@ struct Found {
     in_switch: bool,
     /// Another copy of the request may be under way to an agent.
     repeated: bool,
+    /// The lock came through, but the event turned out to be refused: it leaves what it found.
+    void: bool,
 }
 
 /// How far an event has come.
@@ -160,6 +170,9 @@ enum Stage {
 struct Unlocking {
     packet: Packet,
     deadline: Nanos,
+    /// The metadata that the event leaves, for whoever stands behind it.
+    after: (GlobalStatus, Copyset),
+    line: line::Line,
 }
 
 impl core::fmt::Debug for Requesters {
@@ -173,7 +186,8 @@ impl core::fmt::Debug for Requesters {
 }
 
 impl Requesters {
-    pub(crate) fn new(node: NodeId) -> Self {
+    pub(crate) fn new(node: NodeId, nodes: usize) -> Self {
+        let followed = core::iter::repeat_n(Seq::NONE, nodes * SlotId::PER_NODE * 2).collect();
         let slots = (0..SlotId::PER_NODE)
             .map(|_| Slot {
                 work: Work::None,
@@ -183,7 +197,7 @@ impl Requesters {
                 unlocks: [None, None],
             })
             .collect();
-        Self { node, slots, busy: 0, round_trip: RoundTrip::default(), next_deadline: Nanos::MAX }
+        Self { node, slots, followed, busy: 0, round_trip: RoundTrip::default(), next_deadline: Nanos::MAX }
     }
 
     pub(crate) fn id(&self, slot: SlotId) -> RequesterId {

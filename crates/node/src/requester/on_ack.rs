@@ -1,5 +1,6 @@
 //! An answer to a request: the event is granted piece by piece, or refused.
 
+use switch::flowcc::line;
 use wire::{Copyset, Endpoint, GlobalStatus, Kind, Nanos, Packet, Refusal, Rules, SlotId, Status};
 
 use super::{Fetch, Found, Requesters, Stage, Work};
@@ -28,9 +29,13 @@ impl Requesters {
             let sample = cx.now.saturating_sub(event.sent);
             self.round_trip.measured(sample);
         }
+        if line::code_in(packet.arg).is_some() {
+            self.acknowledge_handover_once(cx, &packet);
+        }
+        let event = self.slots[slot.index()].event.as_mut().expect("it is open");
         match packet.status {
             // A refusal is sticky where it is decided: nothing can have been granted beside it.
-            Status::Refused(_) if event.found.is_some() => cx.counters.drop(Drop::Nonsense),
+            Status::Refused(_) if event.found.is_some() && !event.handed => cx.counters.drop(Drop::Nonsense),
             Status::Refused(why) => self.on_refusal(cx, slot, &packet, why),
             Status::Granted => {
                 let found = event.found.get_or_insert(Found {
@@ -38,6 +43,7 @@ impl Requesters {
                     copyset: packet.copyset,
                     in_switch: packet.in_switch,
                     repeated: false,
+                    void: false,
                 });
                 found.repeated |= packet.repeated;
                 // Only READ-MISSes share the lock: another one's unlock may have added copies in between.
@@ -89,14 +95,17 @@ impl Requesters {
         cx.counters.refused[why as usize] += 1;
         let it = &mut self.slots[slot.index()];
         let event = it.event.as_mut().expect("checked by the caller");
+        let handed = line::code_in(packet.arg).is_some();
         event.found = Some(Found {
-            status: GlobalStatus::Unshared,
-            copyset: Copyset::EMPTY,
+            status: packet.global_status,
+            copyset: packet.copyset,
             in_switch: packet.in_switch,
             repeated: false,
+            void: true,
         });
         if R::REFUSED_IS_UNLOCKED {
-            self.unlock(cx, slot, Status::Refused(why));
+            // Who was handed the lock must install what the one before has left.
+            self.unlock(cx, slot, if handed { Status::Granted } else { Status::Refused(why) });
         } else {
             self.slots[slot.index()].event = None;
         }

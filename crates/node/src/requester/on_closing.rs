@@ -133,7 +133,21 @@ impl Requesters {
         if !unlocking.is_some_and(|unlocking| unlocking.packet.seq == packet.seq) {
             return cx.counters.drop(Drop::Stale);
         }
-        *unlocking = None;
+        if !self.is_unlocked(cx, slot, packet) {
+            return;
+        }
+        let it = &mut self.slots[slot.index()];
+        it.unlocks[packet.seq.parity()] = None;
+        self.go_on_after_unlock(cx, slot);
+    }
+
+    /// The slot may begin the event after next.
+    pub(super) fn go_on_after_unlock<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        slot: SlotId,
+    ) {
+        let it = &mut self.slots[slot.index()];
         if it.wait == Wait::UnlockAck {
             it.wait = Wait::Nothing;
             self.advance(cx, slot);

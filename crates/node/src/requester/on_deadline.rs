@@ -37,12 +37,14 @@ impl Requesters {
         }
         event.repeats += 1;
         let (stage, repeats, request) = (event.stage, event.repeats, event.request);
+        let event_is_handed = event.handed;
         let deadline = self.timeout(cx, Timeout::Request, repeats);
         self.slots[slot.index()].event.as_mut().expect("it is open").deadline = deadline;
         self.arm(deadline);
         cx.counters.retransmissions += 1;
         match stage {
             Stage::Asking if !R::REQUESTS_ARE_REPEATED => {}
+            Stage::Asking if event_is_handed => self.ask_agents(cx, slot),
             Stage::Asking => {
                 let choice = u64::from(cx.random_bits(request.arg));
                 let arg = if R::REPEATS_CHOOSE_ALIKE { request.arg } else { choice };
@@ -52,6 +54,9 @@ impl Requesters {
                 self.send_closing(cx, slot);
                 if write_back && request.kind == wire::Kind::ReadMiss {
                     // The owner sends the block home again.
+                    if event_is_handed {
+                        return self.ask_agents(cx, slot);
+                    }
                     cx.send(request);
                 }
             }
@@ -71,7 +76,7 @@ impl Requesters {
             self.arm(deadline);
             if R::UNLOCKS_ARE_REPEATED {
                 cx.counters.retransmissions += 1;
-                cx.send(unlocking.packet);
+                self.repeat_unlock(cx, &unlocking);
             }
         }
     }

@@ -7,6 +7,7 @@ use wire::{Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, Rules
 use super::counters::{Counters, Drop};
 use super::fan_out::fan_out;
 use super::layout::{Fields, route, score};
+use super::line;
 use super::switch::{Carried, Effect, Resubmit};
 use super::tables::Forward;
 use crate::pipeline::{Phv, alu};
@@ -42,6 +43,12 @@ pub(super) fn deparse<R: Rules>(
             send(packet.reply(Kind::UnlockAck, Endpoint::Switch, Endpoint::Requester(packet.requester.node)));
         }
         route::UNLOCKED => send(to_home(packet)),
+        // Still locked: for whoever stands behind.
+        route::FOLLOWED => {
+            let to = Endpoint::Requester(packet.requester.node);
+            send(Packet { provider: true, ..packet.reply(Kind::UnlockAck, Endpoint::Switch, to) });
+        }
+        route::FOLLOW => send(follow(f, phv, packet)),
         route::UNLOCK_AGAIN => {
             let score = u16::try_from(phv.get(f.score)).expect("the score has 16 bits");
             resubmit(packet, Carried::Score(score), counters, out);
@@ -94,6 +101,19 @@ fn forward<R: Rules>(
         // The lock stays: the unlock that ends this event releases it. A release by resubmission, as in the
         // paper, would race with duplicates of the request and with the unlock itself.
         None => send(refuse(&found, Refusal::Outdated, counters)),
+    }
+}
+
+/// Tells the one before in the line who follows. The upper half of `arg` says which event of that one is meant.
+fn follow(f: &Fields, phv: &Phv, packet: &Packet) -> Packet {
+    let code = u16::try_from(phv.get(f.score) & score::COUNT).expect("a code has 13 bits");
+    let (before, _) = line::decode(code);
+    Packet {
+        status: Status::Granted,
+        in_switch: true,
+        provider: false,
+        arg: line::with_code(packet.arg, code),
+        ..packet.reply(Kind::Follow, Endpoint::Switch, Endpoint::Requester(before.node))
     }
 }
 

@@ -3,6 +3,7 @@
 use wire::{BlockTag, Copyset, GlobalStatus, RequesterId, Rules, Seq};
 
 use super::layout::{WAYS, score};
+use super::line;
 use super::program::Way;
 use super::sets::set_of;
 use super::switch::Switch;
@@ -92,6 +93,16 @@ impl<R: Rules> Switch<R> {
         }
     }
 
+    /// True if a lock word with a line names a requester of this rack as its last.
+    fn is_requester(&self, lock: u64) -> bool {
+        line::decode(narrow(lock & score::COUNT)).0.node.index() < self.config.nodes
+    }
+
+    fn score_of_last(&self, lock: u64) -> u64 {
+        let (requester, parity) = line::decode(narrow(lock & score::COUNT));
+        self.cell(self.arrays.scoreboard, requester.index() * 2 + parity)
+    }
+
     /// Asserts what holds whatever packets came: the arrays are in order, and the occupancy is right.
     ///
     /// # Panics
@@ -111,7 +122,8 @@ impl<R: Rules> Switch<R> {
                 occupied += 1;
                 let (tag, lock) = (BlockTag::from_bits(!key), u64::from(entry.lock));
                 assert_eq!(self.set(tag), set, "{tag:?} lies where its hash says");
-                assert!(lock <= WRITER, "{tag:?} has readers beside a writer: {lock:#x}");
+                let in_line = self.config.queue && self.is_requester(lock);
+                assert!(lock <= WRITER || in_line, "{tag:?} has readers beside a writer: {lock:#x}");
                 assert_eq!(entry.copyset.bits() & !everyone, 0, "{tag:?} is shared by nodes there are not");
             }
         }
@@ -140,8 +152,16 @@ impl<R: Rules> Switch<R> {
                     GlobalStatus::Modified => copies == 1,
                 };
                 assert!(fits, "{tag:?} is {:?} with copies at {:?}", entry.status, entry.copyset);
+                if u64::from(entry.lock) > WRITER {
+                    let waits = self.score_of_last(u64::from(entry.lock)) != 0;
+                    assert!(waits, "{tag:?}: the last in line has the lock, or waits for it: {entry:?}");
+                }
                 held += if u64::from(entry.lock) == WRITER { 1 } else { u64::from(entry.lock) };
             }
+        }
+        if self.config.queue {
+            // Who stands in line holds nothing yet, and who has handed over holds nothing more.
+            return;
         }
         let scored: u64 = self.program.cells(self.arrays.scoreboard).map(|score| score & score::COUNT).sum();
         assert_eq!(held, scored, "every lock held is in a score, and every score holds its locks");

@@ -23,6 +23,8 @@ pub(super) mod score {
     pub(in super::super) const REFUSED: u64 = alu::BUSY;
     /// The event went to the home agent, for no way had the tag.
     pub(in super::super) const HOME: u64 = 1 << 14;
+    /// In a cell that has been unlocked: the lock went on to whoever stood behind.
+    pub(in super::super) const FOLLOWED: u64 = alu::FOLLOWED;
     /// An ADD-TO-SWITCH is between its two passes.
     pub(in super::super) const CLAIMING: u64 = 1 << 13;
     /// All marks.
@@ -39,6 +41,8 @@ pub(super) mod class {
     pub(in super::super) const UNLOCK_AGAIN: u64 = 3;
     pub(in super::super) const ADD: u64 = 4;
     pub(in super::super) const ADD_AGAIN: u64 = 5;
+    /// An unlock of an event whose lock the requester has handed over itself.
+    pub(in super::super) const HANDED: u64 = 6;
 }
 
 /// What LAST-UNLOCK does. 0: nothing.
@@ -62,6 +66,8 @@ pub(super) mod lock_op {
     pub(in super::super) const TRY_WRITE: u64 = 2;
     pub(in super::super) const RELEASE: u64 = 3;
     pub(in super::super) const SET: u64 = 4;
+    /// Release for writing, unless somebody stands behind.
+    pub(in super::super) const LEAVE: u64 = 5;
 }
 
 /// What G-STATUS and COPYSET of the way that has the tag do. 0: nothing.
@@ -77,6 +83,8 @@ pub(super) mod score_op {
     pub(in super::super) const COUNT_OR_MARK: u64 = 1;
     pub(in super::super) const READ_OR_MARK: u64 = 2;
     pub(in super::super) const SET: u64 = 3;
+    /// Read it, and clear it if it says FOLLOWED.
+    pub(in super::super) const TAKE: u64 = 4;
 }
 
 /// Where an ADD-TO-SWITCH found room: a way, or one of these.
@@ -109,6 +117,10 @@ pub(super) mod route {
     pub(in super::super) const PRESENT: u64 = 9;
     /// Answer that there is no room.
     pub(in super::super) const COLLISION: u64 = 10;
+    /// Tell the predecessor in the line.
+    pub(in super::super) const FOLLOW: u64 = 11;
+    /// The unlock is done, but somebody stands behind.
+    pub(in super::super) const FOLLOWED: u64 = 12;
 }
 
 /// The fields.
@@ -131,12 +143,16 @@ pub(super) struct Fields {
     pub(super) lock_op: Field,
     pub(super) meta_op: Field,
     pub(super) score_op: Field,
-    /// What a release takes from the lock, or what the lock is set to.
+    /// What a release takes from the lock, or what the lock is set to: with a line, the last in it.
     pub(super) release: Field,
     pub(super) new_status: Field,
     pub(super) new_copyset: Field,
     /// Whether the number is news: LAST-UNLOCK's answer. In second passes the parser says so.
     pub(super) order: Field,
+    /// Whether the request is: LAST-REQUEST's answer.
+    pub(super) seen: Field,
+    /// What [`score_op::TAKE`] takes.
+    pub(super) followed: Field,
     /// Each way's answer.
     pub(super) hit: [Field; WAYS],
     /// What the lookup came to, in the form in which SCOREBOARD takes it: the parser supplies what holds if
@@ -172,11 +188,13 @@ impl Fields {
             tag_op: p.parsed("TAG operation", 4),
             lock_op: p.parsed("LOCK operation", 3),
             meta_op: p.parsed("metadata operation", 2),
-            score_op: p.parsed("SCOREBOARD operation", 2),
+            score_op: p.parsed("SCOREBOARD operation", 3),
             release: p.parsed("release", 16),
             new_status: p.parsed("new status", 8),
             new_copyset: p.parsed("new copyset", 64),
             order: p.parsed("order", 2),
+            seen: p.metadata("seen", 2),
+            followed: p.parsed("followed", 16),
             hit: core::array::from_fn(|way| p.metadata(alloc::format!("way {way}"), 3)),
             verdict: p.parsed("verdict", 16),
             place: p.metadata("place", 4),

@@ -14,6 +14,7 @@
 //! | --- | --- |
 //! | [`tables`], [`fan_out`](mod@fan_out) | what the switch and the home agents decide alike |
 //! | `layout` | fields, codes and the score word |
+//! | [`line`] | with `queue`: who waits behind whom |
 //! | `program` | the steps |
 //! | `pass` | the kinds of pass, and what the arrays do in each |
 //! | `parser` | packets to PHV |
@@ -42,6 +43,7 @@ mod deparser;
 pub mod fan_out;
 pub mod inspect;
 mod layout;
+pub mod line;
 mod parser;
 mod pass;
 mod program;

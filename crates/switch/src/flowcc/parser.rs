@@ -1,9 +1,10 @@
 //! The parser: which packets the program handles, and what it sees of them.
 
-use wire::{Kind, Packet, Rules, SlotId};
+use wire::{Kind, Packet, RequesterId, Rules, Seq, SlotId};
 
 use super::counters::Drop;
-use super::layout::{Fields, WAYS, score};
+use super::layout::{Fields, WAYS, lock_op, score};
+use super::line;
 use super::pass::Pass;
 use super::switch::{Carried, Config};
 use crate::pipeline::{Phv, alu};
@@ -33,11 +34,12 @@ pub(super) fn admit<R: Rules>(packet: &Packet, config: &Config) -> Result<(), Dr
 }
 
 /// The kind of pass that an admitted packet makes.
-pub(super) fn pass<R: Rules>(packet: &Packet, carried: Option<Carried>) -> Pass {
+pub(super) fn pass<R: Rules>(packet: &Packet, carried: Option<Carried>, config: &Config) -> Pass {
     match (packet.kind, carried) {
-        (Kind::Unlock, Some(Carried::Score(score))) => unlock_again::<R>(packet, u64::from(score)),
+        (Kind::Unlock, Some(Carried::Score(score))) => unlock_again::<R>(packet, u64::from(score), config),
         // The home's business alone, in that mutant.
         (Kind::Unlock, _) if !R::SWITCH_RECORDS_ALL_UNLOCKS && !packet.in_switch => Pass::Reset,
+        (Kind::Unlock, _) if config.queue && packet.repeated => Pass::Handed,
         (Kind::Unlock, _) => Pass::Unlock,
         (Kind::AddToSwitch, Some(Carried::Way(way))) if usize::from(way) < WAYS => Pass::Claim(way),
         (Kind::AddToSwitch, _) => Pass::Add,
@@ -46,9 +48,12 @@ pub(super) fn pass<R: Rules>(packet: &Packet, carried: Option<Carried>) -> Pass 
 }
 
 /// What there is to release, and whether the event was granted by the switch and so changes the entry.
-fn unlock_again<R: Rules>(packet: &Packet, score: u64) -> Pass {
-    if score & score::COUNT == 0 {
+fn unlock_again<R: Rules>(packet: &Packet, score: u64, config: &Config) -> Pass {
+    if score & score::COUNT == 0 || config.queue && packet.repeated {
         return Pass::Reset;
+    }
+    if config.queue && (score & score::REFUSED != 0 || !packet.event.takes_read_lock::<R>()) {
+        return leave(packet);
     }
     // A mark says that this event was not granted by the switch, whatever the unlock claims.
     let granted = packet.status.is_granted() && packet.in_switch && score & score::MARKS == 0;
@@ -62,6 +67,23 @@ fn unlock_again<R: Rules>(packet: &Packet, score: u64) -> Pass {
         _ if granted => Pass::ReleaseAndSet,
         _ => Pass::Release,
     }
+}
+
+/// The event has the lock for writing, or had it handed over: even a READ-MISS has it alone then, and knows all
+/// of the metadata.
+const fn leave(packet: &Packet) -> Pass {
+    match (packet.event, packet.status.is_granted() && packet.in_switch) {
+        (Kind::AddToSwitch, false) | (Kind::RemoveFromSwitch, true) => Pass::Clear,
+        (Kind::AddToSwitch, _) | (_, false) => Pass::Leave,
+        _ => Pass::LeaveAndSet,
+    }
+}
+
+/// The lock word of an entry whose last in line this event is: the writer bit, and who it is. 0 behind the bit is
+/// nobody: a migration, which nobody waits for. (Its own code would be a slot's that no thread has.)
+pub(super) fn place_in_line(requester: RequesterId, seq: Seq) -> u64 {
+    let code = if requester.slot == SlotId::MIGRATION { 0 } else { line::code(requester, seq) };
+    alu::WRITER | u64::from(code)
 }
 
 /// Fills the PHV for a pass, but for the [constants](Pass::constants) of its kind, which its plan knows.
@@ -78,13 +100,25 @@ pub(super) fn parse<R: Rules>(
     phv.set(f.seq, packet.seq.0);
     phv.set(f.key, !packet.tag.bits());
     match pass {
-        Pass::Request(_) => {
+        Pass::Request(kind) => {
+            let lock_op = if kind.takes_read_lock::<R>() { lock_op::TRY_READ } else { lock_op::TRY_WRITE };
             phv.set(f.node_bit, 1 << packet.requester.node.0);
             // If no way has the tag.
             phv.set(f.verdict, score::HOME);
+            if config.queue {
+                phv.set(f.lock_op, lock_op);
+                phv.set(f.release, place_in_line(packet.requester, packet.seq));
+            }
         }
         // Verdict 0: the score is only read, or reset. A clear sets the lock to release 0.
+        Pass::Handed => phv.set(f.followed, score::FOLLOWED),
+        Pass::Clear if config.queue => phv.set(f.release, alu::WRITER),
         Pass::Unlock | Pass::Reset | Pass::Clear | Pass::Add => {}
+        Pass::Leave => phv.set(f.release, place_in_line(packet.requester, packet.seq)),
+        Pass::LeaveAndSet => {
+            phv.set(f.release, place_in_line(packet.requester, packet.seq));
+            metadata(f, phv, packet, config);
+        }
         Pass::Release => release::<R>(f, phv, packet, carried),
         Pass::ReleaseAndMerge | Pass::ReleaseAndSet => {
             release::<R>(f, phv, packet, carried);
@@ -93,6 +127,9 @@ pub(super) fn parse<R: Rules>(
         Pass::Claim(_) => {
             // If the way is not empty any more.
             phv.set(f.verdict, score::REFUSED);
+            if config.queue {
+                phv.set(f.release, alu::WRITER);
+            }
             metadata(f, phv, packet, config);
         }
     }

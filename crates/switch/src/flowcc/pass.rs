@@ -18,12 +18,18 @@ pub(super) enum Pass {
     Request(Kind),
     /// An unlock's first pass: raise LAST-UNLOCK, read the score.
     Unlock,
+    /// The same, if the requester has handed the lock over itself.
+    Handed,
     /// Its second pass, of an event without a lock: reset the score.
     Reset,
     /// Of an event whose entry goes: clear it.
     Clear,
     /// Of an event that changes no metadata: release the lock.
     Release,
+    /// Of an event that changes no metadata and has the lock for writing, if there may be a line.
+    Leave,
+    /// Of one that does: leave, install the metadata.
+    LeaveAndSet,
     /// Of a READ-MISS: release, merge the copysets.
     ReleaseAndMerge,
     /// Of the other events: release, install the metadata.
@@ -38,7 +44,7 @@ pub(super) enum Pass {
 const REQUESTS: usize = Kind::RemoveFromSwitch as usize + 1;
 
 impl Pass {
-    const AFTER_REQUESTS: [Self; 7] = [
+    const AFTER_REQUESTS: [Self; 10] = [
         Self::Unlock,
         Self::Reset,
         Self::Clear,
@@ -46,6 +52,9 @@ impl Pass {
         Self::ReleaseAndMerge,
         Self::ReleaseAndSet,
         Self::Add,
+        Self::Handed,
+        Self::Leave,
+        Self::LeaveAndSet,
     ];
 
     /// All of them, by [`Pass::index`].
@@ -70,6 +79,9 @@ impl Pass {
             Self::ReleaseAndMerge => REQUESTS + 4,
             Self::ReleaseAndSet => REQUESTS + 5,
             Self::Add => REQUESTS + 6,
+            Self::Handed => REQUESTS + 7,
+            Self::Leave => REQUESTS + 8,
+            Self::LeaveAndSet => REQUESTS + 9,
             Self::Claim(way) => REQUESTS + Self::AFTER_REQUESTS.len() + way as usize,
         }
     }
@@ -114,6 +126,11 @@ impl Pass {
                 score: score_op::READ_OR_MARK,
                 ..none
             },
+            Self::Handed => {
+                Operations { class: class::HANDED, last: last_op::RAISE, score: score_op::TAKE, ..none }
+            }
+            Self::Leave => Operations { lock: lock_op::LEAVE, ..release },
+            Self::LeaveAndSet => Operations { lock: lock_op::LEAVE, meta: meta_op::SET, ..release },
             Self::Reset => unlock_again,
             Self::Clear => {
                 Operations { tag: tag_op::CLEAR, lock: lock_op::SET, meta: meta_op::SET, ..unlock_again }

@@ -10,6 +10,7 @@ use super::layout::{
     CHECK_STAGE, FIRST_TAG_STAGE, FORWARD_STAGE, Fields, PLACEMENT_STAGE, SCOREBOARD_STAGE, WAYS, class,
     last_op, lock_op, meta_op, place, route, score, score_op, tag_op,
 };
+use super::switch::Config;
 use super::tables;
 use crate::pipeline::Match::{Any, Has, Is};
 use crate::pipeline::step::ArrayId;
@@ -32,16 +33,18 @@ pub(super) struct Way {
 /// All arrays.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrays {
+    /// Only if conflicting requests stand in line.
+    pub(super) last_request: Option<ArrayId>,
     pub(super) last_unlock: ArrayId,
     pub(super) ways: [Way; WAYS],
     pub(super) scoreboard: ArrayId,
 }
 
 /// Builds the program for a rack of so many nodes, with so many sets of [`WAYS`] entries.
-pub(super) fn build<R: Rules>(nodes: usize, sets: usize) -> Result<(Program, Fields, Arrays), BuildError> {
+pub(super) fn build<R: Rules>(config: &Config, sets: usize) -> Result<(Program, Fields, Arrays), BuildError> {
     let mut p = ProgramBuilder::new("FlowCC");
     let f = Fields::declare(&mut p);
-    let arrays = declare_arrays(&mut p, nodes, sets);
+    let arrays = declare_arrays(&mut p, config, sets);
 
     p.rmw(Rmw {
         array: arrays.last_unlock,
@@ -57,30 +60,35 @@ pub(super) fn build<R: Rules>(nodes: usize, sets: usize) -> Result<(Program, Fie
         gate: None,
         primitives: vec![Primitive::Hash { to: f.set, from: f.key, buckets: sets as u64 }],
     });
+    if let Some(array) = arrays.last_request {
+        joins_once(&mut p, &f, array);
+    }
     // Stage by stage: the LOCK, G-STATUS and COPYSET of one way, and the TAG of the next.
     for stage in 0..=WAYS {
         if let Some(way) = stage.checked_sub(1) {
-            way_metadata(&mut p, &f, &arrays, way);
+            way_metadata(&mut p, &f, &arrays, way, config.queue);
         }
         if stage < WAYS {
             way_tag(&mut p, &f, &arrays, stage);
         }
     }
     placement::<R>(&mut p, &f);
-    scoreboard(&mut p, &f, &arrays);
-    decide::<R>(&mut p, &f);
+    scoreboard(&mut p, &f, &arrays, config.queue);
+    decide::<R>(&mut p, &f, config.queue);
     check::<R>(&mut p, &f);
     forward(&mut p, &f);
 
     Ok((p.build(&Budget::PUBLISHED)?, f, arrays))
 }
 
-fn declare_arrays(p: &mut ProgramBuilder, nodes: usize, sets: usize) -> Arrays {
+fn declare_arrays(p: &mut ProgramBuilder, config: &Config, sets: usize) -> Arrays {
+    let nodes = config.nodes;
     let mut array = |name, stage, bits, entries| p.array(Array { name, stage, bits, entries });
     let slots = nodes.saturating_mul(SlotId::PER_NODE * 2);
     // A copyset has one bit a node, and never fewer than 64: its width decides how many nodes fit.
     let copyset_bits = u32::try_from(nodes).unwrap_or(u32::MAX).max(64);
     Arrays {
+        last_request: config.queue.then(|| array("LAST-REQUEST".into(), 0, 64, slots)),
         last_unlock: array("LAST-UNLOCK".into(), 0, 64, slots),
         ways: core::array::from_fn(|way| {
             let stage = FIRST_TAG_STAGE + way;
@@ -112,8 +120,46 @@ fn way_tag(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays, way: usize) {
     });
 }
 
+fn locks(f: &Fields) -> Vec<(u64, Alu)> {
+    vec![
+        (lock_op::TRY_READ, Alu::TryReadLock),
+        (lock_op::TRY_WRITE, Alu::TryWriteLock),
+        (lock_op::RELEASE, Alu::Release(f.release)),
+        (lock_op::SET, Alu::Set(f.release)),
+    ]
+}
+
+fn locks_with_a_line(f: &Fields) -> Vec<(u64, Alu)> {
+    vec![
+        (lock_op::TRY_READ, Alu::JoinReaders(f.release)),
+        (lock_op::TRY_WRITE, Alu::JoinWriters(f.release)),
+        (lock_op::RELEASE, Alu::Release(f.release)),
+        (lock_op::LEAVE, Alu::Leave(f.release)),
+        // What is cleared is held by a migration, which nobody stands behind.
+        (lock_op::SET, Alu::Leave(f.release)),
+    ]
+}
+
+/// A request joins a line once, however often it comes: a duplicate leaves the locks alone.
+fn joins_once(p: &mut ProgramBuilder, f: &Fields, last_request: ArrayId) {
+    p.rmw(Rmw {
+        array: last_request,
+        index: f.slot,
+        gate: Some(Gate::is(f.class, class::REQUEST)),
+        select: f.last_op,
+        cases: vec![(last_op::COMPARE, Alu::Raise(f.seq))],
+        out: Some(f.seen),
+    });
+    p.compute(Compute {
+        name: "known request".into(),
+        stage: 1,
+        gate: Some(Gate::is(f.seen, alu::SAME)),
+        primitives: vec![Primitive::Set { to: f.lock_op, value: 0 }],
+    });
+}
+
 /// The three arrays share a stage, so that a packet sees and changes them as one (property P1).
-fn way_metadata(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays, way: usize) {
+fn way_metadata(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays, way: usize, queue: bool) {
     let gate = Some(Gate::is(f.hit[way], alu::HIT));
     let arrays = arrays.ways[way];
     p.rmw(Rmw {
@@ -121,12 +167,7 @@ fn way_metadata(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays, way: usize)
         index: f.set,
         gate,
         select: f.lock_op,
-        cases: vec![
-            (lock_op::TRY_READ, Alu::TryReadLock),
-            (lock_op::TRY_WRITE, Alu::TryWriteLock),
-            (lock_op::RELEASE, Alu::Release(f.release)),
-            (lock_op::SET, Alu::Set(f.release)),
-        ],
+        cases: if queue { locks_with_a_line(f) } else { locks(f) },
         out: Some(f.verdict),
     });
     p.rmw(Rmw {
@@ -184,17 +225,21 @@ fn placement<R: Rules>(p: &mut ProgramBuilder, f: &Fields) {
     });
 }
 
-fn scoreboard(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
+fn scoreboard(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays, queue: bool) {
+    let mut cases = vec![
+        (score_op::COUNT_OR_MARK, Alu::CountOrMark(f.verdict)),
+        (score_op::READ_OR_MARK, Alu::SetIfZero(f.verdict)),
+        (score_op::SET, Alu::Set(f.verdict)),
+    ];
+    if queue {
+        cases.push((score_op::TAKE, Alu::TakeIfEqual(f.followed)));
+    }
     p.rmw(Rmw {
         array: arrays.scoreboard,
         index: f.slot,
         gate: Some(Gate::has(f.order, alu::NEWER)),
         select: f.score_op,
-        cases: vec![
-            (score_op::COUNT_OR_MARK, Alu::CountOrMark(f.verdict)),
-            (score_op::READ_OR_MARK, Alu::SetIfZero(f.verdict)),
-            (score_op::SET, Alu::Set(f.verdict)),
-        ],
+        cases,
         out: Some(f.score),
     });
     p.compute(Compute {
@@ -206,7 +251,9 @@ fn scoreboard(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
 }
 
 /// What becomes of the packet, by its class and its event's score: the first row that matches.
-fn decide<R: Rules>(p: &mut ProgramBuilder, f: &Fields) {
+fn decide<R: Rules>(p: &mut ProgramBuilder, f: &Fields, queue: bool) {
+    // With a line, a score that says refused and names somebody says whom the event follows.
+    let refused_or_in_line = if queue { route::FOLLOW } else { route::LOCKED };
     let row = |class: u64, order: Match, place: Match, score: Match, to: u64| Row {
         key: vec![Is(class), order, place, score],
         action: vec![Primitive::Set { to: f.route, value: to }],
@@ -220,17 +267,24 @@ fn decide<R: Rules>(p: &mut ProgramBuilder, f: &Fields) {
         key: vec![f.class, f.order, f.place, f.score],
         rows: vec![
             // The first decision about an event holds for its duplicates. Without a mark it has the lock.
-            row(class::REQUEST, Any, Any, Has(score::REFUSED), route::LOCKED),
+            row(class::REQUEST, Any, Any, Is(score::REFUSED), route::LOCKED),
+            row(class::REQUEST, Any, Any, Has(score::REFUSED), refused_or_in_line),
             row(class::REQUEST, Any, Any, Has(score::HOME), route::TO_HOME),
             row(class::REQUEST, Any, Any, Has(score::CLAIMING), route::IN_FLIGHT),
             row(class::REQUEST, Any, Any, Any, route::FORWARD),
             // Nothing to release and nothing to reset, or done before.
             row(class::UNLOCK, known, Any, Is(0), route::UNLOCKED),
+            row(class::UNLOCK, Is(alu::SAME), Any, Is(score::FOLLOWED), route::FOLLOWED),
             // A cell that is not 0 though the number is known: the first copy of this unlock is on its way to
             // its second pass. (Or the event after next has begun, and nobody waits for this copy.)
             row(class::UNLOCK, Is(alu::SAME), Any, Any, route::IN_FLIGHT),
             row(class::UNLOCK, Any, Any, Any, route::UNLOCK_AGAIN),
+            row(class::UNLOCK_AGAIN, Any, Any, Is(score::FOLLOWED), route::FOLLOWED),
             row(class::UNLOCK_AGAIN, Any, Any, Any, route::UNLOCKED),
+            row(class::HANDED, Any, Any, Is(0), route::UNLOCKED),
+            row(class::HANDED, Is(alu::SAME), Any, Is(score::FOLLOWED), route::UNLOCKED),
+            row(class::HANDED, Is(alu::SAME), Any, Any, route::IN_FLIGHT),
+            row(class::HANDED, Any, Any, Any, route::UNLOCK_AGAIN),
             // The score is what it was before this copy.
             row(class::ADD, Any, Any, Has(score::CLAIMING), route::IN_FLIGHT),
             row(class::ADD, Any, Any, Has(score::REFUSED), route::COLLISION),

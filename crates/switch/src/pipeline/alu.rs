@@ -18,6 +18,10 @@
 //! | `TryReadLock` | cell < [`MOST_READERS`] | cell + 1 if so | [`ACQUIRED`] or [`BUSY`] |
 //! | `TryWriteLock` | cell = 0 | [`WRITER`] if so | [`ACQUIRED`] or [`BUSY`] |
 //! | `Release(x)` | x ≤ cell; same writer bit | cell - x if both | none |
+//! | `JoinReaders(x)` | cell < [`MOST_READERS`]; cell = [`WRITER`] | cell + 1, the cell, else x | [`ACQUIRED`], else the old cell |
+//! | `JoinWriters(x)` | cell = 0; cell > [`WRITER`] | x if either | [`ACQUIRED`] if 0, else the old cell, at least [`BUSY`] |
+//! | `Leave(x)` | x = cell | 0 if equal | 0 if equal, else [`FOLLOWED`] |
+//! | `TakeIfEqual(x)` | x = cell | 0 if equal | the old cell |
 //! | `CountOrMark(x)` | x = [`ACQUIRED`]; cell = 0 | cell + 1, else x if empty | the new cell |
 //! | `SetIfZero(x)` | cell = 0 | x if empty | the old cell |
 
@@ -49,6 +53,8 @@ pub const PROBED: u64 = 0b100;
 pub const ACQUIRED: u64 = 1;
 /// The lock is held by others. As an operand of `CountOrMark`: a mark like any other.
 pub const BUSY: u64 = 1 << 15;
+/// `Leave`: the lock is somebody else's by now. As a SCOREBOARD cell: it was unlocked, but somebody follows.
+pub const FOLLOWED: u64 = 3 << 13;
 /// The bit of a lock cell that says that a writer holds it (Concordia, section 5.1: 1 + 15 bits).
 pub const WRITER: u64 = 1 << 15;
 /// As many readers as a lock cell can count.
@@ -73,6 +79,10 @@ pub enum Alu {
     TryReadLock,
     TryWriteLock,
     Release(Field),
+    JoinReaders(Field),
+    JoinWriters(Field),
+    Leave(Field),
+    TakeIfEqual(Field),
     CountOrMark(Field),
     SetIfZero(Field),
 }
@@ -91,6 +101,10 @@ impl Alu {
             | Self::ClaimIfEmpty(x)
             | Self::ClearIfEqual(x)
             | Self::Release(x)
+            | Self::JoinReaders(x)
+            | Self::JoinWriters(x)
+            | Self::Leave(x)
+            | Self::TakeIfEqual(x)
             | Self::CountOrMark(x)
             | Self::SetIfZero(x) => Some(x),
         }
@@ -104,11 +118,20 @@ impl Alu {
     /// Bits that its output needs, from a cell of so many bits.
     pub const fn output_bits(self, cell_bits: u32) -> u32 {
         match self {
-            Self::Read | Self::Set(_) | Self::Or(_) | Self::CountOrMark(_) | Self::SetIfZero(_) => cell_bits,
+            Self::Read
+            | Self::Set(_)
+            | Self::Or(_)
+            | Self::CountOrMark(_)
+            | Self::SetIfZero(_)
+            | Self::TakeIfEqual(_) => cell_bits,
             Self::Compare(_) | Self::Raise(_) => 2,
             Self::MatchTag(_) | Self::ClaimIfEmpty(_) | Self::ClearIfEqual(_) => 1,
             Self::ProbeTag(_) => 3,
-            Self::TryReadLock | Self::TryWriteLock => 16,
+            Self::TryReadLock
+            | Self::TryWriteLock
+            | Self::JoinReaders(_)
+            | Self::JoinWriters(_)
+            | Self::Leave(_) => 16,
             Self::Release(_) => 0,
         }
     }
@@ -128,6 +151,10 @@ impl Alu {
             Self::TryReadLock => "TryReadLock",
             Self::TryWriteLock => "TryWriteLock",
             Self::Release(_) => "Release",
+            Self::JoinReaders(_) => "JoinReaders",
+            Self::JoinWriters(_) => "JoinWriters",
+            Self::Leave(_) => "Leave",
+            Self::TakeIfEqual(_) => "TakeIfEqual",
             Self::CountOrMark(_) => "CountOrMark",
             Self::SetIfZero(_) => "SetIfZero",
         }
@@ -162,6 +189,18 @@ impl Alu {
                 let fits = x <= cell && (x ^ cell) & WRITER == 0;
                 (if fits { cell - x } else { cell }, 0)
             },
+            Self::JoinReaders(_) => |cell, x| match cell {
+                _ if cell < MOST_READERS => (cell + 1, ACQUIRED),
+                WRITER | MOST_READERS => (cell, BUSY),
+                _ => (x, cell),
+            },
+            Self::JoinWriters(_) => |cell, x| match cell {
+                0 => (x, ACQUIRED),
+                _ if cell > WRITER => (x, cell),
+                _ => (cell, BUSY),
+            },
+            Self::Leave(_) => |cell, x| if cell == x { (0, 0) } else { (cell, FOLLOWED) },
+            Self::TakeIfEqual(_) => |cell, x| (if cell == x { 0 } else { cell }, cell),
             Self::CountOrMark(_) => |cell, x| {
                 let new = match cell {
                     _ if x == ACQUIRED => cell.wrapping_add(1),
@@ -206,6 +245,23 @@ mod tests {
         assert_eq!(run(Alu::TryWriteLock, 0, 0), (WRITER, ACQUIRED));
         assert_eq!(run(Alu::TryWriteLock, 1, 0), (1, BUSY));
         assert_eq!(run(Alu::TryWriteLock, WRITER, 0), (WRITER, BUSY));
+    }
+
+    #[test]
+    fn whoever_meets_a_writer_follows_the_last_in_line() {
+        let (first, second, third) = (WRITER | 1, WRITER | 2, WRITER | 3);
+        assert_eq!(run(Alu::JoinWriters(X), 0, first), (first, ACQUIRED));
+        assert_eq!(run(Alu::JoinWriters(X), first, second), (second, first));
+        assert_eq!(run(Alu::JoinReaders(X), second, third), (third, second));
+        assert_eq!(run(Alu::Leave(X), third, first), (third, FOLLOWED));
+        assert_eq!(run(Alu::Leave(X), third, third), (0, 0));
+        assert_eq!(run(Alu::JoinReaders(X), 0, third), (1, ACQUIRED));
+        assert_eq!(run(Alu::JoinWriters(X), 1, third), (1, BUSY), "nobody follows readers");
+        for join in [Alu::JoinReaders(X), Alu::JoinWriters(X)] {
+            assert_eq!(run(join, WRITER, third), (WRITER, BUSY), "nor whoever takes no line");
+        }
+        assert_eq!(run(Alu::TakeIfEqual(X), FOLLOWED, FOLLOWED), (0, FOLLOWED));
+        assert_eq!(run(Alu::TakeIfEqual(X), 1, FOLLOWED), (1, 1));
     }
 
     #[test]

@@ -1,0 +1,280 @@
+//! Standing in line: with [`Config::queue`](crate::Config::queue) a request that meets a writer is not refused, but
+//! follows the last in line (see [`switch::flowcc::line`]). The lock comes from the one before, and goes to the one
+//! behind:
+//!
+//! ```text
+//!   R1 has the lock       R2: READ-MISS        R3: WRITE-MISS
+//!        switch ── FOLLOW (R2) ──> R1     switch ── FOLLOW (R3) ──> R2
+//!   R1 is done: asks the agents for R2, as the switch would have done, with the metadata that its event leaves
+//!   R1's cache agent ── ACK + block ──> R2 ── HANDOVER-ACK ──> R1
+//!   R2 is done: ... for R3
+//! ```
+//!
+//! | what may happen | what is done |
+//! | --- | --- |
+//! | R2's request comes to the switch again | LAST-REQUEST knows it; its score says whom it follows; R1 is told again |
+//! | what R1 sends for R2 is lost | R1 sends HANDOVER with the metadata until R2 knows them; from then on R2 asks by itself |
+//! | R1 unlocks before it was told of R2 | the unlock is answered "followed"; R1 waits for FOLLOW, and hands over then |
+//! | R1's unlock comes late | it says that the lock was handed over, and changes neither lock nor metadata |
+//!
+//! What must always hold: each event hands the lock to at most one other, once; metadata are installed in the
+//! switch only by who is last in line, or while nobody has been handed the lock behind it; the event after next of a
+//! slot waits until the one behind knows what it needs.
+
+use switch::flowcc::fan_out::fan_out;
+use switch::flowcc::{line, tables};
+use wire::{Copyset, Endpoint, GlobalStatus, Kind, Nanos, Packet, Refusal, Rules, SlotId, Status};
+
+use super::event::Timeout;
+use super::{Found, Requesters, Stage, Unlocking};
+use crate::context::Context;
+use crate::counters::Drop;
+use crate::store::Store;
+
+/// Who stands behind an event that is being unlocked.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Line {
+    /// Nobody that is known.
+    Last,
+    /// Somebody that this requester has not been told of yet.
+    Followed,
+    /// This one, that has been told of, while the unlock is not acknowledged. It may not be handed the lock before:
+    /// the unlock installs metadata.
+    Known(Packet),
+    /// This one, and it has the lock.
+    Handed {
+        follower: Packet,
+        /// The unlock is acknowledged.
+        unlocked: bool,
+        /// The follower knows.
+        taken: bool,
+    },
+}
+
+impl Line {
+    pub(super) const fn handed(follower: Packet) -> Self {
+        Self::Handed { follower, unlocked: false, taken: false }
+    }
+}
+
+impl Requesters {
+    /// A request stands behind an event of this node.
+    pub(crate) fn on_follow<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
+        let (before, parity) = line::decode(line::code_in(packet.arg).unwrap_or(0));
+        if !cx.config.queue || before.node != self.node || !packet.event.is_request() {
+            return cx.counters.drop(Drop::Nonsense);
+        }
+        let row = packet.requester.index() * 2 + packet.seq.parity();
+        if packet.seq <= self.followed[row] {
+            return cx.counters.drop(Drop::Stale);
+        }
+        let it = &mut self.slots[before.slot.index()];
+        if let Some(event) = &mut it.event
+            && event.request.seq.parity() == parity
+            && event.request.tag == packet.tag
+        {
+            event.follower = Some(*packet);
+            return;
+        }
+        match &mut it.unlocks[parity] {
+            Some(Unlocking { packet: unlock, line, .. }) if unlock.tag == packet.tag => match line {
+                Line::Last | Line::Known(_) => *line = Line::Known(*packet),
+                Line::Followed => self.hand_over_late(cx, before.slot, parity, *packet),
+                Line::Handed { .. } => cx.counters.drop(Drop::Nonsense),
+            },
+            _ => cx.counters.drop(Drop::Stale),
+        }
+    }
+
+    /// Gives the lock to the one behind: asks the agents for it, as whoever keeps the entry would have done.
+    pub(super) fn hand_over<S, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        unlock: &Packet,
+        follower: &Packet,
+        after: (GlobalStatus, Copyset),
+    ) {
+        self.followed[follower.requester.index() * 2 + follower.seq.parity()] = follower.seq;
+        cx.counters.handed_over += 1;
+        let found = Self::found_for(unlock, follower, after);
+        self.forward(cx, &found);
+    }
+
+    /// The follower's request with what it finds.
+    fn found_for(unlock: &Packet, follower: &Packet, after: (GlobalStatus, Copyset)) -> Packet {
+        Packet {
+            kind: follower.event,
+            status: Status::Granted,
+            global_status: after.0,
+            copyset: after.1,
+            in_switch: true,
+            provider: false,
+            repeated: false,
+            payload: 0,
+            arg: line::with_code(follower.arg, line::code(unlock.requester, unlock.seq)),
+            ..*follower
+        }
+    }
+
+    /// Check and forward, as in the switch.
+    fn forward<S, R: Rules>(&self, cx: &mut Context<'_, S, R>, found: &Packet) {
+        let me = Endpoint::Requester(self.node);
+        let member = found.copyset.contains(found.requester.node);
+        match tables::forward(found.event, found.global_status) {
+            Some(to) if tables::check(found.event, found.global_status, member) => {
+                fan_out(found, to, me, |packet| cx.send(packet));
+            }
+            _ => {
+                let to = Endpoint::Requester(found.requester.node);
+                let status = Status::Refused(Refusal::Outdated);
+                cx.send(Packet { status, ..found.reply(Kind::Ack, me, to) });
+            }
+        }
+    }
+
+    /// The unlock was acknowledged before the follower was known: it has changed what the switch knows, and left the
+    /// lock to the follower.
+    fn hand_over_late<S, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        slot: SlotId,
+        parity: usize,
+        follower: Packet,
+    ) {
+        let deadline = self.timeout(cx, Timeout::Unlock, 0);
+        let unlocking = self.slots[slot.index()].unlocks[parity].as_mut().expect("checked by the callers");
+        unlocking.packet.repeated = true;
+        unlocking.deadline = deadline;
+        unlocking.line = Line::handed(follower);
+        let (packet, after) = (unlocking.packet, unlocking.after);
+        self.arm(deadline);
+        // Clears the note in the switch that somebody follows.
+        cx.send(packet);
+        self.hand_over(cx, &packet, &follower, after);
+    }
+
+    /// An unlock is acknowledged; true if nothing more is to be done for its event.
+    pub(super) fn is_unlocked<S, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        slot: SlotId,
+        packet: &Packet,
+    ) -> bool {
+        let parity = packet.seq.parity();
+        let unlocking = self.slots[slot.index()].unlocks[parity].as_mut().expect("checked by the caller");
+        match (&mut unlocking.line, packet.provider) {
+            (Line::Last, true) => {
+                unlocking.line = Line::Followed;
+                // The follower asks until it is served.
+                unlocking.deadline = Nanos::MAX;
+                false
+            }
+            (Line::Known(follower), true) => {
+                let follower = *follower;
+                self.hand_over_late(cx, slot, parity, follower);
+                false
+            }
+            (Line::Last | Line::Known(_), false) => true,
+            (Line::Handed { unlocked, taken, .. }, false) => {
+                *unlocked = true;
+                *taken
+            }
+            (Line::Followed | Line::Handed { .. }, _) => false,
+        }
+    }
+
+    /// Sends again what an event that is being unlocked waits for.
+    pub(super) fn repeat_unlock<S, R: Rules>(&self, cx: &mut Context<'_, S, R>, unlocking: &Unlocking) {
+        let Unlocking { packet, after, line, .. } = unlocking;
+        if let Line::Handed { follower, taken: false, .. } = line {
+            let found = Self::found_for(packet, follower, *after);
+            let (from, to) = (Endpoint::Requester(self.node), Endpoint::Requester(follower.requester.node));
+            cx.send(found.reply(Kind::Handover, from, to));
+        }
+        if !matches!(line, Line::Followed | Line::Handed { unlocked: true, .. }) {
+            cx.send(*packet);
+        }
+    }
+
+    /// The lock is here, with the metadata that the event before has left.
+    pub(crate) fn on_handover<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
+        self.acknowledge_handover(cx, packet);
+        let slot = packet.requester.slot;
+        let Some(event) = &mut self.slots[slot.index()].event else { return };
+        if event.request.seq != packet.seq || event.stage != Stage::Asking {
+            return;
+        }
+        event.handed = true;
+        event.found.get_or_insert(Found {
+            status: packet.global_status,
+            copyset: packet.copyset,
+            in_switch: true,
+            repeated: false,
+            void: false,
+        });
+        self.ask_agents(cx, slot);
+    }
+
+    /// Asks the agents for what the event still waits for: the one before in the line did so once, and what it sent
+    /// may be lost.
+    pub(super) fn ask_agents<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId) {
+        let event = self.slots[slot.index()].event.as_ref().expect("the event is open");
+        let found = event.found.expect("a lock is handed over with its metadata");
+        let request = Packet {
+            global_status: found.status,
+            copyset: found.copyset,
+            in_switch: true,
+            // The replies say that the lock was handed over: to whom that matters, it does not matter by whom.
+            arg: line::with_code(event.request.arg, line::code(event.request.requester, event.request.seq)),
+            ..event.request
+        };
+        self.forward(cx, &request);
+    }
+
+    /// Tells the one before that its lock has come through, at the first answer that shows it.
+    pub(super) fn acknowledge_handover_once<S, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &Packet,
+    ) {
+        let event = self.slots[packet.requester.slot.index()].event.as_mut().expect("checked by the caller");
+        if !event.handed {
+            event.handed = true;
+            self.acknowledge_handover(cx, packet);
+        }
+    }
+
+    /// Tells the one before that its lock has come through.
+    pub(crate) fn acknowledge_handover<S, R: Rules>(&self, cx: &mut Context<'_, S, R>, packet: &Packet) {
+        let Some(code) = line::code_in(packet.arg) else { return };
+        let (before, _) = line::decode(code);
+        if before.node.index() < cx.config.nodes {
+            let (from, to) = (Endpoint::Requester(self.node), Endpoint::Requester(before.node));
+            cx.send(packet.reply(Kind::HandoverAck, from, to));
+        }
+    }
+
+    /// The one behind has the lock: it asks for what it needs by itself from now on.
+    pub(crate) fn on_handover_ack<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &Packet,
+    ) {
+        let (before, parity) = line::decode(line::code_in(packet.arg).unwrap_or(0));
+        if before.node != self.node {
+            return cx.counters.drop(Drop::Nonsense);
+        }
+        let unlocking = &mut self.slots[before.slot.index()].unlocks[parity];
+        let Some(Unlocking { line: Line::Handed { follower, unlocked, taken }, .. }) = unlocking else {
+            return cx.counters.drop(Drop::Stale);
+        };
+        if follower.requester != packet.requester || follower.seq != packet.seq {
+            return cx.counters.drop(Drop::Stale);
+        }
+        *taken = true;
+        if *unlocked {
+            *unlocking = None;
+            self.go_on_after_unlock(cx, before.slot);
+        }
+    }
+}
