@@ -23,6 +23,9 @@ pub struct Config {
     pub switch_entries: usize,
     /// Where directory entries are kept.
     pub directory: Directory,
+    /// What becomes of a request for a block of the switch that another node is just getting: it waits in line for
+    /// its turn, or it is refused and tried again (as in Concordia).
+    pub queue: bool,
     /// How often homes and the switch exchange hot and cold blocks.
     pub epoch: Nanos,
     /// Fixes every random choice that does not depend on how the threads of this process are scheduled.
@@ -38,6 +41,7 @@ impl Default for Config {
             memory: 256 << 20,
             switch_entries: 375_000,
             directory: Directory::Auto,
+            queue: false,
             epoch: Nanos::from_millis(10),
             seed: 1,
         }
@@ -153,6 +157,7 @@ impl Config {
             switch_entries: self.switch_entries,
             directory: self.directory,
             epoch: self.epoch,
+            queue: self.queue,
         })
     }
 }

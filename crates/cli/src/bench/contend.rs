@@ -59,9 +59,21 @@ struct Report {
     figures: Vec<Figure>,
 }
 
-fn measure(args: &Args, directory: Directory, nodes: u16, threads: u16) -> Result<Figure, Fault> {
-    let config =
-        Config { nodes: usize::from(nodes), directory, cache: 1 << 20, memory: 4 << 20, ..Config::default() };
+fn measure(
+    args: &Args,
+    directory: Directory,
+    queue: bool,
+    nodes: u16,
+    threads: u16,
+) -> Result<Figure, Fault> {
+    let config = Config {
+        nodes: usize::from(nodes),
+        directory,
+        queue,
+        cache: 1 << 20,
+        memory: 4 << 20,
+        ..Config::default()
+    };
     let rack = rack(config)?;
     let word = rack.node(NodeId(0)).alloc(8, NodeId(nodes - 1), Discipline::Coherent).map_err(failed)?;
     let total = usize::from(nodes * threads);
@@ -108,7 +120,11 @@ fn measure(args: &Args, directory: Directory, nodes: u16, threads: u16) -> Resul
     }
     let least = counts.iter().min().copied().unwrap_or(0);
     Ok(Figure {
-        directory: if directory == Directory::Switch { "switch" } else { "home" },
+        directory: match (directory, queue) {
+            (Directory::Switch, true) => "switch, in line",
+            (Directory::Switch, false) => "switch",
+            _ => "home",
+        },
         nodes,
         threads_per_node: threads,
         changes_per_second: changes as f64 / seconds,
@@ -124,7 +140,9 @@ fn measure(args: &Args, directory: Directory, nodes: u16, threads: u16) -> Resul
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), Fault> {
     let mut figures = Vec::new();
-    for directory in [Directory::Switch, Directory::Home] {
+    for (directory, queue) in
+        [(Directory::Switch, false), (Directory::Switch, true), (Directory::Home, false)]
+    {
         for nodes in &args.nodes {
             for threads in &args.threads {
                 if *nodes == 0 || *threads == 0 || usize::from(*threads) * usize::from(*nodes) > 512 {
@@ -132,7 +150,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
                         "{nodes} nodes with {threads} threads: choose 1 to 64 nodes, and at most 512 threads in all"
                     )));
                 }
-                figures.push(measure(args, directory, *nodes, *threads)?);
+                figures.push(measure(args, directory, queue, *nodes, *threads)?);
             }
         }
     }

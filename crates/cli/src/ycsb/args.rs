@@ -61,6 +61,10 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Directory::Auto)]
     pub(crate) directory: Directory,
 
+    /// Requests for a block that another node is just getting wait in line, and are not refused
+    #[arg(long)]
+    pub(crate) queue: bool,
+
     /// Fixes every random choice of the clients and the rack; how threads interleave stays up to the machine
     #[arg(long, value_name = "N", default_value_t = 42)]
     pub(crate) seed: u64,

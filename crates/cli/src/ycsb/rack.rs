@@ -30,6 +30,7 @@ impl StoreRack {
                 Directory::Switch => rackmem::Directory::Switch,
                 Directory::Home => rackmem::Directory::Home,
             },
+            queue: args.queue,
             seed: args.seed,
             ..Config::default()
         };

@@ -29,6 +29,8 @@ pub struct RackConfig {
     pub switch_entries: usize,
     /// Where directory entries are kept.
     pub directory: Directory,
+    /// Conflicting requests wait in line at whoever has the lock, and are not refused.
+    pub queue: bool,
     /// How long an epoch of hotness lasts.
     pub epoch: Nanos,
 }
@@ -57,7 +59,7 @@ impl InlineRack {
             nodes: config.nodes,
             entries: config.switch_entries,
             epoch: SwitchEpoch(0),
-            queue: false,
+            queue: config.queue,
         })
         .expect("the FlowCC program fits the chip");
         let ids = (0..config.nodes).map(|id| NodeId(u16::try_from(id).expect("at most 64 nodes")));
@@ -68,6 +70,7 @@ impl InlineRack {
                 directory: config.directory,
                 switch_entries: config.switch_entries,
                 epoch: config.epoch,
+                queue: config.queue,
                 backoff: Backoff { first: Nanos(400), most: Nanos::from_micros(50) },
                 ..Config::new(id, config.nodes, config.memory)
             });
