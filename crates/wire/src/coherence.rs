@@ -54,6 +54,11 @@ pub enum Kind {
     AddNotice = 25,
     /// The shadow node asks a home to take a cold block back from the switch.
     Demote = 26,
+    /// After a restart, a node tells a home what it knows of that home's blocks (section 5.4); `event` says
+    /// what this one reports.
+    Report = 27,
+    /// The home has taken the report.
+    ReportAck = 28,
 
     /// An allocator asks a home for a chunk of its memory.
     ChunkRequest = 32,
@@ -69,7 +74,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, for tables and tests.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 27] = [
         Self::ReadMiss,
         Self::WriteMiss,
         Self::WriteShared,
@@ -90,6 +95,8 @@ impl Kind {
         Self::HotReport,
         Self::AddNotice,
         Self::Demote,
+        Self::Report,
+        Self::ReportAck,
         Self::ChunkRequest,
         Self::HomeReply,
         Self::Mark,
@@ -163,11 +170,17 @@ pub enum Refusal {
     OutOfMemory = 7,
     /// The address is not the start of an allocation.
     NotAnAllocation = 8,
+    /// The home rebuilds its directory after a restart, and has not heard from everybody yet: try again.
+    Recovering = 9,
+    /// The only current copy of the block died with its node. Freeing the block ends this.
+    Lost = 10,
+    /// A node that this takes is down: the block's home, or the node whose allocator has the address.
+    NodeDown = 11,
 }
 
 impl Refusal {
     /// Every reason, for counters and tests.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Locked,
         Self::Outdated,
         Self::NotOwner,
@@ -176,11 +189,14 @@ impl Refusal {
         Self::WrongDiscipline,
         Self::OutOfMemory,
         Self::NotAnAllocation,
+        Self::Recovering,
+        Self::Lost,
+        Self::NodeDown,
     ];
 
     /// True if the same request may well be granted a little later.
     pub const fn is_transient(self) -> bool {
-        matches!(self, Self::Locked | Self::Outdated | Self::NotOwner)
+        matches!(self, Self::Locked | Self::Outdated | Self::NotOwner | Self::Recovering)
     }
 }
 

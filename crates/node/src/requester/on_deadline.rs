@@ -55,7 +55,7 @@ impl Requesters {
                     cx.send(request);
                 }
             }
-            Stage::Unpinning(_) | Stage::Held => {}
+            Stage::Unpinning(_) | Stage::Held | Stage::Orphaned => {}
         }
     }
 
