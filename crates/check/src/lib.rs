@@ -33,6 +33,7 @@
 //! limit, odd clock or odd history ever turns into a false "linearizable" or a false "violation".
 #![forbid(unsafe_code)]
 
+pub mod explore;
 pub mod history;
 pub mod linearizability;
 pub mod properties;

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, switch_map, ycsb};
+use crate::{bench, check, explain, switch_map, ycsb};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -10,6 +10,8 @@ Examples:
   rackmem ycsb --workload C --nodes 2 --json     one workload, two nodes, a result for programs
   rackmem ycsb --workload ./workloada            a property file of YCSB, as it is
   rackmem bench hit                              cached accesses against a plain array
+  rackmem check flowcc                           every state of small racks, with faults
+  rackmem explain read-miss                      what passes between the places, with times
   rackmem switch                                 what FlowCC takes of a switch chip, stage by stage";
 
 /// One shared memory for a rack of machines, kept coherent in the network.
@@ -28,6 +30,13 @@ pub(crate) enum Command {
     /// Measure what accesses cost, beside a yardstick of the same run
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Decide properties of the protocol by looking at every state of small racks
+    #[command(subcommand)]
+    Check(check::Check),
+    /// Show what passes between the places of a rack in a scenario: who sends what to whom, and when
+    Explain(explain::Args),
+    /// Run the experiments of the papers on a simulated rack, and put their numbers beside ours
+    Lab(lab::Args),
     /// Print the stage map of the switch program: arrays, tables and memory against the chip's budget
     Switch(switch_map::Args),
 }

@@ -8,9 +8,12 @@
 //! 130 stopped by Ctrl-C after printing what there was.
 
 mod bench;
+mod check;
 mod command;
+mod explain;
 mod fault;
 mod interrupt;
+mod lab;
 mod output;
 mod size;
 mod switch_map;
@@ -35,6 +38,9 @@ fn main() -> ExitCode {
     let done = match line.command {
         Command::Ycsb(args) => ycsb::run(&args),
         Command::Bench(bench) => bench::run(&bench),
+        Command::Check(check) => check::run(&check),
+        Command::Explain(args) => explain::run(&args),
+        Command::Lab(args) => lab::run(&args),
         Command::Switch(args) => switch_map::run(&args),
     };
     match done {

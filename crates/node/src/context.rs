@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{Endpoint, Nanos, Packet};
+use wire::{BlockTag, Copyset, Endpoint, Nanos, Packet};
 
 use crate::config::Config;
 use crate::counters::Counters;
@@ -15,6 +15,8 @@ pub(crate) struct Context<'a, S, R> {
     pub(crate) random: u32,
     pub(crate) config: &'a Config,
     pub(crate) counters: &'a mut Counters,
+    /// The nodes that are down.
+    pub(crate) down: Copyset,
     pub(crate) store: &'a mut S,
     pub(crate) out: &'a mut Vec<Effect>,
 }
@@ -36,6 +38,11 @@ impl<S, R> Context<'_, S, R> {
             self.counters.home_sent += 1;
         }
         self.out.push(Effect::Send(Message { packet: Packet { payload, ..packet }, data: Some(data) }));
+    }
+
+    /// True if the block's home is down.
+    pub(crate) fn is_down(&self, tag: BlockTag) -> bool {
+        self.down.contains(tag.home())
     }
 
     pub(crate) fn completed(&mut self, slot: wire::SlotId, outcome: Outcome) {

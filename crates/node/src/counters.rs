@@ -53,6 +53,12 @@ pub struct Counters {
     pub added_to_switch: u64,
     /// Entries taken back from the switch.
     pub removed_from_switch: u64,
+    /// Restarts of the switch or of a node that this node has heard of.
+    pub new_epochs: u64,
+    /// Blocks whose contents came back from answers to requests that were cut short.
+    pub salvaged: u64,
+    /// Blocks of this home whose only current copy died.
+    pub lost: u64,
     /// Most refusals that one operation saw before it was granted.
     pub worst_refusals: u64,
     /// Packets dropped, by [`Drop`].
@@ -80,6 +86,9 @@ impl Counters {
         self.retransmissions += other.retransmissions;
         self.added_to_switch += other.added_to_switch;
         self.removed_from_switch += other.removed_from_switch;
+        self.new_epochs += other.new_epochs;
+        self.salvaged += other.salvaged;
+        self.lost += other.lost;
         self.worst_refusals = self.worst_refusals.max(other.worst_refusals);
     }
 }

@@ -25,23 +25,27 @@ use crate::context::Context;
 use crate::counters::{Counters, Drop};
 use crate::home::HomeAgent;
 use crate::message::{Effect, Message, Started};
+use crate::recovery::reporter::Reporter;
 use crate::requester::Requesters;
 use crate::shadow::Shadow;
 use crate::store::{Access, FrameId, Moment, Store};
 
 /// The state machines of one node.
 pub struct Node<R: Rules = Faithful> {
-    rules: PhantomData<R>,
-    config: Config,
-    counters: Counters,
-    requesters: Requesters,
-    cache_agent: CacheAgent,
-    home: HomeAgent,
-    allocation: Allocation,
-    shadow: Option<Shadow>,
-    next_epoch: Nanos,
+    pub(crate) rules: PhantomData<R>,
+    pub(crate) config: Config,
+    pub(crate) counters: Counters,
+    pub(crate) requesters: Requesters,
+    pub(crate) cache_agent: CacheAgent,
+    pub(crate) home: HomeAgent,
+    pub(crate) allocation: Allocation,
+    pub(crate) shadow: Option<Shadow>,
+    pub(crate) next_epoch: Nanos,
     /// The life that each node is known to be in.
-    lives: Box<[Incarnation]>,
+    pub(crate) lives: Box<[Incarnation]>,
+    /// The nodes that are down.
+    pub(crate) down: Copyset,
+    pub(crate) reporter: Reporter,
 }
 
 /// Borrows the parts of a node for one call.
@@ -53,6 +57,7 @@ macro_rules! context {
             random: $at.random,
             config: &$node.config,
             counters: &mut $node.counters,
+            down: $node.down,
             store: $store,
             out: $out,
         }
@@ -90,7 +95,11 @@ impl<R: Rules> Node<R> {
             allocation: Allocation::new(&config),
             shadow: (config.shadow == config.id).then(|| Shadow::new(config.id)),
             next_epoch: config.epoch,
-            lives: core::iter::repeat_n(Incarnation(0), config.nodes).collect(),
+            lives: (0..config.nodes)
+                .map(|node| if node == config.id.index() { config.incarnation } else { Incarnation(0) })
+                .collect(),
+            down: Copyset::EMPTY,
+            reporter: Reporter::new(config.id),
             config,
         }
     }
@@ -161,6 +170,7 @@ impl<R: Rules> Node<R> {
                 cx.counters.cache_agent_received += 1;
                 match packet.kind {
                     Kind::Close => self.cache_agent.on_close(cx, packet),
+                    Kind::ReportAck => self.reporter.on_report_ack(cx, packet),
                     kind if kind.is_request() => self.cache_agent.on_request(cx, packet),
                     _ => cx.counters.drop(Drop::Nonsense),
                 }
@@ -172,6 +182,7 @@ impl<R: Rules> Node<R> {
                     Kind::WriteBack => self.home.on_write_back(cx, message),
                     Kind::Close => self.home.on_close(cx, packet),
                     Kind::Demote => self.home.on_demote(cx, packet),
+                    Kind::Report => self.home.on_report(cx, message),
                     Kind::ChunkRequest | Kind::Mark | Kind::Free => self.home.on_call(cx, packet),
                     kind if kind.is_request() => self.home.on_request(cx, packet),
                     _ => cx.counters.drop(Drop::Nonsense),
@@ -266,6 +277,7 @@ impl<R: Rules> Node<R> {
         out: &mut Vec<Effect>,
     ) {
         let cx = &mut context!(self, at, store, out);
+        self.reporter.on_unpinned(cx, frame);
         self.cache_agent.on_unpinned(cx, frame);
         self.requesters.on_unpinned(cx, frame);
     }
@@ -277,6 +289,7 @@ impl<R: Rules> Node<R> {
         self.allocation.repeat_calls(cx);
         self.allocation.retry_allocs(cx, &mut self.requesters);
         self.home.on_move_deadline(cx);
+        self.reporter.on_deadline(cx);
         if cx.now >= self.next_epoch {
             self.next_epoch = cx.now + cx.config.epoch;
             self.cache_agent.on_epoch(cx);
@@ -287,6 +300,11 @@ impl<R: Rules> Node<R> {
         }
     }
 
+    /// This block of this node's memory is hot: its entry shall move to the switch now, if it is free.
+    pub fn on_hot<S: Store>(&mut self, at: Moment, tag: BlockTag, store: &mut S, out: &mut Vec<Effect>) {
+        self.home.want_added(&mut context!(self, at, store, out), tag);
+    }
+
     // Getters
 
     /// The next moment at which [`Node::on_deadline`] has something to do.
@@ -295,6 +313,7 @@ impl<R: Rules> Node<R> {
             .min(self.requesters.next_deadline())
             .min(self.allocation.next_deadline())
             .min(self.home.migration.next_deadline())
+            .min(self.reporter.next_deadline())
     }
 
     /// What was counted since the start.
@@ -312,6 +331,11 @@ impl<R: Rules> Node<R> {
         &self.home.directory
     }
 
+    /// The discipline that a block of this node's memory obeys, while it belongs to an allocation.
+    pub fn discipline_of(&self, tag: BlockTag) -> Option<Discipline> {
+        self.home.chunks.discipline_of(tag)
+    }
+
     /// Bytes of this node's memory in live blocks, and in chunks that allocators have.
     pub fn memory_in_use(&self) -> (u64, u64) {
         (self.home.chunks.live_bytes(), self.home.chunks.granted_bytes())
@@ -326,6 +350,7 @@ impl<R: Rules> Node<R> {
     pub fn is_quiet(&self) -> bool {
         self.requesters.is_quiet()
             && self.allocation.is_quiet()
+            && !self.is_recovering()
             && !self.home.migration.is_moving()
             && self.home.migration.backlog() == 0
     }

@@ -15,7 +15,8 @@ pub struct FrameId(pub u32);
 
 /// Names the contents of a block somewhere in the rack: in a frame, in a home's memory, in a retained answer,
 /// in a receive buffer. What the number means is the driver's business. The contents named stay as they are
-/// until the coherence event that they were named for is closed.
+/// until the coherence event that they were named for is closed; in a report after a restart, until the last
+/// report of its sender to that home is acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DataRef(pub u64);
 
@@ -59,6 +60,9 @@ pub trait Store {
 
     /// The block that a published frame holds, if it is published.
     fn tag_of(&self, frame: FrameId) -> Option<BlockTag>;
+
+    /// Names every published frame, in any order.
+    fn published(&self, each: impl FnMut(FrameId, BlockTag, Access));
 
     /// Finds room for a block that has no frame. `is_victim` names frames whose eviction is under way.
     fn reserve(&mut self, tag: BlockTag, is_victim: impl Fn(FrameId) -> bool) -> Reservation;

@@ -13,6 +13,7 @@ mod handle;
 mod lock;
 mod memory;
 mod rack;
+pub mod simulated;
 
 pub use config::{Config, ConfigError, Directory, MOST_SWITCH_ENTRIES};
 pub use error::Error;

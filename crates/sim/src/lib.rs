@@ -1,4 +1,9 @@
 //! A rack in virtual time: the state machines of the protocols, unchanged, on the published hardware.
 #![forbid(unsafe_code)]
 
+pub mod fault;
+pub mod flowcc;
+pub mod hardware;
+pub mod queue;
+pub mod rack;
 pub mod system;

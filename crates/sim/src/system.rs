@@ -86,6 +86,11 @@ impl<M> Call<'_, M> {
         self.actions.push(Action::Send(message));
     }
 
+    /// Sends a message through the switch's pipeline once more. Only the switch can.
+    pub fn resubmit(&mut self, message: M) {
+        self.actions.push(Action::Resubmit(message));
+    }
+
     /// Lets a waiting thread try its operation again.
     pub fn wake(&mut self, thread: ThreadId) {
         self.actions.push(Action::Wake(thread));
@@ -93,7 +98,7 @@ impl<M> Call<'_, M> {
 
     /// Takes processor time.
     pub fn charge(&mut self, time: Nanos) {
-        self.charged = self.charged + time;
+        self.charged += time;
     }
 }
 
@@ -227,4 +232,30 @@ pub trait System {
 
     /// Does what is due on this node.
     fn on_deadline(&mut self, call: &mut Call<'_, Self::Message>, node: NodeId);
+
+    /// Something was stopped or came back. What is stopped loses its state; the rack loses its messages.
+    fn on_fault(&mut self, _call: &mut Call<'_, Self::Message>, _fault: Fault) {}
+
+    /// Asserts what must hold between any two events. Small runs call it after every one.
+    ///
+    /// # Panics
+    /// If it does not hold: a bug in the system.
+    fn invariants(&mut self) {}
+}
+
+/// A machine stops, or begins a new life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// A node stops: its threads, its agents, its memory.
+    NodeStops(NodeId),
+    /// The node is back, with nothing of what it knew.
+    NodeRestarts(NodeId),
+    /// The switch stops: nothing gets from one place to another.
+    SwitchStops,
+    /// The switch is back, empty.
+    SwitchRestarts,
+    /// The node that keeps the shadow of the switch's directory loses it, and goes on otherwise.
+    ShadowStops,
+    /// The shadow is kept again, from nothing.
+    ShadowRestarts,
 }

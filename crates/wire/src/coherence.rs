@@ -49,11 +49,11 @@ pub enum Kind {
 
     /// To the requester that holds an entry's lock, or waits for it: this request stands in line behind it, and gets
     /// the lock from it. The upper half of `arg` names the event meant.
-    Follow = 27,
+    Follow = 29,
     /// From a requester to the one that stood behind it: the lock is yours, with this metadata.
-    Handover = 28,
+    Handover = 30,
     /// The lock has come through.
-    HandoverAck = 29,
+    HandoverAck = 31,
 
     /// How often the switch's blocks caused invalidations at one cache agent in the last epoch; to the shadow
     /// node.
@@ -62,6 +62,11 @@ pub enum Kind {
     AddNotice = 25,
     /// The shadow node asks a home to take a cold block back from the switch.
     Demote = 26,
+    /// After a restart, a node tells a home what it knows of that home's blocks (section 5.4); `event` says
+    /// what this one reports.
+    Report = 27,
+    /// The home has taken the report.
+    ReportAck = 28,
 
     /// An allocator asks a home for a chunk of its memory.
     ChunkRequest = 32,
@@ -77,7 +82,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, for tables and tests.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 30] = [
         Self::ReadMiss,
         Self::WriteMiss,
         Self::WriteShared,
@@ -101,6 +106,8 @@ impl Kind {
         Self::HotReport,
         Self::AddNotice,
         Self::Demote,
+        Self::Report,
+        Self::ReportAck,
         Self::ChunkRequest,
         Self::HomeReply,
         Self::Mark,
@@ -174,11 +181,17 @@ pub enum Refusal {
     OutOfMemory = 7,
     /// The address is not the start of an allocation.
     NotAnAllocation = 8,
+    /// The home rebuilds its directory after a restart, and has not heard from everybody yet: try again.
+    Recovering = 9,
+    /// The only current copy of the block died with its node. Freeing the block ends this.
+    Lost = 10,
+    /// A node that this takes is down: the block's home, or the node whose allocator has the address.
+    NodeDown = 11,
 }
 
 impl Refusal {
     /// Every reason, for counters and tests.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Locked,
         Self::Outdated,
         Self::NotOwner,
@@ -187,11 +200,14 @@ impl Refusal {
         Self::WrongDiscipline,
         Self::OutOfMemory,
         Self::NotAnAllocation,
+        Self::Recovering,
+        Self::Lost,
+        Self::NodeDown,
     ];
 
     /// True if the same request may well be granted a little later.
     pub const fn is_transient(self) -> bool {
-        matches!(self, Self::Locked | Self::Outdated | Self::NotOwner)
+        matches!(self, Self::Locked | Self::Outdated | Self::NotOwner | Self::Recovering)
     }
 }
 

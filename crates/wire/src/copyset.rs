@@ -63,6 +63,11 @@ impl Copyset {
         Self(self.0 | other.0)
     }
 
+    /// True if some node is in both sets.
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
     /// How many nodes.
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize

@@ -139,4 +139,31 @@ rules! {
     EPOCHS_ARE_FENCED,
     /// Packets of a former life of their sender are dropped (FlowCC 6).
     LIVES_ARE_FENCED,
+    // Recovery (section 5.4).
+    /// A home decides nothing until every live node has reported.
+    HOME_AWAITS_REPORTS,
+    /// What is cached is reported to the block's home.
+    COPIES_ARE_REPORTED,
+    /// An eviction that is cut short leaves its block in the cache.
+    CUT_EVICTION_IS_UNDONE,
+    /// A retained answer whose event was cut short is the latest copy, if no other is left.
+    RETAINED_ANSWERS_ARE_REPORTED,
+    /// A retained answer of an event that was not cut short is old.
+    ONLY_CUT_EVENTS_COUNT,
+    /// What was saved for a home that has rebuilt its directory since is old.
+    OLD_SAVINGS_ARE_DROPPED,
+    /// What was saved is kept until the home has rebuilt its directory.
+    SAVINGS_ARE_KEPT,
+    /// A shared copy that the home may not have yet is sent home again.
+    STALE_HOME_IS_MENDED,
+    /// Application locks that are held are reported to their home.
+    HELD_LOCKS_ARE_REPORTED,
+    /// A block that a dead node may have written, and nobody alive has, is lost.
+    DEAD_WRITERS_LOSE,
+    /// Copies of blocks that belong to no allocation are dropped.
+    ENDED_COPIES_ARE_DROPPED,
+    /// Copies of the blocks of a dead home are dropped.
+    ORPHANED_COPIES_ARE_DROPPED,
+    /// What a home knew is kept until it has rebuilt its directory, over further restarts.
+    KNOWLEDGE_IS_KEPT,
 }

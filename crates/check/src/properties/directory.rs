@@ -8,7 +8,7 @@ use super::copies;
 use crate::rack::Rack;
 
 pub(super) fn check_at_rest<R: Rules>(rack: &Rack<R>) -> Result<(), String> {
-    for tag in rack.latest.keys() {
+    for tag in rack.latest.keys().filter(|tag| rack.is_up(tag.home())) {
         check_entry(rack, *tag)?;
         check_lock(rack, tag.lock_entry())?;
     }
@@ -27,8 +27,8 @@ fn entry<R: Rules>(rack: &Rack<R>, tag: BlockTag) -> Result<(bool, GlobalStatus,
 
 fn check_entry<R: Rules>(rack: &Rack<R>, tag: BlockTag) -> Result<(), String> {
     let (locked, status, copyset) = entry(rack, tag)?;
-    let cached: Copyset = copies(rack).filter(|copy| copy.1 == tag).map(|copy| copy.0).collect();
-    let writable = copies(rack).any(|copy| copy.1 == tag && copy.2 == node::Access::Modified);
+    let cached: Copyset = copies(rack).filter(|copy| copy.tag == tag).map(|copy| copy.node).collect();
+    let writable = copies(rack).any(|copy| copy.tag == tag && copy.access == node::Access::Modified);
     if locked || copyset != cached || writable != (status == GlobalStatus::Modified) {
         return Err(format!(
             "{tag:?} is {status:?} in {copyset:?}, locked {locked}; copies {cached:?}, writable {writable}"
@@ -36,12 +36,11 @@ fn check_entry<R: Rules>(rack: &Rack<R>, tag: BlockTag) -> Result<(), String> {
     }
     let home = rack.nodes[tag.home().index()].1.home_stamp(tag);
     let latest = rack.latest[&tag];
-    if status != GlobalStatus::Modified && home != latest {
-        // A freed block's last contents are nobody's any more.
-        let freed = copyset.is_empty();
-        if !freed {
-            return Err(format!("{tag:?} is {status:?}, and its home has write {home} of {latest}"));
-        }
+    // A freed block's last contents are nobody's any more.
+    let (machine, _) = &rack.nodes[tag.home().index()];
+    let readable = machine.discipline_of(tag).is_some() && !machine.has_lost(tag);
+    if status != GlobalStatus::Modified && home != latest && readable {
+        return Err(format!("{tag:?} is {status:?}, and its home has write {home} of {latest}"));
     }
     Ok(())
 }

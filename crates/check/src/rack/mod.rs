@@ -9,18 +9,29 @@
 //!
 //! | file | holds |
 //! | --- | --- |
+//! | `plan` | what a run is like |
 //! | `store` | frames and home memory with stamps |
 //! | `network` | packets under way, and what happens to them |
-//! | `threads` | application threads that allocate, read, write, lock and free |
+//! | `threads`, `workload` | application threads that allocate, read, write, lock and free |
+//! | `control` | what stops and starts again, and who is told |
+//! | `coverage` | what the machines were seen to do |
 //! | `run` | the rack, step by step |
 
+mod control;
+mod coverage;
 mod network;
+mod plan;
 mod run;
 mod store;
 mod threads;
+mod workload;
 
-pub use network::Faults;
-pub use run::{Plan, Rack, Report};
+pub use control::Stops;
+pub use coverage::Coverage;
+pub use network::{Faults, Injected};
+pub use plan::{Plan, Restarts};
+pub(crate) use run::Touched;
+pub use run::{Rack, Report};
 pub use store::{Frame, PlainStore};
 pub use threads::Thread;
 

@@ -3,42 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use node::allocator::ChunkSize;
-use node::{
-    Access, Backoff, Config, Directory, Effect, Message, Moment, Node, Outcome, Retransmission, Started,
-};
+use node::{Backoff, Config, Effect, Message, Moment, Node, Retransmission};
 use switch::flowcc::{self, Resubmit, Switch};
 use wire::{
-    BlockSize, BlockTag, Discipline, Endpoint, Faithful, GlobalAddr, Kind, Nanos, NodeId, Packet, Rules,
-    SlotId, SwitchEpoch,
+    BlockSize, BlockTag, Endpoint, Faithful, GlobalAddr, Incarnation, Kind, Nanos, NodeId, Packet, Rules,
+    SlotId,
 };
 
-use super::network::Network;
+use super::control::{Control, FIRST, Stops};
+use super::coverage::Coverage;
+use super::network::{Injected, Network};
 use super::threads::Doing;
-use super::{Faults, PlainStore, Random, Thread};
+use super::{Faults, PlainStore, Plan, Random, Restarts, Thread};
 use crate::properties;
-
-/// What a run is like.
-#[derive(Clone, Copy, Debug)]
-pub struct Plan {
-    /// How many nodes.
-    pub nodes: usize,
-    /// Application threads on each.
-    pub threads: usize,
-    /// Blocks that threads allocate at most.
-    pub blocks: usize,
-    /// Buckets of two frames in each cache.
-    pub buckets: usize,
-    /// Entries of the switch.
-    pub switch_entries: usize,
-    /// Where entries are kept.
-    pub directory: Directory,
-    /// Conflicting requests wait in line.
-    pub queue: bool,
-    /// What goes wrong.
-    pub faults: Faults,
-    /// Print every delivery, for finding out why a run failed.
-    pub trace: bool,
-}
 
 /// What a run did.
 #[derive(Clone, Debug, Default)]
@@ -51,12 +28,18 @@ pub struct Report {
     pub allocations: u64,
     /// Allocations freed.
     pub frees: u64,
-    /// Accesses that were refused because the block had been freed.
+    /// Operations that were refused because the block had been freed, or its home or contents are gone.
     pub refused: u64,
-    /// Packets lost, duplicated, put away.
-    pub faults: [u64; 3],
+    /// Of these, how many because the contents were lost.
+    pub lost: u64,
+    /// What went wrong with packets.
+    pub faults: Injected,
+    /// What stopped.
+    pub stops: Stops,
     /// What the nodes counted.
     pub protocol: node::Counters,
+    /// What the machines were seen to do.
+    pub coverage: Coverage,
 }
 
 /// The rack.
@@ -69,19 +52,33 @@ pub struct Rack<R: Rules = Faithful> {
     pub(crate) threads: Vec<Thread>,
     network: Network,
     /// Packets between two passes through the switch.
-    resubmits: VecDeque<Resubmit>,
-    random: Random,
-    now: Nanos,
+    pub(super) resubmits: VecDeque<Resubmit>,
+    pub(super) random: Random,
+    pub(super) now: Nanos,
     /// The number of the last write to every block.
     pub(crate) latest: BTreeMap<BlockTag, u64>,
-    writes: u64,
-    live: BTreeSet<GlobalAddr>,
+    pub(super) writes: u64,
+    pub(super) live: BTreeSet<GlobalAddr>,
     pub(crate) holders: BTreeMap<BlockTag, (usize, bool)>,
-    report: Report,
-    quiet: bool,
+    pub(super) control: Control,
+    /// The life of every node, as each node knows it.
+    pub(super) lives_known: Vec<Vec<Incarnation>>,
+    pub(super) report: Report,
+    pub(super) quiet: bool,
+    /// The place that the last step changed.
+    touched: Touched,
 }
 
-const BLOCK: BlockSize = BlockSize::MIN;
+/// A place that changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Touched {
+    Nothing,
+    Node(NodeId),
+    Switch,
+    Several,
+}
+
+pub(super) const BLOCK: BlockSize = BlockSize::MIN;
 
 impl Rack {
     /// A rack at rest.
@@ -105,6 +102,7 @@ impl<R: Rules> Rack<R> {
                 queue: plan.queue,
                 retransmission: Retransmission::AfterRoundTrips { floor: Nanos::from_micros(60) },
                 backoff: Backoff { first: Nanos::from_micros(2), most: Nanos::from_micros(40) },
+                switch_epoch: FIRST,
                 ..Config::new(NodeId(id as u16), plan.nodes, memory)
             };
             (Node::with_rules(config), PlainStore::new(BLOCK, plan.buckets))
@@ -112,7 +110,7 @@ impl<R: Rules> Rack<R> {
         let config = flowcc::Config {
             nodes: plan.nodes,
             entries: plan.switch_entries,
-            epoch: SwitchEpoch(0),
+            epoch: FIRST,
             queue: plan.queue,
         };
         let threads = (0..plan.nodes * plan.threads)
@@ -130,8 +128,11 @@ impl<R: Rules> Rack<R> {
             writes: 0,
             live: BTreeSet::new(),
             holders: BTreeMap::new(),
+            control: Control::new(plan.nodes),
+            lives_known: vec![vec![Incarnation(0); plan.nodes]; plan.nodes],
             report: Report::default(),
             quiet: false,
+            touched: Touched::Nothing,
         }
     }
 
@@ -140,48 +141,102 @@ impl<R: Rules> Rack<R> {
     /// # Errors
     /// The first property that did not hold, or what was still under way after a long time without faults.
     pub fn run(mut self, steps: usize) -> Result<Report, String> {
+        self.run_mut(steps).map(|()| self.report)
+    }
+
+    /// The same, and the rack and what it did so far are there afterwards, also if it went wrong.
+    ///
+    /// # Errors
+    /// As for [`Rack::run`].
+    pub fn run_mut(&mut self, steps: usize) -> Result<(), String> {
         for step in 0..steps {
-            self.step();
-            properties::check(&self).map_err(|what| format!("step {step}: {what}"))?;
+            self.step_checked(step).map_err(|what| format!("step {step}: {what}"))?;
         }
+        self.settle()
+    }
+
+    /// One step, and what must hold after it.
+    ///
+    /// # Errors
+    /// The first property that did not hold.
+    pub fn step_checked(&mut self, step: usize) -> Result<(), String> {
+        self.touched = Touched::Nothing;
+        self.step();
+        properties::check_after(self, self.touched, step)
+    }
+
+    /// Ends the faults, starts what is down as far as it must run, and runs until nothing is under way.
+    ///
+    /// # Errors
+    /// As for [`Rack::run`].
+    pub fn settle(&mut self) -> Result<(), String> {
         self.plan.faults = Faults::default();
+        self.plan.restarts = Restarts::default();
+        self.network.heal();
         self.quiet = true;
+        self.settle_control();
         for step in 0..40_000 {
             if self.is_quiet() {
-                properties::check_at_rest(&self).map_err(|what| format!("at rest: {what}"))?;
-                self.report.faults = [self.network.lost, self.network.duplicated, self.network.delayed];
-                for (node, _) in &self.nodes {
-                    self.report.protocol.add(node.counters());
-                }
-                return Ok(self.report);
+                properties::check_at_rest(self).map_err(|what| format!("at rest: {what}"))?;
+                self.finish_report();
+                return Ok(());
             }
-            self.step();
-            properties::check(&self).map_err(|what| format!("faults off, step {step}: {what}"))?;
+            self.step_checked(step).map_err(|what| format!("faults off, step {step}: {what}"))?;
         }
         let stuck: Vec<_> = self.threads.iter().filter(|thread| thread.doing != Doing::Idle).collect();
-        let nodes: Vec<_> = self.nodes.iter().filter(|(node, _)| !node.is_quiet()).collect();
+        let nodes: Vec<_> = self.up().filter(|(node, _)| !node.is_quiet()).collect();
         Err(format!("stuck: threads {stuck:#?}; nodes {nodes:#?}"))
+    }
+
+    /// Adds up what the parts counted.
+    fn finish_report(&mut self) {
+        self.report.faults = self.network.injected;
+        self.report.stops = self.control.restarts;
+        let mut sum = std::mem::take(&mut self.report.protocol);
+        self.up().for_each(|(node, _)| sum.add(node.counters()));
+        self.report.protocol = sum;
+        self.report.coverage.note_switch(self.switch.counters());
+    }
+
+    /// What the run has done so far.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// The nodes that run.
+    pub(crate) fn up(&self) -> impl Iterator<Item = &(Node<R>, PlainStore)> {
+        self.nodes.iter().filter(|(node, _)| self.control.is_up(node.config().id))
     }
 
     fn is_quiet(&self) -> bool {
         self.network.is_empty()
             && self.resubmits.is_empty()
+            && self.control.is_settled()
             && self.threads.iter().all(|thread| thread.doing == Doing::Idle)
-            && self.nodes.iter().all(|(node, _)| node.is_quiet())
+            && self.up().all(|(node, _)| node.is_quiet())
     }
 
-    /// One thing happens.
+    /// One thing happens, of those that can.
     fn step(&mut self) {
         self.now += Nanos(1000);
-        match self.random.below(10) {
-            0 if !self.resubmits.is_empty() => self.resubmit(),
-            0..=5 => self.deliver(),
-            6..=7 => self.deadlines(),
-            _ => self.act(),
+        if !self.plan.restarts.is_never() || !self.control.is_settled() {
+            self.control();
+        }
+        let choice = self.random.below(16);
+        match choice {
+            0 | 1 if !self.resubmits.is_empty() => self.resubmit(),
+            // Faster than packets can be made, or time-outs would make ever more of them.
+            2..=9 if !self.network.is_empty() => self.deliver(),
+            2..=14 if self.network.is_crowded() => self.deliver(),
+            10 | 15 => self.deadlines(),
+            _ if self.act() => {}
+            _ if !self.network.is_empty() => self.deliver(),
+            _ if !self.resubmits.is_empty() => self.resubmit(),
+            _ => self.deadlines(),
         }
     }
 
-    fn moment(&mut self) -> Moment {
+    pub(super) fn moment(&mut self) -> Moment {
         Moment { now: self.now, random: self.random.bits() as u32 }
     }
 
@@ -190,7 +245,9 @@ impl<R: Rules> Rack<R> {
         if self.resubmits.len() > 3 {
             return self.resubmit();
         }
-        let Some(message) = self.network.deliver(&mut self.random, self.plan.faults) else { return };
+        let Some(message) = self.network.deliver(&mut self.random, self.plan.faults, self.nodes.len()) else {
+            return;
+        };
         if self.plan.trace {
             let p = &message.packet;
             eprintln!(
@@ -211,8 +268,13 @@ impl<R: Rules> Rack<R> {
                 message.data.map(|data| data.0),
             );
         }
+        if !self.arrives(message.packet.to) {
+            return;
+        }
+        self.report.coverage.note(&message.packet);
         match message.packet.to {
             Endpoint::Switch => {
+                self.touch(Touched::Switch);
                 let mut out = Vec::new();
                 self.switch.on_packet(&message.packet, &mut out);
                 self.take_from_switch(out);
@@ -226,6 +288,7 @@ impl<R: Rules> Rack<R> {
 
     fn resubmit(&mut self) {
         if let Some(again) = self.resubmits.pop_front() {
+            self.touch(Touched::Switch);
             let mut out = Vec::new();
             self.switch.on_resubmit(again, &mut out);
             self.take_from_switch(out);
@@ -241,13 +304,27 @@ impl<R: Rules> Rack<R> {
         }
     }
 
+    /// Some node is called because a deadline has passed; or early, which is harmless. If nobody has anything
+    /// else to do, time goes on to the next deadline.
     fn deadlines(&mut self) {
-        let node = NodeId(self.random.below(self.nodes.len()) as u16);
-        // Early calls are harmless, so they are made.
+        let first = self.random.below(self.nodes.len());
+        let order = (0..self.nodes.len()).map(|n| NodeId(((first + n) % self.nodes.len()) as u16));
+        let working: Vec<_> = order.filter(|node| self.control.works(*node)).collect();
+        let Some(next) = working.iter().copied().min_by_key(|node| self.deadline_of(*node)) else { return };
+        let idle = self.network.is_empty() && self.resubmits.is_empty();
+        let due = self.deadline_of(next) <= self.now;
+        let node = if due || idle { next } else { working[0] };
+        if idle && !due {
+            self.now = self.deadline_of(node).min(self.now + Nanos::from_millis(1));
+        }
         self.call(node, |node, at, store, out| node.on_deadline(at, store, out));
         if self.random.per_mille(30) {
             self.demote();
         }
+    }
+
+    fn deadline_of(&self, node: NodeId) -> Nanos {
+        self.nodes[node.index()].0.next_deadline()
     }
 
     /// A demotion that nobody asked for: the home must cope with any.
@@ -256,6 +333,8 @@ impl<R: Rules> Rack<R> {
         let tag = BLOCK.tag(addr);
         let requester = wire::RequesterId { node: NodeId(0), slot: SlotId::MIGRATION };
         let packet = Packet {
+            epoch: self.control.epoch_of(tag.home()),
+            incarnation: self.lives_known[tag.home().index()][0],
             from: Endpoint::Shadow(NodeId(0)),
             to: Endpoint::HomeAgent(tag.home()),
             ..Packet::request(Kind::Demote, tag, requester, wire::Seq::NONE)
@@ -263,16 +342,21 @@ impl<R: Rules> Rack<R> {
         self.network.send(Message::from(packet));
     }
 
-    fn call<T>(
+    fn touch(&mut self, place: Touched) {
+        let first = self.touched == Touched::Nothing || self.touched == place;
+        self.touched = if first { place } else { Touched::Several };
+    }
+
+    pub(super) fn call<T>(
         &mut self,
         node: NodeId,
         input: impl FnOnce(&mut Node<R>, Moment, &mut PlainStore, &mut Vec<Effect>) -> T,
     ) -> T {
         let at = self.moment();
+        self.touch(Touched::Node(node));
         let mut out = Vec::new();
         let (machine, store) = &mut self.nodes[node.index()];
         let result = input(machine, at, store, &mut out);
-        machine.invariants(store);
         for tag in store.zeroed.drain(..) {
             self.latest.insert(tag, 0);
         }
@@ -284,174 +368,12 @@ impl<R: Rules> Rack<R> {
         result
     }
 
-    fn effects(&mut self, node: NodeId, effects: Vec<Effect>) {
+    pub(super) fn effects(&mut self, node: NodeId, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
                 Effect::Send(message) => self.network.send(message),
                 Effect::Completed { slot, outcome } => self.completed(node, slot, outcome),
             }
-        }
-    }
-
-    fn completed(&mut self, node: NodeId, slot: SlotId, outcome: Outcome) {
-        for index in 0..self.threads.len() {
-            let thread = self.threads[index];
-            let Some((waits_for, started)) = thread.waits_for() else { continue };
-            if thread.node != node || waits_for != slot {
-                continue;
-            }
-            self.threads[index].doing = match (thread.doing, outcome) {
-                _ if !started => Doing::Idle,
-                (Doing::Fetching { tag, access, .. }, Outcome::Pinned(frame)) => {
-                    Doing::Accessing { frame, tag, access }
-                }
-                (Doing::Locking { tag, write, .. }, Outcome::Locked) => {
-                    self.hold(tag, write);
-                    Doing::Holding { slot, tag, write }
-                }
-                (Doing::Allocating { .. }, Outcome::Allocated { addr, .. }) => {
-                    self.report.allocations += 1;
-                    assert!(self.live.insert(addr), "{addr} was allocated twice");
-                    Doing::Idle
-                }
-                (Doing::Freeing { .. }, Outcome::Freed) => {
-                    self.report.frees += 1;
-                    Doing::Idle
-                }
-                (Doing::Fetching { .. } | Doing::Locking { .. }, Outcome::Failed(_)) => {
-                    self.report.refused += 1;
-                    Doing::Idle
-                }
-                (Doing::Allocating { .. }, Outcome::Failed(_)) | (_, Outcome::Retry) => Doing::Idle,
-                (doing, outcome) => panic!("{doing:?} ended with {outcome:?}"),
-            };
-        }
-    }
-
-    fn hold(&mut self, tag: BlockTag, write: bool) {
-        let holders = self.holders.entry(tag).or_insert((0, false));
-        assert!(!holders.1 && (!write || holders.0 == 0), "{tag:?} is held by {holders:?}");
-        *holders = (holders.0 + 1, write);
-        self.report.locks += 1;
-    }
-
-    fn pick(&mut self) -> Option<GlobalAddr> {
-        let nth = self.random.below(self.live.len().max(1));
-        self.live.iter().nth(nth).copied()
-    }
-
-    /// A thread takes its next step.
-    fn act(&mut self) {
-        let index = self.random.below(self.threads.len());
-        let thread = self.threads[index];
-        match thread.doing {
-            Doing::Idle if self.quiet => {}
-            Doing::Idle => self.begin(index, thread.node),
-            Doing::Accessing { frame, tag, access } => self.access(index, frame, tag, access),
-            Doing::Holding { slot, tag, .. } => {
-                let holders = self.holders.get_mut(&tag).expect("it is held");
-                holders.0 -= 1;
-                if holders.0 == 0 {
-                    self.holders.remove(&tag);
-                }
-                self.threads[index].doing = Doing::Idle;
-                self.call(thread.node, |node, at, store, out| node.on_release(at, slot, store, out));
-            }
-            _ => {}
-        }
-    }
-
-    fn begin(&mut self, index: usize, node: NodeId) {
-        let what = self.random.below(100);
-        if what < 5 && self.live.len() < self.plan.blocks || self.live.is_empty() {
-            let home = NodeId(self.random.below(self.nodes.len()) as u16);
-            self.start(
-                index,
-                node,
-                |slot| Doing::Allocating { slot },
-                |node, at, store, out| {
-                    node.on_alloc(at, BLOCK.bytes(), home, Discipline::Coherent, store, out)
-                },
-            );
-            return;
-        }
-        let addr = self.pick().expect("something is live");
-        let tag = BLOCK.tag(addr);
-        if what < 7 {
-            self.live.remove(&addr);
-            self.start(
-                index,
-                node,
-                |slot| Doing::Freeing { slot, addr },
-                |node, at, store, out| node.on_free(at, addr, store, out),
-            );
-        } else if what < 20 {
-            let write = self.random.per_mille(400);
-            self.start(
-                index,
-                node,
-                |slot| Doing::Locking { slot, tag, write },
-                |node, at, store, out| node.on_lock(at, tag, write, false, store, out),
-            );
-        } else {
-            let access = if self.random.per_mille(500) { Access::Modified } else { Access::Shared };
-            self.fetch(index, node, tag, access);
-        }
-    }
-
-    fn fetch(&mut self, index: usize, node: NodeId, tag: BlockTag, access: Access) {
-        let started = self.start(
-            index,
-            node,
-            |slot| Doing::Fetching { slot, tag, access },
-            |node, at, store, out| node.on_access(at, tag, access, store, out),
-        );
-        if let Started::Pinned(frame) = started {
-            self.threads[index].doing = Doing::Accessing { frame, tag, access };
-        }
-    }
-
-    fn start(
-        &mut self,
-        index: usize,
-        node: NodeId,
-        doing: impl FnOnce(SlotId) -> Doing,
-        input: impl FnOnce(&mut Node<R>, Moment, &mut PlainStore, &mut Vec<Effect>) -> Started,
-    ) -> Started {
-        let at = self.moment();
-        let mut out = Vec::new();
-        let (machine, store) = &mut self.nodes[node.index()];
-        let started = input(machine, at, store, &mut out);
-        machine.invariants(store);
-        self.threads[index].doing = match started {
-            Started::Slot(slot) => doing(slot),
-            Started::Join(slot) => Doing::Joining { slot },
-            Started::Pinned(_) | Started::Retry | Started::Full => Doing::Idle,
-        };
-        self.effects(node, out);
-        started
-    }
-
-    /// The access itself, with the frame pinned; the pin lasted until now.
-    fn access(&mut self, index: usize, frame: node::FrameId, tag: BlockTag, access: Access) {
-        let node = self.threads[index].node;
-        let (_, store) = &mut self.nodes[node.index()];
-        let it = &mut store.frames[frame.0 as usize];
-        assert!(
-            it.pinned && it.published.is_some_and(|(holds, have)| holds == tag && have >= access),
-            "{it:?}"
-        );
-        if access == Access::Modified {
-            self.writes += 1;
-            it.stamp = self.writes;
-            self.latest.insert(tag, self.writes);
-        } else {
-            assert_eq!(it.stamp, self.latest[&tag], "{node} reads {tag:?}");
-        }
-        self.report.accesses += 1;
-        self.threads[index].doing = Doing::Idle;
-        if store.unpin(frame) {
-            self.call(node, |node, at, store, out| node.on_unpinned(at, frame, store, out));
         }
     }
 }

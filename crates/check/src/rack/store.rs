@@ -9,7 +9,7 @@ use wire::{BlockSize, BlockTag};
 const WAYS: usize = 2;
 
 /// One frame.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Frame {
     /// What it is published as; a frame that is not may be reserved.
     pub published: Option<(BlockTag, Access)>,
@@ -26,7 +26,7 @@ pub struct Frame {
 
 /// The store of one node of the little rack. Contents travel by value: a [`DataRef`] is the stamp itself, as it
 /// was when the packet was sent.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PlainStore {
     /// The cache.
     pub frames: Vec<Frame>,
@@ -78,6 +78,25 @@ impl PlainStore {
         self.home.get(&tag).copied().unwrap_or(0)
     }
 
+    /// Replaces every stamp; and the times of use by their order, which is all that they are there for.
+    pub fn canonical(&mut self, stamp: impl Fn(u64) -> u64) {
+        self.home
+            .values_mut()
+            .chain(self.frames.iter_mut().map(|frame| &mut frame.stamp))
+            .for_each(|it| *it = stamp(*it));
+        let mut order: Vec<u64> = self.frames.iter().map(|frame| frame.used).collect();
+        order.sort_unstable();
+        order.dedup();
+        for frame in &mut self.frames {
+            frame.used = order.partition_point(|used| *used < frame.used) as u64;
+            if frame.published.is_none() && !frame.reserved {
+                (frame.stamp, frame.pending) = (0, false);
+            }
+        }
+        self.clock = order.len() as u64;
+        self.retained = 0;
+    }
+
     /// Ends a thread's access; true if an agent waits for that.
     pub fn unpin(&mut self, frame: FrameId) -> bool {
         let it = self.frame(frame);
@@ -97,6 +116,14 @@ impl Store for PlainStore {
 
     fn tag_of(&self, frame: FrameId) -> Option<BlockTag> {
         self.frames[frame.0 as usize].published.map(|(tag, _)| tag)
+    }
+
+    fn published(&self, mut each: impl FnMut(FrameId, BlockTag, Access)) {
+        for (index, frame) in self.frames.iter().enumerate() {
+            if let Some((tag, access)) = frame.published {
+                each(FrameId(index as u32), tag, access);
+            }
+        }
     }
 
     fn reserve(&mut self, tag: BlockTag, is_victim: impl Fn(FrameId) -> bool) -> Reservation {

@@ -16,10 +16,10 @@ pub enum Doing {
     Accessing { frame: FrameId, tag: BlockTag, access: Access },
     /// Waiting for a block lock.
     Locking { slot: SlotId, tag: BlockTag, write: bool },
-    /// Holding a block lock.
-    Holding { slot: SlotId, tag: BlockTag, write: bool },
+    /// Holding a block lock; on paper only, if the lock's home has died.
+    Holding { slot: SlotId, tag: BlockTag, write: bool, on_paper: bool },
     /// Waiting for an allocation.
-    Allocating { slot: SlotId },
+    Allocating { slot: SlotId, home: NodeId },
     /// Waiting for a free.
     Freeing { slot: SlotId, addr: GlobalAddr },
 }
@@ -39,7 +39,7 @@ impl Thread {
         match self.doing {
             Doing::Fetching { slot, .. }
             | Doing::Locking { slot, .. }
-            | Doing::Allocating { slot }
+            | Doing::Allocating { slot, .. }
             | Doing::Freeing { slot, .. } => Some((slot, true)),
             Doing::Joining { slot } => Some((slot, false)),
             Doing::Idle | Doing::Accessing { .. } | Doing::Holding { .. } => None,

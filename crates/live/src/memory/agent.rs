@@ -32,6 +32,14 @@ impl Cache {
             .then(|| BlockTag::from_bits(self.tag(frame).load(Relaxed)))
     }
 
+    pub(super) fn published(&self, mut each: impl FnMut(FrameId, BlockTag, Access)) {
+        for frame in (0..self.frames()).map(FrameId) {
+            if let Some(access) = access(self.meta(frame).word.load(Relaxed)) {
+                each(frame, BlockTag::from_bits(self.tag(frame).load(Relaxed)), access);
+            }
+        }
+    }
+
     pub(super) fn reserve(&self, tag: BlockTag, is_victim: impl Fn(FrameId) -> bool) -> Reservation {
         debug_assert_eq!(self.lookup(tag), None, "{tag:?} has a frame");
         let mut oldest = None;

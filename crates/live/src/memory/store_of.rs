@@ -63,6 +63,10 @@ impl Store for StoreOf<'_> {
         self.memory().cache.tag_of(frame)
     }
 
+    fn published(&self, each: impl FnMut(FrameId, BlockTag, Access)) {
+        self.memory().cache.published(each);
+    }
+
     fn reserve(&mut self, tag: BlockTag, is_victim: impl Fn(FrameId) -> bool) -> Reservation {
         self.memory().cache.reserve(tag, is_victim)
     }

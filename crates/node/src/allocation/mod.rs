@@ -6,6 +6,7 @@
 //! | `on_alloc.rs` | a thread allocates: from what this node has, or after asking the home for a chunk |
 //! | `on_free.rs` | a thread frees; the allocator that has the chunk takes the allocation back |
 //! | `reclaim.rs` | blocks that became empty: purged from all caches, ended at the home, reusable |
+//! | `on_new_epoch.rs` | the switch or a node was restarted |
 //!
 //! Calls to a home are numbered by their requester and answered once; they are repeated until they are
 //! answered, like everything else.
@@ -16,6 +17,7 @@
 
 mod on_alloc;
 mod on_free;
+mod on_new_epoch;
 mod reclaim;
 
 use alloc::boxed::Box;
@@ -28,7 +30,7 @@ use crate::config::{Config, Retransmission};
 use crate::context::Context;
 
 /// What an application thread called.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Call {
     /// `alloc`, with the address once there is one that only waits for its blocks to be marked.
     Alloc { len: u64, home: NodeId, discipline: Discipline, waiting: Option<(GlobalAddr, BlockRange)> },

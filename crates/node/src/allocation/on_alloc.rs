@@ -37,6 +37,9 @@ impl Allocation {
         home: NodeId,
         discipline: Discipline,
     ) {
+        if cx.down.contains(home) {
+            return self.fail(cx, requesters, slot, Refusal::NodeDown);
+        }
         match self.allocator.alloc(len, home, discipline) {
             Found::Done { addr, fresh: None } => {
                 requesters.finish_work(slot);

@@ -17,6 +17,11 @@ impl Allocation {
         addr: GlobalAddr,
     ) -> Started {
         let Some(slot) = requesters.occupy(Work::Call(Call::Free)) else { return Started::Full };
+        if cx.down.contains(addr.home()) {
+            requesters.finish_work(slot);
+            cx.completed(slot, Outcome::Failed(Refusal::NodeDown));
+            return Started::Slot(slot);
+        }
         self.call(cx, slot, Kind::Free, addr.home(), |packet| Packet {
             tag: wire::BlockTag::from_bits(addr.bits()),
             ..packet
@@ -35,7 +40,7 @@ impl Allocation {
             Some(freeing) if packet.seq < freeing.seq => return cx.counters.drop(Drop::Stale),
             Some(freeing) if packet.seq == freeing.seq => {
                 match freeing.answer {
-                    Some(answer) => cx.send(answer),
+                    Some(answer) => cx.send(Packet { epoch: packet.epoch, ..answer }),
                     None => cx.counters.drop(Drop::Duplicate),
                 }
                 return;
@@ -63,7 +68,9 @@ impl Allocation {
         status: Status,
     ) {
         let to = Endpoint::Allocator(packet.requester.node);
-        let answer = Packet { status, ..packet.reply(Kind::FreeReply, Endpoint::Allocator(self.node), to) };
+        let epoch = cx.config.switch_epoch;
+        let answer =
+            Packet { status, epoch, ..packet.reply(Kind::FreeReply, Endpoint::Allocator(self.node), to) };
         if let Some(freeing) = &mut self.frees[packet.requester.index()]
             && freeing.seq == packet.seq
         {

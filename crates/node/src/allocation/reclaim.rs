@@ -1,7 +1,7 @@
 //! Blocks that hold no allocation any more: their home ends their lives, every copy is invalidated, and then
 //! the allocator may use them again. One range after the other, in the requester slot [`SlotId::RECLAIM`].
 
-use wire::{BlockTag, Kind, Packet, Rules, SlotId, Status};
+use wire::{BlockTag, Kind, NodeId, Packet, Rules, SlotId, Status};
 
 use super::Allocation;
 use crate::allocator::BlockRange;
@@ -19,6 +19,13 @@ pub(super) struct Job {
     free: Packet,
 }
 
+impl Job {
+    /// Whose memory the range is.
+    pub(super) fn home(&self) -> NodeId {
+        self.range.home()
+    }
+}
+
 impl Allocation {
     pub(super) fn reclaim<S: Store, R: Rules>(
         &mut self,
@@ -34,7 +41,7 @@ impl Allocation {
 
     /// First the home ends the blocks' lives: from then on it answers no miss on them with data. Purging them
     /// first would let a late reader fetch them once more in between, and keep what it got.
-    fn begin_reclaim<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
+    pub(super) fn begin_reclaim<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         let Some(job) = self.reclaim.front() else { return };
         let (first, bytes) = (job.range.first, job.range.bytes(cx.config.block));
         self.call(cx, SlotId::RECLAIM, Kind::Mark, first.home(), |packet| Packet {

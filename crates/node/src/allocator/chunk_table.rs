@@ -43,6 +43,8 @@ pub enum GiveBackRefused {
 #[derive(Debug)]
 struct Grant {
     owner: NodeId,
+    /// The owner died: what is allocated here stays, and cannot be freed.
+    orphaned: bool,
     discipline: Discipline,
     live: LiveBlocks,
 }
@@ -114,7 +116,8 @@ impl ChunkTable {
             if longest >= want {
                 for (chunk, _) in self.geometry.pieces(run.clone()) {
                     let slot = usize::try_from(chunk).expect("the table has this chunk");
-                    self.chunks[slot] = Some(Grant { owner: node, discipline, live: LiveBlocks::default() });
+                    self.chunks[slot] =
+                        Some(Grant { owner: node, orphaned: false, discipline, live: LiveBlocks::default() });
                 }
                 return Ok(BlockRange::from_numbers(self.home, run, self.geometry.block));
             }
@@ -151,17 +154,53 @@ impl ChunkTable {
         }
         self.geometry
             .pieces(numbers.clone())
-            .all(|(chunk, _)| self.grant_of(chunk).is_some_and(|grant| grant.owner == node))
+            .all(|(chunk, _)| {
+                self.grant_of(chunk).is_some_and(|grant| grant.owner == node && !grant.orphaned)
+            })
             .then_some(numbers)
     }
 
     /// The node whose allocator has the chunk that `addr` falls into: the one to ask for its `free`.
     pub fn owner_of(&self, addr: GlobalAddr) -> Option<NodeId> {
+        self.grant_at(addr).map(|grant| grant.owner)
+    }
+
+    /// True if that allocator died.
+    pub fn is_orphaned(&self, addr: GlobalAddr) -> bool {
+        self.grant_at(addr).is_some_and(|grant| grant.orphaned)
+    }
+
+    fn grant_at(&self, addr: GlobalAddr) -> Option<&Grant> {
         let number = self.geometry.block_of(addr);
         if addr.home() != self.home || number == 0 || number >= self.blocks {
             return None;
         }
-        Some(self.grant_of(self.geometry.chunk_of(number))?.owner)
+        self.grant_of(self.geometry.chunk_of(number))
+    }
+
+    /// A node has died, and its allocator with it. Chunks of it without live blocks are free again; the others
+    /// stay as they are, for whoever uses what was allocated there.
+    pub fn orphan(&mut self, node: NodeId) {
+        for chunk in &mut self.chunks {
+            match chunk {
+                Some(grant) if grant.owner == node && grant.live.count() == 0 => *chunk = None,
+                Some(grant) if grant.owner == node => grant.orphaned = true,
+                _ => {}
+            }
+        }
+    }
+
+    /// The live blocks, in ascending order.
+    pub fn live_blocks(&self) -> impl Iterator<Item = BlockTag> {
+        (0..).zip(&self.chunks).filter_map(|(chunk, grant)| Some((chunk, grant.as_ref()?))).flat_map(
+            |(chunk, grant)| {
+                let live = |number: &u64| grant.live.contains(self.geometry.place_in_chunk(*number));
+                self.usable(chunk).filter(live).map(|number| {
+                    let addr = GlobalAddr::new(self.home, number << self.geometry.block.shift());
+                    self.geometry.block.tag(addr)
+                })
+            },
+        )
     }
 
     /// Makes blocks live with this discipline, or (with `None`) ends their lives. Marking what is marked

@@ -33,6 +33,7 @@ mod allocate;
 mod chunk_table;
 mod classes;
 mod extents;
+mod forget_home;
 mod free;
 mod free_bits;
 mod geometry;

@@ -145,6 +145,17 @@ impl Slabs {
         Some(Given { size: size as u64, empty })
     }
 
+    /// The slab's block is gone. Says how many objects, of how many bytes together, lived in it. The caller
+    /// drops the lists that it may be in.
+    pub(super) fn abandon(&mut self, index: u32) -> (u64, u64) {
+        let slab = &mut self.arena[index as usize];
+        let objects = u64::from(slab.live);
+        slab.live = 0;
+        let size = self.classes.get(usize::from(slab.class)).size as u64;
+        self.close(index);
+        (objects, objects * size)
+    }
+
     fn close(&mut self, index: u32) {
         let slab = &mut self.arena[index as usize];
         slab.free = FreeBits::Few(0);

@@ -9,6 +9,8 @@
 //! while a thread is writing in it; a request that names a state which this node's copy is not in is a late
 //! copy of a closed one, and changes nothing.
 
+pub(crate) mod canonical;
+mod on_new_epoch;
 mod on_request;
 
 use alloc::boxed::Box;
@@ -32,14 +34,14 @@ pub(crate) struct CacheAgent {
 }
 
 /// The last event executed for one requester and parity.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Executed {
     seq: Seq,
     answer: Answer,
 }
 
 /// What was, or is to be, answered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Answer {
     /// Nothing: the requester has closed the event, or it was never for us.
     None,
@@ -48,9 +50,9 @@ enum Answer {
     /// An acknowledgement.
     Plain,
     /// The block, from the frame that it is still in.
-    FromFrame,
+    FromFrame(BlockTag),
     /// The block, from a copy kept for this.
-    Retained(DataRef),
+    Retained(DataRef, BlockTag),
 }
 
 impl CacheAgent {
@@ -71,7 +73,7 @@ impl CacheAgent {
     pub(crate) fn forget<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, node: NodeId) {
         let rows = node.index() * SlotId::PER_NODE * 2;
         for executed in &mut self.last[rows..rows + SlotId::PER_NODE * 2] {
-            if let Answer::Retained(data) = executed.answer {
+            if let Answer::Retained(data, _) = executed.answer {
                 cx.store.discard(data);
             }
             *executed = Executed { seq: Seq::NONE, answer: Answer::None };

@@ -18,7 +18,7 @@ impl CacheAgent {
             let answer = last.answer;
             return self.answer_again(cx, packet, answer);
         }
-        if let Answer::Retained(data) = last.answer {
+        if let Answer::Retained(data, _) = last.answer {
             cx.store.discard(data);
         }
         *last = Executed { seq: packet.seq, answer: Answer::None };
@@ -31,7 +31,7 @@ impl CacheAgent {
         let last = self.last::<R>(packet.requester, packet.seq);
         let later = packet.seq > last.seq || packet.seq == last.seq && last.answer == Answer::Parked;
         if R::AGENT_CLOSES && later {
-            if let Answer::Retained(data) = last.answer {
+            if let Answer::Retained(data, _) = last.answer {
                 cx.store.discard(data);
             }
             *last = Executed { seq: packet.seq, answer: Answer::None };
@@ -57,14 +57,17 @@ impl CacheAgent {
             return cx.counters.drop(Drop::NoSuchCopy);
         }
         let done = match packet.event {
-            Kind::ReadMiss if !R::AGENT_DOWNGRADES => Ok(Answer::FromFrame),
-            Kind::ReadMiss => cx.store.downgrade(frame).map(|()| Answer::FromFrame),
+            Kind::ReadMiss if !R::AGENT_DOWNGRADES => Ok(Answer::FromFrame(packet.tag)),
+            Kind::ReadMiss => cx.store.downgrade(frame).map(|()| Answer::FromFrame(packet.tag)),
             Kind::WriteMiss | Kind::WriteShared | Kind::Purge if !R::AGENT_INVALIDATES => {
-                Ok(if packet.provider { Answer::FromFrame } else { Answer::Plain })
+                Ok(if packet.provider { Answer::FromFrame(packet.tag) } else { Answer::Plain })
             }
             Kind::WriteMiss | Kind::WriteShared | Kind::Purge => cx.store.withdraw(frame).map(|()| {
-                let answer =
-                    if packet.provider { Answer::Retained(cx.store.retain(frame)) } else { Answer::Plain };
+                let answer = if packet.provider {
+                    Answer::Retained(cx.store.retain(frame), packet.tag)
+                } else {
+                    Answer::Plain
+                };
                 cx.store.release(frame);
                 answer
             }),
@@ -98,7 +101,7 @@ impl CacheAgent {
             Answer::None => cx.counters.drop(Drop::Stale),
             Answer::Parked => cx.counters.drop(Drop::Duplicate),
             // The event is closed if the block has left the cache since.
-            Answer::FromFrame if cx.store.lookup(packet.tag).is_none() => cx.counters.drop(Drop::Stale),
+            Answer::FromFrame(_) if cx.store.lookup(packet.tag).is_none() => cx.counters.drop(Drop::Stale),
             answer => self.answer(cx, packet, answer),
         }
     }
@@ -108,8 +111,8 @@ impl CacheAgent {
         let ack = packet.reply(Kind::Ack, me, Endpoint::Requester(packet.requester.node));
         let data = match answer {
             Answer::Plain | Answer::None | Answer::Parked => return cx.send(ack),
-            Answer::Retained(data) => data,
-            Answer::FromFrame => {
+            Answer::Retained(data, _) => data,
+            Answer::FromFrame(_) => {
                 let (frame, _) = cx.store.lookup(packet.tag).expect("checked by the callers");
                 cx.store.contents(frame)
             }

@@ -15,7 +15,7 @@ pub const ENTRY_BYTES: usize = size_of::<Entry>();
 const ENTRIES_PER_PAGE: usize = 256;
 
 /// Who decides about a block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Keeper {
     /// This home agent.
     #[default]
@@ -25,7 +25,7 @@ pub enum Keeper {
 }
 
 /// What is known of a block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Entry {
     /// The nodes with a copy.
     pub copyset: Copyset,
@@ -119,6 +119,29 @@ impl Directory {
         }
         let (page, index) = self.place(tag);
         self.pages.get(page).and_then(Option::as_ref).map_or(Entry::default(), |page| page[index])
+    }
+
+    /// The entries of locks that somebody holds, with their tags.
+    pub fn lock_entries(&self) -> impl Iterator<Item = (BlockTag, &Entry)> {
+        self.locks.iter().map(|(tag, entry)| (*tag, entry))
+    }
+
+    /// Drops the entries of all locks.
+    pub(super) fn forget_locks(&mut self) {
+        self.locks.clear();
+    }
+
+    /// The entries that were made, to be changed.
+    pub(super) fn entries_mut(&mut self, home: wire::NodeId) -> impl Iterator<Item = (BlockTag, &mut Entry)> {
+        let block = self.block;
+        self.pages.iter_mut().enumerate().flat_map(move |(page, entries)| {
+            entries.iter_mut().flat_map(move |entries| {
+                entries.iter_mut().enumerate().map(move |(index, entry)| {
+                    let offset = ((page * ENTRIES_PER_PAGE + index) as u64) << block.shift();
+                    (block.tag(wire::GlobalAddr::new(home, offset)), entry)
+                })
+            })
+        })
     }
 
     /// Drops the entry of a lock that nobody holds.

@@ -25,18 +25,18 @@ use crate::context::Context;
 use crate::counters::Drop;
 
 /// Which blocks shall move, and the move under way.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Migration {
-    seq: Seq,
+    pub(super) seq: Seq,
     add: VecDeque<BlockTag>,
     remove: VecDeque<BlockTag>,
-    step: Step,
+    pub(super) step: Step,
     /// When the packet under way is sent again.
-    deadline: Nanos,
+    pub(super) deadline: Nanos,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Step {
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Step {
     Idle,
     /// The request is under way.
     Asked(Packet),
@@ -44,10 +44,34 @@ enum Step {
     Unlocking(Packet),
 }
 
+/// A move whose unlock is under way.
+pub(super) enum Moving {
+    /// To the switch.
+    Added(BlockTag),
+    /// Back home.
+    Removed(BlockTag),
+}
+
 impl Migration {
     pub(crate) fn new() -> Self {
         let (add, remove) = (VecDeque::new(), VecDeque::new());
         Self { seq: Seq::NONE, add, remove, step: Step::Idle, deadline: Nanos::MAX }
+    }
+
+    /// After a restart: nothing moves, and numbers go on.
+    pub(super) fn after(former: &Self) -> Self {
+        Self { seq: former.seq, ..Self::new() }
+    }
+
+    /// The block whose entry may have changed hands already, if there is one.
+    pub(super) fn moving(&self) -> Option<Moving> {
+        match self.step {
+            Step::Unlocking(unlock) if unlock.status.is_granted() => Some(match unlock.event {
+                Kind::AddToSwitch => Moving::Added(unlock.tag),
+                _ => Moving::Removed(unlock.tag),
+            }),
+            _ => None,
+        }
     }
 
     pub(crate) fn next_deadline(&self) -> Nanos {
@@ -83,6 +107,9 @@ impl HomeAgent {
         let tag = packet.tag;
         if tag.home() != self.node || tag.is_lock_entry() || !self.directory.covers(tag) {
             return cx.counters.drop(Drop::Nonsense);
+        }
+        if self.is_rebuilding() {
+            return cx.counters.drop(Drop::Stale);
         }
         self.want_removed(cx, tag);
     }

@@ -12,30 +12,38 @@
 //! | `on_write_back.rs` | a modified block comes home |
 //! | `migration.rs` | ADD-TO-SWITCH and REMOVE-FROM-SWITCH |
 //! | `on_epoch.rs` | which blocks are hot enough to move |
+//! | `on_report.rs`, `rebuild.rs` | the directory is rebuilt after a restart |
 //! | `on_call.rs` | an allocator asks for a chunk, marks blocks, frees |
 //!
 //! What must always hold: nothing is decided about a block while its keeper is the switch; a request is decided
 //! once, however often it comes; a write-back is taken once, and none after its event is closed.
 
+pub(crate) mod canonical;
 pub mod directory;
 mod migration;
 mod on_call;
 mod on_epoch;
+mod on_report;
 mod on_request;
 mod on_unlock;
 mod on_write_back;
+mod rebuild;
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use wire::{
     BlockTag, Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, RequesterId, Seq, SlotId,
+    SwitchEpoch,
 };
 
 use crate::allocator::ChunkTable;
 use crate::config::Config;
 use directory::{Directory, Keeper};
 use migration::Migration;
+use on_report::Rebuilding;
+use rebuild::Knowledge;
 
 /// The state of one node's home agent.
 pub(crate) struct HomeAgent {
@@ -51,10 +59,18 @@ pub(crate) struct HomeAgent {
     calls: Box<[Option<Packet>]>,
     /// Blocks that have been hot in this epoch.
     warm: Vec<BlockTag>,
+    /// Blocks whose only current copy died.
+    pub(crate) lost: BTreeSet<BlockTag>,
+    /// After a restart, until everybody has reported.
+    rebuilding: Option<Rebuilding>,
+    /// What was known before.
+    knowledge: Option<Knowledge>,
+    /// The epoch in which the directory was last rebuilt.
+    rebuilt: SwitchEpoch,
 }
 
 /// What became of an event.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Decided {
     seq: Seq,
     /// What was asked, and of which block: a number stands for one request.
@@ -77,7 +93,7 @@ impl Decided {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Decision {
     /// The lock is held.
     Granted,
@@ -99,6 +115,10 @@ impl HomeAgent {
             written_back: core::iter::repeat_n(Seq::NONE, rows * 2).collect(),
             calls: core::iter::repeat_n(None, rows).collect(),
             warm: Vec::new(),
+            lost: BTreeSet::new(),
+            rebuilding: None,
+            knowledge: None,
+            rebuilt: SwitchEpoch(0),
         }
     }
 

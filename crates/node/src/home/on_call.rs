@@ -14,12 +14,17 @@ use crate::store::Store;
 
 impl HomeAgent {
     pub(crate) fn on_call<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
+        if let Some(rebuilding) = &mut self.rebuilding {
+            // What a dead node had may be granted anew: only when its copies are known.
+            rebuilding.calls.insert(packet.requester.index(), *packet);
+            return;
+        }
         if let Some(last) = &self.calls[packet.requester.index()] {
             if packet.seq < last.seq {
                 return cx.counters.drop(Drop::Stale);
             }
             if packet.seq == last.seq && packet.kind == last.event {
-                let again = *last;
+                let again = Packet { epoch: packet.epoch, ..*last };
                 return cx.send(again);
             }
         }
@@ -69,6 +74,11 @@ impl HomeAgent {
             MarkRefused::NotGranted => Refusal::Unallocated,
             MarkRefused::WrongDiscipline => Refusal::WrongDiscipline,
         })?;
+        if !self.lost.is_empty() {
+            for tag in range.tags(cx.config.block) {
+                self.lost.remove(&tag);
+            }
+        }
         if packet.discipline.is_some() {
             cx.store.zero_home(range.first, range.bytes(cx.config.block));
             if cx.config.directory == config::Directory::Switch {
@@ -89,6 +99,11 @@ impl HomeAgent {
     fn pass_on<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         let addr: GlobalAddr = packet.tag.addr();
         match self.chunks.owner_of(addr) {
+            Some(_) if self.chunks.is_orphaned(addr) => {
+                let to = Endpoint::Allocator(packet.requester.node);
+                let status = Status::Refused(Refusal::NodeDown);
+                cx.send(Packet { status, ..packet.reply(Kind::FreeReply, self.me(), to) });
+            }
             Some(owner) => cx.send(Packet { from: self.me(), to: Endpoint::Allocator(owner), ..*packet }),
             None => {
                 let to = Endpoint::Allocator(packet.requester.node);

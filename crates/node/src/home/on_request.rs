@@ -47,6 +47,9 @@ impl HomeAgent {
     /// Lock and check. Unlike the switch, which gives the lock of an outdated request back when the requester
     /// unlocks, a processor can look before it locks; the answers are the same.
     fn decide<R: Rules>(&mut self, packet: &Packet) -> Decision {
+        if R::HOME_AWAITS_REPORTS && self.is_rebuilding() {
+            return Decision::Refused(Refusal::Recovering);
+        }
         if let Err(why) = self.allowed(packet) {
             return Decision::Refused(why);
         }
@@ -77,6 +80,9 @@ impl HomeAgent {
         match packet.event {
             Kind::ReadMiss | Kind::WriteMiss => match have {
                 None => Err(Refusal::Unallocated),
+                Some(Discipline::Coherent) if !self.lost.is_empty() && self.lost.contains(&block) => {
+                    Err(Refusal::Lost)
+                }
                 Some(Discipline::Coherent) => Ok(()),
                 Some(_) => Err(Refusal::WrongDiscipline),
             },

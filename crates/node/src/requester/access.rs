@@ -1,6 +1,6 @@
 //! A thread missed: get the block into the cache with the access that it needs.
 
-use wire::{BlockTag, Kind, Rules, SlotId};
+use wire::{BlockTag, Kind, Refusal, Rules, SlotId};
 
 use super::{Fetch, Requesters, Wait, Work};
 use crate::context::Context;
@@ -24,8 +24,19 @@ impl Requesters {
             return Started::Join(slot);
         }
         let fetch = Fetch { tag, access, frame: None, victim: None, refusals: 0 };
+        if cx.is_down(tag) {
+            return self.refuse(cx, Work::Fetch(fetch));
+        }
         let Some(slot) = self.occupy(Work::Fetch(fetch)) else { return Started::Full };
         self.advance_fetch(cx, slot, fetch);
+        Started::Slot(slot)
+    }
+
+    /// The block's home is down: nobody could grant this.
+    pub(super) fn refuse<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, work: Work) -> Started {
+        let Some(slot) = self.occupy(work) else { return Started::Full };
+        self.finish_work(slot);
+        cx.completed(slot, Outcome::Failed(Refusal::NodeDown));
         Started::Slot(slot)
     }
 
@@ -50,6 +61,8 @@ impl Requesters {
                     fetch.frame = Some(frame);
                     Some((miss(fetch.access), fetch.tag))
                 }
+                // Its home is gone, and it goes as soon as the thread that has it pinned has said so.
+                Reservation::Evict { tag, .. } if cx.is_down(tag) => None,
                 Reservation::Evict { frame, tag, access } => {
                     fetch.victim = Some(frame);
                     Some((

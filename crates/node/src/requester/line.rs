@@ -32,7 +32,7 @@ use crate::counters::Drop;
 use crate::store::Store;
 
 /// Who stands behind an event that is being unlocked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Line {
     /// Nobody that is known.
     Last,

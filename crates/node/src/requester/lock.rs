@@ -19,6 +19,9 @@ impl Requesters {
         once: bool,
     ) -> Started {
         let entry = block.lock_entry();
+        if cx.is_down(block) {
+            return self.refuse(cx, Work::Lock { entry, write, once, refusals: 0 });
+        }
         if self.locks() >= SlotId::FOR_LOCKS {
             return Started::Full;
         }
@@ -41,7 +44,7 @@ impl Requesters {
     fn locks(&self) -> usize {
         let is_lock = |slot: &SlotId| {
             let it = self.slot(*slot);
-            matches!(it.work, Work::Lock { .. }) || it.event.is_some_and(|event| event.stage == Stage::Held)
+            matches!(it.work, Work::Lock { .. }) || it.event.is_some_and(|event| event.is_held())
         };
         self.busy_slots().filter(is_lock).count()
     }
@@ -61,9 +64,14 @@ impl Requesters {
     /// # Panics
     /// If no lock is held there.
     pub(crate) fn on_release<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId) {
-        let it = &self.slots[slot.index()];
-        let held = it.event.is_some_and(|event| event.stage == Stage::Held);
-        assert!(held, "slot {slot:?} holds no lock: {:?}", it.event);
-        self.unlock(cx, slot, Status::Granted);
+        let it = &mut self.slots[slot.index()];
+        match it.event.map(|event| event.stage) {
+            Some(Stage::Held) => self.unlock(cx, slot, Status::Granted),
+            Some(Stage::Orphaned) => {
+                it.event = None;
+                self.busy &= !(1 << slot.0);
+            }
+            _ => panic!("slot {slot:?} holds no lock: {:?}", it.event),
+        }
     }
 }

@@ -13,6 +13,7 @@
 //! | `on_closing.rs` | write-backs and closes are acknowledged, unlocks are |
 //! | `on_deadline.rs` | a backoff is over, or something was lost |
 //! | `line.rs` | with `queue`: the lock comes from the requester before, and goes to the one behind |
+//! | `on_new_epoch.rs` | the switch or a node was restarted: everything is started again |
 //! | `next_state.rs` | Figure 6: the metadata that an unlock installs |
 //!
 //! What must always hold: every event that was requested is unlocked exactly once, after its last answer; a
@@ -20,6 +21,7 @@
 //! thread that was promised a frame gets it pinned.
 
 mod access;
+pub(crate) mod canonical;
 mod event;
 mod line;
 mod lock;
@@ -27,6 +29,7 @@ pub(crate) mod next_state;
 mod on_ack;
 mod on_closing;
 mod on_deadline;
+mod on_new_epoch;
 
 use alloc::boxed::Box;
 
@@ -51,7 +54,7 @@ pub(crate) struct Requesters {
 }
 
 /// One requester.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Slot {
     /// What it is doing, and for whom.
     pub(crate) work: Work,
@@ -66,7 +69,7 @@ pub(crate) struct Slot {
 }
 
 /// An operation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Work {
     /// None: the thread is served. An event may still be closing.
     None,
@@ -87,7 +90,7 @@ pub(crate) enum Work {
 }
 
 /// A block on its way into the cache.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Fetch {
     pub(crate) tag: BlockTag,
     pub(crate) access: Access,
@@ -99,7 +102,7 @@ pub(crate) struct Fetch {
 }
 
 /// Why a slot with work has no event open.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Wait {
     /// It has one, or no work.
     Nothing,
@@ -110,7 +113,7 @@ pub(crate) enum Wait {
 }
 
 /// A coherence event: from the request to the unlock.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Event {
     request: Packet,
     sent: Nanos,
@@ -134,7 +137,7 @@ struct Event {
 }
 
 /// What an event found under its lock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Found {
     status: GlobalStatus,
     copyset: Copyset,
@@ -146,7 +149,7 @@ struct Found {
 }
 
 /// How far an event has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Stage {
     /// Waiting for answers.
     Asking,
@@ -163,10 +166,12 @@ enum Stage {
     },
     /// The application holds the block lock.
     Held,
+    /// It does, but the lock's home is gone, and the lock with it.
+    Orphaned,
 }
 
 /// An unlock under way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Unlocking {
     packet: Packet,
     deadline: Nanos,
@@ -278,7 +283,7 @@ impl Requesters {
     pub(crate) fn is_quiet(&self) -> bool {
         self.slots.iter().all(|slot| {
             slot.work == Work::None
-                && slot.event.is_none_or(|event| event.stage == Stage::Held)
+                && slot.event.is_none_or(|event| event.is_held())
                 && slot.unlocks.iter().all(Option::is_none)
         })
     }
@@ -307,6 +312,11 @@ impl Requesters {
 }
 
 impl Event {
+    /// True while an application holds the lock that this event took.
+    fn is_held(&self) -> bool {
+        matches!(self.stage, Stage::Held | Stage::Orphaned)
+    }
+
     /// The nodes whose cache agents must answer before the event is granted as a whole, given what was found.
     fn awaited<R: Rules>(&self, found: &Found) -> Copyset {
         if !R::ALL_SHARERS_ANSWER {

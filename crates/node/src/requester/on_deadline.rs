@@ -60,7 +60,7 @@ impl Requesters {
                     cx.send(request);
                 }
             }
-            Stage::Unpinning(_) | Stage::Held => {}
+            Stage::Unpinning(_) | Stage::Held | Stage::Orphaned => {}
         }
     }
 

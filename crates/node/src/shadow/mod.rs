@@ -35,6 +35,11 @@ impl Shadow {
         Self { node, entries: BTreeMap::new() }
     }
 
+    /// The switch has this entry.
+    pub(crate) fn learn(&mut self, capacity: usize, tag: BlockTag) {
+        self.entries.entry((set_of(capacity, tag), tag)).or_insert(1);
+    }
+
     /// The switch has answered an ADD-TO-SWITCH.
     pub(crate) fn on_add_notice<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         let set = set_of(cx.config.switch_entries, packet.tag);

@@ -41,7 +41,7 @@ impl Drop {
 }
 
 const KINDS: usize = Kind::FreeReply as usize + 1;
-const REFUSALS: usize = Refusal::NotAnAllocation as usize + 1;
+const REFUSALS: usize = Refusal::ALL.len() + 1;
 
 /// Counts since the switch began.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, Rules, Status};
+use wire::{Copyset, Endpoint, GlobalStatus, Kind, Packet, Refusal, Rules, Status};
 
 use super::counters::{Counters, Drop};
 use super::fan_out::fan_out;
@@ -11,9 +11,6 @@ use super::line;
 use super::switch::{Carried, Effect, Resubmit};
 use super::tables::Forward;
 use crate::pipeline::{Phv, alu};
-
-/// The node that keeps the shadow of the TAG arrays.
-const SHADOW: Endpoint = Endpoint::Shadow(NodeId(0));
 
 /// The forward table's codes, from 1 up.
 const FORWARDS: [Forward; 7] = [
@@ -31,6 +28,7 @@ pub(super) fn deparse<R: Rules>(
     f: &Fields,
     phv: &Phv,
     packet: &Packet,
+    shadow: Endpoint,
     counters: &mut Counters,
     out: &mut Vec<Effect>,
 ) {
@@ -60,13 +58,13 @@ pub(super) fn deparse<R: Rules>(
         route::ADDED => {
             let granted = answer(packet, Status::Granted);
             send(granted);
-            send(Packet { kind: Kind::AddNotice, to: SHADOW, ..granted });
+            send(Packet { kind: Kind::AddNotice, to: shadow, ..granted });
         }
         route::PRESENT => send(refuse(packet, Refusal::NotOwner, counters)),
         route::COLLISION => {
             let refused = refuse(packet, Refusal::Collision, counters);
             send(refused);
-            send(Packet { kind: Kind::AddNotice, to: SHADOW, ..refused });
+            send(Packet { kind: Kind::AddNotice, to: shadow, ..refused });
         }
         route::IN_FLIGHT => counters.count_drop(Drop::InFlight),
         route::STALE if packet.kind == Kind::Unlock => counters.count_drop(Drop::StaleUnlock),

@@ -1,6 +1,8 @@
 //! Looking into the switch from outside, as a control plane would: for tests, checkers and tools.
 
-use wire::{BlockTag, Copyset, GlobalStatus, RequesterId, Rules, Seq};
+use alloc::vec::Vec;
+
+use wire::{BlockTag, Copyset, GlobalStatus, NodeId, RequesterId, Rules, Seq, SlotId, SwitchEpoch};
 
 use super::layout::{WAYS, score};
 use super::line;
@@ -35,7 +37,66 @@ pub struct RequesterView {
     pub claiming: bool,
 }
 
+/// All that a control plane reads out of a switch before it restarts it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Dump {
+    /// The life that this was read in.
+    pub epoch: SwitchEpoch,
+    /// The directory, sorted by tag.
+    pub entries: Vec<(BlockTag, EntryView)>,
+    /// The nodes with a requester that holds some entry's lock; the switch does not know which.
+    pub holders: Copyset,
+    /// Entries with a line of two or more, in order: the lock may have gone from one to the next, and it is not known
+    /// who has had it.
+    pub lines: Vec<BlockTag>,
+}
+
+impl Dump {
+    /// The entry of a block, if the directory had it.
+    pub fn entry(&self, tag: BlockTag) -> Option<EntryView> {
+        let at = self.entries.binary_search_by_key(&tag, |(tag, _)| *tag).ok()?;
+        Some(self.entries[at].1)
+    }
+
+    /// True if requesters stood in line for the block.
+    pub fn has_line(&self, tag: BlockTag) -> bool {
+        self.lines.binary_search(&tag).is_ok()
+    }
+}
+
+impl EntryView {
+    /// True if a writer has the lock.
+    pub fn is_write_locked(&self) -> bool {
+        u64::from(self.lock) >= WRITER
+    }
+}
+
 impl<R: Rules> Switch<R> {
+    /// The directory and who holds locks in it, as a control plane reads it.
+    pub fn dump(&self) -> Dump {
+        let mut entries: Vec<_> = self.entries().collect();
+        entries.sort_unstable_by_key(|(tag, _)| *tag);
+        let scores = self.program.cells(self.arrays.scoreboard).enumerate();
+        let holders = scores.filter(|(_, score)| score & score::COUNT > 0).map(|(at, _)| {
+            let node = at / 2 / SlotId::PER_NODE;
+            NodeId(u16::try_from(node).expect("a rack has at most 64 nodes"))
+        });
+        let in_line = |entry: &EntryView| {
+            let lock = u64::from(entry.lock);
+            self.config.queue && lock > WRITER && self.score_of_last(lock) & score::REFUSED != 0
+        };
+        let lines = entries.iter().filter(|(_, entry)| in_line(entry)).map(|(tag, _)| *tag).collect();
+        Dump { epoch: self.config.epoch, lines, holders: holders.collect(), entries }
+    }
+
+    /// The entries of the directory, in no order that means anything.
+    pub fn entries(&self) -> impl Iterator<Item = (BlockTag, EntryView)> {
+        self.arrays.ways.into_iter().flat_map(move |way| {
+            let keys = self.program.cells(way.tag).enumerate().filter(|(_, key)| *key != 0);
+            keys.map(move |(set, key)| (BlockTag::from_bits(!key), self.view(way, set)))
+        })
+    }
+
     /// True if the directory has the entry, active or still locked by its ADD.
     pub fn contains(&self, tag: BlockTag) -> bool {
         self.find(tag).is_some()

@@ -21,6 +21,7 @@
 //! | `deparser` | PHV to packets |
 //! | [`switch`] | the machine: packets in, effects out |
 //! | [`inspect`] | entries, requesters and invariants, for tests and tools |
+//! | [`canonical`] | the state as a value, for checkers that explore all states |
 //! | [`counters`] | what happened, by cause |
 //!
 //! # What must always hold
@@ -38,6 +39,7 @@
 //! metadata that follow from what it was told. The switch has no memory to check that; packets that break it can
 //! hurt the blocks they name, but neither corrupt lock words nor stop the switch.
 
+pub mod canonical;
 pub mod counters;
 mod deparser;
 pub mod fan_out;
@@ -52,6 +54,6 @@ pub mod switch;
 pub mod tables;
 
 pub use counters::{Counters, Drop};
-pub use inspect::{EntryView, RequesterView};
+pub use inspect::{Dump, EntryView, RequesterView};
 pub use sets::set_of;
 pub use switch::{Carried, Config, Effect, Resubmit, Switch};

@@ -18,7 +18,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
-use wire::{Faithful, Kind, Packet, Rules, SwitchEpoch};
+use wire::{Endpoint, Faithful, Kind, NodeId, Packet, Rules, SwitchEpoch};
 
 use super::counters::Counters;
 use super::layout::{Fields, WAYS, route, score};
@@ -93,6 +93,8 @@ pub struct Switch<R: Rules = Faithful> {
     /// Of the pass that runs; kept because it is cheaper to clear than to make.
     phv: Phv,
     counters: Counters,
+    /// The node that keeps the shadow of the TAG arrays.
+    shadow: NodeId,
 }
 
 impl Switch {
@@ -126,7 +128,20 @@ impl<R: Rules> Switch<R> {
             occupied: 0,
             phv: Phv::new(),
             counters: Counters::new(),
+            shadow: NodeId(0),
         })
+    }
+
+    /// The switch starts a new life: empty, and deaf to packets of any other life. Its counters go on.
+    pub fn restart(&mut self, epoch: SwitchEpoch) {
+        self.program.clear();
+        self.occupied = 0;
+        self.config.epoch = epoch;
+    }
+
+    /// Names the node that keeps the shadow of the TAG arrays; node 0 until somebody does.
+    pub const fn set_shadow(&mut self, node: NodeId) {
+        self.shadow = node;
     }
 
     /// A packet arrives.
@@ -150,7 +165,8 @@ impl<R: Rules> Switch<R> {
         if !R::LAST_UNLOCK_FILTERS_UNLOCKS && self.is_stale_unlock(pass) {
             return self.release_again(packet, out);
         }
-        deparser::deparse::<R>(&self.fields, &self.phv, packet, &mut self.counters, out);
+        let shadow = Endpoint::Shadow(self.shadow);
+        deparser::deparse::<R>(&self.fields, &self.phv, packet, shadow, &mut self.counters, out);
         self.forget_what_no_rule_keeps(packet);
     }
 

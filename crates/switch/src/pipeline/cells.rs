@@ -30,6 +30,10 @@ impl Cells {
         Self { words: vec![0; words], entries, shift, mask: super::verify::mask(bits) }
     }
 
+    pub(super) fn clear(&mut self) {
+        self.words.fill(0);
+    }
+
     /// A cell, if there is such a one.
     #[inline(always)]
     pub(super) fn cell(&mut self, index: usize) -> Option<Cell<'_>> {

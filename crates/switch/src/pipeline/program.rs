@@ -62,9 +62,21 @@ impl Program {
         &self.map
     }
 
+    /// All arrays are 0 again, as after a restart of the chip.
+    pub fn clear(&mut self) {
+        self.arrays.iter_mut().for_each(Cells::clear);
+    }
+
     /// A cell of an array, for inspection: no program can do this.
     pub fn cell(&self, array: ArrayId, index: usize) -> Option<u64> {
         self.arrays.get(array.0)?.get(index)
+    }
+
+    /// Sets a cell of an array, for checkers that put a switch into a state: no program can do this.
+    pub fn set_cell(&mut self, array: ArrayId, index: usize, value: u64) {
+        if let Some(mut cell) = self.arrays[array.0].cell(index) {
+            cell.set(value);
+        }
     }
 
     /// The cells of an array, for inspection.

@@ -1,0 +1,166 @@
+//! What is explored: a rack small enough for all of its states.
+
+use node::Directory;
+
+/// What a thread may do in one turn, and with which block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Turn {
+    /// Read it.
+    Read(u8),
+    /// Write it.
+    Write(u8),
+    /// Take its application lock for reading, and release it.
+    LockRead(u8),
+    /// Take its application lock for writing, and release it.
+    LockWrite(u8),
+}
+
+/// An application thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Thread {
+    /// The node it runs on.
+    pub node: u8,
+    /// How many turns it takes.
+    pub turns: u8,
+    /// What it may do in each.
+    pub may: &'static [Turn],
+}
+
+/// A small rack: who does what, and what may go wrong, how often.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it is for.
+    pub about: &'static str,
+    /// Nodes, 2 or 3. Node 0 is home of all blocks.
+    pub nodes: u8,
+    /// Blocks.
+    pub blocks: u8,
+    /// Frames of each cache: 1 or 2.
+    pub frames: u8,
+    /// Where entries are kept at first: [`Directory::Home`] or [`Directory::Switch`].
+    pub directory: Directory,
+    /// Threads, at most six.
+    pub threads: &'static [Thread],
+    /// Packets overtake each other; otherwise they keep their order from each place to each other one.
+    pub reorder: bool,
+    /// A refused request is tried again only when the refused event's unlock is acknowledged: fewer events overlap.
+    pub patient: bool,
+    /// Packets that may be lost.
+    pub losses: u8,
+    /// Packets that may be delivered once more.
+    pub duplicates: u8,
+    /// Time-outs that may be premature. Time-outs when nothing else can happen are free.
+    pub premature: u8,
+    /// Entries that may move to the switch.
+    pub adds: u8,
+    /// Entries that may move back.
+    pub removes: u8,
+    /// Blocks that may be purged when all threads are done.
+    pub purges: u8,
+}
+
+impl Scope {
+    /// The scope of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        SCOPES.iter().find(|scope| scope.name == name)
+    }
+}
+
+use Turn::{LockRead, LockWrite, Read, Write};
+
+const READ_WRITE: &[Turn] = &[Read(0), Write(0)];
+const READ: &[Turn] = &[Read(0)];
+const WRITE: &[Turn] = &[Write(0)];
+const TWO_BLOCKS: &[Turn] = &[Read(0), Write(0), Read(1), Write(1)];
+const LOCKS: &[Turn] = &[LockRead(0), LockWrite(0)];
+
+const fn thread(node: u8, turns: u8, may: &'static [Turn]) -> Thread {
+    Thread { node, turns, may }
+}
+
+const ONE_EACH: &[Thread] = &[thread(0, 1, READ_WRITE), thread(1, 1, READ_WRITE)];
+const TWO_EACH: &[Thread] = &[thread(0, 2, READ_WRITE), thread(1, 2, READ_WRITE)];
+const TWO_ON_ONE: &[Thread] = &[thread(1, 1, READ_WRITE), thread(1, 1, READ_WRITE), thread(0, 1, READ_WRITE)];
+const EVICTING: &[Thread] = &[thread(1, 2, TWO_BLOCKS), thread(0, 1, READ_WRITE)];
+const LOCKING: &[Thread] = &[thread(0, 1, LOCKS), thread(1, 1, LOCKS)];
+const THREE: &[Thread] = &[thread(0, 1, READ_WRITE), thread(1, 1, READ_WRITE), thread(2, 1, READ_WRITE)];
+const THREE_READ_WRITE: &[Thread] = &[thread(0, 1, WRITE), thread(1, 1, READ), thread(2, 1, READ_WRITE)];
+const READERS: &[Thread] = &[thread(0, 1, WRITE), thread(1, 1, READ), thread(2, 2, READ_WRITE)];
+const SWITCH: Directory = Directory::Switch;
+
+/// Two nodes without faults: what all others begin with.
+const PLAIN: Scope = Scope {
+    name: "",
+    about: "",
+    nodes: 2,
+    blocks: 1,
+    frames: 2,
+    directory: Directory::Home,
+    threads: ONE_EACH,
+    reorder: true,
+    patient: true,
+    losses: 0,
+    duplicates: 0,
+    premature: 0,
+    adds: 0,
+    removes: 0,
+    purges: 0,
+};
+
+/// All scopes.
+#[rustfmt::skip]
+pub const SCOPES: &[Scope] = &[
+    Scope { name: "home", about: "2 nodes, 1 turn each, entry at the home; retries overlap unlocks", patient: false, ..PLAIN },
+    Scope { name: "home-in-order", about: "the same with 2 turns each, packets in order", threads: TWO_EACH, reorder: false, ..PLAIN },
+    Scope { name: "home-two-turns", about: "2 turns each", threads: TWO_EACH, ..PLAIN },
+    Scope { name: "home-loss", about: "2 packets may be lost", losses: 2, ..PLAIN },
+    Scope { name: "home-duplicate", about: "1 packet may come twice", duplicates: 1, ..PLAIN },
+    Scope { name: "home-timeout", about: "1 time-out may be premature", premature: 1, ..PLAIN },
+    Scope { name: "home-loss-duplicate", about: "1 lost, 1 twice", losses: 1, duplicates: 1, ..PLAIN },
+    Scope { name: "home-loss-timeout", about: "1 lost, 1 premature time-out", losses: 1, premature: 1, ..PLAIN },
+    Scope { name: "home-evict", about: "2 blocks, caches of 1 frame", threads: EVICTING, blocks: 2, frames: 1, ..PLAIN },
+    Scope { name: "home-evict-loss", about: "2 blocks, caches of 1 frame, 1 packet may be lost", threads: EVICTING, blocks: 2, frames: 1, losses: 1, ..PLAIN },
+    Scope { name: "home-evict-duplicate", about: "2 blocks, caches of 1 frame, 1 packet may come twice", threads: EVICTING, blocks: 2, frames: 1, duplicates: 1, ..PLAIN },
+    Scope { name: "home-threads", about: "2 threads on one node, 1 on the other", threads: TWO_ON_ONE, ..PLAIN },
+    Scope { name: "home-purge", about: "the block is purged at last; 1 packet may come twice", purges: 1, duplicates: 1, ..PLAIN },
+    Scope { name: "home-3", about: "3 nodes, 1 turn each", threads: THREE, nodes: 3, ..PLAIN },
+    Scope { name: "home-3-purge", about: "3 nodes, the block is purged at last", threads: THREE_READ_WRITE, nodes: 3, purges: 1, ..PLAIN },
+    Scope { name: "home-3-in-order-loss", about: "3 nodes, packets in order, 1 may be lost", threads: THREE, nodes: 3, reorder: false, losses: 1, ..PLAIN },
+    Scope { name: "home-3-loss", about: "3 nodes, 1 packet may be lost", threads: THREE, nodes: 3, losses: 1, ..PLAIN },
+    Scope { name: "home-3-readers", about: "a writer, 2 readers that write next; 1 premature time-out", threads: READERS, nodes: 3, premature: 1, ..PLAIN },
+    Scope { name: "home-3-duplicate", about: "3 nodes, 1 packet may come twice", threads: THREE, nodes: 3, duplicates: 1, ..PLAIN },
+    Scope { name: "switch", about: "2 nodes, 1 turn each, entry in the switch; retries overlap unlocks", patient: false, directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-in-order", about: "the same with 2 turns each, packets in order", threads: TWO_EACH, reorder: false, directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-two-turns", about: "2 turns each", threads: TWO_EACH, directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-loss", about: "2 packets may be lost", losses: 2, directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-duplicate", about: "1 packet may come twice", duplicates: 1, directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-timeout", about: "1 time-out may be premature", premature: 1, directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-loss-duplicate", about: "1 lost, 1 twice", losses: 1, duplicates: 1, directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-loss-timeout", about: "1 lost, 1 premature time-out", losses: 1, premature: 1, directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-evict", about: "2 blocks, caches of 1 frame", threads: EVICTING, blocks: 2, frames: 1, directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-evict-loss", about: "2 blocks, caches of 1 frame, 1 packet may be lost", threads: EVICTING, blocks: 2, frames: 1, losses: 1, directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-evict-duplicate", about: "2 blocks, caches of 1 frame, 1 packet may come twice", threads: EVICTING, blocks: 2, frames: 1, duplicates: 1, directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-threads", about: "2 threads on one node, 1 on the other", threads: TWO_ON_ONE, directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-purge", about: "the block is purged at last; 1 packet may come twice", purges: 1, duplicates: 1, directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-3", about: "3 nodes, 1 turn each", threads: THREE, nodes: 3, directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-3-purge", about: "3 nodes, the block is purged at last", threads: THREE_READ_WRITE, nodes: 3, purges: 1, directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-3-in-order-loss", about: "3 nodes, packets in order, 1 may be lost", threads: THREE, nodes: 3, reorder: false, losses: 1, directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-3-loss", about: "3 nodes, 1 packet may be lost", threads: THREE, nodes: 3, losses: 1, directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-3-readers", about: "a writer, 2 readers that write next; 1 premature time-out", threads: READERS, nodes: 3, premature: 1, directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-3-duplicate", about: "3 nodes, 1 packet may come twice", threads: THREE, nodes: 3, duplicates: 1, directory: SWITCH, ..PLAIN },
+    Scope { name: "locks", about: "application locks, 1 packet may come twice", threads: LOCKING, duplicates: 1, ..PLAIN },
+    Scope { name: "locks-loss", about: "application locks, 1 packet may be lost", threads: LOCKING, losses: 1, ..PLAIN },
+    Scope { name: "add", about: "the entry may move to the switch", adds: 1, ..PLAIN },
+    Scope { name: "add-loss", about: "the same, 1 packet may be lost", adds: 1, losses: 1, ..PLAIN },
+    Scope { name: "add-duplicate", about: "the same, 1 packet may come twice", adds: 1, duplicates: 1, ..PLAIN },
+    Scope { name: "add-timeout", about: "the same, 1 time-out may be premature", adds: 1, premature: 1, ..PLAIN },
+    Scope { name: "remove", about: "the entry may move back", directory: SWITCH, removes: 1, ..PLAIN },
+    Scope { name: "remove-loss", about: "the same, 1 packet may be lost", directory: SWITCH, removes: 1, losses: 1, ..PLAIN },
+    Scope { name: "remove-duplicate", about: "the same, 1 packet may come twice", directory: SWITCH, removes: 1, duplicates: 1, ..PLAIN },
+    Scope { name: "to-and-fro", about: "the entry may move to the switch and back", adds: 1, removes: 1, ..PLAIN },
+    Scope { name: "to-and-fro-duplicate", about: "the same, 1 packet may come twice", adds: 1, removes: 1, duplicates: 1, ..PLAIN },
+    Scope { name: "add-3", about: "3 nodes, the entry may move to the switch", adds: 1, threads: THREE, nodes: 3, ..PLAIN },
+    Scope { name: "remove-3", about: "3 nodes, the entry may move back", directory: SWITCH, removes: 1, threads: THREE, nodes: 3, ..PLAIN },
+];

@@ -1,0 +1,257 @@
+//! The search: breadth first, so that what is found first is found on a shortest way.
+
+use wire::{Faithful, Rules};
+
+use super::coverage::Coverage;
+use super::engine::Engine;
+use super::scope::Scope;
+use super::states::States;
+use super::world::World;
+
+/// What came out.
+#[derive(Clone, Debug)]
+pub struct Explored {
+    /// The scope's name.
+    pub scope: &'static str,
+    /// States.
+    pub states: usize,
+    /// Steps from a state to one that follows it.
+    pub steps: usize,
+    /// Steps of the longest of all shortest ways from the beginning.
+    pub depth: usize,
+    /// States in which everything is over.
+    pub at_rest: usize,
+    /// Local states of every node, and of the switch.
+    pub local_states: Vec<usize>,
+    /// Bytes taken by states and steps.
+    pub bytes: usize,
+    /// Rows of the tables that were reached.
+    pub coverage: Coverage,
+    /// What was found.
+    pub verdict: Verdict,
+}
+
+/// What was found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Every state was looked at, and everything holds.
+    Holds,
+    /// There are more states than the search was allowed to look at; in those that it did, everything holds.
+    Incomplete,
+    /// Something does not hold.
+    Broken(Counterexample),
+}
+
+/// A shortest way to what does not hold.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Counterexample {
+    /// What does not hold.
+    pub what: String,
+    /// It is about something that does not happen any more: a deadlock, or a state without a way to rest.
+    pub stuck: bool,
+    /// What happened, in order.
+    pub trace: Vec<String>,
+}
+
+/// How far a search is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// States found.
+    pub states: usize,
+    /// Of those, states whose successors are known.
+    pub expanded: usize,
+    /// Steps from the beginning.
+    pub depth: usize,
+    /// Bytes taken.
+    pub bytes: usize,
+}
+
+/// Explores a scope.
+pub fn explore(scope: &Scope, most: usize, progress: impl FnMut(Progress)) -> Explored {
+    explore_with_rules::<Faithful>(scope, most, progress)
+}
+
+/// Explores a scope with machines to which some rules may not apply.
+pub fn explore_with_rules<R: Rules>(
+    scope: &Scope,
+    most: usize,
+    mut progress: impl FnMut(Progress),
+) -> Explored {
+    let (engine, start) = Engine::new::<R>(scope);
+    Search::new(engine).run(start, most, &mut progress)
+}
+
+struct Search {
+    engine: Engine,
+    states: States,
+    parents: Vec<u32>,
+    /// Successors of all expanded states, one state after the other; and where each state's end.
+    steps: Vec<u32>,
+    ends: Vec<u64>,
+    at_rest: Vec<u32>,
+    depth: usize,
+}
+
+/// The search's first mistake: the state that it comes from, and what came next.
+struct Mistake {
+    from: u32,
+    last: Option<String>,
+    what: String,
+    stuck: bool,
+}
+
+impl Search {
+    fn new(engine: Engine) -> Self {
+        Self {
+            engine,
+            states: States::new(),
+            parents: Vec::new(),
+            steps: Vec::new(),
+            ends: Vec::new(),
+            at_rest: Vec::new(),
+            depth: 0,
+        }
+    }
+
+    fn run(mut self, start: World, most: usize, progress: &mut dyn FnMut(Progress)) -> Explored {
+        let verdict = match self.search(start, most, progress) {
+            Err(mistake) => Verdict::Broken(self.counterexample(mistake)),
+            Ok(false) => Verdict::Incomplete,
+            Ok(true) => match self.without_a_way_to_rest() {
+                Some(from) => {
+                    let what = "nothing that can happen from here on leads to rest".to_owned();
+                    Verdict::Broken(self.counterexample(Mistake { from, last: None, what, stuck: true }))
+                }
+                None => Verdict::Holds,
+            },
+        };
+        Explored {
+            scope: self.engine.scope.name,
+            states: self.states.len(),
+            steps: self.steps.len(),
+            depth: self.depth,
+            at_rest: self.at_rest.len(),
+            local_states: self.engine.local_states(),
+            bytes: self.bytes(),
+            coverage: self.engine.coverage.clone(),
+            verdict,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.states.bytes() + 4 * (self.parents.capacity() + self.steps.capacity()) + 8 * self.ends.capacity()
+    }
+
+    /// Looks at all states; false if there are too many.
+    fn search(
+        &mut self,
+        start: World,
+        most: usize,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<bool, Mistake> {
+        let (mut words, mut found) = (Vec::new(), Vec::new());
+        start.encode(self.engine.size, &mut words);
+        self.states.insert(&words);
+        self.parents.push(0);
+        let (mut at, mut level_ends) = (0, 1);
+        while at < self.states.len() {
+            if at == level_ends {
+                self.depth += 1;
+                level_ends = self.states.len();
+            }
+            if at.is_multiple_of(1 << 14) {
+                let (states, depth, bytes) = (self.states.len(), self.depth, self.bytes());
+                progress(Progress { states, expanded: at, depth, bytes });
+            }
+            if self.states.len() > most {
+                return Ok(false);
+            }
+            let number = at as u32;
+            let world = World::decode(self.engine.size, self.states.get(number));
+            self.engine.expand(&world, &mut found);
+            let wrong =
+                |what: String, last: Option<String>| Mistake { from: number, last, what, stuck: false };
+            if self.engine.is_at_rest(&world) {
+                self.engine.check_at_rest(&world).map_err(|what| wrong(what, None))?;
+                self.at_rest.push(number);
+            } else if found.is_empty() {
+                let what = format!("nothing can happen any more\n{}", self.engine.describe(&world));
+                return Err(Mistake { from: number, last: None, what, stuck: true });
+            }
+            for (action, next) in &mut found {
+                let next = next.as_mut().map_err(|what| std::mem::take(what));
+                let admitted = next.and_then(|next| self.engine.admit(next).map(|()| next));
+                let next = admitted.map_err(|what| {
+                    wrong(what, Some(action.tell(&self.engine.scope, &self.engine.shapes)))
+                })?;
+                next.encode(self.engine.size, &mut words);
+                let (number, new) = self.states.insert(&words);
+                if new {
+                    self.parents.push(at as u32);
+                }
+                self.steps.push(number);
+            }
+            self.ends.push(self.steps.len() as u64);
+            at += 1;
+        }
+        Ok(true)
+    }
+
+    /// The first state from which no state at rest can be reached.
+    fn without_a_way_to_rest(&self) -> Option<u32> {
+        let count = self.states.len();
+        // The steps, backwards: how many lead to each state, then from where.
+        let mut starts = vec![0u64; count + 1];
+        for to in &self.steps {
+            starts[*to as usize + 1] += 1;
+        }
+        for at in 0..count {
+            starts[at + 1] += starts[at];
+        }
+        let mut next = starts.clone();
+        let mut from = vec![0u32; self.steps.len()];
+        let mut begin = 0;
+        for (number, end) in (0u32..).zip(&self.ends) {
+            for to in &self.steps[begin as usize..*end as usize] {
+                from[next[*to as usize] as usize] = number;
+                next[*to as usize] += 1;
+            }
+            begin = *end;
+        }
+        let mut reaches = vec![false; count];
+        let mut open = self.at_rest.clone();
+        open.iter().for_each(|at| reaches[*at as usize] = true);
+        while let Some(at) = open.pop() {
+            for before in &from[starts[at as usize] as usize..starts[at as usize + 1] as usize] {
+                if !std::mem::replace(&mut reaches[*before as usize], true) {
+                    open.push(*before);
+                }
+            }
+        }
+        reaches.iter().position(|reached| !reached).map(|at| at as u32)
+    }
+
+    /// The way to a mistake: the actions are found again by expanding the states on it once more.
+    fn counterexample(&mut self, mistake: Mistake) -> Counterexample {
+        let mut way = vec![mistake.from];
+        while *way.last().expect("it is not empty") != 0 {
+            way.push(self.parents[*way.last().expect("it is not empty") as usize]);
+        }
+        way.reverse();
+        let (mut trace, mut words, mut found) = (Vec::new(), Vec::new(), Vec::new());
+        for pair in way.windows(2) {
+            let world = World::decode(self.engine.size, self.states.get(pair[0]));
+            self.engine.expand(&world, &mut found);
+            let action = found.iter_mut().find_map(|(action, next)| {
+                let next = next.as_mut().ok()?;
+                self.engine.admit(next).ok()?;
+                next.encode(self.engine.size, &mut words);
+                (self.states.get(pair[1]) == words).then_some(*action)
+            });
+            let action = action.expect("a step that was taken can be taken again");
+            trace.push(action.tell(&self.engine.scope, &self.engine.shapes));
+        }
+        trace.extend(mistake.last);
+        Counterexample { what: mistake.what, stuck: mistake.stuck, trace }
+    }
+}

@@ -1,0 +1,132 @@
+//! Packets under way as numbers: what they say is interned, their event number and the freshness of the block that
+//! they carry stand beside it.
+
+use node::canonical::canonical_choice;
+use node::{DataRef, Message};
+use switch::flowcc::{Carried, Resubmit};
+use wire::{BlockTag, Copyset, Endpoint, GlobalStatus, Kind, Packet, Seq};
+
+use super::hashing::Interner;
+
+/// A packet without its number, and what a resubmitted one carries.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Shape {
+    pub(super) packet: Packet,
+    carried: Option<Carried>,
+}
+
+/// A packet under way: shape (24 bits), number (6), contents (2: none, stale, latest).
+pub(super) type Item = u32;
+
+/// Event numbers are below this once they are made small.
+pub(super) const NUMBERS: u64 = 64;
+
+/// The contents of a block: stale or latest.
+pub(super) fn contents(block: u64, latest: bool) -> DataRef {
+    DataRef(2 * (block + 1) + u64::from(latest))
+}
+
+/// True for the latest contents of any block.
+pub(super) fn is_latest(stamp: u64) -> bool {
+    stamp & 1 == 1
+}
+
+/// What contents become when their block is written elsewhere.
+pub(super) fn aged(stamp: u64, block: u64) -> u64 {
+    if stamp == contents(block, true).0 { stamp - 1 } else { stamp }
+}
+
+pub(super) fn seq_of(item: Item) -> u64 {
+    u64::from(item >> 2 & 63)
+}
+
+pub(super) fn with_seq(item: Item, seq: u64) -> Item {
+    item & !(63 << 2) | (seq as u32) << 2
+}
+
+pub(super) struct Shapes(Interner<Shape>);
+
+impl Shapes {
+    pub(super) fn new() -> Self {
+        Self(Interner::new())
+    }
+
+    pub(super) fn of(&self, item: Item) -> &Shape {
+        self.0.get(item >> 8)
+    }
+
+    pub(super) fn message(&mut self, message: &Message, nodes: usize) -> Option<Item> {
+        let packet = read_fields(&message.packet, nodes)?;
+        let data = message.data.map_or(0, |data| 1 + u32::from(is_latest(data.0)));
+        Some(self.item(packet, None, data))
+    }
+
+    pub(super) fn resubmit(&mut self, again: &Resubmit, nodes: usize) -> Item {
+        let packet = read_fields(&again.packet, nodes).expect("requests and unlocks are read");
+        self.item(packet, Some(again.carried), 0)
+    }
+
+    fn item(&mut self, packet: Packet, carried: Option<Carried>, data: u32) -> Item {
+        assert!(packet.seq.0 < NUMBERS, "numbers are small: {packet:?}");
+        let seq = packet.seq.0 as u32;
+        let (shape, _) = self.0.intern(Shape { packet: Packet { seq: Seq::NONE, ..packet }, carried });
+        assert!(shape < 1 << 24, "there are fewer packets than that");
+        shape << 8 | seq << 2 | data
+    }
+
+    pub(super) fn packet(&self, item: Item) -> Message {
+        let packet = Packet { seq: Seq(seq_of(item)), ..self.of(item).packet };
+        let data = (item & 3 != 0).then(|| contents(block_of(&packet), item & 3 == 2));
+        Message { packet, data }
+    }
+
+    pub(super) fn again(&self, item: Item) -> Resubmit {
+        let carried = self.of(item).carried.expect("it is between two passes");
+        Resubmit { packet: self.packet(item).packet, carried }
+    }
+
+    /// The packet after its block was written.
+    pub(super) fn aged(&self, item: Item, block: u64) -> Item {
+        if item & 3 == 2 && block_of(&self.of(item).packet) == block { item - 1 } else { item }
+    }
+}
+
+/// Which of the scope's blocks a packet is about.
+pub(super) fn block_of(packet: &Packet) -> u64 {
+    block_number(packet.tag)
+}
+
+/// Which of the scope's blocks this is, or whose lock: they are the first ones that an allocator hands out, which
+/// leaves the first block of a memory unused.
+pub(super) fn block_number(tag: BlockTag) -> u64 {
+    (tag.addr().offset() >> super::machines::BLOCK.shift()) - 1
+}
+
+/// The packet with only those fields that its receiver reads; `None`: nothing that is explored depends on it.
+fn read_fields(packet: &Packet, nodes: usize) -> Option<Packet> {
+    let mut it = *packet;
+    let request = it.kind.is_request() && !matches!(it.to, Endpoint::CacheAgent(_));
+    it.arg = if request { canonical_choice(it.arg, nodes) } else { 0 };
+    match it.kind {
+        Kind::AddNotice | Kind::HotReport => return None,
+        Kind::Ack => {
+            it.provider = false;
+            if !it.status.is_granted() {
+                (it.global_status, it.copyset, it.repeated) = (GlobalStatus::Unshared, Copyset::EMPTY, false);
+            }
+        }
+        Kind::UnlockAck | Kind::WriteBack | Kind::WriteBackAck | Kind::Close | Kind::CloseAck => {
+            it = Packet {
+                status: wire::Status::Granted,
+                provider: false,
+                in_switch: false,
+                repeated: false,
+                global_status: GlobalStatus::Unshared,
+                copyset: Copyset::EMPTY,
+                ..it
+            };
+        }
+        _ => {}
+    }
+    Some(it)
+}

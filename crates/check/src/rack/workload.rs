@@ -1,0 +1,199 @@
+//! What application threads of the little rack do: allocate, read, write, lock and free.
+
+use node::{Access, Effect, FrameId, Moment, Node, Outcome, Started};
+use wire::{BlockTag, Discipline, GlobalAddr, NodeId, Refusal, Rules, SlotId};
+
+use super::PlainStore;
+use super::run::{BLOCK, Rack};
+use super::threads::Doing;
+
+impl<R: Rules> Rack<R> {
+    pub(super) fn completed(&mut self, node: NodeId, slot: SlotId, outcome: Outcome) {
+        for index in 0..self.threads.len() {
+            let thread = self.threads[index];
+            let Some((waits_for, started)) = thread.waits_for() else { continue };
+            if thread.node != node || waits_for != slot {
+                continue;
+            }
+            self.threads[index].doing = match (thread.doing, outcome) {
+                _ if !started => Doing::Idle,
+                (Doing::Fetching { tag, access, .. }, Outcome::Pinned(frame)) => {
+                    Doing::Accessing { frame, tag, access }
+                }
+                (Doing::Locking { tag, write, .. }, Outcome::Locked) => {
+                    self.hold(tag, write);
+                    Doing::Holding { slot, tag, write, on_paper: false }
+                }
+                (Doing::Allocating { home, .. }, Outcome::Allocated { addr, .. }) => {
+                    self.report.allocations += 1;
+                    let life = self.lives_known[node.index()][home.index()];
+                    if self.control.remembers(home, life) {
+                        assert!(self.live.insert(addr), "{addr} was allocated twice");
+                    }
+                    Doing::Idle
+                }
+                (Doing::Freeing { .. }, Outcome::Freed) => {
+                    self.report.frees += 1;
+                    Doing::Idle
+                }
+                (Doing::Fetching { .. } | Doing::Locking { .. }, Outcome::Failed(why)) => {
+                    self.report.refused += 1;
+                    self.report.lost += u64::from(why == Refusal::Lost);
+                    Doing::Idle
+                }
+                // Its allocator, or its home, has died.
+                (Doing::Freeing { .. }, Outcome::Failed(Refusal::NodeDown | Refusal::NotAnAllocation))
+                    if self.control.restarts.nodes > 0 =>
+                {
+                    Doing::Idle
+                }
+                (Doing::Allocating { .. }, Outcome::Failed(_)) | (_, Outcome::Retry) => Doing::Idle,
+                (doing, outcome) => panic!("{doing:?} ended with {outcome:?}"),
+            };
+        }
+    }
+
+    fn hold(&mut self, tag: BlockTag, write: bool) {
+        let holders = self.holders.entry(tag).or_insert((0, false));
+        assert!(!holders.1 && (!write || holders.0 == 0), "{tag:?} is held by {holders:?}");
+        *holders = (holders.0 + 1, write);
+        self.report.locks += 1;
+    }
+
+    /// One holder less.
+    pub(super) fn let_go(&mut self, tag: BlockTag) {
+        let holders = self.holders.get_mut(&tag).expect("it is held");
+        holders.0 -= 1;
+        if holders.0 == 0 {
+            self.holders.remove(&tag);
+        }
+    }
+
+    pub(super) fn pick(&mut self) -> Option<GlobalAddr> {
+        let nth = self.random.below(self.live.len().max(1));
+        self.live.iter().nth(nth).copied()
+    }
+
+    /// A thread takes its next step; false if all of them wait.
+    pub(super) fn act(&mut self) -> bool {
+        let first = self.random.below(self.threads.len());
+        let threads = self.threads.len();
+        let ready = (0..threads).map(|n| (first + n) % threads).find(|index| {
+            let thread = &self.threads[*index];
+            let can = match thread.doing {
+                Doing::Idle => !self.quiet,
+                Doing::Accessing { .. } | Doing::Holding { .. } => true,
+                _ => false,
+            };
+            can && self.control.works(thread.node)
+        });
+        let Some(index) = ready else { return false };
+        let thread = self.threads[index];
+        match thread.doing {
+            Doing::Accessing { frame, tag, access } => self.access(index, frame, tag, access),
+            Doing::Holding { slot, tag, on_paper, .. } => {
+                if !on_paper {
+                    self.let_go(tag);
+                }
+                self.threads[index].doing = Doing::Idle;
+                self.call(thread.node, |node, at, store, out| node.on_release(at, slot, store, out));
+            }
+            _ => self.begin(index, thread.node),
+        }
+        true
+    }
+
+    fn begin(&mut self, index: usize, node: NodeId) {
+        let what = self.random.below(100);
+        if what < 5 && self.live.len() < self.plan.blocks || self.live.is_empty() {
+            let home = NodeId(self.random.below(self.nodes.len()) as u16);
+            self.start(
+                index,
+                node,
+                |slot| Doing::Allocating { slot, home },
+                |node, at, store, out| {
+                    node.on_alloc(at, BLOCK.bytes(), home, Discipline::Coherent, store, out)
+                },
+            );
+            return;
+        }
+        let addr = self.pick().expect("something is live");
+        let tag = BLOCK.tag(addr);
+        if what < 7 {
+            self.live.remove(&addr);
+            self.start(
+                index,
+                node,
+                |slot| Doing::Freeing { slot, addr },
+                |node, at, store, out| node.on_free(at, addr, store, out),
+            );
+        } else if what < 20 {
+            let write = self.random.per_mille(400);
+            self.start(
+                index,
+                node,
+                |slot| Doing::Locking { slot, tag, write },
+                |node, at, store, out| node.on_lock(at, tag, write, false, store, out),
+            );
+        } else {
+            let access =
+                if self.random.per_mille(self.plan.writes) { Access::Modified } else { Access::Shared };
+            self.fetch(index, node, tag, access);
+        }
+    }
+
+    fn fetch(&mut self, index: usize, node: NodeId, tag: BlockTag, access: Access) {
+        let started = self.start(
+            index,
+            node,
+            |slot| Doing::Fetching { slot, tag, access },
+            |node, at, store, out| node.on_access(at, tag, access, store, out),
+        );
+        if let Started::Pinned(frame) = started {
+            self.threads[index].doing = Doing::Accessing { frame, tag, access };
+        }
+    }
+
+    fn start(
+        &mut self,
+        index: usize,
+        node: NodeId,
+        doing: impl FnOnce(SlotId) -> Doing,
+        input: impl FnOnce(&mut Node<R>, Moment, &mut PlainStore, &mut Vec<Effect>) -> Started,
+    ) -> Started {
+        let at = self.moment();
+        let mut out = Vec::new();
+        let (machine, store) = &mut self.nodes[node.index()];
+        let started = input(machine, at, store, &mut out);
+        self.threads[index].doing = match started {
+            Started::Slot(slot) => doing(slot),
+            Started::Join(slot) => Doing::Joining { slot },
+            Started::Pinned(_) | Started::Retry | Started::Full => Doing::Idle,
+        };
+        self.effects(node, out);
+        started
+    }
+
+    /// The access itself, with the frame pinned; the pin lasted until now.
+    fn access(&mut self, index: usize, frame: FrameId, tag: BlockTag, access: Access) {
+        let node = self.threads[index].node;
+        let (_, store) = &mut self.nodes[node.index()];
+        let it = &mut store.frames[frame.0 as usize];
+        assert!(
+            it.pinned && it.published.is_some_and(|(holds, have)| holds == tag && have >= access),
+            "{it:?}"
+        );
+        if access == Access::Modified {
+            self.writes += 1;
+            it.stamp = self.writes;
+            self.latest.insert(tag, self.writes);
+        } else {
+            assert_eq!(it.stamp, self.latest[&tag], "{node} reads {tag:?}");
+        }
+        self.report.accesses += 1;
+        self.threads[index].doing = Doing::Idle;
+        if store.unpin(frame) {
+            self.call(node, |node, at, store, out| node.on_unpinned(at, frame, store, out));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! All states of small racks: how many there are, exactly, and that everything holds in each of them.
+//!
+//! The counts are asserted because they are the protocol's fingerprint: whoever changes a machine and finds another
+//! count here has changed what can happen. `rackmem check flowcc` explores these scopes, and larger ones.
+
+use check::explore::{Coverage, Explored, SCOPES, Scope, Verdict, explore};
+
+fn all_states(name: &str) -> Explored {
+    let scope = Scope::named(name).expect("there is such a scope");
+    let explored = explore(scope, 1_000_000, |_| {});
+    if let Verdict::Broken(found) = &explored.verdict {
+        panic!("{name}: {}\n{}", found.what, found.trace.join("\n"));
+    }
+    assert_eq!(explored.verdict, Verdict::Holds, "{name}");
+    explored
+}
+
+/// States, steps between them, and states at rest.
+#[track_caller]
+fn holds(name: &str, states: usize, steps: usize, at_rest: usize) {
+    let explored = all_states(name);
+    assert_eq!((explored.states, explored.steps, explored.at_rest), (states, steps, at_rest), "{name}");
+}
+
+#[test]
+fn packets_overtake_each_other() {
+    holds("home", 0, 0, 0);
+    holds("switch", 0, 0, 0);
+}
+
+#[test]
+fn packets_keep_their_order() {
+    holds("home-in-order", 0, 0, 0);
+    holds("switch-in-order", 0, 0, 0);
+}
+
+#[test]
+fn packets_are_lost() {
+    holds("home-loss", 0, 0, 0);
+    holds("switch-loss", 0, 0, 0);
+}
+
+#[test]
+fn a_packet_comes_twice() {
+    holds("switch-duplicate", 0, 0, 0);
+}
+
+#[test]
+fn a_time_out_is_premature() {
+    holds("switch-timeout", 0, 0, 0);
+}
+
+#[test]
+fn application_locks_are_taken() {
+    holds("locks", 0, 0, 0);
+    holds("locks-loss", 0, 0, 0);
+}
+
+#[test]
+fn an_entry_moves_to_the_switch() {
+    holds("add", 0, 0, 0);
+}
+
+#[test]
+fn an_entry_moves_back_to_its_home() {
+    holds("remove", 0, 0, 0);
+}
+
+#[test]
+fn every_row_of_both_tables_is_reached() {
+    let mut coverage = Coverage::default();
+    for name in ["home", "switch", "home-3-purge", "switch-3-purge", "switch-evict", "locks", "remove"] {
+        coverage.add(&all_states(name).coverage);
+    }
+    for (row, in_switch, at_home) in coverage.table() {
+        assert!(in_switch || at_home, "{row} is reached nowhere");
+        // Locks are kept by homes, and only the switch is asked to give an entry back.
+        let only_one = row.contains("Lock") || row.contains("RemoveFromSwitch");
+        assert!(only_one || in_switch && at_home, "{row}: in the switch {in_switch}, at a home {at_home}");
+    }
+}
+
+#[test]
+fn two_runs_find_the_same_states_in_the_same_order() {
+    let facts = |explored: Explored| (explored.states, explored.steps, explored.depth, explored.local_states);
+    assert_eq!(facts(all_states("switch")), facts(all_states("switch")));
+}
+
+#[test]
+fn a_search_that_is_not_allowed_to_finish_says_so() {
+    let scope = Scope::named("home").unwrap();
+    let explored = explore(scope, 100, |_| {});
+    assert_eq!(explored.verdict, Verdict::Incomplete);
+    assert!((100..1000).contains(&explored.states), "{}", explored.states);
+}
+
+#[test]
+fn scopes_have_names_of_their_own() {
+    for (at, scope) in SCOPES.iter().enumerate() {
+        assert!(SCOPES[..at].iter().all(|other| other.name != scope.name), "{} stands twice", scope.name);
+        assert!(!scope.about.is_empty());
+    }
+}

@@ -1,0 +1,81 @@
+//! What `rackmem lab` writes: data for each figure, drawings, a page.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ::lab::output::{Document, csv, page};
+
+use super::Args;
+use crate::fault::Fault;
+
+/// Finds out, before hours of work, whether anything can be written.
+pub(super) fn prepare(args: &Args) -> Result<(), Fault> {
+    let parent = args.page.as_deref().and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
+    for directory in [Some(args.out.as_path()), parent].into_iter().flatten() {
+        fs::create_dir_all(directory).map_err(|error| {
+            Fault::usage(format_args!("cannot write to {}: {error}", directory.display()))
+        })?;
+    }
+    Ok(())
+}
+
+/// Writes everything.
+pub(super) fn write(args: &Args, documents: &[Document]) -> Result<(), Fault> {
+    for document in documents {
+        let stem = &document.report.figure;
+        let json = document.to_json().map_err(|error| Fault::failed(format_args!("{stem}: {error}")))?;
+        put(args.out.join(format!("{stem}.json")), json)?;
+        let points = document.measured.iter().map(|(point, measured)| (point, measured));
+        put(args.out.join(format!("{stem}-points.csv")), csv::points(points))?;
+        for chart in &document.report.charts {
+            put(args.out.join(format!("{}.csv", chart.name)), csv::chart(chart))?;
+        }
+        draw(args, document)?;
+    }
+    if let Some(path) = &args.page {
+        put(path.clone(), page::page(documents, &seen_from(path, &args.out)))?;
+    }
+    eprintln!("written to {}", args.out.display());
+    Ok(())
+}
+
+#[cfg(feature = "plots")]
+fn draw(args: &Args, document: &Document) -> Result<(), Fault> {
+    use ::lab::output::plot;
+
+    for chart in &document.report.charts {
+        put(args.out.join(format!("{}.svg", chart.name)), plot::svg(chart))?;
+        let png = plot::png(chart).map_err(|error| Fault::failed(format_args!("{}: {error}", chart.name)))?;
+        put(args.out.join(format!("{}.png", chart.name)), png)?;
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "plots"))]
+fn draw(_: &Args, document: &Document) -> Result<(), Fault> {
+    eprintln!("{}: no drawings in this build (build with --features plots)", document.report.figure);
+    Ok(())
+}
+
+fn put(path: PathBuf, contents: impl AsRef<[u8]>) -> Result<(), Fault> {
+    fs::write(&path, contents)
+        .map_err(|error| Fault::failed(format_args!("cannot write {}: {error}", path.display())))
+}
+
+/// How a page names a directory: relative, if the directory is below the page's.
+fn seen_from(page: &Path, directory: &Path) -> String {
+    let parent = page.parent().unwrap_or(Path::new(""));
+    directory.strip_prefix(parent).unwrap_or(directory).display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_names_drawings_below_it_relatively() {
+        assert_eq!(seen_from(Path::new("docs/concordia.md"), Path::new("docs/figures")), "figures");
+        assert_eq!(seen_from(Path::new("page.md"), Path::new("out")), "out");
+        assert_eq!(seen_from(Path::new("docs/page.md"), Path::new("lab-out")), "lab-out");
+    }
+}

@@ -1,0 +1,86 @@
+//! `rackmem lab`: the figures of the papers, on a simulated rack.
+//!
+//! | file | concern |
+//! | --- | --- |
+//! | `args` | flags |
+//! | `progress` | how far the runs are |
+//! | `files` | what is written |
+
+mod args;
+mod files;
+mod progress;
+
+use std::fmt::Write;
+
+use ::lab::concordia::method::constants;
+use ::lab::figure::run::measure_all;
+use ::lab::figure::{Figure, points_of};
+use ::lab::output::Document;
+use ::lab::output::page::claims_table;
+use ::lab::systems::measure::measure;
+
+pub(crate) use args::Args;
+
+use crate::fault::Fault;
+use crate::interrupt::Interrupt;
+use crate::output;
+use progress::Progress;
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Fault> {
+    if args.list {
+        return output::print(&list());
+    }
+    let figures = args.figures()?;
+    let sizes = args.sizes();
+    let points = points_of(&figures);
+    files::prepare(args)?;
+    let interrupt = Interrupt::listen()
+        .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    eprintln!("{} figures, {} runs, seed {}", figures.len(), points.len(), args.seed);
+    let progress = Progress::start(points.len() as u64 * (sizes.warm_up + sizes.operations), interrupt);
+    let results = measure_all(&points, args.threads(), args.seed, |point, seed| {
+        measure(point, &sizes, seed, &progress)
+    })
+    .map_err(|_| Fault::Interrupted)?;
+    progress.finish();
+    let documents: Vec<Document> = figures
+        .iter()
+        .map(|figure| Document {
+            seed: args.seed,
+            sizes,
+            constants: constants(),
+            report: figure.report(&results),
+            measured: results
+                .of(&figure.points())
+                .map(|(point, measured)| (*point, measured.clone()))
+                .collect(),
+        })
+        .collect();
+    files::write(args, &documents)?;
+    if args.json { output::print_json(&documents) } else { output::print(&summary(&documents)?) }
+}
+
+/// All figures with what they are about.
+fn list() -> String {
+    let mut text = String::from("concordia      all of these:\n");
+    for figure in ::lab::concordia::FIGURES {
+        let _ = writeln!(text, "{:<14} {}", figure.name(), figure.title());
+    }
+    text
+}
+
+/// The claims of all figures.
+fn summary(documents: &[Document]) -> Result<String, Fault> {
+    let mut text = String::new();
+    for document in documents {
+        let report = &document.report;
+        let _ = write!(text, "\n{}: {}\n\n{}", report.figure, report.title, claims_table(&report.claims));
+    }
+    Ok(text)
+}
+
+/// All figures that there are.
+fn all() -> Vec<&'static dyn Figure> {
+    ::lab::concordia::FIGURES.to_vec()
+}

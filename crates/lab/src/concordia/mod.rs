@@ -1,0 +1,34 @@
+//! The figures of Concordia (FAST '21).
+//!
+//! | file | figures |
+//! | --- | --- |
+//! | `sharing` | 2, 9, 10: against the sharing ratio |
+//! | `reads` | 11: against the read ratio |
+//! | `locality` | 12: against data locality |
+//! | `failure` | 13: a switch fails |
+//! | `store` | 14: the key-value store |
+//! | `compare` | ratios between systems over many points |
+//! | `method` | the constants of all of them |
+//!
+//! What must always hold: a figure says nothing about a constant. They are the same for all.
+
+mod compare;
+pub(crate) mod failure;
+mod locality;
+pub mod method;
+mod reads;
+mod sharing;
+mod store;
+
+use crate::figure::Figure;
+
+/// All figures, in their order.
+pub const FIGURES: [&dyn Figure; 7] = [
+    &sharing::Cost,
+    &sharing::Sharing,
+    &sharing::HomePackets,
+    &reads::Reads,
+    &locality::Locality,
+    &failure::SwitchFailure,
+    &store::KeyValue,
+];

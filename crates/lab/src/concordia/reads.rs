@@ -1,0 +1,80 @@
+//! Figure 11: the read ratio, with a little sharing and with much.
+
+use super::compare::{ALL, Axis, from_to};
+use crate::figure::chart::Chart;
+use crate::figure::claim::Claim;
+use crate::figure::point::{Load, Micro, Point, Subject};
+use crate::figure::{Figure, Report, Results};
+
+/// Figure 11.
+pub(super) struct Reads;
+
+const READS: &[u8] = &[0, 25, 50, 75, 100];
+/// Where the paper calls throughput stable.
+const FEW: &[u8] = &[0, 25];
+
+fn lightly(reads: u8) -> Load {
+    Load::Micro(Micro { sharing: 20, reads, locality: 0 })
+}
+
+fn heavily(reads: u8) -> Load {
+    Load::Micro(Micro { sharing: 60, reads, locality: 0 })
+}
+
+const LIGHT: Axis = Axis { values: READS, load: lightly };
+const HEAVY: Axis = Axis { values: READS, load: heavily };
+
+impl Figure for Reads {
+    fn name(&self) -> &'static str {
+        "concordia-11"
+    }
+
+    fn title(&self) -> &'static str {
+        "Throughput against the read ratio, at 20 % and at 60 % sharing"
+    }
+
+    fn points(&self) -> Vec<Point> {
+        [LIGHT.points(&ALL), HEAVY.points(&ALL)].concat()
+    }
+
+    fn report(&self, results: &Results) -> Report {
+        let mops = |subject, load| results.at(subject, load).mops();
+        let mut claims = Vec::new();
+        for (axis, sharing, base, gam) in
+            [(LIGHT, "20 %", (1.22, 1.22), (3.5, 3.9)), (HEAVY, "60 %", (1.48, 1.5), (4.5, 5.1))]
+        {
+            for (other, paper) in [(Subject::HomeOnly, base), (Subject::Gam, gam)] {
+                let what = format!("{sharing} sharing, under 50 % reads: Concordia over {}", other.name());
+                let ratios = axis.ratios(results, Subject::Concordia, other, FEW);
+                claims.extend(from_to(&what, paper, &ratios, ""));
+            }
+        }
+        let (gam, concordia) = (Subject::Gam, Subject::Concordia);
+        claims.push(Claim::ahead(
+            "20 % sharing, 100 % reads: GAM ahead of Concordia",
+            mops(gam, lightly(100)) / mops(concordia, lightly(100)),
+        ));
+        claims.push(Claim::quantity(
+            "60 % sharing, 100 % reads: Concordia",
+            60.0,
+            mops(concordia, heavily(100)),
+            "Mops",
+        ));
+        claims.push(Claim::quantity("60 % sharing, 100 % reads: GAM", 16.0, mops(gam, heavily(100)), "Mops"));
+        let chart = |axis: Axis, part, sharing| {
+            let title = format!("Throughput against reads, {sharing} sharing");
+            let empty = Chart::new(&format!("{}{part}", self.name()), &title, "read ratio (%)", "Mops");
+            axis.throughput(empty, results, &ALL)
+        };
+        Report {
+            figure: self.name().to_owned(),
+            title: self.title().to_owned(),
+            notes: vec![
+                "The paper leaves out of its plot what Concordia and GAM do at 60 % sharing and 100 % reads; here it is in."
+                    .to_owned(),
+            ],
+            charts: vec![chart(LIGHT, "a", "20 %"), chart(HEAVY, "b", "60 %")],
+            claims,
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Figures 2, 9 and 10: what sharing costs.
+
+use super::compare::{Axis, extremes, from_to};
+use crate::figure::chart::Chart;
+use crate::figure::claim::Claim;
+use crate::figure::measured::Measured;
+use crate::figure::point::{Load, Micro, Point, Subject};
+use crate::figure::{Figure, Report, Results};
+
+fn at(sharing: u8) -> Load {
+    Load::Micro(Micro::sharing(sharing))
+}
+
+/// Figure 2: GAM alone, from no sharing to a little.
+pub(super) struct Cost;
+
+const LITTLE: Axis = Axis { values: &[0, 5, 10, 15, 20], load: at };
+
+impl Figure for Cost {
+    fn name(&self) -> &'static str {
+        "concordia-2"
+    }
+
+    fn title(&self) -> &'static str {
+        "What a little sharing costs GAM: throughput and packets"
+    }
+
+    fn points(&self) -> Vec<Point> {
+        LITTLE.points(&[Subject::Gam])
+    }
+
+    fn report(&self, results: &Results) -> Report {
+        let gam = |sharing| results.at(Subject::Gam, at(sharing));
+        let packets = |it: &Measured| it.per_operation(it.packets);
+        let of_each: Vec<f64> = LITTLE.values.iter().map(|value| packets(gam(*value))).collect();
+        let (least, most) = extremes(&of_each);
+        let throughput = Chart::new("concordia-2a", "GAM: throughput", "sharing ratio (%)", "Mops");
+        let traffic =
+            Chart::new("concordia-2b", "GAM: packets", "sharing ratio (%)", "packets per operation");
+        let loses = "GAM loses 75 % from 0 to 20 % sharing: 0 % over 20 %";
+        let mut notes = vec!["Packets are counted once, where they are sent.".to_owned()];
+        let mut claims = vec![Claim::ratio(loses, 4.0, gam(0).mops() / gam(20).mops())];
+        if least > 0.0 {
+            claims.push(Claim::ratio(
+                "packets with sharing over packets without, at most",
+                18.0,
+                most / least,
+            ));
+        } else {
+            notes.push(
+                "The paper has up to 18 times the packets with sharing that it has without. Here there is no packet at all \
+                 without sharing, since the working set fits into GAM's caches: there is nothing to divide by."
+                    .to_owned(),
+            );
+        }
+        Report {
+            figure: self.name().to_owned(),
+            title: self.title().to_owned(),
+            notes,
+            charts: vec![
+                LITTLE.throughput(throughput, results, &[Subject::Gam]),
+                traffic.line(Subject::Gam.name(), LITTLE.line(results, Subject::Gam, packets)),
+            ],
+            claims,
+        }
+    }
+}
+
+/// Figure 9: all systems, from no sharing to nothing else.
+pub(super) struct Sharing;
+
+const SHARING: Axis = Axis { values: &[0, 20, 40, 60, 80, 100], load: at };
+const SUBJECTS: [Subject; 5] =
+    [Subject::Concordia, Subject::HomeOnly, Subject::Gam, Subject::GamLarge, Subject::Grappa];
+
+impl Figure for Sharing {
+    fn name(&self) -> &'static str {
+        "concordia-9"
+    }
+
+    fn title(&self) -> &'static str {
+        "Throughput against the sharing ratio, half of the operations read"
+    }
+
+    fn points(&self) -> Vec<Point> {
+        SHARING.points(&SUBJECTS)
+    }
+
+    fn report(&self, results: &Results) -> Report {
+        let mops = |subject, sharing| results.at(subject, at(sharing)).mops();
+        let falls = |subject| mops(subject, 0) / mops(subject, 100);
+        let shared = &SHARING.values[1..];
+        let all_shared = results.at(Subject::Concordia, at(100));
+        let mut claims = vec![
+            Claim::ratio("GAM, 0 % over 100 % sharing", 17.0, falls(Subject::Gam)),
+            Claim::ratio("home-only, 0 % over 100 % sharing", 3.8, falls(Subject::HomeOnly)),
+        ];
+        claims.extend(from_to(
+            "home-only over GAM with sharing",
+            (1.25, 3.5),
+            &SHARING.ratios(results, Subject::HomeOnly, Subject::Gam, shared),
+            "",
+        ));
+        claims.extend(from_to(
+            "Concordia over home-only above 20 % sharing",
+            (1.3, 1.48),
+            &SHARING.ratios(results, Subject::Concordia, Subject::HomeOnly, &shared[1..]),
+            "",
+        ));
+        claims.push(Claim::ahead(
+            "GAM ahead of Concordia without sharing",
+            mops(Subject::Gam, 0) / mops(Subject::Concordia, 0),
+        ));
+        claims.push(Claim::quantity(
+            "Concordia's local accesses at 100 % sharing",
+            39.0,
+            all_shared.per_operation(all_shared.hits) * 100.0,
+            "%",
+        ));
+        let chart = Chart::new(self.name(), "Throughput against sharing", "sharing ratio (%)", "Mops");
+        Report {
+            figure: self.name().to_owned(),
+            title: self.title().to_owned(),
+            notes: Vec::new(),
+            charts: vec![SHARING.throughput(chart, results, &SUBJECTS)],
+            claims,
+        }
+    }
+}
+
+/// Figure 10: what the home agents have to do in the runs of Figure 9.
+pub(super) struct HomePackets;
+
+impl Figure for HomePackets {
+    fn name(&self) -> &'static str {
+        "concordia-10"
+    }
+
+    fn title(&self) -> &'static str {
+        "Packets that home agents send and receive, in the runs of Figure 9"
+    }
+
+    fn points(&self) -> Vec<Point> {
+        SHARING.points(&[Subject::Concordia, Subject::HomeOnly])
+    }
+
+    fn report(&self, results: &Results) -> Report {
+        let packets = |it: &Measured| it.per_operation(it.home_packets);
+        let of = |subject| -> Vec<f64> {
+            SHARING.line(results, subject, packets).map(|(_, packets)| packets).collect()
+        };
+        let (with, without) = (of(Subject::Concordia), of(Subject::HomeOnly));
+        let fewer: Vec<f64> = without.iter().zip(&with).map(|(without, with)| without / with).collect();
+        let (least, most) = extremes(&with);
+        let mut chart = Chart::new(
+            self.name(),
+            "Packets at home agents",
+            "sharing ratio (%)",
+            "packets sent and received per operation",
+        );
+        for subject in [Subject::Concordia, Subject::HomeOnly] {
+            chart = chart.line(subject.name(), SHARING.line(results, subject, packets));
+        }
+        Report {
+            figure: self.name().to_owned(),
+            title: self.title().to_owned(),
+            notes: Vec::new(),
+            charts: vec![chart],
+            claims: vec![
+                Claim::ratio("home-only over Concordia, at most", 4.8, extremes(&fewer).1),
+                Claim::ratio("Concordia, steady: most over least", 1.0, most / least),
+            ],
+        }
+    }
+}

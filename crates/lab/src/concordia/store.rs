@@ -1,0 +1,72 @@
+//! Figure 14: the key-value store, skewed.
+
+use super::compare::{Axis, from_to};
+use crate::figure::chart::Chart;
+use crate::figure::point::{Load, Point, Store, Subject};
+use crate::figure::{Figure, Report, Results};
+
+/// Figure 14.
+pub(super) struct KeyValue;
+
+const NODES: &[u8] = &[1, 2, 4, 6, 8];
+/// "When there are more than 2 nodes".
+const MANY: &[u8] = &[4, 6, 8];
+const SUBJECTS: [Subject; 3] = [Subject::Concordia, Subject::Gam, Subject::Grappa];
+
+fn reading(nodes: u8) -> Load {
+    Load::Store(Store { nodes, gets: 95 })
+}
+
+fn writing(nodes: u8) -> Load {
+    Load::Store(Store { nodes, gets: 50 })
+}
+
+const READING: Axis = Axis { values: NODES, load: reading };
+const WRITING: Axis = Axis { values: NODES, load: writing };
+
+impl Figure for KeyValue {
+    fn name(&self) -> &'static str {
+        "concordia-14"
+    }
+
+    fn title(&self) -> &'static str {
+        "A key-value store against the number of nodes, keys by Zipf's law with 0.99"
+    }
+
+    fn points(&self) -> Vec<Point> {
+        [READING.points(&SUBJECTS), WRITING.points(&SUBJECTS)].concat()
+    }
+
+    fn report(&self, results: &Results) -> Report {
+        let mut claims = Vec::new();
+        for (axis, gets, grappa, gam) in
+            [(READING, "95 % GET", (3.9, 5.0), (1.2, 2.5)), (WRITING, "50 % GET", (2.3, 2.6), (1.2, 4.2))]
+        {
+            for (other, paper) in [(Subject::Grappa, grappa), (Subject::Gam, gam)] {
+                let what = format!("{gets}, more than 2 nodes: Concordia over {}", other.name());
+                let ratios = axis.ratios(results, Subject::Concordia, other, MANY);
+                claims.extend(from_to(&what, paper, &ratios, ""));
+            }
+        }
+        let chart = |axis: Axis, part, gets| {
+            let title = format!("Key-value store, {gets}");
+            let empty = Chart::new(&format!("{}{part}", self.name()), &title, "nodes", "Mops");
+            axis.throughput(empty, results, &SUBJECTS)
+        };
+        Report {
+            figure: self.name().to_owned(),
+            title: self.title().to_owned(),
+            notes: vec![
+                "The store of `crates/apps` runs on Concordia and on GAM, unchanged. On Grappa a key is an operation that is \
+                 sent to the thread that keeps its slot."
+                    .to_owned(),
+                "64 million keys do not fit. Store and caches are smaller by the same factor. The popular ranks of the paper's 64 \
+                 million keep a key each and exactly their share of the requests; all others are scattered over the keys. So hot \
+                 keys are as hot as in the paper."
+                    .to_owned(),
+            ],
+            charts: vec![chart(READING, "a", "95 % GET"), chart(WRITING, "b", "50 % GET")],
+            claims,
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Scenarios on a tiny simulated rack, drawn as message sequences.
+//!
+//! What runs is what runs everywhere: the real nodes, the real switch, and the simulated rack's timing. A scenario
+//! prepares a state, lets a few threads do something, perhaps breaks something, and everything that passes between
+//! the places is written down.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `scenarios` | what can be shown |
+//! | `stage` | the rack of a scenario, and the pencil |
+//! | `chart` | what was written down |
+//! | `terminal`, `svg` | the drawing |
+
+mod chart;
+mod scenarios;
+mod stage;
+pub mod svg;
+pub mod terminal;
+
+pub use chart::{Chart, Step, What};
+pub use scenarios::{SCENARIOS, Scenario};
+
+/// Plays a scenario.
+pub fn play(scenario: &Scenario) -> Chart {
+    let mut stage = stage::Stage::new(scenario.nodes, scenario.directory);
+    (scenario.play)(&mut stage);
+    stage.end(scenario.title)
+}
+
+/// The scenario of this name.
+pub fn find(name: &str) -> Option<&'static Scenario> {
+    SCENARIOS.iter().find(|scenario| scenario.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scenario_plays_the_same_twice_and_shows_messages() {
+        for scenario in SCENARIOS {
+            let chart = play(scenario);
+            let messages =
+                chart.steps.iter().filter(|step| matches!(step.what, What::Message { .. })).count();
+            assert!(messages >= 2, "{}: {chart:#?}", scenario.name);
+            assert_eq!(chart, play(scenario), "{}", scenario.name);
+            assert!(!terminal::draw(&chart).is_empty() && svg::draw(&chart).ends_with("</svg>\n"));
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        for scenario in SCENARIOS {
+            assert!(std::ptr::eq(find(scenario.name).expect("it is there"), scenario), "{}", scenario.name);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What a figure draws: lines over an axis.
+//!
+//! What must always hold: the points of a line are in the order of their x.
+
+use serde::{Deserialize, Serialize};
+
+/// One drawing, and the table beside it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Chart {
+    /// Stem of its files' names.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// The label under it.
+    pub x: String,
+    /// The label beside it.
+    pub y: String,
+    /// Its lines.
+    pub lines: Vec<Line>,
+    /// Moments to mark: where, and what happens there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<(f64, String)>,
+}
+
+/// One line.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Line {
+    /// Whose.
+    pub name: String,
+    /// x and y.
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Chart {
+    /// An empty chart.
+    pub fn new(name: &str, title: &str, x: &str, y: &str) -> Self {
+        let [name, title, x, y] = [name, title, x, y].map(str::to_owned);
+        Self { name, title, x, y, lines: Vec::new(), marks: Vec::new() }
+    }
+
+    /// Adds a line; one without points is left out.
+    #[must_use]
+    pub fn line(mut self, name: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        let points: Vec<_> = points.into_iter().collect();
+        debug_assert!(points.is_sorted_by(|(a, _), (b, _)| a <= b), "{name}: points in the order of x");
+        if !points.is_empty() {
+            self.lines.push(Line { name: name.to_owned(), points });
+        }
+        self
+    }
+
+    /// All x of all lines, once each, in order.
+    pub fn abscissae(&self) -> Vec<f64> {
+        let mut all: Vec<f64> =
+            self.lines.iter().flat_map(|line| line.points.iter().map(|(x, _)| *x)).collect();
+        all.sort_by(f64::total_cmp);
+        all.dedup();
+        all
+    }
+}
+
+impl Line {
+    /// The value at an x that the line has.
+    pub fn at(&self, x: f64) -> Option<f64> {
+        self.points.iter().find(|(at, _)| *at == x).map(|(_, y)| *y)
+    }
+}

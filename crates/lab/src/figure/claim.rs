@@ -1,0 +1,200 @@
+//! A sentence of a paper with a number in it, beside ours.
+//!
+//! What must always hold: whether a claim is met follows from its numbers alone.
+
+use serde::{Deserialize, Serialize};
+
+/// How far ours may be from the paper's, as a share of it.
+const TOLERANCE: f64 = 0.25;
+
+/// What kind of number it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A ratio between two runs: to be met in direction, and in size.
+    Ratio,
+    /// Only which side is ahead: the paper gives no size.
+    Order,
+    /// A measured quantity: it stands beside the paper's, so that nobody wins against a slow baseline.
+    Quantity,
+}
+
+/// A claim.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Claim {
+    /// What is said.
+    pub what: String,
+    /// What kind of number.
+    pub kind: Kind,
+    /// The paper's: from this.
+    pub least: f64,
+    /// To this; without it, upwards.
+    pub most: Option<f64>,
+    /// Ours.
+    pub ours: f64,
+    /// The unit of both.
+    pub unit: String,
+    /// Why ours differs, as far as is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+}
+
+impl Claim {
+    /// A ratio that the paper gives as one number.
+    pub fn ratio(what: &str, paper: f64, ours: f64) -> Self {
+        Self::of(what, Kind::Ratio, (paper, Some(paper)), ours, "x")
+    }
+
+    /// A ratio that the paper gives as a range.
+    pub fn range(what: &str, (least, most): (f64, f64), ours: f64) -> Self {
+        Self::of(what, Kind::Ratio, (least, Some(most)), ours, "x")
+    }
+
+    /// The first of two is ahead: `ours` is its ratio to the second.
+    pub fn ahead(what: &str, ours: f64) -> Self {
+        Self::of(what, Kind::Order, (1.0, None), ours, "x")
+    }
+
+    /// A quantity.
+    pub fn quantity(what: &str, paper: f64, ours: f64, unit: &str) -> Self {
+        Self::of(what, Kind::Quantity, (paper, Some(paper)), ours, unit)
+    }
+
+    fn of(what: &str, kind: Kind, (least, most): (f64, Option<f64>), ours: f64, unit: &str) -> Self {
+        Self { what: what.to_owned(), kind, least, most, ours, unit: unit.to_owned(), cause: None }
+    }
+
+    /// Why ours differs. It is shown only if it does.
+    #[must_use]
+    pub fn because(mut self, cause: &str) -> Self {
+        if !self.met() {
+            self.cause = Some(cause.to_owned());
+        }
+        self
+    }
+
+    /// Ours over the nearest number that the paper gives: 1 inside its range.
+    pub fn to_paper(&self) -> f64 {
+        match self.most {
+            _ if self.ours < self.least => self.ours / self.least,
+            Some(most) if self.ours > most => self.ours / most,
+            _ => 1.0,
+        }
+    }
+
+    /// Whether ours is on the paper's side of 1. A quantity has no sides.
+    pub fn direction(&self) -> Option<bool> {
+        let above = |value: f64| value > 1.0;
+        match self.kind {
+            Kind::Quantity => None,
+            Kind::Order => Some(above(self.ours)),
+            // A range that begins at 1 says nothing against equality.
+            Kind::Ratio if self.least == 1.0 => Some(self.ours >= 1.0 - 0.02),
+            Kind::Ratio => Some(above(self.ours) == above(self.least)),
+        }
+    }
+
+    /// Whether ours is within a quarter of the paper's. An order has no size.
+    pub fn size(&self) -> Option<bool> {
+        (self.kind != Kind::Order).then(|| (self.to_paper() - 1.0).abs() <= TOLERANCE)
+    }
+
+    /// Met in direction, and in size.
+    pub fn met(&self) -> bool {
+        self.direction() != Some(false) && self.size() != Some(false)
+    }
+
+    /// The paper's number as text.
+    pub fn paper_text(&self) -> String {
+        let unit = &self.unit;
+        match self.most {
+            None => format!("> {}{unit}", number(self.least)),
+            Some(most) if most == self.least => format!("{}{}", number(most), spaced(unit)),
+            Some(most) => format!("{} to {}{}", number(self.least), number(most), spaced(unit)),
+        }
+    }
+
+    /// Our number as text.
+    pub fn ours_text(&self) -> String {
+        format!("{}{}", number(self.ours), spaced(&self.unit))
+    }
+
+    /// What came of it, in a word or two.
+    pub fn verdict(&self) -> &'static str {
+        match (self.direction(), self.size()) {
+            (Some(false), _) => "no",
+            (_, Some(false)) if self.kind == Kind::Quantity => "differs",
+            (_, Some(false)) => "direction only",
+            _ => "yes",
+        }
+    }
+}
+
+fn spaced(unit: &str) -> String {
+    if unit == "x" { unit.to_owned() } else { format!(" {unit}") }
+}
+
+/// A number with three digits that count.
+pub fn number(value: f64) -> String {
+    let digits = match value.abs() {
+        size if size >= 99.95 => 0,
+        size if size >= 9.995 => 1,
+        size if size >= 0.0995 || size == 0.0 => 2,
+        _ => 4,
+    };
+    format!("{value:.digits$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inside_the_papers_range_the_ratio_is_one() {
+        for ours in [1.3, 1.4, 1.48] {
+            let claim = Claim::range("", (1.3, 1.48), ours);
+            assert!(claim.to_paper() == 1.0 && claim.met(), "{ours}");
+        }
+    }
+
+    #[test]
+    fn outside_it_is_taken_to_the_nearer_end() {
+        let (low, high) = (Claim::range("", (2.0, 4.0), 1.0), Claim::range("", (2.0, 4.0), 6.0));
+        assert_eq!((low.to_paper(), high.to_paper()), (0.5, 1.5));
+        assert!(!low.met() && !high.met());
+        assert_eq!((low.verdict(), high.verdict()), ("no", "direction only"));
+    }
+
+    #[test]
+    fn a_quarter_off_is_met_and_more_is_not() {
+        let met = |ours| Claim::ratio("", 4.0, ours).met();
+        assert!(met(5.0) && met(3.0));
+        assert!(!met(5.1) && !met(2.9));
+    }
+
+    #[test]
+    fn the_wrong_direction_is_not_met_even_when_it_is_near() {
+        let claim = Claim::ratio("", 1.1, 0.99);
+        assert_eq!((claim.size(), claim.direction(), claim.met()), (Some(true), Some(false), false));
+    }
+
+    #[test]
+    fn an_order_has_no_size_and_a_quantity_no_direction() {
+        assert_eq!((Claim::ahead("", 30.0).size(), Claim::ahead("", 30.0).met()), (None, true));
+        assert!(!Claim::ahead("", 0.9).met());
+        let quantity = Claim::quantity("", 133.0, 60.0, "Mops");
+        assert_eq!((quantity.direction(), quantity.verdict()), (None, "differs"));
+    }
+
+    #[test]
+    fn a_cause_is_kept_only_where_something_differs() {
+        assert_eq!(Claim::ratio("", 2.0, 2.1).because("noise").cause, None);
+        assert_eq!(Claim::ratio("", 2.0, 4.0).because("noise").cause.as_deref(), Some("noise"));
+    }
+
+    #[test]
+    fn numbers_have_three_digits_that_count() {
+        let texts = [133.4, 23.04, 1.388, 0.02, 0.0].map(number);
+        assert_eq!(texts, ["133", "23.0", "1.39", "0.0200", "0.00"]);
+    }
+}

@@ -1,0 +1,89 @@
+//! What one run is: a system under a load. Numbers are whole, so that points can be told apart and be found again.
+//!
+//! What must always hold: a point names all that a run depends on but sizes and seed.
+
+use serde::{Deserialize, Serialize};
+
+/// A memory system that is compared.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subject {
+    /// FlowCC with the hot entries in the switch.
+    Concordia,
+    /// FlowCC with all entries at home agents (CONCORDIA-base in the paper).
+    HomeOnly,
+    /// GAM with blocks of its own default size, 512 B.
+    Gam,
+    /// GAM with blocks of 4 KiB.
+    GamLarge,
+    /// Grappa: no cache, operations are sent to where the data is.
+    Grappa,
+}
+
+impl Subject {
+    /// As in legends.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Concordia => "Concordia",
+            Self::HomeOnly => "home-only",
+            Self::Gam => "GAM",
+            Self::GamLarge => "GAM, 4 KiB blocks",
+            Self::Grappa => "Grappa",
+        }
+    }
+}
+
+/// What the application threads do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Load {
+    /// The micro benchmark of section 7.2.
+    Micro(Micro),
+    /// The same while the switch stops and comes back (section 7.2.4).
+    Failure(Micro),
+    /// The key-value store of section 7.3.
+    Store(Store),
+}
+
+/// The micro benchmark's parameters, in percent.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Micro {
+    /// Operations on data that all nodes share.
+    pub sharing: u8,
+    /// Operations that read.
+    pub reads: u8,
+    /// Operations on the block of the one before.
+    pub locality: u8,
+}
+
+impl Micro {
+    /// The paper's defaults at this sharing ratio: half of the operations read, no locality.
+    pub const fn sharing(sharing: u8) -> Self {
+        Self { sharing, reads: 50, locality: 0 }
+    }
+}
+
+/// The key-value store's parameters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Store {
+    /// Nodes of the rack.
+    pub nodes: u8,
+    /// Operations that are GETs, in percent.
+    pub gets: u8,
+}
+
+/// One run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Point {
+    /// Whose.
+    pub subject: Subject,
+    /// Of what.
+    pub load: Load,
+}
+
+impl Point {
+    /// A point.
+    pub const fn new(subject: Subject, load: Load) -> Self {
+        Self { subject, load }
+    }
+}

@@ -1,0 +1,201 @@
+//! The page that puts the paper's numbers beside ours.
+//!
+//! What must always hold: the page follows from the documents alone, so that a committed page can be checked
+//! against the committed data.
+
+use std::fmt::Write;
+
+use super::document::{Constant, Document};
+use crate::figure::chart::Chart;
+use crate::figure::claim::{Claim, number};
+use crate::sizes::Sizes;
+
+/// The page of some figures. Drawings are looked for in `drawings`, as seen from the page.
+pub fn page(documents: &[Document], drawings: &str) -> String {
+    let mut text = String::from(HEAD);
+    let Some(first) = documents.first() else { return text };
+    text += &summary(documents);
+    for document in documents {
+        figure(&mut text, document, drawings);
+    }
+    method(&mut text, first);
+    text
+}
+
+const HEAD: &str = "\
+# Concordia's figures
+
+The figures of the Concordia paper (FAST '21) again, on a rack in virtual time: the state machines of rackmem and of the
+baselines, on hardware with the paper's timing. This page is written by `rackmem lab`; do not edit it.
+
+```sh
+cargo run --release --features plots -- lab concordia --out docs/figures --page docs/concordia.md
+```
+
+Each claim is a sentence of the paper with a number in it. *Ratio* is our number over the paper's, or over the nearer end
+of its range (1.00 inside it). *Met* says *yes* if the direction is right and the size within 25 %; *direction only* if only
+the direction is; *no* otherwise. Quantities without a direction *differ* if they are more than 25 % away.
+
+";
+
+fn summary(documents: &[Document]) -> String {
+    let mut text = String::from(
+        "| figure | what | claims | met | direction only or differs | no |\n|---|---|---:|---:|---:|---:|\n",
+    );
+    for Document { report, .. } in documents {
+        let count = |of: &[&str]| report.claims.iter().filter(|claim| of.contains(&claim.verdict())).count();
+        writeln!(
+            text,
+            "| [{}](#{}) | {} | {} | {} | {} | {} |",
+            report.figure,
+            report.figure,
+            report.title,
+            report.claims.len(),
+            count(&["yes"]),
+            count(&["direction only", "differs"]),
+            count(&["no"])
+        )
+        .expect("text grows");
+    }
+    text
+}
+
+fn figure(text: &mut String, document: &Document, drawings: &str) {
+    let report = &document.report;
+    write!(text, "\n## {}\n{}.\n", report.figure, report.title).expect("text grows");
+    for note in &report.notes {
+        write!(text, "\n{note}\n").expect("text grows");
+    }
+    for chart in &report.charts {
+        write!(text, "\n![{}]({drawings}/{}.svg)\n\n", chart.title, chart.name).expect("text grows");
+        text.push_str(&chart_table(chart));
+    }
+    if !report.claims.is_empty() {
+        text.push('\n');
+        text.push_str(&claims_table(&report.claims));
+    }
+}
+
+/// A chart as a table: a row for each x, or for long charts nothing but where the data is.
+fn chart_table(chart: &Chart) -> String {
+    const LONGEST: usize = 16;
+    let rows = chart.abscissae();
+    if rows.len() > LONGEST {
+        return format!("{} values a line: `{}.csv`.\n", rows.len(), chart.name);
+    }
+    let mut text = format!("| {} |", chart.x);
+    for line in &chart.lines {
+        write!(text, " {} |", line.name).expect("text grows");
+    }
+    write!(text, "\n|---:|{}\n", "---:|".repeat(chart.lines.len())).expect("text grows");
+    for x in rows {
+        write!(text, "| {x} |").expect("text grows");
+        for line in &chart.lines {
+            let value = line.at(x).map(number).unwrap_or_default();
+            write!(text, " {value} |").expect("text grows");
+        }
+        text.push('\n');
+    }
+    writeln!(text, "\n{}.", chart.y).expect("text grows");
+    text
+}
+
+/// Claims as a table, with the causes under it.
+pub fn claims_table(claims: &[Claim]) -> String {
+    let mut text = String::from("| claim | paper | ours | ratio | met |\n|---|---:|---:|---:|---|\n");
+    let mut causes: Vec<&str> = Vec::new();
+    for claim in claims {
+        let mut verdict = claim.verdict().to_owned();
+        if let Some(cause) = claim.cause.as_deref() {
+            let place = causes.iter().position(|known| *known == cause).unwrap_or_else(|| {
+                causes.push(cause);
+                causes.len() - 1
+            });
+            write!(verdict, " ({})", place + 1).expect("text grows");
+        }
+        let ratio = if claim.size().is_some() { number(claim.to_paper()) } else { String::new() };
+        writeln!(
+            text,
+            "| {} | {} | {} | {ratio} | {verdict} |",
+            claim.what,
+            claim.paper_text(),
+            claim.ours_text()
+        )
+        .expect("text grows");
+    }
+    if !causes.is_empty() {
+        text.push('\n');
+    }
+    for (number, cause) in (1..).zip(causes) {
+        writeln!(text, "{number}. {cause}").expect("text grows");
+    }
+    text
+}
+
+fn method(text: &mut String, document: &Document) {
+    text.push_str("\n## Method\n");
+    text.push_str(&sizes(&document.sizes, document.seed));
+    text.push_str(METHOD);
+    text.push_str("\n| constant | value | source |\n|---|---:|---|\n");
+    for Constant { what, value, source } in &document.constants {
+        writeln!(text, "| {what} | {value} | {source} |").expect("text grows");
+    }
+}
+
+fn sizes(sizes: &Sizes, seed: u64) -> String {
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    format!(
+        "Micro benchmark: {} nodes of {} threads, {} MiB of places a thread, {} MiB of cache a node; operations of 8 bytes. {} \
+         operations before anything is counted, then {}. Key-value store: {} keys, {} MiB of cache a node. Seed {seed}; every \
+         run's own seed follows from it and from the run's parameters, so the results do not depend on how many cores work \
+         on them.\n",
+        sizes.nodes,
+        sizes.threads,
+        number(mib(sizes.places)),
+        mib(sizes.cache),
+        sizes.warm_up,
+        sizes.operations,
+        sizes.keys,
+        mib(sizes.store_cache),
+    )
+}
+
+const METHOD: &str = "
+- The micro benchmark is GAM's own, as its published source has it: each of 32 threads has 65,536 places of 4 KiB (8 GB in
+  all), and each place is, with the probability of the sharing ratio, one of a pool of 256 MiB that all threads share. So
+  the footprint of a node shrinks from 1 GiB without sharing, which is the size of its cache, to 256 MiB. Nothing is
+  scaled down. The data is spread over all homes.
+- Before a run, caches and directories are filled, untimed, with what they would hold after running for long: each block
+  gets the copies and the age that a random past of accesses gives it, and a cache keeps the blocks that were used last.
+- One set of constants for all figures. What the local access costs is declared for each system (Figure 12 at 100 %
+  locality is nothing else); it is an input, not a result.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_cause_of_several_claims_is_given_once() {
+        let claims = [
+            Claim::ratio("a", 2.0, 9.0).because("first"),
+            Claim::ratio("b", 2.0, 9.0).because("second"),
+            Claim::ratio("c", 2.0, 9.0).because("first"),
+            Claim::ratio("d", 2.0, 2.0).because("first"),
+        ];
+        let text = claims_table(&claims);
+        assert!(text.ends_with("\n1. first\n2. second\n"), "{text}");
+        assert!(text.contains("| c | 2.00x | 9.00x | 4.50 | direction only (1) |"), "{text}");
+        assert!(text.contains("| d | 2.00x | 2.00x | 1.00 | yes |"), "{text}");
+    }
+
+    #[test]
+    fn a_table_has_gaps_where_a_line_has_no_value() {
+        let chart =
+            Chart::new("c", "", "x", "Mops").line("a", [(0.0, 1.0), (20.0, 12.5)]).line("b", [(20.0, 133.0)]);
+        assert_eq!(
+            chart_table(&chart),
+            "| x | a | b |\n|---:|---:|---:|\n| 0 | 1.00 |  |\n| 20 | 12.5 | 133 |\n\nMops.\n"
+        );
+    }
+}

@@ -1,0 +1,73 @@
+//! Charts as SVG and PNG. The only file that knows the plotting library.
+//!
+//! What must always hold: the same chart gives the same SVG.
+
+use kuva::plot::legend::LegendPosition;
+use kuva::prelude::*;
+
+use crate::figure::chart::{Chart, Line};
+
+/// Colours that people with colour-blindness can tell apart (Okabe and Ito), by place.
+const COLOURS: [&str; 6] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
+
+/// So many dots of a PNG to one of an SVG.
+const SCALE: f32 = 1.5;
+
+/// The chart as SVG.
+pub fn svg(chart: &Chart) -> String {
+    let (plots, layout) = plots(chart);
+    render_to_svg(plots, layout)
+}
+
+/// The chart as PNG.
+///
+/// # Errors
+/// What the library says.
+pub fn png(chart: &Chart) -> Result<Vec<u8>, String> {
+    let (plots, layout) = plots(chart);
+    render_to_png(plots, layout, SCALE)
+}
+
+fn plots(chart: &Chart) -> (Vec<Plot>, Layout) {
+    let plots: Vec<Plot> = chart.lines.iter().enumerate().flat_map(|(place, it)| line(place, it)).collect();
+    let highest = chart.lines.iter().flat_map(|line| line.points.iter().map(|(_, y)| *y)).fold(0.0, f64::max);
+    let xs = chart.abscissae();
+    let (left, right) = (xs.first().copied().unwrap_or(0.0), xs.last().copied().unwrap_or(1.0));
+    let mut layout = Layout::auto_from_plots(&plots)
+        .with_title(chart.title.as_str())
+        .with_x_label(chart.x.as_str())
+        .with_y_label(chart.y.as_str())
+        .with_width(720.0)
+        .with_height(420.0)
+        .with_legend_position(LegendPosition::OutsideRightTop)
+        .with_x_axis_min(left)
+        .with_x_axis_max(right)
+        .with_y_axis_min(0.0)
+        .with_y_axis_max(if highest > 0.0 { highest * 1.08 } else { 1.0 });
+    for (x, what) in &chart.marks {
+        layout = layout.with_reference_line(ReferenceLine::vertical(*x).with_label(what.as_str()));
+    }
+    (plots, layout)
+}
+
+/// A line, with a dot at each of its values unless there are many.
+fn line(place: usize, line: &Line) -> Vec<Plot> {
+    const MANY: usize = 30;
+    let colour = COLOURS[place % COLOURS.len()];
+    let drawn = LinePlot::new()
+        .with_data(line.points.iter().copied())
+        .with_color(colour)
+        .with_stroke_width(2.0)
+        .with_legend(line.name.as_str());
+    let mut plots = vec![Plot::from(drawn)];
+    if line.points.len() <= MANY {
+        plots.push(
+            ScatterPlot::new()
+                .with_data(line.points.iter().copied())
+                .with_color(colour)
+                .with_size(4.0)
+                .into(),
+        );
+    }
+    plots
+}

@@ -1,0 +1,61 @@
+//! FlowCC as a subject.
+
+use node::Access;
+use rackmem::simulated::Shape;
+use rackmem::{Directory, GlobalAddr};
+use sim::flowcc::{AGENTS, Config, Contents, FlowCc};
+use sim::rack::Setup;
+use wire::Kind;
+
+use super::subject::{Subject, Tally};
+use crate::load::past::Resident;
+
+/// The machines of a rack like this, with so many bytes of cache and of memory on each node.
+pub(super) fn machines(
+    setup: &Setup,
+    directory: Directory,
+    (cache, memory): (u64, u64),
+    contents: Contents,
+) -> FlowCc {
+    assert!(setup.agents >= AGENTS, "FlowCC has two agents on a node");
+    let of_node = Config::new(setup.nodes);
+    FlowCc::new(Config { threads: setup.threads, cache, memory, contents, directory, ..of_node })
+}
+
+impl Subject for FlowCc {
+    fn shape(&self) -> Shape {
+        let config = self.config();
+        Shape { nodes: config.nodes, block_size: config.block, memory: config.memory }
+    }
+
+    fn room(&self) -> u64 {
+        self.config().cache / self.config().block.bytes()
+    }
+
+    fn hot(&mut self, addr: GlobalAddr) {
+        if self.config().directory == Directory::Auto {
+            self.preload(1).to_switch(addr);
+        }
+    }
+
+    fn hold(&mut self, resident: Resident) {
+        let Resident { addr, access, nodes } = resident;
+        debug_assert!(access == Access::Shared || nodes.len() == 1, "one writer");
+        let mut preload = self.preload(1);
+        for node in nodes.iter() {
+            preload.cache(node, addr, access).expect("the block is allocated");
+        }
+    }
+
+    fn tally(&self) -> Tally {
+        let sum = self.counters();
+        let events = |kind: Kind| sum.events[kind as usize];
+        Tally {
+            hits: self.hits(),
+            home_packets: sum.home_received + sum.home_sent,
+            refused: sum.refused.iter().sum(),
+            evictions: events(Kind::EvictShared) + events(Kind::EvictModified),
+            switch_entries: self.switch().occupancy() as u64,
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Which rack a point runs on.
+
+use rackmem::{BlockSize, Directory};
+use sim::flowcc::Contents;
+use sim::rack::Setup;
+
+use super::{failure, flowcc, gam, grappa, micro, store};
+use crate::figure::measured::Measured;
+use crate::figure::point::{Load, Micro, Point, Store, Subject};
+use crate::figure::run::{Interrupted, Watch};
+use crate::load::store::SLOT;
+use crate::sizes::Sizes;
+use store::Form;
+
+/// Runs a point.
+///
+/// # Errors
+/// [`Interrupted`] if whoever watches said so.
+///
+/// # Panics
+/// If there is no such experiment.
+pub fn measure(point: &Point, sizes: &Sizes, seed: u64, watch: &dyn Watch) -> Result<Measured, Interrupted> {
+    let setup = Setup { threads: sizes.threads, seed, ..Setup::new(sizes.nodes) };
+    match point.load {
+        Load::Micro(load) => on_micro(point.subject, setup, load, sizes, watch),
+        Load::Failure(load) => {
+            assert_eq!(point.subject, Subject::Concordia, "only this one depends on the switch");
+            let room = (sizes.cache, memory_of_micro(sizes));
+            let machines = flowcc::machines(&setup, Directory::Auto, room, Contents::Stamps);
+            failure::run(setup, machines, load, sizes, watch)
+        }
+        Load::Store(load) => {
+            let setup = Setup { nodes: load.nodes.into(), ..setup };
+            on_store(point.subject, setup, load, sizes, watch)
+        }
+    }
+}
+
+fn on_micro(
+    subject: Subject,
+    setup: Setup,
+    load: Micro,
+    sizes: &Sizes,
+    watch: &dyn Watch,
+) -> Result<Measured, Interrupted> {
+    let room = (sizes.cache, memory_of_micro(sizes));
+    let flowcc = |directory| flowcc::machines(&setup, directory, room, Contents::Stamps);
+    let gam = |block| gam::machines(&setup, block, room, Contents::Stamps);
+    match subject {
+        Subject::Concordia => micro::run(setup.clone(), flowcc(Directory::Auto), load, sizes, watch),
+        Subject::HomeOnly => micro::run(setup.clone(), flowcc(Directory::Home), load, sizes, watch),
+        Subject::Gam => micro::run(setup.clone(), gam(None), load, sizes, watch),
+        Subject::GamLarge => micro::run(setup.clone(), gam(Some(BlockSize::DEFAULT)), load, sizes, watch),
+        Subject::Grappa => {
+            let machines = grappa::machines(&setup, None, room.1, Contents::Stamps);
+            micro::run(setup, machines, load, sizes, watch)
+        }
+    }
+}
+
+fn on_store(
+    subject: Subject,
+    setup: Setup,
+    load: Store,
+    sizes: &Sizes,
+    watch: &dyn Watch,
+) -> Result<Measured, Interrupted> {
+    let memory = memory_of_store(sizes, setup.nodes as u64);
+    let room = (sizes.store_cache, memory);
+    let flowcc = |directory| flowcc::machines(&setup, directory, room, Contents::Bytes);
+    let gam = |block| gam::machines(&setup, block, room, Contents::Bytes);
+    let hashed = (load, Form::Hashed);
+    match subject {
+        Subject::Concordia => store::run(setup.clone(), flowcc(Directory::Auto), hashed, sizes, watch),
+        Subject::HomeOnly => store::run(setup.clone(), flowcc(Directory::Home), hashed, sizes, watch),
+        Subject::Gam => store::run(setup.clone(), gam(None), hashed, sizes, watch),
+        Subject::GamLarge => store::run(setup.clone(), gam(Some(BlockSize::DEFAULT)), hashed, sizes, watch),
+        Subject::Grappa => {
+            let block = BlockSize::new(SLOT).expect("a slot is a block");
+            let machines = grappa::machines(&setup, Some(block), memory, Contents::Bytes);
+            store::run(setup, machines, (load, Form::Slots), sizes, watch)
+        }
+    }
+}
+
+/// What allocators may leave over in a chunk.
+const CHUNK: u64 = 32 << 20;
+
+/// Memory that each node needs for its part of the working set: its share of each region, in whole chunks.
+fn memory_of_micro(sizes: &Sizes) -> u64 {
+    let regions = sizes.all_threads() as u64 + 1;
+    regions * (sizes.places / sizes.nodes as u64 + CHUNK).next_multiple_of(CHUNK)
+}
+
+/// Memory that each node needs for its part of the keys. GAM gives every allocation blocks of its own, up to 4 KiB.
+fn memory_of_store(sizes: &Sizes, nodes: u64) -> u64 {
+    const MOST: u64 = 6 << 10;
+    (sizes.keys.div_ceil(nodes) * MOST).next_multiple_of(CHUNK) + 8 * CHUNK
+}

@@ -1,0 +1,19 @@
+//! The systems that are compared, on racks in virtual time.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `subject` | what the experiments need of a system besides running |
+//! | `flowcc`, `gam`, `grappa` | that, for each |
+//! | `measure` | which rack a point runs on |
+//! | `micro`, `store`, `failure` | one load |
+//!
+//! What must always hold: all systems run on the same hardware under the same load.
+
+mod failure;
+mod flowcc;
+mod gam;
+mod grappa;
+pub mod measure;
+mod micro;
+mod store;
+mod subject;

@@ -1,0 +1,100 @@
+//! What a node saves of the epoch that it leaves, for the homes that have to know.
+//!
+//! What must always hold: whatever is saved for a home is kept until that home has rebuilt its directory; and
+//! it is thrown away if the home has rebuilt it without, in an epoch after the one that it was saved from. Its
+//! blocks have moved on since, and an old answer must not overwrite them.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use wire::{BlockTag, Copyset, Incarnation, NodeId, RequesterId, Rules, Seq, SwitchEpoch};
+
+use crate::context::Context;
+use crate::store::{DataRef, Store};
+
+/// A WRITE-MISS's answer of which this node kept a copy.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Retained {
+    pub(crate) epoch: SwitchEpoch,
+    pub(crate) requester: RequesterId,
+    /// The life that its node was in.
+    pub(crate) life: Incarnation,
+    pub(crate) seq: Seq,
+    pub(crate) tag: BlockTag,
+    pub(crate) data: DataRef,
+}
+
+/// A WRITE-MISS of this node that was cut short before it was granted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Cut {
+    pub(crate) epoch: SwitchEpoch,
+    pub(crate) requester: RequesterId,
+    pub(crate) seq: Seq,
+    pub(crate) tag: BlockTag,
+}
+
+/// For one home.
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct ForHome {
+    pub(crate) retained: Vec<Retained>,
+    pub(crate) cut: Vec<Cut>,
+    /// Blocks whose shared copy here may be newer than the home's memory.
+    pub(crate) stale: BTreeSet<BlockTag>,
+}
+
+/// For all homes.
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Saved(BTreeMap<NodeId, ForHome>);
+
+impl Saved {
+    pub(crate) fn retained(&mut self, retained: Retained) {
+        self.0.entry(retained.tag.home()).or_default().retained.push(retained);
+    }
+
+    pub(crate) fn cut(&mut self, cut: Cut) {
+        self.0.entry(cut.tag.home()).or_default().cut.push(cut);
+    }
+
+    pub(crate) fn stale(&mut self, tag: BlockTag) {
+        self.0.entry(tag.home()).or_default().stale.insert(tag);
+    }
+
+    /// What is saved for a home.
+    pub(crate) fn of(&self, home: NodeId) -> Option<&ForHome> {
+        self.0.get(&home)
+    }
+
+    /// These nodes are not what they were: nobody asks for what was saved for them, or for their requests.
+    pub(crate) fn forget<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, gone: Copyset) {
+        for (home, saved) in &mut self.0 {
+            let gone_with = |it: &Retained| {
+                gone.contains(*home) || gone.contains(it.requester.node) || !R::SAVINGS_ARE_KEPT
+            };
+            for retained in saved.retained.extract_if(.., |it| gone_with(it)) {
+                cx.store.discard(retained.data);
+            }
+        }
+        self.0.retain(|home, _| !gone.contains(*home) && R::SAVINGS_ARE_KEPT);
+    }
+
+    /// The home has last rebuilt its directory in `rebuilt`: older savings are settled.
+    pub(crate) fn drop_old<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        home: NodeId,
+        rebuilt: SwitchEpoch,
+    ) {
+        let Some(saved) = self.0.get_mut(&home).filter(|_| R::OLD_SAVINGS_ARE_DROPPED) else { return };
+        for retained in saved.retained.extract_if(.., |it| it.epoch < rebuilt) {
+            cx.store.discard(retained.data);
+        }
+        saved.cut.retain(|cut| cut.epoch >= rebuilt);
+    }
+
+    /// The home has rebuilt its directory, with all that was saved for it.
+    pub(crate) fn settled<S: Store, R>(&mut self, cx: &mut Context<'_, S, R>, home: NodeId) {
+        for retained in self.0.remove(&home).unwrap_or_default().retained {
+            cx.store.discard(retained.data);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What can be set.
+
+use node::allocator::ChunkSize;
+use node::{Backoff, Directory, Retransmission};
+use wire::{BlockSize, Nanos, NodeId};
+
+use super::control::FIRST;
+use super::costs::Costs;
+use super::memory::Contents;
+
+/// A rack's FlowCC.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Nodes, 1 to 64.
+    pub nodes: usize,
+    /// Application threads on each.
+    pub threads: usize,
+    /// The unit of coherence.
+    pub block: BlockSize,
+    /// Bytes of cache on every node.
+    pub cache: u64,
+    /// Bytes of memory that every node is home of.
+    pub memory: u64,
+    /// What is kept of blocks.
+    pub contents: Contents,
+    /// Entries of the switch's directory.
+    pub switch_entries: usize,
+    /// Where entries are kept.
+    pub directory: Directory,
+    /// Conflicting requests wait in line at whoever has the lock, and are not refused.
+    pub queue: bool,
+    /// How long an epoch of hotness lasts.
+    pub epoch: Nanos,
+    /// How many blocks a home moves to the switch at the end of an epoch, at most.
+    pub hottest: usize,
+    /// When lost packets are sent again.
+    pub retransmission: Retransmission,
+    /// How refused requests wait.
+    pub backoff: Backoff,
+    /// What takes how much processor time.
+    pub costs: Costs,
+    /// Keep what the properties need: for small runs.
+    pub check: bool,
+}
+
+impl Config {
+    /// The paper's settings (Concordia, sections 6 and 7.1) for so many nodes with four threads each: blocks of
+    /// 4 KiB, 1 GiB of cache and of memory on each node.
+    pub fn new(nodes: usize) -> Self {
+        let of_node = node::Config::new(NodeId(0), nodes, 1 << 30);
+        Self {
+            nodes,
+            threads: 4,
+            block: BlockSize::DEFAULT,
+            cache: 1 << 30,
+            memory: 1 << 30,
+            contents: Contents::Stamps,
+            switch_entries: of_node.switch_entries,
+            directory: of_node.directory,
+            queue: false,
+            epoch: of_node.epoch,
+            hottest: of_node.hottest,
+            retransmission: Retransmission::AfterRoundTrips { floor: Nanos::from_micros(50) },
+            backoff: of_node.backoff,
+            costs: Costs::PAPER,
+            check: false,
+        }
+    }
+
+    pub(super) fn of_node(&self, id: NodeId) -> node::Config {
+        node::Config {
+            block: self.block,
+            chunk: ChunkSize::for_memory(self.memory, self.block),
+            directory: self.directory,
+            switch_entries: self.switch_entries,
+            queue: self.queue,
+            epoch: self.epoch,
+            hottest: self.hottest,
+            retransmission: self.retransmission,
+            backoff: self.backoff,
+            switch_epoch: FIRST,
+            ..node::Config::new(id, self.nodes, self.memory)
+        }
+    }
+}

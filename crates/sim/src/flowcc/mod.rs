@@ -1,0 +1,303 @@
+//! FlowCC on the simulated rack: the real nodes and the real switch, and what they run on.
+//!
+//! It runs inside a [`Rack`](crate::rack::Rack). The machines are those of the live rack, called under the same
+//! contract; here they get their processors, their packets' sizes and their costs.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `config` | what can be set |
+//! | `costs` | what takes how much processor time, with sources |
+//! | `cache`, `memory`, `store` | frames, home memory, and the machines' view of them |
+//! | `operations` | what a thread's operation does |
+//! | `control` | what happens when a machine stops or comes back |
+//! | `preload` | state that is there when a run begins |
+//! | `properties` | what must hold after every event |
+//!
+//! # Who runs what
+//! Application threads run their requesters: they send the requests and handle what comes back. Agent 0 of a node is
+//! its cache agent. Agent 1 is its home agent, with the allocator and the shadow (Concordia, section 6: the two agents
+//! run on two background threads).
+//!
+//! Blocks travel by RDMA writes straight into their frames; everything else is a raw packet (section 6).
+//!
+//! What must always hold: see [`node::Node`] and [`switch::flowcc`].
+
+mod cache;
+mod config;
+mod control;
+mod costs;
+mod memory;
+mod operations;
+mod preload;
+mod properties;
+mod store;
+
+use node::{Effect, Message, Moment, Node};
+use switch::flowcc::{self as program, Resubmit, Switch};
+use wire::packet::HEADER_BYTES;
+use wire::{Endpoint, Faithful, Nanos, NodeId, Packet, Rules, SlotId};
+
+use crate::system::{
+    Call, Envelope, Fault, Operation, Place, Processor, Progress, Service, System, ThreadId,
+};
+use control::Control;
+use memory::Memory;
+use operations::Waits;
+use properties::Latest;
+use store::StoreOf;
+
+pub use config::Config;
+pub use costs::Costs;
+pub use memory::Contents;
+
+/// The background thread of the cache agent.
+const CACHE_AGENT: u8 = 0;
+/// The background thread of the home agent, the allocator and the shadow.
+const HOME_AGENT: u8 = 1;
+/// Background threads that a node needs.
+pub const AGENTS: usize = 2;
+
+/// What travels.
+#[derive(Clone, Copy, Debug)]
+pub enum Parcel {
+    /// A packet, with its block.
+    Message(Message),
+    /// A packet between two passes through the switch.
+    Again(Resubmit),
+}
+
+impl Parcel {
+    /// The packet.
+    pub const fn packet(&self) -> &Packet {
+        match self {
+            Self::Message(message) => &message.packet,
+            Self::Again(again) => &again.packet,
+        }
+    }
+}
+
+/// All machines of a rack.
+pub struct FlowCc<R: Rules = Faithful> {
+    config: Config,
+    nodes: Vec<Node<R>>,
+    switch: Switch<R>,
+    memories: Vec<Memory>,
+    waits: Waits,
+    control: Control,
+    /// The number of the last write.
+    writes: u32,
+    /// Accesses that found their block.
+    hits: u64,
+    latest: Option<Latest>,
+    /// A block of zeroes, to look at.
+    zeroes: Box<[core::sync::atomic::AtomicU64]>,
+    effects: Vec<Effect>,
+    from_switch: Vec<program::Effect>,
+}
+
+impl FlowCc {
+    /// Machines in their initial state.
+    ///
+    /// # Panics
+    /// If the configuration is impossible.
+    pub fn new(config: Config) -> Self {
+        Self::with_rules(config)
+    }
+}
+
+impl<R: Rules> FlowCc<R> {
+    /// Machines in their initial state, in which some rules of the protocol may not hold: for checkers.
+    ///
+    /// # Panics
+    /// If the configuration is impossible.
+    pub fn with_rules(config: Config) -> Self {
+        let of_switch = program::Config {
+            nodes: config.nodes,
+            entries: config.switch_entries,
+            epoch: control::FIRST,
+            queue: config.queue,
+        };
+        let ids = (0..config.nodes).map(|index| NodeId(u16::try_from(index).expect("at most 64 nodes")));
+        let memory = |_| Memory::new(config.block, config.cache, config.memory, config.contents);
+        Self {
+            nodes: ids.clone().map(|id| Node::with_rules(config.of_node(id))).collect(),
+            switch: Switch::with_rules(&of_switch).expect("the program fits the chip"),
+            memories: ids.map(memory).collect(),
+            waits: Waits::new(config.nodes, config.threads),
+            control: Control::new(config.nodes, NodeId(0)),
+            writes: 0,
+            hits: 0,
+            latest: config.check.then(Latest::default),
+            zeroes: memory::zeroes(config.block),
+            effects: Vec::new(),
+            from_switch: Vec::new(),
+            config,
+        }
+    }
+
+    // Getters
+
+    /// How it was set up.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// A node's machines.
+    pub fn node(&self, node: NodeId) -> &Node<R> {
+        &self.nodes[node.index()]
+    }
+
+    /// The switch.
+    pub const fn switch(&self) -> &Switch<R> {
+        &self.switch
+    }
+
+    /// Accesses that found their block in the cache.
+    pub const fn hits(&self) -> u64 {
+        self.hits
+    }
+
+    /// What all nodes have counted.
+    pub fn counters(&self) -> node::Counters {
+        let mut sum = node::Counters::default();
+        self.nodes.iter().for_each(|node| sum.add(node.counters()));
+        sum
+    }
+
+    // Calls
+
+    /// Calls a node's machines, and hands on what they want done.
+    fn call_node<T>(
+        &mut self,
+        call: &mut Call<'_, Parcel>,
+        node: NodeId,
+        input: impl FnOnce(&mut Node<R>, Moment, &mut StoreOf<'_>, &mut Vec<Effect>) -> T,
+    ) -> T {
+        let result = self.input(call, node, input);
+        self.hand_on(call, node);
+        result
+    }
+
+    /// Calls a node's machines. What they want done is left in `effects`.
+    fn input<T>(
+        &mut self,
+        call: &mut Call<'_, Parcel>,
+        node: NodeId,
+        input: impl FnOnce(&mut Node<R>, Moment, &mut StoreOf<'_>, &mut Vec<Effect>) -> T,
+    ) -> T {
+        #[allow(clippy::cast_possible_truncation, reason = "32 random bits")]
+        let at = Moment { now: call.now, random: call.random.bits() as u32 };
+        let mut store = StoreOf {
+            all: &mut self.memories,
+            me: node,
+            block: self.config.block,
+            contents: self.config.contents,
+            latest: self.latest.as_mut(),
+        };
+        input(&mut self.nodes[node.index()], at, &mut store, &mut self.effects)
+    }
+
+    fn hand_on(&mut self, call: &mut Call<'_, Parcel>, node: NodeId) {
+        for effect in self.effects.drain(..) {
+            match effect {
+                Effect::Send(message) => call.send(Parcel::Message(message)),
+                Effect::Completed { slot, outcome } => {
+                    self.waits.completed(node, slot, outcome, |thread| call.wake(thread));
+                }
+            }
+        }
+    }
+
+    fn call_switch(&mut self, call: &mut Call<'_, Parcel>, parcel: &Parcel) {
+        match parcel {
+            Parcel::Message(message) => self.switch.on_packet(&message.packet, &mut self.from_switch),
+            Parcel::Again(again) => self.switch.on_resubmit(*again, &mut self.from_switch),
+        }
+        for effect in self.from_switch.drain(..) {
+            match effect {
+                program::Effect::Send(packet) => call.send(Parcel::Message(packet.into())),
+                program::Effect::Resubmit(again) => call.resubmit(Parcel::Again(again)),
+            }
+        }
+    }
+
+    /// Which processor an endpoint is on.
+    fn processor(&self, endpoint: Endpoint, packet: &Packet) -> Processor {
+        match endpoint {
+            Endpoint::Switch => Processor::Switch,
+            Endpoint::Requester(node) => match packet.requester.slot {
+                SlotId::MIGRATION | SlotId::RECLAIM => Processor::Agent(node, HOME_AGENT),
+                slot => Processor::Thread(self.waits.owner(node, slot)),
+            },
+            Endpoint::CacheAgent(node) => Processor::Agent(node, CACHE_AGENT),
+            Endpoint::HomeAgent(node) | Endpoint::Allocator(node) | Endpoint::Shadow(node) => {
+                Processor::Agent(node, HOME_AGENT)
+            }
+        }
+    }
+}
+
+const fn place(endpoint: Endpoint) -> Place {
+    match endpoint.node() {
+        Some(node) => Place::Node(node),
+        None => Place::Switch,
+    }
+}
+
+impl<R: Rules> System for FlowCc<R> {
+    type Message = Parcel;
+
+    fn envelope(&self, parcel: &Parcel) -> Envelope {
+        let packet = parcel.packet();
+        let to = if matches!(parcel, Parcel::Again(_)) { Endpoint::Switch } else { packet.to };
+        Envelope {
+            from: place(packet.from),
+            to: place(to),
+            sender: self.processor(packet.from, packet),
+            receiver: self.processor(to, packet),
+            bytes: HEADER_BYTES as u32 + packet.payload,
+            service: if packet.payload > 0 { Service::Write } else { Service::Datagram },
+        }
+    }
+
+    fn cost(&self, parcel: &Parcel) -> Nanos {
+        self.config.costs.handling(parcel.packet())
+    }
+
+    fn on_message(&mut self, call: &mut Call<'_, Parcel>, parcel: &Parcel) {
+        if matches!(parcel.packet().to, Endpoint::Shadow(_)) && !self.control.shadow_up {
+            return;
+        }
+        match (parcel, parcel.packet().to.node()) {
+            (Parcel::Message(message), Some(node)) => {
+                self.call_node(call, node, |node, at, store, out| node.on_packet(at, message, store, out));
+            }
+            _ => self.call_switch(call, parcel),
+        }
+    }
+
+    fn attempt(
+        &mut self,
+        call: &mut Call<'_, Parcel>,
+        thread: ThreadId,
+        operation: &mut Operation<'_>,
+    ) -> Progress {
+        self.attempt_operation(call, thread, operation)
+    }
+
+    fn next_deadline(&self, node: NodeId) -> Nanos {
+        if self.is_up(node) { self.nodes[node.index()].next_deadline() } else { Nanos::MAX }
+    }
+
+    fn on_deadline(&mut self, call: &mut Call<'_, Parcel>, node: NodeId) {
+        self.call_node(call, node, |node, at, store, out| node.on_deadline(at, store, out));
+    }
+
+    fn on_fault(&mut self, call: &mut Call<'_, Parcel>, fault: Fault) {
+        self.change(call, fault);
+    }
+
+    fn invariants(&mut self) {
+        self.check_properties();
+    }
+}

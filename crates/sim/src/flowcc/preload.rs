@@ -1,0 +1,107 @@
+//! State that is there when a run begins, brought about by the real handlers in no time.
+//!
+//! Messages are handed over in the order in which they were sent, without a network, until there are none left. So
+//! whatever can be preloaded is a state that the protocol can be in.
+
+use std::collections::VecDeque;
+
+use node::{Access, Effect, Moment, Node, Outcome, Started};
+use wire::{Discipline, GlobalAddr, Nanos, NodeId, Refusal, Rules};
+
+use super::store::StoreOf;
+use super::{FlowCc, Parcel};
+use crate::system::{Action, Call, Random, System, ThreadId};
+
+/// Prepares a run.
+pub struct Preload<'a, R: Rules> {
+    system: &'a mut FlowCc<R>,
+    under_way: VecDeque<Parcel>,
+    actions: Vec<Action<Parcel>>,
+    random: Random,
+}
+
+impl<R: Rules> FlowCc<R> {
+    /// Prepares a run, before its first event.
+    pub fn preload(&mut self, seed: u64) -> Preload<'_, R> {
+        Preload { system: self, under_way: VecDeque::new(), actions: Vec::new(), random: Random::new(seed) }
+    }
+}
+
+impl<R: Rules> Preload<'_, R> {
+    /// Allocates memory.
+    ///
+    /// # Errors
+    /// If the home has none left.
+    pub fn alloc(
+        &mut self,
+        on: NodeId,
+        len: u64,
+        home: NodeId,
+        discipline: Discipline,
+    ) -> Result<GlobalAddr, Refusal> {
+        match self.run(on, |node, at, store, out| node.on_alloc(at, len, home, discipline, store, out)) {
+            Outcome::Allocated { addr, .. } => Ok(addr),
+            Outcome::Failed(why) => Err(why),
+            other => panic!("an allocation ended with {other:?}"),
+        }
+    }
+
+    /// Lets a node cache the block that an address is in.
+    ///
+    /// # Errors
+    /// If the block may not be accessed.
+    pub fn cache(&mut self, on: NodeId, addr: GlobalAddr, access: Access) -> Result<(), Refusal> {
+        let tag = self.system.config.block.tag(addr);
+        loop {
+            match self.run(on, |node, at, store, out| node.on_access(at, tag, access, store, out)) {
+                Outcome::Pinned(frame) => {
+                    let agent_waits = self.system.memories[on.index()].cache.unpin(frame);
+                    assert!(!agent_waits, "nothing else is under way");
+                    return Ok(());
+                }
+                Outcome::Failed(why) => return Err(why),
+                _ => {}
+            }
+        }
+    }
+
+    /// A block is hot: its entry moves to the switch, if there is room.
+    #[allow(clippy::wrong_self_convention, reason = "it converts nothing")]
+    pub fn to_switch(&mut self, addr: GlobalAddr) {
+        let tag = self.system.config.block.tag(addr);
+        let Self { system, actions, random, .. } = self;
+        let mut call = Call { now: Nanos::ZERO, actions, charged: Nanos::ZERO, random };
+        system.call_node(&mut call, tag.home(), |node, at, store, out| node.on_hot(at, tag, store, out));
+        self.carry();
+    }
+
+    /// Starts an operation in a node's machines and carries all messages until none is left.
+    fn run(
+        &mut self,
+        on: NodeId,
+        input: impl FnOnce(&mut Node<R>, Moment, &mut StoreOf<'_>, &mut Vec<Effect>) -> Started,
+    ) -> Outcome {
+        let thread = ThreadId(on.0 * u16::try_from(self.system.config.threads).expect("few threads"));
+        let Self { system, actions, random, .. } = self;
+        let mut call = Call { now: Nanos::ZERO, actions, charged: Nanos::ZERO, random };
+        let started = system.start(&mut call, on, thread, input);
+        self.carry();
+        match started {
+            Started::Pinned(frame) => Outcome::Pinned(frame),
+            Started::Slot(_) => self.system.waits.outcome(thread).expect("nothing is left to wait for"),
+            Started::Retry | Started::Join(_) | Started::Full => Outcome::Retry,
+        }
+    }
+
+    fn carry(&mut self) {
+        loop {
+            self.under_way.extend(self.actions.drain(..).filter_map(|action| match action {
+                Action::Send(parcel) | Action::Resubmit(parcel) => Some(parcel),
+                Action::Wake(_) => None,
+            }));
+            let Some(parcel) = self.under_way.pop_front() else { return };
+            let Self { system, actions, random, .. } = self;
+            system.on_message(&mut Call { now: Nanos::ZERO, actions, charged: Nanos::ZERO, random }, &parcel);
+        }
+    }
+}

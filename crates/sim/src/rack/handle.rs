@@ -1,0 +1,170 @@
+//! A worker's handle on the rack: what application code runs on.
+//!
+//! What must always hold: a worker awaits nothing but its own handle's futures, one at a time.
+
+use core::cell::RefCell;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use std::rc::Rc;
+
+use node::{Access, Window};
+use wire::{Discipline, GlobalAddr, Nanos, NodeId, Refusal};
+
+use super::state::State;
+use crate::system::{Operation, Outcome, System, ThreadId};
+
+/// One thread's handle.
+pub struct Handle<S: System> {
+    state: Rc<RefCell<State<S>>>,
+    thread: ThreadId,
+}
+
+impl<S: System> Handle<S> {
+    pub(super) const fn new(state: Rc<RefCell<State<S>>>, thread: ThreadId) -> Self {
+        Self { state, thread }
+    }
+
+    /// The thread.
+    pub const fn thread(&self) -> ThreadId {
+        self.thread
+    }
+
+    /// The node that it runs on.
+    pub fn node(&self) -> NodeId {
+        self.state.borrow().node_of(self.thread)
+    }
+
+    /// How many nodes there are.
+    pub fn nodes(&self) -> usize {
+        self.state.borrow().machines.len()
+    }
+
+    /// The thread's clock.
+    pub fn now(&self) -> Nanos {
+        self.state.borrow().clock(self.thread)
+    }
+
+    /// Looks at what runs on the rack.
+    pub fn with_system<R>(&self, look: impl FnOnce(&S) -> R) -> R {
+        look(&self.state.borrow().system)
+    }
+
+    /// Looks at, or with [`Access::Modified`] changes, `len` bytes inside one block, atomically. The closure runs
+    /// once. It must not touch the rack by other ways.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub async fn touch(
+        &mut self,
+        addr: GlobalAddr,
+        len: usize,
+        access: Access,
+        with: &mut dyn FnMut(&Window<'_>),
+    ) -> Result<(), Refusal> {
+        self.attempt(Operation::Touch { addr, len, access, with }).await.map(|_| ())
+    }
+
+    /// Allocates; says whether the bytes are zeroes already.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub async fn alloc(
+        &mut self,
+        len: u64,
+        home: NodeId,
+        discipline: Discipline,
+    ) -> Result<(GlobalAddr, bool), Refusal> {
+        match self.attempt(Operation::Alloc { len, home, discipline }).await? {
+            Outcome::Allocated(addr, zeroed) => Ok((addr, zeroed)),
+            other => panic!("an allocation ended with {other:?}"),
+        }
+    }
+
+    /// Frees an allocation.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub async fn free(&mut self, addr: GlobalAddr) -> Result<(), Refusal> {
+        self.attempt(Operation::Free { addr }).await.map(|_| ())
+    }
+
+    /// Takes the application lock of a block. The token releases it.
+    ///
+    /// # Errors
+    /// [`Refusal::Locked`] with `once`, and what else the system refuses.
+    pub async fn lock(&mut self, addr: GlobalAddr, write: bool, once: bool) -> Result<u64, Refusal> {
+        match self.attempt(Operation::Lock { addr, write, once }).await? {
+            Outcome::Locked(token) => Ok(token),
+            other => panic!("a lock operation ended with {other:?}"),
+        }
+    }
+
+    /// Releases a lock.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub async fn unlock(&mut self, token: u64) -> Result<(), Refusal> {
+        self.attempt(Operation::Unlock { token }).await.map(|_| ())
+    }
+
+    /// Takes processor time of the application's own.
+    pub fn compute(&mut self, time: Nanos) {
+        let mut state = self.state.borrow_mut();
+        state.servers[usize::from(self.thread.0)].free += time;
+    }
+
+    /// Waits until the clock says `until`, and handles messages meanwhile.
+    pub async fn sleep_until(&mut self, until: Nanos) {
+        Sleep { handle: self, until }.await;
+    }
+
+    /// The application has finished an operation of its own that it began at `since`. Such operations are what
+    /// [`Until::Operations`](super::Until::Operations) counts.
+    pub fn finished(&mut self, since: Nanos) {
+        let state = &mut *self.state.borrow_mut();
+        let clock = state.clock(self.thread);
+        state.thread(self.thread).operations += 1;
+        state.operations_left = state.operations_left.saturating_sub(1);
+        state.counts.operations += 1;
+        state.counts.latency.record(clock.saturating_sub(since));
+    }
+
+    fn attempt<'a>(&'a self, operation: Operation<'a>) -> Attempt<'a, S> {
+        Attempt { handle: self, operation }
+    }
+}
+
+/// An operation, tried until it is done.
+struct Attempt<'a, S: System> {
+    handle: &'a Handle<S>,
+    operation: Operation<'a>,
+}
+
+impl<S: System> Future for Attempt<'_, S> {
+    type Output = Result<Outcome, Refusal>;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { handle, operation } = &mut *self;
+        handle.state.borrow_mut().attempt(handle.thread, operation)
+    }
+}
+
+struct Sleep<'a, S: System> {
+    handle: &'a Handle<S>,
+    until: Nanos,
+}
+
+impl<S: System> Future for Sleep<'_, S> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        let state = &mut *self.handle.state.borrow_mut();
+        let thread = self.handle.thread;
+        if state.clock(thread) >= self.until {
+            return Poll::Ready(());
+        }
+        state.sleep(thread, self.until);
+        Poll::Pending
+    }
+}

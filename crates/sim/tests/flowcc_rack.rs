@@ -1,0 +1,145 @@
+//! FlowCC on the simulated rack, end to end: words that nodes share, allocation and locks, in exact order, with
+//! every property checked after every event.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use node::{Access, Directory};
+use sim::flowcc::{self, Contents, FlowCc};
+use sim::rack::{Ended, Handle, Rack, Setup, Until};
+use sim::system::ThreadId;
+use wire::rules::without;
+use wire::{Discipline, Faithful, GlobalAddr, NodeId, Refusal, Rules};
+
+fn rack(nodes: usize, directory: Directory, seed: u64) -> Rack<FlowCc> {
+    rack_with::<Faithful>(nodes, directory, seed)
+}
+
+fn rack_with<R: Rules>(nodes: usize, directory: Directory, seed: u64) -> Rack<FlowCc<R>> {
+    let config = flowcc::Config {
+        cache: 16 * 4096,
+        memory: 1 << 20,
+        contents: Contents::Bytes,
+        switch_entries: 70,
+        directory,
+        check: true,
+        ..flowcc::Config::new(nodes)
+    };
+    let setup = Setup { seed, check: true, ..Setup::new(nodes).exact() };
+    Rack::new(setup, FlowCc::with_rules(config))
+}
+
+async fn read<R: Rules>(handle: &mut Handle<FlowCc<R>>, addr: GlobalAddr) -> u64 {
+    let mut value = 0;
+    handle.touch(addr, 8, Access::Shared, &mut |window| value = window.word(0)).await.unwrap();
+    value
+}
+
+async fn add<R: Rules>(handle: &mut Handle<FlowCc<R>>, addr: GlobalAddr, more: u64) -> u64 {
+    let mut value = 0;
+    let change = &mut |window: &node::Window<'_>| {
+        value = window.word(0);
+        window.set_word(0, value + more);
+    };
+    handle.touch(addr, 8, Access::Modified, change).await.unwrap();
+    value
+}
+
+#[test]
+fn a_word_that_all_threads_count_in_comes_out_right() {
+    for directory in [Directory::Auto, Directory::Switch, Directory::Home] {
+        let mut rack = rack(2, directory, 1);
+        let addr = rack.run_one(ThreadId(0), |mut handle| async move {
+            handle.alloc(8, NodeId(1), Discipline::Coherent).await.unwrap().0
+        });
+        for thread in (0..8).map(ThreadId) {
+            rack.spawn(thread, |mut handle| async move {
+                for _ in 0..50 {
+                    add(&mut handle, addr, 1).await;
+                }
+            });
+        }
+        let report = rack.run(Until::WorkersDone);
+        assert_eq!(report.ended, Ended::WorkersDone);
+        assert_eq!(report.accesses(), 401);
+        let sum = rack.run_one(ThreadId(3), |mut handle| async move { read(&mut handle, addr).await });
+        assert_eq!(sum, 400, "{directory:?}");
+    }
+}
+
+#[test]
+fn a_freed_block_is_refused_everywhere() {
+    let mut rack = rack(3, Directory::Auto, 1);
+    let addr = rack.run_one(ThreadId(0), |mut handle| async move {
+        let (addr, zeroed) = handle.alloc(4096, NodeId(1), Discipline::Coherent).await.unwrap();
+        assert!(zeroed);
+        add(&mut handle, addr, 7).await;
+        addr
+    });
+    rack.run_one(ThreadId(9), |mut handle| async move {
+        assert_eq!(read(&mut handle, addr).await, 7);
+        handle.free(addr).await.unwrap();
+        let refused = handle.touch(addr, 8, Access::Shared, &mut |_| {}).await;
+        assert_eq!(refused, Err(Refusal::Unallocated));
+    });
+}
+
+#[test]
+fn a_block_lock_excludes_other_nodes_until_it_is_released() {
+    let mut rack = rack(2, Directory::Auto, 1);
+    let addr = rack.run_one(ThreadId(0), |mut handle| async move {
+        handle.alloc(8, NodeId(0), Discipline::Coherent).await.unwrap().0
+    });
+    let held = Rc::new(RefCell::new(Vec::new()));
+    for thread in [0, 1, 4, 5].map(ThreadId) {
+        let held = Rc::clone(&held);
+        rack.spawn(thread, move |mut handle| async move {
+            for _ in 0..10 {
+                let token = handle.lock(addr, true, false).await.unwrap();
+                let since = handle.now();
+                handle.compute(wire::Nanos(500));
+                handle.unlock(token).await.unwrap();
+                held.borrow_mut().push((since, handle.now()));
+            }
+        });
+    }
+    assert_eq!(rack.run(Until::WorkersDone).ended, Ended::WorkersDone);
+    let mut held = held.take();
+    held.sort_unstable();
+    assert_eq!(held.len(), 40);
+    assert!(held.windows(2).all(|pair| pair[0].0 + wire::Nanos(500) <= pair[1].0), "{held:?}");
+}
+
+/// Two nodes take turns at a block, in a protocol without one of its rules.
+fn take_turns<R: Rules>() {
+    let mut rack = rack_with::<R>(2, Directory::Home, 1);
+    let addr = rack.run_one(ThreadId(0), |mut handle| async move {
+        handle.alloc(8, NodeId(1), Discipline::Coherent).await.unwrap().0
+    });
+    for thread in [0, 4].map(ThreadId) {
+        rack.spawn(thread, move |mut handle| async move {
+            for _ in 0..10 {
+                add(&mut handle, addr, 1).await;
+                read(&mut handle, addr).await;
+            }
+        });
+    }
+    rack.run(Until::WorkersDone);
+}
+
+#[test]
+fn the_faithful_protocol_passes_the_checks_that_mutants_fail() {
+    take_turns::<Faithful>();
+}
+
+#[test]
+#[should_panic(expected = "may be written, and has 2 copies")]
+fn two_writers_are_found() {
+    take_turns::<without::AGENT_INVALIDATES>();
+}
+
+#[test]
+#[should_panic(expected = "may be written, and has 2 copies")]
+fn a_writer_beside_a_reader_is_found() {
+    take_turns::<without::AGENT_DOWNGRADES>();
+}

@@ -1,0 +1,100 @@
+//! The switch's state as a value, for checkers that explore all states of a small rack.
+//!
+//! A [`State`] names the register cells that are not 0, which is all that decides about the future. Numbers of
+//! events only count for what they are compared with; [`State::numbers`] and [`State::renumber`] let the checker,
+//! who sees all places, make them small.
+
+use alloc::vec::Vec;
+
+use wire::{NodeId, RequesterId, Rules, Seq, SlotId};
+
+use super::layout::WAYS;
+use super::switch::Switch;
+use crate::pipeline::step::ArrayId;
+
+/// What decides about the future of a switch.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct State {
+    /// LAST-UNLOCK, by requester and parity.
+    last_unlock: Vec<(u32, Seq)>,
+    /// All other cells, by array and index.
+    cells: Vec<(u16, u32, u64)>,
+}
+
+/// The place of SCOREBOARD among the arrays: behind four for each way.
+const SCOREBOARD: usize = 4 * WAYS;
+
+impl<R: Rules> Switch<R> {
+    fn all_arrays(&self) -> impl Iterator<Item = ArrayId> + use<R> {
+        let arrays = self.arrays;
+        let ways = arrays.ways.into_iter().flat_map(|way| [way.tag, way.lock, way.status, way.copyset]);
+        ways.chain([arrays.scoreboard])
+    }
+
+    fn used(&self, array: ArrayId) -> impl Iterator<Item = (u32, u64)> {
+        let cells = self.program.cells(array).enumerate().filter(|(_, value)| *value != 0);
+        cells.map(|(index, value)| (u32::try_from(index).expect("the chip has fewer cells"), value))
+    }
+
+    /// The switch's state.
+    pub fn save(&self) -> State {
+        let rows = self.used(self.arrays.last_unlock).map(|(row, seq)| (row, Seq(seq)));
+        let cells = self.all_arrays().enumerate().flat_map(|(at, array)| {
+            let at = u16::try_from(at).expect("a program has few arrays");
+            self.used(array).map(move |(index, value)| (at, index, value))
+        });
+        State { last_unlock: rows.collect(), cells: cells.collect() }
+    }
+
+    /// Takes on the state of a switch with the same configuration.
+    pub fn load(&mut self, state: &State) {
+        let arrays: Vec<ArrayId> = self.all_arrays().collect();
+        for array in arrays.iter().copied().chain([self.arrays.last_unlock]) {
+            let used: Vec<u32> = self.used(array).map(|(index, _)| index).collect();
+            for index in used {
+                self.program.set_cell(array, index as usize, 0);
+            }
+        }
+        for (row, seq) in &state.last_unlock {
+            self.program.set_cell(self.arrays.last_unlock, *row as usize, seq.0);
+        }
+        for (at, index, value) in &state.cells {
+            self.program.set_cell(arrays[usize::from(*at)], *index as usize, *value);
+        }
+        let tags = self.arrays.ways.map(|way| self.used(way.tag).count());
+        self.occupied = tags.into_iter().sum();
+    }
+}
+
+impl State {
+    /// Names every event number in the state: all of them are there to be compared with.
+    pub fn numbers(&self, found: &mut dyn FnMut(RequesterId, Seq)) {
+        for (row, seq) in &self.last_unlock {
+            found(requester_of(*row), *seq);
+        }
+    }
+
+    /// Names the requesters of whose events SCOREBOARD has something.
+    pub fn scored(&self, found: &mut dyn FnMut(RequesterId)) {
+        let cells = self.cells.iter().filter(|(at, _, _)| usize::from(*at) == SCOREBOARD);
+        cells.for_each(|(_, row, _)| found(requester_of(*row)));
+    }
+
+    /// Replaces every event number. A row with [`Seq::NONE`] is as it was at first.
+    pub fn renumber(&mut self, to: &dyn Fn(RequesterId, Seq) -> Seq) {
+        for (row, seq) in &mut self.last_unlock {
+            *seq = to(requester_of(*row), *seq);
+        }
+        self.last_unlock.retain(|(_, seq)| *seq != Seq::NONE);
+    }
+}
+
+/// Whose row of LAST-UNLOCK this is.
+fn requester_of(row: u32) -> RequesterId {
+    let index = row as usize / 2;
+    let narrow = |n: usize| u16::try_from(n).expect("a rack has at most 64 nodes of 64 slots");
+    RequesterId {
+        node: NodeId(narrow(index / SlotId::PER_NODE)),
+        slot: SlotId(narrow(index % SlotId::PER_NODE)),
+    }
+}
