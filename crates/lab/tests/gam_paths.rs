@@ -13,7 +13,8 @@ type Rack = Driver<Gam>;
 
 /// Four nodes with two threads each: thread `t` is on node `t / 2`. Homes are given by the tests.
 fn rack(lines: u64) -> Rack {
-    let config = Config { threads: 2, cache: lines * 512, contents: Contents::Bytes, check: true, ..Config::new(4) };
+    let config =
+        Config { threads: 2, cache: lines * 512, contents: Contents::Bytes, check: true, ..Config::new(4) };
     Driver::new(Gam::new(config), 8, 1)
 }
 
@@ -195,7 +196,11 @@ fn a_block_that_was_invalidated_before_it_arrived_is_read_once_and_not_kept() {
     }
     rack.deliver(is(1, 3, "grant+data"));
     rack.attempt_all();
-    assert_eq!(rack.ended.last().unwrap().thread, ThreadId(6), "the writer does not wait for the block to arrive");
+    assert_eq!(
+        rack.ended.last().unwrap().thread,
+        ThreadId(6),
+        "the writer does not wait for the block to arrive"
+    );
     rack.deliver(is(0, 2, "grant+data"));
     rack.attempt(ThreadId(4));
     assert_eq!(rack.ended.last().unwrap().saw, 1, "its access began before the write");
@@ -271,7 +276,8 @@ fn blocks_travel_as_writes_and_words_as_datagrams() {
     let mut rack = rack(8);
     let addr = rack.alloc(1, 8);
     let (messages, _) = rack.run(0, Task::Read(addr));
-    let sent: Vec<_> = messages.iter().map(|message| rack.system.envelope(message)).map(|e| (e.service, e.bytes)).collect();
+    let sent: Vec<_> =
+        messages.iter().map(|message| rack.system.envelope(message)).map(|e| (e.service, e.bytes)).collect();
     assert_eq!(sent, [(Service::Datagram, 48), (Service::Write, 48 + 512)]);
 }
 
@@ -291,13 +297,30 @@ fn what_was_preloaded_is_hit() {
 }
 
 #[test]
+fn what_is_preloaded_beyond_a_cache_makes_room_in_order() {
+    let mut rack = rack(2);
+    let [a, b, c] = [(); 3].map(|()| rack.alloc(1, 8));
+    for (addr, access) in [(a, Access::Modified), (b, Access::Shared), (c, Access::Shared)] {
+        rack.system.preload(NodeId(0), addr, access);
+    }
+    assert_eq!(rack.system.violation(), None);
+    assert_eq!(run(&mut rack, 2, Task::Add(a)), [], "the home has its first block back");
+    assert_eq!(run(&mut rack, 0, Task::Read(c)), []);
+    assert_eq!(run(&mut rack, 0, Task::Read(b)), []);
+}
+
+#[test]
 fn a_writers_lock_keeps_others_waiting_at_the_home() {
     let mut rack = rack(8);
     let addr = rack.alloc(1, 8);
     let (messages, ended) = rack.run(0, Task::Lock(addr, true, false));
     assert_eq!(path(&messages), [(0, 1, "lock"), (1, 0, "lock answer")]);
     let Ok(Outcome::Locked(token)) = ended.result else { panic!("{ended:?}") };
-    assert_eq!(rack.run(4, Task::Lock(addr, false, true)).1.result, Err(Refusal::Locked), "it did not want to wait");
+    assert_eq!(
+        rack.run(4, Task::Lock(addr, false, true)).1.result,
+        Err(Refusal::Locked),
+        "it did not want to wait"
+    );
     rack.start(2, Task::Lock(addr, true, false));
     rack.start(4, Task::Lock(addr, false, false));
     rack.settle();
@@ -317,8 +340,14 @@ fn memory_ends() {
     let mut rack = rack(8);
     let mut actions = Vec::new();
     let mut random = sim::system::Random::new(1);
-    let mut call = sim::system::Call { now: wire::Nanos::ZERO, actions: &mut actions, charged: wire::Nanos::ZERO, random: &mut random };
-    let mut operation = Operation::Alloc { len: 2 << 30, home: NodeId(1), discipline: wire::Discipline::Coherent };
+    let mut call = sim::system::Call {
+        now: wire::Nanos::ZERO,
+        actions: &mut actions,
+        charged: wire::Nanos::ZERO,
+        random: &mut random,
+    };
+    let mut operation =
+        Operation::Alloc { len: 2 << 30, home: NodeId(1), discipline: wire::Discipline::Coherent };
     let progress = rack.system.attempt(&mut call, ThreadId(0), &mut operation);
     assert_eq!(progress, sim::system::Progress::Failed(Refusal::OutOfMemory));
 }

@@ -60,7 +60,8 @@ fn a_block_has_one_writer_or_current_readers_after_every_step_and_nothing_is_stu
     for seed in 0..60 {
         let (driver, blocks) = run::<Faithful>(config(Contents::Stamps, HandOver::Direct), seed, 400);
         for (addr, writes) in blocks {
-            let stamps: Vec<_> = (0..4).filter_map(|node| driver.system.stamp(wire::NodeId(node), addr)).collect();
+            let stamps: Vec<_> =
+                (0..4).filter_map(|node| driver.system.stamp(wire::NodeId(node), addr)).collect();
             assert!(!stamps.is_empty() && stamps.iter().all(|stamp| *stamp == writes), "{addr}: {stamps:?}");
         }
     }
@@ -91,8 +92,10 @@ fn values_read_by_one_thread_never_run_back() {
         for (addr, _) in blocks {
             for thread in 0..(NODES * THREADS) as u16 {
                 let mine = driver.ended.iter().filter(|ended| ended.thread.0 == thread);
-                let saw: Vec<_> =
-                    mine.filter(|ended| matches!(ended.task, Task::Read(at) | Task::Add(at) if at == addr)).map(|e| e.saw).collect();
+                let saw: Vec<_> = mine
+                    .filter(|ended| matches!(ended.task, Task::Read(at) | Task::Add(at) if at == addr))
+                    .map(|e| e.saw)
+                    .collect();
                 assert!(saw.is_sorted(), "thread {thread} read {saw:?} of {addr} ({})", driver.replay());
             }
         }
@@ -132,7 +135,9 @@ impl Rules for Keeping {
 /// What the first of some seeds that fails says.
 fn caught<R: Rules>() -> String {
     let found = (0..200).find_map(|seed| {
-        let run = std::panic::catch_unwind(|| run::<R>(config(Contents::Stamps, HandOver::Direct), seed, 400).1.len());
+        let run = std::panic::catch_unwind(|| {
+            run::<R>(config(Contents::Stamps, HandOver::Direct), seed, 400).1.len()
+        });
         run.err().map(|said| said.downcast::<String>().map_or_else(|_| "?".into(), |said| *said))
     });
     found.expect("some seed catches the mutant")

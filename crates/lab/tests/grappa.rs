@@ -117,7 +117,9 @@ fn delegates_are_handled_by_the_core_of_their_block() {
 fn a_lock_goes_from_core_to_core_in_order() {
     let mut rack = rack(1);
     let addr = block_of(&mut rack, 8);
-    let Ok(Outcome::Locked(token)) = rack.run(0, Task::Lock(addr, true, false)).1.result else { panic!("it is free") };
+    let Ok(Outcome::Locked(token)) = rack.run(0, Task::Lock(addr, true, false)).1.result else {
+        panic!("it is free")
+    };
     assert_eq!(rack.run(8, Task::Lock(addr, false, true)).1.result, Err(Refusal::Locked));
     rack.start(8, Task::Lock(addr, true, false));
     rack.settle();

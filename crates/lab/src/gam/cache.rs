@@ -62,7 +62,8 @@ pub(super) struct Cache {
 
 impl Cache {
     pub(super) fn new(nodes: usize, block: BlockSize, contents: Contents, bytes: u64) -> Self {
-        let nothing = Line { tag: BlockTag::from_bits(0), state: State::Free, pins: 0, newer: NONE, older: NONE };
+        let nothing =
+            Line { tag: BlockTag::from_bits(0), state: State::Free, pins: 0, newer: NONE, older: NONE };
         Self {
             block,
             lines: vec![nothing],

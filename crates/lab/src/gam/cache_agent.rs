@@ -65,7 +65,7 @@ impl<R: Rules> Gam<R> {
             Some((_, State::Free)) => unreachable!("a free line holds no block"),
         };
         self.wait(node, tag, thread);
-        call.charge(self.config.costs.miss);
+        call.charge(self.config.costs.miss());
         self.send(call, by, node, tag.home(), tag, Body::Request { access, has_copy });
         self.make_room(call, by, node);
     }
@@ -77,7 +77,7 @@ impl<R: Rules> Gam<R> {
     /// While the cache is too large, the block that was used least recently goes.
     fn make_room(&mut self, call: &mut Call<'_, Message>, by: Processor, node: NodeId) {
         while let Some(line) = self.machine(node).cache.victim() {
-            call.charge(self.config.costs.eviction);
+            call.charge(self.config.costs.eviction());
             let cache = &mut self.machine(node).cache;
             let (tag, state) = (cache.line(line).tag, cache.line(line).state);
             let body = if state == State::Dirty {
@@ -126,7 +126,10 @@ impl<R: Rules> Gam<R> {
         let machine = &mut machines[node.index()];
         let line = machine.cache.find(tag).expect("what is waited for has a line");
         let state = machine.cache.line(line).state;
-        assert!(matches!(state, State::Fetching(_) | State::Upgrading), "{node} did not ask for {tag:?}: {state:?}");
+        assert!(
+            matches!(state, State::Fetching(_) | State::Upgrading),
+            "{node} did not ask for {tag:?}: {state:?}"
+        );
         match value {
             Some(value) => machine.cache.blocks.put(line as usize, value),
             None => assert_eq!(state, State::Upgrading, "a grant without data is for a copy that is there"),
@@ -139,11 +142,14 @@ impl<R: Rules> Gam<R> {
             Some(number) => busy.waiters.drain(..number).collect(),
             None => core::mem::take(&mut busy.waiters),
         };
-        machine.cache.set(line, match (overtaken, access) {
-            (Some(_), _) => State::Overtaken,
-            (None, Access::Shared) => State::Shared,
-            (None, Access::Modified) => State::Dirty,
-        });
+        machine.cache.set(
+            line,
+            match (overtaken, access) {
+                (Some(_), _) => State::Overtaken,
+                (None, Access::Shared) => State::Shared,
+                (None, Access::Modified) => State::Dirty,
+            },
+        );
         self.hand_out(call, node, line, &waiters);
         self.tidy(node, tag);
     }
@@ -228,7 +234,9 @@ impl<R: Rules> Gam<R> {
         if let Some(line) = machine.cache.find(tag) {
             let pinned = machine.cache.line(line).pins > 0;
             match machine.cache.line(line).state {
-                State::Shared | State::Upgrading if pinned => return self.defer(node, tag, Deferred::Invalidate),
+                State::Shared | State::Upgrading if pinned => {
+                    return self.defer(node, tag, Deferred::Invalidate);
+                }
                 State::Shared => machine.cache.remove(line),
                 State::Upgrading => machine.cache.set(line, State::Fetching(Access::Modified)),
                 // Either this is about an older copy, or it has overtaken the block, which comes from its former owner.

@@ -28,7 +28,10 @@ impl Channel {
     /// A message has arrived.
     pub(super) fn arrived(&mut self, message: Message) {
         let before = self.early.insert(message.number, message);
-        assert!(before.is_none() && message.number >= self.delivered, "the network delivers once: {message:?}");
+        assert!(
+            before.is_none() && message.number >= self.delivered,
+            "the network delivers once: {message:?}"
+        );
     }
 
     /// The next message in order, if it is there.

@@ -30,7 +30,13 @@ impl<R: Rules> Gam<R> {
     }
 
     /// A request is served, begins a transition, or waits for one to end.
-    pub(super) fn admit(&mut self, call: &mut Call<'_, Message>, by: Processor, tag: BlockTag, request: Request) {
+    pub(super) fn admit(
+        &mut self,
+        call: &mut Call<'_, Message>,
+        by: Processor,
+        tag: BlockTag,
+        request: Request,
+    ) {
         let block = self.index(tag);
         match self.machine(tag.home()).directory.transition(block) {
             Some(transition) => {
@@ -42,17 +48,30 @@ impl<R: Rules> Gam<R> {
     }
 
     /// Serves requests in order, up to the first that takes a transition.
-    fn proceed(&mut self, call: &mut Call<'_, Message>, by: Processor, tag: BlockTag, mut queue: VecDeque<Request>) {
+    fn proceed(
+        &mut self,
+        call: &mut Call<'_, Message>,
+        by: Processor,
+        tag: BlockTag,
+        mut queue: VecDeque<Request>,
+    ) {
         let block = self.index(tag);
         while let Some(request) = queue.pop_front() {
             if let Some(phase) = self.start(call, by, tag, request) {
+                call.charge(self.config.costs.transition());
                 return self.machine(tag.home()).directory.begin(block, phase, queue);
             }
         }
     }
 
     /// Serves a request at once, or says what its transition waits for.
-    fn start(&mut self, call: &mut Call<'_, Message>, by: Processor, tag: BlockTag, request: Request) -> Option<Phase> {
+    fn start(
+        &mut self,
+        call: &mut Call<'_, Message>,
+        by: Processor,
+        tag: BlockTag,
+        request: Request,
+    ) -> Option<Phase> {
         let (home, block) = (tag.home(), self.index(tag));
         let entry = self.machine(home).directory.entry(block);
         let Request { requester, access } = request;
@@ -116,7 +135,14 @@ impl<R: Rules> Gam<R> {
     }
 
     /// No other node has a copy: this one becomes the owner. It gets the block unless it has it.
-    fn grant_write(&mut self, call: &mut Call<'_, Message>, by: Processor, tag: BlockTag, node: NodeId, has_copy: bool) {
+    fn grant_write(
+        &mut self,
+        call: &mut Call<'_, Message>,
+        by: Processor,
+        tag: BlockTag,
+        node: NodeId,
+        has_copy: bool,
+    ) {
         let (home, block) = (tag.home(), self.index(tag));
         // A copy that the request speaks of may have been invalidated while the request waited.
         let still = has_copy && self.machine(home).directory.entry(block).copies.contains(node);
@@ -154,7 +180,10 @@ impl<R: Rules> Gam<R> {
         let directory = &mut self.machine(home).directory;
         let waiting = directory.transition(block).map(|transition| &mut transition.phase);
         let Some(Phase::Invalidating(request, sharers)) = waiting else {
-            assert!(!R::COLLECTS_EVERY_ACKNOWLEDGEMENT, "nobody waits for {from}'s acknowledgement of {tag:?}");
+            assert!(
+                !R::COLLECTS_EVERY_ACKNOWLEDGEMENT,
+                "nobody waits for {from}'s acknowledgement of {tag:?}"
+            );
             return;
         };
         *sharers = sharers.without(from);
@@ -192,7 +221,9 @@ impl<R: Rules> Gam<R> {
         let directory = &mut self.machine(home).directory;
         let owner = directory.entry(block).owner();
         let phase = directory.transition(block).map(|transition| transition.phase);
-        let Some(Phase::Fetching(request, given)) = phase else { panic!("nobody asked {owner} for {tag:?}: {phase:?}") };
+        let Some(Phase::Fetching(request, given)) = phase else {
+            panic!("nobody asked {owner} for {tag:?}: {phase:?}")
+        };
         let queue = directory.end(block);
         let keeps = request.access == Access::Shared && !given.by_owner;
         let kept = if keeps { Entry::shared(Copyset::only(owner)) } else { Entry::default() };

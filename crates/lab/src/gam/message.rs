@@ -106,6 +106,9 @@ pub enum Body {
 impl Body {
     /// Whether a block travels along.
     pub const fn carries_data(&self) -> bool {
-        matches!(self, Self::WriteBack { .. } | Self::Grant { data: Some(_), .. } | Self::Fetched { data: Some(_) })
+        matches!(
+            self,
+            Self::WriteBack { .. } | Self::Grant { data: Some(_), .. } | Self::Fetched { data: Some(_) }
+        )
     }
 }

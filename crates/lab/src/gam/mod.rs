@@ -164,7 +164,15 @@ impl<R: Rules> Gam<R> {
     }
 
     /// Sends a message about a block.
-    fn send(&mut self, call: &mut Call<'_, Message>, sender: Processor, from: NodeId, to: NodeId, tag: BlockTag, body: Body) {
+    fn send(
+        &mut self,
+        call: &mut Call<'_, Message>,
+        sender: Processor,
+        from: NodeId,
+        to: NodeId,
+        tag: BlockTag,
+        body: Body,
+    ) {
         let number = if from == to {
             0
         } else {
@@ -230,7 +238,12 @@ impl<R: Rules> System for Gam<R> {
         }
     }
 
-    fn attempt(&mut self, call: &mut Call<'_, Message>, thread: ThreadId, operation: &mut Operation<'_>) -> Progress {
+    fn attempt(
+        &mut self,
+        call: &mut Call<'_, Message>,
+        thread: ThreadId,
+        operation: &mut Operation<'_>,
+    ) -> Progress {
         self.operate(call, thread, operation)
     }
 

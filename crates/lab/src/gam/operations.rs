@@ -48,7 +48,9 @@ impl<R: Rules> Gam<R> {
     ) -> Progress {
         let at_once = self.config.costs.access;
         match operation {
-            Operation::Touch { addr, len, access, with } => self.touch(call, thread, (*addr, *len, *access), *with),
+            Operation::Touch { addr, len, access, with } => {
+                self.touch(call, thread, (*addr, *len, *access), *with)
+            }
             Operation::Alloc { len, home, .. } => match self.machine(*home).heap.alloc(*len) {
                 Some(addr) => Progress::Done(Outcome::Allocated(addr, true), at_once),
                 None => Progress::Failed(Refusal::OutOfMemory),
@@ -192,7 +194,14 @@ impl<R: Rules> Gam<R> {
                 Asked::Queued => {}
             }
         } else {
-            self.send(call, Processor::Thread(thread), node, tag.home(), tag, Body::Lock { thread, write, once });
+            self.send(
+                call,
+                Processor::Thread(thread),
+                node,
+                tag.home(),
+                tag,
+                Body::Lock { thread, write, once },
+            );
         }
         call.charge(self.config.costs.access);
         self.threads[usize::from(thread.0)].locking = Locking::Asked;
@@ -215,7 +224,13 @@ impl<R: Rules> Gam<R> {
         }
     }
 
-    pub(super) fn on_unlock(&mut self, call: &mut Call<'_, Message>, home: NodeId, tag: BlockTag, write: bool) {
+    pub(super) fn on_unlock(
+        &mut self,
+        call: &mut Call<'_, Message>,
+        home: NodeId,
+        tag: BlockTag,
+        write: bool,
+    ) {
         for thread in self.machine(home).locks.release(tag, write) {
             self.answer_lock(call, home, tag, thread, true);
         }
@@ -238,7 +253,8 @@ impl<R: Rules> Gam<R> {
     }
 
     pub(super) fn on_lock_answer(&mut self, call: &mut Call<'_, Message>, thread: ThreadId, granted: bool) {
-        self.threads[usize::from(thread.0)].locking = if granted { Locking::Granted } else { Locking::Refused };
+        self.threads[usize::from(thread.0)].locking =
+            if granted { Locking::Granted } else { Locking::Refused };
         call.wake(thread);
     }
 }

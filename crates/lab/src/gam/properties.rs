@@ -17,17 +17,24 @@ struct Copy {
 impl<R: Rules> Gam<R> {
     /// What does not hold, if anything.
     pub fn violation(&self) -> Option<String> {
-        let mut blocks: BTreeMap<BlockTag, Vec<Copy>> = self.latest.keys().map(|tag| (*tag, Vec::new())).collect();
+        let mut blocks: BTreeMap<BlockTag, Vec<Copy>> =
+            self.latest.keys().map(|tag| (*tag, Vec::new())).collect();
         for (node, machine) in (0..).map(NodeId).zip(&self.machines) {
             for (line, it) in machine.cache.all() {
                 if matches!(it.state, State::Shared | State::Upgrading | State::Dirty) {
                     let stamp = machine.cache.blocks.stamp(line as usize);
-                    blocks.entry(it.tag).or_default().push(Copy { node, dirty: it.state == State::Dirty, stamp });
+                    blocks.entry(it.tag).or_default().push(Copy {
+                        node,
+                        dirty: it.state == State::Dirty,
+                        stamp,
+                    });
                 }
             }
         }
         blocks.iter().find_map(|(tag, copies)| {
-            self.one_writer(*tag, copies).or_else(|| self.latest(*tag, copies)).or_else(|| self.known(*tag, copies))
+            self.one_writer(*tag, copies)
+                .or_else(|| self.latest(*tag, copies))
+                .or_else(|| self.known(*tag, copies))
         })
     }
 
@@ -38,7 +45,8 @@ impl<R: Rules> Gam<R> {
             return Some(format!("{} writes {tag:?}, of which {} has a copy", writer.node, other.node));
         }
         let home = &self.machines[tag.home().index()].directory;
-        home.is_current(self.index(tag)).then(|| format!("{} writes {tag:?}, which its home may read", writer.node))
+        home.is_current(self.index(tag))
+            .then(|| format!("{} writes {tag:?}, which its home may read", writer.node))
     }
 
     /// All that can be read is what was written last.

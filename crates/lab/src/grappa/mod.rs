@@ -205,7 +205,12 @@ impl System for Grappa {
         }
     }
 
-    fn attempt(&mut self, call: &mut Call<'_, Message>, thread: ThreadId, operation: &mut Operation<'_>) -> Progress {
+    fn attempt(
+        &mut self,
+        call: &mut Call<'_, Message>,
+        thread: ThreadId,
+        operation: &mut Operation<'_>,
+    ) -> Progress {
         self.operate(call, thread, operation)
     }
 

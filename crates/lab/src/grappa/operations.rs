@@ -46,7 +46,9 @@ impl Grappa {
     ) -> Progress {
         let at_once = self.config.costs.access;
         match operation {
-            Operation::Touch { addr, len, access, with } => self.touch(call, thread, (*addr, *len, *access), *with),
+            Operation::Touch { addr, len, access, with } => {
+                self.touch(call, thread, (*addr, *len, *access), *with)
+            }
             Operation::Alloc { len, home, .. } => match self.machines[home.index()].heap.alloc(*len) {
                 Some(addr) => Progress::Done(Outcome::Allocated(addr, true), at_once),
                 None => Progress::Failed(Refusal::OutOfMemory),
@@ -170,7 +172,13 @@ impl Grappa {
         }
     }
 
-    pub(super) fn on_unlock(&mut self, call: &mut Call<'_, Message>, core: ThreadId, tag: BlockTag, write: bool) {
+    pub(super) fn on_unlock(
+        &mut self,
+        call: &mut Call<'_, Message>,
+        core: ThreadId,
+        tag: BlockTag,
+        write: bool,
+    ) {
         for next in self.machines[tag.home().index()].locks.release(tag, write) {
             if next == core {
                 self.on_lock_reply(call, next, true);

@@ -73,7 +73,14 @@ impl Blocks {
     }
 
     /// Runs an application's closure on a part of a block. A write counts.
-    pub fn touch(&mut self, index: usize, at: usize, len: usize, access: Access, with: &mut dyn FnMut(&Window<'_>)) {
+    pub fn touch(
+        &mut self,
+        index: usize,
+        at: usize,
+        len: usize,
+        access: Access,
+        with: &mut dyn FnMut(&Window<'_>),
+    ) {
         let writes = access == Access::Modified;
         if writes {
             *self.stamps.entry(index) += 1;
@@ -90,7 +97,9 @@ impl Blocks {
                 with(&Window::new(&self.zeroes, at, len));
                 if writes {
                     // Where no bytes are kept, the next one sees zeroes again.
-                    self.zeroes[at / 8..(at + len).div_ceil(8)].iter().for_each(|word| word.store(0, Relaxed));
+                    self.zeroes[at / 8..(at + len).div_ceil(8)]
+                        .iter()
+                        .for_each(|word| word.store(0, Relaxed));
                 }
             }
         }

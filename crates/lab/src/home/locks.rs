@@ -74,7 +74,8 @@ impl LockTable {
             lock.readers = lock.readers.checked_sub(1).expect("only a reader releases a lock for reading");
         }
         let mut entered = Vec::new();
-        while let Some((thread, write)) = lock.queue.front().copied().filter(|(_, write)| lock.admits(*write)) {
+        while let Some((thread, write)) = lock.queue.front().copied().filter(|(_, write)| lock.admits(*write))
+        {
             lock.queue.pop_front();
             lock.enter(write);
             entered.push(thread);

@@ -59,8 +59,12 @@ impl<S: System> Driver<S> {
 
     fn call<T>(&mut self, input: impl FnOnce(&mut S, &mut Call<'_, S::Message>) -> T) -> T {
         let mut actions = Vec::new();
-        let call =
-            &mut Call { now: Nanos::ZERO, actions: &mut actions, charged: Nanos::ZERO, random: &mut self.random };
+        let call = &mut Call {
+            now: Nanos::ZERO,
+            actions: &mut actions,
+            charged: Nanos::ZERO,
+            random: &mut self.random,
+        };
         let result = input(&mut self.system, call);
         for action in actions {
             match action {
@@ -98,7 +102,11 @@ impl<S: System> Driver<S> {
 
     /// Threads that were woken and have not tried again.
     pub(crate) fn ready(&self) -> Vec<ThreadId> {
-        (0..).zip(&self.jobs).filter(|(_, job)| job.is_some_and(|job| job.ready)).map(|(t, _)| ThreadId(t)).collect()
+        (0..)
+            .zip(&self.jobs)
+            .filter(|(_, job)| job.is_some_and(|job| job.ready))
+            .map(|(t, _)| ThreadId(t))
+            .collect()
     }
 
     pub(crate) fn attempt(&mut self, thread: ThreadId) {
