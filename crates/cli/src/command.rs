@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, check, explain, switch_map, ycsb};
+use crate::{bench, check, explain, lab, switch_map, ycsb};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -297,6 +297,19 @@ fn what_was_preloaded_is_hit() {
 }
 
 #[test]
+fn what_is_preloaded_beyond_a_cache_makes_room_in_order() {
+    let mut rack = rack(2);
+    let [a, b, c] = [(); 3].map(|()| rack.alloc(1, 8));
+    for (addr, access) in [(a, Access::Modified), (b, Access::Shared), (c, Access::Shared)] {
+        rack.system.preload(NodeId(0), addr, access);
+    }
+    assert_eq!(rack.system.violation(), None);
+    assert_eq!(run(&mut rack, 2, Task::Add(a)), [], "the home has its first block back");
+    assert_eq!(run(&mut rack, 0, Task::Read(c)), []);
+    assert_eq!(run(&mut rack, 0, Task::Read(b)), []);
+}
+
+#[test]
 fn a_writers_lock_keeps_others_waiting_at_the_home() {
     let mut rack = rack(8);
     let addr = rack.alloc(1, 8);

@@ -119,8 +119,10 @@ fn take_turns<R: Rules>() {
     for thread in [0, 4].map(ThreadId) {
         rack.spawn(thread, move |mut handle| async move {
             for _ in 0..10 {
-                add(&mut handle, addr, 1).await;
                 read(&mut handle, addr).await;
+                add(&mut handle, addr, 1).await;
+                // Long enough for the other node to get its turn.
+                handle.compute(wire::Nanos::from_micros(20));
             }
         });
     }

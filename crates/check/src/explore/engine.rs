@@ -337,7 +337,11 @@ impl Engine {
             let mut without = *world;
             without.packets.remove(at);
             self.deliver(without, *item, Action::Deliver(*item), found);
-            if world.left.duplicates > 0 {
+            let may_be_doubled = {
+                let kind = self.shapes.of(*item).packet.kind;
+                self.scope.twice.is_none_or(|only| only == kind)
+            };
+            if world.left.duplicates > 0 && may_be_doubled {
                 let mut with = *world;
                 with.left.duplicates -= 1;
                 self.deliver(with, *item, Action::Duplicate(*item), found);

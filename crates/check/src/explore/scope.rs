@@ -1,6 +1,7 @@
 //! What is explored: a rack small enough for all of its states.
 
 use node::Directory;
+use wire::Kind;
 
 /// What a thread may do in one turn, and with which block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,6 +52,8 @@ pub struct Scope {
     pub losses: u8,
     /// Packets that may be delivered once more.
     pub duplicates: u8,
+    /// The only kind of packet that may be; `None`: any.
+    pub twice: Option<Kind>,
     /// Time-outs that may be premature. Time-outs when nothing else can happen are free.
     pub premature: u8,
     /// Entries that may move to the switch.
@@ -87,7 +90,10 @@ const EVICTING: &[Thread] = &[thread(1, 2, TWO_BLOCKS), thread(0, 1, READ_WRITE)
 const LOCKING: &[Thread] = &[thread(0, 1, LOCKS), thread(1, 1, LOCKS)];
 const THREE: &[Thread] = &[thread(0, 1, READ_WRITE), thread(1, 1, READ_WRITE), thread(2, 1, READ_WRITE)];
 const THREE_READ_WRITE: &[Thread] = &[thread(0, 1, WRITE), thread(1, 1, READ), thread(2, 1, READ_WRITE)];
-const READERS: &[Thread] = &[thread(0, 1, WRITE), thread(1, 1, READ), thread(2, 2, READ_WRITE)];
+/// A copy of one reader's request may come when the other has ended, and the owner owns again.
+const READERS: &[Thread] = &[thread(1, 2, WRITE), thread(2, 1, READ), thread(0, 1, READ)];
+/// A copy of a request, or of a write-back, may come when later ones have been executed.
+const TAKING_TURNS: &[Thread] = &[thread(1, 2, WRITE), thread(0, 3, READ)];
 const SWITCH: Directory = Directory::Switch;
 
 /// Two nodes without faults: what all others begin with.
@@ -103,6 +109,7 @@ const PLAIN: Scope = Scope {
     patient: true,
     losses: 0,
     duplicates: 0,
+    twice: None,
     premature: 0,
     adds: 0,
     removes: 0,
@@ -129,7 +136,6 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "home-3-purge", about: "3 nodes, the block is purged at last", threads: THREE_READ_WRITE, nodes: 3, purges: 1, ..PLAIN },
     Scope { name: "home-3-in-order-loss", about: "3 nodes, packets in order, 1 may be lost", threads: THREE, nodes: 3, reorder: false, losses: 1, ..PLAIN },
     Scope { name: "home-3-loss", about: "3 nodes, 1 packet may be lost", threads: THREE, nodes: 3, losses: 1, ..PLAIN },
-    Scope { name: "home-3-readers", about: "a writer, 2 readers that write next; 1 premature time-out", threads: READERS, nodes: 3, premature: 1, ..PLAIN },
     Scope { name: "home-3-duplicate", about: "3 nodes, 1 packet may come twice", threads: THREE, nodes: 3, duplicates: 1, ..PLAIN },
     Scope { name: "switch", about: "2 nodes, 1 turn each, entry in the switch; retries overlap unlocks", patient: false, directory: SWITCH, ..PLAIN },
     Scope { name: "switch-in-order", about: "the same with 2 turns each, packets in order", threads: TWO_EACH, reorder: false, directory: SWITCH, ..PLAIN },
@@ -148,8 +154,15 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "switch-3-purge", about: "3 nodes, the block is purged at last", threads: THREE_READ_WRITE, nodes: 3, purges: 1, directory: SWITCH, ..PLAIN },
     Scope { name: "switch-3-in-order-loss", about: "3 nodes, packets in order, 1 may be lost", threads: THREE, nodes: 3, reorder: false, losses: 1, directory: SWITCH, ..PLAIN },
     Scope { name: "switch-3-loss", about: "3 nodes, 1 packet may be lost", threads: THREE, nodes: 3, losses: 1, directory: SWITCH, ..PLAIN },
-    Scope { name: "switch-3-readers", about: "a writer, 2 readers that write next; 1 premature time-out", threads: READERS, nodes: 3, premature: 1, directory: SWITCH, ..PLAIN },
     Scope { name: "switch-3-duplicate", about: "3 nodes, 1 packet may come twice", threads: THREE, nodes: 3, duplicates: 1, directory: SWITCH, ..PLAIN },
+    Scope { name: "home-turns", about: "a writer and a reader in turns; 1 packet may come twice", threads: TAKING_TURNS, duplicates: 1, ..PLAIN },
+    Scope { name: "switch-turns", about: "the same, entry in the switch", threads: TAKING_TURNS, duplicates: 1, directory: SWITCH, ..PLAIN },
+    Scope { name: "home-3-readers", about: "a writer and 2 readers, packets in order, 1 may come twice", threads: READERS, nodes: 3, reorder: false, duplicates: 1, ..PLAIN },
+    Scope { name: "switch-3-readers", about: "the same, entry in the switch", threads: READERS, nodes: 3, reorder: false, duplicates: 1, directory: SWITCH, ..PLAIN },
+    Scope { name: "home-late-write-back", about: "a writer and a reader in turns; a write-back may come twice", threads: TAKING_TURNS, duplicates: 1, twice: Some(Kind::WriteBack), ..PLAIN },
+    Scope { name: "switch-late-read", about: "the same, entry in the switch; a READ-MISS may come twice", threads: TAKING_TURNS, duplicates: 1, twice: Some(Kind::ReadMiss), directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-late-write", about: "the same; a WRITE-SHARED may come twice", threads: TAKING_TURNS, duplicates: 1, twice: Some(Kind::WriteShared), directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-3-late-read", about: "a writer and 2 readers, packets in order; a READ-MISS may come twice", threads: READERS, nodes: 3, reorder: false, duplicates: 1, twice: Some(Kind::ReadMiss), directory: SWITCH, ..PLAIN },
     Scope { name: "locks", about: "application locks, 1 packet may come twice", threads: LOCKING, duplicates: 1, ..PLAIN },
     Scope { name: "locks-loss", about: "application locks, 1 packet may be lost", threads: LOCKING, losses: 1, ..PLAIN },
     Scope { name: "add", about: "the entry may move to the switch", adds: 1, ..PLAIN },

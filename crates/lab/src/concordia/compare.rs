@@ -31,26 +31,18 @@ impl Axis {
         subject: Subject,
         number: impl Fn(&Measured) -> f64 + 'a,
     ) -> impl Iterator<Item = (f64, f64)> + 'a {
-        self.values
-            .iter()
-            .map(move |value| (f64::from(*value), number(results.at(subject, (self.load)(*value)))))
+        self.values.iter().map(move |value| (f64::from(*value), number(results.at(subject, (self.load)(*value)))))
     }
 
     /// Throughput of these systems, as lines of a chart.
     pub(super) fn throughput(&self, chart: Chart, results: &Results, subjects: &[Subject]) -> Chart {
-        subjects.iter().fold(chart, |chart, subject| {
-            chart.line(subject.name(), self.line(results, *subject, Measured::mops))
-        })
+        subjects
+            .iter()
+            .fold(chart, |chart, subject| chart.line(subject.name(), self.line(results, *subject, Measured::mops)))
     }
 
     /// How many times the throughput of `second` that of `first` is, at each of these values.
-    pub(super) fn ratios(
-        &self,
-        results: &Results,
-        first: Subject,
-        second: Subject,
-        values: &[u8],
-    ) -> Vec<f64> {
+    pub(super) fn ratios(&self, results: &Results, first: Subject, second: Subject, values: &[u8]) -> Vec<f64> {
         let mops = |subject, value| results.at(subject, (self.load)(value)).mops();
         values.iter().map(|value| mops(first, *value) / mops(second, *value)).collect()
     }

@@ -54,12 +54,7 @@ impl Figure for Reads {
             "20 % sharing, 100 % reads: GAM ahead of Concordia",
             mops(gam, lightly(100)) / mops(concordia, lightly(100)),
         ));
-        claims.push(Claim::quantity(
-            "60 % sharing, 100 % reads: Concordia",
-            60.0,
-            mops(concordia, heavily(100)),
-            "Mops",
-        ));
+        claims.push(Claim::quantity("60 % sharing, 100 % reads: Concordia", 60.0, mops(concordia, heavily(100)), "Mops"));
         claims.push(Claim::quantity("60 % sharing, 100 % reads: GAM", 16.0, mops(gam, heavily(100)), "Mops"));
         let chart = |axis: Axis, part, sharing| {
             let title = format!("Throughput against reads, {sharing} sharing");

@@ -35,17 +35,12 @@ impl Figure for Cost {
         let of_each: Vec<f64> = LITTLE.values.iter().map(|value| packets(gam(*value))).collect();
         let (least, most) = extremes(&of_each);
         let throughput = Chart::new("concordia-2a", "GAM: throughput", "sharing ratio (%)", "Mops");
-        let traffic =
-            Chart::new("concordia-2b", "GAM: packets", "sharing ratio (%)", "packets per operation");
+        let traffic = Chart::new("concordia-2b", "GAM: packets", "sharing ratio (%)", "packets per operation");
         let loses = "GAM loses 75 % from 0 to 20 % sharing: 0 % over 20 %";
         let mut notes = vec!["Packets are counted once, where they are sent.".to_owned()];
         let mut claims = vec![Claim::ratio(loses, 4.0, gam(0).mops() / gam(20).mops())];
         if least > 0.0 {
-            claims.push(Claim::ratio(
-                "packets with sharing over packets without, at most",
-                18.0,
-                most / least,
-            ));
+            claims.push(Claim::ratio("packets with sharing over packets without, at most", 18.0, most / least));
         } else {
             notes.push(
                 "The paper has up to 18 times the packets with sharing that it has without. Here there is no packet at all \
@@ -146,9 +141,7 @@ impl Figure for HomePackets {
 
     fn report(&self, results: &Results) -> Report {
         let packets = |it: &Measured| it.per_operation(it.home_packets);
-        let of = |subject| -> Vec<f64> {
-            SHARING.line(results, subject, packets).map(|(_, packets)| packets).collect()
-        };
+        let of = |subject| -> Vec<f64> { SHARING.line(results, subject, packets).map(|(_, packets)| packets).collect() };
         let (with, without) = (of(Subject::Concordia), of(Subject::HomeOnly));
         let fewer: Vec<f64> = without.iter().zip(&with).map(|(without, with)| without / with).collect();
         let (least, most) = extremes(&with);
@@ -173,3 +166,4 @@ impl Figure for HomePackets {
         }
     }
 }
+

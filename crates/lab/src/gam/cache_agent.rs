@@ -65,7 +65,7 @@ impl<R: Rules> Gam<R> {
             Some((_, State::Free)) => unreachable!("a free line holds no block"),
         };
         self.wait(node, tag, thread);
-        call.charge(self.config.costs.miss);
+        call.charge(self.config.costs.miss());
         self.send(call, by, node, tag.home(), tag, Body::Request { access, has_copy });
         self.make_room(call, by, node);
     }
@@ -77,7 +77,7 @@ impl<R: Rules> Gam<R> {
     /// While the cache is too large, the block that was used least recently goes.
     fn make_room(&mut self, call: &mut Call<'_, Message>, by: Processor, node: NodeId) {
         while let Some(line) = self.machine(node).cache.victim() {
-            call.charge(self.config.costs.eviction);
+            call.charge(self.config.costs.eviction());
             let cache = &mut self.machine(node).cache;
             let (tag, state) = (cache.line(line).tag, cache.line(line).state);
             let body = if state == State::Dirty {

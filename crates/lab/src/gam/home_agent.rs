@@ -58,6 +58,7 @@ impl<R: Rules> Gam<R> {
         let block = self.index(tag);
         while let Some(request) = queue.pop_front() {
             if let Some(phase) = self.start(call, by, tag, request) {
+                call.charge(self.config.costs.transition());
                 return self.machine(tag.home()).directory.begin(block, phase, queue);
             }
         }

@@ -207,13 +207,8 @@ mod tests {
     }
 
     fn rack() -> rackmem::Rack {
-        rackmem::Rack::embedded(rackmem::Config {
-            nodes: 2,
-            memory: 1 << 24,
-            cache: 1 << 20,
-            ..Default::default()
-        })
-        .unwrap()
+        rackmem::Rack::embedded(rackmem::Config { nodes: 2, memory: 1 << 24, cache: 1 << 20, ..Default::default() })
+            .unwrap()
     }
 
     #[test]
@@ -230,11 +225,8 @@ mod tests {
         let mut mem = rack.node(rackmem::NodeId(1));
         for hashed in [true, false] {
             rackmem::block_on(async {
-                let table = if hashed {
-                    Table::hashed(&mut mem, 128).await
-                } else {
-                    Table::slots(&mut mem, 128).await
-                };
+                let table =
+                    if hashed { Table::hashed(&mut mem, 128).await } else { Table::slots(&mut mem, 128).await };
                 for key in 0..128 {
                     table.put(&mut mem, key, &value(key, 0)).await;
                 }

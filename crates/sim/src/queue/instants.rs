@@ -8,26 +8,19 @@ use std::collections::VecDeque;
 use wire::Nanos;
 
 use super::marks::{Marks, SLOTS};
-use super::rows::Spare;
+use super::rows::{Rows, Slot};
 
 /// The instants of the span that now lies in.
 pub(super) struct Instants<E> {
-    slots: Box<[Vec<E>]>,
+    slots: Box<[Slot<E>]>,
     marks: Marks,
-    spare: Spare<E>,
-    /// How many events the last slot that was taken held.
-    taken: usize,
+    rows: Rows<E>,
 }
 
 impl<E> Instants<E> {
     /// No events.
     pub(super) fn new() -> Self {
-        Self {
-            slots: (0..SLOTS).map(|_| Vec::new()).collect(),
-            marks: Marks::new(),
-            spare: Spare::new(),
-            taken: 0,
-        }
+        Self { slots: (0..SLOTS).map(|_| Slot::EMPTY).collect(), marks: Marks::new(), rows: Rows::new() }
     }
 
     /// Whether there is no event.
@@ -38,41 +31,39 @@ impl<E> Instants<E> {
     /// Adds an event to its instant.
     #[inline]
     pub(super) fn push(&mut self, at: Nanos, event: E) {
-        let slot = at.0 as usize % SLOTS;
-        let row = &mut self.slots[slot];
-        if row.is_empty() {
-            self.marks.set(slot);
-            *row = self.spare.take();
-        }
-        row.push(event);
+        let index = at.0 as usize % SLOTS;
+        self.rows.add(&mut self.slots[index], event);
+        self.marks.set(index);
     }
 
-    /// Takes the events of the earliest instant in `now`'s span, in exchange for a row that has become empty. Returns
-    /// the instant.
+    /// Takes the first events of the earliest instant in `now`'s span, in exchange for a row that has become empty.
+    /// Returns the instant, of which there may be more.
     #[inline]
     pub(super) fn take_first(&mut self, now: Nanos, row: &mut VecDeque<E>) -> Option<Nanos> {
-        let slot = self.marks.first()?;
-        self.marks.clear(slot);
-        let events = core::mem::take(&mut self.slots[slot]);
-        let used = core::mem::replace(&mut self.taken, events.len());
+        let index = self.marks.first()?;
+        let slot = &mut self.slots[index];
+        let events = self.rows.take(slot);
+        if slot.is_empty() {
+            self.marks.clear(index);
+        }
         // From a row to a queue and back: neither copies.
         let empty = core::mem::replace(row, events.into());
-        self.spare.give_back(empty.into(), used);
-        Some(instant(now, slot))
+        self.rows.give_back(empty.into());
+        Some(instant(now, index))
     }
 
     /// The earliest instant in `now`'s span that has an event.
     pub(super) fn earliest(&self, now: Nanos) -> Option<Nanos> {
-        self.marks.first().map(|slot| instant(now, slot))
+        self.marks.first().map(|index| instant(now, index))
     }
 
     /// For how many events there is memory.
     #[cfg(test)]
     pub(super) fn room(&self) -> usize {
-        self.slots.iter().map(Vec::capacity).sum::<usize>() + self.spare.room()
+        self.slots.iter().map(Slot::room).sum::<usize>() + self.rows.room()
     }
 }
 
-const fn instant(now: Nanos, slot: usize) -> Nanos {
-    Nanos(now.0 / SLOTS as u64 * SLOTS as u64 + slot as u64)
+const fn instant(now: Nanos, index: usize) -> Nanos {
+    Nanos(now.0 / SLOTS as u64 * SLOTS as u64 + index as u64)
 }

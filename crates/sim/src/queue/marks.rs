@@ -48,8 +48,7 @@ impl Marks {
     pub(super) fn clear(&mut self, slot: usize) {
         let (word, bit) = (slot / 64, slot % 64);
         self.words[word] &= !(1 << bit);
-        if self.words[word] == 0 {
-            self.summary &= !(1 << word);
-        }
+        // Without a branch: whether the word is zero now is as good as random.
+        self.summary &= !(u64::from(self.words[word] == 0) << word);
     }
 }

@@ -7,27 +7,31 @@
 use wire::Nanos;
 
 use super::marks::{Marks, SLOTS};
-use super::rows::Spare;
+use super::rows::{Rows, Slot};
 
 /// A level.
 pub(super) struct Spans<E> {
     /// Where the level's digit is in a time.
     shift: u32,
     /// Made when the first event comes: most runs never use the high levels.
-    slots: Vec<Span<E>>,
+    spans: Vec<Span<E>>,
     marks: Marks,
 }
 
 struct Span<E> {
-    events: Vec<(Nanos, E)>,
+    events: Slot<(Nanos, E)>,
     /// [`Nanos::MAX`] without events.
     earliest: Nanos,
+}
+
+impl<E> Span<E> {
+    const EMPTY: Self = Self { events: Slot::EMPTY, earliest: Nanos::MAX };
 }
 
 impl<E> Spans<E> {
     /// The level whose digit has `shift` bits below it.
     pub(super) const fn new(shift: u32) -> Self {
-        Self { shift, slots: Vec::new(), marks: Marks::new() }
+        Self { shift, spans: Vec::new(), marks: Marks::new() }
     }
 
     /// Whether there is no event.
@@ -37,37 +41,33 @@ impl<E> Spans<E> {
 
     /// Adds an event to its slot.
     #[inline]
-    pub(super) fn push(&mut self, spare: &mut Spare<(Nanos, E)>, at: Nanos, event: E) {
-        if self.slots.is_empty() {
-            self.slots.resize_with(SLOTS, || Span { events: Vec::new(), earliest: Nanos::MAX });
+    pub(super) fn push(&mut self, rows: &mut Rows<(Nanos, E)>, at: Nanos, event: E) {
+        if self.spans.is_empty() {
+            self.spans.resize_with(SLOTS, || Span::EMPTY);
         }
-        let slot = (at.0 >> self.shift) as usize % SLOTS;
-        let span = &mut self.slots[slot];
-        if span.events.is_empty() {
-            self.marks.set(slot);
-            span.events = spare.take();
-        }
-        span.events.push((at, event));
+        let index = (at.0 >> self.shift) as usize % SLOTS;
+        let span = &mut self.spans[index];
+        rows.add(&mut span.events, (at, event));
         span.earliest = span.earliest.min(at);
+        self.marks.set(index);
     }
 
     /// Empties the first slot: the earliest time among its events, and the events in the order in which they came.
-    pub(super) fn take_first(&mut self) -> Option<(Nanos, Vec<(Nanos, E)>)> {
-        let slot = self.marks.first()?;
-        self.marks.clear(slot);
-        let span = &mut self.slots[slot];
-        let earliest = core::mem::replace(&mut span.earliest, Nanos::MAX);
-        Some((earliest, core::mem::take(&mut span.events)))
+    pub(super) fn take_first(&mut self) -> Option<(Nanos, Slot<(Nanos, E)>)> {
+        let index = self.marks.first()?;
+        self.marks.clear(index);
+        let span = core::mem::replace(&mut self.spans[index], Span::EMPTY);
+        Some((span.earliest, span.events))
     }
 
     /// The time of the earliest event.
     pub(super) fn earliest(&self) -> Option<Nanos> {
-        self.marks.first().map(|slot| self.slots[slot].earliest)
+        self.marks.first().map(|index| self.spans[index].earliest)
     }
 
-    /// For how many events there is memory, without the rows that are spare.
+    /// For how many events there is memory in the slots' last rows.
     #[cfg(test)]
     pub(super) fn room(&self) -> usize {
-        self.slots.iter().map(|slot| slot.events.capacity()).sum()
+        self.spans.iter().map(|span| span.events.room()).sum()
     }
 }
