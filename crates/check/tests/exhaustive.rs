@@ -69,7 +69,7 @@ fn an_entry_moves_back_to_its_home() {
 #[test]
 fn every_row_of_both_tables_is_reached() {
     let mut coverage = Coverage::default();
-    for name in ["home", "switch", "home-3-purge", "switch-3-purge", "switch-evict", "locks", "remove"] {
+    for name in ["home-evict", "switch-evict", "home-3-purge", "switch-3-purge", "locks", "remove"] {
         coverage.add(&all_states(name).coverage);
     }
     for (row, in_switch, at_home) in coverage.table() {

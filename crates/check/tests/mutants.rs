@@ -73,7 +73,9 @@ fn every_mutant_is_caught() {
                 let found = by.and_then(|by| caught::<$mutant>(by).map(|what| (by, what)));
                 let found = if scan && found.is_none() { find::<$mutant>() } else { found };
                 match (&found, by) {
-                    (Some((by, what)), _) => println!("{:<30} {by:?} {:.1?}: {what:.120}", $name, start.elapsed()),
+                    (Some((by, what)), _) => {
+                        println!("{:<30} {by:?} {:.1?}: {what:.120}", $name, start.elapsed())
+                    }
                     (None, Some(Nothing(why))) => println!("{:<30} {why}", $name),
                     (None, _) => {
                         println!("{:<30} SURVIVES", $name);

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, check, explain, lab, switch_map, ycsb};
+use crate::{bench, check, explain, fuzz, lab, switch_map, ycsb};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -11,6 +11,7 @@ Examples:
   rackmem ycsb --workload ./workloada            a property file of YCSB, as it is
   rackmem bench hit                              cached accesses against a plain array
   rackmem check flowcc                           every state of small racks, with faults
+  rackmem fuzz --seeds 0..1000                   a thousand runs with lost packets, restarts and deaths
   rackmem explain read-miss                      what passes between the places, with times
   rackmem switch                                 what FlowCC takes of a switch chip, stage by stage";
 
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     Check(check::Check),
     /// Show what passes between the places of a rack in a scenario: who sends what to whom, and when
     Explain(explain::Args),
+    /// Run the protocol under faults and restarts, one random run a seed, and check it after every step
+    Fuzz(fuzz::Args),
     /// Run the experiments of the papers on a simulated rack, and put their numbers beside ours
     Lab(lab::Args),
     /// Print the stage map of the switch program: arrays, tables and memory against the chip's budget

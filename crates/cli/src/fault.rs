@@ -13,6 +13,8 @@ pub(crate) enum Fault {
     Failed(String),
     /// The run does not get on and cannot be ended otherwise. Exit code 3.
     Stuck(String),
+    /// A machine of the protocol panicked. Exit code 4.
+    Crashed(String),
     /// Ctrl-C; what there was has been printed. Exit code 130, as shells have it (128 + SIGINT).
     Interrupted,
     /// Whoever read the output has gone away (`rackmem ... | head`). Not worth a message.
@@ -47,6 +49,10 @@ impl Fault {
             Self::Stuck(message) => {
                 eprintln!("stuck: {message}");
                 ExitCode::from(Self::STUCK)
+            }
+            Self::Crashed(message) => {
+                eprintln!("crash: {message}");
+                ExitCode::from(4)
             }
             Self::Interrupted => {
                 eprintln!("stopped by Ctrl-C");

@@ -4,7 +4,8 @@
 //! and what comes back into a table for people or, with `--json`, into one document for programs. Results go to
 //! standard output, everything else (progress, warnings, mistakes) to standard error.
 //!
-//! Exit codes: 0 done; 1 the run failed; 2 the command line, or a file that it names, is wrong; 3 the run was stuck;
+//! Exit codes: 0 done; 1 the run failed; 2 the command line, or a file that it names, is wrong; 3 the run was stuck; 4 a machine of the
+//! protocol panicked;
 //! 130 stopped by Ctrl-C after printing what there was.
 
 mod bench;
@@ -12,6 +13,7 @@ mod check;
 mod command;
 mod explain;
 mod fault;
+mod fuzz;
 mod interrupt;
 mod lab;
 mod output;
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         Command::Bench(bench) => bench::run(&bench),
         Command::Check(check) => check::run(&check),
         Command::Explain(args) => explain::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Switch(args) => switch_map::run(&args),
     };

@@ -146,7 +146,11 @@ impl<R: Rules> Node<R> {
                 cx.counters.drop(Drop::Nonsense)
             }
             Endpoint::Requester(_) if packet.requester.slot == SlotId::MIGRATION => match packet.kind {
-                Kind::Ack | Kind::Handover => {
+                Kind::Ack => {
+                    self.requesters.acknowledge_handover(cx, packet);
+                    self.home.on_move_ack(cx, packet);
+                }
+                Kind::Handover if cx.config.queue => {
                     self.requesters.acknowledge_handover(cx, packet);
                     self.home.on_move_ack(cx, packet);
                 }
@@ -156,7 +160,7 @@ impl<R: Rules> Node<R> {
             Endpoint::Requester(_) => {
                 match packet.kind {
                     Kind::Ack => self.requesters.on_ack(cx, *message),
-                    Kind::Handover => self.requesters.on_handover(cx, packet),
+                    Kind::Handover if cx.config.queue => self.requesters.on_handover(cx, packet),
                     Kind::UnlockAck => self.requesters.on_unlock_ack(cx, packet),
                     Kind::WriteBackAck => self.requesters.on_write_back_ack(cx, packet),
                     Kind::CloseAck => self.requesters.on_close_ack(cx, packet),

@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release -p rackmem-sim --example queue_speed`
 //!
-//! It runs outside of any rack. Of the events pushed, or of those pending, 90 % are due within 2 us and the others within 1 ms,
-//! each moment as likely. The standard library's binary heap does the same work in the same run, for comparison: absolute
-//! numbers of two machines mean little beside each other.
+//! It runs outside of any rack. Of the events pushed, or of those pending, 90 % are due within 2 us and the
+//! others within 1 ms, each moment as likely. The standard library's binary heap does the same work in the same
+//! run, for comparison: absolute numbers of two machines mean little beside each other.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -115,8 +115,8 @@ impl<E> Queue<E> for Heap<E> {
     }
 }
 
-/// How long this thread has run on a processor, so that others on the same machine count less. The time that has passed,
-/// where the system does not tell.
+/// How long this thread has run on a processor, so that others on the same machine count less. The time that
+/// has passed, where the system does not tell.
 fn processor_time() -> Duration {
     static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();

@@ -1,6 +1,7 @@
 //! The rules of faults, one by one and together.
 //!
-//! It runs the rules alone. Messages are numbers here; what becomes of each is told by the delays of the copies that arrive.
+//! It runs the rules alone. Messages are numbers here; what becomes of each is told by the delays of the copies
+//! that arrive.
 
 use sim::fault::{
     Counts, Rules, between, corrupt_per_mille, delay, drop_all, drop_per_mille, duplicate_per_mille, during,

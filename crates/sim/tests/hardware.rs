@@ -1,4 +1,5 @@
-//! The hardware models against sums made by hand, the rates that the testbed states, and published measurements.
+//! The hardware models against sums made by hand, the rates that the testbed states, and published
+//! measurements.
 //!
 //! It runs the models alone, without a rack.
 
@@ -90,7 +91,8 @@ fn a_small_message_is_seen_1150_ns_after_the_doorbell() {
 
 #[test]
 fn a_block_is_seen_2900_ns_after_the_doorbell() {
-    // As a small message, and: 500 + 286.4 fetch, 2 x 332.96 on the links instead of 2 x 10.4, 286.4 + 4.5 to memory.
+    // As a small message, and: 500 + 286.4 fetch, 2 x 332.96 on the links instead of 2 x 10.4, 286.4 + 4.5 to
+    // memory.
     let exact = 170 + 120 + 786 + 333 + 15 + 400 + 333 + 15 + 150 + 291 + 250;
     let found = one_way(BLOCK, true);
     assert!((exact..=exact + 3).contains(&found.0), "{found}");
@@ -161,8 +163,8 @@ fn a_message_that_needs_no_fetch_does_not_overtake_a_block_of_its_queue_pair() {
 #[test]
 fn a_small_message_does_not_use_a_gap_in_front_of_a_block_of_its_queue_pair() {
     let mut nic = Nic::new(&TESTBED);
-    // The block of queue pair 1 leaves a gap of 100 ns on the link for what is posted 100 ns before it. The block of
-    // queue pair 0 is too long for the gap; the message behind it would fit.
+    // The block of queue pair 1 leaves a gap of 100 ns on the link for what is posted 100 ns before it. The
+    // block of queue pair 0 is too long for the gap; the message behind it would fit.
     nic.send(Nanos(1_000), true, BLOCK, 1);
     let block = nic.send(Nanos(900), true, BLOCK, 0);
     let small = nic.send(Nanos(1_001), false, 64, 0);

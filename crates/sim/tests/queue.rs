@@ -1,4 +1,5 @@
-//! The event queue against what it promises: order by time, then by pushing; nothing lost; no way into the past.
+//! The event queue against what it promises: order by time, then by pushing; nothing lost; no way into the
+//! past.
 //!
 //! It runs outside of any rack. The model is a sorted map from time and number of the push to the event.
 
@@ -9,7 +10,8 @@ use sim::queue::EventQueue;
 use sim::system::Random;
 use wire::Nanos;
 
-/// How far ahead an event is pushed, for every way through the wheel: now, soon, around the end of a span of each level, very far.
+/// How far ahead an event is pushed, for every way through the wheel: now, soon, around the end of a span of
+/// each level, very far.
 fn ahead() -> impl Strategy<Value = u64> {
     prop_oneof![
         3 => Just(0),

@@ -55,8 +55,8 @@ pub enum Kind {
     /// The lock has come through.
     HandoverAck = 31,
 
-    /// How often the switch's blocks caused invalidations at one cache agent in the last epoch; to the shadow
-    /// node.
+    /// How often blocks of the switch caused invalidations at one cache agent: `arg` has a byte for the block and
+    /// for each of the seven behind it. To the shadow node.
     HotReport = 24,
     /// The switch's copy of an ADD-TO-SWITCH answer, to the shadow node.
     AddNotice = 25,

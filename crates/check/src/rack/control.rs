@@ -41,6 +41,22 @@ pub struct Stops {
     pub epochs: u64,
 }
 
+impl Stops {
+    /// Adds another run's.
+    pub fn add(&mut self, other: &Self) {
+        self.switch += other.switch;
+        self.nodes += other.nodes;
+        self.returns += other.returns;
+        self.shadow += other.shadow;
+        self.epochs += other.epochs;
+    }
+
+    /// Places that stopped or started.
+    pub fn total(&self) -> u64 {
+        self.switch + self.nodes + self.returns + self.shadow
+    }
+}
+
 /// The first epoch. Nodes that come back are made in epoch 0, in which nobody is.
 pub(super) const FIRST: SwitchEpoch = SwitchEpoch(1);
 

@@ -16,9 +16,11 @@
 //! | `control` | what stops and starts again, and who is told |
 //! | `coverage` | what the machines were seen to do |
 //! | `run` | the rack, step by step |
+//! | `fuzz` | runs that go on until they were worth it |
 
 mod control;
 mod coverage;
+mod fuzz;
 mod network;
 mod plan;
 mod run;
@@ -28,6 +30,7 @@ mod workload;
 
 pub use control::Stops;
 pub use coverage::Coverage;
+pub use fuzz::{Effort, Failure, run_seed};
 pub use network::{Faults, Injected};
 pub use plan::{Plan, Restarts};
 pub(crate) use run::Touched;

@@ -81,16 +81,20 @@ impl Plan {
     /// a while.
     pub fn with_restarts(seed: u64) -> Self {
         let mut random = Random::new(seed ^ 0xdead);
-        let mut up_to = |most: usize| random.below(most + 1) as u32;
+        let mut up_to = |most: u32| random.below(most as usize + 1) as u32;
         let mut plan = Self::from_seed(seed);
         plan.writes = 200 + up_to(600);
         plan.faults.corrupt = up_to(10);
         plan.faults.partition = up_to(4);
-        plan.restarts = Restarts { switch: up_to(12), node: up_to(12), shadow: up_to(6) };
+        plan.faults.lose = plan.faults.lose.max(3);
+        // Now and then, or again and again while the last one is being recovered from.
+        let often = [1, 2, 4, 12][up_to(3) as usize];
+        plan.restarts =
+            Restarts { switch: up_to(often), node: up_to(often), shadow: up_to(often.div_ceil(2)) };
         match up_to(7) {
             0 => plan.restarts.node = 0,
             1 => plan.restarts.switch = 0,
-            2 => plan.faults = Faults { reorder: 300, ..Faults::default() },
+            2 => plan.faults = Faults { reorder: 300, duplicate: 20, ..Faults::default() },
             _ => {}
         }
         plan

@@ -198,6 +198,11 @@ impl<R: Rules> Rack<R> {
         self.report.coverage.note_switch(self.switch.counters());
     }
 
+    /// Packets that something happened to, and places that stopped or started.
+    pub(super) fn faults_so_far(&self) -> u64 {
+        self.network.injected.total() + self.control.restarts.total()
+    }
+
     /// What the run has done so far.
     pub fn report(&self) -> &Report {
         &self.report

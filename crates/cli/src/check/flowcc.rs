@@ -124,7 +124,7 @@ fn told(explored: &Explored, took: Duration) -> String {
 
 fn scope_table(all: &[(Explored, Duration)]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_header(["scope", "verdict", "states", "steps", "depth", "at rest", "MiB", "s"]);
     for (explored, took) in all {
         table.add_row([
@@ -147,7 +147,7 @@ fn scope_table(all: &[(Explored, Duration)]) -> Table {
 fn coverage_table(coverage: &Coverage) -> Table {
     let said = |reached| if reached { "yes" } else { "-" };
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_header(["row", "reached in the switch", "at a home"]);
     for (row, switch, home) in coverage.table() {
         table.add_row([row.as_str(), said(switch), said(home)]);

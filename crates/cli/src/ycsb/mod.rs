@@ -23,7 +23,7 @@ mod keys;
 mod latency;
 mod measure;
 mod phase;
-mod progress;
+pub(crate) mod progress;
 mod properties;
 mod rack;
 mod random;

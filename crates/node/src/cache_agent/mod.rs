@@ -10,17 +10,18 @@
 //! copy of a closed one, and changes nothing.
 
 pub(crate) mod canonical;
+mod heat;
 mod on_new_epoch;
 mod on_request;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use wire::{BlockTag, Endpoint, Kind, NodeId, Packet, RequesterId, Rules, Seq, SlotId};
 
 use crate::context::Context;
 use crate::store::{DataRef, FrameId, Store};
+use heat::Heat;
 
 /// The state of one node's cache agent.
 pub(crate) struct CacheAgent {
@@ -30,7 +31,7 @@ pub(crate) struct CacheAgent {
     /// Requests that wait for a thread's access to a frame.
     pub(crate) parked: Vec<(FrameId, Packet)>,
     /// Invalidations in this epoch, of blocks that the switch keeps.
-    heat: BTreeMap<BlockTag, u32>,
+    heat: Heat,
 }
 
 /// The last event executed for one requester and parity.
@@ -61,7 +62,7 @@ impl CacheAgent {
             Executed { seq: Seq::NONE, answer: Answer::None },
             nodes * SlotId::PER_NODE * 2,
         );
-        Self { node, last: last.collect(), parked: Vec::new(), heat: BTreeMap::new() }
+        Self { node, last: last.collect(), parked: Vec::new(), heat: Heat::default() }
     }
 
     fn last<R: Rules>(&mut self, requester: RequesterId, seq: Seq) -> &mut Executed {
@@ -97,17 +98,17 @@ impl CacheAgent {
 
     /// The epoch is over: tells the shadow node how hot the switch's blocks were here (section 5.2.2).
     pub(crate) fn on_epoch<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
-        for (tag, count) in core::mem::take(&mut self.heat) {
-            let requester = RequesterId { node: self.node, slot: SlotId::MIGRATION };
+        let requester = RequesterId { node: self.node, slot: SlotId::MIGRATION };
+        self.heat.take(cx.config.block, |tag, counts| {
             cx.send(Packet {
                 from: Endpoint::CacheAgent(self.node),
                 to: Endpoint::Shadow(cx.config.shadow),
-                arg: u64::from(count),
+                arg: u64::from_le_bytes(counts),
                 epoch: cx.config.switch_epoch,
                 incarnation: cx.config.incarnation,
                 ..Packet::request(Kind::HotReport, tag, requester, Seq::NONE)
             });
-        }
+        });
     }
 
     pub(crate) fn invariants<S: Store>(&self, store: &S) {

@@ -83,7 +83,7 @@ impl CacheAgent {
         if packet.event != Kind::ReadMiss {
             cx.counters.invalidations += 1;
             if packet.in_switch {
-                *self.heat.entry(packet.tag).or_insert(0) += 1;
+                self.heat.count(packet.tag);
             }
         }
         self.last::<R>(packet.requester, packet.seq).answer = answer;

@@ -246,7 +246,7 @@ impl Requesters {
 
     /// Tells the one before that its lock has come through.
     pub(crate) fn acknowledge_handover<S, R: Rules>(&self, cx: &mut Context<'_, S, R>, packet: &Packet) {
-        let Some(code) = line::code_in(packet.arg) else { return };
+        let Some(code) = line::code_in(packet.arg).filter(|_| cx.config.queue) else { return };
         let (before, _) = line::decode(code);
         if before.node.index() < cx.config.nodes {
             let (from, to) = (Endpoint::Requester(self.node), Endpoint::Requester(before.node));
@@ -261,7 +261,7 @@ impl Requesters {
         packet: &Packet,
     ) {
         let (before, parity) = line::decode(line::code_in(packet.arg).unwrap_or(0));
-        if before.node != self.node {
+        if !cx.config.queue || before.node != self.node {
             return cx.counters.drop(Drop::Nonsense);
         }
         let unlocking = &mut self.slots[before.slot.index()].unlocks[parity];

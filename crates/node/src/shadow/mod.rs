@@ -19,20 +19,24 @@ use crate::context::Context;
 
 /// The share of the switch's entries that is kept free for blocks that become hot: one in eight.
 const FREE_SHARE: usize = 8;
+/// Entries cool by half in so many epochs. An agent with many hot blocks reports each only once in a while.
+const COOLING: u32 = 16;
 /// How many entries are taken out in one epoch at most.
 const MOST_PER_EPOCH: usize = 256;
 
 /// The state of the shadow.
 pub(crate) struct Shadow {
     node: NodeId,
-    /// Heat of the switch's entries, decayed by half every epoch. By hash set, so that the rivals for a place
+    /// Heat of the switch's entries. By hash set, so that the rivals for a place
     /// stand together.
     entries: BTreeMap<(usize, BlockTag), u32>,
+    /// Epochs since the entries cooled.
+    epochs: u32,
 }
 
 impl Shadow {
     pub(crate) fn new(node: NodeId) -> Self {
-        Self { node, entries: BTreeMap::new() }
+        Self { node, entries: BTreeMap::new(), epochs: 0 }
     }
 
     /// The switch has this entry.
@@ -55,15 +59,20 @@ impl Shadow {
         }
     }
 
-    /// A cache agent reports how often it had to invalidate a block of the switch in the last epoch.
+    /// A cache agent reports how often it had to invalidate a block of the switch, and the seven behind it, since its
+    /// last report of them.
     pub(crate) fn on_heat<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
-        let set = set_of(cx.config.switch_entries, packet.tag);
-        if let Some(heat) = self.entries.get_mut(&(set, packet.tag)) {
-            *heat = heat.saturating_add(u32::try_from(packet.arg).unwrap_or(u32::MAX));
+        for (at, count) in (0..).zip(packet.arg.to_le_bytes()).filter(|(_, count)| *count > 0) {
+            let offset: u64 = at << cx.config.block.shift();
+            let tag = BlockTag::from_bits(packet.tag.bits().wrapping_add(offset));
+            let set = set_of(cx.config.switch_entries, tag);
+            if let Some(heat) = self.entries.get_mut(&(set, tag)) {
+                *heat = heat.saturating_add(u32::from(count));
+            }
         }
     }
 
-    /// Takes out the coldest entries if too few are free, and lets all others cool.
+    /// Takes out the coldest entries if too few are free, and lets all others cool now and then.
     pub(crate) fn on_epoch<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         let capacity = cx.config.switch_entries;
         let wanted = capacity - capacity / FREE_SHARE;
@@ -75,8 +84,9 @@ impl Shadow {
                 self.demote(cx, key);
             }
         }
-        for heat in self.entries.values_mut() {
-            *heat /= 2;
+        self.epochs += 1;
+        if self.epochs.is_multiple_of(COOLING) {
+            self.entries.values_mut().for_each(|heat| *heat /= 2);
         }
     }
 

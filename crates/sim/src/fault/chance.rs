@@ -1,7 +1,7 @@
 //! Rules that lose or multiply messages: by chance, or because there is no way.
 //!
-//! They run inside [`super::Rules`]. What must always hold: a rule of chance draws one number for each message that it sees,
-//! whatever comes of it, so that two runs with the same messages draw the same numbers.
+//! They run inside [`super::Rules`]. What must always hold: a rule of chance draws one number for each message
+//! that it sees, whatever comes of it, so that two runs with the same messages draw the same numbers.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,8 @@ pub fn duplicate_per_mille<M>(per_mille: u16, within: Nanos) -> impl Rule<M> {
     Chance::new(per_mille, move |random: &mut Random| Verdict::Duplicate(up_to(within, random)))
 }
 
-/// Loses what passes from a place on one side to a place on the other, either way, from `from` on until before `until`.
+/// Loses what passes from a place on one side to a place on the other, either way, from `from` on until before
+/// `until`.
 pub fn partition<M>(
     one_side: impl IntoIterator<Item = Place>,
     other_side: impl IntoIterator<Item = Place>,

@@ -1,6 +1,7 @@
 //! What the rules have done, by verdict.
 //!
-//! Kept by the rules of a run, read when it ends: a run that was to be faulty and counts nothing has tested nothing.
+//! Kept by the rules of a run, read when it ends: a run that was to be faulty and counts nothing has tested
+//! nothing.
 
 use super::Verdict;
 

@@ -1,19 +1,21 @@
 //! Faults of the network, as rules that are put together.
 //!
-//! The rack asks [`Rules`] once for every message that is sent from one place to another. What must always hold: what is
-//! decided depends on nothing but the rules, the messages so far and the run's generator, so that a seed replays every fault.
+//! The rack asks [`Rules`] once for every message that is sent from one place to another. What must always
+//! hold: what is decided depends on nothing but the rules, the messages so far and the run's generator, so that
+//! a seed replays every fault.
 //!
 //! # How rules compose
-//! 1. Rules are applied in the order in which they were added. Each sees every copy of the message that the rules
-//!    before it have left, in order: the original, then its duplicates.
+//! 1. Rules are applied in the order in which they were added. Each sees every copy of the message that the
+//!    rules before it have left, in order: the original, then its duplicates.
 //! 2. A copy that one rule drops or corrupts is gone: no later rule sees it. So it is not delayed, and
 //!    [`nth`] and [`first`] of later rules do not count it.
 //! 3. Delays add up. Each rule sees the time at which the message was sent, whatever delays came before.
-//! 4. A duplicate is as late as its original was at that rule, and comes the rule's span after it. From there on the two
-//!    are separate: the later rules decide on each, the same rule does not see the duplicate again.
+//! 4. A duplicate is as late as its original was at that rule, and comes the rule's span after it. From there
+//! on the two are separate: the later rules decide on each, the same rule does not see the duplicate again.
 //!
-//! A corrupt message is dropped, and counted by itself: Ethernet's checksum, and that of RoCE, let the receiving NIC throw it
-//! away. What our parser does with bytes that no checksum protected is tested where it is, in the `wire` crate.
+//! A corrupt message is dropped, and counted by itself: Ethernet's checksum, and that of RoCE, let the
+//! receiving NIC throw it away. What our parser does with bytes that no checksum protected is tested where it
+//! is, in the `wire` crate.
 
 mod chance;
 mod counts;
@@ -90,8 +92,8 @@ impl<M> Rules<M> {
         self.rules.is_empty()
     }
 
-    /// Decides on a message that is sent at `now`. Fills `copies` with the delay of each copy that arrives: none if it is
-    /// lost, one zero if nothing happens to it.
+    /// Decides on a message that is sent at `now`. Fills `copies` with the delay of each copy that arrives:
+    /// none if it is lost, one zero if nothing happens to it.
     pub fn apply(
         &mut self,
         now: Nanos,

@@ -1,8 +1,8 @@
 //! Rules around another rule, which say for which messages it is meant.
 //!
-//! They run inside [`super::Rules`]. What must always hold: the rule inside does not see what is outside of its scope, and
-//! draws no random number for it. Scopes nest: `only(is_unlock, nth(2, drop_all()))` loses the second unlock,
-//! `nth(2, only(is_unlock, drop_all()))` the second message, if that is an unlock.
+//! They run inside [`super::Rules`]. What must always hold: the rule inside does not see what is outside of its
+//! scope, and draws no random number for it. Scopes nest: `only(is_unlock, nth(2, drop_all()))` loses the
+//! second unlock, `nth(2, only(is_unlock, drop_all()))` the second message, if that is an unlock.
 
 use wire::Nanos;
 

@@ -1,7 +1,7 @@
 //! Rules that change when messages arrive.
 //!
-//! They run inside [`super::Rules`]. What must always hold: [`delay`] keeps the order of each way from one place to
-//! another, [`reorder`] keeps none.
+//! They run inside [`super::Rules`]. What must always hold: [`delay`] keeps the order of each way from one
+//! place to another, [`reorder`] keeps none.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,15 @@ use super::chance::up_to;
 use super::{Rule, Verdict};
 use crate::system::{Place, Random};
 
-/// Delays each message by up to this, each span as likely, and keeps the order: what was sent from the same place to the
-/// same place before does not come later. So a delay can be made longer, up to the limit, and never beyond.
+/// Delays each message by up to this, each span as likely, and keeps the order: what was sent from the same
+/// place to the same place before does not come later. So a delay can be made longer, up to the limit, and
+/// never beyond.
 pub fn delay<M>(up_to: Nanos) -> impl Rule<M> {
     Jitter { limit: up_to, last: BTreeMap::new() }
 }
 
-/// Delays each message by up to `window`, each span as likely and by itself. So messages sent less than the window apart may
-/// change places, and others do not.
+/// Delays each message by up to `window`, each span as likely and by itself. So messages sent less than the
+/// window apart may change places, and others do not.
 pub fn reorder<M>(window: Nanos) -> impl Rule<M> {
     Reorder { window }
 }

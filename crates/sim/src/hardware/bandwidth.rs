@@ -1,8 +1,8 @@
 //! Rates, and the time that something takes at a rate.
 //!
-//! All hardware models compute with them. What must always hold: time is counted in picoseconds inside of the models (a
-//! byte at 100 Gb/s takes 80 of them), and rounded up to nanoseconds only where it leaves them. So rounding never adds
-//! up, and never lets a rate be exceeded.
+//! All hardware models compute with them. What must always hold: time is counted in picoseconds inside of the
+//! models (a byte at 100 Gb/s takes 80 of them), and rounded up to nanoseconds only where it leaves them. So
+//! rounding never adds up, and never lets a rate be exceeded.
 
 use wire::Nanos;
 

@@ -1,11 +1,11 @@
 //! When something that does one thing at a time is taken.
 //!
-//! A link and the engines of a NIC each have one. What must always hold: reserved times never overlap, and whoever asks
-//! in the order of time is served in the order of asking.
+//! A link and the engines of a NIC each have one. What must always hold: reserved times never overlap, and
+//! whoever asks in the order of time is served in the order of asking.
 //!
-//! Why this is more than "free from then on": a message is known to the model when it is posted, and a block's bytes
-//! must first be fetched from memory. The link is reserved for them half a microsecond ahead, and a small message
-//! that is posted meanwhile goes out before them, as it does in hardware.
+//! Why this is more than "free from then on": a message is known to the model when it is posted, and a block's
+//! bytes must first be fetched from memory. The link is reserved for them half a microsecond ahead, and a small
+//! message that is posted meanwhile goes out before them, as it does in hardware.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
 //! One direction of a cable, with the port that sends into it.
 //!
-//! It runs between a NIC and the switch, and back. What must always hold: bits leave one after the other at the link's
-//! bandwidth, and messages that are ready in order leave in order.
+//! It runs between a NIC and the switch, and back. What must always hold: bits leave one after the other at the
+//! link's bandwidth, and messages that are ready in order leave in order.
 
 use wire::Nanos;
 
@@ -33,11 +33,11 @@ impl Link {
         }
     }
 
-    /// Sends a message that is ready at `now`: its bytes, and the framing of its packets. Returns when the last bit has
-    /// left. Add [`Testbed::cable`] for when it has arrived.
+    /// Sends a message that is ready at `now`: its bytes, and the framing of its packets. Returns when the last
+    /// bit has left. Add [`Testbed::cable`] for when it has arrived.
     ///
-    /// Messages may be handed over ahead of time, and then not in the order in which they are ready. One that is ready
-    /// earlier goes before those that were handed over before it, if that delays none of them.
+    /// Messages may be handed over ahead of time, and then not in the order in which they are ready. One that
+    /// is ready earlier goes before those that were handed over before it, if that delays none of them.
     pub fn send(&mut self, now: Nanos, bytes: u64) -> Nanos {
         self.send_at(now.into(), bytes).round_up()
     }

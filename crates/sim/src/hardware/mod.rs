@@ -1,10 +1,10 @@
 //! What takes time in a rack: NICs, links, the switch's ports, processors.
 //!
-//! The simulated rack asks these models when something that it starts now is finished. Each is a small state machine that
-//! knows until when it is taken. Every constant is in [`Testbed`], with its source.
+//! The simulated rack asks these models when something that it starts now is finished. Each is a small state
+//! machine that knows until when it is taken. Every constant is in [`Testbed`], with its source.
 //!
-//! What must always hold: a model never gives away the same time twice, and has no randomness. So a rate stated in
-//! the testbed is never exceeded, and the same calls get the same answers.
+//! What must always hold: a model never gives away the same time twice, and has no randomness. So a rate stated
+//! in the testbed is never exceeded, and the same calls get the same answers.
 //!
 //! # The way of a message
 //! ```text
@@ -18,10 +18,11 @@
 //! | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 //! | 170 ns | 120 | 11 | 15 | 400 | 11 | 15 | 150 | 255 |
 //!
-//! With 80 ns to post and 40 ns to poll at each end, an empty request and its answer take 2.5 us. A 4 KiB block, fetched from
-//! memory and written to memory, takes 2.9 us: 786 ns more for the fetch, 322 ns more on each link, 286 ns more on the way
-//! to memory. Published round trips through one switch of the rack agree: 2 to 2.5 us for a one-sided read of 64 B (which has
-//! one fetch, and no processor on the other side), about 3 us for an RPC that does something.
+//! With 80 ns to post and 40 ns to poll at each end, an empty request and its answer take 2.5 us. A 4 KiB
+//! block, fetched from memory and written to memory, takes 2.9 us: 786 ns more for the fetch, 322 ns more on
+//! each link, 286 ns more on the way to memory. Published round trips through one switch of the rack agree: 2
+//! to 2.5 us for a one-sided read of 64 B (which has one fetch, and no processor on the other side), about 3 us
+//! for an RPC that does something.
 
 mod bandwidth;
 mod calendar;

@@ -1,7 +1,7 @@
 //! A node's network interface: what becomes of a message between a processor and the link.
 //!
-//! There is one in each node. What must always hold: messages of one queue pair leave in the order in which they were
-//! posted, and neither the rate of the NIC nor that of a queue pair is exceeded.
+//! There is one in each node. What must always hold: messages of one queue pair leave in the order in which
+//! they were posted, and neither the rate of the NIC nor that of a queue pair is exceeded.
 
 use wire::Nanos;
 
@@ -52,8 +52,8 @@ impl Nic {
     /// A processor has rung the doorbell at `now` (its own cost is [`Testbed::post_datagram`] or
     /// [`Testbed::post_write`]). Returns when the message's first bit can enter the link.
     ///
-    /// What is not a write comes with the doorbell. A write is fetched from memory: the first packet as a whole before it
-    /// goes out, the others meanwhile.
+    /// What is not a write comes with the doorbell. A write is fetched from memory: the first packet as a whole
+    /// before it goes out, the others meanwhile.
     pub fn post(&mut self, now: Nanos, is_write: bool, bytes: u64, queue_pair: u32) -> Nanos {
         self.post_at(now, is_write, bytes, queue_pair).round_up()
     }
@@ -86,15 +86,15 @@ impl Nic {
         pair.ready
     }
 
-    /// The last bit of a message has arrived at `now`. Returns when a processor that polls can see it (polling is
-    /// [`Testbed::poll`] more).
+    /// The last bit of a message has arrived at `now`. Returns when a processor that polls can see it (polling
+    /// is [`Testbed::poll`] more).
     pub fn receive(&mut self, now: Nanos, bytes: u64, is_write: bool) -> Nanos {
         let Testbed { receiving_rate, nic_receiving, pcie_write, .. } = self.testbed;
         self.received += 1;
         let begun = self.receiving.reserve(now.into(), receiving_rate.picos());
         let ready = begun.plus(nic_receiving.into());
-        // The last packet goes to memory as a whole once it is here; those before it have gone meanwhile. A write is
-        // announced by a completion, which follows its bytes on the same ordered path.
+        // The last packet goes to memory as a whole once it is here; those before it have gone meanwhile. A
+        // write is announced by a completion, which follows its bytes on the same ordered path.
         let completion = if is_write { COMPLETION } else { 0 };
         let span = self.testbed.pcie_of_packet(bytes).plus(self.testbed.pcie.picos(completion));
         self.to_memory.reserve(ready, span).plus(span).plus(pcie_write.into()).round_up()

@@ -1,7 +1,8 @@
 //! A hardware thread that does one thing after the other.
 //!
-//! Each application thread and each agent of a node has one to itself, as in the paper's testbed with its 24 cores. What must
-//! always hold: work is done in the order in which it is given, without gaps while there is some.
+//! Each application thread and each agent of a node has one to itself, as in the paper's testbed with its 24
+//! cores. What must always hold: work is done in the order in which it is given, without gaps while there is
+//! some.
 
 use wire::Nanos;
 
@@ -19,7 +20,8 @@ impl Processor {
         Self { free: Nanos::ZERO, busy: Nanos::ZERO, runs: 0 }
     }
 
-    /// Does work of this cost, that is there from `now` on, after all that was given before. Returns when it is done.
+    /// Does work of this cost, that is there from `now` on, after all that was given before. Returns when it is
+    /// done.
     pub fn run(&mut self, now: Nanos, cost: Nanos) -> Nanos {
         self.free = self.free.max(now) + cost;
         self.busy += cost;

@@ -1,7 +1,9 @@
-//! The switch as everything that passes through it sees it: a pipeline, and a port with a queue towards each node.
+//! The switch as everything that passes through it sees it: a pipeline, and a port with a queue towards each
+//! node.
 //!
-//! There is one in the rack. The coherence program is not here: it decides what is routed where. What must always hold:
-//! the queues together never hold more than the switch's buffer; what does not fit is dropped and counted.
+//! There is one in the rack. The coherence program is not here: it decides what is routed where. What must
+//! always hold: the queues together never hold more than the switch's buffer; what does not fit is dropped and
+//! counted.
 
 use wire::Nanos;
 
@@ -36,11 +38,12 @@ impl SwitchPorts {
         }
     }
 
-    /// The last bit of a message, which came in or was made by the program, is in the switch at `now`, and leaves
-    /// through this port. Returns when the last bit arrives at the NIC on the other side; `None` if the buffer
-    /// has no room for it.
+    /// The last bit of a message, which came in or was made by the program, is in the switch at `now`, and
+    /// leaves through this port. Returns when the last bit arrives at the NIC on the other side; `None` if the
+    /// buffer has no room for it.
     ///
-    /// The switch stores and forwards: cutting through is an option of each port, which the papers do not mention.
+    /// The switch stores and forwards: cutting through is an option of each port, which the papers do not
+    /// mention.
     pub fn route(&mut self, now: Nanos, port: u16, bytes: u64) -> Option<Nanos> {
         let ready = now + self.testbed.pipeline;
         let framed = self.testbed.framing.framed(bytes);
@@ -63,7 +66,8 @@ impl SwitchPorts {
         self.ports.iter().map(|port| port.queued(now)).sum()
     }
 
-    /// Whether it is worth adding the queues up: not if the buffer could hold as many as the longest for each port.
+    /// Whether it is worth adding the queues up: not if the buffer could hold as many as the longest for each
+    /// port.
     fn may_overflow(&self, now: Nanos, framed: u64) -> bool {
         let longest = self.testbed.bandwidth.bytes(self.all_sent.saturating_sub(now).into());
         longest.saturating_mul(self.ports.len() as u64).saturating_add(framed) > self.testbed.buffer

@@ -1,7 +1,7 @@
 //! The lowest level of the wheel: one slot for each nanosecond.
 //!
-//! It runs inside the event queue. What must always hold: all events of a slot are for the same instant (so their time
-//! need not be kept), and a slot is marked exactly while it holds events.
+//! It runs inside the event queue. What must always hold: all events of a slot are for the same instant (so
+//! their time need not be kept), and a slot is marked exactly while it holds events.
 
 use std::collections::VecDeque;
 
@@ -36,8 +36,8 @@ impl<E> Instants<E> {
         self.marks.set(index);
     }
 
-    /// Takes the first events of the earliest instant in `now`'s span, in exchange for a row that has become empty.
-    /// Returns the instant, of which there may be more.
+    /// Takes the first events of the earliest instant in `now`'s span, in exchange for a row that has become
+    /// empty. Returns the instant, of which there may be more.
     #[inline]
     pub(super) fn take_first(&mut self, now: Nanos, row: &mut VecDeque<E>) -> Option<Nanos> {
         let index = self.marks.first()?;

@@ -1,7 +1,7 @@
 //! Which slots of a level hold events: a bit map, and a map of its words.
 //!
-//! It runs inside the event queue. What must always hold: a word's bit in the summary is set exactly while the word
-//! is not zero. So the first slot is found by looking at two words.
+//! It runs inside the event queue. What must always hold: a word's bit in the summary is set exactly while the
+//! word is not zero. So the first slot is found by looking at two words.
 
 /// How many bits of a time choose the slot of a level.
 pub(super) const DIGIT: u32 = 12;

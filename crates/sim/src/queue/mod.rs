@@ -3,22 +3,24 @@
 //! It runs under the simulated rack's event loop, which takes one event after the other and pushes what follows
 //! from it.
 //!
-//! What must always hold: events come out by time, and those of one instant in the order in which they were pushed,
-//! whatever way they took through the wheel. Nothing is pushed into the past.
+//! What must always hold: events come out by time, and those of one instant in the order in which they were
+//! pushed, whatever way they took through the wheel. Nothing is pushed into the past.
 //!
 //! # How it works
-//! *Now* is the time of the last event popped. The highest digit in which an event's time differs from now decides
-//! its level. The instants have one slot for every nanosecond of the span that now lies in, and a slot of a level above
-//! covers as much as the whole level below. So every event of a level is earlier than every event of the level
-//! above, and the levels together cover all 64 bits: far events need no second structure.
+//! *Now* is the time of the last event popped. The highest digit in which an event's time differs from now
+//! decides its level. The instants have one slot for every nanosecond of the span that now lies in, and a slot
+//! of a level above covers as much as the whole level below. So every event of a level is earlier than every
+//! event of the level above, and the levels together cover all 64 bits: far events need no second structure.
 //!
-//! When there are no more events in the instants, the earliest slot of the lowest level in use is dealt out to the
-//! levels below, from its first event to its last. Before that, no event of this slot's span was on a level below, since
-//! now lay outside of the span; after that, none goes to the slot any more. So the order of pushing survives.
+//! When there are no more events in the instants, the earliest slot of the lowest level in use is dealt out to
+//! the levels below, from its first event to its last. Before that, no event of this slot's span was on a level
+//! below, since now lay outside of the span; after that, none goes to the slot any more. So the order of
+//! pushing survives.
 //!
 //! # Why it is fast
-//! A slot is a list of short rows of events, written and read from front to back, and the row that was emptied last is
-//! the first to be filled again. So a million pending events cost few misses of cache and TLB, and a hundred cost none.
+//! A slot is a list of short rows of events, written and read from front to back, and the row that was emptied
+//! last is the first to be filled again. So a million pending events cost few misses of cache and TLB, and a
+//! hundred cost none.
 
 mod instants;
 mod marks;
@@ -125,8 +127,8 @@ impl<E> EventQueue<E> {
         Some(())
     }
 
-    /// There are no more instants with events: deals the earliest slot of the lowest level in use out to the levels
-    /// below. Now becomes the time of the earliest event, which is about to be popped.
+    /// There are no more instants with events: deals the earliest slot of the lowest level in use out to the
+    /// levels below. Now becomes the time of the earliest event, which is about to be popped.
     #[cold]
     fn deal(&mut self) -> Option<()> {
         let source = self.upper.iter_mut().find(|level| !level.is_empty())?;

@@ -1,8 +1,8 @@
 //! A level of the wheel above the instants: each slot covers what the whole level below does.
 //!
-//! It runs inside the event queue. What must always hold: a slot is marked exactly while it holds events, and knows
-//! the earliest time among them. That is what lets the queue be looked at without being moved on: a caller may look,
-//! and then push something earlier than what he saw.
+//! It runs inside the event queue. What must always hold: a slot is marked exactly while it holds events, and
+//! knows the earliest time among them. That is what lets the queue be looked at without being moved on: a
+//! caller may look, and then push something earlier than what he saw.
 
 use wire::Nanos;
 
@@ -52,7 +52,8 @@ impl<E> Spans<E> {
         self.marks.set(index);
     }
 
-    /// Empties the first slot: the earliest time among its events, and the events in the order in which they came.
+    /// Empties the first slot: the earliest time among its events, and the events in the order in which they
+    /// came.
     pub(super) fn take_first(&mut self) -> Option<(Nanos, Slot<(Nanos, E)>)> {
         let index = self.marks.first()?;
         self.marks.clear(index);

@@ -1,0 +1,164 @@
+//! `rackmem fuzz`: the protocol under faults, one random run a seed.
+//!
+//! The runs are `check::rack`'s; here they are spread over threads, summed up and told. The sums do not depend
+//! on the threads: a seed gives one run, and the seeds that failed are listed in order.
+
+mod report;
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use check::rack::{Effort, Failure, Plan, Report, run_seed};
+
+use crate::fault::Fault;
+use crate::interrupt::Interrupt;
+use crate::output::{print, print_json};
+use crate::ycsb::progress::Progress;
+use report::Summary;
+
+/// Failures that are told in full; of the others, only the seeds.
+const TOLD: usize = 5;
+
+const EXAMPLES: &str = "\
+Examples:
+  rackmem fuzz --seeds 0..10000        ten thousand runs
+  rackmem fuzz --seeds 17..18 --trace  one run, every delivery on standard error
+
+Every run has at least 2,000 operations and 20 faults. Exit codes: 1 a property did not hold, 3 a run was stuck,
+4 a machine panicked.";
+
+/// The flags.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The seeds: from A, up to but not including B
+    #[arg(long, value_name = "A..B", default_value = "0..200", value_parser = seeds)]
+    seeds: Range<u64>,
+    /// Steps that each run takes at least
+    #[arg(long, default_value_t = Effort::FUZZ.steps)]
+    steps: usize,
+    /// Threads; by default one for each core
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Print every delivery and every restart on standard error (one thread)
+    #[arg(long)]
+    trace: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+fn seeds(text: &str) -> Result<Range<u64>, String> {
+    let wrong = || format!("`{text}` is not a range of seeds: write it as 0..1000");
+    let (first, end) = text.split_once("..").ok_or_else(wrong)?;
+    let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
+    let range = number(first)?..number(end)?;
+    if range.is_empty() { Err(wrong()) } else { Ok(range) }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Fault> {
+    let interrupt = Interrupt::listen().map_err(|why| Fault::failed(format_args!("no signals: {why}")))?;
+    if !args.trace {
+        // What panicked is told with its seed.
+        std::panic::set_hook(Box::new(|_| {}));
+    }
+    let start = Instant::now();
+    let total = args.seeds.end - args.seeds.start;
+    let mut progress = Progress::start("fuzz".to_owned(), total);
+    let mut summary = Summary::new(args.seeds.clone());
+    let next = AtomicU64::new(args.seeds.start);
+    let (done, results) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..jobs(args) {
+            let (done, next, interrupt) = (done.clone(), &next, interrupt.clone());
+            scope.spawn(move || work(args, next, &interrupt, &done));
+        }
+        drop(done);
+        for (seed, result) in results {
+            summary.take(seed, result);
+            progress.show(summary.done);
+        }
+    });
+    progress.finish(summary.done, start.elapsed());
+    finish(args, summary, start.elapsed())
+}
+
+fn jobs(args: &Args) -> usize {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    if args.trace { 1 } else { args.jobs.unwrap_or(cores).max(1) }
+}
+
+/// One thread: takes the next seed until there are none, or somebody asks to stop.
+fn work(
+    args: &Args,
+    next: &AtomicU64,
+    interrupt: &Interrupt,
+    done: &mpsc::Sender<(u64, Result<Report, Failure>)>,
+) {
+    while !interrupt.requested() {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        if seed >= args.seeds.end {
+            return;
+        }
+        let plan = Plan { trace: args.trace, ..Plan::with_restarts(seed) };
+        let effort = Effort { steps: args.steps, ..Effort::FUZZ };
+        let result = run_seed::<wire::Faithful>(plan, seed, effort);
+        if done.send((seed, result)).is_err() {
+            return;
+        }
+    }
+}
+
+fn finish(args: &Args, mut summary: Summary, took: Duration) -> Result<(), Fault> {
+    summary.failures.sort_by_key(|(seed, _)| *seed);
+    if args.json {
+        print_json(&summary.to_json(took))?;
+    } else {
+        print(&summary.to_text())?;
+    }
+    let steps = if args.steps == Effort::FUZZ.steps { String::new() } else { format!(" --steps {}", args.steps) };
+    let mut told = String::new();
+    for (seed, failure) in summary.failures.iter().take(TOLD) {
+        told += &format!(
+            "seed {seed}: {}\n  repeat it: rackmem fuzz --seeds {seed}..{}{steps} --trace\n",
+            failure.what(),
+            seed + 1
+        );
+    }
+    let count = summary.failures.len();
+    if count > TOLD {
+        told += &format!("and {} more\n", count - TOLD);
+    }
+    let told = format!("{count} of {} runs failed\n{told}", summary.done);
+    let worst = |is: fn(&Failure) -> bool| summary.failures.iter().any(|(_, failure)| is(failure));
+    if worst(|failure| matches!(failure, Failure::Crashed(_))) {
+        return Err(Fault::Crashed(told));
+    }
+    if worst(|failure| matches!(failure, Failure::Wrong(_))) {
+        return Err(Fault::Failed(told));
+    }
+    if worst(|failure| matches!(failure, Failure::Stuck(_))) {
+        return Err(Fault::Stuck(told));
+    }
+    if summary.done < args.seeds.end - args.seeds.start {
+        return Err(Fault::Interrupted);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_read_as_a_range_and_nothing_else() {
+        assert_eq!(seeds("0..10"), Ok(0..10));
+        for bad in ["", "5", "5..5", "9..3", "a..b", "0...5", "-1..2"] {
+            assert!(seeds(bad).unwrap_err().contains("0..1000"), "{bad}");
+        }
+    }
+}
