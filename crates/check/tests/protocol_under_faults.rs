@@ -2,7 +2,7 @@
 //!
 //! A failure prints the command that repeats just that run.
 
-use check::rack::{Plan, Rack, Report};
+use check::rack::{Effort, Failure, Plan, Rack, Report, run_seed};
 
 fn plan(seed: u64) -> Plan {
     Plan { trace: std::env::var_os("RACKMEM_TRACE").is_some(), queue: seed % 2 == 1, ..Plan::from_seed(seed) }
@@ -63,4 +63,28 @@ fn the_same_seed_gives_the_same_run() {
     let digest = |seed| format!("{:?}", run(seed, 1500));
     assert_eq!(digest(7), digest(7));
     assert_ne!(digest(7), digest(8), "another seed gives another one");
+}
+
+#[test]
+fn every_run_recovers_from_restarts_and_deaths() {
+    let effort = Effort { steps: 6000, operations: 0, faults: 0 };
+    let mut sum = Report::default();
+    for seed in seeds() {
+        let plan = Plan { trace: std::env::var_os("RACKMEM_TRACE").is_some(), ..Plan::with_restarts(seed) };
+        match run_seed::<wire::Faithful>(plan, seed, effort) {
+            Ok(report) => sum.add(&report),
+            Err(Failure::Wrong(what) | Failure::Stuck(what) | Failure::Crashed(what)) => panic!(
+                "seed {seed}: {what}\n{plan:?}\nreplay: RACKMEM_SEED={seed} RACKMEM_TRACE=1 cargo test \
+                 -p rackmem-check --test protocol_under_faults recovers"
+            ),
+        }
+    }
+    println!("{sum:#?}");
+    if seeds().count() > 1 {
+        let stops = sum.stops;
+        assert!(stops.switch > 0 && stops.nodes > 0 && stops.returns > 0 && stops.shadow > 0, "{stops:?}");
+        assert!(sum.protocol.lost > 0 && sum.lost > 0, "blocks are lost, and somebody asks for them");
+        assert!(sum.protocol.salvaged > 0, "blocks come back from retained answers");
+        assert!(sum.faults.corrupted > 0 && sum.faults.unreachable > 0, "{:?}", sum.faults);
+    }
 }

@@ -34,7 +34,12 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![5 => ahead().prop_map(Step::Push), 2 => Just(Step::PushTie), 6 => Just(Step::Pop), 2 => Just(Step::Peek)]
+    prop_oneof![
+        5 => ahead().prop_map(Step::Push),
+        2 => Just(Step::PushTie),
+        6 => Just(Step::Pop),
+        2 => Just(Step::Peek),
+    ]
 }
 
 proptest! {

@@ -80,14 +80,14 @@ pub(super) trait Machines {
     fn knows_parities(&self) -> bool;
 }
 
-pub(super) struct Real<R: Rules> {
+pub(super) struct Real<N: Rules, S: Rules> {
     scope: Scope,
-    nodes: Vec<Node<R>>,
-    switch: Switch<R>,
+    nodes: Vec<Node<N>>,
+    switch: Switch<S>,
     tags: Vec<BlockTag>,
 }
 
-impl<R: Rules> Real<R> {
+impl<N: Rules, S: Rules> Real<N, S> {
     pub(super) fn new(scope: &Scope) -> Self {
         let count = usize::from(scope.nodes);
         let nodes = (0..scope.nodes).map(|id| {
@@ -205,7 +205,7 @@ fn chooses(effect: &Effect) -> bool {
         if matches!(packet.kind, Kind::ReadMiss | Kind::WriteMiss) && matches!(packet.from, Endpoint::Requester(_)))
 }
 
-impl<R: Rules> Machines for Real<R> {
+impl<N: Rules, S: Rules> Machines for Real<N, S> {
     fn start(&mut self) -> (Vec<Local>, flowcc::canonical::State) {
         let mut stores: Vec<PlainStore> = self.nodes.iter().map(|_| PlainStore::new(BLOCK, 1)).collect();
         for store in &mut stores {
@@ -344,7 +344,7 @@ impl<R: Rules> Machines for Real<R> {
     }
 
     fn knows_parities(&self) -> bool {
-        R::AGENT_KNOWS_PARITIES
+        N::AGENT_KNOWS_PARITIES
     }
 }
 

@@ -90,6 +90,7 @@ const EVICTING: &[Thread] = &[thread(1, 2, TWO_BLOCKS), thread(0, 1, READ_WRITE)
 const LOCKING: &[Thread] = &[thread(0, 1, LOCKS), thread(1, 1, LOCKS)];
 const THREE: &[Thread] = &[thread(0, 1, READ_WRITE), thread(1, 1, READ_WRITE), thread(2, 1, READ_WRITE)];
 const THREE_READ_WRITE: &[Thread] = &[thread(0, 1, WRITE), thread(1, 1, READ), thread(2, 1, READ_WRITE)];
+const WRITERS: &[Thread] = &[thread(0, 1, WRITE), thread(1, 1, WRITE)];
 /// A copy of one reader's request may come when the other has ended, and the owner owns again.
 const READERS: &[Thread] = &[thread(1, 2, WRITE), thread(2, 1, READ), thread(0, 1, READ)];
 /// A copy of a request, or of a write-back, may come when later ones have been executed.
@@ -159,6 +160,7 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "switch-turns", about: "the same, entry in the switch", threads: TAKING_TURNS, duplicates: 1, directory: SWITCH, ..PLAIN },
     Scope { name: "home-3-readers", about: "a writer and 2 readers, packets in order, 1 may come twice", threads: READERS, nodes: 3, reorder: false, duplicates: 1, ..PLAIN },
     Scope { name: "switch-3-readers", about: "the same, entry in the switch", threads: READERS, nodes: 3, reorder: false, duplicates: 1, directory: SWITCH, ..PLAIN },
+    Scope { name: "add-late-write", about: "2 writers, the entry may move to the switch, a WRITE-MISS may come twice", threads: WRITERS, adds: 1, duplicates: 1, twice: Some(Kind::WriteMiss), ..PLAIN },
     Scope { name: "home-late-write-back", about: "a writer and a reader in turns; a write-back may come twice", threads: TAKING_TURNS, duplicates: 1, twice: Some(Kind::WriteBack), ..PLAIN },
     Scope { name: "switch-late-read", about: "the same, entry in the switch; a READ-MISS may come twice", threads: TAKING_TURNS, duplicates: 1, twice: Some(Kind::ReadMiss), directory: SWITCH, ..PLAIN },
     Scope { name: "switch-late-write", about: "the same; a WRITE-SHARED may come twice", threads: TAKING_TURNS, duplicates: 1, twice: Some(Kind::WriteShared), directory: SWITCH, ..PLAIN },

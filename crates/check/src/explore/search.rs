@@ -68,16 +68,16 @@ pub struct Progress {
 
 /// Explores a scope.
 pub fn explore(scope: &Scope, most: usize, progress: impl FnMut(Progress)) -> Explored {
-    explore_with_rules::<Faithful>(scope, most, progress)
+    explore_with_rules::<Faithful, Faithful>(scope, most, progress)
 }
 
-/// Explores a scope with machines to which some rules may not apply.
-pub fn explore_with_rules<R: Rules>(
+/// Explores a scope with nodes (`N`) or a switch (`S`) to which some rules do not apply.
+pub fn explore_with_rules<N: Rules, S: Rules>(
     scope: &Scope,
     most: usize,
     mut progress: impl FnMut(Progress),
 ) -> Explored {
-    let (engine, start) = Engine::new::<R>(scope);
+    let (engine, start) = Engine::new::<N, S>(scope);
     Search::new(engine).run(start, most, &mut progress)
 }
 

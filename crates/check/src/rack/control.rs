@@ -251,12 +251,12 @@ impl<R: Rules> Rack<R> {
     fn forget_locks_of_the_dead(&mut self, node: NodeId, view: &View) {
         for index in 0..self.threads.len() {
             let thread = self.threads[index];
-            if let Doing::Holding { slot, tag, write, on_paper: false } = thread.doing
+            if let Doing::Holding { slot, tag, until, on_paper: false } = thread.doing
                 && thread.node == node
                 && view.lives[tag.home().index()] != Some(self.lives_known[node.index()][tag.home().index()])
             {
                 self.let_go(tag);
-                self.threads[index].doing = Doing::Holding { slot, tag, write, on_paper: true };
+                self.threads[index].doing = Doing::Holding { slot, tag, until, on_paper: true };
             }
         }
         for (known, life) in self.lives_known[node.index()].iter_mut().zip(&view.lives) {

@@ -1,7 +1,7 @@
 //! Application threads of the little rack.
 
 use node::{Access, FrameId};
-use wire::{BlockTag, GlobalAddr, NodeId, SlotId};
+use wire::{BlockTag, GlobalAddr, Nanos, NodeId, SlotId};
 
 /// What a thread is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,8 +16,8 @@ pub enum Doing {
     Accessing { frame: FrameId, tag: BlockTag, access: Access },
     /// Waiting for a block lock.
     Locking { slot: SlotId, tag: BlockTag, write: bool },
-    /// Holding a block lock; on paper only, if the lock's home has died.
-    Holding { slot: SlotId, tag: BlockTag, write: bool, on_paper: bool },
+    /// Holding a block lock, until then; on paper only, if the lock's home has died.
+    Holding { slot: SlotId, tag: BlockTag, until: Nanos, on_paper: bool },
     /// Waiting for an allocation.
     Allocating { slot: SlotId, home: NodeId },
     /// Waiting for a free.

@@ -1,7 +1,7 @@
 //! What application threads of the little rack do: allocate, read, write, lock and free.
 
 use node::{Access, Effect, FrameId, Moment, Node, Outcome, Started};
-use wire::{BlockTag, Discipline, GlobalAddr, NodeId, Refusal, Rules, SlotId};
+use wire::{BlockTag, Discipline, GlobalAddr, Nanos, NodeId, Refusal, Rules, SlotId};
 
 use super::PlainStore;
 use super::run::{BLOCK, Rack};
@@ -22,7 +22,9 @@ impl<R: Rules> Rack<R> {
                 }
                 (Doing::Locking { tag, write, .. }, Outcome::Locked) => {
                     self.hold(tag, write);
-                    Doing::Holding { slot, tag, write, on_paper: false }
+                    // Some are held for long, so that restarts find them held.
+                    let span = if self.random.per_mille(60) { Nanos::from_millis(1) } else { Nanos::ZERO };
+                    Doing::Holding { slot, tag, until: self.now + span, on_paper: false }
                 }
                 (Doing::Allocating { home, .. }, Outcome::Allocated { addr, .. }) => {
                     self.report.allocations += 1;
@@ -82,7 +84,8 @@ impl<R: Rules> Rack<R> {
             let thread = &self.threads[*index];
             let can = match thread.doing {
                 Doing::Idle => !self.quiet,
-                Doing::Accessing { .. } | Doing::Holding { .. } => true,
+                Doing::Accessing { .. } => true,
+                Doing::Holding { until, .. } => self.quiet || self.now >= until,
                 _ => false,
             };
             can && self.control.works(thread.node)

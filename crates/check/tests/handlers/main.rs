@@ -15,6 +15,7 @@
 //! | `migration`, `epochs`, `shadow` | blocks that move to the switch and back |
 //! | `allocation` | the allocator: answers of homes, and frees |
 //! | `dropped` | what no handler may see |
+//! | `recovery` | a new epoch: what is reported, and what a home makes of it |
 //! | `hostile` | what no honest sender says |
 
 mod packets;
@@ -36,6 +37,7 @@ mod migration;
 mod on_ack;
 mod on_closing;
 mod on_unlock_ack;
+mod recovery;
 mod refusals;
 mod shadow;
 mod write_back;

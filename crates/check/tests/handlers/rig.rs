@@ -152,6 +152,11 @@ impl Rig {
         self.input(|node, at, store, out| node.on_unpinned(at, frame, store, out)).1
     }
 
+    /// A new epoch begins.
+    pub(crate) fn input_epoch(&mut self, view: &node::View) -> Effects {
+        self.input(|node, at, store, out| node.on_new_epoch(at, view, None, store, out)).1
+    }
+
     // Whole events
 
     /// Brings a block into the cache, with this stamp; the event is over.

@@ -120,7 +120,8 @@ fn finish(args: &Args, mut summary: Summary, took: Duration) -> Result<(), Fault
     } else {
         print(&summary.to_text())?;
     }
-    let steps = if args.steps == Effort::FUZZ.steps { String::new() } else { format!(" --steps {}", args.steps) };
+    let steps =
+        if args.steps == Effort::FUZZ.steps { String::new() } else { format!(" --steps {}", args.steps) };
     let mut told = String::new();
     for (seed, failure) in summary.failures.iter().take(TOLD) {
         told += &format!(

@@ -51,8 +51,8 @@ impl Summary {
             (format!("{:?} {}{member}", row.event, any(row.status)), seen)
         });
         let forward = FORWARD.iter().zip(coverage.forward);
-        let forward = forward
-            .map(|(row, seen)| (format!("{:?} {} to {:?}", row.event, any(row.status), row.to), seen));
+        let forward =
+            forward.map(|(row, seen)| (format!("{:?} {} to {:?}", row.event, any(row.status), row.to), seen));
         let kinds = Kind::ALL.into_iter().map(|kind| (format!("{kind:?}"), coverage.kinds[kind as usize]));
         let refusals = Refusal::ALL.into_iter().zip(coverage.refusals);
         let node_drops = node::Drop::ALL.into_iter().zip(protocol.dropped);

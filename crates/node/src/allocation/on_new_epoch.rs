@@ -20,7 +20,7 @@ impl Allocation {
             self.allocator.forget_home(node);
             self.forget(node);
         }
-        let mut rest = self.reclaim.front().is_some_and(|job| gone.contains(job.home()));
+        let first_is_gone = self.reclaim.front().is_some_and(|job| gone.contains(job.home()));
         self.reclaim.retain(|job| !gone.contains(job.home()));
         for index in 0..self.pending.len() {
             let Some(pending) = &mut self.pending[index] else { continue };
@@ -37,7 +37,7 @@ impl Allocation {
             self.due = self.due.min(pending.deadline);
             cx.send(pending.packet);
         }
-        if core::mem::take(&mut rest) {
+        if first_is_gone {
             self.begin_reclaim(cx);
         }
     }

@@ -33,10 +33,11 @@ impl CacheAgent {
                     }
                 }
                 // The copy that was to go home may be lost; so the one that stayed here goes.
-                Answer::FromFrame(tag) if matches!(cx.store.lookup(tag), Some((_, Access::Shared))) => {
-                    if !gone.contains(tag.home()) {
-                        saved.stale(tag);
-                    }
+                Answer::FromFrame(tag)
+                    if matches!(cx.store.lookup(tag), Some((_, Access::Shared)))
+                        && !gone.contains(tag.home()) =>
+                {
+                    saved.stale(tag);
                 }
                 _ => {}
             }

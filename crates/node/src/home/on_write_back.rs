@@ -22,7 +22,7 @@ impl HomeAgent {
             return cx.counters.drop(Drop::Nonsense);
         }
         let last = &mut self.written_back[Self::row(packet.requester, packet.seq)];
-        if R::CLOSED_TAKES_NO_WRITE_BACK && packet.seq < *last {
+        if packet.seq < *last {
             return cx.counters.drop(Drop::Stale);
         }
         if packet.seq > *last || !R::WRITE_BACK_ONCE {
@@ -35,7 +35,9 @@ impl HomeAgent {
     /// The event is about to be unlocked: no late write-back of it counts.
     pub(crate) fn on_close<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         let last = &mut self.written_back[Self::row(packet.requester, packet.seq)];
-        *last = packet.seq.max(*last);
+        if R::CLOSED_TAKES_NO_WRITE_BACK {
+            *last = packet.seq.max(*last);
+        }
         self.acknowledge(cx, packet, Kind::CloseAck);
     }
 

@@ -11,7 +11,7 @@
 //!    [`nth`] and [`first`] of later rules do not count it.
 //! 3. Delays add up. Each rule sees the time at which the message was sent, whatever delays came before.
 //! 4. A duplicate is as late as its original was at that rule, and comes the rule's span after it. From there
-//! on the two are separate: the later rules decide on each, the same rule does not see the duplicate again.
+//!    on the two are separate: the later rules decide on each, the same rule does not see the duplicate again.
 //!
 //! A corrupt message is dropped, and counted by itself: Ethernet's checksum, and that of RoCE, let the
 //! receiving NIC throw it away. What our parser does with bytes that no checksum protected is tested where it

@@ -33,9 +33,9 @@ mod properties;
 mod store;
 
 use node::{Effect, Message, Moment, Node};
-use switch::flowcc::{self as program, Resubmit, Switch};
+use switch::flowcc::{self as program, Resubmit, Switch, line};
 use wire::packet::HEADER_BYTES;
-use wire::{Endpoint, Faithful, Nanos, NodeId, Packet, Rules, SlotId};
+use wire::{Endpoint, Faithful, Kind, Nanos, NodeId, Packet, Rules, SlotId};
 
 use crate::system::{
     Call, Envelope, Fault, Operation, Place, Processor, Progress, Service, System, ThreadId,
@@ -175,6 +175,7 @@ impl<R: Rules> FlowCc<R> {
     ) -> T {
         let result = self.input(call, node, input);
         self.hand_on(call, node);
+        self.waits.try_for_room(node, |thread| call.wake(thread));
         result
     }
 
@@ -225,7 +226,7 @@ impl<R: Rules> FlowCc<R> {
     fn processor(&self, endpoint: Endpoint, packet: &Packet) -> Processor {
         match endpoint {
             Endpoint::Switch => Processor::Switch,
-            Endpoint::Requester(node) => match packet.requester.slot {
+            Endpoint::Requester(node) => match slot_of(node, packet) {
                 SlotId::MIGRATION | SlotId::RECLAIM => Processor::Agent(node, HOME_AGENT),
                 slot => Processor::Thread(self.waits.owner(node, slot)),
             },
@@ -234,6 +235,19 @@ impl<R: Rules> FlowCc<R> {
                 Processor::Agent(node, HOME_AGENT)
             }
         }
+    }
+}
+
+/// The slot of a node's requesters that a packet is about. What goes from one in a line to the next names the other's
+/// event, and in `arg` that of the one before.
+fn slot_of(node: NodeId, packet: &Packet) -> SlotId {
+    let before = line::code_in(packet.arg).map(|code| line::decode(code).0);
+    let to_the_one_before = matches!(packet.kind, Kind::Follow | Kind::HandoverAck);
+    match before {
+        Some(before) if before.node == node && (to_the_one_before || packet.requester.node != node) => {
+            before.slot
+        }
+        _ => packet.requester.slot,
     }
 }
 

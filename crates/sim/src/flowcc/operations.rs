@@ -29,6 +29,8 @@ pub(super) enum Wait {
 pub(super) struct Waits {
     threads_of_node: usize,
     waits: Vec<Wait>,
+    /// How many threads of each node wait for a free slot.
+    rooms: Vec<u16>,
     /// The thread whose operation a slot works on, or worked on last.
     owners: Vec<ThreadId>,
 }
@@ -39,6 +41,7 @@ impl Waits {
         Self {
             threads_of_node: threads,
             waits: vec![Wait::Nothing; nodes * threads],
+            rooms: vec![0; nodes],
             owners: (0..nodes * SlotId::PER_NODE)
                 .map(|row| thread(row / SlotId::PER_NODE * threads))
                 .collect(),
@@ -49,6 +52,22 @@ impl Waits {
     pub(super) fn forget(&mut self, node: NodeId) {
         let first = node.index() * self.threads_of_node;
         self.waits[first..first + self.threads_of_node].fill(Wait::Nothing);
+        self.rooms[node.index()] = 0;
+    }
+
+    /// A slot may have become free: those that wait for one try again. Not only the end of an operation frees a slot, the
+    /// acknowledgement of its last unlock does, too.
+    pub(super) fn try_for_room(&mut self, node: NodeId, mut wake: impl FnMut(ThreadId)) {
+        if core::mem::take(&mut self.rooms[node.index()]) == 0 {
+            return;
+        }
+        let first = node.index() * self.threads_of_node;
+        for index in first..first + self.threads_of_node {
+            if self.waits[index] == Wait::Room {
+                self.waits[index] = Wait::Nothing;
+                wake(ThreadId(u16::try_from(index).expect("fewer than 2^16 threads")));
+            }
+        }
     }
 
     pub(super) fn node_of(&self, thread: ThreadId) -> NodeId {
@@ -89,7 +108,6 @@ impl Waits {
             *wait = match *wait {
                 Wait::Slot(own) if own == slot => Wait::Over(slot, outcome),
                 Wait::Join(joined) if joined == slot => Wait::Nothing,
-                Wait::Room => Wait::Nothing,
                 _ => continue,
             };
             wake(ThreadId(u16::try_from(index).expect("fewer than 2^16 threads")));
@@ -207,7 +225,10 @@ impl<R: Rules> FlowCc<R> {
         };
         match started {
             Started::Join(slot) => *self.waits.wait(thread) = Wait::Join(slot),
-            Started::Full => *self.waits.wait(thread) = Wait::Room,
+            Started::Full => {
+                *self.waits.wait(thread) = Wait::Room;
+                self.waits.rooms[node.index()] += 1;
+            }
             // What is waited for is noted; or the block is there by now.
             Started::Slot(_) | Started::Retry | Started::Pinned(_) => {}
         }

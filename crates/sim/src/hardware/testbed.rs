@@ -69,8 +69,8 @@ pub struct Testbed {
     /// Host Networking" (SIGCOMM '18): 547 ns in the median for 64 B on a Xeon E5 with its NIC; the thesis
     /// above: 500 ns.
     pub pcie_read: Nanos,
-    /// From a NIC's write to where a processor sees it. The keynote slides of sPIN (SC '17) draw 250 ns for
-    /// PCIe between NIC and memory; half of a read's round trip, as it must be about.
+    /// From a NIC's write to where a processor sees it. The slides of sPIN (2017) draw 250 ns for
+    /// PCIe between NIC and memory; about half of a read's round trip, as it must be.
     pub pcie_write: Nanos,
     /// PCIe 3.0 x16: 15.75 GB/s, of which 256 in 282 bytes are payload (largest payload of 256 B, and 26 B for
     /// header, framing, sequence number and checksum; SIGCOMM '18). More than the link's, so it adds time and

@@ -1,0 +1,120 @@
+//! Every rule of the protocol is needed, and a checker notices when it is left out.
+//!
+//! Each rule of `wire::rules` stands in `table.rs` with what goes wrong without it, and with what catches its
+//! mutant: all states of a scope, random runs, or a scenario of handlers. A few rules are *subsumed*: their mutants
+//! have exactly the states of the whole protocol. `docs/mutants.md` is written from the same table
+//! (`RACKMEM_WRITE=1 cargo test -p rackmem-check --test mutants`).
+
+mod scenarios;
+mod table;
+
+use std::panic::{self, AssertUnwindSafe};
+
+use check::explore::{Scope, Verdict, explore, explore_with_rules};
+use check::rack::{Plan, Rack};
+use wire::Rules;
+
+/// What became of a mutant: what was found wrong, or nothing.
+type Found = Option<String>;
+
+/// Where it is looked for at most.
+const MOST: usize = 400_000;
+const RUNS: u64 = 300;
+const STEPS: usize = 3000;
+
+/// The exhaustive search of a scope.
+fn scope<N: Rules, S: Rules>(name: &str) -> Found {
+    let scope = Scope::named(name).unwrap_or_else(|| panic!("there is no scope {name}"));
+    let explored = explore_with_rules::<N, S>(scope, MOST, |_| {});
+    let Verdict::Broken(found) = explored.verdict else { return None };
+    Some(format!("{} (after {} states)", first_line(&found.what), explored.states))
+}
+
+/// The first random run that goes wrong.
+fn runs<R: Rules>(plan: impl Fn(u64) -> Plan) -> Found {
+    (0..RUNS).find_map(|seed| {
+        let run = || Rack::<R>::with_rules(plan(seed), seed).run(STEPS);
+        let what = match panic::catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Ok(_)) => return None,
+            Ok(Err(what)) => what,
+            Err(panic) => panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "a panic".into()),
+        };
+        Some(format!("{} (seed {seed})", first_line(&what)))
+    })
+}
+
+/// A scenario, which must go well with all rules in place.
+fn scenario(
+    mutant: impl FnOnce() -> Result<(), String>,
+    faithful: impl FnOnce() -> Result<(), String>,
+) -> Found {
+    assert_eq!(faithful(), Ok(()), "the whole protocol must stand it");
+    let caught = panic::catch_unwind(AssertUnwindSafe(mutant));
+    caught.map_or_else(|_| Some("a panic".into()), Result::err)
+}
+
+/// A rule that is not needed in a scope: leaving it out changes no state.
+fn changes_nothing<N: Rules, S: Rules>(name: &str) -> bool {
+    let scope = Scope::named(name).unwrap_or_else(|| panic!("there is no scope {name}"));
+    let facts = |explored: check::explore::Explored| (explored.states, explored.steps, explored.verdict);
+    facts(explore_with_rules::<N, S>(scope, MOST, |_| {})) == facts(explore(scope, MOST, |_| {}))
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().take(140).collect()
+}
+
+#[test]
+fn every_mutant_is_caught() {
+    panic::set_hook(Box::new(|_| {}));
+    let only = std::env::var("RACKMEM_MUTANT").unwrap_or_default();
+    let chosen = table::MUTANTS.iter().filter(|mutant| only.is_empty() || mutant.rule == only);
+    let mut missed = Vec::new();
+    for mutant in chosen {
+        let start = std::time::Instant::now();
+        let found = (mutant.check)();
+        let took = start.elapsed();
+        match found {
+            Some(what) => println!("{:<30} {:<26} {took:>6.1?} {what}", mutant.rule, mutant.by),
+            None => missed.push(mutant.rule),
+        }
+    }
+    drop(panic::take_hook());
+    assert!(missed.is_empty(), "nothing catches {missed:?}");
+}
+
+#[test]
+fn every_rule_has_a_mutant_in_the_table() {
+    let in_table: Vec<&str> = table::MUTANTS.iter().map(|mutant| mutant.rule).collect();
+    assert_eq!(in_table, wire::rules::NAMES);
+}
+
+#[test]
+fn the_document_says_what_the_table_says() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/mutants.md");
+    let rows = table::MUTANTS.iter().map(|it| format!("| `{}` | {} | {} |\n", it.rule, it.without, it.by));
+    let text = format!("{HEAD}{}", rows.collect::<String>());
+    if std::env::var_os("RACKMEM_WRITE").is_some() {
+        std::fs::write(path, &text).expect("docs/mutants.md can be written");
+    }
+    let now = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(now == text, "docs/mutants.md is not what the table says: write it with RACKMEM_WRITE=1");
+}
+
+const HEAD: &str = "\
+# The mutants, and what catches them
+
+Each rule of the protocol (`crates/wire/src/rules.rs`) can be left out, and then some checker must find a mistake.
+This table is written by `crates/check/tests/mutants`, which also runs all of it:
+`cargo test -p rackmem-check --test mutants -- --nocapture` prints what was found.
+
+- *scope NAME*: every state of a small rack (`rackmem check flowcc --scope NAME`);
+- *random runs*: one of the first runs under loss, duplication, delay and reordering;
+- *runs with restarts*: the same, with a switch and nodes that stop and start again;
+- *scenario*: a handler given the packets of a rare run;
+- *subsumed in NAME*: no checker can find a difference, for there is none: without the rule the scope has the very
+  same states. Other rules see to it that what this one is for does not happen.
+
+| rule | without it | caught by |
+| --- | --- | --- |
+";

@@ -1,0 +1,101 @@
+//! Handlers given the packets of a run that is rare: for rules that random runs and small scopes do not touch.
+
+use check::rack::PlainStore;
+use node::canonical::NOW;
+use node::{Access, Config, DataRef, Effect, Message, Moment, Node, Store};
+use wire::{
+    BlockSize, BlockTag, Copyset, Endpoint, GlobalAddr, GlobalStatus, Kind, NodeId, Packet, RequesterId, Rules,
+    Seq, SlotId,
+};
+
+const BLOCK: BlockSize = BlockSize::MIN;
+const ME: NodeId = NodeId(1);
+const AT: Moment = Moment { now: NOW, random: 1 };
+
+/// A node with a cache of two frames, and the memory of a home.
+struct Bench<R: Rules> {
+    node: Node<R>,
+    store: PlainStore,
+}
+
+fn block(home: u16, number: u64) -> BlockTag {
+    BLOCK.tag(GlobalAddr::new(NodeId(home), number * BLOCK.bytes()))
+}
+
+impl<R: Rules> Bench<R> {
+    fn new() -> Self {
+        let config = Config { block: BLOCK, ..Config::new(ME, 3, 64 * BLOCK.bytes()) };
+        Self { node: Node::with_rules(config), store: PlainStore::new(BLOCK, 1) }
+    }
+
+    fn packet(&mut self, packet: Packet, data: Option<u64>) {
+        let message = Message { packet, data: data.map(DataRef) };
+        self.node.on_packet(AT, &message, &mut self.store, &mut Vec::new());
+    }
+
+    /// A thread needs a block; the request that this sends.
+    fn miss(&mut self, tag: BlockTag, access: Access) -> Packet {
+        let mut out = Vec::new();
+        self.node.on_access(AT, tag, access, &mut self.store, &mut out);
+        match out.as_slice() {
+            [Effect::Send(message)] => message.packet,
+            other => panic!("a miss sends one request, not {other:?}"),
+        }
+    }
+
+    /// Brings a block into the cache; the event is over.
+    fn cache(&mut self, tag: BlockTag, access: Access, stamp: u64) {
+        let request = self.miss(tag, access);
+        let from = Endpoint::HomeAgent(tag.home());
+        let answer = Packet { in_switch: true, ..request.reply(Kind::Ack, from, request.from) };
+        self.packet(answer, Some(stamp));
+        self.packet(request.reply(Kind::UnlockAck, Endpoint::Switch, request.from), None);
+        let (frame, _) = self.store.lookup(tag).expect("it has come");
+        self.store.unpin(frame);
+    }
+}
+
+/// An eviction is granted; meanwhile its block was lost and came back into the other frame.
+pub(crate) fn the_victim_has_moved<R: Rules>() -> Result<(), String> {
+    let mut bench = Bench::<R>::new();
+    let (victim, other, newcomer) = (block(2, 1), block(2, 2), block(2, 4));
+    bench.cache(victim, Access::Modified, 7);
+    bench.cache(other, Access::Shared, 8);
+    let request = bench.miss(block(2, 3), Access::Shared);
+    assert_eq!((request.kind, request.tag), (Kind::EvictModified, victim));
+    for tag in [victim, other] {
+        let (frame, _) = bench.store.lookup(tag).expect("it is cached");
+        bench.store.withdraw(frame).expect("nobody has it pinned");
+        bench.store.release(frame);
+    }
+    bench.cache(newcomer, Access::Shared, 9);
+    bench.cache(victim, Access::Modified, 10);
+    let found = Packet {
+        in_switch: true,
+        global_status: GlobalStatus::Modified,
+        copyset: Copyset::only(ME),
+        ..request.reply(Kind::Ack, Endpoint::Switch, request.from)
+    };
+    bench.packet(found, None);
+    match (bench.store.lookup(victim), bench.store.lookup(newcomer)) {
+        (None, Some(_)) => Ok(()),
+        found => Err(format!("the victim is still cached, or the block in its old frame is not: {found:?}")),
+    }
+}
+
+/// A write-back comes to a home that was told that its event is closed.
+pub(crate) fn a_write_back_comes_after_its_close<R: Rules>() -> Result<(), String> {
+    let mut bench = Bench::<R>::new();
+    let tag = block(ME.0, 1);
+    let requester = RequesterId { node: NodeId(0), slot: SlotId(0) };
+    let to = Endpoint::HomeAgent(ME);
+    let request = Packet::request(Kind::ReadMiss, tag, requester, Seq(1));
+    bench.packet(request.reply(Kind::Close, request.from, to), None);
+    // Later events have brought this home.
+    bench.store.write_home(tag, DataRef(9));
+    bench.packet(request.reply(Kind::WriteBack, Endpoint::CacheAgent(NodeId(2)), to), Some(5));
+    match bench.store.home_stamp(tag) {
+        9 => Ok(()),
+        stamp => Err(format!("old contents have come home: write {stamp} after write 9")),
+    }
+}
