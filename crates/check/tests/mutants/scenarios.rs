@@ -4,8 +4,8 @@ use check::rack::PlainStore;
 use node::canonical::NOW;
 use node::{Access, Config, DataRef, Effect, Message, Moment, Node, Store};
 use wire::{
-    BlockSize, BlockTag, Copyset, Endpoint, GlobalAddr, GlobalStatus, Kind, NodeId, Packet, RequesterId, Rules,
-    Seq, SlotId,
+    BlockSize, BlockTag, Copyset, Endpoint, GlobalAddr, GlobalStatus, Kind, NodeId, Packet, RequesterId,
+    Rules, Seq, SlotId,
 };
 
 const BLOCK: BlockSize = BlockSize::MIN;

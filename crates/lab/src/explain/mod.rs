@@ -22,7 +22,7 @@ pub use scenarios::{SCENARIOS, Scenario};
 
 /// Plays a scenario.
 pub fn play(scenario: &Scenario) -> Chart {
-    let mut stage = stage::Stage::new(scenario.nodes, scenario.directory);
+    let mut stage = stage::Stage::new(scenario);
     (scenario.play)(&mut stage);
     stage.end(scenario.title)
 }

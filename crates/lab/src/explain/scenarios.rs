@@ -16,6 +16,8 @@ pub struct Scenario {
     pub about: &'static str,
     pub(super) nodes: usize,
     pub(super) directory: Directory,
+    /// Conflicting requests stand in line.
+    pub(super) queue: bool,
     pub(super) play: fn(&mut Stage),
 }
 
@@ -30,6 +32,7 @@ pub static SCENARIOS: &[Scenario] = &[
                 The thread goes on when the block is there; the unlock follows by itself, in two passes.",
         nodes: 2,
         directory: Directory::Auto,
+        queue: false,
         play: |stage| {
             let block = stage.block(1);
             stage.in_switch(block);
@@ -43,6 +46,7 @@ pub static SCENARIOS: &[Scenario] = &[
                 home has acknowledged it, its memory is stale: the unlock waits for that, the thread does not.",
         nodes: 3,
         directory: Directory::Auto,
+        queue: false,
         play: |stage| {
             let block = stage.block(1);
             stage.in_switch(block);
@@ -57,6 +61,7 @@ pub static SCENARIOS: &[Scenario] = &[
                 answers go straight to the writer. One round trip in all; nothing passes through the home.",
         nodes: 3,
         directory: Directory::Auto,
+        queue: false,
         play: |stage| {
             let block = stage.block(1);
             stage.in_switch(block);
@@ -73,6 +78,7 @@ pub static SCENARIOS: &[Scenario] = &[
                 the block along.",
         nodes: 3,
         directory: Directory::Auto,
+        queue: false,
         play: |stage| {
             let block = stage.block(1);
             stage.in_switch(block);
@@ -88,6 +94,7 @@ pub static SCENARIOS: &[Scenario] = &[
                 have done, with the same tables: one hop more, and the work of a processor.",
         nodes: 3,
         directory: Directory::Home,
+        queue: false,
         play: |stage| {
             let block = stage.block(1);
             stage.cached(1, block, Access::Shared);
@@ -102,6 +109,7 @@ pub static SCENARIOS: &[Scenario] = &[
                 the block goes home, and only when the home has it is the entry unlocked, and the frame used.",
         nodes: 2,
         directory: Directory::Switch,
+        queue: false,
         play: |stage| {
             // The first one in is the least recently used.
             for _ in 0..8 {
@@ -119,6 +127,7 @@ pub static SCENARIOS: &[Scenario] = &[
                 other, and tried again after a random wait.",
         nodes: 3,
         directory: Directory::Auto,
+        queue: false,
         play: |stage| {
             let block = stage.block(1);
             stage.in_switch(block);
@@ -128,12 +137,30 @@ pub static SCENARIOS: &[Scenario] = &[
         },
     },
     Scenario {
+        name: "in-line",
+        title: "Three nodes write a block at the same time, and stand in line",
+        about: "With `queue` a request that meets a writer is not refused: whoever was last in line is told who stands \
+                behind it (FOLLOW). When it is done it asks the agents for that one, as the switch would have done.",
+        nodes: 3,
+        directory: Directory::Auto,
+        queue: true,
+        play: |stage| {
+            let block = stage.block(1);
+            stage.in_switch(block);
+            stage.cached(1, block, Access::Modified);
+            stage.write((0, 0), START, block, 7);
+            stage.write((2, 0), Nanos(300), block, 8);
+            stage.write((1, 0), Nanos(2_500), block, 9);
+        },
+    },
+    Scenario {
         name: "migration",
         title: "A block becomes hot, and its entry moves to the switch",
         about: "Node 0 and node 2 write in turn. At the end of the epoch the home hands the entry to the switch: \
                 ADD inserts it locked, the unlock activates it. The next miss needs the home no more.",
         nodes: 3,
         directory: Directory::Auto,
+        queue: false,
         play: |stage| {
             let block = stage.block(1);
             stage.cached(2, block, Access::Modified);
@@ -147,6 +174,7 @@ pub static SCENARIOS: &[Scenario] = &[
         about: "After six round trips, and not under 50 us, the requester asks again, with the same number.",
         nodes: 3,
         directory: Directory::Auto,
+        queue: false,
         play: |stage| {
             let block = stage.block(1);
             stage.in_switch(block);
@@ -162,6 +190,7 @@ pub static SCENARIOS: &[Scenario] = &[
                 unlock that had been executed would change nothing: LAST-UNLOCK knows its number.",
         nodes: 3,
         directory: Directory::Auto,
+        queue: false,
         play: |stage| {
             let block = stage.block(1);
             stage.in_switch(block);
@@ -177,6 +206,7 @@ pub static SCENARIOS: &[Scenario] = &[
                 closed, and answers the repeated request with the same block.",
         nodes: 3,
         directory: Directory::Auto,
+        queue: false,
         play: |stage| {
             let block = stage.block(1);
             stage.in_switch(block);
@@ -192,6 +222,7 @@ pub static SCENARIOS: &[Scenario] = &[
                 home what it caches of it; the homes rebuild the entries and answer again (section 5.4).",
         nodes: 3,
         directory: Directory::Auto,
+        queue: false,
         play: |stage| {
             let block = stage.block(1);
             stage.in_switch(block);
@@ -208,6 +239,7 @@ pub static SCENARIOS: &[Scenario] = &[
                 from the home's memory.",
         nodes: 3,
         directory: Directory::Auto,
+        queue: false,
         play: |stage| {
             let block = stage.block(1);
             stage.in_switch(block);

@@ -6,13 +6,14 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use node::{Access, Directory};
+use node::Access;
 use sim::fault::{Rules, drop_all, nth, only};
 use sim::flowcc::{Config, Contents, FlowCc, Parcel};
 use sim::rack::{Rack, Setup, Trace, Until};
 use sim::system::{Fault, Place, ThreadId};
 use wire::{BlockSize, Discipline, GlobalAddr, Kind, Nanos, NodeId, Status};
 
+use super::Scenario;
 use super::chart::{Chart, Step, What};
 
 /// Threads on each node.
@@ -37,7 +38,8 @@ struct Paper {
 }
 
 impl Stage {
-    pub(super) fn new(nodes: usize, directory: Directory) -> Self {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let nodes = scenario.nodes;
         let block = BlockSize::MIN;
         let config = Config {
             threads: usize::from(THREADS),
@@ -46,7 +48,8 @@ impl Stage {
             memory: 1 << 16,
             contents: Contents::Bytes,
             switch_entries: 70,
-            directory,
+            directory: scenario.directory,
+            queue: scenario.queue,
             check: true,
             ..Config::new(nodes)
         };

@@ -1,0 +1,22 @@
+//! The message sequences in docs/explain are those that the machines of today make.
+
+use std::path::Path;
+
+use lab::explain::{self, SCENARIOS};
+
+#[test]
+fn the_pictures_in_the_documentation_are_current() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/explain");
+    for scenario in SCENARIOS {
+        let path = directory.join(format!("{}.svg", scenario.name));
+        let committed = std::fs::read_to_string(&path).unwrap_or_default();
+        let current = explain::svg::draw(&explain::play(scenario));
+        assert!(
+            committed == current,
+            "docs/explain/{}.svg is out of date: draw it again with\n    cargo run --release -- explain --svg docs/explain",
+            scenario.name
+        );
+    }
+    let drawn = std::fs::read_dir(&directory).expect("docs/explain is there").count();
+    assert_eq!(drawn, SCENARIOS.len(), "docs/explain holds a picture of each scenario and nothing else");
+}
