@@ -69,7 +69,9 @@ fn an_entry_moves_back_to_its_home() {
 #[test]
 fn every_row_of_both_tables_is_reached() {
     let mut coverage = Coverage::default();
-    for name in ["home-evict", "switch-evict", "home-3-purge", "switch-3-purge", "locks", "remove"] {
+    let homes = ["home-evict", "home-3-purge", "home-purge-unused", "locks"];
+    let switches = ["switch-evict", "switch-3-purge", "switch-purge-unused", "remove"];
+    for name in homes.into_iter().chain(switches) {
         coverage.add(&all_states(name).coverage);
     }
     for (row, in_switch, at_home) in coverage.table() {

@@ -28,7 +28,8 @@ fn some() -> Vec<Point> {
 #[test]
 fn a_run_is_the_same_again_on_one_thread_and_on_two() {
     let points = some();
-    let digests = [run(&points, 1, 1), run(&points, 1, 1), run(&points, 2, 1)].map(|results| results.digest());
+    let digests =
+        [run(&points, 1, 1), run(&points, 1, 1), run(&points, 2, 1)].map(|results| results.digest());
     assert_eq!(digests, [digests[0]; 3]);
     assert_ne!(run(&points, 2, 2).digest(), digests[0], "another seed gives another run");
 }
@@ -40,7 +41,11 @@ fn every_figure_reports_on_all_its_points() {
         let report = figure.report(&results);
         assert!(!report.charts.is_empty() && !report.claims.is_empty(), "{}", report.figure);
         for line in report.charts.iter().flat_map(|chart| &chart.lines) {
-            assert!(line.points.iter().all(|(x, y)| x.is_finite() && y.is_finite()), "{}: {line:?}", report.figure);
+            assert!(
+                line.points.iter().all(|(x, y)| x.is_finite() && y.is_finite()),
+                "{}: {line:?}",
+                report.figure
+            );
         }
         for claim in &report.claims {
             assert!(claim.ours.is_finite(), "{}: {claim:?}", report.figure);

@@ -136,6 +136,7 @@ impl<R: Rules> Node<R> {
             self.cache_agent.forget(cx, packet.requester.node);
             self.home.forget(packet.requester.node);
             self.allocation.forget(packet.requester.node);
+            self.requesters.forget(packet.requester.node);
         }
         match packet.to {
             Endpoint::Requester(_) if packet.kind == Kind::Follow => self.requesters.on_follow(cx, packet),

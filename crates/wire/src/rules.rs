@@ -164,6 +164,9 @@ rules! {
     ENDED_COPIES_ARE_DROPPED,
     /// Copies of the blocks of a dead home are dropped.
     ORPHANED_COPIES_ARE_DROPPED,
+    /// A FREE that was called before its chunk was taken back from a dead allocator frees nothing of the next
+    /// owner's.
+    FREES_ARE_FOR_THEIR_ALLOCATOR,
     /// What a home knew is kept until it has rebuilt its directory, over further restarts.
     KNOWLEDGE_IS_KEPT,
 }

@@ -156,6 +156,8 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "switch-3-in-order-loss", about: "3 nodes, packets in order, 1 may be lost", threads: THREE, nodes: 3, reorder: false, losses: 1, directory: SWITCH, ..PLAIN },
     Scope { name: "switch-3-loss", about: "3 nodes, 1 packet may be lost", threads: THREE, nodes: 3, losses: 1, directory: SWITCH, ..PLAIN },
     Scope { name: "switch-3-duplicate", about: "3 nodes, 1 packet may come twice", threads: THREE, nodes: 3, duplicates: 1, directory: SWITCH, ..PLAIN },
+    Scope { name: "home-purge-unused", about: "a block that nobody has used is purged; 1 lost, 1 twice", threads: &[], purges: 1, losses: 1, duplicates: 1, ..PLAIN },
+    Scope { name: "switch-purge-unused", about: "the same, entry in the switch", threads: &[], purges: 1, losses: 1, duplicates: 1, directory: SWITCH, ..PLAIN },
     Scope { name: "home-turns", about: "a writer and a reader in turns; 1 packet may come twice", threads: TAKING_TURNS, duplicates: 1, ..PLAIN },
     Scope { name: "switch-turns", about: "the same, entry in the switch", threads: TAKING_TURNS, duplicates: 1, directory: SWITCH, ..PLAIN },
     Scope { name: "home-3-readers", about: "a writer and 2 readers, packets in order, 1 may come twice", threads: READERS, nodes: 3, reorder: false, duplicates: 1, ..PLAIN },

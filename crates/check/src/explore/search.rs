@@ -179,7 +179,7 @@ impl Search {
                 return Err(Mistake { from: number, last: None, what, stuck: true });
             }
             for (action, next) in &mut found {
-                let next = next.as_mut().map_err(|what| std::mem::take(what));
+                let next = next.as_mut().map_err(std::mem::take);
                 let admitted = next.and_then(|next| self.engine.admit(next).map(|()| next));
                 let next = admitted.map_err(|what| {
                     wrong(what, Some(action.tell(&self.engine.scope, &self.engine.shapes)))

@@ -2,10 +2,10 @@
 
 use check::rack::PlainStore;
 use node::canonical::NOW;
-use node::{Access, Config, DataRef, Effect, Message, Moment, Node, Store};
+use node::{Access, Config, DataRef, Effect, Message, Moment, Node, Store, View};
 use wire::{
-    BlockSize, BlockTag, Copyset, Endpoint, GlobalAddr, GlobalStatus, Kind, NodeId, Packet, RequesterId,
-    Rules, Seq, SlotId,
+    BlockSize, BlockTag, Copyset, Endpoint, GlobalAddr, GlobalStatus, Incarnation, Kind, NodeId, Packet,
+    RequesterId, Rules, Seq, SlotId, SwitchEpoch,
 };
 
 const BLOCK: BlockSize = BlockSize::MIN;
@@ -31,6 +31,19 @@ impl<R: Rules> Bench<R> {
     fn packet(&mut self, packet: Packet, data: Option<u64>) {
         let message = Message { packet, data: data.map(DataRef) };
         self.node.on_packet(AT, &message, &mut self.store, &mut Vec::new());
+    }
+
+    /// The switch begins another life; what the node sends then.
+    fn new_epoch(&mut self, epoch: u32) -> Vec<Packet> {
+        let lives = vec![Some(Incarnation(0)); 3];
+        let view = View { epoch: SwitchEpoch(epoch), lives, shadow: NodeId(0) };
+        let mut out = Vec::new();
+        self.node.on_new_epoch(AT, &view, None, &mut self.store, &mut out);
+        let sent = out.iter().filter_map(|effect| match effect {
+            Effect::Send(message) => Some(message.packet),
+            Effect::Completed { .. } => None,
+        });
+        sent.collect()
     }
 
     /// A thread needs a block; the request that this sends.
@@ -97,5 +110,53 @@ pub(crate) fn a_write_back_comes_after_its_close<R: Rules>() -> Result<(), Strin
     match bench.store.home_stamp(tag) {
         9 => Ok(()),
         stamp => Err(format!("old contents have come home: write {stamp} after write 9")),
+    }
+}
+
+/// A node was restarted, and a packet of its former life comes late.
+pub(crate) fn a_packet_of_a_former_life_comes<R: Rules>() -> Result<(), String> {
+    let mut bench = Bench::<R>::new();
+    let tag = block(ME.0, 1);
+    let requester = RequesterId { node: NodeId(0), slot: SlotId(0) };
+    let to = Endpoint::HomeAgent(ME);
+    let request = Packet::request(Kind::ReadMiss, tag, requester, Seq(1));
+    let write_back =
+        Packet { seq: Seq(5), ..request.reply(Kind::WriteBack, Endpoint::CacheAgent(NodeId(2)), to) };
+    bench
+        .packet(Packet { incarnation: Incarnation(1), ..request.reply(Kind::Close, request.from, to) }, None);
+    bench.store.write_home(tag, DataRef(9));
+    bench.packet(write_back, Some(5));
+    match bench.store.home_stamp(tag) {
+        9 => Ok(()),
+        stamp => Err(format!("a former life has written home: write {stamp} after write 9")),
+    }
+}
+
+/// A node saved an answer for a home that has rebuilt its directory since.
+pub(crate) fn what_was_saved_is_old<R: Rules>() -> Result<(), String> {
+    let mut bench = Bench::<R>::new();
+    let tag = block(2, 1);
+    bench.cache(tag, Access::Modified, 10);
+    let requester = RequesterId { node: NodeId(0), slot: SlotId(0) };
+    let request = Packet {
+        from: Endpoint::Switch,
+        to: Endpoint::CacheAgent(ME),
+        provider: true,
+        in_switch: true,
+        global_status: GlobalStatus::Modified,
+        copyset: Copyset::only(ME),
+        ..Packet::request(Kind::WriteMiss, tag, requester, Seq(7))
+    };
+    bench.packet(request, None);
+    assert_eq!(bench.store.retained, 1, "the provider keeps its answer");
+    bench.new_epoch(1);
+    let sent = bench.new_epoch(2);
+    let hello = sent.iter().find(|packet| packet.to == Endpoint::HomeAgent(NodeId(2)));
+    let hello = hello.expect("every node reports to every home");
+    // The home says that it has rebuilt its directory in the epoch before.
+    bench.packet(Packet { arg: 1, ..hello.reply(Kind::ReportAck, hello.to, hello.from) }, None);
+    match bench.store.retained {
+        0 => Ok(()),
+        kept => Err(format!("{kept} old answers are still to be reported")),
     }
 }

@@ -38,10 +38,10 @@ macro_rules! by {
         })
     };
     ($rule:ident, $where:ident, runs) => {
-        ("random runs", || runs::<without::$rule>(Plan::from_seed))
+        ("random runs", || runs::<without::$rule>(Plan::from_seed, 0))
     };
-    ($rule:ident, $where:ident, restarts) => {
-        ("runs with restarts", || runs::<without::$rule>(Plan::with_restarts))
+    ($rule:ident, $where:ident, restarts($from:literal)) => {
+        ("runs with restarts", || runs::<without::$rule>(Plan::with_restarts, $from))
     };
     ($rule:ident, $where:ident, scenario($scenario:ident)) => {
         (concat!("scenario ", stringify!($scenario)), || {
@@ -102,19 +102,19 @@ mutants! {
     CLAIM_IS_MARKED, switch, runs, "two copies of an ADD claim two ways";
     ADD_IS_IDEMPOTENT, switch, runs, "a tag stands in two ways";
     REMOVE_COMMITS, switch, runs, "an entry goes whose home has not heard of it";
-    EPOCHS_ARE_FENCED, both, restarts, "packets of the switch's former life act";
-    LIVES_ARE_FENCED, nodes, restarts, "packets of a node's former life act";
-    HOME_AWAITS_REPORTS, nodes, restarts, "a home decides without knowing who has copies";
-    COPIES_ARE_REPORTED, nodes, restarts, "copies are forgotten";
-    CUT_EVICTION_IS_UNDONE, nodes, restarts, "the only copy is thrown away";
-    RETAINED_ANSWERS_ARE_REPORTED, nodes, restarts, "the only copy is forgotten";
-    ONLY_CUT_EVENTS_COUNT, nodes, restarts, "an old answer counts as the latest copy";
-    OLD_SAVINGS_ARE_DROPPED, nodes, restarts, "old contents come home";
-    SAVINGS_ARE_KEPT, nodes, restarts, "the only copy is lost in a second restart";
-    STALE_HOME_IS_MENDED, nodes, restarts, "the home's memory stays stale";
-    HELD_LOCKS_ARE_REPORTED, nodes, restarts, "a lock is given away twice";
-    DEAD_WRITERS_LOSE, nodes, restarts, "stale contents are served as if nothing had been lost";
-    ENDED_COPIES_ARE_DROPPED, nodes, restarts, "copies of freed blocks stay";
-    ORPHANED_COPIES_ARE_DROPPED, nodes, restarts, "copies of a dead home's blocks stay";
-    KNOWLEDGE_IS_KEPT, nodes, restarts, "what a home knew is forgotten by a second restart";
+    EPOCHS_ARE_FENCED, both, restarts(0), "packets of the switch's former life act";
+    LIVES_ARE_FENCED, nodes, scenario(a_packet_of_a_former_life_comes), "packets of a node's former life act";
+    HOME_AWAITS_REPORTS, nodes, restarts(0), "a home decides without knowing who has copies";
+    COPIES_ARE_REPORTED, nodes, restarts(0), "copies are forgotten";
+    CUT_EVICTION_IS_UNDONE, nodes, restarts(0), "the only copy is thrown away";
+    RETAINED_ANSWERS_ARE_REPORTED, nodes, restarts(0), "the only copy is forgotten";
+    ONLY_CUT_EVENTS_COUNT, nodes, restarts(0), "an old answer counts as the latest copy";
+    OLD_SAVINGS_ARE_DROPPED, nodes, scenario(what_was_saved_is_old), "old contents come home";
+    SAVINGS_ARE_KEPT, nodes, restarts(860), "the only copy is lost in a second restart";
+    STALE_HOME_IS_MENDED, nodes, restarts(320), "the home's memory stays stale";
+    HELD_LOCKS_ARE_REPORTED, nodes, restarts(0), "a lock is given away twice";
+    DEAD_WRITERS_LOSE, nodes, restarts(0), "stale contents are served as if nothing had been lost";
+    ENDED_COPIES_ARE_DROPPED, nodes, restarts(0), "copies of freed blocks stay";
+    ORPHANED_COPIES_ARE_DROPPED, nodes, restarts(0), "copies of a dead home's blocks stay";
+    KNOWLEDGE_IS_KEPT, nodes, restarts(360), "what a home knew is forgotten by a second restart";
 }

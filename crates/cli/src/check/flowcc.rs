@@ -215,3 +215,43 @@ impl Line {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(scope: &str) -> Args {
+        Args { scope: vec![scope.to_owned()], list: false, states: 1000, json: false }
+    }
+
+    #[test]
+    fn a_scope_that_there_is_not_is_a_mistake_of_the_command_line() {
+        let fault = chosen(&args("moon")).unwrap_err();
+        assert!(matches!(&fault, Fault::Usage(text) if text.contains("moon") && text.contains("--list")));
+        assert_eq!(chosen(&args("home")).unwrap()[0].name, "home");
+    }
+
+    #[test]
+    fn a_search_that_was_not_finished_is_no_success() {
+        let scope = Scope::named("home").unwrap();
+        let explored = explore(scope, 100, |_| {});
+        let all = [(explored, Duration::ZERO)];
+        assert!(matches!(conclude(&all), Err(Fault::Failed(text)) if text.contains("incomplete")));
+        assert_eq!(document(&all, &Coverage::default())["scopes"][0]["verdict"], "incomplete");
+    }
+
+    #[test]
+    fn what_is_stuck_and_what_is_wrong_end_with_codes_of_their_own() {
+        let scope = Scope::named("home").unwrap();
+        let mut explored = explore(scope, 100, |_| {});
+        for stuck in [true, false] {
+            let trace = vec!["node 0 does something".to_owned()];
+            explored.verdict = Verdict::Broken(Counterexample { what: "it".into(), stuck, trace });
+            match conclude(&[(explored.clone(), Duration::ZERO)]).unwrap_err() {
+                Fault::Stuck(text) => assert!(stuck && text.contains("does something")),
+                Fault::Failed(text) => assert!(!stuck && text.contains("does something")),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}

@@ -38,6 +38,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(super) page: Option<PathBuf>,
 
+    /// Measure nothing: report again on what is in this directory
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["ops", "scale", "threads", "seed"])]
+    pub(super) from: Option<PathBuf>,
+
     /// Operations that each run counts, instead of what the scale says
     #[arg(long, value_name = "N")]
     ops: Option<u64>,

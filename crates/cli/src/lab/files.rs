@@ -19,6 +19,14 @@ pub(super) fn prepare(args: &Args) -> Result<(), Fault> {
     Ok(())
 }
 
+/// What was written for a figure before.
+pub(super) fn read(directory: &Path, figure: &str) -> Result<Document, Fault> {
+    let path = directory.join(format!("{figure}.json"));
+    let text = fs::read_to_string(&path)
+        .map_err(|error| Fault::usage(format_args!("cannot read {}: {error}", path.display())))?;
+    Document::from_json(&text).map_err(|error| Fault::usage(format_args!("{}: {error}", path.display())))
+}
+
 /// Writes everything.
 pub(super) fn write(args: &Args, documents: &[Document]) -> Result<(), Fault> {
     for document in documents {

@@ -11,10 +11,11 @@ mod files;
 mod progress;
 
 use std::fmt::Write;
+use std::path::Path;
 
 use ::lab::concordia::method::constants;
 use ::lab::figure::run::measure_all;
-use ::lab::figure::{Figure, points_of};
+use ::lab::figure::{Figure, Results, points_of};
 use ::lab::output::Document;
 use ::lab::output::page::claims_table;
 use ::lab::systems::measure::measure;
@@ -32,33 +33,44 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         return output::print(&list());
     }
     let figures = args.figures()?;
-    let sizes = args.sizes();
-    let points = points_of(&figures);
     files::prepare(args)?;
+    let documents = match &args.from {
+        Some(directory) => figures.iter().map(|figure| again(*figure, directory)).collect::<Result<_, _>>()?,
+        None => measured(args, &figures)?,
+    };
+    files::write(args, &documents)?;
+    if args.json { output::print_json(&documents) } else { output::print(&summary(&documents)?) }
+}
+
+/// Measures figures.
+fn measured(args: &Args, figures: &[&dyn Figure]) -> Result<Vec<Document>, Fault> {
+    let (sizes, points) = (args.sizes(), points_of(figures));
     let interrupt = Interrupt::listen()
         .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
     eprintln!("{} figures, {} runs, seed {}", figures.len(), points.len(), args.seed);
     let progress = Progress::start(points.len() as u64 * (sizes.warm_up + sizes.operations), interrupt);
-    let results = measure_all(&points, args.threads(), args.seed, |point, seed| {
-        measure(point, &sizes, seed, &progress)
-    })
-    .map_err(|_| Fault::Interrupted)?;
+    let results =
+        measure_all(&points, args.threads(), args.seed, |point, seed| measure(point, &sizes, seed, &progress))
+            .map_err(|_| Fault::Interrupted)?;
     progress.finish();
-    let documents: Vec<Document> = figures
-        .iter()
-        .map(|figure| Document {
-            seed: args.seed,
-            sizes,
-            constants: constants(),
-            report: figure.report(&results),
-            measured: results
-                .of(&figure.points())
-                .map(|(point, measured)| (*point, measured.clone()))
-                .collect(),
-        })
-        .collect();
-    files::write(args, &documents)?;
-    if args.json { output::print_json(&documents) } else { output::print(&summary(&documents)?) }
+    let document = |figure: &&dyn Figure| Document {
+        seed: args.seed,
+        sizes,
+        constants: constants(),
+        report: figure.report(&results),
+        measured: results.of(&figure.points()).map(|(point, measured)| (*point, measured.clone())).collect(),
+    };
+    Ok(figures.iter().map(document).collect())
+}
+
+/// Reports again on what a figure's file says was measured.
+fn again(figure: &dyn Figure, directory: &Path) -> Result<Document, Fault> {
+    let old = files::read(directory, figure.name())?;
+    let results = Results::new(old.measured.clone());
+    match figure.points().iter().find(|point| !results.has(point)) {
+        Some(_) => Err(Fault::usage(format_args!("{} was not measured as it is now: run it again", figure.name()))),
+        None => Ok(Document { report: figure.report(&results), ..old }),
+    }
 }
 
 /// All figures with what they are about.

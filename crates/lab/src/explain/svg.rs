@@ -23,7 +23,7 @@ const STYLE: &str = "text{font:12px sans-serif;fill:#222}.head{font-weight:bold;
 pub fn draw(chart: &Chart) -> String {
     let scale = Scale::new(chart);
     let columns = chart.columns.len() as u64;
-    let (width, height) = (LEFT + COLUMN * (columns - 1) + 150, scale.y(chart.end()) + 40);
+    let (width, height) = (LEFT + COLUMN * (columns - 1) + 200, scale.y(chart.end()) + 40);
     let mut out = String::new();
     let mut put = |line: String| {
         out.push_str(&line);
@@ -49,7 +49,8 @@ pub fn draw(chart: &Chart) -> String {
         put(format!(r#"<line class="life" x1="{x}" y1="{}" x2="{x}" y2="{}"/>"#, TOP - 8, height - 20));
     }
     for step in &chart.steps {
-        put(drawn(step, &scale));
+        let at_once = |other: &Step| other.at == step.at && matches!(other.what, What::Message { .. });
+        put(drawn(step, &scale, chart.steps.iter().any(at_once)));
     }
     put("</svg>".into());
     out
@@ -95,7 +96,8 @@ impl Scale {
     }
 }
 
-fn drawn(step: &Step, scale: &Scale) -> String {
+/// A step. With `crowded`, a message begins at the same time, and needs the place of a note's text.
+fn drawn(step: &Step, scale: &Scale, crowded: bool) -> String {
     let y = scale.y(step.at);
     let mut out = String::new();
     match &step.what {
@@ -105,7 +107,7 @@ fn drawn(step: &Step, scale: &Scale) -> String {
                 out,
                 r##"<circle cx="{x}" cy="{y}" r="4" fill="#1b7837"/><text class="note" x="{}" y="{}">{}</text>"##,
                 x + 9,
-                y + 4,
+                if crowded { y + 15 } else { y + 4 },
                 escaped(text)
             );
         }

@@ -67,7 +67,7 @@ impl Claim {
     /// Why ours differs. It is shown only if it does.
     #[must_use]
     pub fn because(mut self, cause: &str) -> Self {
-        if !self.met() {
+        if !self.met() && !cause.is_empty() {
             self.cause = Some(cause.to_owned());
         }
         self
@@ -82,14 +82,14 @@ impl Claim {
         }
     }
 
-    /// Whether ours is on the paper's side of 1. A quantity has no sides.
+    /// Whether ours is on the paper's side of 1. A quantity has no sides, nor has equality.
     pub fn direction(&self) -> Option<bool> {
         let above = |value: f64| value > 1.0;
         match self.kind {
             Kind::Quantity => None,
             Kind::Order => Some(above(self.ours)),
-            // A range that begins at 1 says nothing against equality.
-            Kind::Ratio if self.least == 1.0 => Some(self.ours >= 1.0 - 0.02),
+            // "As much as": there is no direction to be right about.
+            Kind::Ratio if self.least == 1.0 => None,
             Kind::Ratio => Some(above(self.ours) == above(self.least)),
         }
     }
@@ -123,7 +123,7 @@ impl Claim {
     pub fn verdict(&self) -> &'static str {
         match (self.direction(), self.size()) {
             (Some(false), _) => "no",
-            (_, Some(false)) if self.kind == Kind::Quantity => "differs",
+            (None, Some(false)) => "differs",
             (_, Some(false)) => "direction only",
             _ => "yes",
         }
@@ -184,6 +184,12 @@ mod tests {
         assert!(!Claim::ahead("", 0.9).met());
         let quantity = Claim::quantity("", 133.0, 60.0, "Mops");
         assert_eq!((quantity.direction(), quantity.verdict()), (None, "differs"));
+    }
+
+    #[test]
+    fn equality_is_a_matter_of_size_alone() {
+        let [near, far] = [0.9, 0.6].map(|ours| Claim::ratio("", 1.0, ours));
+        assert_eq!((near.verdict(), far.verdict()), ("yes", "differs"));
     }
 
     #[test]

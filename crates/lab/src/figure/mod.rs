@@ -73,6 +73,11 @@ impl Results {
         &found.unwrap_or_else(|| panic!("{subject:?} was not measured under {load:?}")).1
     }
 
+    /// Whether this point was measured.
+    pub fn has(&self, point: &Point) -> bool {
+        self.0.iter().any(|(other, _)| other == point)
+    }
+
     /// Those of these points, in their order.
     pub fn of<'a>(&'a self, points: &'a [Point]) -> impl Iterator<Item = (&'a Point, &'a Measured)> {
         points.iter().map(|point| (point, self.at(point.subject, point.load)))

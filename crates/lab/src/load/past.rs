@@ -159,7 +159,7 @@ impl Rates {
         let (mut age, mut seen) = (0.0, Copyset::EMPTY);
         let mut latest = None;
         let mut access = Access::Shared;
-        while (seen.len() as usize) < everybody {
+        while seen.len() < everybody {
             age += wait(random, self.rate * all as f64);
             if age >= self.lifetime {
                 break;

@@ -44,9 +44,13 @@ fn plots(chart: &Chart) -> (Vec<Plot>, Layout) {
         .with_x_axis_max(right)
         .with_y_axis_min(0.0)
         .with_y_axis_max(if highest > 0.0 { highest * 1.08 } else { 1.0 });
-    for (x, what) in &chart.marks {
-        layout = layout.with_reference_line(ReferenceLine::vertical(*x).with_label(what.as_str()));
+    // Marks may be near each other: their names stand under the axis.
+    let mut axis = chart.x.clone();
+    for (number, (x, what)) in (1..).zip(&chart.marks) {
+        layout = layout.with_reference_line(ReferenceLine::vertical(*x).with_label(number.to_string()));
+        axis += &format!("{} {number} {what}", if number == 1 { ":" } else { "," });
     }
+    let layout = layout.with_x_label(axis);
     (plots, layout)
 }
 

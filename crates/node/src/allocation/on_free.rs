@@ -22,8 +22,11 @@ impl Allocation {
             cx.completed(slot, Outcome::Failed(Refusal::NodeDown));
             return Started::Slot(slot);
         }
+        // By then the address may belong to another allocation, if the allocator dies.
+        let called_in = u64::from(cx.config.switch_epoch.0);
         self.call(cx, slot, Kind::Free, addr.home(), |packet| Packet {
             tag: wire::BlockTag::from_bits(addr.bits()),
+            arg: called_in,
             ..packet
         });
         Started::Slot(slot)

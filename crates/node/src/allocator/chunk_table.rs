@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
-use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, NodeId, Refusal};
+use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, NodeId, Refusal, SwitchEpoch};
 
 use super::geometry::{ChunkSize, Geometry};
 use super::live_blocks::LiveBlocks;
@@ -57,6 +57,8 @@ pub struct ChunkTable {
     /// Whole blocks in the memory.
     blocks: u64,
     chunks: Vec<Option<Grant>>,
+    /// The epoch in which each chunk was last taken back from an allocator that died; 0: never.
+    taken_back: Vec<SwitchEpoch>,
 }
 
 impl ChunkTable {
@@ -72,7 +74,13 @@ impl ChunkTable {
         let geometry = Geometry::new(block, chunk);
         let blocks = memory >> block.shift();
         let chunks = blocks.div_ceil(geometry.blocks_per_chunk());
-        Self { home, geometry, blocks, chunks: (0..chunks).map(|_| None).collect() }
+        Self {
+            home,
+            geometry,
+            blocks,
+            chunks: (0..chunks).map(|_| None).collect(),
+            taken_back: (0..chunks).map(|_| SwitchEpoch(0)).collect(),
+        }
     }
 
     /// The blocks of a chunk that may be handed out: never the first of the memory, whose address would be
@@ -165,9 +173,13 @@ impl ChunkTable {
         self.grant_at(addr).map(|grant| grant.owner)
     }
 
-    /// True if that allocator died.
-    pub fn is_orphaned(&self, addr: GlobalAddr) -> bool {
+    /// True if the allocator died that gave out what was at `addr` in this epoch. Its chunk may have another
+    /// owner by now, which may have allocated the same address: that is not the allocation that was meant.
+    pub fn is_orphaned(&self, addr: GlobalAddr, epoch: SwitchEpoch) -> bool {
+        let chunk = self.geometry.chunk_of(self.geometry.block_of(addr));
+        let taken_back = usize::try_from(chunk).ok().and_then(|chunk| self.taken_back.get(chunk));
         self.grant_at(addr).is_some_and(|grant| grant.orphaned)
+            || addr.home() == self.home && taken_back.is_some_and(|taken_back| epoch < *taken_back)
     }
 
     fn grant_at(&self, addr: GlobalAddr) -> Option<&Grant> {
@@ -180,10 +192,13 @@ impl ChunkTable {
 
     /// A node has died, and its allocator with it. Chunks of it without live blocks are free again; the others
     /// stay as they are, for whoever uses what was allocated there.
-    pub fn orphan(&mut self, node: NodeId) {
-        for chunk in &mut self.chunks {
+    pub fn orphan(&mut self, node: NodeId, epoch: SwitchEpoch) {
+        for (chunk, taken_back) in self.chunks.iter_mut().zip(&mut self.taken_back) {
             match chunk {
-                Some(grant) if grant.owner == node && grant.live.count() == 0 => *chunk = None,
+                Some(grant) if grant.owner == node && grant.live.count() == 0 => {
+                    *chunk = None;
+                    *taken_back = epoch;
+                }
                 Some(grant) if grant.owner == node => grant.orphaned = true,
                 _ => {}
             }

@@ -2,7 +2,7 @@
 //!
 //! A call is answered once, and the answer kept: a repeated call gets the same one.
 
-use wire::{Endpoint, GlobalAddr, Kind, Packet, Refusal, Rules, Status};
+use wire::{Endpoint, GlobalAddr, Kind, Packet, Refusal, Rules, Status, SwitchEpoch};
 
 use super::HomeAgent;
 use super::directory::Keeper;
@@ -98,8 +98,14 @@ impl HomeAgent {
 
     fn pass_on<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         let addr: GlobalAddr = packet.tag.addr();
+        // When it was called; it may have been repeated over a restart, and have been executed before that.
+        let called_in = SwitchEpoch(u32::try_from(packet.arg).unwrap_or(u32::MAX));
+        let orphaned = self.chunks.is_orphaned(
+            addr,
+            if R::FREES_ARE_FOR_THEIR_ALLOCATOR { called_in } else { SwitchEpoch(u32::MAX) },
+        );
         match self.chunks.owner_of(addr) {
-            Some(_) if self.chunks.is_orphaned(addr) => {
+            _ if orphaned => {
                 let to = Endpoint::Allocator(packet.requester.node);
                 let status = Status::Refused(Refusal::NodeDown);
                 cx.send(Packet { status, ..packet.reply(Kind::FreeReply, self.me(), to) });

@@ -59,7 +59,7 @@ impl HomeAgent {
         knowledge.died = knowledge.died.union(gone);
         for node in gone.iter() {
             self.forget(node);
-            self.chunks.orphan(node);
+            self.chunks.orphan(node, cx.config.switch_epoch);
         }
         self.decided.fill(Decided::NOTHING);
         self.written_back.fill(Seq::NONE);

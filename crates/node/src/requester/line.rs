@@ -23,7 +23,9 @@
 
 use switch::flowcc::fan_out::fan_out;
 use switch::flowcc::{line, tables};
-use wire::{Copyset, Endpoint, GlobalStatus, Kind, Nanos, Packet, Refusal, Rules, SlotId, Status};
+use wire::{
+    Copyset, Endpoint, GlobalStatus, Kind, Nanos, NodeId, Packet, Refusal, Rules, Seq, SlotId, Status,
+};
 
 use super::event::Timeout;
 use super::{Found, Requesters, Stage, Unlocking};
@@ -58,6 +60,12 @@ impl Line {
 }
 
 impl Requesters {
+    /// The requester's node has started a new life: its numbers begin again.
+    pub(crate) fn forget(&mut self, node: NodeId) {
+        let rows = node.index() * SlotId::PER_NODE * 2;
+        self.followed[rows..rows + SlotId::PER_NODE * 2].fill(Seq::NONE);
+    }
+
     /// A request stands behind an event of this node.
     pub(crate) fn on_follow<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         let (before, parity) = line::decode(line::code_in(packet.arg).unwrap_or(0));

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{Copyset, Kind, Refusal, Rules, SlotId, SwitchEpoch};
+use wire::{Copyset, Kind, Refusal, Rules, Seq, SlotId, SwitchEpoch};
 
 use super::{Event, Requesters, Stage, Wait, Work};
 use crate::context::Context;
@@ -21,6 +21,8 @@ impl Requesters {
         saved: &mut Saved,
     ) -> Vec<Held> {
         let mut held = Vec::new();
+        // No FOLLOW of before comes any more, and a node that has come back counts anew.
+        self.followed.fill(Seq::NONE);
         for index in 0..self.slots.len() {
             let slot = SlotId(u16::try_from(index).expect("64 slots"));
             self.slots[index].unlocks = [None; 2];

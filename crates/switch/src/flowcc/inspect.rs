@@ -81,11 +81,20 @@ impl<R: Rules> Switch<R> {
             let node = at / 2 / SlotId::PER_NODE;
             NodeId(u16::try_from(node).expect("a rack has at most 64 nodes"))
         });
-        let in_line = |entry: &EntryView| {
+        let in_line = |tag: BlockTag, entry: &EntryView| {
             let lock = u64::from(entry.lock);
-            self.config.queue && lock > WRITER && self.score_of_last(lock) & score::REFUSED != 0
+            let waits = |score: u64| score & score::REFUSED != 0 && score & score::COUNT != 0;
+            match lock {
+                _ if !self.config.queue || lock < WRITER => false,
+                // The last one is a migration, which has no code: one of its home's two scores is this event's.
+                WRITER => {
+                    let migration = RequesterId { node: tag.home(), slot: SlotId::MIGRATION };
+                    (0..2).any(|parity| waits(self.score_of(migration, parity)))
+                }
+                _ => waits(self.score_of_last(lock)),
+            }
         };
-        let lines = entries.iter().filter(|(_, entry)| in_line(entry)).map(|(tag, _)| *tag).collect();
+        let lines = entries.iter().filter(|(tag, entry)| in_line(*tag, entry)).map(|(tag, _)| *tag).collect();
         Dump { epoch: self.config.epoch, lines, holders: holders.collect(), entries }
     }
 
@@ -161,6 +170,10 @@ impl<R: Rules> Switch<R> {
 
     fn score_of_last(&self, lock: u64) -> u64 {
         let (requester, parity) = line::decode(narrow(lock & score::COUNT));
+        self.score_of(requester, parity)
+    }
+
+    fn score_of(&self, requester: RequesterId, parity: usize) -> u64 {
         self.cell(self.arrays.scoreboard, requester.index() * 2 + parity)
     }
 

@@ -289,15 +289,15 @@ impl Engine {
 
 /// The kinds of input, as the upper half of a key.
 pub(super) mod kind {
-    pub(super) const PACKET: u64 = 0;
-    pub(super) const AGAIN: u64 = 1;
-    pub(super) const TURN: u64 = 2;
-    pub(super) const ACCESS: u64 = 3;
-    pub(super) const RELEASE: u64 = 4;
-    pub(super) const FIRE: u64 = 5;
-    pub(super) const HOT: u64 = 6;
-    pub(super) const COLD: u64 = 7;
-    pub(super) const PURGE: u64 = 8;
+    pub(in crate::explore) const PACKET: u64 = 0;
+    pub(in crate::explore) const AGAIN: u64 = 1;
+    pub(in crate::explore) const TURN: u64 = 2;
+    pub(in crate::explore) const ACCESS: u64 = 3;
+    pub(in crate::explore) const RELEASE: u64 = 4;
+    pub(in crate::explore) const FIRE: u64 = 5;
+    pub(in crate::explore) const HOT: u64 = 6;
+    pub(in crate::explore) const COLD: u64 = 7;
+    pub(in crate::explore) const PURGE: u64 = 8;
 }
 
 fn turn_key(turn: Turn) -> u64 {
