@@ -1,6 +1,6 @@
 //! Figure 12: data locality.
 
-use super::compare::{ALL, Axis};
+use super::compare::{ALL, Axis, never_behind};
 use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::point::{Load, Micro, Point, Subject};
@@ -45,6 +45,7 @@ impl Figure for Locality {
                 Claim::quantity("100 % locality: Concordia", 133.0, mops(Subject::Concordia, 100), "Mops"),
                 Claim::quantity("100 % locality: GAM", 23.0, mops(Subject::Gam, 100), "Mops"),
                 Claim::ahead("Concordia gains from locality: 80 % over 0 %", gains(Subject::Concordia)),
+                never_behind(&LOCALITY.ratios(results, Subject::Rackmem, Subject::Concordia, LOCALITY.values)),
                 Claim::ahead("GAM gains from locality: 80 % over 0 %", gains(Subject::Gam)),
                 Claim::ratio("Grappa does not: 80 % over 0 %", 1.0, gains(Subject::Grappa)),
             ],

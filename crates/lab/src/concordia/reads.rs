@@ -1,6 +1,6 @@
 //! Figure 11: the read ratio, with a little sharing and with much.
 
-use super::compare::{ALL, Axis, EVEN_HASH, GAM_FASTER, from_to};
+use super::compare::{ALL, Axis, EVEN_HASH, GAM_FASTER, from_to, never_behind};
 use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::point::{Load, Micro, Point, Subject};
@@ -64,6 +64,8 @@ impl Figure for Reads {
             "Mops",
         ));
         claims.push(Claim::quantity("60 % sharing, 100 % reads: GAM", 16.0, mops(gam, heavily(100)), "Mops"));
+        let ours = |axis: &Axis| axis.ratios(results, Subject::Rackmem, Subject::Concordia, READS);
+        claims.push(never_behind(&[ours(&LIGHT), ours(&HEAVY)].concat()));
         let chart = |axis: Axis, part, sharing| {
             let title = format!("Throughput against reads, {sharing} sharing");
             let empty = Chart::new(&format!("{}{part}", self.name()), &title, "read ratio (%)", "Mops");

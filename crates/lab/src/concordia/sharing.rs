@@ -1,6 +1,6 @@
 //! Figures 2, 9 and 10: what sharing costs.
 
-use super::compare::{Axis, EVEN_HASH, GAM_FASTER, extremes, from_to};
+use super::compare::{Axis, EVEN_HASH, GAM_FASTER, extremes, from_to, never_behind};
 use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::measured::Measured;
@@ -70,8 +70,8 @@ impl Figure for Cost {
 pub(super) struct Sharing;
 
 const SHARING: Axis = Axis { values: &[0, 20, 40, 60, 80, 100], load: at };
-const SUBJECTS: [Subject; 5] =
-    [Subject::Concordia, Subject::HomeOnly, Subject::Gam, Subject::GamLarge, Subject::Grappa];
+const SUBJECTS: [Subject; 6] =
+    [Subject::Rackmem, Subject::Concordia, Subject::HomeOnly, Subject::Gam, Subject::GamLarge, Subject::Grappa];
 
 impl Figure for Sharing {
     fn name(&self) -> &'static str {
@@ -112,6 +112,7 @@ impl Figure for Sharing {
             )
             .because(EVEN_HASH),
         );
+        claims.push(never_behind(&SHARING.ratios(results, Subject::Rackmem, Subject::Concordia, SHARING.values)));
         let local = all_shared.per_operation(all_shared.hits) * 100.0;
         claims.push(
             Claim::quantity("Concordia's local accesses at 100 % sharing", 39.0, local, "%").because(

@@ -1,7 +1,8 @@
 //! Figure 14: the key-value store, skewed.
 
-use super::compare::{Axis, GAM_FASTER, GRAPPA_FASTER, from_to};
+use super::compare::{Axis, GAM_FASTER, GRAPPA_FASTER, from_to, never_behind};
 use crate::figure::chart::Chart;
+use crate::figure::claim::Claim;
 use crate::figure::point::{Load, Point, Store, Subject};
 use crate::figure::{Figure, Report, Results};
 
@@ -11,7 +12,7 @@ pub(super) struct KeyValue;
 const NODES: &[u8] = &[1, 2, 4, 6, 8];
 /// "When there are more than 2 nodes".
 const MANY: &[u8] = &[4, 6, 8];
-const SUBJECTS: [Subject; 3] = [Subject::Concordia, Subject::Gam, Subject::Grappa];
+const SUBJECTS: [Subject; 4] = [Subject::Rackmem, Subject::Concordia, Subject::Gam, Subject::Grappa];
 
 fn reading(nodes: u8) -> Load {
     Load::Store(Store { nodes, gets: 95 })
@@ -50,6 +51,10 @@ impl Figure for KeyValue {
                 claims.extend(from_to(&what, paper, &ratios, cause));
             }
         }
+        let ours = |axis: &Axis| axis.ratios(results, Subject::Rackmem, Subject::Concordia, NODES);
+        claims.push(never_behind(&[ours(&READING), ours(&WRITING)].concat()));
+        let contended = ours(&WRITING).last().copied().unwrap_or(0.0);
+        claims.push(Claim::ratio("50 % GET, 8 nodes: rackmem over Concordia (our own mark)", 1.3, contended));
         let chart = |axis: Axis, part, gets| {
             let title = format!("Key-value store, {gets}");
             let empty = Chart::new(&format!("{}{part}", self.name()), &title, "nodes", "Mops");

@@ -18,6 +18,9 @@ pub enum Subject {
     GamLarge,
     /// Grappa: no cache, operations are sent to where the data is.
     Grappa,
+    /// FlowCC with all of our own options: conflicting requests stand in line at the holder, and the cache's hash spreads
+    /// neighbouring blocks evenly.
+    Rackmem,
 }
 
 impl Subject {
@@ -29,6 +32,7 @@ impl Subject {
             Self::Gam => "GAM",
             Self::GamLarge => "GAM, 4 KiB blocks",
             Self::Grappa => "Grappa",
+            Self::Rackmem => "rackmem",
         }
     }
 }

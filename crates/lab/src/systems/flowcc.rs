@@ -3,23 +3,37 @@
 use node::Access;
 use rackmem::simulated::Shape;
 use rackmem::{Directory, GlobalAddr};
-use sim::flowcc::{AGENTS, Config, Contents, FlowCc};
+use sim::flowcc::{AGENTS, Config, Contents, FlowCc, Placement};
 use sim::rack::Setup;
-use wire::Kind;
 
 use super::subject::{Subject, Tally};
 use crate::load::past::Resident;
 
+/// Which FlowCC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// The paper's.
+    Concordia,
+    /// The paper's, without the switch.
+    HomeOnly,
+    /// With our own options.
+    Rackmem,
+}
+
 /// The machines of a rack like this, with so many bytes of cache and of memory on each node.
 pub(super) fn machines(
     setup: &Setup,
-    directory: Directory,
+    kind: Kind,
     (cache, memory): (u64, u64),
     contents: Contents,
 ) -> FlowCc {
     assert!(setup.agents >= AGENTS, "FlowCC has two agents on a node");
     let of_node = Config::new(setup.nodes);
-    FlowCc::new(Config { threads: setup.threads, cache, memory, contents, directory, ..of_node })
+    let directory = if kind == Kind::HomeOnly { Directory::Home } else { Directory::Auto };
+    let ours = kind == Kind::Rackmem;
+    let placement = if ours { Placement::Even } else { Placement::ByChance };
+    let config = Config { cache, memory, contents, directory, placement, queue: ours, ..of_node };
+    FlowCc::new(Config { threads: setup.threads, ..config })
 }
 
 impl Subject for FlowCc {
@@ -49,12 +63,12 @@ impl Subject for FlowCc {
 
     fn tally(&self) -> Tally {
         let sum = self.counters();
-        let events = |kind: Kind| sum.events[kind as usize];
+        let events = |kind: wire::Kind| sum.events[kind as usize];
         Tally {
             hits: self.hits(),
             home_packets: sum.home_received + sum.home_sent,
             refused: sum.refused.iter().sum(),
-            evictions: events(Kind::EvictShared) + events(Kind::EvictModified),
+            evictions: events(wire::Kind::EvictShared) + events(wire::Kind::EvictModified),
             switch_entries: self.switch().occupancy() as u64,
         }
     }

@@ -1,9 +1,10 @@
 //! Which rack a point runs on.
 
-use rackmem::{BlockSize, Directory};
+use rackmem::BlockSize;
 use sim::flowcc::Contents;
 use sim::rack::Setup;
 
+use super::flowcc::Kind;
 use super::{failure, flowcc, gam, grappa, micro, store};
 use crate::figure::measured::Measured;
 use crate::figure::point::{Load, Micro, Point, Store, Subject};
@@ -26,7 +27,7 @@ pub fn measure(point: &Point, sizes: &Sizes, seed: u64, watch: &dyn Watch) -> Re
         Load::Failure(load) => {
             assert_eq!(point.subject, Subject::Concordia, "only this one depends on the switch");
             let room = (sizes.cache, memory_of_micro(sizes));
-            let machines = flowcc::machines(&setup, Directory::Auto, room, Contents::Stamps);
+            let machines = flowcc::machines(&setup, Kind::Concordia, room, Contents::Stamps);
             failure::run(setup, machines, load, sizes, watch)
         }
         Load::Store(load) => {
@@ -44,11 +45,12 @@ fn on_micro(
     watch: &dyn Watch,
 ) -> Result<Measured, Interrupted> {
     let room = (sizes.cache, memory_of_micro(sizes));
-    let flowcc = |directory| flowcc::machines(&setup, directory, room, Contents::Stamps);
+    let flowcc = |kind| flowcc::machines(&setup, kind, room, Contents::Stamps);
     let gam = |block| gam::machines(&setup, block, room, Contents::Stamps);
     match subject {
-        Subject::Concordia => micro::run(setup.clone(), flowcc(Directory::Auto), load, sizes, watch),
-        Subject::HomeOnly => micro::run(setup.clone(), flowcc(Directory::Home), load, sizes, watch),
+        Subject::Concordia => micro::run(setup.clone(), flowcc(Kind::Concordia), load, sizes, watch),
+        Subject::HomeOnly => micro::run(setup.clone(), flowcc(Kind::HomeOnly), load, sizes, watch),
+        Subject::Rackmem => micro::run(setup.clone(), flowcc(Kind::Rackmem), load, sizes, watch),
         Subject::Gam => micro::run(setup.clone(), gam(None), load, sizes, watch),
         Subject::GamLarge => micro::run(setup.clone(), gam(Some(BlockSize::DEFAULT)), load, sizes, watch),
         Subject::Grappa => {
@@ -67,12 +69,13 @@ fn on_store(
 ) -> Result<Measured, Interrupted> {
     let memory = memory_of_store(sizes, setup.nodes as u64);
     let room = (sizes.store_cache, memory);
-    let flowcc = |directory| flowcc::machines(&setup, directory, room, Contents::Bytes);
+    let flowcc = |kind| flowcc::machines(&setup, kind, room, Contents::Bytes);
     let gam = |block| gam::machines(&setup, block, room, Contents::Bytes);
     let hashed = (load, Form::Hashed);
     match subject {
-        Subject::Concordia => store::run(setup.clone(), flowcc(Directory::Auto), hashed, sizes, watch),
-        Subject::HomeOnly => store::run(setup.clone(), flowcc(Directory::Home), hashed, sizes, watch),
+        Subject::Concordia => store::run(setup.clone(), flowcc(Kind::Concordia), hashed, sizes, watch),
+        Subject::HomeOnly => store::run(setup.clone(), flowcc(Kind::HomeOnly), hashed, sizes, watch),
+        Subject::Rackmem => store::run(setup.clone(), flowcc(Kind::Rackmem), hashed, sizes, watch),
         Subject::Gam => store::run(setup.clone(), gam(None), hashed, sizes, watch),
         Subject::GamLarge => store::run(setup.clone(), gam(Some(BlockSize::DEFAULT)), hashed, sizes, watch),
         Subject::Grappa => {

@@ -1,15 +1,29 @@
 //! The frames of one node's cache, without their bytes: which blocks they hold, in which state, used when.
 //!
-//! Set-associative like the live rack's: buckets of eight, least recently used first out, the same hash. A bucket is
-//! two cache lines of the machine that simulates.
+//! Set-associative like the live rack's: buckets of eight, least recently used first out. A bucket is two cache lines of
+//! the machine that simulates.
 //!
 //! What must always hold: a block is published in at most one frame, in the bucket that its tag hashes to.
 
 use node::{Access, FrameId, Pinned, Reservation};
 use wire::{BlockSize, BlockTag};
 
+use crate::system::Random;
+
 /// Frames in a bucket.
 pub(super) const WAYS: usize = 8;
+
+/// How blocks find their bucket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Placement {
+    /// By a multiplicative hash, as on live racks: neighbouring blocks spread evenly over the buckets.
+    #[default]
+    Even,
+    /// By a hash without such regularity: buckets fill by chance, and the fullest overflow while others have room
+    /// (Concordia, section 6: "we hash its tag into a bucket"; section 7.2.1: this causes evictions that a fully
+    /// associative cache does not have).
+    ByChance,
+}
 
 /// What a frame is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,24 +107,29 @@ impl Bucket {
 #[derive(Clone)]
 pub(super) struct Cache {
     shift: u32,
+    placement: Placement,
     buckets: Box<[Bucket]>,
 }
 
 impl Cache {
     /// As many whole buckets of blocks as fit into `bytes`, but at least one.
-    pub(super) fn new(block: BlockSize, bytes: u64) -> Self {
+    pub(super) fn new(block: BlockSize, bytes: u64, placement: Placement) -> Self {
         let buckets =
             usize::try_from(bytes / (WAYS as u64 * block.bytes())).expect("a cache fits in memory").max(1);
-        Self { shift: block.shift(), buckets: vec![EMPTY; buckets].into() }
+        Self { shift: block.shift(), placement, buckets: vec![EMPTY; buckets].into() }
     }
 
     pub(super) fn frames(&self) -> usize {
         self.buckets.len() * WAYS
     }
 
-    /// The bucket of a block: a multiplicative hash of its number.
+    /// The bucket of a block: a hash of its number.
     fn bucket_of(&self, tag: BlockTag) -> usize {
-        let hash = (tag.bits() >> self.shift).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let number = tag.bits() >> self.shift;
+        let hash = match self.placement {
+            Placement::Even => number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            Placement::ByChance => Random::new(number).bits(),
+        };
         ((u128::from(hash) * self.buckets.len() as u128) >> 64) as usize
     }
 
@@ -300,7 +319,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_frame_that_may_go_is_named() {
-        let mut cache = Cache::new(BlockSize::DEFAULT, 0);
+        let mut cache = Cache::new(BlockSize::DEFAULT, 0, Placement::Even);
         let frames: Vec<FrameId> = (0..8).map(|block| publish(&mut cache, block, block == 1)).collect();
         cache.touch(frames[0]);
         // 0 was used again, 1 is pinned, 2 is going already.
@@ -310,7 +329,7 @@ mod tests {
 
     #[test]
     fn the_order_of_use_survives_the_clocks_end() {
-        let mut cache = Cache::new(BlockSize::DEFAULT, 0);
+        let mut cache = Cache::new(BlockSize::DEFAULT, 0, Placement::Even);
         let frames: Vec<FrameId> = (0..8).map(|block| publish(&mut cache, block, false)).collect();
         for round in 0..40_000_u32 {
             for frame in [0, 2, 3, 4, 5, 6, 7] {
@@ -328,7 +347,7 @@ mod tests {
 
     #[test]
     fn an_agent_that_meets_a_pin_is_remembered_until_it_gets_the_frame() {
-        let mut cache = Cache::new(BlockSize::DEFAULT, 0);
+        let mut cache = Cache::new(BlockSize::DEFAULT, 0, Placement::Even);
         let frame = publish(&mut cache, 0, true);
         assert_eq!(cache.withdraw(frame), Err(Pinned));
         assert!(cache.unpin(frame), "an agent waits");

@@ -4,6 +4,7 @@ use node::allocator::ChunkSize;
 use node::{Backoff, Directory, Retransmission};
 use wire::{BlockSize, Nanos, NodeId};
 
+use super::cache::Placement;
 use super::control::FIRST;
 use super::costs::Costs;
 use super::memory::Contents;
@@ -21,6 +22,8 @@ pub struct Config {
     pub cache: u64,
     /// Bytes of memory that every node is home of.
     pub memory: u64,
+    /// How blocks find their bucket of the cache.
+    pub placement: Placement,
     /// What is kept of blocks.
     pub contents: Contents,
     /// Entries of the switch's directory.
@@ -54,6 +57,7 @@ impl Config {
             block: BlockSize::DEFAULT,
             cache: 1 << 30,
             memory: 1 << 30,
+            placement: Placement::Even,
             contents: Contents::Stamps,
             switch_entries: of_node.switch_entries,
             directory: of_node.directory,

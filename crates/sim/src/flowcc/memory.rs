@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use node::FrameId;
 use wire::{BlockSize, NodeId};
 
-use super::cache::Cache;
+use super::cache::{Cache, Placement};
 
 /// What is kept of a block's contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -37,8 +37,13 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn new(block: BlockSize, cache: u64, memory: u64, contents: Contents) -> Self {
-        let cache = Cache::new(block, cache);
+    pub(super) fn new(
+        block: BlockSize,
+        (cache, placement): (u64, Placement),
+        memory: u64,
+        contents: Contents,
+    ) -> Self {
+        let cache = Cache::new(block, cache, placement);
         let frames = if contents == Contents::Bytes { cache.frames() } else { 0 };
         Self {
             frames: (0..frames).map(|_| None).collect(),

@@ -46,6 +46,7 @@ use operations::Waits;
 use properties::Latest;
 use store::StoreOf;
 
+pub use cache::Placement;
 pub use config::Config;
 pub use costs::Costs;
 pub use memory::Contents;
@@ -118,7 +119,7 @@ impl<R: Rules> FlowCc<R> {
             queue: config.queue,
         };
         let ids = (0..config.nodes).map(|index| NodeId(u16::try_from(index).expect("at most 64 nodes")));
-        let memory = |_| Memory::new(config.block, config.cache, config.memory, config.contents);
+        let memory = |_| Memory::new(config.block, (config.cache, config.placement), config.memory, config.contents);
         Self {
             nodes: ids.clone().map(|id| Node::with_rules(config.of_node(id))).collect(),
             switch: Switch::with_rules(&of_switch).expect("the program fits the chip"),
