@@ -70,7 +70,11 @@ fn every_run_recovers_from_restarts_and_deaths() {
     let effort = Effort { steps: 6000, operations: 0, faults: 0 };
     let mut sum = Report::default();
     for seed in seeds() {
-        let plan = Plan { trace: std::env::var_os("RACKMEM_TRACE").is_some(), queue: seed % 2 == 1, ..Plan::with_restarts(seed) };
+        let plan = Plan {
+            trace: std::env::var_os("RACKMEM_TRACE").is_some(),
+            queue: seed % 2 == 1,
+            ..Plan::with_restarts(seed)
+        };
         match run_seed::<wire::Faithful>(plan, seed, effort) {
             Ok(report) => sum.add(&report),
             Err(Failure::Wrong(what) | Failure::Stuck(what) | Failure::Crashed(what)) => panic!(

@@ -67,6 +67,16 @@ pub enum Error {
         /// The address.
         addr: GlobalAddr,
     },
+    /// The block's latest contents died with the node that had them. It stays so until its allocation is freed.
+    Lost {
+        /// The address.
+        addr: GlobalAddr,
+    },
+    /// The node that the address belongs to is down.
+    NodeDown {
+        /// The address.
+        addr: GlobalAddr,
+    },
     /// This node already holds as many block locks as it has requester slots for.
     TooManyLocks {
         /// How many it can hold.
@@ -123,6 +133,15 @@ impl fmt::Display for Error {
                     f,
                     "address {addr} is not the start of an allocation: free takes exactly what alloc returned, once"
                 )
+            }
+            Self::Lost { addr } => {
+                write!(
+                    f,
+                    "the latest contents of address {addr} died with the node that had changed them: restore them from elsewhere into a new allocation, and free this one"
+                )
+            }
+            Self::NodeDown { addr } => {
+                write!(f, "address {addr} is on node {}, which is down", addr.home().0)
             }
             Self::TooManyLocks { most } => {
                 write!(f, "this node already holds {most} block locks: release some first")

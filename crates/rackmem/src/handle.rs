@@ -412,6 +412,8 @@ pub(crate) fn refused(why: Refusal, addr: GlobalAddr, len: u64) -> Error {
         Refusal::WrongDiscipline => Error::WrongDiscipline { addr, needs: Discipline::Coherent },
         Refusal::OutOfMemory => Error::OutOfRange { addr, len },
         Refusal::NotAnAllocation => Error::NotAnAllocation { addr },
+        Refusal::Lost => Error::Lost { addr },
+        Refusal::NodeDown => Error::NodeDown { addr },
         _ => Error::Unallocated { addr },
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
-use rackmem::simulated::{Ended, SimulatedConfig, SimulatedRack, Until};
+use rackmem::simulated::{Ended, Fault, SimulatedConfig, SimulatedRack, Until};
 use rackmem::{BlockSize, ConfigError, Directory, Discipline, Error, GlobalAddr, Memory, Nanos, NodeId};
 
 /// Small pseudo-random numbers.
@@ -153,4 +153,21 @@ fn what_cannot_be_is_refused_as_on_an_embedded_rack() {
     });
     let impossible = SimulatedConfig { nodes: 65, ..SimulatedConfig::default() };
     assert!(matches!(SimulatedRack::new(impossible), Err(ConfigError::Nodes { asked: 65 })));
+}
+
+#[test]
+fn what_died_with_a_node_is_reported_lost_and_never_served_stale() {
+    let config = SimulatedConfig { nodes: 3, memory: 1 << 20, ..SimulatedConfig::default() };
+    let mut rack = SimulatedRack::new(config).unwrap();
+    let (theirs, dead) = rack.run_one(NodeId(0), 0, |mut mem| async move {
+        let theirs = mem.alloc(8, NodeId(0), Discipline::Coherent).await.unwrap();
+        mem.write_word(theirs, 1).await.unwrap();
+        (theirs, mem.alloc(8, NodeId(2), Discipline::Coherent).await.unwrap())
+    });
+    rack.run_one(NodeId(2), 0, |mut mem| async move { mem.write_word(theirs, 2).await.unwrap() });
+    rack.rack().schedule(Nanos::ZERO, Fault::NodeStops(NodeId(2)));
+    rack.run_one(NodeId(1), 0, |mut mem| async move {
+        assert_eq!(mem.read_word(theirs).await, Err(Error::Lost { addr: theirs }));
+        assert_eq!(mem.read_word(dead).await, Err(Error::NodeDown { addr: dead }));
+    });
 }

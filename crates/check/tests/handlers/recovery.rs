@@ -359,3 +359,21 @@ fn an_event_before_is_over_and_its_operation_is_begun_again() {
     assert!(again.seq > first.seq, "numbers go on");
     rig.drops(Drop::Stale, in_next(unlock_ack(&first)));
 }
+
+#[test]
+fn a_free_that_was_under_way_to_a_dead_allocator_frees_nothing_of_the_next_one() {
+    let mut rig = Rig::in_rack();
+    let end = call(Kind::Mark, mine(1), 3, 8 * BLOCK.bytes(), None);
+    assert!(rig.packet(end).only().packet.status.is_granted(), "node 0 has freed all; then it dies");
+    rig.recover(nodes([0]), &[]);
+    let of_node_3 = |packet: Packet| {
+        in_next(Packet { requester: requester(3, 9), from: Endpoint::Allocator(NodeId(3)), ..packet })
+    };
+    let chunk = call(Kind::ChunkRequest, mine(0), 1, 8 * BLOCK.bytes(), Some(Discipline::Coherent));
+    assert!(rig.packet(of_node_3(chunk)).only().packet.status.is_granted());
+    let free = |epoch: SwitchEpoch, seq| of_node_3(call(Kind::Free, mine(1), seq, u64::from(epoch.0), None));
+    let answer = rig.packet(free(EPOCH, 2)).only().packet;
+    assert_eq!((answer.kind, answer.status), (Kind::FreeReply, Status::Refused(Refusal::NodeDown)));
+    let passed_on = rig.packet(free(NEXT, 3)).only().packet;
+    assert_eq!((passed_on.kind, passed_on.to), (Kind::Free, Endpoint::Allocator(NodeId(3))));
+}

@@ -1,11 +1,12 @@
 //! Handlers given the packets of a run that is rare: for rules that random runs and small scopes do not touch.
 
 use check::rack::PlainStore;
+use node::allocator::ChunkSize;
 use node::canonical::NOW;
 use node::{Access, Config, DataRef, Effect, Message, Moment, Node, Store, View};
 use wire::{
-    BlockSize, BlockTag, Copyset, Endpoint, GlobalAddr, GlobalStatus, Incarnation, Kind, NodeId, Packet,
-    RequesterId, Rules, Seq, SlotId, SwitchEpoch,
+    BlockSize, BlockTag, Copyset, Discipline, Endpoint, GlobalAddr, GlobalStatus, Incarnation, Kind, NodeId,
+    Packet, RequesterId, Rules, Seq, SlotId, SwitchEpoch,
 };
 
 const BLOCK: BlockSize = BlockSize::MIN;
@@ -22,28 +23,57 @@ fn block(home: u16, number: u64) -> BlockTag {
     BLOCK.tag(GlobalAddr::new(NodeId(home), number * BLOCK.bytes()))
 }
 
+fn sent(effects: &[Effect]) -> Vec<Packet> {
+    let sent = effects.iter().filter_map(|effect| match effect {
+        Effect::Send(message) => Some(message.packet),
+        Effect::Completed { .. } => None,
+    });
+    sent.collect()
+}
+
 impl<R: Rules> Bench<R> {
     fn new() -> Self {
-        let config = Config { block: BLOCK, ..Config::new(ME, 3, 64 * BLOCK.bytes()) };
+        let chunk = ChunkSize::new(4 * BLOCK.bytes()).expect("a power of two");
+        let config = Config { block: BLOCK, chunk, ..Config::new(ME, 3, 64 * BLOCK.bytes()) };
         Self { node: Node::with_rules(config), store: PlainStore::new(BLOCK, 1) }
     }
 
-    fn packet(&mut self, packet: Packet, data: Option<u64>) {
+    /// A packet arrives; what the node sends then.
+    fn packet(&mut self, packet: Packet, data: Option<u64>) -> Vec<Packet> {
         let message = Message { packet, data: data.map(DataRef) };
-        self.node.on_packet(AT, &message, &mut self.store, &mut Vec::new());
+        let mut out = Vec::new();
+        self.node.on_packet(AT, &message, &mut self.store, &mut out);
+        sent(&out)
     }
 
     /// The switch begins another life; what the node sends then.
-    fn new_epoch(&mut self, epoch: u32) -> Vec<Packet> {
-        let lives = vec![Some(Incarnation(0)); 3];
+    fn new_epoch(&mut self, epoch: u32, down: Option<NodeId>) -> Vec<Packet> {
+        let life = |node| (down != Some(NodeId(node))).then_some(Incarnation(0));
+        let lives = (0..3).map(life).collect();
         let view = View { epoch: SwitchEpoch(epoch), lives, shadow: NodeId(0) };
         let mut out = Vec::new();
         self.node.on_new_epoch(AT, &view, None, &mut self.store, &mut out);
-        let sent = out.iter().filter_map(|effect| match effect {
-            Effect::Send(message) => Some(message.packet),
-            Effect::Completed { .. } => None,
-        });
-        sent.collect()
+        sent(&out)
+    }
+
+    /// The bench and the only other live node report that they have nothing; the bench's home decides again.
+    fn hear_reports(&mut self, own: Vec<Packet>, other: NodeId, epoch: SwitchEpoch) {
+        let (from, to) = (Endpoint::CacheAgent(other), Endpoint::HomeAgent(ME));
+        let requester = RequesterId { node: other, slot: SlotId::MIGRATION };
+        let report = |event, seq| Packet {
+            event,
+            from,
+            to,
+            epoch,
+            ..Packet::request(Kind::Report, block(ME.0, 0), requester, Seq(seq))
+        };
+        let mut waiting = own;
+        waiting.extend([report(Kind::Close, 2), report(Kind::Report, 1)]);
+        while let Some(packet) = waiting.pop() {
+            if packet.to.node() == Some(ME) {
+                waiting.extend(self.packet(packet, None));
+            }
+        }
     }
 
     /// A thread needs a block; the request that this sends.
@@ -149,8 +179,8 @@ pub(crate) fn what_was_saved_is_old<R: Rules>() -> Result<(), String> {
     };
     bench.packet(request, None);
     assert_eq!(bench.store.retained, 1, "the provider keeps its answer");
-    bench.new_epoch(1);
-    let sent = bench.new_epoch(2);
+    bench.new_epoch(1, None);
+    let sent = bench.new_epoch(2, None);
     let hello = sent.iter().find(|packet| packet.to == Endpoint::HomeAgent(NodeId(2)));
     let hello = hello.expect("every node reports to every home");
     // The home says that it has rebuilt its directory in the epoch before.
@@ -158,5 +188,33 @@ pub(crate) fn what_was_saved_is_old<R: Rules>() -> Result<(), String> {
     match bench.store.retained {
         0 => Ok(()),
         kept => Err(format!("{kept} old answers are still to be reported")),
+    }
+}
+
+/// A node calls FREE; the allocator dies, and its chunk goes to another one before the FREE comes.
+pub(crate) fn a_free_outlives_its_allocator<R: Rules>() -> Result<(), String> {
+    let mut bench = Bench::<R>::new();
+    let call = |kind, from: u16, seq, arg| Packet {
+        from: Endpoint::Allocator(NodeId(from)),
+        to: Endpoint::HomeAgent(ME),
+        arg,
+        discipline: Some(Discipline::Coherent),
+        ..Packet::request(kind, block(ME.0, 1), RequesterId { node: NodeId(from), slot: SlotId(9) }, Seq(seq))
+    };
+    let chunk = 8 * BLOCK.bytes();
+    let granted = |sent: Vec<Packet>| assert!(sent[0].status.is_granted(), "{sent:?}");
+    granted(bench.packet(call(Kind::ChunkRequest, 0, 1, chunk), None));
+    let sent = bench.new_epoch(1, Some(NodeId(0)));
+    bench.hear_reports(sent, NodeId(2), SwitchEpoch(1));
+    let later = |packet| Packet { epoch: SwitchEpoch(1), ..packet };
+    granted(bench.packet(later(call(Kind::ChunkRequest, 2, 1, chunk)), None));
+    // It was called in epoch 0.
+    let sent = bench.packet(later(call(Kind::Free, 2, 2, 0)), None);
+    match sent.as_slice() {
+        [answer] if answer.kind == Kind::FreeReply => Ok(()),
+        other => Err(format!(
+            "the FREE goes to the next allocator: {:?}",
+            other.iter().map(|it| it.kind).collect::<Vec<_>>()
+        )),
     }
 }

@@ -35,7 +35,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let figures = args.figures()?;
     files::prepare(args)?;
     let documents = match &args.from {
-        Some(directory) => figures.iter().map(|figure| again(*figure, directory)).collect::<Result<_, _>>()?,
+        Some(directory) => {
+            figures.iter().map(|figure| again(*figure, directory)).collect::<Result<_, _>>()?
+        }
         None => measured(args, &figures)?,
     };
     files::write(args, &documents)?;
@@ -49,9 +51,10 @@ fn measured(args: &Args, figures: &[&dyn Figure]) -> Result<Vec<Document>, Fault
         .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
     eprintln!("{} figures, {} runs, seed {}", figures.len(), points.len(), args.seed);
     let progress = Progress::start(points.len() as u64 * (sizes.warm_up + sizes.operations), interrupt);
-    let results =
-        measure_all(&points, args.threads(), args.seed, |point, seed| measure(point, &sizes, seed, &progress))
-            .map_err(|_| Fault::Interrupted)?;
+    let results = measure_all(&points, args.threads(), args.seed, |point, seed| {
+        measure(point, &sizes, seed, &progress)
+    })
+    .map_err(|_| Fault::Interrupted)?;
     progress.finish();
     let document = |figure: &&dyn Figure| Document {
         seed: args.seed,
@@ -68,7 +71,9 @@ fn again(figure: &dyn Figure, directory: &Path) -> Result<Document, Fault> {
     let old = files::read(directory, figure.name())?;
     let results = Results::new(old.measured.clone());
     match figure.points().iter().find(|point| !results.has(point)) {
-        Some(_) => Err(Fault::usage(format_args!("{} was not measured as it is now: run it again", figure.name()))),
+        Some(_) => {
+            Err(Fault::usage(format_args!("{} was not measured as it is now: run it again", figure.name())))
+        }
         None => Ok(Document { report: figure.report(&results), ..old }),
     }
 }

@@ -1,6 +1,6 @@
 //! Figures 2, 9 and 10: what sharing costs.
 
-use super::compare::{Axis, EVEN_HASH, GAM_FASTER, extremes, from_to, never_behind};
+use super::compare::{Axis, LITTLE_SHARING, extremes, from_to, never_behind};
 use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::measured::Measured;
@@ -39,7 +39,7 @@ impl Figure for Cost {
             Chart::new("concordia-2b", "GAM: packets", "sharing ratio (%)", "packets per operation");
         let loses = "GAM loses 75 % from 0 to 20 % sharing: 0 % over 20 %";
         let mut notes = vec!["Packets are counted once, where they are sent.".to_owned()];
-        let mut claims = vec![Claim::ratio(loses, 4.0, gam(0).mops() / gam(20).mops()).because(GAM_FASTER)];
+        let mut claims = vec![Claim::ratio(loses, 4.0, gam(0).mops() / gam(20).mops())];
         if least > 0.0 {
             claims.push(Claim::ratio(
                 "packets with sharing over packets without, at most",
@@ -70,8 +70,14 @@ impl Figure for Cost {
 pub(super) struct Sharing;
 
 const SHARING: Axis = Axis { values: &[0, 20, 40, 60, 80, 100], load: at };
-const SUBJECTS: [Subject; 6] =
-    [Subject::Rackmem, Subject::Concordia, Subject::HomeOnly, Subject::Gam, Subject::GamLarge, Subject::Grappa];
+const SUBJECTS: [Subject; 6] = [
+    Subject::Rackmem,
+    Subject::Concordia,
+    Subject::HomeOnly,
+    Subject::Gam,
+    Subject::GamLarge,
+    Subject::Grappa,
+];
 
 impl Figure for Sharing {
     fn name(&self) -> &'static str {
@@ -92,27 +98,28 @@ impl Figure for Sharing {
         let shared = &SHARING.values[1..];
         let all_shared = results.at(Subject::Concordia, at(100));
         let mut claims = vec![
-            Claim::ratio("GAM, 0 % over 100 % sharing", 17.0, falls(Subject::Gam)).because(GAM_FASTER),
-            Claim::ratio("home-only, 0 % over 100 % sharing", 3.8, falls(Subject::HomeOnly))
-                .because(EVEN_HASH),
+            Claim::ratio("GAM, 0 % over 100 % sharing", 17.0, falls(Subject::Gam)),
+            Claim::ratio("home-only, 0 % over 100 % sharing", 3.8, falls(Subject::HomeOnly)),
         ];
         let over_gam = SHARING.ratios(results, Subject::HomeOnly, Subject::Gam, shared);
         let [least, most] = from_to("home-only over GAM with sharing", (1.25, 3.5), &over_gam, "");
-        claims.extend([least.because(EVEN_HASH), most.because(GAM_FASTER)]);
+        claims.extend([least.because(LITTLE_SHARING), most]);
         claims.extend(from_to(
             "Concordia over home-only above 20 % sharing",
             (1.3, 1.48),
             &SHARING.ratios(results, Subject::Concordia, Subject::HomeOnly, &shared[1..]),
             "",
         ));
-        claims.push(
-            Claim::ahead(
-                "GAM ahead of Concordia without sharing",
-                mops(Subject::Gam, 0) / mops(Subject::Concordia, 0),
-            )
-            .because(EVEN_HASH),
-        );
-        claims.push(never_behind(&SHARING.ratios(results, Subject::Rackmem, Subject::Concordia, SHARING.values)));
+        claims.push(Claim::ahead(
+            "GAM ahead of Concordia without sharing",
+            mops(Subject::Gam, 0) / mops(Subject::Concordia, 0),
+        ));
+        claims.push(never_behind(&SHARING.ratios(
+            results,
+            Subject::Rackmem,
+            Subject::Concordia,
+            SHARING.values,
+        )));
         let local = all_shared.per_operation(all_shared.hits) * 100.0;
         claims.push(
             Claim::quantity("Concordia's local accesses at 100 % sharing", 39.0, local, "%").because(

@@ -1,6 +1,6 @@
 //! Figure 14: the key-value store, skewed.
 
-use super::compare::{Axis, GAM_FASTER, GRAPPA_FASTER, from_to, never_behind};
+use super::compare::{Axis, GRAPPA_FASTER, STORES, from_to, never_behind};
 use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::point::{Load, Point, Store, Subject};
@@ -44,7 +44,7 @@ impl Figure for KeyValue {
             [(READING, "95 % GET", (3.9, 5.0), (1.2, 2.5)), (WRITING, "50 % GET", (2.3, 2.6), (1.2, 4.2))]
         {
             for (other, paper, cause) in
-                [(Subject::Grappa, grappa, GRAPPA_FASTER), (Subject::Gam, gam, GAM_FASTER)]
+                [(Subject::Grappa, grappa, GRAPPA_FASTER), (Subject::Gam, gam, STORES)]
             {
                 let what = format!("{gets}, more than 2 nodes: Concordia over {}", other.name());
                 let ratios = axis.ratios(results, Subject::Concordia, other, MANY);

@@ -21,12 +21,7 @@ pub(super) enum Kind {
 }
 
 /// The machines of a rack like this, with so many bytes of cache and of memory on each node.
-pub(super) fn machines(
-    setup: &Setup,
-    kind: Kind,
-    (cache, memory): (u64, u64),
-    contents: Contents,
-) -> FlowCc {
+pub(super) fn machines(setup: &Setup, kind: Kind, (cache, memory): (u64, u64), contents: Contents) -> FlowCc {
     assert!(setup.agents >= AGENTS, "FlowCC has two agents on a node");
     let of_node = Config::new(setup.nodes);
     let directory = if kind == Kind::HomeOnly { Directory::Home } else { Directory::Auto };

@@ -31,3 +31,4 @@ pub use rack::{SimulatedConfig, SimulatedRack};
 pub use sim::flowcc::Contents;
 pub use sim::hardware::Testbed;
 pub use sim::rack::{Ended, Report, Until};
+pub use sim::system::Fault;

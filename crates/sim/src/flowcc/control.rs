@@ -105,7 +105,8 @@ impl<R: Rules> FlowCc<R> {
         let config = node::Config { switch_epoch: SwitchEpoch(0), ..config };
         self.nodes[node.index()] = Node::with_rules(config);
         let flowcc = &self.config;
-        self.memories[node.index()] = Memory::new(flowcc.block, (flowcc.cache, flowcc.placement), flowcc.memory, flowcc.contents);
+        self.memories[node.index()] =
+            Memory::new(flowcc.block, (flowcc.cache, flowcc.placement), flowcc.memory, flowcc.contents);
         self.waits.forget(node);
     }
 

@@ -119,7 +119,8 @@ impl<R: Rules> FlowCc<R> {
             queue: config.queue,
         };
         let ids = (0..config.nodes).map(|index| NodeId(u16::try_from(index).expect("at most 64 nodes")));
-        let memory = |_| Memory::new(config.block, (config.cache, config.placement), config.memory, config.contents);
+        let memory =
+            |_| Memory::new(config.block, (config.cache, config.placement), config.memory, config.contents);
         Self {
             nodes: ids.clone().map(|id| Node::with_rules(config.of_node(id))).collect(),
             switch: Switch::with_rules(&of_switch).expect("the program fits the chip"),
