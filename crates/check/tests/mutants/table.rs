@@ -116,6 +116,6 @@ mutants! {
     DEAD_WRITERS_LOSE, nodes, restarts(0), "stale contents are served as if nothing had been lost";
     ENDED_COPIES_ARE_DROPPED, nodes, restarts(0), "copies of freed blocks stay";
     ORPHANED_COPIES_ARE_DROPPED, nodes, restarts(0), "copies of a dead home's blocks stay";
-    KNOWLEDGE_IS_KEPT, nodes, restarts(360), "what a home knew is forgotten by a second restart";
     FREES_ARE_FOR_THEIR_ALLOCATOR, nodes, scenario(a_free_outlives_its_allocator), "an old FREE frees what the next owner gave out";
+    KNOWLEDGE_IS_KEPT, nodes, restarts(360), "what a home knew is forgotten by a second restart";
 }

@@ -184,7 +184,7 @@ mod tests {
     fn memory_does_not_grow_while_as_many_are_pushed_as_are_popped() {
         let mut queue = EventQueue::new();
         (0..1_000).for_each(|k| queue.push(Nanos(k * 7), k));
-        let ahead = |k: u64| k * 7_919 % if k % 10 == 0 { 1_000_000 } else { 2_000 };
+        let ahead = |k: u64| k * 7_919 % if k.is_multiple_of(10) { 1_000_000 } else { 2_000 };
         turn_over(&mut queue, 200_000, ahead);
         let before = queue.room();
         turn_over(&mut queue, 2_000_000, ahead);
