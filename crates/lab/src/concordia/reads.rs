@@ -51,17 +51,27 @@ impl Figure for Reads {
             }
         }
         let (gam, concordia) = (Subject::Gam, Subject::Concordia);
-        claims.push(Claim::ahead(
-            "20 % sharing, 100 % reads: GAM ahead of Concordia",
-            mops(gam, lightly(100)) / mops(concordia, lightly(100)),
-        ));
-        claims.push(Claim::quantity(
-            "60 % sharing, 100 % reads: Concordia",
-            60.0,
-            mops(concordia, heavily(100)),
-            "Mops",
-        ));
-        claims.push(Claim::quantity("60 % sharing, 100 % reads: GAM", 16.0, mops(gam, heavily(100)), "Mops"));
+        const CACHED: &str = "All data that a node uses is in its cache here: 0.64 GB in 1 GB. GAM does what it does at 100 % locality, \
+            and Concordia misses only where a set is too full. The paper speaks of \"almost no cache eviction\"; what else is missed \
+            there it does not say.";
+        claims.push(
+            Claim::ahead(
+                "20 % sharing, 100 % reads: GAM ahead of Concordia",
+                mops(gam, lightly(100)) / mops(concordia, lightly(100)),
+            )
+            .because(
+                "Some 9 % of Concordia's accesses miss, since sets are too full; GAM would be ahead with 11 %. The paper has no \
+                 number here.",
+            ),
+        );
+        let all_read = |subject| mops(subject, heavily(100));
+        claims.push(
+            Claim::quantity("60 % sharing, 100 % reads: Concordia", 60.0, all_read(concordia), "Mops")
+                .because(CACHED),
+        );
+        claims.push(
+            Claim::quantity("60 % sharing, 100 % reads: GAM", 16.0, all_read(gam), "Mops").because(CACHED),
+        );
         let ours = |axis: &Axis| axis.ratios(results, Subject::Rackmem, Subject::Concordia, READS);
         claims.push(never_behind(&[ours(&LIGHT), ours(&HEAVY)].concat()));
         let chart = |axis: Axis, part, sharing| {
