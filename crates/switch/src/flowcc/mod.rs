@@ -14,7 +14,7 @@
 //! | --- | --- |
 //! | [`tables`], [`fan_out`](mod@fan_out) | what the switch and the home agents decide alike |
 //! | `layout` | fields, codes and the score word |
-//! | [`line`] | with `queue`: who waits behind whom |
+//! | [`line`](mod@line) | with `queue`: who waits behind whom |
 //! | `program` | the steps |
 //! | `pass` | the kinds of pass, and what the arrays do in each |
 //! | `parser` | packets to PHV |

@@ -37,7 +37,7 @@ pub struct Config {
     pub entries: usize,
     /// The switch's life: packets of another one are dropped.
     pub epoch: SwitchEpoch,
-    /// Conflicting requests stand in line behind the holder of the lock, and are not refused (see [`line`]).
+    /// Conflicting requests stand in line behind the holder of the lock, and are not refused (see [`line`](mod@super::line)).
     pub queue: bool,
 }
 
