@@ -46,9 +46,8 @@ impl Figure for SwitchFailure {
         let mut chart = Chart::new(self.name(), "Throughput while the switch fails", "time (ms)", "Mops")
             .line(Subject::Concordia.name(), it.curve.iter().map(|(at, rate)| (at * 1e3, rate / 1e6)));
         chart.marks = it.moments.iter().map(|(name, at)| (at * 1e3, name.clone())).collect();
-        const SMALLER: &str = "Every home hears of the copies of its blocks in packets that stand for 64 blocks each, over a \
-            network that is otherwise idle. The paper does not say what takes its 1.9 s; control planes of switches write some \
-            10,000 to 100,000 entries in a second.";
+        const SMALLER: &str = "Not known. Here reports travel in packets that stand for 64 blocks each over an idle network, and the \
+            switch's control plane takes no time at all: the model leaves out whatever it takes in the paper, which does not say.";
         Report {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),

@@ -55,6 +55,11 @@ impl Claim {
         Self::of(what, Kind::Order, (1.0, None), ours, "x")
     }
 
+    /// A mark of our own: the first of two is at least so many times the second.
+    pub fn mark(what: &str, least: f64, ours: f64) -> Self {
+        Self::of(what, Kind::Order, (least, None), ours, "x")
+    }
+
     /// A quantity.
     pub fn quantity(what: &str, paper: f64, ours: f64, unit: &str) -> Self {
         Self::of(what, Kind::Quantity, (paper, Some(paper)), ours, unit)
