@@ -92,7 +92,7 @@ impl Claim {
         let above = |value: f64| value > 1.0;
         match self.kind {
             Kind::Quantity => None,
-            Kind::Order => Some(above(self.ours)),
+            Kind::Order => Some(self.ours > self.least),
             // "As much as": there is no direction to be right about.
             Kind::Ratio if self.least == 1.0 => None,
             Kind::Ratio => Some(above(self.ours) == above(self.least)),
