@@ -4,9 +4,8 @@
 //! and what comes back into a table for people or, with `--json`, into one document for programs. Results go to
 //! standard output, everything else (progress, warnings, mistakes) to standard error.
 //!
-//! Exit codes: 0 done; 1 the run failed; 2 the command line, or a file that it names, is wrong; 3 the run was stuck; 4 a machine of the
-//! protocol panicked;
-//! 130 stopped by Ctrl-C after printing what there was.
+//! Exit codes: 0 done; 1 the run failed; 2 the command line, or a file that it names, is wrong; 3 the run was stuck;
+//! 4 a machine of the protocol panicked; 130 stopped by Ctrl-C after printing what there was.
 
 mod bench;
 mod check;

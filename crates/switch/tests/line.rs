@@ -1,0 +1,74 @@
+//! With `queue`, a request that meets a writer stands in line behind it (see `flowcc::line`).
+
+use switch::flowcc::{Config, Switch, line};
+use wire::{Endpoint, GlobalStatus, Kind, NodeId, Packet, Seq, SlotId, SwitchEpoch};
+
+/// A switch with a line, and the entry of one block in it.
+fn with_entry() -> (Switch, wire::BlockTag) {
+    let config = Config { nodes: 4, entries: 7, epoch: SwitchEpoch(0), queue: true };
+    let mut switch = Switch::new(&config).unwrap();
+    let tag = wire::BlockTag::from_bits(1 << 12);
+    let home = wire::RequesterId { node: NodeId(0), slot: SlotId::MIGRATION };
+    let add = Packet {
+        global_status: GlobalStatus::Unshared,
+        ..Packet::request(Kind::AddToSwitch, tag, home, Seq(1))
+    };
+    assert_eq!(send(&mut switch, &add)[0].kind, Kind::Ack);
+    send(&mut switch, &unlock(&add));
+    (switch, tag)
+}
+
+fn send(switch: &mut Switch, packet: &Packet) -> Vec<Packet> {
+    let (mut sent, mut effects) = (Vec::new(), Vec::new());
+    switch.on_packet(packet, &mut effects);
+    while let Some(effect) = effects.pop() {
+        match effect {
+            switch::flowcc::Effect::Send(packet) => sent.insert(0, packet),
+            switch::flowcc::Effect::Resubmit(again) => switch.on_resubmit(again, &mut effects),
+        }
+    }
+    switch.invariants();
+    sent
+}
+
+fn miss(tag: wire::BlockTag, node: u16) -> Packet {
+    let requester = wire::RequesterId { node: NodeId(node), slot: SlotId(0) };
+    Packet::request(Kind::WriteMiss, tag, requester, Seq(1))
+}
+
+fn unlock(request: &Packet) -> Packet {
+    Packet { in_switch: true, ..request.reply(Kind::Unlock, request.from, Endpoint::Switch) }
+}
+
+#[test]
+fn each_is_told_who_stands_behind_it_however_often_it_asks() {
+    let (mut switch, tag) = with_entry();
+    let [first, second, third] = [1, 2, 3].map(|node| miss(tag, node));
+    assert_eq!(send(&mut switch, &first)[0].to, Endpoint::HomeAgent(NodeId(0)));
+    for _ in 0..2 {
+        let told = send(&mut switch, &second);
+        assert_eq!((told[0].kind, told[0].to), (Kind::Follow, Endpoint::Requester(NodeId(1))));
+        assert_eq!(line::code_in(told[0].arg).map(line::decode), Some((first.requester, 1)));
+    }
+    let told = send(&mut switch, &third);
+    assert_eq!((told[0].kind, told[0].to), (Kind::Follow, Endpoint::Requester(NodeId(2))));
+    // A repeated request does not go to the end of the line once more.
+    assert_eq!(send(&mut switch, &second)[0].to, Endpoint::Requester(NodeId(1)));
+}
+
+#[test]
+fn an_unlock_releases_the_lock_only_at_the_end_of_the_line() {
+    let (mut switch, tag) = with_entry();
+    let [first, second] = [1, 2].map(|node| miss(tag, node));
+    send(&mut switch, &first);
+    send(&mut switch, &second);
+    for _ in 0..2 {
+        let done = send(&mut switch, &unlock(&first));
+        assert!(done[0].kind == Kind::UnlockAck && done[0].provider, "somebody follows: {done:?}");
+    }
+    assert_ne!(switch.entry(tag).unwrap().lock, 0);
+    let handed = Packet { repeated: true, ..unlock(&first) };
+    assert!(!send(&mut switch, &handed)[0].provider, "the note that somebody follows is gone");
+    assert!(!send(&mut switch, &unlock(&second))[0].provider);
+    assert_eq!(switch.entry(tag).unwrap().lock, 0);
+}
