@@ -1,0 +1,78 @@
+//! How messages travel between the places of a live rack that are processes of their own.
+//!
+//! A *place* is a node, the switch, or somebody who only looks ([`PlaceId`]). Each has one [`Transport`], which takes
+//! messages for other places and hands over what has come from them. Nothing here knows what the messages mean.
+//!
+//! | module | carries messages |
+//! | --- | --- |
+//! | `shm` | through rings in shared memory: between processes of one machine and one user |
+//! | `udp` | in authenticated UDP datagrams: between machines |
+//!
+//! What may happen to a message: it may be lost, late, doubled or overtaken; never changed, and never from somebody
+//! else than it says. What is not exactly what a place of this rack would send is dropped and counted ([`Cause`]).
+//! A dead, slow or hostile peer costs what it sends, and nothing else: no call here waits for a peer.
+
+mod contents;
+mod counters;
+mod outgoing;
+mod place;
+#[cfg(target_os = "linux")]
+pub mod shm;
+#[cfg(target_os = "linux")]
+pub mod udp;
+
+pub use contents::Contents;
+pub use counters::{Cause, Counters, Counts};
+pub use outgoing::Outgoing;
+pub use place::PlaceId;
+
+use wire::{Nanos, Packet};
+
+/// The longest control message, in bytes.
+pub const MOST_CONTROL: usize = 32 << 10;
+
+/// One message, on its way out or in.
+#[derive(Clone, Copy, Debug)]
+pub enum Body<'a> {
+    /// A packet of the protocols with the block that travels with it: [`Packet::payload`] bytes, or none.
+    Packet(&'a Packet, Contents<'a>),
+    /// A message of the control plane: at most [`MOST_CONTROL`] bytes.
+    Control(&'a [u8]),
+}
+
+/// A place's connection to all others. Threads share it.
+///
+/// Sending has two steps: [`send`](Transport::send) takes the message (its contents may change afterwards) and may
+/// be called under a lock; [`flush`](Transport::flush) does what costs a system call, for a whole burst.
+pub trait Transport: Send + Sync {
+    /// Whose connection this is.
+    fn me(&self) -> PlaceId;
+
+    /// Takes a message for another place. Where that cannot be reached, or has no room, it is dropped and counted.
+    ///
+    /// # Panics
+    /// If a packet's contents are not as long as its header says, a control message is too long, or `to` is this
+    /// place itself.
+    fn send(&self, to: PlaceId, body: Body<'_>, out: &mut Outgoing);
+
+    /// Lets everything go that `out` has taken.
+    fn flush(&self, out: &mut Outgoing);
+
+    /// Hands over what has come: whom it is from, and what it is; a bounded burst. One thread at a time does this:
+    /// others get nothing. Returns how many there were.
+    fn receive(&self, each: &mut dyn FnMut(PlaceId, Body<'_>)) -> usize;
+
+    /// This thread is going to call [`receive`](Transport::receive) again and again: senders need not wake anybody.
+    fn attend(&self);
+
+    /// It does so no longer. Returns true if something has come that nobody was woken for: then the caller has to
+    /// receive it.
+    fn leave(&self) -> bool;
+
+    /// Waits until something has come while nobody attends, at most so long. For a thread that does nothing else;
+    /// while others attend, it stays asleep.
+    fn wait(&self, most: Nanos);
+
+    /// What has been sent, received, and dropped, by cause.
+    fn counters(&self) -> &Counters;
+}

@@ -1,0 +1,1 @@
+//! Authenticated UDP datagrams, between machines.
