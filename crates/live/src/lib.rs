@@ -3,9 +3,16 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`memory`] | the bytes of a node: cache, home memory, retained answers; hits of application threads |
+//! | [`place`] | a machine under a lock with its inbox, and the threads that wait for it |
 //! | [`inline`] | a whole rack in one process: the sender's thread runs the receiving place's machine |
+//! | [`networked`] | a rack of processes: each place is one of its own, with a transport to the others |
 //! | [`waiting`] | how a thread waits for another one, in one place |
 
+mod config;
 pub mod inline;
 pub mod memory;
+pub mod networked;
+pub mod place;
 pub mod waiting;
+
+pub use config::RackConfig;

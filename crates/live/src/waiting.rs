@@ -43,18 +43,33 @@ pub enum Step {
 }
 
 /// One wait of one thread.
-#[derive(Default)]
 pub struct Patience {
-    looks: u32,
+    /// Looks that are left before the first yield.
+    spins: u32,
     since: Option<Nanos>,
 }
 
 impl Patience {
+    /// For a wait in which another thread of this process may be about done.
+    pub const fn with_spins() -> Self {
+        Self { spins: SPINS, since: None }
+    }
+
+    /// For a wait in which other processes have to run: they need the core.
+    pub const fn without_spins() -> Self {
+        Self { spins: 0, since: None }
+    }
+
+    /// Something has happened: the wait goes on as if it had begun now.
+    pub const fn again(&mut self) {
+        self.since = None;
+    }
+
     /// What to do now, if there is something to be done at `deadline` at the latest.
     pub fn step(&mut self, now: Nanos, deadline: Nanos, crowding: &Crowding) -> Step {
         let since = *self.since.get_or_insert(now);
-        self.looks += 1;
-        if self.looks <= SPINS {
+        if self.spins > 0 {
+            self.spins -= 1;
             return Step::Spin;
         }
         let left = deadline.saturating_sub(now);
@@ -112,7 +127,7 @@ mod tests {
     use super::*;
 
     fn wait_until(at: Nanos, crowding: &Crowding) -> Vec<Step> {
-        let mut patience = Patience::default();
+        let mut patience = Patience::with_spins();
         (0..)
             .map(|i| Nanos(i * 500))
             .take_while(|now| *now < at)
@@ -137,7 +152,7 @@ mod tests {
         let steps = wait_until(Nanos::from_micros(45), &crowding);
         assert!(steps[SPINS as usize..].iter().all(|step| matches!(step, Step::Sleep(_))), "{steps:?}");
         let later = Nanos::from_millis(103);
-        let mut patience = Patience { looks: SPINS, since: None };
+        let mut patience = Patience::without_spins();
         assert_eq!(
             patience.step(later, Nanos::MAX, &crowding),
             Step::Yield,
@@ -156,7 +171,7 @@ mod tests {
 
     #[test]
     fn nobody_sleeps_past_a_deadline_that_is_near() {
-        let mut patience = Patience { looks: SPINS, since: Some(Nanos::ZERO) };
+        let mut patience = Patience { spins: 0, since: Some(Nanos::ZERO) };
         let now = Nanos::from_micros(200);
         assert_eq!(patience.step(now, now + Nanos::from_micros(10), &Crowding::default()), Step::Yield);
         assert_eq!(

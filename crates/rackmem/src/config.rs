@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use live::inline::RackConfig;
+use live::RackConfig;
 use wire::{BlockSize, Copyset, Nanos};
 
 pub use node::Directory;

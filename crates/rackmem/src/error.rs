@@ -77,6 +77,9 @@ pub enum Error {
         /// The address.
         addr: GlobalAddr,
     },
+    /// The other nodes take this one for dead: it was not heard of for too long. What it had cached is void, what it
+    /// wrote may be lost. Join the rack anew.
+    Fenced,
     /// This node already holds as many block locks as it has requester slots for.
     TooManyLocks {
         /// How many it can hold.
@@ -142,6 +145,12 @@ impl fmt::Display for Error {
             }
             Self::NodeDown { addr } => {
                 write!(f, "address {addr} is on node {}, which is down", addr.home().0)
+            }
+            Self::Fenced => {
+                write!(
+                    f,
+                    "the rest of the rack has declared this node dead, because it was not heard of for too long: join again"
+                )
             }
             Self::TooManyLocks { most } => {
                 write!(f, "this node already holds {most} block locks: release some first")

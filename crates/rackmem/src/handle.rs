@@ -7,10 +7,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use live::inline::{Courier, Fetched};
 use live::memory::{Cache, Hints, PinnedFrame, Unpinned};
+use live::place::{Courier, Failure, Fetched};
 use node::{Access, FrameId, Window};
-use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, NodeId, Refusal};
+use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, NodeId, Refusal, SlotId};
 
 use crate::error::Error;
 use crate::rack::Inner;
@@ -34,7 +34,7 @@ pub struct NodeHandle {
 impl NodeHandle {
     pub(crate) fn new(inner: Arc<Inner>, node: NodeId, number: u64) -> Self {
         let seed = inner.config.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number);
-        let cache = Arc::clone(&inner.rack.memory(node).cache);
+        let cache = Arc::clone(&inner.memory(node).cache);
         Self { inner, node, cache, hints: Hints::new(), courier: Courier::new(seed), reported_hits: 0 }
     }
 
@@ -118,8 +118,8 @@ impl NodeHandle {
         self.inside_block(addr, len)?;
         let Self { inner, node, cache, hints, courier, .. } = self;
         // Told at once, not afterwards: the closure may panic.
-        let found =
-            cache.inspect(hints, addr, len, &mut look, |frame| inner.rack.unpinned(*node, courier, frame));
+        let found = cache
+            .inspect(hints, addr, len, &mut look, |frame| inner.operations().unpinned(*node, courier, frame));
         match found {
             Some(found) => Ok(found),
             None => self.after_miss(addr, len, Access::Shared, look),
@@ -182,9 +182,9 @@ impl NodeHandle {
         loop {
             let fetched = self
                 .inner
-                .rack
+                .operations()
                 .fetch(self.node, &mut self.courier, tag, access)
-                .map_err(|why| refused(why, addr, len as u64))?;
+                .map_err(|why| failed(why, addr, len as u64))?;
             let pinned = match (fetched, access) {
                 (Fetched::Pinned(frame), _) => cache.adopt(frame),
                 (Fetched::Retry, Access::Modified) => match cache.pin_for_write(&mut self.hints, addr) {
@@ -193,7 +193,7 @@ impl NodeHandle {
                 },
                 (Fetched::Retry, Access::Shared) => {
                     let Self { inner, node, hints, courier, .. } = self;
-                    let tell = |frame| inner.rack.unpinned(*node, courier, frame);
+                    let tell = |frame| inner.operations().unpinned(*node, courier, frame);
                     match cache.inspect(hints, addr, len, &mut work, tell) {
                         Some(found) => return Ok(found),
                         None => continue,
@@ -295,11 +295,14 @@ impl NodeHandle {
         if home.index() >= config.nodes {
             return Err(Error::NoSuchNode { addr: GlobalAddr::new(home, 0), nodes: config.nodes });
         }
-        let (addr, zeroed) = self
-            .inner
-            .rack
-            .alloc(self.node, &mut self.courier, len, home, discipline)
-            .map_err(|_| Error::OutOfMemory { len, home: home.0 })?;
+        let (addr, zeroed) =
+            self.inner.operations().alloc(self.node, &mut self.courier, len, home, discipline).map_err(
+                |why| match why {
+                    Failure::Fenced => Error::Fenced,
+                    Failure::Refused(Refusal::NodeDown) => Error::NodeDown { addr: GlobalAddr::new(home, 0) },
+                    _ => Error::OutOfMemory { len, home: home.0 },
+                },
+            )?;
         if !zeroed && discipline == Discipline::Coherent {
             // Used before, so it lies inside one block.
             let len = usize::try_from(len).expect("less than a block");
@@ -319,11 +322,11 @@ impl NodeHandle {
         if addr.home().index() >= nodes {
             return Err(Error::NoSuchNode { addr, nodes });
         }
-        self.inner.rack.free(self.node, &mut self.courier, addr).map_err(|why| refused(why, addr, 0))
+        self.inner.operations().free(self.node, &mut self.courier, addr).map_err(|why| failed(why, addr, 0))
     }
 
     pub(crate) fn tell_agents(&mut self, frame: FrameId) {
-        self.inner.rack.unpinned(self.node, &mut self.courier, frame);
+        self.inner.operations().unpinned(self.node, &mut self.courier, frame);
     }
 
     fn aligned(&self, addr: GlobalAddr) -> Result<(), Error> {
@@ -401,8 +404,17 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let pinned = self.pinned.take().expect("pinned until it is dropped");
         if let Unpinned::AgentWaits(frame) = pinned.unpin(self.wrote) {
-            self.inner.rack.unpinned(self.node, self.courier, frame);
+            self.inner.operations().unpinned(self.node, self.courier, frame);
         }
+    }
+}
+
+/// What a failure means to whoever asked.
+pub(crate) fn failed(why: Failure, addr: GlobalAddr, len: u64) -> Error {
+    match why {
+        Failure::NoSlot => Error::TooManyLocks { most: SlotId::FOR_LOCKS },
+        Failure::Fenced => Error::Fenced,
+        Failure::Refused(why) => refused(why, addr, len),
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use live::inline::Courier;
+use live::place::{Courier, Failure};
 use wire::{GlobalAddr, NodeId, Refusal, SlotId};
 
 use crate::error::Error;
-use crate::handle::{NodeHandle, refused};
+use crate::handle::{NodeHandle, failed};
 use crate::rack::Inner;
 
 /// How a block lock is held.
@@ -71,22 +71,21 @@ impl NodeHandle {
         }
         let tag = self.tag(addr);
         let write = mode == LockMode::Write;
-        match self.inner.rack.lock(self.node, &mut self.courier, tag, write, once) {
+        match self.inner.operations().lock(self.node, &mut self.courier, tag, write, once) {
             Ok(slot) => Ok(Some(BlockLock {
                 inner: Arc::clone(&self.inner),
                 node: self.node,
                 slot,
                 courier: Courier::new(u64::from(slot.0)),
             })),
-            Err(Some(Refusal::Locked)) => Ok(None),
-            Err(Some(why)) => Err(refused(why, addr, 0)),
-            Err(None) => Err(Error::TooManyLocks { most: SlotId::FOR_LOCKS }),
+            Err(Failure::Refused(Refusal::Locked)) => Ok(None),
+            Err(why) => Err(failed(why, addr, 0)),
         }
     }
 }
 
 impl Drop for BlockLock {
     fn drop(&mut self) {
-        self.inner.rack.unlock(self.node, &mut self.courier, self.slot);
+        self.inner.operations().unlock(self.node, &mut self.courier, self.slot);
     }
 }

@@ -105,7 +105,7 @@ impl Memory for NodeHandle {
     }
 
     fn now(&self) -> Nanos {
-        self.inner.rack.now()
+        self.inner.operations().now()
     }
 
     #[inline]

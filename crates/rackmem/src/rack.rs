@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use live::inline::InlineRack;
+use live::memory::NodeMemory;
+use live::place::Operations;
 use wire::{Copyset, NodeId};
 
 use crate::config::{Config, ConfigError};
@@ -16,12 +18,24 @@ pub struct Rack {
 }
 
 pub(crate) struct Inner {
-    pub(crate) rack: InlineRack,
+    rack: InlineRack,
     pub(crate) config: Config,
     /// Handles made so far: every one has a random stream of its own.
     handles: AtomicU64,
     /// Accesses that needed no message, as far as the handles have said.
     pub(crate) hits: Box<[AtomicU64]>,
+}
+
+impl Inner {
+    /// What an application's threads ask of the nodes in this process.
+    pub(crate) fn operations(&self) -> &dyn Operations {
+        &self.rack
+    }
+
+    /// The memory of a node in this process.
+    pub(crate) fn memory(&self, node: NodeId) -> &NodeMemory {
+        self.rack.memory(node)
+    }
 }
 
 impl Rack {

@@ -34,7 +34,11 @@ impl Contents<'_> {
     /// # Panics
     /// If there are not so many.
     pub fn copy_to(&self, start: usize, to: &mut [u8]) {
-        assert!(start.is_multiple_of(8) && start + to.len() <= self.bytes(), "{start}+{} of {self:?}", to.len());
+        assert!(
+            start.is_multiple_of(8) && start + to.len() <= self.bytes(),
+            "{start}+{} of {self:?}",
+            to.len()
+        );
         let first = start / 8;
         let word = |at: usize| match self {
             Self::None | Self::Zeroes(_) => 0,

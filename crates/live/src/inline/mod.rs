@@ -16,19 +16,10 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `place.rs` | a machine, its lock and its inbox |
-//! | `switch_place.rs`, `node_place.rs` | the two kinds of machines in their places |
-//! | `courier.rs` | what a thread needs to carry messages |
-//! | `rack.rs` | the places together, and the thread that carries messages between them |
-//! | `operations.rs` | what application threads ask of their node, and how they wait for it |
+//! | `rack.rs` | the places together |
+//! | `carry.rs` | the thread that carries messages between them |
 
-mod courier;
-mod node_place;
-mod operations;
-mod place;
+mod carry;
 mod rack;
-mod switch_place;
 
-pub use courier::Courier;
-pub use operations::Fetched;
-pub use rack::{InlineRack, RackConfig};
+pub use rack::InlineRack;

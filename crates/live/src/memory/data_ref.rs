@@ -23,6 +23,8 @@ pub(super) enum Place {
     Frame(FrameId),
     /// In the retained copy with this number.
     Retained(u32),
+    /// With the message that the node is handling.
+    Received,
 }
 
 impl Place {
@@ -31,6 +33,7 @@ impl Place {
             Self::Home(block) => (0, block),
             Self::Frame(frame) => (1, u64::from(frame.0)),
             Self::Retained(copy) => (2, u64::from(copy)),
+            Self::Received => (3, 0),
         };
         DataRef(u64::from(node.0) << NODE_SHIFT | kind << KIND_SHIFT | index)
     }
@@ -44,7 +47,7 @@ impl Place {
             0 => Self::Home(index),
             1 => Self::Frame(FrameId(number())),
             2 => Self::Retained(number()),
-            _ => panic!("{data:?} names nothing in a live rack"),
+            _ => Self::Received,
         };
         (NodeId((data.0 >> NODE_SHIFT) as u16), place)
     }
@@ -64,6 +67,7 @@ mod tests {
                 Place::Frame(FrameId(u32::MAX)),
                 Place::Retained(0),
                 Place::Retained(u32::MAX),
+                Place::Received,
             ] {
                 assert_eq!(Place::of(place.on(node)), (node, place));
             }

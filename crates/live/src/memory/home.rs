@@ -6,9 +6,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
 use node::Window;
+use transport::Contents;
 use wire::BlockSize;
 
-use super::words::{Words, clear, copy};
+use super::words::{Words, clear, copy_contents};
 
 /// Log of the bytes of the largest chunk: 32 MiB, as large as any block and few in number.
 const MAX_CHUNK_SHIFT: u32 = 25;
@@ -57,11 +58,11 @@ impl HomeMemory {
     }
 
     /// Copies a block in; `None` is a block of zeroes.
-    pub(super) fn write(&self, number: u64, from: Option<&[AtomicU64]>) {
+    pub(super) fn write(&self, number: u64, from: Contents<'_>) {
         let (chunk, range) = self.place(number);
         match from {
-            Some(from) => copy(from, &self.backed(chunk).get()[range]),
-            None => {
+            Contents::Shared(_) | Contents::Own(_) => copy_contents(from, &self.backed(chunk).get()[range]),
+            Contents::None | Contents::Zeroes(_) => {
                 if let Some(chunk) = self.chunks[chunk].get() {
                     clear(&chunk.get()[range]);
                 }
@@ -125,9 +126,9 @@ mod tests {
         let home = HomeMemory::new(BlockSize::DEFAULT, 1 << 30);
         assert_eq!(home.backed_bytes(), 0);
         assert!(home.words(home.block_number(5 << 25)).is_none());
-        home.write(home.block_number(5 << 25), Some(&block_of(7)));
+        home.write(home.block_number(5 << 25), Contents::Shared(&block_of(7)));
         assert_eq!(home.backed_bytes(), 32 << 20);
-        home.write(3, None);
+        home.write(3, Contents::None);
         home.zero(0, 1 << 30);
         assert_eq!(home.backed_bytes(), 32 << 20, "zeroes over zeroes cost nothing");
     }
@@ -137,7 +138,7 @@ mod tests {
         for bytes in [4096, 12288, 1 << 20, (1 << 20) + 4096, (33 << 20) + 4096] {
             let home = HomeMemory::new(BlockSize::DEFAULT, bytes);
             for block in 0..bytes / 4096 {
-                home.write(block, Some(&block_of(1)));
+                home.write(block, Contents::Shared(&block_of(1)));
             }
             assert_eq!(home.backed_bytes(), bytes);
         }
@@ -148,7 +149,7 @@ mod tests {
         let home = HomeMemory::new(BlockSize::DEFAULT, 64 << 20);
         let boundary = home.block_number(32 << 20);
         for block in [boundary - 1, boundary, boundary + 1] {
-            home.write(block, Some(&block_of(block)));
+            home.write(block, Contents::Shared(&block_of(block)));
         }
         for block in [boundary - 1, boundary, boundary + 1] {
             assert!(home.words(block).unwrap().iter().all(|word| word.load(Relaxed) == block));
@@ -161,7 +162,7 @@ mod tests {
         let ones: Vec<AtomicU64> = (0..8).map(|_| AtomicU64::new(u64::MAX)).collect();
         for start in 60..76 {
             for len in 0..24 {
-                (0..4).for_each(|block| home.write(block, Some(&ones)));
+                (0..4).for_each(|block| home.write(block, Contents::Shared(&ones)));
                 home.zero(start, len);
                 let bytes: Vec<u8> = (0..4)
                     .flat_map(|block| home.words(block).unwrap())
@@ -177,8 +178,8 @@ mod tests {
     #[test]
     fn a_block_overwritten_with_untouched_memory_is_zeroes_again() {
         let home = HomeMemory::new(BlockSize::DEFAULT, 1 << 20);
-        (4..7).for_each(|block| home.write(block, Some(&block_of(1))));
-        home.write(5, None);
+        (4..7).for_each(|block| home.write(block, Contents::Shared(&block_of(1))));
+        home.write(5, Contents::None);
         for (block, value) in [(4, 1), (5, 0), (6, 1)] {
             assert!(home.words(block).unwrap().iter().all(|word| word.load(Relaxed) == value));
         }
@@ -188,8 +189,8 @@ mod tests {
     fn zeroing_reaches_across_chunks() {
         let home = HomeMemory::new(BlockSize::DEFAULT, 64 << 20);
         let boundary = home.block_number(32 << 20);
-        home.write(boundary - 1, Some(&block_of(1)));
-        home.write(boundary, Some(&block_of(1)));
+        home.write(boundary - 1, Contents::Shared(&block_of(1)));
+        home.write(boundary, Contents::Shared(&block_of(1)));
         home.zero((32 << 20) - 4096, 8192);
         for block in [boundary - 1, boundary] {
             assert!(home.words(block).unwrap().iter().all(|word| word.load(Relaxed) == 0));

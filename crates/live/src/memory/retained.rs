@@ -6,9 +6,10 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use transport::Contents;
 use wire::BlockSize;
 
-use super::words::{Words, copy};
+use super::words::{Words, copy_contents};
 
 /// Buffers in the first segment; each segment has twice as many as the one before it.
 const FIRST_SEGMENT: u32 = 8;
@@ -42,7 +43,7 @@ impl Retained {
     }
 
     /// Keeps a copy, and returns its number.
-    pub(super) fn keep(&self, from: &[AtomicU64]) -> u32 {
+    pub(super) fn keep(&self, from: Contents<'_>) -> u32 {
         let number = {
             let mut pool = self.pool();
             let number = pool.free.pop().unwrap_or_else(|| {
@@ -55,7 +56,7 @@ impl Retained {
         let (segment, first) = self.place(number);
         let words = self.segments[segment]
             .get_or_init(|| Words::zeroed((FIRST_SEGMENT as usize * self.block.words()) << segment));
-        copy(from, &words.get()[first..first + self.block.words()]);
+        copy_contents(from, &words.get()[first..first + self.block.words()]);
         number
     }
 
@@ -99,9 +100,10 @@ mod tests {
     #[test]
     fn copies_keep_their_contents_and_their_place_while_the_pool_grows() {
         let retained = Retained::new(BlockSize::MIN);
-        let first = retained.keep(&block_of(0));
+        let first = retained.keep(Contents::Shared(&block_of(0)));
         let at = retained.words(first).as_ptr();
-        let numbers: Vec<u32> = (1..200).map(|value| retained.keep(&block_of(value))).collect();
+        let numbers: Vec<u32> =
+            (1..200).map(|value| retained.keep(Contents::Shared(&block_of(value)))).collect();
         for (value, number) in (1..).zip(&numbers) {
             assert!(retained.words(*number).iter().all(|word| word.load(Relaxed) == value));
         }
@@ -113,7 +115,7 @@ mod tests {
     fn buffers_given_back_are_used_again() {
         let retained = Retained::new(BlockSize::MIN);
         for round in 0..1000 {
-            let number = retained.keep(&block_of(round));
+            let number = retained.keep(Contents::Shared(&block_of(round)));
             assert!(number < 8, "round {round} grew the pool");
             retained.discard(number);
         }
@@ -124,7 +126,7 @@ mod tests {
     #[should_panic(expected = "was given back before")]
     fn giving_a_copy_back_twice_is_a_bug() {
         let retained = Retained::new(BlockSize::MIN);
-        let number = retained.keep(&block_of(1));
+        let number = retained.keep(Contents::Shared(&block_of(1)));
         retained.discard(number);
         retained.discard(number);
     }

@@ -3,33 +3,43 @@
 use std::sync::atomic::AtomicU64;
 
 use node::{Access, DataRef, FrameId, Pinned, Reservation, Store};
+use transport::Contents;
 use wire::{BlockTag, NodeId};
 
 use super::NodeMemory;
 use super::data_ref::Place;
-use super::words::{clear, copy};
+use super::words::copy_contents;
 
 /// The [`Store`] of one node of the rack. Whoever makes one holds the lock of the node's place: the machines
 /// of a node work one at a time.
 ///
-/// Contents on other nodes are read where they are. That is sound because a [`DataRef`] stands for contents
-/// that do not change until its event is closed, and the message that carries it orders the accesses.
+/// Contents on other nodes of this process are read where they are. That is sound because a [`DataRef`] stands for
+/// contents that do not change until its event is closed, and the message that carries it orders the accesses.
+/// Contents from other processes come with the message that is being handled.
 pub struct StoreOf<'a> {
-    all: &'a [NodeMemory],
+    /// The nodes of this process, from `first` on.
+    here: &'a [NodeMemory],
+    first: NodeId,
     me: NodeId,
+    received: Contents<'a>,
 }
 
-/// The words that contents anywhere in the rack consist of; `None` stands for a block of zeroes.
+/// What contents in this process consist of.
 ///
 /// # Panics
 /// If a live store did not make the name.
 pub fn contents_of(all: &[NodeMemory], data: DataRef) -> Option<&[AtomicU64]> {
+    words_of(all, NodeId(0), data)
+}
+
+fn words_of(here: &[NodeMemory], first: NodeId, data: DataRef) -> Option<&[AtomicU64]> {
     let (node, place) = Place::of(data);
-    let memory = &all[node.index()];
+    let memory = &here[node.index() - first.index()];
     match place {
         Place::Home(block) => memory.home.words(block),
         Place::Frame(frame) => Some(memory.cache.words(frame)),
         Place::Retained(copy) => Some(memory.retained.words(copy)),
+        Place::Received => panic!("what was received is no memory of a node"),
     }
 }
 
@@ -40,11 +50,42 @@ impl<'a> StoreOf<'a> {
     /// If there is no such node.
     pub fn new(all: &'a [NodeMemory], me: NodeId) -> Self {
         assert!(me.index() < all.len(), "{me} of {}", all.len());
-        Self { all, me }
+        Self { here: all, first: NodeId(0), me, received: Contents::None }
+    }
+
+    /// The store of node `me`, alone in this process, while it handles a message with these contents.
+    pub fn alone(memory: &'a NodeMemory, me: NodeId, received: Contents<'a>) -> Self {
+        Self { here: std::slice::from_ref(memory), first: me, me, received }
+    }
+
+    /// The contents that came with the message that is being handled.
+    pub(crate) fn received(node: NodeId) -> DataRef {
+        Place::Received.on(node)
+    }
+
+    /// A copy of what was received that stays when the message is gone. Given back by [`StoreOf::let_go`].
+    pub(crate) fn keep_received(&self) -> DataRef {
+        Place::Retained(self.memory().retained.keep(self.received)).on(self.me)
+    }
+
+    /// Gives a copy back.
+    pub(crate) fn let_go(&mut self, kept: DataRef) {
+        self.discard(kept);
+    }
+
+    /// What a name stands for: in this process, or received.
+    pub(crate) fn find(&self, data: DataRef) -> Contents<'a> {
+        match Place::of(data) {
+            (_, Place::Received) => self.received,
+            _ => match words_of(self.here, self.first, data) {
+                Some(words) => Contents::Shared(words),
+                None => Contents::Zeroes(self.memory().cache.block_size().len()),
+            },
+        }
     }
 
     fn memory(&self) -> &'a NodeMemory {
-        &self.all[self.me.index()]
+        &self.here[self.me.index() - self.first.index()]
     }
 
     /// The number of a block of this node's own memory.
@@ -74,10 +115,7 @@ impl Store for StoreOf<'_> {
     fn fill(&mut self, frame: FrameId, data: DataRef) {
         let cache = &self.memory().cache;
         cache.before_fill(frame);
-        match contents_of(self.all, data) {
-            Some(from) => copy(from, cache.words(frame)),
-            None => clear(cache.words(frame)),
-        }
+        copy_contents(self.find(data), cache.words(frame));
     }
 
     fn publish(&mut self, frame: FrameId, tag: BlockTag, access: Access, pin: bool) {
@@ -112,7 +150,7 @@ impl Store for StoreOf<'_> {
     fn retain(&mut self, frame: FrameId) -> DataRef {
         let memory = self.memory();
         memory.cache.assert_holds_contents(frame);
-        Place::Retained(memory.retained.keep(memory.cache.words(frame))).on(self.me)
+        Place::Retained(memory.retained.keep(Contents::Shared(memory.cache.words(frame)))).on(self.me)
     }
 
     fn discard(&mut self, retained: DataRef) {
@@ -128,7 +166,7 @@ impl Store for StoreOf<'_> {
 
     fn write_home(&mut self, tag: BlockTag, data: DataRef) {
         let block = self.own_block(tag);
-        self.memory().home.write(block, contents_of(self.all, data));
+        self.memory().home.write(block, self.find(data));
     }
 
     fn zero_home(&mut self, first: BlockTag, bytes: u64) {

@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use transport::Contents;
 use zerocopy::FromZeros;
 
 /// Words in a page of the machine.
@@ -66,6 +67,19 @@ pub(super) fn copy(from: &[AtomicU64], to: &[AtomicU64]) {
     }
     for (from, to) in from_rest.iter().zip(to_rest) {
         to.store(from.load(Relaxed), Relaxed);
+    }
+}
+
+/// Copies whatever a block's contents are.
+///
+/// # Panics
+/// If the lengths differ.
+pub(super) fn copy_contents(from: Contents<'_>, to: &[AtomicU64]) {
+    assert_eq!(from.bytes(), to.len() * 8, "both are blocks of one rack");
+    match from {
+        Contents::None | Contents::Zeroes(_) => clear(to),
+        Contents::Shared(from) => copy(from, to),
+        Contents::Own(from) => from.iter().zip(to).for_each(|(from, to)| to.store(*from, Relaxed)),
     }
 }
 

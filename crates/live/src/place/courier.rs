@@ -6,17 +6,17 @@ use std::sync::{Mutex, PoisonError};
 
 use node::{Effect, Outcome};
 
-use super::place::Input;
+use super::inbox::Input;
 use crate::waiting::Sleeper;
 
 /// The thread-owned part of the driver. One for every application handle.
 pub struct Courier {
-    pub(super) effects: Vec<Effect>,
-    pub(super) switch_effects: Vec<switch::flowcc::Effect>,
-    pub(super) batch: Vec<Input>,
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) switch_effects: Vec<switch::flowcc::Effect>,
+    pub(crate) batch: Vec<Input>,
     /// Places that something was left for, to be run.
-    pub(super) to_run: Vec<usize>,
-    pub(super) bell: Arc<Bell>,
+    pub(crate) to_run: Vec<usize>,
+    pub(crate) bell: Arc<Bell>,
     random: u64,
 }
 
@@ -34,7 +34,7 @@ impl Courier {
     }
 
     /// The next random number (SplitMix64).
-    pub(super) fn random(&mut self) -> u32 {
+    pub(crate) fn random(&mut self) -> u32 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.random;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -43,7 +43,7 @@ impl Courier {
     }
 
     /// The handle may have moved to another thread: the bell must wake that one.
-    pub(super) fn bell_of_this_thread(&mut self) -> Arc<Bell> {
+    pub(crate) fn bell_of_this_thread(&mut self) -> Arc<Bell> {
         if !self.bell.is_of_this_thread() {
             self.bell = Arc::new(Bell::new());
         }
@@ -52,10 +52,10 @@ impl Courier {
 }
 
 /// Rings when an operation is over.
-pub(super) struct Bell {
+pub(crate) struct Bell {
     outcome: Mutex<Option<Outcome>>,
     rung: AtomicBool,
-    pub(super) sleeper: Sleeper,
+    pub(crate) sleeper: Sleeper,
     thread: std::thread::ThreadId,
 }
 
@@ -73,14 +73,14 @@ impl Bell {
         std::thread::current().id() == self.thread
     }
 
-    pub(super) fn ring(&self, outcome: Outcome) {
+    pub(crate) fn ring(&self, outcome: Outcome) {
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
         self.rung.store(true, Ordering::Release);
         self.sleeper.wake();
     }
 
     /// The outcome, once it has rung.
-    pub(super) fn heard(&self) -> Option<Outcome> {
+    pub(crate) fn heard(&self) -> Option<Outcome> {
         if !self.rung.load(Ordering::Acquire) {
             return None;
         }

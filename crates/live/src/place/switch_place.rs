@@ -4,15 +4,15 @@ use switch::flowcc::{Effect, Switch};
 use wire::Packet;
 
 /// The switch's machine, and what passes through it.
-pub(super) struct SwitchPlace {
-    pub(super) switch: Switch,
-    pub(super) received: u64,
-    pub(super) sent: u64,
+pub(crate) struct SwitchPlace {
+    pub(crate) switch: Switch,
+    pub(crate) received: u64,
+    pub(crate) sent: u64,
 }
 
 impl SwitchPlace {
     /// Runs a packet through all its passes. A resubmitted packet re-enters the pipeline before any other.
-    pub(super) fn on_packet(
+    pub(crate) fn on_packet(
         &mut self,
         packet: &Packet,
         effects: &mut Vec<Effect>,

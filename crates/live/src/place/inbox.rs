@@ -8,14 +8,14 @@ use wire::Nanos;
 
 /// What can be put into an inbox.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Input {
+pub(crate) enum Input {
     /// A message of another place, or of this one to itself.
     Message(Message),
     /// A thread has unpinned a frame that an agent of this node waits for.
     Unpinned(FrameId),
 }
 
-pub(super) struct Place<M> {
+pub(crate) struct Place<M> {
     inbox: Mutex<Vec<Input>>,
     /// Whether there is something in the inbox; set under its lock, looked at without.
     waiting: AtomicBool,
@@ -46,7 +46,7 @@ fn between_lock_and_look() {
 }
 
 impl<M> Place<M> {
-    pub(super) fn new(machine: M, deadline: Nanos) -> Self {
+    pub(crate) fn new(machine: M, deadline: Nanos) -> Self {
         Self {
             inbox: Mutex::new(Vec::new()),
             waiting: AtomicBool::new(false),
@@ -56,14 +56,14 @@ impl<M> Place<M> {
     }
 
     /// Leaves something for the machine. The caller runs the place afterwards, when it holds no other.
-    pub(super) fn leave(&self, input: Input) {
+    pub(crate) fn leave(&self, input: Input) {
         let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         inbox.push(input);
         self.waiting.store(true, Ordering::SeqCst);
     }
 
     /// Takes everything out of the inbox, into an empty batch. Only whoever holds the machine does this.
-    pub(super) fn collect(&self, batch: &mut Vec<Input>) {
+    pub(crate) fn collect(&self, batch: &mut Vec<Input>) {
         debug_assert!(batch.is_empty());
         if self.waiting.load(Ordering::SeqCst) {
             let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,13 +74,13 @@ impl<M> Place<M> {
 
     /// True if something is in the inbox. Asked after letting go of the machine: together with the leaver, who
     /// first leaves and then tries to enter, this makes sure that one of the two sees the other.
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         between_lock_and_look();
         self.waiting.load(Ordering::SeqCst)
     }
 
     /// The machine, if nobody holds it.
-    pub(super) fn try_enter(&self) -> Option<MutexGuard<'_, M>> {
+    pub(crate) fn try_enter(&self) -> Option<MutexGuard<'_, M>> {
         between_lock_and_look();
         match self.machine.try_lock() {
             Ok(machine) => Some(machine),
@@ -90,7 +90,7 @@ impl<M> Place<M> {
     }
 
     /// The machine, as soon as its holder lets go.
-    pub(super) fn enter(&self) -> MutexGuard<'_, M> {
+    pub(crate) fn enter(&self) -> MutexGuard<'_, M> {
         // Holders stay for a microsecond or so, unless they are preempted: a few looks, then their core. Sleeping
         // in the kernel's queue comes last: once a lock has sleepers, every release pays for a wake-up, and
         // the places of a busy rack would go on that way for ever.
@@ -103,11 +103,11 @@ impl<M> Place<M> {
         self.machine.lock().expect(POISONED)
     }
 
-    pub(super) fn deadline(&self) -> Nanos {
+    pub(crate) fn deadline(&self) -> Nanos {
         Nanos(self.deadline.load(Ordering::Relaxed))
     }
 
-    pub(super) fn set_deadline(&self, deadline: Nanos) {
+    pub(crate) fn set_deadline(&self, deadline: Nanos) {
         // Stored only when it changes: the line is shared by all threads that wait.
         if self.deadline.load(Ordering::Relaxed) != deadline.0 {
             self.deadline.store(deadline.0, Ordering::Relaxed);

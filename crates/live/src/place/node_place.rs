@@ -8,8 +8,8 @@ use wire::{Nanos, SlotId};
 use super::courier::Bell;
 
 /// The node's machines, and the threads that wait for them.
-pub(super) struct NodePlace {
-    pub(super) node: Node,
+pub(crate) struct NodePlace {
+    pub(crate) node: Node,
     /// Whom to tell when the operation in a slot is over: first the thread that started it.
     waiting: [Vec<Arc<Bell>>; SlotId::PER_NODE],
     /// The latest time that the node was told: threads read the clock before they enter.
@@ -17,23 +17,23 @@ pub(super) struct NodePlace {
 }
 
 impl NodePlace {
-    pub(super) fn new(node: Node) -> Self {
+    pub(crate) fn new(node: Node) -> Self {
         Self { node, waiting: std::array::from_fn(|_| Vec::new()), now: Nanos::ZERO }
     }
 
     /// Time as the node sees it: it never runs back.
-    pub(super) fn at(&mut self, now: Nanos) -> Nanos {
+    pub(crate) fn at(&mut self, now: Nanos) -> Nanos {
         self.now = self.now.max(now);
         self.now
     }
 
     /// The thread waits for the operation in this slot.
-    pub(super) fn wait_for(&mut self, slot: SlotId, bell: Arc<Bell>) {
+    pub(crate) fn wait_for(&mut self, slot: SlotId, bell: Arc<Bell>) {
         self.waiting[slot.index()].push(bell);
     }
 
     /// The operation is over: the thread that started it gets the outcome, those that joined try again.
-    pub(super) fn completed(&mut self, slot: SlotId, outcome: Outcome) {
+    pub(crate) fn completed(&mut self, slot: SlotId, outcome: Outcome) {
         let mut outcome = Some(outcome);
         for bell in self.waiting[slot.index()].drain(..) {
             bell.ring(outcome.take().unwrap_or(Outcome::Retry));

@@ -1,0 +1,61 @@
+//! How a rack is set up, whatever carries its messages.
+
+use node::{Backoff, Directory};
+use switch::flowcc::{self, Switch};
+use wire::{BlockSize, Nanos, NodeId, SwitchEpoch};
+
+/// How a rack is set up, the same on all its places. The public API checks what a user may have got wrong; here it is asserted.
+#[derive(Clone, Debug)]
+pub struct RackConfig {
+    /// How many nodes: 1 to 64.
+    pub nodes: usize,
+    /// The unit of coherence.
+    pub block: BlockSize,
+    /// Bytes of cache on every node.
+    pub cache: u64,
+    /// Bytes of memory that every node is home of.
+    pub memory: u64,
+    /// Entries of the switch's directory.
+    pub switch_entries: usize,
+    /// Where directory entries are kept.
+    pub directory: Directory,
+    /// Conflicting requests wait in line at whoever has the lock, and are not refused.
+    pub queue: bool,
+    /// How long an epoch of hotness lasts.
+    pub epoch: Nanos,
+}
+
+impl RackConfig {
+    /// The numbers of the nodes.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.nodes).map(|id| NodeId(u16::try_from(id).expect("at most 64 nodes")))
+    }
+
+    /// How the machines of one node are set up, over a transport that loses nothing.
+    pub(crate) fn node(&self, id: NodeId) -> node::Config {
+        node::Config {
+            block: self.block,
+            chunk: node::allocator::ChunkSize::for_memory(self.memory, self.block),
+            directory: self.directory,
+            switch_entries: self.switch_entries,
+            epoch: self.epoch,
+            queue: self.queue,
+            backoff: Backoff { first: Nanos(400), most: Nanos::from_micros(50) },
+            ..node::Config::new(id, self.nodes, self.memory)
+        }
+    }
+
+    /// The switch's machine.
+    ///
+    /// # Panics
+    /// If the chip has no room for such a directory.
+    pub(crate) fn switch(&self) -> Switch {
+        Switch::new(&flowcc::Config {
+            nodes: self.nodes,
+            entries: self.switch_entries,
+            epoch: SwitchEpoch(0),
+            queue: self.queue,
+        })
+        .expect("the FlowCC program fits the chip")
+    }
+}

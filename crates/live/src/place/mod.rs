@@ -1,0 +1,23 @@
+//! A place of a live rack: one protocol machine under a lock, with what is left for it, and the threads that wait for
+//! what it does. Every kind of live rack is made of these; they differ in who carries messages between them
+//! ([`Carrier`]).
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `inbox.rs` | a machine, its lock and its inbox |
+//! | `switch_place.rs`, `node_place.rs` | the two kinds of machines in their places |
+//! | `courier.rs` | what a thread needs to run machines |
+//! | `operations.rs` | what application threads ask of their node, and how they wait for it |
+
+mod courier;
+mod inbox;
+mod node_place;
+mod operations;
+mod switch_place;
+
+pub use courier::Courier;
+pub(crate) use inbox::{Input, Place};
+pub(crate) use node_place::NodePlace;
+pub(crate) use operations::Carrier;
+pub use operations::{Failure, Fetched, Operations};
+pub(crate) use switch_place::SwitchPlace;

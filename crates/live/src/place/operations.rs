@@ -1,0 +1,284 @@
+//! What application threads ask of their node when a hit will not do, and how they wait for it.
+
+use node::{Access, Effect, FrameId, Moment, Outcome, Started};
+use wire::{BlockTag, Discipline, GlobalAddr, Nanos, NodeId, Refusal, SlotId};
+
+use super::courier::Courier;
+use super::inbox::Input;
+use super::node_place::NodePlace;
+use crate::memory::StoreOf;
+use crate::waiting::Patience;
+
+/// What became of a fetch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fetched {
+    /// The block is in this frame, pinned for the calling thread.
+    Pinned(FrameId),
+    /// The block came, but another thread was quicker: try the hit again.
+    Retry,
+}
+
+/// Why an operation failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// Whoever decides about the block, or the memory, says no.
+    Refused(Refusal),
+    /// This node holds block locks in all slots that it has for them.
+    NoSlot,
+    /// The rest of the rack takes this node for dead: nothing that it does counts any more.
+    Fenced,
+}
+
+impl From<Refusal> for Failure {
+    fn from(why: Refusal) -> Self {
+        Self::Refused(why)
+    }
+}
+
+/// What carries messages to and from the places that this process has.
+pub(crate) trait Carrier {
+    /// Time since the rack's start, as this process counts it.
+    fn now(&self) -> Nanos;
+
+    /// Lets a thread do something with a node's machines, and then carries what follows from it.
+    fn visit<R>(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        now: Nanos,
+        action: impl FnOnce(&mut NodePlace, Moment, &mut StoreOf<'_>, &mut Vec<Effect>) -> R,
+    ) -> R;
+
+    /// Leaves something for a node's machines, and runs them.
+    fn leave(&self, node: NodeId, courier: &mut Courier, input: Input);
+
+    /// Runs what is due.
+    fn run_due(&self, node: NodeId, courier: &mut Courier, now: Nanos);
+
+    /// Spends a moment of a wait: does what is to be done, or gives the core away.
+    fn pause(&self, node: NodeId, courier: &mut Courier, patience: &mut Patience);
+
+    /// A wait of this thread begins.
+    fn begin_wait(&self) -> Patience;
+
+    /// It is over.
+    fn end_wait(&self, courier: &mut Courier);
+
+    /// True if the rack takes this node for dead.
+    fn is_fenced(&self) -> bool;
+}
+
+/// What an application thread can ask of a node in this process.
+pub trait Operations: Send + Sync {
+    /// Time since the rack's start, as this process counts it.
+    fn now(&self) -> Nanos;
+
+    /// Gets a block into the node's cache, with the access asked for.
+    ///
+    /// # Errors
+    /// If the block may not be accessed at all.
+    fn fetch(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        tag: BlockTag,
+        access: Access,
+    ) -> Result<Fetched, Failure>;
+
+    /// Takes the application lock of a block; with `once`, gives up at the first refusal. Returns the slot that
+    /// the lock occupies.
+    ///
+    /// # Errors
+    /// [`Refusal::Locked`] with `once`; [`Failure::NoSlot`]; else if the block cannot be locked at all.
+    fn lock(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        block: BlockTag,
+        write: bool,
+        once: bool,
+    ) -> Result<SlotId, Failure>;
+
+    /// Releases a lock taken by [`Operations::lock`].
+    fn unlock(&self, node: NodeId, courier: &mut Courier, slot: SlotId);
+
+    /// Allocates. Returns the address, and whether the bytes are zero already.
+    ///
+    /// # Errors
+    /// If the home cannot provide the memory.
+    fn alloc(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        len: u64,
+        home: NodeId,
+        discipline: Discipline,
+    ) -> Result<(GlobalAddr, bool), Failure>;
+
+    /// Frees.
+    ///
+    /// # Errors
+    /// If no allocation starts there.
+    fn free(&self, node: NodeId, courier: &mut Courier, addr: GlobalAddr) -> Result<(), Failure>;
+
+    /// Tells a node's agents that a pin they wait for is gone.
+    fn unpinned(&self, node: NodeId, courier: &mut Courier, frame: FrameId);
+}
+
+impl<C: Carrier + Send + Sync> Operations for C {
+    fn now(&self) -> Nanos {
+        Carrier::now(self)
+    }
+
+    fn fetch(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        tag: BlockTag,
+        access: Access,
+    ) -> Result<Fetched, Failure> {
+        loop {
+            let (started, outcome) = run(self, node, courier, |place, at, store, out| {
+                place.node.on_access(at, tag, access, store, out)
+            })?;
+            match (started, outcome) {
+                (Started::Pinned(frame), _) | (_, Some(Outcome::Pinned(frame))) => {
+                    return Ok(Fetched::Pinned(frame));
+                }
+                (Started::Full, _) => {}
+                (_, Some(Outcome::Failed(why))) => return Err(why.into()),
+                _ => return Ok(Fetched::Retry),
+            }
+        }
+    }
+
+    fn lock(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        block: BlockTag,
+        write: bool,
+        once: bool,
+    ) -> Result<SlotId, Failure> {
+        let (started, outcome) = run(self, node, courier, |place, at, store, out| {
+            match place.node.on_lock(at, block, write, once, store, out) {
+                // No slot is not worth waiting for: they are taken by locks.
+                Started::Full => Started::Retry,
+                started => started,
+            }
+        })?;
+        let Started::Slot(slot) = started else { return Err(Failure::NoSlot) };
+        match outcome {
+            Some(Outcome::Locked) => Ok(slot),
+            Some(Outcome::Failed(why)) => Err(why.into()),
+            other => panic!("a lock operation ended with {other:?}"),
+        }
+    }
+
+    fn unlock(&self, node: NodeId, courier: &mut Courier, slot: SlotId) {
+        let now = Carrier::now(self);
+        self.visit(node, courier, now, |place, at, store, out| place.node.on_release(at, slot, store, out));
+    }
+
+    fn alloc(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        len: u64,
+        home: NodeId,
+        discipline: Discipline,
+    ) -> Result<(GlobalAddr, bool), Failure> {
+        let outcome = call(self, node, courier, |place, at, store, out| {
+            place.node.on_alloc(at, len, home, discipline, store, out)
+        })?;
+        match outcome {
+            Outcome::Allocated { addr, zeroed } => Ok((addr, zeroed)),
+            Outcome::Failed(why) => Err(why.into()),
+            other => panic!("an allocation ended with {other:?}"),
+        }
+    }
+
+    fn free(&self, node: NodeId, courier: &mut Courier, addr: GlobalAddr) -> Result<(), Failure> {
+        let outcome =
+            call(self, node, courier, |place, at, store, out| place.node.on_free(at, addr, store, out))?;
+        match outcome {
+            Outcome::Freed => Ok(()),
+            Outcome::Failed(why) => Err(why.into()),
+            other => panic!("a free ended with {other:?}"),
+        }
+    }
+
+    fn unpinned(&self, node: NodeId, courier: &mut Courier, frame: FrameId) {
+        self.leave(node, courier, Input::Unpinned(frame));
+        // Somebody wanted the block, and has it now. Two threads that hand a block to each other, each asking for
+        // it back at once, would keep its entry locked for everybody else: whoever has had its turn steps back.
+        std::thread::yield_now();
+    }
+}
+
+/// Starts an operation, and waits for its outcome where there is one to wait for. Where every slot is taken, waits
+/// a moment.
+fn run<C: Carrier>(
+    carrier: &C,
+    node: NodeId,
+    courier: &mut Courier,
+    start: impl FnOnce(&mut NodePlace, Moment, &mut StoreOf<'_>, &mut Vec<Effect>) -> Started,
+) -> Result<(Started, Option<Outcome>), Failure> {
+    if carrier.is_fenced() {
+        return Err(Failure::Fenced);
+    }
+    let now = Carrier::now(carrier);
+    carrier.run_due(node, courier, now);
+    let bell = courier.bell_of_this_thread();
+    let started = carrier.visit(node, courier, now, |place, at, store, out| {
+        let started = start(place, at, store, out);
+        if let Started::Slot(slot) | Started::Join(slot) = started {
+            place.wait_for(slot, bell);
+        }
+        started
+    });
+    let outcome = match started {
+        Started::Slot(_) | Started::Join(_) => Some(await_outcome(carrier, node, courier)?),
+        Started::Full => {
+            let mut patience = carrier.begin_wait();
+            carrier.pause(node, courier, &mut patience);
+            carrier.end_wait(courier);
+            None
+        }
+        Started::Pinned(_) | Started::Retry => None,
+    };
+    Ok((started, outcome))
+}
+
+/// As [`run`], for operations that always take a slot.
+fn call<C: Carrier>(
+    carrier: &C,
+    node: NodeId,
+    courier: &mut Courier,
+    mut start: impl FnMut(&mut NodePlace, Moment, &mut StoreOf<'_>, &mut Vec<Effect>) -> Started,
+) -> Result<Outcome, Failure> {
+    loop {
+        if let (_, Some(outcome)) = run(carrier, node, courier, &mut start)? {
+            return Ok(outcome);
+        }
+    }
+}
+
+/// Waits until the bell rings, doing what is to be done meanwhile.
+fn await_outcome<C: Carrier>(carrier: &C, node: NodeId, courier: &mut Courier) -> Result<Outcome, Failure> {
+    if let Some(outcome) = courier.bell.heard() {
+        return Ok(outcome);
+    }
+    let mut patience = carrier.begin_wait();
+    let outcome = loop {
+        carrier.pause(node, courier, &mut patience);
+        if let Some(outcome) = courier.bell.heard() {
+            break Ok(outcome);
+        }
+        if carrier.is_fenced() {
+            break Err(Failure::Fenced);
+        }
+    };
+    carrier.end_wait(courier);
+    outcome
+}
