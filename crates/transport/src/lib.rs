@@ -5,6 +5,7 @@
 //!
 //! | module | carries messages |
 //! | --- | --- |
+//! | [`inline`] | as values: between threads of one process, for tests |
 //! | `shm` | through rings in shared memory: between processes of one machine and one user |
 //! | `udp` | in authenticated UDP datagrams: between machines |
 //!
@@ -14,6 +15,7 @@
 
 mod contents;
 mod counters;
+pub mod inline;
 mod outgoing;
 mod place;
 #[cfg(target_os = "linux")]
