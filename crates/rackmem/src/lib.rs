@@ -9,6 +9,7 @@
 
 mod config;
 mod error;
+pub mod faulty;
 mod handle;
 mod lock;
 mod memory;

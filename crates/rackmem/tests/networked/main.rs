@@ -1,5 +1,6 @@
 //! Racks of processes, with threads for processes: the switch and each node have a transport of their own.
 
+mod histories;
 mod rig;
 
 use std::time::Duration;

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rackmem::transport::inline::{Hub, InlineTransport};
+use rackmem::faulty::{Faulty, Passing};
+use rackmem::simulated::fault::{Rules, drop_per_mille, duplicate_per_mille, reorder};
+use rackmem::transport::inline::Hub;
 use rackmem::transport::{Body, Counters, Outgoing, PlaceId, Transport};
 use rackmem::{Config, Nanos, NodeId, ProcessConfig, Rack, SwitchProcess, Timing};
 
@@ -14,7 +16,7 @@ const TIMEOUT: Nanos = Nanos::from_millis(400);
 
 /// A transport that can be cut off from all others.
 struct Cable {
-    inner: InlineTransport,
+    inner: Arc<dyn Transport>,
     cut: AtomicBool,
 }
 
@@ -63,14 +65,32 @@ pub(crate) struct Processes {
     pub(crate) nodes: Vec<Rack>,
     cables: Vec<Arc<Cable>>,
     switch: Option<SwitchThread>,
+    faulty: bool,
+}
+
+/// Every hundredth message is lost, every hundredth comes twice, and neighbours overtake each other.
+fn faults() -> Rules<Passing> {
+    Rules::none()
+        .with(drop_per_mille(10))
+        .with(duplicate_per_mille(10, Nanos::from_micros(500)))
+        .with(reorder(Nanos::from_micros(20)))
+}
+
+fn connect(hub: &Hub, place: PlaceId, faulty: bool) -> Arc<dyn Transport> {
+    let plain = Arc::new(hub.connect(place));
+    if faulty { Arc::new(Faulty::new(plain, faults(), place.index() as u64)) } else { plain }
 }
 
 impl Processes {
     pub(crate) fn start(nodes: usize) -> Self {
+        Self::start_on(nodes, false)
+    }
+
+    pub(crate) fn start_on(nodes: usize, faulty: bool) -> Self {
         let config = Config { nodes, memory: 4 << 20, cache: 1 << 20, ..Config::default() };
         let hub = Hub::default();
-        let switch = Some(start_switch(&hub, &config));
-        let mut rack = Self { hub, config, nodes: Vec::new(), cables: Vec::new(), switch };
+        let switch = Some(start_switch(&hub, &config, faulty));
+        let mut rack = Self { hub, config, nodes: Vec::new(), cables: Vec::new(), switch, faulty };
         // All at once: the rack waits for all before it begins.
         let joined: Vec<_> = std::thread::scope(|scope| {
             let rack = &rack;
@@ -83,7 +103,7 @@ impl Processes {
 
     fn join(&self, node: usize) -> (Rack, Arc<Cable>) {
         let node = NodeId(node as u16);
-        let inner = self.hub.connect(PlaceId::node(node));
+        let inner = connect(&self.hub, PlaceId::node(node), self.faulty);
         let cable = Arc::new(Cable { inner, cut: AtomicBool::new(false) });
         (Rack::join_over(self.config.clone(), node, &process(), cable.clone()).unwrap(), cable)
     }
@@ -109,7 +129,7 @@ impl Processes {
 
     pub(crate) fn restart_switch(&mut self) {
         stop(self.switch.take());
-        self.switch = Some(start_switch(&self.hub, &self.config));
+        self.switch = Some(start_switch(&self.hub, &self.config, self.faulty));
     }
 }
 
@@ -124,8 +144,8 @@ fn process() -> ProcessConfig {
     ProcessConfig { timing: Timing::new(TIMEOUT), ..ProcessConfig::default() }
 }
 
-fn start_switch(hub: &Hub, config: &Config) -> SwitchThread {
-    let transport = Arc::new(hub.connect(PlaceId::SWITCH));
+fn start_switch(hub: &Hub, config: &Config, faulty: bool) -> SwitchThread {
+    let transport = connect(hub, PlaceId::SWITCH, faulty);
     let stop = Arc::new(AtomicBool::new(false));
     let mut switch = SwitchProcess::new(config, &process(), transport).unwrap();
     let stopped = Arc::clone(&stop);
