@@ -23,9 +23,9 @@ pub struct Config {
     pub nodes: usize,
     /// This life of the node: a random number that no other life has.
     pub session: Session,
-    /// No other process of this node can be running any more: say, because this one holds what only one can hold,
-    /// such as the node's own address and port. A new life that cannot say so waits until the last one's lease
-    /// must have run out.
+    /// No other process of this node is running, or can while this one does: say, because this one holds what only one
+    /// can hold, such as the node's own address and port. A new life that cannot say so waits until the last
+    /// one's lease must have run out.
     pub sole: bool,
     /// The rack's.
     pub timing: Timing,

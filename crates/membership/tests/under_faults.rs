@@ -14,7 +14,8 @@ fn run(seed: u64) -> ([u32; 8], u32) {
     let mut plan = Random::new(seed ^ 0x5eed);
     let mut rig = Rig::new(seed, 1 + plan.below(5) as u16);
     let some = |plan: &mut Random, most: u64| if plan.per_mille(300) { 0 } else { plan.below(most) as u32 };
-    rig.faults = Faults { lose: some(&mut plan, 200), double: some(&mut plan, 200), late: some(&mut plan, 60) };
+    rig.faults =
+        Faults { lose: some(&mut plan, 200), double: some(&mut plan, 200), late: some(&mut plan, 60) };
     rig.start_coordinator();
     rig.fill();
     rig.unleash();
@@ -54,6 +55,9 @@ fn every_run_keeps_its_promises_under_faults_and_comes_to_rest_without() {
         }
     }
     if seeds().count() > 1 {
-        assert!(kinds.iter().all(|times| *times > 0) && dumps > 0, "everything has happened: {kinds:?} {dumps}");
+        assert!(
+            kinds.iter().all(|times| *times > 0) && dumps > 0,
+            "everything has happened: {kinds:?} {dumps}"
+        );
     }
 }

@@ -41,8 +41,7 @@ impl Rig {
     }
 
     fn some_process(&mut self) -> Option<usize> {
-        let running: Vec<_> =
-            (0..self.processes.len()).filter(|at| self.is_running(*at)).collect();
+        let running: Vec<_> = (0..self.processes.len()).filter(|at| self.is_running(*at)).collect();
         let at = self.random.below(running.len() as u64) as usize;
         running.get(at).copied()
     }
@@ -76,8 +75,10 @@ impl Rig {
             }
             5..=8 => {
                 let alone = !self.running().any(|it| it.node == node);
-                // Now and then a second process of a node, which does not claim to be alone.
-                if alone || self.random.per_mille(100) && self.running().filter(|it| it.node == node).count() < 2 {
+                // Now and then a second process of a node, where none has made sure that it is alone.
+                let open = self.running().filter(|it| it.node == node).all(|it| !it.sole);
+                let few = self.running().filter(|it| it.node == node).count() < 2;
+                if alone || open && few && self.random.per_mille(200) {
                     let sole = alone && self.random.per_mille(500);
                     self.start(node, sole);
                 }

@@ -17,8 +17,10 @@ pub struct Seen {
     last: Option<Roster>,
     /// Sessions that this coordinator has declared dead.
     dead: BTreeSet<Session>,
-    /// The latest life of a node that was up in any epoch.
-    lives: BTreeMap<NodeId, (Incarnation, Session)>,
+    /// The incarnation that each session has been given.
+    lives: BTreeMap<Session, Incarnation>,
+    /// The latest of a node's.
+    latest: BTreeMap<NodeId, Incarnation>,
     /// The epoch that each process was in.
     epochs: Vec<SwitchEpoch>,
     pub dumps: u32,
@@ -39,7 +41,8 @@ impl Rig {
             assert!(self.seen.epochs[at] <= epoch, "{}'s epochs go back", process.node);
             self.seen.epochs[at] = epoch;
             if process.member.holds(process.clock.at(self.now)) {
-                let alive = self.seen.last.as_ref().is_some_and(|it| it.is_alive(process.node, process.session));
+                let alive =
+                    self.seen.last.as_ref().is_some_and(|it| it.is_alive(process.node, process.session));
                 assert!(alive, "{} has a lease and was declared dead", process.node);
                 assert!(!process.fenced && !process.left, "{} has a lease after its end", process.node);
             }
@@ -50,7 +53,11 @@ impl Rig {
     pub fn check_decision(&mut self, epoch: SwitchEpoch, shadow: NodeId) {
         let roster = self.coordinator().roster().clone();
         assert_eq!(roster.epoch, epoch);
-        assert_eq!(shadow, roster.live().iter().next().unwrap_or_default(), "the lowest live node is the shadow");
+        assert_eq!(
+            shadow,
+            roster.live().iter().next().unwrap_or_default(),
+            "the lowest live node is the shadow"
+        );
         if let Some(other) = self.seen.rosters.get(&epoch) {
             assert_eq!(*other, roster, "{epoch:?} names two views");
         }
@@ -63,11 +70,16 @@ impl Rig {
         self.check_the_dead_of_members(&roster);
         for node in roster.live().iter() {
             let life = roster.lives[node.index()];
-            if let Some((incarnation, session)) = self.seen.lives.get(&node) {
-                let same = life.session == *session && life.incarnation >= *incarnation;
-                assert!(same || life.incarnation > *incarnation, "{node}'s incarnations do not grow");
+            let latest = self.seen.latest.entry(node).or_default();
+            let began = self.processes.iter().any(|it| it.session == life.session && !it.begun.is_empty());
+            match self.seen.lives.get(&life.session) {
+                Some(incarnation) if began => assert_eq!(life.incarnation, *incarnation, "{node} lives once"),
+                // Also of one that is given another number, as it was let in again before it heard of the first.
+                Some(incarnation) if life.incarnation == *incarnation => {}
+                _ => assert!(life.incarnation > *latest, "{node}'s incarnations do not grow"),
             }
-            self.seen.lives.insert(node, (life.incarnation, life.session));
+            *latest = life.incarnation.max(*latest);
+            self.seen.lives.insert(life.session, life.incarnation);
         }
         // Of this coordinator's own rosters, whoever is not up in this one and was in the last is dead.
         let made = &self.control.as_ref().expect("it decides").made;
@@ -75,13 +87,29 @@ impl Rig {
             let gone = up(last).into_iter().filter(|(node, session)| !roster.is_alive(*node, *session));
             self.seen.dead.extend(gone.map(|(_, session)| session));
         }
+        if std::env::var_os("RACKMEM_TRACE").is_some() {
+            let up: Vec<_> = self
+                .running()
+                .map(|it| {
+                    (
+                        it.node.0,
+                        it.session,
+                        it.member.epoch(),
+                        it.member.lease().map(|until| it.clock.when(until)),
+                        it.stopped_until,
+                    )
+                })
+                .collect();
+            println!("{}: {roster:?}\n{:?}\n  {up:?}", self.now, self.coordinator().counters());
+        }
         self.seen.rosters.insert(epoch, roster.clone());
         self.seen.last = Some(roster);
     }
 
     /// Whoever goes on has been in epochs in which others were dead: those stay dead, also under a new coordinator.
     fn check_the_dead_of_members(&self, roster: &Roster) {
-        let lived = |session: Session| self.processes.iter().any(|it| it.session == session && !it.begun.is_empty());
+        let lived =
+            |session: Session| self.processes.iter().any(|it| it.session == session && !it.begun.is_empty());
         for process in self.processes.iter().filter(|it| roster.is_alive(it.node, it.session)) {
             for epoch in &process.begun {
                 for (node, life) in self.seen.rosters[epoch].lives.iter().enumerate() {

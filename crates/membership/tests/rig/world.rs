@@ -33,6 +33,7 @@ pub struct Process {
     pub session: Session,
     pub member: Member,
     pub clock: Clock,
+    pub sole: bool,
     pub killed: bool,
     pub stopped_until: u64,
     pub begun: Vec<SwitchEpoch>,
@@ -109,8 +110,12 @@ impl Rig {
         let clock = Clock::draw(&mut self.random);
         // Grows faster than any run makes epochs.
         let origin = SwitchEpoch(u32::try_from(self.now / 1_000_000).unwrap());
-        let config =
-            coordinator::Config { nodes: self.nodes.into(), origin, session: self.random.bits(), timing: TIMING };
+        let config = coordinator::Config {
+            nodes: self.nodes.into(),
+            origin,
+            session: self.random.bits(),
+            timing: TIMING,
+        };
         let coordinator = Coordinator::new(config, clock.at(self.now));
         self.seen.new_coordinator();
         self.control = Some(Control { coordinator, clock, stopped_until: 0, switch: None, made: Vec::new() });
@@ -126,6 +131,7 @@ impl Rig {
             session,
             member,
             clock,
+            sole,
             killed: false,
             stopped_until: 0,
             begun: Vec::new(),
@@ -167,7 +173,8 @@ impl Rig {
         let fits = |node: u16| {
             let mut running = self.running().filter(|it| it.node.0 == node).peekable();
             let nobody = running.peek().is_none();
-            let mut of_it = running.filter(|it| it.member.roster() == roster && it.member.holds(it.clock.at(self.now)));
+            let mut of_it =
+                running.filter(|it| it.member.roster() == roster && it.member.holds(it.clock.at(self.now)));
             let session = of_it.next().map(|it| it.session);
             match session {
                 Some(session) => roster.is_alive(NodeId(node), session) && of_it.next().is_none(),
@@ -329,7 +336,8 @@ impl Rig {
         let copies = if self.random.per_mille(self.faults.double) { 2 } else { 1 };
         for _ in 0..copies {
             let late = self.random.per_mille(self.faults.late);
-            let delay = if late { self.random.below(3 * TIMEOUT.0) } else { 10_000 + self.random.below(90_000) };
+            let delay =
+                if late { self.random.below(3 * TIMEOUT.0) } else { 10_000 + self.random.below(90_000) };
             self.network.push(UnderWay { at: self.now + delay, to, bytes: message.encode() });
         }
     }
