@@ -166,7 +166,9 @@ impl Transport for ShmTransport {
             Ok(bytes) => {
                 drop(slot);
                 counters.sent(1, bytes as u64);
-                out.rings |= 1 << to.index();
+                if body.is_urgent() {
+                    out.rings |= 1 << to.index();
+                }
             }
             Err(Refused::Full) => counters.dropped(Cause::NoRoom),
             Err(Refused::Broken) => {
