@@ -29,7 +29,10 @@ mod speed {
     const B: PlaceId = PlaceId::node(NodeId(1));
 
     pub(super) fn run(span: Duration) {
-        println!("{:>8} {:>6} {:>4}  {:>10} {:>10} {:>10}", "payload", "mtu", "tags", "p50", "p99", "bare p50");
+        println!(
+            "{:>8} {:>6} {:>4}  {:>10} {:>10} {:>10}",
+            "payload", "mtu", "tags", "p50", "p99", "bare p50"
+        );
         for words in [0, 512] {
             for mtu in [65_535, 1_500] {
                 let bytes = if words == 0 { 80 } else { 64 + words * 8 + 8 + 48 };
@@ -44,7 +47,10 @@ mod speed {
             }
         }
         println!("\none way, bursts of 32 messages");
-        println!("{:>8} {:>6} {:>4}  {:>12} {:>12} {:>8}", "payload", "mtu", "tags", "messages/s", "datagrams/s", "lost");
+        println!(
+            "{:>8} {:>6} {:>4}  {:>12} {:>12} {:>8}",
+            "payload", "mtu", "tags", "messages/s", "datagrams/s", "lost"
+        );
         for (words, mtu) in [(0, 65_535), (0, 1_500), (512, 65_535), (512, 1_500)] {
             for keyed in [true, false] {
                 one_way(words, mtu, keyed, span);
@@ -55,7 +61,8 @@ mod speed {
     fn bind(key: Option<&Key>, mtu: usize) -> (UdpTransport, UdpTransport) {
         let listen: SocketAddr = "127.0.0.1:0".parse().expect("an address");
         // Both have to know the other's port: reserve one of them first.
-        let reserved = std::net::UdpSocket::bind(listen).and_then(|socket| socket.local_addr()).expect("a port");
+        let reserved =
+            std::net::UdpSocket::bind(listen).and_then(|socket| socket.local_addr()).expect("a port");
         let config = |me, listen, peers| Config { me, listen, peers, key: key.cloned(), mtu, block: 1 << 20 };
         let b = UdpTransport::bind(&config(B, listen, vec![(A, reserved)])).expect("B");
         let a = UdpTransport::bind(&config(A, reserved, vec![(B, b.address().expect("bound"))])).expect("A");
@@ -189,9 +196,7 @@ mod speed {
             stop.store(true, Relaxed);
             receiver.join().expect("the receiver")
         });
-        let counts = a.counters().counts();
         let record = 8 + 64 + words as u64 * 8;
-        let overhead = if keyed { 48 } else { 32 };
         let room = (mtu as u64 - 28) / 8 * 8 - 48;
         // Whole messages to a datagram, or datagrams to a message.
         let datagrams = if record <= room {
@@ -203,6 +208,5 @@ mod speed {
         let (tags, lost) = (if keyed { "yes" } else { "no" }, 100.0 * (sent - received) as f64 / sent as f64);
         let (messages, datagrams) = (received as f64 / seconds, datagrams as f64 / seconds);
         println!("{:>8} {mtu:>6} {tags:>4}  {messages:>12.0} {datagrams:>12.0} {lost:>7.1}%", words * 8);
-        debug_assert!(counts.sent_bytes > overhead);
     }
 }

@@ -46,7 +46,10 @@ impl Burst {
     /// Where the next record for this place goes, which takes so many bytes. No datagram becomes longer than `most`,
     /// its tag included.
     pub(super) fn record(&mut self, to: PlaceId, size: usize, most: usize, ends_message: bool) -> &mut [u8] {
-        debug_assert!(envelope::HEAD + size + TAG <= most && size.is_multiple_of(8), "a record of {size} in {most}");
+        debug_assert!(
+            envelope::HEAD + size + TAG <= most && size.is_multiple_of(8),
+            "a record of {size} in {most}"
+        );
         if self.open.is_empty() {
             self.open.resize(PlaceId::COUNT, None);
         }

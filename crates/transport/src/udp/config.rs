@@ -49,7 +49,10 @@ impl Config {
         if !(Self::LEAST_MTU..=Self::MOST_MTU).contains(&self.mtu) {
             return Err(Error::Mtu { mtu: self.mtu });
         }
-        if self.block == 0 || !self.block.is_multiple_of(8) || self.block > u64::from(wire::packet::MAX_PAYLOAD) {
+        if self.block == 0
+            || !self.block.is_multiple_of(8)
+            || self.block > u64::from(wire::packet::MAX_PAYLOAD)
+        {
             return Err(Error::Block { block: self.block });
         }
         for (at, &(place, address)) in self.peers.iter().enumerate() {

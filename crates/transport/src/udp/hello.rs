@@ -44,7 +44,8 @@ impl Hello {
         let (head, rest) = out.split_first_chunk_mut().expect("room for the head");
         let guarded = key.is_some();
         let counter = self.counter;
-        Envelope { kind: Kind::Hello, from, to, guarded, counter, from_session: 0, to_session: 0 }.encode(head);
+        Envelope { kind: Kind::Hello, from, to, guarded, counter, from_session: 0, to_session: 0 }
+            .encode(head);
         for (at, value) in [self.session, self.challenge, self.echo, self.known].into_iter().enumerate() {
             rest[16 * at..][..16].copy_from_slice(&value.to_le_bytes());
         }
@@ -58,8 +59,13 @@ impl Hello {
     pub(super) fn parse(head: &Envelope, body: &[u8]) -> Option<Self> {
         let body: &[u8; BODY] = body.try_into().ok()?;
         let value = |at: usize| u128::from_le_bytes(std::array::from_fn(|i| body[16 * at + i]));
-        let hello =
-            Self { session: value(0), challenge: value(1), echo: value(2), known: value(3), counter: head.counter };
+        let hello = Self {
+            session: value(0),
+            challenge: value(1),
+            echo: value(2),
+            known: value(3),
+            counter: head.counter,
+        };
         let named = head.from_session == 0 && head.to_session == 0;
         (named && hello.session != 0 && hello.challenge != 0).then_some(hello)
     }

@@ -173,9 +173,14 @@ mod tests {
         };
         let first = derive(1, b"data", b"0", 48);
         assert_eq!(first, derive(1, b"data", b"0", 48));
-        let others = [derive(2, b"data", b"0", 48), derive(1, b"hello", b"0", 48), derive(1, b"data", b"1", 48)];
+        let others =
+            [derive(2, b"data", b"0", 48), derive(1, b"hello", b"0", 48), derive(1, b"data", b"1", 48)];
         assert!(others.iter().all(|other| other[..16] != first[..16]));
-        assert_ne!(derive(1, b"data", b"0", 16)[..], first[..16], "a shorter key is not the start of a longer one");
+        assert_ne!(
+            derive(1, b"data", b"0", 16)[..],
+            first[..16],
+            "a shorter key is not the start of a longer one"
+        );
         assert!(first[..16] != first[16..32] && first[16..32] != first[32..]);
     }
 }

@@ -53,7 +53,12 @@ impl Reassembly {
 
     /// Takes a segment. Returns the message if that completes it. Messages that have to make room are counted in
     /// `lost`.
-    pub(super) fn on_segment(&mut self, segment: &Segment<'_>, now: Nanos, lost: &mut usize) -> Option<Partial> {
+    pub(super) fn on_segment(
+        &mut self,
+        segment: &Segment<'_>,
+        now: Nanos,
+        lost: &mut usize,
+    ) -> Option<Partial> {
         let total = segment.total as usize;
         if total > self.longest {
             *lost += 1;
@@ -108,7 +113,9 @@ impl Reassembly {
     }
 
     fn make_room(&mut self, total: usize, lost: &mut usize) {
-        while self.partial.len() >= MOST_PARTIAL || (self.bytes + total > self.budget() && !self.partial.is_empty()) {
+        while self.partial.len() >= MOST_PARTIAL
+            || (self.bytes + total > self.budget() && !self.partial.is_empty())
+        {
             self.remove(0);
             *lost += 1;
         }

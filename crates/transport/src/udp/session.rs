@@ -45,7 +45,12 @@ struct Keys {
 }
 
 impl Session {
-    pub(super) fn new(key: Option<&Key>, me: (PlaceId, u128), peer: (PlaceId, u128), address: SocketAddr) -> Self {
+    pub(super) fn new(
+        key: Option<&Key>,
+        me: (PlaceId, u128),
+        peer: (PlaceId, u128),
+        address: SocketAddr,
+    ) -> Self {
         let direction = |key: &Key, from: (PlaceId, u128), to: (PlaceId, u128)| {
             let mut bytes = [0; DATA_KEY];
             let places = [from.0.to_wire(), to.0.to_wire()];
@@ -53,7 +58,8 @@ impl Session {
             key.derive(b"rackmem udp data", &context, &mut bytes);
             DataKey::new(&bytes)
         };
-        let keys = key.map(|key| Keys { sending: direction(key, me, peer), receiving: direction(key, peer, me) });
+        let keys =
+            key.map(|key| Keys { sending: direction(key, me, peer), receiving: direction(key, peer, me) });
         Self { mine: me.1, theirs: peer.1, address, keys }
     }
 
@@ -194,7 +200,8 @@ mod tests {
     #[test]
     fn a_flood_of_greetings_is_answered_once_a_millisecond_and_a_few_at_once() {
         let peer = Peer::new(PlaceId::SWITCH, None, 1);
-        let answered = (0..100_000).filter(|&us| peer.greeting().may_answer(Nanos::from_micros(us))).count() as u64;
+        let answered =
+            (0..100_000).filter(|&us| peer.greeting().may_answer(Nanos::from_micros(us))).count() as u64;
         assert!((99..=100 + ANSWERS).contains(&answered), "{answered} in 100 ms");
     }
 

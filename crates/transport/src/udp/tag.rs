@@ -155,7 +155,10 @@ mod tests {
         use polyval::Polyval;
         use polyval::universal_hash::{KeyInit as _, UniversalHash as _};
         let bytes = |hex: &str| -> Vec<u8> {
-            (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex")).collect()
+            (0..hex.len())
+                .step_by(2)
+                .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex"))
+                .collect()
         };
         let mut hash = Polyval::new_from_slice(&bytes("25629347589242761d31f826ba4b757b")).expect("16 bytes");
         hash.update_padded(&bytes("4f4f95668c83dfb6401762bb2d01a262d1a24ddd2721d006bbe45f20d3c9f362"));
