@@ -282,8 +282,7 @@ impl Member {
 
     fn beat(&mut self, now: Nanos, out: &mut Vec<Effect>) {
         let timing = self.config.timing;
-        let waits =
-            self.roster.epoch.0 == 0 || self.heard > self.roster.epoch || self.phase == Phase::Leaving;
+        let waits = self.lease.is_none() || self.heard > self.roster.epoch;
         self.next_beat = now + if waits { timing.retry() } else { timing.heartbeat() };
         self.number += 1;
         out.push(Effect::Send(Message::Beat(Beat {

@@ -29,7 +29,7 @@ fn incarnations(rig: &Rig) -> Vec<u32> {
 fn a_rack_forms_at_once_when_every_node_is_there_and_alone() {
     let mut rig = Rig::new(1, 4);
     rig.start_coordinator();
-    (0..4).for_each(|node| drop(rig.start(NodeId(node), true)));
+    rig.fill();
     assert!(rig.run_until(of_timeout(1), Rig::is_settled));
     assert_eq!(rig.coordinator().counters().epochs, 1, "one epoch for all");
 }
@@ -52,7 +52,7 @@ fn nodes_that_come_later_together_share_an_epoch() {
     rig.start(NodeId(0), true);
     rig.run_for(of_timeout(24));
     assert!(rig.is_settled());
-    (1..4).for_each(|node| drop(rig.start(NodeId(node), true)));
+    rig.fill();
     assert!(rig.run_until(of_timeout(3), Rig::is_settled));
     assert_eq!(rig.coordinator().counters().epochs, 2);
 }
@@ -209,7 +209,7 @@ fn switch_and_node_killed_together_cost_the_others_one_timeout() {
     rig.run_for(of_timeout(1));
     rig.start_coordinator();
     assert!(rig.run_until(of_timeout(10), |rig| goes_on_without(rig, 2)));
-    assert!(rig.is_settled());
+    assert!(rig.run_until(of_timeout(1), Rig::is_settled));
 }
 
 #[test]

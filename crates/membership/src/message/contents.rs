@@ -97,6 +97,8 @@ fn read_dump(reader: &mut Reader<'_>) -> Option<Dump> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
+
     use super::*;
     use wire::SwitchEpoch;
 

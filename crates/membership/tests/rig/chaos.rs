@@ -4,19 +4,19 @@ use wire::{Nanos, NodeId};
 
 use super::world::{Rig, TIMEOUT};
 
-pub struct Chaos {
-    pub next: u64,
-    pub kinds: [u32; 8],
+pub(crate) struct Chaos {
+    pub(crate) next: u64,
+    pub(crate) kinds: [u32; 8],
 }
 
 impl Rig {
     /// From now on things go wrong.
-    pub fn unleash(&mut self) {
+    pub(crate) fn unleash(&mut self) {
         self.chaos = Some(Chaos { next: self.now, kinds: [0; 8] });
     }
 
     /// Nothing more goes wrong: what is stopped goes on, what is cut is joined, what is not there is started.
-    pub fn calm(&mut self) {
+    pub(crate) fn calm(&mut self) {
         self.chaos = None;
         self.faults = super::Faults::default();
         self.cut.clear();
@@ -32,7 +32,7 @@ impl Rig {
     }
 
     /// Every node without a process gets one.
-    pub fn fill(&mut self) {
+    pub(crate) fn fill(&mut self) {
         for node in (0..self.nodes).map(NodeId) {
             if !self.running().any(|it| it.node == node) {
                 self.start(node, true);
@@ -55,7 +55,7 @@ impl Rig {
         Nanos(self.random.below(most))
     }
 
-    pub fn wreak(&mut self) {
+    pub(crate) fn wreak(&mut self) {
         let kind = self.random.below(16);
         let span = self.span();
         let node = NodeId(self.random.below(self.nodes.into()) as u16);

@@ -11,5 +11,5 @@ mod properties;
 mod random;
 mod world;
 
-pub use random::Random;
-pub use world::{Faults, Rig};
+pub(crate) use random::Random;
+pub(crate) use world::{Faults, Rig};

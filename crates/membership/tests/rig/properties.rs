@@ -11,7 +11,7 @@ use super::world::{Rig, directory};
 
 /// What has been seen so far.
 #[derive(Default)]
-pub struct Seen {
+pub(crate) struct Seen {
     rosters: BTreeMap<SwitchEpoch, Roster>,
     /// The last roster that any coordinator decided on.
     last: Option<Roster>,
@@ -23,18 +23,18 @@ pub struct Seen {
     latest: BTreeMap<NodeId, Incarnation>,
     /// The epoch that each process was in.
     epochs: Vec<SwitchEpoch>,
-    pub dumps: u32,
+    pub(crate) dumps: u32,
 }
 
 impl Seen {
-    pub fn new_coordinator(&mut self) {
+    pub(crate) fn new_coordinator(&mut self) {
         self.dead.clear();
     }
 }
 
 impl Rig {
     /// After every step.
-    pub fn check(&mut self) {
+    pub(crate) fn check(&mut self) {
         self.seen.epochs.resize(self.processes.len(), SwitchEpoch(0));
         for (at, process) in self.processes.iter().enumerate().filter(|(_, it)| !it.killed) {
             let epoch = process.member.epoch();
@@ -50,7 +50,7 @@ impl Rig {
     }
 
     /// A coordinator decides on a new epoch.
-    pub fn check_decision(&mut self, epoch: SwitchEpoch, shadow: NodeId) {
+    pub(crate) fn check_decision(&mut self, epoch: SwitchEpoch, shadow: NodeId) {
         let roster = self.coordinator().roster().clone();
         assert_eq!(roster.epoch, epoch);
         assert_eq!(
@@ -122,7 +122,7 @@ impl Rig {
     }
 
     /// A member begins an epoch.
-    pub fn check_begin(&mut self, process: usize, view: &View, dump: Option<&Dump>) {
+    pub(crate) fn check_begin(&mut self, process: usize, view: &View, dump: Option<&Dump>) {
         let it = &self.processes[process];
         let roster = self.seen.rosters.get(&view.epoch).expect("some coordinator decided on it");
         assert_eq!(*view, roster.view(), "{} is told another view", it.node);

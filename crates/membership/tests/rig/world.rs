@@ -13,48 +13,51 @@ use super::chaos::Chaos;
 use super::clock::Clock;
 use super::properties::Seen;
 
-pub const TIMEOUT: Nanos = Nanos::from_millis(1000);
-pub const TIMING: Timing = Timing::new(TIMEOUT);
+pub(crate) const TIMEOUT: Nanos = Nanos::from_millis(1000);
+pub(crate) const TIMING: Timing = Timing::new(TIMEOUT);
 /// Entries of a home in the switch: several parts of a view.
 const ENTRIES: u64 = 1000;
 
 /// What the network does, in parts of a thousand.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Faults {
-    pub lose: u32,
-    pub double: u32,
+pub(crate) struct Faults {
+    pub(crate) lose: u32,
+    pub(crate) double: u32,
     /// Late by up to three timeouts.
-    pub late: u32,
+    pub(crate) late: u32,
 }
 
 /// One process of a node.
-pub struct Process {
-    pub node: NodeId,
-    pub session: Session,
-    pub member: Member,
-    pub clock: Clock,
-    pub sole: bool,
-    pub killed: bool,
-    pub stopped_until: u64,
-    pub begun: Vec<SwitchEpoch>,
-    pub fenced: bool,
-    pub left: bool,
+pub(crate) struct Process {
+    pub(crate) node: NodeId,
+    pub(crate) session: Session,
+    pub(crate) member: Member,
+    pub(crate) clock: Clock,
+    pub(crate) sole: bool,
+    pub(crate) killed: bool,
+    pub(crate) stopped_until: u64,
+    pub(crate) begun: Vec<SwitchEpoch>,
+    pub(crate) fenced: bool,
+    pub(crate) left: bool,
 }
 
-pub struct Control {
-    pub coordinator: Coordinator,
-    pub clock: Clock,
-    pub stopped_until: u64,
+pub(crate) struct Control {
+    pub(crate) coordinator: Coordinator,
+    pub(crate) clock: Clock,
+    pub(crate) stopped_until: u64,
     /// The life of the switch beside it.
-    pub switch: Option<SwitchEpoch>,
+    pub(crate) switch: Option<SwitchEpoch>,
     /// The epochs that it has made, in order.
-    pub made: Vec<SwitchEpoch>,
+    pub(crate) made: Vec<SwitchEpoch>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum To {
     Coordinator(NodeId),
+    /// Every process of the node: worse than any address would do.
     Node(NodeId),
+    /// What a stopped process finds when it goes on.
+    Process(usize),
 }
 
 struct UnderWay {
@@ -63,23 +66,23 @@ struct UnderWay {
     bytes: Vec<u8>,
 }
 
-pub struct Rig {
-    pub now: u64,
-    pub nodes: u16,
-    pub random: Random,
-    pub faults: Faults,
-    pub processes: Vec<Process>,
-    pub control: Option<Control>,
+pub(crate) struct Rig {
+    pub(crate) now: u64,
+    pub(crate) nodes: u16,
+    pub(crate) random: Random,
+    pub(crate) faults: Faults,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) control: Option<Control>,
     /// Directions that are cut, and until when: from a node (true), or to it.
-    pub cut: BTreeMap<(NodeId, bool), u64>,
-    pub seen: Seen,
-    pub chaos: Option<Chaos>,
+    pub(crate) cut: BTreeMap<(NodeId, bool), u64>,
+    pub(crate) seen: Seen,
+    pub(crate) chaos: Option<Chaos>,
     network: Vec<UnderWay>,
 }
 
 impl Rig {
     /// An empty rack: no process runs.
-    pub fn new(seed: u64, nodes: u16) -> Self {
+    pub(crate) fn new(seed: u64, nodes: u16) -> Self {
         Self {
             now: 1,
             nodes,
@@ -95,7 +98,7 @@ impl Rig {
     }
 
     /// A rack that has formed, of nodes that were alone from the start.
-    pub fn formed(seed: u64, nodes: u16) -> Self {
+    pub(crate) fn formed(seed: u64, nodes: u16) -> Self {
         let mut rig = Self::new(seed, nodes);
         rig.start_coordinator();
         for node in 0..nodes {
@@ -106,7 +109,7 @@ impl Rig {
         rig
     }
 
-    pub fn start_coordinator(&mut self) {
+    pub(crate) fn start_coordinator(&mut self) {
         let clock = Clock::draw(&mut self.random);
         // Grows faster than any run makes epochs.
         let origin = SwitchEpoch(u32::try_from(self.now / 1_000_000).unwrap());
@@ -122,7 +125,7 @@ impl Rig {
     }
 
     /// Starts a process of the node; returns which it is.
-    pub fn start(&mut self, node: NodeId, sole: bool) -> usize {
+    pub(crate) fn start(&mut self, node: NodeId, sole: bool) -> usize {
         let (session, clock) = (Session(self.random.bits()), Clock::draw(&mut self.random));
         let config = member::Config { node, nodes: self.nodes.into(), session, sole, timing: TIMING };
         let member = Member::new(config, clock.at(self.now));
@@ -141,33 +144,33 @@ impl Rig {
         self.processes.len() - 1
     }
 
-    pub fn leave(&mut self, process: usize) {
+    pub(crate) fn leave(&mut self, process: usize) {
         let mut out = Vec::new();
         let it = &mut self.processes[process];
         it.member.leave(it.clock.at(self.now), &mut out);
         self.after_member(process, out);
     }
 
-    pub fn stop_for(&mut self, process: usize, span: Nanos) {
+    pub(crate) fn stop_for(&mut self, process: usize, span: Nanos) {
         self.processes[process].stopped_until = self.now + span.0;
     }
 
-    pub fn cut(&mut self, node: NodeId, from: bool, span: Nanos) {
+    pub(crate) fn cut(&mut self, node: NodeId, from: bool, span: Nanos) {
         self.cut.insert((node, from), self.now + span.0);
     }
 
-    pub fn coordinator(&self) -> &Coordinator {
+    pub(crate) fn coordinator(&self) -> &Coordinator {
         &self.control.as_ref().expect("it runs").coordinator
     }
 
     /// The processes that run, and are not over.
-    pub fn running(&self) -> impl Iterator<Item = &Process> {
+    pub(crate) fn running(&self) -> impl Iterator<Item = &Process> {
         self.processes.iter().filter(|it| !it.killed && !it.member.is_over())
     }
 
     /// Every node with a running process is in the coordinator's epoch by one of them, with a lease, and nobody
     /// else is.
-    pub fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         let Some(control) = &self.control else { return false };
         let roster = control.coordinator.roster();
         let fits = |node: u16| {
@@ -185,7 +188,7 @@ impl Rig {
     }
 
     /// Runs until then, or until this holds; true if it does.
-    pub fn run_until(&mut self, most: Nanos, mut done: impl FnMut(&Self) -> bool) -> bool {
+    pub(crate) fn run_until(&mut self, most: Nanos, mut done: impl FnMut(&Self) -> bool) -> bool {
         let end = self.now + most.0;
         while !done(self) {
             if !self.step(end) {
@@ -195,7 +198,7 @@ impl Rig {
         true
     }
 
-    pub fn run_for(&mut self, span: Nanos) {
+    pub(crate) fn run_for(&mut self, span: Nanos) {
         self.run_until(span, |_| false);
     }
 
@@ -270,23 +273,29 @@ impl Rig {
                 self.after_coordinator(out);
             }
             To::Node(node) => {
-                // Every process of the node hears it: worse than any address would do.
                 for at in 0..self.processes.len() {
-                    let it = &mut self.processes[at];
-                    if it.node != node || it.killed || it.member.is_over() {
-                        continue;
+                    if self.processes[at].node == node {
+                        self.deliver_to(at, &message);
                     }
-                    if it.stopped_until > self.now {
-                        let at = it.stopped_until;
-                        self.network.push(UnderWay { at, to, bytes: bytes.clone() });
-                        return;
-                    }
-                    let mut out = Vec::new();
-                    it.member.on_message(it.clock.at(self.now), message.clone(), &mut out);
-                    self.after_member(at, out);
                 }
             }
+            To::Process(at) => self.deliver_to(at, &message),
         }
+    }
+
+    fn deliver_to(&mut self, at: usize, message: &Message) {
+        let it = &mut self.processes[at];
+        if it.killed || it.member.is_over() {
+            return;
+        }
+        if it.stopped_until > self.now {
+            let until = it.stopped_until;
+            self.network.push(UnderWay { at: until, to: To::Process(at), bytes: message.encode() });
+            return;
+        }
+        let mut out = Vec::new();
+        it.member.on_message(it.clock.at(self.now), message.clone(), &mut out);
+        self.after_member(at, out);
     }
 
     fn after_member(&mut self, process: usize, out: Vec<member::Effect>) {
@@ -328,6 +337,7 @@ impl Rig {
         let direction = match to {
             To::Coordinator(node) => (node, true),
             To::Node(node) => (node, false),
+            To::Process(at) => (self.processes[at].node, false),
         };
         let is_cut = self.cut.get(&direction).is_some_and(|until| *until > self.now);
         if is_cut || self.random.per_mille(self.faults.lose) {
@@ -344,10 +354,10 @@ impl Rig {
 }
 
 /// What the switch knows at the end of this epoch.
-pub fn directory(epoch: SwitchEpoch, nodes: u16) -> Dump {
+pub(crate) fn directory(epoch: SwitchEpoch, nodes: u16) -> Dump {
     let tag = |home: u16, block: u64| BlockTag::from_bits(u64::from(home) << 48 | block << 12);
     let entry = |block: u64| EntryView {
-        lock: if block % 7 == 0 { 1 << 15 } else { 0 },
+        lock: if block.is_multiple_of(7) { 1 << 15 } else { 0 },
         status: GlobalStatus::Shared,
         copyset: Copyset::from_bits(u64::from(epoch.0) + block),
     };
