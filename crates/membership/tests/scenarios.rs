@@ -263,3 +263,40 @@ fn a_duplicate_of_a_first_beat_brings_nobody_back() {
     rig.run_for(Nanos(6 * T.0));
     assert!(rig.coordinator().roster().live().is_empty());
 }
+
+#[test]
+fn a_last_beat_that_comes_again_and_again_keeps_nobody_alive() {
+    let mut rig = Rig::formed(21, 3);
+    rig.processes[1].killed = true;
+    for _ in 0..20 {
+        rig.repeat(NodeId(1));
+        rig.run_for(of_timeout(1));
+    }
+    assert!(goes_on_without(&rig, 1));
+}
+
+#[test]
+fn a_node_that_nobody_remembers_is_fenced_and_costs_no_epoch() {
+    let mut rig = Rig::formed(22, 2);
+    rig.stop_for(1, Nanos(10 * T.0));
+    rig.control = None;
+    rig.processes[0].killed = true;
+    rig.start_coordinator();
+    rig.start(NodeId(0), true);
+    rig.run_for(Nanos(9 * T.0));
+    assert!(rig.coordinator().roster().live().contains(NodeId(0)));
+    rig.run_for(Nanos(2 * T.0));
+    assert!(rig.processes[1].fenced && rig.is_settled());
+    assert_eq!(rig.coordinator().counters().epochs, 1);
+}
+
+#[test]
+fn a_leaver_that_is_not_heard_has_no_lease_all_the_same() {
+    let mut rig = Rig::formed(23, 2);
+    rig.run_for(of_timeout(2));
+    rig.cut(NodeId(1), true, Nanos(T.0 / 2));
+    rig.leave(1);
+    let holds = |rig: &Rig| rig.processes[1].member.holds(rig.processes[1].clock.at(rig.now));
+    assert!(!rig.run_until(Nanos(2 * T.0), holds));
+    assert!(rig.processes[1].left);
+}

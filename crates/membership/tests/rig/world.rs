@@ -78,6 +78,8 @@ pub(crate) struct Rig {
     pub(crate) seen: Seen,
     pub(crate) chaos: Option<Chaos>,
     network: Vec<UnderWay>,
+    /// What each node sent last.
+    sent: BTreeMap<NodeId, Vec<u8>>,
 }
 
 impl Rig {
@@ -94,6 +96,7 @@ impl Rig {
             seen: Seen::default(),
             chaos: None,
             network: Vec::new(),
+            sent: BTreeMap::new(),
         }
     }
 
@@ -157,6 +160,12 @@ impl Rig {
 
     pub(crate) fn cut(&mut self, node: NodeId, from: bool, span: Nanos) {
         self.cut.insert((node, from), self.now + span.0);
+    }
+
+    /// What the node sent last comes once more.
+    pub(crate) fn repeat(&mut self, node: NodeId) {
+        let bytes = self.sent[&node].clone();
+        self.network.push(UnderWay { at: self.now, to: To::Coordinator(node), bytes });
     }
 
     pub(crate) fn coordinator(&self) -> &Coordinator {
@@ -339,6 +348,9 @@ impl Rig {
             To::Node(node) => (node, false),
             To::Process(at) => (self.processes[at].node, false),
         };
+        if let To::Coordinator(node) = to {
+            self.sent.insert(node, message.encode());
+        }
         let is_cut = self.cut.get(&direction).is_some_and(|until| *until > self.now);
         if is_cut || self.random.per_mille(self.faults.lose) {
             return;
