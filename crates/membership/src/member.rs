@@ -239,9 +239,9 @@ impl Member {
 
     fn on_view(&mut self, now: Nanos, view: ViewPart, out: &mut Vec<Effect>) {
         let gathered = self.gathering.as_ref().map_or(SwitchEpoch(0), |it| it.epoch);
-        let late = view.epoch <= self.roster.epoch || view.epoch < gathered;
-        // What the switch knew at the end of another epoch than this node's would not be looked at.
-        if late || view.left != self.roster.epoch || self.phase != Phase::Here {
+        // What the switch knew at the end of another epoch than this node's would not be looked at. Nor can a view be
+        // older than what it leaves: so epochs never go back.
+        if view.left != self.roster.epoch || view.epoch < gathered || self.phase != Phase::Here {
             self.dropped += 1;
             return;
         }

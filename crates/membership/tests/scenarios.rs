@@ -300,3 +300,36 @@ fn a_leaver_that_is_not_heard_has_no_lease_all_the_same() {
     assert!(!rig.run_until(Nanos(2 * T.0), holds));
     assert!(rig.processes[1].left);
 }
+
+#[test]
+fn a_node_that_views_do_not_reach_is_declared_dead_after_its_last_lease() {
+    let mut rig = Rig::formed(24, 3);
+    rig.narrow.insert(NodeId(1), u64::MAX);
+    rig.leave(2);
+    // The rig checks at every step that it has no lease when it is declared dead.
+    assert!(!rig.run_until(of_timeout(11), |rig| rig.processes[1].fenced));
+    assert!(rig.run_until(of_timeout(3), |rig| rig.processes[1].fenced));
+    assert_eq!(rig.coordinator().counters().lost, 1);
+}
+
+#[test]
+fn a_node_that_older_ones_have_not_heard_of_has_no_lease_that_a_new_coordinator_would_break() {
+    let mut rig = Rig::new(25, 2);
+    rig.start_coordinator();
+    rig.start(NodeId(0), true);
+    rig.run_for(of_timeout(24));
+    assert!(rig.is_settled());
+    // Node 1 joins, and node 0 does not hear of it. The coordinator dies, and the next one hears node 0 alone.
+    rig.cut(NodeId(0), false, of_timeout(3));
+    rig.start(NodeId(1), true);
+    rig.run_for(of_timeout(3));
+    assert!(rig.processes[1].member.epoch().0 > 0);
+    rig.control = None;
+    rig.cut(NodeId(1), true, of_timeout(4));
+    rig.start_coordinator();
+    // The rig checks at every step that nobody who is declared dead has a lease.
+    assert!(rig.run_until(of_timeout(2), |rig| rig.coordinator().phase() == Phase::Running));
+    assert!(!rig.coordinator().roster().live().contains(NodeId(1)));
+    rig.run_for(Nanos(2 * T.0));
+    assert!(rig.processes[1].fenced);
+}

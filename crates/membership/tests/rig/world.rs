@@ -75,6 +75,8 @@ pub(crate) struct Rig {
     pub(crate) control: Option<Control>,
     /// Directions that are cut, and until when: from a node (true), or to it.
     pub(crate) cut: BTreeMap<(NodeId, bool), u64>,
+    /// Nodes that large messages do not reach, and until when: no VIEW does.
+    pub(crate) narrow: BTreeMap<NodeId, u64>,
     pub(crate) seen: Seen,
     pub(crate) chaos: Option<Chaos>,
     network: Vec<UnderWay>,
@@ -93,6 +95,7 @@ impl Rig {
             processes: Vec::new(),
             control: None,
             cut: BTreeMap::new(),
+            narrow: BTreeMap::new(),
             seen: Seen::default(),
             chaos: None,
             network: Vec::new(),
@@ -352,6 +355,8 @@ impl Rig {
             self.sent.insert(node, message.encode());
         }
         let is_cut = self.cut.get(&direction).is_some_and(|until| *until > self.now);
+        let large = matches!(message, Message::View(_));
+        let is_cut = is_cut || large && self.narrow.get(&direction.0).is_some_and(|until| *until > self.now);
         if is_cut || self.random.per_mille(self.faults.lose) {
             return;
         }
