@@ -333,3 +333,11 @@ fn a_node_that_older_ones_have_not_heard_of_has_no_lease_that_a_new_coordinator_
     rig.run_for(Nanos(2 * T.0));
     assert!(rig.processes[1].fenced);
 }
+
+#[test]
+fn a_view_arrives_at_once_on_a_network_that_doubles_everything() {
+    let mut rig = Rig::formed(26, 4);
+    rig.faults.double = 1000;
+    rig.leave(2);
+    assert!(rig.run_until(of_timeout(1), |rig| goes_on_without(rig, 2)));
+}

@@ -82,6 +82,8 @@ pub(crate) struct Rig {
     network: Vec<UnderWay>,
     /// What each node sent last.
     sent: BTreeMap<NodeId, Vec<u8>>,
+    /// Steps at this very moment.
+    steps: u32,
 }
 
 impl Rig {
@@ -100,6 +102,7 @@ impl Rig {
             chaos: None,
             network: Vec::new(),
             sent: BTreeMap::new(),
+            steps: 0,
         }
     }
 
@@ -245,6 +248,8 @@ impl Rig {
             return false;
         }
         due.retain(|(at, _)| (*at).max(self.now) == first);
+        self.steps = if first == self.now { self.steps + 1 } else { 0 };
+        assert!(self.steps < 10_000, "a machine asks for ever to be called at once");
         self.now = first;
         match due[self.random.below(due.len() as u64) as usize].1 {
             Next::Message(at) => self.deliver(at),
