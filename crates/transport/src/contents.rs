@@ -66,7 +66,8 @@ mod tests {
 
     #[test]
     fn any_part_is_copied_as_it_is_whoever_has_the_words() {
-        let words: Vec<u64> = (1..=6).map(|word| word * 0x0101_0101_0101_0101 + 0x8070_6050_4030_2010).collect();
+        let words: Vec<u64> =
+            (1..=6).map(|word| word * 0x0101_0101_0101_0101 + 0x8070_6050_4030_2010).collect();
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let shared: Vec<AtomicU64> = words.iter().map(|&word| AtomicU64::new(word)).collect();
         for start in (0..=48).step_by(8) {
