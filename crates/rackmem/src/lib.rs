@@ -13,6 +13,7 @@ mod handle;
 mod lock;
 mod memory;
 mod rack;
+pub mod rack_file;
 pub mod simulated;
 
 pub use config::{Config, ConfigError, Directory, MOST_SWITCH_ENTRIES};
@@ -24,5 +25,6 @@ pub use memory::{Memory, block_on};
 pub const METADATA_BYTES_PER_FRAME: usize = live::memory::Cache::METADATA_BYTES_PER_FRAME;
 pub use node::{Counters as ProtocolCounters, Window};
 pub use rack::{Counters, MOST_NODES, NodeCounters, Rack, SwitchCounters};
+pub use rack_file::{RackFile, RackFileError};
 pub use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};
 pub use zerocopy::{FromBytes, IntoBytes};
