@@ -1,13 +1,15 @@
 //! How a rack is set up, and what can be wrong with that.
 
 use std::fmt;
+use std::time::Duration;
 
 use live::RackConfig;
+use membership::Timing;
 use wire::{BlockSize, Copyset, Nanos};
 
 pub use node::Directory;
 
-/// An embedded rack's configuration. The defaults are a small rack that fits on a laptop: 8 nodes, 4 KiB
+/// A rack's configuration. The defaults are a small rack that fits on a laptop: 8 nodes, 4 KiB
 /// blocks, 64 MiB of cache and 256 MiB of memory each (memory is taken from the system as it is used).
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -45,6 +47,27 @@ impl Default for Config {
             epoch: Nanos::from_millis(10),
             seed: 1,
         }
+    }
+}
+
+/// What a process of a rack of processes needs to know beside the rack's [`Config`]. The same at all places, but for
+/// `strict` and `patience`.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessConfig {
+    /// When a node that is not heard of is given up, and what follows from that.
+    pub timing: Timing,
+    /// Every access looks at the clock, so that none is ever stale, not even in a process that was stopped for a while
+    /// and declared dead meanwhile. Without this such a process may be given what it had cached until it has heard
+    /// that it was declared dead.
+    pub strict: bool,
+    /// How long a node may take to join.
+    pub patience: Duration,
+}
+
+impl Default for ProcessConfig {
+    /// A second until a node is given up, no strict leases, half a minute to join.
+    fn default() -> Self {
+        Self { timing: Timing::new(Nanos(1_000_000_000)), strict: false, patience: Duration::from_secs(30) }
     }
 }
 

@@ -1,8 +1,11 @@
 //! What can go wrong, said so that the caller can do something about it.
 
 use std::fmt;
+use std::time::Duration;
 
-use wire::{BlockSize, Discipline, GlobalAddr};
+use wire::{BlockSize, Discipline, GlobalAddr, NodeId};
+
+use crate::config::ConfigError;
 
 /// Why an operation on the rack's memory failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -160,3 +163,47 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Why a process could not join a rack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// The rack cannot be set up this way.
+    Config(ConfigError),
+    /// The rack has no such node.
+    NoSuchNode {
+        /// The node asked for.
+        node: NodeId,
+        /// How many nodes there are.
+        nodes: usize,
+    },
+    /// The switch did not answer, or did not begin with this node.
+    NoAnswer {
+        /// How long was waited.
+        patience: Duration,
+    },
+}
+
+impl From<ConfigError> for JoinError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::NoSuchNode { node, nodes } => {
+                write!(f, "this rack has nodes 0 to {}, and no {node}", nodes - 1)
+            }
+            Self::NoAnswer { patience } => write!(
+                f,
+                "the switch has not let this node in within {} s: see that it runs, that both have the same rack file and key, and that nobody else is this node",
+                patience.as_secs()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for JoinError {}

@@ -5,15 +5,19 @@
 //! access gets its turn however contended the block is.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use live::memory::{Cache, Hints, PinnedFrame, Unpinned};
+use live::networked::NetworkedNode;
 use live::place::{Courier, Failure, Fetched};
 use node::{Access, FrameId, Window};
 use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, NodeId, Refusal, SlotId};
 
 use crate::error::Error;
 use crate::rack::Inner;
+
+/// Between two looks at a lease that has run out.
+const LEASE_LOOKS: Duration = Duration::from_millis(1);
 
 /// A handle for one thread. Clone it, or ask the rack, for more threads.
 ///
@@ -28,6 +32,8 @@ pub struct NodeHandle {
     cache: Arc<Cache>,
     pub(crate) hints: Hints,
     pub(crate) courier: Courier,
+    /// With [`ProcessConfig::strict`](crate::ProcessConfig::strict) on a rack of processes: whose lease every access asks for.
+    strict: Option<Arc<NetworkedNode>>,
     reported_hits: u64,
 }
 
@@ -35,7 +41,16 @@ impl NodeHandle {
     pub(crate) fn new(inner: Arc<Inner>, node: NodeId, number: u64) -> Self {
         let seed = inner.config.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number);
         let cache = Arc::clone(&inner.memory(node).cache);
-        Self { inner, node, cache, hints: Hints::new(), courier: Courier::new(seed), reported_hits: 0 }
+        let strict = inner.strict_lease();
+        Self {
+            inner,
+            node,
+            cache,
+            hints: Hints::new(),
+            courier: Courier::new(seed),
+            strict,
+            reported_hits: 0,
+        }
     }
 
     /// The node that this handle is on.
@@ -62,7 +77,7 @@ impl NodeHandle {
         if addr.bits().is_multiple_of(8)
             && let Some(value) = self.cache.load_word(&mut self.hints, addr)
         {
-            return Ok(value);
+            return self.confirmed(value);
         }
         self.read_word_missing(addr)
     }
@@ -82,10 +97,10 @@ impl NodeHandle {
     pub fn write_word(&mut self, addr: GlobalAddr, value: u64) -> Result<(), Error> {
         if addr.bits().is_multiple_of(8) {
             match self.cache.store_word(&mut self.hints, addr, value) {
-                Some(Unpinned::Quiet) => return Ok(()),
+                Some(Unpinned::Quiet) => return self.confirmed(()),
                 Some(Unpinned::AgentWaits(frame)) => {
                     self.tell_agents(frame);
-                    return Ok(());
+                    return self.confirmed(());
                 }
                 None => {}
             }
@@ -121,7 +136,7 @@ impl NodeHandle {
         let found = cache
             .inspect(hints, addr, len, &mut look, |frame| inner.operations().unpinned(*node, courier, frame));
         match found {
-            Some(found) => Ok(found),
+            Some(found) => self.confirmed(found),
             None => self.after_miss(addr, len, Access::Shared, look),
         }
     }
@@ -150,7 +165,9 @@ impl NodeHandle {
                     wrote: true,
                     pinned: Some(pinned),
                 };
-                Ok(change(&turn.window(start, len)))
+                let changed = change(&turn.window(start, len));
+                drop(turn);
+                self.confirmed(changed)
             }
             None => {
                 let mut change = Some(change);
@@ -195,7 +212,7 @@ impl NodeHandle {
                     let Self { inner, node, hints, courier, .. } = self;
                     let tell = |frame| inner.operations().unpinned(*node, courier, frame);
                     match cache.inspect(hints, addr, len, &mut work, tell) {
-                        Some(found) => return Ok(found),
+                        Some(found) => return self.confirmed(found),
                         None => continue,
                     }
                 }
@@ -208,7 +225,19 @@ impl NodeHandle {
                 wrote,
                 pinned: Some(pinned),
             };
-            return Ok(work(&turn.window(start, len)));
+            let done = work(&turn.window(start, len));
+            drop(turn);
+            return self.confirmed(done);
+        }
+    }
+
+    /// What an access has found counts, if this node was not declared dead before it. Everything that is read or
+    /// written here goes through this, after it happened: that the lease holds then says that it held before.
+    #[inline]
+    fn confirmed<R>(&self, found: R) -> Result<R, Error> {
+        match &self.strict {
+            None => Ok(found),
+            Some(node) => confirmed_by(node, found),
         }
     }
 
@@ -362,7 +391,7 @@ impl NodeHandle {
     /// Adds this handle's hits to the rack's count.
     fn report_hits(&mut self) {
         let hits = self.hints.hits();
-        self.inner.hits[self.node.index()].fetch_add(hits - self.reported_hits, Ordering::Relaxed);
+        self.inner.hits(self.node, hits - self.reported_hits);
         self.reported_hits = hits;
     }
 
@@ -381,6 +410,18 @@ impl Drop for NodeHandle {
     fn drop(&mut self) {
         self.report_hits();
     }
+}
+
+/// Waits until the lease says whether this node is alive.
+fn confirmed_by<R>(node: &NetworkedNode, found: R) -> Result<R, Error> {
+    while !node.lease().holds(node.now()) {
+        if node.lease().is_fenced() {
+            return Err(Error::Fenced);
+        }
+        // The coordinator is slow to answer, or gone for the moment.
+        std::thread::sleep(LEASE_LOOKS);
+    }
+    Ok(found)
 }
 
 /// A frame pinned for this thread. Ends the pin and tells the agents that wait, also when the access panics.

@@ -9,22 +9,29 @@
 
 mod config;
 mod error;
+pub mod faulty;
 mod handle;
 mod lock;
 mod memory;
 mod rack;
 pub mod rack_file;
 pub mod simulated;
+mod switch_process;
 
-pub use config::{Config, ConfigError, Directory, MOST_SWITCH_ENTRIES};
-pub use error::Error;
+pub use config::{Config, ConfigError, Directory, MOST_SWITCH_ENTRIES, ProcessConfig};
+pub use error::{Error, JoinError};
 pub use handle::NodeHandle;
 pub use lock::{BlockLock, LockMode};
 pub use memory::{Memory, block_on};
 /// Bytes that a node's cache keeps for every block that it has room for, beside the block.
 pub const METADATA_BYTES_PER_FRAME: usize = live::memory::Cache::METADATA_BYTES_PER_FRAME;
+pub use live::networked::{NodeReport, NodeStatus, SwitchReport, Watch};
+pub use membership::Timing;
+pub use membership::coordinator::{Counters as MembershipCounters, Phase};
 pub use node::{Counters as ProtocolCounters, Window};
 pub use rack::{Counters, MOST_NODES, NodeCounters, Rack, SwitchCounters};
 pub use rack_file::{RackFile, RackFileError};
+pub use switch_process::SwitchProcess;
+pub use transport;
 pub use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};
 pub use zerocopy::{FromBytes, IntoBytes};

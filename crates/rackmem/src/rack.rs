@@ -5,10 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use live::inline::InlineRack;
 use live::memory::NodeMemory;
+use live::networked::{NetworkedNode, NodeSetup};
 use live::place::Operations;
+use membership::Session;
+use transport::Transport;
 use wire::{Copyset, NodeId};
 
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, ProcessConfig};
+use crate::error::JoinError;
 use crate::handle::NodeHandle;
 
 /// A rack of machines with one shared memory. Cheap to clone; all clones are the same rack.
@@ -18,23 +22,66 @@ pub struct Rack {
 }
 
 pub(crate) struct Inner {
-    rack: InlineRack,
+    places: Places,
     pub(crate) config: Config,
     /// Handles made so far: every one has a random stream of its own.
     handles: AtomicU64,
     /// Accesses that needed no message, as far as the handles have said.
-    pub(crate) hits: Box<[AtomicU64]>,
+    hits: Box<[AtomicU64]>,
+}
+
+/// Where the places of the rack are.
+enum Places {
+    /// All of them in this process.
+    Embedded(InlineRack),
+    /// One node in this process.
+    Joined {
+        node: Arc<NetworkedNode>,
+        /// Every access looks at the node's lease.
+        strict: bool,
+    },
 }
 
 impl Inner {
     /// What an application's threads ask of the nodes in this process.
     pub(crate) fn operations(&self) -> &dyn Operations {
-        &self.rack
+        match &self.places {
+            Places::Embedded(rack) => rack,
+            Places::Joined { node, .. } => &**node,
+        }
     }
 
     /// The memory of a node in this process.
     pub(crate) fn memory(&self, node: NodeId) -> &NodeMemory {
-        self.rack.memory(node)
+        match &self.places {
+            Places::Embedded(rack) => rack.memory(node),
+            Places::Joined { node, .. } => node.memory(),
+        }
+    }
+
+    /// What every access has to look at, if none may ever be stale.
+    pub(crate) fn strict_lease(&self) -> Option<Arc<NetworkedNode>> {
+        match &self.places {
+            Places::Joined { node, strict: true } => Some(Arc::clone(node)),
+            _ => None,
+        }
+    }
+
+    /// Accesses on a node that needed no message, as far as handles have said; and adds some.
+    pub(crate) fn hits(&self, node: NodeId, more: u64) -> u64 {
+        match &self.places {
+            Places::Embedded(_) => self.hits[node.index()].fetch_add(more, Ordering::Relaxed) + more,
+            Places::Joined { node, .. } => node.hits(more),
+        }
+    }
+
+    /// The nodes in this process.
+    fn here(&self) -> impl Iterator<Item = NodeId> + use<> {
+        let ids = match &self.places {
+            Places::Embedded(rack) => 0..rack.node_count(),
+            Places::Joined { node, .. } => node.id().index()..node.id().index() + 1,
+        };
+        ids.map(|index| NodeId(u16::try_from(index).expect("at most 64 nodes")))
     }
 }
 
@@ -58,17 +105,83 @@ impl Rack {
     /// If the configuration is impossible; the error says what to change.
     pub fn embedded(config: Config) -> Result<Self, ConfigError> {
         let rack = InlineRack::new(&config.checked()?);
+        Ok(Self::of(Places::Embedded(rack), config))
+    }
+
+    /// Joins a rack of processes as one of its nodes, over this transport. Returns when the rack has begun with this
+    /// node in it.
+    ///
+    /// # Errors
+    /// If the configuration is impossible, or the rack's switch does not answer.
+    pub fn join_over(
+        config: Config,
+        node: NodeId,
+        process: &ProcessConfig,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Self, JoinError> {
+        let setup = NodeSetup {
+            rack: config.checked()?,
+            id: node,
+            timing: process.timing,
+            session: Session(random_session()),
+            patience: process.patience,
+        };
+        if node.index() >= config.nodes {
+            return Err(JoinError::NoSuchNode { node, nodes: config.nodes });
+        }
+        let joined = NetworkedNode::join(&setup, transport)
+            .map_err(|_| JoinError::NoAnswer { patience: process.patience })?;
+        Ok(Self::of(Places::Joined { node: joined, strict: process.strict }, config))
+    }
+
+    fn of(places: Places, config: Config) -> Self {
         let hits = (0..config.nodes).map(|_| AtomicU64::new(0)).collect();
-        Ok(Self { inner: Arc::new(Inner { rack, config, handles: AtomicU64::new(0), hits }) })
+        Self { inner: Arc::new(Inner { places, config, handles: AtomicU64::new(0), hits }) }
+    }
+
+    /// A handle for one thread that works on this process's node.
+    ///
+    /// # Panics
+    /// If the rack is embedded, and has more than one node: say which, with [`Rack::node`].
+    pub fn here(&self) -> NodeHandle {
+        let mut here = self.inner.here();
+        let (first, second) = (here.next(), here.next());
+        assert!(second.is_none(), "an embedded rack has all its nodes here: say which, with Rack::node");
+        self.node(first.expect("a rack has a node here"))
+    }
+
+    /// True once the rest of the rack has declared this process's node dead: every operation fails from then on.
+    pub fn is_fenced(&self) -> bool {
+        match &self.inner.places {
+            Places::Embedded(_) => false,
+            Places::Joined { node, .. } => node.lease().is_fenced(),
+        }
+    }
+
+    /// This process's node leaves the rack in order. What other nodes need of it is lost to them, unless they have it
+    /// cached. Does nothing on an embedded rack.
+    pub fn leave(&self) {
+        if let Places::Joined { node, .. } = &self.inner.places {
+            node.leave();
+        }
+    }
+
+    /// What the transport of this process's node has done; none on an embedded rack.
+    pub fn transport_counts(&self) -> Option<transport::Counts> {
+        match &self.inner.places {
+            Places::Embedded(_) => None,
+            Places::Joined { node, .. } => Some(node.transport().counters().counts()),
+        }
     }
 
     /// A handle for one thread that works on this node.
     ///
     /// # Panics
-    /// If the rack has no such node.
+    /// If the rack has no such node in this process.
     pub fn node(&self, node: NodeId) -> NodeHandle {
         let nodes = self.inner.config.nodes;
         assert!(node.index() < nodes, "this rack has nodes 0 to {}, and no {node}", nodes - 1);
+        assert!(self.inner.here().any(|here| here == node), "{node} is in another process");
         let number = self.inner.handles.fetch_add(1, Ordering::Relaxed);
         NodeHandle::new(Arc::clone(&self.inner), node, number)
     }
@@ -78,36 +191,43 @@ impl Rack {
         &self.inner.config
     }
 
-    /// What has happened so far. Handles report their hits when they miss and when they are dropped.
+    /// What has happened so far at the places in this process. Handles report their hits when they miss and when
+    /// they are dropped.
     pub fn counters(&self) -> Counters {
-        let nodes: Vec<NodeCounters> = (0..self.inner.config.nodes)
-            .map(|index| {
-                let node = NodeId(u16::try_from(index).expect("at most 64 nodes"));
-                self.inner.rack.with_node(node, |machine| NodeCounters {
-                    hits: self.inner.hits[index].load(Ordering::Relaxed),
-                    protocol: machine.counters().clone(),
-                    memory_live: machine.memory_in_use().0,
-                    memory_granted: machine.memory_in_use().1,
-                    allocations: machine.live_allocations(),
-                    directory_bytes: machine.directory().bytes(),
-                })
-            })
-            .collect();
-        let switch = self.inner.rack.with_switch(|switch, received, sent| SwitchCounters {
-            packets_received: received,
-            packets_sent: sent,
-            occupancy: switch.occupancy(),
-            program: switch.counters().clone(),
-        });
-        Counters { nodes, switch }
+        let of = |node: NodeId, machine: &node::Node| NodeCounters {
+            hits: self.inner.hits(node, 0),
+            protocol: machine.counters().clone(),
+            memory_live: machine.memory_in_use().0,
+            memory_granted: machine.memory_in_use().1,
+            allocations: machine.live_allocations(),
+            directory_bytes: machine.directory().bytes(),
+        };
+        let here = self.inner.here();
+        match &self.inner.places {
+            Places::Embedded(rack) => Counters {
+                nodes: here.map(|id| rack.with_node(id, |machine| of(id, machine))).collect(),
+                switch: Some(rack.with_switch(|switch, received, sent| SwitchCounters {
+                    packets_received: received,
+                    packets_sent: sent,
+                    occupancy: switch.occupancy(),
+                    program: switch.counters().clone(),
+                })),
+            },
+            Places::Joined { node, .. } => Counters {
+                nodes: here.map(|id| node.with_node(|machine| of(id, machine))).collect(),
+                switch: None,
+            },
+        }
     }
 
-    /// Asserts, at every place of the rack, what must always hold between two messages.
+    /// Asserts, at every place of an embedded rack, what must always hold between two messages.
     ///
     /// # Panics
     /// If it does not: a bug in rackmem.
     pub fn check_invariants(&self) {
-        self.inner.rack.check_invariants();
+        if let Places::Embedded(rack) = &self.inner.places {
+            rack.check_invariants();
+        }
     }
 }
 
@@ -117,13 +237,19 @@ impl std::fmt::Debug for Rack {
     }
 }
 
+/// A number that no other life of a node has: the standard library's hash keys come from the system.
+pub(crate) fn random_session() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::hash::RandomState::new().build_hasher().finish()
+}
+
 /// What the places of a rack have counted.
 #[derive(Clone, Debug)]
 pub struct Counters {
-    /// By node.
+    /// Of each node in this process, in order.
     pub nodes: Vec<NodeCounters>,
-    /// The switch's.
-    pub switch: SwitchCounters,
+    /// The switch's, if that is in this process.
+    pub switch: Option<SwitchCounters>,
 }
 
 /// What one node has counted.

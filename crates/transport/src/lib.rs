@@ -5,6 +5,7 @@
 //!
 //! | module | carries messages |
 //! | --- | --- |
+//! | [`inline`] | as values: between threads of one process, for tests |
 //! | `shm` | through rings in shared memory: between processes of one machine and one user |
 //! | `udp` | in authenticated UDP datagrams: between machines |
 //!
@@ -14,6 +15,7 @@
 
 mod contents;
 mod counters;
+pub mod inline;
 mod outgoing;
 mod place;
 #[cfg(target_os = "linux")]
@@ -26,7 +28,7 @@ pub use counters::{Cause, Counters, Counts};
 pub use outgoing::Outgoing;
 pub use place::PlaceId;
 
-use wire::{Nanos, Packet};
+use wire::{Kind, Nanos, Packet};
 
 /// The longest control message, in bytes.
 pub const MOST_CONTROL: usize = 32 << 10;
@@ -38,6 +40,14 @@ pub enum Body<'a> {
     Packet(&'a Packet, Contents<'a>),
     /// A message of the control plane: at most [`MOST_CONTROL`] bytes.
     Control(&'a [u8]),
+}
+
+impl Body<'_> {
+    /// True if somebody waits for it. Nobody waits for UNLOCK-ACK: whoever receives next takes it along, and nobody is
+    /// woken for it (its requester looks in every few milliseconds, long before it would repeat the unlock).
+    pub const fn is_urgent(&self) -> bool {
+        !matches!(self, Body::Packet(Packet { kind: Kind::UnlockAck, .. }, _))
+    }
 }
 
 /// A place's connection to all others. Threads share it.

@@ -64,7 +64,7 @@ impl StoreRack {
         Traffic {
             hits: counters.hits(),
             misses: counters.misses(),
-            switch_packets: counters.switch.packets_received + counters.switch.packets_sent,
+            switch_packets: counters.switch.map_or(0, |switch| switch.packets_received + switch.packets_sent),
             home_packets: protocol.home_received + protocol.home_sent,
         }
     }

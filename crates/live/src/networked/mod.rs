@@ -1,1 +1,40 @@
-//! x
+//! A rack of processes: the switch is one, and each node is one. Messages travel through a
+//! [`Transport`](transport::Transport): rings in shared memory on one machine, UDP between machines.
+//!
+//! ```text
+//!   node's process                                              switch's process
+//!     application threads ── hit ──> cache                        FlowCC
+//!        │ miss                                                   coordinator: who is alive
+//!        v
+//!     place: the node's machines ── dispatch ──> transport ─────────> ...
+//!        ^                                          │
+//!        └──── poll: whoever waits receives  <──────┘
+//!     service thread: receives when nobody waits; deadlines; beats; the lease
+//! ```
+//!
+//! What must always hold:
+//! - Whoever waits for an answer receives for the whole node. The service thread sleeps meanwhile; it is woken for what
+//!   comes while nobody waits, so a node answers also while its application computes.
+//! - Lock order: receiving, then the place; membership, then the place. Nothing is sent to this process itself.
+//! - Packets may be lost, so the machines send again ([`node::Retransmission::AfterRoundTrips`]).
+//! - A node that the coordinator takes for dead does nothing any more: no hit, no packet ([`lease`]).
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `node.rs` | a node's process: joining, fencing, leaving |
+//! | `carry.rs` | its threads and the messages |
+//! | `service.rs` | the thread that works when no other does |
+//! | `lease.rs` | until when a node may trust what it has |
+//! | `switch.rs` | the switch's process |
+//! | `report.rs` | what it tells whoever asks how the rack is |
+
+mod carry;
+pub mod lease;
+mod node;
+mod report;
+mod service;
+mod switch;
+
+pub use self::node::{JoinError, NetworkedNode, NodeSetup};
+pub use self::report::{NodeReport, NodeStatus, SwitchReport, Watch};
+pub use self::switch::{NetworkedSwitch, SwitchSetup};

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use node::{Effect, Outcome};
+use transport::Outgoing;
 
 use super::inbox::Input;
 use crate::waiting::Sleeper;
@@ -14,6 +15,8 @@ pub struct Courier {
     pub(crate) effects: Vec<Effect>,
     pub(crate) switch_effects: Vec<switch::flowcc::Effect>,
     pub(crate) batch: Vec<Input>,
+    /// Messages to other processes, to be flushed.
+    pub(crate) outgoing: Outgoing,
     /// Places that something was left for, to be run.
     pub(crate) to_run: Vec<usize>,
     pub(crate) bell: Arc<Bell>,
@@ -27,6 +30,7 @@ impl Courier {
             effects: Vec::new(),
             switch_effects: Vec::new(),
             batch: Vec::new(),
+            outgoing: Outgoing::new(),
             to_run: Vec::new(),
             bell: Arc::new(Bell::new()),
             random: seed,

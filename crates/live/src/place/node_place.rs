@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use node::{Node, Outcome};
+use node::{DataRef, Node, Outcome};
 use wire::{Nanos, SlotId};
 
 use super::courier::Bell;
@@ -12,13 +12,15 @@ pub(crate) struct NodePlace {
     pub(crate) node: Node,
     /// Whom to tell when the operation in a slot is over: first the thread that started it.
     waiting: [Vec<Arc<Bell>>; SlotId::PER_NODE],
+    /// Contents that came with messages and are still needed.
+    pub(crate) kept: Vec<DataRef>,
     /// The latest time that the node was told: threads read the clock before they enter.
     now: Nanos,
 }
 
 impl NodePlace {
     pub(crate) fn new(node: Node) -> Self {
-        Self { node, waiting: std::array::from_fn(|_| Vec::new()), now: Nanos::ZERO }
+        Self { node, waiting: std::array::from_fn(|_| Vec::new()), kept: Vec::new(), now: Nanos::ZERO }
     }
 
     /// Time as the node sees it: it never runs back.
@@ -38,5 +40,10 @@ impl NodePlace {
         for bell in self.waiting[slot.index()].drain(..) {
             bell.ring(outcome.take().unwrap_or(Outcome::Retry));
         }
+    }
+
+    /// Every thread that waits gets this outcome.
+    pub(crate) fn ring_all(&mut self, outcome: Outcome) {
+        self.waiting.iter_mut().flat_map(|bells| bells.drain(..)).for_each(|bell| bell.ring(outcome));
     }
 }

@@ -28,6 +28,7 @@ mod rack;
 
 pub use handle::{Shape, SimulatedHandle};
 pub use rack::{SimulatedConfig, SimulatedRack};
+pub use sim::fault;
 pub use sim::flowcc::Contents;
 pub use sim::hardware::Testbed;
 pub use sim::rack::{Ended, Report, Until};

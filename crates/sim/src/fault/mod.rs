@@ -60,7 +60,7 @@ impl<M, R: Rule<M> + ?Sized> Rule<M> for Box<R> {
 
 /// The rules of a run.
 pub struct Rules<M> {
-    rules: Vec<Box<dyn Rule<M>>>,
+    rules: Vec<Box<dyn Rule<M> + Send>>,
     counts: Counts,
 }
 
@@ -72,13 +72,13 @@ impl<M> Rules<M> {
 
     /// With this rule after those that are there.
     #[must_use]
-    pub fn with(mut self, rule: impl Rule<M> + 'static) -> Self {
+    pub fn with(mut self, rule: impl Rule<M> + Send + 'static) -> Self {
         self.add(rule);
         self
     }
 
     /// Adds this rule after those that are there.
-    pub fn add(&mut self, rule: impl Rule<M> + 'static) {
+    pub fn add(&mut self, rule: impl Rule<M> + Send + 'static) {
         self.rules.push(Box::new(rule));
     }
 

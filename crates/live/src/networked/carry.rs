@@ -1,0 +1,207 @@
+//! How the threads of a node's process run its machines and receive for them.
+
+use std::sync::MutexGuard;
+
+use node::{Effect, Message, Moment};
+use transport::{Body, Cause, Contents, PlaceId};
+use wire::{Kind, Nanos, NodeId, Packet};
+
+use super::node::NetworkedNode;
+use crate::memory::StoreOf;
+use crate::place::{Carrier, Courier, Input, NodePlace};
+use crate::waiting::{Patience, Step};
+
+impl Carrier for NetworkedNode {
+    fn now(&self) -> Nanos {
+        NetworkedNode::now(self)
+    }
+
+    fn visit<R>(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        now: Nanos,
+        action: impl FnOnce(&mut NodePlace, Moment, &mut StoreOf<'_>, &mut Vec<Effect>) -> R,
+    ) -> R {
+        debug_assert_eq!(node, self.id);
+        let mut machine = self.place.enter();
+        let at = Moment { now: machine.at(now), random: courier.random() };
+        let mut store = StoreOf::alone(&self.memory, self.id, Contents::None);
+        let result = action(&mut machine, at, &mut store, &mut courier.effects);
+        self.dispatch(&mut machine, courier);
+        self.finish(machine, courier, at.now);
+        result
+    }
+
+    fn leave(&self, _: NodeId, courier: &mut Courier, input: Input) {
+        self.place.leave(input);
+        self.run(courier);
+    }
+
+    fn run_due(&self, node: NodeId, courier: &mut Courier, now: Nanos) {
+        if self.place.deadline() <= now && !self.lease.is_fenced() {
+            self.visit(node, courier, now, |place, at, store, out| place.node.on_deadline(at, store, out));
+        }
+    }
+
+    fn pause(&self, node: NodeId, courier: &mut Courier, patience: &mut Patience) {
+        let now = NetworkedNode::now(self);
+        self.run_due(node, courier, now);
+        if self.poll(courier) > 0 {
+            return patience.again();
+        }
+        match patience.step(now, self.place.deadline(), &self.crowding) {
+            Step::Spin => std::hint::spin_loop(),
+            Step::Yield => {
+                std::thread::yield_now();
+                self.crowding.yielded(now, NetworkedNode::now(self));
+            }
+            Step::Sleep(most) => {
+                // The service thread receives meanwhile, and rings the bell.
+                if !self.transport.leave() {
+                    courier.bell.sleeper.sleep(most);
+                }
+                self.transport.attend();
+            }
+        }
+    }
+
+    fn begin_wait(&self) -> Patience {
+        self.transport.attend();
+        Patience::without_spins()
+    }
+
+    fn end_wait(&self, courier: &mut Courier) {
+        while self.transport.leave() {
+            self.transport.attend();
+            self.poll(courier);
+        }
+    }
+
+    fn is_fenced(&self) -> bool {
+        self.lease.is_fenced()
+    }
+}
+
+impl NetworkedNode {
+    /// Receives a burst and lets the machines handle it. Returns how many messages there were.
+    pub(super) fn poll(&self, courier: &mut Courier) -> usize {
+        let now = self.now();
+        let mut control = Vec::new();
+        let mut machine: Option<MutexGuard<'_, NodePlace>> = None;
+        let messages = self.transport.receive(&mut |from, body| match body {
+            Body::Control(bytes) if from == PlaceId::SWITCH => control.push(bytes.to_vec()),
+            Body::Control(_) => {}
+            Body::Packet(packet, contents) => {
+                let machine = machine.get_or_insert_with(|| self.place.enter());
+                self.handle(machine, courier, now, packet, contents);
+            }
+        });
+        if let Some(machine) = machine {
+            self.finish(machine, courier, now);
+        }
+        for bytes in control {
+            self.on_control(courier, &bytes);
+        }
+        messages
+    }
+
+    /// Lets the machines handle a packet from another process.
+    fn handle(
+        &self,
+        machine: &mut NodePlace,
+        courier: &mut Courier,
+        now: Nanos,
+        packet: &Packet,
+        contents: Contents<'_>,
+    ) {
+        let block = self.memory.cache.block_size().len();
+        if self.lease.is_fenced() || contents.bytes() != 0 && contents.bytes() != block {
+            return self.transport.counters().dropped(Cause::Malformed);
+        }
+        let at = Moment { now: machine.at(now), random: courier.random() };
+        let mut store = StoreOf::alone(&self.memory, self.id, contents);
+        let data = (contents.bytes() != 0).then(|| {
+            if packet.kind == Kind::Report {
+                // A home that rebuilds its directory comes back to what was reported.
+                let kept = store.keep_received();
+                machine.kept.push(kept);
+                kept
+            } else {
+                StoreOf::received(self.id)
+            }
+        });
+        let message = Message { packet: *packet, data };
+        machine.node.on_packet(at, &message, &mut store, &mut courier.effects);
+        self.dispatch(machine, courier);
+    }
+
+    /// Runs what was left for the machines, if nobody else does.
+    fn run(&self, courier: &mut Courier) {
+        while self.place.is_waiting() {
+            // Whoever holds the place looks again after letting go.
+            let Some(machine) = self.place.try_enter() else { return };
+            let now = self.now();
+            self.finish(machine, courier, now);
+        }
+    }
+
+    /// Lets the machines handle what they sent to themselves and what was left for them; lets go of the place; lets
+    /// go what was sent.
+    fn finish(&self, mut machine: MutexGuard<'_, NodePlace>, courier: &mut Courier, now: Nanos) {
+        let mut store = StoreOf::alone(&self.memory, self.id, Contents::None);
+        let now = machine.at(now);
+        loop {
+            let mut batch = std::mem::take(&mut courier.batch);
+            self.place.collect(&mut batch);
+            if batch.is_empty() {
+                courier.batch = batch;
+                break;
+            }
+            for input in batch.drain(..) {
+                let at = Moment { now, random: courier.random() };
+                match input {
+                    Input::Message(message) => {
+                        machine.node.on_packet(at, &message, &mut store, &mut courier.effects);
+                    }
+                    Input::Unpinned(frame) => {
+                        machine.node.on_unpinned(at, frame, &mut store, &mut courier.effects);
+                    }
+                }
+                self.dispatch(&mut machine, courier);
+            }
+            courier.batch = batch;
+        }
+        if !machine.kept.is_empty() && !machine.node.is_recovering() {
+            machine.kept.drain(..).for_each(|kept| store.let_go(kept));
+        }
+        self.place.set_deadline(machine.node.next_deadline());
+        drop(machine);
+        if self.place.is_waiting() {
+            self.run(courier);
+        }
+        if !courier.outgoing.is_empty() {
+            self.transport.flush(&mut courier.outgoing);
+        }
+    }
+
+    /// Hands the effects of a call to the transport, still under the place's lock: what they name may change later.
+    fn dispatch(&self, machine: &mut NodePlace, courier: &mut Courier) {
+        let store = StoreOf::alone(&self.memory, self.id, Contents::None);
+        for effect in courier.effects.drain(..) {
+            match effect {
+                Effect::Send(message) => {
+                    let to = PlaceId::of(message.packet.to);
+                    if to == PlaceId::node(self.id) {
+                        self.place.leave(Input::Message(message));
+                    } else if !self.lease.is_fenced() {
+                        let contents = message.data.map_or(Contents::None, |data| store.find(data));
+                        let body = Body::Packet(&message.packet, contents);
+                        self.transport.send(to, body, &mut courier.outgoing);
+                    }
+                }
+                Effect::Completed { slot, outcome } => machine.completed(slot, outcome),
+            }
+        }
+    }
+}

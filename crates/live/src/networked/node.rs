@@ -1,0 +1,310 @@
+//! A node's process: joining the rack, being declared dead, leaving.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use membership::member::{Config as MemberConfig, Effect as Membership, Member};
+use membership::{Message, Session, Timing};
+use node::{Node, Outcome, Pinned, Retransmission, Store, View};
+use switch::flowcc::Dump;
+use transport::{Body, Cause, Contents, Outgoing, PlaceId, Transport};
+use wire::{Nanos, NodeId};
+
+use super::lease::Lease;
+use super::report::NodeReport;
+use crate::config::RackConfig;
+use crate::memory::{NodeMemory, StoreOf};
+use crate::place::{Carrier, Courier, NodePlace, Place};
+use crate::waiting::Crowding;
+
+/// The shortest time after which a packet is sent again: a preempted process is away for a scheduler's slice.
+const RETRANSMISSION_FLOOR: Nanos = Nanos::from_millis(10);
+
+/// What a node needs to know to join.
+#[derive(Clone, Debug)]
+pub struct NodeSetup {
+    /// The rack's shape; the same at all places.
+    pub rack: RackConfig,
+    /// Which node this is.
+    pub id: NodeId,
+    /// When the rack gives a node up; the same at all places.
+    pub timing: Timing,
+    /// A random number that names this life of the node.
+    pub session: Session,
+    /// How long joining may take, until the switch has been heard.
+    pub patience: Duration,
+}
+
+/// Why a node could not join.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JoinError {
+    /// The switch did not answer, or did not begin.
+    NoAnswer,
+}
+
+/// A node of a rack of processes, in this process.
+pub struct NetworkedNode {
+    pub(super) id: NodeId,
+    pub(super) memory: NodeMemory,
+    pub(super) place: Place<NodePlace>,
+    pub(super) transport: Arc<dyn Transport>,
+    pub(super) lease: Arc<Lease>,
+    pub(super) crowding: Crowding,
+    member: Mutex<Member>,
+    started: Instant,
+    pub(super) stop: AtomicBool,
+    /// Hits that handles have reported.
+    hits: AtomicU64,
+    service: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl NetworkedNode {
+    /// Joins the rack: waits until the coordinator has begun an epoch with this node in it.
+    ///
+    /// # Errors
+    /// If that does not happen within the patience given.
+    ///
+    /// # Panics
+    /// If the system gives no thread.
+    pub fn join(setup: &NodeSetup, transport: Arc<dyn Transport>) -> Result<Arc<Self>, JoinError> {
+        let started = Instant::now();
+        let mut member = Member::new(
+            MemberConfig {
+                node: setup.id,
+                nodes: setup.rack.nodes,
+                session: setup.session,
+                // A transport has what only one process can have: the node's port, or the lock of its socket.
+                sole: true,
+                timing: setup.timing,
+            },
+            Nanos::ZERO,
+        );
+        let view = await_view(&mut member, &*transport, started, setup.patience)?;
+        let incarnation = view.lives[setup.id.index()].expect("a member is alive in its first view");
+        let mut config = setup.rack.node(setup.id);
+        config.incarnation = incarnation;
+        config.retransmission = Retransmission::AfterRoundTrips { floor: RETRANSMISSION_FLOOR };
+        let node = Arc::new(Self {
+            id: setup.id,
+            memory: NodeMemory::new(setup.rack.block, setup.rack.cache, setup.rack.memory),
+            place: Place::new(NodePlace::new(Node::new(config)), Nanos::MAX),
+            transport,
+            lease: Arc::default(),
+            crowding: Crowding::default(),
+            member: Mutex::new(member),
+            started,
+            stop: AtomicBool::new(false),
+            hits: AtomicU64::new(0),
+            service: Mutex::new(None),
+        });
+        let mut courier = Courier::new(setup.session.0);
+        node.begin(&mut courier, &view, None);
+        let service = std::thread::Builder::new().name(format!("rackmem {}", setup.id));
+        let served = Arc::downgrade(&node);
+        let thread = service.spawn(move || super::service::serve(&served, courier));
+        *node.service.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(thread.expect("the system gives a thread"));
+        Ok(node)
+    }
+
+    /// Nanoseconds since this process began to join.
+    pub fn now(&self) -> Nanos {
+        now_since(self.started)
+    }
+
+    /// Which node this is.
+    pub fn id(&self) -> NodeId {
+        self.id
+    }
+
+    /// The node's memory, for hits.
+    pub fn memory(&self) -> &NodeMemory {
+        &self.memory
+    }
+
+    /// Until when what is cached here counts.
+    pub fn lease(&self) -> &Arc<Lease> {
+        &self.lease
+    }
+
+    /// Accesses that needed no message, as far as handles have said; and adds some.
+    pub fn hits(&self, more: u64) -> u64 {
+        self.hits.fetch_add(more, Ordering::Relaxed) + more
+    }
+
+    /// What carries its messages.
+    pub fn transport(&self) -> &dyn Transport {
+        &*self.transport
+    }
+
+    /// Looks at the node's machines, between two inputs.
+    pub fn with_node<R>(&self, look: impl FnOnce(&Node) -> R) -> R {
+        look(&self.place.enter().node)
+    }
+
+    /// Tells the coordinator that this node is going, and stops serving. What only this node had is lost to the others.
+    pub fn leave(&self) {
+        let mut effects = Vec::new();
+        self.member().leave(self.now(), &mut effects);
+        self.apply(&mut Courier::new(0), effects);
+        self.stop.store(true, Ordering::Release);
+        self.lease.fence();
+    }
+
+    /// A message of the coordinator.
+    pub(super) fn on_control(&self, courier: &mut Courier, bytes: &[u8]) {
+        let Ok(message) = Message::parse(bytes) else {
+            return self.transport.counters().dropped(Cause::Malformed);
+        };
+        let mut effects = Vec::new();
+        self.member().on_message(self.now(), message, &mut effects);
+        self.apply(courier, effects);
+    }
+
+    /// What is due in the membership. Returns when it wants to be called next.
+    pub(super) fn on_member_deadline(&self, courier: &mut Courier) -> Nanos {
+        let now = self.now();
+        let mut member = self.member();
+        if member.next_deadline() > now {
+            return member.next_deadline();
+        }
+        let mut effects = Vec::new();
+        member.set_statistics(&self.report().encode());
+        member.on_deadline(now, &mut effects);
+        let next = member.next_deadline();
+        drop(member);
+        self.apply(courier, effects);
+        next
+    }
+
+    fn report(&self) -> NodeReport {
+        let place = self.place.enter();
+        let counters = place.node.counters();
+        let events: u64 = counters.events[1..=3].iter().sum();
+        let refused: u64 = counters.refused.iter().sum();
+        NodeReport {
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: events.saturating_sub(refused),
+            refused,
+            retransmissions: counters.retransmissions,
+            invalidations: counters.invalidations,
+            provided: counters.provided,
+            home_packets: counters.home_received + counters.home_sent,
+            lost: counters.lost,
+            memory_live: place.node.memory_in_use().0,
+            recovering: u64::from(place.node.is_recovering()),
+            dropped: counters.dropped,
+            transport: self.transport.counters().counts(),
+        }
+    }
+
+    fn member(&self) -> std::sync::MutexGuard<'_, Member> {
+        self.member.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn apply(&self, courier: &mut Courier, effects: Vec<Membership>) {
+        for effect in effects {
+            match effect {
+                Membership::Send(message) => send_control(&*self.transport, &message),
+                Membership::Begin { view, dump } => self.begin(courier, &view, dump.as_ref()),
+                Membership::Leased { until } => self.lease.extend(until),
+                // Whoever must know asks the lease.
+                Membership::Suspended => {}
+                Membership::Fenced | Membership::Left => self.fence(courier),
+            }
+        }
+    }
+
+    /// A new epoch.
+    fn begin(&self, courier: &mut Courier, view: &View, dump: Option<&Dump>) {
+        let now = self.now();
+        self.visit(self.id, courier, now, |place, at, store, out| {
+            place.node.on_new_epoch(at, view, dump, store, out);
+        });
+    }
+
+    /// This life is over: nothing here counts any more.
+    fn fence(&self, courier: &mut Courier) {
+        self.lease.fence();
+        let now = self.now();
+        self.visit(self.id, courier, now, |place, _, _, _| place.ring_all(Outcome::Retry));
+        self.drop_copies();
+    }
+
+    /// Ends hits in everything that is cached; what a thread is writing in goes when this is called again. Returns
+    /// true if nothing is left.
+    pub(super) fn drop_copies(&self) -> bool {
+        let machine = self.place.enter();
+        let mut store = StoreOf::alone(&self.memory, self.id, Contents::None);
+        let mut frames = Vec::new();
+        store.published(|frame, _, _| frames.push(frame));
+        let mut left = 0;
+        for frame in frames {
+            match store.withdraw(frame) {
+                Ok(()) => store.release(frame),
+                Err(Pinned) => left += 1,
+            }
+        }
+        drop(machine);
+        left == 0
+    }
+}
+
+impl Drop for NetworkedNode {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        let service = self.service.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        // The service thread itself may hold the last reference.
+        if let Some(service) = service.filter(|it| it.thread().id() != std::thread::current().id()) {
+            // It cannot have panicked without having said so.
+            drop(service.join());
+        }
+    }
+}
+
+pub(super) fn now_since(started: Instant) -> Nanos {
+    Nanos(u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+}
+
+fn send_control(transport: &dyn Transport, message: &Message) {
+    let mut out = Outgoing::new();
+    transport.send(PlaceId::SWITCH, Body::Control(&message.encode()), &mut out);
+    transport.flush(&mut out);
+}
+
+/// Beats until the coordinator has begun an epoch with this member.
+fn await_view(
+    member: &mut Member,
+    transport: &dyn Transport,
+    started: Instant,
+    patience: Duration,
+) -> Result<View, JoinError> {
+    while started.elapsed() < patience {
+        let now = now_since(started);
+        let mut effects = Vec::new();
+        if member.next_deadline() <= now {
+            member.on_deadline(now, &mut effects);
+        }
+        transport.receive(&mut |from, body| {
+            if let (PlaceId::SWITCH, Body::Control(bytes)) = (from, body)
+                && let Ok(message) = Message::parse(bytes)
+            {
+                member.on_message(now, message, &mut effects);
+            }
+        });
+        let quiet = effects.is_empty();
+        for effect in effects {
+            match effect {
+                Membership::Send(message) => send_control(transport, &message),
+                Membership::Begin { view, .. } => return Ok(view),
+                _ => {}
+            }
+        }
+        if quiet {
+            transport.wait(member.next_deadline().saturating_sub(now).min(Nanos::from_millis(10)));
+        }
+    }
+    Err(JoinError::NoAnswer)
+}

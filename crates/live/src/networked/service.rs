@@ -1,0 +1,48 @@
+//! The thread of a node that works when no other does: it receives what comes while nobody waits for anything, does
+//! what is due, beats, and drops what the node has when it was declared dead.
+
+use std::sync::Weak;
+use std::sync::atomic::Ordering;
+
+use wire::Nanos;
+
+use super::node::NetworkedNode;
+use crate::place::{Carrier, Courier};
+use crate::waiting::{Patience, Step};
+
+/// The longest sleep: a deadline that another thread has set meanwhile is not later than this.
+const LONGEST_SLEEP: Nanos = Nanos::from_millis(5);
+
+/// Serves until the node is gone, or told to stop.
+pub(super) fn serve(node: &Weak<NetworkedNode>, mut courier: Courier) {
+    let mut patience = Patience::without_spins();
+    let mut dropped = false;
+    loop {
+        let Some(node) = node.upgrade() else { return };
+        if node.stop.load(Ordering::Acquire) {
+            return;
+        }
+        if node.lease.is_fenced() && !dropped {
+            dropped = node.drop_copies();
+        }
+        let now = node.now();
+        node.run_due(node.id, &mut courier, now);
+        let beat = node.on_member_deadline(&mut courier);
+        if node.poll(&mut courier) > 0 {
+            patience.again();
+            continue;
+        }
+        let due = node.place.deadline().min(beat);
+        match patience.step(now, Nanos::MAX, &node.crowding) {
+            Step::Spin => std::hint::spin_loop(),
+            Step::Yield => {
+                std::thread::yield_now();
+                node.crowding.yielded(now, node.now());
+            }
+            Step::Sleep(_) => {
+                node.transport.wait(due.saturating_sub(node.now()).min(LONGEST_SLEEP));
+                patience.again();
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The switch's process: FlowCC, and the coordinator that knows who is alive.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use membership::coordinator::{Config as CoordinatorConfig, Coordinator, Effect};
+use membership::{Message, Timing};
+use switch::flowcc;
+use transport::{Body, Cause, Contents, Outgoing, PlaceId, Transport};
+use wire::{Nanos, NodeId, SwitchEpoch};
+
+use super::node::now_since;
+use super::report::{NodeReport, NodeStatus, SwitchReport, Watch};
+use crate::config::RackConfig;
+use crate::place::SwitchPlace;
+use crate::waiting::{Crowding, Patience, Step};
+
+/// The longest sleep.
+const LONGEST_SLEEP: Nanos = Nanos::from_millis(50);
+
+/// Between two reports, for whoever watches.
+const REPORT_EVERY: Nanos = Nanos::from_millis(150);
+
+/// What the switch's process needs to know.
+#[derive(Clone, Debug)]
+pub struct SwitchSetup {
+    /// The rack's shape; the same at all places.
+    pub rack: RackConfig,
+    /// When the rack gives a node up; the same at all places.
+    pub timing: Timing,
+    /// No epoch of an earlier switch has a number above this, as far as its members cannot tell us.
+    pub origin: SwitchEpoch,
+    /// A random number that names this life of the switch.
+    pub session: u64,
+}
+
+/// The switch of a rack of processes, in this process.
+pub struct NetworkedSwitch {
+    place: SwitchPlace,
+    coordinator: Coordinator,
+    transport: Arc<dyn Transport>,
+    started: Instant,
+    crowding: Crowding,
+    outgoing: Outgoing,
+    /// The switch is in an epoch, and may know something.
+    began: bool,
+    entries: usize,
+    watch: Watch,
+    /// When to report next.
+    report_at: Nanos,
+}
+
+impl NetworkedSwitch {
+    /// A switch without entries, that waits for nodes.
+    pub fn new(setup: &SwitchSetup, transport: Arc<dyn Transport>) -> Self {
+        Self {
+            place: SwitchPlace { switch: setup.rack.switch(), received: 0, sent: 0 },
+            coordinator: Coordinator::new(
+                CoordinatorConfig {
+                    nodes: setup.rack.nodes,
+                    origin: setup.origin,
+                    session: setup.session,
+                    timing: setup.timing,
+                },
+                Nanos::ZERO,
+            ),
+            transport,
+            started: Instant::now(),
+            crowding: Crowding::default(),
+            outgoing: Outgoing::new(),
+            began: false,
+            entries: setup.rack.switch_entries,
+            watch: Watch::default(),
+            report_at: Nanos::ZERO,
+        }
+    }
+
+    /// Where it leaves its reports.
+    pub fn watch(&self) -> Watch {
+        self.watch.clone()
+    }
+
+    fn report(&self, now: Nanos) -> SwitchReport {
+        let (switch, coordinator) = (&self.place.switch, &self.coordinator);
+        let roster = coordinator.roster();
+        let nodes = (0..roster.lives.len()).filter_map(|node| {
+            let node = NodeId(u16::try_from(node).expect("at most 64 nodes"));
+            let status = coordinator.status(node, now)?;
+            Some(NodeStatus {
+                node,
+                alive: status.life.alive,
+                incarnation: status.life.incarnation,
+                silence: status.silence,
+                epoch: status.epoch,
+                report: NodeReport::parse(status.statistics),
+            })
+        });
+        SwitchReport {
+            phase: coordinator.phase(),
+            epoch: roster.epoch,
+            nodes: nodes.collect(),
+            occupancy: switch.occupancy() as u64,
+            entries: self.entries as u64,
+            packets_received: self.place.received,
+            packets_sent: self.place.sent,
+            program_dropped: flowcc::Drop::ALL.iter().map(|cause| switch.counters().drops(*cause)).sum(),
+            membership: *coordinator.counters(),
+            transport: self.transport.counters().counts(),
+        }
+    }
+
+    /// Works until told to stop.
+    pub fn run(&mut self, stop: &AtomicBool) {
+        let transport = Arc::clone(&self.transport);
+        let mut patience = Patience::without_spins();
+        transport.attend();
+        while !stop.load(Ordering::Acquire) {
+            let now = now_since(self.started);
+            if self.coordinator.next_deadline() <= now {
+                let mut effects = Vec::new();
+                self.coordinator.on_deadline(now, &mut effects);
+                self.apply(now, effects);
+            }
+            if now >= self.report_at && self.watch.is_watched() {
+                self.report_at = now + REPORT_EVERY;
+                self.watch.leave(self.report(now));
+            }
+            if self.poll(now) > 0 {
+                patience.again();
+                continue;
+            }
+            match patience.step(now, Nanos::MAX, &self.crowding) {
+                Step::Spin => std::hint::spin_loop(),
+                Step::Yield => {
+                    std::thread::yield_now();
+                    self.crowding.yielded(now, now_since(self.started));
+                }
+                Step::Sleep(_) => {
+                    if !transport.leave() {
+                        let due = self.coordinator.next_deadline().saturating_sub(now_since(self.started));
+                        transport.wait(due.min(LONGEST_SLEEP));
+                    }
+                    transport.attend();
+                    patience.again();
+                }
+            }
+        }
+        transport.leave();
+    }
+
+    /// Receives a burst, and handles it. Returns how many messages there were.
+    fn poll(&mut self, now: Nanos) -> usize {
+        let transport = Arc::clone(&self.transport);
+        let mut effects = Vec::new();
+        let mut switch_effects = Vec::new();
+        let Self { place, coordinator, outgoing, .. } = self;
+        let messages = transport.receive(&mut |from, body| match body {
+            Body::Packet(packet, _) => {
+                place.on_packet(packet, &mut switch_effects, |packet| {
+                    let to = PlaceId::of(packet.to);
+                    if to != PlaceId::SWITCH {
+                        transport.send(to, Body::Packet(&packet, Contents::None), outgoing);
+                    }
+                });
+            }
+            Body::Control(bytes) => match (from.as_node(), Message::parse(bytes)) {
+                (Some(node), Ok(message)) => coordinator.on_message(now, node, message, &mut effects),
+                _ => transport.counters().dropped(Cause::Malformed),
+            },
+        });
+        self.apply(now, effects);
+        if !self.outgoing.is_empty() {
+            transport.flush(&mut self.outgoing);
+        }
+        messages
+    }
+
+    fn apply(&mut self, now: Nanos, mut effects: Vec<Effect>) {
+        while !effects.is_empty() {
+            for effect in std::mem::take(&mut effects) {
+                match effect {
+                    Effect::Send(to, message) => {
+                        let body = message.encode();
+                        self.transport.send(PlaceId::node(to), Body::Control(&body), &mut self.outgoing);
+                    }
+                    Effect::Restart { epoch, shadow } => {
+                        let switch = &mut self.place.switch;
+                        let dump = self.began.then(|| switch.dump());
+                        switch.restart(epoch);
+                        switch.set_shadow(shadow);
+                        self.began = true;
+                        self.coordinator.on_restarted(now, dump.as_ref(), &mut effects);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Before the first epoch: waiting for nodes, and finding out who was in the rack when this coordinator is not the
+//! rack's first.
+//!
+//! What must always hold: no life is left out that may have a lease of an earlier coordinator.
+
+use alloc::vec::Vec;
+
+use wire::{NodeId, Nanos};
+
+use super::contact::Contact;
+use super::{Coordinator, Effect};
+use crate::roster::Session;
+
+impl Coordinator {
+    pub(super) fn review_forming(&mut self, now: Nanos, out: &mut Vec<Effect>) {
+        self.forget_callers(now);
+        let ready = if self.settled { self.has_gathered(now) } else { self.is_recovered(now) };
+        let anybody = self.callers().any(|(_, caller)| caller.epoch.0 == 0 || self.goes_on(caller));
+        if ready && anybody {
+            self.change(now, out);
+        }
+    }
+
+    /// Whoever can be in the rack: its BEATs are not from the past.
+    pub(super) fn callers(&self) -> impl Iterator<Item = (NodeId, &Contact)> {
+        let seats = self.seats.iter().enumerate();
+        seats.filter_map(|(node, seat)| {
+            let caller = seat.caller.as_ref().filter(|it| it.answered.is_some() && !it.leaving)?;
+            Some((NodeId(u16::try_from(node).expect("at most 64 nodes")), caller))
+        })
+    }
+
+    /// True if the caller is alive in the last roster that is known. It is of the coordinator before this one.
+    pub(super) fn goes_on(&self, caller: &Contact) -> bool {
+        let alive = |session: Session| self.roster.lives.iter().any(|it| it.alive && it.session == session);
+        !self.settled && caller.epoch.0 > 0 && alive(caller.session)
+    }
+
+    /// All nodes are here, or those that are have waited long enough.
+    fn has_gathered(&self, now: Nanos) -> bool {
+        let first = self.callers().filter_map(|(_, caller)| caller.answered).min();
+        let waited = first.is_some_and(|first| now >= first + self.config.timing.form);
+        waited || self.callers().count() == self.config.nodes
+    }
+
+    /// It is known who was in the rack, and nobody who is not heard can have a lease.
+    ///
+    /// After the timeout the leases of an earlier coordinator have run out. Before that, somebody with a lease says
+    /// more: it was never declared dead, and nobody new got a lease without it hearing of that first. So its view,
+    /// or a later one that is known, names all who may have leases; if all of those are heard, there is nothing
+    /// to wait for.
+    fn is_recovered(&self, now: Nanos) -> bool {
+        let claimed = self.callers().map(|(_, caller)| caller.epoch).max().unwrap_or_default();
+        if claimed > self.roster.epoch {
+            return false;
+        }
+        if self.roster.epoch.0 == 0 {
+            let all = self.callers().count() == self.config.nodes;
+            let alone = self.callers().all(|(_, caller)| caller.sole);
+            return all && alone || self.leases_are_over(now) && self.has_gathered(now);
+        }
+        let up = |caller: &Contact| caller.leased && self.goes_on(caller);
+        let heard = |node: NodeId| {
+            let caller = self.callers().find(|(it, _)| *it == node);
+            caller.is_some_and(|(_, caller)| up(caller) || caller.epoch.0 == 0 && caller.sole)
+        };
+        let witness = self.callers().any(|(_, caller)| up(caller));
+        witness && self.roster.live().iter().all(heard) || self.leases_are_over(now)
+    }
+
+    fn leases_are_over(&self, now: Nanos) -> bool {
+        now.saturating_sub(self.born) >= self.config.timing.timeout
+    }
+}

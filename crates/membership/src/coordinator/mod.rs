@@ -1,0 +1,362 @@
+//! The coordinator: hears the members, decides who is alive, and numbers the epochs.
+//!
+//! Runs in the switch's process. What must always hold: an epoch's number names one roster; nobody is declared dead
+//! who may have a lease; who is dead stays dead.
+
+mod contact;
+mod forming;
+mod running;
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use switch::flowcc::Dump;
+use wire::{Nanos, NodeId, SwitchEpoch};
+
+use crate::message::{Beat, Know, MOST_PARTS, Message, PART, Pulse, Standing, ViewPart, encode_dump, encode_roster};
+use crate::roster::{Life, Roster, Session};
+use crate::timing::Timing;
+use contact::Contact;
+
+/// Dumps that are kept for members that are more than one epoch behind.
+const KEPT_DUMPS: usize = 8;
+
+/// What a coordinator has to know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Nodes of the rack.
+    pub nodes: usize,
+    /// Its epochs are later than this one. Seconds since some year will do: then a coordinator that hears of no
+    /// earlier one does not reuse its numbers.
+    pub origin: SwitchEpoch,
+    /// A random number that no other coordinator has: its tickets begin there.
+    pub session: u64,
+    /// The rack's.
+    pub timing: Timing,
+}
+
+/// What the driver has to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// Send this to that node.
+    Send(NodeId, Message),
+    /// An epoch ends. Read the switch's directory if it was in an epoch before (`Switch::dump`), restart it in this one
+    /// (`Switch::restart`), with nothing in between, and say so: [`Coordinator::on_restarted`]. Nobody hears of
+    /// the epoch before that.
+    Restart {
+        /// The epoch that begins.
+        epoch: SwitchEpoch,
+        /// The node that keeps the shadow of the switch's tags.
+        shadow: NodeId,
+    },
+}
+
+/// What the coordinator is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// No node is up, or it is not known which ones: waiting for them.
+    Forming,
+    /// The switch is to be restarted.
+    Restarting,
+    /// The rack is in an epoch.
+    Running,
+}
+
+/// Counts of what has happened, for whoever asks how the rack is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Epochs begun.
+    pub epochs: u64,
+    /// Lives that ended because they were not heard.
+    pub silent: u64,
+    /// Lives that ended because they did not begin an epoch in time.
+    pub lost: u64,
+    /// Lives that ended as they wished.
+    pub left: u64,
+    /// Lives that ended because a new one had taken their place.
+    pub replaced: u64,
+    /// BEATs that were late or doubled.
+    pub old_beats: u64,
+    /// Messages from nodes that there are not, from a second process of a node, or that no member sends.
+    pub refused: u64,
+    /// Times that the coordinator was called much too late, and blamed nobody for it.
+    pub stalls: u64,
+}
+
+/// A node, as the coordinator sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Status<'a> {
+    /// Its last life.
+    pub life: Life,
+    /// For how long it has not been heard; `None`: it is not up.
+    pub silence: Option<Nanos>,
+    /// The epoch that it said it was in.
+    pub epoch: SwitchEpoch,
+    /// The statistics in its last BEAT.
+    pub statistics: &'a [u8],
+}
+
+/// Who calls as a node.
+#[derive(Debug, Default)]
+struct Seat {
+    /// The life that is up.
+    life: Option<Contact>,
+    /// Another one, that wants to be.
+    caller: Option<Contact>,
+}
+
+/// Decides who is in the rack.
+#[derive(Debug)]
+pub struct Coordinator {
+    config: Config,
+    phase: Phase,
+    born: Nanos,
+    /// The last call.
+    last: Nanos,
+    /// This coordinator has made the roster, and needs nobody to tell it.
+    settled: bool,
+    roster: Roster,
+    /// The epoch that the switch is in.
+    current: SwitchEpoch,
+    /// The latest epoch that anybody has spoken of.
+    highest: SwitchEpoch,
+    seats: Vec<Seat>,
+    tickets: u64,
+    /// Lives that are over.
+    buried: BTreeSet<Session>,
+    /// What the switch knew at the end of an epoch, encoded, for the homes that have not left it as far as known.
+    dumps: BTreeMap<SwitchEpoch, BTreeMap<NodeId, Vec<u8>>>,
+    counters: Counters,
+}
+
+impl Coordinator {
+    /// Knows nobody. The switch is restarted when the rack has formed.
+    ///
+    /// # Panics
+    /// If a rack cannot have so many nodes.
+    pub fn new(config: Config, now: Nanos) -> Self {
+        assert!((1..=wire::Copyset::NODES).contains(&config.nodes));
+        Self {
+            config,
+            phase: Phase::Forming,
+            born: now,
+            last: now,
+            settled: false,
+            roster: Roster::empty(config.nodes),
+            current: SwitchEpoch(0),
+            highest: config.origin,
+            seats: (0..config.nodes).map(|_| Seat::default()).collect(),
+            tickets: config.session,
+            buried: BTreeSet::new(),
+            dumps: BTreeMap::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// What it is doing.
+    pub const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Who is in the rack; while the switch is being restarted, who is going to be.
+    pub const fn roster(&self) -> &Roster {
+        &self.roster
+    }
+
+    /// What has happened.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// A node. `None`: the rack has no such node.
+    pub fn status(&self, node: NodeId, now: Nanos) -> Option<Status<'_>> {
+        let seat = self.seats.get(node.index())?;
+        let contact = seat.life.as_ref();
+        Some(Status {
+            life: self.roster.lives[node.index()],
+            silence: contact.map(|it| now.saturating_sub(it.heard)),
+            epoch: contact.map_or(SwitchEpoch(0), |it| it.epoch),
+            statistics: contact.map_or(&[], |it| &it.statistics),
+        })
+    }
+
+    /// When [`on_deadline`](Self::on_deadline) wants to be called: a heartbeat after the last call at the latest, so that
+    /// the coordinator notices if it was stopped.
+    pub fn next_deadline(&self) -> Nanos {
+        let timing = self.config.timing;
+        let tick = self.last + timing.heartbeat();
+        if self.phase != Phase::Running {
+            return tick;
+        }
+        let lives = self.seats.iter().filter_map(|seat| seat.life.as_ref());
+        lives.map(|it| it.heard + timing.timeout).fold(tick, Nanos::min)
+    }
+
+    /// The deadline passed.
+    pub fn on_deadline(&mut self, now: Nanos, out: &mut Vec<Effect>) {
+        self.notice_stall(now);
+        self.review(now, out);
+    }
+
+    /// Something came from this node.
+    pub fn on_message(&mut self, now: Nanos, from: NodeId, message: Message, out: &mut Vec<Effect>) {
+        self.notice_stall(now);
+        match message {
+            Message::Beat(beat) if beat.node == from && from.index() < self.config.nodes => {
+                self.on_beat(now, &beat, out);
+            }
+            Message::Know(know) if know.node == from && from.index() < self.config.nodes => {
+                self.on_know(now, know, out);
+            }
+            _ => self.counters.refused += 1,
+        }
+    }
+
+    /// The switch has begun the epoch of [`Effect::Restart`]. `dump` is what was read out of it before; `None`: it had
+    /// not been in any. What is of an epoch that no member is in does no harm.
+    pub fn on_restarted(&mut self, now: Nanos, dump: Option<&Dump>, out: &mut Vec<Effect>) {
+        if self.phase != Phase::Restarting {
+            return;
+        }
+        self.notice_stall(now);
+        self.current = self.roster.epoch;
+        self.counters.epochs += 1;
+        let live = self.roster.live();
+        self.phase = if live.is_empty() { Phase::Forming } else { Phase::Running };
+        if let Some(dump) = dump {
+            let homes = live.iter().map(|home| (home, encode_dump(dump, home)));
+            self.dumps.insert(dump.epoch, homes.collect());
+            while self.dumps.len() > KEPT_DUMPS {
+                self.dumps.pop_first();
+            }
+        }
+        for node in live.iter() {
+            if let Some(contact) = &mut self.seats[node.index()].life {
+                contact.behind.get_or_insert(now);
+            }
+            self.send_part(node, 0, out);
+        }
+        self.review(now, out);
+    }
+
+    /// Between two calls lies a heartbeat at most. If it was much more, this process was stopped, or had no processor:
+    /// BEATs may have come and got lost meanwhile, and nobody is to blame for silence.
+    fn notice_stall(&mut self, now: Nanos) {
+        let gap = now.saturating_sub(self.last);
+        self.last = self.last.max(now);
+        if gap.0 < self.config.timing.heartbeat().0 * 2 {
+            return;
+        }
+        self.counters.stalls += 1;
+        self.born += gap;
+        for seat in &mut self.seats {
+            seat.life.iter_mut().chain(&mut seat.caller).for_each(|contact| contact.forgive(gap));
+        }
+    }
+
+    fn on_beat(&mut self, now: Nanos, beat: &Beat, out: &mut Vec<Effect>) {
+        self.highest = self.highest.max(beat.epoch);
+        let at = beat.node.index();
+        let is_up = self.roster.is_alive(beat.node, beat.session);
+        let over = self.buried.contains(&beat.session) || self.settled && beat.epoch.0 > 0 && !is_up;
+        if over {
+            self.pulse(beat, 0, Standing::Dead, out);
+            return;
+        }
+        let known = match &mut self.seats[at] {
+            Seat { life: Some(life), .. } if life.session == beat.session => {
+                life.on_beat(now, beat, self.current)
+            }
+            Seat { caller: Some(caller), .. } if caller.session == beat.session => {
+                caller.on_beat(now, beat, self.current)
+            }
+            Seat { caller: Some(caller), .. }
+                if !beat.sole && now.saturating_sub(caller.heard).0 < self.config.timing.patience().0 =>
+            {
+                // A second process of a node: the first that calls is heard, for as long as it calls.
+                self.counters.refused += 1;
+                return;
+            }
+            seat => {
+                self.tickets = self.tickets.wrapping_add(1);
+                seat.caller = Some(Contact::new(now, beat, self.tickets));
+                true
+            }
+        };
+        if !known {
+            self.counters.old_beats += 1;
+            return;
+        }
+        self.review(now, out);
+        self.answer(now, beat, out);
+    }
+
+    fn on_know(&mut self, now: Nanos, know: Know, out: &mut Vec<Effect>) {
+        let new = know.roster.epoch > self.roster.epoch;
+        if self.settled || !new || know.roster.lives.len() != self.config.nodes {
+            self.counters.refused += u64::from(!self.settled && new);
+            return;
+        }
+        self.highest = self.highest.max(know.roster.epoch);
+        self.roster = know.roster;
+        self.review(now, out);
+    }
+
+    fn answer(&mut self, now: Nanos, beat: &Beat, out: &mut Vec<Effect>) {
+        let seat = &self.seats[beat.node.index()];
+        let is = |contact: &&Contact| contact.session == beat.session;
+        if let Some(life) = seat.life.as_ref().filter(is) {
+            let (ticket, behind) = (life.ticket, life.epoch < self.current);
+            let standing =
+                if self.may_lease(now, beat.node, life) { Standing::Alive } else { Standing::Admitted };
+            self.pulse(beat, ticket, standing, out);
+            if behind && self.phase == Phase::Running {
+                let part = if beat.wants.0 == self.current { beat.wants.1 } else { 0 };
+                self.send_part(beat.node, part, out);
+            }
+        } else if let Some(caller) = seat.caller.as_ref().filter(is) {
+            let asked = !self.settled && caller.epoch > self.roster.epoch;
+            let standing = if asked { Standing::Asked } else { Standing::Waiting };
+            self.pulse(beat, caller.ticket, standing, out);
+        } else {
+            self.pulse(beat, 0, Standing::Dead, out);
+        }
+    }
+
+    /// A lease is a promise not to declare this life dead while it runs, which a coordinator that comes after this one
+    /// must keep, too. It learns of lives from the members. So a new life gets no lease before every other one
+    /// has heard of it.
+    fn may_lease(&self, now: Nanos, node: NodeId, life: &Contact) -> bool {
+        let since = self.roster.lives[node.index()].incarnation.0;
+        let mut lives = self.seats.iter().filter_map(|seat| seat.life.as_ref());
+        !life.leaving && !life.is_late(now, self.config.timing) && lives.all(|other| other.epoch.0 >= since)
+    }
+
+    fn pulse(&self, beat: &Beat, ticket: u64, standing: Standing, out: &mut Vec<Effect>) {
+        let (session, echo, epoch) = (beat.session, beat.time, self.current);
+        let pulse = Pulse { session, echo, epoch, ticket, standing };
+        out.push(Effect::Send(beat.node, Message::Pulse(pulse)));
+    }
+
+    fn send_part(&self, node: NodeId, part: u32, out: &mut Vec<Effect>) {
+        let Some(life) = &self.seats[node.index()].life else { return };
+        let mut bytes = Vec::new();
+        encode_roster(&self.roster, &mut bytes);
+        let kept = self.dumps.get(&life.epoch).and_then(|homes| homes.get(&node));
+        // A directory too large to be sent counts as unknown, like that of a switch that died.
+        let fits = |dump: &&Vec<u8>| dump.len() + bytes.len() <= MOST_PARTS as usize * PART;
+        let dump = kept.filter(fits).map_or(&[][..], |dump| dump);
+        let length = bytes.len() + dump.len();
+        let (from, to) = (part as usize * PART, length.min((part as usize + 1) * PART));
+        if from >= to {
+            return;
+        }
+        let of = u32::try_from(length.div_ceil(PART)).expect("as checked above");
+        let rest = bytes.len();
+        let mut chunk = bytes[from.min(rest)..to.min(rest)].to_vec();
+        chunk.extend(&dump[from.saturating_sub(rest)..to.saturating_sub(rest)]);
+        let (session, epoch, left) = (life.session, self.current, life.epoch);
+        let view = ViewPart { session, epoch, left, part, of, bytes: chunk };
+        out.push(Effect::Send(node, Message::View(view)));
+    }
+}

@@ -1,0 +1,140 @@
+//! In an epoch: who has died, who has come, and the change to the next epoch.
+//!
+//! What must always hold: only a change makes a roster, and each gets a number of its own.
+
+use alloc::vec::Vec;
+
+use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
+
+use super::contact::Contact;
+use super::{Coordinator, Effect, Phase, Seat};
+use crate::roster::Life;
+use crate::timing::Timing;
+
+/// Why a life ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    Silent,
+    Lost,
+    Left,
+    Replaced,
+}
+
+impl Seat {
+    /// Why the life in this seat is over, if it is. Each reason means that it has no lease: it was not heard for longer
+    /// than one runs, or got none for so long, or gave it up, or its process is gone.
+    fn end(&self, now: Nanos, timing: Timing) -> Option<End> {
+        let life = self.life.as_ref()?;
+        let replaced = self.caller.as_ref().is_some_and(|it| it.sole && it.answered.is_some() && !it.leaving);
+        match () {
+            () if life.leaving => Some(End::Left),
+            () if life.is_silent(now, timing) => Some(End::Silent),
+            () if life.is_lost(now, timing) => Some(End::Lost),
+            () if replaced => Some(End::Replaced),
+            () => None,
+        }
+    }
+}
+
+impl Coordinator {
+    /// Looks at everybody, and begins a new epoch if there is reason to.
+    pub(super) fn review(&mut self, now: Nanos, out: &mut Vec<Effect>) {
+        match self.phase {
+            Phase::Restarting => {}
+            Phase::Forming => self.review_forming(now, out),
+            Phase::Running => {
+                self.forget_callers(now);
+                self.forget_dumps();
+                let timing = self.config.timing;
+                let death = self.seats.iter().any(|seat| seat.end(now, timing).is_some());
+                if death || self.is_joined(now) {
+                    self.change(now, out);
+                }
+            }
+        }
+    }
+
+    /// A node that wants to join can wait a little for others that want to: an epoch costs everybody something. A
+    /// death cannot, and takes along whoever waits.
+    fn is_joined(&self, now: Nanos) -> bool {
+        let waited = |since: Nanos| now.saturating_sub(since) >= self.config.timing.heartbeat();
+        let free = |node: NodeId| self.seats[node.index()].life.is_none();
+        self.callers().any(|(node, caller)| free(node) && caller.answered.is_some_and(waited))
+    }
+
+    pub(super) fn forget_callers(&mut self, now: Nanos) {
+        let timing = self.config.timing;
+        for seat in &mut self.seats {
+            let gone = |it: &mut Contact| it.leaving || it.is_silent(now, timing);
+            drop(seat.caller.take_if(gone));
+        }
+    }
+
+    /// A home that has left an epoch needs nothing of it any more.
+    fn forget_dumps(&mut self) {
+        let seats = &self.seats;
+        self.dumps.retain(|left, homes| {
+            homes.retain(|home, _| seats[home.index()].life.as_ref().is_some_and(|it| it.epoch <= *left));
+            !homes.is_empty()
+        });
+    }
+
+    /// The epoch ends: whoever is dead is buried, whoever waits is let in.
+    pub(super) fn change(&mut self, now: Nanos, out: &mut Vec<Effect>) {
+        let latest = self.highest.max(self.roster.epoch);
+        let epoch = SwitchEpoch(latest.0.saturating_add(1));
+        let admitted: Vec<NodeId> = self.callers().map(|(node, _)| node).collect();
+        for node in (0..self.config.nodes).map(|node| NodeId(u16::try_from(node).expect("at most 64 nodes"))) {
+            self.end(now, node);
+            if admitted.contains(&node) {
+                self.admit(node, epoch);
+            }
+            let up = self.seats[node.index()].life.is_some();
+            let life = &mut self.roster.lives[node.index()];
+            if life.alive && !up {
+                self.buried.insert(life.session);
+                life.alive = false;
+            }
+        }
+        self.roster.epoch = epoch;
+        self.highest = epoch;
+        self.settled = true;
+        self.phase = Phase::Restarting;
+        out.push(Effect::Restart { epoch, shadow: self.roster.view().shadow });
+    }
+
+    fn end(&mut self, now: Nanos, node: NodeId) {
+        let seat = &mut self.seats[node.index()];
+        let count = match seat.end(now, self.config.timing) {
+            None => return,
+            Some(End::Silent) => &mut self.counters.silent,
+            Some(End::Lost) => &mut self.counters.lost,
+            Some(End::Left) => &mut self.counters.left,
+            Some(End::Replaced) => &mut self.counters.replaced,
+        };
+        *count += 1;
+        seat.life = None;
+    }
+
+    /// Lets the caller in, if the node's life is not another's and the caller's is not over.
+    fn admit(&mut self, node: NodeId, epoch: SwitchEpoch) {
+        let at = node.index();
+        let Some(caller) = self.seats[at].caller.as_ref().filter(|_| self.seats[at].life.is_none()) else { return };
+        let (session, last) = (caller.session, self.roster.lives[at]);
+        let goes_on = last.alive && last.session == session && self.goes_on(caller);
+        let ended = self.buried.contains(&session) || last.session == session && !last.alive;
+        if !goes_on && (caller.epoch.0 > 0 || ended) {
+            // It was in a rack that went on without it.
+            self.buried.insert(session);
+            self.seats[at].caller = None;
+            return;
+        }
+        if !goes_on {
+            if last.alive && last.session != session {
+                self.buried.insert(last.session);
+            }
+            self.roster.lives[at] = Life { incarnation: Incarnation(epoch.0), session, alive: true };
+        }
+        self.seats[at].life = self.seats[at].caller.take();
+    }
+}

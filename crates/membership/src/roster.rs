@@ -1,0 +1,59 @@
+//! Who is in the rack from an epoch on, and who is not any more: what coordinator and members know alike.
+//!
+//! What must always hold: two rosters of one epoch are equal.
+
+use alloc::vec::Vec;
+
+use node::View;
+use wire::{Copyset, Incarnation, NodeId, SwitchEpoch};
+
+/// A life of a node, told apart from all others by a random number that its process drew when it started.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Session(pub u64);
+
+/// The last life of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Life {
+    /// The epoch in which it began: so lives are numbered upwards, also where nobody remembers the last one.
+    pub incarnation: Incarnation,
+    /// Whose it is.
+    pub session: Session,
+    /// It goes on.
+    pub alive: bool,
+}
+
+/// The rack in one epoch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Roster {
+    /// The epoch; 0 before the first.
+    pub epoch: SwitchEpoch,
+    /// The last life of each node. A node that has never been there has session 0, and is not alive.
+    pub lives: Vec<Life>,
+}
+
+impl Roster {
+    /// Before the first epoch.
+    pub(crate) fn empty(nodes: usize) -> Self {
+        Self { epoch: SwitchEpoch(0), lives: alloc::vec![Life::default(); nodes] }
+    }
+
+    /// The nodes that are up.
+    pub fn live(&self) -> Copyset {
+        let up = self.lives.iter().enumerate().filter(|(_, life)| life.alive);
+        up.map(|(node, _)| NodeId(u16::try_from(node).expect("at most 64 nodes"))).collect()
+    }
+
+    /// True if the node is up in this very life.
+    pub fn is_alive(&self, node: NodeId, session: Session) -> bool {
+        self.lives.get(node.index()).is_some_and(|life| life.alive && life.session == session)
+    }
+
+    /// What a node is told. The shadow is the lowest node that is up, or node 0 if none is.
+    pub fn view(&self) -> View {
+        View {
+            epoch: self.epoch,
+            lives: self.lives.iter().map(|life| life.alive.then_some(life.incarnation)).collect(),
+            shadow: self.live().iter().next().unwrap_or_default(),
+        }
+    }
+}

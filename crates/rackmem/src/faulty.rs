@@ -1,0 +1,172 @@
+//! A transport that loses, delays, doubles and cuts off, by the fault rules of the simulated rack.
+//!
+//! It stands between a place and its real transport, and treats what comes in. For tests, and for trying what a
+//! network does to an application.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use sim::fault::{Counts, Rules};
+use sim::system::{Place, Random};
+use transport::{Body, Contents, Counters, Outgoing, PlaceId, Transport};
+use wire::{Nanos, Packet};
+
+/// What fault rules are asked about: a packet of the protocols, or a message of the control plane.
+pub type Passing = Option<Packet>;
+
+/// A transport with faults.
+pub struct Faulty {
+    inner: Arc<dyn Transport>,
+    started: Instant,
+    network: Mutex<Network>,
+}
+
+struct Network {
+    rules: Rules<Passing>,
+    random: Random,
+    /// Messages under way, by when they arrive and in which order they were sent.
+    under_way: BTreeMap<(Nanos, u64), (PlaceId, Message)>,
+    number: u64,
+}
+
+#[derive(Clone)]
+enum Message {
+    Packet(Box<Packet>, Vec<u64>),
+    Control(Vec<u8>),
+}
+
+impl Faulty {
+    /// The transport with these rules; random choices follow from the seed and from what arrives.
+    pub fn new(inner: Arc<dyn Transport>, rules: Rules<Passing>, seed: u64) -> Self {
+        let network = Network { rules, random: Random::new(seed), under_way: BTreeMap::new(), number: 0 };
+        Self { inner, started: Instant::now(), network: Mutex::new(network) }
+    }
+
+    /// Other rules from now on.
+    pub fn set_rules(&self, rules: Rules<Passing>) {
+        self.network().rules = rules;
+    }
+
+    /// What was done to messages.
+    pub fn counts(&self) -> Counts {
+        self.network().rules.counts()
+    }
+
+    fn network(&self) -> MutexGuard<'_, Network> {
+        self.network.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// The first message that has arrived by now.
+    fn arrived(&self, now: Nanos) -> Option<(PlaceId, Message)> {
+        let mut network = self.network();
+        let ((at, _), _) = network.under_way.first_key_value()?;
+        if *at > now { None } else { network.under_way.pop_first().map(|(_, arrived)| arrived) }
+    }
+}
+
+impl Network {
+    /// Decides on a message. True: hand it over now.
+    fn pass(&mut self, now: Nanos, from: PlaceId, to: PlaceId, body: Body<'_>) -> bool {
+        if self.rules.is_empty() {
+            return true;
+        }
+        let passing = match body {
+            Body::Packet(packet, _) => Some(*packet),
+            Body::Control(_) => None,
+        };
+        let mut copies = Vec::new();
+        self.rules.apply(now, &passing, place(from), place(to), &mut self.random, &mut copies);
+        let mut at_once = false;
+        for delay in copies {
+            if delay == Nanos::ZERO && !at_once {
+                at_once = true;
+                continue;
+            }
+            self.number += 1;
+            self.under_way.insert((now + delay, self.number), (from, Message::of(body)));
+        }
+        at_once
+    }
+}
+
+impl Message {
+    fn of(body: Body<'_>) -> Self {
+        match body {
+            Body::Packet(packet, contents) => {
+                let mut words = vec![0; contents.bytes() / 8];
+                for (at, word) in words.iter_mut().enumerate() {
+                    let mut bytes = [0; 8];
+                    contents.copy_to(at * 8, &mut bytes);
+                    *word = u64::from_ne_bytes(bytes);
+                }
+                Self::Packet(Box::new(*packet), words)
+            }
+            Body::Control(bytes) => Self::Control(bytes.to_vec()),
+        }
+    }
+
+    fn body(&self) -> Body<'_> {
+        match self {
+            Self::Packet(packet, words) if words.is_empty() => Body::Packet(packet, Contents::None),
+            Self::Packet(packet, words) => Body::Packet(packet, Contents::Own(words)),
+            Self::Control(bytes) => Body::Control(bytes),
+        }
+    }
+}
+
+/// Places as fault rules name them: whoever only asks is somewhere near the switch.
+fn place(place: PlaceId) -> Place {
+    place.as_node().map_or(Place::Switch, Place::Node)
+}
+
+impl Transport for Faulty {
+    fn me(&self) -> PlaceId {
+        self.inner.me()
+    }
+
+    fn send(&self, to: PlaceId, body: Body<'_>, out: &mut Outgoing) {
+        self.inner.send(to, body, out);
+    }
+
+    fn flush(&self, out: &mut Outgoing) {
+        self.inner.flush(out);
+    }
+
+    fn receive(&self, each: &mut dyn FnMut(PlaceId, Body<'_>)) -> usize {
+        let now = self.now();
+        let mut late = 0;
+        while let Some((from, message)) = self.arrived(now) {
+            each(from, message.body());
+            late += 1;
+        }
+        let me = self.inner.me();
+        late + self.inner.receive(&mut |from, body| {
+            if self.network().pass(now, from, me, body) {
+                each(from, body);
+            }
+        })
+    }
+
+    fn attend(&self) {
+        self.inner.attend();
+    }
+
+    fn leave(&self) -> bool {
+        self.inner.leave()
+    }
+
+    fn wait(&self, most: Nanos) {
+        let now = self.now();
+        let next = self.network().under_way.first_key_value().map(|((at, _), _)| at.saturating_sub(now));
+        self.inner.wait(next.map_or(most, |next| next.min(most)));
+    }
+
+    fn counters(&self) -> &Counters {
+        self.inner.counters()
+    }
+}

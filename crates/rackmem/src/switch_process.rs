@@ -1,0 +1,54 @@
+//! The switch of a rack of processes.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use live::networked::{NetworkedSwitch, SwitchSetup, Watch};
+use transport::Transport;
+
+use crate::config::{Config, ConfigError, ProcessConfig};
+use crate::rack::random_session;
+
+/// 2020-01-01, in seconds since 1970: epochs are numbered from the seconds since then.
+const FIRST_SECOND: u64 = 1_577_836_800;
+
+/// The switch of a rack of processes, with the coordinator that knows who is alive. It runs on the thread that calls
+/// [`SwitchProcess::run`].
+pub struct SwitchProcess {
+    inner: NetworkedSwitch,
+}
+
+impl SwitchProcess {
+    /// A switch without entries, that waits for nodes. If nodes come that have been in a rack with a switch before,
+    /// it recovers that rack.
+    ///
+    /// # Errors
+    /// If the configuration is impossible.
+    pub fn new(
+        config: &Config,
+        process: &ProcessConfig,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Self, ConfigError> {
+        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        // 32 bits of seconds end in 2156; a clock that is off only matters if no member is left to say the last epoch.
+        let origin = u32::try_from(seconds.saturating_sub(FIRST_SECOND)).unwrap_or(u32::MAX / 2);
+        let setup = SwitchSetup {
+            rack: config.checked()?,
+            timing: process.timing,
+            origin: wire::SwitchEpoch(origin),
+            session: random_session(),
+        };
+        Ok(Self { inner: NetworkedSwitch::new(&setup, transport) })
+    }
+
+    /// Where it leaves reports of how the rack is, for other threads.
+    pub fn watch(&self) -> Watch {
+        self.inner.watch()
+    }
+
+    /// Works until told to stop.
+    pub fn run(&mut self, stop: &AtomicBool) {
+        self.inner.run(stop);
+    }
+}

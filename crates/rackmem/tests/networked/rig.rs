@@ -1,0 +1,172 @@
+//! A rack whose places have transports of their own, and can be killed, cut off and restarted one by one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rackmem::faulty::{Faulty, Passing};
+use rackmem::simulated::fault::{Rules, drop_per_mille, duplicate_per_mille, reorder};
+use rackmem::transport::inline::Hub;
+use rackmem::transport::{Body, Counters, Outgoing, PlaceId, Transport};
+use rackmem::{Config, Nanos, NodeId, ProcessConfig, Rack, SwitchProcess, Timing};
+
+/// Long enough for a busy machine not to declare a living node dead.
+const TIMEOUT: Nanos = Nanos::from_millis(400);
+
+/// A transport that can be cut off from all others.
+struct Cable {
+    inner: Arc<dyn Transport>,
+    cut: AtomicBool,
+}
+
+impl Transport for Cable {
+    fn me(&self) -> PlaceId {
+        self.inner.me()
+    }
+    fn send(&self, to: PlaceId, body: Body<'_>, out: &mut Outgoing) {
+        if !self.cut.load(Ordering::SeqCst) {
+            self.inner.send(to, body, out);
+        }
+    }
+    fn flush(&self, out: &mut Outgoing) {
+        self.inner.flush(out);
+    }
+    fn receive(&self, each: &mut dyn FnMut(PlaceId, Body<'_>)) -> usize {
+        let cut = self.cut.load(Ordering::SeqCst);
+        self.inner.receive(&mut |from, body| {
+            if !cut {
+                each(from, body);
+            }
+        })
+    }
+    fn attend(&self) {
+        self.inner.attend();
+    }
+    fn leave(&self) -> bool {
+        self.inner.leave()
+    }
+    fn wait(&self, most: Nanos) {
+        self.inner.wait(most);
+    }
+    fn counters(&self) -> &Counters {
+        self.inner.counters()
+    }
+}
+
+struct SwitchThread {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+pub(crate) struct Processes {
+    hub: Hub,
+    config: Config,
+    pub(crate) nodes: Vec<Rack>,
+    cables: Vec<Arc<Cable>>,
+    switch: Option<SwitchThread>,
+    faulty: bool,
+}
+
+/// Every hundredth message is lost, every hundredth comes twice, and neighbours overtake each other.
+fn faults() -> Rules<Passing> {
+    Rules::none()
+        .with(drop_per_mille(10))
+        .with(duplicate_per_mille(10, Nanos::from_micros(500)))
+        .with(reorder(Nanos::from_micros(20)))
+}
+
+fn connect(hub: &Hub, place: PlaceId, faulty: bool) -> Arc<dyn Transport> {
+    let plain = Arc::new(hub.connect(place));
+    if faulty { Arc::new(Faulty::new(plain, faults(), place.index() as u64)) } else { plain }
+}
+
+impl Processes {
+    pub(crate) fn start(nodes: usize) -> Self {
+        Self::start_on(nodes, false)
+    }
+
+    pub(crate) fn start_on(nodes: usize, faulty: bool) -> Self {
+        let config = Config { nodes, memory: 4 << 20, cache: 1 << 20, ..Config::default() };
+        let hub = Hub::default();
+        let switch = Some(start_switch(&hub, &config, faulty));
+        let mut rack = Self { hub, config, nodes: Vec::new(), cables: Vec::new(), switch, faulty };
+        // All at once: the rack waits for all before it begins.
+        let joined: Vec<_> = std::thread::scope(|scope| {
+            let rack = &rack;
+            let threads: Vec<_> = (0..nodes).map(|node| scope.spawn(move || rack.join(node))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        (rack.nodes, rack.cables) = joined.into_iter().unzip();
+        rack
+    }
+
+    fn join(&self, node: usize) -> (Rack, Arc<Cable>) {
+        let node = NodeId(node as u16);
+        let inner = connect(&self.hub, PlaceId::node(node), self.faulty);
+        let cable = Arc::new(Cable { inner, cut: AtomicBool::new(false) });
+        (Rack::join_over(self.config.clone(), node, &process(), cable.clone()).unwrap(), cable)
+    }
+
+    /// The process ends without a word.
+    pub(crate) fn kill(&mut self, node: usize) {
+        self.cut_off(node);
+        self.nodes.remove(node);
+        self.cables.remove(node);
+    }
+
+    pub(crate) fn cut_off(&mut self, node: usize) {
+        self.cables[node].cut.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn reconnect(&mut self, node: usize) {
+        self.cables[node].cut.store(false, Ordering::SeqCst);
+    }
+
+    pub(crate) fn rejoin(&mut self, node: usize) {
+        (self.nodes[node], self.cables[node]) = self.join(node);
+    }
+
+    pub(crate) fn restart_switch(&mut self) {
+        stop(self.switch.take());
+        self.switch = Some(start_switch(&self.hub, &self.config, self.faulty));
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        self.nodes.clear();
+        stop(self.switch.take());
+    }
+}
+
+fn process() -> ProcessConfig {
+    ProcessConfig { timing: Timing::new(TIMEOUT), ..ProcessConfig::default() }
+}
+
+fn start_switch(hub: &Hub, config: &Config, faulty: bool) -> SwitchThread {
+    let transport = connect(hub, PlaceId::SWITCH, faulty);
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut switch = SwitchProcess::new(config, &process(), transport).unwrap();
+    let stopped = Arc::clone(&stop);
+    SwitchThread { stop, thread: std::thread::spawn(move || switch.run(&stopped)) }
+}
+
+fn stop(switch: Option<SwitchThread>) {
+    if let Some(switch) = switch {
+        switch.stop.store(true, Ordering::SeqCst);
+        switch.thread.join().unwrap();
+    }
+}
+
+/// Looks until there is something, for a while.
+pub(crate) fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "it did not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

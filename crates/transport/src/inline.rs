@@ -1,0 +1,152 @@
+//! Places of one process: messages travel as values, and nothing is lost.
+//!
+//! For tests of what stands above a transport, and for the conformance tests of transports.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use wire::{Nanos, Packet};
+
+use crate::{Body, Contents, Counters, Outgoing, PlaceId, Transport};
+
+/// Messages of one [`Transport::receive`], at most.
+const BURST: usize = 64;
+
+enum Message {
+    Packet(Box<Packet>, Vec<u64>),
+    Control(Vec<u8>),
+}
+
+#[derive(Default)]
+struct Inbox {
+    messages: Mutex<VecDeque<(PlaceId, Message)>>,
+    came: Condvar,
+    /// Threads that receive again and again.
+    attending: AtomicUsize,
+}
+
+impl Inbox {
+    fn messages(&self) -> MutexGuard<'_, VecDeque<(PlaceId, Message)>> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What connects the places.
+#[derive(Clone, Default)]
+pub struct Hub {
+    inboxes: Arc<Mutex<Vec<Option<Arc<Inbox>>>>>,
+}
+
+impl Hub {
+    /// Connects a place. What was there by that name is cut off.
+    pub fn connect(&self, me: PlaceId) -> InlineTransport {
+        let inbox = Arc::new(Inbox::default());
+        let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        inboxes.resize_with(PlaceId::COUNT, || None);
+        inboxes[me.index()] = Some(Arc::clone(&inbox));
+        drop(inboxes);
+        InlineTransport {
+            me,
+            hub: self.clone(),
+            inbox,
+            receiving: Mutex::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    fn inbox(&self, place: PlaceId) -> Option<Arc<Inbox>> {
+        self.inboxes.lock().unwrap_or_else(PoisonError::into_inner).get(place.index())?.clone()
+    }
+}
+
+/// One place's connection.
+pub struct InlineTransport {
+    me: PlaceId,
+    hub: Hub,
+    inbox: Arc<Inbox>,
+    receiving: Mutex<()>,
+    counters: Counters,
+}
+
+impl Drop for InlineTransport {
+    fn drop(&mut self) {
+        let mut inboxes = self.hub.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mine = &mut inboxes[self.me.index()];
+        if mine.as_ref().is_some_and(|inbox| Arc::ptr_eq(inbox, &self.inbox)) {
+            *mine = None;
+        }
+    }
+}
+
+impl Transport for InlineTransport {
+    fn me(&self) -> PlaceId {
+        self.me
+    }
+
+    fn send(&self, to: PlaceId, body: Body<'_>, _: &mut Outgoing) {
+        assert_ne!(to, self.me, "nothing is sent to oneself");
+        let Some(inbox) = self.hub.inbox(to) else { return self.counters.dropped(crate::Cause::Unreachable) };
+        let (message, bytes) = match body {
+            Body::Packet(packet, contents) => {
+                assert_eq!(contents.bytes(), packet.payload as usize, "{packet:?}");
+                let mut words = vec![0; contents.bytes() / 8];
+                for (at, word) in words.iter_mut().enumerate() {
+                    let mut bytes = [0; 8];
+                    contents.copy_to(at * 8, &mut bytes);
+                    *word = u64::from_ne_bytes(bytes);
+                }
+                (Message::Packet(Box::new(*packet), words), wire::packet::HEADER_BYTES + contents.bytes())
+            }
+            Body::Control(bytes) => {
+                assert!(bytes.len() <= crate::MOST_CONTROL, "{} bytes", bytes.len());
+                (Message::Control(bytes.to_vec()), bytes.len())
+            }
+        };
+        self.counters.sent(1, bytes as u64);
+        inbox.messages().push_back((self.me, message));
+        if inbox.attending.load(Ordering::SeqCst) == 0 {
+            inbox.came.notify_one();
+        }
+    }
+
+    fn flush(&self, _: &mut Outgoing) {}
+
+    fn receive(&self, each: &mut dyn FnMut(PlaceId, Body<'_>)) -> usize {
+        let Ok(_receiving) = self.receiving.try_lock() else { return 0 };
+        let mut received = 0;
+        while received < BURST {
+            let Some((from, message)) = self.inbox.messages().pop_front() else { break };
+            received += 1;
+            match &message {
+                Message::Packet(packet, words) => {
+                    let contents = if words.is_empty() { Contents::None } else { Contents::Own(words) };
+                    each(from, Body::Packet(packet, contents));
+                }
+                Message::Control(bytes) => each(from, Body::Control(bytes)),
+            }
+        }
+        self.counters.received(received as u64, 0);
+        received
+    }
+
+    fn attend(&self) {
+        self.inbox.attending.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn leave(&self) -> bool {
+        self.inbox.attending.fetch_sub(1, Ordering::SeqCst) == 1 && !self.inbox.messages().is_empty()
+    }
+
+    fn wait(&self, most: Nanos) {
+        let messages = self.inbox.messages();
+        if messages.is_empty() || self.inbox.attending.load(Ordering::SeqCst) > 0 {
+            drop(self.inbox.came.wait_timeout(messages, Duration::from_nanos(most.0)));
+        }
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
