@@ -23,9 +23,9 @@ pub struct Config {
     pub nodes: usize,
     /// This life of the node: a random number that no other life has.
     pub session: Session,
-    /// No other process of this node can be running any more: say, because this one holds what only one can hold,
-    /// such as the node's own address and port. A new life that cannot say so waits until the last one's lease
-    /// must have run out.
+    /// No other process of this node is running, or can while this one does: say, because this one holds what only one
+    /// can hold, such as the node's own address and port. A new life that cannot say so waits until the last
+    /// one's lease must have run out.
     pub sole: bool,
     /// The rack's.
     pub timing: Timing,
@@ -206,7 +206,11 @@ impl Member {
             }
             Standing::Alive if self.phase == Phase::Here => self.renew(now, pulse.echo, out),
             Standing::Asked if self.roster.epoch.0 > 0 => {
-                let know = Know { node: self.config.node, session: self.config.session, roster: self.roster.clone() };
+                let know = Know {
+                    node: self.config.node,
+                    session: self.config.session,
+                    roster: self.roster.clone(),
+                };
                 out.push(Effect::Send(Message::Know(know)));
             }
             _ => {}
@@ -278,7 +282,8 @@ impl Member {
 
     fn beat(&mut self, now: Nanos, out: &mut Vec<Effect>) {
         let timing = self.config.timing;
-        let waits = self.roster.epoch.0 == 0 || self.heard > self.roster.epoch || self.phase == Phase::Leaving;
+        let waits =
+            self.roster.epoch.0 == 0 || self.heard > self.roster.epoch || self.phase == Phase::Leaving;
         self.next_beat = now + if waits { timing.retry() } else { timing.heartbeat() };
         self.number += 1;
         out.push(Effect::Send(Message::Beat(Beat {

@@ -105,7 +105,7 @@ listen = "10.0.0.2:7400"
     let Placement::Udp { switch, nodes, key, mtu } = rack.placement else { panic!("{:?}", rack.placement) };
     assert_eq!(switch, "10.0.0.1:7400".parse().unwrap());
     assert_eq!(nodes, ["10.0.0.2:7400".parse().unwrap(), "10.0.0.3:7400".parse().unwrap()]);
-    assert_eq!((key.unwrap().bytes(), mtu), (&[0x0f; 32], 9000));
+    assert_eq!((key.is_some(), mtu), (true, 9000));
 }
 
 #[test]
@@ -121,13 +121,14 @@ fn what_is_left_out_is_the_default_of_an_embedded_rack() {
 #[test]
 fn loopback_needs_no_key_and_has_room_for_long_datagrams() {
     let Placement::Udp { key, mtu, .. } = parse(UDP).placement else { panic!("udp") };
-    assert_eq!((key, mtu), (None, 65_535));
+    assert_eq!((key.is_none(), mtu), (true, 65_535));
 }
 
 #[test]
 fn shared_memory_is_in_the_runtime_directory_and_needs_no_table_for_the_switch() {
     let rack = parse(SHM);
-    assert_eq!(rack.placement, Placement::SharedMemory { directory: rack.runtime.clone() });
+    let Placement::SharedMemory { directory } = &rack.placement else { panic!("{:?}", rack.placement) };
+    assert_eq!(directory, &rack.runtime);
     assert_eq!(rack.transport(), TransportKind::SharedMemory);
 }
 

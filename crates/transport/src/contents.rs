@@ -39,14 +39,19 @@ impl Contents<'_> {
             "{start}+{} of {self:?}",
             to.len()
         );
-        let first = start / 8;
-        let word = |at: usize| match self {
-            Self::None | Self::Zeroes(_) => 0,
-            Self::Shared(words) => words[at].load(Relaxed),
-            Self::Own(words) => words[at],
-        };
-        for (at, piece) in (first..).zip(to.chunks_mut(8)) {
-            piece.copy_from_slice(&word(at).to_ne_bytes()[..piece.len()]);
+        // A loop for each variant, over whole words: blocks are copied here.
+        fn copy(words: impl Iterator<Item = u64>, to: &mut [u8]) {
+            for (piece, word) in to.chunks_mut(8).zip(words) {
+                match <&mut [u8; 8]>::try_from(&mut *piece) {
+                    Ok(whole) => *whole = word.to_ne_bytes(),
+                    Err(_) => piece.copy_from_slice(&word.to_ne_bytes()[..piece.len()]),
+                }
+            }
+        }
+        match self {
+            Self::None | Self::Zeroes(_) => to.fill(0),
+            Self::Shared(words) => copy(words[start / 8..].iter().map(|word| word.load(Relaxed)), to),
+            Self::Own(words) => copy(words[start / 8..].iter().copied(), to),
         }
     }
 }

@@ -10,13 +10,13 @@
 //! | `placement.rs` | where the places are: `transport`, addresses, key, and what does not go together |
 //! | `table.rs` | tables and typed values |
 //! | `units.rs` | `"64 MiB"`, `"250 ms"` |
-//! | `key.rs` | the key file |
+//! | `open.rs` | from the file to running places |
 //! | `error.rs` | mistakes with their lines |
 //! | `example.rs` | a file to begin with |
 
 mod error;
 mod example;
-mod key;
+mod open;
 mod parse;
 mod placement;
 mod table;
@@ -27,9 +27,11 @@ use std::path::{Path, PathBuf};
 
 use wire::{Nanos, NodeId};
 
+pub use transport::udp::Key;
+
 pub use self::error::{Mistake, RackFileError};
 pub use self::example::example;
-pub use self::key::Key;
+pub use self::open::StartError;
 use crate::config::Config;
 
 /// A rack of processes: how it is set up, and where its places are.
@@ -80,7 +82,7 @@ pub struct RackFile {
 }
 
 /// What carries the messages of a rack, and where its places are.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub enum Placement {
     /// Rings in shared memory: all places are on one machine, and run as one user.
     SharedMemory {

@@ -3,10 +3,12 @@
 //! What must always hold: what listens beyond this machine has a key.
 
 use std::net::{IpAddr, SocketAddr};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use transport::udp::{Key, KeyError};
+
 use super::error::Mistakes;
-use super::key::Key;
 use super::parse::Tables;
 use super::table::{Placed, Table};
 use super::{Placement, TransportKind};
@@ -217,13 +219,20 @@ fn reachable(all: &[Address], mistakes: &mut Mistakes<'_>) -> bool {
 
 fn key(folder: &Path, rack: &Table<'_>, mistakes: &mut Mistakes<'_>) -> Option<Key> {
     let given = rack.text("key", KEY_EXAMPLE, mistakes)?;
-    match Key::read(&folder.join(given.value)) {
-        Ok(key) => Some(key),
-        Err(what) => {
-            mistakes.add(given.at, what);
-            None
+    let path = folder.join(given.value);
+    let error = match Key::read(&path) {
+        Ok(key) => return Some(key),
+        Err(error) => error,
+    };
+    let instead = match &error {
+        KeyError::Io { error, .. } if error.kind() == ErrorKind::NotFound => {
+            format!("; write a key with: rackmem key {}, the same for all places", path.display())
         }
-    }
+        KeyError::Digits { .. } => "; write one with: rackmem key FILE".to_owned(),
+        _ => String::new(),
+    };
+    mistakes.add(given.at, format_args!("{error}{instead}"));
+    None
 }
 
 fn mtu(rack: &Table<'_>, mistakes: &mut Mistakes<'_>) -> Option<usize> {
