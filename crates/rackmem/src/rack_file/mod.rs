@@ -32,6 +32,7 @@ pub use transport::udp::Key;
 pub use self::error::{Mistake, RackFileError};
 pub use self::example::example;
 pub use self::open::StartError;
+pub use self::placement::runtime_directory;
 use crate::config::Config;
 
 /// A rack of processes: how it is set up, and where its places are.

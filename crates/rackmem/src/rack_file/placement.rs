@@ -2,8 +2,8 @@
 //!
 //! What must always hold: what listens beyond this machine has a key.
 
-use std::net::{IpAddr, SocketAddr};
 use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use transport::udp::{Key, KeyError};
@@ -251,7 +251,7 @@ fn mtu(rack: &Table<'_>, mistakes: &mut Mistakes<'_>) -> Option<usize> {
 }
 
 /// Where the sockets of a rack with this name are, unless its file says otherwise.
-pub(super) fn runtime_directory(name: &str) -> PathBuf {
+pub fn runtime_directory(name: &str) -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute()) {
         Some(folder) => folder.join(format!("rackmem-{name}")),
         // That folder is shared with other users.
