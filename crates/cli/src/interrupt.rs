@@ -30,7 +30,6 @@ impl Interrupt {
     }
 
     /// Asks the run to stop, as a signal would.
-    #[cfg(test)]
     pub(crate) fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -9,6 +9,7 @@
 
 mod bench;
 mod check;
+mod clock;
 mod command;
 mod explain;
 mod fault;
@@ -16,6 +17,7 @@ mod fuzz;
 mod interrupt;
 mod lab;
 mod output;
+mod processes;
 mod size;
 mod switch_map;
 mod ycsb;
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Lab(args) => lab::run(&args),
+        Command::Place => processes::child::run(),
         Command::Switch(args) => switch_map::run(&args),
     };
     match done {
