@@ -23,9 +23,9 @@ pub struct Config {
     pub nodes: usize,
     /// This life of the node: a random number that no other life has.
     pub session: Session,
-    /// No other process of this node can be running any more: say, because this one holds what only one can hold,
-    /// such as the node's own address and port. A new life that cannot say so waits until the last one's lease
-    /// must have run out.
+    /// No other process of this node is running, or can while this one does: say, because this one holds what only one
+    /// can hold, such as the node's own address and port. A new life that cannot say so waits until the last
+    /// one's lease must have run out.
     pub sole: bool,
     /// The rack's.
     pub timing: Timing,
@@ -206,7 +206,11 @@ impl Member {
             }
             Standing::Alive if self.phase == Phase::Here => self.renew(now, pulse.echo, out),
             Standing::Asked if self.roster.epoch.0 > 0 => {
-                let know = Know { node: self.config.node, session: self.config.session, roster: self.roster.clone() };
+                let know = Know {
+                    node: self.config.node,
+                    session: self.config.session,
+                    roster: self.roster.clone(),
+                };
                 out.push(Effect::Send(Message::Know(know)));
             }
             _ => {}
@@ -235,9 +239,9 @@ impl Member {
 
     fn on_view(&mut self, now: Nanos, view: ViewPart, out: &mut Vec<Effect>) {
         let gathered = self.gathering.as_ref().map_or(SwitchEpoch(0), |it| it.epoch);
-        let late = view.epoch <= self.roster.epoch || view.epoch < gathered;
-        // What the switch knew at the end of another epoch than this node's would not be looked at.
-        if late || view.left != self.roster.epoch || self.phase != Phase::Here {
+        // What the switch knew at the end of another epoch than this node's would not be looked at. Nor can a view be
+        // older than what it leaves: so epochs never go back.
+        if view.left != self.roster.epoch || view.epoch < gathered || self.phase != Phase::Here {
             self.dropped += 1;
             return;
         }
@@ -278,7 +282,7 @@ impl Member {
 
     fn beat(&mut self, now: Nanos, out: &mut Vec<Effect>) {
         let timing = self.config.timing;
-        let waits = self.roster.epoch.0 == 0 || self.heard > self.roster.epoch || self.phase == Phase::Leaving;
+        let waits = self.lease.is_none() || self.heard > self.roster.epoch;
         self.next_beat = now + if waits { timing.retry() } else { timing.heartbeat() };
         self.number += 1;
         out.push(Effect::Send(Message::Beat(Beat {

@@ -28,7 +28,7 @@ impl Timing {
         Nanos(self.timeout.0 / 8)
     }
 
-    /// Between two BEATs of a member that waits for a view, or to be let in.
+    /// Between two BEATs of a member that waits for a view, or has no lease.
     pub const fn retry(self) -> Nanos {
         Nanos(self.timeout.0 / 32)
     }

@@ -5,7 +5,6 @@
 //! access gets its turn however contended the block is.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use live::memory::{Cache, Hints, PinnedFrame, Unpinned};
@@ -392,7 +391,7 @@ impl NodeHandle {
     /// Adds this handle's hits to the rack's count.
     fn report_hits(&mut self) {
         let hits = self.hints.hits();
-        self.inner.hits[self.node.index()].fetch_add(hits - self.reported_hits, Ordering::Relaxed);
+        self.inner.hits(self.node, hits - self.reported_hits);
         self.reported_hits = hits;
     }
 

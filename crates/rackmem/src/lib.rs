@@ -24,7 +24,9 @@ pub use lock::{BlockLock, LockMode};
 pub use memory::{Memory, block_on};
 /// Bytes that a node's cache keeps for every block that it has room for, beside the block.
 pub const METADATA_BYTES_PER_FRAME: usize = live::memory::Cache::METADATA_BYTES_PER_FRAME;
+pub use live::networked::{NodeReport, NodeStatus, SwitchReport, Watch};
 pub use membership::Timing;
+pub use membership::coordinator::{Counters as MembershipCounters, Phase};
 pub use node::{Counters as ProtocolCounters, Window};
 pub use rack::{Counters, MOST_NODES, NodeCounters, Rack, SwitchCounters};
 pub use switch_process::SwitchProcess;

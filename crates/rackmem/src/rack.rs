@@ -27,7 +27,7 @@ pub(crate) struct Inner {
     /// Handles made so far: every one has a random stream of its own.
     handles: AtomicU64,
     /// Accesses that needed no message, as far as the handles have said.
-    pub(crate) hits: Box<[AtomicU64]>,
+    hits: Box<[AtomicU64]>,
 }
 
 /// Where the places of the rack are.
@@ -64,6 +64,14 @@ impl Inner {
         match &self.places {
             Places::Joined { node, strict: true } => Some(Arc::clone(node)),
             _ => None,
+        }
+    }
+
+    /// Accesses on a node that needed no message, as far as handles have said; and adds some.
+    pub(crate) fn hits(&self, node: NodeId, more: u64) -> u64 {
+        match &self.places {
+            Places::Embedded(_) => self.hits[node.index()].fetch_add(more, Ordering::Relaxed) + more,
+            Places::Joined { node, .. } => node.hits(more),
         }
     }
 
@@ -187,7 +195,7 @@ impl Rack {
     /// they are dropped.
     pub fn counters(&self) -> Counters {
         let of = |node: NodeId, machine: &node::Node| NodeCounters {
-            hits: self.inner.hits[node.index()].load(Ordering::Relaxed),
+            hits: self.inner.hits(node, 0),
             protocol: machine.counters().clone(),
             memory_live: machine.memory_in_use().0,
             memory_granted: machine.memory_in_use().1,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use live::networked::{NetworkedSwitch, SwitchSetup};
+use live::networked::{NetworkedSwitch, SwitchSetup, Watch};
 use transport::Transport;
 
 use crate::config::{Config, ConfigError, ProcessConfig};
@@ -40,6 +40,11 @@ impl SwitchProcess {
             session: random_session(),
         };
         Ok(Self { inner: NetworkedSwitch::new(&setup, transport) })
+    }
+
+    /// Where it leaves reports of how the rack is, for other threads.
+    pub fn watch(&self) -> Watch {
+        self.inner.watch()
     }
 
     /// Works until told to stop.

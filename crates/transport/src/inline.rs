@@ -47,7 +47,13 @@ impl Hub {
         inboxes.resize_with(PlaceId::COUNT, || None);
         inboxes[me.index()] = Some(Arc::clone(&inbox));
         drop(inboxes);
-        InlineTransport { me, hub: self.clone(), inbox, receiving: Mutex::default(), counters: Counters::default() }
+        InlineTransport {
+            me,
+            hub: self.clone(),
+            inbox,
+            receiving: Mutex::default(),
+            counters: Counters::default(),
+        }
     }
 
     fn inbox(&self, place: PlaceId) -> Option<Arc<Inbox>> {

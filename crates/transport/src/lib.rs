@@ -12,6 +12,9 @@
 //! What may happen to a message: it may be lost, late, doubled or overtaken; never changed, and never from somebody
 //! else than it says. What is not exactly what a place of this rack would send is dropped and counted ([`Cause`]).
 //! A dead, slow or hostile peer costs what it sends, and nothing else: no call here waits for a peer.
+//!
+//! Unsafe code lives in small modules that say so, each block with its reason.
+#![deny(unsafe_code)]
 
 mod contents;
 mod counters;
@@ -28,7 +31,7 @@ pub use counters::{Cause, Counters, Counts};
 pub use outgoing::Outgoing;
 pub use place::PlaceId;
 
-use wire::{Nanos, Packet};
+use wire::{Kind, Nanos, Packet};
 
 /// The longest control message, in bytes.
 pub const MOST_CONTROL: usize = 32 << 10;
@@ -40,6 +43,14 @@ pub enum Body<'a> {
     Packet(&'a Packet, Contents<'a>),
     /// A message of the control plane: at most [`MOST_CONTROL`] bytes.
     Control(&'a [u8]),
+}
+
+impl Body<'_> {
+    /// True if somebody waits for it. Nobody waits for UNLOCK-ACK: whoever receives next takes it along, and nobody is
+    /// woken for it (its requester looks in every few milliseconds, long before it would repeat the unlock).
+    pub const fn is_urgent(&self) -> bool {
+        !matches!(self, Body::Packet(Packet { kind: Kind::UnlockAck, .. }, _))
+    }
 }
 
 /// A place's connection to all others. Threads share it.

@@ -1,14 +1,11 @@
 //! What a thread has handed to a transport and not flushed yet.
 
-use crate::place::PlaceId;
-
 /// A burst on its way out. One for each thread that sends; reused.
 #[derive(Debug, Default)]
 pub struct Outgoing {
-    /// Encoded datagrams, one after the other.
-    pub(crate) bytes: Vec<u8>,
-    /// Where each goes, and where it ends in `bytes`.
-    pub(crate) datagrams: Vec<(PlaceId, usize)>,
+    /// Datagrams.
+    #[cfg(target_os = "linux")]
+    pub(crate) burst: crate::udp::Burst,
     /// Places with something new in their rings, a bit each.
     pub(crate) rings: u128,
 }
@@ -16,11 +13,19 @@ pub struct Outgoing {
 impl Outgoing {
     /// An empty burst.
     pub const fn new() -> Self {
-        Self { bytes: Vec::new(), datagrams: Vec::new(), rings: 0 }
+        Self {
+            #[cfg(target_os = "linux")]
+            burst: crate::udp::Burst::new(),
+            rings: 0,
+        }
     }
 
     /// True if there is nothing to flush.
     pub fn is_empty(&self) -> bool {
-        self.datagrams.is_empty() && self.rings == 0
+        #[cfg(target_os = "linux")]
+        if !self.burst.is_empty() {
+            return false;
+        }
+        self.rings == 0
     }
 }

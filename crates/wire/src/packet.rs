@@ -157,6 +157,22 @@ impl Packet {
         let Some((header, payload_bytes)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
             return Err(ParseError::Truncated { have: bytes.len(), need: HEADER_BYTES });
         };
+        let packet = Self::parse_header(header)?;
+        if payload_bytes.len() != packet.payload as usize {
+            return Err(ParseError::Truncated {
+                have: bytes.len(),
+                need: HEADER_BYTES + packet.payload as usize,
+            });
+        }
+        Ok((packet, payload_bytes))
+    }
+
+    /// Reads a header alone, for whoever keeps the payload somewhere else and compares its length with
+    /// [`Packet::payload`].
+    ///
+    /// # Errors
+    /// Whatever is not exactly what [`Packet::encode`] writes is refused with the first thing found wrong.
+    pub fn parse_header(header: &[u8; HEADER_BYTES]) -> Result<Self, ParseError> {
         let u16_at = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
         let u32_at = |at: usize| u32::from_le_bytes(core::array::from_fn(|i| header[at + i]));
         let u64_at = |at: usize| u64::from_le_bytes(core::array::from_fn(|i| header[at + i]));
@@ -205,10 +221,7 @@ impl Packet {
         if payload > MAX_PAYLOAD {
             return Err(bad(Field::Payload, u64::from(payload)));
         }
-        if payload_bytes.len() != payload as usize {
-            return Err(ParseError::Truncated { have: bytes.len(), need: HEADER_BYTES + payload as usize });
-        }
-        let packet = Self {
+        Ok(Self {
             kind,
             event,
             status,
@@ -227,8 +240,7 @@ impl Packet {
             incarnation: Incarnation(u32_at(48)),
             payload,
             arg: u64_at(56),
-        };
-        Ok((packet, payload_bytes))
+        })
     }
 }
 

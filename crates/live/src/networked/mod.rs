@@ -26,12 +26,15 @@
 //! | `service.rs` | the thread that works when no other does |
 //! | `lease.rs` | until when a node may trust what it has |
 //! | `switch.rs` | the switch's process |
+//! | `report.rs` | what it tells whoever asks how the rack is |
 
 mod carry;
 pub mod lease;
 mod node;
+mod report;
 mod service;
 mod switch;
 
 pub use self::node::{JoinError, NetworkedNode, NodeSetup};
+pub use self::report::{NodeReport, NodeStatus, SwitchReport, Watch};
 pub use self::switch::{NetworkedSwitch, SwitchSetup};

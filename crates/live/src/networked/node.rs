@@ -1,6 +1,6 @@
 //! A node's process: joining the rack, being declared dead, leaving.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use transport::{Body, Cause, Contents, Outgoing, PlaceId, Transport};
 use wire::{Nanos, NodeId};
 
 use super::lease::Lease;
+use super::report::NodeReport;
 use crate::config::RackConfig;
 use crate::memory::{NodeMemory, StoreOf};
 use crate::place::{Carrier, Courier, NodePlace, Place};
@@ -54,6 +55,8 @@ pub struct NetworkedNode {
     member: Mutex<Member>,
     started: Instant,
     pub(super) stop: AtomicBool,
+    /// Hits that handles have reported.
+    hits: AtomicU64,
     service: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -93,6 +96,7 @@ impl NetworkedNode {
             member: Mutex::new(member),
             started,
             stop: AtomicBool::new(false),
+            hits: AtomicU64::new(0),
             service: Mutex::new(None),
         });
         let mut courier = Courier::new(setup.session.0);
@@ -123,6 +127,11 @@ impl NetworkedNode {
     /// Until when what is cached here counts.
     pub fn lease(&self) -> &Arc<Lease> {
         &self.lease
+    }
+
+    /// Accesses that needed no message, as far as handles have said; and adds some.
+    pub fn hits(&self, more: u64) -> u64 {
+        self.hits.fetch_add(more, Ordering::Relaxed) + more
     }
 
     /// What carries its messages.
@@ -162,11 +171,33 @@ impl NetworkedNode {
             return member.next_deadline();
         }
         let mut effects = Vec::new();
+        member.set_statistics(&self.report().encode());
         member.on_deadline(now, &mut effects);
         let next = member.next_deadline();
         drop(member);
         self.apply(courier, effects);
         next
+    }
+
+    fn report(&self) -> NodeReport {
+        let place = self.place.enter();
+        let counters = place.node.counters();
+        let events: u64 = counters.events[1..=3].iter().sum();
+        let refused: u64 = counters.refused.iter().sum();
+        NodeReport {
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: events.saturating_sub(refused),
+            refused,
+            retransmissions: counters.retransmissions,
+            invalidations: counters.invalidations,
+            provided: counters.provided,
+            home_packets: counters.home_received + counters.home_sent,
+            lost: counters.lost,
+            memory_live: place.node.memory_in_use().0,
+            recovering: u64::from(place.node.is_recovering()),
+            dropped: counters.dropped,
+            transport: self.transport.counters().counts(),
+        }
     }
 
     fn member(&self) -> std::sync::MutexGuard<'_, Member> {

@@ -6,16 +6,21 @@ use std::time::Instant;
 
 use membership::coordinator::{Config as CoordinatorConfig, Coordinator, Effect};
 use membership::{Message, Timing};
+use switch::flowcc;
 use transport::{Body, Cause, Contents, Outgoing, PlaceId, Transport};
-use wire::{Nanos, SwitchEpoch};
+use wire::{Nanos, NodeId, SwitchEpoch};
 
 use super::node::now_since;
+use super::report::{NodeReport, NodeStatus, SwitchReport, Watch};
 use crate::config::RackConfig;
 use crate::place::SwitchPlace;
 use crate::waiting::{Crowding, Patience, Step};
 
 /// The longest sleep.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(50);
+
+/// Between two reports, for whoever watches.
+const REPORT_EVERY: Nanos = Nanos::from_millis(150);
 
 /// What the switch's process needs to know.
 #[derive(Clone, Debug)]
@@ -40,6 +45,10 @@ pub struct NetworkedSwitch {
     outgoing: Outgoing,
     /// The switch is in an epoch, and may know something.
     began: bool,
+    entries: usize,
+    watch: Watch,
+    /// When to report next.
+    report_at: Nanos,
 }
 
 impl NetworkedSwitch {
@@ -61,11 +70,50 @@ impl NetworkedSwitch {
             crowding: Crowding::default(),
             outgoing: Outgoing::new(),
             began: false,
+            entries: setup.rack.switch_entries,
+            watch: Watch::default(),
+            report_at: Nanos::ZERO,
+        }
+    }
+
+    /// Where it leaves its reports.
+    pub fn watch(&self) -> Watch {
+        self.watch.clone()
+    }
+
+    fn report(&self, now: Nanos) -> SwitchReport {
+        let (switch, coordinator) = (&self.place.switch, &self.coordinator);
+        let roster = coordinator.roster();
+        let nodes = (0..roster.lives.len()).filter_map(|node| {
+            let node = NodeId(u16::try_from(node).expect("at most 64 nodes"));
+            let status = coordinator.status(node, now)?;
+            Some(NodeStatus {
+                node,
+                alive: status.life.alive,
+                incarnation: status.life.incarnation,
+                silence: status.silence,
+                epoch: status.epoch,
+                report: NodeReport::parse(status.statistics),
+            })
+        });
+        SwitchReport {
+            phase: coordinator.phase(),
+            epoch: roster.epoch,
+            nodes: nodes.collect(),
+            occupancy: switch.occupancy() as u64,
+            entries: self.entries as u64,
+            packets_received: self.place.received,
+            packets_sent: self.place.sent,
+            program_dropped: flowcc::Drop::ALL.iter().map(|cause| switch.counters().drops(*cause)).sum(),
+            membership: *coordinator.counters(),
+            transport: self.transport.counters().counts(),
         }
     }
 
     /// Works until told to stop.
     pub fn run(&mut self, stop: &AtomicBool) {
+        #[cfg(target_os = "linux")]
+        crate::short_slice::ask();
         let transport = Arc::clone(&self.transport);
         let mut patience = Patience::without_spins();
         transport.attend();
@@ -75,6 +123,10 @@ impl NetworkedSwitch {
                 let mut effects = Vec::new();
                 self.coordinator.on_deadline(now, &mut effects);
                 self.apply(now, effects);
+            }
+            if now >= self.report_at && self.watch.is_watched() {
+                self.report_at = now + REPORT_EVERY;
+                self.watch.leave(self.report(now));
             }
             if self.poll(now) > 0 {
                 patience.again();

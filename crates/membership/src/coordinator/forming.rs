@@ -5,17 +5,16 @@
 
 use alloc::vec::Vec;
 
-use wire::{NodeId, Nanos};
+use wire::{Nanos, NodeId};
 
 use super::contact::Contact;
 use super::{Coordinator, Effect};
-use crate::roster::Session;
 
 impl Coordinator {
     pub(super) fn review_forming(&mut self, now: Nanos, out: &mut Vec<Effect>) {
         self.forget_callers(now);
         let ready = if self.settled { self.has_gathered(now) } else { self.is_recovered(now) };
-        let anybody = self.callers().any(|(_, caller)| caller.epoch.0 == 0 || self.goes_on(caller));
+        let anybody = self.callers().any(|(node, caller)| caller.epoch.0 == 0 || self.goes_on(node, caller));
         if ready && anybody {
             self.change(now, out);
         }
@@ -31,9 +30,8 @@ impl Coordinator {
     }
 
     /// True if the caller is alive in the last roster that is known. It is of the coordinator before this one.
-    pub(super) fn goes_on(&self, caller: &Contact) -> bool {
-        let alive = |session: Session| self.roster.lives.iter().any(|it| it.alive && it.session == session);
-        !self.settled && caller.epoch.0 > 0 && alive(caller.session)
+    pub(super) fn goes_on(&self, node: NodeId, caller: &Contact) -> bool {
+        !self.settled && caller.epoch.0 > 0 && self.roster.is_alive(node, caller.session)
     }
 
     /// All nodes are here, or those that are have waited long enough.
@@ -50,8 +48,9 @@ impl Coordinator {
     /// or a later one that is known, names all who may have leases; if all of those are heard, there is nothing
     /// to wait for.
     fn is_recovered(&self, now: Nanos) -> bool {
-        let claimed = self.callers().map(|(_, caller)| caller.epoch).max().unwrap_or_default();
-        if claimed > self.roster.epoch {
+        // Also of those that have not answered yet.
+        let claims = self.seats.iter().filter_map(|seat| seat.caller.as_ref()).map(|caller| caller.epoch);
+        if claims.max().unwrap_or_default() > self.roster.epoch {
             return false;
         }
         if self.roster.epoch.0 == 0 {
@@ -59,12 +58,12 @@ impl Coordinator {
             let alone = self.callers().all(|(_, caller)| caller.sole);
             return all && alone || self.leases_are_over(now) && self.has_gathered(now);
         }
-        let up = |caller: &Contact| caller.leased && self.goes_on(caller);
+        let up = |node: NodeId, caller: &Contact| caller.leased && self.goes_on(node, caller);
         let heard = |node: NodeId| {
             let caller = self.callers().find(|(it, _)| *it == node);
-            caller.is_some_and(|(_, caller)| up(caller) || caller.epoch.0 == 0 && caller.sole)
+            caller.is_some_and(|(_, caller)| up(node, caller) || caller.epoch.0 == 0 && caller.sole)
         };
-        let witness = self.callers().any(|(_, caller)| up(caller));
+        let witness = self.callers().any(|(node, caller)| up(node, caller));
         witness && self.roster.live().iter().all(heard) || self.leases_are_over(now)
     }
 

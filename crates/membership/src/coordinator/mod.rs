@@ -13,7 +13,9 @@ use alloc::vec::Vec;
 use switch::flowcc::Dump;
 use wire::{Nanos, NodeId, SwitchEpoch};
 
-use crate::message::{Beat, Know, MOST_PARTS, Message, PART, Pulse, Standing, ViewPart, encode_dump, encode_roster};
+use crate::message::{
+    Beat, Know, MOST_PARTS, Message, PART, Pulse, Standing, ViewPart, encode_dump, encode_roster,
+};
 use crate::roster::{Life, Roster, Session};
 use crate::timing::Timing;
 use contact::Contact;
@@ -257,9 +259,8 @@ impl Coordinator {
     fn on_beat(&mut self, now: Nanos, beat: &Beat, out: &mut Vec<Effect>) {
         self.highest = self.highest.max(beat.epoch);
         let at = beat.node.index();
-        let is_up = self.roster.is_alive(beat.node, beat.session);
-        let over = self.buried.contains(&beat.session) || self.settled && beat.epoch.0 > 0 && !is_up;
-        if over {
+        if self.is_over(beat.node, beat.session, beat.epoch) {
+            drop(self.seats[at].caller.take_if(|caller| caller.session == beat.session));
             self.pulse(beat, 0, Standing::Dead, out);
             return;
         }
@@ -289,6 +290,16 @@ impl Coordinator {
         }
         self.review(now, out);
         self.answer(now, beat, out);
+    }
+
+    /// True if the life has been declared dead: by this coordinator, or by one before it, as far as known. A life that
+    /// has been in an epoch and is not up in a later one will never be again.
+    fn is_over(&self, node: NodeId, session: Session, epoch: SwitchEpoch) -> bool {
+        let last = self.roster.lives[node.index()];
+        let was_up = epoch.0 > 0 && (self.settled || epoch <= self.roster.epoch);
+        self.buried.contains(&session)
+            || last.session == session && !last.alive && self.roster.epoch.0 > 0
+            || was_up && !self.roster.is_alive(node, session)
     }
 
     fn on_know(&mut self, now: Nanos, know: Know, out: &mut Vec<Effect>) {
@@ -324,12 +335,14 @@ impl Coordinator {
     }
 
     /// A lease is a promise not to declare this life dead while it runs, which a coordinator that comes after this one
-    /// must keep, too. It learns of lives from the members. So a new life gets no lease before every other one
-    /// has heard of it.
+    /// must keep, too. It learns of lives from the members. So a new life gets no lease before all older ones have
+    /// heard of it. (Those that came with it, or later, hear of it before they get one themselves.)
     fn may_lease(&self, now: Nanos, node: NodeId, life: &Contact) -> bool {
-        let since = self.roster.lives[node.index()].incarnation.0;
-        let mut lives = self.seats.iter().filter_map(|seat| seat.life.as_ref());
-        !life.leaving && !life.is_late(now, self.config.timing) && lives.all(|other| other.epoch.0 >= since)
+        let since = self.roster.lives[node.index()].incarnation;
+        let older = self.roster.lives.iter().zip(&self.seats).filter(|(it, _)| it.incarnation < since);
+        let mut older = older.filter_map(|(_, seat)| seat.life.as_ref());
+        let known = life.epoch.0 >= since.0 && older.all(|other| other.epoch.0 >= since.0);
+        known && !life.leaving && !life.is_late(now, self.config.timing)
     }
 
     fn pulse(&self, beat: &Beat, ticket: u64, standing: Standing, out: &mut Vec<Effect>) {

@@ -84,7 +84,8 @@ impl Coordinator {
         let latest = self.highest.max(self.roster.epoch);
         let epoch = SwitchEpoch(latest.0.saturating_add(1));
         let admitted: Vec<NodeId> = self.callers().map(|(node, _)| node).collect();
-        for node in (0..self.config.nodes).map(|node| NodeId(u16::try_from(node).expect("at most 64 nodes"))) {
+        for node in (0..self.config.nodes).map(|node| NodeId(u16::try_from(node).expect("at most 64 nodes")))
+        {
             self.end(now, node);
             if admitted.contains(&node) {
                 self.admit(node, epoch);
@@ -119,9 +120,11 @@ impl Coordinator {
     /// Lets the caller in, if the node's life is not another's and the caller's is not over.
     fn admit(&mut self, node: NodeId, epoch: SwitchEpoch) {
         let at = node.index();
-        let Some(caller) = self.seats[at].caller.as_ref().filter(|_| self.seats[at].life.is_none()) else { return };
+        let Some(caller) = self.seats[at].caller.as_ref().filter(|_| self.seats[at].life.is_none()) else {
+            return;
+        };
         let (session, last) = (caller.session, self.roster.lives[at]);
-        let goes_on = last.alive && last.session == session && self.goes_on(caller);
+        let goes_on = last.alive && last.session == session && self.goes_on(node, caller);
         let ended = self.buried.contains(&session) || last.session == session && !last.alive;
         if !goes_on && (caller.epoch.0 > 0 || ended) {
             // It was in a rack that went on without it.

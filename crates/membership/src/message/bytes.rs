@@ -5,7 +5,7 @@ use wire::{NodeId, SwitchEpoch};
 use super::{LAST_EPOCH, node_of};
 
 /// What has not been read yet.
-pub(super) struct Reader<'a>(&'a [u8]);
+pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     pub(super) const fn new(bytes: &'a [u8]) -> Self {

@@ -97,12 +97,13 @@ fn read_dump(reader: &mut Reader<'_>) -> Option<Dump> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
+
     use super::*;
     use wire::SwitchEpoch;
 
     fn dump() -> Dump {
-        let entry =
-            |lock, status, copyset| EntryView { lock, status, copyset: Copyset::from_bits(copyset) };
+        let entry = |lock, status, copyset| EntryView { lock, status, copyset: Copyset::from_bits(copyset) };
         let tag = |home: u64, block: u64| BlockTag::from_bits(home << 48 | block << 12);
         let entries = vec![
             (tag(0, 1), entry(1, GlobalStatus::Shared, 3)),

@@ -1,1 +1,50 @@
-//! Authenticated UDP datagrams, between machines.
+//! Messages in authenticated UDP datagrams: between machines.
+//!
+//! | file | concern |
+//! | --- | --- |
+//! | `config` | what a transport is told, and what it refuses |
+//! | `transport` | binding, and the way out |
+//! | `receive` | the way in |
+//! | `waiting` | sleeping until something comes |
+//! | `burst` | the datagrams that a thread is filling |
+//! | `envelope` | the head of a datagram |
+//! | `record` | messages, and pieces of them, in a datagram |
+//! | `reassembly` | messages out of their pieces |
+//! | `hello` | greetings: how sessions become known |
+//! | `session` | a peer, its session, and the session's keys |
+//! | `window` | which counters have been seen |
+//! | `key`, `tag` | the rack's key, and the tags made with it |
+//! | `mmsg` | several datagrams with one system call |
+//! | `random` | random bytes from the system |
+//!
+//! A datagram is `head (32 bytes) | records | tag (16 bytes)`, all at multiples of 8. What must always hold, with a
+//! key: a message that is handed over was sent by the place that it names, in its present session, to this place in
+//! its present session, and is handed over once. Nothing is encrypted: the key keeps strangers from taking part, not
+//! from watching.
+//!
+//! A place that restarts draws another session. Its peers learn of it from a greeting that answers theirs, and then
+//! refuse whatever its former life had sent. Until both know each other, messages are dropped
+//! ([`crate::Cause::Unreachable`]) and greetings go out; who sends has to repeat what matters, as with every loss.
+//!
+//! There is one session for observers. If two of them ask at the same time, each ends the other's.
+
+mod burst;
+mod config;
+mod envelope;
+mod hello;
+mod key;
+mod mmsg;
+mod random;
+mod reassembly;
+mod receive;
+mod record;
+mod session;
+mod tag;
+mod transport;
+mod waiting;
+mod window;
+
+pub(crate) use burst::Burst;
+pub use config::{Config, Error};
+pub use key::{Key, KeyError};
+pub use transport::UdpTransport;

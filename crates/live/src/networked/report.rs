@@ -1,0 +1,175 @@
+//! What a rack of processes tells whoever asks how it is.
+//!
+//! Every node puts its numbers into its beats, so that the switch's process knows about all of them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use membership::coordinator::{self, Phase};
+use transport::{Cause, Counts};
+use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
+
+/// What a node counts, as of its last beat.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct NodeReport {
+    /// Accesses that found their block in the cache.
+    pub hits: u64,
+    /// Accesses that needed a coherence event, granted ones only.
+    pub misses: u64,
+    /// Events that were refused and tried again.
+    pub refused: u64,
+    /// Packets sent again after a time-out.
+    pub retransmissions: u64,
+    /// Copies given up for other nodes' writes.
+    pub invalidations: u64,
+    /// Blocks given to other nodes.
+    pub provided: u64,
+    /// Packets that the home agent received and sent.
+    pub home_packets: u64,
+    /// Blocks of this home whose only current copy died.
+    pub lost: u64,
+    /// Bytes of its memory in allocations.
+    pub memory_live: u64,
+    /// 1 while the node rebuilds its directory after somebody died.
+    pub recovering: u64,
+    /// Packets that its machines dropped, in the order of [`node::Drop::ALL`].
+    pub dropped: [u64; node::Drop::ALL.len()],
+    /// What its transport did.
+    pub transport: Counts,
+}
+
+const WORDS: usize = 10 + node::Drop::ALL.len() + 5 + Cause::ALL.len();
+
+impl NodeReport {
+    /// What a beat carries.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let own = [
+            self.hits,
+            self.misses,
+            self.refused,
+            self.retransmissions,
+            self.invalidations,
+            self.provided,
+            self.home_packets,
+            self.lost,
+            self.memory_live,
+            self.recovering,
+        ];
+        let Counts { sent, sent_bytes, received, received_bytes, wake_ups, dropped } = &self.transport;
+        let transport = [*sent, *sent_bytes, *received, *received_bytes, *wake_ups];
+        let words = own.iter().chain(&self.dropped).chain(&transport).chain(dropped);
+        words.flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// What a beat carried; `None`: nothing, or of another version.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() != WORDS * 8 {
+            return None;
+        }
+        let mut words =
+            bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes")));
+        let mut next = || words.next().expect("as many as WORDS");
+        Some(Self {
+            hits: next(),
+            misses: next(),
+            refused: next(),
+            retransmissions: next(),
+            invalidations: next(),
+            provided: next(),
+            home_packets: next(),
+            lost: next(),
+            memory_live: next(),
+            recovering: next(),
+            dropped: std::array::from_fn(|_| next()),
+            transport: Counts {
+                sent: next(),
+                sent_bytes: next(),
+                received: next(),
+                received_bytes: next(),
+                wake_ups: next(),
+                dropped: std::array::from_fn(|_| next()),
+            },
+        })
+    }
+}
+
+/// A node, as the coordinator sees it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeStatus {
+    /// Which.
+    pub node: NodeId,
+    /// In the rack.
+    pub alive: bool,
+    /// Its last life; 0: it has never been there.
+    pub incarnation: Incarnation,
+    /// How long it has not been heard, if it is alive.
+    pub silence: Option<Nanos>,
+    /// The epoch that it said it was in.
+    pub epoch: SwitchEpoch,
+    /// What it counts.
+    pub report: Option<NodeReport>,
+}
+
+/// The rack, as the switch's process sees it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SwitchReport {
+    /// What the coordinator is doing.
+    pub phase: Phase,
+    /// The rack's epoch.
+    pub epoch: SwitchEpoch,
+    /// By node.
+    pub nodes: Vec<NodeStatus>,
+    /// Entries of the switch's directory that are in use.
+    pub occupancy: u64,
+    /// Entries that it has.
+    pub entries: u64,
+    /// Coherence packets that reached the switch's program.
+    pub packets_received: u64,
+    /// Packets that it sent.
+    pub packets_sent: u64,
+    /// Packets that its program dropped: of another life of the switch, malformed, about requests that are over.
+    pub program_dropped: u64,
+    /// What the coordinator has counted.
+    pub membership: coordinator::Counters,
+    /// What the switch's transport did.
+    pub transport: Counts,
+}
+
+/// Where the switch's process leaves its report for other threads.
+#[derive(Clone, Debug, Default)]
+pub struct Watch {
+    report: Arc<Mutex<Option<SwitchReport>>>,
+}
+
+impl Watch {
+    /// The last report: a fifth of a second old at most, while the switch runs. `None`: it does not run yet.
+    pub fn report(&self) -> Option<SwitchReport> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn leave(&self, report: SwitchReport) {
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+    }
+
+    /// True if somebody may read what is left.
+    pub(super) fn is_watched(&self) -> bool {
+        Arc::strong_count(&self.report) > 1
+    }
+}
+
+const _: () = assert!(WORDS * 8 <= membership::message::MOST_STATISTICS);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_survives_a_beat() {
+        let mut report = NodeReport { hits: 1, misses: 2, lost: 3, recovering: 1, ..NodeReport::default() };
+        report.dropped[5] = 4;
+        report.transport.dropped[7] = 5;
+        report.transport.wake_ups = 6;
+        assert_eq!(NodeReport::parse(&report.encode()), Some(report.clone()));
+        assert_eq!(NodeReport::parse(&report.encode()[8..]), None);
+        assert_eq!(NodeReport::parse(&[]), None);
+    }
+}

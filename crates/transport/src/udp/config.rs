@@ -1,0 +1,144 @@
+//! What a UDP transport is told when it starts, and what it refuses.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use super::key::Key;
+use crate::place::PlaceId;
+
+/// What a UDP transport has to know.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Whose connection it is.
+    pub me: PlaceId,
+    /// Where it receives. Port 0 takes any.
+    pub listen: SocketAddr,
+    /// Where the other places receive. Observers are not among them: they are answered where they ask from.
+    pub peers: Vec<(PlaceId, SocketAddr)>,
+    /// The rack's key. Without one, only loopback addresses are bound, and nothing is authenticated.
+    pub key: Option<Key>,
+    /// The longest IP packet that the path carries, headers and all: [`Config::LEAST_MTU`] to [`Config::MOST_MTU`].
+    pub mtu: usize,
+    /// Bytes of a block: no packet brings more.
+    pub block: u64,
+}
+
+impl Config {
+    /// Every IPv6 path carries so much.
+    pub const LEAST_MTU: usize = 1_280;
+    /// No IP packet is longer.
+    pub const MOST_MTU: usize = 65_535;
+
+    /// What paths from this address carry if nobody says otherwise.
+    pub fn usual_mtu(listen: SocketAddr) -> usize {
+        if is_loopback(listen.ip()) { Self::MOST_MTU } else { 1_500 }
+    }
+
+    /// The longest datagram, a multiple of 8.
+    pub(super) fn datagram(&self) -> usize {
+        let headers = if self.listen.is_ipv4() { 20 + 8 } else { 40 + 8 };
+        (self.mtu - headers) / 8 * 8
+    }
+
+    /// Refuses what cannot work.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        if self.key.is_none() && !is_loopback(self.listen.ip()) {
+            return Err(Error::NeedsKey { listen: self.listen });
+        }
+        if !(Self::LEAST_MTU..=Self::MOST_MTU).contains(&self.mtu) {
+            return Err(Error::Mtu { mtu: self.mtu });
+        }
+        if self.block == 0
+            || !self.block.is_multiple_of(8)
+            || self.block > u64::from(wire::packet::MAX_PAYLOAD)
+        {
+            return Err(Error::Block { block: self.block });
+        }
+        for (at, &(place, address)) in self.peers.iter().enumerate() {
+            if place == self.me || self.peers[..at].iter().any(|&(other, _)| other == place) {
+                return Err(Error::Twice { place });
+            }
+            if address.is_ipv4() != self.listen.is_ipv4() {
+                return Err(Error::Family { place, address, listen: self.listen });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_loopback(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
+}
+
+/// Why a UDP transport did not start.
+#[derive(Debug)]
+pub enum Error {
+    /// Others than this machine could send here, and there is no key to tell friend from foe.
+    NeedsKey {
+        /// The address asked for.
+        listen: SocketAddr,
+    },
+    /// Out of range.
+    Mtu {
+        /// Asked for.
+        mtu: usize,
+    },
+    /// No block has this size.
+    Block {
+        /// Asked for.
+        block: u64,
+    },
+    /// A place has two addresses, or is this place itself.
+    Twice {
+        /// Which.
+        place: PlaceId,
+    },
+    /// IPv4 and IPv6 do not reach each other.
+    Family {
+        /// Whose address it is.
+        place: PlaceId,
+        /// The address.
+        address: SocketAddr,
+        /// The own one.
+        listen: SocketAddr,
+    },
+    /// The system does not let us.
+    Bind {
+        /// The address asked for.
+        listen: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The system has no random numbers.
+    Random(io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NeedsKey { listen } => {
+                write!(f, "{listen} can be reached from other machines: it takes a key file to listen there")
+            }
+            Self::Mtu { mtu } => {
+                write!(f, "an MTU of {mtu} is not from {} to {}", Config::LEAST_MTU, Config::MOST_MTU)
+            }
+            Self::Block { block } => write!(f, "a block of {block} bytes is not a multiple of 8 up to 1 MiB"),
+            Self::Twice { place } => write!(f, "{place} has more than one address"),
+            Self::Family { place, address, listen } => {
+                write!(f, "{place} at {address} cannot be reached from {listen}: one is IPv4, the other IPv6")
+            }
+            Self::Bind { listen, error } => write!(f, "cannot listen on {listen}: {error}"),
+            Self::Random(error) => write!(f, "no random numbers: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Bind { error, .. } | Self::Random(error) => Some(error),
+            _ => None,
+        }
+    }
+}

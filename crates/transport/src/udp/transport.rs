@@ -1,0 +1,328 @@
+//! [`UdpTransport`]: binding, and the way out. The way in is [`super::receive`].
+//!
+//! What must always hold: no lock is held across a system call that sends; what cannot be sent is counted.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::os::fd::AsFd as _;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use wire::Nanos;
+use wire::packet::HEADER_BYTES;
+
+use super::burst::Datagram;
+use super::config::{Config, Error};
+use super::envelope;
+use super::hello::{self, Hello};
+use super::key::Key;
+use super::receive::Inbox;
+use super::record::{self, Kind, SEGMENT_HEAD};
+use super::session::{Greeting, Peer};
+use super::tag::{HelloKey, TAG};
+use super::waiting::Waiting;
+use super::{mmsg, random};
+use crate::{Body, Cause, Contents, Counters, MOST_CONTROL, Outgoing, PlaceId, Transport};
+
+/// The socket buffers asked for: some 1,000 datagrams while this process waits for a processor.
+const SOCKET_BUFFER: usize = 4 << 20;
+
+/// A place's connection to all others through one UDP socket.
+#[derive(Debug)]
+pub struct UdpTransport {
+    pub(super) me: PlaceId,
+    /// This life.
+    pub(super) session: u128,
+    pub(super) key: Option<Key>,
+    pub(super) hello_key: Option<HelloKey>,
+    pub(super) socket: UdpSocket,
+    /// By place.
+    pub(super) peers: Vec<Option<Peer>>,
+    pub(super) block: u64,
+    /// The longest datagram.
+    most: usize,
+    pub(super) inbox: Mutex<Inbox>,
+    /// The last burst received was a full one.
+    pub(super) more: AtomicBool,
+    pub(super) counters: Counters,
+    /// The number of the next message that is sent in segments.
+    next_message: AtomicU64,
+    waiting: Waiting,
+    started: Instant,
+}
+
+impl UdpTransport {
+    /// Listens, and greets the peers.
+    ///
+    /// # Errors
+    /// If the configuration cannot work ([`Error`]), or the system refuses.
+    pub fn bind(config: &Config) -> Result<Self, Error> {
+        config.check()?;
+        let listen = config.listen;
+        let socket = open(listen).map_err(|error| Error::Bind { listen, error })?;
+        let mut peers: Vec<Option<Peer>> = (0..PlaceId::COUNT).map(|_| None).collect();
+        let observer = (config.me != PlaceId::OBSERVER).then_some((PlaceId::OBSERVER, None));
+        let configured = config.peers.iter().map(|&(place, address)| (place, Some(address)));
+        for (place, address) in observer.into_iter().chain(configured) {
+            let address = address.filter(|_| place != PlaceId::OBSERVER);
+            let challenge = random::nonce().map_err(Error::Random)?;
+            peers[place.index()] = Some(Peer::new(place, address, challenge));
+        }
+        let transport = Self {
+            me: config.me,
+            session: random::nonce().map_err(Error::Random)?,
+            key: config.key.clone(),
+            hello_key: config.key.as_ref().map(HelloKey::new),
+            socket,
+            peers,
+            block: config.block,
+            most: config.datagram(),
+            inbox: Mutex::new(Inbox::new(record::longest(config.block))),
+            more: AtomicBool::new(false),
+            counters: Counters::default(),
+            next_message: Default::default(),
+            waiting: Waiting::default(),
+            started: Instant::now(),
+        };
+        for peer in transport.peers.iter().flatten() {
+            transport.ask(peer, None);
+        }
+        Ok(transport)
+    }
+
+    /// Where it receives.
+    ///
+    /// # Errors
+    /// If the system does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// True if there is a session with this place: then messages for it are sent. (Whether it is still alive is
+    /// another question.)
+    pub fn is_connected(&self, place: PlaceId) -> bool {
+        self.peer(place).is_some_and(|peer| peer.session().is_some())
+    }
+
+    pub(super) fn peer(&self, place: PlaceId) -> Option<&Peer> {
+        self.peers[place.index()].as_ref()
+    }
+
+    pub(super) fn now(&self) -> Nanos {
+        Nanos(self.started.elapsed().as_nanos() as u64)
+    }
+
+    /// Asks a peer for its session, but not too often: at its address or, if it has none, where a message came from.
+    pub(super) fn ask(&self, peer: &Peer, source: Option<SocketAddr>) {
+        let Some(address) = peer.address.or(source) else { return };
+        let mut greeting = peer.greeting();
+        if greeting.may_ask(self.now()) {
+            self.greet(peer, &greeting, 0, address);
+        }
+    }
+
+    /// Sends a greeting.
+    pub(super) fn greet(&self, peer: &Peer, greeting: &Greeting, echo: u128, address: SocketAddr) {
+        let hello = Hello {
+            session: self.session,
+            challenge: greeting.challenge,
+            echo,
+            known: peer.session().map_or(0, |session| session.theirs),
+            counter: peer.last_counter(),
+        };
+        let mut bytes = [0; envelope::HEAD + hello::BODY + TAG];
+        let length = hello.encode(self.me, peer.place, self.hello_key.as_ref(), &mut bytes);
+        // A greeting that is lost, here or on its way, is asked for again.
+        if let Err(error) = self.socket.send_to(&bytes[..length], address) {
+            self.counters.dropped(cause(&error));
+        }
+    }
+
+    /// Completes and sends at most N datagrams.
+    fn flush_some<const N: usize>(&self, burst: &mut [Datagram]) {
+        const NOWHERE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
+        let mut sealed: [(&[u8], SocketAddr); N] = [(&[], NOWHERE); N];
+        let mut messages = [0; N];
+        let mut count = 0;
+        for datagram in burst {
+            let peer = self.peer(datagram.to).expect("only known places are sent to");
+            let Some(session) = peer.session() else {
+                for _ in 0..datagram.messages {
+                    self.counters.dropped(Cause::Unreachable);
+                }
+                self.ask(peer, None);
+                continue;
+            };
+            messages[count] = datagram.messages;
+            sealed[count] = (session.seal(self.me, peer.next_counter(), datagram), session.address);
+            count += 1;
+        }
+        self.transmit(&sealed[..count], &messages[..count]);
+    }
+
+    /// Sends sealed datagrams with their numbers of messages.
+    fn transmit(&self, datagrams: &[(&[u8], SocketAddr)], messages: &[u64]) {
+        let (mut at, mut retried) = (0, false);
+        while at < datagrams.len() {
+            match mmsg::send(self.socket.as_fd(), &datagrams[at..]) {
+                Ok(sent) => {
+                    let bytes: usize = datagrams[at..at + sent].iter().map(|(bytes, _)| bytes.len()).sum();
+                    self.counters.sent(messages[at..at + sent].iter().sum(), bytes as u64);
+                    at += sent;
+                    retried = false;
+                }
+                // News of an earlier datagram, which the system tells once: this one has not been tried.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && !retried => {
+                    self.counters.dropped(Cause::Unreachable);
+                    retried = true;
+                }
+                Err(error) => {
+                    for _ in 0..messages[at].max(1) {
+                        self.counters.dropped(cause(&error));
+                    }
+                    at += 1;
+                    retried = false;
+                }
+            }
+        }
+    }
+
+    /// Cuts a message that is longer than a datagram.
+    fn cut(&self, to: PlaceId, kind: Kind, message: &Message<'_>, out: &mut Outgoing) {
+        let number = self.next_message.fetch_add(1, Relaxed);
+        let total = message.bytes();
+        let most_piece = self.most - envelope::HEAD - TAG - record::HEAD - SEGMENT_HEAD;
+        let mut offset = 0;
+        while offset < total {
+            let piece = most_piece.min(total - offset);
+            let content = SEGMENT_HEAD + piece;
+            let ends = offset + piece == total;
+            let bytes = out.burst.record(to, record::size(content), self.most, ends);
+            let content = record::frame(kind.segment(), content, bytes);
+            message.copy_to(offset, record::frame_segment(number, offset, total, content));
+            offset += piece;
+        }
+    }
+}
+
+/// What a message consists of: a header, and bytes.
+enum Message<'a> {
+    Packet([u8; HEADER_BYTES], Contents<'a>),
+    Control(&'a [u8]),
+}
+
+impl Message<'_> {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Packet(header, contents) => header.len() + contents.bytes(),
+            Self::Control(bytes) => bytes.len(),
+        }
+    }
+
+    /// Copies a part, from a multiple of 8.
+    fn copy_to(&self, start: usize, mut to: &mut [u8]) {
+        match self {
+            Self::Packet(header, contents) => {
+                if start < header.len() {
+                    let (first, rest) = to.split_at_mut(to.len().min(header.len() - start));
+                    first.copy_from_slice(&header[start..start + first.len()]);
+                    to = rest;
+                }
+                contents.copy_to(start.saturating_sub(header.len()), to);
+            }
+            Self::Control(bytes) => to.copy_from_slice(&bytes[start..start + to.len()]),
+        }
+    }
+}
+
+impl Transport for UdpTransport {
+    fn me(&self) -> PlaceId {
+        self.me
+    }
+
+    fn send(&self, to: PlaceId, body: Body<'_>, out: &mut Outgoing) {
+        assert_ne!(to, self.me, "a message for this place itself");
+        let (kind, message) = match body {
+            Body::Packet(packet, contents) => {
+                let bytes = contents.bytes();
+                assert_eq!(bytes, packet.payload as usize, "the contents of {packet:?}");
+                assert!(bytes as u64 <= self.block, "{bytes} bytes are more than a block: {packet:?}");
+                let mut header = [0; HEADER_BYTES];
+                packet.encode(&mut header);
+                match contents {
+                    Contents::Zeroes(1..) => (Kind::Zeroes, Message::Packet(header, Contents::None)),
+                    _ => (Kind::Packet, Message::Packet(header, contents)),
+                }
+            }
+            Body::Control(bytes) => {
+                assert!(bytes.len() <= MOST_CONTROL, "a control message of {} bytes", bytes.len());
+                (Kind::Control, Message::Control(bytes))
+            }
+        };
+        if self.peer(to).is_none() {
+            self.counters.dropped(Cause::Unreachable);
+            return;
+        }
+        let content = message.bytes();
+        let size = record::size(content);
+        if envelope::HEAD + size + TAG > self.most {
+            self.cut(to, kind, &message, out);
+        } else {
+            let bytes = out.burst.record(to, size, self.most, true);
+            message.copy_to(0, record::frame(kind, content, bytes));
+        }
+    }
+
+    fn flush(&self, out: &mut Outgoing) {
+        for burst in out.burst.datagrams().chunks_mut(mmsg::MOST) {
+            if burst.len() == 1 {
+                self.flush_some::<1>(burst)
+            } else {
+                self.flush_some::<{ mmsg::MOST }>(burst)
+            }
+        }
+        out.burst.clear();
+    }
+
+    fn receive(&self, each: &mut dyn FnMut(PlaceId, Body<'_>)) -> usize {
+        self.receive_burst(each)
+    }
+
+    fn attend(&self) {
+        self.waiting.attend();
+    }
+
+    fn leave(&self) -> bool {
+        self.waiting.leave();
+        self.more.load(Relaxed)
+    }
+
+    fn wait(&self, most: Nanos) {
+        self.waiting.wait(&self.socket, most);
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+fn open(listen: SocketAddr) -> io::Result<UdpSocket> {
+    use rustix::net::sockopt;
+    let socket = UdpSocket::bind(listen)?;
+    socket.set_nonblocking(true)?;
+    // Beyond the system's limit if we may; else as much as it allows; else what it gives everybody.
+    if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BUFFER).is_err() {
+        sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER).ok();
+    }
+    sockopt::set_socket_send_buffer_size(&socket, SOCKET_BUFFER).ok();
+    Ok(socket)
+}
+
+/// Why something could not be sent.
+fn cause(error: &io::Error) -> Cause {
+    match error.raw_os_error() {
+        Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => Cause::NoRoom,
+        _ => Cause::Unreachable,
+    }
+}
