@@ -55,7 +55,6 @@ fn main() -> ExitCode {
         Command::RackFile(args) => daemon::write::rack_file(&args),
         Command::Key(args) => daemon::write::key(&args),
         Command::Place => processes::child::run(),
-        Command::Switch(args) => switch_map::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
