@@ -11,6 +11,9 @@
 //! What may happen to a message: it may be lost, late, doubled or overtaken; never changed, and never from somebody
 //! else than it says. What is not exactly what a place of this rack would send is dropped and counted ([`Cause`]).
 //! A dead, slow or hostile peer costs what it sends, and nothing else: no call here waits for a peer.
+//!
+//! Unsafe code lives in small modules that say so, each block with its reason.
+#![deny(unsafe_code)]
 
 mod contents;
 mod counters;

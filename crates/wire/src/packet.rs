@@ -159,7 +159,10 @@ impl Packet {
         };
         let packet = Self::parse_header(header)?;
         if payload_bytes.len() != packet.payload as usize {
-            return Err(ParseError::Truncated { have: bytes.len(), need: HEADER_BYTES + packet.payload as usize });
+            return Err(ParseError::Truncated {
+                have: bytes.len(),
+                need: HEADER_BYTES + packet.payload as usize,
+            });
         }
         Ok((packet, payload_bytes))
     }

@@ -1,1 +1,269 @@
-//! Rings in shared memory, between processes of one machine.
+//! Rings in shared memory, between processes of one machine and one user.
+//!
+//! ```text
+//!   node 3                                     the switch
+//!     send ── link: ring "3 to switch" ──────────> incoming ring ── receive
+//!         └── bell of the switch, if nobody looks ─> wakes wait
+//!     doorman ── connection: who am I ────────────> doorman makes the ring,
+//!             <──── ring and bell as descriptors ── and keeps the connection
+//! ```
+//!
+//! Each place makes the rings that others fill for it, one for each of them, and one bell. They are sealed memfds
+//! without a name: only who is given the descriptor can map them, and it is given only to processes of the same user
+//! that reach the place's socket in a directory that only this user can enter.
+//!
+//! | module | |
+//! | --- | --- |
+//! | `rendezvous` | the directory, the sockets and locks in it |
+//! | `greeting` | what is said on a connection |
+//! | `doorman` | the thread that connects, and notices who is gone |
+//! | `links` | what threads send through and receive from |
+//! | `ring` | records from one producer to one consumer |
+//! | `bell` | whether a receiver has to be woken |
+//! | `mapping` | shared memory as atomic words: the one file with unsafe code |
+//!
+//! What must always hold: what one place sends to another is delivered in order, at most once, unchanged, and all of
+//! it for as long as the connection stands and what does not fit is counted. No call waits for a peer. A peer that
+//! dies at any instruction, or writes anything anywhere into what is shared, costs its own messages and the time to
+//! find out; the one thing that it can keep us from is being woken early.
+
+mod bell;
+mod doorman;
+mod error;
+mod greeting;
+mod links;
+mod mapping;
+mod rendezvous;
+mod ring;
+#[cfg(test)]
+mod tests;
+
+pub use error::Error;
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::fence;
+use std::sync::{Arc, Mutex, TryLockError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use wire::Nanos;
+use wire::packet::{HEADER_BYTES, MAX_PAYLOAD};
+
+use self::doorman::{Doorman, House};
+use self::links::{Incoming, hang_up};
+use self::rendezvous::{Name, Rendezvous};
+use self::ring::{Broken, Refused, record_bytes};
+use crate::{Body, Cause, Counters, MOST_CONTROL, Outgoing, PlaceId, Transport};
+
+/// Rings are at least so large: bursts of small messages should fit however small the blocks are.
+const LEAST_RING: usize = 256 << 10;
+/// Messages of the largest size that fit into a ring.
+const MESSAGES: usize = 8;
+/// Records that one call of `receive` looks at, and how many of one ring before it goes on to the next.
+const BURST: usize = 32;
+const TURN: usize = 8;
+
+/// How to open a place.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where the places of this rack meet. Made if it is not there; nobody but its user may be able to enter it.
+    pub dir: PathBuf,
+    /// Which place this process is.
+    pub me: PlaceId,
+    /// Bytes of the largest payload.
+    pub block: u64,
+    /// Bytes of each ring that others fill for this place: a power of two, at least twice the largest message. None:
+    /// eight of the largest messages, and 256 KiB at least.
+    pub ring_bytes: Option<usize>,
+}
+
+impl Config {
+    fn ring(&self) -> Result<usize, Error> {
+        if self.block > u64::from(MAX_PAYLOAD) {
+            return Err(Error::BlockTooLarge(self.block));
+        }
+        let message = record_bytes((HEADER_BYTES + self.block as usize).max(MOST_CONTROL));
+        match self.ring_bytes {
+            None => Ok((MESSAGES * message).next_power_of_two().max(LEAST_RING)),
+            Some(ring) if ring.is_power_of_two() && ring >= 2 * message => Ok(ring),
+            Some(ring) => Err(Error::RingTooSmall { ring, message }),
+        }
+    }
+}
+
+/// A place's connection to the others through shared memory.
+#[derive(Debug)]
+pub struct ShmTransport {
+    house: Arc<House>,
+    block: u64,
+    receiver: Mutex<Receiver>,
+    doorman: Option<JoinHandle<()>>,
+}
+
+/// What the thread that receives needs.
+#[derive(Debug)]
+struct Receiver {
+    rings: Vec<Arc<Incoming>>,
+    /// The state of the arrivals that `rings` shows.
+    seen: u64,
+    /// Whose turn is next.
+    next: usize,
+    /// Where control messages are copied to.
+    control: Vec<u8>,
+}
+
+impl ShmTransport {
+    /// Opens a place: from now on others find it.
+    ///
+    /// # Errors
+    /// See [`Error`]: each says what to do.
+    pub fn open(config: &Config) -> Result<Self, Error> {
+        let ring_bytes = config.ring()?;
+        let failed = |doing| move |source| Error::System { doing, path: config.dir.clone(), source };
+        let house = House::new(config.me, ring_bytes).map_err(failed("making shared memory for"))?;
+        let house = Arc::new(house);
+        let rendezvous = Rendezvous::open(&config.dir, Name::new(config.me))?;
+        let doorman = Doorman::new(Arc::clone(&house), rendezvous);
+        let doorman = std::thread::Builder::new()
+            .name("shm-doorman".into())
+            .spawn(move || doorman.run())
+            .map_err(failed("starting a thread for"))?;
+        let receiver = Mutex::new(Receiver { rings: Vec::new(), seen: 0, next: 0, control: Vec::new() });
+        Ok(Self { house, block: config.block, receiver, doorman: Some(doorman) })
+    }
+
+    /// Closes a ring whose producer broke the rules.
+    fn on_broken(&self, ring: &Arc<Incoming>) {
+        self.house.counters.dropped(Cause::BrokenRing);
+        self.house.arrivals.close(ring);
+        hang_up(&ring.connection);
+    }
+}
+
+impl Transport for ShmTransport {
+    fn me(&self) -> PlaceId {
+        self.house.me
+    }
+
+    fn send(&self, to: PlaceId, body: Body<'_>, out: &mut Outgoing) {
+        assert!(to != self.house.me, "{to} sends to itself");
+        match body {
+            Body::Packet(packet, contents) => {
+                assert_eq!(packet.payload as usize, contents.bytes(), "contents as long as {packet:?} says");
+            }
+            Body::Control(bytes) => assert!(bytes.len() <= MOST_CONTROL, "{} bytes of control", bytes.len()),
+        }
+        let counters = &self.house.counters;
+        let mut slot = self.house.links.to(to);
+        let Some(link) = slot.as_mut() else {
+            drop(slot);
+            counters.dropped(Cause::Unreachable);
+            self.house.want(to);
+            return;
+        };
+        match link.producer.push(body) {
+            Ok(bytes) => {
+                drop(slot);
+                counters.sent(1, bytes as u64);
+                out.rings |= 1 << to.index();
+            }
+            Err(Refused::Full) => counters.dropped(Cause::NoRoom),
+            Err(Refused::Broken) => {
+                counters.dropped(Cause::BrokenRing);
+                hang_up(&*link.connection);
+                *slot = None;
+            }
+        }
+    }
+
+    fn flush(&self, out: &mut Outgoing) {
+        let mut rings = std::mem::take(&mut out.rings);
+        if rings == 0 {
+            return;
+        }
+        // Between storing the heads and looking at the bells: see `bell`.
+        fence(SeqCst);
+        while rings != 0 {
+            let place = PlaceId::from_wire(rings.trailing_zeros() as u8).expect("one bit for each place");
+            rings &= rings - 1;
+            let slot = self.house.links.to(place);
+            let Some(link) = slot.as_ref().filter(|link| link.bell.is_unattended()) else { continue };
+            // The system call is made without the lock.
+            let bell = Arc::clone(&link.bell);
+            drop(slot);
+            if bell.ring() {
+                self.house.counters.woke();
+            }
+        }
+    }
+
+    fn receive(&self, each: &mut dyn FnMut(PlaceId, Body<'_>)) -> usize {
+        let mut receiver = match self.receiver.try_lock() {
+            Ok(receiver) => receiver,
+            // A thread panicked over a message: that one was taken.
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return 0,
+        };
+        let Receiver { rings, seen, next, control } = &mut *receiver;
+        self.house.arrivals.refresh(seen, rings);
+        let counters = &self.house.counters;
+        let (mut messages, mut bytes, mut records, mut idle) = (0, 0, 0, 0);
+        // Until all rings in a row had nothing, or the burst is full.
+        while records < BURST && idle < rings.len() {
+            *next = (*next + 1) % rings.len();
+            let ring = &rings[*next];
+            if ring.is_over() {
+                if !ring.is_closed() {
+                    self.house.arrivals.close(ring);
+                }
+                idle += 1;
+                continue;
+            }
+            let most = TURN.min(BURST - records);
+            let (taken, end) =
+                ring.consumer
+                    .take(most, self.block, control, || !ring.is_closed(), &mut |body| each(ring.from, body));
+            for _ in 0..taken.malformed {
+                counters.dropped(Cause::Malformed);
+            }
+            if end == Err(Broken) {
+                self.on_broken(ring);
+            }
+            messages += taken.messages;
+            bytes += taken.bytes;
+            records += taken.records;
+            idle = if taken.records == 0 { idle + 1 } else { 0 };
+        }
+        if messages > 0 {
+            counters.received(messages as u64, bytes as u64);
+        }
+        messages
+    }
+
+    fn attend(&self) {
+        self.house.bell.attend();
+    }
+
+    fn leave(&self) -> bool {
+        self.house.bell.leave(|| self.house.arrivals.have_something())
+    }
+
+    fn wait(&self, most: Nanos) {
+        self.house.bell.wait(Duration::from_nanos(most.0), || self.house.arrivals.have_something());
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.house.counters
+    }
+}
+
+impl Drop for ShmTransport {
+    fn drop(&mut self) {
+        self.house.stop();
+        if let Some(doorman) = self.doorman.take() {
+            // A doorman that panicked has printed why, and has nothing left to do.
+            let _ = doorman.join();
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The bell of a place: one word in shared memory that tells senders whether somebody has to be woken.
+//!
+//! | value | means |
+//! | --- | --- |
+//! | [`UNATTENDED`] | nobody looks at the rings: whoever sends has to ring |
+//! | [`ATTENDED`] | a thread looks at the rings again and again |
+//! | [`RUNG`] | somebody has rung, and nobody has answered yet: nothing to do |
+//!
+//! What must always hold: a message that was published is either seen by a look that begins after the bell became
+//! unattended, or its sender finds the bell unattended and rings. The argument is Dekker's. The sender stores the head
+//! of its ring, fences, and reads the bell; the receiver stores `UNATTENDED`, fences, and reads the heads. The two
+//! fences (both sequentially consistent) are in one order that everybody agrees on. If the sender's comes first, the
+//! receiver's look sees the head. If the receiver's comes first, the sender sees `UNATTENDED`, or something stored
+//! later: `RUNG` by another sender, who wakes the sleeper, or `ATTENDED` by a thread that is about to look and that
+//! will fence and look again when it leaves. The word that a sleeper hands to the kernel is compared there with what
+//! is in memory, so a ring between the last look and falling asleep is not missed.
+//!
+//! All senders can write the word, so a hostile one may put anything there. That costs time, and nothing else: the
+//! sleeper may be woken for nothing, or sleep as long as it said it would.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicUsize, fence};
+use std::time::{Duration, Instant};
+
+use rustix::thread::futex;
+
+use super::mapping::Mapping;
+
+pub(super) const UNATTENDED: u32 = 0;
+pub(super) const ATTENDED: u32 = 1;
+pub(super) const RUNG: u32 = 2;
+
+/// A page: the smallest piece of memory that can be shared.
+const BYTES: usize = 4096;
+
+/// A bell, as everybody sees it.
+#[derive(Debug)]
+pub(super) struct Bell {
+    memory: Mapping<AtomicU32>,
+}
+
+impl Bell {
+    /// The bell of a peer.
+    pub(super) fn open(file: impl AsFd) -> io::Result<Self> {
+        Ok(Self { memory: Mapping::open(file, BYTES)? })
+    }
+
+    pub(super) fn word(&self) -> &AtomicU32 {
+        &self.memory.words()[0]
+    }
+
+    /// True if whoever has sent something has to [`ring`](Bell::ring). To be asked after the head of the ring was
+    /// stored, and after a sequentially consistent fence.
+    pub(super) fn is_unattended(&self) -> bool {
+        self.word().load(Relaxed) == UNATTENDED
+    }
+
+    /// Wakes a sleeper if nobody else has done so. Returns true if a system call was made.
+    pub(super) fn ring(&self) -> bool {
+        if self.word().compare_exchange(UNATTENDED, RUNG, AcqRel, Relaxed).is_err() {
+            return false;
+        }
+        // The word is mapped, so waking can only fail where the kernel has no futexes; then nobody sleeps on one.
+        let _ = futex::wake(self.word(), futex::Flags::empty(), 1);
+        true
+    }
+}
+
+/// The bell of this place, as the threads of this process use it.
+#[derive(Debug)]
+pub(super) struct OwnBell {
+    bell: Bell,
+    file: OwnedFd,
+    attending: AtomicUsize,
+}
+
+impl OwnBell {
+    /// A new bell, unattended.
+    pub(super) fn create() -> io::Result<Self> {
+        let (file, memory) = Mapping::create("rackmem-bell", BYTES)?;
+        Ok(Self { bell: Bell { memory }, file, attending: AtomicUsize::new(0) })
+    }
+
+    /// What senders get.
+    pub(super) const fn file(&self) -> &OwnedFd {
+        &self.file
+    }
+
+    /// This thread looks from now on.
+    ///
+    /// The word may say `UNATTENDED` while somebody attends (a leaving thread was slow to say so): that costs a
+    /// needless ring. It never stays `ATTENDED` when nobody does: who made the count 1 stores `ATTENDED` before it
+    /// leaves itself, and whoever makes the count 0 after that stores `UNATTENDED`.
+    pub(super) fn attend(&self) {
+        if self.attending.fetch_add(1, AcqRel) == 0 {
+            self.bell.word().store(ATTENDED, Relaxed);
+        }
+    }
+
+    /// It does so no longer. Returns true if it was the last one and `look` finds something.
+    pub(super) fn leave(&self, look: impl FnOnce() -> bool) -> bool {
+        let others = self.attending.fetch_sub(1, AcqRel) - 1;
+        if others != 0 {
+            return false;
+        }
+        self.bell.word().store(UNATTENDED, Relaxed);
+        fence(SeqCst);
+        look()
+    }
+
+    /// Sleeps until the bell rings or `look` finds something, at most so long.
+    pub(super) fn wait(&self, most: Duration, look: impl Fn() -> bool) {
+        let word = self.bell.word();
+        let begun = Instant::now();
+        // Every round either ends the wait, sleeps, or lost a race against a store of somebody else; the time is
+        // looked at in each, so that somebody who stores for ever does not keep us.
+        loop {
+            let seen = word.load(Acquire);
+            let attended = seen == ATTENDED && self.attending.load(Acquire) > 0;
+            if !attended {
+                // A ring is answered here, once: the next one rings again. Nonsense is put in order the same way.
+                if seen != UNATTENDED {
+                    let _ = word.compare_exchange(seen, UNATTENDED, AcqRel, Relaxed);
+                }
+                fence(SeqCst);
+                if seen == RUNG || look() {
+                    return;
+                }
+            }
+            let left = most.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return;
+            }
+            if attended || seen == UNATTENDED {
+                let left = futex::Timespec::try_from(left).ok();
+                // Woken, changed already, interrupted, or out of time: the next round finds out.
+                let _ = futex::wait(word, futex::Flags::empty(), seen, left.as_ref());
+            }
+        }
+    }
+
+    /// Wakes all who wait, so that they look for themselves: a peer may have died between storing and waking.
+    pub(super) fn wake_all(&self) {
+        let _ = futex::wake(self.bell.word(), futex::Flags::empty(), i32::MAX as u32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FOREVER: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_bell_that_is_attended_is_not_rung() {
+        let own = OwnBell::create().unwrap();
+        own.attend();
+        assert!(!own.bell.is_unattended());
+        assert!(!own.bell.ring());
+        assert!(!own.leave(|| false));
+        assert!(own.bell.ring());
+        assert!(!own.bell.ring(), "it has been rung");
+    }
+
+    #[test]
+    fn the_last_one_who_leaves_looks() {
+        let own = OwnBell::create().unwrap();
+        own.attend();
+        own.attend();
+        assert!(!own.leave(|| unreachable!("somebody still attends")));
+        assert!(own.leave(|| true));
+    }
+
+    #[test]
+    fn a_ring_before_the_wait_ends_it_and_is_answered_once() {
+        let own = OwnBell::create().unwrap();
+        assert!(own.bell.ring());
+        own.wait(FOREVER, || false);
+        assert!(own.bell.is_unattended(), "the next sender has to ring again");
+    }
+
+    #[test]
+    fn nonsense_in_the_word_is_put_in_order() {
+        let own = OwnBell::create().unwrap();
+        for nonsense in [ATTENDED, 3, u32::MAX] {
+            own.bell.word().store(nonsense, Relaxed);
+            own.wait(Duration::from_millis(1), || false);
+            assert!(own.bell.is_unattended(), "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn a_word_that_never_rests_does_not_outlast_the_time_to_wait() {
+        let own = OwnBell::create().unwrap();
+        let stop = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while stop.load(Relaxed) == 0 {
+                    own.bell.word().store(ATTENDED, Relaxed);
+                    own.bell.word().store(7, Relaxed);
+                }
+            });
+            own.wait(Duration::from_millis(20), || false);
+            stop.store(1, Relaxed);
+        });
+    }
+}

@@ -1,0 +1,327 @@
+//! The doorman: the one thread of a place that connects it with others and notices when they go.
+//!
+//! It answers those who call, dials the places that somebody wanted to send to, and waits in `poll` for connections
+//! to end. What must always hold: no thread that sends or receives ever waits for it or for a peer, a peer that says
+//! nothing or nonsense costs one connection at most, and a place that is not there is dialled at most every
+//! [`PATIENCE`].
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::io::{read, write};
+use rustix::net::{SocketFlags, accept_with};
+
+use super::bell::{Bell, OwnBell};
+use super::greeting::{Heard, check_user, dial, hear_hello, hear_welcome, welcome};
+use super::links::{Arrivals, Incoming, Link, Links, hang_up};
+use super::rendezvous::{Name, Rendezvous};
+use super::ring::{Consumer, Producer, Ring};
+use crate::{Cause, Counters, PlaceId};
+
+/// How long after an attempt to reach a place the next one is made.
+const PATIENCE: Duration = Duration::from_millis(10);
+/// Connections of peers who have not said who they are: more are not kept.
+const MOST_SILENT: usize = 64;
+
+/// What the doorman shares with the threads that send and receive.
+#[derive(Debug)]
+pub(super) struct House {
+    pub(super) me: PlaceId,
+    pub(super) ring_bytes: usize,
+    pub(super) bell: OwnBell,
+    pub(super) links: Links,
+    pub(super) arrivals: Arrivals,
+    pub(super) counters: Counters,
+    wanted: [AtomicBool; PlaceId::COUNT],
+    stop: AtomicBool,
+    /// Wakes the doorman.
+    call: OwnedFd,
+}
+
+impl House {
+    pub(super) fn new(me: PlaceId, ring_bytes: usize) -> std::io::Result<Self> {
+        Ok(Self {
+            me,
+            ring_bytes,
+            bell: OwnBell::create()?,
+            links: Links::new(),
+            arrivals: Arrivals::new(),
+            counters: Counters::default(),
+            wanted: std::array::from_fn(|_| AtomicBool::new(false)),
+            stop: AtomicBool::new(false),
+            call: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+        })
+    }
+
+    /// Asks the doorman to connect with a place. Once asked, asking again costs a load.
+    pub(super) fn want(&self, place: PlaceId) {
+        let wanted = &self.wanted[place.index()];
+        if !wanted.load(Relaxed) && !wanted.swap(true, AcqRel) {
+            self.call();
+        }
+    }
+
+    /// Asks the doorman to go home.
+    pub(super) fn stop(&self) {
+        self.stop.store(true, Release);
+        self.call();
+    }
+
+    fn call(&self) {
+        // It only fails if the counter is full: then he has been called already.
+        let _ = write(&self.call, &1u64.to_ne_bytes());
+    }
+}
+
+/// What a connection is for, so far.
+#[derive(Debug)]
+enum State {
+    /// They called, and have not said who they are.
+    Silent,
+    /// They send to us.
+    Incoming(Arc<Incoming>),
+    /// We called, and wait for their ring.
+    Dialled(Name),
+    /// We send to them.
+    Outgoing(PlaceId),
+    /// It is not used any more.
+    Over,
+}
+
+#[derive(Debug)]
+struct Connection {
+    socket: Arc<OwnedFd>,
+    state: State,
+}
+
+#[derive(Debug)]
+pub(super) struct Doorman {
+    house: Arc<House>,
+    rendezvous: Rendezvous,
+    connections: Vec<Connection>,
+    /// When each place was dialled last.
+    dialled: [Option<Instant>; PlaceId::COUNT],
+    /// The observer who called last.
+    observer: Option<Name>,
+}
+
+impl Doorman {
+    pub(super) const fn new(house: Arc<House>, rendezvous: Rendezvous) -> Self {
+        Self { house, rendezvous, connections: Vec::new(), dialled: [None; PlaceId::COUNT], observer: None }
+    }
+
+    /// Does all that until [`House::stop`].
+    pub(super) fn run(mut self) {
+        while !self.house.stop.load(Acquire) {
+            let again = self.dial_wanted();
+            let ready = self.wait(again);
+            for at in ready.connections {
+                self.on_connection(at);
+            }
+            // After those that ended: a place that died and came back has hung up before it calls.
+            if ready.callers {
+                self.on_callers();
+            }
+            self.connections.retain(|connection| !matches!(connection.state, State::Over));
+        }
+    }
+
+    /// Waits until something happens, or for so long.
+    fn wait(&self, most: Option<Duration>) -> Ready {
+        let mut polled = vec![
+            PollFd::new(&self.house.call, PollFlags::IN),
+            PollFd::new(&self.rendezvous.listener, PollFlags::IN),
+        ];
+        polled.extend(self.connections.iter().map(|one| PollFd::new(&*one.socket, PollFlags::IN)));
+        let most = most.and_then(|most| rustix::event::Timespec::try_from(most).ok());
+        // Interrupted, or out of memory for a moment: nothing is ready then, and the next round asks again.
+        if poll(&mut polled, most.as_ref()).is_err() {
+            return Ready { callers: false, connections: Vec::new() };
+        }
+        let is_ready = |polled: &PollFd<'_>| !polled.revents().is_empty();
+        if is_ready(&polled[0]) {
+            let _ = read(&self.house.call, &mut [0; 8]);
+        }
+        Ready {
+            callers: is_ready(&polled[1]),
+            connections: (0..self.connections.len()).filter(|at| is_ready(&polled[2 + at])).collect(),
+        }
+    }
+
+    /// Dials all places that somebody wants and that may be dialled again. Returns when the next one may.
+    fn dial_wanted(&mut self) -> Option<Duration> {
+        let mut next = None;
+        for place in (0..PlaceId::COUNT as u8).filter_map(PlaceId::from_wire) {
+            let wanted = &self.house.wanted[place.index()];
+            if !wanted.load(Acquire) {
+                continue;
+            }
+            let elapsed = self.dialled[place.index()].map(|last| last.elapsed());
+            if let Some(left) = elapsed.and_then(|elapsed| PATIENCE.checked_sub(elapsed)) {
+                next = Some(next.unwrap_or(left).min(left));
+                continue;
+            }
+            // Whoever finds no link after this asks again.
+            wanted.store(false, Release);
+            if self.is_dialled(place) || self.house.links.to(place).is_some() {
+                continue;
+            }
+            self.dialled[place.index()] = Some(Instant::now());
+            self.dial(place);
+        }
+        next
+    }
+
+    fn is_dialled(&self, place: PlaceId) -> bool {
+        self.connections.iter().any(|one| matches!(one.state, State::Dialled(name) if name.place == place))
+    }
+
+    fn dial(&mut self, place: PlaceId) {
+        let name = match place {
+            PlaceId::OBSERVER => self.observer,
+            _ => Some(Name { place, observer: (0, 0) }),
+        };
+        let Some(name) = name else { return };
+        // A place that is not there, or has too many callers, is dialled again when somebody wants it again.
+        if let Ok(socket) = dial(&name.socket(&self.rendezvous.dir), self.rendezvous.name) {
+            self.connections.push(Connection { socket: Arc::new(socket), state: State::Dialled(name) });
+        }
+    }
+
+    fn on_callers(&mut self) {
+        loop {
+            match accept_with(&self.rendezvous.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+                Ok(socket) => self.on_caller(socket),
+                Err(rustix::io::Errno::AGAIN) => return,
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => {}
+                Err(_) => {
+                    // No descriptor is free. The caller stays in line; do not ask again at once.
+                    std::thread::sleep(PATIENCE);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn on_caller(&mut self, socket: OwnedFd) {
+        if check_user(&socket).is_err() {
+            return;
+        }
+        let silent = |one: &&mut Connection| matches!(one.state, State::Silent);
+        if self.connections.iter_mut().filter(silent).count() >= MOST_SILENT
+            && let Some(oldest) = self.connections.iter_mut().find(silent)
+        {
+            oldest.state = State::Over;
+        }
+        self.connections.push(Connection { socket: Arc::new(socket), state: State::Silent });
+    }
+
+    /// Something has come on a connection, or it has ended.
+    fn on_connection(&mut self, at: usize) {
+        let socket = Arc::clone(&self.connections[at].socket);
+        let state = match std::mem::replace(&mut self.connections[at].state, State::Over) {
+            State::Silent => match hear_hello(&socket) {
+                Heard::This(name) => self.on_hello(name, &socket),
+                Heard::Nothing => State::Silent,
+                Heard::End => State::Over,
+            },
+            State::Dialled(name) => match hear_welcome(&socket, name.place) {
+                Heard::This((producer, bell)) => self.on_welcome(name, producer, bell, &socket),
+                Heard::Nothing => State::Dialled(name),
+                Heard::End => State::Over,
+            },
+            // Nothing is said on a connection that stands: this is its end.
+            State::Incoming(ring) => {
+                ring.end();
+                // The peer may have been killed between storing and waking, and may have left something.
+                self.house.bell.wake_all();
+                State::Over
+            }
+            State::Outgoing(place) => {
+                self.house.links.remove(place, &socket);
+                State::Over
+            }
+            State::Over => State::Over,
+        };
+        if matches!(state, State::Over) {
+            hang_up(&socket);
+        }
+        self.connections[at].state = state;
+    }
+
+    /// Somebody wants to send to us: a new ring, which takes the place of the one it had before.
+    fn on_hello(&mut self, name: Name, socket: &Arc<OwnedFd>) -> State {
+        if name.place == self.house.me {
+            self.house.counters.dropped(Cause::Malformed);
+            return State::Over;
+        }
+        let Ok((file, ring)) = Ring::create(self.house.ring_bytes) else { return State::Over };
+        let ring = Arc::new(Incoming::new(name.place, Consumer::new(ring), Arc::clone(socket)));
+        for one in &mut self.connections {
+            if matches!(&one.state, State::Incoming(old) if old.from == name.place) {
+                hang_up(&one.socket);
+                one.state = State::Over;
+            }
+        }
+        self.house.arrivals.add(Arc::clone(&ring));
+        if welcome(socket, self.house.me, &file, self.house.bell.file()).is_err() {
+            self.house.arrivals.close(&ring);
+            return State::Over;
+        }
+        if name.place == PlaceId::OBSERVER && self.observer != Some(name) {
+            self.forget_observer();
+            self.observer = Some(name);
+        }
+        // Whoever sends to us will be answered: have the way there ready.
+        if self.house.links.to(name.place).is_none() {
+            self.house.want(name.place);
+        }
+        State::Incoming(ring)
+    }
+
+    /// The newest observer is the one that is answered.
+    fn forget_observer(&mut self) {
+        *self.house.links.to(PlaceId::OBSERVER) = None;
+        self.dialled[PlaceId::OBSERVER.index()] = None;
+        for one in &mut self.connections {
+            let is_theirs = match one.state {
+                State::Dialled(name) => name.place == PlaceId::OBSERVER,
+                State::Outgoing(place) => place == PlaceId::OBSERVER,
+                _ => false,
+            };
+            if is_theirs {
+                hang_up(&one.socket);
+                one.state = State::Over;
+            }
+        }
+    }
+
+    /// We can send to a place.
+    fn on_welcome(&mut self, name: Name, producer: Producer, bell: Bell, socket: &Arc<OwnedFd>) -> State {
+        let link = Link { producer, bell: Arc::new(bell), connection: Arc::clone(socket) };
+        *self.house.links.to(name.place) = Some(link);
+        State::Outgoing(name.place)
+    }
+}
+
+/// What `poll` has found.
+struct Ready {
+    /// Somebody is at the door.
+    callers: bool,
+    /// Connections on which something has come, or that have ended.
+    connections: Vec<usize>,
+}
+
+impl Drop for Doorman {
+    fn drop(&mut self) {
+        // The rings hold the connections too: without this, peers would not hear that we are gone until the last
+        // ring is dropped.
+        for one in &self.connections {
+            hang_up(one.socket.as_fd());
+        }
+    }
+}

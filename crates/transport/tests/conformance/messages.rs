@@ -1,0 +1,116 @@
+//! Messages to send, what has come of them, and the ways to make and await them.
+
+use std::time::Instant;
+
+use transport::{Body, Contents, Outgoing, PlaceId, Transport};
+use wire::{BlockTag, Kind, NodeId, Packet, RequesterId, Seq, SlotId};
+
+use super::PATIENCE;
+
+/// Sent until the first one arrives; never taken for a message.
+const KNOCK: &[u8] = b"knock";
+
+/// A message that has come.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Message {
+    pub(crate) from: PlaceId,
+    /// None: a control message.
+    pub(crate) packet: Option<Packet>,
+    pub(crate) bytes: Vec<u8>,
+}
+
+pub(crate) const fn node(number: u16) -> PlaceId {
+    PlaceId::node(NodeId(number))
+}
+
+/// A packet with this number and a payload of so many bytes.
+pub(crate) fn packet(number: u64, payload: usize) -> Packet {
+    let requester = RequesterId { node: NodeId(1), slot: SlotId(2) };
+    let mut packet =
+        Packet::request(Kind::ReadMiss, BlockTag::from_bits(number << 12), requester, Seq(number));
+    packet.payload = payload as u32;
+    packet.arg = !number;
+    packet
+}
+
+pub(crate) fn number_of(message: &Message) -> u64 {
+    message.packet.expect("a packet").seq.0
+}
+
+/// Words that tell where they stand and in which message.
+pub(crate) fn words(number: u64, bytes: usize) -> Vec<u64> {
+    (0..bytes as u64 / 8).map(|at| (number << 32 | at).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
+}
+
+pub(crate) fn bytes_of(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+/// Sends and flushes one message.
+pub(crate) fn send(from: &dyn Transport, to: PlaceId, body: Body<'_>) {
+    let mut out = Outgoing::new();
+    from.send(to, body, &mut out);
+    from.flush(&mut out);
+}
+
+pub(crate) fn send_number(from: &dyn Transport, to: PlaceId, number: u64) {
+    send(from, to, Body::Packet(&packet(number, 0), Contents::None));
+}
+
+/// One burst of what has come, without knocks. The second value tells of knocks.
+fn take(at: &dyn Transport) -> (Vec<Message>, bool) {
+    let (mut messages, mut knocked) = (Vec::new(), false);
+    at.receive(&mut |from, body| match body {
+        Body::Control(KNOCK) => knocked = true,
+        Body::Control(bytes) => messages.push(Message { from, packet: None, bytes: bytes.to_vec() }),
+        Body::Packet(packet, contents) => {
+            let mut bytes = vec![0; contents.bytes()];
+            contents.copy_to(0, &mut bytes);
+            messages.push(Message { from, packet: Some(*packet), bytes });
+        }
+    });
+    (messages, knocked)
+}
+
+/// One burst of what has come.
+pub(crate) fn receive(at: &dyn Transport) -> Vec<Message> {
+    take(at).0
+}
+
+/// Goes on until `done` says so. Fails when that takes too long.
+pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < PATIENCE, "{what}: not after {PATIENCE:?}");
+        std::thread::yield_now();
+    }
+}
+
+/// Sends to a place until it can be reached. Knocks that come later are no messages. Both receive, as places do: a
+/// transport may have to answer.
+pub(crate) fn connect(from: &dyn Transport, to: &dyn Transport) {
+    until("reaching a place", || {
+        send(from, to.me(), Body::Control(KNOCK));
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        assert!(take(from).0.is_empty(), "nobody has sent anything to the sender");
+        let (messages, knocked) = take(to);
+        assert!(messages.is_empty(), "nothing but knocks before the first message: {messages:?}");
+        knocked
+    });
+}
+
+/// Sends a message and waits for it; where messages may be lost, again and again.
+pub(crate) fn deliver(from: &dyn Transport, to: &dyn Transport, lossless: bool, body: Body<'_>) -> Message {
+    send(from, to.me(), body);
+    let mut sent = Instant::now();
+    let mut came = Vec::new();
+    until("a message", || {
+        if !lossless && sent.elapsed().as_millis() > 100 {
+            send(from, to.me(), body);
+            sent = Instant::now();
+        }
+        came.append(&mut receive(to));
+        !came.is_empty()
+    });
+    came.swap_remove(0)
+}
