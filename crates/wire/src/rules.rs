@@ -70,6 +70,9 @@ rules! {
     REQUESTS_ARE_REPEATED,
     /// Unlocks that stay unacknowledged are sent again (section 5.3.1).
     UNLOCKS_ARE_REPEATED,
+    // Who stands in line.
+    /// The unlock of an event that was handed the lock waits until that of the one before is recorded.
+    UNLOCKS_KEEP_THEIR_PLACE,
     // The cache agent.
     /// LAST-EXECUTED: an agent ignores requests older than the last one of their requester (section 5.3.1).
     AGENT_IGNORES_OLD,

@@ -129,9 +129,10 @@ fn locks(f: &Fields) -> Vec<(u64, Alu)> {
     ]
 }
 
+/// Readers share the lock, and stand in no line; a patient one takes it as writers do.
 fn locks_with_a_line(f: &Fields) -> Vec<(u64, Alu)> {
     vec![
-        (lock_op::TRY_READ, Alu::JoinReaders(f.release)),
+        (lock_op::TRY_READ, Alu::TryReadLock),
         (lock_op::TRY_WRITE, Alu::JoinWriters(f.release)),
         (lock_op::RELEASE, Alu::Release(f.release)),
         (lock_op::LEAVE, Alu::Leave(f.release)),
