@@ -98,6 +98,8 @@ const READERS: &[Thread] = &[thread(1, 2, WRITE), thread(2, 1, READ), thread(0, 
 /// A copy of a request, or of a write-back, may come when later ones have been executed.
 const TAKING_TURNS: &[Thread] = &[thread(1, 2, WRITE), thread(0, 3, READ)];
 const WRITING_TURNS: &[Thread] = &[thread(0, 2, WRITE), thread(1, 2, WRITE)];
+/// A copy of what the switch says of an event may come in the one of the same parity.
+const MANY_WRITES: &[Thread] = &[thread(0, 3, WRITE), thread(1, 2, WRITE)];
 const THREE_WRITERS: &[Thread] = &[thread(0, 1, WRITE), thread(1, 1, WRITE), thread(2, 1, WRITE)];
 const SWITCH: Directory = Directory::Switch;
 
@@ -200,6 +202,7 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "line-threads", about: "2 threads on one node, 1 on the other", threads: TWO_ON_ONE, ..LINE },
     Scope { name: "line-turns", about: "a writer and a reader in turns; 1 packet may come twice", threads: TAKING_TURNS, duplicates: 1, ..LINE },
     Scope { name: "line-late-write", about: "2 writers in turns, packets in order, a WRITE-MISS may come twice", threads: WRITING_TURNS, reorder: false, duplicates: 1, twice: Some(Kind::WriteMiss), ..LINE },
+    Scope { name: "line-late-follow", about: "2 writers in turns, a FOLLOW may come twice", threads: MANY_WRITES, duplicates: 1, twice: Some(Kind::Follow), ..LINE },
     Scope { name: "line-3-writers", about: "3 writers, packets in order", threads: THREE_WRITERS, nodes: 3, reorder: false, ..LINE },
     Scope { name: "line-3-writers-loss", about: "3 writers, packets in order, 1 may be lost", threads: THREE_WRITERS, nodes: 3, reorder: false, losses: 1, ..LINE },
     Scope { name: "line-3-writers-duplicate", about: "3 writers, packets in order, 1 may come twice", threads: THREE_WRITERS, nodes: 3, reorder: false, duplicates: 1, ..LINE },

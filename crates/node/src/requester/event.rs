@@ -98,7 +98,7 @@ impl Requesters {
             None => Line::Last,
         };
         // The lock is not released, but handed over.
-        packet.repeated = event.follower.is_some();
+        packet.repeated = R::HANDED_UNLOCK_SAYS_SO && event.follower.is_some();
         it.unlocks[packet.seq.parity()] = Some(Unlocking { packet, deadline, after, waits, line });
         if it.work == Work::None {
             self.busy &= !(1 << slot.0);

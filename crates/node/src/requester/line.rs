@@ -3,23 +3,29 @@
 //! behind:
 //!
 //! ```text
-//!   R1 has the lock       R2: READ-MISS        R3: WRITE-MISS
+//!   R1 has the lock       R2: WRITE-MISS       R3: WRITE-MISS
 //!        switch ── FOLLOW (R2) ──> R1     switch ── FOLLOW (R3) ──> R2
-//!   R1 is done: asks the agents for R2, as the switch would have done, with the metadata that its event leaves
-//!   R1's cache agent ── ACK + block ──> R2 ── HANDOVER-ACK ──> R1
-//!   R2 is done: ... for R3
+//!   R1 is done: asks the agents for R2, as the switch would have done, with the metadata that its event leaves,
+//!   and unlocks.          R1's cache agent ── ACK + block ──> R2: is done, asks the agents for R3, ...
+//!   switch ── UNLOCK-ACK ──> R1 ── HANDOVER ──> R2 ── UNLOCK ──> switch
+//!                            R1 <─ HANDOVER-ACK ─ R2
 //! ```
 //!
 //! | what may happen | what is done |
 //! | --- | --- |
 //! | R2's request comes to the switch again | LAST-REQUEST knows it; its score says whom it follows; R1 is told again |
-//! | what R1 sends for R2 is lost | R1 sends HANDOVER with the metadata until R2 knows them; from then on R2 asks by itself |
+//! | R1's request comes to the switch again, late | nothing behind R1 is unlocked before R1 is: so it finds what it found before, and the agents know it; then LAST-UNLOCK drops it |
+//! | what R1 sends for R2 is lost | R1 sends HANDOVER, which has the metadata, until R2 knows them; then R2 asks by itself |
 //! | R1 unlocks before it was told of R2 | the unlock is answered "followed"; R1 waits for FOLLOW, and hands over then |
 //! | R1's unlock comes late | it says that the lock was handed over, and changes neither lock nor metadata |
+//! | R2 upgrades a copy that R1 has taken | R2 has the lock that it needs for a WRITE-MISS, and goes on as one |
 //!
-//! What must always hold: each event hands the lock to at most one other, once; metadata are installed in the
-//! switch only by who is last in line, or while nobody has been handed the lock behind it; the event after next of a
-//! slot waits until the one behind knows what it needs.
+//! A READ-MISS that meets a writer is refused at first, and tries again: in the line it would have the lock alone. Only
+//! when it has been refused [`Config::patience`] times it stands in line, so that writers do not starve readers.
+//!
+//! What must always hold: each event hands the lock to at most one other, once; unlocks are recorded in the order of the
+//! line, and metadata are installed only by who is last in it, or while nobody has been handed the lock behind it; the
+//! event after next of a slot waits until the one behind knows what it needs.
 
 use switch::flowcc::fan_out::fan_out;
 use switch::flowcc::{line, tables};
@@ -41,9 +47,6 @@ pub(super) enum Line {
     Last,
     /// Somebody that this requester has not been told of yet.
     Followed,
-    /// This one, that has been told of, while the unlock is not acknowledged. It may not be handed the lock before:
-    /// the unlock installs metadata.
-    Known(Packet),
     /// This one, and it has the lock.
     Handed {
         follower: Packet,
@@ -67,14 +70,14 @@ impl Line {
     /// Who stands behind.
     pub(super) const fn follower(&self) -> Option<&Packet> {
         match self {
-            Self::Known(follower) | Self::Handed { follower, .. } => Some(follower),
+            Self::Handed { follower, .. } => Some(follower),
             Self::Last | Self::Followed => None,
         }
     }
 
     pub(super) const fn follower_mut(&mut self) -> Option<&mut Packet> {
         match self {
-            Self::Known(follower) | Self::Handed { follower, .. } => Some(follower),
+            Self::Handed { follower, .. } => Some(follower),
             Self::Last | Self::Followed => None,
         }
     }
@@ -94,7 +97,7 @@ impl Requesters {
             return cx.counters.drop(Drop::Nonsense);
         }
         let row = packet.requester.index() * 2 + packet.seq.parity();
-        if packet.seq <= self.followed[row] {
+        if R::HANDS_OVER_ONCE && packet.seq <= self.followed[row] {
             return cx.counters.drop(Drop::Stale);
         }
         let it = &mut self.slots[before.slot.index()];
@@ -106,16 +109,15 @@ impl Requesters {
             return;
         }
         match &mut it.unlocks[parity] {
-            Some(Unlocking { packet: unlock, line, waits, after, .. }) if unlock.tag == packet.tag => {
+            Some(Unlocking { packet: unlock, line, after, .. }) if unlock.tag == packet.tag => {
                 match line {
-                    Line::Last if *waits => {
-                        // Nothing was installed yet.
-                        unlock.repeated = true;
+                    // The unlock may be under way without the mark, and install what it says: nothing comes in between.
+                    Line::Last => {
+                        unlock.repeated = R::HANDED_UNLOCK_SAYS_SO;
                         *line = Line::handed(*packet);
                         let (unlock, after) = (*unlock, *after);
                         self.hand_over(cx, &unlock, packet, after);
                     }
-                    Line::Last | Line::Known(_) => *line = Line::Known(*packet),
                     Line::Followed => self.hand_over_late(cx, before.slot, parity, *packet),
                     Line::Handed { .. } => cx.counters.drop(Drop::Nonsense),
                 }
@@ -203,18 +205,21 @@ impl Requesters {
         let unlocking = self.slots[slot.index()].unlocks[parity].as_mut().expect("checked by the caller");
         match (&mut unlocking.line, packet.provider) {
             _ if unlocking.waits => false,
+            (Line::Last, true) if !R::FOLLOWED_WAITS => true,
             (Line::Last, true) => {
                 unlocking.line = Line::Followed;
                 // The follower asks until it is served.
                 unlocking.deadline = Nanos::MAX;
                 false
             }
-            (Line::Known(follower), true) => {
-                let follower = *follower;
-                self.hand_over_late(cx, slot, parity, follower);
+            (Line::Last, false) => true,
+            (Line::Handed { unlocked: false, .. }, true) => {
+                // Clears the note in the switch that somebody follows.
+                unlocking.deadline = deadline;
+                cx.send(unlocking.packet);
+                self.arm(deadline);
                 false
             }
-            (Line::Last | Line::Known(_), false) => true,
             (Line::Handed { unlocked, .. }, false) => {
                 if !core::mem::replace(unlocked, true) {
                     unlocking.deadline = deadline;
@@ -239,7 +244,7 @@ impl Requesters {
                 cx.send(found.reply(Kind::Handover, from, to));
             }
             Line::Followed => {}
-            Line::Last | Line::Known(_) | Line::Handed { unlocked: false, .. } => cx.send(*packet),
+            Line::Last | Line::Handed { unlocked: false, .. } => cx.send(*packet),
         }
     }
 

@@ -92,6 +92,7 @@ impl Requesters {
         let it = &mut self.slots[slot.index()];
         let event = it.event.as_mut().expect("checked by the caller");
         let handed = line::code_in(packet.arg).is_some();
+        let installs = handed && R::REFUSED_IN_LINE_INSTALLS;
         let found = Found {
             status: packet.global_status,
             copyset: packet.copyset,
@@ -106,7 +107,7 @@ impl Requesters {
         cx.counters.refused[why as usize] += 1;
         if R::REFUSED_IS_UNLOCKED {
             // Who was handed the lock must install what the one before has left.
-            self.unlock(cx, slot, if handed { Status::Granted } else { Status::Refused(why) });
+            self.unlock(cx, slot, if installs { Status::Granted } else { Status::Refused(why) });
         } else {
             self.slots[slot.index()].event = None;
         }
