@@ -62,7 +62,7 @@ pub struct Config {
     pub retransmission: Retransmission,
     /// How refused requests wait.
     pub backoff: Backoff,
-    /// Conflicting requests wait in line at whoever has the lock, and are not refused. The switch must do the same.
+    /// Writes that meet a writer wait in line at whoever has the lock, and are not refused. The switch must do the same.
     pub queue: bool,
     /// With `queue`: a READ-MISS that meets a writer is refused so often before it stands in line, too. Most are
     /// served sooner by trying again, and share the lock then; in the line they have it alone.

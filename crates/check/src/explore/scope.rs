@@ -56,7 +56,7 @@ pub struct Scope {
     pub duplicates: u8,
     /// The only kind of packet that may be; `None`: any.
     pub twice: Option<Kind>,
-    /// Time-outs that may be premature. Time-outs when nothing else can happen are free.
+    /// Time-outs that may be premature. Where packets may be lost, time-outs when nothing else can happen are free.
     pub premature: u8,
     /// Entries that may move to the switch.
     pub adds: u8,
