@@ -248,6 +248,12 @@ impl<R: Rules> Node<R> {
         self.requesters.on_release(&mut context!(self, at, store, out), slot);
     }
 
+    /// The node is about to leave the rack: starts to send home what only it has, as much at a time as there are slots
+    /// for. To be called again and again. Returns how many blocks have not arrived yet.
+    pub fn on_leaving<S: Store>(&mut self, at: Moment, store: &mut S, out: &mut Vec<Effect>) -> usize {
+        self.requesters.on_leaving(&mut context!(self, at, store, out))
+    }
+
     /// A thread allocates `len` bytes in the memory of `home`.
     pub fn on_alloc<S: Store>(
         &mut self,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use live::inline::InlineRack;
 use live::memory::NodeMemory;
@@ -158,11 +159,14 @@ impl Rack {
         }
     }
 
-    /// This process's node leaves the rack in order. What other nodes need of it is lost to them, unless they have it
-    /// cached. Does nothing on an embedded rack.
-    pub fn leave(&self) {
-        if let Places::Joined { node, .. } = &self.inner.places {
-            node.leave();
+    /// This process's node leaves the rack in order: what only it has cached goes home, then the others go on without it.
+    /// Every operation fails from now on. Blocks in this node's own memory are gone for the others
+    /// ([`Error::NodeDown`](crate::Error::NodeDown)). True if everything has arrived within `patience`. Does nothing on
+    /// an embedded rack.
+    pub fn leave(&self, patience: Duration) -> bool {
+        match &self.inner.places {
+            Places::Embedded(_) => true,
+            Places::Joined { node, .. } => node.leave(patience),
         }
     }
 

@@ -15,6 +15,9 @@ use super::{listen, metrics, owner, read, runtime};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 
+/// How long a node that leaves may take to send home what only it has cached.
+const LEAVING: Duration = Duration::from_secs(5);
+
 const EXAMPLES: &str = "\
 Examples:
   rackmem node --id 0                               node 0 of the rack in ./rack.toml
@@ -86,7 +89,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
                 file.name
             );
         }
-        rack.leave();
+        if !rack.is_fenced() && !rack.leave(LEAVING) {
+            eprintln!("warning: not everything that only {id} had cached has gone home: some of it is lost");
+        }
         drop(rack);
         close(transport);
     }

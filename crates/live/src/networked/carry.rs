@@ -1,6 +1,7 @@
 //! How the threads of a node's process run its machines and receive for them.
 
 use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
 
 use node::{Effect, Message, Moment};
 use transport::{Body, Cause, Contents, PlaceId};
@@ -80,7 +81,7 @@ impl Carrier for NetworkedNode {
     }
 
     fn is_fenced(&self) -> bool {
-        self.lease.is_fenced()
+        self.lease.is_fenced() || self.leaving.load(Ordering::Acquire)
     }
 }
 

@@ -57,6 +57,8 @@ pub struct NetworkedNode {
     /// Held by the thread that sleeps in the transport.
     pub(super) blocking: Mutex<()>,
     pub(super) stop: AtomicBool,
+    /// The application wants to leave: it does nothing any more.
+    pub(super) leaving: AtomicBool,
     /// Hits that handles have reported.
     hits: AtomicU64,
     service: Mutex<Option<JoinHandle<()>>>,
@@ -99,6 +101,7 @@ impl NetworkedNode {
             started,
             blocking: Mutex::new(()),
             stop: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
             hits: AtomicU64::new(0),
             service: Mutex::new(None),
         });
@@ -147,13 +150,29 @@ impl NetworkedNode {
         look(&self.place.enter().node)
     }
 
-    /// Tells the coordinator that this node is going, and stops serving. What only this node had is lost to the others.
-    pub fn leave(&self) {
+    /// Leaves the rack in order: sends home what only this node has cached, tells the coordinator, and stops serving.
+    /// Operations fail from now on. Blocks whose home this node is are gone for the others. Takes no longer than
+    /// `patience`; true if everything has arrived by then.
+    pub fn leave(&self, patience: Duration) -> bool {
+        self.leaving.store(true, Ordering::Release);
+        let mut courier = Courier::new(self.now().0);
+        let began = Instant::now();
+        let mut left = 1;
+        while left > 0 && began.elapsed() < patience && !self.lease.is_fenced() {
+            let now = self.now();
+            left = self.visit(self.id, &mut courier, now, |place, at, store, out| {
+                place.node.on_leaving(at, store, out)
+            });
+            let mut waiting = self.begin_wait();
+            self.pause(self.id, &mut courier, &mut waiting);
+            self.end_wait(&mut courier);
+        }
         let mut effects = Vec::new();
         self.member().leave(self.now(), &mut effects);
-        self.apply(&mut Courier::new(0), effects);
+        self.apply(&mut courier, effects);
+        self.fence(&mut courier);
         self.stop.store(true, Ordering::Release);
-        self.lease.fence();
+        left == 0
     }
 
     /// A message of the coordinator.

@@ -23,7 +23,7 @@ impl Requesters {
         if let Some(slot) = self.fetching(tag) {
             return Started::Join(slot);
         }
-        let fetch = Fetch { tag, access, frame: None, victim: None, refusals: 0 };
+        let fetch = Fetch { tag, access, frame: None, victim: None, refusals: 0, leaves: false };
         if cx.is_down(tag) {
             return self.refuse(cx, Work::Fetch(fetch));
         }
@@ -50,6 +50,12 @@ impl Requesters {
     ) {
         fetch.victim = None;
         let event = match cx.store.lookup(fetch.tag) {
+            Some((frame, Access::Modified)) if fetch.leaves => {
+                fetch.victim = Some(frame);
+                Some((Kind::EvictModified, fetch.tag))
+            }
+            // It is gone, or the home has it by now.
+            _ if fetch.leaves => return self.complete_fetch(cx, slot, fetch, Outcome::Retry),
             Some((frame, have)) if have >= fetch.access => {
                 let outcome = cx.store.pin(frame).map_or(Outcome::Retry, |()| Outcome::Pinned(frame));
                 return self.complete_fetch(cx, slot, fetch, outcome);

@@ -12,6 +12,7 @@
 //! | `on_ack.rs` | answers arrive: grants, refusals, data |
 //! | `on_closing.rs` | write-backs and closes are acknowledged, unlocks are |
 //! | `on_deadline.rs` | a backoff is over, or something was lost |
+//! | `leaving.rs` | what only this node has is sent home before the node leaves the rack |
 //! | `line.rs` | with `queue`: the lock comes from the requester before, and goes to the one behind |
 //! | `on_new_epoch.rs` | the switch or a node was restarted: everything is started again |
 //! | `next_state.rs` | Figure 6: the metadata that an unlock installs |
@@ -23,6 +24,7 @@
 mod access;
 pub(crate) mod canonical;
 mod event;
+mod leaving;
 mod line;
 mod lock;
 pub(crate) mod next_state;
@@ -99,6 +101,8 @@ pub(crate) struct Fetch {
     /// Being evicted for it.
     victim: Option<FrameId>,
     refusals: u32,
+    /// No: the block is to leave the cache, because the node leaves the rack (`leaving.rs`).
+    leaves: bool,
 }
 
 /// Why a slot with work has no event open.

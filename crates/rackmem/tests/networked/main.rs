@@ -69,6 +69,24 @@ fn what_only_a_dead_node_had_is_lost_and_the_rest_is_not() {
 }
 
 #[test]
+fn a_node_that_leaves_in_order_takes_nothing_with_it_but_its_own_memory() {
+    let rack = Processes::start(3);
+    let (mut first, mut third) = (rack.nodes[0].here(), rack.nodes[2].here());
+    let addrs: Vec<_> =
+        (0..100).map(|_| third.alloc(4096, NodeId(0), Discipline::Coherent).unwrap()).collect();
+    let own = third.alloc(64, NodeId(2), Discipline::Coherent).unwrap();
+    for (value, addr) in (1..).zip(&addrs) {
+        third.write_word(*addr, value).unwrap();
+    }
+    assert!(rack.nodes[2].leave(Duration::from_secs(20)), "everything has gone home");
+    assert_eq!(third.read_word(own), Err(Error::Fenced));
+    for (value, addr) in (1..).zip(&addrs) {
+        assert_eq!(first.read_word(*addr).unwrap(), value);
+    }
+    assert_eq!(rig::until(|| first.read_word(own).err()), Error::NodeDown { addr: own });
+}
+
+#[test]
 fn a_switch_that_was_killed_and_restarted_has_lost_nothing() {
     let mut rack = Processes::start(3);
     let addrs: Vec<_> = (0..30)
@@ -102,5 +120,4 @@ fn a_node_that_was_declared_dead_is_fenced_and_can_come_back_empty() {
     let again = second.alloc(64, NodeId(1), Discipline::Coherent).unwrap();
     second.write_word(again, 6).unwrap();
     assert_eq!(first.read_word(again).unwrap(), 6);
-    std::thread::sleep(Duration::from_millis(1));
 }
