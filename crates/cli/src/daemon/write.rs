@@ -68,7 +68,7 @@ pub(crate) fn rack_file(args: &RackFileArgs) -> Result<(), Fault> {
         }
         given => spread(given, args.port),
     };
-    let text = example(&args.name, args.transport.kind(), &addresses);
+    let text = example(&args.name, args.transport.kind(), &addresses, None);
     output::print(&text)
 }
 

@@ -11,7 +11,14 @@ use crate::config::Config;
 
 /// A commented rack file. With UDP, `addresses` are those of the switch and of each node, in this order; in shared
 /// memory only their number counts.
-pub fn example(name: &str, transport: TransportKind, addresses: &[SocketAddr]) -> String {
+///
+/// A runtime directory is only written if it is given.
+pub fn example(
+    name: &str,
+    transport: TransportKind,
+    addresses: &[SocketAddr],
+    runtime: Option<&str>,
+) -> String {
     let nodes = addresses.len().saturating_sub(1);
     let default = Config::default();
     let udp = transport == TransportKind::Udp;
@@ -44,7 +51,11 @@ pub fn example(name: &str, transport: TransportKind, addresses: &[SocketAddr]) -
             "# mtu = 1500                 # of the path between the machines (65535 on loopback)"
         );
     }
-    text.push_str("# runtime = \"run\"            # directory of the rack's sockets, on each machine for itself\n\n[switch]\n");
+    let (comment, runtime) = runtime.map_or(("# ", "run"), |runtime| ("", runtime));
+    let _ = writeln!(
+        text,
+        "{comment}runtime = \"{runtime}\"            # directory of the rack's sockets, on each machine for itself\n\n[switch]"
+    );
     if udp {
         let _ = writeln!(text, "listen = \"{}\"", addresses[0]);
     }
