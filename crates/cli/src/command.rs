@@ -29,7 +29,7 @@ pub(crate) struct CommandLine {
 /// The subcommands, one module each.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run YCSB workloads on a key-value store in the memory of an embedded rack
+    /// Run YCSB workloads on a key-value store in the memory of a rack
     Ycsb(ycsb::Args),
     /// Measure what accesses cost, beside a yardstick of the same run
     #[command(subcommand)]
@@ -43,6 +43,9 @@ pub(crate) enum Command {
     Fuzz(fuzz::Args),
     /// Run the experiments of the papers on a simulated rack, and put their numbers beside ours
     Lab(lab::Args),
+    /// Be one process of many: what other commands start
+    #[command(hide = true)]
+    Place,
     /// Print the stage map of the switch program: arrays, tables and memory against the chip's budget
     Pipeline(pipeline::Args),
     /// Run a rack as processes on this machine: the switch and nodes, until Ctrl-C

@@ -10,6 +10,7 @@
 
 mod bench;
 mod check;
+mod clock;
 mod command;
 mod daemon;
 mod explain;
@@ -19,6 +20,7 @@ mod interrupt;
 mod lab;
 mod output;
 mod pipeline;
+mod processes;
 mod size;
 mod ycsb;
 
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         Command::Status(args) => daemon::status::run(&args),
         Command::RackFile(args) => daemon::write::rack_file(&args),
         Command::Key(args) => daemon::write::key(&args),
+        Command::Place => processes::child::run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

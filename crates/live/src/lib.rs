@@ -13,6 +13,8 @@ pub mod inline;
 pub mod memory;
 pub mod networked;
 pub mod place;
+#[cfg(target_os = "linux")]
+mod short_slice;
 pub mod waiting;
 
 pub use config::RackConfig;

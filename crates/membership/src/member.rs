@@ -239,9 +239,9 @@ impl Member {
 
     fn on_view(&mut self, now: Nanos, view: ViewPart, out: &mut Vec<Effect>) {
         let gathered = self.gathering.as_ref().map_or(SwitchEpoch(0), |it| it.epoch);
-        let late = view.epoch <= self.roster.epoch || view.epoch < gathered;
-        // What the switch knew at the end of another epoch than this node's would not be looked at.
-        if late || view.left != self.roster.epoch || self.phase != Phase::Here {
+        // What the switch knew at the end of another epoch than this node's would not be looked at. Nor can a view be
+        // older than what it leaves: so epochs never go back.
+        if view.left != self.roster.epoch || view.epoch < gathered || self.phase != Phase::Here {
             self.dropped += 1;
             return;
         }
@@ -282,8 +282,7 @@ impl Member {
 
     fn beat(&mut self, now: Nanos, out: &mut Vec<Effect>) {
         let timing = self.config.timing;
-        let waits =
-            self.roster.epoch.0 == 0 || self.heard > self.roster.epoch || self.phase == Phase::Leaving;
+        let waits = self.lease.is_none() || self.heard > self.roster.epoch;
         self.next_beat = now + if waits { timing.retry() } else { timing.heartbeat() };
         self.number += 1;
         out.push(Effect::Send(Message::Beat(Beat {

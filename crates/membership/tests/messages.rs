@@ -55,8 +55,10 @@ fn know() -> impl Strategy<Value = Message> {
 
 fn view() -> impl Strategy<Value = Message> {
     let bytes = prop::collection::vec(any::<u8>(), 0..=PART);
-    (any::<u64>(), epoch(), epoch(), 0u32..100, 1u32..100, bytes).prop_map(
-        |(session, epoch, left, part, more, bytes)| {
+    (any::<u64>(), epoch(), 1u32..100, 0u32..100, 1u32..100, bytes).prop_map(
+        |(session, left, later, part, more, bytes)| {
+            let epoch = SwitchEpoch((left.0 + later).min(LAST_EPOCH.0));
+            let left = SwitchEpoch(left.0.min(epoch.0 - 1));
             let (session, of) = (Session(session), part + more);
             Message::View(ViewPart { session, epoch, left, part, of, bytes })
         },
@@ -137,4 +139,14 @@ fn a_message_of_another_version_is_refused() {
     let mut bytes = message.encode();
     bytes[1] += 1;
     assert!(Message::parse(&bytes).is_err());
+}
+
+#[test]
+fn a_view_that_is_not_later_than_what_it_leaves_is_refused() {
+    let view = |left| {
+        let (session, epoch, left) = (Session(1), SwitchEpoch(5), SwitchEpoch(left));
+        Message::View(ViewPart { session, epoch, left, part: 0, of: 1, bytes: vec![7] }).encode()
+    };
+    assert!(Message::parse(&view(4)).is_ok());
+    assert!(Message::parse(&view(5)).is_err());
 }

@@ -263,3 +263,87 @@ fn a_duplicate_of_a_first_beat_brings_nobody_back() {
     rig.run_for(Nanos(6 * T.0));
     assert!(rig.coordinator().roster().live().is_empty());
 }
+
+#[test]
+fn a_last_beat_that_comes_again_and_again_keeps_nobody_alive() {
+    let mut rig = Rig::formed(21, 3);
+    rig.processes[1].killed = true;
+    for _ in 0..20 {
+        rig.repeat(NodeId(1));
+        rig.run_for(of_timeout(1));
+    }
+    assert!(goes_on_without(&rig, 1));
+}
+
+#[test]
+fn a_node_that_nobody_remembers_is_fenced_and_costs_no_epoch() {
+    let mut rig = Rig::formed(22, 2);
+    rig.stop_for(1, Nanos(10 * T.0));
+    rig.control = None;
+    rig.processes[0].killed = true;
+    rig.start_coordinator();
+    rig.start(NodeId(0), true);
+    rig.run_for(Nanos(9 * T.0));
+    assert!(rig.coordinator().roster().live().contains(NodeId(0)));
+    rig.run_for(Nanos(2 * T.0));
+    assert!(rig.processes[1].fenced && rig.is_settled());
+    assert_eq!(rig.coordinator().counters().epochs, 1);
+}
+
+#[test]
+fn a_leaver_that_is_not_heard_has_no_lease_all_the_same() {
+    let mut rig = Rig::formed(23, 2);
+    rig.run_for(of_timeout(2));
+    rig.cut(NodeId(1), true, Nanos(T.0 / 2));
+    rig.leave(1);
+    let holds = |rig: &Rig| rig.processes[1].member.holds(rig.processes[1].clock.at(rig.now));
+    assert!(!rig.run_until(Nanos(2 * T.0), holds));
+    assert!(rig.processes[1].left);
+}
+
+#[test]
+fn a_node_that_views_do_not_reach_is_declared_dead_after_its_last_lease() {
+    let mut rig = Rig::formed(24, 3);
+    rig.narrow.insert(NodeId(1), u64::MAX);
+    rig.leave(2);
+    // The rig checks at every step that it has no lease when it is declared dead.
+    assert!(!rig.run_until(of_timeout(11), |rig| rig.processes[1].fenced));
+    assert!(rig.run_until(of_timeout(3), |rig| rig.processes[1].fenced));
+    assert_eq!(rig.coordinator().counters().lost, 1);
+}
+
+#[test]
+fn a_node_that_older_ones_have_not_heard_of_has_no_lease_that_a_new_coordinator_would_break() {
+    let mut rig = Rig::new(25, 2);
+    rig.start_coordinator();
+    rig.start(NodeId(0), true);
+    rig.run_for(of_timeout(24));
+    assert!(rig.is_settled());
+    // Node 1 joins, and node 0 does not hear of it. The coordinator dies, and the next one hears node 0 alone.
+    rig.cut(NodeId(0), false, of_timeout(3));
+    rig.start(NodeId(1), true);
+    rig.run_for(of_timeout(3));
+    assert!(rig.processes[1].member.epoch().0 > 0);
+    rig.control = None;
+    rig.cut(NodeId(1), true, of_timeout(4));
+    rig.start_coordinator();
+    // The rig checks at every step that nobody who is declared dead has a lease.
+    assert!(rig.run_until(of_timeout(2), |rig| rig.coordinator().phase() == Phase::Running));
+    assert!(!rig.coordinator().roster().live().contains(NodeId(1)));
+    rig.run_for(Nanos(2 * T.0));
+    assert!(rig.processes[1].fenced);
+}
+
+#[test]
+fn a_view_arrives_at_once_on_a_network_that_doubles_everything() {
+    let mut rig = Rig::formed(26, 4);
+    rig.faults.double = 1000;
+    rig.leave(2);
+    // Three parts take five messages there and back, of at most 0.1 ms each.
+    assert!(rig.run_until(Nanos::from_millis(2), |rig| goes_on_without(rig, 2)));
+    let most = rig.processes.iter().map(|it| it.member.dropped()).max();
+    assert!(
+        most.is_some_and(|dropped| (1..=10).contains(&dropped)),
+        "not by trying again and again: {most:?}"
+    );
+}

@@ -40,18 +40,47 @@ impl Contents<'_> {
             to.len()
         );
         // A loop for each variant, over whole words: blocks are copied here.
-        fn copy(words: impl Iterator<Item = u64>, to: &mut [u8]) {
-            for (piece, word) in to.chunks_mut(8).zip(words) {
-                match <&mut [u8; 8]>::try_from(&mut *piece) {
-                    Ok(whole) => *whole = word.to_ne_bytes(),
-                    Err(_) => piece.copy_from_slice(&word.to_ne_bytes()[..piece.len()]),
-                }
+        fn copy(mut words: impl Iterator<Item = u64>, to: &mut [u8]) {
+            let (whole, rest) = to.as_chunks_mut::<8>();
+            for (piece, word) in whole.iter_mut().zip(words.by_ref()) {
+                *piece = word.to_ne_bytes();
+            }
+            if !rest.is_empty()
+                && let Some(word) = words.next()
+            {
+                rest.copy_from_slice(&word.to_ne_bytes()[..rest.len()]);
             }
         }
         match self {
             Self::None | Self::Zeroes(_) => to.fill(0),
             Self::Shared(words) => copy(words[start / 8..].iter().map(|word| word.load(Relaxed)), to),
             Self::Own(words) => copy(words[start / 8..].iter().copied(), to),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Contents;
+    use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn any_part_is_copied_as_it_is_whoever_has_the_words() {
+        let words: Vec<u64> =
+            (1..=6).map(|word| word * 0x0101_0101_0101_0101 + 0x8070_6050_4030_2010).collect();
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let shared: Vec<AtomicU64> = words.iter().map(|&word| AtomicU64::new(word)).collect();
+        for start in (0..=48).step_by(8) {
+            for end in start..=48 {
+                let mut copied = vec![0xee; end - start];
+                Contents::Own(&words).copy_to(start, &mut copied);
+                assert_eq!(copied, bytes[start..end]);
+                copied.fill(0xee);
+                Contents::Shared(&shared).copy_to(start, &mut copied);
+                assert_eq!(copied, bytes[start..end]);
+                Contents::Zeroes(48).copy_to(start, &mut copied);
+                assert!(copied.iter().all(|&byte| byte == 0));
+            }
         }
     }
 }

@@ -12,7 +12,9 @@ mod shm_rack;
 use std::process::{Child, Command, Stdio};
 
 use conformance::Rack;
-use conformance::messages::{bytes_of, node, number_of, packet, receive, send, send_number, until, words};
+use conformance::messages::{
+    bytes_of, connect, node, number_of, packet, receive, send, send_number, until, words,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use shm_rack::ShmRack;
 use transport::{Body, Cause, Contents, PlaceId, Transport};
@@ -188,6 +190,7 @@ fn a_sender_killed_while_we_sleep_does_not_keep_others_from_waking_us() {
     let rack = ShmRack::new();
     let us = rack.open(US);
     let friend = rack.open(PlaceId::SWITCH);
+    connect(&*friend, &*us);
     let forever = wire::Nanos(conformance::PATIENCE.as_nanos() as u64);
     for _ in 0..5 {
         let mut other =

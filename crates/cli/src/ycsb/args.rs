@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use rackmem::BlockSize;
+use serde::{Deserialize, Serialize};
 
 use super::core_file::{self, Overrides, SCANS};
 use super::workload::Workload;
 use crate::fault::Fault;
+use crate::processes::TransportKind;
 use crate::size::Bytes;
 
 const EXAMPLES: &str = "\
@@ -16,11 +18,12 @@ Examples:
   rackmem ycsb --workload A,F --nodes 4 --threads 2
   rackmem ycsb --workload ./workloads/workloada --records 1000000
   rackmem ycsb --workload C --directory home         without the switch: the homes do all the work
+  rackmem ycsb --transport shm --nodes 4             a process for each node and one for the switch
   rackmem ycsb --workload A --records 1000 --operations 100000 --history run.jsonl
 
 Sizes are bytes or binary units: 4096, 4KiB, 64MiB.";
 
-/// Run YCSB workloads on a key-value store in the memory of an embedded rack.
+/// Run YCSB workloads on a key-value store in the memory of a rack.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -28,6 +31,11 @@ pub(crate) struct Args {
     /// repeating the flag. Each runs on a fresh rack
     #[arg(short, long, value_name = "A|B|C|D|F|FILE", default_value = "A,B,C")]
     workload: Vec<String>,
+
+    /// What carries the rack's messages. With `shm` and `udp` the rack is a process for each node and one for the
+    /// switch, which this command starts and ends
+    #[arg(long, value_enum, default_value_t = TransportKind::Inline)]
+    pub(crate) transport: TransportKind,
 
     /// Nodes of the rack
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = at_least_one)]
@@ -44,6 +52,10 @@ pub(crate) struct Args {
     /// Operations of each run, all threads together [default: 1000000, or what the file says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..1 << 50))]
     operations: Option<u64>,
+
+    /// Operations before each run, all threads together, that are not measured: they warm the caches
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) warm_up: u64,
 
     /// The unit of coherence: a power of two from 64 to 1MiB
     #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = block_size)]
@@ -80,7 +92,7 @@ pub(crate) struct Args {
 }
 
 /// Who keeps the directory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
 pub(crate) enum Directory {
     /// The switch for hot blocks, the homes for cold ones
     Auto,
@@ -97,6 +109,16 @@ impl Directory {
             Self::Auto => "auto",
             Self::Switch => "switch",
             Self::Home => "home",
+        }
+    }
+}
+
+impl From<Directory> for rackmem::Directory {
+    fn from(directory: Directory) -> Self {
+        match directory {
+            Directory::Auto => Self::Auto,
+            Directory::Switch => Self::Switch,
+            Directory::Home => Self::Home,
         }
     }
 }

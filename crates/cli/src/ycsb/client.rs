@@ -4,8 +4,8 @@
 //! and latency are two sides of one number. The time of an operation is that of the store's call alone; drawing
 //! keys and values counts for the throughput only, as in YCSB.
 
+use crate::clock::Moment;
 use std::ops::Range;
-use std::time::Instant;
 
 use super::distribution::Chooser;
 use super::history::{Did, Digest, Recorder};
@@ -73,6 +73,12 @@ impl<'a, S: Session> Client<'a, S> {
         self.absent
     }
 
+    /// Forgets what it has measured: the next phase is another one.
+    pub(crate) fn forget(&mut self) {
+        self.latencies.clear();
+        self.absent = 0;
+    }
+
     /// Inserts its part of the data set.
     pub(crate) fn load(&mut self, records: Range<u64>, gauge: &Gauge<'_>) -> Result<(), StoreError> {
         for (done, record) in (1..).zip(records) {
@@ -114,11 +120,11 @@ impl<'a, S: Session> Client<'a, S> {
         self.recorder.as_mut().map_or(Ok(()), Recorder::flush)
     }
 
-    fn read(&mut self, sequence: &InsertSequence) -> Result<(Instant, Instant), StoreError> {
+    fn read(&mut self, sequence: &InsertSequence) -> Result<(Moment, Moment), StoreError> {
         self.draw_key(sequence);
-        let invoke = Instant::now();
+        let invoke = Moment::now();
         let found = self.session.read(&self.key, &mut self.record);
-        let returned = Instant::now();
+        let returned = Moment::now();
         let found = self.explain(Kind::Read, found)?;
         self.absent += u64::from(!found);
         if let Some(recorder) = &mut self.recorder {
@@ -128,7 +134,7 @@ impl<'a, S: Session> Client<'a, S> {
         Ok((invoke, returned))
     }
 
-    fn insert_new(&mut self, sequence: &InsertSequence) -> Result<(Instant, Instant), StoreError> {
+    fn insert_new(&mut self, sequence: &InsertSequence) -> Result<(Moment, Moment), StoreError> {
         let record = sequence.begin();
         self.draw_record();
         let times = self.insert(record)?;
@@ -137,11 +143,11 @@ impl<'a, S: Session> Client<'a, S> {
     }
 
     /// Inserts what `self.record` holds.
-    fn insert(&mut self, record: u64) -> Result<(Instant, Instant), StoreError> {
+    fn insert(&mut self, record: u64) -> Result<(Moment, Moment), StoreError> {
         self.workload.names.write(record, &mut self.key);
-        let invoke = Instant::now();
+        let invoke = Moment::now();
         let done = self.session.insert(&self.key, &self.record);
-        let returned = Instant::now();
+        let returned = Moment::now();
         if let Some(recorder) = &mut self.recorder {
             let did = Did::Insert(Digest::of(&self.record));
             recorder.record(&self.key, did, invoke, done.is_ok().then_some(returned))?;
@@ -150,7 +156,7 @@ impl<'a, S: Session> Client<'a, S> {
         Ok((invoke, returned))
     }
 
-    fn update(&mut self, sequence: &InsertSequence) -> Result<(Instant, Instant), StoreError> {
+    fn update(&mut self, sequence: &InsertSequence) -> Result<(Moment, Moment), StoreError> {
         self.draw_key(sequence);
         if self.workload.write_all_fields {
             self.draw_record();
@@ -160,18 +166,18 @@ impl<'a, S: Session> Client<'a, S> {
         if self.recorder.is_some() {
             return self.modify(Kind::Update, at);
         }
-        let invoke = Instant::now();
+        let invoke = Moment::now();
         let found = self.session.update(&self.key, at, &self.field);
-        let returned = Instant::now();
+        let returned = Moment::now();
         self.absent += u64::from(!self.explain(Kind::Update, found)?);
         Ok((invoke, returned))
     }
 
     /// An update of all fields needs nothing of the record that was there.
-    fn replace(&mut self) -> Result<(Instant, Instant), StoreError> {
-        let invoke = Instant::now();
+    fn replace(&mut self) -> Result<(Moment, Moment), StoreError> {
+        let invoke = Moment::now();
         let done = self.session.insert(&self.key, &self.record);
-        let returned = Instant::now();
+        let returned = Moment::now();
         if let Some(recorder) = &mut self.recorder {
             let did = Did::Update(Some(Digest::of(&self.record)));
             recorder.record(&self.key, did, invoke, done.is_ok().then_some(returned))?;
@@ -180,7 +186,7 @@ impl<'a, S: Session> Client<'a, S> {
         Ok((invoke, returned))
     }
 
-    fn read_modify_write(&mut self, sequence: &InsertSequence) -> Result<(Instant, Instant), StoreError> {
+    fn read_modify_write(&mut self, sequence: &InsertSequence) -> Result<(Moment, Moment), StoreError> {
         self.draw_key(sequence);
         if self.workload.write_all_fields {
             self.draw_record();
@@ -192,11 +198,11 @@ impl<'a, S: Session> Client<'a, S> {
 
     /// Changes the record from byte `at` on, atomically, and records the record before and after. This is also
     /// how a field is updated when there is a history (see [`super::history`]).
-    fn modify(&mut self, kind: Kind, at: usize) -> Result<(Instant, Instant), StoreError> {
+    fn modify(&mut self, kind: Kind, at: usize) -> Result<(Moment, Moment), StoreError> {
         let whole = kind == Kind::ReadModifyWrite && self.workload.write_all_fields;
         let change = if whole { &self.record } else { &self.field };
         let (before, digested, mut tried) = (&mut self.before, self.recorder.is_some(), false);
-        let invoke = Instant::now();
+        let invoke = Moment::now();
         let found = self.session.modify(&self.key, |record| {
             // Digests are made of the copy later: others may be waiting for this block.
             if digested {
@@ -206,7 +212,7 @@ impl<'a, S: Session> Client<'a, S> {
             tried = true;
             overwrite(record, at, change);
         });
-        let returned = Instant::now();
+        let returned = Moment::now();
         if let Some(recorder) = &mut self.recorder {
             let absent = found == Ok(false);
             let read = Digest::of(before);

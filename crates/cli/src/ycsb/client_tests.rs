@@ -18,7 +18,7 @@ fn history_of(workload: &Workload, name: &str) -> Vec<Value> {
     let path = std::env::temp_dir().join(format!("rackmem-client-{}-{name}", std::process::id()));
     let history = History::create(&path).unwrap();
     let (store, interrupt) = (MockStore::default(), Interrupt::default());
-    let setting = Setting { seed: 1, ordinal: 0, history: Some(&history), interrupt: &interrupt };
+    let setting = Setting { seed: 1, ordinal: 0, history: Some(&history), warm_up: 0, interrupt: &interrupt };
     let measured = measure(workload, || vec![&store], &setting, Traffic::default).unwrap().unwrap();
     assert_eq!(measured.absent, 0);
     let text = fs::read_to_string(&path).unwrap();

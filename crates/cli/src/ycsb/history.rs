@@ -25,12 +25,12 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::Instant;
 
 use serde::{Serialize, Serializer};
 
 use super::keys::fnv_1a;
 use super::store::StoreError;
+use crate::clock::Moment;
 
 /// A client's lines are written out when there are this many bytes of them.
 const BUFFER_BYTES: usize = 1 << 16;
@@ -85,12 +85,25 @@ struct Line<'a> {
 }
 
 /// The history of a run, open for writing.
-#[derive(Debug)]
 pub(crate) struct History {
+    lines: Box<dyn Lines>,
+    start: Moment,
+}
+
+/// Where the lines of a history go.
+trait Lines: Send + Sync {
+    /// Whole lines, of one client.
+    fn append(&self, lines: &[u8]) -> Result<(), StoreError>;
+}
+
+/// Into a file.
+struct LinesOfFile {
     path: PathBuf,
     file: Mutex<File>,
-    start: Instant,
 }
+
+/// To another process, which writes the file.
+struct LinesTold<F>(F);
 
 impl History {
     /// Creates the file, or empties it.
@@ -102,7 +115,18 @@ impl History {
                 path.display()
             )
         })?;
-        Ok(Self { path: path.to_owned(), file: Mutex::new(file), start: Instant::now() })
+        let lines = LinesOfFile { path: path.to_owned(), file: Mutex::new(file) };
+        Ok(Self { lines: Box::new(lines), start: Moment::now() })
+    }
+
+    /// A part of a history that began then, and whose file another process writes.
+    pub(crate) fn told(start: Moment, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { lines: Box::new(LinesTold(tell)), start }
+    }
+
+    /// When it began.
+    pub(crate) fn start(&self) -> Moment {
+        self.start
     }
 
     /// The part of it that one client writes.
@@ -110,6 +134,13 @@ impl History {
         Recorder { history: self, client, lines: Vec::with_capacity(BUFFER_BYTES + 1024) }
     }
 
+    /// Adds whole lines.
+    pub(crate) fn append(&self, lines: &[u8]) -> Result<(), StoreError> {
+        self.lines.append(lines)
+    }
+}
+
+impl Lines for LinesOfFile {
     fn append(&self, lines: &[u8]) -> Result<(), StoreError> {
         let mut file = self.file.lock().expect("nothing panics while it holds this lock");
         file.write_all(lines).map_err(|error| {
@@ -119,6 +150,21 @@ impl History {
                 self.path.display()
             ))
         })
+    }
+}
+
+impl<F: Fn(&str) + Send + Sync> Lines for LinesTold<F> {
+    fn append(&self, lines: &[u8]) -> Result<(), StoreError> {
+        if !lines.is_empty() {
+            (self.0)(str::from_utf8(lines).expect("lines are JSON"));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("History").field("start", &self.start).finish_non_exhaustive()
     }
 }
 
@@ -136,8 +182,8 @@ impl Recorder<'_> {
         &mut self,
         key: &[u8],
         did: Did,
-        invoke: Instant,
-        returned: Option<Instant>,
+        invoke: Moment,
+        returned: Option<Moment>,
     ) -> Result<(), StoreError> {
         let (op, value, new) = match did {
             Did::Read(value) => ("read", value, None),
@@ -145,9 +191,8 @@ impl Recorder<'_> {
             Did::Update(value) => ("update", value, None),
             Did::ReadModifyWrite { read, new } => ("rmw", Some(read), Some(new)),
         };
-        let since_start = |at: Instant| {
-            u64::try_from(at.saturating_duration_since(self.history.start).as_nanos()).unwrap_or(u64::MAX)
-        };
+        let since_start =
+            |at: Moment| u64::try_from((at - self.history.start).as_nanos()).unwrap_or(u64::MAX);
         let line = Line {
             client: self.client,
             op,
@@ -219,7 +264,7 @@ mod tests {
                 let mut recorder = history.recorder(client);
                 scope.spawn(move || {
                     for _ in 0..2000 {
-                        let now = Instant::now();
+                        let now = Moment::now();
                         recorder.record(b"user1", Did::Read(Some(Digest(1))), now, Some(now)).unwrap();
                         assert!(recorder.lines.len() < BUFFER_BYTES);
                     }
@@ -248,7 +293,7 @@ mod tests {
         }
         let history = History::create(full).unwrap();
         let mut recorder = history.recorder(0);
-        let now = Instant::now();
+        let now = Moment::now();
         recorder.record(b"user1", Did::Read(None), now, Some(now)).unwrap();
         let error = recorder.flush().unwrap_err();
         assert!(error.0.contains("/dev/full") && error.0.contains("make room"), "{error:?}");

@@ -5,6 +5,8 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde::{Deserialize, Serialize};
+
 /// YCSB's hash of a record number: FNV-1a over its eight bytes, then the absolute value of the signed result.
 pub(crate) fn fnv_hash(number: u64) -> u64 {
     fnv_1a(&number.to_le_bytes()).cast_signed().unsigned_abs()
@@ -18,7 +20,7 @@ pub(crate) fn fnv_1a(bytes: &[u8]) -> u64 {
 }
 
 /// How record numbers become keys.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct KeyNames {
     /// `insertorder=ordered`: the number itself instead of its hash.
     pub(crate) ordered: bool,

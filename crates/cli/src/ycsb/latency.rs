@@ -12,6 +12,9 @@ const MOST_NANOS: u64 = 100_000_000_000;
 /// is measured; percentiles are then right to 1 %.
 const DIGITS: u8 = 2;
 
+/// The latencies of a process as it tells them to another: of each kind the values that occurred, and how often.
+pub(crate) type Recorded = [Vec<(u64, u64)>; 4];
+
 /// The latencies of one client, or of all of them together.
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies([Option<Histogram<u64>>; 4]);
@@ -52,6 +55,33 @@ impl Latencies {
         }
     }
 
+    /// Forgets them.
+    pub(crate) fn clear(&mut self) {
+        self.0.iter_mut().flatten().for_each(Histogram::reset);
+    }
+
+    /// For another process.
+    pub(crate) fn recorded(&self) -> Recorded {
+        let values = |histogram: &Option<Histogram<u64>>| {
+            let values = histogram.iter().flat_map(Histogram::iter_recorded);
+            values.map(|value| (value.value_iterated_to(), value.count_at_value())).collect()
+        };
+        self.0.each_ref().map(values)
+    }
+
+    /// From another process, of the kinds that occur in a mix.
+    pub(crate) fn of_recorded(mix: &Mix, recorded: &Recorded) -> Self {
+        let mut all = Self::new(mix);
+        for (histogram, values) in all.0.iter_mut().zip(recorded) {
+            for (value, count) in values {
+                if let Some(histogram) = histogram {
+                    histogram.saturating_record_n(*value, *count);
+                }
+            }
+        }
+        all
+    }
+
     /// Operations of all kinds.
     pub(crate) fn count(&self) -> u64 {
         self.0.iter().flatten().map(Histogram::len).sum()
@@ -82,6 +112,20 @@ impl Latencies {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn latencies_told_to_another_process_are_the_same_there() {
+        let mix = Mix::new(1.0, 1.0, 0.0, 0.0);
+        let mut here = Latencies::new(&mix);
+        for nanos in [1, 100, 101, 5_000, 5_000, 123_456_789] {
+            here.record(Kind::Read, Duration::from_nanos(nanos));
+        }
+        let there = Latencies::of_recorded(&mix, &here.recorded());
+        assert_eq!(there.percentiles(), here.percentiles());
+        assert_eq!(there.count(), 6);
+        here.clear();
+        assert_eq!(here.count(), 0);
+    }
 
     #[test]
     fn percentiles_are_right_to_a_hundredth_over_all_clients() {

@@ -7,12 +7,13 @@ use super::distribution::Chooser;
 use super::history::History;
 use super::keys::InsertSequence;
 use super::latency::Latencies;
-use super::phase::in_parallel;
+use super::phase::{Span, in_parallel};
 use super::progress::Progress;
 use super::random::Random;
 use super::store::{Session, StoreError, Traffic};
 use super::workload::Workload;
 use crate::interrupt::Interrupt;
+use crate::processes::place::Travelled;
 
 /// What a command decides for its workloads.
 #[derive(Clone, Copy)]
@@ -22,6 +23,8 @@ pub(crate) struct Setting<'a> {
     /// writes of a history have the same digest.
     pub(crate) ordinal: u64,
     pub(crate) history: Option<&'a History>,
+    /// Operations before the run that are not measured.
+    pub(crate) warm_up: u64,
     pub(crate) interrupt: &'a Interrupt,
 }
 
@@ -36,6 +39,8 @@ pub(crate) struct Measured {
     pub(crate) absent: u64,
     /// What the rack counted during the run.
     pub(crate) traffic: Traffic,
+    /// What its transports did during the run, if it has any.
+    pub(crate) travelled: Option<Travelled>,
 }
 
 /// Loads the records, one client a session, and runs the workload. None if it was stopped before there was
@@ -66,31 +71,52 @@ pub(crate) fn measure<S: Session + Send>(
     if setting.interrupt.requested() {
         return Ok(None);
     }
+    let load = load.took();
     progress.finish(workload.records, load);
 
     let sequence = InsertSequence::after(workload.records);
-    let mut progress = Progress::start(format!("workload {}: run ", workload.name), workload.operations);
+    let run = |clients: &mut [Client<'_, S>], name: &str, operations| -> Result<Span, StoreError> {
+        let mut progress = Progress::start(format!("workload {}: {name}", workload.name), operations);
+        let span = in_parallel(clients, setting.interrupt, &mut progress, |number, client, gauge| {
+            let part = |number| part_start(operations, count, number);
+            client.run(part(number as u64 + 1) - part(number as u64), &sequence, gauge)
+        })?;
+        progress.finish(clients.iter().map(|client| client.latencies().count()).sum(), span.took());
+        Ok(span)
+    };
+    if setting.warm_up > 0 {
+        run(&mut clients, "warm-up", setting.warm_up)?;
+    }
+    let mut absent = 0;
     for (client, session) in clients.iter_mut().zip(sessions()) {
+        absent += client.absent();
+        client.forget();
         client.switch_to(session);
     }
+    if setting.interrupt.requested() {
+        return Ok(None);
+    }
     let before = traffic();
-    let took = in_parallel(&mut clients, setting.interrupt, &mut progress, |number, client, gauge| {
-        let part = |number| part_start(workload.operations, count, number);
-        client.run(part(number as u64 + 1) - part(number as u64), &sequence, gauge)
-    })?;
+    let took = run(&mut clients, "run ", workload.operations)?.took();
     let mut latencies = Latencies::new(&workload.mix);
     for client in &clients {
         latencies.add(client.latencies());
     }
-    progress.finish(latencies.count(), took);
-    let absent = clients.iter().map(Client::absent).sum();
+    absent += clients.iter().map(Client::absent).sum::<u64>();
     drop(clients);
     let traffic = traffic().since(&before);
-    Ok((latencies.count() > 0).then_some(Measured { load, took, latencies, absent, traffic }))
+    Ok((latencies.count() > 0).then_some(Measured {
+        load,
+        took,
+        latencies,
+        absent,
+        traffic,
+        travelled: None,
+    }))
 }
 
 /// Where part `number` of `parts` nearly equal parts of `total` starts.
-fn part_start(total: u64, parts: u64, number: u64) -> u64 {
+pub(crate) fn part_start(total: u64, parts: u64, number: u64) -> u64 {
     total / parts * number + (total % parts).min(number)
 }
 
@@ -106,7 +132,7 @@ mod tests {
 
     fn run(workload: &Workload, store: &MockStore, clients: usize) -> Result<Option<Measured>, StoreError> {
         let interrupt = Interrupt::default();
-        let setting = Setting { seed: 1, ordinal: 0, history: None, interrupt: &interrupt };
+        let setting = Setting { seed: 1, ordinal: 0, history: None, warm_up: 0, interrupt: &interrupt };
         measure(workload, || vec![store; clients], &setting, Traffic::default)
     }
 
@@ -159,7 +185,7 @@ mod tests {
         let interrupt = Interrupt::default();
         let store = MockStore::default();
         let idle = Workload { operations: 1, mix: Mix::new(1.0, 0.0, 0.0, 0.0), ..workload.clone() };
-        let setting = Setting { seed: 1, ordinal: 0, history: None, interrupt: &interrupt };
+        let setting = Setting { seed: 1, ordinal: 0, history: None, warm_up: 0, interrupt: &interrupt };
         measure(&idle, || vec![&store], &setting, Traffic::default).unwrap();
         let only = |store: &MockStore| store.records.lock().unwrap().values().next().unwrap().clone();
         let loaded = only(&store);
@@ -199,7 +225,7 @@ mod tests {
             }
         }
         let (store, interrupt) = (MockStore::default(), Interrupt::default());
-        let setting = Setting { seed: 1, ordinal: 0, history: None, interrupt: &interrupt };
+        let setting = Setting { seed: 1, ordinal: 0, history: None, warm_up: 0, interrupt: &interrupt };
         for letter in ['A', 'F'] {
             let measured = measure(&small(letter), || vec![Forgetful(&store)], &setting, Traffic::default);
             assert_eq!(measured.unwrap().unwrap().absent, 2003, "workload {letter}");
@@ -209,7 +235,7 @@ mod tests {
     #[test]
     fn an_interrupt_stops_a_run_that_would_take_for_ever() {
         let interrupt = Interrupt::default();
-        let setting = Setting { seed: 1, ordinal: 0, history: None, interrupt: &interrupt };
+        let setting = Setting { seed: 1, ordinal: 0, history: None, warm_up: 0, interrupt: &interrupt };
         let workload = Workload { operations: u64::MAX / 2, ..small('C') };
         let store = MockStore::default();
         let measured = std::thread::scope(|scope| {
@@ -227,7 +253,7 @@ mod tests {
     fn an_interrupt_during_the_load_leaves_nothing_to_report() {
         let interrupt = Interrupt::default();
         interrupt.request();
-        let setting = Setting { seed: 1, ordinal: 0, history: None, interrupt: &interrupt };
+        let setting = Setting { seed: 1, ordinal: 0, history: None, warm_up: 0, interrupt: &interrupt };
         let store = MockStore::default();
         let measured = measure(&small('C'), || vec![&store], &setting, Traffic::default).unwrap();
         assert!(measured.is_none());

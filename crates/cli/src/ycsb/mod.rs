@@ -1,8 +1,8 @@
-//! `rackmem ycsb`: the YCSB core workloads on the key-value store, on an embedded rack.
+//! `rackmem ycsb`: the YCSB core workloads on the key-value store, on an embedded rack or a rack of processes.
 //!
-//! What runs here runs in one process: each node of the rack has its application threads, the clients, and
-//! each client its own handle of the rack and its own stream of random numbers. Every workload gets a fresh rack
-//! and loads it first, so that its numbers do not depend on what ran before.
+//! Each node of the rack has its application threads, the clients, and each client its own handle of the rack and its
+//! own stream of random numbers: in one process (`--transport inline`), or each node in a process of its own. Every
+//! workload gets a fresh rack and loads it first, so that its numbers do not depend on what ran before.
 //!
 //! | file | concern |
 //! | --- | --- |
@@ -12,6 +12,7 @@
 //! | `random`, `distribution`, `keys` | which record a request asks for, and its name |
 //! | `store` | what is needed of a store; `rack`: the store on a rack |
 //! | `client`, `phase`, `measure` | one client; all of them at once; load, then run |
+//! | `networked` | the same on a rack of processes |
 //! | `latency`, `history`, `progress`, `report` | what comes out |
 
 mod args;
@@ -22,6 +23,7 @@ mod history;
 mod keys;
 mod latency;
 mod measure;
+pub(crate) mod networked;
 mod phase;
 pub(crate) mod progress;
 mod properties;
@@ -31,14 +33,15 @@ mod report;
 mod store;
 mod workload;
 
-pub(crate) use args::Args;
+pub(crate) use args::{Args, Directory};
 
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::output;
+use crate::processes::TransportKind;
 use history::History;
 use measure::{Setting, measure};
-use rack::{StoreRack, memory_for};
+use rack::{StoreRack, impossible, memory_for, spec};
 use report::{RackShape, Report};
 
 /// Runs the command.
@@ -49,8 +52,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     }
     let memory = workloads.iter().map(|workload| memory_for(args, workload)).max().unwrap_or_default();
     let start = |workload| StoreRack::start(args, memory, workload);
+    let spec = spec(args, memory);
+    spec.check().map_err(impossible)?;
     // The first rack comes first: it finds out what is wrong with the flags before anything is overwritten.
-    let mut ready = workloads.first().map(start).transpose()?;
+    let embedded = args.transport == TransportKind::Inline;
+    let mut ready = workloads.first().filter(|_| embedded).map(start).transpose()?;
     let history = args.history.as_deref().map(History::create).transpose().map_err(Fault::usage)?;
     let interrupt = Interrupt::listen()
         .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
@@ -61,13 +67,25 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let mut report = Report::new(shape);
     let mut failed = None;
     for (ordinal, workload) in (0..).zip(&workloads) {
-        let rack = ready.take().map_or_else(|| start(workload), Ok)?;
-        let setting = Setting { seed: args.seed, ordinal, history: history.as_ref(), interrupt: &interrupt };
-        match measure(workload, || rack.sessions(), &setting, || rack.traffic()) {
+        let setting = Setting {
+            seed: args.seed,
+            ordinal,
+            history: history.as_ref(),
+            warm_up: args.warm_up,
+            interrupt: &interrupt,
+        };
+        let measured = if embedded {
+            let rack = ready.take().map_or_else(|| start(workload), Ok)?;
+            measure(workload, || rack.sessions(), &setting, || rack.traffic())
+                .map_err(|error| Fault::failed(format_args!("workload {}: {}", workload.name, error.0)))
+        } else {
+            networked::measure(args.transport, &spec, args.threads, workload, &setting)
+        };
+        match measured {
             Ok(Some(measured)) => report.add(workload, &measured),
             Ok(None) => {}
-            Err(error) => {
-                failed = Some(Fault::failed(format_args!("workload {}: {}", workload.name, error.0)));
+            Err(fault) => {
+                failed = Some(fault);
                 break;
             }
         }

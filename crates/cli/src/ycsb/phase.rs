@@ -7,10 +7,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use super::progress::Progress;
 use super::store::StoreError;
+use crate::clock::Moment;
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 
@@ -50,6 +53,25 @@ impl Gauge<'_> {
     }
 }
 
+/// From when to when a phase went on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Span {
+    began: Moment,
+    ended: Moment,
+}
+
+impl Span {
+    /// How long it took.
+    pub(crate) fn took(&self) -> Duration {
+        self.ended - self.began
+    }
+
+    /// From when the first of two began to when the last ended.
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self { began: self.began.min(other.began), ended: self.ended.max(other.ended) }
+    }
+}
+
 /// Whether the clients get on.
 #[derive(Default, Debug)]
 struct Watch {
@@ -78,13 +100,13 @@ impl Drop for StopOnPanic<'_> {
 }
 
 /// Lets each client do `work` (which also gets the client's number) on a thread of its own. They start together;
-/// the time until the last one is done is given. An interrupt stops them all, and so does the first that fails.
+/// the time from then until the last one is done is given. An interrupt stops them all, and so does the first that fails.
 pub(crate) fn in_parallel<C: Send>(
     clients: &mut [C],
     interrupt: &Interrupt,
     progress: &mut Progress,
     work: impl Fn(usize, &mut C, &Gauge<'_>) -> Result<(), StoreError> + Sync,
-) -> Result<Duration, StoreError> {
+) -> Result<Span, StoreError> {
     let stop = AtomicBool::new(false);
     let start = OnceLock::new();
     let done: Vec<Count> = clients.iter().map(|_| Count::default()).collect();
@@ -103,7 +125,7 @@ pub(crate) fn in_parallel<C: Send>(
                 if result.is_err() {
                     stop.store(true, Ordering::Relaxed);
                 }
-                (result, Instant::now())
+                (result, Moment::now())
             };
             match thread::Builder::new().name(format!("client {number}")).spawn_scoped(scope, body) {
                 Ok(thread) => threads.push(thread),
@@ -117,7 +139,7 @@ pub(crate) fn in_parallel<C: Send>(
             }
         }
         drop(finished);
-        let began = Instant::now();
+        let began = Moment::now();
         start.get_or_init(|| ());
         let mut watch = Watch::default();
         while at_work.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
@@ -137,7 +159,7 @@ pub(crate) fn in_parallel<C: Send>(
             ended = ended.max(at);
             outcome = outcome.and(result);
         }
-        outcome.map(|()| ended - began)
+        outcome.map(|()| Span { began, ended })
     })
 }
 

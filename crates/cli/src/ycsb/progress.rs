@@ -20,6 +20,7 @@ pub(crate) struct Progress {
 enum Form {
     Bar(ProgressBar),
     Lines { next: Instant },
+    Told(Box<dyn Fn(u64)>),
 }
 
 impl Progress {
@@ -42,6 +43,11 @@ impl Progress {
         Self { label, total, start, form }
     }
 
+    /// Tells somebody else, who shows it.
+    pub(crate) fn told(tell: impl Fn(u64) + 'static) -> Self {
+        Self { label: String::new(), total: 0, start: Instant::now(), form: Form::Told(Box::new(tell)) }
+    }
+
     /// So much is done.
     pub(crate) fn show(&mut self, done: u64) {
         match &mut self.form {
@@ -51,6 +57,7 @@ impl Progress {
                 *next += LINE_EVERY;
             }
             Form::Lines { .. } => {}
+            Form::Told(tell) => tell(done),
         }
     }
 

@@ -1,12 +1,13 @@
 //! The key-value store on an embedded rack, as the clients see it.
 
 use apps::kv::{Config as KvConfig, KvStore};
-use rackmem::{Config, ConfigError, Memory, NodeHandle, NodeId, Rack, block_on};
+use rackmem::{ConfigError, Counters, Memory, NodeHandle, NodeId, Rack, block_on};
 
-use super::args::{Args, Directory};
+use super::args::Args;
 use super::store::{Session, StoreError, Traffic};
 use super::workload::Workload;
 use crate::fault::Fault;
+use crate::processes::place::RackSpec;
 use crate::size::Bytes;
 
 /// A rack with an empty store for one workload.
@@ -19,22 +20,7 @@ pub(crate) struct StoreRack {
 impl StoreRack {
     /// A fresh rack, with room for the workload's records.
     pub(crate) fn start(args: &Args, memory: Bytes, workload: &Workload) -> Result<Self, Fault> {
-        let config = Config {
-            nodes: args.nodes,
-            block_size: args.block_size,
-            cache: args.cache.0,
-            memory: memory.0,
-            switch_entries: args.switch_entries,
-            directory: match args.directory {
-                Directory::Auto => rackmem::Directory::Auto,
-                Directory::Switch => rackmem::Directory::Switch,
-                Directory::Home => rackmem::Directory::Home,
-            },
-            queue: args.queue,
-            seed: args.seed,
-            ..Config::default()
-        };
-        let rack = Rack::embedded(config).map_err(impossible)?;
+        let rack = Rack::embedded(spec(args, memory).config()).map_err(impossible)?;
         let expected_keys = workload.expected_records();
         let store = block_on(KvStore::create(
             &mut rack.node(NodeId(0)),
@@ -48,30 +34,45 @@ impl StoreRack {
     pub(crate) fn sessions(&self) -> Vec<RackSession<NodeHandle>> {
         let nodes = u16::try_from(self.rack.config().nodes).expect("a rack has at most 64 nodes");
         let clients = (0..nodes).flat_map(|node| std::iter::repeat_n(NodeId(node), self.threads));
-        clients
-            .map(|node| RackSession {
-                memory: self.rack.node(node),
-                store: self.store.clone(),
-                scratch: Vec::new(),
-            })
-            .collect()
+        clients.map(|node| RackSession::new(self.rack.node(node), self.store.clone())).collect()
     }
 
     /// What the rack has counted so far; complete once the handles that were used are gone.
     pub(crate) fn traffic(&self) -> Traffic {
-        let counters = self.rack.counters();
-        let protocol = counters.protocol();
-        Traffic {
-            hits: counters.hits(),
-            misses: counters.misses(),
-            switch_packets: counters.switch.map_or(0, |switch| switch.packets_received + switch.packets_sent),
-            home_packets: protocol.home_received + protocol.home_sent,
-        }
+        node_traffic(&self.rack.counters())
+    }
+}
+
+/// What the places of one process have counted.
+pub(crate) fn node_traffic(counters: &Counters) -> Traffic {
+    let protocol = counters.protocol();
+    Traffic {
+        hits: counters.hits(),
+        misses: counters.misses(),
+        switch_packets: counters
+            .switch
+            .as_ref()
+            .map_or(0, |switch| switch.packets_received + switch.packets_sent),
+        home_packets: protocol.home_received + protocol.home_sent,
+    }
+}
+
+/// The rack that the flags ask for, with this much memory on each node.
+pub(crate) fn spec(args: &Args, memory: Bytes) -> RackSpec {
+    RackSpec {
+        nodes: args.nodes,
+        block_bytes: args.block_size.bytes(),
+        cache: args.cache.0,
+        memory: memory.0,
+        switch_entries: args.switch_entries,
+        directory: args.directory,
+        queue: args.queue,
+        seed: args.seed,
     }
 }
 
 /// A configuration that cannot be, with the flag that changes it.
-fn impossible(error: ConfigError) -> Fault {
+pub(crate) fn impossible(error: ConfigError) -> Fault {
     let flags = match error {
         ConfigError::Nodes { .. } => "--nodes",
         ConfigError::Cache { .. } => "--cache or --block-size",
@@ -106,6 +107,13 @@ pub(crate) struct RackSession<M> {
     store: KvStore,
     /// What read-modify-write works in.
     scratch: Vec<u8>,
+}
+
+impl<M> RackSession<M> {
+    /// A client's way into this store.
+    pub(crate) fn new(memory: M, store: KvStore) -> Self {
+        Self { memory, store, scratch: Vec::new() }
+    }
 }
 
 impl<M: Memory> Session for RackSession<M> {

@@ -1,21 +1,26 @@
 //! The result of a run: a table for people, a document for programs.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
+use rackmem::transport::Cause;
 use serde::Serialize;
 
 use super::args::Args;
 use super::measure::Measured;
 use super::store::ratio;
 use super::workload::{Kind, Workload};
+use crate::processes::TransportKind;
+use crate::processes::place::Travelled;
 use crate::size::Bytes;
 
 /// The rack that the workloads ran on.
 #[derive(Clone, Serialize, Debug)]
 pub(crate) struct RackShape {
+    transport: TransportKind,
     pub(crate) nodes: usize,
     pub(crate) threads_per_node: usize,
     pub(crate) block_bytes: Bytes,
@@ -30,6 +35,7 @@ impl RackShape {
     /// What the flags ask for, with this much memory on each node.
     pub(crate) fn new(args: &Args, memory: Bytes) -> Self {
         Self {
+            transport: args.transport,
             nodes: args.nodes,
             threads_per_node: args.threads,
             block_bytes: Bytes(args.block_size.bytes()),
@@ -46,8 +52,13 @@ impl RackShape {
         let counted =
             |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         format!(
-            "embedded rack of {}, {} each; blocks of {}; cache of {} a node; directory: {}, \
+            "{} of {}, {} each; blocks of {}; cache of {} a node; directory: {}, \
              {} switch entries; seed {}",
+            match self.transport {
+                TransportKind::Inline => "embedded rack",
+                TransportKind::Shm => "rack of processes over shared memory",
+                TransportKind::Udp => "rack of processes over UDP",
+            },
             counted(self.nodes, "node"),
             counted(self.threads_per_node, "thread"),
             self.block_bytes,
@@ -94,6 +105,48 @@ struct WorkloadReport {
     home_packets: u64,
     switch_packets_per_operation: f64,
     home_packets_per_operation: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    travelled: Option<TravelReport>,
+}
+
+/// What the transports of all places did.
+#[derive(Serialize)]
+struct TravelReport {
+    messages: u64,
+    bytes: u64,
+    wake_ups: u64,
+    messages_per_operation: f64,
+    bytes_per_operation: f64,
+    wake_ups_per_operation: f64,
+    dropped: BTreeMap<&'static str, u64>,
+}
+
+impl TravelReport {
+    fn new(travelled: &Travelled, operations: u64) -> Self {
+        let each = |count| ratio(count, operations).unwrap_or(0.0);
+        let Travelled { messages, bytes, wake_ups, dropped } = *travelled;
+        Self {
+            messages,
+            bytes,
+            wake_ups,
+            messages_per_operation: each(messages),
+            bytes_per_operation: each(bytes),
+            wake_ups_per_operation: each(wake_ups),
+            dropped: Cause::ALL.iter().map(|cause| cause.name()).zip(dropped).collect(),
+        }
+    }
+
+    /// One line for people.
+    fn line(&self) -> String {
+        let mut line = format!(
+            "{:.3} messages, {:.0} B, {:.4} wake-ups an operation",
+            self.messages_per_operation, self.bytes_per_operation, self.wake_ups_per_operation
+        );
+        for (cause, count) in self.dropped.iter().filter(|(_, count)| **count > 0) {
+            let _ = write!(line, "; {count} dropped ({cause})");
+        }
+        line
+    }
 }
 
 #[derive(Serialize)]
@@ -155,6 +208,7 @@ impl Report {
             home_packets: traffic.home_packets,
             switch_packets_per_operation: ratio(traffic.switch_packets, operations).unwrap_or(0.0),
             home_packets_per_operation: ratio(traffic.home_packets, operations).unwrap_or(0.0),
+            travelled: measured.travelled.map(|travelled| TravelReport::new(&travelled, operations)),
         });
     }
 
@@ -223,6 +277,9 @@ impl Report {
                 workload.record_bytes,
                 workload.data_bytes
             );
+            if let Some(travelled) = &workload.travelled {
+                let _ = writeln!(text, "   {}", travelled.line());
+            }
         }
         text
     }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Why an operation of the store failed, in words.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct StoreError(pub(crate) String);
@@ -30,7 +32,7 @@ pub(crate) trait Session {
 }
 
 /// What a rack has counted since it started.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(crate) struct Traffic {
     /// Accesses that found their block in their node's cache with the rights that they needed.
     pub(crate) hits: u64,
@@ -43,6 +45,14 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
+    /// Adds what another process has counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.switch_packets += other.switch_packets;
+        self.home_packets += other.home_packets;
+    }
+
     /// What was counted since `earlier`.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         Self {

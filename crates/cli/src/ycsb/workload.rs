@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::keys::KeyNames;
 use crate::size::Bytes;
 
@@ -41,7 +43,7 @@ impl Kind {
 }
 
 /// The shares of the kinds of operations. They sum up to 1.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Mix([f64; 4]);
 
 impl Mix {
@@ -96,7 +98,7 @@ impl fmt::Display for Mix {
 }
 
 /// How requests choose their record.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Requests {
     /// All alike.
     Uniform,
@@ -118,7 +120,7 @@ impl Requests {
 }
 
 /// One workload, complete.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Workload {
     /// Its letter, or the name of its file.
     pub(crate) name: String,

@@ -15,6 +15,8 @@ const LONGEST_SLEEP: Nanos = Nanos::from_millis(5);
 
 /// Serves until the node is gone, or told to stop.
 pub(super) fn serve(node: &Weak<NetworkedNode>, mut courier: Courier) {
+    #[cfg(target_os = "linux")]
+    crate::short_slice::ask();
     let mut patience = Patience::without_spins();
     let mut dropped = false;
     loop {

@@ -112,6 +112,8 @@ impl NetworkedSwitch {
 
     /// Works until told to stop.
     pub fn run(&mut self, stop: &AtomicBool) {
+        #[cfg(target_os = "linux")]
+        crate::short_slice::ask();
         let transport = Arc::clone(&self.transport);
         let mut patience = Patience::without_spins();
         transport.attend();

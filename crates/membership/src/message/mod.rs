@@ -271,7 +271,7 @@ fn read_part(reader: &mut Reader<'_>) -> Option<ViewPart> {
     let session = Session(reader.u64()?);
     let (epoch, left) = (reader.epoch()?, reader.epoch()?);
     let (part, of) = (reader.u32()?, reader.u32()?);
-    if part >= of || of > MOST_PARTS {
+    if left >= epoch || part >= of || of > MOST_PARTS {
         return None;
     }
     Some(ViewPart { session, epoch, left, part, of, bytes: reader.rest_of(PART)?.to_vec() })

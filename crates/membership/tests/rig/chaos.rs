@@ -6,13 +6,13 @@ use super::world::{Rig, TIMEOUT};
 
 pub(crate) struct Chaos {
     pub(crate) next: u64,
-    pub(crate) kinds: [u32; 8],
+    pub(crate) kinds: [u32; 9],
 }
 
 impl Rig {
     /// From now on things go wrong.
     pub(crate) fn unleash(&mut self) {
-        self.chaos = Some(Chaos { next: self.now, kinds: [0; 8] });
+        self.chaos = Some(Chaos { next: self.now, kinds: [0; 9] });
     }
 
     /// Nothing more goes wrong: what is stopped goes on, what is cut is joined, what is not there is started.
@@ -20,6 +20,7 @@ impl Rig {
         self.chaos = None;
         self.faults = super::Faults::default();
         self.cut.clear();
+        self.narrow.clear();
         if self.control.is_none() {
             self.start_coordinator();
         }
@@ -107,6 +108,10 @@ impl Rig {
             13 if self.random.per_mille(500) => {
                 self.control = None;
                 6
+            }
+            14 => {
+                self.narrow.insert(node, until);
+                8
             }
             _ => {
                 if self.control.is_none() {

@@ -75,9 +75,15 @@ pub(crate) struct Rig {
     pub(crate) control: Option<Control>,
     /// Directions that are cut, and until when: from a node (true), or to it.
     pub(crate) cut: BTreeMap<(NodeId, bool), u64>,
+    /// Nodes that large messages do not reach, and until when: no VIEW does.
+    pub(crate) narrow: BTreeMap<NodeId, u64>,
     pub(crate) seen: Seen,
     pub(crate) chaos: Option<Chaos>,
     network: Vec<UnderWay>,
+    /// What each node sent last.
+    sent: BTreeMap<NodeId, Vec<u8>>,
+    /// Steps at this very moment.
+    steps: u32,
 }
 
 impl Rig {
@@ -91,9 +97,12 @@ impl Rig {
             processes: Vec::new(),
             control: None,
             cut: BTreeMap::new(),
+            narrow: BTreeMap::new(),
             seen: Seen::default(),
             chaos: None,
             network: Vec::new(),
+            sent: BTreeMap::new(),
+            steps: 0,
         }
     }
 
@@ -157,6 +166,12 @@ impl Rig {
 
     pub(crate) fn cut(&mut self, node: NodeId, from: bool, span: Nanos) {
         self.cut.insert((node, from), self.now + span.0);
+    }
+
+    /// What the node sent last comes once more.
+    pub(crate) fn repeat(&mut self, node: NodeId) {
+        let bytes = self.sent[&node].clone();
+        self.network.push(UnderWay { at: self.now, to: To::Coordinator(node), bytes });
     }
 
     pub(crate) fn coordinator(&self) -> &Coordinator {
@@ -233,6 +248,8 @@ impl Rig {
             return false;
         }
         due.retain(|(at, _)| (*at).max(self.now) == first);
+        self.steps = if first == self.now { self.steps + 1 } else { 0 };
+        assert!(self.steps < 10_000, "a machine asks for ever to be called at once");
         self.now = first;
         match due[self.random.below(due.len() as u64) as usize].1 {
             Next::Message(at) => self.deliver(at),
@@ -339,7 +356,12 @@ impl Rig {
             To::Node(node) => (node, false),
             To::Process(at) => (self.processes[at].node, false),
         };
+        if let To::Coordinator(node) = to {
+            self.sent.insert(node, message.encode());
+        }
         let is_cut = self.cut.get(&direction).is_some_and(|until| *until > self.now);
+        let large = matches!(message, Message::View(_));
+        let is_cut = is_cut || large && self.narrow.get(&direction.0).is_some_and(|until| *until > self.now);
         if is_cut || self.random.per_mille(self.faults.lose) {
             return;
         }
@@ -357,7 +379,7 @@ impl Rig {
 pub(crate) fn directory(epoch: SwitchEpoch, nodes: u16) -> Dump {
     let tag = |home: u16, block: u64| BlockTag::from_bits(u64::from(home) << 48 | block << 12);
     let entry = |block: u64| EntryView {
-        lock: if block % 7 == 0 { 1 << 15 } else { 0 },
+        lock: if block.is_multiple_of(7) { 1 << 15 } else { 0 },
         status: GlobalStatus::Shared,
         copyset: Copyset::from_bits(u64::from(epoch.0) + block),
     };

@@ -166,7 +166,9 @@ impl Transport for ShmTransport {
             Ok(bytes) => {
                 drop(slot);
                 counters.sent(1, bytes as u64);
-                out.rings |= 1 << to.index();
+                if body.is_urgent() {
+                    out.rings |= 1 << to.index();
+                }
             }
             Err(Refused::Full) => counters.dropped(Cause::NoRoom),
             Err(Refused::Broken) => {
@@ -251,6 +253,14 @@ impl Transport for ShmTransport {
 
     fn wait(&self, most: Nanos) {
         self.house.bell.wait(Duration::from_nanos(most.0), || self.house.arrivals.have_something());
+    }
+
+    fn block(&self, most: Nanos) {
+        self.house.bell.block(Duration::from_nanos(most.0), || self.house.arrivals.have_something());
+    }
+
+    fn interrupt(&self) {
+        self.house.bell.interrupt();
     }
 
     fn counters(&self) -> &Counters {

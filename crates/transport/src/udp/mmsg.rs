@@ -101,12 +101,21 @@ impl Address {
 /// # Errors
 /// What became of the first one, if it could not be sent.
 pub(super) fn send(socket: BorrowedFd<'_>, datagrams: &[(&[u8], SocketAddr)]) -> io::Result<usize> {
-    let count = datagrams.len().min(MOST);
-    let mut addresses = [Address::empty(); MOST];
+    // One is the common case, and the arrays below take longer to fill than it may cost.
+    if datagrams.len() == 1 {
+        send_some::<1>(socket, datagrams)
+    } else {
+        send_some::<MOST>(socket, datagrams)
+    }
+}
+
+fn send_some<const N: usize>(socket: BorrowedFd<'_>, datagrams: &[(&[u8], SocketAddr)]) -> io::Result<usize> {
+    let count = datagrams.len().min(N);
+    let mut addresses = [Address::empty(); N];
     // SAFETY: plain numbers and null pointers.
-    let mut vectors: [libc::iovec; MOST] = unsafe { mem::zeroed() };
+    let mut vectors: [libc::iovec; N] = unsafe { mem::zeroed() };
     // SAFETY: as above.
-    let mut headers: [libc::mmsghdr; MOST] = unsafe { mem::zeroed() };
+    let mut headers: [libc::mmsghdr; N] = unsafe { mem::zeroed() };
     for at in 0..count {
         let (bytes, to) = datagrams[at];
         let length;
@@ -146,11 +155,23 @@ pub(super) fn receive(
     buffers: &mut [[u64; BUFFER]],
     arrivals: &mut [Arrival],
 ) -> io::Result<usize> {
-    let count = buffers.len().min(arrivals.len()).min(MOST);
+    if buffers.len() == 1 {
+        receive_some::<1>(socket, buffers, arrivals)
+    } else {
+        receive_some::<MOST>(socket, buffers, arrivals)
+    }
+}
+
+fn receive_some<const N: usize>(
+    socket: BorrowedFd<'_>,
+    buffers: &mut [[u64; BUFFER]],
+    arrivals: &mut [Arrival],
+) -> io::Result<usize> {
+    let count = buffers.len().min(arrivals.len()).min(N);
     // SAFETY: plain numbers and null pointers.
-    let mut vectors: [libc::iovec; MOST] = unsafe { mem::zeroed() };
+    let mut vectors: [libc::iovec; N] = unsafe { mem::zeroed() };
     // SAFETY: as above.
-    let mut headers: [libc::mmsghdr; MOST] = unsafe { mem::zeroed() };
+    let mut headers: [libc::mmsghdr; N] = unsafe { mem::zeroed() };
     for at in 0..count {
         vectors[at] = libc::iovec { iov_base: buffers[at].as_mut_ptr().cast(), iov_len: BUFFER * 8 };
         let header = &mut headers[at].msg_hdr;

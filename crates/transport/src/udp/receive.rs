@@ -31,6 +31,8 @@ pub(super) struct Inbox {
     senders: Vec<Sender>,
     /// Some sender has an incomplete message.
     partial: bool,
+    /// How many datagrams to ask for next. To ask for many takes longer, even if there is one.
+    ask: usize,
 }
 
 /// What is known of a sender.
@@ -51,6 +53,7 @@ impl Inbox {
             arrivals: vec![Arrival::none(); mmsg::MOST],
             senders: (0..PlaceId::COUNT).map(|_| sender()).collect(),
             partial: false,
+            ask: 1,
         }
     }
 }
@@ -69,8 +72,8 @@ impl UdpTransport {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return 0,
         };
-        let Inbox { buffers, arrivals, senders, partial } = &mut *inbox;
-        let arrived = match mmsg::receive(self.socket.as_fd(), buffers, arrivals) {
+        let Inbox { buffers, arrivals, senders, partial, ask } = &mut *inbox;
+        let arrived = match mmsg::receive(self.socket.as_fd(), &mut buffers[..*ask], arrivals) {
             Ok(arrived) => arrived,
             Err(error) => {
                 if error.kind() != io::ErrorKind::WouldBlock {
@@ -81,6 +84,7 @@ impl UdpTransport {
             }
         };
         self.more.store(arrived == mmsg::MOST, Relaxed);
+        *ask = if arrived == *ask || arrived > 1 { mmsg::MOST } else { 1 };
         if *partial {
             self.expire(senders, partial);
         }

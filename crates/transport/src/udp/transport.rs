@@ -3,15 +3,16 @@
 //! What must always hold: no lock is held across a system call that sends; what cannot be sent is counted.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd as _;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use wire::Nanos;
 use wire::packet::HEADER_BYTES;
 
+use super::burst::Datagram;
 use super::config::{Config, Error};
 use super::envelope;
 use super::hello::{self, Hello};
@@ -46,7 +47,7 @@ pub struct UdpTransport {
     pub(super) more: AtomicBool,
     pub(super) counters: Counters,
     /// The number of the next message that is sent in segments.
-    next_message: std::sync::atomic::AtomicU64,
+    next_message: AtomicU64,
     waiting: Waiting,
     started: Instant,
 }
@@ -81,7 +82,7 @@ impl UdpTransport {
             more: AtomicBool::new(false),
             counters: Counters::default(),
             next_message: Default::default(),
-            waiting: Waiting::default(),
+            waiting: Waiting::new().map_err(|error| Error::Bind { listen, error })?,
             started: Instant::now(),
         };
         for peer in transport.peers.iter().flatten() {
@@ -136,6 +137,28 @@ impl UdpTransport {
         if let Err(error) = self.socket.send_to(&bytes[..length], address) {
             self.counters.dropped(cause(&error));
         }
+    }
+
+    /// Completes and sends at most N datagrams.
+    fn flush_some<const N: usize>(&self, burst: &mut [Datagram]) {
+        const NOWHERE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
+        let mut sealed: [(&[u8], SocketAddr); N] = [(&[], NOWHERE); N];
+        let mut messages = [0; N];
+        let mut count = 0;
+        for datagram in burst {
+            let peer = self.peer(datagram.to).expect("only known places are sent to");
+            let Some(session) = peer.session() else {
+                for _ in 0..datagram.messages {
+                    self.counters.dropped(Cause::Unreachable);
+                }
+                self.ask(peer, None);
+                continue;
+            };
+            messages[count] = datagram.messages;
+            sealed[count] = (session.seal(self.me, peer.next_counter(), datagram), session.address);
+            count += 1;
+        }
+        self.transmit(&sealed[..count], &messages[..count]);
     }
 
     /// Sends sealed datagrams with their numbers of messages.
@@ -253,25 +276,11 @@ impl Transport for UdpTransport {
 
     fn flush(&self, out: &mut Outgoing) {
         for burst in out.burst.datagrams().chunks_mut(mmsg::MOST) {
-            const NOWHERE: SocketAddr =
-                SocketAddr::V4(std::net::SocketAddrV4::new(std::net::Ipv4Addr::UNSPECIFIED, 0));
-            let mut sealed: [(&[u8], SocketAddr); mmsg::MOST] = [(&[], NOWHERE); mmsg::MOST];
-            let mut messages = [0; mmsg::MOST];
-            let mut count = 0;
-            for datagram in burst {
-                let peer = self.peer(datagram.to).expect("only known places are sent to");
-                let Some(session) = peer.session() else {
-                    for _ in 0..datagram.messages {
-                        self.counters.dropped(Cause::Unreachable);
-                    }
-                    self.ask(peer, None);
-                    continue;
-                };
-                messages[count] = datagram.messages;
-                sealed[count] = (session.seal(self.me, peer.next_counter(), datagram), session.address);
-                count += 1;
+            if burst.len() == 1 {
+                self.flush_some::<1>(burst)
+            } else {
+                self.flush_some::<{ mmsg::MOST }>(burst)
             }
-            self.transmit(&sealed[..count], &messages[..count]);
         }
         out.burst.clear();
     }
@@ -291,6 +300,16 @@ impl Transport for UdpTransport {
 
     fn wait(&self, most: Nanos) {
         self.waiting.wait(&self.socket, most);
+    }
+
+    fn block(&self, most: Nanos) {
+        if !self.more.load(Relaxed) {
+            self.waiting.block(&self.socket, most);
+        }
+    }
+
+    fn interrupt(&self) {
+        self.waiting.interrupt();
     }
 
     fn counters(&self) -> &Counters {

@@ -12,17 +12,17 @@ use wire::coherence::Kind;
 use wire::{BlockTag, NodeId, Packet, RequesterId, Seq, SlotId};
 
 /// Bytes of a block in these tests.
-pub const BLOCK: u64 = 1 << 20;
+pub(crate) const BLOCK: u64 = 1 << 20;
 /// Node 0.
-pub const A: PlaceId = PlaceId::node(NodeId(0));
+pub(crate) const A: PlaceId = PlaceId::node(NodeId(0));
 /// Node 1.
-pub const B: PlaceId = PlaceId::node(NodeId(1));
+pub(crate) const B: PlaceId = PlaceId::node(NodeId(1));
 /// The longest that anything may take before a test gives up.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A message that has been received.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Message {
+pub(crate) enum Message {
     /// A packet and its payload.
     Packet(Packet, Vec<u64>),
     /// A packet and the length of its zeroes.
@@ -32,7 +32,7 @@ pub enum Message {
 }
 
 /// A packet that says which one it is, for so many words of payload.
-pub fn packet(number: u64, words: usize) -> Packet {
+pub(crate) fn packet(number: u64, words: usize) -> Packet {
     let requester = RequesterId { node: NodeId(0), slot: SlotId(0) };
     let mut packet = Packet::request(Kind::ReadMiss, BlockTag::from_bits(0), requester, Seq(number));
     packet.payload = words as u32 * 8;
@@ -40,27 +40,27 @@ pub fn packet(number: u64, words: usize) -> Packet {
 }
 
 /// A payload that is unlike that of other numbers.
-pub fn payload(number: u64, words: usize) -> Vec<u64> {
+pub(crate) fn payload(number: u64, words: usize) -> Vec<u64> {
     (0..words as u64).map(|at| (number << 32 | at).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
 }
 
 /// The key of a rack.
-pub fn key(number: u8) -> Option<Key> {
+pub(crate) fn key(number: u8) -> Option<Key> {
     Some(Key::from_bytes([number; 32]))
 }
 
 /// The configuration of a place on loopback.
-pub fn config(me: PlaceId, peers: &[(PlaceId, SocketAddr)], key: Option<Key>, mtu: usize) -> Config {
+pub(crate) fn config(me: PlaceId, peers: &[(PlaceId, SocketAddr)], key: Option<Key>, mtu: usize) -> Config {
     Config { me, listen: loopback(), peers: peers.to_vec(), key, mtu, block: BLOCK }
 }
 
 /// Any port of this machine.
-pub fn loopback() -> SocketAddr {
+pub(crate) fn loopback() -> SocketAddr {
     "127.0.0.1:0".parse().expect("an address")
 }
 
 /// Receives once, and adds what came.
-pub fn receive(transport: &UdpTransport, got: &mut Vec<(PlaceId, Message)>) -> usize {
+pub(crate) fn receive(transport: &UdpTransport, got: &mut Vec<(PlaceId, Message)>) -> usize {
     transport.receive(&mut |from, body| {
         let message = match body {
             Body::Packet(packet, Contents::None) => Message::Packet(*packet, Vec::new()),
@@ -74,12 +74,12 @@ pub fn receive(transport: &UdpTransport, got: &mut Vec<(PlaceId, Message)>) -> u
 }
 
 /// How many messages this place has dropped for this cause.
-pub fn dropped(transport: &UdpTransport, cause: Cause) -> u64 {
+pub(crate) fn dropped(transport: &UdpTransport, cause: Cause) -> u64 {
     transport.counters().counts().dropped_for(cause)
 }
 
 /// How many it has dropped at all, coming in.
-pub fn refused(transport: &UdpTransport) -> u64 {
+pub(crate) fn refused(transport: &UdpTransport) -> u64 {
     let counts = transport.counters().counts();
     Cause::ALL
         .into_iter()
@@ -89,7 +89,7 @@ pub fn refused(transport: &UdpTransport) -> u64 {
 }
 
 /// The wire between two places.
-pub struct Tap {
+pub(crate) struct Tap {
     /// Where A sends to.
     a_side: UdpSocket,
     /// Where B sends to.
@@ -98,7 +98,7 @@ pub struct Tap {
 
 impl Tap {
     /// With nothing at its ends.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let side = || {
             let socket = UdpSocket::bind(loopback()).expect("loopback");
             // Room for a mebibyte in small datagrams, if the system allows it.
@@ -110,34 +110,43 @@ impl Tap {
     }
 
     /// What A takes for B's address.
-    pub fn for_a(&self) -> SocketAddr {
+    pub(crate) fn for_a(&self) -> SocketAddr {
         self.a_side.local_addr().expect("bound")
     }
 
     /// What B takes for A's address.
-    pub fn for_b(&self) -> SocketAddr {
+    pub(crate) fn for_b(&self) -> SocketAddr {
         self.b_side.local_addr().expect("bound")
     }
 
     /// Takes what A has sent off the wire.
-    pub fn from_a(&self) -> Vec<Vec<u8>> {
+    pub(crate) fn sent_by_a(&self) -> Vec<Vec<u8>> {
         take(&self.a_side)
     }
 
     /// Takes what B has sent off the wire.
-    pub fn from_b(&self) -> Vec<Vec<u8>> {
+    pub(crate) fn sent_by_b(&self) -> Vec<Vec<u8>> {
         take(&self.b_side)
     }
 
     /// Puts bytes on the wire to A.
-    pub fn to_a(&self, a: &UdpTransport, bytes: &[u8]) {
+    pub(crate) fn to_a(&self, a: &UdpTransport, bytes: &[u8]) {
         self.a_side.send_to(bytes, a.address().expect("bound")).expect("sent");
     }
 
     /// Puts bytes on the wire to B.
-    pub fn to_b(&self, b: &UdpTransport, bytes: &[u8]) {
+    pub(crate) fn to_b(&self, b: &UdpTransport, bytes: &[u8]) {
         self.b_side.send_to(bytes, b.address().expect("bound")).expect("sent");
     }
+}
+
+fn take_one(socket: &UdpSocket) -> Option<Vec<u8>> {
+    let mut buffer = vec![0; 1 << 16];
+    socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let length = socket.recv(&mut buffer).ok();
+    socket.set_read_timeout(Some(Duration::from_millis(1))).expect("a timeout");
+    buffer.truncate(length?);
+    Some(buffer)
 }
 
 fn take(socket: &UdpSocket) -> Vec<Vec<u8>> {
@@ -150,22 +159,22 @@ fn take(socket: &UdpSocket) -> Vec<Vec<u8>> {
 }
 
 /// Two places and the wire.
-pub struct Pair {
+pub(crate) struct Pair {
     /// Node 0.
-    pub a: UdpTransport,
+    pub(crate) a: UdpTransport,
     /// Node 1.
-    pub b: UdpTransport,
+    pub(crate) b: UdpTransport,
     /// Between them.
-    pub tap: Tap,
+    pub(crate) tap: Tap,
     /// What A has received.
-    pub got_a: Vec<(PlaceId, Message)>,
+    pub(crate) got_a: Vec<(PlaceId, Message)>,
     /// What B has received.
-    pub got_b: Vec<(PlaceId, Message)>,
+    pub(crate) got_b: Vec<(PlaceId, Message)>,
 }
 
 impl Pair {
     /// With these keys, not connected yet.
-    pub fn strangers(key_a: Option<Key>, key_b: Option<Key>, mtu: usize) -> Self {
+    pub(crate) fn strangers(key_a: Option<Key>, key_b: Option<Key>, mtu: usize) -> Self {
         let tap = Tap::new();
         let a = UdpTransport::bind(&config(A, &[(B, tap.for_a())], key_a, mtu)).expect("A");
         let b = UdpTransport::bind(&config(B, &[(A, tap.for_b())], key_b, mtu)).expect("B");
@@ -173,14 +182,14 @@ impl Pair {
     }
 
     /// Connected, under one key.
-    pub fn connected(mtu: usize) -> Self {
+    pub(crate) fn connected(mtu: usize) -> Self {
         let mut pair = Self::strangers(key(1), key(1), mtu);
         pair.connect();
         pair
     }
 
     /// Passes on what there is, until both know each other and the wire is silent.
-    pub fn connect(&mut self) {
+    pub(crate) fn connect(&mut self) {
         let start = Instant::now();
         while self.pass_all() || !(self.a.is_connected(B) && self.b.is_connected(A)) {
             assert!(start.elapsed() < PATIENCE, "no connection");
@@ -190,8 +199,8 @@ impl Pair {
     }
 
     /// Passes on everything that is on the wire, and lets both receive. False: there was nothing.
-    pub fn pass_all(&mut self) -> bool {
-        let (from_a, from_b) = (self.tap.from_a(), self.tap.from_b());
+    pub(crate) fn pass_all(&mut self) -> bool {
+        let (from_a, from_b) = (self.tap.sent_by_a(), self.tap.sent_by_b());
         for bytes in &from_a {
             self.tap.to_b(&self.b, bytes);
         }
@@ -203,7 +212,7 @@ impl Pair {
     }
 
     /// Lets both receive what has been put on the wire for them.
-    pub fn receive(&mut self) {
+    pub(crate) fn receive(&mut self) {
         // Loopback delivers before the sender's call returns, or soon after.
         for _ in 0..3 {
             while receive(&self.a, &mut self.got_a) > 0 {}
@@ -213,34 +222,42 @@ impl Pair {
     }
 
     /// Sends packets from A and takes the datagrams off the wire.
-    pub fn sealed(&self, numbers: impl IntoIterator<Item = u64>, words: usize) -> Vec<Vec<u8>> {
+    pub(crate) fn sealed(&self, numbers: impl IntoIterator<Item = u64>, words: usize) -> Vec<Vec<u8>> {
         let mut out = Outgoing::new();
         for number in numbers {
             let contents = payload(number, words);
             self.a.send(B, Body::Packet(&packet(number, words), Contents::Own(&contents)), &mut out);
         }
         self.a.flush(&mut out);
-        self.tap.from_a()
+        self.tap.sent_by_a()
     }
 
-    /// Puts datagrams on the wire to B, and lets it receive them all.
-    pub fn deliver(&mut self, datagrams: &[Vec<u8>]) {
-        for burst in datagrams.chunks(16) {
+    /// The same for one datagram, without waiting for more of them.
+    pub(crate) fn sealed_now(&self, numbers: impl IntoIterator<Item = u64>, words: usize) -> Vec<Vec<u8>> {
+        let mut out = Outgoing::new();
+        for number in numbers {
+            let contents = payload(number, words);
+            self.a.send(B, Body::Packet(&packet(number, words), Contents::Own(&contents)), &mut out);
+        }
+        self.a.flush(&mut out);
+        take_one(&self.tap.a_side).into_iter().collect()
+    }
+
+    /// Puts datagrams on the wire to B, one after the other, and lets it receive each.
+    pub(crate) fn deliver(&mut self, datagrams: &[Vec<u8>]) {
+        for bytes in datagrams {
             let before = self.seen_by_b();
-            for bytes in burst {
-                self.tap.to_b(&self.b, bytes);
-            }
+            self.tap.to_b(&self.b, bytes);
             let start = Instant::now();
-            while self.seen_by_b() < before + burst.len() as u64
-                && start.elapsed() < Duration::from_millis(20)
-            {
-                self.receive();
+            while self.seen_by_b() == before {
+                receive(&self.b, &mut self.got_b);
+                assert!(start.elapsed() < PATIENCE, "a datagram is neither taken nor counted");
             }
         }
     }
 
     /// The numbers of the packets that B has received, in order; their contents are checked.
-    pub fn numbers(&self) -> Vec<u64> {
+    pub(crate) fn numbers(&self) -> Vec<u64> {
         let number = |(from, message): &(PlaceId, Message)| match message {
             Message::Packet(got, words) => {
                 assert_eq!(*from, A);
@@ -253,9 +270,9 @@ impl Pair {
         self.got_b.iter().map(number).collect()
     }
 
-    /// Messages that B has received or refused.
-    fn seen_by_b(&self) -> u64 {
+    /// Changes with each datagram that B has taken off the wire.
+    fn seen_by_b(&self) -> (u64, u64) {
         let counts = self.b.counters().counts();
-        counts.received + counts.dropped.iter().sum::<u64>()
+        (counts.received_bytes, counts.dropped.iter().sum())
     }
 }

@@ -1,0 +1,154 @@
+//! A child's side: its setup and its orders come on standard input, its events go to standard output.
+
+use std::io::{self, BufRead, Write};
+use std::marker::PhantomData;
+use std::path::PathBuf;
+use std::process;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
+
+use super::crew::{Said, Told};
+use super::meeting::RuntimeDir;
+use crate::fault::Fault;
+use crate::interrupt::Interrupt;
+use crate::ycsb;
+
+/// The first line that a child gets.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Setup {
+    /// To be removed by whoever is left.
+    pub(crate) runtime: PathBuf,
+    pub(crate) task: Task,
+}
+
+/// What a child is for.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Task {
+    /// A place of a rack that runs YCSB.
+    Ycsb(ycsb::networked::Task),
+}
+
+/// Tells the command what has happened. Threads share it.
+pub(crate) struct Teller<E>(PhantomData<fn(E)>);
+
+impl<E> Clone for Teller<E> {
+    fn clone(&self) -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<E: Serialize> Teller<E> {
+    /// Tells it. A command that does not listen any more is about to end this process.
+    pub(crate) fn tell(&self, event: E) {
+        say(&Told::Event(event));
+    }
+}
+
+fn say<E: Serialize>(told: &Told<E>) {
+    let mut line = serde_json::to_vec(told).expect("plain values can be written");
+    line.push(b'\n');
+    let mut out = io::stdout().lock();
+    // If nobody reads this, the end of standard input follows.
+    let _ = out.write_all(&line).and_then(|()| out.flush());
+}
+
+/// What the command wants, one after the other.
+pub(crate) struct Orders<O> {
+    lines: Receiver<String>,
+    /// Set when the command wants what is under way to stop.
+    pub(crate) interrupt: Interrupt,
+    order: PhantomData<fn() -> O>,
+}
+
+impl<O: DeserializeOwned> Orders<O> {
+    /// The next order. Waits for it; there always is one, or the process has ended.
+    pub(crate) fn next(&self) -> O {
+        let Ok(line) = self.lines.recv() else {
+            // The thread that reads is just ending the process.
+            loop {
+                thread::park();
+            }
+        };
+        match serde_json::from_str::<Said<O>>(&line) {
+            Ok(Said::Order(order)) => order,
+            Ok(Said::Stop) | Err(_) => {
+                Fault::failed(format_args!("an order that makes no sense: {line}")).report();
+                process::exit(1)
+            }
+        }
+    }
+}
+
+/// Does what a child is for. Ends only by ending the process, or with a fault.
+pub(crate) fn run() -> Result<(), Fault> {
+    let mut first = String::new();
+    let setup: Option<Setup> = match io::stdin().lock().read_line(&mut first) {
+        Ok(1..) => serde_json::from_str(&first).ok(),
+        _ => None,
+    };
+    let setup = setup.ok_or_else(|| {
+        Fault::usage("`rackmem place` is what other commands start: it is of no use by itself")
+    })?;
+    // A thread that panics would leave a process that does nothing.
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        print(panic);
+        process::exit(4);
+    }));
+    let interrupt = Interrupt::default();
+    let (order, lines) = mpsc::channel();
+    let (runtime, stop) = (setup.runtime, interrupt.clone());
+    thread::Builder::new()
+        .name("orders".into())
+        .spawn(move || {
+            for line in io::stdin().lock().lines().map_while(Result::ok) {
+                match serde_json::from_str(&line) {
+                    Ok(Said::<IgnoredAny>::Stop) => stop.request(),
+                    _ => drop(order.send(line)),
+                }
+            }
+            // The command has ended, or wants us to. If it was killed, nobody else cleans up.
+            let _ = RuntimeDir::remove(&runtime);
+            process::exit(0);
+        })
+        .map_err(|error| Fault::failed(format_args!("cannot start a thread: {error}")))?;
+    let orders = Orders::<IgnoredAny> { lines, interrupt, order: PhantomData };
+    let done = match setup.task {
+        Task::Ycsb(task) => ycsb::networked::place(task, &orders.typed(), &Teller(PhantomData)),
+    };
+    match done {
+        Ok(never) => match never {},
+        Err(message) => {
+            say(&Told::<()>::Failed(message));
+            // The command ends this process when it has read that.
+            loop {
+                thread::park();
+            }
+        }
+    }
+}
+
+impl Orders<IgnoredAny> {
+    /// As orders of this kind.
+    fn typed<O>(self) -> Orders<O> {
+        Orders { lines: self.lines, interrupt: self.interrupt, order: PhantomData }
+    }
+}
+
+/// Nobody says this: a place works until its process ends.
+pub(crate) enum Never {}
+
+/// Why a child cannot go on, in words.
+pub(crate) type Reason = String;
+
+/// Runs a thread that must not end before the process does.
+pub(crate) fn in_background(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Reason> {
+    thread::Builder::new()
+        .name(name.into())
+        .spawn(work)
+        .map(drop)
+        .map_err(|error| format!("cannot start a thread: {error}"))
+}

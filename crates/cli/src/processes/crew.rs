@@ -1,0 +1,250 @@
+//! The command's side of its children.
+
+use std::io::{BufRead, BufReader, Write};
+use std::marker::PhantomData;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::child::{Setup, Task};
+use super::meeting::RuntimeDir;
+use crate::fault::Fault;
+use crate::interrupt::Interrupt;
+
+/// How often a command that waits for its children looks whether it was interrupted.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Looks without a word from any child after which it is given up. Looks are counted rather than time taken: a process
+/// that was stopped for a while is not stuck.
+const STUCK_AFTER: u32 = 1200;
+
+/// A line to a child.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Said<O> {
+    /// To be done in its turn.
+    Order(O),
+    /// At once: end what is under way.
+    Stop,
+}
+
+/// A line from a child.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Told<E> {
+    /// What has happened.
+    Event(E),
+    /// Why it cannot go on.
+    Failed(String),
+}
+
+/// What an interrupt does to a wait for children.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum OnInterrupt {
+    /// It ends.
+    End,
+    /// The children are told to stop, and their answers awaited.
+    Stop,
+}
+
+/// The children of a command, which take orders of one kind and report events of one kind.
+pub(crate) struct Crew<O, E> {
+    members: Vec<Member>,
+    heard: Receiver<(usize, Heard)>,
+    interrupt: Interrupt,
+    stopped: bool,
+    /// Dropped after the children.
+    _runtime: RuntimeDir,
+    kind: PhantomData<(fn(O), fn() -> E)>,
+}
+
+struct Member {
+    name: String,
+    child: Child,
+    orders: ChildStdin,
+}
+
+enum Heard {
+    Line(String),
+    Ended,
+}
+
+impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
+    /// Starts one child for each task; each has a name for messages.
+    pub(crate) fn start(
+        tasks: Vec<(String, Task)>,
+        runtime: RuntimeDir,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Fault> {
+        let failed = |error| Fault::failed(format_args!("cannot start a process: {error}"));
+        let executable = std::env::current_exe().map_err(failed)?;
+        let (tell, heard) = mpsc::channel();
+        let mut crew = Self {
+            members: Vec::new(),
+            heard,
+            interrupt: interrupt.clone(),
+            stopped: false,
+            _runtime: runtime,
+            kind: PhantomData,
+        };
+        for (at, (name, task)) in tasks.into_iter().enumerate() {
+            let mut child = Command::new(&executable)
+                .arg("place")
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .process_group(0)
+                .spawn()
+                .map_err(failed)?;
+            let orders = child.stdin.take().expect("standard input is a pipe");
+            let events = child.stdout.take().expect("standard output is a pipe");
+            crew.members.push(Member { name, child, orders });
+            let tell = tell.clone();
+            thread::Builder::new()
+                .name(format!("events of child {at}"))
+                .spawn(move || {
+                    for line in BufReader::new(events).lines().map_while(Result::ok) {
+                        if tell.send((at, Heard::Line(line))).is_err() {
+                            return;
+                        }
+                    }
+                    // Nobody may be left to hear it.
+                    let _ = tell.send((at, Heard::Ended));
+                })
+                .map_err(failed)?;
+            let setup = Setup { runtime: crew._runtime.path().to_owned(), task };
+            crew.write(at, &setup)?;
+        }
+        Ok(crew)
+    }
+
+    /// How many children there are.
+    pub(crate) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Orders a child to do something.
+    pub(crate) fn order(&mut self, at: usize, order: O) -> Result<(), Fault> {
+        self.write(at, &Said::Order(order))
+    }
+
+    fn write(&mut self, at: usize, line: &impl Serialize) -> Result<(), Fault> {
+        let mut bytes = serde_json::to_vec(line).expect("plain values can be written");
+        bytes.push(b'\n');
+        if self.members[at].orders.write_all(&bytes).is_err() { Err(self.ended(at)) } else { Ok(()) }
+    }
+
+    /// Hears the children until each of `from` has given its answer: `each` picks that out of the events. The answers
+    /// come in the order of `from`.
+    pub(crate) fn answers<T>(
+        &mut self,
+        from: impl IntoIterator<Item = usize>,
+        on_interrupt: OnInterrupt,
+        mut each: impl FnMut(usize, E) -> Result<Option<T>, Fault>,
+    ) -> Result<Vec<T>, Fault> {
+        let mut answers: Vec<(usize, Option<T>)> = from.into_iter().map(|at| (at, None)).collect();
+        let mut silent = 0;
+        while answers.iter().any(|(_, answer)| answer.is_none()) {
+            if self.interrupt.requested() && !self.stopped {
+                if on_interrupt == OnInterrupt::End {
+                    return Err(Fault::Interrupted);
+                }
+                self.stopped = true;
+                (0..self.members.len()).try_for_each(|at| self.write(at, &Said::<O>::Stop))?;
+            }
+            let (at, heard) = match self.heard.recv_timeout(LOOK_EVERY) {
+                Ok(heard) => heard,
+                Err(RecvTimeoutError::Timeout) if silent < STUCK_AFTER => {
+                    silent += 1;
+                    continue;
+                }
+                Err(_) => return Err(self.stuck(&answers)),
+            };
+            silent = 0;
+            let Heard::Line(line) = heard else { return Err(self.ended(at)) };
+            let name = &self.members[at].name;
+            match serde_json::from_str(&line) {
+                Ok(Told::Event(event)) => {
+                    if let Some(answer) = each(at, event)?
+                        && let Some(slot) = answers.iter_mut().find(|slot| slot.0 == at)
+                    {
+                        slot.1 = Some(answer);
+                    }
+                }
+                Ok(Told::Failed(message)) => return Err(Fault::failed(format_args!("{name}: {message}"))),
+                Err(error) => {
+                    return Err(Fault::failed(format_args!(
+                        "{name} says what makes no sense ({error}): {line}"
+                    )));
+                }
+            }
+        }
+        Ok(answers.into_iter().filter_map(|(_, answer)| answer).collect())
+    }
+
+    fn stuck<T>(&self, answers: &[(usize, Option<T>)]) -> Fault {
+        let silent: Vec<&str> = answers
+            .iter()
+            .filter(|(_, answer)| answer.is_none())
+            .map(|(at, _)| self.members[*at].name.as_str())
+            .collect();
+        Fault::Stuck(format!("no word for two minutes from {}", silent.join(", ")))
+    }
+
+    /// A child that has closed its end.
+    fn ended(&mut self, at: usize) -> Fault {
+        // Whatever it has told last says more than its exit code.
+        for (from, heard) in self.heard.try_iter() {
+            if let Heard::Line(line) = heard
+                && let Ok(Told::<serde::de::IgnoredAny>::Failed(message)) = serde_json::from_str(&line)
+            {
+                return Fault::failed(format_args!("{}: {message}", self.members[from].name));
+            }
+        }
+        let Member { name, child, .. } = &mut self.members[at];
+        match child.wait() {
+            Ok(status) => fault_of(name, status),
+            Err(error) => Fault::failed(format_args!("{name} has ended, nobody knows how: {error}")),
+        }
+    }
+}
+
+fn fault_of(name: &str, status: ExitStatus) -> Fault {
+    match (status.code(), status.signal()) {
+        (Some(3), _) => Fault::Stuck(format!("{name} does not get on; it has said why")),
+        (Some(4 | 101), _) => Fault::Crashed(format!("the process of {name} panicked; it has said why")),
+        (Some(code), _) => Fault::failed(format_args!("the process of {name} ended with exit code {code}")),
+        (None, Some(signal)) => {
+            Fault::failed(format_args!("the process of {name} was killed by signal {signal}"))
+        }
+        (None, None) => Fault::failed(format_args!("the process of {name} ended: {status}")),
+    }
+}
+
+impl<O, E> Drop for Crew<O, E> {
+    fn drop(&mut self) {
+        // All at once: a place that is alone waits for the others, and they have nothing to save.
+        for member in &mut self.members {
+            // It may have ended already.
+            let _ = member.child.kill();
+        }
+        for member in &mut self.members {
+            let _ = member.child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ended_child_is_reported_by_how_it_ended() {
+        let fault = |raw| fault_of("node 2", ExitStatus::from_raw(raw));
+        assert!(matches!(fault(3 << 8), Fault::Stuck(_)));
+        assert!(matches!(fault(4 << 8), Fault::Crashed(_)));
+        let Fault::Failed(message) = fault(9) else { panic!("it was killed") };
+        assert_eq!(message, "the process of node 2 was killed by signal 9");
+    }
+}

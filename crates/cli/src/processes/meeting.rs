@@ -1,0 +1,178 @@
+//! How the processes of a rack find each other, and over what they talk.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use rackmem::transport::{PlaceId, Transport, shm, udp};
+use rackmem::{BlockSize, NodeId};
+use serde::{Deserialize, Serialize};
+
+use crate::fault::Fault;
+
+/// What carries the messages of a rack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum TransportKind {
+    /// The whole rack in one process: the sender's thread runs the receiver's machine
+    Inline,
+    /// One process a node and one for the switch, with rings in shared memory
+    Shm,
+    /// The same, with authenticated UDP datagrams on loopback
+    Udp,
+}
+
+impl TransportKind {
+    /// Its name on the command line and in results.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Inline => "inline",
+            Self::Shm => "shm",
+            Self::Udp => "udp",
+        }
+    }
+}
+
+/// What every place of one rack has to know to reach the others.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) enum Meeting {
+    /// In this directory.
+    Shm { dir: PathBuf },
+    /// At these addresses, the switch's first, under this key.
+    Udp { key: [u8; 32], addresses: Vec<SocketAddr> },
+}
+
+/// The places of a rack of so many nodes: the switch, then the nodes.
+fn places(nodes: usize) -> impl Iterator<Item = PlaceId> {
+    let nodes = u16::try_from(nodes).expect("at most 64 nodes");
+    [PlaceId::SWITCH].into_iter().chain((0..nodes).map(|node| PlaceId::node(NodeId(node))))
+}
+
+impl Meeting {
+    /// A meeting that nobody else knows of. What it needs of the file system is in `dir`.
+    pub(crate) fn new(kind: TransportKind, nodes: usize, dir: &RuntimeDir) -> Result<Self, Fault> {
+        match kind {
+            TransportKind::Inline => unreachable!("a rack in one process needs no meeting"),
+            TransportKind::Shm => Ok(Self::Shm { dir: dir.path().join("rings") }),
+            TransportKind::Udp => {
+                let failed = |error| Fault::failed(format_args!("no free UDP port on loopback: {error}"));
+                // All are bound at once, so that they differ; then let go for whoever they are meant for.
+                let sockets: Vec<UdpSocket> = places(nodes)
+                    .map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)))
+                    .collect::<Result<_, _>>()
+                    .map_err(failed)?;
+                let addresses =
+                    sockets.iter().map(UdpSocket::local_addr).collect::<Result<_, _>>().map_err(failed)?;
+                Ok(Self::Udp { key: random_bytes()?, addresses })
+            }
+        }
+    }
+
+    /// Opens the transport of one of the places.
+    pub(crate) fn open(&self, me: PlaceId, block: BlockSize) -> Result<Arc<dyn Transport>, String> {
+        match self {
+            Self::Shm { dir } => {
+                let config = shm::Config { dir: dir.clone(), me, block: block.bytes(), ring_bytes: None };
+                shm::ShmTransport::open(&config)
+                    .map(|transport| Arc::new(transport) as _)
+                    .map_err(|error| error.to_string())
+            }
+            Self::Udp { key, addresses } => {
+                let all: Vec<(PlaceId, SocketAddr)> =
+                    places(addresses.len() - 1).zip(addresses.iter().copied()).collect();
+                let listen = all.iter().find(|(place, _)| *place == me).ok_or("no place of this rack")?.1;
+                let config = udp::Config {
+                    me,
+                    listen,
+                    peers: all.into_iter().filter(|(place, _)| *place != me).collect(),
+                    key: Some(udp::Key::from_bytes(*key)),
+                    mtu: udp::Config::usual_mtu(listen),
+                    block: block.bytes(),
+                };
+                udp::UdpTransport::bind(&config)
+                    .map(|transport| Arc::new(transport) as _)
+                    .map_err(|error| error.to_string())
+            }
+        }
+    }
+}
+
+fn random_bytes() -> Result<[u8; 32], Fault> {
+    let mut bytes = [0; 32];
+    File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut bytes))
+        .map_err(|error| Fault::failed(format_args!("the system gives no random bytes: {error}")))?;
+    Ok(bytes)
+}
+
+/// A directory for one command, which only its user can enter. Removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct RuntimeDir(PathBuf);
+
+impl RuntimeDir {
+    /// A new one among the system's temporary files.
+    pub(crate) fn new() -> Result<Self, Fault> {
+        let name = random_bytes()?[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let path = std::env::temp_dir().join(format!("rackmem-{}-{name}", std::process::id()));
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => Ok(Self(path)),
+            Err(error) => Err(Fault::failed(format_args!(
+                "cannot create the runtime directory {}: {error}; TMPDIR says where temporary files go",
+                path.display()
+            ))),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Removes such a directory. It may be gone already, or go at this moment.
+    pub(crate) fn remove(path: &Path) -> io::Result<()> {
+        match fs::remove_dir_all(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for RuntimeDir {
+    fn drop(&mut self) {
+        if let Err(error) = Self::remove(&self.0) {
+            eprintln!("warning: cannot remove {}: {error}", self.0.display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_runtime_directory_is_its_users_alone_and_goes_with_all_that_is_in_it() {
+        let dir = RuntimeDir::new().unwrap();
+        let path = dir.path().to_owned();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        fs::write(path.join("file"), "something").unwrap();
+        drop(dir);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn places_over_udp_have_addresses_of_their_own_on_loopback() {
+        let dir = RuntimeDir::new().unwrap();
+        let Ok(Meeting::Udp { addresses, .. }) = Meeting::new(TransportKind::Udp, 5, &dir) else {
+            panic!("a meeting over UDP")
+        };
+        let mut ports: Vec<u16> = addresses.iter().map(SocketAddr::port).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        assert_eq!((ports.len(), addresses.iter().all(|address| address.ip().is_loopback())), (6, true));
+    }
+}

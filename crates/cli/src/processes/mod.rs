@@ -1,0 +1,28 @@
+//! Processes that a command starts for itself: one for each place of a rack, or one for each client of a peer.
+//!
+//! ```text
+//!   command ── setup, orders: JSON lines ──> standard input    ┐
+//!           <── events: JSON lines ───────── standard output   ├ child (`rackmem place`, hidden)
+//!                                            standard error ───┘ the command's own
+//! ```
+//!
+//! What must always hold: when the command has ended, however that came, so have its children, and nothing of them is
+//! left. A child ends itself, and removes the runtime directory, when its standard input ends, so even a command that
+//! was killed leaves nothing behind. Children are in a process group of their own: Ctrl-C reaches the command, which
+//! tells them.
+//!
+//! | file | concern |
+//! | --- | --- |
+//! | `crew` | the command's side: starting, telling, hearing, ending |
+//! | `child` | a child's side: its setup, its orders, how it fails |
+//! | `meeting` | how the places of a rack find each other; over which transport |
+//! | `place` | a child as a place of a rack: its node, or the switch |
+
+pub(crate) mod child;
+pub(crate) mod crew;
+pub(crate) mod meeting;
+pub(crate) mod place;
+
+pub(crate) use child::{Orders, Teller};
+pub(crate) use crew::{Crew, OnInterrupt};
+pub(crate) use meeting::{Meeting, TransportKind};

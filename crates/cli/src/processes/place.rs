@@ -1,0 +1,159 @@
+//! A child as a place of a rack: one node of it, or its switch.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use rackmem::transport::inline::Hub;
+use rackmem::transport::{Counts, PlaceId, Transport};
+use rackmem::{BlockSize, Config, ConfigError, Nanos, NodeId, ProcessConfig, Rack, SwitchProcess, Timing};
+use serde::{Deserialize, Serialize};
+
+use super::child::{Reason, in_background};
+use super::meeting::Meeting;
+use crate::ycsb::Directory;
+
+/// When a silent node is given up. Commands fill the machine, and know by other means when a process has ended.
+const TIMEOUT: Nanos = Nanos(5_000_000_000);
+
+/// How a rack is set up, in a form that processes can tell each other.
+#[derive(Clone, Serialize, Deserialize, Debug)]
+pub(crate) struct RackSpec {
+    pub(crate) nodes: usize,
+    pub(crate) block_bytes: u64,
+    pub(crate) cache: u64,
+    pub(crate) memory: u64,
+    pub(crate) switch_entries: usize,
+    pub(crate) directory: Directory,
+    pub(crate) queue: bool,
+    pub(crate) seed: u64,
+}
+
+impl RackSpec {
+    pub(crate) fn block(&self) -> BlockSize {
+        BlockSize::new(self.block_bytes).expect("a block size, as bytes")
+    }
+
+    /// Finds out what is wrong with it, before any process is started.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let nowhere = Arc::new(Hub::default().connect(PlaceId::SWITCH));
+        SwitchProcess::new(&self.config(), &ProcessConfig::default(), nowhere).map(drop)
+    }
+
+    pub(crate) fn config(&self) -> Config {
+        Config {
+            nodes: self.nodes,
+            block_size: self.block(),
+            cache: self.cache,
+            memory: self.memory,
+            switch_entries: self.switch_entries,
+            directory: self.directory.into(),
+            queue: self.queue,
+            seed: self.seed,
+            ..Config::default()
+        }
+    }
+}
+
+/// Which place of which rack a child is.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Seat {
+    /// None: the switch.
+    node: Option<u16>,
+    rack: RackSpec,
+    meeting: Meeting,
+}
+
+/// A child that has taken its seat.
+pub(crate) enum Seated {
+    /// The switch, at work in a thread of its own.
+    Switch(Arc<dyn Transport>),
+    /// A node.
+    Node(NodeId, Rack),
+}
+
+impl Seat {
+    /// The seats of a rack with their names: the switch's, then the nodes'.
+    pub(crate) fn all(rack: &RackSpec, meeting: &Meeting) -> Vec<(String, Self)> {
+        let nodes = 0..u16::try_from(rack.nodes).expect("at most 64 nodes");
+        [None]
+            .into_iter()
+            .chain(nodes.map(Some))
+            .map(|node| {
+                let name = node.map_or_else(|| "the switch".to_owned(), |node| format!("node {node}"));
+                (name, Self { node, rack: rack.clone(), meeting: meeting.clone() })
+            })
+            .collect()
+    }
+
+    /// How the rack is set up.
+    pub(crate) fn rack(&self) -> &RackSpec {
+        &self.rack
+    }
+
+    /// Which place this is.
+    pub(crate) fn place(&self) -> PlaceId {
+        self.node.map_or(PlaceId::SWITCH, |node| PlaceId::node(NodeId(node)))
+    }
+
+    /// Opens the place's transport, and nothing else.
+    pub(crate) fn connect(&self) -> Result<Arc<dyn Transport>, Reason> {
+        self.meeting.open(self.place(), self.rack.block())
+    }
+
+    /// Becomes the place: a node returns when the rack has begun with it.
+    pub(crate) fn take(&self) -> Result<Seated, Reason> {
+        let (transport, config) = (self.connect()?, self.rack.config());
+        let process = ProcessConfig { timing: Timing::new(TIMEOUT), ..ProcessConfig::default() };
+        match self.node {
+            None => {
+                let mut switch = SwitchProcess::new(&config, &process, Arc::clone(&transport))
+                    .map_err(|error| error.to_string())?;
+                in_background("switch", move || switch.run(&AtomicBool::new(false)))?;
+                Ok(Seated::Switch(transport))
+            }
+            Some(node) => Rack::join_over(config, NodeId(node), &process, transport)
+                .map(|rack| Seated::Node(NodeId(node), rack))
+                .map_err(|error| error.to_string()),
+        }
+    }
+}
+
+/// What transports have done.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub(crate) struct Travelled {
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+    pub(crate) wake_ups: u64,
+    /// By cause, in the order of [`rackmem::transport::Cause::ALL`].
+    pub(crate) dropped: [u64; 8],
+}
+
+impl Travelled {
+    /// What this transport has sent so far. Everything that is received was sent by another one.
+    pub(crate) fn of(counts: &Counts) -> Self {
+        Self {
+            messages: counts.sent,
+            bytes: counts.sent_bytes,
+            wake_ups: counts.wake_ups,
+            dropped: counts.dropped,
+        }
+    }
+
+    /// Adds what another transport did.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.messages += other.messages;
+        self.bytes += other.bytes;
+        self.wake_ups += other.wake_ups;
+        self.dropped.iter_mut().zip(other.dropped).for_each(|(mine, others)| *mine += others);
+    }
+
+    /// What was done since `earlier`.
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        Self {
+            messages: self.messages - earlier.messages,
+            bytes: self.bytes - earlier.bytes,
+            wake_ups: self.wake_ups - earlier.wake_ups,
+            dropped: std::array::from_fn(|cause| self.dropped[cause] - earlier.dropped[cause]),
+        }
+    }
+}

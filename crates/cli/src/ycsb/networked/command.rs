@@ -1,0 +1,173 @@
+//! The command's side: starts the places, tells them what to do, adds up what they say.
+
+use super::node::{Counted, Event, Job, Order, Task};
+use crate::fault::Fault;
+use crate::processes::child;
+use crate::processes::meeting::RuntimeDir;
+use crate::processes::place::{RackSpec, Seat, Travelled};
+use crate::processes::{Crew, Meeting, OnInterrupt, TransportKind};
+use crate::ycsb::latency::Latencies;
+use crate::ycsb::measure::{Measured, Setting};
+use crate::ycsb::phase::Span;
+use crate::ycsb::progress::Progress;
+use crate::ycsb::store::Traffic;
+use crate::ycsb::workload::Workload;
+
+/// The switch is the first child.
+const SWITCH: usize = 0;
+const FIRST_NODE: usize = 1;
+
+/// What was done in a phase.
+struct Phase {
+    span: Span,
+    latencies: Latencies,
+    absent: u64,
+}
+
+struct Run<'a> {
+    crew: Crew<Order, Event>,
+    workload: &'a Workload,
+    setting: &'a Setting<'a>,
+}
+
+/// Runs a workload on a fresh rack of processes. None if it was stopped before there was anything to measure.
+pub(crate) fn measure(
+    kind: TransportKind,
+    spec: &RackSpec,
+    threads: usize,
+    workload: &Workload,
+    setting: &Setting<'_>,
+) -> Result<Option<Measured>, Fault> {
+    if workload.mix.insert_share() > 0.0 {
+        return Err(Fault::usage(format_args!(
+            "workload {} inserts records: its clients count together which records are there, and that works in one \
+             process only; use --transport inline for it",
+            workload.name
+        )));
+    }
+    let runtime = RuntimeDir::new()?;
+    let meeting = Meeting::new(kind, spec.nodes, &runtime)?;
+    let job = Job {
+        workload: workload.clone(),
+        threads,
+        seed: setting.seed,
+        ordinal: setting.ordinal,
+        history: setting.history.map(|history| history.start()),
+    };
+    let tasks = Seat::all(spec, &meeting)
+        .into_iter()
+        .map(|(name, seat)| (name, child::Task::Ycsb(Task { seat, job: job.clone() })))
+        .collect();
+    let crew = Crew::start(tasks, runtime, setting.interrupt)?;
+    let mut run = Run { crew, workload, setting };
+    match run.whole() {
+        Err(Fault::Interrupted) => Ok(None),
+        other => other,
+    }
+}
+
+impl Run<'_> {
+    fn whole(&mut self) -> Result<Option<Measured>, Fault> {
+        let Self { workload, setting, .. } = *self;
+        self.open_store()?;
+        let load = self.phase("load", workload.records, || Order::Load)?;
+        if setting.interrupt.requested() {
+            return Ok(None);
+        }
+        let warm_up = setting.warm_up;
+        let warmed = match warm_up {
+            0 => None,
+            operations => Some(self.phase("warm-up", operations, || Order::Run { operations })?),
+        };
+        if setting.interrupt.requested() {
+            return Ok(None);
+        }
+        let before = self.count()?;
+        let operations = workload.operations;
+        let run = self.phase("run ", operations, || Order::Run { operations })?;
+        let after = self.count()?;
+        Ok((run.latencies.count() > 0).then(|| Measured {
+            load: load.span.took(),
+            took: run.span.took(),
+            latencies: run.latencies,
+            absent: run.absent + warmed.map_or(0, |warmed| warmed.absent),
+            traffic: after.traffic.since(&before.traffic),
+            travelled: Some(after.travelled.since(&before.travelled)),
+        }))
+    }
+
+    /// Waits for the rack, and makes the store known to all of its nodes.
+    fn open_store(&mut self) -> Result<(), Fault> {
+        let nodes = FIRST_NODE..self.crew.len();
+        self.crew.answers(SWITCH..nodes.end, OnInterrupt::End, |_, event| {
+            Ok(matches!(event, Event::Seated).then_some(()))
+        })?;
+        self.crew.order(FIRST_NODE, Order::Create)?;
+        let root = self.crew.answers([FIRST_NODE], OnInterrupt::End, |_, event| match event {
+            Event::Created(root) => Ok(Some(root)),
+            _ => Ok(None),
+        })?[0];
+        nodes.clone().try_for_each(|node| self.crew.order(node, Order::Open(root)))?;
+        self.crew
+            .answers(nodes, OnInterrupt::End, |_, event| Ok(matches!(event, Event::Opened).then_some(())))
+            .map(drop)
+    }
+
+    /// Lets all nodes do a phase at the same time.
+    fn phase(&mut self, name: &str, total: u64, order: impl Fn() -> Order) -> Result<Phase, Fault> {
+        let nodes = FIRST_NODE..self.crew.len();
+        let mut progress = Progress::start(format!("workload {}: {name}", self.workload.name), total);
+        let mut done = vec![0; self.crew.len()];
+        nodes.clone().try_for_each(|node| self.crew.order(node, order()))?;
+        let history = self.setting.history;
+        let mix = &self.workload.mix;
+        let parts = self.crew.answers(nodes, OnInterrupt::Stop, |at, event| {
+            match event {
+                Event::Progress(so_far) => {
+                    done[at] = so_far;
+                    progress.show(done.iter().sum());
+                }
+                Event::History(lines) => {
+                    if let Some(history) = history {
+                        history.append(lines.as_bytes()).map_err(|error| Fault::failed(error.0))?;
+                    }
+                }
+                Event::Done { span, latencies, absent } => {
+                    return Ok(Some(Phase {
+                        span,
+                        latencies: Latencies::of_recorded(mix, &latencies),
+                        absent,
+                    }));
+                }
+                _ => {}
+            }
+            Ok(None)
+        })?;
+        let mut parts = parts.into_iter();
+        let mut all = parts.next().expect("a rack has a node");
+        for part in parts {
+            all.span = all.span.with(part.span);
+            all.latencies.add(&part.latencies);
+            all.absent += part.absent;
+        }
+        let counted = if all.latencies.count() == 0 { total } else { all.latencies.count() };
+        progress.finish(counted, all.span.took());
+        Ok(all)
+    }
+
+    /// What all places have counted.
+    fn count(&mut self) -> Result<Counted, Fault> {
+        let places = SWITCH..self.crew.len();
+        places.clone().try_for_each(|place| self.crew.order(place, Order::Count))?;
+        let counted = self.crew.answers(places, OnInterrupt::Stop, |_, event| match event {
+            Event::Counted(counted) => Ok(Some(counted)),
+            _ => Ok(None),
+        })?;
+        let mut sum = Counted { traffic: Traffic::default(), travelled: Travelled::default() };
+        for place in counted {
+            sum.traffic.add(&place.traffic);
+            sum.travelled.add(&place.travelled);
+        }
+        Ok(sum)
+    }
+}

@@ -1,0 +1,207 @@
+//! The children's side: a node with its clients, or the switch.
+
+use apps::kv::{Config as KvConfig, KvStore};
+use rackmem::{GlobalAddr, NodeHandle, NodeId, Rack, block_on};
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Moment;
+use crate::interrupt::Interrupt;
+use crate::processes::child::{Never, Reason};
+use crate::processes::place::{Seat, Seated, Travelled};
+use crate::processes::{Orders, Teller};
+use crate::ycsb::client::Client;
+use crate::ycsb::distribution::Chooser;
+use crate::ycsb::history::History;
+use crate::ycsb::keys::InsertSequence;
+use crate::ycsb::latency::{Latencies, Recorded};
+use crate::ycsb::measure::part_start;
+use crate::ycsb::phase::{Span, in_parallel};
+use crate::ycsb::progress::Progress;
+use crate::ycsb::rack::{RackSession, node_traffic};
+use crate::ycsb::random::Random;
+use crate::ycsb::store::{StoreError, Traffic};
+use crate::ycsb::workload::Workload;
+
+/// A place, and what its clients do.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Task {
+    pub(super) seat: Seat,
+    pub(super) job: Job,
+}
+
+/// What all clients of the rack do together.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Job {
+    pub(super) workload: Workload,
+    pub(super) threads: usize,
+    pub(super) seed: u64,
+    pub(super) ordinal: u64,
+    /// When the history began, if one is written.
+    pub(super) history: Option<Moment>,
+}
+
+/// What the command wants of a place.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Create the store, and say where it is.
+    Create,
+    /// Open the store whose root is there.
+    Open(u64),
+    /// Load this node's part of the records.
+    Load,
+    /// Do this node's part of so many operations.
+    Run { operations: u64 },
+    /// Say what was counted so far.
+    Count,
+}
+
+/// What happens at a place.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Event {
+    /// It is part of the rack.
+    Seated,
+    /// The store's root is there.
+    Created(u64),
+    /// The store is open, the clients are ready.
+    Opened,
+    /// The phase under way has done so many operations.
+    Progress(u64),
+    /// Lines of the history.
+    History(String),
+    /// A phase is over.
+    Done { span: Span, latencies: Recorded, absent: u64 },
+    /// What was counted.
+    Counted(Counted),
+}
+
+/// What a place has counted.
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+pub(crate) struct Counted {
+    pub(super) traffic: Traffic,
+    pub(super) travelled: Travelled,
+}
+
+/// Is a place of the rack until the process ends.
+pub(crate) fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) -> Result<Never, Reason> {
+    let seated = task.seat.take()?;
+    teller.tell(Event::Seated);
+    match seated {
+        Seated::Switch(transport) => loop {
+            if let Order::Count = orders.next() {
+                let counts = transport.counters().counts();
+                // All but a few are packets of its program; the rest is membership's.
+                let traffic = Traffic { switch_packets: counts.received + counts.sent, ..Traffic::default() };
+                teller.tell(Event::Counted(Counted { traffic, travelled: Travelled::of(&counts) }));
+            }
+        },
+        Seated::Node(id, rack) => {
+            let node = Node { id, rack: &rack, job: &task.job, teller };
+            let root = node.await_store(orders)?;
+            node.work(root, orders)
+        }
+    }
+}
+
+struct Node<'a> {
+    id: NodeId,
+    rack: &'a Rack,
+    job: &'a Job,
+    teller: &'a Teller<Event>,
+}
+
+impl Node<'_> {
+    /// Waits until the store is there; creates it, if that falls to this node.
+    fn await_store(&self, orders: &Orders<Order>) -> Result<GlobalAddr, Reason> {
+        loop {
+            match orders.next() {
+                Order::Create => {
+                    let expected_keys = self.job.workload.expected_records();
+                    let config = KvConfig { expected_keys, ..KvConfig::default() };
+                    let store = block_on(KvStore::create(&mut self.rack.here(), &config))
+                        .map_err(|error| format!("cannot create the key-value store: {error}"))?;
+                    self.teller.tell(Event::Created(store.root().bits()));
+                }
+                Order::Open(root) => return Ok(GlobalAddr::from_bits(root)),
+                Order::Count => self.count(),
+                Order::Load | Order::Run { .. } => return Err("there is no store to work on".to_owned()),
+            }
+        }
+    }
+
+    fn work(&self, root: GlobalAddr, orders: &Orders<Order>) -> Result<Never, Reason> {
+        let Job { workload, threads, seed, ordinal, history } = self.job;
+        let store = block_on(KvStore::open(&mut self.rack.here(), root))
+            .map_err(|error| format!("cannot open the key-value store: {error}"))?;
+        let session = || RackSession::new(self.rack.here(), store.clone());
+        let history = history.map(|start| {
+            let teller = self.teller.clone();
+            History::told(start, move |lines| teller.tell(Event::History(lines.to_owned())))
+        });
+        let chooser = Chooser::new(workload);
+        let first = self.id.index() * threads;
+        let clients = (first..first + threads).map(|number| {
+            let number = number as u64;
+            let recorder = history.as_ref().map(|history| history.recorder(number));
+            let random = Random::new(*seed, ordinal << 32 | number);
+            Client::new(session(), workload, chooser.clone(), random, recorder)
+        });
+        let mut clients: Clients<'_> = clients.collect();
+        let sequence = InsertSequence::after(workload.records);
+        self.teller.tell(Event::Opened);
+        loop {
+            let done = match orders.next() {
+                Order::Load => self.phase(&mut clients, &orders.interrupt, |client, number, parts, gauge| {
+                    let part = |number| part_start(workload.records, parts, number);
+                    client.load(part(number)..part(number + 1), gauge)
+                }),
+                Order::Run { operations } => {
+                    self.phase(&mut clients, &orders.interrupt, |client, number, parts, gauge| {
+                        let part = |number| part_start(operations, parts, number);
+                        client.run(part(number + 1) - part(number), &sequence, gauge)
+                    })
+                }
+                Order::Count => {
+                    self.count();
+                    continue;
+                }
+                Order::Create | Order::Open(_) => return Err("there is a store already".to_owned()),
+            };
+            let span = done.map_err(|error| error.0)?;
+            let mut latencies = Latencies::new(&workload.mix);
+            let absent = clients.iter().map(Client::absent).sum();
+            for client in &mut clients {
+                latencies.add(client.latencies());
+                client.forget();
+                // The old handle says what it has hit when it goes.
+                client.switch_to(session());
+            }
+            self.teller.tell(Event::Done { span, latencies: latencies.recorded(), absent });
+        }
+    }
+
+    /// Lets the clients do a part each.
+    fn phase(
+        &self,
+        clients: &mut Clients<'_>,
+        interrupt: &Interrupt,
+        part: impl Fn(&mut OneClient<'_>, u64, u64, &crate::ycsb::phase::Gauge<'_>) -> Result<(), StoreError>
+        + Sync,
+    ) -> Result<Span, StoreError> {
+        let teller = self.teller.clone();
+        let mut progress = Progress::told(move |done| teller.tell(Event::Progress(done)));
+        let first = self.id.index() * clients.len();
+        let parts = (self.rack.config().nodes * clients.len()) as u64;
+        in_parallel(clients, interrupt, &mut progress, |number, client, gauge| {
+            part(client, (first + number) as u64, parts, gauge)
+        })
+    }
+
+    fn count(&self) {
+        let travelled =
+            self.rack.transport_counts().map_or_else(Travelled::default, |counts| Travelled::of(&counts));
+        self.teller.tell(Event::Counted(Counted { traffic: node_traffic(&self.rack.counters()), travelled }));
+    }
+}
+
+type OneClient<'a> = Client<'a, RackSession<NodeHandle>>;
+type Clients<'a> = Vec<OneClient<'a>>;
