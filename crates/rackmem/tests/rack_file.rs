@@ -53,7 +53,7 @@ fn all_refused(cases: &[(String, &str)]) {
 
 /// A folder that a test has for itself.
 fn folder(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("rack_file").join(name);
     fs::create_dir_all(&folder).unwrap();
     folder
 }
