@@ -133,6 +133,21 @@ fn a_rack_of_a_given_file_comes_up_and_the_file_stays() {
 }
 
 #[test]
+fn a_watched_status_ends_with_ctrl_c_as_a_success() {
+    let home = Home::new("watch");
+    let up = home.up(&["--nodes", "2"]);
+    let watch = home.start(&["status", "--watch"]);
+    // Longer than one look takes: it must not end by itself.
+    thread::sleep(Duration::from_millis(1500));
+    let ended = watch.interrupt();
+    let tables = text(&ended.stdout);
+    assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
+    assert!(tables.matches("rack `up` over shm: running, 1 of 2 nodes up").count() >= 1, "{tables}");
+    up.interrupt();
+    home.assert_nothing_left();
+}
+
+#[test]
 fn a_second_rack_without_a_file_is_refused_and_the_first_goes_on() {
     let home = Home::new("second");
     let up = home.up(&["--nodes", "2"]);
@@ -326,6 +341,12 @@ fn a_key_is_written_for_its_owner_only_and_never_over_another() {
     let said = home.mistake(&["key", file.to_str().unwrap()], 1);
     assert!(said.contains("rack.key") && said.contains("exists"), "{said}");
     assert_eq!(fs::read_to_string(&file).unwrap(), key);
+}
+
+#[test]
+fn no_rack_file_is_written_with_a_name_that_cannot_be() {
+    let said = Home::new("name").mistake(&["rack-file", "--name", "my lab"], 2);
+    assert!(said.contains("`my lab` cannot be a rack's name"), "{said}");
 }
 
 #[test]
