@@ -52,7 +52,7 @@ fn tiny<'a>(more: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn help_shows_the_subcommands_and_examples() {
     let help = output(&["--help"]);
-    for word in ["ycsb", "switch", "Examples:", "--version"] {
+    for word in ["ycsb", "switch", "pipeline", "up", "status", "Examples:", "--version"] {
         assert!(help.contains(word), "{word} in {help}");
     }
     let help = output(&["ycsb", "--help"]);
@@ -265,8 +265,8 @@ fn ctrl_c_ends_a_run_with_what_there_is() {
 
 #[test]
 fn the_stage_map_fits_the_chip_in_ten_stages_of_arrays() {
-    assert!(output(&["switch"]).contains("12 stages"));
-    let document: Value = serde_json::from_str(&output(&["switch", "--json"])).unwrap();
+    assert!(output(&["pipeline"]).contains("12 stages"));
+    let document: Value = serde_json::from_str(&output(&["pipeline", "--json"])).unwrap();
     assert_eq!(document["totals"]["stages_with_arrays"], Value::from(10), "as in the paper");
     let bytes = document["totals"]["register_bytes"].as_u64().unwrap();
     assert!((7_000_000..8_000_000).contains(&bytes), "the paper's 7.1 MB with a 64-bit copyset: {bytes}");
@@ -277,7 +277,7 @@ fn a_switch_program_that_does_not_fit_is_refused_with_the_flag_to_change() {
     for flags in
         [["--switch-entries", "100000000"], ["--switch-entries", "0"], ["--nodes", "0"], ["--nodes", "65"]]
     {
-        let said = mistake(&[&["switch"][..], &flags].concat(), 2);
+        let said = mistake(&[&["pipeline"][..], &flags].concat(), 2);
         assert!(said.contains(flags[0]), "{flags:?}: {said}");
     }
 }

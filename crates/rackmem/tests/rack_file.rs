@@ -53,7 +53,7 @@ fn all_refused(cases: &[(String, &str)]) {
 
 /// A folder that a test has for itself.
 fn folder(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("rack_file").join(name);
     fs::create_dir_all(&folder).unwrap();
     folder
 }
@@ -133,10 +133,19 @@ fn shared_memory_is_in_the_runtime_directory_and_needs_no_table_for_the_switch()
 }
 
 #[test]
+fn a_runtime_directory_is_beside_the_file_and_can_be_the_files_own() {
+    for (given, runtime) in [("run", "racks/run"), (".", "racks"), ("/run/lab", "/run/lab")] {
+        let text = with(SHM, "[[node]]\nid = 0", &format!("runtime = \"{given}\"\n[[node]]\nid = 0"));
+        let rack = RackFile::parse(Path::new("racks/rack.toml"), &text).unwrap();
+        assert_eq!(rack.runtime.to_str(), Some(runtime));
+    }
+}
+
+#[test]
 fn examples_are_read_without_a_mistake() {
     let addresses: Vec<_> = (7400..7405).map(|port| ([127, 0, 0, 1], port).into()).collect();
     for transport in [TransportKind::SharedMemory, TransportKind::Udp] {
-        let rack = parse(&example("lab", transport, &addresses));
+        let rack = parse(&example("lab", transport, &addresses, None));
         assert_eq!((rack.transport(), rack.config.nodes, rack.name.as_str()), (transport, 4, "lab"));
     }
 }
@@ -145,7 +154,7 @@ fn examples_are_read_without_a_mistake() {
 fn what_an_example_calls_a_default_is_taken_when_it_is_switched_on() {
     let addresses: Vec<_> = (7400..7403).map(|port| ([127, 0, 0, 1], port).into()).collect();
     for transport in [TransportKind::SharedMemory, TransportKind::Udp] {
-        let text = example("lab", transport, &addresses);
+        let text = example("lab", transport, &addresses, None);
         let on: Vec<String> = text
             .lines()
             .map(|line| match line.strip_prefix("# ") {

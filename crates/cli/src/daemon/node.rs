@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let address = args.metrics.or(file.node_metrics[id.index()]);
     address.map(|address| metrics::serve_node(address, id, Arc::clone(&joined))).transpose()?;
     while !stop.requested() {
-        let Some((rack, transport)) = join(&file, id, &stop)? else { break };
+        let Some((rack, transport)) = join(&file, id, &stop, args.owned)? else { break };
         if !args.owned {
             eprintln!("{id} of rack `{}`: joined; Ctrl-C ends it", file.name);
         }
@@ -116,12 +116,15 @@ fn close(transport: Arc<dyn Transport>) {
     }
 }
 
+/// A life of the node, and what carries its messages.
+type Life = (Rack, Arc<dyn Transport>);
+
 /// Joins the rack, however long its switch takes to come; nothing if the process shall end first.
-fn join(file: &RackFile, id: NodeId, stop: &Interrupt) -> Result<Option<(Rack, Arc<dyn Transport>)>, Fault> {
+fn join(file: &RackFile, id: NodeId, stop: &Interrupt, quiet: bool) -> Result<Option<Life>, Fault> {
     let failed =
         |error: &dyn std::fmt::Display| Fault::failed(format_args!("{id} of rack `{}`: {error}", file.name));
     let transport = file.open(PlaceId::node(id)).map_err(|error| failed(&error))?;
-    let mut said = false;
+    let mut said = quiet;
     while !stop.requested() {
         // Once the switch is heard, the rack may still wait for other nodes before it begins.
         let answered = transport.counters().counts().received > 0;

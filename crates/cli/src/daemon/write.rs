@@ -1,8 +1,9 @@
 //! `rackmem rack-file` and `rackmem key`: what a rack of processes needs to begin with.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use rackmem::RackFile;
 use rackmem::rack_file::{Key, TransportKind, example};
 
 use crate::fault::Fault;
@@ -68,8 +69,12 @@ pub(crate) fn rack_file(args: &RackFileArgs) -> Result<(), Fault> {
         }
         given => spread(given, args.port),
     };
-    let text = example(&args.name, args.transport.kind(), &addresses);
-    output::print(&text)
+    let written = |transport| example(&args.name, transport, &addresses, None);
+    // What can be wrong with a name is wrong with any transport, and this one needs no key file.
+    if let Err(error) = RackFile::parse(Path::new("--name"), &written(TransportKind::SharedMemory)) {
+        return Err(Fault::usage(format_args!("--name: {}", error.mistakes()[0].what)));
+    }
+    output::print(&written(args.transport.kind()))
 }
 
 /// Places of one machine have ports one after the other.

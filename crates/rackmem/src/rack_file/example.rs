@@ -11,50 +11,88 @@ use crate::config::Config;
 
 /// A commented rack file. With UDP, `addresses` are those of the switch and of each node, in this order; in shared
 /// memory only their number counts.
-pub fn example(name: &str, transport: TransportKind, addresses: &[SocketAddr]) -> String {
+///
+/// A runtime directory is only written if it is given.
+pub fn example(
+    name: &str,
+    transport: TransportKind,
+    addresses: &[SocketAddr],
+    runtime: Option<&str>,
+) -> String {
     let nodes = addresses.len().saturating_sub(1);
     let default = Config::default();
     let udp = transport == TransportKind::Udp;
     let loopback = addresses.iter().all(|address| address.ip().is_loopback());
     let mut text = format!(
-        "# A rack of {nodes} nodes. Every place of it reads the same file; `rackmem status` does, too.\n\
-         # What stands here with a # is the default.\n\
-         \n\
-         [rack]\n\
-         name = \"{name}\"                 # letters, digits and -\n\
-         transport = \"{}\"            # \"udp\" between machines, \"shm\" with all places on one machine\n\
-         # block = \"{}\"            # the unit of coherence and of atomicity: a power of two, 64 B to 1 MiB\n\
-         # cache = \"{}\"           # on every node\n\
-         # memory = \"{}\"         # that every node contributes\n\
-         # timeout = \"1 s\"            # a place that is not heard of for so long is given up\n\
-         # strict = false             # true: no access is ever stale, also on a node that was stopped\n",
-        transport.name(),
-        bytes_text(default.block_size.bytes()),
-        bytes_text(default.cache),
-        bytes_text(default.memory),
+        "# A rack of {nodes} node{}. Every place of it reads the same file; `rackmem status` does, too.\n\
+         # What stands here behind a # is the default.\n\n[rack]\n",
+        if nodes == 1 { "" } else { "s" }
+    );
+    let bytes = |key: &str, bytes: u64| format!("# {key} = \"{}\"", bytes_text(bytes));
+    line(&mut text, format!("name = \"{name}\""), "letters, digits and -");
+    line(
+        &mut text,
+        format!("transport = \"{}\"", transport.name()),
+        "\"udp\" between machines, \"shm\" with all places on one machine",
+    );
+    line(
+        &mut text,
+        bytes("block", default.block_size.bytes()),
+        "the unit of coherence and of atomicity: a power of two, 64 B to 1 MiB",
+    );
+    line(&mut text, bytes("cache", default.cache), "on every node");
+    line(&mut text, bytes("memory", default.memory), "that every node contributes");
+    line(
+        &mut text,
+        "# timeout = \"1 s\"".to_owned(),
+        "a node that is not heard for so long is declared dead",
+    );
+    line(
+        &mut text,
+        "# strict = false".to_owned(),
+        "true: no access is ever stale, also on a node that was stopped",
     );
     if udp {
         let comment = if loopback { "# " } else { "" };
-        let _ = writeln!(
-            text,
-            "{comment}key = \"rack.key\"           # made with: rackmem key rack.key; needed beyond loopback"
+        line(
+            &mut text,
+            format!("{comment}key = \"rack.key\""),
+            "made with: rackmem key rack.key; needed beyond loopback, there is no default",
         );
-        let _ = writeln!(
-            text,
-            "# mtu = 1500                 # of the path between the machines (65535 on loopback)"
-        );
+        let mtu = if loopback { 65_535 } else { 1_500 };
+        line(&mut text, format!("# mtu = {mtu}"), "of the paths between the machines");
     }
-    text.push_str("# runtime = \"run\"            # directory of the rack's sockets, on each machine for itself\n\n[switch]\n");
+    match runtime {
+        Some(runtime) => line(&mut text, format!("runtime = \"{runtime}\""), "where the rack's sockets are"),
+        None => line(
+            &mut text,
+            "# runtime = \"run\"".to_owned(),
+            "where the rack's sockets are, on each machine for itself; without it, the user's runtime directory",
+        ),
+    }
+    text.push_str("\n[switch]\n");
     if udp {
-        let _ = writeln!(text, "listen = \"{}\"", addresses[0]);
+        line(&mut text, format!("listen = \"{}\"", addresses[0]), "where the others reach it");
     }
-    let _ = write!(
-        text,
-        "# entries = {}           # directory entries that it has room for\n\
-         # directory = \"auto\"         # hot blocks in the \"switch\", cold ones at their \"home\"; or one of these for all\n\
-         # queue = false              # true: requests for a block in transit wait in line, and are not refused\n\
-         # metrics = \"127.0.0.1:9400\" # Prometheus metrics over HTTP, and `rackmem status` from other machines\n",
-        default.switch_entries
+    line(
+        &mut text,
+        format!("# entries = {}", default.switch_entries),
+        "directory entries that it has room for",
+    );
+    line(
+        &mut text,
+        "# directory = \"auto\"".to_owned(),
+        "hot blocks in the \"switch\", cold ones at their \"home\"; or one of these for all",
+    );
+    line(
+        &mut text,
+        "# queue = false".to_owned(),
+        "true: requests for a block in transit wait in line, and are not refused",
+    );
+    line(
+        &mut text,
+        "# metrics = \"127.0.0.1:9400\"".to_owned(),
+        "Prometheus metrics over HTTP, and `rackmem status` from other machines; without it, none",
     );
     for (id, address) in addresses.iter().skip(1).enumerate() {
         let _ = write!(text, "\n[[node]]\nid = {id}\n");
@@ -63,4 +101,10 @@ pub fn example(name: &str, transport: TransportKind, addresses: &[SocketAddr]) -
         }
     }
     text
+}
+
+/// Adds an entry with its meaning beside it.
+fn line(text: &mut String, entry: String, meaning: &str) {
+    // A String takes everything.
+    let _ = writeln!(text, "{entry:<28} # {meaning}");
 }

@@ -1,6 +1,6 @@
 //! The file as a whole: which tables there are, and what `[rack]` says.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -149,8 +149,11 @@ fn read(path: &Path, tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option
     let timeout = timeout(&tables.rack, mistakes);
     let strict = tables.rack.flag("strict", mistakes).unwrap_or(false);
     let folder = path.parent().unwrap_or(Path::new(""));
-    let runtime =
-        tables.rack.text("runtime", r#""/run/rackmem""#, mistakes).map(|given| folder.join(given.value));
+    // Of components, so that `.` goes: a directory cannot be removed under a name that ends so.
+    let runtime = tables
+        .rack
+        .text("runtime", r#""/run/rackmem""#, mistakes)
+        .map(|given| folder.join(given.value).components().collect::<PathBuf>());
     let placed = placement::read(folder, tables, mistakes);
     let (name, config, placed) = (name?, config?, placed?);
     let runtime = runtime.unwrap_or_else(|| placement::runtime_directory(&name));

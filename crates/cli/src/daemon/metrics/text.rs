@@ -7,7 +7,7 @@ use std::fmt;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
@@ -227,13 +227,24 @@ impl Collector for Page {
             };
             let mut family = encoder.encode_descriptor(name, help, None, kind_of)?;
             for (labels, value) in samples {
-                let sample = family.encode_family(labels)?;
-                match kind {
-                    Kind::Counter => ConstCounter::new(*value).encode(sample)?,
-                    Kind::Gauge => ConstGauge::new(*value).encode(sample)?,
+                if labels.is_empty() {
+                    // Then there is only one.
+                    encode_sample(*kind, *value, family)?;
+                    break;
                 }
+                encode_sample(*kind, *value, family.encode_family(labels)?)?;
             }
         }
         Ok(())
+    }
+}
+
+fn encode_sample(kind: Kind, value: f64, encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
+    // Most are whole, and shown so.
+    let whole = value as u64;
+    match (kind, whole as f64 == value) {
+        (Kind::Counter, _) => ConstCounter::new(whole).encode(encoder),
+        (Kind::Gauge, true) => ConstGauge::new(whole).encode(encoder),
+        (Kind::Gauge, false) => ConstGauge::new(value).encode(encoder),
     }
 }

@@ -55,7 +55,9 @@ impl Place {
         let file = owner::own_file(&directory);
         let addresses = addresses(nodes)
             .map_err(|error| Fault::failed(format_args!("cannot find free ports: {error}")))?;
-        fs::write(&file, example(NAME, transport, &addresses)).map_err(|error| failed(&file, error))?;
+        // Whoever reads the file finds the sockets beside it, whatever their own runtime directory is.
+        let text = example(NAME, transport, &addresses, Some("."));
+        fs::write(&file, text).map_err(|error| failed(&file, error))?;
         Ok(Self { file, made: Some(made) })
     }
 
