@@ -36,13 +36,13 @@ pub(super) fn prepare<S: Subject>(
         data.expect("the rack has memory for the working set")
     });
     rack.with_system_mut(|system| {
+        if room > 0 {
+            system.hold(past::residents(&data, nodes, load, block, room, seeds.bits()));
+        }
         if load.sharing > 0 {
             for offset in (0..data.pool.bytes()).step_by(block.len()) {
                 system.hot(data.pool.at(offset));
             }
-        }
-        if room > 0 {
-            past::residents(&data, nodes, load, block, room, seeds.bits(), |resident| system.hold(resident));
         }
     });
     let data = Rc::new(data);
