@@ -1,7 +1,7 @@
 //! Where the processor time of the figures goes: for each point of a figure, how much preparing it takes and how much an
 //! operation.
 //!
-//! `cargo run --release -p rackmem-lab --example point_speed [figure] [operations] [part of a point's name]`
+//! `cargo run --release -p rackmem-lab --example point_speed [figure] [operations] [part of a point's name] [anything: prints all]`
 //!
 //! Everything up to the first report of progress counts as preparing, less what the operations until then take at the
 //! rate of the rest. What must always hold: the points are measured one after the other, so their times do not disturb
@@ -48,7 +48,8 @@ fn main() {
     let name = arguments.first().map_or("concordia-9", String::as_str);
     let operations = arguments.get(1).map_or(200_000, |text| text.parse().expect("a number"));
     let sizes = Sizes { operations, ..Sizes::FULL };
-    let chosen: Vec<_> = FIGURES.into_iter().filter(|figure| figure.name() == name || name == "all").collect();
+    let chosen: Vec<_> =
+        FIGURES.into_iter().filter(|figure| figure.name() == name || name == "all").collect();
     let (mut preparing, mut running) = (0.0, 0.0);
     let part = arguments.get(2).map_or("", String::as_str);
     for point in points_of(&chosen) {
@@ -71,6 +72,9 @@ fn main() {
             events as f64 / it.at(point.subject, point.load).operations as f64,
             it.digest(),
         );
+        if arguments.get(3).is_some() {
+            println!("{:#?}", it.at(point.subject, point.load));
+        }
         preparing += prepared;
         running += ended - prepared;
     }
