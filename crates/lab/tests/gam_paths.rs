@@ -286,9 +286,9 @@ fn what_was_preloaded_is_hit() {
     let mut rack = rack(8);
     let [a, b] = [(); 2].map(|()| rack.alloc(1, 8));
     for node in [0, 2] {
-        rack.system.preload(NodeId(node), a, Access::Shared);
+        rack.system.preload_cache(NodeId(node), &[(a, Access::Shared)]);
     }
-    rack.system.preload(NodeId(3), b, Access::Modified);
+    rack.system.preload_cache(NodeId(3), &[(b, Access::Modified)]);
     for (thread, task) in [(0, Task::Read(a)), (4, Task::Read(a)), (2, Task::Read(a)), (6, Task::Add(b))] {
         assert_eq!(run(&mut rack, thread, task), []);
     }
@@ -297,12 +297,11 @@ fn what_was_preloaded_is_hit() {
 }
 
 #[test]
-fn what_is_preloaded_beyond_a_cache_makes_room_in_order() {
+fn of_what_is_preloaded_beyond_a_cache_the_oldest_is_gone() {
     let mut rack = rack(2);
     let [a, b, c] = [(); 3].map(|()| rack.alloc(1, 8));
-    for (addr, access) in [(a, Access::Modified), (b, Access::Shared), (c, Access::Shared)] {
-        rack.system.preload(NodeId(0), addr, access);
-    }
+    let copies = [(a, Access::Modified), (b, Access::Shared), (c, Access::Shared)];
+    rack.system.preload_cache(NodeId(0), &copies);
     assert_eq!(rack.system.violation(), None);
     assert_eq!(run(&mut rack, 2, Task::Add(a)), [], "the home has its first block back");
     assert_eq!(run(&mut rack, 0, Task::Read(c)), []);

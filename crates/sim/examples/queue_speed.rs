@@ -169,6 +169,8 @@ fn main() {
     println!("million pop+push pairs per second, {PENDING} pending; 90 % due within 2 us, 10 % within 1 ms");
     println!("{:<12} {:>7}   {:>8} {:>8} {:>8}", "90 % of", "event", "wheel", "heap", "ratio");
     for mix in [Mix::new("the pushed", 0.9), Mix::new("the pending", 0.9 * 500.0 / (0.9 * 500.0 + 0.1))] {
+        // A rack's own events.
+        compare::<1>(mix);
         compare::<2>(mix);
         compare::<3>(mix);
         compare::<8>(mix);

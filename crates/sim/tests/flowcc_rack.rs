@@ -9,7 +9,7 @@ use sim::flowcc::{self, Contents, FlowCc};
 use sim::rack::{Ended, Handle, Rack, Setup, Until};
 use sim::system::ThreadId;
 use wire::rules::without;
-use wire::{Discipline, Faithful, GlobalAddr, NodeId, Refusal, Rules};
+use wire::{Copyset, Discipline, Faithful, GlobalAddr, GlobalStatus, NodeId, Refusal, Rules};
 
 fn rack(nodes: usize, directory: Directory, seed: u64) -> Rack<FlowCc> {
     rack_with::<Faithful>(nodes, directory, seed)
@@ -144,4 +144,68 @@ fn two_writers_are_found() {
 #[should_panic(expected = "may be written, and has 2 copies")]
 fn a_writer_beside_a_reader_is_found() {
     take_turns::<without::AGENT_DOWNGRADES>();
+}
+
+#[test]
+fn what_was_installed_and_reported_is_a_state_of_the_protocol() {
+    for directory in [Directory::Auto, Directory::Switch, Directory::Home] {
+        let mut rack = rack(3, directory, 1);
+        let parts: Vec<GlobalAddr> = rack.with_system_mut(|system| {
+            let mut preload = system.preload(1);
+            let alloc = |home| {
+                let home = NodeId(home);
+                preload.alloc(home, 32 * 4096, home, Discipline::Coherent).expect("there is room")
+            };
+            let parts: Vec<_> = (0..3).map(alloc).collect();
+            // 32 copies on each node, for which there are 16 frames.
+            for block in 0..32 {
+                preload.install(NodeId(0), parts[1] + block * 4096, Access::Modified);
+                preload.install(NodeId(1), parts[2] + block * 4096, Access::Shared);
+                preload.install(NodeId(2), parts[2] + block * 4096, Access::Shared);
+            }
+            // Panics if a property does not hold.
+            preload.report();
+            (0..32).for_each(|block| preload.to_switch(parts[2] + block * 4096));
+            parts
+        });
+        for thread in (0..12).map(ThreadId) {
+            let parts = parts.clone();
+            rack.spawn(thread, move |mut handle| async move {
+                for block in 0..32 {
+                    add(&mut handle, parts[1] + block * 4096, 1).await;
+                    read(&mut handle, parts[2] + block * 4096).await;
+                }
+            });
+        }
+        assert_eq!(rack.run(Until::WorkersDone).ended, Ended::WorkersDone);
+        let sum = rack.run_one(ThreadId(0), move |mut handle| async move {
+            let mut sum = 0;
+            for block in 0..32 {
+                sum += read(&mut handle, parts[1] + block * 4096).await;
+            }
+            sum
+        });
+        assert_eq!(sum, 12 * 32, "{directory:?}");
+    }
+}
+
+#[test]
+fn an_installed_block_is_hit_and_its_entry_names_its_holder() {
+    let mut rack = rack(2, Directory::Home, 1);
+    let addr = rack.with_system_mut(|system| {
+        let mut preload = system.preload(1);
+        let addr = preload.alloc(NodeId(1), 4096, NodeId(1), Discipline::Coherent).expect("there is room");
+        preload.install(NodeId(0), addr, Access::Modified);
+        preload.report();
+        addr
+    });
+    let entry = rack.with_system(|system| {
+        let node = system.node(NodeId(1));
+        node.directory().get(node.config().block.tag(addr))
+    });
+    assert_eq!((entry.status, entry.copyset), (GlobalStatus::Modified, Copyset::only(NodeId(0))));
+    let hits = |rack: &Rack<FlowCc>| rack.with_system(FlowCc::hits);
+    let before = hits(&rack);
+    rack.run_one(ThreadId(0), move |mut handle| async move { add(&mut handle, addr, 1).await });
+    assert_eq!(hits(&rack), before + 1);
 }

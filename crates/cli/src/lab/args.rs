@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn the_papers_name_means_all_of_its_figures() {
-        assert_eq!(figures(&["concordia"]).unwrap().len(), 7);
+        assert_eq!(figures(&["concordia"]).unwrap().len(), 9);
     }
 
     #[test]

@@ -57,6 +57,8 @@ impl Figure for SwitchFailure {
                  scaled: it works on the full caches and directories."
                     .to_owned(),
             ],
+            tables: Vec::new(),
+            remarks: Vec::new(),
             charts: vec![chart],
             claims: vec![
                 Claim::quantity("metadata rebuilt after", 1.9, moment(RECOVERED) - moment(RESTARTS), "s").because(SMALLER),

@@ -40,6 +40,8 @@ impl Figure for Locality {
                  from, so those two claims hold by construction. The paper does not say how much is shared here; we take 20 %."
                     .to_owned(),
             ],
+            tables: Vec::new(),
+            remarks: Vec::new(),
             charts: vec![LOCALITY.throughput(chart, results, &ALL)],
             claims: vec![
                 Claim::quantity("100 % locality: Concordia", 133.0, mops(Subject::Concordia, 100), "Mops"),

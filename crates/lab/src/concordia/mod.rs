@@ -7,12 +7,16 @@
 //! | `locality` | 12: against data locality |
 //! | `failure` | 13: a switch fails |
 //! | `store` | 14: the key-value store |
+//! | `conflict` | not in the paper: all threads on one word |
+//! | `budget` | not in the paper: where the time of an operation goes |
 //! | `compare` | ratios between systems over many points |
 //! | `method` | the constants of all of them |
 //!
 //! What must always hold: a figure says nothing about a constant. They are the same for all.
 
+pub(crate) mod budget;
 mod compare;
+mod conflict;
 pub(crate) mod failure;
 mod locality;
 pub mod method;
@@ -23,7 +27,7 @@ mod store;
 use crate::figure::Figure;
 
 /// All figures, in their order.
-pub const FIGURES: [&dyn Figure; 7] = [
+pub const FIGURES: [&dyn Figure; 9] = [
     &sharing::Cost,
     &sharing::Sharing,
     &sharing::HomePackets,
@@ -31,4 +35,6 @@ pub const FIGURES: [&dyn Figure; 7] = [
     &locality::Locality,
     &failure::SwitchFailure,
     &store::KeyValue,
+    &conflict::OneBlock,
+    &budget::Spent,
 ];

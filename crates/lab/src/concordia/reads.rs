@@ -86,6 +86,8 @@ impl Figure for Reads {
                 "The paper leaves out of its plot what Concordia and GAM do at 60 % sharing and 100 % reads; here it is in."
                     .to_owned(),
             ],
+            tables: Vec::new(),
+            remarks: Vec::new(),
             charts: vec![chart(LIGHT, "a", "20 %"), chart(HEAVY, "b", "60 %")],
             claims,
         }

@@ -57,6 +57,8 @@ impl Figure for Cost {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes,
+            tables: Vec::new(),
+            remarks: Vec::new(),
             charts: vec![
                 LITTLE.throughput(throughput, results, &[Subject::Gam]),
                 traffic.line(Subject::Gam.name(), LITTLE.line(results, Subject::Gam, packets)),
@@ -132,6 +134,8 @@ impl Figure for Sharing {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: Vec::new(),
+            tables: Vec::new(),
+            remarks: Vec::new(),
             charts: vec![SHARING.throughput(chart, results, &SUBJECTS)],
             claims,
         }
@@ -175,6 +179,8 @@ impl Figure for HomePackets {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: Vec::new(),
+            tables: Vec::new(),
+            remarks: Vec::new(),
             charts: vec![chart],
             claims: vec![
                 Claim::ratio("home-only over Concordia, at most", 4.8, extremes(&fewer).1).because(

@@ -4,7 +4,7 @@ use super::compare::{Axis, GRAPPA_FASTER, STORES, from_to, never_behind};
 use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::point::{Load, Point, Store, Subject};
-use crate::figure::{Figure, Report, Results};
+use crate::figure::{Figure, Report, Results, Table};
 
 /// Figure 14.
 pub(super) struct KeyValue;
@@ -24,6 +24,19 @@ fn writing(nodes: u8) -> Load {
 
 const READING: Axis = Axis { values: NODES, load: reading };
 const WRITING: Axis = Axis { values: NODES, load: writing };
+
+/// The longest operation of each run.
+fn waits(axis: &Axis, gets: &str, results: &Results) -> Table {
+    let of = |subject: Subject| {
+        let longest = axis.line(results, subject, |it| it.longest / 1e3).map(|(_, longest)| longest);
+        (subject.name().to_owned(), longest.collect())
+    };
+    Table {
+        title: format!("The longest operation of any thread, {gets}, in ms"),
+        columns: axis.values.iter().map(|nodes| format!("{nodes} nodes")).collect(),
+        rows: SUBJECTS.map(of).into(),
+    }
+}
 
 impl Figure for KeyValue {
     fn name(&self) -> &'static str {
@@ -72,6 +85,8 @@ impl Figure for KeyValue {
                  large that an access hits as often as with the paper's sizes (3 in 4, as computed in `load::store`)."
                     .to_owned(),
             ],
+            tables: [(READING, "95 % GET"), (WRITING, "50 % GET")].into_iter().map(|(axis, gets)| waits(&axis, gets, results)).collect(),
+            remarks: Vec::new(),
             charts: vec![chart(READING, "a", "95 % GET"), chart(WRITING, "b", "50 % GET")],
             claims,
         }

@@ -40,6 +40,13 @@ pub struct Measured {
     pub downlinks: f64,
     /// Events of the simulation.
     pub events: u64,
+    /// Microseconds that the longest operation took, or has taken so far if it was not over at the end.
+    pub longest: f64,
+    /// Operations of the thread that did the fewest, as a share of an equal share.
+    pub least: f64,
+    /// Nanoseconds of an operation on average by cause, where the load asks for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub budget: Vec<(String, f64)>,
     /// Throughput over time, where the load asks for it: seconds, operations per second.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<(f64, f64)>,
@@ -62,6 +69,11 @@ impl Measured {
     /// The busiest background thread of this number.
     pub fn agent(&self, number: usize) -> f64 {
         self.agents.get(number).copied().unwrap_or(0.0)
+    }
+
+    /// The time of an operation on average that has this cause, in nanoseconds.
+    pub fn cause(&self, name: &str) -> f64 {
+        self.budget.iter().find(|(this, _)| this == name).map_or(0.0, |(_, time)| *time)
     }
 
     /// When this happened.

@@ -50,8 +50,25 @@ pub struct Report {
     pub notes: Vec<String>,
     /// What it draws.
     pub charts: Vec<Chart>,
+    /// What is better read than drawn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<Table>,
     /// What the paper says, and ours.
     pub claims: Vec<Claim>,
+    /// What is to be said about all that, a paragraph each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+}
+
+/// Numbers in rows and columns.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Table {
+    /// What it shows, with the unit.
+    pub title: String,
+    /// What each column is.
+    pub columns: Vec<String>,
+    /// What each row is, and its numbers.
+    pub rows: Vec<(String, Vec<f64>)>,
 }
 
 /// Points with what was measured.

@@ -18,6 +18,10 @@ pub enum Subject {
     GamLarge,
     /// Grappa: no cache, operations are sent to where the data is.
     Grappa,
+    /// An estimate: as `Rackmem`, if whoever asks for a block got the words that it asked for at once, before the rest.
+    PartFirst,
+    /// An estimate: as `Rackmem`, if no block travelled: operations are sent to where it is.
+    Shipped,
     /// FlowCC with all of our own options: conflicting requests stand in line at the holder, and the cache's hash spreads
     /// neighbouring blocks evenly.
     Rackmem,
@@ -33,6 +37,8 @@ impl Subject {
             Self::GamLarge => "GAM, 4 KiB blocks",
             Self::Grappa => "Grappa",
             Self::Rackmem => "rackmem",
+            Self::PartFirst => "words first (estimate)",
+            Self::Shipped => "operations shipped (estimate)",
         }
     }
 }
@@ -47,6 +53,19 @@ pub enum Load {
     Failure(Micro),
     /// The key-value store of section 7.3.
     Store(Store),
+    /// All threads on one block.
+    Conflict(Conflict),
+    /// The micro benchmark, with a note of where the time of operations goes.
+    Budget(Micro),
+}
+
+/// What all threads do to one block.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Conflict {
+    /// Nodes of the rack.
+    pub nodes: u8,
+    /// Operations that read, in percent.
+    pub reads: u8,
 }
 
 /// The micro benchmark's parameters, in percent.

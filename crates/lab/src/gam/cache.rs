@@ -34,6 +34,16 @@ pub(super) enum State {
     Overtaken,
 }
 
+impl State {
+    /// That of a copy with this right.
+    pub(super) const fn of(access: Access) -> Self {
+        match access {
+            Access::Shared => Self::Shared,
+            Access::Modified => Self::Dirty,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     pub(super) tag: BlockTag,
@@ -126,6 +136,27 @@ impl Cache {
         *self.place(tag) = id;
         self.set(id, state);
         id
+    }
+
+    /// Before a run: lines for these blocks, each used later than those before it. The first line's number; the others
+    /// follow. No block is found before [`Cache::enter`].
+    pub(super) fn fill(&mut self, blocks: impl ExactSizeIterator<Item = (BlockTag, State)>) -> LineId {
+        assert!(self.lines.len() == 1 && blocks.len() <= self.capacity, "an empty cache, with room");
+        let last = LineId::try_from(blocks.len()).expect("fewer than 2^32 lines");
+        let line = |(id, (tag, state)): (LineId, _)| {
+            let newer = if id == last { NONE } else { id + 1 };
+            // The line before the first is none.
+            Line { tag, state, pins: 0, newer, older: id - 1 }
+        };
+        self.lines.extend((1..).zip(blocks).map(line));
+        (self.oldest, self.newest) = (last.min(1), last);
+        1
+    }
+
+    /// Before a run: this line holds this block.
+    pub(super) fn enter(&mut self, tag: BlockTag, line: LineId) {
+        let place = self.place(tag);
+        assert_eq!(core::mem::replace(place, line), NONE, "{tag:?} has one line");
     }
 
     /// Gives a line back.

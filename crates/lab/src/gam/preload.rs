@@ -3,7 +3,7 @@
 //! What must always hold: it is a state that the protocol can come to.
 
 use node::Access;
-use wire::{GlobalAddr, GlobalStatus, NodeId};
+use wire::{BlockTag, GlobalAddr, GlobalStatus, NodeId};
 
 use super::cache::{LineId, State};
 use super::directory::Entry;
@@ -15,51 +15,66 @@ impl<R: Rules> Gam<R> {
         self.machine(home).heap.alloc(len)
     }
 
-    /// Before the run: a node caches the block that an address is in, and has just used it. If its cache is full, what
-    /// it used least recently makes room. A home needs no copy of its own blocks.
+    /// Before the run: a node caches these blocks, and has used each later than those before it. Those that its cache has
+    /// no room for are gone. A home needs no copy of its own blocks.
+    ///
+    /// Caches hold millions of blocks, and where a block stands in tables has nothing to do with when it was used. So
+    /// lines are written in one order and tables in the other: this machine writes neither here and there.
     ///
     /// # Panics
-    /// If the block is cached already in a way that forbids that.
-    pub fn preload(&mut self, node: NodeId, addr: GlobalAddr, access: Access) {
-        let tag = self.config.block.tag(addr);
-        let (home, block) = (tag.home(), self.index(tag));
-        if home == node {
-            return;
-        }
-        let directory = &mut self.machine(home).directory;
-        let entry = directory.entry(block);
-        let state = match access {
-            Access::Shared => {
-                assert_ne!(entry.status, GlobalStatus::Modified, "{tag:?} has a writer");
-                directory.set(block, Entry::shared(entry.copies.with(node)));
-                State::Shared
-            }
-            Access::Modified => {
-                assert_eq!(entry.status, GlobalStatus::Unshared, "{tag:?} has copies");
-                directory.set(block, Entry::dirty(node));
-                State::Dirty
-            }
-        };
-        let value = self.machine(home).memory.copy(block);
-        let cache = &mut self.machine(node).cache;
-        assert!(cache.find(tag).is_none(), "{node} has {tag:?}");
-        let line = cache.insert(tag, state);
-        cache.blocks.put(line as usize, value);
-        if let Some(line) = cache.victim() {
-            self.preload_eviction(node, line);
+    /// If the node caches something already, or a block is cached on another node in a way that forbids that.
+    pub fn preload_cache(&mut self, node: NodeId, copies: &[(GlobalAddr, Access)]) {
+        let remote: Vec<_> = copies.iter().filter(|(addr, _)| addr.home() != node).copied().collect();
+        let room = self.machine(node).cache.capacity();
+        let kept = &remote[remote.len().saturating_sub(room)..];
+        let block = self.config.block;
+        let lines = kept.iter().map(|(addr, access)| (block.tag(*addr), State::of(*access)));
+        let first = self.machine(node).cache.fill(lines);
+        for (addr, access, at) in by_place(kept, self.config.nodes) {
+            self.preload_copy(node, block.tag(addr), access, first + at);
         }
     }
 
-    /// What evicting a block comes to when all messages are through.
-    fn preload_eviction(&mut self, node: NodeId, line: LineId) {
-        let cache = &mut self.machine(node).cache;
-        let (tag, value) = (cache.line(line).tag, cache.blocks.copy(line as usize));
-        cache.remove(line);
+    /// Makes home and index know a line.
+    fn preload_copy(&mut self, node: NodeId, tag: BlockTag, access: Access, line: LineId) {
         let block = self.index(tag);
         let home = self.machine(tag.home());
-        // The only copy is as good as the home's, if it is not better.
-        home.memory.put(block, value);
-        let copies = home.directory.entry(block).copies.without(node);
-        home.directory.set(block, Entry::shared(copies));
+        let entry = home.directory.entry(block);
+        let new = match access {
+            Access::Shared => {
+                assert_ne!(entry.status, GlobalStatus::Modified, "{tag:?} has a writer");
+                Entry::shared(entry.copies.with(node))
+            }
+            Access::Modified => {
+                assert_eq!(entry.status, GlobalStatus::Unshared, "{tag:?} has copies");
+                Entry::dirty(node)
+            }
+        };
+        home.directory.set(block, new);
+        let value = home.memory.copy(block);
+        let cache = &mut self.machine(node).cache;
+        cache.enter(tag, line);
+        cache.blocks.put(line as usize, value);
     }
+}
+
+/// These copies with their numbers, those of neighbouring blocks near each other.
+fn by_place(copies: &[(GlobalAddr, Access)], nodes: usize) -> Vec<(GlobalAddr, Access, LineId)> {
+    /// Bytes whose blocks count as neighbours: their entries fit into a processor's cache.
+    const REGION: u64 = 16 << 20;
+    let regions = copies.iter().map(|(addr, _)| addr.offset() / REGION).max().map_or(0, |last| last + 1);
+    let region = |addr: &GlobalAddr| addr.home().index() * regions as usize + (addr.offset() / REGION) as usize;
+    let mut places = vec![0_usize; nodes * regions as usize];
+    copies.iter().for_each(|(addr, _)| places[region(addr)] += 1);
+    let mut before = 0;
+    for place in &mut places {
+        before += core::mem::replace(place, before);
+    }
+    let mut order = vec![(GlobalAddr::from_bits(0), Access::Shared, 0); copies.len()];
+    for (number, (addr, access)) in (0..).zip(copies) {
+        let place = &mut places[region(addr)];
+        order[*place] = (*addr, *access, number);
+        *place += 1;
+    }
+    order
 }

@@ -40,7 +40,7 @@ struct Rates {
     lifetime: f64,
 }
 
-/// Calls `hold` for every block that a cache holds. A cache has room for `room` blocks.
+/// All blocks that caches hold. A cache has room for `room` blocks.
 pub fn residents(
     data: &Data,
     nodes: usize,
@@ -48,22 +48,21 @@ pub fn residents(
     block: BlockSize,
     room: u64,
     seed: u64,
-    mut hold: impl FnMut(Resident),
-) {
+) -> impl Iterator<Item = Resident> + '_ {
     let mut random = Random::new(seed);
     let places = data.pool.bytes() / block.bytes();
     let threads = data.own.len() / nodes;
     let rates = Rates::of(load, nodes, threads, places, room);
-    // Age, and number: each thread's places, then the pool's.
-    let mut order: Vec<(u64, u32)> = Vec::new();
+    // Youth, and number: each thread's places, then the pool's.
+    let mut order: Vec<(u32, u32)> = Vec::with_capacity((data.own.len() as u64 * places) as usize);
     let number = |number: u64| u32::try_from(number).expect("fewer than 2^32 blocks");
     let mut sharers = vec![[0_u8; Copyset::NODES]; places as usize];
     for thread in 0..data.own.len() {
         for place in 0..places {
             if data.is_shared(thread, place) {
                 sharers[place as usize][thread / threads] += 1;
-            } else if let Some(age) = rates.own_block(&mut random) {
-                order.push((age, number(thread as u64 * places + place)));
+            } else if let Some(youth) = rates.own_block(&mut random) {
+                order.push((youth, number(thread as u64 * places + place)));
             }
         }
     }
@@ -71,14 +70,14 @@ pub fn residents(
     let mut copies: Vec<(Access, Copyset)> = Vec::with_capacity(places as usize);
     for (index, sharers) in (pool..).zip(&sharers) {
         let drawn = rates.shared_block(&sharers[..nodes], &mut random);
-        order.extend(drawn.map(|(age, ..)| (age, number(index))));
+        order.extend(drawn.map(|(age, ..)| (rates.youth(age), number(index))));
         copies.push(drawn.map_or((Access::Shared, Copyset::EMPTY), |(_, access, nodes)| (access, nodes)));
     }
-    order.sort_unstable();
+    sort_by_youth(&mut order);
     let clean = rates.chance_of_clean();
-    for (_, index) in order.iter().rev() {
-        let index = u64::from(*index);
-        hold(if let Some(index) = index.checked_sub(pool) {
+    order.into_iter().map(move |(_, index)| {
+        let index = u64::from(index);
+        if let Some(index) = index.checked_sub(pool) {
             let (access, nodes) = copies[index as usize];
             Resident { addr: data.pool.at(index * block.bytes()), access, nodes }
         } else {
@@ -89,7 +88,30 @@ pub fn residents(
                 access: if unwritten { Access::Shared } else { Access::Modified },
                 nodes: Copyset::only(NodeId((thread / threads) as u16)),
             }
-        });
+        }
+    })
+}
+
+/// Sorts by the first of both. Equal ones stay in their order.
+///
+/// By digits, from the last to the first: caches of small blocks hold tens of millions.
+fn sort_by_youth(order: &mut Vec<(u32, u32)>) {
+    const DIGIT: u32 = 8;
+    let mut sorted = vec![(0, 0); order.len()];
+    for shift in (0..u32::BITS).step_by(DIGIT as usize) {
+        let digit = |youth: u32| (youth >> shift) as usize % (1 << DIGIT);
+        let mut places = [0_usize; 1 << DIGIT];
+        order.iter().for_each(|(youth, _)| places[digit(*youth)] += 1);
+        let mut before = 0;
+        for place in &mut places {
+            before += core::mem::replace(place, before);
+        }
+        for it in &*order {
+            let place = &mut places[digit(it.0)];
+            sorted[*place] = *it;
+            *place += 1;
+        }
+        core::mem::swap(order, &mut sorted);
     }
 }
 
@@ -146,14 +168,21 @@ impl Rates {
         missing * self.reads / (1.0 - (1.0 - missing) * self.reads)
     }
 
-    /// How long ago a thread's own block was used, if it is held.
-    fn own_block(&self, random: &mut Random) -> Option<u64> {
-        let age = wait(random, self.rate);
-        (age < self.lifetime).then_some(age as u64)
+    /// How lately a block was used that was used so long ago: the chance that a thread's own block is older.
+    fn youth(&self, age: f64) -> u32 {
+        let chance = 1.0 - within(self.rate, age);
+        (chance * f64::from(u32::MAX)) as u32
+    }
+
+    /// How lately a thread's own block was used, if it is held. Its age is exponentially distributed, so the chance of an
+    /// older one is as likely to be any number: it is drawn, and no logarithm taken.
+    fn own_block(&self, random: &mut Random) -> Option<u32> {
+        let youth = (random.bits() >> 32) as u32;
+        (youth >= self.youth(self.lifetime)).then_some(youth)
     }
 
     /// How long ago a block was used that so many threads of each node share, and its copies, if there are any.
-    fn shared_block(&self, sharers: &[u8], random: &mut Random) -> Option<(u64, Access, Copyset)> {
+    fn shared_block(&self, sharers: &[u8], random: &mut Random) -> Option<(f64, Access, Copyset)> {
         let all: u64 = sharers.iter().map(|count| u64::from(*count)).sum();
         let everybody = sharers.iter().filter(|count| **count > 0).count();
         let (mut age, mut seen) = (0.0, Copyset::EMPTY);
@@ -181,7 +210,7 @@ impl Rates {
                 break;
             }
         }
-        latest.map(|latest| (latest as u64, access, seen))
+        latest.map(|latest| (latest, access, seen))
     }
 }
 
@@ -195,7 +224,7 @@ fn within(rate: f64, time: f64) -> f64 {
 mod tests {
     use super::*;
 
-    type Drawn = Option<(u64, Access, Copyset)>;
+    type Drawn = Option<(f64, Access, Copyset)>;
 
     /// How blocks of the pool are held that two threads of each of eight nodes share.
     fn drawn(reads: u8, room: u64) -> Vec<Drawn> {
@@ -253,6 +282,24 @@ mod tests {
             .sum();
         let held = own + of_pool;
         assert!((held as f64 / room as f64 - 1.0).abs() < 0.03, "{held} of {room}");
+    }
+
+    #[test]
+    fn blocks_come_by_youth_and_equals_in_their_order() {
+        let mut random = Random::new(4);
+        let mut order: Vec<(u32, u32)> = (0..5000).map(|at| (random.below(1000) as u32 * 4_000_037, at)).collect();
+        let mut expected = order.clone();
+        expected.sort();
+        sort_by_youth(&mut order);
+        assert_eq!(order, expected);
+    }
+
+    #[test]
+    fn a_block_is_as_young_as_few_are_younger() {
+        let rates = Rates::of(Micro::sharing(0), 8, 4, 1000, 4000);
+        let (half, mut random) = (core::f64::consts::LN_2 / rates.rate, Random::new(2));
+        let younger = (0..10_000).filter(|_| rates.own_block(&mut random) > Some(rates.youth(half))).count();
+        assert!((4800..5200).contains(&younger), "{younger}");
     }
 
     #[test]

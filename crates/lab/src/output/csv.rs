@@ -10,7 +10,7 @@ use crate::figure::point::{Load, Point};
 const HEAD: &str = "system,load,nodes,sharing,reads,locality,operations,seconds,mops,median_us,p99_us,hit_ratio,\
     packets_per_operation,home_packets_per_operation,bytes_per_operation,refused_per_operation,\
     evictions_per_operation,switch_entries,busiest_agent_0,busiest_agent_1,busiest_thread,busiest_uplink,\
-    busiest_downlink,events\n";
+    busiest_downlink,events,longest_us,least_share\n";
 
 /// A line for each point.
 pub fn points<'a>(measured: impl IntoIterator<Item = (&'a Point, &'a Measured)>) -> String {
@@ -19,13 +19,15 @@ pub fn points<'a>(measured: impl IntoIterator<Item = (&'a Point, &'a Measured)>)
         let (load, nodes, sharing, reads, locality) = match point.load {
             Load::Micro(micro) => ("micro", 8, micro.sharing, micro.reads, micro.locality),
             Load::Failure(micro) => ("switch-failure", 8, micro.sharing, micro.reads, micro.locality),
+            Load::Budget(micro) => ("micro", 8, micro.sharing, micro.reads, micro.locality),
+            Load::Conflict(it) => ("one-block", it.nodes, 100, it.reads, 0),
             Load::Store(store) => ("key-value-store", store.nodes, 100, store.gets, 0),
         };
         let system = serde_json::to_string(&point.subject).expect("a name can be written");
         let each = |count| it.per_operation(count);
         writeln!(
             text,
-            "{},{load},{nodes},{sharing},{reads},{locality},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            "{},{load},{nodes},{sharing},{reads},{locality},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             system.trim_matches('"'),
             it.operations,
             it.seconds,
@@ -44,7 +46,9 @@ pub fn points<'a>(measured: impl IntoIterator<Item = (&'a Point, &'a Measured)>)
             it.threads,
             it.uplinks,
             it.downlinks,
-            it.events
+            it.events,
+            it.longest,
+            it.least
         )
         .expect("text grows");
     }
@@ -89,7 +93,7 @@ mod tests {
         let points_: Vec<Point> = loads.map(|load| Point::new(Subject::HomeOnly, load)).into();
         let text = points(points_.iter().map(|point| (point, &measured)));
         let fields: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
-        assert_eq!(fields, [24; 4], "{text}");
+        assert_eq!(fields, [26; 4], "{text}");
         assert!(text.contains("\nhome-only,micro,8,20,50,0,3,0.5,"), "{text}");
     }
 

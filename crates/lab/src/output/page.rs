@@ -70,10 +70,31 @@ fn figure(text: &mut String, document: &Document, drawings: &str) {
         write!(text, "\n![{}]({drawings}/{}.svg)\n\n", chart.title, chart.name).expect("text grows");
         text.push_str(&chart_table(chart));
     }
+    for table in &report.tables {
+        write!(
+            text,
+            "\n{}.\n\n| |{}\n|---|{}\n",
+            table.title,
+            row(&table.columns),
+            "---:|".repeat(table.columns.len())
+        )
+        .expect("text grows");
+        for (name, numbers) in &table.rows {
+            let numbers: Vec<String> = numbers.iter().map(|value| number(*value)).collect();
+            writeln!(text, "| {name} |{}", row(&numbers)).expect("text grows");
+        }
+    }
     if !report.claims.is_empty() {
         text.push('\n');
         text.push_str(&claims_table(&report.claims));
     }
+    for remark in &report.remarks {
+        write!(text, "\n{remark}\n").expect("text grows");
+    }
+}
+
+fn row(cells: &[String]) -> String {
+    cells.iter().map(|cell| format!(" {cell} |")).collect()
 }
 
 /// A chart as a table: a row for each x, or for long charts nothing but where the data is.

@@ -41,18 +41,18 @@ impl Subject for FlowCc {
         self.config().cache / self.config().block.bytes()
     }
 
+    fn hold(&mut self, residents: impl Iterator<Item = Resident>) {
+        let mut preload = self.preload(1);
+        for Resident { addr, access, nodes } in residents {
+            debug_assert!(access == Access::Shared || nodes.len() == 1, "one writer");
+            nodes.iter().for_each(|node| preload.install(node, addr, access));
+        }
+        preload.report();
+    }
+
     fn hot(&mut self, addr: GlobalAddr) {
         if self.config().directory == Directory::Auto {
             self.preload(1).to_switch(addr);
-        }
-    }
-
-    fn hold(&mut self, resident: Resident) {
-        let Resident { addr, access, nodes } = resident;
-        debug_assert!(access == Access::Shared || nodes.len() == 1, "one writer");
-        let mut preload = self.preload(1);
-        for node in nodes.iter() {
-            preload.cache(node, addr, access).expect("the block is allocated");
         }
     }
 

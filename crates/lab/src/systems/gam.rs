@@ -4,7 +4,7 @@ use node::Access;
 use rackmem::simulated::Shape;
 use sim::flowcc::Contents;
 use sim::rack::Setup;
-use wire::BlockSize;
+use wire::{BlockSize, NodeId};
 
 use super::subject::{Subject, Tally};
 use crate::gam::{Config, Gam};
@@ -36,11 +36,14 @@ impl Subject for Gam {
         if nodes == 1 { 0 } else { frames * nodes / (nodes - 1) }
     }
 
-    fn hold(&mut self, resident: Resident) {
-        let Resident { addr, access, nodes } = resident;
-        debug_assert!(access == Access::Shared || nodes.len() == 1, "one writer");
-        for node in nodes.iter() {
-            self.preload(node, addr, access);
+    fn hold(&mut self, residents: impl Iterator<Item = Resident>) {
+        let mut copies = vec![Vec::new(); self.config().nodes];
+        for Resident { addr, access, nodes } in residents {
+            debug_assert!(access == Access::Shared || nodes.len() == 1, "one writer");
+            nodes.iter().for_each(|node| copies[node.index()].push((addr, access)));
+        }
+        for (node, copies) in (0..).map(NodeId).zip(copies) {
+            self.preload_cache(node, &copies);
         }
     }
 

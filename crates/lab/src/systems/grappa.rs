@@ -27,7 +27,7 @@ impl Subject for Grappa {
         0
     }
 
-    fn hold(&mut self, _: Resident) {}
+    fn hold(&mut self, _: impl Iterator<Item = Resident>) {}
 
     fn tally(&self) -> Tally {
         Tally { hits: self.counters().local, ..Tally::default() }

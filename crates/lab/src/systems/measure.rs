@@ -2,12 +2,12 @@
 
 use rackmem::BlockSize;
 use sim::flowcc::Contents;
-use sim::rack::Setup;
+use sim::rack::{Blocks, Setup};
 
 use super::flowcc::Kind;
-use super::{failure, flowcc, gam, grappa, micro, store};
+use super::{conflict, failure, flowcc, gam, grappa, micro, store};
 use crate::figure::measured::Measured;
-use crate::figure::point::{Load, Micro, Point, Store, Subject};
+use crate::figure::point::{Conflict, Load, Micro, Point, Store, Subject};
 use crate::figure::run::{Interrupted, Watch};
 use crate::load::store::SLOT;
 use crate::sizes::Sizes;
@@ -24,6 +24,18 @@ pub fn measure(point: &Point, sizes: &Sizes, seed: u64, watch: &dyn Watch) -> Re
     let setup = Setup { threads: sizes.threads, seed, ..Setup::new(sizes.nodes) };
     match point.load {
         Load::Micro(load) => on_micro(point.subject, setup, load, sizes, watch),
+        Load::Budget(load) => {
+            let blocks = match point.subject {
+                Subject::PartFirst => Blocks::PartFirst(WORDS),
+                Subject::Shipped => Blocks::Part(WORDS),
+                _ => Blocks::Whole,
+            };
+            on_micro(point.subject, Setup { budget: true, blocks, ..setup }, load, sizes, watch)
+        }
+        Load::Conflict(load) => {
+            let setup = Setup { nodes: load.nodes.into(), ..setup };
+            on_one_block(point.subject, setup, load, sizes, watch)
+        }
         Load::Failure(load) => {
             assert_eq!(point.subject, Subject::Concordia, "only this one depends on the switch");
             let room = (sizes.cache, memory_of_micro(sizes));
@@ -50,12 +62,39 @@ fn on_micro(
     match subject {
         Subject::Concordia => micro::run(setup.clone(), flowcc(Kind::Concordia), load, sizes, watch),
         Subject::HomeOnly => micro::run(setup.clone(), flowcc(Kind::HomeOnly), load, sizes, watch),
-        Subject::Rackmem => micro::run(setup.clone(), flowcc(Kind::Rackmem), load, sizes, watch),
+        Subject::Rackmem | Subject::PartFirst | Subject::Shipped => {
+            micro::run(setup.clone(), flowcc(Kind::Rackmem), load, sizes, watch)
+        }
         Subject::Gam => micro::run(setup.clone(), gam(None), load, sizes, watch),
         Subject::GamLarge => micro::run(setup.clone(), gam(Some(BlockSize::DEFAULT)), load, sizes, watch),
         Subject::Grappa => {
             let machines = grappa::machines(&setup, None, room.1, Contents::Stamps);
             micro::run(setup, machines, load, sizes, watch)
+        }
+    }
+}
+
+fn on_one_block(
+    subject: Subject,
+    setup: Setup,
+    load: Conflict,
+    sizes: &Sizes,
+    watch: &dyn Watch,
+) -> Result<Measured, Interrupted> {
+    let room = (sizes.store_cache, CHUNK);
+    let flowcc = |kind| flowcc::machines(&setup, kind, room, Contents::Stamps);
+    let gam = |block| gam::machines(&setup, block, room, Contents::Stamps);
+    match subject {
+        Subject::Concordia => conflict::run(setup.clone(), flowcc(Kind::Concordia), load, sizes, watch),
+        Subject::HomeOnly => conflict::run(setup.clone(), flowcc(Kind::HomeOnly), load, sizes, watch),
+        Subject::Rackmem | Subject::PartFirst | Subject::Shipped => {
+            conflict::run(setup.clone(), flowcc(Kind::Rackmem), load, sizes, watch)
+        }
+        Subject::Gam => conflict::run(setup.clone(), gam(None), load, sizes, watch),
+        Subject::GamLarge => conflict::run(setup.clone(), gam(Some(BlockSize::DEFAULT)), load, sizes, watch),
+        Subject::Grappa => {
+            let machines = grappa::machines(&setup, None, room.1, Contents::Stamps);
+            conflict::run(setup, machines, load, sizes, watch)
         }
     }
 }
@@ -75,7 +114,9 @@ fn on_store(
     match subject {
         Subject::Concordia => store::run(setup.clone(), flowcc(Kind::Concordia), hashed, sizes, watch),
         Subject::HomeOnly => store::run(setup.clone(), flowcc(Kind::HomeOnly), hashed, sizes, watch),
-        Subject::Rackmem => store::run(setup.clone(), flowcc(Kind::Rackmem), hashed, sizes, watch),
+        Subject::Rackmem | Subject::PartFirst | Subject::Shipped => {
+            store::run(setup.clone(), flowcc(Kind::Rackmem), hashed, sizes, watch)
+        }
         Subject::Gam => store::run(setup.clone(), gam(None), hashed, sizes, watch),
         Subject::GamLarge => store::run(setup.clone(), gam(Some(BlockSize::DEFAULT)), hashed, sizes, watch),
         Subject::Grappa => {
@@ -85,6 +126,9 @@ fn on_store(
         }
     }
 }
+
+/// Bytes of a message that brings the words asked for, or an operation: a packet's header and a cache line.
+const WORDS: u32 = 128;
 
 /// What allocators may leave over in a chunk.
 const CHUNK: u64 = 32 << 20;

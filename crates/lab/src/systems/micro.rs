@@ -4,10 +4,11 @@ use std::rc::Rc;
 
 use rackmem::Memory;
 use rackmem::simulated::{Shape, SimulatedHandle};
-use sim::rack::{Ended, Rack, Report, Setup, Until};
+use sim::rack::{Budget, Ended, Rack, Report, Setup, Until};
 use sim::system::{Random, ThreadId};
 
 use super::subject::{Subject, Tally};
+use crate::concordia::budget::{ACCESS, ALL, BUSY, HANDLING, QUEUES, TRANSFER, WAITING, WAY};
 use crate::figure::measured::Measured;
 use crate::figure::point::Micro;
 use crate::figure::run::{Interrupted, Watch};
@@ -36,13 +37,13 @@ pub(super) fn prepare<S: Subject>(
         data.expect("the rack has memory for the working set")
     });
     rack.with_system_mut(|system| {
+        if room > 0 {
+            system.hold(past::residents(&data, nodes, load, block, room, seeds.bits()));
+        }
         if load.sharing > 0 {
             for offset in (0..data.pool.bytes()).step_by(block.len()) {
                 system.hot(data.pool.at(offset));
             }
-        }
-        if room > 0 {
-            past::residents(&data, nodes, load, block, room, seeds.bits(), |resident| system.hold(resident));
         }
     });
     let data = Rc::new(data);
@@ -148,7 +149,31 @@ pub(super) fn measured(report: &Report, before: &Tally, after: &Tally) -> Measur
         uplinks: busiest(&mut report.uplinks.iter().copied()),
         downlinks: busiest(&mut report.downlinks.iter().copied()),
         events: report.counts.events,
+        longest: report.longest.0 as f64 / 1e3,
+        least: least(&report.operations),
+        budget: report.budget.as_ref().map(budget).unwrap_or_default(),
         curve: Vec::new(),
         moments: Vec::new(),
     }
+}
+
+/// What the thread that did the fewest operations did of an equal share.
+fn least(operations: &[u64]) -> f64 {
+    let (fewest, all) = (operations.iter().min(), operations.iter().sum::<u64>());
+    fewest.map_or(0.0, |fewest| *fewest as f64 * operations.len() as f64 / all.max(1) as f64)
+}
+
+/// An operation's time on average, in nanoseconds.
+fn budget(sum: &Budget) -> Vec<(String, f64)> {
+    let parts = [
+        (ACCESS, sum.access),
+        (HANDLING, sum.handling),
+        (BUSY, sum.busy),
+        (WAY, sum.way),
+        (TRANSFER, sum.transfer),
+        (QUEUES, sum.queues),
+        (WAITING, sum.waiting()),
+        (ALL, sum.total),
+    ];
+    parts.map(|(name, time)| (name.to_owned(), time.0 as f64 / sum.operations.max(1) as f64)).into()
 }

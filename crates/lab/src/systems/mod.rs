@@ -5,10 +5,11 @@
 //! | `subject` | what the experiments need of a system besides running |
 //! | `flowcc`, `gam`, `grappa` | that, for each |
 //! | `measure` | which rack a point runs on |
-//! | `micro`, `store`, `failure` | one load |
+//! | `micro`, `store`, `failure`, `conflict` | one load |
 //!
 //! What must always hold: all systems run on the same hardware under the same load.
 
+mod conflict;
 mod failure;
 mod flowcc;
 mod gam;

@@ -29,11 +29,11 @@ pub(crate) trait Subject: System + 'static {
     /// Blocks that a node's cache has room for; none if there is no cache.
     fn room(&self) -> u64;
 
-    /// Before the run: this block is hot.
-    fn hot(&mut self, _addr: GlobalAddr) {}
+    /// Before the run, and before anything is cached: caches hold these blocks, and used each later than those before it.
+    fn hold(&mut self, residents: impl Iterator<Item = Resident>);
 
-    /// Before the run: caches hold this block, and it is the one that was used last.
-    fn hold(&mut self, resident: Resident);
+    /// Before the run, after that: this block is hot.
+    fn hot(&mut self, _addr: GlobalAddr) {}
 
     /// What was counted.
     fn tally(&self) -> Tally;

@@ -214,6 +214,21 @@ impl Cache {
         bucket.touch(way);
     }
 
+    /// Before a run: a block has just been used here. If its bucket is full, the block that was used least recently is gone.
+    pub(super) fn install(&mut self, tag: BlockTag, access: Access) -> FrameId {
+        let index = self.bucket_of(tag);
+        let bucket = &mut self.buckets[index];
+        let free = bucket.state.iter().position(|state| *state == State::Free);
+        let oldest = || (0..WAYS).filter(|way| bucket.state[*way].access().is_some());
+        let way = free.or_else(|| oldest().min_by_key(|way| bucket.used[*way]));
+        let way = way.expect("nothing is under way before a run");
+        debug_assert_eq!(bucket.pinned, 0, "nothing is under way before a run");
+        bucket.tags[way] = tag.bits();
+        bucket.state[way] = State::of(access);
+        bucket.touch(way);
+        FrameId((index * WAYS + way) as u32)
+    }
+
     pub(super) fn pin(&mut self, frame: FrameId) -> Result<(), Pinned> {
         self.change(frame, |bucket, way| bucket.pinned |= 1 << way)?;
         self.touch(frame);

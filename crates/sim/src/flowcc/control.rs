@@ -91,7 +91,6 @@ impl<R: Rules> FlowCc<R> {
         self.control.live().any(|node| self.nodes[node.index()].is_recovering())
     }
 
-    /// True if the node is alive.
     /// True unless the node has stopped.
     pub fn is_up(&self, node: NodeId) -> bool {
         self.control.up[node.index()]
@@ -118,7 +117,7 @@ impl<R: Rules> FlowCc<R> {
         }
     }
 
-    fn begin_epoch_after(&mut self, call: &mut Call<'_, Parcel>, dump: Option<&Dump>) {
+    pub(super) fn begin_epoch_after(&mut self, call: &mut Call<'_, Parcel>, dump: Option<&Dump>) {
         let control = &mut self.control;
         control.epoch.0 += 1;
         if !control.up[control.shadow.index()] {

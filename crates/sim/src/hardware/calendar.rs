@@ -55,8 +55,12 @@ impl Calendar {
     #[cold]
     fn reserve_in_gap(&mut self, ready: Picos, span: Picos) -> Picos {
         let mut start = ready;
+        // What ends before is in nobody's way. Most requests are for a time near the end, so it is looked for from there.
+        let mut before = self.reserved.len();
+        while before > 0 && self.reserved[before - 1].until > ready {
+            before -= 1;
+        }
         // The first reserved time that begins late enough is what the new one goes before.
-        let mut before = 0;
         while let Some(next) = self.reserved.get(before) {
             if start.plus(span) <= next.from {
                 break;

@@ -14,7 +14,8 @@
 //! promises a little less than its predecessor: "sub-600 ns", without saying for what.)
 //!
 //! How the 0.83 us divide into doorbell, NIC and PCIe is less certain, and matters less: every message pays the
-//! sum. Numbers for which no source has been found are called estimated.
+//! sum. Numbers for which no source has been found are called *estimated*. Sources that were cited from memory, and not
+//! looked up again for this file, are called *unverified*: the number is plausible, its source may say it otherwise.
 
 use wire::Nanos;
 
@@ -37,10 +38,10 @@ pub struct Testbed {
     /// stages for each direction at 1.2 GHz takes, with about 20 cycles a stage.
     pub pipeline: Nanos,
     /// From one pass of the program to the next of the same packet. It passes parser and ingress stages again,
-    /// but neither the traffic manager nor the egress stages: half of `pipeline`.
+    /// but neither the traffic manager nor the egress stages: half of `pipeline`. Estimated, as that is.
     pub resubmit: Nanos,
     /// How many bytes wait in all queues of the switch together. Tofino's data sheets: 22 MB, shared by all
-    /// ports.
+    /// ports. Unverified. No run of the figures comes near it.
     pub buffer: u64,
     /// Ports of the testbed's Tofino: 32 (section 7).
     pub ports: u16,
@@ -58,31 +59,33 @@ pub struct Testbed {
     /// Guidelines for High Performance RDMA Systems" (ATC '16) calls these uncached writes the main cost of
     /// posting. Estimated from the NSDI '19 paper: 100 ns for an RPC are a message received, its work, and a
     /// message sent whose doorbell is shared with others of its batch; alone, a message has the doorbell to
-    /// itself.
+    /// itself. The number itself, 80 ns, is not in either paper.
     pub post_datagram: Nanos,
     /// Processor time to post a write. The work request is as large as a small message with its data: the same.
+    /// Estimated, as that is.
     pub post_write: Nanos,
     /// From the processor's doorbell to the NIC: one way over PCIe for a posted write without a transfer to
-    /// memory behind it. Two thirds of `pcie_write`.
+    /// memory behind it. Two thirds of `pcie_write`. Estimated.
     pub doorbell: Nanos,
     /// From a NIC's request for bytes in memory to the first of them. "Understanding PCIe Performance for End
     /// Host Networking" (SIGCOMM '18): 547 ns in the median for 64 B on a Xeon E5 with its NIC; the thesis
     /// above: 500 ns.
     pub pcie_read: Nanos,
     /// From a NIC's write to where a processor sees it. The slides of sPIN (2017) draw 250 ns for
-    /// PCIe between NIC and memory; about half of a read's round trip, as it must be.
+    /// PCIe between NIC and memory; about half of a read's round trip, as it must be. Unverified.
     pub pcie_write: Nanos,
     /// PCIe 3.0 x16: 15.75 GB/s, of which 256 in 282 bytes are payload (largest payload of 256 B, and 26 B for
-    /// header, framing, sequence number and checksum; SIGCOMM '18). More than the link's, so it adds time and
-    /// no bottleneck.
+    /// header, framing, sequence number and checksum; SIGCOMM '18, unverified). More than the link's, so it adds
+    /// time and no bottleneck.
     pub pcie: Bandwidth,
-    /// Work of the NIC on a message sent. With `nic_receiving`, what is left of the 0.83 us.
+    /// Work of the NIC on a message sent. With `nic_receiving`, what is left of the 0.83 us; how the two share it is
+    /// estimated.
     pub nic_sending: Nanos,
     /// Work of the NIC on a message received: more than for one sent, since queue pair and memory must be found
     /// first.
     pub nic_receiving: Nanos,
     /// Processor time to find a message that has come: one miss to the last-level cache, where the NIC has put
-    /// it (about 20 ns on these processors), and a look at the completion.
+    /// it (about 20 ns on these processors), and a look at the completion. Estimated.
     pub poll: Nanos,
 
     /// Clock of a core. Xeon E5-2650 v4: 2.2 GHz (section 7).

@@ -10,6 +10,12 @@ use crate::system::{Envelope, ThreadId};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct FlightId(u32);
 
+impl FlightId {
+    pub(super) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// The number of a processor: threads first, then the nodes' agents, then their NICs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ServerId(pub(super) u16);
@@ -114,6 +120,11 @@ mod tests {
         let c = flights.insert(flight(3));
         assert_eq!((c, flights.get(b).message, flights.get(c).message), (a, 2, 3));
         assert_eq!((flights.len(), flights.slots.len()), (2, 2));
+    }
+
+    #[test]
+    fn an_event_is_small() {
+        assert_eq!(size_of::<Event>(), 8);
     }
 
     #[test]

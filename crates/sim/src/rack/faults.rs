@@ -32,6 +32,7 @@ impl<S: System> State<S> {
             Fault::SwitchRestarts => self.switch_up = true,
             Fault::ShadowStops | Fault::ShadowRestarts => {}
         }
+        self.begin_budget(self.now);
         self.call(None, self.now, |system, call| system.on_fault(call, fault));
         for index in 0..self.machines.len() {
             self.arm(NodeId(u16::try_from(index).expect("at most 64 nodes")));

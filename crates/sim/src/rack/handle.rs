@@ -124,7 +124,11 @@ impl<S: System> Handle<S> {
     pub fn finished(&mut self, since: Nanos) {
         let state = &mut *self.state.borrow_mut();
         let clock = state.clock(self.thread);
-        state.thread(self.thread).operations += 1;
+        let thread = state.thread(self.thread);
+        (thread.operations, thread.finished) = (thread.operations + 1, clock);
+        if let Some(budgets) = &mut state.budgets {
+            budgets.finished(self.thread, clock.saturating_sub(since));
+        }
         state.operations_left = state.operations_left.saturating_sub(1);
         state.counts.operations += 1;
         state.counts.latency.record(clock.saturating_sub(since));

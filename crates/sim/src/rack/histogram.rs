@@ -15,6 +15,7 @@ const SHIFT: u32 = CLASSES.ilog2();
 pub struct Histogram {
     counts: Vec<u64>,
     total: u64,
+    longest: Nanos,
 }
 
 impl Histogram {
@@ -26,6 +27,12 @@ impl Histogram {
         }
         self.counts[class] += 1;
         self.total += 1;
+        self.longest = self.longest.max(span);
+    }
+
+    /// The longest, exactly.
+    pub const fn longest(&self) -> Nanos {
+        self.longest
     }
 
     /// How many were counted.

@@ -13,11 +13,13 @@
 //! | `worker` | threads, their clocks, and how far those run ahead |
 //! | `handle` | what application code runs on |
 //! | `faults` | machines stop and come back |
+//! | `budget` | where the time of operations goes |
 //! | `report`, `histogram`, `trace` | what a run did; what an observer is told |
 //!
 //! What must always hold: a run is fixed by its setup, its system, its workers and its seed. Of events of one moment,
 //! the one that was pushed first happens first.
 
+mod budget;
 mod event;
 mod faults;
 mod handle;
@@ -44,10 +46,11 @@ use crate::system::{Fault, System, ThreadId};
 use state::{Next, State};
 use worker::Phase;
 
+pub use budget::Budget;
 pub use handle::Handle;
 pub use histogram::Histogram;
 pub use report::{Counts, Ended, Report};
-pub use setup::Setup;
+pub use setup::{Blocks, Setup};
 pub use trace::{Observer, Trace};
 
 type Worker = Pin<Box<dyn Future<Output = ()>>>;
@@ -95,7 +98,8 @@ impl<S: System> Rack<S> {
         assert!(place.is_none(), "{thread:?} has a worker");
         *place = Some(Box::pin(worker(Handle::new(Rc::clone(&self.state), thread))));
         let state = &mut *self.state.borrow_mut();
-        state.thread(thread).phase = Phase::Ready;
+        let clock = state.clock(thread).max(state.now);
+        (state.thread(thread).phase, state.thread(thread).finished) = (Phase::Ready, clock);
         state.schedule(thread);
     }
 

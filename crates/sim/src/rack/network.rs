@@ -30,7 +30,11 @@ impl<S: System> State<S> {
             self.observe(at, &Trace::Sent { message: &message, envelope: &envelope });
             let id = self.flights.insert(flight);
             self.counts.local += 1;
-            return self.push_for(node, at + self.setup.hand_over, Event::Arrive(id));
+            let arrives = at + self.setup.hand_over;
+            if let Some(budgets) = &mut self.budgets {
+                budgets.sent(id, (arrives, self.setup.hand_over), (arrives, Nanos::ZERO, Nanos::ZERO));
+            }
+            return self.push_for(node, arrives, Event::Arrive(id));
         }
         let cost = self.setup.post_cost(&envelope);
         let posted = match self.server_of(envelope.sender) {
@@ -49,10 +53,24 @@ impl<S: System> State<S> {
         let queue_pair = self.setup.queue_pair(&envelope);
         let is_write = envelope.service == Service::Write;
         let nic = &mut self.machines[node.index()].nic;
-        let left = nic.send(posted, is_write, envelope.bytes.into(), queue_pair);
+        let left = match self.setup.first_part(&envelope) {
+            None => nic.send(posted, is_write, envelope.bytes.into(), queue_pair),
+            Some(part) => {
+                let left = nic.send(posted, false, part, queue_pair);
+                if self.setup.rest_follows() {
+                    nic.send(posted, is_write, envelope.bytes.into(), queue_pair);
+                }
+                left
+            }
+        };
         self.copies(posted, flight, |state, flight, delay| {
             let id = state.flights.insert(flight);
-            state.queue.push(left + state.setup.testbed.cable + delay, Event::AtSwitch(id));
+            let arrives = left + state.setup.testbed.cable + delay;
+            if let Some(budgets) = &mut state.budgets {
+                let (way, transfer) = state.setup.idle_sending(&envelope);
+                budgets.sent(id, (posted, cost), (arrives, way, transfer));
+            }
+            state.queue.push(arrives, Event::AtSwitch(id));
         });
     }
 
@@ -87,6 +105,9 @@ impl<S: System> State<S> {
             return self.route(id, self.now, Nanos::ZERO);
         }
         let flight = self.flights.remove(id);
+        if let Some(budgets) = &mut self.budgets {
+            budgets.follow(id, self.now, Nanos::ZERO);
+        }
         self.counts.switch_passes += 1;
         self.observe(self.now, &Trace::Handled { message: &flight.message, envelope: &flight.envelope });
         self.call(None, self.now, |system, call| system.on_message(call, &flight.message));
@@ -97,17 +118,33 @@ impl<S: System> State<S> {
         self.counts.sent(&flight.envelope);
         self.copies(at, flight, |state, flight, delay| {
             let id = state.flights.insert(flight);
+            if let Some(budgets) = &mut state.budgets {
+                budgets.sent(id, (at, Nanos::ZERO), (at, Nanos::ZERO, Nanos::ZERO));
+            }
             state.route(id, at, delay);
         });
     }
 
     /// A message goes through the pipeline to its egress queue, and on to its receiver.
     fn route(&mut self, id: FlightId, at: Nanos, delay: Nanos) {
-        let Envelope { to, bytes, service, .. } = self.flights.get(id).envelope;
-        let Place::Node(node) = to else { unreachable!("only nodes have ports") };
-        let Some(arrives) = self.ports.route(at, node.0, bytes.into()) else { return self.lose_flight(id) };
+        let envelope = self.flights.get(id).envelope;
+        let Place::Node(node) = envelope.to else { unreachable!("only nodes have ports") };
+        let is_write = envelope.service == Service::Write;
+        let part = self.setup.first_part(&envelope);
+        let (bytes, whole) = (part.unwrap_or(envelope.bytes.into()), part.is_none());
+        let Some(arrives) = self.ports.route(at, node.0, bytes) else { return self.lose_flight(id) };
         let nic = &mut self.machines[node.index()].nic;
-        let visible = nic.receive(arrives, bytes.into(), service == Service::Write);
+        let visible = nic.receive(arrives, bytes, is_write && whole);
+        if !whole && self.setup.rest_follows() {
+            let later = at + self.setup.bytes_until_the_switch(envelope.bytes.into());
+            if let Some(arrives) = self.ports.route(later, node.0, envelope.bytes.into()) {
+                self.machines[node.index()].nic.receive(arrives, envelope.bytes.into(), true);
+            }
+        }
+        if let Some(budgets) = &mut self.budgets {
+            let (way, transfer) = self.setup.idle_receiving(&envelope);
+            budgets.moved(id, visible + delay, way, transfer);
+        }
         self.push_for(node, visible + delay, Event::Arrive(id));
     }
 
@@ -117,7 +154,11 @@ impl<S: System> State<S> {
         assert_eq!(envelope.to, Place::Switch, "only the switch resubmits");
         let id = self.flights.insert(Flight { message, envelope });
         self.counts.resubmits += 1;
-        self.queue.push(self.ports.resubmit(at, envelope.bytes.into()), Event::AtSwitch(id));
+        let back = self.ports.resubmit(at, envelope.bytes.into());
+        if let Some(budgets) = &mut self.budgets {
+            budgets.sent(id, (at, Nanos::ZERO), (back, back.saturating_sub(at), Nanos::ZERO));
+        }
+        self.queue.push(back, Event::AtSwitch(id));
     }
 
     pub(super) fn lose_flight(&mut self, id: FlightId) {

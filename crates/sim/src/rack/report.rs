@@ -5,8 +5,10 @@
 
 use wire::Nanos;
 
+use super::budget::Budget;
 use super::histogram::Histogram;
 use super::state::State;
+use super::worker::Phase;
 use crate::system::{Envelope, Place, Service, System};
 
 /// Why a run ended.
@@ -75,6 +77,10 @@ pub struct Report {
     pub accesses: Vec<u64>,
     /// Operations of the application, by thread.
     pub operations: Vec<u64>,
+    /// The longest time that an operation took; or has taken so far, if it is not finished.
+    pub longest: Nanos,
+    /// Where the time of the operations went, with [`Setup::budget`](super::Setup::budget).
+    pub budget: Option<Budget>,
     /// The share of the time that each background thread worked, by node and number.
     pub agents: Vec<Vec<f64>>,
     /// The share of the time that each thread spent on messages.
@@ -113,6 +119,9 @@ impl<S: System> State<S> {
             (server.busy, server.handled) = (Nanos::ZERO, 0);
         }
         self.links_before = self.links().collect();
+        if let Some(budgets) = &mut self.budgets {
+            budgets.sum = Budget::default();
+        }
     }
 
     pub(super) fn report(&self, ended: Ended, time: Nanos) -> Report {
@@ -125,6 +134,14 @@ impl<S: System> State<S> {
             counts: self.counts.clone(),
             accesses: self.threads.iter().map(|thread| thread.accesses).collect(),
             operations: self.threads.iter().map(|thread| thread.operations).collect(),
+            longest: self
+                .threads
+                .iter()
+                .filter(|thread| thread.phase != Phase::Idle)
+                .fold(self.counts.latency.longest(), |longest, thread| {
+                    longest.max(self.now.saturating_sub(thread.finished))
+                }),
+            budget: self.budgets.as_ref().map(|budgets| budgets.sum),
             agents: agents
                 .chunks(self.setup.agents.max(1))
                 .map(|agents| agents.iter().map(|agent| share(agent.busy)).collect())

@@ -25,8 +25,26 @@ pub struct Setup {
     /// polls for it. Two transfers of a line between cores of one Xeon E5 v4 socket, 50 ns each (core-to-core
     /// latencies of Broadwell-EP as measured with MLC are 45 to 60 ns within a socket).
     pub hand_over: Nanos,
+    /// Whether it is noted where the time of operations goes ([`Report::budget`](super::Report::budget)).
+    pub budget: bool,
+    /// What becomes of blocks on the wire.
+    pub blocks: Blocks,
     /// Whether [`System::invariants`](crate::system::System::invariants) is called after every event.
     pub check: bool,
+}
+
+/// What becomes of blocks on the wire. All but the first are estimates of protocols that there are not: only times
+/// differ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Blocks {
+    /// They travel.
+    #[default]
+    Whole,
+    /// Whoever asked for a block gets so many bytes first, inlined into a small message, and goes on. The whole block
+    /// follows, and takes its time on NICs and links. The model does not check that nobody needs the rest before.
+    PartFirst(u32),
+    /// They do not: wherever a block would be sent, a small message of so many bytes is.
+    Part(u32),
 }
 
 impl Setup {
@@ -40,6 +58,8 @@ impl Setup {
             seed: 1,
             run_ahead: Nanos::MAX,
             hand_over: Nanos(100),
+            budget: false,
+            blocks: Blocks::Whole,
             check: false,
         }
     }
@@ -71,6 +91,54 @@ impl Setup {
         match envelope.receiver {
             Processor::Switch | Processor::Nic(_) => Nanos::ZERO,
             Processor::Thread(_) | Processor::Agent(..) => self.testbed.poll,
+        }
+    }
+
+    /// The bytes of the small message that a block is, or has before it.
+    pub(super) fn first_part(&self, envelope: &Envelope) -> Option<u64> {
+        let asked_for = matches!(envelope.receiver, Processor::Thread(_));
+        match self.blocks {
+            _ if envelope.service == Service::Datagram => None,
+            Blocks::PartFirst(part) if asked_for => Some(part.min(envelope.bytes).into()),
+            Blocks::Part(part) => Some(part.min(envelope.bytes).into()),
+            Blocks::PartFirst(_) | Blocks::Whole => None,
+        }
+    }
+
+    /// Whether the whole block follows its first part.
+    pub(super) const fn rest_follows(&self) -> bool {
+        matches!(self.blocks, Blocks::PartFirst(_))
+    }
+
+    /// What bytes add to a write's way to the switch in an idle rack.
+    pub(super) fn bytes_until_the_switch(&self, bytes: u64) -> Nanos {
+        let Testbed { pcie_read, pcie, bandwidth, framing, .. } = self.testbed;
+        pcie_read + pcie.span(bytes.min(framing.mtu)) + bandwidth.span(framing.framed(bytes))
+    }
+
+    /// The way of a message from its doorbell to the switch in an idle rack: without bytes, and what a block's bytes add.
+    pub(super) fn idle_sending(&self, envelope: &Envelope) -> (Nanos, Nanos) {
+        let Testbed { doorbell, nic_sending, cable, bandwidth, framing, .. } = self.testbed;
+        let way = doorbell + nic_sending + cable;
+        match (envelope.service, self.first_part(envelope)) {
+            (Service::Write, None) => (way, self.bytes_until_the_switch(envelope.bytes.into())),
+            (_, part) => {
+                (way + bandwidth.span(framing.framed(part.unwrap_or(envelope.bytes.into()))), Nanos::ZERO)
+            }
+        }
+    }
+
+    /// The same from the switch to where a processor sees it.
+    pub(super) fn idle_receiving(&self, envelope: &Envelope) -> (Nanos, Nanos) {
+        let Testbed { pipeline, cable, nic_receiving, pcie_write, pcie, bandwidth, framing, .. } =
+            self.testbed;
+        let way = pipeline + cable + nic_receiving + pcie_write;
+        let part = self.first_part(envelope);
+        let bytes = part.unwrap_or(envelope.bytes.into());
+        let of_bytes = bandwidth.span(framing.framed(bytes)) + pcie.span(bytes.min(framing.mtu));
+        match (envelope.service, part) {
+            (Service::Write, None) => (way, of_bytes),
+            _ => (way + of_bytes, Nanos::ZERO),
         }
     }
 

@@ -7,6 +7,7 @@
 
 use wire::{Nanos, NodeId};
 
+use super::budget::Budgets;
 use super::event::{Event, FlightId, Flights, ServerId};
 use super::machine::Machine;
 use super::report::Counts;
@@ -48,6 +49,7 @@ pub(super) struct State<S: System> {
     /// What the links had done when the counts began.
     pub(super) links_before: Vec<(Nanos, Nanos)>,
     pub(super) observer: Option<Observer<S::Message>>,
+    pub(super) budgets: Option<Budgets>,
     /// A buffer for the copies of a message.
     pub(super) copies: Vec<Nanos>,
     /// The buffer of calls.
@@ -89,6 +91,7 @@ impl<S: System> State<S> {
             counts: Counts::default(),
             links_before: vec![(Nanos::ZERO, Nanos::ZERO); nodes],
             observer: None,
+            budgets: setup.budget.then(|| Budgets::new(nodes * threads)),
             copies: Vec::new(),
             actions: Vec::new(),
             system,
@@ -210,6 +213,10 @@ impl<S: System> State<S> {
         let id = it.current.take().expect("a message is current until it was handled");
         it.handled += 1;
         let flight = self.flights.remove(id);
+        if let Some(budgets) = &mut self.budgets {
+            let work = self.system.cost(&flight.message) + self.setup.poll_cost(&flight.envelope);
+            budgets.follow(id, self.now, work);
+        }
         self.observe(self.now, &Trace::Handled { message: &flight.message, envelope: &flight.envelope });
         self.call(Some(server), self.now, |system, call| system.on_message(call, &flight.message));
         self.arm(node);
@@ -234,6 +241,9 @@ impl<S: System> State<S> {
         let charged = call.charged;
         if let Some(by) = by {
             self.server(by).spend(now, charged);
+        }
+        if let Some(budgets) = &mut self.budgets {
+            budgets.charged(charged);
         }
         let at = now + charged;
         for action in actions.drain(..) {
@@ -268,6 +278,7 @@ impl<S: System> State<S> {
         machine.armed = Nanos::MAX;
         if self.system.next_deadline(node) <= now {
             self.observe(now, &Trace::Deadline { node });
+            self.begin_budget(now);
             self.call(None, now, |system, call| system.on_deadline(call, node));
         }
         // A machine that is due again at once is called again in a nanosecond, so that time moves on.
@@ -296,6 +307,13 @@ impl<S: System> State<S> {
         }
         self.servers[usize::from(thread.0)].free = self.now;
         true
+    }
+
+    /// What is called now follows from no message.
+    pub(super) fn begin_budget(&mut self, at: Nanos) {
+        if let Some(budgets) = &mut self.budgets {
+            budgets.begin(at);
+        }
     }
 
     pub(super) fn observe(&mut self, at: Nanos, what: &Trace<'_, S::Message>) {

@@ -53,11 +53,20 @@ pub(super) struct Thread {
     pub(super) accesses: u64,
     /// Operations of the application.
     pub(super) operations: u64,
+    /// When the last of them ended, or its worker began.
+    pub(super) finished: Nanos,
 }
 
 impl Thread {
     pub(super) const fn new() -> Self {
-        Self { phase: Phase::Idle, armed: false, asleep_until: Nanos::ZERO, accesses: 0, operations: 0 }
+        Self {
+            phase: Phase::Idle,
+            armed: false,
+            asleep_until: Nanos::ZERO,
+            accesses: 0,
+            operations: 0,
+            finished: Nanos::ZERO,
+        }
     }
 }
 
@@ -105,6 +114,9 @@ impl<S: System> State<S> {
             let server = self.server(own);
             server.free = server.free.max(heard);
         }
+        if let Some(budgets) = &mut self.budgets {
+            budgets.woke(thread, if by == Some(own) { Nanos::ZERO } else { self.setup.hand_over });
+        }
         self.schedule(thread);
     }
 
@@ -137,6 +149,7 @@ impl<S: System> State<S> {
             return Poll::Pending;
         }
         self.thread(thread).phase = Phase::Waiting;
+        self.begin_budget(clock);
         let progress = self.call(Some(own), clock, |system, call| system.attempt(call, thread, operation));
         self.arm(self.node_of(thread));
         if self.setup.check {
@@ -146,6 +159,9 @@ impl<S: System> State<S> {
             Progress::Done(outcome, time) => {
                 self.observe(clock, &Trace::Done { thread, outcome });
                 self.server(own).free += time;
+                if let Some(budgets) = &mut self.budgets {
+                    budgets.accessed(thread, time);
+                }
                 self.thread(thread).accesses += 1;
                 Ok(outcome)
             }
