@@ -58,7 +58,7 @@ fn an_application_joins_as_the_node_that_has_no_process() {
         let counts = &home.status()["nodes"][2]["counts"];
         counts["misses"].as_u64() > Some(0)
     });
-    rack.leave();
+    assert!(rack.leave(Duration::from_secs(10)), "what it had cached has gone home");
     drop((here, rack));
     eventually("the node is seen to have left", || home.status()["nodes"][2]["up"] == false);
     assert_eq!(home.status()["membership"]["ended"]["left"], 1);
