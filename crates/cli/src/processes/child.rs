@@ -14,7 +14,7 @@ use super::crew::{Said, Told};
 use super::meeting::RuntimeDir;
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
-use crate::ycsb;
+use crate::{bench, ycsb};
 
 /// The first line that a child gets.
 #[derive(Serialize, Deserialize)]
@@ -29,6 +29,8 @@ pub(crate) struct Setup {
 pub(crate) enum Task {
     /// A place of a rack that runs YCSB.
     Ycsb(ycsb::networked::Task),
+    /// A place of a rack, or of the bare exchange, that is measured.
+    Bench(bench::networked::Task),
 }
 
 /// Tells the command what has happened. Threads share it.
@@ -118,6 +120,7 @@ pub(crate) fn run() -> Result<(), Fault> {
     let orders = Orders::<IgnoredAny> { lines, interrupt, order: PhantomData };
     let done = match setup.task {
         Task::Ycsb(task) => ycsb::networked::place(task, &orders.typed(), &Teller(PhantomData)),
+        Task::Bench(task) => bench::networked::place(task, &orders.typed(), &Teller(PhantomData)),
     };
     match done {
         Ok(never) => match never {},
