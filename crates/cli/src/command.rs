@@ -2,7 +2,8 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, check, explain, fuzz, lab, switch_map, ycsb};
+use crate::daemon::{node, status, switch, up, write};
+use crate::{bench, check, explain, fuzz, lab, pipeline, ycsb};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -13,7 +14,9 @@ Examples:
   rackmem check flowcc                           every state of small racks, with faults
   rackmem fuzz --seeds 0..1000                   a thousand runs with lost packets, restarts and deaths
   rackmem explain read-miss                      what passes between the places, with times
-  rackmem switch                                 what FlowCC takes of a switch chip, stage by stage";
+  rackmem pipeline                               what FlowCC takes of a switch chip, stage by stage
+  rackmem up                                     a rack of processes on this machine, until Ctrl-C
+  rackmem status                                 how that rack is";
 
 /// One shared memory for a rack of machines, kept coherent in the network.
 #[derive(Debug, Parser)]
@@ -44,7 +47,19 @@ pub(crate) enum Command {
     #[command(hide = true)]
     Place,
     /// Print the stage map of the switch program: arrays, tables and memory against the chip's budget
-    Switch(switch_map::Args),
+    Pipeline(pipeline::Args),
+    /// Run a rack as processes on this machine: the switch and nodes, until Ctrl-C
+    Up(up::Args),
+    /// Be the switch of a rack of processes
+    Switch(switch::Args),
+    /// Be a node of a rack of processes that has no application
+    Node(node::Args),
+    /// Print how a rack of processes is: who is up, what is cached where, what was dropped and why
+    Status(status::Args),
+    /// Write a commented rack file to standard output
+    RackFile(write::RackFileArgs),
+    /// Write a new key for a rack into a file that only you can read
+    Key(write::KeyArgs),
 }
 
 #[cfg(test)]

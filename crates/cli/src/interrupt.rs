@@ -29,6 +29,11 @@ impl Interrupt {
         self.0.load(Ordering::Relaxed)
     }
 
+    /// The flag itself, for whoever looks at it without knowing us.
+    pub(crate) fn flag(&self) -> &AtomicBool {
+        &self.0
+    }
+
     /// Asks the run to stop, as a signal would.
     pub(crate) fn request(&self) {
         self.0.store(true, Ordering::Relaxed);

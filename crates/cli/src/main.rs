@@ -5,21 +5,23 @@
 //! standard output, everything else (progress, warnings, mistakes) to standard error.
 //!
 //! Exit codes: 0 done; 1 the run failed; 2 the command line, or a file that it names, is wrong; 3 the run was stuck;
-//! 4 a machine of the protocol panicked; 130 stopped by Ctrl-C after printing what there was.
+//! 4 a machine of the protocol panicked; 130 stopped by Ctrl-C after printing what there was. A daemon that is asked to
+//! end has done what it was for: 0.
 
 mod bench;
 mod check;
 mod clock;
 mod command;
+mod daemon;
 mod explain;
 mod fault;
 mod fuzz;
 mod interrupt;
 mod lab;
 mod output;
+mod pipeline;
 mod processes;
 mod size;
-mod switch_map;
 mod ycsb;
 
 use std::process::ExitCode;
@@ -45,8 +47,14 @@ fn main() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Lab(args) => lab::run(&args),
+        Command::Pipeline(args) => pipeline::run(&args),
+        Command::Up(args) => daemon::up::run(&args),
+        Command::Switch(args) => daemon::switch::run(&args),
+        Command::Node(args) => daemon::node::run(&args),
+        Command::Status(args) => daemon::status::run(&args),
+        Command::RackFile(args) => daemon::write::rack_file(&args),
+        Command::Key(args) => daemon::write::key(&args),
         Command::Place => processes::child::run(),
-        Command::Switch(args) => switch_map::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

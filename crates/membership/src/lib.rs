@@ -78,6 +78,7 @@
 //! - A coordinator and the switch are one process and die together; [`coordinator::Effect::Restart`] is done under the
 //!   switch's lock, before any other effect.
 //! - Say `sole` only if it is true: a life whose process still runs may have a lease.
+//! - The first view that a member begins says which incarnation its node is: the node is made then, in epoch 0.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -61,6 +61,13 @@ impl Faulty {
         Nanos(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
+    /// Until the next message arrives that is under way, at most so long.
+    fn until_next(&self, most: Nanos) -> Nanos {
+        let now = self.now();
+        let network = self.network();
+        network.under_way.first_key_value().map_or(most, |((at, _), _)| at.saturating_sub(now).min(most))
+    }
+
     /// The first message that has arrived by now.
     fn arrived(&self, now: Nanos) -> Option<(PlaceId, Message)> {
         let mut network = self.network();
@@ -161,9 +168,15 @@ impl Transport for Faulty {
     }
 
     fn wait(&self, most: Nanos) {
-        let now = self.now();
-        let next = self.network().under_way.first_key_value().map(|((at, _), _)| at.saturating_sub(now));
-        self.inner.wait(next.map_or(most, |next| next.min(most)));
+        self.inner.wait(self.until_next(most));
+    }
+
+    fn block(&self, most: Nanos) {
+        self.inner.block(self.until_next(most));
+    }
+
+    fn interrupt(&self) {
+        self.inner.interrupt();
     }
 
     fn counters(&self) -> &Counters {

@@ -14,6 +14,7 @@ mod handle;
 mod lock;
 mod memory;
 mod rack;
+pub mod rack_file;
 pub mod simulated;
 mod switch_process;
 
@@ -29,6 +30,7 @@ pub use membership::Timing;
 pub use membership::coordinator::{Counters as MembershipCounters, Phase};
 pub use node::{Counters as ProtocolCounters, Window};
 pub use rack::{Counters, MOST_NODES, NodeCounters, Rack, SwitchCounters};
+pub use rack_file::{RackFile, RackFileError, StartError};
 pub use switch_process::SwitchProcess;
 pub use transport;
 pub use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};

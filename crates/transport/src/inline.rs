@@ -3,7 +3,7 @@
 //! For tests of what stands above a transport, and for the conformance tests of transports.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +23,9 @@ enum Message {
 struct Inbox {
     messages: Mutex<VecDeque<(PlaceId, Message)>>,
     came: Condvar,
+    /// Somebody is in [`Transport::block`], or shall not begin to be.
+    blocked: AtomicBool,
+    interrupted: AtomicBool,
     /// Threads that receive again and again.
     attending: AtomicUsize,
 }
@@ -106,8 +109,8 @@ impl Transport for InlineTransport {
         };
         self.counters.sent(1, bytes as u64);
         inbox.messages().push_back((self.me, message));
-        if inbox.attending.load(Ordering::SeqCst) == 0 {
-            inbox.came.notify_one();
+        if inbox.attending.load(Ordering::SeqCst) == 0 || inbox.blocked.load(Ordering::SeqCst) {
+            inbox.came.notify_all();
         }
     }
 
@@ -144,6 +147,22 @@ impl Transport for InlineTransport {
         if messages.is_empty() || self.inbox.attending.load(Ordering::SeqCst) > 0 {
             drop(self.inbox.came.wait_timeout(messages, Duration::from_nanos(most.0)));
         }
+    }
+
+    fn block(&self, most: Nanos) {
+        let messages = self.inbox.messages();
+        if messages.is_empty() && !self.inbox.interrupted.swap(false, Ordering::SeqCst) {
+            self.inbox.blocked.store(true, Ordering::SeqCst);
+            drop(self.inbox.came.wait_timeout(messages, Duration::from_nanos(most.0)));
+            self.inbox.blocked.store(false, Ordering::SeqCst);
+            self.inbox.interrupted.store(false, Ordering::SeqCst);
+        }
+    }
+
+    fn interrupt(&self) {
+        let _messages = self.inbox.messages();
+        self.inbox.interrupted.store(true, Ordering::SeqCst);
+        self.inbox.came.notify_all();
     }
 
     fn counters(&self) -> &Counters {

@@ -86,6 +86,13 @@ pub trait Transport: Send + Sync {
     /// while others attend, it stays asleep.
     fn wait(&self, most: Nanos);
 
+    /// Waits until something has come, at most so long. For one thread that attends and goes on attending: the message
+    /// wakes it, and not the thread in [`wait`](Transport::wait).
+    fn block(&self, most: Nanos);
+
+    /// Ends [`block`](Transport::block) in another thread of this process, if one is in it.
+    fn interrupt(&self);
+
     /// What has been sent, received, and dropped, by cause.
     fn counters(&self) -> &Counters;
 }

@@ -56,13 +56,14 @@ impl Carrier for NetworkedNode {
                 std::thread::yield_now();
                 self.crowding.yielded(now, NetworkedNode::now(self));
             }
-            Step::Sleep(most) => {
-                // The service thread receives meanwhile, and rings the bell.
-                if !self.transport.leave() {
-                    courier.bell.sleeper.sleep(most);
+            Step::Sleep(most) => match self.blocking.try_lock() {
+                Ok(_blocking) => {
+                    courier.bell.block_in(&self.transport, most);
+                    patience.again();
                 }
-                self.transport.attend();
-            }
+                // Another thread sleeps where messages wake it, and rings this one's bell.
+                Err(_) => courier.bell.sleeper.sleep(most),
+            },
         }
     }
 

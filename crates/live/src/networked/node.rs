@@ -54,6 +54,8 @@ pub struct NetworkedNode {
     pub(super) crowding: Crowding,
     member: Mutex<Member>,
     started: Instant,
+    /// Held by the thread that sleeps in the transport.
+    pub(super) blocking: Mutex<()>,
     pub(super) stop: AtomicBool,
     /// Hits that handles have reported.
     hits: AtomicU64,
@@ -95,6 +97,7 @@ impl NetworkedNode {
             crowding: Crowding::default(),
             member: Mutex::new(member),
             started,
+            blocking: Mutex::new(()),
             stop: AtomicBool::new(false),
             hits: AtomicU64::new(0),
             service: Mutex::new(None),

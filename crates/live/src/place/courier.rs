@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use node::{Effect, Outcome};
-use transport::Outgoing;
+use transport::{Outgoing, Transport};
+use wire::Nanos;
 
 use super::inbox::Input;
 use crate::waiting::Sleeper;
@@ -61,6 +62,8 @@ pub(crate) struct Bell {
     rung: AtomicBool,
     pub(crate) sleeper: Sleeper,
     thread: std::thread::ThreadId,
+    /// Where the thread sleeps instead, while it waits for what comes from other processes.
+    blocked: Mutex<Option<Arc<dyn Transport>>>,
 }
 
 impl Bell {
@@ -70,7 +73,18 @@ impl Bell {
             rung: AtomicBool::new(false),
             sleeper: Sleeper::current(),
             thread: std::thread::current().id(),
+            blocked: Mutex::new(None),
         }
+    }
+
+    /// Sleeps in the transport until something comes or this rings, at most so long.
+    pub(crate) fn block_in(&self, transport: &Arc<dyn Transport>, most: Nanos) {
+        *self.blocked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(transport));
+        // Whoever rings from now on interrupts.
+        if !self.rung.load(Ordering::Acquire) {
+            transport.block(most);
+        }
+        *self.blocked.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     fn is_of_this_thread(&self) -> bool {
@@ -81,6 +95,12 @@ impl Bell {
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
         self.rung.store(true, Ordering::Release);
         self.sleeper.wake();
+        let blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(transport) = &*blocked
+            && !self.is_of_this_thread()
+        {
+            transport.interrupt();
+        }
     }
 
     /// The outcome, once it has rung.

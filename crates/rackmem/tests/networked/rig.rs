@@ -49,6 +49,14 @@ impl Transport for Cable {
     fn wait(&self, most: Nanos) {
         self.inner.wait(most);
     }
+    fn block(&self, most: Nanos) {
+        self.inner.block(most);
+    }
+
+    fn interrupt(&self) {
+        self.inner.interrupt();
+    }
+
     fn counters(&self) -> &Counters {
         self.inner.counters()
     }

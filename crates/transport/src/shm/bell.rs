@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`UNATTENDED`] | nobody looks at the rings: whoever sends has to ring |
 //! | [`ATTENDED`] | a thread looks at the rings again and again |
+//! | [`BLOCKED`] | such a thread has gone to sleep: whoever sends has to ring for it |
 //! | [`RUNG`] | somebody has rung, and nobody has answered yet: nothing to do |
 //!
 //! What must always hold: a message that was published is either seen by a look that begins after the bell became
@@ -19,18 +20,25 @@
 //! sleeper may be woken for nothing, or sleep as long as it said it would.
 
 use std::io;
+use std::num::NonZeroU32;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicUsize, fence};
 use std::time::{Duration, Instant};
 
 use rustix::thread::futex;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::mapping::Mapping;
 
 pub(super) const UNATTENDED: u32 = 0;
 pub(super) const ATTENDED: u32 = 1;
 pub(super) const RUNG: u32 = 2;
+pub(super) const BLOCKED: u32 = 3;
+
+/// Who sleeps on the word: a thread that waits while nobody attends, or one that attends.
+const WAITING: NonZeroU32 = NonZeroU32::new(1).unwrap();
+const BLOCKING: NonZeroU32 = NonZeroU32::new(2).unwrap();
 
 /// A page: the smallest piece of memory that can be shared.
 const BYTES: usize = 4096;
@@ -54,16 +62,22 @@ impl Bell {
     /// True if whoever has sent something has to [`ring`](Bell::ring). To be asked after the head of the ring was
     /// stored, and after a sequentially consistent fence.
     pub(super) fn is_unattended(&self) -> bool {
-        self.word().load(Relaxed) == UNATTENDED
+        matches!(self.word().load(Relaxed), UNATTENDED | BLOCKED)
     }
 
     /// Wakes a sleeper if nobody else has done so. Returns true if a system call was made.
     pub(super) fn ring(&self) -> bool {
-        if self.word().compare_exchange(UNATTENDED, RUNG, AcqRel, Relaxed).is_err() {
+        let seen = self.word().load(Relaxed);
+        let sleeper = match seen {
+            UNATTENDED => WAITING,
+            BLOCKED => BLOCKING,
+            _ => return false,
+        };
+        if self.word().compare_exchange(seen, RUNG, AcqRel, Relaxed).is_err() {
             return false;
         }
         // The word is mapped, so waking can only fail where the kernel has no futexes; then nobody sleeps on one.
-        let _ = futex::wake(self.word(), futex::Flags::empty(), 1);
+        let _ = futex::wake_bitset(self.word(), futex::Flags::empty(), 1, sleeper);
         true
     }
 }
@@ -110,6 +124,25 @@ impl OwnBell {
         look()
     }
 
+    /// Sleeps until the bell rings or `look` finds something, at most so long. This thread attends.
+    pub(super) fn block(&self, most: Duration, look: impl FnOnce() -> bool) {
+        let word = self.bell.word();
+        word.store(BLOCKED, Relaxed);
+        fence(SeqCst);
+        if !look() {
+            // However it ends, the caller looks.
+            sleep_on(word, BLOCKED, most, BLOCKING);
+        }
+        word.store(ATTENDED, Relaxed);
+    }
+
+    /// Ends [`OwnBell::block`] in another thread.
+    pub(super) fn interrupt(&self) {
+        if self.bell.word().load(Acquire) == BLOCKED {
+            self.bell.ring();
+        }
+    }
+
     /// Sleeps until the bell rings or `look` finds something, at most so long.
     pub(super) fn wait(&self, most: Duration, look: impl Fn() -> bool) {
         let word = self.bell.word();
@@ -118,8 +151,13 @@ impl OwnBell {
         // looked at in each, so that somebody who stores for ever does not keep us.
         loop {
             let seen = word.load(Acquire);
-            let attended = seen == ATTENDED && self.attending.load(Acquire) > 0;
-            if !attended {
+            let attended = self.attending.load(Acquire) > 0;
+            if attended {
+                if seen == RUNG {
+                    // Rung for this thread, just before somebody attended who may sleep by now.
+                    let _ = futex::wake_bitset(word, futex::Flags::empty(), 1, BLOCKING);
+                }
+            } else {
                 // A ring is answered here, once: the next one rings again. Nonsense is put in order the same way.
                 if seen != UNATTENDED {
                     let _ = word.compare_exchange(seen, UNATTENDED, AcqRel, Relaxed);
@@ -134,9 +172,8 @@ impl OwnBell {
                 return;
             }
             if attended || seen == UNATTENDED {
-                let left = futex::Timespec::try_from(left).ok();
-                // Woken, changed already, interrupted, or out of time: the next round finds out.
-                let _ = futex::wait(word, futex::Flags::empty(), seen, left.as_ref());
+                // The next round finds out why it ended.
+                sleep_on(word, seen, left, WAITING);
             }
         }
     }
@@ -145,6 +182,14 @@ impl OwnBell {
     pub(super) fn wake_all(&self) {
         let _ = futex::wake(self.bell.word(), futex::Flags::empty(), i32::MAX as u32);
     }
+}
+
+/// Sleeps while the word is what it was, until woken as this sleeper, at most so long.
+fn sleep_on(word: &AtomicU32, seen: u32, most: Duration, sleeper: NonZeroU32) {
+    // This kind of wait takes the time at which it ends.
+    let now = clock_gettime(ClockId::Monotonic);
+    let end = futex::Timespec::try_from(most).ok().and_then(|most| now.checked_add(most));
+    let _ = futex::wait_bitset(word, futex::Flags::empty(), seen, end.as_ref(), sleeper);
 }
 
 #[cfg(test)]
@@ -182,9 +227,46 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_attends_and_sleeps_is_woken_and_not_the_one_that_waits() {
+        let own = OwnBell::create().unwrap();
+        own.attend();
+        std::thread::scope(|scope| {
+            scope.spawn(|| own.block(FOREVER, || false));
+            while own.bell.word().load(SeqCst) != BLOCKED {
+                std::thread::yield_now();
+            }
+            while !own.bell.ring() {
+                std::thread::yield_now();
+            }
+        });
+        assert_eq!(own.bell.word().load(SeqCst), ATTENDED, "it goes on attending");
+    }
+
+    #[test]
+    fn a_thread_that_attends_does_not_sleep_on_what_it_finds() {
+        let own = OwnBell::create().unwrap();
+        own.attend();
+        own.block(FOREVER, || true);
+        assert!(!own.leave(|| false));
+    }
+
+    #[test]
+    fn a_sleep_while_attending_can_be_interrupted() {
+        let own = OwnBell::create().unwrap();
+        own.attend();
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| own.block(FOREVER, || false));
+            while !sleeper.is_finished() {
+                own.interrupt();
+                std::thread::yield_now();
+            }
+        });
+    }
+
+    #[test]
     fn nonsense_in_the_word_is_put_in_order() {
         let own = OwnBell::create().unwrap();
-        for nonsense in [ATTENDED, 3, u32::MAX] {
+        for nonsense in [ATTENDED, BLOCKED, 4, u32::MAX] {
             own.bell.word().store(nonsense, Relaxed);
             own.wait(Duration::from_millis(1), || false);
             assert!(own.bell.is_unattended(), "{nonsense}");

@@ -255,6 +255,14 @@ impl Transport for ShmTransport {
         self.house.bell.wait(Duration::from_nanos(most.0), || self.house.arrivals.have_something());
     }
 
+    fn block(&self, most: Nanos) {
+        self.house.bell.block(Duration::from_nanos(most.0), || self.house.arrivals.have_something());
+    }
+
+    fn interrupt(&self) {
+        self.house.bell.interrupt();
+    }
+
     fn counters(&self) -> &Counters {
         &self.house.counters
     }

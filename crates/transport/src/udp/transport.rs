@@ -82,7 +82,7 @@ impl UdpTransport {
             more: AtomicBool::new(false),
             counters: Counters::default(),
             next_message: Default::default(),
-            waiting: Waiting::default(),
+            waiting: Waiting::new().map_err(|error| Error::Bind { listen, error })?,
             started: Instant::now(),
         };
         for peer in transport.peers.iter().flatten() {
@@ -300,6 +300,16 @@ impl Transport for UdpTransport {
 
     fn wait(&self, most: Nanos) {
         self.waiting.wait(&self.socket, most);
+    }
+
+    fn block(&self, most: Nanos) {
+        if !self.more.load(Relaxed) {
+            self.waiting.block(&self.socket, most);
+        }
+    }
+
+    fn interrupt(&self) {
+        self.waiting.interrupt();
     }
 
     fn counters(&self) -> &Counters {

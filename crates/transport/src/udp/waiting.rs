@@ -3,22 +3,25 @@
 //! A sender on another machine cannot know whether a thread attends here, and the kernel wakes whoever polls the
 //! socket for every datagram. While a thread attends, that would cost a wake-up for each datagram that it is about to
 //! receive anyway. So the thread that waits polls only if nobody has attended for a while; else it naps. What must
-//! always hold: what nobody attends to is noticed within about a nap; with nothing going on, the waiting thread
+//! always hold: what nobody attends to is noticed within a nap or two; with nothing going on, the waiting thread
 //! sleeps in `poll`.
 
+use std::io;
 use std::net::UdpSocket;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use wire::Nanos;
 
-/// How long nobody has to attend before the waiting thread polls.
-const NAP: Duration = Duration::from_micros(100);
+/// How long nobody has to attend before the waiting thread polls, at least and at most. Naps get longer while somebody
+/// attends: each costs a wake-up.
+const SHORTEST_NAP: Duration = Duration::from_micros(100);
+const LONGEST_NAP: Duration = Duration::from_micros(800);
 
 /// Who attends.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Waiting {
     /// Threads that attend.
     attending: AtomicUsize,
@@ -26,9 +29,51 @@ pub(super) struct Waiting {
     attended: AtomicU64,
     /// That, when the waiting thread last looked.
     seen: AtomicU64,
+    /// Threads in [`Waiting::block`].
+    blocked: AtomicUsize,
+    /// Ends their sleep.
+    interrupt: Interrupt,
 }
 
+/// An eventfd.
+#[derive(Debug)]
+struct Interrupt(OwnedFd);
+
 impl Waiting {
+    pub(super) fn new() -> io::Result<Self> {
+        let interrupt = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self {
+            attending: AtomicUsize::new(0),
+            attended: AtomicU64::new(0),
+            seen: AtomicU64::new(0),
+            blocked: AtomicUsize::new(0),
+            interrupt: Interrupt(interrupt),
+        })
+    }
+
+    /// Waits until a datagram is there, at most so long, in a thread that attends.
+    pub(super) fn block(&self, socket: &UdpSocket, most: Nanos) {
+        self.blocked.fetch_add(1, SeqCst);
+        let timeout = timespec(Duration::from_nanos(most.0));
+        let ends = [socket.as_fd(), self.interrupt.0.as_fd()];
+        let mut polled = ends.map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN));
+        // However it ends, the caller looks.
+        let _ = poll(&mut polled, Some(&timeout));
+        self.blocked.fetch_sub(1, SeqCst);
+        if polled[1].revents().contains(PollFlags::IN) {
+            // Somebody else may have been quicker.
+            let _ = rustix::io::read(&self.interrupt.0, &mut [0; 8]);
+        }
+    }
+
+    /// Ends the sleep of a thread in [`Waiting::block`].
+    pub(super) fn interrupt(&self) {
+        if self.blocked.load(SeqCst) > 0 {
+            // It can fail only where it was written to 2^64 times already.
+            let _ = rustix::io::write(&self.interrupt.0, &1_u64.to_ne_bytes());
+        }
+    }
+
     pub(super) fn attend(&self) {
         self.attending.fetch_add(1, SeqCst);
         self.attended.fetch_add(1, SeqCst);
@@ -48,6 +93,7 @@ impl Waiting {
     /// Waits until a datagram is there that nobody attends to, at most so long.
     pub(super) fn wait(&self, socket: &UdpSocket, most: Nanos) {
         let end = Instant::now().checked_add(Duration::from_nanos(most.0));
+        let mut nap = SHORTEST_NAP;
         loop {
             let left = match end {
                 Some(end) => end.saturating_duration_since(Instant::now()),
@@ -57,7 +103,8 @@ impl Waiting {
                 return;
             }
             if self.is_attended() {
-                std::thread::sleep(left.min(NAP));
+                std::thread::sleep(left.min(nap));
+                nap = (nap * 2).min(LONGEST_NAP);
                 continue;
             }
             // A thread may begin to attend now. Then the first datagram ends this poll, and the next round naps.
@@ -70,8 +117,12 @@ impl Waiting {
 
 /// Blocks until there is something to receive, at most so long. True also for an error to be fetched.
 fn is_readable(socket: &UdpSocket, most: Duration) -> bool {
-    let timeout = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: i64::from(most.subsec_nanos()) };
+    let timeout = timespec(most);
     let mut polled = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
     // Interrupted, or whatever else may be wrong: the caller looks at the time and tries again.
     poll(&mut polled, Some(&timeout)).is_ok_and(|ready| ready > 0)
+}
+
+fn timespec(span: Duration) -> Timespec {
+    Timespec { tv_sec: span.as_secs() as i64, tv_nsec: i64::from(span.subsec_nanos()) }
 }

@@ -143,7 +143,7 @@ fn a_payload_that_is_not_what_the_header_says_is_malformed() {
         let (_, consumer, hostile) = sides();
         let mut header = [0; HEADER_BYTES];
         packet(said).encode(&mut header);
-        store_bytes(&hostile.records_from(8), &header);
+        store_bytes(hostile.records_from(8), &header);
         write_record(&hostile, length_word(PACKET, 64 + length), record_bytes(64 + length) as u64);
         let (taken, end, lengths) = take(&consumer);
         assert_eq!((taken.malformed, end, lengths.len()), (1, Ok(()), 0), "{said} said, {length} there");

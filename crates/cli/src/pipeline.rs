@@ -1,4 +1,4 @@
-//! `rackmem switch`: what the switch program takes of the chip, stage by stage, against the chip's budget.
+//! `rackmem pipeline`: what the switch program takes of the chip, stage by stage, against the chip's budget.
 //!
 //! The map comes from the program that the racks run: it is built, checked and measured here, not described.
 
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
 fn document(map: &StageMap) -> Value {
     let (budget, totals) = (&map.budget, &map.totals);
     json!({
-        "command": "switch",
+        "command": "pipeline",
         "version": env!("CARGO_PKG_VERSION"),
         "program": map.program,
         "budget": {

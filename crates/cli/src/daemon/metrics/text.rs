@@ -1,0 +1,239 @@
+//! The metrics, each with its name, its meaning and its labels, in the text format of OpenMetrics.
+//!
+//! What must always hold: what is described in `docs/running.md` is what is here.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+use super::super::status::document::{Node, NodeCounts, Status, Transport};
+
+/// The page of a whole rack.
+pub(super) fn rack(status: &Status) -> String {
+    let mut page = Page::default();
+    let (switch, membership) = (&status.switch, &status.membership);
+    page.gauge(
+        "rackmem_rack_running",
+        "1 while the rack is in an epoch.",
+        u64::from(status.phase == "running"),
+    );
+    page.gauge(
+        "rackmem_rack_epoch",
+        "The epoch; a greater one begins when who is up changes.",
+        status.epoch.into(),
+    );
+    page.gauge("rackmem_directory_entries", "Directory entries that the switch has.", switch.entries);
+    page.gauge(
+        "rackmem_directory_entries_used",
+        "Directory entries of the switch in use.",
+        switch.entries_used,
+    );
+    page.counter(
+        "rackmem_switch_received",
+        "Coherence packets that reached the switch.",
+        switch.packets_received,
+    );
+    page.counter("rackmem_switch_sent", "Coherence packets that the switch sent.", switch.packets_sent);
+    page.counter(
+        "rackmem_switch_dropped",
+        "Coherence packets that the switch had no use for.",
+        switch.packets_dropped,
+    );
+    page.counter("rackmem_epochs", "Epochs that this switch has begun.", membership.epochs);
+    page.counter(
+        "rackmem_coordinator_stalls",
+        "Times that the switch's process was late for itself.",
+        membership.stalls,
+    );
+    for (why, count) in &membership.ended {
+        page.add(
+            Kind::Counter,
+            "rackmem_lives_ended",
+            "Lives of nodes that have ended, by why.",
+            &[("why", why)],
+            *count,
+        );
+    }
+    transport(&mut page, "switch", &switch.transport);
+    for node in &status.nodes {
+        let labels = [("node", node.id.to_string())];
+        if let Some(silence) = node.silence_ns {
+            page.add_float(
+                "rackmem_node_silence_seconds",
+                "How long the node was not heard.",
+                &labels,
+                silence as f64 / 1e9,
+            );
+        }
+        page.add(
+            Kind::Gauge,
+            "rackmem_node_life",
+            "The node's last life; 0: it was never there.",
+            &labels,
+            node.incarnation.into(),
+        );
+        add_node(&mut page, node);
+    }
+    page.finish()
+}
+
+/// The page of one node.
+pub(super) fn node(node: &Node) -> String {
+    let mut page = Page::default();
+    add_node(&mut page, node);
+    page.finish()
+}
+
+fn add_node(page: &mut Page, node: &Node) {
+    let id = node.id.to_string();
+    let labels = [("node", id.as_str())];
+    page.add(Kind::Gauge, "rackmem_node_up", "1 while the node is in the rack.", &labels, u64::from(node.up));
+    let Some(counts) = &node.counts else { return };
+    if let Some(recovering) = counts.recovering {
+        let help = "1 while the node rebuilds its directory after somebody died.";
+        page.add(Kind::Gauge, "rackmem_node_recovering", help, &labels, u64::from(recovering));
+    }
+    let help = "Bytes of the node's memory in allocations.";
+    page.add(Kind::Gauge, "rackmem_node_memory_used_bytes", help, &labels, counts.memory_live_bytes);
+    for (name, help, count) in node_counters(counts) {
+        page.add(Kind::Counter, name, help, &labels, count);
+    }
+    for (cause, count) in &counts.dropped {
+        let labels = [("node", id.as_str()), ("cause", cause)];
+        let help = "Packets that the node's machines had no use for, by cause.";
+        page.add(Kind::Counter, "rackmem_node_dropped", help, &labels, *count);
+    }
+    transport(page, &format!("node {id}"), &counts.transport);
+}
+
+fn node_counters(counts: &NodeCounts) -> [(&'static str, &'static str, u64); 8] {
+    [
+        ("rackmem_node_hits", "Accesses that found their block in the cache.", counts.hits),
+        ("rackmem_node_misses", "Accesses that needed a coherence event.", counts.misses),
+        ("rackmem_node_refused", "Coherence events that were refused and tried again.", counts.refused),
+        ("rackmem_node_retransmissions", "Packets sent again after a time-out.", counts.retransmissions),
+        ("rackmem_node_invalidations", "Copies given up for other nodes' writes.", counts.invalidations),
+        ("rackmem_node_provided", "Blocks given to other nodes.", counts.provided),
+        ("rackmem_node_home_packets", "Packets that the home agent received and sent.", counts.home_packets),
+        ("rackmem_node_lost_blocks", "Blocks of this home whose only current copy died.", counts.lost_blocks),
+    ]
+}
+
+fn transport(page: &mut Page, place: &str, transport: &Transport) {
+    let labels = [("place", place)];
+    for (name, help, count) in [
+        ("rackmem_transport_sent", "Messages sent.", transport.sent),
+        ("rackmem_transport_sent_bytes", "Their bytes, as they travelled.", transport.sent_bytes),
+        ("rackmem_transport_received", "Messages received.", transport.received),
+        ("rackmem_transport_received_bytes", "Their bytes.", transport.received_bytes),
+        ("rackmem_transport_wake_ups", "Peers woken by a system call.", transport.wake_ups),
+    ] {
+        page.add(Kind::Counter, name, help, &labels, count);
+    }
+    for (cause, count) in &transport.dropped {
+        let labels = [("place", place), ("cause", cause)];
+        page.add(Kind::Counter, "rackmem_transport_dropped", "Messages dropped, by cause.", &labels, *count);
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Counter,
+    Gauge,
+}
+
+type Labels = Vec<(&'static str, String)>;
+
+#[derive(Debug)]
+struct Family {
+    kind: Kind,
+    help: &'static str,
+    samples: Vec<(Labels, f64)>,
+}
+
+/// A page in the making: all samples of a name must stand together.
+#[derive(Debug, Default)]
+struct Page {
+    families: BTreeMap<&'static str, Family>,
+}
+
+impl Page {
+    fn counter(&mut self, name: &'static str, help: &'static str, count: u64) {
+        self.add::<&str>(Kind::Counter, name, help, &[], count);
+    }
+
+    fn gauge(&mut self, name: &'static str, help: &'static str, value: u64) {
+        self.add::<&str>(Kind::Gauge, name, help, &[], value);
+    }
+
+    fn add<V: AsRef<str>>(
+        &mut self,
+        kind: Kind,
+        name: &'static str,
+        help: &'static str,
+        labels: &[(&'static str, V)],
+        value: u64,
+    ) {
+        // Prometheus has no other numbers than these.
+        self.sample(kind, name, help, labels, value as f64);
+    }
+
+    fn add_float<V: AsRef<str>>(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        labels: &[(&'static str, V)],
+        value: f64,
+    ) {
+        self.sample(Kind::Gauge, name, help, labels, value);
+    }
+
+    fn sample<V: AsRef<str>>(
+        &mut self,
+        kind: Kind,
+        name: &'static str,
+        help: &'static str,
+        labels: &[(&'static str, V)],
+        value: f64,
+    ) {
+        let labels = labels.iter().map(|(name, value)| (*name, value.as_ref().to_owned())).collect();
+        let family = self.families.entry(name).or_insert_with(|| Family { kind, help, samples: Vec::new() });
+        family.samples.push((labels, value));
+    }
+
+    fn finish(self) -> String {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(self));
+        let mut text = String::new();
+        encode(&mut text, &registry).expect("a string takes everything");
+        text
+    }
+}
+
+impl Collector for Page {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        for (name, Family { kind, help, samples }) in &self.families {
+            // The format adds a full stop of its own.
+            let help = help.trim_end_matches('.');
+            let kind_of = match kind {
+                Kind::Counter => ConstCounter::new(0.0).metric_type(),
+                Kind::Gauge => ConstGauge::new(0.0).metric_type(),
+            };
+            let mut family = encoder.encode_descriptor(name, help, None, kind_of)?;
+            for (labels, value) in samples {
+                let sample = family.encode_family(labels)?;
+                match kind {
+                    Kind::Counter => ConstCounter::new(*value).encode(sample)?,
+                    Kind::Gauge => ConstGauge::new(*value).encode(sample)?,
+                }
+            }
+        }
+        Ok(())
+    }
+}

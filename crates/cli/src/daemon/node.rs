@@ -1,0 +1,137 @@
+//! `rackmem node`: a node without an application as this process. It contributes its memory, and is home of it.
+//!
+//! What must always hold: a node that was declared dead comes back as a new life, with nothing of the old one.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rackmem::transport::{PlaceId, Transport};
+use rackmem::{JoinError, NodeId, ProcessConfig, Rack, RackFile};
+
+use super::{listen, metrics, owner, read, runtime};
+use crate::fault::Fault;
+use crate::interrupt::Interrupt;
+
+const EXAMPLES: &str = "\
+Examples:
+  rackmem node --id 0                               node 0 of the rack in ./rack.toml
+  rackmem node --config lab.toml --id 2";
+
+/// Which node of which rack.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The rack file
+    #[arg(long, value_name = "FILE", default_value = "rack.toml")]
+    config: PathBuf,
+
+    /// Which node this process is
+    #[arg(long, value_name = "N")]
+    id: u16,
+
+    /// Answer HTTP here: /metrics for Prometheus. Whoever reaches the address may ask
+    #[arg(long, value_name = "ADDR")]
+    metrics: Option<SocketAddr>,
+
+    /// End when standard input closes
+    #[arg(long, hide = true)]
+    owned: bool,
+}
+
+/// The rack that this process is in now, for whoever asks for metrics; none while it is joining.
+pub(super) type Joined = Arc<Mutex<Option<Rack>>>;
+
+/// How often the node looks whether it shall end, or was declared dead.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long it waits for a switch that has never answered before it looks whether it shall end.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// The longest that a thread of a node that has ended may take to let go of its transport.
+const MOST_CLOSING: Duration = Duration::from_secs(2);
+
+/// Runs the command: until Ctrl-C, or a polite kill.
+pub(crate) fn run(args: &Args) -> Result<(), Fault> {
+    let file = read(&args.config)?;
+    let id = NodeId(args.id);
+    if id.index() >= file.config.nodes {
+        let last = file.config.nodes - 1;
+        return Err(Fault::usage(format_args!(
+            "--id {}: the rack of {} has nodes 0 to {last}; choose one of them, or add a [[node]]",
+            args.id,
+            args.config.display()
+        )));
+    }
+    let stop = listen()?;
+    if args.owned {
+        owner::watch(&stop)?;
+    }
+    let joined = Joined::default();
+    let address = args.metrics.or(file.node_metrics[id.index()]);
+    address.map(|address| metrics::serve_node(address, id, Arc::clone(&joined))).transpose()?;
+    while !stop.requested() {
+        let Some((rack, transport)) = join(&file, id, &stop)? else { break };
+        if !args.owned {
+            eprintln!("{id} of rack `{}`: joined; Ctrl-C ends it", file.name);
+        }
+        show(&joined, Some(rack.clone()));
+        while !stop.requested() && !rack.is_fenced() {
+            thread::sleep(LOOK_EVERY);
+        }
+        show(&joined, None);
+        if rack.is_fenced() {
+            eprintln!(
+                "{id} of rack `{}`: declared dead, as it was not heard for too long; joining anew",
+                file.name
+            );
+        }
+        rack.leave();
+        drop(rack);
+        close(transport);
+    }
+    if args.owned {
+        owner::clean_up(&file, &args.config);
+    } else {
+        runtime::remove_if_empty(&file.runtime);
+    }
+    Ok(())
+}
+
+fn show(joined: &Joined, rack: Option<Rack>) {
+    *joined.lock().unwrap_or_else(PoisonError::into_inner) = rack;
+}
+
+/// Lets go of the transport as the last one who has it, so that its files are gone when this returns: the thread that
+/// serves a node lets go of it a moment after the node.
+fn close(transport: Arc<dyn Transport>) {
+    let until = Instant::now() + MOST_CLOSING;
+    while Arc::strong_count(&transport) > 1 && Instant::now() < until {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Joins the rack, however long its switch takes to come; nothing if the process shall end first.
+fn join(file: &RackFile, id: NodeId, stop: &Interrupt) -> Result<Option<(Rack, Arc<dyn Transport>)>, Fault> {
+    let failed =
+        |error: &dyn std::fmt::Display| Fault::failed(format_args!("{id} of rack `{}`: {error}", file.name));
+    let transport = file.open(PlaceId::node(id)).map_err(|error| failed(&error))?;
+    let mut said = false;
+    while !stop.requested() {
+        // Once the switch is heard, the rack may still wait for other nodes before it begins.
+        let answered = transport.counters().counts().received > 0;
+        let timeout = Duration::from_nanos(file.timeout.0);
+        let patience = if answered { 3 * timeout + PATIENCE } else { PATIENCE };
+        let process = ProcessConfig { patience, ..file.process() };
+        match Rack::join_over(file.config.clone(), id, &process, Arc::clone(&transport)) {
+            Ok(rack) => return Ok(Some((rack, transport))),
+            Err(JoinError::NoAnswer { .. }) if answered || said => {}
+            Err(JoinError::NoAnswer { .. }) => {
+                said = true;
+                eprintln!("{id} of rack `{}`: waiting for the switch", file.name);
+            }
+            Err(error) => return Err(failed(&error)),
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,55 @@
+//! The directory in which the sockets of a rack are, on this machine.
+//!
+//! What must always hold: it belongs to the user whose processes meet there, and nobody else can enter it.
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use rackmem::RackFile;
+
+use crate::fault::Fault;
+
+/// Where the switch says how the rack is.
+pub(super) fn status_socket(file: &RackFile) -> PathBuf {
+    file.runtime.join("status.sock")
+}
+
+/// Makes the directory if there is none.
+pub(super) fn prepare(directory: &Path) -> Result<(), Fault> {
+    let shown = directory.display();
+    let failed =
+        |doing: &str, error: io::Error| Fault::failed(format_args!("cannot {doing} {shown}: {error}"));
+    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| failed("make", error))?;
+    let found = fs::symlink_metadata(directory).map_err(|error| failed("look at", error))?;
+    // The kernel shows a process's own directory there as belonging to the user that the process runs as.
+    let own = fs::metadata("/proc/self").map_err(|error| failed("find the user for", error))?.uid();
+    let wrong = if !found.is_dir() {
+        "is not a directory".to_owned()
+    } else if found.uid() != own {
+        format!("belongs to user {}, and this process runs as user {own}", found.uid())
+    } else if found.mode() & 0o077 != 0 {
+        format!("lets others in (mode {:03o}; chmod 700 would do)", found.mode() & 0o777)
+    } else {
+        return Ok(());
+    };
+    Err(Fault::failed(format_args!(
+        "{shown} {wrong}: remove it, or name another one with `runtime` in the rack file"
+    )))
+}
+
+/// Removes the directory if nothing is in it any more.
+pub(super) fn remove_if_empty(directory: &Path) {
+    // Whoever is still in it, or comes after us, removes it later.
+    let _ = fs::remove_dir(directory);
+}
+
+/// Removes a file that may be gone already.
+pub(super) fn remove(path: &Path) {
+    if let Err(error) = fs::remove_file(path)
+        && error.kind() != ErrorKind::NotFound
+    {
+        eprintln!("warning: cannot remove {}: {error}", path.display());
+    }
+}

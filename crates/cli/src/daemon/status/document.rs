@@ -1,0 +1,192 @@
+//! How a rack is, as one document: what the switch's process says, `--json` prints, and metrics are made of. Times
+//! are in nanoseconds, sizes in bytes.
+//!
+//! What must always hold: counts only grow within a life of what counts.
+
+use std::collections::BTreeMap;
+
+use rackmem::transport::{Cause, Counts};
+use rackmem::{NodeReport, Phase, SwitchReport};
+use serde::{Deserialize, Serialize};
+
+/// A rack, as its switch's process sees it.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub(crate) struct Status {
+    pub(crate) command: String,
+    pub(crate) version: String,
+    pub(crate) rack: String,
+    pub(crate) transport: String,
+    /// `forming`, `restarting` or `running`.
+    pub(crate) phase: String,
+    pub(crate) epoch: u32,
+    pub(crate) switch: Switch,
+    pub(crate) membership: Membership,
+    pub(crate) nodes: Vec<Node>,
+}
+
+/// The switch.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub(crate) struct Switch {
+    pub(crate) entries_used: u64,
+    pub(crate) entries: u64,
+    /// Coherence packets that reached its program.
+    pub(crate) packets_received: u64,
+    pub(crate) packets_sent: u64,
+    /// Of those that reached it, the ones that it had no use for.
+    pub(crate) packets_dropped: u64,
+    pub(crate) transport: Transport,
+}
+
+/// What has become of nodes.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub(crate) struct Membership {
+    pub(crate) epochs: u64,
+    /// Lives that ended, by why.
+    pub(crate) ended: BTreeMap<String, u64>,
+    pub(crate) old_beats: u64,
+    pub(crate) refused: u64,
+    pub(crate) stalls: u64,
+}
+
+/// A node.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub(crate) struct Node {
+    pub(crate) id: u16,
+    pub(crate) up: bool,
+    /// Its last life; 0: it has never been there.
+    pub(crate) incarnation: u32,
+    /// How long it has not been heard; none if it is not up.
+    pub(crate) silence_ns: Option<u64>,
+    pub(crate) epoch: u32,
+    /// As of its last beat; none if there was no beat with counts.
+    pub(crate) counts: Option<NodeCounts>,
+}
+
+/// What a node has counted in this life.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub(crate) struct NodeCounts {
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    pub(crate) refused: u64,
+    pub(crate) retransmissions: u64,
+    pub(crate) invalidations: u64,
+    pub(crate) provided: u64,
+    pub(crate) home_packets: u64,
+    pub(crate) lost_blocks: u64,
+    pub(crate) memory_live_bytes: u64,
+    /// None: only the node itself would know, and is asked in another way.
+    pub(crate) recovering: Option<bool>,
+    /// Packets that its machines dropped, by cause.
+    pub(crate) dropped: BTreeMap<String, u64>,
+    pub(crate) transport: Transport,
+}
+
+/// What a transport has done.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub(crate) struct Transport {
+    pub(crate) sent: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) received: u64,
+    pub(crate) received_bytes: u64,
+    pub(crate) wake_ups: u64,
+    /// Messages dropped, by cause.
+    pub(crate) dropped: BTreeMap<String, u64>,
+}
+
+impl Status {
+    pub(crate) fn new(rack: &str, transport: &str, report: &SwitchReport) -> Self {
+        let phase = match report.phase {
+            Phase::Forming => "forming",
+            Phase::Restarting => "restarting",
+            Phase::Running => "running",
+        };
+        let nodes = report.nodes.iter().map(|node| Node {
+            id: node.node.0,
+            up: node.alive,
+            incarnation: node.incarnation.0,
+            silence_ns: node.silence.map(|silence| silence.0),
+            epoch: node.epoch.0,
+            counts: node.report.as_ref().map(NodeCounts::from),
+        });
+        let counters = &report.membership;
+        let ended = [
+            ("silent", counters.silent),
+            ("behind", counters.lost),
+            ("left", counters.left),
+            ("replaced", counters.replaced),
+        ];
+        Self {
+            command: "status".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            rack: rack.to_owned(),
+            transport: transport.to_owned(),
+            phase: phase.to_owned(),
+            epoch: report.epoch.0,
+            switch: Switch {
+                entries_used: report.occupancy,
+                entries: report.entries,
+                packets_received: report.packets_received,
+                packets_sent: report.packets_sent,
+                packets_dropped: report.program_dropped,
+                transport: Transport::from(&report.transport),
+            },
+            membership: Membership {
+                epochs: counters.epochs,
+                ended: named(ended),
+                old_beats: counters.old_beats,
+                refused: counters.refused,
+                stalls: counters.stalls,
+            },
+            nodes: nodes.collect(),
+        }
+    }
+}
+
+impl From<&NodeReport> for NodeCounts {
+    fn from(report: &NodeReport) -> Self {
+        Self {
+            hits: report.hits,
+            misses: report.misses,
+            refused: report.refused,
+            retransmissions: report.retransmissions,
+            invalidations: report.invalidations,
+            provided: report.provided,
+            home_packets: report.home_packets,
+            lost_blocks: report.lost,
+            memory_live_bytes: report.memory_live,
+            recovering: Some(report.recovering != 0),
+            dropped: machine_drops(&report.dropped),
+            transport: Transport::from(&report.transport),
+        }
+    }
+}
+
+impl From<&Counts> for Transport {
+    fn from(counts: &Counts) -> Self {
+        Self {
+            sent: counts.sent,
+            sent_bytes: counts.sent_bytes,
+            received: counts.received,
+            received_bytes: counts.received_bytes,
+            wake_ups: counts.wake_ups,
+            dropped: named(Cause::ALL.into_iter().map(|cause| (cause.name(), counts.dropped_for(cause)))),
+        }
+    }
+}
+
+/// What a node's machines dropped, by cause.
+pub(crate) fn machine_drops(counts: &[u64; node::Drop::ALL.len()]) -> BTreeMap<String, u64> {
+    let name = |cause| match cause {
+        node::Drop::WrongEpoch => "wrong_epoch",
+        node::Drop::FormerLife => "former_life",
+        node::Drop::Stale => "stale",
+        node::Drop::Duplicate => "duplicate",
+        node::Drop::NoSuchCopy => "no_such_copy",
+        node::Drop::Nonsense => "nonsense",
+    };
+    named(node::Drop::ALL.into_iter().map(name).zip(counts.iter().copied()))
+}
+
+fn named<'a>(counts: impl IntoIterator<Item = (&'a str, u64)>) -> BTreeMap<String, u64> {
+    counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
+}

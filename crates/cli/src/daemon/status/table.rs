@@ -1,0 +1,118 @@
+//! How a rack is, for people.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{CellAlignment, Table};
+use rackmem::Nanos;
+
+use super::document::{Node, Status, Transport};
+use crate::size::Bytes;
+
+/// The document as text: the rack in a few lines, then a row for each node.
+pub(super) fn tables(status: &Status) -> String {
+    let (switch, membership) = (&status.switch, &status.membership);
+    let up = status.nodes.iter().filter(|node| node.up).count();
+    let mut text = format!(
+        "rack `{}` over {}: {}, {up} of {} nodes up, epoch {}\n",
+        status.rack,
+        status.transport,
+        status.phase,
+        status.nodes.len(),
+        status.epoch
+    );
+    let full = 100.0 * switch.entries_used as f64 / switch.entries.max(1) as f64;
+    let _ = writeln!(
+        text,
+        "switch: {} of {} directory entries in use ({full:.1} %); {} coherence packets in, {} out, {} dropped",
+        switch.entries_used,
+        switch.entries,
+        switch.packets_received,
+        switch.packets_sent,
+        switch.packets_dropped
+    );
+    let _ = writeln!(text, "  {}", moved(&switch.transport));
+    let ended = shown(&membership.ended).unwrap_or_else(|| "none".to_owned());
+    let _ = writeln!(text, "lives ended: {ended}; epochs begun here: {}", membership.epochs);
+    let _ = writeln!(text, "{}", nodes(&status.nodes));
+    for node in &status.nodes {
+        let Some(counts) = &node.counts else { continue };
+        let _ = writeln!(text, "node {}: {}", node.id, moved(&counts.transport));
+        if let Some(drops) = shown(&counts.dropped) {
+            let _ = writeln!(text, "  packets of no use any more: {drops}");
+        }
+    }
+    text
+}
+
+fn nodes(nodes: &[Node]) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED);
+    table.set_header([
+        "node",
+        "state",
+        "heard",
+        "life",
+        "hits",
+        "misses",
+        "hit rate",
+        "refused",
+        "sent again",
+        "provided",
+        "lost",
+        "memory used",
+    ]);
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    for node in nodes {
+        let heard = node.silence_ns.map_or_else(String::new, |silence| format!("{} ago", Nanos(silence)));
+        let life = if node.incarnation == 0 { "none yet".to_owned() } else { node.incarnation.to_string() };
+        let mut row = vec![node.id.to_string(), state(node).to_owned(), heard, life];
+        if let Some(counts) = &node.counts {
+            let accesses = counts.hits + counts.misses;
+            let rate = match accesses {
+                0 => String::new(),
+                _ => format!("{:.2} %", 100.0 * counts.hits as f64 / accesses as f64),
+            };
+            row.extend([counts.hits.to_string(), counts.misses.to_string(), rate]);
+            row.extend(
+                [counts.refused, counts.retransmissions, counts.provided].map(|count| count.to_string()),
+            );
+            row.extend([counts.lost_blocks.to_string(), Bytes(counts.memory_live_bytes).to_string()]);
+        }
+        table.add_row(row);
+    }
+    table
+}
+
+fn state(node: &Node) -> &'static str {
+    match (node.up, node.incarnation, node.counts.as_ref().and_then(|counts| counts.recovering)) {
+        (true, _, Some(true)) => "recovering",
+        (true, ..) => "up",
+        (false, 0, _) => "absent",
+        (false, ..) => "down",
+    }
+}
+
+/// What a transport has moved and dropped.
+fn moved(transport: &Transport) -> String {
+    let dropped = shown(&transport.dropped).unwrap_or_else(|| "none".to_owned());
+    format!(
+        "{} messages out ({}), {} in ({}), {} wake-ups; dropped: {dropped}",
+        transport.sent,
+        Bytes(transport.sent_bytes),
+        transport.received,
+        Bytes(transport.received_bytes),
+        transport.wake_ups
+    )
+}
+
+/// The counts that are not 0.
+fn shown(counts: &BTreeMap<String, u64>) -> Option<String> {
+    let counts = counts.iter().filter(|(_, count)| **count > 0);
+    let shown: Vec<String> =
+        counts.map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
+    (!shown.is_empty()).then(|| shown.join(", "))
+}

@@ -1,0 +1,171 @@
+//! `rackmem up`: a rack as processes of this machine, all of them children of this one.
+//!
+//! What must always hold: when this process has ended, nothing of the rack is left, no process, no socket, no file.
+//! Killed, it cannot see to that itself: its children notice, and the last one does (see `owner.rs`).
+
+mod child;
+mod place;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rackmem::RackFile;
+
+use self::child::{Child, Part};
+use self::place::Place;
+pub(super) use self::place::runtime_directory;
+use super::status::ask;
+use super::status::document::Status;
+use super::write::Transport;
+use super::{listen, read};
+use crate::fault::Fault;
+use crate::interrupt::Interrupt;
+use crate::output;
+
+const EXAMPLES: &str = "\
+Examples:
+  rackmem up                              4 nodes over shared memory, one of them left to an application
+  rackmem up --nodes 8 --seats 2 --transport udp
+  rackmem up --config rack.toml           all places of that rack, which must be on this machine";
+
+/// Which rack, and what to do about children that die.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Nodes of the rack
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64), conflicts_with = "config")]
+    nodes: u16,
+
+    /// How many of the nodes, the last ones, get no process: applications join as them
+    /// [default: 1, and 0 with --config]
+    #[arg(long, value_name = "N")]
+    seats: Option<u16>,
+
+    /// What carries the messages
+    #[arg(long, value_enum, default_value_t = Transport::Shm, conflicts_with = "config")]
+    transport: Transport,
+
+    /// Run the rack of this file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Start children again that die
+    #[arg(long)]
+    restart: bool,
+
+    /// Answer HTTP here for the whole rack: /metrics for Prometheus, /status for `rackmem status`
+    #[arg(long, value_name = "ADDR")]
+    metrics: Option<SocketAddr>,
+}
+
+/// Between two looks at the children.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long children may take to end before they are killed.
+const MOST_ENDING: Duration = Duration::from_secs(5);
+
+/// Runs the command: until Ctrl-C, or a polite kill.
+pub(crate) fn run(args: &Args) -> Result<(), Fault> {
+    let stop = listen()?;
+    let place = match &args.config {
+        Some(path) => Place::given(path),
+        None => Place::made(args.nodes, args.transport.kind())?,
+    };
+    let file = read(&place.file)?;
+    let nodes = u16::try_from(file.config.nodes).expect("at most 64 nodes");
+    let seats = args.seats.unwrap_or(u16::from(args.config.is_none() && nodes > 1));
+    if seats > nodes {
+        return Err(Fault::usage(format_args!("--seats {seats}: the rack has {nodes} nodes")));
+    }
+    let with_process = nodes - seats;
+    let mut children = Vec::new();
+    let parts = [Part::Switch].into_iter().chain((0..with_process).map(Part::Node));
+    let ended = parts
+        .map(|part| Child::start(part, &place.file, args.metrics))
+        .try_for_each(|child| child.map(|child| children.push(child)))
+        .and_then(|()| watch(args, &file, &place.file, with_process, &mut children, &stop));
+    end(&mut children);
+    place.clear(&file, &children);
+    ended
+}
+
+/// Looks after the children until told to stop.
+fn watch(
+    args: &Args,
+    file: &RackFile,
+    path: &Path,
+    with_process: u16,
+    children: &mut [Child],
+    stop: &Interrupt,
+) -> Result<(), Fault> {
+    let mut ready = false;
+    while !stop.requested() {
+        for child in &mut *children {
+            let Some(death) = child.death() else { continue };
+            if !ready && !args.restart {
+                return Err(Fault::failed(format_args!("{} {death} before the rack was up", child.part())));
+            }
+            if args.restart {
+                eprintln!("{} {death}; starting it again", child.part());
+            } else {
+                eprintln!("{} {death}; start it again with: {}", child.part(), child.part().command(path));
+            }
+        }
+        if args.restart {
+            children.iter_mut().try_for_each(|child| child.restart_if_due(path, args.metrics))?;
+        } else if children.iter().all(Child::is_dead) {
+            return Err(Fault::failed("all of them have died"));
+        }
+        if !ready && ask::ask(file).is_ok_and(|status| is_up(&status, with_process)) {
+            ready = true;
+            output::print(&banner(file, path, with_process))?;
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+/// Every node that has a process is in the rack.
+fn is_up(status: &Status, with_process: u16) -> bool {
+    let up = status.nodes.iter().filter(|node| node.up && node.id < with_process).count();
+    status.phase == "running" && up == usize::from(with_process)
+}
+
+/// What there is now, and what can be done with it.
+fn banner(file: &RackFile, path: &Path, with_process: u16) -> String {
+    let (path, transport) = (path.display(), file.transport().name());
+    let processes = if with_process == 1 { "1 node" } else { &format!("{with_process} nodes") };
+    let seats: Vec<String> = file.nodes().skip(with_process.into()).map(|node| node.0.to_string()).collect();
+    let join = match seats.first() {
+        Some(seat) => format!(
+            "join      as node {} from Rust: Rack::join(&RackFile::read(\"{path}\")?, NodeId({seat}))?",
+            seats.join(" or ")
+        ),
+        None => "join      every node has a process: leave some to applications with --seats".to_owned(),
+    };
+    format!(
+        "rack `{}` is up over {transport}: the switch and {processes}, each a process\n  \
+         {join}\n  status    rackmem status --config {path}\n  end       Ctrl-C\n",
+        file.name
+    )
+}
+
+/// Ends all children: nodes leave first, while there is a switch to tell.
+fn end(children: &mut [Child]) {
+    let (switch, nodes): (Vec<_>, Vec<_>) =
+        children.iter_mut().partition(|child| child.part() == Part::Switch);
+    for mut group in [nodes, switch] {
+        group.iter_mut().for_each(|child| child.ask_to_end());
+        let until = Instant::now() + MOST_ENDING;
+        while !group.iter_mut().all(|child| child.has_ended()) && Instant::now() < until {
+            thread::sleep(Duration::from_millis(5));
+        }
+        for child in group {
+            if !child.has_ended() {
+                eprintln!("{} does not end: killed", child.part());
+                child.kill();
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Where the rack of `rackmem up` is: a rack file that was given, or one that is made for as long as the rack runs.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+
+use rackmem::RackFile;
+use rackmem::rack_file::{TransportKind, example, runtime_directory as runtime_of};
+
+use super::super::{owner, runtime};
+use super::child::{Child, Part};
+use crate::fault::Fault;
+
+/// The name of a rack that was not given one.
+const NAME: &str = "up";
+
+/// Where the sockets are of a rack that was not given.
+pub(in super::super) fn runtime_directory() -> PathBuf {
+    runtime_of(NAME)
+}
+
+/// A rack file, and whether it goes when the rack does.
+pub(super) struct Place {
+    pub(super) file: PathBuf,
+    /// Locked: then this process has made the file.
+    made: Option<File>,
+}
+
+impl Place {
+    /// The user's own file.
+    pub(super) fn given(path: &Path) -> Self {
+        Self { file: path.to_owned(), made: None }
+    }
+
+    /// A file of our own.
+    pub(super) fn made(nodes: u16, transport: TransportKind) -> Result<Self, Fault> {
+        let directory = runtime_directory();
+        runtime::prepare(&directory)?;
+        let lock = owner::lock_file(&directory);
+        let failed = |path: &Path, error: io::Error| {
+            Fault::failed(format_args!("cannot write {}: {error}", path.display()))
+        };
+        let made = File::create(&lock).map_err(|error| failed(&lock, error))?;
+        match made.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Fault::failed(format_args!(
+                    "`rackmem up` runs already ({} is locked): end it, or run another rack with --config",
+                    lock.display()
+                )));
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(&lock, error)),
+        }
+        let file = owner::own_file(&directory);
+        let addresses = addresses(nodes)
+            .map_err(|error| Fault::failed(format_args!("cannot find free ports: {error}")))?;
+        fs::write(&file, example(NAME, transport, &addresses)).map_err(|error| failed(&file, error))?;
+        Ok(Self { file, made: Some(made) })
+    }
+
+    /// Takes away what is left when all children have ended.
+    pub(super) fn clear(&self, file: &RackFile, children: &[Child]) {
+        let directory = &file.runtime;
+        for child in children.iter().filter(|child| child.killed) {
+            let name = match child.part() {
+                Part::Switch => "switch".to_owned(),
+                Part::Node(id) => format!("node-{id}"),
+            };
+            runtime::remove(&directory.join(format!("{name}.sock")));
+            runtime::remove(&directory.join(format!("{name}.lock")));
+            if child.part() == Part::Switch {
+                runtime::remove(&runtime::status_socket(file));
+            }
+        }
+        if self.made.is_some() {
+            runtime::remove(&self.file);
+            runtime::remove(&owner::lock_file(directory));
+        }
+        runtime::remove_if_empty(directory);
+    }
+}
+
+/// Free ports of this machine: held all at once, so that no two are the same, and then let go for the children.
+fn addresses(nodes: u16) -> io::Result<Vec<SocketAddr>> {
+    let sockets: Vec<UdpSocket> =
+        (0..=nodes).map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))).collect::<io::Result<_>>()?;
+    sockets.iter().map(UdpSocket::local_addr).collect()
+}

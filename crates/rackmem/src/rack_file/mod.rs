@@ -1,0 +1,171 @@
+//! `rack.toml`: a rack of processes, as all of them read it when they start. The same file serves the switch, every
+//! node, and whoever asks how the rack is.
+//!
+//! What must always hold: a [`RackFile`] describes a rack that is possible. Whatever is wrong with the text is found
+//! when it is read, all of it, and named with its line and with what to write instead.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `parse.rs` | the file as a whole, and `[rack]` |
+//! | `placement.rs` | where the places are: `transport`, addresses, key, and what does not go together |
+//! | `table.rs` | tables and typed values |
+//! | `units.rs` | `"64 MiB"`, `"250 ms"` |
+//! | `open.rs` | from the file to running places |
+//! | `error.rs` | mistakes with their lines |
+//! | `example.rs` | a file to begin with |
+
+mod error;
+mod example;
+mod open;
+mod parse;
+mod placement;
+mod table;
+mod units;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use wire::{Nanos, NodeId};
+
+pub use transport::udp::Key;
+
+pub use self::error::{Mistake, RackFileError};
+pub use self::example::example;
+pub use self::open::StartError;
+pub use self::placement::runtime_directory;
+use crate::config::Config;
+
+/// A rack of processes: how it is set up, and where its places are.
+///
+/// ```
+/// use std::path::Path;
+/// use rackmem::rack_file::{Placement, RackFile};
+///
+/// let text = r#"
+///     [rack]
+///     name = "lab"
+///     transport = "shm"
+///     cache = "16 MiB"
+///     [[node]]
+///     id = 0
+///     [[node]]
+///     id = 1
+/// "#;
+/// let rack = RackFile::parse(Path::new("rack.toml"), text)?;
+/// assert_eq!((rack.config.nodes, rack.config.cache), (2, 16 << 20));
+/// assert!(matches!(rack.placement, Placement::SharedMemory { .. }));
+///
+/// let error = RackFile::parse(Path::new("rack.toml"), &text.replace("cache", "cash")).unwrap_err();
+/// assert!(error.to_string().starts_with("rack.toml:5: `cash` is not a key of [rack]: did you mean `cache`?"));
+/// # Ok::<(), rackmem::rack_file::RackFileError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RackFile {
+    /// The file.
+    pub path: PathBuf,
+    /// The rack's name.
+    pub name: String,
+    /// The shape of the rack.
+    pub config: Config,
+    /// When a place that is not heard of is given up.
+    pub timeout: Nanos,
+    /// A node looks at its lease on every access, so that none is ever stale, also on a node that was stopped.
+    pub strict: bool,
+    /// What carries the messages, and where the places are.
+    pub placement: Placement,
+    /// Where the rack's sockets are, on each machine for itself. Nobody else may open this directory.
+    pub runtime: PathBuf,
+    /// Where the switch tells its metrics, if it does.
+    pub switch_metrics: Option<SocketAddr>,
+    /// Where each node tells its metrics, if it does.
+    pub node_metrics: Vec<Option<SocketAddr>>,
+}
+
+/// What carries the messages of a rack, and where its places are.
+#[derive(Clone, Debug)]
+pub enum Placement {
+    /// Rings in shared memory: all places are on one machine, and run as one user.
+    SharedMemory {
+        /// Where they find each other.
+        directory: PathBuf,
+    },
+    /// UDP.
+    Udp {
+        /// The switch's address.
+        switch: SocketAddr,
+        /// The nodes' addresses.
+        nodes: Vec<SocketAddr>,
+        /// Whoever has it may talk to the rack. There always is one, unless all addresses are loopback.
+        key: Option<Key>,
+        /// The longest datagram that all paths between them carry, IP and UDP headers included.
+        mtu: usize,
+    },
+}
+
+/// What carries the messages of a rack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TransportKind {
+    /// Rings in shared memory, on one machine.
+    SharedMemory,
+    /// UDP.
+    Udp,
+}
+
+impl TransportKind {
+    /// Its name in the file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SharedMemory => "shm",
+            Self::Udp => "udp",
+        }
+    }
+}
+
+/// A file that is longer is none of ours.
+const LONGEST_FILE: u64 = 1 << 20;
+
+impl RackFile {
+    /// Reads a rack file, and the key file that it names.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it, with lines.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, RackFileError> {
+        let path = path.as_ref();
+        let wrong = |what: String| RackFileError::of_file(path, what);
+        let unreadable = |error| {
+            wrong(format!("cannot be read: {error}; write one with: rackmem rack-file > {}", path.display()))
+        };
+        if std::fs::metadata(path).map_err(unreadable)?.len() > LONGEST_FILE {
+            return Err(wrong(format!(
+                "is longer than {}: that is no rack file",
+                units::bytes_text(LONGEST_FILE)
+            )));
+        }
+        let bytes = std::fs::read(path).map_err(unreadable)?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| wrong("is not UTF-8 text: that is no rack file".to_owned()))?;
+        Self::parse(path, &text)
+    }
+
+    /// Reads the text of a rack file. The path is for error messages, and for what the text names relative to it.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it, with lines.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, RackFileError> {
+        parse::parse(path, text)
+    }
+
+    /// The nodes of the rack.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..u16::try_from(self.config.nodes).expect("at most 64 nodes")).map(NodeId)
+    }
+
+    /// What carries the messages.
+    pub fn transport(&self) -> TransportKind {
+        match self.placement {
+            Placement::SharedMemory { .. } => TransportKind::SharedMemory,
+            Placement::Udp { .. } => TransportKind::Udp,
+        }
+    }
+}

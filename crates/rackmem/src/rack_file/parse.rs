@@ -1,0 +1,301 @@
+//! The file as a whole: which tables there are, and what `[rack]` says.
+
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use wire::{BlockSize, Nanos};
+
+use super::error::{Mistakes, RackFileError};
+use super::placement;
+use super::table::Table;
+use super::units::{bytes_text, most_bytes_text, span_text};
+use super::{Placement, RackFile};
+use crate::config::{Config, ConfigError, Directory};
+
+/// The keys, by table.
+const RACK: (&str, &[&str]) = (
+    "[rack]",
+    &["name", "transport", "block", "cache", "memory", "timeout", "strict", "key", "mtu", "runtime"],
+);
+const SWITCH: (&str, &[&str]) = ("[switch]", &["listen", "entries", "directory", "queue", "metrics"]);
+const NODE: (&str, &[&str]) = ("[[node]]", &["id", "listen", "metrics"]);
+
+/// A heartbeat is an eighth of the timeout: under this, a process that waits for a processor would be given up.
+const LEAST_TIMEOUT: Nanos = Nanos::from_millis(50);
+const MOST_TIMEOUT: Nanos = Nanos::from_millis(600_000);
+const DEFAULT_TIMEOUT: Nanos = Nanos::from_millis(1_000);
+/// A Unix socket's path has at most 107 bytes, and the directory has the name in it.
+const LONGEST_NAME: usize = 32;
+
+/// The tables of the file.
+pub(super) struct Tables<'a> {
+    pub(super) rack: Table<'a>,
+    /// Racks in shared memory can do without.
+    pub(super) switch: Option<Table<'a>>,
+    pub(super) nodes: Vec<Table<'a>>,
+}
+
+pub(super) fn parse(path: &Path, text: &str) -> Result<RackFile, RackFileError> {
+    let (document, errors) = DeTable::parse_recoverable(text);
+    let mut mistakes = Mistakes::new(path, text);
+    let place = |error: &toml::de::Error| error.span().map_or(text.len(), |span| span.start);
+    // What the rest of such a text says is guesswork: it would be blamed for what it does not say.
+    if let Some(first) = errors.iter().min_by_key(|error| place(error)) {
+        mistakes.add(place(first), not_toml(first.message()));
+    }
+    mistakes.into_result()?;
+    let mut mistakes = Mistakes::new(path, text);
+    let rack =
+        tables(document.get_ref(), &mut mistakes).and_then(|tables| read(path, &tables, &mut mistakes));
+    mistakes.into_result()?;
+    Ok(rack.expect("a file that is refused has a mistake"))
+}
+
+fn not_toml(message: &str) -> String {
+    match message {
+        "duplicate key" => "this key or table is there already: remove one of the two".to_owned(),
+        message => format!("this is not TOML: {message}"),
+    }
+}
+
+/// Sorts out the tables.
+fn tables<'a>(document: &'a DeTable<'a>, mistakes: &mut Mistakes<'_>) -> Option<Tables<'a>> {
+    for key in document.keys() {
+        let (name, at) = (key.get_ref().as_ref(), key.span().start);
+        if !["rack", "switch", "node"].contains(&name) {
+            let owner = [RACK, SWITCH, NODE].into_iter().find(|(_, keys)| keys.contains(&name));
+            match owner {
+                Some((table, _)) => mistakes.add(at, format_args!("`{name}` stands in no table: write it under {table}")),
+                None => mistakes.add(
+                    at,
+                    format_args!("`{name}` is nothing that a rack file has: it has [rack], [switch] and one [[node]] for each node"),
+                ),
+            }
+        }
+    }
+    let rack = single(document, RACK.0, mistakes);
+    let switch = single(document, SWITCH.0, mistakes);
+    let nodes = nodes(document, mistakes);
+    let (rack, nodes) = (rack?, nodes?);
+    rack.refuse_unknown(&[RACK, SWITCH, NODE], mistakes);
+    if let Some(switch) = switch {
+        switch.refuse_unknown(&[SWITCH, RACK, NODE], mistakes);
+    }
+    for node in &nodes {
+        node.refuse_unknown(&[NODE, RACK, SWITCH], mistakes);
+    }
+    Some(Tables { rack, switch, nodes })
+}
+
+fn single<'a>(
+    document: &'a DeTable<'a>,
+    name: &'static str,
+    mistakes: &mut Mistakes<'_>,
+) -> Option<Table<'a>> {
+    let value = document.get(name.trim_matches(['[', ']']));
+    match value.map(Spanned::get_ref) {
+        Some(DeValue::Table(entries)) => Some(Table::new(name, value?.span().start, entries)),
+        Some(_) => {
+            mistakes.add(
+                value?.span().start,
+                format_args!("there is one {name}, with single brackets: write {name}"),
+            );
+            None
+        }
+        None if name == RACK.0 => {
+            mistakes.add(0, "there is no [rack]: write [rack], and under it name = \"...\" and transport = \"udp\" or \"shm\"");
+            None
+        }
+        None => None,
+    }
+}
+
+fn nodes<'a>(document: &'a DeTable<'a>, mistakes: &mut Mistakes<'_>) -> Option<Vec<Table<'a>>> {
+    let value = document.get("node");
+    let Some(value) = value else {
+        mistakes.add(usize::MAX, "there is no [[node]]: write one for each node, with id = 0 for the first");
+        return None;
+    };
+    let items = match value.get_ref() {
+        DeValue::Array(items) => items.iter().collect(),
+        _ => vec![value],
+    };
+    let mut nodes = Vec::new();
+    for item in items {
+        match (value.get_ref(), item.get_ref()) {
+            (DeValue::Array(_), DeValue::Table(entries)) => {
+                nodes.push(Table::new(NODE.0, item.span().start, entries));
+            }
+            _ => mistakes.add(
+                item.span().start,
+                "a node is written as [[node]], with two brackets, one for each node",
+            ),
+        }
+    }
+    if nodes.is_empty() && mistakes.is_empty() {
+        mistakes.add(
+            value.span().start,
+            "there is no [[node]]: write one for each node, with id = 0 for the first",
+        );
+    }
+    (!nodes.is_empty()).then_some(nodes)
+}
+
+/// Reads what the tables say. There may be mistakes also if it returns something.
+fn read(path: &Path, tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<RackFile> {
+    let name = name(&tables.rack, mistakes);
+    let config = config(tables, mistakes);
+    let timeout = timeout(&tables.rack, mistakes);
+    let strict = tables.rack.flag("strict", mistakes).unwrap_or(false);
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let runtime =
+        tables.rack.text("runtime", r#""/run/rackmem""#, mistakes).map(|given| folder.join(given.value));
+    let placed = placement::read(folder, tables, mistakes);
+    let (name, config, placed) = (name?, config?, placed?);
+    let runtime = runtime.unwrap_or_else(|| placement::runtime_directory(&name));
+    let placement =
+        placed.placement.unwrap_or_else(|| Placement::SharedMemory { directory: runtime.clone() });
+    Some(RackFile {
+        path: path.to_owned(),
+        name,
+        config,
+        timeout,
+        strict,
+        placement,
+        runtime,
+        switch_metrics: placed.switch_metrics,
+        node_metrics: placed.node_metrics,
+    })
+}
+
+fn name(rack: &Table<'_>, mistakes: &mut Mistakes<'_>) -> Option<String> {
+    const EXAMPLE: &str = "\"lab\"";
+    rack.require("name", EXAMPLE, mistakes);
+    let name = rack.text("name", EXAMPLE, mistakes)?;
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    if !(1..=LONGEST_NAME).contains(&name.value.len()) || !name.value.chars().all(plain) {
+        mistakes.add(
+            name.at,
+            format_args!(
+                "`{}` cannot be a rack's name: write 1 to {LONGEST_NAME} letters, digits and -, for example name = {EXAMPLE}",
+                name.value
+            ),
+        );
+        return None;
+    }
+    Some(name.value.to_owned())
+}
+
+fn timeout(rack: &Table<'_>, mistakes: &mut Mistakes<'_>) -> Nanos {
+    let Some(timeout) = rack.span("timeout", r#""1 s""#, mistakes) else { return DEFAULT_TIMEOUT };
+    if !(LEAST_TIMEOUT..=MOST_TIMEOUT).contains(&timeout.value) {
+        mistakes.add(
+            timeout.at,
+            format_args!(
+                "a timeout of {} is not possible: write {} to {}, for example timeout = \"1 s\"",
+                span_text(timeout.value),
+                span_text(LEAST_TIMEOUT),
+                span_text(MOST_TIMEOUT)
+            ),
+        );
+    }
+    timeout.value
+}
+
+/// The shape of the rack.
+fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
+    let Tables { rack, switch, nodes } = tables;
+    let default = Config::default();
+    let clean = mistakes.is_empty();
+    let block_size = match rack.bytes("block", r#""4 KiB""#, mistakes) {
+        None => default.block_size,
+        Some(block) => BlockSize::new(block.value).unwrap_or_else(|| {
+            let (least, most) = (bytes_text(BlockSize::MIN.bytes()), bytes_text(BlockSize::MAX.bytes()));
+            mistakes.add(
+                block.at,
+                format_args!(
+                    "blocks of {} are not possible: write a power of two from {least} to {most}, for example block = \"4 KiB\"",
+                    bytes_text(block.value)
+                ),
+            );
+            default.block_size
+        }),
+    };
+    let cache = rack.bytes("cache", r#""64 MiB""#, mistakes).map_or(default.cache, |cache| cache.value);
+    let memory = rack.bytes("memory", r#""256 MiB""#, mistakes).map_or(default.memory, |memory| memory.value);
+    let entries = switch.and_then(|switch| switch.number("entries", "375000", mistakes));
+    let switch_entries = entries
+        .map_or(default.switch_entries, |entries| usize::try_from(entries.value).unwrap_or(usize::MAX));
+    let directory = switch.and_then(|switch| directory(&switch, mistakes)).unwrap_or(default.directory);
+    let queue = switch.and_then(|switch| switch.flag("queue", mistakes)).unwrap_or(default.queue);
+    let config =
+        Config { nodes: nodes.len(), block_size, cache, memory, switch_entries, directory, queue, ..default };
+    // With one value misread, others would be called impossible beside its default.
+    if clean
+        && mistakes.is_empty()
+        && let Err(error) = config.checked()
+    {
+        let (at, what) = impossible(tables, error);
+        mistakes.add(at, what);
+    }
+    Some(config)
+}
+
+fn directory(switch: &Table<'_>, mistakes: &mut Mistakes<'_>) -> Option<Directory> {
+    const EXAMPLE: &str = "\"auto\"";
+    let given = switch.text("directory", EXAMPLE, mistakes)?;
+    match given.value {
+        "auto" => Some(Directory::Auto),
+        "switch" => Some(Directory::Switch),
+        "home" => Some(Directory::Home),
+        other => {
+            mistakes.add(
+                given.at,
+                format_args!(
+                    "`{other}` cannot keep the directory: write directory = {EXAMPLE} (hot blocks in the switch), \"switch\" (all that find room there) or \"home\" (none there)"
+                ),
+            );
+            None
+        }
+    }
+}
+
+/// What is impossible about the rack's shape, in the words of the file.
+fn impossible(tables: &Tables<'_>, error: ConfigError) -> (usize, String) {
+    let Tables { rack, switch, nodes } = tables;
+    match error {
+        ConfigError::Nodes { asked } => (
+            nodes[crate::MOST_NODES.min(nodes.len() - 1)].at,
+            format!(
+                "a rack of {asked} nodes is not possible: write at most {} [[node]] tables",
+                crate::MOST_NODES
+            ),
+        ),
+        ConfigError::Cache { asked, least, most } => (
+            rack.place_of("cache"),
+            format!(
+                "a cache of {} is not possible with blocks of this size: write {} to {}",
+                bytes_text(asked),
+                bytes_text(least),
+                most_bytes_text(most)
+            ),
+        ),
+        ConfigError::Memory { asked, least, most } => (
+            rack.place_of("memory"),
+            format!(
+                "{} of memory per node is not possible with blocks of this size: write {} to {}",
+                bytes_text(asked),
+                bytes_text(least),
+                most_bytes_text(most)
+            ),
+        ),
+        ConfigError::SwitchEntries { asked, most } => (
+            switch.map_or(rack.at, |switch| switch.place_of("entries")),
+            format!(
+                "{asked} entries are not possible: the switch has room for 1 to {most}, for example entries = 375000; with directory = \"home\" it keeps none"
+            ),
+        ),
+        ConfigError::Epoch => (rack.at, error.to_string()),
+    }
+}
