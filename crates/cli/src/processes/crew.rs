@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::marker::PhantomData;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
@@ -21,6 +21,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Looks without a word from any child after which it is given up. Looks are counted rather than time taken: a process
 /// that was stopped for a while is not stuck.
 const STUCK_AFTER: u32 = 1200;
+
+/// How long children have to end by themselves.
+const LOOKS_AT_END: u32 = 1000;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
 /// A line to a child.
 #[derive(Serialize, Deserialize)]
@@ -52,18 +56,20 @@ pub(crate) enum OnInterrupt {
 /// The children of a command, which take orders of one kind and report events of one kind.
 pub(crate) struct Crew<O, E> {
     members: Vec<Member>,
+    tell: Sender<(usize, Heard)>,
     heard: Receiver<(usize, Heard)>,
     interrupt: Interrupt,
     stopped: bool,
     /// Dropped after the children.
-    _runtime: RuntimeDir,
+    runtime: RuntimeDir,
     kind: PhantomData<(fn(O), fn() -> E)>,
 }
 
 struct Member {
     name: String,
     child: Child,
-    orders: ChildStdin,
+    /// Closed to end it.
+    orders: Option<ChildStdin>,
 }
 
 enum Heard {
@@ -78,45 +84,51 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
         runtime: RuntimeDir,
         interrupt: &Interrupt,
     ) -> Result<Self, Fault> {
-        let failed = |error| Fault::failed(format_args!("cannot start a process: {error}"));
-        let executable = std::env::current_exe().map_err(failed)?;
         let (tell, heard) = mpsc::channel();
         let mut crew = Self {
             members: Vec::new(),
+            tell,
             heard,
             interrupt: interrupt.clone(),
             stopped: false,
-            _runtime: runtime,
+            runtime,
             kind: PhantomData,
         };
-        for (at, (name, task)) in tasks.into_iter().enumerate() {
-            let mut child = Command::new(&executable)
-                .arg("place")
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .process_group(0)
-                .spawn()
-                .map_err(failed)?;
-            let orders = child.stdin.take().expect("standard input is a pipe");
-            let events = child.stdout.take().expect("standard output is a pipe");
-            crew.members.push(Member { name, child, orders });
-            let tell = tell.clone();
-            thread::Builder::new()
-                .name(format!("events of child {at}"))
-                .spawn(move || {
-                    for line in BufReader::new(events).lines().map_while(Result::ok) {
-                        if tell.send((at, Heard::Line(line))).is_err() {
-                            return;
-                        }
-                    }
-                    // Nobody may be left to hear it.
-                    let _ = tell.send((at, Heard::Ended));
-                })
-                .map_err(failed)?;
-            let setup = Setup { runtime: crew._runtime.path().to_owned(), task };
-            crew.write(at, &setup)?;
+        for (name, task) in tasks {
+            crew.add(name, task)?;
         }
         Ok(crew)
+    }
+
+    /// Starts another one.
+    pub(crate) fn add(&mut self, name: String, task: Task) -> Result<(), Fault> {
+        let failed = |error| Fault::failed(format_args!("cannot start a process: {error}"));
+        let at = self.members.len();
+        let mut child = Command::new(std::env::current_exe().map_err(failed)?)
+            .arg("place")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(failed)?;
+        let orders = child.stdin.take();
+        let events = child.stdout.take().expect("standard output is a pipe");
+        self.members.push(Member { name, child, orders });
+        let tell = self.tell.clone();
+        thread::Builder::new()
+            .name(format!("events of child {at}"))
+            .spawn(move || {
+                for line in BufReader::new(events).lines().map_while(Result::ok) {
+                    if tell.send((at, Heard::Line(line))).is_err() {
+                        return;
+                    }
+                }
+                // Nobody may be left to hear it.
+                let _ = tell.send((at, Heard::Ended));
+            })
+            .map_err(failed)?;
+        let setup = Setup { runtime: self.runtime.path().to_owned(), task };
+        self.write(at, &setup)
     }
 
     /// How many children there are.
@@ -132,7 +144,8 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
     fn write(&mut self, at: usize, line: &impl Serialize) -> Result<(), Fault> {
         let mut bytes = serde_json::to_vec(line).expect("plain values can be written");
         bytes.push(b'\n');
-        if self.members[at].orders.write_all(&bytes).is_err() { Err(self.ended(at)) } else { Ok(()) }
+        let orders = self.members[at].orders.as_mut().expect("it is open until the crew ends");
+        if orders.write_all(&bytes).is_err() { Err(self.ended(at)) } else { Ok(()) }
     }
 
     /// Hears the children until each of `from` has given its answer: `each` picks that out of the events. The answers
@@ -226,10 +239,16 @@ impl<O, E> Drop for Crew<O, E> {
     fn drop(&mut self) {
         // All at once: a place that is alone waits for the others, and they have nothing to save.
         for member in &mut self.members {
-            // It may have ended already.
-            let _ = member.child.kill();
+            member.orders = None;
         }
+        let mut looks = 0;
         for member in &mut self.members {
+            while looks < LOOKS_AT_END && matches!(member.child.try_wait(), Ok(None)) {
+                looks += 1;
+                thread::sleep(BETWEEN_LOOKS);
+            }
+            // One that does not end by itself is stuck. Most have ended, which is no mistake here.
+            let _ = member.child.kill();
             let _ = member.child.wait();
         }
     }

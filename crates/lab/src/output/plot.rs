@@ -5,6 +5,7 @@
 use kuva::plot::legend::LegendPosition;
 use kuva::prelude::*;
 
+use super::bars::Bars;
 use crate::figure::chart::{Chart, Line};
 
 /// Colours that people with colour-blindness can tell apart (Okabe and Ito), by place.
@@ -26,6 +27,28 @@ pub fn svg(chart: &Chart) -> String {
 pub fn png(chart: &Chart) -> Result<Vec<u8>, String> {
     let (plots, layout) = plots(chart);
     render_to_png(plots, layout, SCALE)
+}
+
+/// A bar chart with a logarithmic scale, as SVG.
+pub fn bars(bars: &Bars) -> String {
+    let mut plot = BarPlot::new();
+    for (at, category) in bars.categories.iter().enumerate() {
+        let values =
+            bars.series.iter().enumerate().map(|(place, (_, values))| {
+                (values[at].unwrap_or(1.0).max(1.0), COLOURS[place % COLOURS.len()])
+            });
+        plot = plot.with_group(category.as_str(), values.collect::<Vec<_>>());
+    }
+    plot = plot.with_legend(bars.series.iter().map(|(name, _)| name.as_str()).collect());
+    let plots = vec![Plot::from(plot)];
+    let layout = Layout::auto_from_plots(&plots)
+        .with_title(bars.title.as_str())
+        .with_y_label(bars.y.as_str())
+        .with_width(860.0)
+        .with_height(420.0)
+        .with_legend_position(LegendPosition::OutsideRightTop)
+        .with_log_y();
+    render_to_svg(plots, layout)
 }
 
 fn plots(chart: &Chart) -> (Vec<Plot>, Layout) {
