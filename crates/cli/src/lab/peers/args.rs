@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::fault::Fault;
-use crate::ycsb::workload::Workload;
+use crate::ycsb::workload::{Kind, Workload};
 
 /// Run the same YCSB mixes on Redis and memcached, if they are installed, and on racks of processes.
 #[derive(Clone, Debug, clap::Args)]
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 40_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     records: u64,
 
-    /// Operations of each run on a server; racks do five times as many, after as many that are not measured
+    /// Operations of each run, after some that warm up; racks do ten times as many where nothing is written
     #[arg(long, value_name = "N", default_value_t = 300_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     operations: u64,
 
@@ -49,8 +49,8 @@ pub(crate) struct Args {
     pub(super) json: bool,
 }
 
-/// A rack serves from its caches: it needs more operations to be measured for as long.
-const RACK_TIMES: u64 = 5;
+/// A rack reads from its caches: it needs more operations to be measured for as long.
+const READ_TIMES: u64 = 10;
 
 impl Args {
     /// The mixes, as the servers run them.
@@ -75,6 +75,7 @@ impl Args {
 
     /// The same mix, as racks run it.
     pub(super) fn on_rack(workload: &Workload) -> Workload {
-        Workload { operations: workload.operations * RACK_TIMES, ..workload.clone() }
+        let times = if workload.mix.share(Kind::Read) == 1.0 { READ_TIMES } else { 1 };
+        Workload { operations: workload.operations * times, ..workload.clone() }
     }
 }

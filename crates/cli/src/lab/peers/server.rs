@@ -32,7 +32,6 @@ impl Server {
     pub(super) fn find(protocol: Protocol) -> Option<Self> {
         let name = program_of(protocol);
         let program = env::split_paths(&env::var_os("PATH")?)
-            .chain([PathBuf::from("/usr/bin"), PathBuf::from("/usr/local/bin")])
             .map(|dir| dir.join(name))
             .find(|program| program.is_file())?;
         // Let go at once for the server: nobody else is likely to be given it meanwhile.
