@@ -67,6 +67,39 @@ fn an_entry_moves_back_to_its_home() {
 }
 
 #[test]
+fn requests_stand_in_line() {
+    holds("line", 7097, 19_926, 3);
+    holds("line-3-writers", 17_465, 45_975, 3);
+}
+
+#[test]
+fn requests_stand_in_line_and_packets_are_lost() {
+    holds("line-loss", 16_662, 42_002, 9);
+    holds("line-3-writers-loss", 73_482, 200_169, 6);
+}
+
+#[test]
+fn requests_stand_in_line_and_a_packet_comes_twice() {
+    holds("line-duplicate", 35_689, 110_988, 6);
+    holds("line-late-write", 77_222, 226_426, 4);
+}
+
+#[test]
+fn requests_stand_in_line_and_a_time_out_is_premature() {
+    holds("line-timeout", 34_921, 108_586, 6);
+}
+
+#[test]
+fn an_entry_with_a_line_moves_back_to_its_home() {
+    holds("line-remove", 31_071, 86_646, 6);
+}
+
+#[test]
+fn copies_give_way_to_others_while_requests_stand_in_line() {
+    holds("line-evict", 119_054, 338_304, 9);
+}
+
+#[test]
 fn every_row_of_both_tables_is_reached() {
     let mut coverage = Coverage::default();
     let homes = ["home-evict", "home-3-purge", "home-purge-unused", "locks"];

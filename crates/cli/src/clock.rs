@@ -19,6 +19,16 @@ impl Moment {
         let now = clock_gettime(ClockId::Monotonic);
         Self(now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned())
     }
+
+    /// Nanoseconds since the clock's beginning.
+    pub(crate) const fn nanos(self) -> u64 {
+        self.0
+    }
+
+    /// The moment so many nanoseconds after the clock's beginning.
+    pub(crate) const fn of_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
 }
 
 impl Sub for Moment {

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::daemon::{node, status, switch, up, write};
-use crate::{bench, check, explain, fuzz, lab, pipeline, ycsb};
+use crate::{bench, check, explain, fuzz, lab, pipeline, soak, ycsb};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Fuzz(fuzz::Args),
     /// Run the experiments of the papers on a simulated rack, and put their numbers beside ours
     Lab(lab::Args),
+    /// Kill and stop the processes of a rack again and again, and judge every answer that it gave
+    Soak(soak::Args),
     /// Be one process of many: what other commands start
     #[command(hide = true)]
     Place,

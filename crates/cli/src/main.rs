@@ -22,6 +22,7 @@ mod output;
 mod pipeline;
 mod processes;
 mod size;
+mod soak;
 mod ycsb;
 
 use std::process::ExitCode;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Command::Status(args) => daemon::status::run(&args),
         Command::RackFile(args) => daemon::write::rack_file(&args),
         Command::Key(args) => daemon::write::key(&args),
+        Command::Soak(args) => soak::run(&args),
         Command::Place => processes::child::run(),
     };
     match done {

@@ -71,9 +71,11 @@ pub(crate) fn requester_of(index: usize) -> RequesterId {
 }
 
 /// The number that stands for all random numbers that choose alike, in a rack of up to three nodes: a request can
-/// find two providers at most, and the number's upper bit tells them apart.
+/// find two providers at most, and the number's upper bit tells them apart. The upper half of `arg` stays: it says whom
+/// a request follows in a line.
 pub fn canonical_choice(arg: u64, nodes: usize) -> u64 {
-    if nodes > 2 && arg >> 31 & 1 == 1 { u64::from(u32::MAX) } else { 0 }
+    let choice = if nodes > 2 && arg >> 31 & 1 == 1 { u64::from(u32::MAX) } else { 0 };
+    arg & !u64::from(u32::MAX) | choice
 }
 
 impl<R: Rules> Node<R> {
@@ -81,7 +83,7 @@ impl<R: Rules> Node<R> {
     pub fn save(&self) -> State {
         State {
             node: self.config().id,
-            requesters: self.requesters.save(self.config().nodes),
+            requesters: self.requesters.save(self.config()),
             cache_agent: self.cache_agent.save(),
             home: self.home.save(),
         }

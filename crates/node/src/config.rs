@@ -62,8 +62,11 @@ pub struct Config {
     pub retransmission: Retransmission,
     /// How refused requests wait.
     pub backoff: Backoff,
-    /// Conflicting requests wait in line at whoever has the lock, and are not refused. The switch must do the same.
+    /// Writes that meet a writer wait in line at whoever has the lock, and are not refused. The switch must do the same.
     pub queue: bool,
+    /// With `queue`: a READ-MISS that meets a writer is refused so often before it stands in line, too. Most are
+    /// served sooner by trying again, and share the lock then; in the line they have it alone.
+    pub patience: u32,
     /// The node that shadows the switch's TAG array.
     pub shadow: NodeId,
     /// The life of the switch.
@@ -89,6 +92,7 @@ impl Config {
             retransmission: Retransmission::Never,
             backoff: Backoff { first: Nanos(500), most: Nanos::from_micros(64) },
             queue: false,
+            patience: 3,
             shadow: NodeId(0),
             switch_epoch: SwitchEpoch(0),
             incarnation: Incarnation(0),

@@ -13,6 +13,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
+use switch::flowcc::line;
 use wire::{
     BlockTag, Copyset, Discipline, Endpoint, Faithful, GlobalAddr, Incarnation, Kind, Nanos, NodeId, Rules,
     SlotId,
@@ -147,10 +148,9 @@ impl<R: Rules> Node<R> {
                 cx.counters.drop(Drop::Nonsense)
             }
             Endpoint::Requester(_) if packet.requester.slot == SlotId::MIGRATION => match packet.kind {
-                Kind::Ack => {
-                    self.requesters.acknowledge_handover(cx, packet);
-                    self.home.on_move_ack(cx, packet);
-                }
+                // Its unlock must wait for that of the one before, who tells when.
+                Kind::Ack if cx.config.queue && line::code_in(packet.arg).is_some() => {}
+                Kind::Ack => self.home.on_move_ack(cx, packet),
                 Kind::Handover if cx.config.queue => {
                     self.requesters.acknowledge_handover(cx, packet);
                     self.home.on_move_ack(cx, packet);

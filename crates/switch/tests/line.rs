@@ -1,7 +1,7 @@
 //! With `queue`, a request that meets a writer stands in line behind it (see `flowcc::line`).
 
 use switch::flowcc::{Config, Switch, line};
-use wire::{Endpoint, GlobalStatus, Kind, NodeId, Packet, Seq, SlotId, SwitchEpoch};
+use wire::{Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, Seq, SlotId, Status, SwitchEpoch};
 
 /// A switch with a line, and the entry of one block in it.
 fn with_entry() -> (Switch, wire::BlockTag) {
@@ -70,5 +70,30 @@ fn an_unlock_releases_the_lock_only_at_the_end_of_the_line() {
     let handed = Packet { repeated: true, ..unlock(&first) };
     assert!(!send(&mut switch, &handed)[0].provider, "the note that somebody follows is gone");
     assert!(!send(&mut switch, &unlock(&second))[0].provider);
+    assert_eq!(switch.entry(tag).unwrap().lock, 0);
+}
+
+#[test]
+fn a_reader_that_meets_a_writer_is_refused_unless_it_says_that_it_will_wait() {
+    let (mut switch, tag) = with_entry();
+    let [first, second, third] = [1, 2, 3].map(|node| miss(tag, node));
+    send(&mut switch, &first);
+    let read = Packet { kind: Kind::ReadMiss, event: Kind::ReadMiss, ..second };
+    assert_eq!(send(&mut switch, &read)[0].status, Status::Refused(Refusal::Locked));
+    let patient = Packet { kind: Kind::ReadMiss, event: Kind::ReadMiss, provider: true, ..third };
+    assert_eq!(send(&mut switch, &patient)[0].kind, Kind::Follow);
+}
+
+#[test]
+fn a_patient_reader_has_the_lock_alone_and_gives_it_back() {
+    let (mut switch, tag) = with_entry();
+    let [first, second] = [1, 2].map(|node| miss(tag, node));
+    let patient = Packet { kind: Kind::ReadMiss, event: Kind::ReadMiss, provider: true, ..first };
+    assert_eq!(send(&mut switch, &patient)[0].to, Endpoint::HomeAgent(NodeId(0)));
+    assert_eq!(send(&mut switch, &second)[0].to, Endpoint::Requester(NodeId(1)), "it is followed");
+    let (mut switch, tag) = with_entry();
+    send(&mut switch, &patient);
+    let done = send(&mut switch, &unlock(&patient));
+    assert!(done[0].kind == Kind::UnlockAck && !done[0].provider, "{done:?}");
     assert_eq!(switch.entry(tag).unwrap().lock, 0);
 }

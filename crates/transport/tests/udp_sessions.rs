@@ -126,6 +126,30 @@ fn recorded_greetings_of_the_present_life_do_not_open_the_window_again() {
 }
 
 #[test]
+fn a_session_that_comes_back_accepts_nothing_twice() {
+    // Two processes take themselves for A. (Observers may do so.)
+    let mut pair = Pair::connected(1_500);
+    let sent = pair.sealed([1], 8);
+    pair.deliver(&sent);
+    let other = UdpTransport::bind(&config(A, &[(B, pair.tap.for_a())], key(1), 1_500)).expect("A");
+    let first = std::mem::replace(&mut pair.a, other);
+    pair.connect();
+    pair.a = first;
+    // B says that it does not know this session, and is told.
+    let start = Instant::now();
+    while pair.got_b.is_empty() {
+        let newer = pair.sealed([2], 8);
+        pair.deliver(&newer);
+        while pair.pass_all() {}
+        assert!(start.elapsed() < PATIENCE, "the session does not come back");
+    }
+    pair.got_b.clear();
+    pair.deliver(&sent);
+    assert_eq!(pair.numbers(), []);
+    assert_eq!(dropped(&pair.b, Cause::Replayed), 1);
+}
+
+#[test]
 fn pieces_of_a_former_life_do_not_complete_a_message() {
     let mut pair = Pair::connected(1_500);
     let pieces = pair.sealed([1], 1_024);

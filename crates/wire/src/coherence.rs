@@ -50,9 +50,9 @@ pub enum Kind {
     /// To the requester that holds an entry's lock, or waits for it: this request stands in line behind it, and gets
     /// the lock from it. The upper half of `arg` names the event meant.
     Follow = 29,
-    /// From a requester to the one that stood behind it: the lock is yours, with this metadata.
+    /// From a requester to the one that stood behind it: the lock is yours, with this metadata, and my unlock is recorded.
     Handover = 30,
-    /// The lock has come through.
+    /// The HANDOVER has come.
     HandoverAck = 31,
 
     /// How often blocks of the switch caused invalidations at one cache agent: `arg` has a byte for the block and

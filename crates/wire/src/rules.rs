@@ -70,6 +70,17 @@ rules! {
     REQUESTS_ARE_REPEATED,
     /// Unlocks that stay unacknowledged are sent again (section 5.3.1).
     UNLOCKS_ARE_REPEATED,
+    // The requester, if conflicting requests stand in line.
+    /// An event hands its lock to a follower once, however often it is told of it.
+    HANDS_OVER_ONCE,
+    /// The unlock of an event whose lock went on says so, and installs nothing.
+    HANDED_UNLOCK_SAYS_SO,
+    /// An event whose unlock is answered "followed" waits until it is told by whom.
+    FOLLOWED_WAITS,
+    /// An event that was handed the lock and is refused installs what it was told.
+    REFUSED_IN_LINE_INSTALLS,
+    /// The unlock of an event that was handed the lock waits until that of the one before is recorded.
+    UNLOCKS_KEEP_THEIR_PLACE,
     // The cache agent.
     /// LAST-EXECUTED: an agent ignores requests older than the last one of their requester (section 5.3.1).
     AGENT_IGNORES_OLD,
@@ -132,6 +143,8 @@ rules! {
     CLAIM_IS_MARKED,
     /// An ADD of a tag that is present changes nothing (FlowCC 4).
     ADD_IS_IDEMPOTENT,
+    /// LAST-REQUEST: a request joins a line once, however often it comes.
+    JOINS_ONCE,
     /// REMOVE locks and reports; only its unlock clears the entry (FlowCC 4).
     REMOVE_COMMITS,
     // Lives.

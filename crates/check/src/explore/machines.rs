@@ -100,10 +100,12 @@ impl<N: Rules, S: Rules> Real<N, S> {
                 hottest: 0,
                 retransmission: Retransmission::AfterRoundTrips { floor: Nanos(1000) },
                 backoff: Backoff { first: Nanos(1), most: Nanos(1) },
+                queue: scope.queue,
+                patience: 1,
                 ..Config::new(NodeId(u16::from(id)), count, 16 * BLOCK.bytes())
             })
         });
-        let switch = flowcc::Config { nodes: count, entries: 7, epoch: SwitchEpoch(0), queue: false };
+        let switch = flowcc::Config { nodes: count, entries: 7, epoch: SwitchEpoch(0), queue: scope.queue };
         Self {
             scope: *scope,
             nodes: nodes.collect(),
@@ -199,10 +201,16 @@ fn said(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words").to_owned()
 }
 
-/// True for the first sending of a request that will choose a provider.
-fn chooses(effect: &Effect) -> bool {
-    matches!(effect, Effect::Send(Message { packet, .. })
-        if matches!(packet.kind, Kind::ReadMiss | Kind::WriteMiss) && matches!(packet.from, Endpoint::Requester(_)))
+/// True for the first sending of a request that will choose a provider. In a line, a WRITE-SHARED may become a
+/// WRITE-MISS.
+fn chooses(effect: &Effect, queue: bool) -> bool {
+    let Effect::Send(Message { packet, .. }) = effect else { return false };
+    let kind = match packet.kind {
+        Kind::ReadMiss | Kind::WriteMiss => true,
+        Kind::WriteShared => queue,
+        _ => false,
+    };
+    kind && packet.to == Endpoint::Switch
 }
 
 impl<N: Rules, S: Rules> Machines for Real<N, S> {
@@ -270,12 +278,15 @@ impl<N: Rules, S: Rules> Machines for Real<N, S> {
     }
 
     fn at_node(&mut self, node: usize, local: &Local, input: Input) -> Result<Vec<After>, String> {
+        let queue = self.scope.queue;
         let mut all = vec![self.call(node, local, input, 0)?];
-        if self.scope.nodes > 2 && all[0].effects.iter().any(chooses) {
+        if self.scope.nodes > 2 && all[0].effects.iter().any(|effect| chooses(effect, queue)) {
             // Each random number is as good as a coin: in so many, both sides come up.
             for random in 1..40 {
                 let after = self.call(node, local, input, random)?;
-                if all.iter().all(|known| known.local != after.local || choices(known) != choices(&after)) {
+                if all.iter().all(|known| {
+                    known.local != after.local || choices(known, queue) != choices(&after, queue)
+                }) {
                     all.push(after);
                 }
             }
@@ -349,8 +360,8 @@ impl<N: Rules, S: Rules> Machines for Real<N, S> {
 }
 
 /// The choices of an input's outcome.
-fn choices(after: &After) -> Vec<u64> {
-    let requests = after.effects.iter().filter(|effect| chooses(effect));
+fn choices(after: &After, queue: bool) -> Vec<u64> {
+    let requests = after.effects.iter().filter(|effect| chooses(effect, queue));
     let args = requests.filter_map(|effect| match effect {
         Effect::Send(message) => Some(node::canonical::canonical_choice(message.packet.arg, 3)),
         Effect::Completed { .. } => None,

@@ -42,6 +42,8 @@ pub struct Scope {
     pub frames: u8,
     /// Where entries are kept at first: [`Directory::Home`] or [`Directory::Switch`].
     pub directory: Directory,
+    /// Requests that meet a writer stand in line, a READ-MISS when it has been refused once.
+    pub queue: bool,
     /// Threads, at most six.
     pub threads: &'static [Thread],
     /// Packets overtake each other; otherwise they keep their order from each place to each other one.
@@ -54,7 +56,7 @@ pub struct Scope {
     pub duplicates: u8,
     /// The only kind of packet that may be; `None`: any.
     pub twice: Option<Kind>,
-    /// Time-outs that may be premature. Time-outs when nothing else can happen are free.
+    /// Time-outs that may be premature. Where packets may be lost, time-outs when nothing else can happen are free.
     pub premature: u8,
     /// Entries that may move to the switch.
     pub adds: u8,
@@ -95,6 +97,10 @@ const WRITERS: &[Thread] = &[thread(0, 1, WRITE), thread(1, 1, WRITE)];
 const READERS: &[Thread] = &[thread(1, 2, WRITE), thread(2, 1, READ), thread(0, 1, READ)];
 /// A copy of a request, or of a write-back, may come when later ones have been executed.
 const TAKING_TURNS: &[Thread] = &[thread(1, 2, WRITE), thread(0, 3, READ)];
+const WRITING_TURNS: &[Thread] = &[thread(0, 2, WRITE), thread(1, 2, WRITE)];
+/// A copy of what the switch says of an event may come in the one of the same parity.
+const MANY_WRITES: &[Thread] = &[thread(0, 3, WRITE), thread(1, 2, WRITE)];
+const THREE_WRITERS: &[Thread] = &[thread(0, 1, WRITE), thread(1, 1, WRITE), thread(2, 1, WRITE)];
 const SWITCH: Directory = Directory::Switch;
 
 /// Two nodes without faults: what all others begin with.
@@ -105,6 +111,7 @@ const PLAIN: Scope = Scope {
     blocks: 1,
     frames: 2,
     directory: Directory::Home,
+    queue: false,
     threads: ONE_EACH,
     reorder: true,
     patient: true,
@@ -116,6 +123,9 @@ const PLAIN: Scope = Scope {
     removes: 0,
     purges: 0,
 };
+
+/// Requests stand in line.
+const LINE: Scope = Scope { queue: true, directory: SWITCH, ..PLAIN };
 
 /// All scopes.
 #[rustfmt::skip]
@@ -180,4 +190,22 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "to-and-fro-duplicate", about: "the same, 1 packet may come twice", adds: 1, removes: 1, duplicates: 1, ..PLAIN },
     Scope { name: "add-3", about: "3 nodes, the entry may move to the switch", adds: 1, threads: THREE, nodes: 3, ..PLAIN },
     Scope { name: "remove-3", about: "3 nodes, the entry may move back", directory: SWITCH, removes: 1, threads: THREE, nodes: 3, ..PLAIN },
+    Scope { name: "line", about: "requests stand in line; 2 nodes, 1 turn each, retries overlap unlocks", patient: false, ..LINE },
+    Scope { name: "line-in-order", about: "the same with 2 turns each, packets in order", threads: TWO_EACH, reorder: false, ..LINE },
+    Scope { name: "line-two-turns", about: "2 turns each", threads: TWO_EACH, ..LINE },
+    Scope { name: "line-loss", about: "2 packets may be lost", losses: 2, ..LINE },
+    Scope { name: "line-duplicate", about: "1 packet may come twice", duplicates: 1, ..LINE },
+    Scope { name: "line-timeout", about: "1 time-out may be premature", premature: 1, ..LINE },
+    Scope { name: "line-loss-duplicate", about: "1 lost, 1 twice", losses: 1, duplicates: 1, ..LINE },
+    Scope { name: "line-evict", about: "2 blocks, caches of 1 frame", threads: EVICTING, blocks: 2, frames: 1, ..LINE },
+    Scope { name: "line-remove", about: "the entry may move back", removes: 1, ..LINE },
+    Scope { name: "line-threads", about: "2 threads on one node, 1 on the other", threads: TWO_ON_ONE, ..LINE },
+    Scope { name: "line-turns", about: "a writer and a reader in turns; 1 packet may come twice", threads: TAKING_TURNS, duplicates: 1, ..LINE },
+    Scope { name: "line-late-write", about: "2 writers in turns, packets in order, a WRITE-MISS may come twice", threads: WRITING_TURNS, reorder: false, duplicates: 1, twice: Some(Kind::WriteMiss), ..LINE },
+    Scope { name: "line-late-follow", about: "2 writers in turns, a FOLLOW may come twice", threads: MANY_WRITES, duplicates: 1, twice: Some(Kind::Follow), ..LINE },
+    Scope { name: "line-3-writers", about: "3 writers, packets in order", threads: THREE_WRITERS, nodes: 3, reorder: false, ..LINE },
+    Scope { name: "line-3-writers-loss", about: "3 writers, packets in order, 1 may be lost", threads: THREE_WRITERS, nodes: 3, reorder: false, losses: 1, ..LINE },
+    Scope { name: "line-3-writers-duplicate", about: "3 writers, packets in order, 1 may come twice", threads: THREE_WRITERS, nodes: 3, reorder: false, duplicates: 1, ..LINE },
+    Scope { name: "line-3-in-order", about: "3 nodes, 1 turn each, packets in order", threads: THREE, nodes: 3, reorder: false, ..LINE },
+    Scope { name: "line-3", about: "3 nodes, 1 turn each", threads: THREE, nodes: 3, ..LINE },
 ];

@@ -3,8 +3,8 @@
 
 use node::canonical::canonical_choice;
 use node::{DataRef, Message};
-use switch::flowcc::{Carried, Resubmit};
-use wire::{BlockTag, Copyset, Endpoint, GlobalStatus, Kind, Packet, Seq};
+use switch::flowcc::{Carried, Resubmit, line};
+use wire::{BlockTag, Copyset, Endpoint, GlobalStatus, Kind, Packet, Refusal, RequesterId, Seq, Status};
 
 use super::hashing::Interner;
 
@@ -44,32 +44,37 @@ pub(super) fn with_seq(item: Item, seq: u64) -> Item {
     item & !(63 << 2) | (seq as u32) << 2
 }
 
-pub(super) struct Shapes(Interner<Shape>);
+pub(super) struct Shapes {
+    known: Interner<Shape>,
+    nodes: usize,
+    /// Requests stand in line.
+    queue: bool,
+}
 
 impl Shapes {
-    pub(super) fn new() -> Self {
-        Self(Interner::new())
+    pub(super) fn new(nodes: usize, queue: bool) -> Self {
+        Self { known: Interner::new(), nodes, queue }
     }
 
     pub(super) fn of(&self, item: Item) -> &Shape {
-        self.0.get(item >> 8)
+        self.known.get(item >> 8)
     }
 
-    pub(super) fn message(&mut self, message: &Message, nodes: usize) -> Option<Item> {
-        let packet = read_fields(&message.packet, nodes)?;
+    pub(super) fn message(&mut self, message: &Message) -> Option<Item> {
+        let packet = self.read_fields(&message.packet)?;
         let data = message.data.map_or(0, |data| 1 + u32::from(is_latest(data.0)));
         Some(self.item(packet, None, data))
     }
 
-    pub(super) fn resubmit(&mut self, again: &Resubmit, nodes: usize) -> Item {
-        let packet = read_fields(&again.packet, nodes).expect("requests and unlocks are read");
+    pub(super) fn resubmit(&mut self, again: &Resubmit) -> Item {
+        let packet = self.read_fields(&again.packet).expect("requests and unlocks are read");
         self.item(packet, Some(again.carried), 0)
     }
 
     fn item(&mut self, packet: Packet, carried: Option<Carried>, data: u32) -> Item {
         assert!(packet.seq.0 < NUMBERS, "numbers are small: {packet:?}");
         let seq = packet.seq.0 as u32;
-        let (shape, _) = self.0.intern(Shape { packet: Packet { seq: Seq::NONE, ..packet }, carried });
+        let (shape, _) = self.known.intern(Shape { packet: Packet { seq: Seq::NONE, ..packet }, carried });
         assert!(shape < 1 << 24, "there are fewer packets than that");
         shape << 8 | seq << 2 | data
     }
@@ -83,6 +88,11 @@ impl Shapes {
     pub(super) fn again(&self, item: Item) -> Resubmit {
         let carried = self.of(item).carried.expect("it is between two passes");
         Resubmit { packet: self.packet(item).packet, carried }
+    }
+
+    /// Whom the packet's request follows in a line: the packet names the parity of an event of that one.
+    pub(super) fn follows(&self, item: Item) -> Option<RequesterId> {
+        line::code_in(self.of(item).packet.arg).map(|code| line::decode(code).0)
     }
 
     /// The packet after its block was written.
@@ -102,31 +112,47 @@ pub(super) fn block_number(tag: BlockTag) -> u64 {
     (tag.addr().offset() >> super::machines::BLOCK.shift()) - 1
 }
 
-/// The packet with only those fields that its receiver reads; `None`: nothing that is explored depends on it.
-fn read_fields(packet: &Packet, nodes: usize) -> Option<Packet> {
-    let mut it = *packet;
-    let request = it.kind.is_request() && !matches!(it.to, Endpoint::CacheAgent(_));
-    it.arg = if request { canonical_choice(it.arg, nodes) } else { 0 };
-    match it.kind {
-        Kind::AddNotice | Kind::HotReport => return None,
-        Kind::Ack => {
-            it.provider = false;
-            if !it.status.is_granted() {
-                (it.global_status, it.copyset, it.repeated) = (GlobalStatus::Unshared, Copyset::EMPTY, false);
+impl Shapes {
+    /// The packet with only those fields that its receiver reads; `None`: nothing that is explored depends on it.
+    fn read_fields(&self, packet: &Packet) -> Option<Packet> {
+        let mut it = *packet;
+        let request = it.kind.is_request() && !matches!(it.to, Endpoint::CacheAgent(_));
+        let chooses = request || it.kind == Kind::Follow;
+        let choice = if chooses { it.arg } else { it.arg & !u64::from(u32::MAX) };
+        it.arg = canonical_choice(choice, self.nodes);
+        match it.kind {
+            Kind::AddNotice | Kind::HotReport => return None,
+            Kind::Ack => {
+                it.provider = false;
+                // Who has the lock all the same leaves the metadata to whoever stands behind.
+                let tells = self.queue && it.status == Status::Refused(Refusal::Outdated);
+                if !it.status.is_granted() && !tells {
+                    (it.global_status, it.copyset, it.repeated) =
+                        (GlobalStatus::Unshared, Copyset::EMPTY, false);
+                }
             }
+            Kind::UnlockAck => {
+                let followed = it.provider;
+                it = Packet { provider: followed, arg: 0, ..without_metadata(&it) };
+            }
+            Kind::HandoverAck => it = without_metadata(&it),
+            Kind::WriteBack | Kind::WriteBackAck | Kind::Close | Kind::CloseAck => {
+                it = Packet { arg: 0, ..without_metadata(&it) };
+            }
+            _ => {}
         }
-        Kind::UnlockAck | Kind::WriteBack | Kind::WriteBackAck | Kind::Close | Kind::CloseAck => {
-            it = Packet {
-                status: wire::Status::Granted,
-                provider: false,
-                in_switch: false,
-                repeated: false,
-                global_status: GlobalStatus::Unshared,
-                copyset: Copyset::EMPTY,
-                ..it
-            };
-        }
-        _ => {}
+        Some(it)
     }
-    Some(it)
+}
+
+fn without_metadata(packet: &Packet) -> Packet {
+    Packet {
+        status: Status::Granted,
+        provider: false,
+        in_switch: false,
+        repeated: false,
+        global_status: GlobalStatus::Unshared,
+        copyset: Copyset::EMPTY,
+        ..*packet
+    }
 }

@@ -9,6 +9,7 @@
 //! | `on_ack`, `refusals` | the requester's `on_ack` |
 //! | `on_closing`, `on_unlock_ack` | what an event waits for before, and after, its unlock |
 //! | `deadlines`, `backoff` | the requester's `on_deadline` |
+//! | `line` | standing in line: the lock comes from one requester and goes to the next |
 //! | `cache_agent`, `agent_parked` | the cache agent's `on_request`, `on_unpinned` and `on_close` |
 //! | `home_request`, `home_refusals` | the home agent's `on_request` |
 //! | `home_unlock`, `write_back`, `calls` | the home agent's other handlers |
@@ -33,6 +34,7 @@ mod home_refusals;
 mod home_request;
 mod home_unlock;
 mod hostile;
+mod line;
 mod migration;
 mod on_ack;
 mod on_closing;

@@ -61,7 +61,7 @@ pub(crate) fn refused(request: &Packet, why: Refusal) -> Packet {
 }
 
 pub(crate) fn unlock_ack(unlock: &Packet) -> Packet {
-    unlock.reply(Kind::UnlockAck, unlock.to, unlock.from)
+    Packet { provider: false, ..unlock.reply(Kind::UnlockAck, unlock.to, unlock.from) }
 }
 
 pub(crate) fn write_back_ack(request: &Packet) -> Packet {

@@ -72,6 +72,11 @@ mutants! {
     REPEATS_CHOOSE_ALIKE, nodes, runs, "two copies of a request ask two providers";
     REQUESTS_ARE_REPEATED, nodes, runs, "a lost request is waited for for ever";
     UNLOCKS_ARE_REPEATED, nodes, runs, "a lost unlock leaves the entry locked";
+    HANDS_OVER_ONCE, nodes, scope("line-late-follow"), "a late word of a former follower hands the lock to nobody";
+    HANDED_UNLOCK_SAYS_SO, nodes, scope("line"), "an unlock is answered \"followed\" for ever, though the lock went on";
+    FOLLOWED_WAITS, nodes, scope("line"), "who stands behind is forgotten";
+    REFUSED_IN_LINE_INSTALLS, nodes, scope("line-evict"), "what the one before has done is forgotten";
+    UNLOCKS_KEEP_THEIR_PLACE, nodes, scope("line-duplicate"), "a late copy of a request takes the block from whoever stood behind";
     AGENT_IGNORES_OLD, nodes, scope("switch-late-read"), "a late copy of an old request takes a block away";
     AGENT_KNOWS_PARITIES, nodes, runs, "a request of one parity hides the repeated one of the other";
     AGENT_KEEPS_ANSWERS, nodes, runs, "the data of a lost answer is gone";
@@ -101,6 +106,7 @@ mutants! {
     UNLOCK_OF_NOTHING_IS_SHORT, switch, subsumed("switch-duplicate"), "a late second pass resets the score of a later event";
     CLAIM_IS_MARKED, switch, runs, "two copies of an ADD claim two ways";
     ADD_IS_IDEMPOTENT, switch, runs, "a tag stands in two ways";
+    JOINS_ONCE, switch, scope("line-duplicate"), "a repeated request stands in line behind itself";
     REMOVE_COMMITS, switch, runs, "an entry goes whose home has not heard of it";
     EPOCHS_ARE_FENCED, both, restarts(0), "packets of the switch's former life act";
     LIVES_ARE_FENCED, nodes, scenario(a_packet_of_a_former_life_comes), "packets of a node's former life act";

@@ -15,7 +15,7 @@ use super::crew::{Said, Told};
 use super::meeting::RuntimeDir;
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
-use crate::{bench, lab, ycsb};
+use crate::{bench, lab, soak, ycsb};
 
 /// The first line that a child gets.
 #[derive(Serialize, Deserialize)]
@@ -36,6 +36,8 @@ pub(crate) enum Task {
     Peer(lab::peers::Task),
     /// That peer.
     Server(lab::peers::Server),
+    /// A place of a rack that is soaked.
+    Soak(soak::Task),
 }
 
 /// Tells the command what has happened. Threads share it.
@@ -132,6 +134,7 @@ pub(crate) fn run() -> Result<(), Fault> {
         Task::Bench(task) => bench::networked::place(task, &orders.typed(), &Teller(PhantomData)),
         Task::Peer(task) => lab::peers::place(task, &orders.typed(), &Teller(PhantomData)),
         Task::Server(server) => lab::peers::serve(&server, &Teller(PhantomData)),
+        Task::Soak(task) => soak::place(task, &orders.typed(), &Teller(PhantomData)),
     };
     match done {
         Ok(never) => match never {},

@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -56,13 +57,14 @@ pub(crate) enum OnInterrupt {
 /// The children of a command, which take orders of one kind and report events of one kind.
 pub(crate) struct Crew<O, E> {
     members: Vec<Member>,
-    tell: Sender<(usize, Heard)>,
-    heard: Receiver<(usize, Heard)>,
+    heard: Receiver<(usize, u32, Heard)>,
+    tell: Sender<(usize, u32, Heard)>,
     interrupt: Interrupt,
     stopped: bool,
     /// Dropped after the children.
-    runtime: RuntimeDir,
-    kind: PhantomData<(fn(O), fn() -> E)>,
+    _runtime: RuntimeDir,
+    order: PhantomData<fn(O)>,
+    event: PhantomData<fn() -> E>,
 }
 
 struct Member {
@@ -70,6 +72,10 @@ struct Member {
     child: Child,
     /// Closed to end it.
     orders: Option<ChildStdin>,
+    /// Which child of this name it is: what the ones before said is not heard any more.
+    life: u32,
+    /// It was killed on purpose.
+    killed: bool,
 }
 
 enum Heard {
@@ -87,12 +93,13 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
         let (tell, heard) = mpsc::channel();
         let mut crew = Self {
             members: Vec::new(),
-            tell,
             heard,
+            tell,
             interrupt: interrupt.clone(),
             stopped: false,
-            runtime,
-            kind: PhantomData,
+            _runtime: runtime,
+            order: PhantomData,
+            event: PhantomData,
         };
         for (name, task) in tasks {
             crew.add(name, task)?;
@@ -102,9 +109,16 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
 
     /// Starts another one.
     pub(crate) fn add(&mut self, name: String, task: Task) -> Result<(), Fault> {
-        let failed = |error| Fault::failed(format_args!("cannot start a process: {error}"));
         let at = self.members.len();
-        let mut child = Command::new(std::env::current_exe().map_err(failed)?)
+        let member = self.spawn(at, name, 0)?;
+        self.members.push(member);
+        self.set_up(at, task)
+    }
+
+    fn spawn(&self, at: usize, name: String, life: u32) -> Result<Member, Fault> {
+        let failed = |error| Fault::failed(format_args!("cannot start a process: {error}"));
+        let executable = std::env::current_exe().map_err(failed)?;
+        let mut child = Command::new(&executable)
             .arg("place")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -113,22 +127,79 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
             .map_err(failed)?;
         let orders = child.stdin.take();
         let events = child.stdout.take().expect("standard output is a pipe");
-        self.members.push(Member { name, child, orders });
         let tell = self.tell.clone();
         thread::Builder::new()
             .name(format!("events of child {at}"))
             .spawn(move || {
                 for line in BufReader::new(events).lines().map_while(Result::ok) {
-                    if tell.send((at, Heard::Line(line))).is_err() {
+                    if tell.send((at, life, Heard::Line(line))).is_err() {
                         return;
                     }
                 }
                 // Nobody may be left to hear it.
-                let _ = tell.send((at, Heard::Ended));
+                let _ = tell.send((at, life, Heard::Ended));
             })
             .map_err(failed)?;
-        let setup = Setup { runtime: self.runtime.path().to_owned(), task };
+        Ok(Member { name, child, orders, life, killed: false })
+    }
+
+    fn set_up(&mut self, at: usize, task: Task) -> Result<(), Fault> {
+        let setup = Setup { runtime: self._runtime.path().to_owned(), task };
         self.write(at, &setup)
+    }
+
+    /// What a child is called.
+    pub(crate) fn name(&self, at: usize) -> &str {
+        &self.members[at].name
+    }
+
+    /// Kills a child, as the system would, without a word.
+    pub(crate) fn kill(&mut self, at: usize) {
+        let member = &mut self.members[at];
+        member.killed = true;
+        // It may have ended already.
+        let _ = member.child.kill();
+        let _ = member.child.wait();
+    }
+
+    /// Starts another child in the place of one that was killed.
+    pub(crate) fn restart(&mut self, at: usize, task: Task) -> Result<(), Fault> {
+        assert!(self.members[at].killed, "{} still runs", self.members[at].name);
+        let (name, life) = (self.members[at].name.clone(), self.members[at].life + 1);
+        self.members[at] = self.spawn(at, name, life)?;
+        self.set_up(at, task)
+    }
+
+    /// Stops a child where it is, or lets it go on.
+    pub(crate) fn pause(&mut self, at: usize, stop: bool) -> Result<(), Fault> {
+        let signal = if stop { Signal::STOP } else { Signal::CONT };
+        kill_process(Pid::from_child(&self.members[at].child), signal).map_err(|error| {
+            Fault::failed(format_args!("cannot stop or continue {}: {error}", self.members[at].name))
+        })
+    }
+
+    /// The next event of any child, if one comes soon enough.
+    pub(crate) fn hear(&mut self, most: Duration) -> Result<Option<(usize, E)>, Fault> {
+        match self.heard.recv_timeout(most) {
+            Ok((at, life, heard)) => self.understand(at, life, heard),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// What a child has said. None: it is another one by now.
+    fn understand(&mut self, at: usize, life: u32, heard: Heard) -> Result<Option<(usize, E)>, Fault> {
+        if self.members[at].life != life || self.members[at].killed {
+            return Ok(None);
+        }
+        let Heard::Line(line) = heard else { return Err(self.ended(at)) };
+        let name = &self.members[at].name;
+        match serde_json::from_str(&line) {
+            Ok(Told::Event(event)) => Ok(Some((at, event))),
+            Ok(Told::Failed(message)) => Err(Fault::failed(format_args!("{name}: {message}"))),
+            Err(error) => {
+                Err(Fault::failed(format_args!("{name} says what makes no sense ({error}): {line}")))
+            }
+        }
     }
 
     /// How many children there are.
@@ -166,7 +237,7 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
                 self.stopped = true;
                 (0..self.members.len()).try_for_each(|at| self.write(at, &Said::<O>::Stop))?;
             }
-            let (at, heard) = match self.heard.recv_timeout(LOOK_EVERY) {
+            let (at, life, heard) = match self.heard.recv_timeout(LOOK_EVERY) {
                 Ok(heard) => heard,
                 Err(RecvTimeoutError::Timeout) if silent < STUCK_AFTER => {
                     silent += 1;
@@ -175,22 +246,11 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
                 Err(_) => return Err(self.stuck(&answers)),
             };
             silent = 0;
-            let Heard::Line(line) = heard else { return Err(self.ended(at)) };
-            let name = &self.members[at].name;
-            match serde_json::from_str(&line) {
-                Ok(Told::Event(event)) => {
-                    if let Some(answer) = each(at, event)?
-                        && let Some(slot) = answers.iter_mut().find(|slot| slot.0 == at)
-                    {
-                        slot.1 = Some(answer);
-                    }
-                }
-                Ok(Told::Failed(message)) => return Err(Fault::failed(format_args!("{name}: {message}"))),
-                Err(error) => {
-                    return Err(Fault::failed(format_args!(
-                        "{name} says what makes no sense ({error}): {line}"
-                    )));
-                }
+            if let Some((at, event)) = self.understand(at, life, heard)?
+                && let Some(answer) = each(at, event)?
+                && let Some(slot) = answers.iter_mut().find(|slot| slot.0 == at)
+            {
+                slot.1 = Some(answer);
             }
         }
         Ok(answers.into_iter().filter_map(|(_, answer)| answer).collect())
@@ -208,7 +268,7 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
     /// A child that has closed its end.
     fn ended(&mut self, at: usize) -> Fault {
         // Whatever it has told last says more than its exit code.
-        for (from, heard) in self.heard.try_iter() {
+        for (from, _, heard) in self.heard.try_iter() {
             if let Heard::Line(line) = heard
                 && let Ok(Told::<serde::de::IgnoredAny>::Failed(message)) = serde_json::from_str(&line)
             {
@@ -247,7 +307,7 @@ impl<O, E> Drop for Crew<O, E> {
                 looks += 1;
                 thread::sleep(BETWEEN_LOOKS);
             }
-            // One that does not end by itself is stuck. Most have ended, which is no mistake here.
+            // One that does not end by itself is stuck, or stopped. Most have ended, which is no mistake here.
             let _ = member.child.kill();
             let _ = member.child.wait();
         }

@@ -102,16 +102,25 @@ impl Seat {
 
     /// Becomes the place: a node returns when the rack has begun with it.
     pub(crate) fn take(&self) -> Result<Seated, Reason> {
-        let (transport, config) = (self.connect()?, self.rack.config());
         let process = ProcessConfig { timing: Timing::new(TIMEOUT), ..ProcessConfig::default() };
+        self.take_with(&process, |transport| transport)
+    }
+
+    /// The same, with something around the transport.
+    pub(crate) fn take_with(
+        &self,
+        process: &ProcessConfig,
+        around: impl FnOnce(Arc<dyn Transport>) -> Arc<dyn Transport>,
+    ) -> Result<Seated, Reason> {
+        let (transport, config) = (around(self.connect()?), self.rack.config());
         match self.node {
             None => {
-                let mut switch = SwitchProcess::new(&config, &process, Arc::clone(&transport))
+                let mut switch = SwitchProcess::new(&config, process, Arc::clone(&transport))
                     .map_err(|error| error.to_string())?;
                 in_background("switch", move || switch.run(&AtomicBool::new(false)))?;
                 Ok(Seated::Switch(transport))
             }
-            Some(node) => Rack::join_over(config, NodeId(node), &process, transport)
+            Some(node) => Rack::join_over(config, NodeId(node), process, transport)
                 .map(|rack| Seated::Node(NodeId(node), rack))
                 .map_err(|error| error.to_string()),
         }

@@ -238,7 +238,11 @@ fn run<C: Carrier>(
         started
     });
     let outcome = match started {
-        Started::Slot(_) | Started::Join(_) => Some(await_outcome(carrier, node, courier)?),
+        Started::Slot(_) | Started::Join(_) => match await_outcome(carrier, node, courier)? {
+            // Everybody who waits is told to look again when the node is declared dead.
+            Outcome::Retry if carrier.is_fenced() => return Err(Failure::Fenced),
+            outcome => Some(outcome),
+        },
         Started::Full => {
             let mut patience = carrier.begin_wait();
             carrier.pause(node, courier, &mut patience);

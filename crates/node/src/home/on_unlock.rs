@@ -27,7 +27,7 @@ impl HomeAgent {
         // From here on no late copy of the request is decided any more.
         self.decided[row] = Decided::new(packet, Decision::Closed);
         let to = Endpoint::Requester(packet.requester.node);
-        cx.send(packet.reply(Kind::UnlockAck, self.me(), to));
+        cx.send(Packet { provider: false, ..packet.reply(Kind::UnlockAck, self.me(), to) });
         self.directory.tidy(packet.tag);
     }
 

@@ -5,27 +5,31 @@ use alloc::vec::Vec;
 use wire::{Nanos, Packet, RequesterId, Seq, SlotId};
 
 use super::{Requesters, Slot, Stage, Wait, Work};
-use crate::canonical::{FAR, Timer, Use, canonical_choice};
+use crate::canonical::{FAR, Timer, Use, canonical_choice, requester_of};
+use crate::config::Config;
 use crate::round_trip::RoundTrip;
 
 /// The slots that are not as they were at first; times, counts and measurements are left out.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct RequestersState {
     slots: Vec<(u16, Slot)>,
+    followed: Vec<(u32, Seq)>,
 }
 
 const UNUSED: Slot =
     Slot { work: Work::None, wait: Wait::Nothing, event: None, seq: Seq::NONE, unlocks: [None, None] };
 
 impl Requesters {
-    pub(crate) fn save(&self, nodes: usize) -> RequestersState {
+    pub(crate) fn save(&self, config: &Config) -> RequestersState {
         let used = self.slots.iter().enumerate().filter(|(_, slot)| **slot != UNUSED);
         let slots = used.map(|(index, slot)| {
             let mut slot = slot.clone();
-            slot.forget_time(nodes);
+            slot.forget_time(config);
             (u16::try_from(index).expect("64 slots"), slot)
         });
-        RequestersState { slots: slots.collect() }
+        let followed = self.followed.iter().enumerate().filter(|(_, seq)| **seq != Seq::NONE);
+        let followed = followed.map(|(row, seq)| (u32::try_from(row).expect("8192 rows"), *seq));
+        RequestersState { slots: slots.collect(), followed: followed.collect() }
     }
 
     pub(crate) fn load(&mut self, state: &RequestersState) {
@@ -36,6 +40,10 @@ impl Requesters {
                 self.busy |= 1 << index;
             }
             self.slots[usize::from(*index)] = slot.clone();
+        }
+        self.followed.fill(Seq::NONE);
+        for (row, seq) in &state.followed {
+            self.followed[*row as usize] = *seq;
         }
         self.round_trip = RoundTrip::default();
         self.next_deadline = FAR;
@@ -64,8 +72,11 @@ impl Requesters {
 }
 
 impl Slot {
-    fn forget_time(&mut self, nodes: usize) {
+    fn forget_time(&mut self, config: &Config) {
+        let far = |deadline: &mut Nanos| *deadline = if *deadline == Nanos::MAX { Nanos::MAX } else { FAR };
         match &mut self.work {
+            // What they still decide is when a READ-MISS stands in line.
+            Work::Fetch(fetch) if config.queue => fetch.refusals %= config.patience + 1,
             Work::Fetch(fetch) => fetch.refusals = 0,
             Work::Lock { refusals, .. } | Work::Purge { refusals, .. } => *refusals = 0,
             Work::None | Work::Call(_) => {}
@@ -75,12 +86,25 @@ impl Slot {
         }
         if let Some(event) = &mut self.event {
             (event.sent, event.repeats) = (Nanos::ZERO, 0);
-            event.deadline = if event.deadline == Nanos::MAX { Nanos::MAX } else { FAR };
-            event.request.arg = canonical_choice(event.request.arg, nodes);
+            far(&mut event.deadline);
+            event.request.arg = canonical_choice(event.request.arg, config.nodes);
         }
         for unlocking in self.unlocks.iter_mut().flatten() {
-            unlocking.deadline = FAR;
+            far(&mut unlocking.deadline);
         }
+    }
+}
+
+impl Slot {
+    /// The requests that stand behind its events.
+    fn followers(&self) -> impl Iterator<Item = &Packet> {
+        let open = self.event.iter().filter_map(|event| event.follower.as_ref());
+        open.chain(self.unlocks.iter().flatten().filter_map(|unlocking| unlocking.line.follower()))
+    }
+
+    fn followers_mut(&mut self) -> impl Iterator<Item = &mut Packet> {
+        let open = self.event.iter_mut().filter_map(|event| event.follower.as_mut());
+        open.chain(self.unlocks.iter_mut().flatten().filter_map(|unlocking| unlocking.line.follower_mut()))
     }
 }
 
@@ -97,7 +121,7 @@ impl RequestersState {
                 }
             }
             for (parity, unlocking) in slot.unlocks.iter().enumerate() {
-                if unlocking.is_some() {
+                if unlocking.is_some_and(|unlocking| unlocking.deadline != Nanos::MAX) {
                     found(Timer::Unlock(id, parity));
                 }
             }
@@ -120,6 +144,10 @@ impl RequestersState {
             for seq in packets.chain(slot.event.map(|event| event.request.seq)) {
                 found(id, seq, Use::UnderWay);
             }
+            slot.followers().for_each(|follower| found(follower.requester, follower.seq, Use::UnderWay));
+        }
+        for (row, seq) in &self.followed {
+            found(requester_of(*row as usize / 2), *seq, Use::Remembered);
         }
     }
 
@@ -131,8 +159,13 @@ impl RequestersState {
                 packet(&mut event.request);
             }
             slot.unlocks.iter_mut().flatten().for_each(|unlocking| packet(&mut unlocking.packet));
+            slot.followers_mut().for_each(|it| it.seq = to(it.requester, it.seq, Use::UnderWay));
             slot.seq = to(id, slot.seq, Use::Last);
         }
         self.slots.retain(|(_, slot)| *slot != UNUSED);
+        for (row, seq) in &mut self.followed {
+            *seq = to(requester_of(*row as usize / 2), *seq, Use::Remembered);
+        }
+        self.followed.retain(|(_, seq)| *seq != Seq::NONE);
     }
 }

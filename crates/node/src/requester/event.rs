@@ -2,7 +2,7 @@
 
 use wire::{BlockTag, Endpoint, Kind, Nanos, Packet, Rules, SlotId, Status};
 
-use super::line::Line;
+use super::line::{self, Line};
 use super::next_state::next_state;
 use super::{Event, Requesters, Stage, Unlocking, Wait, Work};
 use crate::config::Retransmission;
@@ -35,6 +35,8 @@ impl Requesters {
             return;
         }
         let request = Packet {
+            // Of a request to the switch: it stands in line.
+            provider: kind == Kind::ReadMiss && line::is_patient(cx.config, &it.work),
             epoch: cx.config.switch_epoch,
             incarnation: cx.config.incarnation,
             // Picks the provider. It travels with the request so that every copy of it picks the same one.
@@ -56,6 +58,7 @@ impl Requesters {
             has_data: false,
             early_write_back: false,
             handed: false,
+            settled: false,
             follower: None,
         });
         self.arm(deadline);
@@ -66,9 +69,11 @@ impl Requesters {
     /// Ends the open event. The thread does not wait for the acknowledgement; the event after next does.
     pub(super) fn unlock<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId, status: Status) {
         let me = self.node;
-        let deadline = self.timeout(cx, Timeout::Unlock, 0);
+        let timeout = self.timeout(cx, Timeout::Unlock, 0);
         let it = &mut self.slots[slot.index()];
         let event = it.event.take().expect("only an open event is unlocked");
+        let waits = R::UNLOCKS_KEEP_THEIR_PLACE && event.handed && !event.settled;
+        let deadline = if waits { Nanos::MAX } else { timeout };
         let mut packet = Packet {
             status,
             arg: 0,
@@ -93,13 +98,15 @@ impl Requesters {
             None => Line::Last,
         };
         // The lock is not released, but handed over.
-        packet.repeated = event.follower.is_some();
-        it.unlocks[packet.seq.parity()] = Some(Unlocking { packet, deadline, after, line });
+        packet.repeated = R::HANDED_UNLOCK_SAYS_SO && event.follower.is_some();
+        it.unlocks[packet.seq.parity()] = Some(Unlocking { packet, deadline, after, waits, line });
         if it.work == Work::None {
             self.busy &= !(1 << slot.0);
         }
         self.arm(deadline);
-        cx.send(packet);
+        if !waits {
+            cx.send(packet);
+        }
         if let Some(follower) = event.follower {
             self.hand_over(cx, &packet, &follower, after);
         }

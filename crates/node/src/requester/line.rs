@@ -3,23 +3,29 @@
 //! behind:
 //!
 //! ```text
-//!   R1 has the lock       R2: READ-MISS        R3: WRITE-MISS
+//!   R1 has the lock       R2: WRITE-MISS       R3: WRITE-MISS
 //!        switch ── FOLLOW (R2) ──> R1     switch ── FOLLOW (R3) ──> R2
-//!   R1 is done: asks the agents for R2, as the switch would have done, with the metadata that its event leaves
-//!   R1's cache agent ── ACK + block ──> R2 ── HANDOVER-ACK ──> R1
-//!   R2 is done: ... for R3
+//!   R1 is done: asks the agents for R2, as the switch would have done, with the metadata that its event leaves,
+//!   and unlocks.          R1's cache agent ── ACK + block ──> R2: is done, asks the agents for R3, ...
+//!   switch ── UNLOCK-ACK ──> R1 ── HANDOVER ──> R2 ── UNLOCK ──> switch
+//!                            R1 <─ HANDOVER-ACK ─ R2
 //! ```
 //!
 //! | what may happen | what is done |
 //! | --- | --- |
 //! | R2's request comes to the switch again | LAST-REQUEST knows it; its score says whom it follows; R1 is told again |
-//! | what R1 sends for R2 is lost | R1 sends HANDOVER with the metadata until R2 knows them; from then on R2 asks by itself |
+//! | R1's request comes to the switch again, late | nothing behind R1 is unlocked before R1 is: so it finds what it found before, and the agents know it; then LAST-UNLOCK drops it |
+//! | what R1 sends for R2 is lost | R1 sends HANDOVER, which has the metadata, until R2 knows them; then R2 asks by itself |
 //! | R1 unlocks before it was told of R2 | the unlock is answered "followed"; R1 waits for FOLLOW, and hands over then |
 //! | R1's unlock comes late | it says that the lock was handed over, and changes neither lock nor metadata |
+//! | R2 upgrades a copy that R1 has taken | R2 has the lock that it needs for a WRITE-MISS, and goes on as one |
 //!
-//! What must always hold: each event hands the lock to at most one other, once; metadata are installed in the
-//! switch only by who is last in line, or while nobody has been handed the lock behind it; the event after next of a
-//! slot waits until the one behind knows what it needs.
+//! A READ-MISS that meets a writer is refused at first, and tries again: in the line it would have the lock alone. Only
+//! when it has been refused [`Config::patience`] times it stands in line, so that writers do not starve readers.
+//!
+//! What must always hold: each event hands the lock to at most one other, once; unlocks are recorded in the order of the
+//! line, and metadata are installed only by who is last in it, or while nobody has been handed the lock behind it; the
+//! event after next of a slot waits until the one behind knows what it needs.
 
 use switch::flowcc::fan_out::fan_out;
 use switch::flowcc::{line, tables};
@@ -28,10 +34,11 @@ use wire::{
 };
 
 use super::event::Timeout;
-use super::{Found, Requesters, Stage, Unlocking};
+use super::{Fetch, Found, Requesters, Unlocking, Work};
+use crate::config::Config;
 use crate::context::Context;
 use crate::counters::Drop;
-use crate::store::Store;
+use crate::store::{Reservation, Store};
 
 /// Who stands behind an event that is being unlocked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -40,22 +47,39 @@ pub(super) enum Line {
     Last,
     /// Somebody that this requester has not been told of yet.
     Followed,
-    /// This one, that has been told of, while the unlock is not acknowledged. It may not be handed the lock before:
-    /// the unlock installs metadata.
-    Known(Packet),
     /// This one, and it has the lock.
     Handed {
         follower: Packet,
-        /// The unlock is acknowledged.
+        /// The unlock is acknowledged, and the follower is told so until it has heard.
         unlocked: bool,
-        /// The follower knows.
-        taken: bool,
     },
+}
+
+/// True if the slot's next READ-MISS is to wait behind a writer: it was refused [`Config::patience`] times, or so many
+/// times more since it did. Only every so often, because whoever stands in line is refused by readers.
+pub(super) fn is_patient(config: &Config, work: &Work) -> bool {
+    let Work::Fetch(fetch) = work else { return false };
+    config.queue && fetch.refusals % (config.patience + 1) == config.patience
 }
 
 impl Line {
     pub(super) const fn handed(follower: Packet) -> Self {
-        Self::Handed { follower, unlocked: false, taken: false }
+        Self::Handed { follower, unlocked: false }
+    }
+
+    /// Who stands behind.
+    pub(super) const fn follower(&self) -> Option<&Packet> {
+        match self {
+            Self::Handed { follower, .. } => Some(follower),
+            Self::Last | Self::Followed => None,
+        }
+    }
+
+    pub(super) const fn follower_mut(&mut self) -> Option<&mut Packet> {
+        match self {
+            Self::Handed { follower, .. } => Some(follower),
+            Self::Last | Self::Followed => None,
+        }
     }
 }
 
@@ -73,7 +97,7 @@ impl Requesters {
             return cx.counters.drop(Drop::Nonsense);
         }
         let row = packet.requester.index() * 2 + packet.seq.parity();
-        if packet.seq <= self.followed[row] {
+        if R::HANDS_OVER_ONCE && packet.seq <= self.followed[row] {
             return cx.counters.drop(Drop::Stale);
         }
         let it = &mut self.slots[before.slot.index()];
@@ -85,11 +109,19 @@ impl Requesters {
             return;
         }
         match &mut it.unlocks[parity] {
-            Some(Unlocking { packet: unlock, line, .. }) if unlock.tag == packet.tag => match line {
-                Line::Last | Line::Known(_) => *line = Line::Known(*packet),
-                Line::Followed => self.hand_over_late(cx, before.slot, parity, *packet),
-                Line::Handed { .. } => cx.counters.drop(Drop::Nonsense),
-            },
+            Some(Unlocking { packet: unlock, line, after, .. }) if unlock.tag == packet.tag => {
+                match line {
+                    // The unlock may be under way without the mark, and install what it says: nothing comes in between.
+                    Line::Last => {
+                        unlock.repeated = R::HANDED_UNLOCK_SAYS_SO;
+                        *line = Line::handed(*packet);
+                        let (unlock, after) = (*unlock, *after);
+                        self.hand_over(cx, &unlock, packet, after);
+                    }
+                    Line::Followed => self.hand_over_late(cx, before.slot, parity, *packet),
+                    Line::Handed { .. } => cx.counters.drop(Drop::Nonsense),
+                }
+            }
             _ => cx.counters.drop(Drop::Stale),
         }
     }
@@ -168,59 +200,79 @@ impl Requesters {
         slot: SlotId,
         packet: &Packet,
     ) -> bool {
+        let deadline = self.timeout(cx, Timeout::Unlock, 0);
         let parity = packet.seq.parity();
         let unlocking = self.slots[slot.index()].unlocks[parity].as_mut().expect("checked by the caller");
         match (&mut unlocking.line, packet.provider) {
+            _ if unlocking.waits => false,
+            (Line::Last, true) if !R::FOLLOWED_WAITS => true,
             (Line::Last, true) => {
                 unlocking.line = Line::Followed;
                 // The follower asks until it is served.
                 unlocking.deadline = Nanos::MAX;
                 false
             }
-            (Line::Known(follower), true) => {
-                let follower = *follower;
-                self.hand_over_late(cx, slot, parity, follower);
+            (Line::Last, false) => true,
+            (Line::Handed { unlocked: false, .. }, true) => {
+                // Clears the note in the switch that somebody follows.
+                unlocking.deadline = deadline;
+                cx.send(unlocking.packet);
+                self.arm(deadline);
                 false
             }
-            (Line::Last | Line::Known(_), false) => true,
-            (Line::Handed { unlocked, taken, .. }, false) => {
-                *unlocked = true;
-                *taken
+            (Line::Handed { unlocked, .. }, false) => {
+                if !core::mem::replace(unlocked, true) {
+                    unlocking.deadline = deadline;
+                    let unlocking = *unlocking;
+                    self.arm(deadline);
+                    self.repeat_unlock(cx, &unlocking);
+                }
+                false
             }
             (Line::Followed | Line::Handed { .. }, _) => false,
         }
     }
 
-    /// Sends again what an event that is being unlocked waits for.
+    /// Sends what an event that is being unlocked waits to have acknowledged.
     pub(super) fn repeat_unlock<S, R: Rules>(&self, cx: &mut Context<'_, S, R>, unlocking: &Unlocking) {
         let Unlocking { packet, after, line, .. } = unlocking;
-        if let Line::Handed { follower, taken: false, .. } = line {
-            let found = Self::found_for(packet, follower, *after);
-            let (from, to) = (Endpoint::Requester(self.node), Endpoint::Requester(follower.requester.node));
-            cx.send(found.reply(Kind::Handover, from, to));
-        }
-        if !matches!(line, Line::Followed | Line::Handed { unlocked: true, .. }) {
-            cx.send(*packet);
+        match line {
+            Line::Handed { follower, unlocked: true } => {
+                let found = Self::found_for(packet, follower, *after);
+                let from = Endpoint::Requester(self.node);
+                let to = Endpoint::Requester(follower.requester.node);
+                cx.send(found.reply(Kind::Handover, from, to));
+            }
+            Line::Followed => {}
+            Line::Last | Line::Handed { unlocked: false, .. } => cx.send(*packet),
         }
     }
 
-    /// The lock is here, with the metadata that the event before has left.
+    /// The lock is here or on its way, and the unlock of the one before is recorded: now this event's may be. With
+    /// the metadata, so that it can ask the agents by itself if what the one before has sent them was lost.
     pub(crate) fn on_handover<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         self.acknowledge_handover(cx, packet);
-        let slot = packet.requester.slot;
-        let Some(event) = &mut self.slots[slot.index()].event else { return };
-        if event.request.seq != packet.seq || event.stage != Stage::Asking {
+        let deadline = self.timeout(cx, Timeout::Unlock, 0);
+        let it = &mut self.slots[packet.requester.slot.index()];
+        if let Some(event) = it.event.as_mut().filter(|event| event.request.seq == packet.seq) {
+            (event.handed, event.settled) = (true, true);
+            event.found.get_or_insert(Found {
+                status: packet.global_status,
+                copyset: packet.copyset,
+                in_switch: true,
+                repeated: false,
+                void: false,
+            });
             return;
         }
-        event.handed = true;
-        event.found.get_or_insert(Found {
-            status: packet.global_status,
-            copyset: packet.copyset,
-            in_switch: true,
-            repeated: false,
-            void: false,
-        });
-        self.ask_agents(cx, slot);
+        match &mut it.unlocks[packet.seq.parity()] {
+            Some(unlocking) if unlocking.packet.seq == packet.seq && unlocking.waits => {
+                (unlocking.waits, unlocking.deadline) = (false, deadline);
+                cx.send(unlocking.packet);
+                self.arm(deadline);
+            }
+            _ => {}
+        }
     }
 
     /// Asks the agents for what the event still waits for: the one before in the line did so once, and what it sent
@@ -239,20 +291,36 @@ impl Requesters {
         self.forward(cx, &request);
     }
 
-    /// Tells the one before that its lock has come through, at the first answer that shows it.
-    pub(super) fn acknowledge_handover_once<S, R: Rules>(
+    /// A WRITE-SHARED whose copy is gone when its turn comes has the lock that a WRITE-MISS needs: it becomes one, if
+    /// there is room for the block. No agent has seen the event yet, and the switch does not care what its unlock is
+    /// of.
+    pub(super) fn becomes_a_miss<S: Store, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
-        packet: &Packet,
-    ) {
-        let event = self.slots[packet.requester.slot.index()].event.as_mut().expect("checked by the caller");
-        if !event.handed {
-            event.handed = true;
-            self.acknowledge_handover(cx, packet);
+        slot: SlotId,
+    ) -> bool {
+        let it = &self.slots[slot.index()];
+        let event = it.event.as_ref().expect("checked by the caller");
+        let Work::Fetch(fetch) = it.work else { return false };
+        let lost = event.request.kind == Kind::WriteShared && cx.store.lookup(fetch.tag).is_none();
+        if !lost || fetch.frame.is_some() {
+            return false;
         }
+        let Reservation::Reserved(frame) = cx.store.reserve(fetch.tag, |frame| self.is_victim(frame)) else {
+            return false;
+        };
+        let it = &mut self.slots[slot.index()];
+        it.work = Work::Fetch(Fetch { frame: Some(frame), ..fetch });
+        let event = it.event.as_mut().expect("checked above");
+        (event.request.kind, event.request.event) = (Kind::WriteMiss, Kind::WriteMiss);
+        if let Some(found) = &mut event.found {
+            found.void = false;
+        }
+        self.ask_agents(cx, slot);
+        true
     }
 
-    /// Tells the one before that its lock has come through.
+    /// Tells the one before that its HANDOVER has come.
     pub(crate) fn acknowledge_handover<S, R: Rules>(&self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         let Some(code) = line::code_in(packet.arg).filter(|_| cx.config.queue) else { return };
         let (before, _) = line::decode(code);
@@ -262,7 +330,7 @@ impl Requesters {
         }
     }
 
-    /// The one behind has the lock: it asks for what it needs by itself from now on.
+    /// The one behind knows all that it needs: it asks by itself from now on, and unlocks when it likes.
     pub(crate) fn on_handover_ack<S: Store, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
@@ -273,16 +341,13 @@ impl Requesters {
             return cx.counters.drop(Drop::Nonsense);
         }
         let unlocking = &mut self.slots[before.slot.index()].unlocks[parity];
-        let Some(Unlocking { line: Line::Handed { follower, unlocked, taken }, .. }) = unlocking else {
+        let Some(Unlocking { line: Line::Handed { follower, unlocked: true }, .. }) = unlocking else {
             return cx.counters.drop(Drop::Stale);
         };
         if follower.requester != packet.requester || follower.seq != packet.seq {
             return cx.counters.drop(Drop::Stale);
         }
-        *taken = true;
-        if *unlocked {
-            *unlocking = None;
-            self.go_on_after_unlock(cx, before.slot);
-        }
+        *unlocking = None;
+        self.go_on_after_unlock(cx, before.slot);
     }
 }

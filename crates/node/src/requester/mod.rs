@@ -130,8 +130,10 @@ struct Event {
     has_data: bool,
     /// The home has acknowledged a write-back of this event while answers were still missing.
     early_write_back: bool,
-    /// The lock came from the requester before in the line, and that one knows that it has come through.
+    /// The lock came from the requester before in the line.
     handed: bool,
+    /// That one says that its unlock is recorded.
+    settled: bool,
     /// The request that stands behind this event in the line.
     follower: Option<Packet>,
 }
@@ -177,6 +179,8 @@ struct Unlocking {
     deadline: Nanos,
     /// The metadata that the event leaves, for whoever stands behind it.
     after: (GlobalStatus, Copyset),
+    /// It is not sent before the unlock of the one before in the line is recorded.
+    waits: bool,
     line: line::Line,
 }
 

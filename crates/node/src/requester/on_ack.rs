@@ -29,10 +29,7 @@ impl Requesters {
             let sample = cx.now.saturating_sub(event.sent);
             self.round_trip.measured(sample);
         }
-        if line::code_in(packet.arg).is_some() {
-            self.acknowledge_handover_once(cx, &packet);
-        }
-        let event = self.slots[slot.index()].event.as_mut().expect("it is open");
+        event.handed |= line::code_in(packet.arg).is_some();
         match packet.status {
             // A refusal is sticky where it is decided: nothing can have been granted beside it.
             Status::Refused(_) if event.found.is_some() && !event.handed => cx.counters.drop(Drop::Nonsense),
@@ -92,20 +89,25 @@ impl Requesters {
         packet: &Packet,
         why: Refusal,
     ) {
-        cx.counters.refused[why as usize] += 1;
         let it = &mut self.slots[slot.index()];
         let event = it.event.as_mut().expect("checked by the caller");
         let handed = line::code_in(packet.arg).is_some();
-        event.found = Some(Found {
+        let installs = handed && R::REFUSED_IN_LINE_INSTALLS;
+        let found = Found {
             status: packet.global_status,
             copyset: packet.copyset,
             in_switch: packet.in_switch,
             repeated: false,
             void: true,
-        });
+        };
+        event.found = Some(found);
+        if handed && why == Refusal::Outdated && self.becomes_a_miss(cx, slot) {
+            return;
+        }
+        cx.counters.refused[why as usize] += 1;
         if R::REFUSED_IS_UNLOCKED {
             // Who was handed the lock must install what the one before has left.
-            self.unlock(cx, slot, if handed { Status::Granted } else { Status::Refused(why) });
+            self.unlock(cx, slot, if installs { Status::Granted } else { Status::Refused(why) });
         } else {
             self.slots[slot.index()].event = None;
         }

@@ -17,6 +17,8 @@ use crate::pipeline::step::ArrayId;
 pub struct State {
     /// LAST-UNLOCK, by requester and parity.
     last_unlock: Vec<(u32, Seq)>,
+    /// LAST-REQUEST, if conflicting requests stand in line.
+    last_request: Vec<(u32, Seq)>,
     /// All other cells, by array and index.
     cells: Vec<(u16, u32, u64)>,
 }
@@ -38,18 +40,24 @@ impl<R: Rules> Switch<R> {
 
     /// The switch's state.
     pub fn save(&self) -> State {
-        let rows = self.used(self.arrays.last_unlock).map(|(row, seq)| (row, Seq(seq)));
+        let numbers = |array| self.used(array).map(|(row, seq)| (row, Seq(seq)));
+        let last_request = self.arrays.last_request.into_iter().flat_map(numbers);
         let cells = self.all_arrays().enumerate().flat_map(|(at, array)| {
             let at = u16::try_from(at).expect("a program has few arrays");
             self.used(array).map(move |(index, value)| (at, index, value))
         });
-        State { last_unlock: rows.collect(), cells: cells.collect() }
+        State {
+            last_unlock: numbers(self.arrays.last_unlock).collect(),
+            last_request: last_request.collect(),
+            cells: cells.collect(),
+        }
     }
 
     /// Takes on the state of a switch with the same configuration.
     pub fn load(&mut self, state: &State) {
         let arrays: Vec<ArrayId> = self.all_arrays().collect();
-        for array in arrays.iter().copied().chain([self.arrays.last_unlock]) {
+        let numbered = [Some(self.arrays.last_unlock), self.arrays.last_request];
+        for array in arrays.iter().copied().chain(numbered.into_iter().flatten()) {
             let used: Vec<u32> = self.used(array).map(|(index, _)| index).collect();
             for index in used {
                 self.program.set_cell(array, index as usize, 0);
@@ -57,6 +65,10 @@ impl<R: Rules> Switch<R> {
         }
         for (row, seq) in &state.last_unlock {
             self.program.set_cell(self.arrays.last_unlock, *row as usize, seq.0);
+        }
+        for (row, seq) in &state.last_request {
+            let array = self.arrays.last_request.expect("the state is of a switch with a line");
+            self.program.set_cell(array, *row as usize, seq.0);
         }
         for (at, index, value) in &state.cells {
             self.program.set_cell(arrays[usize::from(*at)], *index as usize, *value);
@@ -69,7 +81,7 @@ impl<R: Rules> Switch<R> {
 impl State {
     /// Names every event number in the state: all of them are there to be compared with.
     pub fn numbers(&self, found: &mut dyn FnMut(RequesterId, Seq)) {
-        for (row, seq) in &self.last_unlock {
+        for (row, seq) in self.last_unlock.iter().chain(&self.last_request) {
             found(requester_of(*row), *seq);
         }
     }
@@ -82,10 +94,12 @@ impl State {
 
     /// Replaces every event number. A row with [`Seq::NONE`] is as it was at first.
     pub fn renumber(&mut self, to: &dyn Fn(RequesterId, Seq) -> Seq) {
-        for (row, seq) in &mut self.last_unlock {
-            *seq = to(requester_of(*row), *seq);
+        for rows in [&mut self.last_unlock, &mut self.last_request] {
+            for (row, seq) in &mut *rows {
+                *seq = to(requester_of(*row), *seq);
+            }
+            rows.retain(|(_, seq)| *seq != Seq::NONE);
         }
-        self.last_unlock.retain(|(_, seq)| *seq != Seq::NONE);
     }
 }
 

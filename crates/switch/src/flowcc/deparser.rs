@@ -38,7 +38,8 @@ pub(super) fn deparse<R: Rules>(
         route::LOCKED => send(refuse(packet, Refusal::Locked, counters)),
         route::TO_HOME => send(to_home(packet)),
         route::UNLOCKED if packet.in_switch => {
-            send(packet.reply(Kind::UnlockAck, Endpoint::Switch, Endpoint::Requester(packet.requester.node)));
+            let to = Endpoint::Requester(packet.requester.node);
+            send(Packet { provider: false, ..packet.reply(Kind::UnlockAck, Endpoint::Switch, to) });
         }
         route::UNLOCKED => send(to_home(packet)),
         // Still locked: for whoever stands behind.

@@ -52,7 +52,8 @@ fn unlock_again<R: Rules>(packet: &Packet, score: u64, config: &Config) -> Pass 
     if score & score::COUNT == 0 || config.queue && packet.repeated {
         return Pass::Reset;
     }
-    if config.queue && (score & score::REFUSED != 0 || !packet.event.takes_read_lock::<R>()) {
+    let alone = !packet.event.takes_read_lock::<R>() || is_patient(packet) || score & score::REFUSED != 0;
+    if config.queue && alone {
         return leave(packet);
     }
     // A mark says that this event was not granted by the switch, whatever the unlock claims.
@@ -67,6 +68,12 @@ fn unlock_again<R: Rules>(packet: &Packet, score: u64, config: &Config) -> Pass 
         _ if granted => Pass::ReleaseAndSet,
         _ => Pass::Release,
     }
+}
+
+/// A READ-MISS that has met writers too often takes the lock as they do. Its requester says so in its request and in
+/// its unlock.
+fn is_patient(packet: &Packet) -> bool {
+    packet.event == Kind::ReadMiss && packet.provider
 }
 
 /// The event has the lock for writing, or had it handed over: even a READ-MISS has it alone then, and knows all
@@ -101,12 +108,12 @@ pub(super) fn parse<R: Rules>(
     phv.set(f.key, !packet.tag.bits());
     match pass {
         Pass::Request(kind) => {
-            let lock_op = if kind.takes_read_lock::<R>() { lock_op::TRY_READ } else { lock_op::TRY_WRITE };
             phv.set(f.node_bit, 1 << packet.requester.node.0);
             // If no way has the tag.
             phv.set(f.verdict, score::HOME);
             if config.queue {
-                phv.set(f.lock_op, lock_op);
+                let shares = kind.takes_read_lock::<R>() && !is_patient(packet);
+                phv.set(f.lock_op, if shares { lock_op::TRY_READ } else { lock_op::TRY_WRITE });
                 phv.set(f.release, place_in_line(packet.requester, packet.seq));
             }
         }

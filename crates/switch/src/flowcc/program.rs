@@ -61,7 +61,7 @@ pub(super) fn build<R: Rules>(config: &Config, sets: usize) -> Result<(Program, 
         primitives: vec![Primitive::Hash { to: f.set, from: f.key, buckets: sets as u64 }],
     });
     if let Some(array) = arrays.last_request {
-        joins_once(&mut p, &f, array);
+        joins_once::<R>(&mut p, &f, array);
     }
     // Stage by stage: the LOCK, G-STATUS and COPYSET of one way, and the TAG of the next.
     for stage in 0..=WAYS {
@@ -129,9 +129,10 @@ fn locks(f: &Fields) -> Vec<(u64, Alu)> {
     ]
 }
 
+/// Readers share the lock, and stand in no line; a patient one takes it as writers do.
 fn locks_with_a_line(f: &Fields) -> Vec<(u64, Alu)> {
     vec![
-        (lock_op::TRY_READ, Alu::JoinReaders(f.release)),
+        (lock_op::TRY_READ, Alu::TryReadLock),
         (lock_op::TRY_WRITE, Alu::JoinWriters(f.release)),
         (lock_op::RELEASE, Alu::Release(f.release)),
         (lock_op::LEAVE, Alu::Leave(f.release)),
@@ -141,7 +142,7 @@ fn locks_with_a_line(f: &Fields) -> Vec<(u64, Alu)> {
 }
 
 /// A request joins a line once, however often it comes: a duplicate leaves the locks alone.
-fn joins_once(p: &mut ProgramBuilder, f: &Fields, last_request: ArrayId) {
+fn joins_once<R: Rules>(p: &mut ProgramBuilder, f: &Fields, last_request: ArrayId) {
     p.rmw(Rmw {
         array: last_request,
         index: f.slot,
@@ -154,7 +155,7 @@ fn joins_once(p: &mut ProgramBuilder, f: &Fields, last_request: ArrayId) {
         name: "known request".into(),
         stage: 1,
         gate: Some(Gate::is(f.seen, alu::SAME)),
-        primitives: vec![Primitive::Set { to: f.lock_op, value: 0 }],
+        primitives: if R::JOINS_ONCE { vec![Primitive::Set { to: f.lock_op, value: 0 }] } else { Vec::new() },
     });
 }
 

@@ -18,7 +18,6 @@
 //! | `TryReadLock` | cell < [`MOST_READERS`] | cell + 1 if so | [`ACQUIRED`] or [`BUSY`] |
 //! | `TryWriteLock` | cell = 0 | [`WRITER`] if so | [`ACQUIRED`] or [`BUSY`] |
 //! | `Release(x)` | x ≤ cell; same writer bit | cell - x if both | none |
-//! | `JoinReaders(x)` | cell < [`MOST_READERS`]; cell = [`WRITER`] | cell + 1, the cell, else x | [`ACQUIRED`], else the old cell |
 //! | `JoinWriters(x)` | cell = 0; cell > [`WRITER`] | x if either | [`ACQUIRED`] if 0, else the old cell, at least [`BUSY`] |
 //! | `Leave(x)` | x = cell | 0 if equal | 0 if equal, else [`FOLLOWED`] |
 //! | `TakeIfEqual(x)` | x = cell | 0 if equal | the old cell |
@@ -79,7 +78,6 @@ pub enum Alu {
     TryReadLock,
     TryWriteLock,
     Release(Field),
-    JoinReaders(Field),
     JoinWriters(Field),
     Leave(Field),
     TakeIfEqual(Field),
@@ -101,7 +99,6 @@ impl Alu {
             | Self::ClaimIfEmpty(x)
             | Self::ClearIfEqual(x)
             | Self::Release(x)
-            | Self::JoinReaders(x)
             | Self::JoinWriters(x)
             | Self::Leave(x)
             | Self::TakeIfEqual(x)
@@ -127,11 +124,7 @@ impl Alu {
             Self::Compare(_) | Self::Raise(_) => 2,
             Self::MatchTag(_) | Self::ClaimIfEmpty(_) | Self::ClearIfEqual(_) => 1,
             Self::ProbeTag(_) => 3,
-            Self::TryReadLock
-            | Self::TryWriteLock
-            | Self::JoinReaders(_)
-            | Self::JoinWriters(_)
-            | Self::Leave(_) => 16,
+            Self::TryReadLock | Self::TryWriteLock | Self::JoinWriters(_) | Self::Leave(_) => 16,
             Self::Release(_) => 0,
         }
     }
@@ -151,7 +144,6 @@ impl Alu {
             Self::TryReadLock => "TryReadLock",
             Self::TryWriteLock => "TryWriteLock",
             Self::Release(_) => "Release",
-            Self::JoinReaders(_) => "JoinReaders",
             Self::JoinWriters(_) => "JoinWriters",
             Self::Leave(_) => "Leave",
             Self::TakeIfEqual(_) => "TakeIfEqual",
@@ -188,11 +180,6 @@ impl Alu {
             Self::Release(_) => |cell, x| {
                 let fits = x <= cell && (x ^ cell) & WRITER == 0;
                 (if fits { cell - x } else { cell }, 0)
-            },
-            Self::JoinReaders(_) => |cell, x| match cell {
-                _ if cell < MOST_READERS => (cell + 1, ACQUIRED),
-                WRITER | MOST_READERS => (cell, BUSY),
-                _ => (x, cell),
             },
             Self::JoinWriters(_) => |cell, x| match cell {
                 0 => (x, ACQUIRED),
@@ -248,18 +235,16 @@ mod tests {
     }
 
     #[test]
-    fn whoever_meets_a_writer_follows_the_last_in_line() {
+    fn a_writer_that_meets_a_writer_follows_the_last_in_line() {
         let (first, second, third) = (WRITER | 1, WRITER | 2, WRITER | 3);
         assert_eq!(run(Alu::JoinWriters(X), 0, first), (first, ACQUIRED));
         assert_eq!(run(Alu::JoinWriters(X), first, second), (second, first));
-        assert_eq!(run(Alu::JoinReaders(X), second, third), (third, second));
+        assert_eq!(run(Alu::JoinWriters(X), second, third), (third, second));
         assert_eq!(run(Alu::Leave(X), third, first), (third, FOLLOWED));
         assert_eq!(run(Alu::Leave(X), third, third), (0, 0));
-        assert_eq!(run(Alu::JoinReaders(X), 0, third), (1, ACQUIRED));
+        assert_eq!(run(Alu::TryReadLock, third, 0), (third, BUSY), "readers do not follow");
         assert_eq!(run(Alu::JoinWriters(X), 1, third), (1, BUSY), "nobody follows readers");
-        for join in [Alu::JoinReaders(X), Alu::JoinWriters(X)] {
-            assert_eq!(run(join, WRITER, third), (WRITER, BUSY), "nor whoever takes no line");
-        }
+        assert_eq!(run(Alu::JoinWriters(X), WRITER, third), (WRITER, BUSY), "nor whoever takes no line");
         assert_eq!(run(Alu::TakeIfEqual(X), FOLLOWED, FOLLOWED), (0, FOLLOWED));
         assert_eq!(run(Alu::TakeIfEqual(X), 1, FOLLOWED), (1, 1));
     }

@@ -16,6 +16,7 @@
 //! | `key`, `tag` | the rack's key, and the tags made with it |
 //! | `mmsg` | several datagrams with one system call |
 //! | `random` | random bytes from the system |
+//! | `fuzz` | what fuzzers do with the parsers |
 //!
 //! A datagram is `head (32 bytes) | records | tag (16 bytes)`, all at multiples of 8. What must always hold, with a
 //! key: a message that is handed over was sent by the place that it names, in its present session, to this place in
@@ -31,6 +32,8 @@
 mod burst;
 mod config;
 mod envelope;
+#[doc(hidden)]
+pub mod fuzz;
 mod hello;
 mod key;
 mod mmsg;

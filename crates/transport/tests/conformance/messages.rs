@@ -86,11 +86,13 @@ pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Sends to a place until it can be reached. Knocks that come later are no messages.
+/// Sends to a place until it can be reached. Knocks that come later are no messages. Both receive, as places do: a
+/// transport may have to answer.
 pub(crate) fn connect(from: &dyn Transport, to: &dyn Transport) {
     until("reaching a place", || {
         send(from, to.me(), Body::Control(KNOCK));
         std::thread::sleep(std::time::Duration::from_millis(1));
+        assert!(take(from).0.is_empty(), "nobody has sent anything to the sender");
         let (messages, knocked) = take(to);
         assert!(messages.is_empty(), "nothing but knocks before the first message: {messages:?}");
         knocked

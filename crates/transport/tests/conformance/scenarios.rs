@@ -186,6 +186,7 @@ pub(crate) fn a_receiver_may_come_late<R: Rack>() {
         number += 1;
         send_number(&*a, node(2), number);
         std::thread::sleep(Duration::from_millis(1));
+        assert!(receive(&*a).is_empty(), "nobody has sent anything to the sender");
         let came = receive(&*b);
         assert!(
             came.iter().all(|message| number_of(message) > 100),
@@ -212,6 +213,7 @@ pub(crate) fn a_receiver_that_comes_back_gets_nothing_of_its_former_life<R: Rack
         number += 1;
         send_number(&*a, node(2), number);
         std::thread::sleep(Duration::from_millis(1));
+        assert!(receive(&*a).is_empty(), "nobody has sent anything to the sender");
         let came = receive(&*b);
         assert!(
             came.iter().all(|message| number_of(message) > 20),
@@ -331,6 +333,7 @@ pub(crate) fn several_senders_wake_one_sleeper<R: Rack>() {
     });
 }
 
+#[allow(dead_code, reason = "a transport whose senders cannot wake a receiver leaves it out")]
 pub(crate) fn leaving_says_what_nobody_was_woken_for<R: Rack>() {
     let rack = R::new();
     let (a, b) = two(&rack);

@@ -27,6 +27,9 @@ impl Engine {
         let items = || world.packets.as_slice().iter().chain(world.again.as_slice());
         for item in items() {
             under_way.add(self.shapes.of(*item).packet.requester.index(), seq_of(*item));
+            if let Some(before) = self.shapes.follows(*item) {
+                under_way.keep_parity(before.index());
+            }
         }
         for at in 0..self.size.nodes {
             world.nodes[at] = self.renumber_node(at, world.nodes[at], &under_way);

@@ -218,7 +218,9 @@ impl Engine {
 
     fn timers(&mut self, world: &World, found: &mut Vec<(Action, Next)>) {
         let busy = |doing| matches!(doing, Doing::Pinned { .. } | Doing::Holding { .. });
-        let nothing_else = world.packets.as_slice().is_empty()
+        // Where nothing is lost, nobody may depend on a time-out: live racks have none.
+        let nothing_else = self.scope.losses > 0
+            && world.packets.as_slice().is_empty()
             && world.again.as_slice().is_empty()
             && !world.threads.iter().any(|thread| busy(thread.doing));
         for node in 0..self.size.nodes {

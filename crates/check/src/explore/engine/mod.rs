@@ -103,7 +103,7 @@ impl Engine {
             machines,
             nodes: (0..size.nodes).map(|_| Place::new()).collect(),
             switch: Place::new(),
-            shapes: Shapes::new(),
+            shapes: Shapes::new(size.nodes, scope.queue),
             aged: Table::default(),
             coverage: Coverage::default(),
             checked_at_rest: BTreeSet::new(),
@@ -190,7 +190,7 @@ impl Engine {
                     match effect {
                         Effect::Send(message) => {
                             self.coverage.note(&message.packet, Some(node));
-                            step.sends.extend(self.shapes.message(&message, self.size.nodes));
+                            step.sends.extend(self.shapes.message(&message));
                         }
                         Effect::Completed { slot, outcome } => step.completed.push((slot.0 as u8, outcome)),
                     }
@@ -216,9 +216,9 @@ impl Engine {
                 match effect {
                     flowcc::Effect::Send(packet) => {
                         self.coverage.note(&packet, None);
-                        sends.extend(self.shapes.message(&packet.into(), self.size.nodes));
+                        sends.extend(self.shapes.message(&packet.into()));
                     }
-                    flowcc::Effect::Resubmit(it) => again.push(self.shapes.resubmit(&it, self.size.nodes)),
+                    flowcc::Effect::Resubmit(it) => again.push(self.shapes.resubmit(&it)),
                 }
             }
             let local = self.intern_switch(state);

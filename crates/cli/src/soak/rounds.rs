@@ -1,0 +1,380 @@
+//! The command's side: rounds, and what is done to processes in them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::judge::{Values, judge};
+use super::log::{self, Did, Entry};
+use super::node::{Event, Order, Task, Word};
+use super::{Args, Harm};
+use crate::fault::Fault;
+use crate::interrupt::Interrupt;
+use crate::processes::child;
+use crate::processes::meeting::RuntimeDir;
+use crate::processes::place::{RackSpec, Seat};
+use crate::processes::{Crew, Meeting};
+use crate::ycsb::Directory;
+
+/// The switch is the first child.
+const SWITCH: usize = 0;
+/// How long clients may take to stop: far longer than any operation may.
+const STUCK_AFTER: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A soak under way.
+pub(super) struct Soak<'a> {
+    args: &'a Args,
+    interrupt: &'a Interrupt,
+    crew: Crew<Order, Event>,
+    tasks: Vec<Task>,
+    histories: PathBuf,
+    /// Whether each place is part of the rack, as far as it has said.
+    seated: Vec<bool>,
+    words: Vec<Word>,
+    /// Words that are being allocated: by their places among the words, the new key, and who was asked.
+    wanted: BTreeMap<usize, (u64, usize)>,
+    keys: u64,
+    lives: u64,
+    /// Places that began another life in this round. Their memory is not allocated from before the next one: a client
+    /// may still be using an address of the former life, and that would be another word's.
+    reborn: Vec<usize>,
+    random: u64,
+    /// What the words held at the end of the last round.
+    values: Values,
+}
+
+/// What a round has shown.
+#[derive(Debug, Serialize)]
+pub(super) struct Told {
+    round: u64,
+    harm: Harm,
+    victim: String,
+    operations: u64,
+    unknown: u64,
+    words_lost: u64,
+    worst_wait_ms: u64,
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let harm = match self.harm {
+            Harm::Switch | Harm::Node => "killed",
+            Harm::Pause => "stopped for too long",
+        };
+        write!(
+            f,
+            "round {}: {} {harm}: {} operations, linearizable; {} never returned, {} words died, longest wait {} ms",
+            self.round, self.victim, self.operations, self.unknown, self.words_lost, self.worst_wait_ms
+        )
+    }
+}
+
+impl<'a> Soak<'a> {
+    pub(super) fn start(args: &'a Args, interrupt: &'a Interrupt) -> Result<Self, Fault> {
+        let runtime = RuntimeDir::new()?;
+        let nodes = usize::from(args.nodes);
+        let spec = RackSpec {
+            nodes,
+            block_bytes: 4096,
+            cache: 1 << 20,
+            memory: 16 << 20,
+            switch_entries: 4096,
+            directory: Directory::Auto,
+            queue: false,
+            seed: args.seed,
+        };
+        let meeting = Meeting::new(args.transport, nodes, &runtime)?;
+        let histories = runtime.path().to_owned();
+        let seats = Seat::all(&spec, &meeting);
+        let named: Vec<(String, Task)> = (0..)
+            .zip(seats)
+            .map(|(at, (name, seat))| {
+                let task = Task {
+                    seat,
+                    threads: args.threads,
+                    first_client: at * u64::from(args.threads),
+                    loss_per_mille: args.loss_per_mille,
+                    timeout: args.timeout(),
+                    rate: args.rate,
+                    histories: histories.clone(),
+                    seed: args.seed.wrapping_mul(1000).wrapping_add(at),
+                };
+                (name, task)
+            })
+            .collect();
+        let tasks = named.iter().map(|(_, task)| task.clone()).collect::<Vec<_>>();
+        let children = named.into_iter().map(|(name, task)| (name, child::Task::Soak(task))).collect();
+        let mut soak = Self {
+            args,
+            interrupt,
+            crew: Crew::start(children, runtime, interrupt)?,
+            seated: vec![false; tasks.len()],
+            tasks,
+            histories,
+            words: vec![Word { key: 0, addr: 0 }; args.words as usize],
+            wanted: BTreeMap::new(),
+            keys: 0,
+            lives: 0,
+            reborn: Vec::new(),
+            random: args.seed,
+            values: Values::new(),
+        };
+        soak.hear_until("all places to be seated", |soak| soak.seated.iter().all(|seated| *seated))?;
+        (0..soak.words.len()).try_for_each(|slot| soak.want(slot))?;
+        soak.hear_until("words to be allocated", |soak| soak.wanted.is_empty())?;
+        Ok(soak)
+    }
+
+    /// One round.
+    pub(super) fn round(&mut self, round: u64) -> Result<Told, Fault> {
+        let harm = self.args.harm[usize::try_from(round).unwrap_or(0) % self.args.harm.len()];
+        let victim = match harm {
+            Harm::Switch => SWITCH,
+            Harm::Node | Harm::Pause => 1 + self.dice(u64::from(self.args.nodes)),
+        };
+        let keys_before = self.keys;
+        self.reborn.clear();
+        let spread = self.args.round() / 4;
+        let harm_at = spread + spread.mul_f64(self.dice(1000) as f64 / 1000.0);
+        let back_after = match harm {
+            Harm::Switch | Harm::Node => Duration::from_millis(50 + self.dice(500) as u64),
+            Harm::Pause => self.args.timeout() * 2,
+        };
+        self.all_nodes(|| Order::Go { round })?;
+        self.hear_for(harm_at)?;
+        let name = self.crew.name(victim).to_owned();
+        match harm {
+            Harm::Switch | Harm::Node => {
+                self.crew.kill(victim);
+                self.seated[victim] = false;
+                self.hear_for(back_after)?;
+                self.restart(victim)?;
+            }
+            Harm::Pause => {
+                // It will find out that it was declared dead, say so, and be started anew.
+                self.seated[victim] = false;
+                self.crew.pause(victim, true)?;
+                self.ask_others(victim)?;
+                self.hear_for(back_after)?;
+                self.crew.pause(victim, false)?;
+            }
+        }
+        self.hear_for(self.args.round().saturating_sub(harm_at + back_after))?;
+        // A node that came back, or was fenced, joins anew before the round ends, and works a little.
+        self.hear_until("nodes to come back", |soak| soak.seated.iter().all(|seated| *seated))?;
+        self.go_again(victim, round)?;
+        self.hear_until("words to be allocated", |soak| soak.wanted.is_empty())?;
+        let mut audited = self.halt()?;
+        let mut clients = self.histories(round)?;
+        let values: Values = audited.iter().map(|entry| (entry.key, read_value(entry))).collect();
+        clients.push((u64::MAX / 4, std::mem::take(&mut audited)));
+        let judged = judge(&self.values, &clients)?;
+        self.values = values;
+        Ok(Told {
+            round,
+            harm,
+            victim: name,
+            operations: judged.operations,
+            unknown: judged.unknown,
+            words_lost: self.keys - keys_before,
+            worst_wait_ms: u64::try_from(judged.worst.as_millis()).unwrap_or(u64::MAX),
+        })
+    }
+
+    /// A node that has just come back takes part in the round's end, for a quarter of its time.
+    fn go_again(&mut self, victim: usize, round: u64) -> Result<(), Fault> {
+        if victim != SWITCH {
+            self.crew.order(victim, Order::Words(self.words.clone()))?;
+            self.crew.order(victim, Order::Go { round })?;
+        }
+        self.hear_for(self.args.round() / 4)
+    }
+
+    /// Stops all clients, and lets a node read all words.
+    fn halt(&mut self) -> Result<Vec<Entry>, Fault> {
+        self.all_nodes(|| Order::Halt)?;
+        let mut busy: Vec<usize> = (1..self.seated.len()).filter(|at| self.seated[*at]).collect();
+        let began = Instant::now();
+        while !busy.is_empty() {
+            if let Some((at, event)) = self.hear(began, "clients to stop")? {
+                if matches!(event, Event::Idle | Event::Fenced) {
+                    busy.retain(|busy| *busy != at);
+                }
+                self.on_event(at, event)?;
+            }
+        }
+        self.hear_until("nodes to come back", |soak| soak.seated.iter().all(|seated| *seated))?;
+        let auditor = 1 + self.dice(u64::from(self.args.nodes));
+        self.crew.order(auditor, Order::Words(self.words.clone()))?;
+        self.crew.order(auditor, Order::Audit)?;
+        let began = Instant::now();
+        loop {
+            match self.hear(began, "the words to be read")? {
+                Some((_, Event::Audited(values))) => {
+                    let entry = |(key, value, invoke, ret)| Entry {
+                        key,
+                        did: Did::Read(value),
+                        invoke,
+                        ret: Some(ret),
+                    };
+                    return Ok(values.into_iter().map(entry).collect());
+                }
+                Some((at, event)) => self.on_event(at, event)?,
+                None => {}
+            }
+        }
+    }
+
+    /// The histories of a round, by client; the files are removed.
+    fn histories(&self, round: u64) -> Result<Vec<(u64, Vec<Entry>)>, Fault> {
+        let failed = |error| Fault::failed(format_args!("cannot read the histories: {error}"));
+        let prefix = format!("history-{round}-");
+        let mut histories = Vec::new();
+        for file in std::fs::read_dir(&self.histories).map_err(failed)? {
+            let file = file.map_err(failed)?;
+            let name = file.file_name().into_string().unwrap_or_default();
+            if let Some(client) = name.strip_prefix(&prefix).and_then(|client| client.parse().ok()) {
+                histories.push((client, log::read(&file.path()).map_err(failed)?));
+                std::fs::remove_file(file.path()).map_err(failed)?;
+            }
+        }
+        Ok(histories)
+    }
+
+    fn on_event(&mut self, at: usize, event: Event) -> Result<(), Fault> {
+        match event {
+            Event::Seated => {
+                self.seated[at] = true;
+                if at != SWITCH && !self.words.is_empty() {
+                    self.crew.order(at, Order::Words(self.words.clone()))?;
+                }
+            }
+            Event::Allocated { slot, key, addr } => {
+                if self.wanted.get(&slot).is_some_and(|(wanted, _)| *wanted == key) {
+                    match addr {
+                        Some(addr) => {
+                            self.wanted.remove(&slot);
+                            self.words[slot] = Word { key, addr };
+                            if self.wanted.is_empty() {
+                                let words = self.words.clone();
+                                self.all_nodes(|| Order::Words(words.clone()))?;
+                            }
+                        }
+                        None => self.want(slot)?,
+                    }
+                }
+            }
+            Event::Gone { key } => {
+                if let Some(slot) = self.words.iter().position(|word| word.key == key)
+                    && !self.wanted.contains_key(&slot)
+                {
+                    self.want(slot)?;
+                }
+            }
+            Event::Fenced => {
+                // This life is over; the next one begins empty.
+                self.crew.kill(at);
+                self.seated[at] = false;
+                self.restart(at)?;
+            }
+            Event::Idle | Event::Audited(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Wants a word in this place, from whoever is there.
+    fn want(&mut self, slot: usize) -> Result<(), Fault> {
+        self.keys += 1;
+        let key = self.keys;
+        let up: Vec<usize> = (1..self.seated.len()).filter(|at| self.seated[*at]).collect();
+        if up.is_empty() {
+            return Err(Fault::failed("no node is left"));
+        }
+        let homes: Vec<usize> = up.iter().copied().filter(|at| !self.reborn.contains(at)).collect();
+        if homes.is_empty() {
+            return Err(Fault::failed(
+                "every node has begun another life in this round: give them a longer --timeout-ms",
+            ));
+        }
+        let (asked, home) = (up[self.dice(up.len() as u64)], homes[self.dice(homes.len() as u64)]);
+        self.wanted.insert(slot, (key, asked));
+        let home = u16::try_from(home - 1).expect("at most 64 nodes");
+        self.crew.order(asked, Order::Allocate { slot, key, home })
+    }
+
+    fn restart(&mut self, at: usize) -> Result<(), Fault> {
+        self.lives += 1;
+        self.reborn.push(at);
+        let mut task = self.tasks[at].clone();
+        // Its clients are others than those of its former life.
+        task.first_client += self.lives * 1000;
+        task.seed = task.seed.wrapping_add(self.lives << 32);
+        self.crew.restart(at, child::Task::Soak(task))?;
+        self.ask_others(at)
+    }
+
+    /// What this place was asked to allocate, others are asked for.
+    fn ask_others(&mut self, at: usize) -> Result<(), Fault> {
+        let asked: Vec<usize> =
+            self.wanted.iter().filter(|(_, (_, asked))| *asked == at).map(|(slot, _)| *slot).collect();
+        asked.into_iter().try_for_each(|slot| self.want(slot))
+    }
+
+    fn all_nodes(&mut self, order: impl Fn() -> Order) -> Result<(), Fault> {
+        (1..self.seated.len())
+            .filter(|at| self.seated[*at])
+            .collect::<Vec<_>>()
+            .into_iter()
+            .try_for_each(|at| self.crew.order(at, order()))
+    }
+
+    fn hear_for(&mut self, span: Duration) -> Result<(), Fault> {
+        let began = Instant::now();
+        while began.elapsed() < span {
+            if let Some((at, event)) = self.hear(Instant::now(), "")? {
+                self.on_event(at, event)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn hear_until(&mut self, what: &str, mut done: impl FnMut(&Self) -> bool) -> Result<(), Fault> {
+        let began = Instant::now();
+        while !done(self) {
+            if let Some((at, event)) = self.hear(began, what)? {
+                self.on_event(at, event)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The next event, if one comes soon. Waits for `what` since `began`.
+    fn hear(&mut self, began: Instant, what: &str) -> Result<Option<(usize, Event)>, Fault> {
+        if self.interrupt.requested() {
+            return Err(Fault::Interrupted);
+        }
+        if began.elapsed() > STUCK_AFTER {
+            return Err(Fault::Stuck(format!("waited {} s for {what}", STUCK_AFTER.as_secs())));
+        }
+        self.crew.hear(LOOK_EVERY)
+    }
+
+    /// A number below `bound` (SplitMix64).
+    fn dice(&mut self, bound: u64) -> usize {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((z ^ (z >> 31)) % bound).expect("small numbers")
+    }
+}
+
+fn read_value(entry: &Entry) -> u64 {
+    match entry.did {
+        Did::Read(value) | Did::Wrote(value) | Did::Changed(_, value) => value,
+    }
+}
