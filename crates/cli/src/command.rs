@@ -11,6 +11,8 @@ Examples:
   rackmem ycsb --workload C --nodes 2 --json     one workload, two nodes, a result for programs
   rackmem ycsb --workload ./workloada            a property file of YCSB, as it is
   rackmem bench hit                              cached accesses against a plain array
+  rackmem bench miss --transport shm             misses between processes against the bare exchange
+  rackmem lab peers                              YCSB on Redis, memcached and racks of processes
   rackmem check flowcc                           every state of small racks, with faults
   rackmem fuzz --seeds 0..1000                   a thousand runs with lost packets, restarts and deaths
   rackmem explain read-miss                      what passes between the places, with times

@@ -58,6 +58,8 @@ fn help_shows_the_subcommands_and_examples() {
     let help = output(&["ycsb", "--help"]);
     for flag in [
         "--workload",
+        "--transport",
+        "--warm-up",
         "--nodes",
         "--threads",
         "--records",

@@ -10,14 +10,21 @@ use hdrhistogram::Histogram;
 use rackmem::{BlockSize, Config, Directory, Discipline, GlobalAddr, NodeHandle, NodeId};
 use serde::Serialize;
 
+use super::networked::misses;
 use super::rounds::{failed, median, rack, shuffle, table, time_each};
 use crate::fault::Fault;
 use crate::output;
+use crate::processes::TransportKind;
 use crate::size::Bytes;
 
 /// Flags.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// What carries the rack's messages. With `shm` and `udp` the switch and both nodes are processes, and the yardstick
+    /// is the bare exchange of the same messages
+    #[arg(long, value_enum, default_value_t = TransportKind::Inline)]
+    transport: TransportKind,
+
     /// The unit of coherence
     #[arg(long, default_value = "4KiB")]
     block_size: Bytes,
@@ -26,9 +33,13 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u64).range(3..=10_000))]
     rounds: u64,
 
-    /// Threads of the crowded part, each on its own node and blocks; more than cores is the point
+    /// Threads of the crowded part, each on its own node and blocks; more than cores is the point (inline only)
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=32))]
     threads: u16,
+
+    /// Misses that a node is asked to answer whose application computes on every core (shm and udp only)
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    busy_misses: u64,
 
     /// Print one JSON document
     #[arg(long)]
@@ -263,6 +274,15 @@ impl Bench<'_> {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), Fault> {
+    if args.transport != TransportKind::Inline {
+        return misses::run(&misses::Question {
+            transport: args.transport,
+            block: args.block_size,
+            rounds: args.rounds,
+            busy_misses: args.busy_misses,
+            json: args.json,
+        });
+    }
     let block = BlockSize::new(args.block_size.0).ok_or_else(|| {
         Fault::usage(format_args!(
             "--block-size {} is not a power of two from 64 B to 1 MiB",

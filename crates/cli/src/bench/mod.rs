@@ -1,4 +1,4 @@
-//! `rackmem bench`: what an access costs on an embedded rack, beside a yardstick measured in the same run.
+//! `rackmem bench`: what an access costs, beside a yardstick measured in the same run.
 //!
 //! Absolute times say much about the machine; the ratios are what the project holds itself to. Every figure is
 //! the median of several rounds, in which yardstick and rack take turns.
@@ -7,12 +7,14 @@
 //! | --- | --- |
 //! | `hit` | cached words against a plain `Vec<u64>` |
 //! | `miss` | misses, evictions, upgrades and reads of modified blocks against a memcpy of a block |
+//! | `networked` | misses on a rack of processes against the bare exchange of their messages |
 //! | `contend` | many threads on one block |
 //! | `rounds` | medians, clocks, tables |
 
 mod contend;
 mod hit;
 mod miss;
+pub(crate) mod networked;
 mod rounds;
 
 use clap::Subcommand;
@@ -24,8 +26,10 @@ use crate::fault::Fault;
 pub(crate) enum Bench {
     /// Reads and writes of cached words, against a plain array of the same size
     Hit(hit::Args),
-    /// Misses of a block, against copying a block of memory
+    /// Misses of a block, against copying a block of memory, or against the bare exchange of their messages
     Miss(miss::Args),
+    /// Three processes that exchange the messages of a miss, and nothing else
+    Pingpong(networked::pingpong::Args),
     /// Threads on all nodes that change one block
     Contend(contend::Args),
 }
@@ -35,6 +39,7 @@ pub(crate) fn run(bench: &Bench) -> Result<(), Fault> {
     match bench {
         Bench::Hit(args) => hit::run(args),
         Bench::Miss(args) => miss::run(args),
+        Bench::Pingpong(args) => networked::pingpong::run(args),
         Bench::Contend(args) => contend::run(args),
     }
 }

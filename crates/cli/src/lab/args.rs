@@ -5,7 +5,7 @@ use std::thread;
 
 use ::lab::figure::Figure;
 use ::lab::sizes::Sizes;
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use super::all;
 use crate::fault::Fault;
@@ -21,7 +21,11 @@ enum Scale {
 
 /// What to run.
 #[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(super) other: Option<Other>,
+
     /// Figures, or `concordia` for all of that paper
     #[arg(value_name = "FIGURE", required_unless_present = "list")]
     names: Vec<String>,
@@ -90,6 +94,13 @@ impl Args {
     pub(super) fn threads(&self) -> usize {
         self.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).max(1)
     }
+}
+
+/// What is not a figure of a paper.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Other {
+    /// Run the same YCSB mixes on Redis and memcached, if they are installed, and on racks of processes
+    Peers(super::peers::Args),
 }
 
 #[cfg(test)]

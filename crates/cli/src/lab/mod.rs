@@ -1,13 +1,15 @@
-//! `rackmem lab`: the figures of the papers, on a simulated rack.
+//! `rackmem lab`: the figures of the papers, on a simulated rack; and what is used today, beside real racks.
 //!
 //! | file | concern |
 //! | --- | --- |
 //! | `args` | flags |
 //! | `progress` | how far the runs are |
 //! | `files` | what is written |
+//! | `peers` | YCSB on Redis, memcached and racks of processes |
 
 mod args;
 mod files;
+pub(crate) mod peers;
 mod progress;
 
 use std::fmt::Write;
@@ -21,6 +23,7 @@ use ::lab::output::page::claims_table;
 use ::lab::systems::measure::measure;
 
 pub(crate) use args::Args;
+use args::Other;
 
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
@@ -29,6 +32,9 @@ use progress::Progress;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
+    if let Some(Other::Peers(args)) = &args.other {
+        return peers::run(args);
+    }
     if args.list {
         return output::print(&list());
     }

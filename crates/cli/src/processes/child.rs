@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::process;
 use std::sync::mpsc::{self, Receiver};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -14,7 +15,7 @@ use super::crew::{Said, Told};
 use super::meeting::RuntimeDir;
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
-use crate::{soak, ycsb};
+use crate::{bench, lab, soak, ycsb};
 
 /// The first line that a child gets.
 #[derive(Serialize, Deserialize)]
@@ -29,6 +30,12 @@ pub(crate) struct Setup {
 pub(crate) enum Task {
     /// A place of a rack that runs YCSB.
     Ycsb(ycsb::networked::Task),
+    /// A place of a rack, or of the bare exchange, that is measured.
+    Bench(bench::networked::Task),
+    /// A client of a peer of rackmem.
+    Peer(lab::peers::Task),
+    /// That peer.
+    Server(lab::peers::Server),
     /// A place of a rack that is soaked.
     Soak(soak::Task),
 }
@@ -114,12 +121,19 @@ pub(crate) fn run() -> Result<(), Fault> {
             }
             // The command has ended, or wants us to. If it was killed, nobody else cleans up.
             let _ = RuntimeDir::remove(&runtime);
+            let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(last) = last.take() {
+                last();
+            }
             process::exit(0);
         })
         .map_err(|error| Fault::failed(format_args!("cannot start a thread: {error}")))?;
     let orders = Orders::<IgnoredAny> { lines, interrupt, order: PhantomData };
     let done = match setup.task {
         Task::Ycsb(task) => ycsb::networked::place(task, &orders.typed(), &Teller(PhantomData)),
+        Task::Bench(task) => bench::networked::place(task, &orders.typed(), &Teller(PhantomData)),
+        Task::Peer(task) => lab::peers::place(task, &orders.typed(), &Teller(PhantomData)),
+        Task::Server(server) => lab::peers::serve(&server, &Teller(PhantomData)),
         Task::Soak(task) => soak::place(task, &orders.typed(), &Teller(PhantomData)),
     };
     match done {
@@ -139,6 +153,14 @@ impl Orders<IgnoredAny> {
     fn typed<O>(self) -> Orders<O> {
         Orders { lines: self.lines, interrupt: self.interrupt, order: PhantomData }
     }
+}
+
+/// What this process does last.
+static LAST: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
+
+/// This is done when the command has ended, or wants this process to end.
+pub(crate) fn at_end(last: impl FnOnce() + Send + 'static) {
+    *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(last));
 }
 
 /// Nobody says this: a place works until its process ends.

@@ -23,6 +23,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// that was stopped for a while is not stuck.
 const STUCK_AFTER: u32 = 1200;
 
+/// How long children have to end by themselves.
+const LOOKS_AT_END: u32 = 1000;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+
 /// A line to a child.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Said<O> {
@@ -59,13 +63,15 @@ pub(crate) struct Crew<O, E> {
     stopped: bool,
     /// Dropped after the children.
     _runtime: RuntimeDir,
-    kind: PhantomData<(fn(O), fn() -> E)>,
+    order: PhantomData<fn(O)>,
+    event: PhantomData<fn() -> E>,
 }
 
 struct Member {
     name: String,
     child: Child,
-    orders: ChildStdin,
+    /// Closed to end it.
+    orders: Option<ChildStdin>,
     /// Which child of this name it is: what the ones before said is not heard any more.
     life: u32,
     /// It was killed on purpose.
@@ -92,14 +98,21 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
             interrupt: interrupt.clone(),
             stopped: false,
             _runtime: runtime,
-            kind: PhantomData,
+            order: PhantomData,
+            event: PhantomData,
         };
-        for (at, (name, task)) in tasks.into_iter().enumerate() {
-            let member = crew.spawn(at, name, 0)?;
-            crew.members.push(member);
-            crew.set_up(at, task)?;
+        for (name, task) in tasks {
+            crew.add(name, task)?;
         }
         Ok(crew)
+    }
+
+    /// Starts another one.
+    pub(crate) fn add(&mut self, name: String, task: Task) -> Result<(), Fault> {
+        let at = self.members.len();
+        let member = self.spawn(at, name, 0)?;
+        self.members.push(member);
+        self.set_up(at, task)
     }
 
     fn spawn(&self, at: usize, name: String, life: u32) -> Result<Member, Fault> {
@@ -112,7 +125,7 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
             .process_group(0)
             .spawn()
             .map_err(failed)?;
-        let orders = child.stdin.take().expect("standard input is a pipe");
+        let orders = child.stdin.take();
         let events = child.stdout.take().expect("standard output is a pipe");
         let tell = self.tell.clone();
         thread::Builder::new()
@@ -202,7 +215,8 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
     fn write(&mut self, at: usize, line: &impl Serialize) -> Result<(), Fault> {
         let mut bytes = serde_json::to_vec(line).expect("plain values can be written");
         bytes.push(b'\n');
-        if self.members[at].orders.write_all(&bytes).is_err() { Err(self.ended(at)) } else { Ok(()) }
+        let orders = self.members[at].orders.as_mut().expect("it is open until the crew ends");
+        if orders.write_all(&bytes).is_err() { Err(self.ended(at)) } else { Ok(()) }
     }
 
     /// Hears the children until each of `from` has given its answer: `each` picks that out of the events. The answers
@@ -285,10 +299,16 @@ impl<O, E> Drop for Crew<O, E> {
     fn drop(&mut self) {
         // All at once: a place that is alone waits for the others, and they have nothing to save.
         for member in &mut self.members {
-            // It may have ended already.
-            let _ = member.child.kill();
+            member.orders = None;
         }
+        let mut looks = 0;
         for member in &mut self.members {
+            while looks < LOOKS_AT_END && matches!(member.child.try_wait(), Ok(None)) {
+                looks += 1;
+                thread::sleep(BETWEEN_LOOKS);
+            }
+            // One that does not end by itself is stuck, or stopped. Most have ended, which is no mistake here.
+            let _ = member.child.kill();
             let _ = member.child.wait();
         }
     }

@@ -18,20 +18,20 @@
 mod args;
 mod client;
 mod core_file;
-mod distribution;
+pub(crate) mod distribution;
 mod history;
 mod keys;
-mod latency;
-mod measure;
+pub(crate) mod latency;
+pub(crate) mod measure;
 pub(crate) mod networked;
-mod phase;
+pub(crate) mod phase;
 pub(crate) mod progress;
 mod properties;
-mod rack;
-mod random;
+pub(crate) mod rack;
+pub(crate) mod random;
 mod report;
 mod store;
-mod workload;
+pub(crate) mod workload;
 
 pub(crate) use args::{Args, Directory};
 
@@ -50,7 +50,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     for warning in warnings {
         eprintln!("warning: {warning}");
     }
-    let memory = workloads.iter().map(|workload| memory_for(args, workload)).max().unwrap_or_default();
+    let memory = workloads
+        .iter()
+        .map(|workload| memory_for(args.nodes, args.block_size, workload))
+        .max()
+        .unwrap_or_default();
     let start = |workload| StoreRack::start(args, memory, workload);
     let spec = spec(args, memory);
     spec.check().map_err(impossible)?;

@@ -61,6 +61,11 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    /// From then to then.
+    pub(crate) fn new(began: Moment, ended: Moment) -> Self {
+        Self { began, ended }
+    }
+
     /// How long it took.
     pub(crate) fn took(&self) -> Duration {
         self.ended - self.began

@@ -1,7 +1,7 @@
 //! The key-value store on an embedded rack, as the clients see it.
 
 use apps::kv::{Config as KvConfig, KvStore};
-use rackmem::{ConfigError, Counters, Memory, NodeHandle, NodeId, Rack, block_on};
+use rackmem::{BlockSize, ConfigError, Counters, Memory, NodeHandle, NodeId, Rack, block_on};
 
 use super::args::Args;
 use super::store::{Session, StoreError, Traffic};
@@ -85,19 +85,19 @@ pub(crate) fn impossible(error: ConfigError) -> Fault {
 
 /// Memory of each node that the workload's records need, with room to spare: it is taken from the system only
 /// as it is used.
-pub(crate) fn memory_for(args: &Args, workload: &Workload) -> Bytes {
+pub(crate) fn memory_for(nodes: usize, block: BlockSize, workload: &Workload) -> Bytes {
     /// A key, and what the store keeps beside key and value; and per key in the bucket array.
     const BESIDE_VALUE: u64 = 64;
     const BUCKETS_PER_KEY: u64 = 64;
     /// Each node has chunks of each home that are not full (two-level allocation: 32 MiB, section 6 of the
     /// paper), or smaller ones where a home's memory is small.
     const CHUNK: u64 = 32 << 20;
-    let block = args.block_size.bytes();
+    let block = block.bytes();
     let record = workload.record_len() as u64 + BESIDE_VALUE + workload.names.digits as u64;
     // Records that share a block fill at least half of it; larger ones have blocks of their own.
     let record = if record <= block / 2 { record * 2 } else { record.next_multiple_of(block) };
     let records = workload.expected_records().saturating_mul(record + BUCKETS_PER_KEY);
-    let nodes = args.nodes as u64;
+    let nodes = nodes as u64;
     Bytes((records.div_ceil(nodes).saturating_mul(2)).saturating_add(nodes * 2 * CHUNK))
 }
 

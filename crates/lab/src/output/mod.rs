@@ -2,6 +2,7 @@
 //!
 //! | file | writes |
 //! | --- | --- |
+//! | `bars` | nothing: what a bar chart shows |
 //! | `document` | JSON: everything, and back |
 //! | `csv` | a line for each point |
 //! | `page` | Markdown |
@@ -9,6 +10,7 @@
 //!
 //! What must always hold: whatever is written follows from a [`Document`] alone, but for the CSV.
 
+pub mod bars;
 pub mod csv;
 pub mod document;
 pub mod page;

@@ -5,6 +5,7 @@
 use kuva::plot::legend::LegendPosition;
 use kuva::prelude::*;
 
+use super::bars::Bars;
 use crate::figure::chart::{Chart, Line};
 
 /// Colours that people with colour-blindness can tell apart (Okabe and Ito), by place.
@@ -26,6 +27,34 @@ pub fn svg(chart: &Chart) -> String {
 pub fn png(chart: &Chart) -> Result<Vec<u8>, String> {
     let (plots, layout) = plots(chart);
     render_to_png(plots, layout, SCALE)
+}
+
+/// A bar chart with a logarithmic scale, as SVG.
+pub fn bars(bars: &Bars) -> String {
+    // The axis begins at the power of ten below the shortest bar; a bar that is missing has no height.
+    let values = || bars.series.iter().flat_map(|(_, values)| values.iter().flatten().copied());
+    let least = values().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
+    let floor = if least.is_finite() { 10f64.powf((least.log10() - 0.1).floor()) } else { 1.0 };
+    let highest = values().fold(floor * 10.0, f64::max);
+    let mut plot = BarPlot::new();
+    for (at, category) in bars.categories.iter().enumerate() {
+        let values = bars.series.iter().enumerate().map(|(place, (_, values))| {
+            (values[at].unwrap_or(floor).max(floor), COLOURS[place % COLOURS.len()])
+        });
+        plot = plot.with_group(category.as_str(), values.collect::<Vec<_>>());
+    }
+    plot = plot.with_legend(bars.series.iter().map(|(name, _)| name.as_str()).collect());
+    let plots = vec![Plot::from(plot)];
+    let layout = Layout::auto_from_plots(&plots)
+        .with_title(bars.title.as_str())
+        .with_y_label(bars.y.as_str())
+        .with_width(860.0)
+        .with_height(420.0)
+        .with_legend_position(LegendPosition::OutsideRightTop)
+        .with_log_y()
+        .with_y_axis_min(floor)
+        .with_y_axis_max(highest * 1.5);
+    render_to_svg(plots, layout)
 }
 
 fn plots(chart: &Chart) -> (Vec<Plot>, Layout) {
@@ -74,4 +103,20 @@ fn line(place: usize, line: &Line) -> Vec<Plot> {
         );
     }
     plots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_chart_names_its_categories_and_series() {
+        let chart = Bars::new("operations", "a second")
+            .series("one", [("A", 90_000.0), ("B", 300_000.0), ("C", 100_000.0)])
+            .series("another", [("A", 50_000.0), ("C", 2_000_000.0)]);
+        let drawn = bars(&chart);
+        for text in ["operations", "a second", ">A<", ">B<", ">C<", ">one<", ">another<"] {
+            assert!(drawn.contains(text), "{text} in {drawn}");
+        }
+    }
 }

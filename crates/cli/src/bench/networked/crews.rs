@@ -1,0 +1,95 @@
+//! The command's side: the crew of a bare exchange, and that of a rack.
+
+use std::time::Duration;
+
+use super::orders::{Event, Order, Role, Task};
+use super::samples::Samples;
+use crate::fault::Fault;
+use crate::interrupt::Interrupt;
+use crate::processes::meeting::RuntimeDir;
+use crate::processes::place::{RackSpec, Seat};
+use crate::processes::{Crew, Meeting, OnInterrupt, TransportKind, child};
+
+/// The children, as they were started.
+const NODE_0: usize = 1;
+const NODE_1: usize = 2;
+
+/// Three processes that exchange messages, or that are a rack: the switch, node 0 and node 1.
+pub(super) struct Three(Crew<Order, Event>);
+
+impl Three {
+    /// Starts them.
+    pub(super) fn start(
+        kind: TransportKind,
+        role: &str,
+        bare: bool,
+        spec: &RackSpec,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Fault> {
+        let runtime = RuntimeDir::new()?;
+        let meeting = Meeting::new(kind, spec.nodes, &runtime)?;
+        let tasks = Seat::all(spec, &meeting)
+            .into_iter()
+            .map(|(name, seat)| {
+                let role = if bare { Role::Bare } else { Role::Rack };
+                (name, child::Task::Bench(Task { seat, role }))
+            })
+            .map(|(name, task)| (format!("{name} of the {role}"), task))
+            .collect();
+        let mut crew = Crew::start(tasks, runtime, interrupt)?;
+        crew.answers(0..=NODE_1, OnInterrupt::End, |_, event| {
+            Ok(matches!(event, Event::Seated).then_some(()))
+        })?;
+        Ok(Self(crew))
+    }
+
+    /// A round of bare exchanges.
+    pub(super) fn exchange(&mut self, times: u64) -> Result<Samples, Fault> {
+        self.round(Order::Exchange(times))
+    }
+
+    /// A round of reads of blocks that nobody caches.
+    pub(super) fn read_fresh(&mut self, blocks: u64) -> Result<Samples, Fault> {
+        self.round(Order::ReadFresh(blocks))
+    }
+
+    /// Memory at home on node 1.
+    pub(super) fn allocate(&mut self, blocks: u64) -> Result<u64, Fault> {
+        self.ask(NODE_0, Order::Allocate(blocks), |event| match event {
+            Event::Region(region) => Some(region),
+            _ => None,
+        })
+    }
+
+    /// A round of reads of blocks that their home, node 1, has just modified.
+    pub(super) fn read_modified(&mut self, region: u64, blocks: u64, value: u64) -> Result<Samples, Fault> {
+        self.done(NODE_1, Order::Write { region, blocks, value })?;
+        self.round(Order::Read { region, blocks, value })
+    }
+
+    /// Reads at a rate while node 1 computes on every core.
+    pub(super) fn read_from_busy(&mut self, reads: u64, every: Duration) -> Result<Samples, Fault> {
+        self.done(NODE_1, Order::Compute)?;
+        let every = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
+        // The first find out that the machine is full.
+        self.round(Order::ReadPaced { reads: reads / 10 + 1, every })?;
+        self.round(Order::ReadPaced { reads, every })
+    }
+
+    fn round(&mut self, order: Order) -> Result<Samples, Fault> {
+        self.ask(NODE_0, order, |event| match event {
+            Event::Round(samples) => Some(samples),
+            _ => None,
+        })
+    }
+
+    fn done(&mut self, at: usize, order: Order) -> Result<(), Fault> {
+        self.ask(at, order, |event| matches!(event, Event::Done).then_some(()))
+    }
+
+    fn ask<T>(&mut self, at: usize, order: Order, answer: impl Fn(Event) -> Option<T>) -> Result<T, Fault> {
+        self.0.order(at, order)?;
+        let answers = self.0.answers([at], OnInterrupt::End, |_, event| Ok(answer(event)))?;
+        answers.into_iter().next().ok_or_else(|| Fault::failed("an answer went astray"))
+    }
+}

@@ -1,0 +1,196 @@
+//! `rackmem bench miss --transport shm|udp`: misses of a node whose switch and whose blocks are in other processes,
+//! beside the bare exchange of the same messages, in turns; and misses that a busy node has to answer.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::crews::Three;
+use super::pingpong::{block_of, micros, processes_of, spec};
+use super::samples::{Recorder, Samples};
+use crate::bench::rounds::{median, table};
+use crate::fault::Fault;
+use crate::interrupt::Interrupt;
+use crate::output;
+use crate::processes::TransportKind;
+use crate::size::Bytes;
+
+/// Blocks that one round reads: few enough to stay in the processor's second-level cache twice.
+const BLOCKS: u64 = 48;
+/// A miss may take so many bare exchanges.
+const MOST_EXCHANGES: f64 = 1.25;
+/// Misses a second that a busy node is asked to answer, and what half and all but a hundredth of them may take.
+const BUSY_RATE: u32 = 10_000;
+const BUSY_P50: Duration = Duration::from_micros(50);
+const BUSY_P99: Duration = Duration::from_micros(300);
+
+/// What to measure.
+pub(crate) struct Question {
+    pub(crate) transport: TransportKind,
+    pub(crate) block: Bytes,
+    pub(crate) rounds: u64,
+    /// Misses that the busy node is asked to answer.
+    pub(crate) busy_misses: u64,
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Figure {
+    what: &'static str,
+    median_ns: f64,
+    p50_ns: u64,
+    p99_ns: u64,
+    p999_ns: u64,
+    /// Of the medians, against the bare exchange.
+    ratio: f64,
+}
+
+/// Misses that a node answers whose application computes on every core.
+#[derive(Debug, Serialize)]
+struct Busy {
+    misses: u64,
+    misses_per_s: f64,
+    p50_ns: u64,
+    p99_ns: u64,
+    p999_ns: u64,
+    met: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    command: &'static str,
+    version: &'static str,
+    transport: TransportKind,
+    block_size: Bytes,
+    rounds: u64,
+    pingpong: Figure,
+    misses: Vec<Figure>,
+    most_ratio: f64,
+    busy: Busy,
+}
+
+/// Rounds of one kind.
+struct Rounds {
+    all: Recorder,
+    means: Vec<f64>,
+}
+
+impl Rounds {
+    fn new() -> Self {
+        Self { all: Recorder::new(), means: Vec::new() }
+    }
+
+    fn add(&mut self, samples: &Samples) {
+        self.all.add(samples);
+        self.means.push(samples.mean());
+    }
+
+    fn figure(self, what: &'static str, exchange: Option<f64>) -> Figure {
+        let median_ns = median(self.means);
+        Figure {
+            what,
+            median_ns,
+            p50_ns: self.all.quantile(0.5),
+            p99_ns: self.all.quantile(0.99),
+            p999_ns: self.all.quantile(0.999),
+            ratio: median_ns / exchange.unwrap_or(median_ns),
+        }
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(question: &Question) -> Result<(), Fault> {
+    processes_of(question.transport)?;
+    let spec = spec(block_of(question.block, "--block-size")?);
+    let interrupt = Interrupt::listen()
+        .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    let (mut bare, mut fresh, mut modified) = (Rounds::new(), Rounds::new(), Rounds::new());
+    {
+        let mut exchange = Three::start(question.transport, "exchange", true, &spec, &interrupt)?;
+        let mut rack = Three::start(question.transport, "rack", false, &spec, &interrupt)?;
+        let region = rack.allocate(BLOCKS)?;
+        for round in 0..=question.rounds {
+            let exchanged = exchange.exchange(BLOCKS)?;
+            let read = rack.read_fresh(BLOCKS)?;
+            let changed = rack.read_modified(region, BLOCKS, round)?;
+            // The first round warms up.
+            if round > 0 {
+                bare.add(&exchanged);
+                fresh.add(&read);
+                modified.add(&changed);
+            }
+        }
+    }
+    let mut rack = Three::start(question.transport, "rack", false, &spec, &interrupt)?;
+    let paced = rack.read_from_busy(question.busy_misses, Duration::from_secs(1) / BUSY_RATE)?;
+    drop(rack);
+    let pingpong = bare.figure("bare exchange", None);
+    let against = Some(pingpong.median_ns);
+    let report = Report {
+        command: "bench miss",
+        version: env!("CARGO_PKG_VERSION"),
+        transport: question.transport,
+        block_size: question.block,
+        rounds: question.rounds,
+        misses: vec![
+            fresh.figure("read miss, at home elsewhere", against),
+            modified.figure("read of a block modified elsewhere", against),
+        ],
+        pingpong,
+        most_ratio: MOST_EXCHANGES,
+        busy: busy(&paced, question.busy_misses),
+    };
+    if question.json { output::print_json(&report) } else { output::print(&text(&report)) }
+}
+
+fn busy(paced: &Samples, misses: u64) -> Busy {
+    let mut all = Recorder::new();
+    all.add(paced);
+    let (p50_ns, p99_ns) = (all.quantile(0.5), all.quantile(0.99));
+    Busy {
+        misses,
+        misses_per_s: paced.rate(),
+        p50_ns,
+        p99_ns,
+        p999_ns: all.quantile(0.999),
+        met: Duration::from_nanos(p50_ns) < BUSY_P50 && Duration::from_nanos(p99_ns) < BUSY_P99,
+    }
+}
+
+fn text(report: &Report) -> String {
+    let rows: Vec<Vec<String>> = [&report.pingpong]
+        .into_iter()
+        .chain(&report.misses)
+        .map(|figure| {
+            vec![
+                figure.what.to_owned(),
+                micros(figure.median_ns),
+                format!("{:.2}x", figure.ratio),
+                micros(figure.p50_ns as f64),
+                micros(figure.p99_ns as f64),
+                micros(figure.p999_ns as f64),
+            ]
+        })
+        .collect();
+    let busy = &report.busy;
+    let met = |met| if met { "met" } else { "not met" };
+    format!(
+        "Misses of a {} block over {}: node 0 asks, the switch forwards, node 1 answers\n\n{}\n\
+         mark: a miss at most {:.2}x the bare exchange: {}\n\n\
+         node 1 computes on every core, {} misses at {:.0} a second: p50 {}, p99 {}, p99.9 {}\n\
+         mark: p50 under {:?}, p99 under {:?}: {}\n",
+        report.block_size,
+        report.transport.name(),
+        table(&["", "median", "against bare", "p50", "p99", "p99.9"], &rows),
+        report.most_ratio,
+        met(report.misses.iter().all(|figure| figure.ratio <= report.most_ratio)),
+        busy.misses,
+        busy.misses_per_s,
+        micros(busy.p50_ns as f64),
+        micros(busy.p99_ns as f64),
+        micros(busy.p999_ns as f64),
+        BUSY_P50,
+        BUSY_P99,
+        met(busy.met)
+    )
+}

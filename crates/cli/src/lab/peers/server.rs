@@ -1,0 +1,100 @@
+//! A server of a peer, on loopback, with nothing saved to disk.
+//!
+//! A child of the command starts it and ends it: so it ends even if the command is killed.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use std::{env, thread};
+
+use serde::{Deserialize, Serialize};
+
+use super::client::Event;
+use super::protocol::Protocol;
+use crate::processes::Teller;
+use crate::processes::child::{Never, Reason, at_end};
+
+/// A server that does not listen after so long will not.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server to start.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Server {
+    program: PathBuf,
+    arguments: Vec<String>,
+    pub(super) address: SocketAddr,
+}
+
+impl Server {
+    /// The server that speaks this, if it is installed.
+    pub(super) fn find(protocol: Protocol) -> Option<Self> {
+        let name = program_of(protocol);
+        let program = env::split_paths(&env::var_os("PATH")?)
+            .map(|dir| dir.join(name))
+            .find(|program| program.is_file())?;
+        // Let go at once for the server: nobody else is likely to be given it meanwhile.
+        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?.local_addr().ok()?;
+        let port = address.port().to_string();
+        let arguments: &[&str] = match protocol {
+            Protocol::Redis => &[
+                "--bind",
+                "127.0.0.1",
+                "--port",
+                &port,
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+                "--daemonize",
+                "no",
+            ],
+            // Which user it becomes only matters to root, for whom it refuses to run.
+            Protocol::Memcached => &["-l", "127.0.0.1", "-p", &port, "-U", "0", "-m", "1024", "-u", "nobody"],
+        };
+        Some(Self { program, arguments: arguments.iter().map(|word| (*word).to_owned()).collect(), address })
+    }
+}
+
+/// The program that speaks this, which is also the name of Debian's package.
+pub(super) const fn program_of(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Redis => "redis-server",
+        Protocol::Memcached => "memcached",
+    }
+}
+
+/// Runs the server until this process ends; says when it listens.
+pub(crate) fn serve(server: &Server, teller: &Teller<Event>) -> Result<Never, Reason> {
+    let name = server.program.display();
+    let child = Command::new(&server.program)
+        .args(&server.arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("cannot start {name}: {error}"))?;
+    let child = Arc::new(Mutex::new(child));
+    let ended = Arc::clone(&child);
+    at_end(move || {
+        let mut child = ended.lock().unwrap_or_else(PoisonError::into_inner);
+        // It may have ended already.
+        let _ = child.kill();
+        let _ = child.wait();
+    });
+    let began = Instant::now();
+    while TcpStream::connect(server.address).is_err() {
+        let status = child.lock().unwrap_or_else(PoisonError::into_inner).try_wait();
+        if let Ok(Some(status)) = status {
+            return Err(format!("{name} ended at once: {status}"));
+        }
+        if began.elapsed() > PATIENCE {
+            return Err(format!("{name} does not listen on {}", server.address));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    teller.tell(Event::Connected);
+    loop {
+        thread::park();
+    }
+}

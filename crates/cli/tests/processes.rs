@@ -1,0 +1,324 @@
+//! Commands that start a rack of processes: what they measure, and that nothing is left of them however they end.
+#![cfg(target_os = "linux")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use check::history::read_json_lines;
+use check::linearizability::{Limits, Verdict, check_history};
+use serde_json::Value;
+
+/// A directory for temporary files that is this test's own: what a command leaves behind is seen there.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new(test: &str) -> Self {
+        // Sockets live below it, and their paths must be short.
+        let path = std::env::temp_dir().join(format!("rmt-{}-{test}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rackmem"));
+        command.args(args).env("TMPDIR", &self.0);
+        command
+    }
+
+    /// Runs a command that must succeed and leave nothing behind; gives its document.
+    fn json(&self, args: &[&str]) -> Value {
+        let output = self.command(args).arg("--json").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
+        self.assert_nothing_left();
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn runtime_directories(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("rackmem-")).collect()
+    }
+
+    fn assert_nothing_left(&self) {
+        assert_eq!(self.runtime_directories(), Vec::<PathBuf>::new());
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Looks until it is so.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what} did not happen");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The fields of a process's status that follow its name: state, parent, and so on.
+fn status(process: &Path) -> Option<Vec<String>> {
+    let stat = fs::read_to_string(process.join("stat")).ok()?;
+    Some(stat.rsplit_once(") ")?.1.split(' ').map(str::to_owned).collect())
+}
+
+/// The processes that a process has started.
+fn children_of(parent: u32) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    processes
+        .filter_map(|entry| {
+            let id = entry.file_name().to_str()?.parse().ok()?;
+            let of_parent = status(&entry.path())?.get(1)? == &parent.to_string();
+            of_parent.then_some(id)
+        })
+        .collect()
+}
+
+fn is_alive(process: u32) -> bool {
+    status(&Path::new("/proc").join(process.to_string())).is_some_and(|fields| fields[0] != "Z")
+}
+
+fn signal(name: &str, process: u32) {
+    let sent = Command::new("kill").arg(name).arg(process.to_string()).status().unwrap();
+    assert!(sent.success());
+}
+
+/// A run that takes for ever, with all of its processes at work.
+fn endless(temporary: &Temporary, transport: &str) -> (Child, Vec<u32>) {
+    let operations = "1000000000";
+    let child = temporary
+        .command(&["ycsb", "--transport", transport, "--nodes", "2", "--workload", "C", "--records", "200"])
+        .args(["--operations", operations, "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("the start of all processes", || children_of(child.id()).len() == 3);
+    // Into the run, or at least into the load.
+    thread::sleep(Duration::from_secs(1));
+    let children = children_of(child.id());
+    (child, children)
+}
+
+/// A run that takes no time: flags beyond these follow.
+fn tiny<'a>(transport: &'a str, records: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let args = ["ycsb", "--transport", transport, "--nodes", "3", "--threads", "2", "--cache", "1MiB"];
+    [&args[..], &["--records", records, "--operations", "900"], more].concat()
+}
+
+fn a_rack_of_processes_does_all_of_a_workload(transport: &str) {
+    let temporary = Temporary::new(&format!("all-{transport}"));
+    let report = temporary.json(&tiny(transport, "300", &["--workload", "A,C", "--warm-up", "100"]));
+    assert_eq!(report["transport"], transport);
+    for workload in report["workloads"].as_array().unwrap() {
+        assert_eq!((&workload["operations"], &workload["complete"]), (&900.into(), &true.into()));
+        assert_eq!(workload["absent"], 0);
+        let counts =
+            workload["latencies"].as_array().unwrap().iter().map(|kind| kind["count"].as_u64().unwrap());
+        assert_eq!(counts.sum::<u64>(), 900);
+        for counter in ["cache_hits", "cache_misses", "switch_packets"] {
+            assert!(workload[counter].as_u64().unwrap() > 0, "{counter} in {workload}");
+        }
+        assert!(workload["travelled"]["messages"].as_u64().unwrap() > 0, "{workload}");
+    }
+}
+
+#[test]
+fn a_rack_over_shared_memory_does_all_of_a_workload() {
+    a_rack_of_processes_does_all_of_a_workload("shm");
+}
+
+#[test]
+fn a_rack_over_udp_does_all_of_a_workload() {
+    a_rack_of_processes_does_all_of_a_workload("udp");
+}
+
+fn the_history_is_linearizable(transport: &str) {
+    let temporary = Temporary::new(&format!("hist-{transport}"));
+    for workload in ["A", "F"] {
+        let path = temporary.path("history.jsonl");
+        let history = path.to_str().unwrap();
+        let args = tiny(transport, "20", &["--workload", workload, "--history", history]);
+        temporary.json(&args);
+        let operations = read_json_lines(std::io::BufReader::new(fs::File::open(&path).unwrap())).unwrap();
+        assert_eq!(operations.len(), 20 + 900, "the load, and the run");
+        let clients =
+            operations.iter().map(|operation| operation.client).collect::<std::collections::BTreeSet<_>>();
+        assert_eq!(clients.len(), 6, "three nodes with two threads each");
+        let verdict = check_history(&operations, Limits::default());
+        assert!(matches!(verdict, Verdict::Linearizable { .. }), "workload {workload}: {verdict}");
+    }
+}
+
+#[test]
+fn the_history_of_a_rack_over_shared_memory_is_linearizable() {
+    the_history_is_linearizable("shm");
+}
+
+#[test]
+fn the_history_of_a_rack_over_udp_is_linearizable() {
+    the_history_is_linearizable("udp");
+}
+
+#[test]
+fn what_cannot_work_across_processes_is_refused_before_any_is_started() {
+    let temporary = Temporary::new("refused");
+    for (args, said) in [
+        (vec!["ycsb", "--transport", "shm", "--workload", "D"], "--transport inline"),
+        (vec!["ycsb", "--transport", "udp", "--nodes", "65"], "--nodes"),
+        (vec!["ycsb", "--transport", "shm", "--cache", "0"], "--cache"),
+        (vec!["bench", "pingpong", "--transport", "inline"], "--transport shm"),
+        (vec!["bench", "miss", "--transport", "shm", "--block-size", "1000"], "--block-size"),
+        (vec!["lab", "peers", "--workload", "D"], "A, B, C or F"),
+        (vec!["place"], "of no use"),
+    ] {
+        let output = temporary.command(&args).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(said), "{args:?}: {}", text(&output.stderr));
+    }
+    temporary.assert_nothing_left();
+}
+
+#[test]
+fn a_killed_node_ends_the_run_and_is_named() {
+    let temporary = Temporary::new("killed");
+    let (command, children) = endless(&temporary, "shm");
+    signal("-KILL", *children.last().unwrap());
+    let Output { status, stderr, .. } = command.wait_with_output().unwrap();
+    assert_eq!(status.code(), Some(1), "{}", text(&stderr));
+    assert!(text(&stderr).contains("was killed by signal 9"), "{}", text(&stderr));
+    assert!(!children.iter().any(|child| is_alive(*child)));
+    temporary.assert_nothing_left();
+}
+
+fn nothing_is_left_of_a_killed_command(transport: &str) {
+    let temporary = Temporary::new(&format!("kill9-{transport}"));
+    let (mut command, children) = endless(&temporary, transport);
+    command.kill().unwrap();
+    command.wait().unwrap();
+    until("the end of the children", || !children.iter().any(|child| is_alive(*child)));
+    until("the end of the runtime directory", || temporary.runtime_directories().is_empty());
+}
+
+#[test]
+fn nothing_is_left_of_a_killed_command_over_shared_memory() {
+    nothing_is_left_of_a_killed_command("shm");
+}
+
+#[test]
+fn nothing_is_left_of_a_killed_command_over_udp() {
+    nothing_is_left_of_a_killed_command("udp");
+}
+
+#[test]
+fn an_interrupted_run_reports_what_it_has_and_ends_its_processes() {
+    let temporary = Temporary::new("sigint");
+    let (command, children) = endless(&temporary, "shm");
+    signal("-INT", command.id());
+    let Output { status, stdout, stderr } = command.wait_with_output().unwrap();
+    assert_eq!(status.code(), Some(130), "{}", text(&stderr));
+    let report: Value = serde_json::from_slice(&stdout).unwrap();
+    assert_eq!(report["interrupted"], true);
+    assert!(!children.iter().any(|child| is_alive(*child)));
+    temporary.assert_nothing_left();
+}
+
+fn misses_are_measured_beside_the_bare_exchange(transport: &str) {
+    let temporary = Temporary::new(&format!("miss-{transport}"));
+    let args = ["bench", "miss", "--transport", transport, "--rounds", "3", "--busy-misses", "200"];
+    let report = temporary.json(&args);
+    let bare = report["pingpong"]["median_ns"].as_f64().unwrap();
+    assert!(bare > 0.0, "{report}");
+    let misses = report["misses"].as_array().unwrap();
+    assert_eq!(misses.len(), 2);
+    for figure in misses {
+        let ratio = figure["median_ns"].as_f64().unwrap() / bare;
+        assert!((figure["ratio"].as_f64().unwrap() - ratio).abs() < 0.001, "{report}");
+    }
+    assert_eq!(report["busy"]["misses"], 200);
+    assert!(report["busy"]["p99_ns"].as_u64() >= report["busy"]["p50_ns"].as_u64());
+}
+
+#[test]
+fn misses_over_shared_memory_are_measured_beside_the_bare_exchange() {
+    misses_are_measured_beside_the_bare_exchange("shm");
+}
+
+#[test]
+fn misses_over_udp_are_measured_beside_the_bare_exchange() {
+    misses_are_measured_beside_the_bare_exchange("udp");
+}
+
+#[test]
+fn the_bare_exchange_carries_blocks_of_any_size() {
+    let temporary = Temporary::new("pingpong");
+    for transport in ["shm", "udp"] {
+        for bytes in ["64", "4KiB", "1MiB"] {
+            let args = ["bench", "pingpong", "--transport", transport, "--bytes", bytes];
+            let report = temporary.json(&[&args[..], &["--rounds", "3", "--exchanges", "5"]].concat());
+            assert!(report["p50_ns"].as_u64().unwrap() > 0, "{report}");
+        }
+    }
+}
+
+/// The systems that a small run of `lab peers` has measured, with the programs that it found on this path.
+fn peers(test: &str, path: Option<&OsStr>) -> (Value, String) {
+    let temporary = Temporary::new(test);
+    let out = temporary.path("out");
+    let mut command =
+        temporary.command(&["lab", "peers", "--workload", "A,C", "--nodes", "2", "--connections", "6"]);
+    command.args(["--records", "100", "--operations", "300", "--json", "--out"]).arg(&out);
+    if let Some(path) = path {
+        command.env("PATH", path);
+    }
+    let output = command.output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let written: Value = serde_json::from_slice(&fs::read(out.join("peers.json")).unwrap()).unwrap();
+    assert_eq!(report, written);
+    temporary.assert_nothing_left();
+    for system in report["systems"].as_array().unwrap() {
+        let outcomes = system["outcomes"].as_array().unwrap();
+        assert_eq!(outcomes.len(), 2, "{system}");
+        assert!(outcomes.iter().all(|outcome| outcome["throughput_per_s"].as_f64().unwrap() > 0.0));
+    }
+    (report, said)
+}
+
+#[test]
+fn peers_that_are_not_installed_are_left_out_with_a_word_on_how_to_install_them() {
+    let (report, said) = peers("nopeers", Some(OsStr::new("")));
+    for program in ["redis-server", "memcached"] {
+        assert!(said.contains(&format!("apt-get install {program}")), "{said}");
+    }
+    assert_eq!(report["systems"].as_array().unwrap().len(), 2, "both racks");
+    assert!(report["marks"].as_array().unwrap().iter().all(|mark| mark["met"].is_null()));
+}
+
+#[test]
+fn peers_that_are_installed_are_measured_and_stopped() {
+    let (report, said) = peers("peers", None);
+    let missing = report["missing"].as_array().unwrap();
+    // Redis is measured twice: with and without sending ahead.
+    let redis = if missing.contains(&"redis-server".into()) { 0 } else { 2 };
+    let memcached = usize::from(!missing.contains(&"memcached".into()));
+    assert_eq!(report["systems"].as_array().unwrap().len(), redis + memcached + 2);
+    if !missing.is_empty() {
+        println!("not tested here, because it is not installed: {missing:?}\n{said}");
+    }
+}
