@@ -3,8 +3,9 @@
 //! Measured on small machines, waking a thread on another core costs 20 to 50 us and a yield well under one,
 //! so a waiting thread first gives its core away again and again, and only after 50 us sleeps. Where a yield
 //! itself takes over a millisecond, the machine has more runnable threads than cores: threads that only look
-//! whether they may go on steal time from those that make them go on, and every wait sleeps at once for the
-//! next 100 ms.
+//! whether they may go on steal time from those that make them go on, and a message that comes meanwhile waits for a
+//! scheduler's slice. Every wait then sleeps at once, for 100 ms; then one thread tries a yield again, and if that takes
+//! as long, for twice that, up to some seconds.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread::{self, Thread};
@@ -16,8 +17,9 @@ use wire::Nanos;
 const YIELD_FOR: Nanos = Nanos::from_micros(50);
 /// A yield that takes longer than this says that the machine is full.
 const LONG_YIELD: Nanos = Nanos::from_millis(1);
-/// How long the machine is then taken to be full.
+/// How long the machine is then taken to be full, the first time and at most.
 const FULL_FOR: Nanos = Nanos::from_millis(100);
+const FULL_FOR_AT_MOST: Nanos = Nanos::from_millis(6_400);
 /// The longest sleep: what a lost wake-up could cost.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(2);
 /// Nothing is slept that is shorter than a wake-up takes.
@@ -29,6 +31,8 @@ const SPINS: u32 = 64;
 #[derive(Default)]
 pub struct Crowding {
     full_until: AtomicU64,
+    /// How long it was taken to be full the last time, if it has not been found otherwise since.
+    full_for: AtomicU64,
 }
 
 /// What to do in a wait.
@@ -84,8 +88,16 @@ impl Patience {
 impl Crowding {
     /// A yield began and ended then.
     pub fn yielded(&self, began: Nanos, ended: Nanos) {
+        let full_for = self.full_for.load(Ordering::Relaxed);
         if ended.saturating_sub(began) > LONG_YIELD {
-            self.full_until.store((ended + FULL_FOR).0, Ordering::Relaxed);
+            // Several threads may find out at the same time: that counts once.
+            if ended.0 >= self.full_until.load(Ordering::Relaxed) {
+                let full_for = (full_for * 2).clamp(FULL_FOR.0, FULL_FOR_AT_MOST.0);
+                self.full_for.store(full_for, Ordering::Relaxed);
+                self.full_until.store(ended.0 + full_for, Ordering::Relaxed);
+            }
+        } else if full_for != 0 {
+            self.full_for.store(0, Ordering::Relaxed);
         }
     }
 }
@@ -158,6 +170,27 @@ mod tests {
             Step::Yield,
             "the machine is given another chance"
         );
+    }
+
+    #[test]
+    fn a_machine_that_stays_full_is_tried_less_and_less_often() {
+        let crowding = Crowding::default();
+        let full_at = |now| {
+            let mut patience = Patience::without_spins();
+            patience.step(now, Nanos::MAX, &crowding) != Step::Yield
+        };
+        let mut now = Nanos::ZERO;
+        for period in [100, 200, 400, 800, 1600, 3200, 6400, 6400].map(Nanos::from_millis) {
+            let ended = now + Nanos::from_millis(3);
+            crowding.yielded(now, ended);
+            // A second thread that yielded at the same time.
+            crowding.yielded(now, ended);
+            assert!(full_at(ended + Nanos(period.0 - 1)) && !full_at(ended + period), "{period:?}");
+            now = ended + period;
+        }
+        crowding.yielded(now, now + Nanos::from_micros(1));
+        crowding.yielded(now, now + Nanos::from_millis(3));
+        assert!(!full_at(now + Nanos::from_millis(104)), "it begins anew after a short yield");
     }
 
     #[test]

@@ -60,7 +60,6 @@ impl Carrier for NetworkedNode {
             Step::Sleep(most) => match self.blocking.try_lock() {
                 Ok(_blocking) => {
                     courier.bell.block_in(&self.transport, most);
-                    patience.again();
                 }
                 // Another thread sleeps where messages wake it, and rings this one's bell.
                 Err(_) => courier.bell.sleeper.sleep(most),

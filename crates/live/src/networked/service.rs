@@ -42,8 +42,8 @@ pub(super) fn serve(node: &Weak<NetworkedNode>, mut courier: Courier) {
                 node.crowding.yielded(now, node.now());
             }
             Step::Sleep(_) => {
+                // Whoever was woken by the clock alone goes back to sleep at once.
                 node.transport.wait(due.saturating_sub(node.now()).min(LONGEST_SLEEP));
-                patience.again();
             }
         }
     }

@@ -144,7 +144,6 @@ impl NetworkedSwitch {
                         transport.wait(due.min(LONGEST_SLEEP));
                     }
                     transport.attend();
-                    patience.again();
                 }
             }
         }

@@ -58,7 +58,7 @@ pub(crate) trait Carrier {
     /// Spends a moment of a wait: does what is to be done, or gives the core away.
     fn pause(&self, node: NodeId, courier: &mut Courier, patience: &mut Patience);
 
-    /// A wait of this thread begins.
+    /// A wait of this thread is about to begin.
     fn begin_wait(&self) -> Patience;
 
     /// It is over.
@@ -230,6 +230,8 @@ fn run<C: Carrier>(
     let now = Carrier::now(carrier);
     carrier.run_due(node, courier, now);
     let bell = courier.bell_of_this_thread();
+    // Before anything is sent: whoever is woken by it may get this core, and answer before this thread goes on.
+    let mut patience = carrier.begin_wait();
     let started = carrier.visit(node, courier, now, |place, at, store, out| {
         let started = start(place, at, store, out);
         if let Started::Slot(slot) | Started::Join(slot) = started {
@@ -238,20 +240,19 @@ fn run<C: Carrier>(
         started
     });
     let outcome = match started {
-        Started::Slot(_) | Started::Join(_) => match await_outcome(carrier, node, courier)? {
-            // Everybody who waits is told to look again when the node is declared dead.
-            Outcome::Retry if carrier.is_fenced() => return Err(Failure::Fenced),
-            outcome => Some(outcome),
-        },
+        Started::Slot(_) | Started::Join(_) => await_outcome(carrier, node, courier, &mut patience).map(Some),
         Started::Full => {
-            let mut patience = carrier.begin_wait();
             carrier.pause(node, courier, &mut patience);
-            carrier.end_wait(courier);
-            None
+            Ok(None)
         }
-        Started::Pinned(_) | Started::Retry => None,
+        Started::Pinned(_) | Started::Retry => Ok(None),
     };
-    Ok((started, outcome))
+    carrier.end_wait(courier);
+    match outcome? {
+        // Everybody who waits is told to look again when the node is declared dead.
+        Some(Outcome::Retry) if carrier.is_fenced() => Err(Failure::Fenced),
+        outcome => Ok((started, outcome)),
+    }
 }
 
 /// As [`run`], for operations that always take a slot.
@@ -269,20 +270,19 @@ fn call<C: Carrier>(
 }
 
 /// Waits until the bell rings, doing what is to be done meanwhile.
-fn await_outcome<C: Carrier>(carrier: &C, node: NodeId, courier: &mut Courier) -> Result<Outcome, Failure> {
-    if let Some(outcome) = courier.bell.heard() {
-        return Ok(outcome);
-    }
-    let mut patience = carrier.begin_wait();
-    let outcome = loop {
-        carrier.pause(node, courier, &mut patience);
+fn await_outcome<C: Carrier>(
+    carrier: &C,
+    node: NodeId,
+    courier: &mut Courier,
+    patience: &mut Patience,
+) -> Result<Outcome, Failure> {
+    loop {
         if let Some(outcome) = courier.bell.heard() {
-            break Ok(outcome);
+            return Ok(outcome);
         }
         if carrier.is_fenced() {
-            break Err(Failure::Fenced);
+            return Err(Failure::Fenced);
         }
-    };
-    carrier.end_wait(courier);
-    outcome
+        carrier.pause(node, courier, patience);
+    }
 }
