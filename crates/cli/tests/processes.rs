@@ -188,6 +188,7 @@ fn what_cannot_work_across_processes_is_refused_before_any_is_started() {
     ] {
         let output = temporary.command(&args).stdin(Stdio::null()).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", text(&output.stderr));
+        assert_eq!(text(&output.stdout), "", "{args:?}");
         assert!(text(&output.stderr).contains(said), "{args:?}: {}", text(&output.stderr));
     }
     temporary.assert_nothing_left();

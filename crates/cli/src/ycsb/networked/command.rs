@@ -30,6 +30,18 @@ struct Run<'a> {
     setting: &'a Setting<'a>,
 }
 
+/// Refuses what cannot work across processes.
+pub(crate) fn refuse(workload: &Workload) -> Result<(), Fault> {
+    if workload.mix.insert_share() > 0.0 {
+        return Err(Fault::usage(format_args!(
+            "workload {} inserts records: its clients count together which records are there, and that works in one \
+             process only; use --transport inline for it",
+            workload.name
+        )));
+    }
+    Ok(())
+}
+
 /// Runs a workload on a fresh rack of processes. None if it was stopped before there was anything to measure.
 pub(crate) fn measure(
     kind: TransportKind,
@@ -38,13 +50,7 @@ pub(crate) fn measure(
     workload: &Workload,
     setting: &Setting<'_>,
 ) -> Result<Option<Measured>, Fault> {
-    if workload.mix.insert_share() > 0.0 {
-        return Err(Fault::usage(format_args!(
-            "workload {} inserts records: its clients count together which records are there, and that works in one \
-             process only; use --transport inline for it",
-            workload.name
-        )));
-    }
+    refuse(workload)?;
     let runtime = RuntimeDir::new()?;
     let meeting = Meeting::new(kind, spec.nodes, &runtime)?;
     let job = Job {
