@@ -14,7 +14,7 @@ pub mod memory;
 pub mod networked;
 pub mod place;
 #[cfg(target_os = "linux")]
-mod short_slice;
+pub mod short_slice;
 pub mod waiting;
 
 pub use config::RackConfig;

@@ -24,8 +24,9 @@ struct Attributes {
     period: u64,
 }
 
-/// Asks for the calling thread. Its nice value stays as it is.
-pub(crate) fn ask() {
+/// Asks for the calling thread. Its nice value stays as it is. Also for threads of an application that wait for other
+/// nodes often, and do little between two waits.
+pub fn ask() {
     // SAFETY: asks for a value of the calling thread; no memory is involved.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
     let attributes = Attributes {

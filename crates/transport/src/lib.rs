@@ -31,7 +31,7 @@ pub use counters::{Cause, Counters, Counts};
 pub use outgoing::Outgoing;
 pub use place::PlaceId;
 
-use wire::{Kind, Nanos, Packet};
+use wire::{Endpoint, Kind, Nanos, Packet};
 
 /// The longest control message, in bytes.
 pub const MOST_CONTROL: usize = 32 << 10;
@@ -46,10 +46,18 @@ pub enum Body<'a> {
 }
 
 impl Body<'_> {
-    /// True if somebody waits for it. Nobody waits for UNLOCK-ACK: whoever receives next takes it along, and nobody is
-    /// woken for it (its requester looks in every few milliseconds, long before it would repeat the unlock).
+    /// True if somebody waits for it. Nobody waits for UNLOCK-ACK, nor for an UNLOCK at the switch: whoever receives next
+    /// there takes it along, before or with the request that would miss it, and nobody is woken for it. (Requesters and
+    /// the switch look in every few milliseconds, before an unlock would be repeated.)
     pub const fn is_urgent(&self) -> bool {
-        !matches!(self, Body::Packet(Packet { kind: Kind::UnlockAck, .. }, _))
+        match self {
+            Body::Packet(packet, _) => match packet.kind {
+                Kind::UnlockAck => false,
+                Kind::Unlock => !matches!(packet.to, Endpoint::Switch),
+                _ => true,
+            },
+            Body::Control(_) => true,
+        }
     }
 }
 

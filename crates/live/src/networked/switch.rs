@@ -16,8 +16,8 @@ use crate::config::RackConfig;
 use crate::place::SwitchPlace;
 use crate::waiting::{Crowding, Patience, Step};
 
-/// The longest sleep.
-const LONGEST_SLEEP: Nanos = Nanos::from_millis(50);
+/// The longest sleep: nobody is woken for an UNLOCK, and it would be repeated after ten milliseconds.
+const LONGEST_SLEEP: Nanos = Nanos::from_millis(5);
 
 /// Between two reports, for whoever watches.
 const REPORT_EVERY: Nanos = Nanos::from_millis(150);

@@ -46,6 +46,8 @@ pub(super) fn place(seat: &Seat, orders: &Orders<Order>, teller: &Teller<Event>)
         crowding: Crowding::default(),
         out: Outgoing::new(),
     };
+    // As whoever waits in a rack does.
+    rackmem::ask_for_short_slice();
     teller.tell(Event::Seated);
     let from = seat.place();
     if from == PlaceId::node(REQUESTER) {

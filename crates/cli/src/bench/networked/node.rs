@@ -27,6 +27,7 @@ pub(super) fn place(seat: &Seat, orders: &Orders<Order>, teller: &Teller<Event>)
             thread::park();
         }
     };
+    rackmem::ask_for_short_slice();
     let mut node = Node { handle: rack.here(), block: seat.rack().block().bytes() };
     loop {
         let event = match orders.next() {

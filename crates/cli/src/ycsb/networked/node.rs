@@ -192,6 +192,7 @@ impl Node<'_> {
         let first = self.id.index() * clients.len();
         let parts = (self.rack.config().nodes * clients.len()) as u64;
         in_parallel(clients, interrupt, &mut progress, |number, client, gauge| {
+            rackmem::ask_for_short_slice();
             part(client, (first + number) as u64, parts, gauge)
         })
     }
