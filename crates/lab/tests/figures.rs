@@ -40,7 +40,7 @@ fn every_figure_reports_on_all_its_points() {
     for figure in FIGURES {
         let report = figure.report(&results);
         assert!(
-            !(report.charts.is_empty() && report.tables.is_empty()) && !report.claims.is_empty(),
+            !(report.claims.is_empty() || report.charts.is_empty() && report.tables.is_empty()),
             "{}",
             report.figure
         );

@@ -25,9 +25,9 @@ pub use lock::{BlockLock, LockMode};
 pub use memory::{Memory, block_on};
 /// Bytes that a node's cache keeps for every block that it has room for, beside the block.
 pub const METADATA_BYTES_PER_FRAME: usize = live::memory::Cache::METADATA_BYTES_PER_FRAME;
+pub use live::networked::{NodeReport, NodeStatus, SwitchReport, Watch};
 #[cfg(target_os = "linux")]
 pub use live::short_slice::ask as ask_for_short_slice;
-pub use live::networked::{NodeReport, NodeStatus, SwitchReport, Watch};
 pub use membership::Timing;
 pub use membership::coordinator::{Counters as MembershipCounters, Phase};
 pub use node::{Counters as ProtocolCounters, Window};

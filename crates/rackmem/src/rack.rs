@@ -34,7 +34,7 @@ pub(crate) struct Inner {
 /// Where the places of the rack are.
 enum Places {
     /// All of them in this process.
-    Embedded(InlineRack),
+    Embedded(Box<InlineRack>),
     /// One node in this process.
     Joined {
         node: Arc<NetworkedNode>,
@@ -43,11 +43,20 @@ enum Places {
     },
 }
 
+impl Drop for Inner {
+    /// When the last handle is gone, so is what this process has of the rack: sockets, files, threads.
+    fn drop(&mut self) {
+        if let Places::Joined { node, .. } = &self.places {
+            node.end_service();
+        }
+    }
+}
+
 impl Inner {
     /// What an application's threads ask of the nodes in this process.
     pub(crate) fn operations(&self) -> &dyn Operations {
         match &self.places {
-            Places::Embedded(rack) => rack,
+            Places::Embedded(rack) => &**rack,
             Places::Joined { node, .. } => &**node,
         }
     }
@@ -106,7 +115,7 @@ impl Rack {
     /// If the configuration is impossible; the error says what to change.
     pub fn embedded(config: Config) -> Result<Self, ConfigError> {
         let rack = InlineRack::new(&config.checked()?);
-        Ok(Self::of(Places::Embedded(rack), config))
+        Ok(Self::of(Places::Embedded(Box::new(rack)), config))
     }
 
     /// Joins a rack of processes as one of its nodes, over this transport. Returns when the rack has begun with this

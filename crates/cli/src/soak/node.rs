@@ -129,7 +129,7 @@ fn work(task: &Task, rack: &Rack, orders: &Orders<Order>, teller: &Teller<Event>
             shared: Arc::clone(&shared),
             teller: teller.clone(),
             task: task.clone(),
-            random: (task.seed << 20 | task.first_client + number).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            random: ((task.seed << 20) | (task.first_client + number)).wrapping_mul(0x9e37_79b9_7f4a_7c15),
             changes: 0,
         };
         in_background("client", move || client.run())?;

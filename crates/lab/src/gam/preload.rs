@@ -63,7 +63,8 @@ fn by_place(copies: &[(GlobalAddr, Access)], nodes: usize) -> Vec<(GlobalAddr, A
     /// Bytes whose blocks count as neighbours: their entries fit into a processor's cache.
     const REGION: u64 = 16 << 20;
     let regions = copies.iter().map(|(addr, _)| addr.offset() / REGION).max().map_or(0, |last| last + 1);
-    let region = |addr: &GlobalAddr| addr.home().index() * regions as usize + (addr.offset() / REGION) as usize;
+    let region =
+        |addr: &GlobalAddr| addr.home().index() * regions as usize + (addr.offset() / REGION) as usize;
     let mut places = vec![0_usize; nodes * regions as usize];
     copies.iter().for_each(|(addr, _)| places[region(addr)] += 1);
     let mut before = 0;

@@ -287,7 +287,8 @@ mod tests {
     #[test]
     fn blocks_come_by_youth_and_equals_in_their_order() {
         let mut random = Random::new(4);
-        let mut order: Vec<(u32, u32)> = (0..5000).map(|at| (random.below(1000) as u32 * 4_000_037, at)).collect();
+        let mut order: Vec<(u32, u32)> =
+            (0..5000).map(|at| (random.below(1000) as u32 * 4_000_037, at)).collect();
         let mut expected = order.clone();
         expected.sort();
         sort_by_youth(&mut order);

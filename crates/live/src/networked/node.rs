@@ -171,8 +171,20 @@ impl NetworkedNode {
         self.member().leave(self.now(), &mut effects);
         self.apply(&mut courier, effects);
         self.fence(&mut courier);
-        self.stop.store(true, Ordering::Release);
+        self.end_service();
         left == 0
+    }
+
+    /// Ends the service thread, and waits for it: it may hold the last reference to the node and to its transport. To
+    /// the others this node has died, unless it has left before.
+    pub fn end_service(&self) {
+        self.stop.store(true, Ordering::Release);
+        let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // It may be the service thread itself that drops the node.
+        if let Some(service) = service.filter(|it| it.thread().id() != std::thread::current().id()) {
+            // It cannot have panicked without having said so.
+            drop(service.join());
+        }
     }
 
     /// A message of the coordinator.
@@ -276,13 +288,7 @@ impl NetworkedNode {
 
 impl Drop for NetworkedNode {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        let service = self.service.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        // The service thread itself may hold the last reference.
-        if let Some(service) = service.filter(|it| it.thread().id() != std::thread::current().id()) {
-            // It cannot have panicked without having said so.
-            drop(service.join());
-        }
+        self.end_service();
     }
 }
 
