@@ -139,11 +139,8 @@ impl NetworkedSwitch {
                     self.crowding.yielded(now, now_since(self.started));
                 }
                 Step::Sleep(_) => {
-                    if !transport.leave() {
-                        let due = self.coordinator.next_deadline().saturating_sub(now_since(self.started));
-                        transport.wait(due.min(LONGEST_SLEEP));
-                    }
-                    transport.attend();
+                    let due = self.coordinator.next_deadline().saturating_sub(now_since(self.started));
+                    transport.block(due.min(LONGEST_SLEEP));
                 }
             }
         }

@@ -18,7 +18,7 @@ use wire::Nanos;
 /// How long nobody has to attend before the waiting thread polls, at least and at most. Naps get longer while somebody
 /// attends: each costs a wake-up.
 const SHORTEST_NAP: Duration = Duration::from_micros(100);
-const LONGEST_NAP: Duration = Duration::from_micros(800);
+const LONGEST_NAP: Duration = Duration::from_micros(200);
 
 /// Who attends.
 #[derive(Debug)]

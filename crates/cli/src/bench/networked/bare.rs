@@ -122,13 +122,7 @@ impl Bare<'_> {
                     std::thread::yield_now();
                     self.crowding.yielded(now, self.now());
                 }
-                Step::Sleep(_) => {
-                    if !transport.leave() {
-                        transport.wait(LONGEST_SLEEP);
-                    }
-                    transport.attend();
-                    patience.again();
-                }
+                Step::Sleep(_) => transport.block(LONGEST_SLEEP),
             }
         }
     }
@@ -168,12 +162,7 @@ impl Bare<'_> {
                         std::thread::yield_now();
                         self.crowding.yielded(now, self.now());
                     }
-                    Step::Sleep(most) => {
-                        if !transport.leave() {
-                            transport.wait(most);
-                        }
-                        transport.attend();
-                    }
+                    Step::Sleep(most) => transport.block(most),
                 }
             }
             if began.elapsed() > NOBODY_AFTER {
