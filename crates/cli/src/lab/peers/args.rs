@@ -17,7 +17,7 @@ pub(crate) struct Args {
     pub(super) nodes: u16,
 
     /// Application threads on each node of the racks
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(super) threads: u16,
 
     /// Connections to each server, all client processes together

@@ -171,7 +171,8 @@ fn on_rack(
     })
 }
 
-/// A rack with the defaults of `rackmem ycsb`.
+/// A rack with the defaults of `rackmem ycsb`, but that conflicting writes wait in line: between processes a refusal
+/// costs a round trip.
 fn spec(args: &Args, workload: &Workload) -> RackSpec {
     let config = rackmem::Config::default();
     let nodes = usize::from(args.nodes);
@@ -182,7 +183,7 @@ fn spec(args: &Args, workload: &Workload) -> RackSpec {
         memory: memory_for(nodes, config.block_size, workload).0,
         switch_entries: config.switch_entries,
         directory: Directory::Auto,
-        queue: false,
+        queue: true,
         seed: args.seed,
     }
 }
