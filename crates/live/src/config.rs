@@ -1,6 +1,6 @@
 //! How a rack is set up, whatever carries its messages.
 
-use node::{Backoff, Directory};
+use node::{Backoff, Directory, Turn};
 use switch::flowcc::{self, Switch};
 use wire::{BlockSize, Nanos, NodeId, SwitchEpoch};
 
@@ -40,6 +40,9 @@ impl RackConfig {
             switch_entries: self.switch_entries,
             epoch: self.epoch,
             queue: self.queue,
+            // A turn ends at a deadline, and nobody carries a node's deadlines while all its threads hit: an embedded rack
+            // would notice a millisecond late.
+            turn: Turn::NONE,
             backoff: Backoff { first: Nanos(400), most: Nanos::from_micros(50) },
             ..node::Config::new(id, self.nodes, self.memory)
         }

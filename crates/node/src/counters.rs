@@ -45,6 +45,8 @@ pub struct Counters {
     pub provided: u64,
     /// Agents' requests that had to wait for a thread's access to finish.
     pub parked: u64,
+    /// Requests out of a line that waited until this node had had its turn.
+    pub turns: u64,
     /// Locks handed over to the next in line.
     pub handed_over: u64,
     /// Packets sent again after a time-out.
@@ -82,6 +84,7 @@ impl Counters {
         self.invalidations += other.invalidations;
         self.provided += other.provided;
         self.parked += other.parked;
+        self.turns += other.turns;
         self.handed_over += other.handed_over;
         self.retransmissions += other.retransmissions;
         self.added_to_switch += other.added_to_switch;

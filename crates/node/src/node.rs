@@ -297,6 +297,7 @@ impl<R: Rules> Node<R> {
     pub fn on_deadline<S: Store>(&mut self, at: Moment, store: &mut S, out: &mut Vec<Effect>) {
         let cx = &mut context!(self, at, store, out);
         self.requesters.on_deadline(cx);
+        self.cache_agent.on_deadline(cx);
         self.allocation.repeat_calls(cx);
         self.allocation.retry_allocs(cx, &mut self.requesters);
         self.home.on_move_deadline(cx);
@@ -322,6 +323,7 @@ impl<R: Rules> Node<R> {
     pub fn next_deadline(&self) -> Nanos {
         self.next_epoch
             .min(self.requesters.next_deadline())
+            .min(self.cache_agent.next_deadline())
             .min(self.allocation.next_deadline())
             .min(self.home.migration.next_deadline())
             .min(self.reporter.next_deadline())

@@ -101,6 +101,9 @@ pub trait Store {
     /// Gives back a reserved frame.
     fn release(&mut self, frame: FrameId);
 
+    /// A number that changes whenever a thread of this node has written in this frame. What it is does not matter.
+    fn writes(&self, frame: FrameId) -> u64;
+
     /// The contents of a published or reserved frame.
     fn contents(&self, frame: FrameId) -> DataRef;
 

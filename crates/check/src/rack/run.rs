@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use node::allocator::ChunkSize;
-use node::{Backoff, Config, Effect, Message, Moment, Node, Retransmission};
+use node::{Backoff, Config, Effect, Message, Moment, Node, Retransmission, Turn};
 use switch::flowcc::{self, Resubmit, Switch};
 use wire::{
     BlockSize, BlockTag, Endpoint, Faithful, GlobalAddr, Incarnation, Kind, Nanos, NodeId, Packet, Rules,
@@ -100,6 +100,7 @@ impl<R: Rules> Rack<R> {
                 epoch: Nanos::from_micros(300),
                 hottest: 2,
                 queue: plan.queue,
+                turn: Turn { pause: Nanos::from_micros(5), most: Nanos::from_micros(30) },
                 retransmission: Retransmission::AfterRoundTrips { floor: Nanos::from_micros(60) },
                 backoff: Backoff { first: Nanos::from_micros(2), most: Nanos::from_micros(40) },
                 switch_epoch: FIRST,

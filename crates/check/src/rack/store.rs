@@ -200,6 +200,10 @@ impl Store for PlainStore {
         it.reserved = false;
     }
 
+    fn writes(&self, frame: FrameId) -> u64 {
+        self.frames[frame.0 as usize].stamp
+    }
+
     fn contents(&self, frame: FrameId) -> DataRef {
         let it = &self.frames[frame.0 as usize];
         assert!(it.published.is_some() || it.reserved, "a free frame has no contents");

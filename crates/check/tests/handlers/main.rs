@@ -42,4 +42,5 @@ mod on_unlock_ack;
 mod recovery;
 mod refusals;
 mod shadow;
+mod turn;
 mod write_back;

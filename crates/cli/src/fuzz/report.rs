@@ -98,6 +98,7 @@ impl Summary {
                 named(&[
                     ("retransmissions", protocol.retransmissions),
                     ("requests parked", protocol.parked),
+                    ("turns waited for", protocol.turns),
                     ("invalidations", protocol.invalidations),
                     ("blocks provided", protocol.provided),
                     ("moved to the switch", protocol.added_to_switch),

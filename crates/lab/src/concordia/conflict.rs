@@ -1,5 +1,7 @@
 //! Not in the paper: all threads on one block. Nothing but conflict, and whether somebody starves.
 
+use node::Turn;
+
 use super::compare::Axis;
 use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
@@ -42,6 +44,19 @@ fn table(
     }
 }
 
+/// What a turn is.
+fn turn() -> String {
+    let Turn { pause, most } = Turn::PUBLISHED_HARDWARE;
+    format!(
+        "On the `rackmem` line a node that is asked for the word through the line keeps it as long as its own threads write in \
+         it without a pause of {} ns, but at most {} us longer. A line that hands a block over after each access does not: it \
+         has the shortest waits, and moves the block all the time. How the two times were chosen is in ARCHITECTURE.md, \
+         \"Standing in line\".",
+        pause.0,
+        most.0 / 1000
+    )
+}
+
 impl Figure for OneBlock {
     fn name(&self) -> &'static str {
         "concordia-conflict"
@@ -74,6 +89,7 @@ impl Figure for OneBlock {
                 "Four threads on each node access the same 8 bytes again and again. Grappa sends every operation to the one \
                  thread that has the word."
                     .to_owned(),
+                turn(),
             ],
             tables: vec![
                 table("The longest operation of any thread, half of them reads, in ms", &HALF, results, |it| it.longest / 1e3),

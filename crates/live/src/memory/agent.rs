@@ -91,6 +91,11 @@ impl Cache {
         meta.word.store(generation | state_for(access) | if pin { WRITER } else { 0 }, Release);
     }
 
+    /// A number that changes with every write of a thread.
+    pub(super) fn writes(&self, frame: FrameId) -> u64 {
+        u64::from(self.meta(frame).writes.load(Relaxed))
+    }
+
     pub(super) fn pin(&self, frame: FrameId) -> Result<(), Pinned> {
         self.change(frame, |word| word | WRITER)?;
         self.clock.touch(self.meta(frame));

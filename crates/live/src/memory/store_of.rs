@@ -142,6 +142,10 @@ impl Store for StoreOf<'_> {
         self.memory().cache.release(frame);
     }
 
+    fn writes(&self, frame: FrameId) -> u64 {
+        self.memory().cache.writes(frame)
+    }
+
     fn contents(&self, frame: FrameId) -> DataRef {
         self.memory().cache.assert_holds_contents(frame);
         Place::Frame(frame).on(self.me)

@@ -8,7 +8,8 @@ use super::{Answer, CacheAgent, Executed};
 use crate::canonical::{Use, requester_of};
 use crate::store::{DataRef, FrameId};
 
-/// The rows that are not as they were at first; heat is left out.
+/// The rows that are not as they were at first; heat is left out, and so are turns: explored nodes have none
+/// ([`Turn::NONE`](crate::Turn::NONE)), and to the protocol one that takes its turn is slow.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct CacheAgentState {
     last: Vec<(u32, Executed)>,
@@ -19,6 +20,7 @@ const NOTHING: Executed = Executed { seq: Seq::NONE, answer: Answer::None };
 
 impl CacheAgent {
     pub(crate) fn save(&self) -> CacheAgentState {
+        debug_assert!(self.turns.is_empty(), "explored nodes have no turns");
         let rows = self.last.iter().enumerate().filter(|(_, row)| **row != NOTHING);
         let last = rows.map(|(index, row)| (u32::try_from(index).expect("8192 rows"), *row));
         CacheAgentState { last: last.collect(), parked: self.parked.clone() }
@@ -30,6 +32,7 @@ impl CacheAgent {
             self.last[*index as usize] = *row;
         }
         self.parked.clone_from(&state.parked);
+        self.turns.clear();
         self.heat.clear();
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod canonical;
 mod heat;
 mod on_new_epoch;
 mod on_request;
+mod turn;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -22,6 +23,7 @@ use wire::{BlockTag, Endpoint, Kind, NodeId, Packet, RequesterId, Rules, Seq, Sl
 use crate::context::Context;
 use crate::store::{DataRef, FrameId, Store};
 use heat::Heat;
+use turn::Waiting;
 
 /// The state of one node's cache agent.
 pub(crate) struct CacheAgent {
@@ -30,6 +32,8 @@ pub(crate) struct CacheAgent {
     last: Box<[Executed]>,
     /// Requests that wait for a thread's access to a frame.
     pub(crate) parked: Vec<(FrameId, Packet)>,
+    /// Requests that wait until this node's threads leave the block alone for a moment.
+    turns: Vec<Waiting>,
     /// Invalidations in this epoch, of blocks that the switch keeps.
     heat: Heat,
 }
@@ -46,7 +50,7 @@ struct Executed {
 enum Answer {
     /// Nothing: the requester has closed the event, or it was never for us.
     None,
-    /// Nothing yet: a thread is writing in the frame.
+    /// Nothing yet: a thread is writing in the frame, or the node has its turn.
     Parked,
     /// An acknowledgement.
     Plain,
@@ -62,7 +66,7 @@ impl CacheAgent {
             Executed { seq: Seq::NONE, answer: Answer::None },
             nodes * SlotId::PER_NODE * 2,
         );
-        Self { node, last: last.collect(), parked: Vec::new(), heat: Heat::default() }
+        Self { node, last: last.collect(), parked: Vec::new(), turns: Vec::new(), heat: Heat::default() }
     }
 
     fn last<R: Rules>(&mut self, requester: RequesterId, seq: Seq) -> &mut Executed {
@@ -80,6 +84,7 @@ impl CacheAgent {
             *executed = Executed { seq: Seq::NONE, answer: Answer::None };
         }
         self.parked.retain(|(_, packet)| packet.requester.node != node);
+        self.turns.retain(|waiting| waiting.packet.requester.node != node);
     }
 
     /// A thread has finished its access to a frame that requests wait for.
@@ -112,7 +117,8 @@ impl CacheAgent {
     }
 
     pub(crate) fn invariants<S: Store>(&self, store: &S) {
-        for (frame, packet) in &self.parked {
+        let in_turn = self.turns.iter().map(|waiting| (&waiting.frame, &waiting.packet));
+        for (frame, packet) in self.parked.iter().map(|(frame, packet)| (frame, packet)).chain(in_turn) {
             let last = &self.last[packet.requester.index() * 2 + packet.seq.parity()];
             assert!(last.seq >= packet.seq, "parked {packet:?}, but the last one is {last:?}");
             assert_eq!(store.tag_of(*frame), Some(packet.tag), "a parked request's block stays in its frame");

@@ -44,6 +44,7 @@ impl CacheAgent {
             *executed = Executed { seq: Seq::NONE, answer: Answer::None };
         }
         self.parked.clear();
+        self.turns.clear();
         self.heat.clear();
     }
 }

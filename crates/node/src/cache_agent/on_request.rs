@@ -22,7 +22,9 @@ impl CacheAgent {
             cx.store.discard(data);
         }
         *last = Executed { seq: packet.seq, answer: Answer::None };
-        self.execute(cx, packet);
+        if !self.has_its_turn::<S, R>(cx, packet) {
+            self.execute(cx, packet);
+        }
     }
 
     /// The requester has what it needs: late copies of the request must not act (see the requester's
@@ -37,6 +39,7 @@ impl CacheAgent {
             *last = Executed { seq: packet.seq, answer: Answer::None };
             let event = (packet.requester, packet.seq);
             self.parked.retain(|(_, parked)| (parked.requester, parked.seq) != event);
+            self.turns.retain(|waiting| (waiting.packet.requester, waiting.packet.seq) != event);
         }
         let to = Endpoint::Requester(packet.requester.node);
         cx.send(packet.reply(Kind::CloseAck, Endpoint::CacheAgent(self.node), to));

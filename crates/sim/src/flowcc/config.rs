@@ -1,7 +1,7 @@
 //! What can be set.
 
 use node::allocator::ChunkSize;
-use node::{Backoff, Directory, Retransmission};
+use node::{Backoff, Directory, Retransmission, Turn};
 use wire::{BlockSize, Nanos, NodeId};
 
 use super::cache::Placement;
@@ -32,6 +32,8 @@ pub struct Config {
     pub directory: Directory,
     /// Conflicting requests wait in line at whoever has the lock, and are not refused.
     pub queue: bool,
+    /// With `queue`: how long a node keeps a block that it is asked for.
+    pub turn: Turn,
     /// How long an epoch of hotness lasts.
     pub epoch: Nanos,
     /// How many blocks a home moves to the switch at the end of an epoch, at most.
@@ -62,6 +64,7 @@ impl Config {
             switch_entries: of_node.switch_entries,
             directory: of_node.directory,
             queue: false,
+            turn: Turn::PUBLISHED_HARDWARE,
             epoch: of_node.epoch,
             hottest: of_node.hottest,
             retransmission: Retransmission::AfterRoundTrips { floor: Nanos::from_micros(50) },
@@ -78,6 +81,7 @@ impl Config {
             directory: self.directory,
             switch_entries: self.switch_entries,
             queue: self.queue,
+            turn: self.turn,
             epoch: self.epoch,
             hottest: self.hottest,
             retransmission: self.retransmission,

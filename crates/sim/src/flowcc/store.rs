@@ -118,6 +118,10 @@ impl Store for StoreOf<'_> {
         self.mine_mut().cache.release(frame);
     }
 
+    fn writes(&self, frame: FrameId) -> u64 {
+        u64::from(self.mine().cache.stamp(frame))
+    }
+
     fn contents(&self, frame: FrameId) -> DataRef {
         self.mine().cache.assert_holds_contents(frame);
         self.name(self.mine().cache.stamp(frame), Name::Frame(frame))
