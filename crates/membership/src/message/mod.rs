@@ -5,6 +5,8 @@
 
 mod bytes;
 mod contents;
+#[doc(hidden)]
+pub mod fuzz;
 
 use alloc::vec::Vec;
 
