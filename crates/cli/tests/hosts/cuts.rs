@@ -2,9 +2,10 @@
 //! when its link does.
 
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
-use rackmem::{Discipline, Error, NodeId};
+use rackmem::{Discipline, Error, NodeHandle, NodeId};
 
 use crate::history::{History, Work};
 use crate::rig::{Rig, Shape, eventually, finishes, host};
@@ -18,35 +19,35 @@ fn an_application_behind_a_cut_link_is_fenced_and_reads_nothing_stale() {
     let life = |status: &serde_json::Value| status["nodes"][2]["incarnation"].as_u64();
     let first = life(&rig.until_up(host(1)));
     let (mut one, mut other) = (stays.here(), goes.here());
-    let words = [0, 1].map(|_| one.alloc(8, NodeId(0), Discipline::Coherent).unwrap());
-    // On a block of its own.
-    let only_there = one.alloc(4096, NodeId(0), Discipline::Coherent).unwrap();
+    // Each on a block of its own. Nobody writes the first one before the cut, so that the node has it in its cache then.
+    let [cached, busy, only_there] =
+        [0, 1, 2].map(|_| one.alloc(4096, NodeId(0), Discipline::Coherent).unwrap());
     other.write_word(only_there, 7).unwrap();
     let history = Arc::new(History::new());
-    let (staying, going) = (Arc::clone(&history), Arc::clone(&history));
-    let stays = std::thread::spawn(move || {
-        let ended = staying.work(1, &mut one, &words, Work::All);
-        (ended, one)
-    });
-    let goes_on = std::thread::spawn(move || {
-        let ended = going.work(2, &mut other, &words, Work::Reads);
-        (ended, other)
-    });
+    let client = |number, mut node: NodeHandle, word, work| {
+        let history = Arc::clone(&history);
+        thread::spawn(move || (history.work(number, &mut node, &[word], work), node))
+    };
+    let goes_on = client(1, other, cached, Work::Reads);
+    let stays_busy = client(2, stays.here(), busy, Work::All);
     eventually("both work", || history.count() > 200);
 
     rig.network.unplug(host(2));
+    // Its first write waits until nobody can have the word in a cache any more.
+    let writes = client(3, one, cached, Work::All);
     let status = rig.until_status(host(1), "it is declared dead", |status| status["nodes"][2]["up"] == false);
     assert_eq!(status["membership"]["ended"]["silent"], 1);
     let then = history.count();
-    eventually("the other one goes on", || history.count() > then + 200);
+    eventually("the others go on", || history.count() > then + 400);
 
     rig.network.plug(host(2));
     let (ended, mut other) = finishes("the cut one hears of its death", || goes_on.join().unwrap());
     assert_eq!(ended, Err(Error::Fenced));
-    assert_eq!(other.read_word(words[0]), Err(Error::Fenced), "and nothing is had from this life any more");
+    assert_eq!(other.read_word(cached), Err(Error::Fenced), "and nothing is had from this life any more");
     history.stop();
-    let (ended, mut one) = finishes("the other one stops", || stays.join().unwrap());
+    let (ended, mut one) = finishes("the one that writes stops", || writes.join().unwrap());
     assert_eq!(ended, Ok(()));
+    assert_eq!(finishes("the busy one stops", || stays_busy.join().unwrap()).0, Ok(()));
     history.assert_linearizable();
     assert_eq!(one.read_word(only_there), Err(Error::Lost { addr: only_there }));
 
@@ -54,8 +55,8 @@ fn an_application_behind_a_cut_link_is_fenced_and_reads_nothing_stale() {
     let again = rig.join(2);
     assert!(life(&rig.until_up(host(2))) > first, "another life");
     let mut again = again.here();
-    let latest = one.read_word(words[0]).unwrap();
-    assert_eq!(again.read_word(words[0]), Ok(latest));
+    let latest = one.read_word(cached).unwrap();
+    assert_eq!(again.read_word(cached), Ok(latest));
 }
 
 #[test]

@@ -170,7 +170,17 @@ impl Network {
 
     /// IP packets that were cut into fragments so far, on all hosts and in the hub.
     pub(crate) fn fragments(&self) -> u64 {
-        (0..self.hosts).map(|host| self.namespace(host)).chain([self.hub_namespace()]).map(fragments).sum()
+        let created = |namespace: String| counted(&namespace, "Ip", "FragCreates");
+        (0..self.hosts).map(|host| self.namespace(host)).chain([self.hub_namespace()]).map(created).sum()
+    }
+
+    /// UDP datagrams that hosts have sent and no host has received so far. Some may be under way.
+    pub(crate) fn lost_datagrams(&self) -> u64 {
+        let count =
+            |name| -> u64 { (0..self.hosts).map(|host| counted(&self.namespace(host), "Udp", name)).sum() };
+        // In this order: what arrives in between does not make it look as if more had arrived than was sent.
+        let received = count("InDatagrams");
+        count("OutDatagrams") - received
     }
 }
 
@@ -229,13 +239,14 @@ fn inside<R: Send>(namespace: &str, run: impl FnOnce() -> R + Send) -> io::Resul
     thread::scope(|scope| scope.spawn(there).join().unwrap_or_else(|panicked| panic::resume_unwind(panicked)))
 }
 
-fn fragments(namespace: String) -> u64 {
-    // The first line that begins so has the names, the second one the numbers.
-    let statistics = inside(&namespace, || fs::read_to_string("/proc/thread-self/net/snmp"));
+/// What a namespace has counted, by the names of the kernel.
+fn counted(namespace: &str, protocol: &str, name: &str) -> u64 {
+    let statistics = inside(namespace, || fs::read_to_string("/proc/thread-self/net/snmp"));
     let statistics = statistics.flatten().expect("the namespace counts");
-    let mut lines = statistics.lines().filter_map(|line| line.strip_prefix("Ip: "));
+    // The first line of a protocol has the names, the second one the numbers.
+    let mut lines = statistics.lines().filter_map(|line| line.strip_prefix(protocol)?.strip_prefix(": "));
     let (names, numbers) = (lines.next().expect("names"), lines.next().expect("numbers"));
     let mut columns = names.split(' ').zip(numbers.split(' '));
-    let (_, number) = columns.find(|(name, _)| *name == "FragCreates").expect("it is counted");
+    let (_, number) = columns.find(|(column, _)| *column == name).expect("it is counted");
     number.parse().expect("a number")
 }
