@@ -1,6 +1,6 @@
 //! A place of a live rack: one protocol machine under a lock, with what is left for it, and the threads that wait for
 //! what it does. Every kind of live rack is made of these; they differ in who carries messages between them
-//! ([`Carrier`]).
+//! (`Carrier`).
 //!
 //! | file | holds |
 //! | --- | --- |
