@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`pipeline`] | the switch ASIC as a machine that refuses programs which the chip could not run |
 //! | [`flowcc`] | the coherence program: directory, locks, check and forward tables, packet idempotence |
+//! | [`locks`] | the directory of the locks that carry their data |
 //!
 //! What must always hold: a packet that the switch cannot use is dropped and counted by cause, whatever is in
 //! it; a handler panics only if the switch itself is wrong.
@@ -13,4 +14,5 @@
 extern crate alloc;
 
 pub mod flowcc;
+pub mod locks;
 pub mod pipeline;

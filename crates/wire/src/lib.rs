@@ -11,6 +11,7 @@
 //! | [`time`] | integer nanoseconds |
 //! | [`coherence`] | request kinds, global status, refusal reasons: the vocabulary of FlowCC |
 //! | [`rules`] | the protocol's rules by name: what a mutant leaves out |
+//! | [`lock`] | packets of the locks that carry their data |
 //! | [`packet`] | the packet itself and its fixed little-endian layout |
 //!
 //! What must always hold: [`packet::Packet::parse`] never panics, whatever the bytes are, and a packet that
@@ -24,6 +25,7 @@ pub mod addr;
 pub mod coherence;
 pub mod copyset;
 pub mod ids;
+pub mod lock;
 pub mod packet;
 pub mod rules;
 pub mod time;
@@ -32,6 +34,7 @@ pub use addr::{BlockSize, BlockTag, Discipline, GlobalAddr};
 pub use coherence::{GlobalStatus, Kind, Refusal, Status};
 pub use copyset::Copyset;
 pub use ids::{Endpoint, Incarnation, NodeId, RequesterId, Seq, SlotId, SwitchEpoch};
+pub use lock::{LockEnd, LockKind, LockPacket, Mode, Tenure, WaitList};
 pub use packet::{Packet, ParseError};
-pub use rules::{Faithful, Rules};
+pub use rules::{Faithful, LockRules, Rules};
 pub use time::Nanos;

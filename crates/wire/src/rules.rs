@@ -5,34 +5,37 @@
 //! *mutant* turns one rule off, and the checkers must catch it: so each rule is shown to be needed, and each
 //! checker to be able to fail.
 
-/// Declares the rules: each is a constant that is true unless a mutant says otherwise.
+/// Declares a protocol's rules: each is a constant that is true unless a mutant says otherwise.
 macro_rules! rules {
-    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// Which rules hold.
-        pub trait Rules: Copy + Clone + core::fmt::Debug + Default + Send + Sync + 'static {
+    (
+        $(#[$about:meta])* $rules:ident, $names:ident, $without:ident, $each:ident:
+        $($(#[$doc:meta])* $name:ident),* $(,)?
+    ) => {
+        $(#[$about])*
+        pub trait $rules: Copy + Clone + core::fmt::Debug + Default + Send + Sync + 'static {
             $($(#[$doc])* const $name: bool = true;)*
         }
 
-        /// The names of all rules, for tables.
-        pub const NAMES: &[&str] = &[$(stringify!($name)),*];
+        /// The names of all these rules, for tables.
+        pub const $names: &[&str] = &[$(stringify!($name)),*];
 
         /// One mutant for each rule, named after the rule that it leaves out. For checkers only.
         #[allow(non_camel_case_types, missing_docs, reason = "the names are those of the rules")]
-        pub mod without {
+        pub mod $without {
             $(
                 #[derive(Clone, Copy, Debug, Default)]
                 pub struct $name;
-                impl super::Rules for $name {
+                impl super::$rules for $name {
                     const $name: bool = false;
                 }
             )*
         }
 
-        /// Calls `$run!(name, type)` for every mutant.
+        /// Calls `$run!(name, type)` for every mutant of these rules.
         #[macro_export]
-        macro_rules! for_each_mutant {
+        macro_rules! $each {
             ($run:ident) => {
-                $($run!(stringify!($name), $crate::rules::without::$name);)*
+                $($run!(stringify!($name), $crate::rules::$without::$name);)*
             };
         }
     };
@@ -43,8 +46,11 @@ macro_rules! rules {
 pub struct Faithful;
 
 impl Rules for Faithful {}
+impl LockRules for Faithful {}
 
 rules! {
+    /// Which rules of FlowCC hold.
+    Rules, NAMES, without, for_each_mutant:
     // The requester.
     /// A WRITE-MISS, WRITE-SHARED or PURGE is granted when all sharers have answered (section 5.1.1).
     ALL_SHARERS_ANSWER,
@@ -182,4 +188,66 @@ rules! {
     FREES_ARE_FOR_THEIR_ALLOCATOR,
     /// What a home knew is kept until it has rebuilt its directory, over further restarts.
     KNOWLEDGE_IS_KEPT,
+}
+
+rules! {
+    /// Which rules of the locks that carry their data hold.
+    LockRules, LOCK_NAMES, without_lock, for_each_lock_mutant:
+    // The directory.
+    /// A MOVE is approved only if its sender knows everybody who was forwarded to it (GCS, section 4.2).
+    MOVE_KNOWS_ALL,
+    /// And only from the holder of this tenure.
+    MOVE_IS_OF_THIS_TENURE,
+    /// What a MOVE changes is changed once, however often its second pass comes.
+    MOVE_COMMITS_ONCE,
+    /// A writer that finds readers has their copies ended.
+    READERS_ARE_INVALIDATED,
+    /// Whoever finds a queue holder is sent to stand in its queue.
+    HOLDER_QUEUES,
+    // The home.
+    /// A home serves a copy only if it has the data of the tenure named.
+    HOME_IS_CURRENT,
+    /// A home takes data that come back once, and never older ones.
+    WRITE_BACK_IS_NEWER,
+    // The agent.
+    /// What a tenure brought that this node has left is not taken again.
+    OLD_TENURES_ARE_REFUSED,
+    /// A copy that its reader was told to end before it came is not taken.
+    ENDED_COPIES_ARE_REFUSED,
+    /// A new writer waits until every reader has said that its copy is gone.
+    WRITER_AWAITS_READERS,
+    /// A reader says so only when its threads have left.
+    READERS_LEAVE_FIRST,
+    /// An answer that comes before the question is kept.
+    EARLY_ANSWERS_ARE_KEPT,
+    /// The lock goes on only when this node's threads have left.
+    HOLDER_LEAVES_FIRST,
+    /// While the lock is on its way, nobody enters here.
+    GATE_CLOSES_FIRST,
+    /// A holder that is denied adopts those that it did not know of.
+    DENIED_ADOPTS,
+    /// What has been sent is kept until it was received.
+    MOVES_ARE_KEPT,
+    /// The queue goes with the lock.
+    QUEUE_GOES_ALONG,
+    /// A forward of another tenure is not queued.
+    FORWARDS_ARE_OF_THIS_TENURE,
+    /// A lock without a writer has its data at home.
+    DATA_GOES_HOME,
+    /// Readers that come together are served together, and no later than the first writer behind them.
+    QUEUE_IS_FIFO,
+    /// Requests that stay unanswered are sent again.
+    LOCK_REQUESTS_ARE_REPEATED,
+    /// So are MOVEs, and what came of them.
+    MOVES_ARE_REPEATED,
+    // Lives.
+    /// Packets of another life of the switch are dropped.
+    LOCK_EPOCHS_ARE_FENCED,
+    // Recovery.
+    /// A home serves nobody before every live node has reported.
+    LOCK_HOME_AWAITS_REPORTS,
+    /// A lock that was lent for writing, and that nobody alive has, is lost.
+    DEAD_HOLDERS_LOSE,
+    /// Data that were on their way are reported.
+    MOVES_ARE_REPORTED,
 }

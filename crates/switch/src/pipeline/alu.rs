@@ -22,6 +22,8 @@
 //! | `Leave(x)` | x = cell | 0 if equal | 0 if equal, else [`FOLLOWED`] |
 //! | `TakeIfEqual(x)` | x = cell | 0 if equal | the old cell |
 //! | `CountOrMark(x)` | x = [`ACQUIRED`]; cell = 0 | cell + 1, else x if empty | the new cell |
+//! | `And(x)` | | cell & x | the new cell |
+//! | `TakeIfFree(x)` | low byte of the cell = 0 | cell + 256 + x if so | the old cell |
 //! | `SetIfZero(x)` | cell = 0 | x if empty | the old cell |
 
 use core::cmp::Ordering;
@@ -83,6 +85,8 @@ pub enum Alu {
     TakeIfEqual(Field),
     CountOrMark(Field),
     SetIfZero(Field),
+    And(Field),
+    TakeIfFree(Field),
 }
 
 impl Alu {
@@ -103,7 +107,9 @@ impl Alu {
             | Self::Leave(x)
             | Self::TakeIfEqual(x)
             | Self::CountOrMark(x)
-            | Self::SetIfZero(x) => Some(x),
+            | Self::SetIfZero(x)
+            | Self::And(x)
+            | Self::TakeIfFree(x) => Some(x),
         }
     }
 
@@ -120,6 +126,8 @@ impl Alu {
             | Self::Or(_)
             | Self::CountOrMark(_)
             | Self::SetIfZero(_)
+            | Self::And(_)
+            | Self::TakeIfFree(_)
             | Self::TakeIfEqual(_) => cell_bits,
             Self::Compare(_) | Self::Raise(_) => 2,
             Self::MatchTag(_) | Self::ClaimIfEmpty(_) | Self::ClearIfEqual(_) => 1,
@@ -149,6 +157,8 @@ impl Alu {
             Self::TakeIfEqual(_) => "TakeIfEqual",
             Self::CountOrMark(_) => "CountOrMark",
             Self::SetIfZero(_) => "SetIfZero",
+            Self::And(_) => "And",
+            Self::TakeIfFree(_) => "TakeIfFree",
         }
     }
 
@@ -197,6 +207,10 @@ impl Alu {
                 (new, new)
             },
             Self::SetIfZero(_) => |cell, x| (if cell == 0 { x } else { cell }, cell),
+            Self::And(_) => |cell, x| (cell & x, cell & x),
+            Self::TakeIfFree(_) => {
+                |cell, x| (if cell & 0xff == 0 { cell.wrapping_add(0x100 + x) } else { cell }, cell)
+            }
         }
     }
 }
@@ -282,10 +296,17 @@ mod tests {
     }
 
     #[test]
+    fn who_takes_what_is_free_begins_the_next_tenure() {
+        assert_eq!(run(Alu::TakeIfFree(X), 0x500, 3), (0x603, 0x500));
+        assert_eq!(run(Alu::TakeIfFree(X), 0x502, 3), (0x502, 0x502));
+    }
+
+    #[test]
     fn plain_programs_read_set_and_merge() {
         assert_eq!(run(Alu::Read, 6, 1), (6, 6));
         assert_eq!(run(Alu::Set(X), 6, 1), (1, 1));
         assert_eq!(run(Alu::Or(X), 6, 1), (7, 7));
+        assert_eq!(run(Alu::And(X), 6, 3), (2, 2));
         assert_eq!(run(Alu::SetIfZero(X), 0, 9), (9, 0));
         assert_eq!(run(Alu::SetIfZero(X), 6, 9), (6, 6));
     }

@@ -8,7 +8,9 @@ use core::fmt;
 use super::budget::Budget;
 use super::builder::ProgramBuilder;
 use super::cells::bits_taken;
+use super::error::BuildError;
 use super::step::{Array, Step, Table};
+use super::verify;
 
 /// The stages of a program, and the totals.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -115,6 +117,16 @@ impl StageUse {
     pub(super) fn largest_in_tcam(&self) -> String {
         let largest = self.tables.iter().max_by_key(|table| table.tcam_blocks);
         largest.map(|table| table.name.clone()).unwrap_or_default()
+    }
+}
+
+impl StageMap {
+    /// Holds what is used against what there is.
+    ///
+    /// # Errors
+    /// The first resource that there is too little of.
+    pub fn verify(&self) -> Result<(), BuildError> {
+        verify::resources(self)
     }
 }
 

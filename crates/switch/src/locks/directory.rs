@@ -1,0 +1,342 @@
+//! The directory as a machine: packets in, effects out.
+//!
+//! It stands in the switch, and a second one of the same kind at each home, for the locks that the switch has no room
+//! for. Entries come and go by the control plane ([`Directory::insert`], [`Directory::remove`]), as in the paper, where the
+//! allocator is in the switch's control plane; packets change what they say.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+
+use wire::{
+    Copyset, Faithful, GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Mode, NodeId, SwitchEpoch,
+    Tenure,
+};
+
+use super::layout::{Fields, WAYS, class, holder_code, reign};
+use super::program::{self, Arrays};
+use crate::pipeline::primitive::spread;
+use crate::pipeline::stage_map::PacketPasses;
+use crate::pipeline::{BuildError, Phv, Plan, Program, StageMap};
+
+/// What a directory is built for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// The switch, or a home.
+    pub at: LockEnd,
+    /// Nodes of the rack.
+    pub nodes: usize,
+    /// Entries that there is room for. A home's directory grows beyond that.
+    pub entries: usize,
+    /// The life of the switch.
+    pub epoch: SwitchEpoch,
+}
+
+/// What a packet brings about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// Send this. If its payload is not 0, those are the bytes that came with the packet.
+    Send(LockPacket),
+    /// Put it in again, before or after others; the bytes that came with it stay with it.
+    Resubmit(Resubmit),
+}
+
+/// A MOVE on its way to its second pass.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Resubmit {
+    /// The MOVE.
+    pub packet: LockPacket,
+    /// Its sender knows everybody who waits.
+    pub approved: bool,
+}
+
+/// Why a packet was dropped.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Drop {
+    /// Not a packet for a directory.
+    Kind,
+    /// Of another life of the switch.
+    Epoch,
+    /// It names nodes that the rack does not have, or what no holder would send.
+    Nonsense,
+}
+
+impl Drop {
+    /// Every cause.
+    pub const ALL: [Self; 3] = [Self::Kind, Self::Epoch, Self::Nonsense];
+}
+
+/// A lock directory, with its state.
+#[derive(Clone, Debug)]
+pub struct Directory<R: LockRules = Faithful> {
+    rules: PhantomData<R>,
+    pub(super) config: Config,
+    pub(super) sets: usize,
+    pub(super) program: Program,
+    /// The program for each kind of pass.
+    plans: Arc<[Plan]>,
+    pub(super) fields: Fields,
+    pub(super) arrays: Arrays,
+    /// At a home: where each entry is, and cells that are free again.
+    placed: BTreeMap<GlobalAddr, usize>,
+    vacant: Vec<usize>,
+    occupied: usize,
+    pub(super) phv: Phv,
+    drops: [u64; Drop::ALL.len()],
+    /// Packets that made a pass, and passes.
+    passes: u64,
+}
+
+impl Directory {
+    /// A directory without entries.
+    ///
+    /// # Errors
+    /// If the chip cannot hold so many, or there are none.
+    pub fn new(config: &Config) -> Result<Self, BuildError> {
+        Self::with_rules(config)
+    }
+}
+
+impl<R: LockRules> Directory<R> {
+    /// A directory without entries, in which some rules may not hold: for checkers.
+    ///
+    /// # Errors
+    /// As for [`Directory::new`].
+    pub fn with_rules(config: &Config) -> Result<Self, BuildError> {
+        let sets = config.entries.div_ceil(WAYS);
+        let (program, fields, arrays) = program::build::<R>(sets)?;
+        let plan = |class| program.plan(&[(fields.class, class), (fields.one, 1), (fields.low_byte, 0xff)]);
+        let plans: Result<_, _> = (0..=class::LOOK).map(plan).collect();
+        Ok(Self {
+            rules: PhantomData,
+            plans: plans?,
+            config: *config,
+            sets,
+            program,
+            fields,
+            arrays,
+            placed: BTreeMap::new(),
+            vacant: Vec::new(),
+            occupied: 0,
+            phv: Phv::new(),
+            drops: [0; Drop::ALL.len()],
+            passes: 0,
+        })
+    }
+
+    /// A new life of the switch: empty, and deaf to packets of any other.
+    pub fn restart(&mut self, epoch: SwitchEpoch) {
+        self.program.clear();
+        self.placed.clear();
+        self.vacant.clear();
+        self.occupied = 0;
+        self.config.epoch = epoch;
+    }
+
+    /// A packet arrives.
+    pub fn on_packet(&mut self, packet: &LockPacket, out: &mut Vec<Effect>) {
+        if let Err(cause) = self.admit(packet) {
+            self.drops[cause as usize] += 1;
+            return;
+        }
+        if packet.kind == LockKind::Install {
+            // The control plane's work, beside the pipeline.
+            let kept = self.insert(packet.lock, packet.tenure, packet.next, packet.nodes);
+            let status = match kept {
+                true => wire::Status::Granted,
+                false => wire::Status::Refused(wire::Refusal::Collision),
+            };
+            let to = LockEnd::Home(packet.lock.home());
+            let answer = LockPacket { status, ..packet.reply(LockKind::Installed, self.config.at, to) };
+            out.push(Effect::Send(answer));
+            return;
+        }
+        let class = match (packet.kind, packet.mode) {
+            (LockKind::Move, _) => class::MOVE,
+            (_, Mode::Read) => class::READ,
+            (_, Mode::Write) => class::WRITE,
+        };
+        self.pass(packet, class, out);
+    }
+
+    /// A packet arrives once more.
+    pub fn on_resubmit(&mut self, again: &Resubmit, out: &mut Vec<Effect>) {
+        self.pass(&again.packet, if again.approved { class::COMMIT } else { class::LOOK }, out);
+    }
+
+    fn admit(&self, packet: &LockPacket) -> Result<(), Drop> {
+        if !matches!(packet.kind, LockKind::Acquire | LockKind::Move | LockKind::Install) {
+            return Err(Drop::Kind);
+        }
+        if R::LOCK_EPOCHS_ARE_FENCED && packet.epoch != self.config.epoch {
+            return Err(Drop::Epoch);
+        }
+        let everyone = u64::MAX >> (64 - self.config.nodes);
+        let named = packet.nodes.union(packet.waiting).union(packet.queue.nodes());
+        let next = packet.next.is_none_or(|next| next.index() < self.config.nodes);
+        let known = named.bits() & !everyone == 0 && next && packet.node.index() < self.config.nodes;
+        if !known || packet.lock.home().index() >= self.config.nodes || packet.tenure >= Tenure::MAX {
+            return Err(Drop::Nonsense);
+        }
+        if packet.kind == LockKind::Move && !packet.queue.is_empty() && packet.next.is_none() {
+            return Err(Drop::Nonsense);
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, packet: &LockPacket, class: u64, out: &mut Vec<Effect>) {
+        self.parse(packet, class);
+        let plan = usize::try_from(class).expect("there are few classes");
+        self.program.run_plan(&self.plans[plan], &mut self.phv);
+        self.passes += 1;
+        self.deparse(packet, out);
+    }
+
+    fn parse(&mut self, packet: &LockPacket, class: u64) {
+        let (set, way) = self.place_of(packet.lock);
+        let (f, phv) = (&self.fields, &mut self.phv);
+        phv.clear();
+        phv.set(f.key, key(packet.lock));
+        phv.set(f.set, set as u64);
+        for (at, cell) in f.cells.into_iter().enumerate() {
+            phv.set(cell, (set * WAYS + way.unwrap_or(at)) as u64);
+        }
+        phv.set(f.me, holder_code(Some(packet.node)));
+        phv.set(f.class, class);
+        phv.set(f.one, 1);
+        phv.set(f.low_byte, 0xff);
+        let bit = Copyset::only(packet.node).bits();
+        let (waiters, writers, sharers) = match class {
+            class::MOVE => (packet.waiting.bits(), 0, 0),
+            class::COMMIT => {
+                let rest = packet.queue.nodes();
+                // Those that nobody served may have come to wait in between.
+                let served = packet.waiting.without_all(rest);
+                (rest.bits(), !served.bits(), packet.nodes.bits())
+            }
+            _ => (bit, bit, bit),
+        };
+        phv.set(f.waiters_operand, waiters);
+        phv.set(f.writers_operand, writers);
+        phv.set(f.sharers_operand, sharers);
+        let claim = match class {
+            class::COMMIT => reign(packet.tenure.next(), packet.next),
+            _ => reign(packet.tenure, Some(packet.node)),
+        };
+        phv.set(f.claim, claim);
+    }
+
+    /// The set of an entry, and, at a home, its way.
+    pub(super) fn place_of(&self, lock: GlobalAddr) -> (usize, Option<usize>) {
+        if self.config.at == LockEnd::Switch {
+            let set = spread(key(lock), self.sets as u64);
+            return (usize::try_from(set).expect("there are no more sets than entries"), None);
+        }
+        // A home looks its entries up; a place that there is not touches nothing.
+        self.placed.get(&lock).map_or((self.sets, None), |cell| (cell / WAYS, Some(cell % WAYS)))
+    }
+
+    /// Makes an entry, for a lock that nobody holds or that `holder` does. False if there is no room. An entry that is
+    /// there already stays as it is.
+    pub fn insert(
+        &mut self,
+        lock: GlobalAddr,
+        tenure: Tenure,
+        holder: Option<NodeId>,
+        sharers: Copyset,
+    ) -> bool {
+        if self.find(lock).is_some() {
+            return true;
+        }
+        let place = if self.config.at == LockEnd::Switch {
+            let (set, _) = self.place_of(lock);
+            (0..WAYS)
+                .find(|way| self.program.cell(self.arrays.tags[*way], set) == Some(0))
+                .map(|way| (set, way))
+        } else {
+            let cell = self.vacant.pop().unwrap_or(self.placed.len());
+            if cell >= self.sets * WAYS {
+                self.grow();
+            }
+            self.placed.insert(lock, cell);
+            Some((cell / WAYS, cell % WAYS))
+        };
+        let Some((set, way)) = place else { return false };
+        self.occupied += 1;
+        let Arrays { tags, reigns, waiters, writers, sharers: shared } = self.arrays;
+        let cell = set * WAYS + way;
+        for (array, index, value) in [
+            (tags[way], set, key(lock)),
+            (reigns[way], set, reign(tenure, holder)),
+            (waiters, cell, 0),
+            (writers, cell, 0),
+            (shared, cell, sharers.bits()),
+        ] {
+            self.program.set_cell(array, index, value);
+        }
+        true
+    }
+
+    /// Ends an entry.
+    pub fn remove(&mut self, lock: GlobalAddr) {
+        let Some((set, way)) = self.find(lock) else { return };
+        self.program.set_cell(self.arrays.tags[way], set, 0);
+        self.occupied -= 1;
+        if let Some(cell) = self.placed.remove(&lock) {
+            self.vacant.push(cell);
+        }
+    }
+
+    /// Where an entry is.
+    pub(super) fn find(&self, lock: GlobalAddr) -> Option<(usize, usize)> {
+        let (set, _) = self.place_of(lock);
+        let way = (0..WAYS).find(|way| self.program.cell(self.arrays.tags[*way], set) == Some(key(lock)))?;
+        Some((set, way))
+    }
+
+    /// A home's directory gets twice the room.
+    fn grow(&mut self) {
+        let sets = self.sets * 2;
+        let (mut program, fields, arrays) =
+            program::build::<R>(sets).expect("a home's directory needs less than a chip has");
+        for (old, new) in self.arrays.all().zip(arrays.all()) {
+            for (index, value) in self.program.cells(old).enumerate().filter(|(_, value)| *value != 0) {
+                program.set_cell(new, index, value);
+            }
+        }
+        (self.program, self.fields, self.arrays, self.sets) = (program, fields, arrays, sets);
+    }
+
+    /// What it was built for.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Entries.
+    pub const fn occupancy(&self) -> usize {
+        self.occupied
+    }
+
+    /// Packets dropped for this reason.
+    pub const fn dropped(&self, cause: Drop) -> u64 {
+        self.drops[cause as usize]
+    }
+
+    /// Passes through the pipeline.
+    pub const fn passes(&self) -> u64 {
+        self.passes
+    }
+
+    /// What the program uses of the chip.
+    pub fn stage_map(&self) -> StageMap {
+        let passes = [("ACQUIRE", 1), ("MOVE", 2), ("MOVE repeated after it was approved", 1)];
+        let passes = passes.map(|(packet, passes)| PacketPasses { packet: packet.into(), passes });
+        StageMap { passes: passes.into(), ..self.program.stage_map().clone() }
+    }
+}
+
+/// What TAG holds: the complement, so that an empty cell is 0.
+pub(super) const fn key(lock: GlobalAddr) -> u64 {
+    !lock.bits()
+}

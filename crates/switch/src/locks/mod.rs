@@ -1,0 +1,120 @@
+//! The lock directory in the switch: who has each lock, who keeps its wait queue, and who waits (GCS, sections 3
+//! and 4).
+//!
+//! | stage | register arrays | tables |
+//! | --- | --- | --- |
+//! | 0 | LOCK TAG of ways 0 and 1 | |
+//! | 1 | REIGN of ways 0 and 1: tenure and queue holder in one cell | found |
+//! | 2 to 4 | | who holds; is it the requester |
+//! | 5 | | operations |
+//! | 8 | WAITERS | |
+//! | 9 | WRITERS, SHARERS | |
+//! | 10 | | route |
+//!
+//! It stands beside FlowCC, in what that leaves free of the stateful ALUs: [`beside`] puts the two stage maps together and
+//! holds them against one chip.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `layout` | fields and codes |
+//! | `program` | the steps |
+//! | `deparser` | what a packet becomes |
+//! | [`directory`] | the machine: packets in, effects out |
+//! | [`inspect`] | entries, for tests, tools and checkers |
+//!
+//! # What an entry says
+//! - *Nobody holds*: SHARERS may have copies to read, and the home's data are those of the tenure.
+//! - *A node holds* (REIGN names it): it may write, or will, when the SHARERS' copies have ended; it keeps the queue.
+//!   Everybody else is sent to it, and stands in WAITERS.
+//!
+//! # The version
+//! In the paper the directory counts the requests that it has forwarded to the holder, and approves a move of the queue
+//! if the holder has counted as many. Here the version is the set itself: WAITERS. The holder says in its MOVE of
+//! whom it knows, and the MOVE is approved if that is everybody. A set needs no memory of which requests have been
+//! counted, however often each is repeated; and a denial can name those who are missing, so that no forward has to
+//! arrive. What the paper resets on success is the tenure that begins.
+//!
+//! # What must always hold
+//! - A tenure has one holder, and only its MOVE ends it.
+//! - A MOVE takes two passes: the first clears WAITERS if they are all known, which no second copy of it finds so again;
+//!   the second begins the next tenure, once. What comes in between is sent to the old holder, who sends it on.
+//! - A bit of WAITERS without a request behind it (left by a late copy) costs a grant that nobody wanted, and nothing
+//!   else.
+
+mod deparser;
+pub mod directory;
+pub mod inspect;
+mod layout;
+mod program;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+pub use deparser::pass_on;
+pub use directory::{Config, Directory, Drop, Effect, Resubmit};
+pub use inspect::EntryView;
+
+use crate::pipeline::stage_map::{PacketPasses, StageUse, Totals};
+use crate::pipeline::{BuildError, StageMap};
+
+/// The stage map of two programs that share one chip.
+///
+/// # Errors
+/// If together they need more of some stage, or of the chip, than there is.
+pub fn beside(one: &StageMap, other: &StageMap) -> Result<StageMap, BuildError> {
+    let stages: Vec<StageUse> = one
+        .stages
+        .iter()
+        .zip(&other.stages)
+        .map(|(one, other)| StageUse {
+            arrays: one.arrays.iter().chain(&other.arrays).cloned().collect(),
+            tables: one.tables.iter().chain(&other.tables).cloned().collect(),
+            computes: one.computes.iter().chain(&other.computes).cloned().collect(),
+            sram_blocks: one.sram_blocks + other.sram_blocks,
+            tcam_blocks: one.tcam_blocks + other.tcam_blocks,
+        })
+        .collect();
+    let (a, b) = (one.totals, other.totals);
+    let totals = Totals {
+        stages: stages.iter().filter(|stage| !stage.is_empty()).count(),
+        stages_with_arrays: stages.iter().filter(|stage| !stage.arrays.is_empty()).count(),
+        register_bytes: a.register_bytes + b.register_bytes,
+        sram_blocks: a.sram_blocks + b.sram_blocks,
+        tcam_blocks: a.tcam_blocks + b.tcam_blocks,
+        phv_bits: a.phv_bits + b.phv_bits,
+    };
+    let passes: Vec<PacketPasses> = one.passes.iter().chain(&other.passes).cloned().collect();
+    let mut program = String::from(one.program.as_str());
+    program.push_str(" and ");
+    program.push_str(&other.program);
+    let map = StageMap { program, budget: one.budget, stages, passes, totals };
+    map.verify()?;
+    Ok(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flowcc;
+    use wire::{LockEnd, SwitchEpoch};
+
+    #[test]
+    fn both_programs_fit_one_chip_and_no_more_than_fits_is_accepted() {
+        let epoch = SwitchEpoch(0);
+        let locks = |entries| {
+            let config = Config { at: LockEnd::Switch, nodes: 64, entries, epoch };
+            Directory::new(&config).map(|directory| directory.stage_map())
+        };
+        for queue in [false, true] {
+            let config = flowcc::Config { nodes: 64, entries: 375_000, epoch, queue };
+            let flowcc = flowcc::Switch::new(&config).unwrap().stage_map();
+            let both = beside(&flowcc, &locks(64 << 10).unwrap()).unwrap();
+            assert!(both.totals.register_bytes > flowcc.totals.register_bytes);
+            assert!(
+                both.stages.iter().all(|stage| stage.arrays.len() <= both.budget.stateful_alus_per_stage)
+            );
+            assert!(beside(&flowcc, &flowcc).is_err(), "two coherence programs need twice the ALUs");
+            assert!(beside(&flowcc, &locks(1 << 20).unwrap_or_else(|_| flowcc.clone())).is_err());
+        }
+    }
+}
