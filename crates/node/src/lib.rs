@@ -26,6 +26,7 @@ mod config;
 mod context;
 mod counters;
 pub mod home;
+pub mod locks;
 mod message;
 mod node;
 mod recovery;
@@ -37,6 +38,7 @@ pub mod window;
 
 pub use config::{Backoff, Config, Directory, Retransmission, Turn};
 pub use counters::{Counters, Drop};
+pub use locks::{LockEffect, LockMessage, LockNode, LockStore, Ticket};
 pub use message::{Effect, Message, Outcome, Started};
 pub use node::Node;
 pub use recovery::View;

@@ -187,11 +187,13 @@ pub enum Refusal {
     Lost = 10,
     /// A node that this takes is down: the block's home, or the node whose allocator has the address.
     NodeDown = 11,
+    /// The lock guards another number of bytes.
+    WrongLength = 12,
 }
 
 impl Refusal {
     /// Every reason, for counters and tests.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Locked,
         Self::Outdated,
         Self::NotOwner,
@@ -203,6 +205,7 @@ impl Refusal {
         Self::Recovering,
         Self::Lost,
         Self::NodeDown,
+        Self::WrongLength,
     ];
 
     /// True if the same request may well be granted a little later.

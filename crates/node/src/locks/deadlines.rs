@@ -1,0 +1,57 @@
+//! What was not answered is sent again.
+
+use alloc::vec::Vec;
+
+use wire::{LockEnd, LockKind, LockPacket, LockRules};
+
+use super::record::Lock;
+use super::store::LockStore;
+use super::{Context, LockEffect, LockNode, context};
+use crate::store::Moment;
+
+impl<R: LockRules> LockNode<R> {
+    /// Does what is due. Being called early is harmless.
+    pub fn on_deadline<S: LockStore>(&mut self, at: Moment, store: &mut S, out: &mut Vec<LockEffect>) {
+        while let Some(&(due, lock)) = self.due.first()
+            && due <= at.now
+        {
+            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            self.locks.get_mut(&lock).expect("what is due is known").repeat(&mut cx);
+            let after = cx.after();
+            self.after(at, lock, after, store, out);
+        }
+    }
+}
+
+impl Lock {
+    fn repeat<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+        if let Some(request) = &mut self.request
+            && request.again.is_due(cx)
+            && R::LOCK_REQUESTS_ARE_REPEATED
+        {
+            self.send_request(cx);
+        }
+        if let Some(reign) = &mut self.reign
+            && !reign.awaiting.is_empty()
+            && reign.again.is_due(cx)
+            && R::LOCK_REQUESTS_ARE_REPEATED
+        {
+            let (awaiting, tenure, by_hand) = (reign.awaiting, reign.tenure, reign.by_hand);
+            // Those that the directory told are told again; those that were to read first are only asked.
+            let kind = if by_hand { LockKind::Poll } else { LockKind::Invalidate };
+            let again = LockPacket { tenure, next: Some(cx.config.id), ..self.packet(cx, kind) };
+            for reader in awaiting.iter() {
+                cx.send(LockPacket { to: LockEnd::Agent(reader), ..again }, None);
+            }
+        }
+        let Some(moving) = &mut self.moving else { return };
+        if moving.again.is_due(cx) && R::MOVES_ARE_REPEATED {
+            if moving.approved {
+                return self.send_what_is_missing(cx);
+            }
+            let packet = moving.packet;
+            let data = self.data(cx);
+            cx.send(packet, data);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A copy ends, because somebody wants to write; the writer waits for all of them.
+
+use wire::{LockEnd, LockKind, LockPacket, LockRules, NodeId, Tenure};
+
+use super::record::{Ending, Lock};
+use super::store::LockStore;
+use super::{Context, LockDrop};
+
+impl Lock {
+    /// A writer has taken the lock: this node's copy of before ends.
+    pub(super) fn on_invalidate<S: LockStore, R: LockRules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &LockPacket,
+    ) {
+        let (tenure, Some(writer)) = (packet.tenure, packet.next) else {
+            return cx.counters.drop(LockDrop::Nonsense);
+        };
+        if self.moving.is_some_and(|moving| !moving.approved && moving.packet.tenure.next() < tenure) {
+            // Somebody reigns after the one that this node's MOVE began.
+            self.depart(cx);
+        }
+        match self.copy {
+            // One that came with its end: its answer follows.
+            Some(copy) if copy.tenure >= tenure => {}
+            Some(_) => {
+                self.ending = Some(Ending { to: writer, tenure });
+                let users = cx.store.close(self.at);
+                if packet.once && !users.is_none() {
+                    let busy = self.packet(cx, LockKind::Busy);
+                    cx.send(LockPacket { to: LockEnd::Agent(writer), ..busy }, None);
+                }
+                self.end_if_left(cx);
+            }
+            None if self.reigns() => cx.counters.drop(LockDrop::Late),
+            None => {
+                // A copy that is still on its way is not taken.
+                self.fence = self.fence.max(tenure.next());
+                self.say_ended(cx, writer, tenure);
+            }
+        }
+        self.advance(cx);
+    }
+
+    /// If a copy is to end, and its readers have left, it does.
+    pub(super) fn end_if_left<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+        let Some(Ending { to, tenure }) = self.ending else { return };
+        if !cx.store.close(self.at).is_none() && R::READERS_LEAVE_FIRST {
+            return;
+        }
+        self.ending = None;
+        self.copy = None;
+        self.fence = self.fence.max(tenure.next());
+        cx.counters.ended += 1;
+        self.say_ended(cx, to, tenure);
+        self.leave_room(cx);
+    }
+
+    pub(super) fn say_ended<S, R>(&self, cx: &mut Context<'_, S, R>, writer: NodeId, tenure: Tenure) {
+        let ended = LockPacket { tenure, ..self.packet(cx, LockKind::Invalidated) };
+        cx.send(LockPacket { to: LockEnd::Agent(writer), ..ended }, None);
+    }
+
+    /// A reader's copy of before this tenure is gone.
+    pub(super) fn on_invalidated<S: LockStore, R: LockRules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &LockPacket,
+    ) {
+        let (tenure, reader) = (packet.tenure, packet.node);
+        match &mut self.reign {
+            Some(reign) if reign.tenure == tenure => {
+                reign.awaiting = reign.awaiting.without(reader);
+                self.serve(cx);
+            }
+            _ if tenure >= self.fence => {
+                let early = self.early.filter(|(of, _)| *of >= tenure);
+                match early {
+                    Some((of, _)) if of > tenure => {}
+                    Some((_, nodes)) => self.early = Some((tenure, nodes.with(reader))),
+                    None => self.early = Some((tenure, wire::Copyset::only(reader))),
+                }
+            }
+            _ => cx.counters.drop(LockDrop::Late),
+        }
+    }
+
+    /// A writer has no answer of this node.
+    pub(super) fn on_poll<S: LockStore, R: LockRules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &LockPacket,
+    ) {
+        let Some(writer) = packet.next else { return cx.counters.drop(LockDrop::Nonsense) };
+        if self.copy.is_none() && !self.reigns() && self.fence > packet.tenure {
+            self.say_ended(cx, writer, packet.tenure);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The home of the locks in a node's memory: their data, when nobody has them, and the directory of those that the switch
+//! does not keep.
+
+use alloc::vec::Vec;
+
+use switch::locks::Effect;
+use wire::{Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Refusal, Status, Tenure};
+
+use super::store::LockStore;
+use super::{Context, LockDrop, LockEffect, LockMessage, LockNode, context};
+use crate::store::{DataRef, Moment};
+
+/// Who keeps a lock's entry.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) enum Keeper {
+    /// The switch was asked to, and has not answered. These wait.
+    Asked(Vec<LockPacket>),
+    Switch,
+    /// This home's directory.
+    Here,
+}
+
+/// A lock in this node's memory.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct HomeLock {
+    pub(super) len: u32,
+    /// The data here are those of this tenure.
+    pub(super) tenure: Tenure,
+    /// They have been lent for writing, and are not back.
+    pub(super) lent: bool,
+    /// Whoever had them last is gone.
+    pub(super) lost: bool,
+    pub(super) keeper: Keeper,
+}
+
+impl<R: LockRules> LockNode<R> {
+    pub(super) fn on_home_packet<S: LockStore>(
+        &mut self,
+        at: Moment,
+        message: &LockMessage,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        match message.packet.kind {
+            LockKind::Acquire | LockKind::Move => self.on_directory_packet(at, message, store, out),
+            LockKind::Serve => self.on_serve(at, &message.packet, store, out),
+            LockKind::Lend => self.on_lend(at, &message.packet, store, out),
+            LockKind::WriteBack => self.on_write_back(at, message, store, out),
+            LockKind::Installed => self.on_installed(at, &message.packet, store, out),
+            _ => self.counters.drop(LockDrop::Nonsense),
+        }
+    }
+
+    /// The switch does not have the entry: this home's directory does, or the lock is new.
+    fn on_directory_packet<S: LockStore>(
+        &mut self,
+        at: Moment,
+        message: &LockMessage,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        let packet = &message.packet;
+        let (lock, len) = (packet.lock, packet.len);
+        if !self.homes.contains_key(&lock) {
+            if let Err(why) = store.may_lock(lock, len) {
+                return self.refuse(at, packet, why, store, out);
+            }
+            let keeper = if self.config.in_switch {
+                let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+                let install = LockPacket::new(LockKind::Install, lock, len, cx.config.id);
+                let from = LockEnd::Home(cx.config.id);
+                cx.send(LockPacket { from, ..install }, None);
+                Keeper::Asked(Vec::new())
+            } else {
+                self.directory.insert(lock, Tenure::NONE, None, Copyset::EMPTY);
+                Keeper::Here
+            };
+            let home = HomeLock { len, tenure: Tenure::NONE, lent: false, lost: false, keeper };
+            self.homes.insert(lock, home);
+        }
+        let home = self.homes.get_mut(&lock).expect("it is there by now");
+        if home.len != len {
+            return self.refuse(at, packet, Refusal::WrongLength, store, out);
+        }
+        if home.lost {
+            return self.refuse(at, packet, Refusal::Lost, store, out);
+        }
+        match &mut home.keeper {
+            Keeper::Asked(waiting) => {
+                if !waiting.contains(packet) {
+                    waiting.push(*packet);
+                } else {
+                    // What was asked of the switch, or its answer, may have been lost.
+                    let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+                    let install = LockPacket::new(LockKind::Install, lock, len, cx.config.id);
+                    cx.send(LockPacket { from: LockEnd::Home(cx.config.id), ..install }, None);
+                }
+            }
+            Keeper::Switch => {
+                // It passed the switch before the entry was there.
+                let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+                cx.send(LockPacket { to: LockEnd::Switch, ..*packet }, message.data);
+            }
+            Keeper::Here => self.run_directory(at, packet, message.data, store, out),
+        }
+    }
+
+    /// Puts a packet through this home's directory, with its second pass right behind the first.
+    fn run_directory<S: LockStore>(
+        &mut self,
+        at: Moment,
+        packet: &LockPacket,
+        data: Option<DataRef>,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        let mut effects = Vec::new();
+        self.directory.on_packet(packet, &mut effects);
+        while let Some(again) = effects.iter().position(|effect| matches!(effect, Effect::Resubmit(_))) {
+            let Effect::Resubmit(again) = effects.remove(again) else { unreachable!("it is one") };
+            self.directory.on_resubmit(&again, &mut effects);
+        }
+        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        for effect in effects {
+            let Effect::Send(packet) = effect else { unreachable!("all resubmissions are done") };
+            let data = data.filter(|_| packet.payload > 0);
+            cx.send(packet, data);
+        }
+    }
+
+    fn refuse<S: LockStore>(
+        &mut self,
+        at: Moment,
+        packet: &LockPacket,
+        why: Refusal,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
+        cx.send(
+            LockPacket { status: Status::Refused(why), ..packet.reply(LockKind::Refused, from, to) },
+            None,
+        );
+    }
+
+    /// The switch keeps the entry, or has no room.
+    fn on_installed<S: LockStore>(
+        &mut self,
+        at: Moment,
+        packet: &LockPacket,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        let lock = packet.lock;
+        let kept = packet.status.is_granted();
+        let Some(HomeLock { keeper: keeper @ Keeper::Asked(_), tenure, .. }) = self.homes.get_mut(&lock)
+        else {
+            return self.counters.drop(LockDrop::Late);
+        };
+        let next = if kept { Keeper::Switch } else { Keeper::Here };
+        let Keeper::Asked(waiting) = core::mem::replace(keeper, next) else { unreachable!("it was matched") };
+        if !kept {
+            self.directory.insert(lock, *tenure, None, Copyset::EMPTY);
+        }
+        for packet in waiting {
+            if kept {
+                let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+                cx.send(LockPacket { to: LockEnd::Switch, ..packet }, None);
+            } else {
+                self.run_directory(at, &packet, None, store, out);
+            }
+        }
+    }
+
+    /// A node may read: it gets the data, if they are here.
+    fn on_serve<S: LockStore>(
+        &mut self,
+        at: Moment,
+        packet: &LockPacket,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        let lock = packet.lock;
+        let Some(home) = self.homes.get(&lock).filter(|home| home.len == packet.len) else {
+            return self.counters.drop(LockDrop::Nonsense);
+        };
+        if home.tenure != packet.tenure && R::HOME_IS_CURRENT {
+            return self.counters.drop(LockDrop::NotCurrent);
+        }
+        let data = store.home_contents(lock, packet.len);
+        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
+        cx.send(packet.reply(LockKind::Granted, from, to), Some(data));
+    }
+
+    /// A node may write: it gets the lock, and the data unless it has them.
+    fn on_lend<S: LockStore>(
+        &mut self,
+        at: Moment,
+        packet: &LockPacket,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        let lock = packet.lock;
+        let Some(home) = self.homes.get_mut(&lock).filter(|home| home.len == packet.len) else {
+            return self.counters.drop(LockDrop::Nonsense);
+        };
+        if home.tenure.next() != packet.tenure && R::HOME_IS_CURRENT {
+            return self.counters.drop(LockDrop::NotCurrent);
+        }
+        home.lent = true;
+        let data = (!packet.has_copy).then(|| store.home_contents(lock, packet.len));
+        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
+        cx.send(packet.reply(LockKind::Lent, from, to), data);
+    }
+
+    /// A lock comes back with its data.
+    fn on_write_back<S: LockStore>(
+        &mut self,
+        at: Moment,
+        message: &LockMessage,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        let packet = &message.packet;
+        let known = self.homes.get_mut(&packet.lock).filter(|home| home.len == packet.len);
+        let (Some(home), Some(data)) = (known, message.data) else {
+            return self.counters.drop(LockDrop::Nonsense);
+        };
+        if packet.tenure > home.tenure || !R::WRITE_BACK_IS_NEWER {
+            home.tenure = packet.tenure;
+            home.lent = false;
+            store.write_home(packet.lock, packet.len, data);
+        }
+        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
+        cx.send(packet.reply(LockKind::Received, from, to), None);
+    }
+
+    /// Whether the data of a lock are here, and of which tenure: for checkers and tools.
+    pub fn home_of(&self, lock: GlobalAddr) -> Option<(Tenure, bool)> {
+        self.homes.get(&lock).map(|home| (home.tenure, home.lent))
+    }
+}

@@ -1,0 +1,372 @@
+//! The locks that carry their data, on a node (GCS, sections 3 and 4): its agent, which has locks for the node's threads,
+//! and the home of the locks in its memory.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `store.rs` | the seam to whoever holds the bytes, and lets threads in |
+//! | `record.rs` | what the agent knows of a lock |
+//! | `threads.rs` | a thread wants a lock, has left, waits no longer |
+//! | `serving.rs` | who is next, where the lock may be written: a thread here, or a node elsewhere |
+//! | `moving.rs` | the lock on its way to others |
+//! | `taking.rs` | the lock comes, for reading or for writing |
+//! | `ending.rs` | a copy ends, because somebody wants to write |
+//! | `room.rs` | copies that have to go, so that others fit |
+//! | `home.rs` | the data of locks that nobody has, and the directory of those that the switch does not keep |
+//! | `deadlines.rs` | what was not answered is sent again |
+//! | `recovery.rs` | a new life of the switch |
+//!
+//! A node has a lock not at all, *shared* (it has a copy, and threads may read), or it *reigns*: it may write, once the
+//! copies of others have ended, and it keeps the queue of whoever waits. Threads of the node enter and leave without
+//! this machine as long as nobody waits: see [`LockStore`]. A lock stays where it was used last until another node asks.
+//!
+//! # Who is served
+//! The queue at the node that reigns has the node's own threads and other nodes, in the order in which they came. Readers at
+//! its head are served together, wherever they are, and then the first writer behind them, who gets the queue. Threads
+//! of a node whose turn is not the first stand behind all others again when the queue moves to their node. So
+//! whoever waits is passed by every other waiter a bounded number of times. [`Config::preference`] lets a bounded
+//! number of the node's own threads go first.
+//!
+//! # What must always hold
+//! - One node may write, or some may read.
+//! - What is at a lock's tenure: every grant names the reign that it belongs to. A node takes nothing of a
+//!   reign that it has left, or whose end it has confirmed: that is what makes late and repeated packets harmless.
+//! - Whoever may write, or read, has the data of the last release.
+
+mod deadlines;
+mod ending;
+mod home;
+mod moving;
+mod record;
+mod room;
+mod serving;
+pub mod store;
+mod taking;
+mod threads;
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+
+use switch::locks::Directory;
+use wire::{
+    Faithful, GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Nanos, NodeId, Refusal, SwitchEpoch,
+};
+
+use crate::config::Retransmission;
+use crate::store::{DataRef, Moment};
+use home::HomeLock;
+use record::Lock;
+use room::After;
+pub use store::{LockStore, NoRoom, Users};
+
+/// How a node's locks are set up. The same on all nodes of a rack, but for the id.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// This node.
+    pub id: NodeId,
+    /// How many nodes the rack has.
+    pub nodes: usize,
+    /// Whether entries go to the switch, as far as they fit; else their homes keep them all.
+    pub in_switch: bool,
+    /// How many threads of the node that reigns may go before a node that waits, one after another.
+    pub preference: u32,
+    /// When lost packets are sent again.
+    pub retransmission: Retransmission,
+    /// The life of the switch.
+    pub epoch: SwitchEpoch,
+    /// A lock stays where it was used last. Only false to see what that is worth.
+    pub keeps: bool,
+}
+
+impl Config {
+    /// The paper's settings, over a transport that loses nothing.
+    pub const fn new(id: NodeId, nodes: usize) -> Self {
+        Self {
+            id,
+            nodes,
+            in_switch: true,
+            preference: 0,
+            retransmission: Retransmission::Never,
+            epoch: SwitchEpoch(0),
+            keeps: true,
+        }
+    }
+}
+
+/// Names a thread of this node that waits. What the number means is the driver's business.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Ticket(pub u32);
+
+/// A packet about a lock, with the region's bytes if it has a payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LockMessage {
+    /// The packet.
+    pub packet: LockPacket,
+    /// What the payload says. The bytes stay as they are until the packet cannot count any more.
+    pub data: Option<DataRef>,
+}
+
+/// What the machine asks its driver to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockEffect {
+    /// Deliver this to `packet.to`, after everything that this node sent there before.
+    Send(LockMessage),
+    /// This thread is in.
+    Entered(Ticket),
+    /// Somebody has the lock, and this thread did not want to wait.
+    Busy(Ticket),
+    /// It cannot be had.
+    Failed(Ticket, Refusal),
+    /// The lock and its region are no more; to the thread that asked for that.
+    Freed(Ticket),
+}
+
+/// Why a packet was dropped.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum LockDrop {
+    /// Of another life of the switch.
+    Epoch,
+    /// Not for this node, or not what anybody would send.
+    Nonsense,
+    /// Of a reign that this node has left, or of a matter that is closed.
+    Late,
+    /// A home that does not have the data that a request needs, or not yet.
+    NotCurrent,
+}
+
+impl LockDrop {
+    /// Every cause.
+    pub const ALL: [Self; 4] = [Self::Epoch, Self::Nonsense, Self::Late, Self::NotCurrent];
+}
+
+/// What was counted since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LockCounters {
+    /// Threads that asked this machine, and did not just enter.
+    pub asked: u64,
+    /// Requests sent to the directory, repeated ones too.
+    pub requests: u64,
+    /// Times that a lock went on from here.
+    pub moves: u64,
+    /// Of those, times that the directory said no.
+    pub denied: u64,
+    /// Copies that ended for a writer elsewhere.
+    pub ended: u64,
+    /// Copies given up for want of room.
+    pub evicted: u64,
+    /// Packets sent again.
+    pub repeated: u64,
+    drops: [u64; LockDrop::ALL.len()],
+}
+
+impl LockCounters {
+    /// Packets dropped for this reason.
+    pub const fn dropped(&self, cause: LockDrop) -> u64 {
+        self.drops[cause as usize]
+    }
+
+    fn drop(&mut self, cause: LockDrop) {
+        self.drops[cause as usize] += 1;
+    }
+}
+
+/// The machines of one node for its locks.
+pub struct LockNode<R: LockRules = Faithful> {
+    rules: PhantomData<R>,
+    config: Config,
+    counters: LockCounters,
+    /// By address; one for every lock that this node has touched in this life of the switch: what it has left, it must know.
+    locks: BTreeMap<GlobalAddr, Lock>,
+    /// Locks for which there was no room, in the order in which they want it.
+    roomless: VecDeque<GlobalAddr>,
+    /// Locks with something to repeat, and when.
+    due: BTreeSet<(Nanos, GlobalAddr)>,
+    /// Locks in this node's memory.
+    homes: BTreeMap<GlobalAddr, HomeLock>,
+    directory: Directory<R>,
+}
+
+/// What every handler gets.
+struct Context<'a, S, R> {
+    rules: PhantomData<R>,
+    now: Nanos,
+    config: Config,
+    counters: &'a mut LockCounters,
+    store: &'a mut S,
+    out: &'a mut Vec<LockEffect>,
+    /// A copy that has to go, so that this lock has room.
+    victim: Option<GlobalAddr>,
+    /// A copy has gone.
+    freed_room: bool,
+}
+
+impl<S, R> Context<'_, S, R> {
+    fn send(&mut self, packet: LockPacket, data: Option<DataRef>) {
+        let payload = if data.is_some() { packet.len } else { 0 };
+        let packet = LockPacket { payload, epoch: self.config.epoch, ..packet };
+        self.out.push(LockEffect::Send(LockMessage { packet, data }));
+    }
+
+    const fn after(&self) -> After {
+        After { victim: self.victim, freed_room: self.freed_room }
+    }
+
+    const fn me(&self) -> LockEnd {
+        LockEnd::Agent(self.config.id)
+    }
+}
+
+impl LockNode {
+    /// A node without locks.
+    pub fn new(config: Config) -> Self {
+        Self::with_rules(config)
+    }
+}
+
+impl<R: LockRules> LockNode<R> {
+    /// A node without locks, for which some rules may not hold: for checkers.
+    ///
+    /// # Panics
+    /// If the rack has no nodes, or more than a set of nodes can name, or not this one.
+    pub fn with_rules(config: Config) -> Self {
+        assert!(
+            (1..=wire::Copyset::NODES).contains(&config.nodes),
+            "a rack has 1 to 64 nodes, not {}",
+            config.nodes
+        );
+        assert!(config.id.index() < config.nodes, "{} of {} nodes", config.id, config.nodes);
+        let directory = Directory::with_rules(&switch::locks::Config {
+            at: LockEnd::Home(config.id),
+            nodes: config.nodes,
+            entries: 16,
+            epoch: config.epoch,
+        });
+        Self {
+            rules: PhantomData,
+            config,
+            counters: LockCounters::default(),
+            locks: BTreeMap::new(),
+            roomless: VecDeque::new(),
+            due: BTreeSet::new(),
+            homes: BTreeMap::new(),
+            directory: directory.expect("a small directory fits any chip"),
+        }
+    }
+
+    /// A packet for this node's agent or home has arrived.
+    pub fn on_packet<S: LockStore>(
+        &mut self,
+        at: Moment,
+        message: &LockMessage,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        let packet = &message.packet;
+        if R::LOCK_EPOCHS_ARE_FENCED && packet.epoch != self.config.epoch {
+            return self.counters.drop(LockDrop::Epoch);
+        }
+        if !self.is_sensible(message) {
+            return self.counters.drop(LockDrop::Nonsense);
+        }
+        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        match packet.to {
+            LockEnd::Switch => unreachable!("only what is for this node is sensible"),
+            LockEnd::Home(_) => self.on_home_packet(at, message, store, out),
+            LockEnd::Agent(_) => {
+                let lock =
+                    self.locks.entry(packet.lock).or_insert_with(|| Lock::new(packet.lock, packet.len));
+                match packet.kind {
+                    LockKind::Forward => lock.on_forward(&mut cx, packet),
+                    LockKind::Granted => lock.on_granted(&mut cx, message),
+                    LockKind::Lent => lock.on_lent(&mut cx, message),
+                    LockKind::Hand => lock.on_hand(&mut cx, message),
+                    LockKind::Invalidate => lock.on_invalidate(&mut cx, packet),
+                    LockKind::Invalidated => lock.on_invalidated(&mut cx, packet),
+                    LockKind::Poll => lock.on_poll(&mut cx, packet),
+                    LockKind::Denied => lock.on_denied(&mut cx, packet),
+                    LockKind::Approved => lock.on_approved(&mut cx, packet),
+                    LockKind::Received => lock.on_received(&mut cx, packet),
+                    LockKind::Busy => lock.on_busy(&mut cx),
+                    LockKind::Refused => lock.on_refused(&mut cx, packet),
+                    _ => cx.counters.drop(LockDrop::Nonsense),
+                }
+                let after = cx.after();
+                self.after(at, packet.lock, after, store, out);
+            }
+        }
+    }
+
+    /// A packet for this node that the rack could send.
+    fn is_sensible(&self, message: &LockMessage) -> bool {
+        let LockPacket { to, from, lock, node, next, len, payload, .. } = message.packet;
+        let nodes = self.config.nodes;
+        let everyone = u64::MAX >> (64 - nodes);
+        let sets = message.packet.nodes.union(message.packet.waiting).union(message.packet.writers);
+        to.node() == Some(self.config.id)
+            && (payload == 0 || payload == len)
+            && (payload != 0) == message.data.is_some()
+            && from.node().is_none_or(|from| from.index() < nodes)
+            && node.index() < nodes
+            && lock.home().index() < nodes
+            && next.is_none_or(|next| next.index() < nodes)
+            && sets.union(message.packet.queue.nodes()).bits() & !everyone == 0
+            && (!matches!(to, LockEnd::Home(_)) || lock.home() == self.config.id)
+            && self.locks.get(&lock).is_none_or(|known| known.len == len || matches!(to, LockEnd::Home(_)))
+    }
+
+    /// The next moment at which [`LockNode::on_deadline`] has something to do.
+    pub fn next_deadline(&self) -> Nanos {
+        self.due.first().map_or(Nanos::MAX, |(due, _)| *due)
+    }
+
+    /// Asserts what must always hold between calls.
+    ///
+    /// # Panics
+    /// If it does not, with the state that shows it.
+    pub fn invariants(&self) {
+        self.locks.values().for_each(Lock::invariants);
+    }
+
+    /// True if nothing will happen without input: no thread waits, nothing is asked or on its way.
+    pub fn is_quiet(&self) -> bool {
+        self.locks.values().all(Lock::is_quiet)
+    }
+
+    /// How this node has a lock: to write, to read, or not at all.
+    pub fn held(&self, lock: GlobalAddr) -> Option<wire::Mode> {
+        let it = self.locks.get(&lock)?;
+        match &it.reign {
+            Some(reign) => reign.is_complete().then_some(wire::Mode::Write),
+            None => it.copy.map(|_| wire::Mode::Read),
+        }
+    }
+
+    /// How it is set up.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What was counted since the start.
+    pub const fn counters(&self) -> &LockCounters {
+        &self.counters
+    }
+}
+
+fn context<'a, S, R>(
+    config: &Config,
+    counters: &'a mut LockCounters,
+    at: Moment,
+    store: &'a mut S,
+    out: &'a mut Vec<LockEffect>,
+) -> Context<'a, S, R> {
+    Context {
+        rules: PhantomData,
+        now: at.now,
+        config: *config,
+        counters,
+        store,
+        out,
+        victim: None,
+        freed_room: false,
+    }
+}

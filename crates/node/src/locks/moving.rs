@@ -1,0 +1,150 @@
+//! A lock on its way from this node to others: approved or denied by the directory, received by those who get it.
+
+use wire::{Copyset, LockEnd, LockPacket, LockRules, Mode};
+
+use super::record::{Again, Copy, Ending, Lock, Moving, Request, Waiter};
+use super::store::LockStore;
+use super::{Context, LockDrop};
+
+impl Lock {
+    /// Others wait, of whom this node did not know.
+    pub(super) fn on_denied<S: LockStore, R: LockRules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &LockPacket,
+    ) {
+        let me = cx.config.id;
+        let is_mine = |moving: &Moving| {
+            // What was denied before, or told again, has the set that this MOVE knows of.
+            !moving.approved
+                && moving.packet.tenure == packet.tenure
+                && moving.packet.waiting != packet.waiting
+        };
+        let Some(reign) = self.reign.as_mut().filter(|_| self.moving.as_ref().is_some_and(is_mine)) else {
+            return cx.counters.drop(LockDrop::Late);
+        };
+        self.moving = None;
+        cx.counters.denied += 1;
+        if R::DENIED_ADOPTS {
+            let waiting = packet.waiting;
+            reign.queue.retain(|waiter| match waiter {
+                Waiter::Remote(node, _) => waiting.contains(*node),
+                Waiter::Local(_) => true,
+            });
+            for node in waiting.iter() {
+                let queued = |waiter: &Waiter| matches!(waiter, Waiter::Remote(who, _) if *who == node);
+                if node != me && !reign.queue.iter().any(queued) {
+                    let mode = if packet.writers.contains(node) { Mode::Write } else { Mode::Read };
+                    reign.queue.push_back(Waiter::Remote(node, mode));
+                }
+            }
+            reign.known = waiting;
+        }
+        self.serve(cx);
+    }
+
+    /// The directory says that the tenure is over: only this node's MOVE can have ended it.
+    pub(super) fn on_approved<S: LockStore, R: LockRules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &LockPacket,
+    ) {
+        if self.is_moving_of(packet.tenure) {
+            self.depart(cx);
+            self.send_what_is_missing(cx);
+            self.advance(cx);
+        } else {
+            cx.counters.drop(LockDrop::Late);
+        }
+    }
+
+    /// Somebody has what was for him.
+    pub(super) fn on_received<S: LockStore, R: LockRules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &LockPacket,
+    ) {
+        if !self.is_moving_of(packet.tenure.before()) {
+            return cx.counters.drop(LockDrop::Late);
+        }
+        self.depart(cx);
+        if let Some(moving) = &mut self.moving {
+            match packet.from {
+                LockEnd::Home(_) => moving.home_unreceived = false,
+                LockEnd::Agent(node) => moving.unreceived = moving.unreceived.without(node),
+                LockEnd::Switch => {}
+            }
+            if let Some(copy) = &mut self.copy
+                && copy.tenure == packet.tenure
+                && !moving.home_unreceived
+                && moving.packet.next.is_none()
+            {
+                copy.at_home = true;
+            }
+            if moving.is_received() {
+                self.moving = None;
+                self.leave_room(cx);
+            }
+        }
+        self.advance(cx);
+    }
+
+    /// True if a MOVE that ends this tenure is under way, or has been approved.
+    pub(super) fn is_moving_of(&self, tenure: wire::Tenure) -> bool {
+        self.moving.is_some_and(|moving| moving.packet.tenure == tenure)
+    }
+
+    /// The MOVE has been approved: this node does not reign any more, or again.
+    pub(super) fn depart<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+        let Some(moving) = self.moving.as_mut().filter(|moving| !moving.approved) else { return };
+        moving.approved = true;
+        if !R::MOVES_ARE_KEPT {
+            moving.unreceived = Copyset::EMPTY;
+            moving.home_unreceived = false;
+        }
+        let (packet, done) = (moving.packet, moving.is_received());
+        let me = cx.config.id;
+        let reign = self.reign.take().expect("a MOVE that is not approved is of a reign");
+        self.last = Some((reign.tenure, packet.waiting));
+        self.fence = self.fence.max(packet.tenure.next());
+        for waiter in reign.queue {
+            match waiter {
+                Waiter::Local(thread) => self.threads.push_back(thread),
+                Waiter::Remote(node, _) if packet.waiting.contains(node) => {}
+                Waiter::Remote(node, mode) => self.send_on(cx, node, mode),
+            }
+        }
+        self.copy = packet.nodes.contains(me).then(|| {
+            self.ending = packet.next.map(|to| Ending { to, tenure: packet.tenure.next() });
+            Copy { tenure: packet.tenure.next(), at_home: self.len == 0 }
+        });
+        if let Some((_, mode)) = packet.queue.iter().find(|(node, _)| *node == me) {
+            self.request = Some(Request { mode, once: false, again: Again::first(cx) });
+        }
+        if done {
+            self.moving = None;
+        }
+        if packet.next == Some(me) {
+            self.begin_by_hand(cx, &LockPacket { tenure: packet.tenure.next(), ..packet });
+        }
+        self.end_if_left(cx);
+        self.leave_room(cx);
+    }
+
+    /// Sends once more what was not received, as the directory did.
+    pub(super) fn send_what_is_missing<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+        let Some(moving) = self.moving.filter(|moving| moving.approved) else { return };
+        let data = self.data(cx);
+        let mut missing = alloc::vec::Vec::new();
+        switch::locks::pass_on(&moving.packet, cx.me(), |packet| missing.push(packet));
+        for packet in missing {
+            let is_missing = match packet.to {
+                LockEnd::Agent(node) => moving.unreceived.contains(node),
+                _ => moving.home_unreceived,
+            };
+            if is_missing {
+                cx.send(packet, data);
+            }
+        }
+    }
+}

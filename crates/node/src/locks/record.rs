@@ -1,0 +1,290 @@
+//! What an agent knows of a lock.
+
+use alloc::collections::VecDeque;
+
+use wire::{Copyset, GlobalAddr, LockKind, LockPacket, LockRules, Mode, Nanos, NodeId, Tenure};
+
+use super::store::{LockStore, NoRoom};
+use super::{Context, LockEffect, Ticket};
+use crate::config::Retransmission;
+
+/// A thread of this node that waits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Thread {
+    pub(super) ticket: Ticket,
+    pub(super) mode: Mode,
+    pub(super) once: bool,
+}
+
+/// Whoever waits where a node reigns.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) enum Waiter {
+    Local(Thread),
+    Remote(NodeId, Mode),
+}
+
+/// What this node has asked the directory for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Request {
+    pub(super) mode: Mode,
+    pub(super) once: bool,
+    pub(super) again: Again,
+}
+
+/// When something is sent again, and how often it was.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Again {
+    pub(super) at: Nanos,
+    pub(super) repeats: u8,
+}
+
+impl Again {
+    /// Waits double up to eight times the shortest: a lock may be held for long, and nothing be lost.
+    pub(super) fn after<S, R>(cx: &Context<'_, S, R>, repeats: u8) -> Self {
+        let at = match cx.config.retransmission {
+            Retransmission::Never => Nanos::MAX,
+            Retransmission::AfterRoundTrips { floor } => cx.now + Nanos(floor.0 << repeats.min(3)),
+        };
+        Self { at, repeats }
+    }
+
+    pub(super) fn first<S, R>(cx: &Context<'_, S, R>) -> Self {
+        Self::after(cx, 0)
+    }
+
+    /// If it is due: counts, and sets the next time.
+    pub(super) fn is_due<S, R>(&mut self, cx: &mut Context<'_, S, R>) -> bool {
+        if self.at > cx.now {
+            return false;
+        }
+        *self = Self::after(cx, self.repeats.saturating_add(1));
+        cx.counters.repeated += 1;
+        true
+    }
+}
+
+/// This node may write, or will, and keeps the queue.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Reign {
+    pub(super) tenure: Tenure,
+    /// Readers that have not said yet that their copies are gone.
+    pub(super) awaiting: Copyset,
+    /// They were told by whoever had the lock before, not by the directory.
+    pub(super) by_hand: bool,
+    /// The data have not come.
+    pub(super) lacks_data: bool,
+    pub(super) queue: VecDeque<Waiter>,
+    /// Nodes that the directory has sent here.
+    pub(super) known: Copyset,
+    /// Threads of this node that may still go first.
+    pub(super) preference: u32,
+    pub(super) again: Again,
+}
+
+impl Reign {
+    /// True if threads may write.
+    pub(super) const fn is_complete(&self) -> bool {
+        self.awaiting.is_empty() && !self.lacks_data
+    }
+}
+
+/// The lock is on its way to others.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Moving {
+    /// What was asked of the directory.
+    pub(super) packet: LockPacket,
+    pub(super) approved: bool,
+    /// Nodes that have not said that they received it.
+    pub(super) unreceived: Copyset,
+    /// Nor has the home.
+    pub(super) home_unreceived: bool,
+    pub(super) again: Again,
+}
+
+impl Moving {
+    pub(super) const fn is_received(&self) -> bool {
+        self.unreceived.is_empty() && !self.home_unreceived
+    }
+}
+
+/// A copy that ends as soon as its readers have left.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Ending {
+    /// Who wants to write.
+    pub(super) to: NodeId,
+    /// In which tenure.
+    pub(super) tenure: Tenure,
+}
+
+/// A copy that threads may read.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Copy {
+    /// Of these data.
+    pub(super) tenure: Tenure,
+    /// The home has them, too.
+    pub(super) at_home: bool,
+}
+
+/// What this node knows of a lock.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Lock {
+    pub(super) at: GlobalAddr,
+    pub(super) len: u32,
+    /// The store has room for it.
+    pub(super) has_room: bool,
+    /// It waits for room.
+    pub(super) wants_room: bool,
+    /// What comes of an earlier reign than this is refused.
+    pub(super) fence: Tenure,
+    pub(super) copy: Option<Copy>,
+    pub(super) reign: Option<Reign>,
+    pub(super) request: Option<Request>,
+    pub(super) moving: Option<Moving>,
+    pub(super) ending: Option<Ending>,
+    /// Threads that wait, while this node does not reign.
+    pub(super) threads: VecDeque<Thread>,
+    /// Answers to a reign that has not begun here.
+    pub(super) early: Option<(Tenure, Copyset)>,
+    /// The last reign, and of whom it knew.
+    pub(super) last: Option<(Tenure, Copyset)>,
+    /// When it is in the list of what is due.
+    pub(super) scheduled: Nanos,
+}
+
+impl Lock {
+    pub(super) const fn new(at: GlobalAddr, len: u32) -> Self {
+        Self {
+            at,
+            len,
+            has_room: false,
+            wants_room: false,
+            fence: Tenure::NONE,
+            copy: None,
+            reign: None,
+            request: None,
+            moving: None,
+            ending: None,
+            threads: VecDeque::new(),
+            early: None,
+            last: None,
+            scheduled: Nanos::MAX,
+        }
+    }
+
+    /// When something has to be sent again.
+    pub(super) fn due(&self) -> Nanos {
+        let request = self.request.map(|request| request.again.at);
+        let reign =
+            self.reign.as_ref().filter(|reign| !reign.awaiting.is_empty()).map(|reign| reign.again.at);
+        let moving = self.moving.map(|moving| moving.again.at);
+        request.into_iter().chain(reign).chain(moving).min().unwrap_or(Nanos::MAX)
+    }
+
+    /// A packet about this lock.
+    pub(super) fn packet<S, R>(&self, cx: &Context<'_, S, R>, kind: LockKind) -> LockPacket {
+        LockPacket { from: cx.me(), ..LockPacket::new(kind, self.at, self.len, cx.config.id) }
+    }
+
+    /// The lock is still this node's: its MOVE, if there is one, may yet be denied.
+    pub(super) fn reigns(&self) -> bool {
+        self.reign.is_some()
+    }
+
+    /// Goes on with whatever is next.
+    pub(super) fn advance<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+        if self.reigns() {
+            return self.serve(cx);
+        }
+        if self.copy.is_some() && self.ending.is_none() {
+            while self.threads.front().is_some_and(|thread| thread.mode == Mode::Read) {
+                let thread = self.threads.pop_front().expect("there is one");
+                cx.store.admit(self.at, Mode::Read);
+                cx.out.push(LockEffect::Entered(thread.ticket));
+            }
+            if self.threads.is_empty() {
+                return cx.store.open(self.at, Mode::Read);
+            }
+            // A writer is next: readers that come now stand behind it.
+            let _ = cx.store.close(self.at);
+        }
+        if let Some(thread) = self.threads.front().copied() {
+            self.ask(cx, thread.mode, thread.once);
+        }
+    }
+
+    /// Asks the directory, if nothing is asked already.
+    fn ask<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>, mode: Mode, once: bool) {
+        if self.request.is_some() || !self.make_room(cx) {
+            return;
+        }
+        self.request = Some(Request { mode, once, again: Again::first(cx) });
+        self.send_request(cx);
+    }
+
+    pub(super) fn send_request<S, R>(&self, cx: &mut Context<'_, S, R>) {
+        let Some(Request { mode, once, .. }) = self.request else { return };
+        let has_copy = self.copy.is_some() && self.ending.is_none();
+        cx.counters.requests += 1;
+        cx.send(LockPacket { mode, once, has_copy, ..self.packet(cx, LockKind::Acquire) }, None);
+    }
+
+    /// True if there is room for a copy.
+    fn make_room<S: LockStore, R>(&mut self, cx: &mut Context<'_, S, R>) -> bool {
+        if !self.has_room {
+            match cx.store.reserve(self.at, self.len, false) {
+                Ok(()) => self.has_room = true,
+                Err(NoRoom::Evict(victim)) => cx.victim = Some(victim),
+                Err(NoRoom::Busy) => {}
+            }
+        }
+        self.wants_room = !self.has_room;
+        self.has_room
+    }
+
+    /// Room for what has come, asked or not.
+    pub(super) fn take_room<S: LockStore, R>(&mut self, cx: &mut Context<'_, S, R>) {
+        if !self.has_room {
+            cx.store.reserve(self.at, self.len, true).expect("there is room for what has come");
+            self.has_room = true;
+        }
+        self.wants_room = false;
+    }
+
+    /// Gives the room back, if nothing needs it any more.
+    pub(super) fn leave_room<S: LockStore, R>(&mut self, cx: &mut Context<'_, S, R>) {
+        let needed = self.copy.is_some() || self.reigns() || self.request.is_some() || self.moving.is_some();
+        if self.has_room && !needed {
+            cx.store.release(self.at);
+            self.has_room = false;
+            cx.freed_room = true;
+        }
+    }
+
+    pub(super) fn is_quiet(&self) -> bool {
+        let queue = self.reign.as_ref().is_none_or(|reign| reign.is_complete() && reign.queue.is_empty());
+        let nothing_asked = self.request.is_none() && self.moving.is_none() && self.ending.is_none();
+        queue && nothing_asked && self.threads.is_empty() && !self.wants_room
+    }
+
+    /// Asserts what must always hold.
+    pub(super) fn invariants(&self) {
+        assert!(
+            self.threads.is_empty() || !self.reigns(),
+            "where a node reigns, its threads are in the queue: {self:?}"
+        );
+        assert!(self.copy.is_none() || self.has_room, "a copy has room: {self:?}");
+        assert!(!self.reigns() || self.has_room, "so has whoever reigns: {self:?}");
+        assert!(self.ending.is_none() || self.copy.is_some(), "what ends is a copy: {self:?}");
+        if let Some(moving) = self.moving {
+            assert!(moving.approved || self.reigns(), "a MOVE that is not approved is of a reign: {self:?}");
+        }
+        if let Some(reign) = &self.reign {
+            assert!(reign.tenure < self.fence, "a reign that has begun begins no more: {self:?}");
+            let queued = reign.queue.iter().filter_map(|waiter| match waiter {
+                Waiter::Remote(node, _) => Some(*node),
+                Waiter::Local(_) => None,
+            });
+            assert!(queued.clone().all(|node| reign.known.contains(node)), "who waits is known: {self:?}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Copies that have to go, so that others fit; and what follows every input.
+
+use alloc::vec::Vec;
+
+use wire::{Copyset, GlobalAddr, LockRules, WaitList};
+
+use super::record::Lock;
+use super::store::LockStore;
+use super::{Context, LockEffect, LockNode, context};
+use crate::store::Moment;
+
+/// What a lock leaves to be done at others.
+#[derive(Clone, Copy)]
+pub(super) struct After {
+    pub(super) victim: Option<GlobalAddr>,
+    pub(super) freed_room: bool,
+}
+
+impl<R: LockRules> LockNode<R> {
+    /// Sees to room and deadlines when a lock has handled its input.
+    pub(super) fn after<S: LockStore>(
+        &mut self,
+        at: Moment,
+        lock: GlobalAddr,
+        after: After,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        self.schedule(lock);
+        if self.locks.get(&lock).is_some_and(|it| it.wants_room) && !self.roomless.contains(&lock) {
+            self.roomless.push_back(lock);
+        }
+        let mut freed = after.freed_room;
+        if let Some(victim) = after.victim
+            && let Some(it) = self.locks.get_mut(&victim)
+        {
+            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            it.give_up(&mut cx);
+            freed |= cx.freed_room;
+            self.schedule(victim);
+        }
+        while freed && let Some(next) = self.roomless.pop_front() {
+            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            let it = self.locks.get_mut(&next).expect("a lock that wants room is known");
+            it.wants_room = false;
+            it.advance(&mut cx);
+            freed = cx.freed_room || !it.wants_room;
+            if it.wants_room {
+                self.roomless.push_front(next);
+                freed = false;
+            }
+            self.schedule(next);
+        }
+    }
+
+    /// Notes when a lock has something to repeat.
+    fn schedule(&mut self, lock: GlobalAddr) {
+        let Some(it) = self.locks.get_mut(&lock) else { return };
+        let due = it.due();
+        if due != it.scheduled {
+            self.due.remove(&(it.scheduled, lock));
+            it.scheduled = due;
+            if due != wire::Nanos::MAX {
+                self.due.insert((due, lock));
+            }
+        }
+    }
+
+    /// The node is about to leave the rack: starts to send home what only it has. To be called again and again. Returns
+    /// how many locks have not arrived yet.
+    pub fn on_leaving<S: LockStore>(
+        &mut self,
+        at: Moment,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) -> usize {
+        let locks: Vec<GlobalAddr> = self
+            .locks
+            .iter()
+            .filter(|(_, it)| it.reigns() || it.moving.is_some())
+            .map(|(lock, _)| *lock)
+            .collect();
+        for &lock in &locks {
+            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            self.locks.get_mut(&lock).expect("it is known").give_up(&mut cx);
+            let after = cx.after();
+            self.after(at, lock, after, store, out);
+        }
+        locks.len()
+    }
+}
+
+impl Lock {
+    /// Gives the lock up, if nobody here is in it or wants it: a copy is dropped, and what may have been written goes home.
+    pub(super) fn give_up<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+        let idle = self.threads.is_empty()
+            && self.request.is_none()
+            && self.moving.is_none()
+            && self.ending.is_none();
+        let reign_idle =
+            self.reign.as_ref().is_none_or(|reign| reign.is_complete() && reign.queue.is_empty());
+        if !idle || !reign_idle || !self.has_room {
+            return;
+        }
+        if !cx.store.close(self.at).is_none() {
+            // Whoever leaves opens it again.
+            return;
+        }
+        cx.counters.evicted += 1;
+        if self.reigns() {
+            return self.send_move(cx, Copyset::EMPTY, None, WaitList::EMPTY);
+        }
+        if self.copy.take().is_some() {
+            self.leave_room(cx);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Who is next, where a lock may be written: a thread of this node, or another node.
+
+use wire::{Copyset, LockEnd, LockKind, LockPacket, LockRules, Mode, NodeId, WaitList};
+
+use super::record::{Again, Lock, Moving, Thread, Waiter};
+use super::store::{LockStore, Users};
+use super::{Context, LockDrop, LockEffect};
+
+impl Lock {
+    /// Lets in whoever is next, or lets the lock go on.
+    pub(super) fn serve<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+        if self.moving.is_some_and(|moving| !moving.approved) {
+            return;
+        }
+        loop {
+            let Some(reign) =
+                self.reign.as_mut().filter(|reign| reign.is_complete() || !R::WRITER_AWAITS_READERS)
+            else {
+                return;
+            };
+            let Some(next) = reign.queue.front().copied() else {
+                return cx.store.open(self.at, Mode::Write);
+            };
+            let users = cx.store.close(self.at);
+            match next {
+                Waiter::Local(thread) if thread.mode == Mode::Read && !users.writer || users.is_none() => {
+                    self.admit_first(cx);
+                }
+                Waiter::Local(_) => return,
+                // What this node asked for itself, in a late copy.
+                Waiter::Remote(node, _) if node == cx.config.id => {
+                    reign.queue.pop_front();
+                }
+                Waiter::Remote(_, mode) => {
+                    let stays = if mode == Mode::Read { users.writer } else { !users.is_none() };
+                    if stays && R::HOLDER_LEAVES_FIRST {
+                        return;
+                    }
+                    if !self.prefer_own(cx, users) {
+                        return self.move_on(cx, users);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets the first thread of the queue in.
+    fn admit_first<S: LockStore, R>(&mut self, cx: &mut Context<'_, S, R>) {
+        let reign = self.reign.as_mut().expect("this node reigns");
+        let Some(Waiter::Local(thread)) = reign.queue.pop_front() else { unreachable!("a thread is first") };
+        cx.store.admit(self.at, thread.mode);
+        cx.out.push(LockEffect::Entered(thread.ticket));
+    }
+
+    /// Puts a thread of this node before whoever is first, if that is allowed so often.
+    fn prefer_own<S, R>(&mut self, _: &Context<'_, S, R>, users: Users) -> bool {
+        let reign = self.reign.as_mut().expect("this node reigns");
+        let own = reign.queue.iter().position(|waiter| matches!(waiter, Waiter::Local(_)));
+        let Some(at) = own.filter(|_| users.is_none() && reign.preference > 0) else { return false };
+        reign.preference -= 1;
+        let thread = reign.queue.remove(at).expect("it is there");
+        reign.queue.push_front(thread);
+        true
+    }
+
+    /// Asks the directory to let the lock go on: to the readers at the head of the queue, and to the first writer behind
+    /// them, with the rest.
+    fn move_on<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>, users: Users) {
+        let me = cx.config.id;
+        let reign = self.reign.as_mut().expect("this node reigns");
+        let (mut readers, mut next, mut rest) = (Copyset::EMPTY, None, WaitList::EMPTY);
+        let mut own_readers = users.readers > 0;
+        let mut still = alloc::collections::VecDeque::with_capacity(reign.queue.len());
+        for waiter in reign.queue.drain(..) {
+            let served = match waiter {
+                Waiter::Local(Thread { ticket, mode: Mode::Read, .. }) if next.is_none() => {
+                    cx.store.admit(self.at, Mode::Read);
+                    cx.out.push(LockEffect::Entered(ticket));
+                    own_readers = true;
+                    true
+                }
+                Waiter::Remote(node, Mode::Read) if next.is_none() => {
+                    readers = readers.with(node);
+                    false
+                }
+                Waiter::Local(_) if next.is_none() => {
+                    next = Some(me);
+                    false
+                }
+                Waiter::Remote(node, _) if next.is_none() => {
+                    next = Some(node);
+                    false
+                }
+                Waiter::Local(Thread { mode, .. }) => {
+                    if !rest.nodes().contains(me) {
+                        rest.push(me, mode);
+                    }
+                    false
+                }
+                Waiter::Remote(node, mode) => {
+                    if !rest.nodes().contains(node) {
+                        rest.push(node, mode);
+                    }
+                    false
+                }
+            };
+            if !served {
+                still.push_back(waiter);
+            }
+        }
+        // Until the MOVE is approved, everybody may have to wait here on.
+        reign.queue = still;
+        // A copy stays here if nobody ends it, or if it is being read.
+        if next.is_none() || own_readers && next != Some(me) {
+            readers = readers.with(me);
+        }
+        if !R::QUEUE_GOES_ALONG {
+            rest = WaitList::EMPTY;
+        }
+        let readers = if next == Some(me) { readers.without(me) } else { readers };
+        self.send_move(cx, readers, next, rest);
+    }
+
+    /// Sends a MOVE of everything that this reign knows.
+    pub(super) fn send_move<S: LockStore, R: LockRules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        readers: Copyset,
+        next: Option<NodeId>,
+        rest: WaitList,
+    ) {
+        let me = cx.config.id;
+        let reign = self.reign.as_ref().expect("this node reigns");
+        let packet = LockPacket {
+            mode: Mode::Write,
+            tenure: reign.tenure,
+            nodes: readers,
+            waiting: reign.known,
+            next,
+            queue: rest,
+            to: LockEnd::Switch,
+            ..self.packet(cx, LockKind::Move)
+        };
+        let unreceived = next.map_or(readers, |next| readers.with(next)).without(me);
+        self.moving = Some(Moving {
+            packet,
+            approved: false,
+            unreceived,
+            home_unreceived: next.is_none() && self.len > 0 && R::DATA_GOES_HOME,
+            again: Again::first(cx),
+        });
+        cx.counters.moves += 1;
+        if !R::GATE_CLOSES_FIRST {
+            cx.store.open(self.at, Mode::Write);
+        }
+        let data = self.data(cx);
+        cx.send(packet, data);
+    }
+
+    /// The data that travel with this lock.
+    pub(super) fn data<S: LockStore, R>(&self, cx: &Context<'_, S, R>) -> Option<crate::store::DataRef> {
+        (self.len > 0).then(|| cx.store.contents(self.at))
+    }
+
+    /// The directory sends somebody to this node's queue.
+    pub(super) fn on_forward<S: LockStore, R: LockRules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &LockPacket,
+    ) {
+        let LockPacket { node, mode, tenure, .. } = *packet;
+        if let Some(reign) = self.reign.as_mut()
+            && (reign.tenure == tenure || !R::FORWARDS_ARE_OF_THIS_TENURE)
+        {
+            if reign.known.contains(node) {
+                // It may want more by now than it did. What is on its way to it stays as it is.
+                let waits = |waiter: &&mut Waiter| matches!(waiter, Waiter::Remote(who, _) if *who == node);
+                if mode == Mode::Write
+                    && self.moving.is_none()
+                    && let Some(waiter) = reign.queue.iter_mut().find(waits)
+                {
+                    *waiter = Waiter::Remote(node, mode);
+                }
+                return;
+            }
+            reign.known = reign.known.with(node);
+            reign.queue.push_back(Waiter::Remote(node, mode));
+            self.serve(cx);
+            let waits = self.moving.is_none();
+            if packet.once && waits && self.reigns() {
+                let busy = LockPacket { ..self.packet(cx, LockKind::Busy) };
+                cx.send(LockPacket { to: LockEnd::Agent(node), ..busy }, None);
+            }
+            return;
+        }
+        // It was sent while the MOVE was between its passes, and nobody else knows of it.
+        match self.last {
+            Some((last, known)) if last == tenure && !known.contains(node) => self.send_on(cx, node, mode),
+            _ => cx.counters.drop(LockDrop::Late),
+        }
+    }
+
+    /// Sends somebody who waited here back to the directory, which knows who reigns now.
+    pub(super) fn send_on<S, R>(&self, cx: &mut Context<'_, S, R>, node: NodeId, mode: Mode) {
+        cx.send(LockPacket { mode, node, ..self.packet(cx, LockKind::Acquire) }, None);
+    }
+}

@@ -1,0 +1,203 @@
+//! A lock comes to this node: a copy to read, or the right to write with the queue.
+
+use alloc::collections::VecDeque;
+
+use wire::{Copyset, LockEnd, LockKind, LockPacket, LockRules, Mode, Tenure};
+
+use super::record::{Again, Copy, Ending, Lock, Reign, Waiter};
+use super::store::LockStore;
+use super::{Context, LockDrop, LockMessage};
+
+impl Lock {
+    /// A copy to read. If a writer waits for its end, it says so.
+    pub(super) fn on_granted<S: LockStore, R: LockRules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        message: &LockMessage,
+    ) {
+        let packet = &message.packet;
+        let (tenure, mover) = (packet.tenure, packet.node);
+        if mover == cx.config.id && self.is_moving_of(tenure.before()) {
+            // This node's own MOVE, approved: it keeps a copy.
+            self.depart(cx);
+            return self.advance(cx);
+        }
+        let from_home =
+            packet.from == LockEnd::Home(packet.lock.home()) || packet.len == 0 && mover == cx.config.id;
+        if mover != cx.config.id {
+            let received =
+                LockPacket { tenure, to: LockEnd::Agent(mover), ..self.packet(cx, LockKind::Received) };
+            cx.send(received, None);
+        }
+        if self.copy.is_some_and(|copy| copy.tenure == tenure) {
+            return cx.counters.drop(LockDrop::Late);
+        }
+        if tenure < self.fence && R::ENDED_COPIES_ARE_REFUSED || self.reigns() {
+            // The writer that waits for its end may not have heard.
+            if let Some(next) = packet.next
+                && tenure < self.fence
+            {
+                self.say_ended(cx, next, tenure);
+            }
+            return cx.counters.drop(LockDrop::Late);
+        }
+        let wanted = self.request.is_some_and(|request| request.mode == Mode::Read);
+        if !wanted {
+            match packet.next {
+                Some(next) => {
+                    self.fence = self.fence.max(tenure.next());
+                    self.say_ended(cx, next, tenure);
+                }
+                None => cx.counters.drop(LockDrop::Late),
+            }
+            return;
+        }
+        self.arrived();
+        self.request = None;
+        self.take_room(cx);
+        if let Some(data) = message.data {
+            cx.store.fill(self.at, data);
+        }
+        self.copy = Some(Copy { tenure, at_home: from_home });
+        // Those that waited to read are let in before the copy ends.
+        while self.threads.front().is_some_and(|thread| thread.mode == Mode::Read) {
+            let thread = self.threads.pop_front().expect("there is one");
+            cx.store.admit(self.at, Mode::Read);
+            cx.out.push(super::LockEffect::Entered(thread.ticket));
+        }
+        self.ending = packet.next.map(|to| Ending { to, tenure });
+        self.end_if_left(cx);
+        self.advance(cx);
+    }
+
+    /// What came before has arrived where it should, or nobody would have sent this.
+    fn arrived(&mut self) {
+        self.moving = None;
+    }
+
+    /// The home lends the lock for writing: nobody had it, but for readers.
+    pub(super) fn on_lent<S: LockStore, R: LockRules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        message: &LockMessage,
+    ) {
+        let packet = &message.packet;
+        if let Some(reign) = &mut self.reign
+            && reign.tenure == packet.tenure
+        {
+            if reign.lacks_data
+                && let Some(data) = message.data
+            {
+                reign.lacks_data = false;
+                cx.store.fill(self.at, data);
+                self.serve(cx);
+            }
+            return;
+        }
+        if packet.tenure < self.fence && R::OLD_TENURES_ARE_REFUSED {
+            return cx.counters.drop(LockDrop::Late);
+        }
+        self.arrived();
+        let had_copy = self.copy.is_some();
+        self.begin(cx, packet.tenure, packet.nodes, false);
+        match message.data {
+            // Its own threads may be reading the very same data.
+            Some(_) if had_copy => {}
+            Some(data) => cx.store.fill(self.at, data),
+            None => {}
+        }
+        if !had_copy && message.data.is_none() && self.len > 0 {
+            // A late copy of a request had it lent, and this node's copy has ended since.
+            self.reign.as_mut().expect("it has begun").lacks_data = true;
+            self.request =
+                Some(super::record::Request { mode: Mode::Write, once: false, again: Again::first(cx) });
+            self.send_request(cx);
+        }
+        self.serve(cx);
+    }
+
+    /// The holder hands the lock over, with data and queue.
+    pub(super) fn on_hand<S: LockStore, R: LockRules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        message: &LockMessage,
+    ) {
+        let packet = &message.packet;
+        if packet.node == cx.config.id {
+            // Its own: after readers elsewhere it goes on here.
+            if self.is_moving_of(packet.tenure.before()) {
+                self.depart(cx);
+                self.advance(cx);
+            }
+            return;
+        }
+        let to = LockEnd::Agent(packet.node);
+        let received = LockPacket { tenure: packet.tenure, to, ..self.packet(cx, LockKind::Received) };
+        cx.send(received, None);
+        if packet.tenure < self.fence && R::OLD_TENURES_ARE_REFUSED {
+            return cx.counters.drop(LockDrop::Late);
+        }
+        self.arrived();
+        self.copy = None;
+        self.ending = None;
+        self.take_room(cx);
+        if let Some(data) = message.data {
+            cx.store.fill(self.at, data);
+        }
+        self.begin_by_hand(cx, packet);
+        self.serve(cx);
+    }
+
+    /// A reign with a queue begins.
+    pub(super) fn begin_by_hand<S: LockStore, R: LockRules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &LockPacket,
+    ) {
+        self.begin(cx, packet.tenure, packet.nodes, true);
+        let me = cx.config.id;
+        let reign = self.reign.as_mut().expect("it has begun");
+        // First the thread that this node stood in the queue for; the others where its number comes once more, or last.
+        let mut own: VecDeque<Waiter> = core::mem::take(&mut reign.queue);
+        reign.queue.extend(own.pop_front());
+        for (node, mode) in packet.queue.iter() {
+            if node == me {
+                reign.queue.append(&mut own);
+            } else {
+                reign.queue.push_back(Waiter::Remote(node, mode));
+            }
+        }
+        reign.queue.append(&mut own);
+        reign.known = packet.queue.nodes();
+    }
+
+    fn begin<S: LockStore, R: LockRules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        tenure: Tenure,
+        readers: Copyset,
+        by_hand: bool,
+    ) {
+        self.take_room(cx);
+        self.fence = self.fence.max(tenure.next());
+        self.request = None;
+        self.copy = None;
+        self.ending = None;
+        let early = match self.early.take() {
+            Some((of, nodes)) if of == tenure && R::EARLY_ANSWERS_ARE_KEPT => nodes,
+            _ => Copyset::EMPTY,
+        };
+        // Whoever is inside to read is waited for like everybody else.
+        let _ = cx.store.close(self.at);
+        self.reign = Some(Reign {
+            tenure,
+            awaiting: readers.without_all(early).without(cx.config.id),
+            by_hand,
+            lacks_data: false,
+            queue: self.threads.drain(..).map(Waiter::Local).collect(),
+            known: Copyset::EMPTY,
+            preference: cx.config.preference,
+            again: Again::first(cx),
+        });
+    }
+}

@@ -1,0 +1,147 @@
+//! A thread of this node wants a lock, has left, or waits no longer.
+
+use alloc::vec::Vec;
+
+use wire::{GlobalAddr, LockRules, Mode};
+
+use super::record::{Lock, Reign, Thread, Waiter};
+use super::store::LockStore;
+use super::{Context, LockEffect, LockNode, Ticket, context};
+use crate::store::Moment;
+
+impl<R: LockRules> LockNode<R> {
+    /// A thread wants to enter, and the gate is closed, or does not let it in. [`LockEffect::Entered`] or a failure
+    /// follows, perhaps at once. With `once` it does not want to wait for anybody who has the lock.
+    ///
+    /// All threads of the rack name one length for a lock; what is not so fails.
+    pub fn on_lock<S: LockStore>(
+        &mut self,
+        at: Moment,
+        (ticket, mode, once): (Ticket, Mode, bool),
+        (lock, len): (GlobalAddr, u32),
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        cx.counters.asked += 1;
+        let it = self.locks.entry(lock).or_insert_with(|| Lock::new(lock, len));
+        if it.len != len {
+            cx.out.push(LockEffect::Failed(ticket, wire::Refusal::WrongLength));
+            return;
+        }
+        it.line_up(Thread { ticket, mode, once });
+        it.advance(&mut cx);
+        it.give_up_at_once(&mut cx);
+        let after = cx.after();
+        self.after(at, lock, after, store, out);
+    }
+
+    /// A thread has left, and the gate was closed.
+    pub fn on_left<S: LockStore>(
+        &mut self,
+        at: Moment,
+        lock: GlobalAddr,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let Some(it) = self.locks.get_mut(&lock) else { return };
+        it.end_if_left(&mut cx);
+        it.advance(&mut cx);
+        let after = cx.after();
+        self.after(at, lock, after, store, out);
+    }
+
+    /// A thread waits no longer. False if it is in already, or has failed: then it was told so. What was asked for it comes
+    /// all the same, and stays here or goes on.
+    pub fn on_cancel<S: LockStore>(
+        &mut self,
+        at: Moment,
+        ticket: Ticket,
+        lock: GlobalAddr,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) -> bool {
+        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let Some(it) = self.locks.get_mut(&lock) else { return false };
+        let waited = it.cancel(ticket);
+        if waited {
+            it.advance(&mut cx);
+        }
+        let after = cx.after();
+        self.after(at, lock, after, store, out);
+        waited
+    }
+}
+
+impl Lock {
+    fn line_up(&mut self, thread: Thread) {
+        match &mut self.reign {
+            Some(reign) => reign.queue.push_back(Waiter::Local(thread)),
+            None => self.threads.push_back(thread),
+        }
+    }
+
+    fn cancel(&mut self, ticket: Ticket) -> bool {
+        let before = self.waiting_threads();
+        self.threads.retain(|thread| thread.ticket != ticket);
+        if let Some(reign) = &mut self.reign {
+            reign.queue.retain(|waiter| !matches!(waiter, Waiter::Local(thread) if thread.ticket == ticket));
+        }
+        self.waiting_threads() < before
+    }
+
+    fn waiting_threads(&self) -> usize {
+        let in_queue = self.reign.iter().flat_map(|reign| &reign.queue);
+        self.threads.len() + in_queue.filter(|waiter| matches!(waiter, Waiter::Local(_))).count()
+    }
+
+    /// Threads that did not want to wait, and have to, as this node knows: it reigns, and has not let them in.
+    pub(super) fn give_up_at_once<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+        if self.reign.as_ref().is_some_and(Reign::is_complete) {
+            self.dismiss_impatient(cx);
+        }
+    }
+
+    /// Somebody elsewhere has the lock: whoever did not want to wait gives up. What was asked for comes all the same.
+    pub(super) fn on_busy<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+        self.dismiss_impatient(cx);
+    }
+
+    fn dismiss_impatient<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+        let out = &mut *cx.out;
+        let mut stays = |thread: &Thread| {
+            if thread.once {
+                out.push(LockEffect::Busy(thread.ticket));
+            }
+            !thread.once
+        };
+        let waiting = self.waiting_threads();
+        self.threads.retain(&mut stays);
+        if let Some(reign) = &mut self.reign {
+            reign.queue.retain(|waiter| match waiter {
+                Waiter::Local(thread) => stays(thread),
+                Waiter::Remote(..) => true,
+            });
+        }
+        if self.waiting_threads() < waiting {
+            self.advance(cx);
+        }
+    }
+
+    /// The home says that this cannot be locked.
+    pub(super) fn on_refused<S: LockStore, R: LockRules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &wire::LockPacket,
+    ) {
+        let wire::Status::Refused(why) = packet.status else { return };
+        if self.request.take().is_none() {
+            return cx.counters.drop(super::LockDrop::Late);
+        }
+        for thread in self.threads.drain(..) {
+            cx.out.push(LockEffect::Failed(thread.ticket, why));
+        }
+        self.leave_room(cx);
+    }
+}
