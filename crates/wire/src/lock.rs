@@ -130,11 +130,15 @@ pub enum LockKind {
     Freed = 23,
     /// Agent to home, in a new epoch: those were all my reports, so many as `tenure` says.
     LastReport = 24,
+    /// Home to switch: keep this lock's entry no longer.
+    Remove = 25,
+    /// Switch to home: I do not.
+    Removed = 26,
 }
 
 impl LockKind {
     /// Every kind.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::Acquire,
         Self::Forward,
         Self::Serve,
@@ -159,6 +163,8 @@ impl LockKind {
         Self::Free,
         Self::Freed,
         Self::LastReport,
+        Self::Remove,
+        Self::Removed,
     ];
 
     /// The kind with this wire form.

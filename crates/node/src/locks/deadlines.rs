@@ -45,6 +45,11 @@ impl Lock {
                 cx.send(LockPacket { to: LockEnd::Agent(reader), ..again }, None);
             }
         }
+        if let Some(freeing) = &mut self.freeing
+            && freeing.again.is_due(cx)
+        {
+            self.send_free(cx);
+        }
         if let Some(report) = &mut self.report
             && report.again.is_due(cx)
         {

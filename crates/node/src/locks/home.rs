@@ -20,6 +20,8 @@ pub(super) enum Keeper {
     Switch,
     /// This home's directory.
     Here,
+    /// The switch is asked to forget it, for this node.
+    Ending(NodeId),
 }
 
 /// What an entry is to begin with.
@@ -57,6 +59,8 @@ impl<R: LockRules> LockNode<R> {
             LockKind::Lend => self.on_lend(at, &message.packet, store, out),
             LockKind::WriteBack => self.on_write_back(at, message, store, out),
             LockKind::Installed => self.on_installed(at, &message.packet, store, out),
+            LockKind::Free => self.on_free_packet(at, &message.packet, store, out),
+            LockKind::Removed => self.on_removed(at, &message.packet, store, out),
             LockKind::Report => self.on_report(at, message, store, out),
             LockKind::LastReport => self.on_last_report(at, &message.packet, store, out),
             _ => self.counters.drop(LockDrop::Nonsense),
@@ -119,6 +123,7 @@ impl<R: LockRules> LockNode<R> {
                 cx.send(LockPacket { to: LockEnd::Switch, ..*packet }, message.data);
             }
             Keeper::Here => self.run_directory(at, packet, message.data, store, out),
+            Keeper::Ending(_) => self.refuse(at, packet, Refusal::Unallocated, store, out),
         }
     }
 

@@ -10,6 +10,7 @@
 //! | `moving.rs` | the lock on its way to others |
 //! | `taking.rs` | the lock comes, for reading or for writing |
 //! | `ending.rs` | a copy ends, because somebody wants to write |
+//! | `freeing.rs` | the lock's end |
 //! | `room.rs` | copies that have to go, so that others fit |
 //! | `home.rs` | the data of locks that nobody has, and the directory of those that the switch does not keep |
 //! | `deadlines.rs` | what was not answered is sent again |
@@ -34,6 +35,7 @@
 
 mod deadlines;
 mod ending;
+mod freeing;
 mod home;
 mod moving;
 mod record;
@@ -304,6 +306,7 @@ impl<R: LockRules> LockNode<R> {
                     LockKind::Received => lock.on_received(&mut cx, packet),
                     LockKind::Busy => lock.on_busy(&mut cx),
                     LockKind::Refused => lock.on_refused(&mut cx, packet),
+                    LockKind::Freed => lock.on_freed(&mut cx),
                     LockKind::Reported => lock.on_reported(&mut cx, packet),
                     _ => cx.counters.drop(LockDrop::Nonsense),
                 }

@@ -107,6 +107,13 @@ impl Moving {
     }
 }
 
+/// The end of a lock, asked of its home.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Freeing {
+    pub(super) ticket: Ticket,
+    pub(super) again: Again,
+}
+
 /// A report to the lock's home.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Report {
@@ -158,6 +165,8 @@ pub(super) struct Lock {
     pub(super) last: Option<(Tenure, Copyset)>,
     /// What was said of it to its home in a new epoch, until the home has answered.
     pub(super) report: Option<Report>,
+    /// A thread that is in it to write wants it to be no more.
+    pub(super) freeing: Option<Freeing>,
     /// When it is in the list of what is due.
     pub(super) scheduled: Nanos,
 }
@@ -179,6 +188,7 @@ impl Lock {
             early: None,
             last: None,
             report: None,
+            freeing: None,
             scheduled: Nanos::MAX,
         }
     }
@@ -190,7 +200,15 @@ impl Lock {
             self.reign.as_ref().filter(|reign| !reign.awaiting.is_empty()).map(|reign| reign.again.at);
         let moving = self.moving.map(|moving| moving.again.at);
         let report = self.report.map(|report| report.again.at);
-        request.into_iter().chain(reign).chain(moving).chain(report).min().unwrap_or(Nanos::MAX)
+        let freeing = self.freeing.map(|freeing| freeing.again.at);
+        request
+            .into_iter()
+            .chain(reign)
+            .chain(moving)
+            .chain(report)
+            .chain(freeing)
+            .min()
+            .unwrap_or(Nanos::MAX)
     }
 
     /// True if this node has nothing of it, and wants nothing.

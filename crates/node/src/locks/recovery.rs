@@ -459,6 +459,9 @@ impl Lock {
 
     /// The lock's home is gone, and its memory with it.
     fn lose_home<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+        if self.freeing.is_some() {
+            return self.on_freed(cx);
+        }
         self.end_reign();
         self.copy = None;
         self.moving = None;
