@@ -119,19 +119,26 @@ pub enum LockKind {
     Install = 18,
     /// Switch to home: I do (granted), or there is no room (refused).
     Installed = 19,
-    /// Agent to home, after a restart: what I have of this lock.
+    /// Agent to home, in a new epoch: what I have of this lock. `mode` write: I reign; `has_copy`: a copy; `once`: it is on
+    /// its way from me to `next`; else: I have reigned.
     Report = 20,
-    /// Home to agent: I have that; or, with a last one: all reports are in.
+    /// Home to agent: what became of that.
     Reported = 21,
     /// Holder to home: the lock shall be no more.
     Free = 22,
     /// Home to holder: it is no more.
     Freed = 23,
+    /// Agent to home, in a new epoch: those were all my reports, so many as `tenure` says.
+    LastReport = 24,
+    /// Home to switch: keep this lock's entry no longer.
+    Remove = 25,
+    /// Switch to home: I do not.
+    Removed = 26,
 }
 
 impl LockKind {
     /// Every kind.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 26] = [
         Self::Acquire,
         Self::Forward,
         Self::Serve,
@@ -155,6 +162,9 @@ impl LockKind {
         Self::Reported,
         Self::Free,
         Self::Freed,
+        Self::LastReport,
+        Self::Remove,
+        Self::Removed,
     ];
 
     /// The kind with this wire form.

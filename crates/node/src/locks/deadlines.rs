@@ -20,6 +20,7 @@ impl<R: LockRules> LockNode<R> {
             let after = cx.after();
             self.after(at, lock, after, store, out);
         }
+        self.repeat_last_reports(at, store, out);
     }
 }
 
@@ -43,6 +44,16 @@ impl Lock {
             for reader in awaiting.iter() {
                 cx.send(LockPacket { to: LockEnd::Agent(reader), ..again }, None);
             }
+        }
+        if let Some(freeing) = &mut self.freeing
+            && freeing.again.is_due(cx)
+        {
+            self.send_free(cx);
+        }
+        if let Some(report) = &mut self.report
+            && report.again.is_due(cx)
+        {
+            self.send_report(cx);
         }
         let Some(moving) = &mut self.moving else { return };
         if moving.again.is_due(cx) && R::MOVES_ARE_REPEATED {

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use switch::locks::Effect;
-use wire::{Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Refusal, Status, Tenure};
+use wire::{Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, NodeId, Refusal, Status, Tenure};
 
 use super::store::LockStore;
 use super::{Context, LockDrop, LockEffect, LockMessage, LockNode, context};
@@ -13,11 +13,23 @@ use crate::store::{DataRef, Moment};
 /// Who keeps a lock's entry.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum Keeper {
+    /// Nobody, until somebody asks.
+    Nobody,
     /// The switch was asked to, and has not answered. These wait.
-    Asked(Vec<LockPacket>),
+    Asked(Entry, Vec<LockPacket>),
     Switch,
     /// This home's directory.
     Here,
+    /// The switch is asked to forget it, for this node.
+    Ending(NodeId),
+}
+
+/// What an entry is to begin with.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub(super) struct Entry {
+    pub(super) tenure: Tenure,
+    pub(super) holder: Option<NodeId>,
+    pub(super) sharers: Copyset,
 }
 
 /// A lock in this node's memory.
@@ -26,8 +38,8 @@ pub(super) struct HomeLock {
     pub(super) len: u32,
     /// The data here are those of this tenure.
     pub(super) tenure: Tenure,
-    /// They have been lent for writing, and are not back.
-    pub(super) lent: bool,
+    /// They have been lent for writing, to this node in this tenure, and are not back.
+    pub(super) lent: Option<(NodeId, Tenure)>,
     /// Whoever had them last is gone.
     pub(super) lost: bool,
     pub(super) keeper: Keeper,
@@ -47,12 +59,16 @@ impl<R: LockRules> LockNode<R> {
             LockKind::Lend => self.on_lend(at, &message.packet, store, out),
             LockKind::WriteBack => self.on_write_back(at, message, store, out),
             LockKind::Installed => self.on_installed(at, &message.packet, store, out),
+            LockKind::Free => self.on_free_packet(at, &message.packet, store, out),
+            LockKind::Removed => self.on_removed(at, &message.packet, store, out),
+            LockKind::Report => self.on_report(at, message, store, out),
+            LockKind::LastReport => self.on_last_report(at, &message.packet, store, out),
             _ => self.counters.drop(LockDrop::Nonsense),
         }
     }
 
     /// The switch does not have the entry: this home's directory does, or the lock is new.
-    fn on_directory_packet<S: LockStore>(
+    pub(super) fn on_directory_packet<S: LockStore>(
         &mut self,
         at: Moment,
         message: &LockMessage,
@@ -61,21 +77,21 @@ impl<R: LockRules> LockNode<R> {
     ) {
         let packet = &message.packet;
         let (lock, len) = (packet.lock, packet.len);
+        if let Some(rebuilding) = &mut self.rebuilding
+            && R::LOCK_HOME_AWAITS_REPORTS
+        {
+            // Nobody moves a lock before he has heard from its home.
+            if packet.kind == LockKind::Acquire && !rebuilding.parked.contains(packet) {
+                rebuilding.parked.push(*packet);
+            }
+            return;
+        }
         if !self.homes.contains_key(&lock) {
             if let Err(why) = store.may_lock(lock, len) {
                 return self.refuse(at, packet, why, store, out);
             }
-            let keeper = if self.config.in_switch {
-                let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
-                let install = LockPacket::new(LockKind::Install, lock, len, cx.config.id);
-                let from = LockEnd::Home(cx.config.id);
-                cx.send(LockPacket { from, ..install }, None);
-                Keeper::Asked(Vec::new())
-            } else {
-                self.directory.insert(lock, Tenure::NONE, None, Copyset::EMPTY);
-                Keeper::Here
-            };
-            let home = HomeLock { len, tenure: Tenure::NONE, lent: false, lost: false, keeper };
+            let home =
+                HomeLock { len, tenure: Tenure::NONE, lent: None, lost: false, keeper: Keeper::Nobody };
             self.homes.insert(lock, home);
         }
         let home = self.homes.get_mut(&lock).expect("it is there by now");
@@ -85,15 +101,20 @@ impl<R: LockRules> LockNode<R> {
         if home.lost {
             return self.refuse(at, packet, Refusal::Lost, store, out);
         }
+        if home.keeper == Keeper::Nobody {
+            let entry = Entry { tenure: home.tenure, ..Entry::default() };
+            self.place(at, lock, entry, store, out);
+        }
+        let home = self.homes.get_mut(&lock).expect("it is there");
         match &mut home.keeper {
-            Keeper::Asked(waiting) => {
+            Keeper::Nobody => unreachable!("it has just been placed"),
+            Keeper::Asked(entry, waiting) => {
                 if !waiting.contains(packet) {
                     waiting.push(*packet);
                 } else {
                     // What was asked of the switch, or its answer, may have been lost.
-                    let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
-                    let install = LockPacket::new(LockKind::Install, lock, len, cx.config.id);
-                    cx.send(LockPacket { from: LockEnd::Home(cx.config.id), ..install }, None);
+                    let entry = *entry;
+                    self.ask_switch(at, (lock, len), entry, store, out);
                 }
             }
             Keeper::Switch => {
@@ -102,7 +123,47 @@ impl<R: LockRules> LockNode<R> {
                 cx.send(LockPacket { to: LockEnd::Switch, ..*packet }, message.data);
             }
             Keeper::Here => self.run_directory(at, packet, message.data, store, out),
+            Keeper::Ending(_) => self.refuse(at, packet, Refusal::Unallocated, store, out),
         }
+    }
+
+    /// Finds a keeper for an entry.
+    pub(super) fn place<S: LockStore>(
+        &mut self,
+        at: Moment,
+        lock: GlobalAddr,
+        entry: Entry,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        let home = self.homes.get_mut(&lock).expect("what is placed is a lock of this home");
+        if self.config.in_switch {
+            home.keeper = Keeper::Asked(entry, Vec::new());
+            let len = home.len;
+            self.ask_switch(at, (lock, len), entry, store, out);
+        } else {
+            home.keeper = Keeper::Here;
+            self.directory.insert(lock, entry.tenure, entry.holder, entry.sharers);
+        }
+    }
+
+    fn ask_switch<S: LockStore>(
+        &mut self,
+        at: Moment,
+        (lock, len): (GlobalAddr, u32),
+        entry: Entry,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let install = LockPacket {
+            from: LockEnd::Home(cx.config.id),
+            tenure: entry.tenure,
+            next: entry.holder,
+            nodes: entry.sharers,
+            ..LockPacket::new(LockKind::Install, lock, len, cx.config.id)
+        };
+        cx.send(install, None);
     }
 
     /// Puts a packet through this home's directory, with its second pass right behind the first.
@@ -154,15 +215,17 @@ impl<R: LockRules> LockNode<R> {
     ) {
         let lock = packet.lock;
         let kept = packet.status.is_granted();
-        let Some(HomeLock { keeper: keeper @ Keeper::Asked(_), tenure, .. }) = self.homes.get_mut(&lock)
-        else {
+        let Some(HomeLock { keeper: keeper @ Keeper::Asked(..), .. }) = self.homes.get_mut(&lock) else {
             return self.counters.drop(LockDrop::Late);
         };
         let next = if kept { Keeper::Switch } else { Keeper::Here };
-        let Keeper::Asked(waiting) = core::mem::replace(keeper, next) else { unreachable!("it was matched") };
+        let Keeper::Asked(entry, waiting) = core::mem::replace(keeper, next) else {
+            unreachable!("it was matched")
+        };
         if !kept {
-            self.directory.insert(lock, *tenure, None, Copyset::EMPTY);
+            self.directory.insert(lock, entry.tenure, entry.holder, entry.sharers);
         }
+        self.answer_reports(at, lock, store, out);
         for packet in waiting {
             if kept {
                 let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
@@ -209,7 +272,7 @@ impl<R: LockRules> LockNode<R> {
         if home.tenure.next() != packet.tenure && R::HOME_IS_CURRENT {
             return self.counters.drop(LockDrop::NotCurrent);
         }
-        home.lent = true;
+        home.lent = Some((packet.node, packet.tenure));
         let data = (!packet.has_copy).then(|| store.home_contents(lock, packet.len));
         let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
         let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
@@ -231,7 +294,7 @@ impl<R: LockRules> LockNode<R> {
         };
         if packet.tenure > home.tenure || !R::WRITE_BACK_IS_NEWER {
             home.tenure = packet.tenure;
-            home.lent = false;
+            home.lent = None;
             store.write_home(packet.lock, packet.len, data);
         }
         let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
@@ -241,6 +304,6 @@ impl<R: LockRules> LockNode<R> {
 
     /// Whether the data of a lock are here, and of which tenure: for checkers and tools.
     pub fn home_of(&self, lock: GlobalAddr) -> Option<(Tenure, bool)> {
-        self.homes.get(&lock).map(|home| (home.tenure, home.lent))
+        self.homes.get(&lock).map(|home| (home.tenure, home.lent.is_some()))
     }
 }

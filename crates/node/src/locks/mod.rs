@@ -10,6 +10,7 @@
 //! | `moving.rs` | the lock on its way to others |
 //! | `taking.rs` | the lock comes, for reading or for writing |
 //! | `ending.rs` | a copy ends, because somebody wants to write |
+//! | `freeing.rs` | the lock's end |
 //! | `room.rs` | copies that have to go, so that others fit |
 //! | `home.rs` | the data of locks that nobody has, and the directory of those that the switch does not keep |
 //! | `inspect.rs` | what a checker sees |
@@ -35,10 +36,12 @@
 
 mod deadlines;
 mod ending;
+mod freeing;
 mod home;
 mod inspect;
 mod moving;
 mod record;
+mod recovery;
 mod room;
 mod serving;
 pub mod store;
@@ -51,7 +54,8 @@ use core::marker::PhantomData;
 
 use switch::locks::Directory;
 use wire::{
-    Faithful, GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Nanos, NodeId, Refusal, SwitchEpoch,
+    Copyset, Faithful, GlobalAddr, Incarnation, LockEnd, LockKind, LockPacket, LockRules, Nanos, NodeId,
+    Refusal, SwitchEpoch,
 };
 
 use crate::config::Retransmission;
@@ -187,6 +191,15 @@ pub struct LockNode<R: LockRules = Faithful> {
     /// Locks in this node's memory.
     homes: BTreeMap<GlobalAddr, HomeLock>,
     directory: Directory<R>,
+    /// Homes that have not answered that all reports are in.
+    last_reports: BTreeMap<NodeId, recovery::LastReport>,
+    /// Until everybody has reported to this home.
+    rebuilding: Option<recovery::Rebuilding>,
+    /// What this home has answered to reports of this epoch.
+    decided: BTreeMap<(GlobalAddr, NodeId), recovery::Decision>,
+    /// The nodes that are up.
+    live: Copyset,
+    lives: Vec<Incarnation>,
 }
 
 /// What every handler gets.
@@ -253,6 +266,11 @@ impl<R: LockRules> LockNode<R> {
             due: BTreeSet::new(),
             homes: BTreeMap::new(),
             directory: directory.expect("a small directory fits any chip"),
+            last_reports: BTreeMap::new(),
+            rebuilding: None,
+            decided: BTreeMap::new(),
+            live: Copyset::from_bits(u64::MAX >> (wire::Copyset::NODES - config.nodes)),
+            lives: alloc::vec![Incarnation(0); config.nodes],
         }
     }
 
@@ -291,6 +309,8 @@ impl<R: LockRules> LockNode<R> {
                     LockKind::Received => lock.on_received(&mut cx, packet),
                     LockKind::Busy => lock.on_busy(&mut cx),
                     LockKind::Refused => lock.on_refused(&mut cx, packet),
+                    LockKind::Freed => lock.on_freed(&mut cx),
+                    LockKind::Reported => lock.on_reported(&mut cx, packet),
                     _ => cx.counters.drop(LockDrop::Nonsense),
                 }
                 let after = cx.after();
@@ -319,7 +339,9 @@ impl<R: LockRules> LockNode<R> {
 
     /// The next moment at which [`LockNode::on_deadline`] has something to do.
     pub fn next_deadline(&self) -> Nanos {
-        self.due.first().map_or(Nanos::MAX, |(due, _)| *due)
+        let reports = self.last_reports.values().map(|last| last.again.at).min();
+        let locks = self.due.first().map(|(due, _)| *due);
+        locks.into_iter().chain(reports).min().unwrap_or(Nanos::MAX)
     }
 
     /// Asserts what must always hold between calls.
@@ -332,7 +354,7 @@ impl<R: LockRules> LockNode<R> {
 
     /// True if nothing will happen without input: no thread waits, nothing is asked or on its way.
     pub fn is_quiet(&self) -> bool {
-        self.locks.values().all(Lock::is_quiet)
+        !self.is_recovering() && self.locks.values().all(Lock::is_quiet)
     }
 
     /// How this node has a lock: to write, to read, or not at all.

@@ -107,6 +107,22 @@ impl Moving {
     }
 }
 
+/// The end of a lock, asked of its home.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Freeing {
+    pub(super) ticket: Ticket,
+    pub(super) again: Again,
+}
+
+/// A report to the lock's home.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Report {
+    pub(super) packet: LockPacket,
+    /// With the data.
+    pub(super) with_data: bool,
+    pub(super) again: Again,
+}
+
 /// A copy that ends as soon as its readers have left.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Ending {
@@ -147,6 +163,10 @@ pub(super) struct Lock {
     pub(super) early: Option<(Tenure, Copyset)>,
     /// The last reign, and of whom it knew.
     pub(super) last: Option<(Tenure, Copyset)>,
+    /// What was said of it to its home in a new epoch, until the home has answered.
+    pub(super) report: Option<Report>,
+    /// A thread that is in it to write wants it to be no more.
+    pub(super) freeing: Option<Freeing>,
     /// When it is in the list of what is due.
     pub(super) scheduled: Nanos,
 }
@@ -167,6 +187,8 @@ impl Lock {
             threads: VecDeque::new(),
             early: None,
             last: None,
+            report: None,
+            freeing: None,
             scheduled: Nanos::MAX,
         }
     }
@@ -177,7 +199,21 @@ impl Lock {
         let reign =
             self.reign.as_ref().filter(|reign| !reign.awaiting.is_empty()).map(|reign| reign.again.at);
         let moving = self.moving.map(|moving| moving.again.at);
-        request.into_iter().chain(reign).chain(moving).min().unwrap_or(Nanos::MAX)
+        let report = self.report.map(|report| report.again.at);
+        let freeing = self.freeing.map(|freeing| freeing.again.at);
+        request
+            .into_iter()
+            .chain(reign)
+            .chain(moving)
+            .chain(report)
+            .chain(freeing)
+            .min()
+            .unwrap_or(Nanos::MAX)
+    }
+
+    /// True if this node has nothing of it, and wants nothing.
+    pub(super) fn is_vacant(&self) -> bool {
+        !self.has_room && self.request.is_none() && self.threads.is_empty()
     }
 
     /// A packet about this lock.
@@ -253,7 +289,9 @@ impl Lock {
     /// Gives the room back, if nothing needs it any more.
     pub(super) fn leave_room<S: LockStore, R>(&mut self, cx: &mut Context<'_, S, R>) {
         let needed = self.copy.is_some() || self.reigns() || self.request.is_some() || self.moving.is_some();
-        if self.has_room && !needed {
+        let needed = needed || self.report.is_some();
+        // Of a lock whose home is gone, the last one out gives it back.
+        if self.has_room && !needed && cx.store.close(self.at).is_none() {
             cx.store.release(self.at);
             self.has_room = false;
             cx.freed_room = true;
@@ -263,6 +301,7 @@ impl Lock {
     pub(super) fn is_quiet(&self) -> bool {
         let queue = self.reign.as_ref().is_none_or(|reign| reign.is_complete() && reign.queue.is_empty());
         let nothing_asked = self.request.is_none() && self.moving.is_none() && self.ending.is_none();
+        let nothing_asked = nothing_asked && self.report.is_none();
         queue && nothing_asked && self.threads.is_empty() && !self.wants_room
     }
 

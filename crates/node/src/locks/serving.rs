@@ -9,7 +9,7 @@ use super::{Context, LockDrop, LockEffect};
 impl Lock {
     /// Lets in whoever is next, or lets the lock go on.
     pub(super) fn serve<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
-        if self.moving.is_some_and(|moving| !moving.approved) {
+        if self.moving.is_some_and(|moving| !moving.approved) || self.freeing.is_some() {
             return;
         }
         loop {

@@ -30,7 +30,12 @@ impl Lock {
             cx.send(received, None);
         }
         if self.copy.is_some_and(|copy| copy.tenure == tenure) {
-            return cx.counters.drop(LockDrop::Late);
+            cx.counters.drop(LockDrop::Late);
+            if self.request.is_some_and(|request| request.mode == Mode::Read) {
+                self.request = None;
+                self.advance(cx);
+            }
+            return;
         }
         if tenure < self.fence && R::ENDED_COPIES_ARE_REFUSED || self.reigns() {
             // The writer that waits for its end may not have heard.

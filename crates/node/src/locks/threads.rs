@@ -25,6 +25,10 @@ impl<R: LockRules> LockNode<R> {
         let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
         cx.counters.asked += 1;
         let it = self.locks.entry(lock).or_insert_with(|| Lock::new(lock, len));
+        if it.len != len && it.is_vacant() {
+            // Of an allocation that is no more.
+            it.len = len;
+        }
         if it.len != len {
             cx.out.push(LockEffect::Failed(ticket, wire::Refusal::WrongLength));
             return;
@@ -47,6 +51,7 @@ impl<R: LockRules> LockNode<R> {
         let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
         let Some(it) = self.locks.get_mut(&lock) else { return };
         it.end_if_left(&mut cx);
+        it.leave_room(&mut cx);
         it.advance(&mut cx);
         let after = cx.after();
         self.after(at, lock, after, store, out);

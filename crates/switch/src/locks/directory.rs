@@ -140,6 +140,12 @@ impl<R: LockRules> Directory<R> {
             self.drops[cause as usize] += 1;
             return;
         }
+        if packet.kind == LockKind::Remove {
+            self.remove(packet.lock);
+            let to = LockEnd::Home(packet.lock.home());
+            out.push(Effect::Send(packet.reply(LockKind::Removed, self.config.at, to)));
+            return;
+        }
         if packet.kind == LockKind::Install {
             // The control plane's work, beside the pipeline.
             let kept = self.insert(packet.lock, packet.tenure, packet.next, packet.nodes);
@@ -166,7 +172,8 @@ impl<R: LockRules> Directory<R> {
     }
 
     fn admit(&self, packet: &LockPacket) -> Result<(), Drop> {
-        if !matches!(packet.kind, LockKind::Acquire | LockKind::Move | LockKind::Install) {
+        let known = [LockKind::Acquire, LockKind::Move, LockKind::Install, LockKind::Remove];
+        if !known.contains(&packet.kind) {
             return Err(Drop::Kind);
         }
         if R::LOCK_EPOCHS_ARE_FENCED && packet.epoch != self.config.epoch {
@@ -177,6 +184,10 @@ impl<R: LockRules> Directory<R> {
         let next = packet.next.is_none_or(|next| next.index() < self.config.nodes);
         let known = named.bits() & !everyone == 0 && next && packet.node.index() < self.config.nodes;
         if !known || packet.lock.home().index() >= self.config.nodes || packet.tenure >= Tenure::MAX {
+            return Err(Drop::Nonsense);
+        }
+        let by_home = matches!(packet.kind, LockKind::Install | LockKind::Remove);
+        if by_home && packet.from != LockEnd::Home(packet.lock.home()) {
             return Err(Drop::Nonsense);
         }
         if packet.kind == LockKind::Move && !packet.queue.is_empty() && packet.next.is_none() {

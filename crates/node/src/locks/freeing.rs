@@ -1,0 +1,113 @@
+//! A lock ends: its allocation is about to be freed.
+//!
+//! Whoever wants that has the lock to write, so nobody else has anything of it. The home forgets it, and the switch; whoever
+//! waits here is refused. Afterwards the region may be freed, and be locked anew by whoever gets it next.
+
+use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Refusal, Status};
+
+use super::home::Keeper;
+use super::record::{Again, Freeing, Lock, Waiter};
+use super::store::LockStore;
+use super::{Context, LockDrop, LockEffect, LockNode, Ticket, context};
+use crate::store::Moment;
+
+impl<R: LockRules> LockNode<R> {
+    /// A thread that is in the lock to write wants it to be no more. It is out when [`LockEffect::Freed`] follows.
+    ///
+    /// # Panics
+    /// If this node does not have the lock to write.
+    pub fn on_free<S: LockStore>(
+        &mut self,
+        at: Moment,
+        ticket: Ticket,
+        lock: GlobalAddr,
+        store: &mut S,
+        out: &mut alloc::vec::Vec<LockEffect>,
+    ) {
+        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let it = self
+            .locks
+            .get_mut(&lock)
+            .filter(|it| it.reign.as_ref().is_some_and(super::record::Reign::is_complete));
+        let it = it.expect("whoever frees a lock has it to write");
+        // Whoever comes from now on is reported, and refused at the end.
+        let _ = cx.store.close(lock);
+        it.freeing = Some(Freeing { ticket, again: Again::first(&cx) });
+        it.send_free(&mut cx);
+        let after = cx.after();
+        self.after(at, lock, after, store, out);
+    }
+
+    /// At its home: the lock is forgotten, here and in the switch.
+    pub(super) fn on_free_packet<S: LockStore>(
+        &mut self,
+        at: Moment,
+        packet: &LockPacket,
+        store: &mut S,
+        out: &mut alloc::vec::Vec<LockEffect>,
+    ) {
+        if self.rebuilding.is_some() {
+            return self.counters.drop(LockDrop::NotCurrent);
+        }
+        let lock = packet.lock;
+        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let from = LockEnd::Home(cx.config.id);
+        match self.homes.get_mut(&lock).map(|home| &mut home.keeper) {
+            Some(Keeper::Asked(..)) => return cx.counters.drop(LockDrop::NotCurrent),
+            Some(keeper @ (Keeper::Switch | Keeper::Ending(_))) => {
+                *keeper = Keeper::Ending(packet.node);
+                return cx.send(packet.reply(LockKind::Remove, from, LockEnd::Switch), None);
+            }
+            Some(Keeper::Here | Keeper::Nobody) => self.directory.remove(lock),
+            None => {}
+        }
+        self.homes.remove(&lock);
+        cx.send(packet.reply(LockKind::Freed, from, LockEnd::Agent(packet.node)), None);
+    }
+
+    /// The switch has forgotten it.
+    pub(super) fn on_removed<S: LockStore>(
+        &mut self,
+        at: Moment,
+        packet: &LockPacket,
+        store: &mut S,
+        out: &mut alloc::vec::Vec<LockEffect>,
+    ) {
+        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let Some(Keeper::Ending(node)) = self.homes.get(&packet.lock).map(|home| &home.keeper) else {
+            return cx.counters.drop(LockDrop::Late);
+        };
+        let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(*node));
+        self.homes.remove(&packet.lock);
+        cx.send(packet.reply(LockKind::Freed, from, to), None);
+    }
+}
+
+impl Lock {
+    pub(super) fn send_free<S, R>(&self, cx: &mut Context<'_, S, R>) {
+        cx.send(LockPacket { to: LockEnd::Home(self.at.home()), ..self.packet(cx, LockKind::Free) }, None);
+    }
+
+    /// The lock is no more.
+    pub(super) fn on_freed<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+        let Some(Freeing { ticket, .. }) = self.freeing.take() else {
+            return cx.counters.drop(LockDrop::Late);
+        };
+        let why = Refusal::Unallocated;
+        let reign = self.reign.take().expect("whoever frees a lock reigns");
+        for waiter in reign.queue {
+            match waiter {
+                Waiter::Local(thread) => cx.out.push(LockEffect::Failed(thread.ticket, why)),
+                Waiter::Remote(node, _) => {
+                    let refused =
+                        LockPacket { status: Status::Refused(why), ..self.packet(cx, LockKind::Refused) };
+                    cx.send(LockPacket { to: LockEnd::Agent(node), ..refused }, None);
+                }
+            }
+        }
+        cx.store.release(self.at);
+        self.has_room = false;
+        cx.freed_room = true;
+        cx.out.push(LockEffect::Freed(ticket));
+    }
+}

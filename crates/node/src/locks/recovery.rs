@@ -1,0 +1,474 @@
+//! A new epoch: the switch was restarted, or a node died or came back.
+//!
+//! Packets of another epoch are dropped everywhere, so whatever was under way is cut short. Then:
+//!
+//! 1. *Agents.* Who reigns with everything it needs goes on reigning, and its threads notice nothing. Who was about to
+//!    reign keeps what it got as a copy. Copies stay, also those that were to end. Of a lock that was on its way the data
+//!    are kept. All of this is reported to the lock's home; so is that a node has reigned and moved the lock on: whoever
+//!    had it then may be dead.
+//! 2. *Homes.* A home decides nothing until every live node has reported. Then it knows for each of its locks who reigns or
+//!    who has copies, and where the data of the last release are: in a copy, on their way, or here; or they are
+//!    *lost*. Entries go to the switch again, and reports are answered.
+//! 3. Threads that wait ask again, in the tenures that follow.
+//!
+//! # When data are lost
+//! When nobody alive reigns or has a copy, and a dead node may have written: the lock was lent or moved to it (or to
+//! somebody who says that he has moved it on) and did not come back. What a dead node wrote and nobody else has seen
+//! cannot be told from what it did not write, so that counts as lost, too; stale data are never served.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use wire::{
+    Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Mode, NodeId, Refusal, Status, Tenure,
+};
+
+use super::home::{Entry, Keeper};
+use super::record::{Again, Copy, Lock, Report, Waiter};
+use super::store::LockStore;
+use super::{Context, LockDrop, LockEffect, LockMessage, LockNode, context};
+use crate::recovery::View;
+use crate::store::{DataRef, Moment};
+
+/// That there are no more reports, said to a home until it answers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastReport {
+    packet: LockPacket,
+    pub(super) again: Again,
+}
+
+/// What a home hears until everybody has reported.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rebuilding {
+    /// What was reported, and the data that came with it.
+    reports: BTreeMap<(GlobalAddr, NodeId), (LockPacket, Option<DataRef>)>,
+    /// How many reports each node has, once it has said so.
+    counts: BTreeMap<NodeId, u64>,
+    /// Nodes that are not in the life that they were in when this home knew its locks last.
+    gone: Copyset,
+    /// Requests that wait.
+    pub(super) parked: Vec<LockPacket>,
+}
+
+/// What a home has answered to a report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Decision {
+    tenure: Tenure,
+    /// What was reported stays.
+    stays: bool,
+    /// The entry has a keeper, so the answer may go out.
+    placed: bool,
+}
+
+impl<R: LockRules> LockNode<R> {
+    /// A new epoch begins, with these nodes. A node that has heard of the epoch, or of a later one, does nothing.
+    ///
+    /// On a transport that loses nothing, nothing must be delivered before all nodes have been told.
+    ///
+    /// # Panics
+    /// If the view is of a rack of another size.
+    pub fn on_new_epoch<S: LockStore>(
+        &mut self,
+        at: Moment,
+        view: &View,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        assert_eq!(view.lives.len(), self.config.nodes, "{view:?}");
+        if view.epoch <= self.config.epoch {
+            return;
+        }
+        self.config.epoch = view.epoch;
+        let same = |(at, known): (usize, &wire::Incarnation)| view.lives[at] == Some(*known);
+        let stayed: Vec<bool> = self.lives.iter().enumerate().map(same).collect();
+        for (life, new) in self.lives.iter_mut().zip(&view.lives) {
+            *life = new.unwrap_or(*life);
+        }
+        self.live = view.live();
+        // The home's side. Knowledge of an unfinished rebuild is in the reports, which come again.
+        self.directory.restart(view.epoch);
+        self.decided.clear();
+        // Whoever went before this home could decide is still gone.
+        let before = self.rebuilding.take().map_or(Copyset::EMPTY, |rebuilding| rebuilding.gone);
+        let nodes = (0..self.config.nodes).map(|node| NodeId(u16::try_from(node).expect("at most 64 nodes")));
+        let gone = nodes.filter(|node| !stayed[node.index()]).fold(before, Copyset::with);
+        self.rebuilding = Some(Rebuilding { gone, ..Rebuilding::default() });
+        for home in self.homes.values_mut() {
+            home.keeper = Keeper::Nobody;
+        }
+        // The agent's side.
+        self.due.clear();
+        self.roomless.clear();
+        self.last_reports.clear();
+        let mut counts: BTreeMap<NodeId, u64> = self.live.iter().map(|home| (home, 0)).collect();
+        let locks: Vec<GlobalAddr> = self.locks.keys().copied().collect();
+        for lock in locks {
+            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            let it = self.locks.get_mut(&lock).expect("it is known");
+            it.scheduled = wire::Nanos::MAX;
+            it.cut_short(&mut cx);
+            if !stayed[lock.home().index()] {
+                it.lose_home(&mut cx);
+            } else if it.report(&mut cx) {
+                *counts.get_mut(&lock.home()).expect("its home is up") += 1;
+            }
+        }
+        for (home, count) in counts {
+            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            let packet = LockPacket {
+                tenure: Tenure(count),
+                to: LockEnd::Home(home),
+                ..LockPacket::new(LockKind::LastReport, GlobalAddr::new(home, 0), 0, cx.config.id)
+            };
+            self.last_reports.insert(home, LastReport { packet, again: Again::first(&cx) });
+            cx.send(packet, None);
+        }
+        // Whoever waits asks again.
+        let locks: Vec<GlobalAddr> = self.locks.keys().copied().collect();
+        for lock in locks {
+            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            self.locks.get_mut(&lock).expect("it is known").advance(&mut cx);
+            let after = cx.after();
+            self.after(at, lock, after, store, out);
+        }
+    }
+
+    /// True until this node's homes have answered its reports, and its own home has heard from everybody.
+    pub fn is_recovering(&self) -> bool {
+        self.rebuilding.is_some()
+            || !self.last_reports.is_empty()
+            || self.locks.values().any(|lock| lock.report.is_some())
+    }
+
+    /// True if the data of this home's lock are lost.
+    pub fn has_lost(&self, lock: GlobalAddr) -> bool {
+        self.homes.get(&lock).is_some_and(|home| home.lost)
+    }
+
+    pub(super) fn repeat_last_reports<S: LockStore>(
+        &mut self,
+        at: Moment,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        for last in self.last_reports.values_mut() {
+            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            if last.again.is_due(&mut cx) {
+                cx.send(last.packet, None);
+            }
+        }
+    }
+
+    /// A node says what it has of a lock.
+    pub(super) fn on_report<S: LockStore>(
+        &mut self,
+        at: Moment,
+        message: &LockMessage,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        let packet = message.packet;
+        match &mut self.rebuilding {
+            Some(rebuilding) => {
+                rebuilding.reports.entry((packet.lock, packet.node)).or_insert((packet, message.data));
+                self.rebuild_if_complete(at, store, out);
+            }
+            // It has been decided; the answer was lost, or will go out when the entry has a keeper.
+            None => self.answer_report(at, packet.lock, packet.node, store, out),
+        }
+    }
+
+    /// A node says that it has no more to say.
+    pub(super) fn on_last_report<S: LockStore>(
+        &mut self,
+        at: Moment,
+        packet: &LockPacket,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        match &mut self.rebuilding {
+            Some(rebuilding) => {
+                rebuilding.counts.insert(packet.node, packet.tenure.0);
+                self.rebuild_if_complete(at, store, out);
+            }
+            None => self.answer_last(at, packet.node, store, out),
+        }
+    }
+
+    fn answer_last<S: LockStore>(
+        &mut self,
+        at: Moment,
+        node: NodeId,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let me = cx.config.id;
+        let answer = LockPacket::new(LockKind::Reported, GlobalAddr::new(me, 0), 0, node);
+        cx.send(LockPacket { from: LockEnd::Home(me), to: LockEnd::Agent(node), ..answer }, None);
+    }
+
+    fn rebuild_if_complete<S: LockStore>(&mut self, at: Moment, store: &mut S, out: &mut Vec<LockEffect>) {
+        let live = self.live;
+        let complete = |rebuilding: &mut Rebuilding| {
+            live.iter().all(|node| {
+                let have = rebuilding.reports.keys().filter(|(_, who)| *who == node).count() as u64;
+                rebuilding.counts.get(&node).is_some_and(|count| *count == have)
+            })
+        };
+        let Some(rebuilding) = self.rebuilding.take_if(complete) else { return };
+        let mut locks: Vec<GlobalAddr> = rebuilding.reports.keys().map(|(lock, _)| *lock).collect();
+        locks.extend(self.homes.iter().filter(|(_, home)| home.lent.is_some()).map(|(lock, _)| *lock));
+        locks.sort_unstable();
+        locks.dedup();
+        for lock in locks {
+            self.rebuild(at, lock, &rebuilding, store, out);
+        }
+        for node in rebuilding.counts.keys() {
+            self.answer_last(at, *node, store, out);
+        }
+        for packet in rebuilding.parked {
+            self.on_directory_packet(at, &LockMessage { packet, data: None }, store, out);
+        }
+    }
+
+    /// Finds out who has a lock, and where its data are.
+    fn rebuild<S: LockStore>(
+        &mut self,
+        at: Moment,
+        lock: GlobalAddr,
+        heard: &Rebuilding,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        let Some(home) = self.homes.get_mut(&lock) else { return };
+        let range = (lock, NodeId(0))..=(lock, NodeId(u16::MAX));
+        let reports: Vec<_> = heard.reports.range(range).map(|((_, node), report)| (*node, report)).collect();
+        let of = |kind: fn(&LockPacket) -> bool| reports.iter().filter(move |(_, (packet, _))| kind(packet));
+        let reigns = |packet: &LockPacket| packet.mode == Mode::Write;
+        let copies = |packet: &LockPacket| packet.mode == Mode::Read && packet.has_copy;
+        let moved = |packet: &LockPacket| packet.mode == Mode::Read && !packet.has_copy && packet.once;
+
+        let holder = of(reigns)
+            .max_by_key(|(_, (packet, _))| packet.tenure)
+            .map(|(node, (packet, _))| (*node, packet));
+        let latest_copy = of(copies).map(|(_, (packet, _))| packet.tenure).max();
+        // The last reign of somebody who does not reign any more. What moved before that is old.
+        let past =
+            reports.iter().filter(|(_, (packet, _))| !reigns(packet) && !copies(packet) && !moved(packet));
+        let past = past.map(|(_, (packet, _))| packet.tenure).max().unwrap_or(Tenure::NONE);
+        let last_move = of(moved).max_by_key(|(_, (packet, _))| packet.tenure);
+        let last_move = last_move.filter(|(_, (packet, _))| packet.tenure > home.tenure);
+        let on_its_way = last_move.filter(|(_, (packet, _))| {
+            packet.tenure > past && !packet.next.is_some_and(|next| heard.gone.contains(next))
+        });
+
+        let mut entry = Entry { tenure: home.tenure, ..Entry::default() };
+        let mut lost = false;
+        if let Some((node, packet)) = holder {
+            entry = Entry { tenure: packet.tenure, holder: Some(node), sharers: Copyset::EMPTY };
+            home.lent = Some((node, packet.tenure));
+        } else if let Some(tenure) = latest_copy {
+            let with_data = of(copies).find(|(_, (packet, data))| packet.tenure == tenure && data.is_some());
+            if tenure > home.tenure && home.len > 0 {
+                match with_data {
+                    Some((_, (_, Some(data)))) => store.write_home(lock, home.len, *data),
+                    _ => unreachable!(
+                        "a copy that its home does not have is reported with its data: {reports:?}"
+                    ),
+                }
+            }
+            home.tenure = home.tenure.max(tenure);
+            home.lent = None;
+            let sharers = of(copies).map(|(node, _)| *node).collect();
+            entry = Entry { tenure: home.tenure, holder: None, sharers };
+        } else if let Some((_, (packet, data))) = on_its_way {
+            if let Some(data) = data {
+                store.write_home(lock, home.len, *data);
+            }
+            home.tenure = packet.tenure;
+            home.lent = None;
+            entry.tenure = home.tenure;
+        } else if let Some((to, tenure)) = home.lent {
+            // It never came there, if who it was lent to is alive and has not reigned.
+            let arrived = heard.gone.contains(to) || past >= tenure || last_move.is_some();
+            lost = arrived && home.len > 0 && R::DEAD_HOLDERS_LOSE;
+            entry.tenure = tenure;
+            home.tenure = tenure;
+            home.lent = None;
+        } else {
+            entry.tenure = home.tenure.max(past);
+            home.tenure = entry.tenure;
+        }
+        home.lost |= lost;
+        for (node, (packet, _)) in &reports {
+            let stays =
+                reigns(packet) && entry.holder == Some(*node) || copies(packet) && entry.holder.is_none();
+            let decision = Decision { tenure: entry.tenure, stays, placed: false };
+            self.decided.insert((lock, *node), decision);
+        }
+        if reports.is_empty() {
+            return;
+        }
+        self.place(at, lock, entry, store, out);
+        if self.homes[&lock].keeper == Keeper::Here {
+            self.answer_reports(at, lock, store, out);
+        }
+    }
+
+    /// The entry has a keeper: whoever reported hears what became of it.
+    pub(super) fn answer_reports<S: LockStore>(
+        &mut self,
+        at: Moment,
+        lock: GlobalAddr,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        let nodes: Vec<NodeId> = self
+            .decided
+            .range_mut((lock, NodeId(0))..=(lock, NodeId(u16::MAX)))
+            .map(|((_, node), decision)| {
+                decision.placed = true;
+                *node
+            })
+            .collect();
+        for node in nodes {
+            self.answer_report(at, lock, node, store, out);
+        }
+    }
+
+    fn answer_report<S: LockStore>(
+        &mut self,
+        at: Moment,
+        lock: GlobalAddr,
+        node: NodeId,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        let decision = self.decided.get(&(lock, node)).copied();
+        let Some(home) = self.homes.get(&lock) else { return };
+        let Some(Decision { tenure, stays, placed: true }) = decision else { return };
+        let len = home.len;
+        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let status = if stays { Status::Granted } else { Status::Refused(Refusal::Outdated) };
+        let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(node));
+        let answer = LockPacket::new(LockKind::Reported, lock, len, node);
+        cx.send(LockPacket { status, tenure, from, to, ..answer }, None);
+    }
+}
+
+impl Lock {
+    /// What was under way ends; what was granted stays.
+    fn cut_short<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+        self.request = None;
+        self.ending = None;
+        self.early = None;
+        self.wants_room = false;
+        self.report = None;
+        self.fence = Tenure::NONE;
+        if let Some(moving) = self.moving {
+            // Approved or not, it is not this node that knows. But whoever reads here has a copy, and if this node was next,
+            // nobody else has written.
+            let (next, packet) = (moving.packet.tenure.next(), moving.packet);
+            let reads_on = packet.nodes.contains(cx.config.id) || packet.next == Some(cx.config.id);
+            if self.reigns() && reads_on {
+                self.copy = Some(Copy { tenure: next, at_home: self.len == 0 });
+            }
+            self.end_reign();
+            return;
+        }
+        let Some(reign) = &mut self.reign else { return };
+        if reign.is_complete() {
+            reign.known = Copyset::EMPTY;
+            reign.queue.retain(|waiter| matches!(waiter, Waiter::Local(_)));
+            self.fence = reign.tenure.next();
+            return;
+        }
+        // The data have come, or were here before; nobody has written.
+        let copy = if reign.by_hand {
+            Some(Copy { tenure: reign.tenure, at_home: self.len == 0 })
+        } else {
+            (!reign.lacks_data).then_some(Copy { tenure: reign.tenure.before(), at_home: true })
+        };
+        self.end_reign();
+        self.copy = copy;
+        let _ = cx.store.close(self.at);
+    }
+
+    fn end_reign(&mut self) {
+        let Some(reign) = self.reign.take() else { return };
+        for waiter in reign.queue {
+            if let Waiter::Local(thread) = waiter {
+                self.threads.push_back(thread);
+            }
+        }
+    }
+
+    /// Tells the home what there is of the lock. False if there is nothing to tell.
+    fn report<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) -> bool {
+        let last = self.last.take();
+        let packet = LockPacket { to: LockEnd::Home(self.at.home()), ..self.packet(cx, LockKind::Report) };
+        let (packet, with_data) = if let Some(reign) = &self.reign {
+            (LockPacket { mode: Mode::Write, tenure: reign.tenure, ..packet }, false)
+        } else if let Some(copy) = self.copy {
+            (LockPacket { has_copy: true, tenure: copy.tenure, ..packet }, !copy.at_home)
+        } else if let Some(moving) = self.moving.filter(|_| R::MOVES_ARE_REPORTED) {
+            let (tenure, next) = (moving.packet.tenure.next(), moving.packet.next);
+            (LockPacket { once: true, tenure, next, ..packet }, true)
+        } else if let Some((tenure, _)) = last {
+            self.last = last;
+            (LockPacket { tenure, ..packet }, false)
+        } else {
+            return false;
+        };
+        if self.copy.is_some() || self.reign.is_some() {
+            self.moving = None;
+        }
+        let with_data = with_data && self.len > 0;
+        self.report = Some(Report { packet, with_data, again: Again::first(cx) });
+        self.send_report(cx);
+        true
+    }
+
+    pub(super) fn send_report<S: LockStore, R: LockRules>(&self, cx: &mut Context<'_, S, R>) {
+        let Some(report) = self.report else { return };
+        let data = if report.with_data { self.data(cx) } else { None };
+        cx.send(report.packet, data);
+    }
+
+    /// The home has heard from everybody.
+    pub(super) fn on_reported<S: LockStore, R: LockRules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &LockPacket,
+    ) {
+        if self.report.take().is_none() {
+            return cx.counters.drop(LockDrop::Late);
+        }
+        self.moving = None;
+        if let Some(copy) = &mut self.copy {
+            *copy = Copy { tenure: packet.tenure, at_home: true };
+        }
+        debug_assert!(
+            packet.status.is_granted() || self.copy.is_none() && self.reign.is_none(),
+            "what a live node has is not out of date: {self:?}, {packet:?}"
+        );
+        self.leave_room(cx);
+        self.advance(cx);
+    }
+
+    /// The lock's home is gone, and its memory with it.
+    fn lose_home<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+        if self.freeing.is_some() {
+            return self.on_freed(cx);
+        }
+        self.end_reign();
+        self.copy = None;
+        self.moving = None;
+        self.last = None;
+        for thread in self.threads.drain(..) {
+            cx.out.push(LockEffect::Failed(thread.ticket, Refusal::NodeDown));
+        }
+        self.leave_room(cx);
+    }
+}
