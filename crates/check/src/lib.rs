@@ -9,6 +9,7 @@
 //! | [`linearizability`] | whether a history of keys or words is linearizable, and if not, the evidence |
 //! | [`rack`] | a small rack of the real machines on a network that loses, duplicates and reorders |
 //! | [`properties`] | what must hold in that rack after every step |
+//! | [`locks`] | the same for the locks that carry their data |
 //!
 //! ```
 //! use check::history::{Op, Operation};
@@ -36,5 +37,6 @@
 pub mod explore;
 pub mod history;
 pub mod linearizability;
+pub mod locks;
 pub mod properties;
 pub mod rack;

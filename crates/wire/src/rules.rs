@@ -207,6 +207,8 @@ rules! {
     // The home.
     /// A home serves a copy only if it has the data of the tenure named.
     HOME_IS_CURRENT,
+    /// What is asked for data that are on their way back waits for them.
+    HOME_KEEPS_EARLY,
     /// A home takes data that come back once, and never older ones.
     WRITE_BACK_IS_NEWER,
     // The agent.
@@ -218,8 +220,12 @@ rules! {
     WRITER_AWAITS_READERS,
     /// A reader says so only when its threads have left.
     READERS_LEAVE_FIRST,
+    /// Whoever could not take its copy asks again.
+    REFUSED_READERS_ASK_AGAIN,
     /// An answer that comes before the question is kept.
     EARLY_ANSWERS_ARE_KEPT,
+    /// So is whoever is sent to stand in the queue before that is here.
+    EARLY_FORWARDS_ARE_KEPT,
     /// The lock goes on only when this node's threads have left.
     HOLDER_LEAVES_FIRST,
     /// While the lock is on its way, nobody enters here.

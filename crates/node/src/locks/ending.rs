@@ -73,15 +73,10 @@ impl Lock {
                 reign.awaiting = reign.awaiting.without(reader);
                 self.serve(cx);
             }
-            _ if tenure >= self.fence => {
-                let early = self.early.filter(|(of, _)| *of >= tenure);
-                match early {
-                    Some((of, _)) if of > tenure => {}
-                    Some((_, nodes)) => self.early = Some((tenure, nodes.with(reader))),
-                    None => self.early = Some((tenure, wire::Copyset::only(reader))),
-                }
-            }
-            _ => cx.counters.drop(LockDrop::Late),
+            _ => match self.early_for(tenure) {
+                Some(early) => early.ended = early.ended.with(reader),
+                None => cx.counters.drop(LockDrop::Late),
+            },
         }
     }
 

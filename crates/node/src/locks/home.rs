@@ -43,6 +43,27 @@ pub(super) struct HomeLock {
     /// Whoever had them last is gone.
     pub(super) lost: bool,
     pub(super) keeper: Keeper,
+    /// What was asked for data that are still on their way back.
+    pub(super) early: Vec<LockPacket>,
+}
+
+impl HomeLock {
+    const fn new(len: u32) -> Self {
+        Self {
+            len,
+            tenure: Tenure::NONE,
+            lent: None,
+            lost: false,
+            keeper: Keeper::Nobody,
+            early: Vec::new(),
+        }
+    }
+
+    /// Keeps a request until the data that it is about are back.
+    fn keep(&mut self, packet: &LockPacket) {
+        self.early.retain(|kept| kept.node != packet.node);
+        self.early.push(*packet);
+    }
 }
 
 impl<R: LockRules> LockNode<R> {
@@ -90,9 +111,7 @@ impl<R: LockRules> LockNode<R> {
             if let Err(why) = store.may_lock(lock, len) {
                 return self.refuse(at, packet, why, store, out);
             }
-            let home =
-                HomeLock { len, tenure: Tenure::NONE, lent: None, lost: false, keeper: Keeper::Nobody };
-            self.homes.insert(lock, home);
+            self.homes.insert(lock, HomeLock::new(len));
         }
         let home = self.homes.get_mut(&lock).expect("it is there by now");
         if home.len != len {
@@ -245,11 +264,22 @@ impl<R: LockRules> LockNode<R> {
         out: &mut Vec<LockEffect>,
     ) {
         let lock = packet.lock;
-        let Some(home) = self.homes.get(&lock).filter(|home| home.len == packet.len) else {
+        let Some(home) = self.homes.get_mut(&lock).filter(|home| home.len == packet.len) else {
             return self.counters.drop(LockDrop::Nonsense);
         };
-        if home.tenure != packet.tenure && R::HOME_IS_CURRENT {
+        if home.tenure < packet.tenure && R::HOME_IS_CURRENT {
+            if R::HOME_KEEPS_EARLY {
+                home.keep(packet);
+            }
             return self.counters.drop(LockDrop::NotCurrent);
+        }
+        if home.tenure > packet.tenure && R::HOME_IS_CURRENT {
+            // Somebody has written since, and whoever was to read may still wait.
+            self.counters.drop(LockDrop::NotCurrent);
+            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            let from = LockEnd::Home(cx.config.id);
+            let again = packet.reply(LockKind::Acquire, from, LockEnd::Switch);
+            return cx.send(LockPacket { tenure: Tenure::NONE, ..again }, None);
         }
         let data = store.home_contents(lock, packet.len);
         let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
@@ -270,6 +300,9 @@ impl<R: LockRules> LockNode<R> {
             return self.counters.drop(LockDrop::Nonsense);
         };
         if home.tenure.next() != packet.tenure && R::HOME_IS_CURRENT {
+            if home.tenure.next() < packet.tenure && R::HOME_KEEPS_EARLY {
+                home.keep(packet);
+            }
             return self.counters.drop(LockDrop::NotCurrent);
         }
         home.lent = Some((packet.node, packet.tenure));
@@ -297,9 +330,16 @@ impl<R: LockRules> LockNode<R> {
             home.lent = None;
             store.write_home(packet.lock, packet.len, data);
         }
+        let early = core::mem::take(&mut home.early);
         let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
         let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
         cx.send(packet.reply(LockKind::Received, from, to), None);
+        for packet in early {
+            match packet.kind {
+                LockKind::Serve => self.on_serve(at, &packet, store, out),
+                _ => self.on_lend(at, &packet, store, out),
+            }
+        }
     }
 
     /// Whether the data of a lock are here, and of which tenure: for checkers and tools.

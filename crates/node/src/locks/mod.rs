@@ -13,6 +13,7 @@
 //! | `freeing.rs` | the lock's end |
 //! | `room.rs` | copies that have to go, so that others fit |
 //! | `home.rs` | the data of locks that nobody has, and the directory of those that the switch does not keep |
+//! | `inspect.rs` | what a checker sees |
 //! | `deadlines.rs` | what was not answered is sent again |
 //! | `recovery.rs` | a new life of the switch |
 //!
@@ -37,6 +38,7 @@ mod deadlines;
 mod ending;
 mod freeing;
 mod home;
+mod inspect;
 mod moving;
 mod record;
 mod recovery;
@@ -59,6 +61,7 @@ use wire::{
 use crate::config::Retransmission;
 use crate::store::{DataRef, Moment};
 use home::HomeLock;
+pub use inspect::{LockView, ReignView};
 use record::Lock;
 use room::After;
 pub use store::{LockStore, NoRoom, Users};

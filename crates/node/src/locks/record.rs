@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use wire::{Copyset, GlobalAddr, LockKind, LockPacket, LockRules, Mode, Nanos, NodeId, Tenure};
+use wire::{Copyset, GlobalAddr, LockKind, LockPacket, LockRules, Mode, Nanos, NodeId, Tenure, WaitList};
 
 use super::store::{LockStore, NoRoom};
 use super::{Context, LockEffect, Ticket};
@@ -123,6 +123,16 @@ pub(super) struct Report {
     pub(super) again: Again,
 }
 
+/// What has come for a reign that has not begun.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Early {
+    pub(super) tenure: Tenure,
+    /// Readers that have said that their copies are gone.
+    pub(super) ended: Copyset,
+    /// Nodes that the directory has sent to stand in its queue.
+    pub(super) queue: WaitList,
+}
+
 /// A copy that ends as soon as its readers have left.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Ending {
@@ -159,8 +169,8 @@ pub(super) struct Lock {
     pub(super) ending: Option<Ending>,
     /// Threads that wait, while this node does not reign.
     pub(super) threads: VecDeque<Thread>,
-    /// Answers to a reign that has not begun here.
-    pub(super) early: Option<(Tenure, Copyset)>,
+    /// What has come for a reign that has not begun here.
+    pub(super) early: Option<Early>,
     /// The last reign, and of whom it knew.
     pub(super) last: Option<(Tenure, Copyset)>,
     /// What was said of it to its home in a new epoch, until the home has answered.
@@ -191,6 +201,19 @@ impl Lock {
             freeing: None,
             scheduled: Nanos::MAX,
         }
+    }
+
+    /// What has come for this reign, which has not begun; `None` if nothing of it counts any more.
+    pub(super) fn early_for(&mut self, tenure: Tenure) -> Option<&mut Early> {
+        if tenure < self.fence || self.early.is_some_and(|early| early.tenure > tenure) {
+            return None;
+        }
+        let none = Early { tenure, ended: Copyset::EMPTY, queue: WaitList::EMPTY };
+        let early = self.early.get_or_insert(none);
+        if early.tenure < tenure {
+            *early = none;
+        }
+        Some(early)
     }
 
     /// When something has to be sent again.

@@ -188,16 +188,35 @@ impl Lock {
             self.serve(cx);
             let waits = self.moving.is_none();
             if packet.once && waits && self.reigns() {
-                let busy = LockPacket { ..self.packet(cx, LockKind::Busy) };
-                cx.send(LockPacket { to: LockEnd::Agent(node), ..busy }, None);
+                self.say_busy(cx, node);
             }
             return;
         }
         // It was sent while the MOVE was between its passes, and nobody else knows of it.
         match self.last {
             Some((last, known)) if last == tenure && !known.contains(node) => self.send_on(cx, node, mode),
-            _ => cx.counters.drop(LockDrop::Late),
+            _ => self.keep_early(cx, packet),
         }
+    }
+
+    /// The directory has sent somebody to a queue that is on its way here.
+    fn keep_early<S, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>, packet: &LockPacket) {
+        let LockPacket { node, mode, tenure, .. } = *packet;
+        let early = if R::EARLY_FORWARDS_ARE_KEPT { self.early_for(tenure) } else { None };
+        let Some(early) = early.filter(|_| node != cx.config.id) else {
+            return cx.counters.drop(LockDrop::Late);
+        };
+        if !early.queue.nodes().contains(node) {
+            early.queue.push(node, mode);
+        }
+        if packet.once {
+            self.say_busy(cx, node);
+        }
+    }
+
+    /// Whoever did not want to wait has to.
+    fn say_busy<S, R>(&self, cx: &mut Context<'_, S, R>, node: NodeId) {
+        cx.send(LockPacket { to: LockEnd::Agent(node), ..self.packet(cx, LockKind::Busy) }, None);
     }
 
     /// Sends somebody who waited here back to the directory, which knows who reigns now.

@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use wire::{Copyset, LockEnd, LockKind, LockPacket, LockRules, Mode, Tenure};
+use wire::{Copyset, LockEnd, LockKind, LockPacket, LockRules, Mode, Tenure, WaitList};
 
 use super::record::{Again, Copy, Ending, Lock, Reign, Waiter};
 use super::store::LockStore;
@@ -44,7 +44,11 @@ impl Lock {
             {
                 self.say_ended(cx, next, tenure);
             }
-            return cx.counters.drop(LockDrop::Late);
+            cx.counters.drop(LockDrop::Late);
+            if R::REFUSED_READERS_ASK_AGAIN {
+                self.ask_again(cx);
+            }
+            return;
         }
         let wanted = self.request.is_some_and(|request| request.mode == Mode::Read);
         if !wanted {
@@ -73,6 +77,15 @@ impl Lock {
         self.ending = packet.next.map(|to| Ending { to, tenure });
         self.end_if_left(cx);
         self.advance(cx);
+    }
+
+    /// What came for a reader cannot be taken, and nothing else may be on its way.
+    fn ask_again<S, R>(&mut self, cx: &mut Context<'_, S, R>) {
+        let Some(request) = self.request.as_mut().filter(|request| request.mode == Mode::Read) else {
+            return;
+        };
+        request.again = Again::first(cx);
+        self.send_request(cx);
     }
 
     /// What came before has arrived where it should, or nobody would have sent this.
@@ -163,7 +176,9 @@ impl Lock {
         let me = cx.config.id;
         let reign = self.reign.as_mut().expect("it has begun");
         // First the thread that this node stood in the queue for; the others where its number comes once more, or last.
-        let mut own: VecDeque<Waiter> = core::mem::take(&mut reign.queue);
+        let is_own = |waiter: &Waiter| matches!(waiter, Waiter::Local(_));
+        let (mut own, sent): (VecDeque<Waiter>, VecDeque<Waiter>) =
+            core::mem::take(&mut reign.queue).into_iter().partition(is_own);
         reign.queue.extend(own.pop_front());
         for (node, mode) in packet.queue.iter() {
             if node == me {
@@ -173,7 +188,11 @@ impl Lock {
             }
         }
         reign.queue.append(&mut own);
-        reign.known = packet.queue.nodes();
+        // Whoever was sent here before the queue came.
+        let handed = packet.queue.nodes();
+        let is_new = |waiter: &Waiter| matches!(waiter, Waiter::Remote(node, _) if !handed.contains(*node));
+        reign.queue.extend(sent.into_iter().filter(is_new));
+        reign.known = reign.known.union(handed);
     }
 
     fn begin<S: LockStore, R: LockRules>(
@@ -188,19 +207,20 @@ impl Lock {
         self.request = None;
         self.copy = None;
         self.ending = None;
-        let early = match self.early.take() {
-            Some((of, nodes)) if of == tenure && R::EARLY_ANSWERS_ARE_KEPT => nodes,
-            _ => Copyset::EMPTY,
-        };
+        let early = self.early.take().filter(|early| early.tenure == tenure);
+        let ended = early.filter(|_| R::EARLY_ANSWERS_ARE_KEPT).map_or(Copyset::EMPTY, |early| early.ended);
+        let sent = early.map_or(WaitList::EMPTY, |early| early.queue);
+        let mut queue: VecDeque<Waiter> = self.threads.drain(..).map(Waiter::Local).collect();
+        queue.extend(sent.iter().map(|(node, mode)| Waiter::Remote(node, mode)));
         // Whoever is inside to read is waited for like everybody else.
         let _ = cx.store.close(self.at);
         self.reign = Some(Reign {
             tenure,
-            awaiting: readers.without_all(early).without(cx.config.id),
+            awaiting: readers.without_all(ended).without(cx.config.id),
             by_hand,
             lacks_data: false,
-            queue: self.threads.drain(..).map(Waiter::Local).collect(),
-            known: Copyset::EMPTY,
+            queue,
+            known: sent.nodes(),
             preference: cx.config.preference,
             again: Again::first(cx),
         });

@@ -96,7 +96,7 @@ impl Lock {
         self.waiting_threads() < before
     }
 
-    fn waiting_threads(&self) -> usize {
+    pub(super) fn waiting_threads(&self) -> usize {
         let in_queue = self.reign.iter().flat_map(|reign| &reign.queue);
         self.threads.len() + in_queue.filter(|waiter| matches!(waiter, Waiter::Local(_))).count()
     }

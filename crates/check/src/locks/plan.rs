@@ -1,0 +1,77 @@
+//! What a run is like: everything that is not drawn step by step.
+
+use crate::rack::{Faults, Random};
+
+/// What a run is like.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// How many nodes.
+    pub nodes: usize,
+    /// Threads on each.
+    pub threads: usize,
+    /// Locks. Every third has no data.
+    pub locks: usize,
+    /// Copies that each node has room for.
+    pub room: usize,
+    /// Entries of the switch; 0: their homes keep them all.
+    pub switch_entries: usize,
+    /// Threads of the node that reigns that may go first.
+    pub preference: u32,
+    /// Of a thousand threads that want a lock, those that want to write.
+    pub writes: u32,
+    /// Those that do not want to wait.
+    pub once: u32,
+    /// Of a thousand turns of a thread that waits, those in which it gives up.
+    pub cancel: u32,
+    /// What goes wrong on the way.
+    pub faults: Faults,
+    /// Packets keep their order from each place to each other one, unless `faults` says otherwise.
+    pub in_order: bool,
+    /// What stays unanswered is sent again.
+    pub repeats: bool,
+    /// Print everything that happens, for finding out why a run failed.
+    pub trace: bool,
+}
+
+impl Plan {
+    /// Nothing is lost or comes twice, and nothing is sent again: what a rack inside one process relies on.
+    pub fn lossless(seed: u64) -> Self {
+        let mut random = Random::new(seed ^ 0x10c4);
+        let mut up_to = |most: usize| random.below(most + 1);
+        let locks = 1 + up_to(2);
+        Self {
+            nodes: 2 + up_to(2),
+            threads: 1 + up_to(2),
+            locks,
+            room: 1 + up_to(locks - 1),
+            switch_entries: [0, 2, 64][up_to(2)],
+            preference: [0, 0, 1, 3][up_to(3)],
+            writes: [500, 100, 900, 1000][up_to(3)],
+            once: [0, 0, 200][up_to(2)],
+            cancel: [0, 0, 30][up_to(2)],
+            faults: Faults::default(),
+            in_order: up_to(1) == 0,
+            repeats: false,
+            trace: false,
+        }
+    }
+
+    /// The seed draws everything: sizes, who keeps the entries, how bad the network is.
+    pub fn from_seed(seed: u64) -> Self {
+        let mut random = Random::new(seed ^ 0x5eed_10c4);
+        let mut up_to = |most: usize| random.below(most + 1) as u32;
+        let faults = Faults {
+            lose: up_to(60),
+            duplicate: up_to(80),
+            reorder: up_to(600),
+            delay: up_to(40),
+            ..Faults::default()
+        };
+        let faults = match up_to(4) {
+            0 => Faults { lose: 0, ..faults },
+            1 => Faults { duplicate: 0, delay: 0, ..faults },
+            _ => faults,
+        };
+        Self { faults, repeats: true, in_order: true, ..Self::lossless(seed) }
+    }
+}

@@ -1,0 +1,58 @@
+//! When nothing is under way, the directory says what is so, and whoever has data has those of the last release.
+
+use wire::{LockRules, Mode};
+
+use crate::locks::LockRack;
+
+pub(super) fn check<R: LockRules>(rack: &LockRack<R>) -> Result<(), String> {
+    for (at, (lock, len)) in rack.locks.iter().enumerate() {
+        let home = &rack.nodes[lock.home().index()];
+        let Some(entry) = rack.switch.entry(*lock).or_else(|| home.0.entry(*lock)) else { continue };
+        if rack.switch.entry(*lock).is_some() && home.0.entry(*lock).is_some() {
+            return Err(format!("two directories have lock {lock}"));
+        }
+        let wrong = |what: &str| Err(format!("at rest, {what}: lock {lock} {entry:?}"));
+        let last = rack.truth[at];
+        for (machine, store) in &rack.nodes {
+            let id = machine.id();
+            let Some(view) = machine.view(*lock) else { continue };
+            match (&view.reign, entry.holder == Some(id)) {
+                (Some(reign), true) => {
+                    if reign.tenure != entry.tenure {
+                        return wrong("the holder reigns in another tenure");
+                    }
+                    if !reign.known.without_all(entry.waiting).is_empty() {
+                        return wrong("the holder knows of somebody of whom the directory does not");
+                    }
+                }
+                (None, false) => {}
+                (Some(_), false) => return wrong("somebody reigns who is not the holder"),
+                (None, true) => return wrong("the holder does not reign"),
+            }
+            if view.copy.is_some() && !entry.sharers.contains(id) {
+                return wrong("somebody has a copy of whom the directory does not know");
+            }
+            if let Some(frame) = store.frames.get(lock) {
+                let has_data = machine.held(*lock).is_some();
+                if *len > 0 && has_data && frame.value != last {
+                    return wrong("a copy is not of the last release");
+                }
+                let open = machine.held(*lock);
+                if open.is_some() && frame.gate != open && rack.plan.room >= rack.locks.len() {
+                    return wrong("a gate is closed where nobody waits");
+                }
+                let _ = Mode::Read;
+            }
+        }
+        if entry.holder.is_none() && *len > 0 {
+            let (tenure, _) = home.0.home_of(*lock).expect("what is in a directory is known to its home");
+            if tenure != entry.tenure {
+                return wrong("nobody holds the lock, and its data are not at home");
+            }
+            if home.1.home.get(lock).copied().unwrap_or(0) != last {
+                return wrong("the data at home are not those of the last release");
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! Tenures only grow: those of a directory's entry, of what a node refuses, and of the data at home.
+
+use std::collections::BTreeMap;
+
+use wire::{GlobalAddr, LockRules, NodeId, Tenure};
+
+use crate::locks::LockRack;
+
+/// The highest seen at each place.
+#[derive(Clone, Debug, Default)]
+pub struct Tenures(BTreeMap<(Where, GlobalAddr), Tenure>);
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Where {
+    Switch,
+    Directory(NodeId),
+    Fence(NodeId),
+    Home(NodeId),
+}
+
+pub(super) fn check<R: LockRules>(rack: &mut LockRack<R>) -> Result<(), String> {
+    for (lock, _) in &rack.locks {
+        let mut now = vec![(Where::Switch, rack.switch.entry(*lock).map(|entry| entry.tenure))];
+        for (machine, _) in &rack.nodes {
+            let id = machine.id();
+            now.push((Where::Directory(id), machine.entry(*lock).map(|entry| entry.tenure)));
+            now.push((Where::Fence(id), machine.view(*lock).map(|view| view.fence)));
+            now.push((Where::Home(id), machine.home_of(*lock).map(|(tenure, _)| tenure)));
+        }
+        for (place, tenure) in now {
+            let Some(tenure) = tenure else { continue };
+            let before = rack.tenures.0.entry((place, *lock)).or_default();
+            if tenure < *before {
+                return Err(format!("the tenure of lock {lock} at {place:?} fell from {before:?} to {tenure:?}"));
+            }
+            *before = tenure;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! What application threads do, and what they must find when they are inside.
+
+use node::{LockEffect, Ticket};
+use wire::{LockRules, Mode};
+
+use super::run::LockRack;
+
+/// What a thread wants, or has.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Want {
+    /// Which lock.
+    pub lock: usize,
+    /// To read, or to write.
+    pub mode: Mode,
+}
+
+/// What a thread is doing.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Thread {
+    /// Something else.
+    Idle,
+    /// Waiting until it may enter.
+    Waiting(Want),
+    /// Inside, where it found this number.
+    Inside(Want, u64),
+}
+
+impl<R: LockRules> LockRack<R> {
+    /// Some thread does something.
+    pub(super) fn thread_step(&mut self, calm: bool) -> Result<(), String> {
+        let thread = self.random.below(self.threads.len());
+        let node = thread / self.plan.threads;
+        match self.threads[thread] {
+            Thread::Idle if calm => Ok(()),
+            Thread::Idle => {
+                let lock = self.random.below(self.locks.len());
+                let mode = if self.random.per_mille(self.plan.writes) { Mode::Write } else { Mode::Read };
+                self.want(thread, Want { lock, mode })
+            }
+            Thread::Waiting(want) => {
+                if !calm && self.random.per_mille(self.plan.cancel) {
+                    self.cancel(thread, node, want);
+                }
+                Ok(())
+            }
+            Thread::Inside(want, found) => {
+                if !calm && self.random.per_mille(300) {
+                    return Ok(());
+                }
+                self.leave(thread, node, want, found)
+            }
+        }
+    }
+
+    fn want(&mut self, thread: usize, want: Want) -> Result<(), String> {
+        let node = thread / self.plan.threads;
+        let (lock, len) = self.locks[want.lock];
+        if self.nodes[node].1.enter(lock, want.mode) {
+            self.tell(|| format!("thread {thread} walks in: {want:?}"));
+            return self.entered(thread, want);
+        }
+        let once = self.random.per_mille(self.plan.once);
+        self.tell(|| format!("thread {thread} wants {want:?} once {once}"));
+        self.threads[thread] = Thread::Waiting(want);
+        self.waits.begin(thread, want, node);
+        let at = self.moment();
+        let (machine, store) = &mut self.nodes[node];
+        let ticket = Ticket(thread as u32);
+        machine.on_lock(at, (ticket, want.mode, once), (lock, len), store, &mut self.out);
+        self.drain(node)
+    }
+
+    fn cancel(&mut self, thread: usize, node: usize, want: Want) {
+        let (lock, _) = self.locks[want.lock];
+        let at = self.moment();
+        let (machine, store) = &mut self.nodes[node];
+        let waited = machine.on_cancel(at, Ticket(thread as u32), lock, store, &mut self.out);
+        assert!(waited, "a thread that waits is known to its node");
+        self.tell(|| format!("thread {thread} gives up {want:?}"));
+        self.waits.end(thread);
+        self.threads[thread] = Thread::Idle;
+        self.report.cancelled += 1;
+    }
+
+    fn leave(&mut self, thread: usize, node: usize, want: Want, found: u64) -> Result<(), String> {
+        let (lock, len) = self.locks[want.lock];
+        if len > 0 && self.nodes[node].1.frames[&lock].value != found {
+            return Err(format!("the data changed under thread {thread}: {want:?}"));
+        }
+        let wrote = (want.mode == Mode::Write).then(|| {
+            self.truth[want.lock] += 1;
+            self.truth[want.lock]
+        });
+        self.threads[thread] = Thread::Idle;
+        self.tell(|| format!("thread {thread} leaves {want:?}, wrote {wrote:?}"));
+        if self.nodes[node].1.leave(lock, want.mode, wrote) {
+            let at = self.moment();
+            let (machine, store) = &mut self.nodes[node];
+            machine.on_left(at, lock, store, &mut self.out);
+        }
+        self.drain(node)
+    }
+
+    /// A thread is inside: it must find what the last writer has left.
+    fn entered(&mut self, thread: usize, want: Want) -> Result<(), String> {
+        let node = thread / self.plan.threads;
+        let (lock, len) = self.locks[want.lock];
+        let found = self.nodes[node].1.frames[&lock].value;
+        let last = self.truth[want.lock];
+        self.threads[thread] = Thread::Inside(want, found);
+        self.report.entered += 1;
+        self.waits.entered(thread, want)?;
+        if len > 0 && found != last {
+            return Err(format!(
+                "thread {thread} of node {node} finds {found} under {want:?}, and the last release left {last}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// What a node told its threads.
+    pub(super) fn on_told(&mut self, effect: LockEffect) -> Result<(), String> {
+        let (LockEffect::Entered(ticket)
+        | LockEffect::Busy(ticket)
+        | LockEffect::Failed(ticket, _)
+        | LockEffect::Freed(ticket)) = effect
+        else {
+            unreachable!("packets are sent")
+        };
+        let thread = ticket.0 as usize;
+        let Thread::Waiting(want) = self.threads[thread] else {
+            return Err(format!("thread {thread} does not wait, and is told {effect:?}"));
+        };
+        self.tell(|| format!("thread {thread}: {effect:?}"));
+        match effect {
+            LockEffect::Entered(_) => self.entered(thread, want),
+            LockEffect::Busy(_) => {
+                self.waits.end(thread);
+                self.threads[thread] = Thread::Idle;
+                self.report.busy += 1;
+                Ok(())
+            }
+            other => Err(format!("thread {thread} wanted {want:?} and was told {other:?}")),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Looking into a node's locks from outside: for tests, tools and checkers.
+
+use wire::{Copyset, GlobalAddr, LockRules, NodeId, Tenure};
+
+use super::LockNode;
+use super::record::Waiter;
+
+/// What a node knows of a lock.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LockView {
+    /// Nothing of an earlier reign is taken any more.
+    pub fence: Tenure,
+    /// Its copy to read, and of which reign that is.
+    pub copy: Option<Tenure>,
+    /// The copy's readers are waited for.
+    pub ending: bool,
+    /// It keeps the queue.
+    pub reign: Option<ReignView>,
+    /// The directory has been asked.
+    pub asked: bool,
+    /// Threads that wait here.
+    pub threads: usize,
+}
+
+/// What the node that keeps a lock's queue knows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReignView {
+    /// Its number.
+    pub tenure: Tenure,
+    /// Threads may write, but for a MOVE that is under way.
+    pub complete: bool,
+    /// A MOVE has been sent, and it is not known whether it was approved.
+    pub moving: bool,
+    /// Nodes that the directory has sent here.
+    pub known: Copyset,
+    /// Nodes in the queue.
+    pub queue: Copyset,
+}
+
+impl<R: LockRules> LockNode<R> {
+    /// What this node knows of a lock, if it has ever touched it.
+    pub fn view(&self, lock: GlobalAddr) -> Option<LockView> {
+        let it = self.locks.get(&lock)?;
+        let node = |waiter: &Waiter| match waiter {
+            Waiter::Remote(node, _) => Some(*node),
+            Waiter::Local(_) => None,
+        };
+        Some(LockView {
+            fence: it.fence,
+            copy: it.copy.map(|copy| copy.tenure),
+            ending: it.ending.is_some(),
+            reign: it.reign.as_ref().map(|reign| ReignView {
+                tenure: reign.tenure,
+                complete: reign.is_complete(),
+                moving: it.moving.is_some_and(|moving| !moving.approved),
+                known: reign.known,
+                queue: reign.queue.iter().filter_map(node).collect::<Copyset>(),
+            }),
+            asked: it.request.is_some(),
+            threads: it.waiting_threads(),
+        })
+    }
+
+    /// This node's number.
+    pub const fn id(&self) -> NodeId {
+        self.config.id
+    }
+
+    /// What the directory here says of a lock that the switch does not keep.
+    pub fn entry(&self, lock: GlobalAddr) -> Option<switch::locks::EntryView> {
+        self.directory.entry(lock)
+    }
+}
