@@ -95,6 +95,7 @@ impl<R: LockRules> LockNode<R> {
         self.rebuilding = Some(Rebuilding { gone, ..Rebuilding::default() });
         for home in self.homes.values_mut() {
             home.keeper = Keeper::Nobody;
+            home.early.clear();
         }
         // The agent's side.
         self.due.clear();
