@@ -17,13 +17,17 @@ impl Lock {
     ) {
         let packet = &message.packet;
         let (tenure, mover) = (packet.tenure, packet.node);
-        if mover == cx.config.id && self.is_moving_of(tenure.before()) {
+        // What a home serves names no readers.
+        let served = packet.nodes.is_empty();
+        if mover == cx.config.id && !served {
             // This node's own MOVE, approved: it keeps a copy.
-            self.depart(cx);
-            return self.advance(cx);
+            if self.is_moving_of(tenure.before()) {
+                self.depart(cx);
+                self.advance(cx);
+            }
+            return;
         }
-        let from_home =
-            packet.from == LockEnd::Home(packet.lock.home()) || packet.len == 0 && mover == cx.config.id;
+        let from_home = served || packet.len == 0;
         if mover != cx.config.id {
             let received =
                 LockPacket { tenure, to: LockEnd::Agent(mover), ..self.packet(cx, LockKind::Received) };
