@@ -49,10 +49,7 @@ impl Lock {
                 self.say_ended(cx, next, tenure);
             }
             cx.counters.drop(LockDrop::Late);
-            if R::REFUSED_READERS_ASK_AGAIN {
-                self.ask_again(cx);
-            }
-            return;
+            return self.ask_again(cx);
         }
         let wanted = self.request.is_some_and(|request| request.mode == Mode::Read);
         if !wanted {
@@ -63,7 +60,7 @@ impl Lock {
                 }
                 None => cx.counters.drop(LockDrop::Late),
             }
-            return;
+            return self.ask_again(cx);
         }
         self.arrived();
         self.request = None;
@@ -83,11 +80,10 @@ impl Lock {
         self.advance(cx);
     }
 
-    /// What came for a reader cannot be taken, and nothing else may be on its way.
-    fn ask_again<S, R>(&mut self, cx: &mut Context<'_, S, R>) {
-        let Some(request) = self.request.as_mut().filter(|request| request.mode == Mode::Read) else {
-            return;
-        };
+    /// What came cannot be taken, and it may be all that comes: this node stands in a queue once, so a late copy of an
+    /// earlier request may have stood there for the one that counts.
+    fn ask_again<S, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+        let Some(request) = self.request.as_mut().filter(|_| R::REFUSED_READERS_ASK_AGAIN) else { return };
         request.again = Again::first(cx);
         self.send_request(cx);
     }
