@@ -224,7 +224,7 @@ impl<S, R> Context<'_, S, R> {
     }
 
     const fn after(&self) -> After {
-        After { victim: self.victim, freed_room: self.freed_room }
+        After { victim: self.victim }
     }
 
     const fn me(&self) -> LockEnd {
