@@ -234,6 +234,8 @@ rules! {
     DENIED_ADOPTS,
     /// What has been sent is kept until it was received.
     MOVES_ARE_KEPT,
+    /// What belongs to a later reign says that this node's MOVE has been approved.
+    LATER_REIGNS_APPROVE,
     /// The queue goes with the lock.
     QUEUE_GOES_ALONG,
     /// A forward of another tenure is not queued.

@@ -16,10 +16,6 @@ impl Lock {
         let (tenure, Some(writer)) = (packet.tenure, packet.next) else {
             return cx.counters.drop(LockDrop::Nonsense);
         };
-        if self.moving.is_some_and(|moving| !moving.approved && moving.packet.tenure.next() < tenure) {
-            // Somebody reigns after the one that this node's MOVE began.
-            self.depart(cx);
-        }
         match self.copy {
             // One that came with its end: its answer follows.
             Some(copy) if copy.tenure >= tenure => {}

@@ -224,7 +224,7 @@ impl<S, R> Context<'_, S, R> {
     }
 
     const fn after(&self) -> After {
-        After { victim: self.victim, freed_room: self.freed_room }
+        After { victim: self.victim }
     }
 
     const fn me(&self) -> LockEnd {
@@ -296,6 +296,7 @@ impl<R: LockRules> LockNode<R> {
             LockEnd::Agent(_) => {
                 let lock =
                     self.locks.entry(packet.lock).or_insert_with(|| Lock::new(packet.lock, packet.len));
+                let learned = lock.learn(&mut cx, packet);
                 match packet.kind {
                     LockKind::Forward => lock.on_forward(&mut cx, packet),
                     LockKind::Granted => lock.on_granted(&mut cx, message),
@@ -312,6 +313,9 @@ impl<R: LockRules> LockNode<R> {
                     LockKind::Freed => lock.on_freed(&mut cx),
                     LockKind::Reported => lock.on_reported(&mut cx, packet),
                     _ => cx.counters.drop(LockDrop::Nonsense),
+                }
+                if learned {
+                    lock.advance(&mut cx);
                 }
                 let after = cx.after();
                 self.after(at, packet.lock, after, store, out);

@@ -1,6 +1,6 @@
 //! A lock on its way from this node to others: approved or denied by the directory, received by those who get it.
 
-use wire::{Copyset, LockEnd, LockPacket, LockRules, Mode};
+use wire::{Copyset, LockEnd, LockKind, LockPacket, LockRules, Mode};
 
 use super::record::{Again, Copy, Ending, Lock, Moving, Request, Waiter};
 use super::store::LockStore;
@@ -56,6 +56,31 @@ impl Lock {
         } else {
             cx.counters.drop(LockDrop::Late);
         }
+    }
+
+    /// What belongs to a later reign says that this node's MOVE has been approved.
+    /// True if it says so for the first time: then [`Lock::advance`] has to follow, when it has been handled.
+    pub(super) fn learn<S: LockStore, R: LockRules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &LockPacket,
+    ) -> bool {
+        let follows = matches!(
+            packet.kind,
+            LockKind::Forward
+                | LockKind::Granted
+                | LockKind::Lent
+                | LockKind::Hand
+                | LockKind::Invalidate
+                | LockKind::Poll
+                | LockKind::Received
+        );
+        let is_later = |moving: &Moving| !moving.approved && moving.packet.tenure < packet.tenure;
+        let learned = follows && self.moving.as_ref().is_some_and(is_later) && R::LATER_REIGNS_APPROVE;
+        if learned {
+            self.depart(cx);
+        }
+        learned
     }
 
     /// Somebody has what was for him.

@@ -13,7 +13,6 @@ use crate::store::Moment;
 #[derive(Clone, Copy)]
 pub(super) struct After {
     pub(super) victim: Option<GlobalAddr>,
-    pub(super) freed_room: bool,
 }
 
 impl<R: LockRules> LockNode<R> {
@@ -30,26 +29,62 @@ impl<R: LockRules> LockNode<R> {
         if self.locks.get(&lock).is_some_and(|it| it.wants_room) && !self.roomless.contains(&lock) {
             self.roomless.push_back(lock);
         }
-        let mut freed = after.freed_room;
-        if let Some(victim) = after.victim
-            && let Some(it) = self.locks.get_mut(&victim)
-        {
-            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
-            it.give_up(&mut cx);
-            freed |= cx.freed_room;
-            self.schedule(victim);
+        if let Some(victim) = after.victim {
+            self.evict(at, victim, store, out);
         }
-        while freed && let Some(next) = self.roomless.pop_front() {
+        self.find_room(at, store, out);
+    }
+
+    /// Tries again for the locks that want room. Whatever happens here may have made some, or let go of a copy that could
+    /// not be given up before.
+    fn find_room<S: LockStore>(&mut self, at: Moment, store: &mut S, out: &mut Vec<LockEffect>) {
+        while let Some(&next) = self.roomless.front() {
             let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
             let it = self.locks.get_mut(&next).expect("a lock that wants room is known");
             it.wants_room = false;
             it.advance(&mut cx);
-            freed = cx.freed_room || !it.wants_room;
-            if it.wants_room {
-                self.roomless.push_front(next);
-                freed = false;
-            }
+            let victim = cx.victim;
             self.schedule(next);
+            if !self.locks[&next].wants_room {
+                self.roomless.pop_front();
+                continue;
+            }
+            let freed = match victim {
+                Some(victim) => self.evict(at, victim, store, out),
+                None => {
+                    self.watch_users(at, store, out);
+                    false
+                }
+            };
+            if !freed {
+                return;
+            }
+        }
+    }
+
+    /// A copy has to go. True if it is gone; else it goes on its way home, or stays for now.
+    fn evict<S: LockStore>(
+        &mut self,
+        at: Moment,
+        victim: GlobalAddr,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) -> bool {
+        let Some(it) = self.locks.get_mut(&victim) else { return false };
+        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        it.give_up(&mut cx);
+        let freed = cx.freed_room;
+        self.schedule(victim);
+        freed
+    }
+
+    /// Every copy is in use: whoever leaves one shall be reported.
+    fn watch_users<S: LockStore>(&mut self, at: Moment, store: &mut S, out: &mut Vec<LockEffect>) {
+        for (lock, it) in self.locks.iter_mut().filter(|(_, it)| it.has_room) {
+            if store.close(*lock).is_none() {
+                let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+                it.advance(&mut cx);
+            }
         }
     }
 

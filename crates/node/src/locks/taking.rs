@@ -17,13 +17,17 @@ impl Lock {
     ) {
         let packet = &message.packet;
         let (tenure, mover) = (packet.tenure, packet.node);
-        if mover == cx.config.id && self.is_moving_of(tenure.before()) {
+        // What a home serves names no readers.
+        let served = packet.nodes.is_empty();
+        if mover == cx.config.id && !served {
             // This node's own MOVE, approved: it keeps a copy.
-            self.depart(cx);
-            return self.advance(cx);
+            if self.is_moving_of(tenure.before()) {
+                self.depart(cx);
+                self.advance(cx);
+            }
+            return;
         }
-        let from_home =
-            packet.from == LockEnd::Home(packet.lock.home()) || packet.len == 0 && mover == cx.config.id;
+        let from_home = served || packet.len == 0;
         if mover != cx.config.id {
             let received =
                 LockPacket { tenure, to: LockEnd::Agent(mover), ..self.packet(cx, LockKind::Received) };
@@ -45,10 +49,7 @@ impl Lock {
                 self.say_ended(cx, next, tenure);
             }
             cx.counters.drop(LockDrop::Late);
-            if R::REFUSED_READERS_ASK_AGAIN {
-                self.ask_again(cx);
-            }
-            return;
+            return self.ask_again(cx);
         }
         let wanted = self.request.is_some_and(|request| request.mode == Mode::Read);
         if !wanted {
@@ -59,7 +60,7 @@ impl Lock {
                 }
                 None => cx.counters.drop(LockDrop::Late),
             }
-            return;
+            return self.ask_again(cx);
         }
         self.arrived();
         self.request = None;
@@ -79,11 +80,10 @@ impl Lock {
         self.advance(cx);
     }
 
-    /// What came for a reader cannot be taken, and nothing else may be on its way.
-    fn ask_again<S, R>(&mut self, cx: &mut Context<'_, S, R>) {
-        let Some(request) = self.request.as_mut().filter(|request| request.mode == Mode::Read) else {
-            return;
-        };
+    /// What came cannot be taken, and it may be all that comes: this node stands in a queue once, so a late copy of an
+    /// earlier request may have stood there for the one that counts.
+    fn ask_again<S, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+        let Some(request) = self.request.as_mut().filter(|_| R::REFUSED_READERS_ASK_AGAIN) else { return };
         request.again = Again::first(cx);
         self.send_request(cx);
     }

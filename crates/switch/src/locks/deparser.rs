@@ -90,6 +90,11 @@ pub fn pass_on(packet: &LockPacket, from: LockEnd, mut send: impl FnMut(LockPack
         None if packet.len > 0 => {
             send(LockPacket { kind: LockKind::WriteBack, to: LockEnd::Home(packet.lock.home()), ..goes_on });
         }
+        // Nobody else will say that it has come.
+        None if packet.nodes.is_empty() => {
+            let to = LockEnd::Agent(packet.node);
+            send(LockPacket { kind: LockKind::Approved, tenure: packet.tenure, to, ..goes_on });
+        }
         None => {}
     }
 }
