@@ -15,7 +15,8 @@ impl<R: LockRules> LockNode<R> {
         while let Some(&(due, lock)) = self.due.first()
             && due <= at.now
         {
-            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            let treatment = self.treatment();
+            let mut cx: Context<'_, S, R> = context(&treatment, &mut self.counters, at, store, out);
             self.locks.get_mut(&lock).expect("what is due is known").repeat(&mut cx);
             let after = cx.after();
             self.after(at, lock, after, store, out);

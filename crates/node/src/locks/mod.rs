@@ -289,7 +289,8 @@ impl<R: LockRules> LockNode<R> {
         if !self.is_sensible(message) {
             return self.counters.drop(LockDrop::Nonsense);
         }
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let treatment = self.treatment();
+        let mut cx: Context<'_, S, R> = context(&treatment, &mut self.counters, at, store, out);
         match packet.to {
             LockEnd::Switch => unreachable!("only what is for this node is sensible"),
             LockEnd::Home(_) => self.on_home_packet(at, message, store, out),
@@ -364,6 +365,11 @@ impl<R: LockRules> LockNode<R> {
             Some(reign) => reign.is_complete().then_some(wire::Mode::Write),
             None => it.copy.map(|_| wire::Mode::Read),
         }
+    }
+
+    /// How locks are treated now: while one wants room, none stays that could go.
+    fn treatment(&self) -> Config {
+        Config { keeps: self.config.keeps && self.roomless.is_empty(), ..self.config }
     }
 
     /// How it is set up.

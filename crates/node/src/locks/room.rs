@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{Copyset, GlobalAddr, LockRules, WaitList};
+use wire::{Copyset, GlobalAddr, LockRules, Mode, WaitList};
 
 use super::record::Lock;
 use super::store::LockStore;
@@ -32,15 +32,17 @@ impl<R: LockRules> LockNode<R> {
         }
         let mut freed = after.freed_room;
         if let Some(victim) = after.victim
-            && let Some(it) = self.locks.get_mut(&victim)
+            && self.locks.contains_key(&victim)
         {
-            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
-            it.give_up(&mut cx);
+            let treatment = self.treatment();
+            let mut cx: Context<'_, S, R> = context(&treatment, &mut self.counters, at, store, out);
+            self.locks.get_mut(&victim).expect("it is known").give_up(&mut cx);
             freed |= cx.freed_room;
             self.schedule(victim);
         }
         while freed && let Some(next) = self.roomless.pop_front() {
-            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            let treatment = self.treatment();
+            let mut cx: Context<'_, S, R> = context(&treatment, &mut self.counters, at, store, out);
             let it = self.locks.get_mut(&next).expect("a lock that wants room is known");
             it.wants_room = false;
             it.advance(&mut cx);
@@ -81,7 +83,8 @@ impl<R: LockRules> LockNode<R> {
             .map(|(lock, _)| *lock)
             .collect();
         for &lock in &locks {
-            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            let treatment = self.treatment();
+            let mut cx: Context<'_, S, R> = context(&treatment, &mut self.counters, at, store, out);
             self.locks.get_mut(&lock).expect("it is known").give_up(&mut cx);
             let after = cx.after();
             self.after(at, lock, after, store, out);
@@ -91,6 +94,16 @@ impl<R: LockRules> LockNode<R> {
 }
 
 impl Lock {
+    /// Nobody waits for the lock: it stays, and threads enter by themselves. Without that, it goes when they have left.
+    pub(super) fn keep<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>, mode: Mode) {
+        if cx.config.keeps {
+            return cx.store.open(self.at, mode);
+        }
+        if cx.store.close(self.at).is_none() {
+            self.give_up(cx);
+        }
+    }
+
     /// Gives the lock up, if nobody here is in it or wants it: a copy is dropped, and what may have been written goes home.
     pub(super) fn give_up<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
         let idle = self.threads.is_empty()

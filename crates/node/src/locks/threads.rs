@@ -22,7 +22,8 @@ impl<R: LockRules> LockNode<R> {
         store: &mut S,
         out: &mut Vec<LockEffect>,
     ) {
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let treatment = self.treatment();
+        let mut cx: Context<'_, S, R> = context(&treatment, &mut self.counters, at, store, out);
         cx.counters.asked += 1;
         let it = self.locks.entry(lock).or_insert_with(|| Lock::new(lock, len));
         if it.len != len && it.is_vacant() {
@@ -48,7 +49,8 @@ impl<R: LockRules> LockNode<R> {
         store: &mut S,
         out: &mut Vec<LockEffect>,
     ) {
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let treatment = self.treatment();
+        let mut cx: Context<'_, S, R> = context(&treatment, &mut self.counters, at, store, out);
         let Some(it) = self.locks.get_mut(&lock) else { return };
         it.end_if_left(&mut cx);
         it.leave_room(&mut cx);
@@ -67,7 +69,8 @@ impl<R: LockRules> LockNode<R> {
         store: &mut S,
         out: &mut Vec<LockEffect>,
     ) -> bool {
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let treatment = self.treatment();
+        let mut cx: Context<'_, S, R> = context(&treatment, &mut self.counters, at, store, out);
         let Some(it) = self.locks.get_mut(&lock) else { return false };
         let waited = it.cancel(ticket);
         if waited {
