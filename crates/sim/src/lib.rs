@@ -4,6 +4,7 @@
 pub mod fault;
 pub mod flowcc;
 pub mod hardware;
+pub mod locks;
 pub mod queue;
 pub mod rack;
 pub mod system;

@@ -261,7 +261,7 @@ impl Lock {
                 cx.out.push(LockEffect::Entered(thread.ticket));
             }
             if self.threads.is_empty() {
-                return cx.store.open(self.at, Mode::Read);
+                return self.keep(cx, Mode::Read);
             }
             // A writer is next: readers that come now stand behind it.
             let _ = cx.store.close(self.at);

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{Copyset, GlobalAddr, LockRules, WaitList};
+use wire::{Copyset, GlobalAddr, LockRules, Mode, WaitList};
 
 use super::record::Lock;
 use super::store::LockStore;
@@ -126,6 +126,16 @@ impl<R: LockRules> LockNode<R> {
 }
 
 impl Lock {
+    /// Nobody waits for the lock: it stays, and threads enter by themselves. Without that, it goes when they have left.
+    pub(super) fn keep<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>, mode: Mode) {
+        if cx.config.keeps {
+            return cx.store.open(self.at, mode);
+        }
+        if cx.store.close(self.at).is_none() {
+            self.give_up(cx);
+        }
+    }
+
     /// Gives the lock up, if nobody here is in it or wants it: a copy is dropped, and what may have been written goes home.
     pub(super) fn give_up<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
         let idle = self.threads.is_empty()

@@ -19,7 +19,7 @@ impl Lock {
                 return;
             };
             let Some(next) = reign.queue.front().copied() else {
-                return cx.store.open(self.at, Mode::Write);
+                return self.keep(cx, Mode::Write);
             };
             let users = cx.store.close(self.at);
             match next {

@@ -1,0 +1,67 @@
+//! What can be set.
+
+use node::Retransmission;
+use wire::{Nanos, NodeId};
+
+use super::costs::Costs;
+
+/// A rack's locks.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Nodes, 1 to 64.
+    pub nodes: usize,
+    /// Application threads on each.
+    pub threads: usize,
+    /// Bytes of the region that each lock guards.
+    pub len: u32,
+    /// Bytes of cache on every node.
+    pub cache: u64,
+    /// Entries of the switch's directory.
+    pub switch_entries: usize,
+    /// Whether entries go to the switch.
+    pub in_switch: bool,
+    /// How many threads of the node that reigns may go before a node that waits, one after another.
+    pub preference: u32,
+    /// A lock stays where it was used last.
+    pub keeps: bool,
+    /// When lost packets are sent again.
+    pub retransmission: Retransmission,
+    /// What takes how much processor time.
+    pub costs: Costs,
+    /// Keep what the properties need: for small runs.
+    pub check: bool,
+}
+
+impl Config {
+    /// The paper's settings (GCS, section 5): ten threads and 512 MB of cache on each node, regions of 1 KB.
+    pub const fn new(nodes: usize) -> Self {
+        Self {
+            nodes,
+            threads: 10,
+            len: 1024,
+            cache: 512 << 20,
+            switch_entries: 64 << 10,
+            in_switch: true,
+            preference: 0,
+            keeps: true,
+            retransmission: Retransmission::AfterRoundTrips { floor: Nanos::from_micros(200) },
+            costs: Costs::PAPER,
+            check: false,
+        }
+    }
+
+    /// Copies that a node has room for. What guards no data takes a cache line for its gate.
+    pub(super) fn room(&self) -> usize {
+        usize::try_from(self.cache / u64::from(self.len.max(64))).expect("a cache fits into memory")
+    }
+
+    pub(super) fn of_node(&self, id: NodeId) -> node::locks::Config {
+        node::locks::Config {
+            in_switch: self.in_switch,
+            preference: self.preference,
+            keeps: self.keeps,
+            retransmission: self.retransmission,
+            ..node::locks::Config::new(id, self.nodes)
+        }
+    }
+}
