@@ -48,7 +48,9 @@ fn an_application_whose_daemon_is_killed_is_told_so_and_its_locks_are_released()
     home.kill(&["node", "--id", "1"]);
     assert_eq!(app.read_word(addr), Err(Error::Detached));
     drop(lock);
-    assert!(matches!(Rack::attach(&file, NodeId(1)), Err(AttachError::NoDaemon { .. })));
+    eventually("nobody is there", || {
+        matches!(Rack::attach(&file, NodeId(1)), Err(AttachError::NoDaemon { .. }))
+    });
     drop(other.lock_block(addr, LockMode::Write).unwrap());
     up.interrupt();
     home.assert_nothing_left();

@@ -52,6 +52,11 @@ pub(super) fn rack(status: &Status) -> String {
         "Times that the switch's process was late for itself.",
         membership.stalls,
     );
+    page.counter(
+        "rackmem_coordinator_cut_off",
+        "Times that the switch heard no node at all for the timeout.",
+        membership.cut_off,
+    );
     for (why, count) in &membership.ended {
         page.add(
             Kind::Counter,
