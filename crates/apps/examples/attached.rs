@@ -57,6 +57,9 @@ fn operations<M: Memory>(memory: &mut M, addr: GlobalAddr) -> Outcome {
 fn main() -> Outcome {
     let path = std::env::args().nth(1).unwrap_or_else(|| "rack.toml".to_owned());
     let file = RackFile::read(path)?;
+    // The store has memory on every node: all must be there.
+    let last = NodeId(u16::try_from(file.config.nodes - 1)?);
+    let rack = Rack::join(&file, last)?;
     println!("attached to node 0:");
     let mut app = Rack::attach(&file, NodeId(0))?;
     let addr = app.alloc(4096, NodeId(0), Discipline::Coherent)?;
@@ -65,9 +68,7 @@ fn main() -> Outcome {
     let words = 64;
     (0..words).for_each(|word| assert!(batch.read(addr + 8 * word, 8)));
     measure("read of a word, 64 in a batch", words as u32, |_| Ok(app.run(&batch).map(drop)?))?;
-    let last = NodeId(u16::try_from(file.config.nodes - 1)?);
     println!("joined as {last}:");
-    let rack = Rack::join(&file, last)?;
     let mut here = rack.here();
     let addr = here.alloc(4096, last, Discipline::Coherent)?;
     operations(&mut here, addr)?;

@@ -206,18 +206,11 @@ impl AttachedHandle {
     ) -> Result<R, Error> {
         self.inside_block(addr, len)?;
         let conversation = self.conversation();
-        let given = conversation.state().ask(1, |out| message::put_update(out, addr, len))?;
-        let bytes = match given.into_iter().next() {
-            Some(Answer::Bytes(bytes)) if bytes.len() == len => bytes,
-            Some(Answer::Failed(error)) => return Err(error),
-            _ => return Err(conversation.state().cut()),
-        };
-        conversation.state().updating = true;
+        let mut bytes = conversation.state().begin_update(addr, len)?;
         // If the closure panics, the daemon must not wait for what it would have written.
         let under_way = UnderWay(&conversation);
         let window = self.window(addr, &bytes);
         let changed = change(&window);
-        let mut bytes = bytes;
         window.read(0, &mut bytes);
         std::mem::forget(under_way);
         let mut state = conversation.state();
@@ -373,6 +366,20 @@ impl State {
         })();
         match asked {
             Ok(came) if came.len() == answers => Ok(came),
+            _ => Err(self.cut()),
+        }
+    }
+
+    /// Asks for a range, and for its block until the range is back. From here on locks are released later: nothing else may
+    /// be said.
+    fn begin_update(&mut self, addr: GlobalAddr, len: usize) -> Result<Vec<u8>, Error> {
+        let given = self.ask(1, |out| message::put_update(out, addr, len))?;
+        match given.into_iter().next() {
+            Some(Answer::Bytes(bytes)) if bytes.len() == len => {
+                self.updating = true;
+                Ok(bytes)
+            }
+            Some(Answer::Failed(error)) => Err(error),
             _ => Err(self.cut()),
         }
     }

@@ -21,7 +21,7 @@ use super::message::MOST_FRAME;
 pub(super) enum Cut {
     /// The other side has gone, or does not take what it asked for.
     Gone,
-    /// It has announced a frame that is too long, or ended in the middle of one.
+    /// It has announced a frame that is too long, or said what is no message.
     Malformed,
     /// It did not answer in time.
     Late,
@@ -137,7 +137,7 @@ impl Line {
     fn read(&mut self, wanted: usize) -> Result<bool, Cut> {
         let had = self.came.len();
         // No more than one frame and a piece of the next: what the other side sends ahead waits in the socket.
-        self.came.resize(had.max(wanted.min(had + MOST_FRAME)) + PIECE, 0);
+        self.came.resize(wanted.max(had) + PIECE, 0);
         let read = loop {
             match self.stream.read(&mut self.came[had..]) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -146,7 +146,8 @@ impl Line {
         };
         self.came.truncate(had + *read.as_ref().unwrap_or(&0));
         match read {
-            Ok(0) => Err(if had == 0 { Cut::Gone } else { Cut::Malformed }),
+            // Also in the middle of a frame: it may have been killed there.
+            Ok(0) => Err(Cut::Gone),
             Ok(_) => Ok(true),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
             Err(_) => Err(Cut::Gone),

@@ -25,7 +25,7 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `message.rs` | what is said, as bytes and back |
+//! | `message.rs`, `fuzz.rs` | what is said, as bytes and back; what a fuzzer does with it |
 //! | `line.rs` | a connection: frames, and how one waits for them |
 //! | `server.rs`, `serving.rs` | the daemon's side: who may come, and what is done for one connection |
 //! | `client.rs`, `batch.rs`, `lock.rs` | the application's side |
@@ -33,6 +33,8 @@
 mod batch;
 mod client;
 mod error;
+#[doc(hidden)]
+pub mod fuzz;
 mod line;
 mod lock;
 mod message;

@@ -69,7 +69,10 @@ fn an_update_is_given_up_when_something_else_comes_than_its_end() {
     let mut app = rack.attach(0);
     let addr = app.alloc(8, NodeId(1), Discipline::Coherent).unwrap();
     let begin = [&[2], &addr.bits().to_le_bytes()[..], &8u32.to_le_bytes()].concat();
-    for end in [&frame(&[3, 4, 0, 0, 0, 1, 1, 1, 1])[..], &frame(&begin), &[1, 2]] {
+    // Of another length; another beginning; a frame that is too long; and an end in the middle of a frame.
+    let too_long = u32::MAX.to_le_bytes();
+    let ends = [&frame(&[3, 4, 0, 0, 0, 1, 1, 1, 1])[..], &frame(&begin), &too_long, &[1, 2]];
+    for (end, malformed) in ends.into_iter().zip([1, 1, 1, 0]) {
         let before = rack.service(0).counts().malformed;
         let mut stream = stranger(&rack);
         stream.write_all(&frame(&begin)).unwrap();
@@ -77,7 +80,8 @@ fn an_update_is_given_up_when_something_else_comes_than_its_end() {
         stream.read_exact(&mut length).unwrap();
         stream.write_all(end).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
-        until("it is counted", || rack.service(0).counts().malformed == before + 1);
+        until("the connection is gone", || rack.service(0).counts().attached == 1);
+        assert_eq!(rack.service(0).counts().malformed, before + malformed);
         assert_eq!(app.read_word(addr), Ok(0), "the block is free, and as it was");
     }
 }
