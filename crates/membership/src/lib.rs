@@ -47,6 +47,10 @@
 //! soon as everybody has begun the epoch. So nobody waits for a dead node longer than 2 T, unless seven messages in
 //! a row get lost. A new process of the node ends its wait at once if it is `sole`.
 //!
+//! *A coordinator that hears nobody at all* for two heartbeats takes itself for cut off, and declares nobody dead until it
+//! hears somebody: then the others get the time that it heard nobody. (If all nodes have died, nobody is left who would wait
+//! for them.) So a node that is the last one heard and dies stays in the roster until another process calls.
+//!
 //! *A node that leaves*, or does not begin an epoch that it could: the first is let go at once. The second gets no leases
 //! after T/2, and is declared dead when its last one has run out: after 3/2 T, for whatever reason it hangs.
 //!

@@ -224,14 +224,60 @@ fn a_coordinator_that_was_stopped_declares_nobody_dead_for_it() {
 }
 
 #[test]
-fn a_rack_whose_last_node_died_forms_anew() {
+fn a_rack_whose_nodes_all_died_begins_anew_when_new_processes_come() {
     let mut rig = Rig::formed(18, 2);
     let before = incarnations(&rig);
     rig.processes.iter_mut().for_each(|it| it.killed = true);
-    assert!(rig.run_until(Nanos(2 * T.0), |rig| rig.coordinator().phase() == Phase::Forming));
+    rig.run_for(Nanos(3 * T.0));
+    assert_eq!(rig.coordinator().counters().epochs, 1, "nobody is there who would wait for the dead");
     rig.fill();
-    assert!(rig.run_until(of_timeout(1), Rig::is_settled));
+    assert!(rig.run_until(of_timeout(3), Rig::is_settled));
     assert!(incarnations(&rig).iter().zip(before).all(|(new, old)| *new > old));
+}
+
+#[test]
+fn of_nodes_that_all_died_those_that_do_not_come_back_are_declared_dead() {
+    let mut rig = Rig::formed(27, 3);
+    rig.processes.iter_mut().for_each(|it| it.killed = true);
+    rig.run_for(Nanos(3 * T.0));
+    rig.start(NodeId(1), true);
+    assert!(rig.run_until(of_timeout(10), |rig| goes_on_without(rig, 0) && goes_on_without(rig, 2)));
+    assert!(rig.run_until(of_timeout(1), Rig::is_settled));
+    assert_eq!(rig.coordinator().roster().live().len(), 1);
+}
+
+#[test]
+fn a_coordinator_that_is_cut_off_from_all_declares_nobody_dead_for_it() {
+    for eighths in [6, 8, 9, 30] {
+        let mut rig = Rig::formed(28, 4);
+        for node in 0..4 {
+            rig.cut(NodeId(node), true, of_timeout(eighths));
+            rig.cut(NodeId(node), false, of_timeout(eighths));
+        }
+        rig.run_for(of_timeout(eighths));
+        assert!(
+            rig.run_until(of_timeout(2), |rig| rig.running().all(|it| it.member.holds(it.clock.at(rig.now))))
+        );
+        rig.run_for(Nanos(2 * T.0));
+        let counters = rig.coordinator().counters();
+        assert_eq!((counters.epochs, counters.silent), (1, 0), "{eighths} eighths");
+        assert_eq!(counters.cut_off, u64::from(eighths >= 8), "{eighths} eighths");
+    }
+}
+
+#[test]
+fn a_node_that_dies_while_the_coordinator_is_cut_off_is_declared_dead_a_timeout_after_it_hears_again() {
+    let mut rig = Rig::formed(29, 4);
+    for node in 0..4 {
+        rig.cut(NodeId(node), true, of_timeout(16));
+        rig.cut(NodeId(node), false, of_timeout(16));
+    }
+    rig.processes[2].killed = true;
+    rig.run_for(of_timeout(16));
+    assert!(!goes_on_without(&rig, 2));
+    assert!(rig.run_until(of_timeout(10), |rig| goes_on_without(rig, 2)));
+    assert!(rig.run_until(of_timeout(1), Rig::is_settled));
+    assert_eq!(rig.coordinator().roster().live().len(), 3);
 }
 
 #[test]
@@ -253,15 +299,15 @@ fn a_home_that_missed_an_epoch_gets_what_the_switch_knew_when_it_left_its_own() 
 
 #[test]
 fn a_duplicate_of_a_first_beat_brings_nobody_back() {
-    let mut rig = Rig::new(20, 2);
+    let mut rig = Rig::new(20, 3);
     rig.faults = Faults { lose: 0, double: 1000, late: 300 };
     rig.start_coordinator();
     rig.fill();
     rig.run_for(of_timeout(2));
-    rig.processes.iter_mut().for_each(|it| it.killed = true);
+    rig.processes[..2].iter_mut().for_each(|it| it.killed = true);
     // Whatever of them is still under way arrives meanwhile.
     rig.run_for(Nanos(6 * T.0));
-    assert!(rig.coordinator().roster().live().is_empty());
+    assert_eq!(rig.coordinator().roster().live().iter().collect::<Vec<_>>(), [NodeId(2)]);
 }
 
 #[test]

@@ -88,6 +88,9 @@ pub enum Error {
         /// How many it can hold.
         most: usize,
     },
+    /// This application was attached to a node whose daemon has ended, or has ended the connection. What was under way may
+    /// have happened or not; locks are released. Attach again.
+    Detached,
 }
 
 impl fmt::Display for Error {
@@ -157,6 +160,12 @@ impl fmt::Display for Error {
             }
             Self::TooManyLocks { most } => {
                 write!(f, "this node already holds {most} block locks: release some first")
+            }
+            Self::Detached => {
+                write!(
+                    f,
+                    "the daemon that this application was attached to has ended the connection: attach again"
+                )
             }
         }
     }

@@ -4,9 +4,12 @@
 //! for one thread; through it the thread allocates, reads and writes any address of the rack. What it has
 //! accessed lately is cached on its node, and the rack keeps the caches coherent.
 //!
+//! An application that shall not be a node uses the node of a daemon beside it: [`Rack::attach`].
+//!
 //! Applications that shall run on simulated racks as well are written against [`Memory`].
 #![warn(missing_docs)]
 
+pub mod attach;
 mod config;
 mod error;
 pub mod faulty;
@@ -18,6 +21,7 @@ pub mod rack_file;
 pub mod simulated;
 mod switch_process;
 
+pub use attach::{AttachError, AttachedHandle, Attachments};
 pub use config::{Config, ConfigError, Directory, MOST_SWITCH_ENTRIES, ProcessConfig};
 pub use error::{Error, JoinError};
 pub use handle::NodeHandle;

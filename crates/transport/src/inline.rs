@@ -19,6 +19,15 @@ enum Message {
     Control(Vec<u8>),
 }
 
+impl Message {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Packet(_, words) => wire::packet::HEADER_BYTES + words.len() * 8,
+            Self::Control(bytes) => bytes.len(),
+        }
+    }
+}
+
 #[derive(Default)]
 struct Inbox {
     messages: Mutex<VecDeque<(PlaceId, Message)>>,
@@ -91,7 +100,7 @@ impl Transport for InlineTransport {
     fn send(&self, to: PlaceId, body: Body<'_>, _: &mut Outgoing) {
         assert_ne!(to, self.me, "nothing is sent to oneself");
         let Some(inbox) = self.hub.inbox(to) else { return self.counters.dropped(crate::Cause::Unreachable) };
-        let (message, bytes) = match body {
+        let message = match body {
             Body::Packet(packet, contents) => {
                 assert_eq!(contents.bytes(), packet.payload as usize, "{packet:?}");
                 let mut words = vec![0; contents.bytes() / 8];
@@ -100,14 +109,14 @@ impl Transport for InlineTransport {
                     contents.copy_to(at * 8, &mut bytes);
                     *word = u64::from_ne_bytes(bytes);
                 }
-                (Message::Packet(Box::new(*packet), words), wire::packet::HEADER_BYTES + contents.bytes())
+                Message::Packet(Box::new(*packet), words)
             }
             Body::Control(bytes) => {
                 assert!(bytes.len() <= crate::MOST_CONTROL, "{} bytes", bytes.len());
-                (Message::Control(bytes.to_vec()), bytes.len())
+                Message::Control(bytes.to_vec())
             }
         };
-        self.counters.sent(1, bytes as u64);
+        self.counters.sent(1, message.bytes() as u64);
         inbox.messages().push_back((self.me, message));
         if inbox.attending.load(Ordering::SeqCst) == 0 || inbox.blocked.load(Ordering::SeqCst) {
             inbox.came.notify_all();
@@ -118,10 +127,11 @@ impl Transport for InlineTransport {
 
     fn receive(&self, each: &mut dyn FnMut(PlaceId, Body<'_>)) -> usize {
         let Ok(_receiving) = self.receiving.try_lock() else { return 0 };
-        let mut received = 0;
+        let (mut received, mut taken) = (0, 0);
         while received < BURST {
             let Some((from, message)) = self.inbox.messages().pop_front() else { break };
             received += 1;
+            taken += message.bytes();
             match &message {
                 Message::Packet(packet, words) => {
                     let contents = if words.is_empty() { Contents::None } else { Contents::Own(words) };
@@ -130,7 +140,7 @@ impl Transport for InlineTransport {
                 Message::Control(bytes) => each(from, Body::Control(bytes)),
             }
         }
-        self.counters.received(received as u64, 0);
+        self.counters.received(received as u64, taken as u64);
         received
     }
 

@@ -9,6 +9,9 @@
 //! | `shm` | through rings in shared memory: between processes of one machine and one user |
 //! | `udp` | in authenticated UDP datagrams: between machines |
 //!
+//! The tests have one more, over the links of the simulated rack in virtual time (`tests/simulated`), and one body of
+//! scenarios for all of them (`tests/conformance`).
+//!
 //! What may happen to a message: it may be lost, late, doubled or overtaken; never changed, and never from somebody
 //! else than it says. What is not exactly what a place of this rack would send is dropped and counted ([`Cause`]).
 //! A dead, slow or hostile peer costs what it sends, and nothing else: no call here waits for a peer.

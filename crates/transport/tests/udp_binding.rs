@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use tapped::{A, B, PATIENCE, Pair, config, key, loopback};
+use transport::Transport;
 use transport::udp::{Error, Key, KeyError, UdpTransport};
-use transport::{Body, Outgoing, Transport};
 use wire::Nanos;
 
 /// A file's name that no other test uses; the file goes away with it.
@@ -122,24 +122,6 @@ fn a_key_file_with_anything_but_digits_is_refused_and_its_contents_are_not_shown
 }
 
 #[test]
-fn waiting_ends_when_something_comes() {
-    let mut pair = Pair::connected(65_535);
-    let sealed = pair.sealed([1], 1);
-    std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| {
-            let start = Instant::now();
-            pair.b.wait(Nanos::from_millis(20_000));
-            start.elapsed()
-        });
-        std::thread::sleep(Duration::from_millis(20));
-        pair.tap.to_b(&pair.b, &sealed[0]);
-        assert!(waiting.join().expect("it waits") < PATIENCE);
-    });
-    pair.receive();
-    assert_eq!(pair.numbers(), [1]);
-}
-
-#[test]
 fn waiting_ends_when_the_time_is_over() {
     let pair = Pair::connected(65_535);
     let start = Instant::now();
@@ -168,24 +150,4 @@ fn who_waits_sleeps_while_others_attend_and_is_there_when_they_leave() {
     });
     pair.receive();
     assert_eq!(pair.numbers(), [1]);
-}
-
-#[test]
-fn one_thread_at_a_time_receives() {
-    let mut pair = Pair::connected(65_535);
-    let sealed = pair.sealed([1], 1);
-    pair.tap.to_b(&pair.b, &sealed[0]);
-    let (mut outer, start) = (0, Instant::now());
-    while outer == 0 {
-        outer = pair.b.receive(&mut |_, _| {
-            assert_eq!(pair.b.receive(&mut |_, _| panic!("handed over twice")), 0);
-            // Answers may be sent while receiving.
-            let mut out = Outgoing::new();
-            pair.b.send(A, Body::Control(b"taken"), &mut out);
-            pair.b.flush(&mut out);
-        });
-        assert!(start.elapsed() < PATIENCE);
-    }
-    while pair.pass_all() {}
-    assert_eq!(pair.got_a, [(B, tapped::Message::Control(b"taken".to_vec()))]);
 }

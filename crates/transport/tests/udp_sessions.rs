@@ -5,9 +5,9 @@ mod tapped;
 
 use std::time::Instant;
 
-use tapped::{A, B, Message, PATIENCE, Pair, Tap, config, dropped, key, packet, payload, receive};
+use tapped::{A, B, PATIENCE, Pair, Tap, config, dropped, key, receive};
 use transport::udp::UdpTransport;
-use transport::{Body, Cause, Contents, Outgoing, PlaceId, Transport};
+use transport::{Body, Cause, Outgoing, PlaceId, Transport};
 
 /// A ends its life and begins another one, on another port: the wire leads there.
 fn restart_a(pair: &mut Pair) {
@@ -162,45 +162,6 @@ fn pieces_of_a_former_life_do_not_complete_a_message() {
     assert_eq!(pair.numbers(), []);
 }
 
-/// Receives at both until the condition holds.
-fn until(a: &UdpTransport, b: &UdpTransport, mut holds: impl FnMut() -> bool) -> Vec<(PlaceId, Message)> {
-    let (mut got, start) = (Vec::new(), Instant::now());
-    while !holds() {
-        receive(a, &mut got);
-        receive(b, &mut got);
-        assert!(start.elapsed() < PATIENCE, "it does not happen");
-    }
-    got
-}
-
-#[test]
-fn an_observer_is_answered_where_it_asks_from_and_so_is_the_next_one() {
-    for rack in [key(1), None] {
-        let switch =
-            UdpTransport::bind(&config(PlaceId::SWITCH, &[], rack.clone(), 1_500)).expect("the switch");
-        let address = switch.address().expect("bound");
-        for round in 0..3 {
-            let told = config(PlaceId::OBSERVER, &[(PlaceId::SWITCH, address)], rack.clone(), 1_500);
-            let observer = UdpTransport::bind(&told).expect("an observer");
-            // Asks again and again, as observers do; the switch answers what it has heard.
-            let (mut out, mut answers, mut questions) = (Outgoing::new(), Vec::new(), Vec::new());
-            let start = Instant::now();
-            while answers.is_empty() {
-                observer.send(PlaceId::SWITCH, Body::Control(b"status?"), &mut out);
-                observer.flush(&mut out);
-                receive(&switch, &mut questions);
-                for _ in questions.drain(..) {
-                    switch.send(PlaceId::OBSERVER, Body::Control(b"fine"), &mut out);
-                }
-                switch.flush(&mut out);
-                receive(&observer, &mut answers);
-                assert!(start.elapsed() < PATIENCE, "no answer in round {round}");
-            }
-            assert_eq!(answers[0], (PlaceId::SWITCH, Message::Control(b"fine".to_vec())));
-        }
-    }
-}
-
 #[test]
 fn two_observers_at_a_time_both_get_answers() {
     let switch = UdpTransport::bind(&config(PlaceId::SWITCH, &[], key(1), 1_500)).expect("the switch");
@@ -240,32 +201,4 @@ fn a_counter_is_never_used_twice_though_sessions_end() {
     counters.dedup();
     assert_eq!(counters.len(), 3);
     assert!(counters.is_sorted_by_key(|bytes| u64::from_le_bytes(bytes[..].try_into().expect("8 bytes"))));
-}
-
-#[test]
-fn a_restarted_place_on_the_same_address_is_found_without_its_sending_anything() {
-    let first = UdpTransport::bind(&config(B, &[], key(1), 1_500)).expect("B");
-    let address = first.address().expect("bound");
-    let a = UdpTransport::bind(&config(A, &[(B, address)], key(1), 1_500)).expect("A");
-    // B learns A's address from its configuration only: give it one in its next lives.
-    drop(first);
-    let reborn = || {
-        let mut told = config(B, &[(A, a.address().expect("bound"))], key(1), 1_500);
-        told.listen = address;
-        UdpTransport::bind(&told).expect("B")
-    };
-    let second = reborn();
-    until(&a, &second, || a.is_connected(B) && second.is_connected(A));
-    drop(second);
-    let third = reborn();
-    let (mut out, mut got) = (Outgoing::new(), Vec::new());
-    let start = Instant::now();
-    while got.is_empty() {
-        a.send(B, Body::Packet(&packet(7, 1), Contents::Own(&payload(7, 1))), &mut out);
-        a.flush(&mut out);
-        receive(&a, &mut Vec::new());
-        receive(&third, &mut got);
-        assert!(start.elapsed() < PATIENCE, "it is not found");
-    }
-    assert_eq!(got[0], (A, Message::Packet(packet(7, 1), payload(7, 1))));
 }

@@ -1,4 +1,5 @@
-//! `rackmem node`: a node without an application as this process. It contributes its memory, and is home of it.
+//! `rackmem node`: a node as this process. It contributes its memory, and is home of it. Applications of this user on this
+//! machine may attach to it.
 //!
 //! What must always hold: a node that was declared dead comes back as a new life, with nothing of the old one.
 
@@ -9,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rackmem::transport::{PlaceId, Transport};
-use rackmem::{JoinError, NodeId, ProcessConfig, Rack, RackFile};
+use rackmem::{Attachments, JoinError, NodeId, ProcessConfig, Rack, RackFile};
 
 use super::{listen, metrics, owner, read, runtime};
 use crate::fault::Fault;
@@ -44,8 +45,15 @@ pub(crate) struct Args {
     owned: bool,
 }
 
-/// The rack that this process is in now, for whoever asks for metrics; none while it is joining.
-pub(super) type Joined = Arc<Mutex<Option<Rack>>>;
+/// What this process is now, for whoever asks for metrics; none while it is joining.
+pub(super) type Joined = Arc<Mutex<Option<Life>>>;
+
+/// A life of the node.
+pub(super) struct Life {
+    /// The applications that are attached, unless they cannot be. (They go before the rack does.)
+    pub(super) applications: Option<Attachments>,
+    pub(super) rack: Rack,
+}
 
 /// How often the node looks whether it shall end, or was declared dead.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -78,11 +86,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         if !args.owned {
             eprintln!("{id} of rack `{}`: joined; Ctrl-C ends it", file.name);
         }
-        show(&joined, Some(rack.clone()));
+        let applications = serve_applications(&rack, &file, id);
+        show(&joined, Some(Life { applications, rack: rack.clone() }));
         while !stop.requested() && !rack.is_fenced() {
             thread::sleep(LOOK_EVERY);
         }
-        show(&joined, None);
+        let life = show(&joined, None);
+        // The end of their connections tells the applications. What they have under way ends with the node.
+        life.iter().flat_map(|life| &life.applications).for_each(Attachments::end);
         if rack.is_fenced() {
             eprintln!(
                 "{id} of rack `{}`: declared dead, as it was not heard for too long; joining anew",
@@ -92,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         if !rack.is_fenced() && !rack.leave(LEAVING) {
             eprintln!("warning: not everything that only {id} had cached has gone home: some of it is lost");
         }
-        drop(rack);
+        drop((life, rack));
         close(transport);
     }
     if args.owned {
@@ -103,8 +114,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     Ok(())
 }
 
-fn show(joined: &Joined, rack: Option<Rack>) {
-    *joined.lock().unwrap_or_else(PoisonError::into_inner) = rack;
+/// Lets applications attach. A node for which that cannot be is a node all the same.
+fn serve_applications(rack: &Rack, file: &RackFile, id: NodeId) -> Option<Attachments> {
+    let served = runtime::prepared(&file.runtime)
+        .and_then(|()| rack.serve_applications(file, id).map_err(|error| error.to_string()));
+    served.map_err(|why| eprintln!("warning: applications cannot attach to {id}: {why}")).ok()
+}
+
+/// Returns what was shown before.
+fn show(joined: &Joined, life: Option<Life>) -> Option<Life> {
+    std::mem::replace(&mut *joined.lock().unwrap_or_else(PoisonError::into_inner), life)
 }
 
 /// Lets go of the transport as the last one who has it, so that its files are gone when this returns: the thread that
@@ -116,11 +135,11 @@ fn close(transport: Arc<dyn Transport>) {
     }
 }
 
-/// A life of the node, and what carries its messages.
-type Life = (Rack, Arc<dyn Transport>);
+/// A node that has joined, and what carries its messages.
+type Connected = (Rack, Arc<dyn Transport>);
 
 /// Joins the rack, however long its switch takes to come; nothing if the process shall end first.
-fn join(file: &RackFile, id: NodeId, stop: &Interrupt, quiet: bool) -> Result<Option<Life>, Fault> {
+fn join(file: &RackFile, id: NodeId, stop: &Interrupt, quiet: bool) -> Result<Option<Connected>, Fault> {
     let failed =
         |error: &dyn std::fmt::Display| Fault::failed(format_args!("{id} of rack `{}`: {error}", file.name));
     let transport = file.open(PlaceId::node(id)).map_err(|error| failed(&error))?;

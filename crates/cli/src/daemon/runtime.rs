@@ -18,9 +18,13 @@ pub(super) fn status_socket(file: &RackFile) -> PathBuf {
 
 /// Makes the directory if there is none.
 pub(super) fn prepare(directory: &Path) -> Result<(), Fault> {
+    prepared(directory).map_err(Fault::failed)
+}
+
+/// The same, with what is wrong as a sentence.
+pub(super) fn prepared(directory: &Path) -> Result<(), String> {
     let shown = directory.display();
-    let failed =
-        |doing: &str, error: io::Error| Fault::failed(format_args!("cannot {doing} {shown}: {error}"));
+    let failed = |doing: &str, error: io::Error| format!("cannot {doing} {shown}: {error}");
     DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| failed("make", error))?;
     let found = fs::symlink_metadata(directory).map_err(|error| failed("look at", error))?;
     // The kernel shows a process's own directory there as belonging to the user that the process runs as.
@@ -34,9 +38,7 @@ pub(super) fn prepare(directory: &Path) -> Result<(), Fault> {
     } else {
         return Ok(());
     };
-    Err(Fault::failed(format_args!(
-        "{shown} {wrong}: remove it, or name another one with `runtime` in the rack file"
-    )))
+    Err(format!("{shown} {wrong}: remove it, or name another one with `runtime` in the rack file"))
 }
 
 /// Removes the directory if nothing is in it any more.

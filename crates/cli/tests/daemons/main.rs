@@ -1,16 +1,15 @@
 //! Racks of processes as a shell sees them: what starts, what is said, and that nothing is left behind.
 
+mod attached;
 mod rig;
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 use std::{fs, thread};
 
 use rackmem::{Discipline, NodeId, Rack, RackFile};
 
-use crate::rig::{Home, eventually, free_port, text};
+use crate::rig::{Home, eventually, free_port, page, text};
 
 #[test]
 fn a_rack_in_shared_memory_comes_up_and_ctrl_c_leaves_nothing() {
@@ -168,15 +167,6 @@ fn a_second_process_of_a_node_is_refused() {
     assert_eq!(home.status()["nodes"][0]["up"], true);
     up.interrupt();
     home.assert_nothing_left();
-}
-
-/// What is answered to a GET, with its head.
-fn page(address: &str, path: &str) -> String {
-    let mut connection = TcpStream::connect(address).unwrap();
-    write!(connection, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
-    let mut page = String::new();
-    connection.read_to_string(&mut page).unwrap();
-    page
 }
 
 #[test]

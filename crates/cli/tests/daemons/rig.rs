@@ -1,7 +1,7 @@
 //! A folder that a test has for itself, as the runtime directory of its user, and the commands that it runs there.
 
-use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{self, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -23,6 +23,15 @@ pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(Instant::now() < until, "it does not come about that {what}");
         thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// What is answered to a GET, with its head.
+pub(crate) fn page(address: &str, path: &str) -> String {
+    let mut connection = TcpStream::connect(address).unwrap();
+    write!(connection, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    let mut page = String::new();
+    connection.read_to_string(&mut page).unwrap();
+    page
 }
 
 /// A port that nobody has.

@@ -1,5 +1,5 @@
-//! A link of a node is cut for longer than the timeout: the others go on without it, it does no harm, and it comes back
-//! when its link does.
+//! A link is cut for longer than the timeout. A node's: the others go on without it, it does no harm, and it comes back when
+//! its link does. The switch's: everybody waits, and goes on when it is back.
 
 use std::sync::Arc;
 use std::thread;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use rackmem::{Discipline, Error, NodeHandle, NodeId};
 
 use crate::history::{History, Work};
-use crate::rig::{Rig, Shape, eventually, finishes, host};
+use crate::rig::{Rig, SWITCH, Shape, eventually, finishes, host};
 
 #[test]
 fn an_application_behind_a_cut_link_is_fenced_and_reads_nothing_stale() {
@@ -87,4 +87,51 @@ fn a_node_whose_interface_was_off_comes_back_by_itself_and_empty() {
     here.write_word(anew, 3).unwrap();
     assert_eq!((here.read_word(anew), here.read_word(near)), (Ok(3), Ok(2)));
     assert!(rack.leave(Duration::from_secs(10)), "what it had cached has gone home");
+}
+
+#[test]
+fn a_switch_that_is_cut_off_from_all_nodes_declares_nobody_dead_and_nothing_is_lost() {
+    let Some(mut rig) = Rig::new("switch-cut", &Shape::usual()) else { return };
+    rig.start_switch();
+    rig.start_node(0);
+    let racks = rig.join_all([1, 2]);
+    let lives = |status: &serde_json::Value| {
+        status["nodes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|node| node["incarnation"].as_u64())
+            .collect::<Vec<_>>()
+    };
+    let before = lives(&rig.until_up(host(1)));
+    let mut one = racks[0].here();
+    let words = [0, 1, 2].map(|home| one.alloc(4096, NodeId(home), Discipline::Coherent).unwrap());
+    let only_there = one.alloc(4096, NodeId(0), Discipline::Coherent).unwrap();
+    one.write_word(only_there, 7).unwrap();
+    let history = Arc::new(History::new());
+    let clients = [0, 1].map(|at| {
+        let (history, mut node) = (Arc::clone(&history), racks[at].here());
+        thread::spawn(move || history.work(at as u64, &mut node, &words, Work::All))
+    });
+    eventually("both work", || history.count() > 200);
+
+    rig.network.unplug(SWITCH);
+    // The switch's own host sees it all the time: three timeouts long.
+    let silence = |status: &serde_json::Value| status["nodes"][0]["silence_ns"].as_u64();
+    let status = rig.until_status(SWITCH, "it hears nobody", |status| silence(status) > Some(6_000_000_000));
+    assert!(status["nodes"].as_array().unwrap().iter().all(|node| node["up"] == true), "{status}");
+
+    rig.network.plug(SWITCH);
+    let then = history.count();
+    eventually("the rack goes on", || history.count() > then + 400);
+    history.stop();
+    for client in clients {
+        assert_eq!(finishes("a client stops", || client.join().unwrap()), Ok(()));
+    }
+    history.assert_linearizable();
+    let status = rig.until_up(host(1));
+    assert_eq!(lives(&status), before, "the same lives");
+    assert_eq!(status["membership"]["ended"]["silent"], 0);
+    assert_eq!(status["membership"]["cut_off"], 1);
+    assert_eq!(racks[1].here().read_word(only_there), Ok(7));
 }

@@ -124,29 +124,7 @@ impl InlineRack {
         now: Nanos,
     ) {
         let mut store = StoreOf::new(&self.memories, node);
-        let now = machine.at(now);
-        loop {
-            let mut batch = std::mem::take(&mut courier.batch);
-            place.collect(&mut batch);
-            if batch.is_empty() {
-                courier.batch = batch;
-                break;
-            }
-            for input in batch.drain(..) {
-                let at = Moment { now, random: courier.random() };
-                match input {
-                    Input::Message(message) => {
-                        machine.node.on_packet(at, &message, &mut store, &mut courier.effects);
-                    }
-                    Input::Unpinned(frame) => {
-                        machine.node.on_unpinned(at, frame, &mut store, &mut courier.effects);
-                    }
-                }
-                self.dispatch(machine, courier);
-            }
-            courier.batch = batch;
-        }
-        place.set_deadline(machine.node.next_deadline());
+        place.drain(machine, &mut store, courier, now, |machine, courier| self.dispatch(machine, courier));
     }
 
     /// Puts the effects of a node's call where they belong, still under the node's lock: that keeps messages

@@ -151,32 +151,12 @@ impl NetworkedNode {
     /// go what was sent.
     fn finish(&self, mut machine: MutexGuard<'_, NodePlace>, courier: &mut Courier, now: Nanos) {
         let mut store = StoreOf::alone(&self.memory, self.id, Contents::None);
-        let now = machine.at(now);
-        loop {
-            let mut batch = std::mem::take(&mut courier.batch);
-            self.place.collect(&mut batch);
-            if batch.is_empty() {
-                courier.batch = batch;
-                break;
-            }
-            for input in batch.drain(..) {
-                let at = Moment { now, random: courier.random() };
-                match input {
-                    Input::Message(message) => {
-                        machine.node.on_packet(at, &message, &mut store, &mut courier.effects);
-                    }
-                    Input::Unpinned(frame) => {
-                        machine.node.on_unpinned(at, frame, &mut store, &mut courier.effects);
-                    }
-                }
-                self.dispatch(&mut machine, courier);
-            }
-            courier.batch = batch;
-        }
+        self.place.drain(&mut machine, &mut store, courier, now, |machine, courier| {
+            self.dispatch(machine, courier);
+        });
         if !machine.kept.is_empty() && !machine.node.is_recovering() {
             machine.kept.drain(..).for_each(|kept| store.let_go(kept));
         }
-        self.place.set_deadline(machine.node.next_deadline());
         drop(machine);
         if self.place.is_waiting() {
             self.run(courier);

@@ -6,10 +6,12 @@
 //! | --- | --- |
 //! | `inbox.rs` | a machine, its lock and its inbox |
 //! | `switch_place.rs`, `node_place.rs` | the two kinds of machines in their places |
+//! | `drain.rs` | the loop over a node's inbox |
 //! | `courier.rs` | what a thread needs to run machines |
 //! | `operations.rs` | what application threads ask of their node, and how they wait for it |
 
 mod courier;
+mod drain;
 mod inbox;
 mod node_place;
 mod operations;

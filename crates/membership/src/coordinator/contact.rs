@@ -1,7 +1,7 @@
 //! What the coordinator knows of a process that calls itself a node.
 //!
 //! What must always hold: a contact never counts as heard later than it was, but for time in which the coordinator
-//! itself stood still.
+//! itself stood still, or heard nobody.
 
 use alloc::vec::Vec;
 
@@ -88,9 +88,14 @@ impl Contact {
         self.behind.is_some_and(|since| now.saturating_sub(since) >= most)
     }
 
-    /// The coordinator itself stood still for so long: that was not this process's silence.
+    /// The coordinator itself stood still for so long, or was cut off: that was not this process's silence.
     pub(super) fn forgive(&mut self, gap: Nanos) {
         self.heard += gap;
+        self.forgive_behind(gap);
+    }
+
+    /// The same for one that is heard now.
+    pub(super) fn forgive_behind(&mut self, gap: Nanos) {
         if let Some(since) = &mut self.behind {
             *since += gap;
         }

@@ -83,6 +83,8 @@ pub struct Counters {
     pub refused: u64,
     /// Times that the coordinator was called much too late, and blamed nobody for it.
     pub stalls: u64,
+    /// Times that nobody at all was heard until somebody would have been declared dead, and nobody was blamed for it.
+    pub cut_off: u64,
 }
 
 /// A node, as the coordinator sees it.
@@ -115,6 +117,8 @@ pub struct Coordinator {
     born: Nanos,
     /// The last call.
     last: Nanos,
+    /// When anybody was heard last.
+    heard: Nanos,
     /// This coordinator has made the roster, and needs nobody to tell it.
     settled: bool,
     roster: Roster,
@@ -143,6 +147,7 @@ impl Coordinator {
             phase: Phase::Forming,
             born: now,
             last: now,
+            heard: now,
             settled: false,
             roster: Roster::empty(config.nodes),
             current: SwitchEpoch(0),
@@ -187,7 +192,7 @@ impl Coordinator {
     pub fn next_deadline(&self) -> Nanos {
         let timing = self.config.timing;
         let tick = self.last + timing.heartbeat();
-        if self.phase != Phase::Running {
+        if self.phase != Phase::Running || self.is_cut_off(self.last) {
             return tick;
         }
         let lives = self.seats.iter().filter_map(|seat| seat.life.as_ref());
@@ -251,9 +256,33 @@ impl Coordinator {
         }
         self.counters.stalls += 1;
         self.born += gap;
-        for seat in &mut self.seats {
-            seat.life.iter_mut().chain(&mut seat.caller).for_each(|contact| contact.forgive(gap));
+        self.heard += gap;
+        self.contacts().for_each(|contact| contact.forgive(gap));
+    }
+
+    fn contacts(&mut self) -> impl Iterator<Item = &mut Contact> {
+        self.seats.iter_mut().flat_map(|seat| seat.life.iter_mut().chain(&mut seat.caller))
+    }
+
+    /// True while nobody at all is heard, for two heartbeats now. It is more likely this place that is cut off than that all
+    /// nodes have died at once; and if they have, nobody is there who would wait for the dead.
+    pub(super) fn is_cut_off(&self, now: Nanos) -> bool {
+        now.saturating_sub(self.heard).0 >= self.config.timing.heartbeat().0 * 2
+    }
+
+    /// A member is heard. If nobody was for a while, the others are not to blame for their silence, either.
+    fn notice_voice(&mut self, now: Nanos, whose: Session) {
+        let timing = self.config.timing;
+        if self.is_cut_off(now) {
+            let gap = now.saturating_sub(self.heard);
+            let others = || self.seats.iter().filter_map(|seat| seat.life.as_ref());
+            self.counters.cut_off +=
+                u64::from(others().any(|life| life.is_silent(now, timing)) || gap >= timing.timeout);
+            for contact in self.contacts() {
+                if contact.session == whose { contact.forgive_behind(gap) } else { contact.forgive(gap) }
+            }
         }
+        self.heard = self.heard.max(now);
     }
 
     fn on_beat(&mut self, now: Nanos, beat: &Beat, out: &mut Vec<Effect>) {
@@ -287,6 +316,11 @@ impl Coordinator {
         if !known {
             self.counters.old_beats += 1;
             return;
+        }
+        let answered = |it: &Contact| it.session == beat.session && it.answered.is_some();
+        let seat = &self.seats[at];
+        if seat.life.iter().chain(&seat.caller).any(answered) {
+            self.notice_voice(now, beat.session);
         }
         self.review(now, out);
         self.answer(now, beat, out);

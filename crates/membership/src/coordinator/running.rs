@@ -42,6 +42,7 @@ impl Coordinator {
         match self.phase {
             Phase::Restarting => {}
             Phase::Forming => self.review_forming(now, out),
+            Phase::Running if self.is_cut_off(now) => {}
             Phase::Running => {
                 self.forget_callers(now);
                 self.forget_dumps();

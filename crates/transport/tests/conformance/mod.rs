@@ -47,6 +47,7 @@ macro_rules! conformance {
             control_messages_arrive_whole
             everything_arrives_in_order_and_once
             two_threads_of_one_place_can_send_at_a_time
+            the_contents_may_change_after_send
             a_message_names_its_sender
             a_receiver_may_come_late
             a_receiver_that_comes_back_gets_nothing_of_its_former_life
@@ -56,6 +57,7 @@ macro_rules! conformance {
             several_senders_wake_one_sleeper
             leaving_says_what_nobody_was_woken_for
             an_observer_is_answered
+            one_thread_at_a_time_receives
             what_is_taken_and_delivered_is_counted
         }
     };

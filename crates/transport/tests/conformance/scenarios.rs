@@ -44,7 +44,7 @@ pub(crate) fn packets_arrive_whole<R: Rack>() {
 pub(crate) fn control_messages_arrive_whole<R: Rack>() {
     let rack = R::new();
     let (a, b) = two(&rack);
-    for length in [1, 7, 8, 100, MOST_CONTROL - 1, MOST_CONTROL] {
+    for length in [0, 1, 7, 8, 100, MOST_CONTROL - 1, MOST_CONTROL] {
         let bytes: Vec<u8> = (0..length).map(|at| (at * 31 + length) as u8).collect();
         let message = deliver(&*a, &*b, R::LOSSLESS, Body::Control(&bytes));
         assert!(message == Message { from: node(1), packet: None, bytes }, "{length} bytes");
@@ -158,6 +158,50 @@ pub(crate) fn two_threads_of_one_place_can_send_at_a_time<R: Rack>() {
         }
         take_all::<R>(&*b, 2 * EACH, &arrived, &done, &mut seen);
     });
+}
+
+pub(crate) fn the_contents_may_change_after_send<R: Rack>() {
+    let rack = R::new();
+    let (a, b) = two(&rack);
+    let mut contents = words(1, 128);
+    let sent = bytes_of(&contents);
+    let mut came = Vec::new();
+    until("a message", || {
+        let mut out = Outgoing::new();
+        a.send(node(2), Body::Packet(&packet(1, 128), Contents::Own(&contents)), &mut out);
+        contents.fill(0);
+        a.flush(&mut out);
+        came = receive(&*b);
+        contents = words(1, 128);
+        !came.is_empty()
+    });
+    assert!(came.iter().all(|message| message.bytes == sent), "{came:?}");
+}
+
+pub(crate) fn one_thread_at_a_time_receives<R: Rack>() {
+    let rack = R::new();
+    let (a, b) = two(&rack);
+    connect(&*b, &*a);
+    let mut handed_over = 0;
+    until("a message", || {
+        send_number(&*a, node(2), 1);
+        b.receive(&mut |_, _| {
+            handed_over += 1;
+            assert_eq!(b.receive(&mut |_, _| panic!("handed over while another one is")), 0);
+            // Answers may be sent while receiving.
+            send_number(&*b, node(1), 2);
+        });
+        handed_over > 0
+    });
+    let mut answers = Vec::new();
+    until("an answer", || {
+        if !R::LOSSLESS {
+            send_number(&*b, node(1), 2);
+        }
+        answers = receive(&*a);
+        !answers.is_empty()
+    });
+    assert_eq!((answers[0].from, number_of(&answers[0])), (node(2), 2));
 }
 
 pub(crate) fn a_message_names_its_sender<R: Rack>() {

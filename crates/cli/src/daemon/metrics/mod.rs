@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::PoisonError;
 use std::thread;
 
-use rackmem::{NodeId, Rack};
+use rackmem::{Attachments, NodeId, Rack};
 
 use super::node::Joined;
 use super::status::Answers;
@@ -33,16 +33,17 @@ pub(super) fn serve_node(address: SocketAddr, id: NodeId, joined: Joined) -> Res
     serve(address, move |path| match path {
         "/metrics" => {
             // Counted under the lock: a clone of the rack would keep its socket open.
-            let rack = joined.lock().unwrap_or_else(PoisonError::into_inner);
+            let life = joined.lock().unwrap_or_else(PoisonError::into_inner);
             let node = Node {
                 id: id.0,
-                up: rack.is_some(),
+                up: life.is_some(),
                 incarnation: 0,
                 silence_ns: None,
                 epoch: 0,
-                counts: rack.as_ref().map(counts),
+                counts: life.as_ref().map(|life| counts(&life.rack)),
             };
-            Answer::metrics(text::node(&node))
+            let applications = life.as_ref().and_then(|life| life.applications.as_ref());
+            Answer::metrics(text::node(&node, applications.map(Attachments::counts)))
         }
         _ => Answer::NotFound,
     })

@@ -11,6 +11,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
+use rackmem::attach::AttachCounts;
 
 use super::super::status::document::{Node, NodeCounts, Status, Transport};
 
@@ -51,6 +52,11 @@ pub(super) fn rack(status: &Status) -> String {
         "Times that the switch's process was late for itself.",
         membership.stalls,
     );
+    page.counter(
+        "rackmem_coordinator_cut_off",
+        "Times that the switch heard no node at all for the timeout.",
+        membership.cut_off,
+    );
     for (why, count) in &membership.ended {
         page.add(
             Kind::Counter,
@@ -83,10 +89,13 @@ pub(super) fn rack(status: &Status) -> String {
     page.finish()
 }
 
-/// The page of one node.
-pub(super) fn node(node: &Node) -> String {
+/// The page of one node. Only the node itself knows of the applications that are attached to it.
+pub(super) fn node(node: &Node, applications: Option<AttachCounts>) -> String {
     let mut page = Page::default();
     add_node(&mut page, node);
+    if let Some(counts) = applications {
+        add_applications(&mut page, node.id, &counts);
+    }
     page.finish()
 }
 
@@ -110,6 +119,28 @@ fn add_node(page: &mut Page, node: &Node) {
         page.add(Kind::Counter, "rackmem_node_dropped", help, &labels, *count);
     }
     transport(page, &format!("node {id}"), &counts.transport);
+}
+
+fn add_applications(page: &mut Page, node: u16, counts: &AttachCounts) {
+    let labels = [("node", node.to_string())];
+    let help = "Threads of applications that are attached to the node.";
+    page.add(Kind::Gauge, "rackmem_applications_attached", help, &labels, counts.attached);
+    for (name, help, count) in [
+        (
+            "rackmem_applications_accepted",
+            "Threads of applications that ever were attached.",
+            counts.accepted,
+        ),
+        ("rackmem_applications_operations", "Operations done for applications.", counts.operations),
+    ] {
+        page.add(Kind::Counter, name, help, &labels, count);
+    }
+    for (why, count) in [("malformed", counts.malformed), ("late", counts.late), ("refused", counts.refused)]
+    {
+        let labels = [("node", node.to_string()), ("why", why.to_owned())];
+        let help = "Connections of applications that the node has ended, by why.";
+        page.add(Kind::Counter, "rackmem_applications_ended", help, &labels, count);
+    }
 }
 
 fn node_counters(counts: &NodeCounts) -> [(&'static str, &'static str, u64); 8] {

@@ -46,6 +46,8 @@ pub(crate) struct Membership {
     pub(crate) old_beats: u64,
     pub(crate) refused: u64,
     pub(crate) stalls: u64,
+    /// Times that the switch heard nobody at all for longer than the timeout.
+    pub(crate) cut_off: u64,
 }
 
 /// A node.
@@ -136,6 +138,7 @@ impl Status {
                 old_beats: counters.old_beats,
                 refused: counters.refused,
                 stalls: counters.stalls,
+                cut_off: counters.cut_off,
             },
             nodes: nodes.collect(),
         }

@@ -5,8 +5,9 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
-use rackmem::RackFile;
+use rackmem::attach::socket_of;
 use rackmem::rack_file::{TransportKind, example, runtime_directory as runtime_of};
+use rackmem::{NodeId, RackFile};
 
 use super::super::{owner, runtime};
 use super::child::{Child, Part};
@@ -71,6 +72,9 @@ impl Place {
             };
             runtime::remove(&directory.join(format!("{name}.sock")));
             runtime::remove(&directory.join(format!("{name}.lock")));
+            if let Part::Node(id) = child.part() {
+                runtime::remove(&socket_of(file, NodeId(id)));
+            }
             if child.part() == Part::Switch {
                 runtime::remove(&runtime::status_socket(file));
             }

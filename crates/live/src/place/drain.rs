@@ -1,0 +1,46 @@
+//! The loop over a node's inbox, for whoever holds the node's place.
+//!
+//! What must always hold: when this returns, nothing that was left before the last look is left, every effect has been
+//! dispatched under the lock of the place, and the place knows its deadline.
+
+use node::Moment;
+use wire::Nanos;
+
+use super::{Courier, Input, NodePlace, Place};
+use crate::memory::StoreOf;
+
+impl Place<NodePlace> {
+    /// Lets the machines handle what is left for them, also what they leave for themselves meanwhile. `dispatch` is called
+    /// after each input, for what follows from it: that keeps messages from one place to another in order.
+    pub(crate) fn drain(
+        &self,
+        machine: &mut NodePlace,
+        store: &mut StoreOf<'_>,
+        courier: &mut Courier,
+        now: Nanos,
+        mut dispatch: impl FnMut(&mut NodePlace, &mut Courier),
+    ) {
+        let now = machine.at(now);
+        let mut batch = std::mem::take(&mut courier.batch);
+        loop {
+            self.collect(&mut batch);
+            if batch.is_empty() {
+                break;
+            }
+            for input in batch.drain(..) {
+                let at = Moment { now, random: courier.random() };
+                match input {
+                    Input::Message(message) => {
+                        machine.node.on_packet(at, &message, store, &mut courier.effects);
+                    }
+                    Input::Unpinned(frame) => {
+                        machine.node.on_unpinned(at, frame, store, &mut courier.effects);
+                    }
+                }
+                dispatch(machine, courier);
+            }
+        }
+        courier.batch = batch;
+        self.set_deadline(machine.node.next_deadline());
+    }
+}

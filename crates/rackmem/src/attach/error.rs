@@ -1,0 +1,81 @@
+//! Why an application could not attach to a node.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use wire::NodeId;
+
+/// Why an application could not attach.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AttachError {
+    /// The rack has no such node.
+    NoSuchNode {
+        /// The node asked for.
+        node: NodeId,
+        /// How many nodes there are.
+        nodes: usize,
+    },
+    /// Nobody serves applications there.
+    NoDaemon {
+        /// The node asked for.
+        node: NodeId,
+        /// Where its daemon would be.
+        socket: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Whoever serves there is another user.
+    OtherUser {
+        /// Where.
+        socket: PathBuf,
+    },
+    /// The daemon has ended the connection at once: it serves as many as it can, or takes us for another user.
+    Refused {
+        /// The node asked for.
+        node: NodeId,
+    },
+    /// The daemon is of another version, or has another rack file.
+    OtherRack {
+        /// The node asked for.
+        node: NodeId,
+    },
+}
+
+impl fmt::Display for AttachError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchNode { node, nodes } => {
+                write!(f, "this rack has nodes 0 to {}, and no {node}", nodes - 1)
+            }
+            Self::NoDaemon { node, socket, source } => write!(
+                f,
+                "no daemon of {node} serves applications at {}: {source}; start it with `rackmem node --id {}`",
+                socket.display(),
+                node.0
+            ),
+            Self::OtherUser { socket } => {
+                write!(f, "whoever serves applications at {} is another user", socket.display())
+            }
+            Self::Refused { node } => write!(
+                f,
+                "the daemon of {node} serves {} threads of applications already",
+                super::MOST_ATTACHED
+            ),
+            Self::OtherRack { node } => write!(
+                f,
+                "the daemon of {node} has another rack file, or another version of rackmem: start both with the same"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for AttachError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NoDaemon { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

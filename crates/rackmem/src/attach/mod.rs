@@ -1,0 +1,65 @@
+//! Applications beside a node's daemon: they use its node through a socket, and have none of their own.
+//!
+//! The daemon has the node's machines, its cache and its memory. An application is another process of the same user on
+//! the same machine. It sends operations, some in one message if it likes, and a thread of the daemon does them on a
+//! handle of its own and answers.
+//!
+//! ```text
+//! application's thread                     daemon
+//!   AttachedHandle ── a batch ──────────────> a thread of its own, with a NodeHandle
+//!                  <────────────── results ──   hits and misses as for any thread of this process
+//! ```
+//!
+//! Why a Unix socket, and not rings in shared memory: the kernel tells each side at once when the other one has died, however
+//! it did; it names the other side's user; and there is nothing that a hostile application could write into while it is
+//! looked at. While both sides are busy nobody sleeps (each yields for a while before it does), so that a round trip is
+//! two copies and four system calls.
+//!
+//! What must always hold:
+//! - An application that dies, at any moment, releases its locks, and what it was changing stays as it was
+//!   ([`AttachedHandle::update`]). The daemon goes on.
+//! - A daemon that dies, or that was declared dead, is [`Error::Detached`](crate::Error::Detached), or
+//!   [`Error::Fenced`](crate::Error::Fenced) where it could say so itself.
+//! - Applications are not trusted to be well-formed: what is not exactly a message ends the connection and is counted. What
+//!   one of them can make the daemon keep is bounded, and how long it can keep a block from the rest of the rack is, too.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `message.rs`, `fuzz.rs` | what is said, as bytes and back; what a fuzzer does with it |
+//! | `line.rs` | a connection: frames, and how one waits for them |
+//! | `server.rs`, `serving.rs` | the daemon's side: who may come, and what is done for one connection |
+//! | `client.rs`, `batch.rs`, `lock.rs` | the application's side |
+
+mod batch;
+mod client;
+mod error;
+#[doc(hidden)]
+pub mod fuzz;
+mod line;
+mod lock;
+mod message;
+mod server;
+mod serving;
+
+use std::path::PathBuf;
+
+use wire::NodeId;
+
+pub use batch::{Batch, Outcome};
+pub use client::AttachedHandle;
+pub use error::AttachError;
+pub use lock::AttachedLock;
+pub use server::{AttachCounts, Attachments};
+
+use crate::rack_file::RackFile;
+
+/// Applications' threads that one daemon serves at a time.
+pub const MOST_ATTACHED: usize = 64;
+
+/// The socket at which a node's daemon serves applications.
+pub fn socket_of(file: &RackFile, node: NodeId) -> PathBuf {
+    file.runtime.join(format!("node-{}-apps.sock", node.0))
+}
+
+#[cfg(test)]
+mod tests;

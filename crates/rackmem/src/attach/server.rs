@@ -1,0 +1,219 @@
+//! The daemon's side: who may attach, and what has come of them.
+//!
+//! What must always hold: only processes of the same user are served, [`MOST_ATTACHED`] threads of theirs at a time, each
+//! by a thread of its own; when this is dropped, all of those have ended, and the socket is gone.
+
+use std::fs;
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use live::waiting::Crowding;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::geteuid;
+use wire::NodeId;
+
+use super::line::{Cut, Line};
+use super::message::Welcome;
+use super::{MOST_ATTACHED, serving, socket_of};
+use crate::rack::Rack;
+use crate::rack_file::RackFile;
+
+/// Between two attempts to accept, where the system has run out of something.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Applications that use a node of this process. Dropping it ends their connections, and waits for what they have under way.
+pub struct Attachments {
+    shared: Arc<Shared>,
+    socket: PathBuf,
+    listener: Arc<UnixListener>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+/// What has come of attached applications.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AttachCounts {
+    /// Threads of applications that are attached now.
+    pub attached: u64,
+    /// Those that ever were.
+    pub accepted: u64,
+    /// Operations done for them.
+    pub operations: u64,
+    /// Connections that were ended because of what came through them.
+    pub malformed: u64,
+    /// Connections that were ended because the application kept a block for too long, or did not take its answers.
+    pub late: u64,
+    /// Those that were not served: of another user, or one too many.
+    pub refused: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Counters {
+    pub(super) attached: AtomicU64,
+    pub(super) accepted: AtomicU64,
+    pub(super) operations: AtomicU64,
+    pub(super) malformed: AtomicU64,
+    pub(super) late: AtomicU64,
+    pub(super) refused: AtomicU64,
+}
+
+pub(super) struct Shared {
+    pub(super) counters: Counters,
+    pub(super) crowding: Arc<Crowding>,
+    /// How long an application may keep a block, or not take an answer.
+    pub(super) hold: Duration,
+    pub(super) stop: AtomicBool,
+    served: Mutex<Vec<Served>>,
+}
+
+/// A connection and the thread for it.
+struct Served {
+    stream: UnixStream,
+    thread: JoinHandle<()>,
+}
+
+impl Shared {
+    fn served(&self) -> MutexGuard<'_, Vec<Served>> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Rack {
+    /// Lets applications of this user attach to `node`, which is in this process ([`Rack::attach`]). The rack file says
+    /// where they come to: in its runtime directory, which must exist.
+    ///
+    /// # Errors
+    /// If the system gives no socket there, or no thread.
+    ///
+    /// # Panics
+    /// If the node is not in this process.
+    pub fn serve_applications(&self, file: &RackFile, node: NodeId) -> io::Result<Attachments> {
+        let socket = socket_of(file, node);
+        // This process is that node of the rack, so whoever made the socket is dead.
+        match fs::remove_file(&socket) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let listener = Arc::new(UnixListener::bind(&socket)?);
+        let shared = Arc::new(Shared {
+            counters: Counters::default(),
+            crowding: Arc::default(),
+            hold: Duration::from_nanos(file.timeout.0 / 2),
+            stop: AtomicBool::new(false),
+            served: Mutex::default(),
+        });
+        // Looked at now, and not when the first one comes.
+        let first = self.node(node);
+        let mut attachments = Attachments {
+            shared: Arc::clone(&shared),
+            socket,
+            listener: Arc::clone(&listener),
+            accepting: None,
+        };
+        let accept = thread::Builder::new().name("attach".to_owned());
+        attachments.accepting = Some(accept.spawn(move || {
+            while !shared.stop.load(Relaxed) {
+                match listener.accept() {
+                    Ok((stream, _)) => admit(&shared, stream, || first.clone()),
+                    Err(_) if shared.stop.load(Relaxed) => {}
+                    Err(_) => thread::sleep(PAUSE),
+                }
+            }
+        })?);
+        Ok(attachments)
+    }
+}
+
+/// Lets an application in, or not.
+fn admit(shared: &Arc<Shared>, stream: UnixStream, handle: impl FnOnce() -> crate::NodeHandle) {
+    let mut served = shared.served();
+    let (ended, live): (Vec<_>, _) = served.drain(..).partition(|served| served.thread.is_finished());
+    *served = live;
+    for ended in ended {
+        // A panic of its thread has been reported on standard error.
+        let _ = ended.thread.join();
+    }
+    let ours = socket_peercred(&stream).is_ok_and(|peer| peer.uid == geteuid());
+    let kept = stream.try_clone();
+    let (true, true, Ok(kept)) = (ours, served.len() < MOST_ATTACHED, kept) else {
+        shared.counters.refused.fetch_add(1, Relaxed);
+        return;
+    };
+    let Ok(mut line) = Line::new(stream, Arc::clone(&shared.crowding)) else { return };
+    let handle = handle();
+    let welcome = Welcome {
+        node: handle.id(),
+        nodes: handle.nodes(),
+        block: handle.block_size(),
+        memory: handle.inner.config.memory,
+    };
+    if line.send(Some(Duration::ZERO), |out| welcome.encode(out)).is_err() {
+        return;
+    }
+    let counted = Arc::clone(shared);
+    let thread = thread::Builder::new().name("attached".to_owned()).spawn(move || {
+        counted.counters.attached.fetch_add(1, Relaxed);
+        counted.counters.accepted.fetch_add(1, Relaxed);
+        match serving::serve(&counted, &mut line, handle) {
+            Cut::Gone => {}
+            Cut::Malformed => drop(counted.counters.malformed.fetch_add(1, Relaxed)),
+            Cut::Late => drop(counted.counters.late.fetch_add(1, Relaxed)),
+        }
+        line.cut();
+        counted.counters.attached.fetch_sub(1, Relaxed);
+    });
+    match thread {
+        Ok(thread) => served.push(Served { stream: kept, thread }),
+        Err(_) => drop(shared.counters.refused.fetch_add(1, Relaxed)),
+    }
+}
+
+impl Attachments {
+    /// What has come of applications so far.
+    pub fn counts(&self) -> AttachCounts {
+        let Counters { attached, accepted, operations, malformed, late, refused } = &self.shared.counters;
+        let of = |count: &AtomicU64| count.load(Relaxed);
+        AttachCounts {
+            attached: of(attached),
+            accepted: of(accepted),
+            operations: of(operations),
+            malformed: of(malformed),
+            late: of(late),
+            refused: of(refused),
+        }
+    }
+
+    /// Ends all connections, and lets nobody in any more. Does not wait for operations that are under way: they may take until
+    /// a home answers, or until the node leaves the rack.
+    pub fn end(&self) {
+        self.shared.stop.store(true, Relaxed);
+        // It may be gone already.
+        let _ = fs::remove_file(&self.socket);
+        // Ends `accept`.
+        let _ = rustix::net::shutdown(self.listener.as_fd(), rustix::net::Shutdown::Both);
+        for served in &*self.shared.served() {
+            let _ = served.stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl Drop for Attachments {
+    fn drop(&mut self) {
+        self.end();
+        if let Some(accepting) = self.accepting.take() {
+            let _ = accepting.join();
+        }
+        let served = std::mem::take(&mut *self.shared.served());
+        for served in served {
+            // One that was let in while the others were ended.
+            let _ = served.stream.shutdown(Shutdown::Both);
+            let _ = served.thread.join();
+        }
+    }
+}
