@@ -101,7 +101,7 @@ pub enum LockKind {
     Poll = 9,
     /// Holder to directory: the lock goes on, to the readers `nodes` and the writer `next`; I know of `waiting`.
     Move = 10,
-    /// Directory to holder: not yet, for these wait: `waiting`, of whom `writers` want to write.
+    /// Directory to holder: not yet. Your MOVE knew of `nodes`, and these wait: `waiting`, of whom `writers` want to write.
     Denied = 11,
     /// Directory to holder: that tenure is over, so your MOVE has been approved.
     Approved = 12,

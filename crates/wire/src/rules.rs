@@ -198,8 +198,8 @@ rules! {
     MOVE_KNOWS_ALL,
     /// And only from the holder of this tenure.
     MOVE_IS_OF_THIS_TENURE,
-    /// What a MOVE changes is changed once, however often its second pass comes.
-    MOVE_COMMITS_ONCE,
+    /// While a MOVE is between its passes, no copy of it is judged.
+    ONE_MOVE_AT_A_TIME,
     /// A writer that finds readers has their copies ended.
     READERS_ARE_INVALIDATED,
     /// Whoever finds a queue holder is sent to stand in its queue.
@@ -232,6 +232,8 @@ rules! {
     GATE_CLOSES_FIRST,
     /// A holder that is denied adopts those that it did not know of.
     DENIED_ADOPTS,
+    /// A denial is of the MOVE that knew of those whom it names.
+    DENIALS_NAME_THEIR_MOVE,
     /// What has been sent is kept until it was received.
     MOVES_ARE_KEPT,
     /// What belongs to a later reign says that this node's MOVE has been approved.

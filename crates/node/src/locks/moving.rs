@@ -15,10 +15,10 @@ impl Lock {
     ) {
         let me = cx.config.id;
         let is_mine = |moving: &Moving| {
-            // What was denied before, or told again, has the set that this MOVE knows of.
+            // A late word about an earlier MOVE names another set that that knew of.
             !moving.approved
                 && moving.packet.tenure == packet.tenure
-                && moving.packet.waiting != packet.waiting
+                && (moving.packet.waiting == packet.nodes || !R::DENIALS_NAME_THEIR_MOVE)
         };
         let Some(reign) = self.reign.as_mut().filter(|_| self.moving.as_ref().is_some_and(is_mine)) else {
             return cx.counters.drop(LockDrop::Late);

@@ -61,6 +61,7 @@ impl<R: LockRules> Directory<R> {
             route::LOOK => out.push(Effect::Resubmit(Resubmit { packet: *packet, approved: false })),
             route::PASS_ON => pass_on(packet, me, send),
             route::DENIED => send(LockPacket {
+                nodes: packet.waiting,
                 waiting: Copyset::from_bits(self.phv.get(f.waiting)),
                 writers: Copyset::from_bits(self.phv.get(f.writers)),
                 ..packet.reply(LockKind::Denied, me, asker)

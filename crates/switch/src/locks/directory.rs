@@ -14,7 +14,7 @@ use wire::{
     Tenure,
 };
 
-use super::layout::{Fields, WAYS, class, holder_code, reign};
+use super::layout::{Fields, SETTLED, WAYS, class, holder_code, reign};
 use super::program::{self, Arrays};
 use crate::pipeline::primitive::spread;
 use crate::pipeline::stage_map::PacketPasses;
@@ -106,7 +106,7 @@ impl<R: LockRules> Directory<R> {
     pub fn with_rules(config: &Config) -> Result<Self, BuildError> {
         let sets = config.entries.div_ceil(WAYS);
         let (program, fields, arrays) = program::build::<R>(sets)?;
-        let plan = |class| program.plan(&[(fields.class, class), (fields.one, 1), (fields.low_byte, 0xff)]);
+        let plan = |class| program.plan(&[(fields.class, class), (fields.one, 1), (fields.holder_bits, SETTLED - 1)]);
         let plans: Result<_, _> = (0..=class::LOOK).map(plan).collect();
         Ok(Self {
             rules: PhantomData,
@@ -213,10 +213,12 @@ impl<R: LockRules> Directory<R> {
         for (at, cell) in f.cells.into_iter().enumerate() {
             phv.set(cell, (set * WAYS + way.unwrap_or(at)) as u64);
         }
-        phv.set(f.me, holder_code(Some(packet.node)));
+        let me = holder_code(Some(packet.node));
+        phv.set(f.me, me);
+        phv.set(f.taker, SETTLED | me);
         phv.set(f.class, class);
         phv.set(f.one, 1);
-        phv.set(f.low_byte, 0xff);
+        phv.set(f.holder_bits, SETTLED - 1);
         let bit = Copyset::only(packet.node).bits();
         let (waiters, writers, sharers) = match class {
             class::MOVE => (packet.waiting.bits(), 0, 0),
@@ -236,6 +238,7 @@ impl<R: LockRules> Directory<R> {
             _ => reign(packet.tenure, Some(packet.node)),
         };
         phv.set(f.claim, claim);
+        phv.set(f.marked_claim, claim & !SETTLED);
     }
 
     /// The set of an entry, and, at a home, its way.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use wire::{Copyset, GlobalAddr, LockRules, NodeId, Tenure};
 
 use super::directory::Directory;
-use super::layout::{WAYS, parse_reign};
+use super::layout::{SETTLED, WAYS, parse_reign, reign};
 
 /// What the directory says of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -14,6 +14,8 @@ pub struct EntryView {
     pub tenure: Tenure,
     /// Who may write, or will, and keeps the queue.
     pub holder: Option<NodeId>,
+    /// A MOVE of this reign is between its passes.
+    pub moving: bool,
     /// Who was served to read, in this tenure or, if somebody holds, before it.
     pub sharers: Copyset,
     /// Who was sent to the holder.
@@ -49,10 +51,12 @@ impl<R: LockRules> Directory<R> {
     fn view(&self, set: usize, way: usize) -> EntryView {
         let cell = |array, index| self.program.cell(array, index).expect("the index is inside the array");
         let at = set * WAYS + way;
-        let (tenure, holder) = parse_reign(cell(self.arrays.reigns[way], set));
+        let reign = cell(self.arrays.reigns[way], set);
+        let (tenure, holder) = parse_reign(reign);
         EntryView {
             tenure,
             holder,
+            moving: holder.is_some() && reign & SETTLED == 0,
             sharers: Copyset::from_bits(cell(self.arrays.sharers, at)),
             waiting: Copyset::from_bits(cell(self.arrays.waiters, at)),
             writers: Copyset::from_bits(cell(self.arrays.writers, at)),
@@ -73,6 +77,10 @@ impl<R: LockRules> Directory<R> {
             let (set, way) = self.find(*lock).expect("it was inserted");
             self.program.set_cell(self.arrays.waiters, set * WAYS + way, entry.waiting.bits());
             self.program.set_cell(self.arrays.writers, set * WAYS + way, entry.writers.bits());
+            if entry.moving {
+                let marked = reign(entry.tenure, entry.holder) & !SETTLED;
+                self.program.set_cell(self.arrays.reigns[way], set, marked);
+            }
         }
     }
 }

@@ -61,9 +61,14 @@ pub(super) mod route {
     pub(in super::super) const DENIED: u64 = 8;
 }
 
-/// A REIGN cell: the tenure, and in its low byte the holder + 1, or 0.
+/// The bit of a REIGN cell that says that somebody holds, and that no MOVE is between its passes. It is above the code of a
+/// holder, so that raising a cell that was marked to what it was takes the mark away.
+pub(super) const SETTLED: u64 = 1 << 7;
+
+/// A REIGN cell: the tenure, and in its low byte the holder + 1 and [`SETTLED`], or 0.
 pub(super) fn reign(tenure: Tenure, holder: Option<NodeId>) -> u64 {
-    tenure.0 << 8 | holder_code(holder)
+    let settled = if holder.is_some() { SETTLED } else { 0 };
+    tenure.0 << 8 | settled | holder_code(holder)
 }
 
 pub(super) fn holder_code(holder: Option<NodeId>) -> u64 {
@@ -72,7 +77,7 @@ pub(super) fn holder_code(holder: Option<NodeId>) -> u64 {
 
 /// What a REIGN cell says.
 pub(super) fn parse_reign(cell: u64) -> (Tenure, Option<NodeId>) {
-    let holder = u16::try_from(cell & 0xff).expect("a byte").checked_sub(1).map(NodeId);
+    let holder = u16::try_from(cell & (SETTLED - 1)).expect("7 bits").checked_sub(1).map(NodeId);
     (Tenure(cell >> 8), holder)
 }
 
@@ -87,9 +92,13 @@ pub(super) struct Fields {
     pub(super) cells: [Field; WAYS],
     /// REIGN's operand.
     pub(super) claim: Field,
-    /// The requester as a holder.
+    /// The same, marked.
+    pub(super) marked_claim: Field,
+    /// The requester as a holder, and what it writes to become one.
     pub(super) me: Field,
-    pub(super) low_byte: Field,
+    pub(super) taker: Field,
+    /// The bits of a holder.
+    pub(super) holder_bits: Field,
     pub(super) one: Field,
     /// The requester's bit; the waiters that a MOVE knows of; those who wait behind it.
     pub(super) waiters_operand: Field,
@@ -105,6 +114,8 @@ pub(super) struct Fields {
     pub(super) reigns: [Field; WAYS],
     pub(super) reign: Field,
     pub(super) reigned: Field,
+    /// A MOVE of this reign is between its passes.
+    pub(super) marked: Field,
     pub(super) holder: Field,
     pub(super) free: Field,
     pub(super) mine: Field,
@@ -126,8 +137,10 @@ impl Fields {
             set: p.parsed("lock set", 32),
             cells: [p.parsed("cell of way 0", 32), p.parsed("cell of way 1", 32)],
             claim: p.parsed("claim", 64),
+            marked_claim: p.parsed("marked claim", 64),
             me: p.parsed("me", 8),
-            low_byte: p.parsed("low byte", 64),
+            taker: p.parsed("taker", 8),
+            holder_bits: p.parsed("holder's bits", 64),
             one: p.parsed("one", 64),
             waiters_operand: p.parsed("waiters' operand", 64),
             writers_operand: p.parsed("writers' operand", 64),
@@ -138,6 +151,7 @@ impl Fields {
             reigns: [p.metadata("reign of way 0", 64), p.metadata("reign of way 1", 64)],
             reign: p.metadata("reign", 64),
             reigned: p.metadata("reigned", 1),
+            marked: p.metadata("marked", 1),
             holder: p.metadata("holder", 64),
             free: p.metadata("free", 1),
             mine: p.metadata("mine", 1),

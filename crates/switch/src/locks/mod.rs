@@ -36,8 +36,12 @@
 //!
 //! # What must always hold
 //! - A tenure has one holder, and only its MOVE ends it.
-//! - A MOVE takes two passes: the first clears WAITERS if they are all known, which no second copy of it finds so again;
-//!   the second begins the next tenure, once. What comes in between is sent to the old holder, who sends it on.
+//! - A MOVE takes two passes: the first clears WAITERS if they are all known, and marks the REIGN; the second begins the
+//!   next tenure, or takes the mark away. What comes in between is sent to the old holder, who sends it on. No other
+//!   copy of a MOVE is looked at in between: it would find WAITERS without those who are being served, and be denied,
+//!   and the holder would go on as if nothing had been approved.
+//! - A denial names the MOVE that it denies by whom that knew of. WAITERS only grow in a reign, so what was denied once is
+//!   denied however often it comes.
 //! - A bit of WAITERS without a request behind it (left by a late copy) costs a grant that nobody wanted, and nothing
 //!   else.
 

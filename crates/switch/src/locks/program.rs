@@ -45,7 +45,7 @@ pub(super) fn build<R: LockRules>(sets: usize) -> Result<(Program, Fields, Array
         writers: array("WRITERS".into(), SHARERS_STAGE, sets * WAYS),
         sharers: array("SHARERS".into(), SHARERS_STAGE, sets * WAYS),
     };
-    find(&mut p, &f, &arrays);
+    find::<R>(&mut p, &f, &arrays);
     whose(&mut p, &f);
     operations::<R>(&mut p, &f);
     sets_of_nodes(&mut p, &f, &arrays);
@@ -54,7 +54,7 @@ pub(super) fn build<R: LockRules>(sets: usize) -> Result<(Program, Fields, Array
 }
 
 /// The entry's way; its reign, read, taken, compared or raised.
-fn find(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
+fn find<R: LockRules>(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
     for way in 0..WAYS {
         p.rmw(Rmw {
             array: arrays.tags[way],
@@ -73,9 +73,10 @@ fn find(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
             select: f.class,
             cases: vec![
                 (class::READ, Alu::Read),
-                (class::WRITE, Alu::TakeIfFree(f.me)),
-                (class::MOVE, Alu::MatchTag(f.claim)),
+                (class::WRITE, Alu::TakeIfFree(f.taker)),
+                (class::MOVE, if R::ONE_MOVE_AT_A_TIME { Alu::MarkIfEqual(f.claim) } else { Alu::Read }),
                 (class::COMMIT, Alu::Raise(f.claim)),
+                (class::LOOK, Alu::Raise(f.claim)),
             ],
             out: Some(f.reigns[way]),
         });
@@ -109,8 +110,9 @@ fn whose(p: &mut ProgramBuilder, f: &Fields) {
         stage: HOLDER_STAGE,
         gate: None,
         primitives: vec![
-            Primitive::And { to: f.holder, a: f.reign, b: f.low_byte },
-            Primitive::Equals { to: f.reigned, a: f.reign, b: f.one },
+            Primitive::And { to: f.holder, a: f.reign, b: f.holder_bits },
+            Primitive::Equals { to: f.reigned, a: f.reign, b: f.claim },
+            Primitive::Equals { to: f.marked, a: f.reign, b: f.marked_claim },
         ],
     });
     p.compute(Compute {
@@ -131,7 +133,6 @@ fn operations<R: LockRules>(p: &mut ProgramBuilder, f: &Fields) {
         action: actions.iter().map(|&(to, value)| Primitive::Set { to, value }).collect(),
     };
     let of_this_tenure = if R::MOVE_IS_OF_THIS_TENURE { Is(1) } else { Any };
-    let once = if R::MOVE_COMMITS_ONCE { Is(1) } else { Any };
     let (waiters, writers, sharers) = (f.waiters_op, f.writers_op, f.sharers_op);
     p.table(Table {
         name: "operations".into(),
@@ -150,10 +151,9 @@ fn operations<R: LockRules>(p: &mut ProgramBuilder, f: &Fields) {
                 class::COMMIT,
                 Any,
                 Any,
-                once,
+                Any,
                 &[(waiters, set_op::ADD), (writers, set_op::KEEP), (sharers, set_op::SET)],
             ),
-            row(class::COMMIT, Any, Any, Any, &[(waiters, set_op::ADD)]),
             row(class::LOOK, Any, Any, Any, &[(waiters, set_op::READ), (writers, set_op::READ)]),
         ],
         default: Vec::new(),
@@ -181,18 +181,22 @@ fn sets_of_nodes(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
 /// What becomes of the packet: the first row that matches.
 fn decide<R: LockRules>(p: &mut ProgramBuilder, f: &Fields) {
     let row = |class: u64, free: Match, mine: Match, reigned: Match, all_known: Match, to: u64| Row {
-        key: vec![Is(class), free, mine, reigned, all_known],
+        key: vec![Is(class), free, mine, reigned, Any, all_known],
         action: vec![Primitive::Set { to: f.route, value: to }],
+    };
+    // Another copy of it is between its passes, and will say what becomes of it.
+    let under_way = Row {
+        key: vec![Is(class::MOVE), Any, Any, Any, Is(1), Any],
+        action: vec![Primitive::Set { to: f.route, value: route::IGNORE }],
     };
     let over = if R::MOVE_IS_OF_THIS_TENURE { route::APPROVED } else { route::COMMIT };
     let known = if R::MOVE_KNOWS_ALL { Is(1) } else { Any };
-    let once = if R::MOVE_COMMITS_ONCE { Is(1) } else { Any };
     let in_the_way = if R::HOLDER_QUEUES { route::FORWARD } else { route::SERVE };
     p.table(Table {
         name: "route".into(),
         stage: ROUTE_STAGE,
         gate: Some(Gate::is(f.found, 1)),
-        key: vec![f.class, f.free, f.mine, f.reigned, f.all_known],
+        key: vec![f.class, f.free, f.mine, f.reigned, f.marked, f.all_known],
         rows: vec![
             row(class::READ, Is(1), Any, Any, Any, route::SERVE),
             // A late copy: what it asked for has come.
@@ -202,10 +206,11 @@ fn decide<R: LockRules>(p: &mut ProgramBuilder, f: &Fields) {
             // Again: something of what the first brought about is missing.
             row(class::WRITE, Any, Is(1), Any, Any, route::LEND),
             row(class::WRITE, Any, Any, Any, Any, route::FORWARD),
+            under_way,
             row(class::MOVE, Any, Any, Is(0), Any, over),
             row(class::MOVE, Any, Any, Any, known, route::COMMIT),
             row(class::MOVE, Any, Any, Any, Any, route::LOOK),
-            row(class::COMMIT, Any, Any, once, Any, route::PASS_ON),
+            row(class::COMMIT, Any, Any, Any, Any, route::PASS_ON),
             row(class::LOOK, Any, Any, Any, Any, route::DENIED),
         ],
         default: Vec::new(),

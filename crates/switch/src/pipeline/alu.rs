@@ -24,6 +24,7 @@
 //! | `CountOrMark(x)` | x = [`ACQUIRED`]; cell = 0 | cell + 1, else x if empty | the new cell |
 //! | `And(x)` | | cell & x | the new cell |
 //! | `TakeIfFree(x)` | low byte of the cell = 0 | cell + 256 + x if so | the old cell |
+//! | `MarkIfEqual(x)` | x = cell | cell - 128 if equal | the old cell |
 //! | `SetIfZero(x)` | cell = 0 | x if empty | the old cell |
 
 use core::cmp::Ordering;
@@ -87,6 +88,7 @@ pub enum Alu {
     SetIfZero(Field),
     And(Field),
     TakeIfFree(Field),
+    MarkIfEqual(Field),
 }
 
 impl Alu {
@@ -109,7 +111,8 @@ impl Alu {
             | Self::CountOrMark(x)
             | Self::SetIfZero(x)
             | Self::And(x)
-            | Self::TakeIfFree(x) => Some(x),
+            | Self::TakeIfFree(x)
+            | Self::MarkIfEqual(x) => Some(x),
         }
     }
 
@@ -128,6 +131,7 @@ impl Alu {
             | Self::SetIfZero(_)
             | Self::And(_)
             | Self::TakeIfFree(_)
+            | Self::MarkIfEqual(_)
             | Self::TakeIfEqual(_) => cell_bits,
             Self::Compare(_) | Self::Raise(_) => 2,
             Self::MatchTag(_) | Self::ClaimIfEmpty(_) | Self::ClearIfEqual(_) => 1,
@@ -159,6 +163,7 @@ impl Alu {
             Self::SetIfZero(_) => "SetIfZero",
             Self::And(_) => "And",
             Self::TakeIfFree(_) => "TakeIfFree",
+            Self::MarkIfEqual(_) => "MarkIfEqual",
         }
     }
 
@@ -211,6 +216,7 @@ impl Alu {
             Self::TakeIfFree(_) => {
                 |cell, x| (if cell & 0xff == 0 { cell.wrapping_add(0x100 + x) } else { cell }, cell)
             }
+            Self::MarkIfEqual(_) => |cell, x| (if cell == x { cell.wrapping_sub(128) } else { cell }, cell),
         }
     }
 }
@@ -299,6 +305,8 @@ mod tests {
     fn who_takes_what_is_free_begins_the_next_tenure() {
         assert_eq!(run(Alu::TakeIfFree(X), 0x500, 3), (0x603, 0x500));
         assert_eq!(run(Alu::TakeIfFree(X), 0x502, 3), (0x502, 0x502));
+        assert_eq!(run(Alu::MarkIfEqual(X), 0x582, 0x582), (0x502, 0x582));
+        assert_eq!(run(Alu::MarkIfEqual(X), 0x502, 0x582), (0x502, 0x502));
     }
 
     #[test]
