@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use wire::{Nanos, Packet};
+use wire::{LockPacket, Nanos, Packet};
 
 use crate::{Body, Contents, Counters, Outgoing, PlaceId, Transport};
 
@@ -16,6 +16,7 @@ const BURST: usize = 64;
 
 enum Message {
     Packet(Box<Packet>, Vec<u64>),
+    Lock(Box<LockPacket>, Vec<u64>),
     Control(Vec<u8>),
 }
 
@@ -94,13 +95,13 @@ impl Transport for InlineTransport {
         let (message, bytes) = match body {
             Body::Packet(packet, contents) => {
                 assert_eq!(contents.bytes(), packet.payload as usize, "{packet:?}");
-                let mut words = vec![0; contents.bytes() / 8];
-                for (at, word) in words.iter_mut().enumerate() {
-                    let mut bytes = [0; 8];
-                    contents.copy_to(at * 8, &mut bytes);
-                    *word = u64::from_ne_bytes(bytes);
-                }
-                (Message::Packet(Box::new(*packet), words), wire::packet::HEADER_BYTES + contents.bytes())
+                let bytes = wire::packet::HEADER_BYTES + contents.bytes();
+                (Message::Packet(Box::new(*packet), contents.to_words()), bytes)
+            }
+            Body::Lock(packet, contents) => {
+                assert_eq!(contents.bytes(), packet.payload as usize, "{packet:?}");
+                let bytes = packet.head_bytes() + contents.bytes();
+                (Message::Lock(Box::new(*packet), contents.to_words()), bytes)
             }
             Body::Control(bytes) => {
                 assert!(bytes.len() <= crate::MOST_CONTROL, "{} bytes", bytes.len());
@@ -123,10 +124,8 @@ impl Transport for InlineTransport {
             let Some((from, message)) = self.inbox.messages().pop_front() else { break };
             received += 1;
             match &message {
-                Message::Packet(packet, words) => {
-                    let contents = if words.is_empty() { Contents::None } else { Contents::Own(words) };
-                    each(from, Body::Packet(packet, contents));
-                }
+                Message::Packet(packet, words) => each(from, Body::Packet(packet, Contents::own(words))),
+                Message::Lock(packet, words) => each(from, Body::Lock(packet, Contents::own(words))),
                 Message::Control(bytes) => each(from, Body::Control(bytes)),
             }
         }
