@@ -2,7 +2,9 @@
 
 use node::{Backoff, Directory, Turn};
 use switch::flowcc::{self, Switch};
-use wire::{BlockSize, Nanos, NodeId, SwitchEpoch};
+use wire::{BlockSize, LockEnd, Nanos, NodeId, SwitchEpoch};
+
+use crate::memory::NodeMemory;
 
 /// How a rack is set up, the same on all its places. The public API checks what a user may have got wrong; here it is asserted.
 #[derive(Clone, Debug)]
@@ -23,6 +25,10 @@ pub struct RackConfig {
     pub queue: bool,
     /// How long an epoch of hotness lasts.
     pub epoch: Nanos,
+    /// Bytes on every node for copies of what locks guard.
+    pub lock_copies: u64,
+    /// Entries of the switch's lock directory.
+    pub lock_entries: usize,
 }
 
 impl RackConfig {
@@ -46,6 +52,33 @@ impl RackConfig {
             backoff: Backoff { first: Nanos(400), most: Nanos::from_micros(50) },
             ..node::Config::new(id, self.nodes, self.memory)
         }
+    }
+
+    /// How the locks of one node are set up, over a transport that loses nothing.
+    pub(crate) fn locks(&self, id: NodeId) -> node::locks::Config {
+        node::locks::Config {
+            in_switch: self.directory != Directory::Home,
+            ..node::locks::Config::new(id, self.nodes)
+        }
+    }
+
+    /// The memory of one node.
+    pub(crate) fn memory(&self) -> NodeMemory {
+        NodeMemory::new(self.block, self.cache, self.memory).with_lock_copies(self.lock_copies)
+    }
+
+    /// The switch's lock directory.
+    ///
+    /// # Panics
+    /// If the chip has no room for it.
+    pub(crate) fn lock_directory(&self) -> switch::locks::Directory {
+        switch::locks::Directory::new(&switch::locks::Config {
+            at: LockEnd::Switch,
+            nodes: self.nodes,
+            entries: self.lock_entries,
+            epoch: SwitchEpoch(0),
+        })
+        .expect("the lock program fits the chip")
     }
 
     /// The switch's machine.

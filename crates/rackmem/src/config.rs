@@ -30,6 +30,12 @@ pub struct Config {
     pub queue: bool,
     /// How often homes and the switch exchange hot and cold blocks.
     pub epoch: Nanos,
+    /// Bytes on every node for copies of what locks guard.
+    pub lock_copies: u64,
+    /// Locks whose entries the switch has room for. The homes of others keep theirs.
+    pub lock_entries: usize,
+    /// Bytes of the largest region that a lock guards between processes: rings and buffers are made for it. At most 1 MiB.
+    pub lock_region: u64,
     /// Fixes every random choice that does not depend on how the threads of this process are scheduled.
     pub seed: u64,
 }
@@ -45,6 +51,9 @@ impl Default for Config {
             directory: Directory::Auto,
             queue: false,
             epoch: Nanos::from_millis(10),
+            lock_copies: 8 << 20,
+            lock_entries: 65_536,
+            lock_region: 64 << 10,
             seed: 1,
         }
     }
@@ -74,6 +83,9 @@ impl Default for ProcessConfig {
 /// Entries that the published chip has room for beside nothing else (section 6 of the paper, rounded up to
 /// what 7 ways of 64 Ki entries hold in their stages).
 pub const MOST_SWITCH_ENTRIES: usize = 7 * 65_536;
+
+/// Entries of the lock directory that the chip has room for beside a full FlowCC.
+pub const MOST_LOCK_ENTRIES: usize = 65_536;
 
 /// Frames in a bucket of the cache: the smallest cache there can be.
 const FRAMES_PER_BUCKET: u64 = 8;
@@ -112,6 +124,20 @@ pub enum ConfigError {
         /// The most there can be.
         most: usize,
     },
+    /// The switch would keep no locks, or more than its memory holds.
+    LockEntries {
+        /// How many were asked for.
+        asked: usize,
+        /// The most there can be.
+        most: usize,
+    },
+    /// Regions that no message can carry, or no multiple of 8.
+    LockRegion {
+        /// Bytes asked for.
+        asked: u64,
+        /// The most there can be.
+        most: u64,
+    },
     /// Epochs of no length.
     Epoch,
 }
@@ -144,6 +170,18 @@ impl fmt::Display for ConfigError {
                     "{asked} switch entries are not possible: the chip holds 1 to {most}; change `switch_entries`, or keep all entries at the homes with `directory`"
                 )
             }
+            Self::LockEntries { asked, most } => {
+                write!(
+                    f,
+                    "{asked} locks in the switch are not possible: it holds 1 to {most}; change `lock_entries`"
+                )
+            }
+            Self::LockRegion { asked, most } => {
+                write!(
+                    f,
+                    "regions of {asked} bytes are not possible: a multiple of 8 up to {most} is; change `lock_region`"
+                )
+            }
             Self::Epoch => write!(f, "epochs of no length are not possible: change `epoch`"),
         }
     }
@@ -169,6 +207,13 @@ impl Config {
         if !(1..=MOST_SWITCH_ENTRIES).contains(&self.switch_entries) {
             return Err(ConfigError::SwitchEntries { asked: self.switch_entries, most: MOST_SWITCH_ENTRIES });
         }
+        if !(1..=MOST_LOCK_ENTRIES).contains(&self.lock_entries) {
+            return Err(ConfigError::LockEntries { asked: self.lock_entries, most: MOST_LOCK_ENTRIES });
+        }
+        let most = u64::from(wire::packet::MAX_PAYLOAD);
+        if self.lock_region > most || !self.lock_region.is_multiple_of(8) {
+            return Err(ConfigError::LockRegion { asked: self.lock_region, most });
+        }
         if self.epoch == Nanos::ZERO {
             return Err(ConfigError::Epoch);
         }
@@ -181,6 +226,8 @@ impl Config {
             directory: self.directory,
             epoch: self.epoch,
             queue: self.queue,
+            lock_copies: self.lock_copies,
+            lock_entries: self.lock_entries,
         })
     }
 }

@@ -83,6 +83,20 @@ pub enum Error {
     /// The other nodes take this one for dead: it was not heard of for too long. What it had cached is void, what it
     /// wrote may be lost. Join the rack anew.
     Fenced,
+    /// Another number of bytes is guarded by the lock at this address.
+    WrongLength {
+        /// The address.
+        addr: GlobalAddr,
+        /// Bytes that were named.
+        len: u64,
+    },
+    /// A lock cannot guard so many bytes here.
+    RegionTooLong {
+        /// Bytes that were named.
+        len: u64,
+        /// The most there can be.
+        most: u64,
+    },
     /// This node already holds as many block locks as it has requester slots for.
     TooManyLocks {
         /// How many it can hold.
@@ -156,6 +170,18 @@ impl fmt::Display for Error {
                 write!(
                     f,
                     "the rest of the rack has declared this node dead, because it was not heard of for too long: join again"
+                )
+            }
+            Self::WrongLength { addr, len } => {
+                write!(
+                    f,
+                    "the lock at {addr} does not guard {len} bytes: all threads of a rack name one length for a lock, and its address is a multiple of 8"
+                )
+            }
+            Self::RegionTooLong { len, most } => {
+                write!(
+                    f,
+                    "a lock cannot guard {len} bytes: {most} is the most on this rack; split the data, or raise `lock_region` (up to 1 MiB)"
                 )
             }
             Self::TooManyLocks { most } => {

@@ -10,9 +10,9 @@ use std::time::Instant;
 use sim::fault::{Counts, Rules};
 use sim::system::{Place, Random};
 use transport::{Body, Contents, Counters, Outgoing, PlaceId, Transport};
-use wire::{Nanos, Packet};
+use wire::{LockPacket, Nanos, Packet};
 
-/// What fault rules are asked about: a packet of the protocols, or a message of the control plane.
+/// What fault rules are asked about: a packet of the coherence protocol, or another message.
 pub type Passing = Option<Packet>;
 
 /// A transport with faults.
@@ -33,6 +33,7 @@ struct Network {
 #[derive(Clone)]
 enum Message {
     Packet(Box<Packet>, Vec<u64>),
+    Lock(Box<LockPacket>, Vec<u64>),
     Control(Vec<u8>),
 }
 
@@ -84,7 +85,7 @@ impl Network {
         }
         let passing = match body {
             Body::Packet(packet, _) => Some(*packet),
-            Body::Control(_) => None,
+            Body::Lock(..) | Body::Control(_) => None,
         };
         let mut copies = Vec::new();
         self.rules.apply(now, &passing, place(from), place(to), &mut self.random, &mut copies);
@@ -104,23 +105,16 @@ impl Network {
 impl Message {
     fn of(body: Body<'_>) -> Self {
         match body {
-            Body::Packet(packet, contents) => {
-                let mut words = vec![0; contents.bytes() / 8];
-                for (at, word) in words.iter_mut().enumerate() {
-                    let mut bytes = [0; 8];
-                    contents.copy_to(at * 8, &mut bytes);
-                    *word = u64::from_ne_bytes(bytes);
-                }
-                Self::Packet(Box::new(*packet), words)
-            }
+            Body::Packet(packet, contents) => Self::Packet(Box::new(*packet), contents.to_words()),
+            Body::Lock(packet, contents) => Self::Lock(Box::new(*packet), contents.to_words()),
             Body::Control(bytes) => Self::Control(bytes.to_vec()),
         }
     }
 
     fn body(&self) -> Body<'_> {
         match self {
-            Self::Packet(packet, words) if words.is_empty() => Body::Packet(packet, Contents::None),
-            Self::Packet(packet, words) => Body::Packet(packet, Contents::Own(words)),
+            Self::Packet(packet, words) => Body::Packet(packet, Contents::own(words)),
+            Self::Lock(packet, words) => Body::Lock(packet, Contents::own(words)),
             Self::Control(bytes) => Body::Control(bytes),
         }
     }

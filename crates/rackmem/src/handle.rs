@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use live::memory::locks::LockHints;
 use live::memory::{Cache, Hints, PinnedFrame, Unpinned};
 use live::networked::NetworkedNode;
 use live::place::{Courier, Failure, Fetched};
@@ -31,6 +32,7 @@ pub struct NodeHandle {
     /// The node's cache: hits go straight to it.
     cache: Arc<Cache>,
     pub(crate) hints: Hints,
+    pub(crate) lock_hints: LockHints,
     pub(crate) courier: Courier,
     /// With [`ProcessConfig::strict`](crate::ProcessConfig::strict) on a rack of processes: whose lease every access asks for.
     strict: Option<Arc<NetworkedNode>>,
@@ -51,6 +53,7 @@ impl NodeHandle {
             node,
             cache,
             hints: Hints::new(),
+            lock_hints: LockHints::new(),
             courier: Courier::new(seed),
             strict,
             slow,
@@ -244,7 +247,7 @@ impl NodeHandle {
     /// What an access has found counts, if this node was not declared dead before it. Everything that is read or
     /// written here goes through this, after it happened: that the lease holds then says that it held before.
     #[inline]
-    fn confirmed<R>(&self, found: R) -> Result<R, Error> {
+    pub(crate) fn confirmed<R>(&self, found: R) -> Result<R, Error> {
         match &self.strict {
             None => Ok(found),
             Some(node) => confirmed_by(node, found),
@@ -476,6 +479,7 @@ pub(crate) fn refused(why: Refusal, addr: GlobalAddr, len: u64) -> Error {
         Refusal::OutOfMemory => Error::OutOfRange { addr, len },
         Refusal::NotAnAllocation => Error::NotAnAllocation { addr },
         Refusal::Lost => Error::Lost { addr },
+        Refusal::WrongLength => Error::WrongLength { addr, len },
         Refusal::NodeDown => Error::NodeDown { addr },
         _ => Error::Unallocated { addr },
     }

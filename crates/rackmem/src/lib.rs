@@ -15,6 +15,7 @@ mod error;
 pub mod faulty;
 mod handle;
 mod lock;
+mod locked;
 mod memory;
 mod rack;
 pub mod rack_file;
@@ -22,10 +23,13 @@ pub mod simulated;
 mod switch_process;
 
 pub use attach::{AttachError, AttachedHandle, Attachments};
-pub use config::{Config, ConfigError, Directory, MOST_SWITCH_ENTRIES, ProcessConfig};
+pub use config::{Config, ConfigError, Directory, MOST_LOCK_ENTRIES, MOST_SWITCH_ENTRIES, ProcessConfig};
 pub use error::{Error, JoinError};
 pub use handle::NodeHandle;
 pub use lock::{BlockLock, LockMode};
+pub use locked::{
+    BytesReadGuard, BytesWriteGuard, LockError, Locked, LockedBytes, LockedReadGuard, LockedWriteGuard,
+};
 pub use memory::{Memory, block_on};
 /// Bytes that a node's cache keeps for every block that it has room for, beside the block.
 pub const METADATA_BYTES_PER_FRAME: usize = live::memory::Cache::METADATA_BYTES_PER_FRAME;
@@ -40,4 +44,4 @@ pub use rack_file::{RackFile, RackFileError, StartError};
 pub use switch_process::SwitchProcess;
 pub use transport;
 pub use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};
-pub use zerocopy::{FromBytes, IntoBytes};
+pub use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};

@@ -85,6 +85,14 @@ impl Inner {
         }
     }
 
+    /// Bytes of the largest region that a lock can guard.
+    pub(crate) fn largest_region(&self) -> u64 {
+        match &self.places {
+            Places::Embedded(_) => u64::from(wire::packet::MAX_PAYLOAD),
+            Places::Joined { .. } => self.config.lock_region,
+        }
+    }
+
     /// The nodes in this process.
     fn here(&self) -> impl Iterator<Item = NodeId> + use<> {
         let ids = match &self.places {

@@ -28,6 +28,21 @@ impl Contents<'_> {
         }
     }
 
+    /// Words that the caller keeps; none of them are [`Contents::None`].
+    pub const fn own(words: &[u64]) -> Contents<'_> {
+        if words.is_empty() { Contents::None } else { Contents::Own(words) }
+    }
+
+    /// A copy of the words.
+    pub fn to_words(&self) -> Vec<u64> {
+        match self {
+            Self::None => Vec::new(),
+            Self::Zeroes(bytes) => vec![0; bytes / 8],
+            Self::Shared(words) => words.iter().map(|word| word.load(Relaxed)).collect(),
+            Self::Own(words) => words.to_vec(),
+        }
+    }
+
     /// Copies a part of the bytes, from `start`, a multiple of 8. A length that is no multiple of 8 takes a part of
     /// the last word.
     ///

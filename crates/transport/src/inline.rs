@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use wire::{Nanos, Packet};
+use wire::{LockPacket, Nanos, Packet};
 
 use crate::{Body, Contents, Counters, Outgoing, PlaceId, Transport};
 
@@ -16,6 +16,7 @@ const BURST: usize = 64;
 
 enum Message {
     Packet(Box<Packet>, Vec<u64>),
+    Lock(Box<LockPacket>, Vec<u64>),
     Control(Vec<u8>),
 }
 
@@ -23,6 +24,7 @@ impl Message {
     fn bytes(&self) -> usize {
         match self {
             Self::Packet(_, words) => wire::packet::HEADER_BYTES + words.len() * 8,
+            Self::Lock(packet, words) => packet.head_bytes() + words.len() * 8,
             Self::Control(bytes) => bytes.len(),
         }
     }
@@ -103,13 +105,11 @@ impl Transport for InlineTransport {
         let message = match body {
             Body::Packet(packet, contents) => {
                 assert_eq!(contents.bytes(), packet.payload as usize, "{packet:?}");
-                let mut words = vec![0; contents.bytes() / 8];
-                for (at, word) in words.iter_mut().enumerate() {
-                    let mut bytes = [0; 8];
-                    contents.copy_to(at * 8, &mut bytes);
-                    *word = u64::from_ne_bytes(bytes);
-                }
-                Message::Packet(Box::new(*packet), words)
+                Message::Packet(Box::new(*packet), contents.to_words())
+            }
+            Body::Lock(packet, contents) => {
+                assert_eq!(contents.bytes(), packet.payload as usize, "{packet:?}");
+                Message::Lock(Box::new(*packet), contents.to_words())
             }
             Body::Control(bytes) => {
                 assert!(bytes.len() <= crate::MOST_CONTROL, "{} bytes", bytes.len());
@@ -133,10 +133,8 @@ impl Transport for InlineTransport {
             received += 1;
             taken += message.bytes();
             match &message {
-                Message::Packet(packet, words) => {
-                    let contents = if words.is_empty() { Contents::None } else { Contents::Own(words) };
-                    each(from, Body::Packet(packet, contents));
-                }
+                Message::Packet(packet, words) => each(from, Body::Packet(packet, Contents::own(words))),
+                Message::Lock(packet, words) => each(from, Body::Lock(packet, Contents::own(words))),
                 Message::Control(bytes) => each(from, Body::Control(bytes)),
             }
         }

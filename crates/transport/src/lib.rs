@@ -22,6 +22,7 @@
 mod contents;
 mod counters;
 pub mod inline;
+mod lock;
 mod outgoing;
 mod place;
 #[cfg(target_os = "linux")]
@@ -34,7 +35,7 @@ pub use counters::{Cause, Counters, Counts};
 pub use outgoing::Outgoing;
 pub use place::PlaceId;
 
-use wire::{Endpoint, Kind, Nanos, Packet};
+use wire::{Endpoint, Kind, LockKind, LockPacket, Nanos, Packet};
 
 /// The longest control message, in bytes.
 pub const MOST_CONTROL: usize = 32 << 10;
@@ -44,6 +45,8 @@ pub const MOST_CONTROL: usize = 32 << 10;
 pub enum Body<'a> {
     /// A packet of the protocols with the block that travels with it: [`Packet::payload`] bytes, or none.
     Packet(&'a Packet, Contents<'a>),
+    /// A packet about a lock with its region: [`LockPacket::payload`] bytes, a multiple of 8, or none.
+    Lock(&'a LockPacket, Contents<'a>),
     /// A message of the control plane: at most [`MOST_CONTROL`] bytes.
     Control(&'a [u8]),
 }
@@ -59,6 +62,8 @@ impl Body<'_> {
                 Kind::Unlock => !matches!(packet.to, Endpoint::Switch),
                 _ => true,
             },
+            // Whoever moved a lock keeps the data until this comes, and has nothing else to do about it.
+            Body::Lock(packet, _) => !matches!(packet.kind, LockKind::Received | LockKind::Approved),
             Body::Control(_) => true,
         }
     }

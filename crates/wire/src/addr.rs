@@ -219,6 +219,8 @@ pub enum Discipline {
     Coherent = 1,
     /// Never cached data: only the block's application lock may be used.
     LockOnly = 2,
+    /// Regions that move with their locks: only whoever holds a region's lock accesses it.
+    Locked = 3,
 }
 
 impl Discipline {
@@ -227,6 +229,7 @@ impl Discipline {
         match byte {
             1 => Some(Self::Coherent),
             2 => Some(Self::LockOnly),
+            3 => Some(Self::Locked),
             _ => None,
         }
     }

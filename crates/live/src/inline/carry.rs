@@ -2,12 +2,14 @@
 
 use std::sync::atomic::Ordering;
 
+use node::locks::{LockEffect, LockMessage};
 use node::{Effect, Message, Moment};
-use wire::{Endpoint, Nanos, NodeId};
+use wire::{Endpoint, LockEnd, Nanos, NodeId};
 
 use super::rack::InlineRack;
 use crate::memory::StoreOf;
-use crate::place::{Carrier, Courier, Input, NodePlace, Place};
+use crate::memory::locks::LockStoreOf;
+use crate::place::{Carrier, Courier, Input, LocksPlace, NodePlace, Place};
 use crate::waiting::{Patience, Step};
 
 /// How often nodes that nobody works on are looked after.
@@ -31,6 +33,29 @@ impl Carrier for InlineRack {
         let mut store = StoreOf::new(&self.memories, node);
         let result = action(&mut machine, at, &mut store, &mut courier.effects);
         self.dispatch(&mut machine, courier);
+        self.drain_node(place, &mut machine, node, courier, at.now);
+        drop(machine);
+        if place.is_waiting() {
+            courier.to_run.push(node.index());
+        }
+        self.carry(courier, now);
+        result
+    }
+
+    fn visit_locks<R>(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        now: Nanos,
+        action: impl FnOnce(&mut LocksPlace, Moment, &mut LockStoreOf<'_>, &mut Vec<LockEffect>) -> R,
+    ) -> R {
+        let place = &self.nodes[node.index()];
+        let mut machine = place.enter();
+        let at = Moment { now: machine.at(now), random: courier.random() };
+        let NodePlace { node: allocated, locks, .. } = &mut *machine;
+        let mut store = LockStoreOf::new(&self.memories, node, allocated);
+        let result = action(locks, at, &mut store, &mut courier.lock_effects);
+        self.dispatch_locks(locks, courier);
         self.drain_node(place, &mut machine, node, courier, at.now);
         drop(machine);
         if place.is_waiting() {
@@ -124,7 +149,47 @@ impl InlineRack {
         now: Nanos,
     ) {
         let mut store = StoreOf::new(&self.memories, node);
-        place.drain(machine, &mut store, courier, now, |machine, courier| self.dispatch(machine, courier));
+        place.drain(
+            machine,
+            &mut store,
+            courier,
+            now,
+            |machine, courier, at, input| self.on_lock_input(machine, node, courier, at, input),
+            |machine, courier| self.dispatch(machine, courier),
+        );
+    }
+
+    fn on_lock_input(
+        &self,
+        machine: &mut NodePlace,
+        node: NodeId,
+        courier: &mut Courier,
+        at: Moment,
+        input: Input,
+    ) {
+        let NodePlace { node: allocated, locks, .. } = machine;
+        let mut store = LockStoreOf::new(&self.memories, node, allocated);
+        let out = &mut courier.lock_effects;
+        match input {
+            Input::Lock(message) => locks.machine.on_packet(at, &message, &mut store, out),
+            Input::Left(lock) => locks.machine.on_left(at, lock, &mut store, out),
+            Input::Message(_) | Input::Unpinned(_) => unreachable!("that is for the node's other machines"),
+        }
+        self.dispatch_locks(locks, courier);
+    }
+
+    /// As [`InlineRack::dispatch`], for locks.
+    fn dispatch_locks(&self, locks: &mut LocksPlace, courier: &mut Courier) {
+        let Courier { lock_effects, to_run, .. } = courier;
+        locks.apply(lock_effects, |message| {
+            let to = self.place_of_lock_end(message.packet.to);
+            self.put(to, Input::Lock(message));
+            to_run.push(to);
+        });
+    }
+
+    fn place_of_lock_end(&self, end: LockEnd) -> usize {
+        end.node().map_or(self.nodes.len(), NodeId::index)
     }
 
     /// Puts the effects of a node's call where they belong, still under the node's lock: that keeps messages
@@ -160,8 +225,20 @@ impl InlineRack {
                     break;
                 }
                 for input in batch.drain(..) {
-                    let Input::Message(message) = input else { unreachable!("the switch has no frames") };
-                    let Courier { switch_effects, to_run, .. } = courier;
+                    let Courier { switch_effects, directory_effects, to_run, .. } = courier;
+                    let message = match input {
+                        Input::Message(message) => message,
+                        Input::Lock(LockMessage { packet, data }) => {
+                            place.on_lock_packet(&packet, directory_effects, |packet| {
+                                let data = data.filter(|_| packet.payload > 0);
+                                let to = self.place_of_lock_end(packet.to);
+                                self.put(to, Input::Lock(LockMessage { packet, data }));
+                                to_run.push(to);
+                            });
+                            continue;
+                        }
+                        Input::Unpinned(_) | Input::Left(_) => unreachable!("the switch has no threads"),
+                    };
                     place.on_packet(&message.packet, switch_effects, |packet| {
                         let to = self.place_of(packet.to);
                         self.put(to, Input::Message(Message::from(packet)));
@@ -175,5 +252,6 @@ impl InlineRack {
 
     fn run_deadline(&self, node: NodeId, courier: &mut Courier, now: Nanos) {
         self.visit(node, courier, now, |place, at, store, out| place.node.on_deadline(at, store, out));
+        // Nothing is lost here, so a lock has nothing to send again.
     }
 }

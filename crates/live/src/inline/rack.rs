@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use node::Node;
+use node::locks::LockNode;
 use switch::flowcc::Switch;
 use wire::{Nanos, NodeId};
 
@@ -32,14 +33,12 @@ impl InlineRack {
         let nodes = config.ids().map(|id| {
             let node = Node::new(config.node(id));
             let deadline = node.next_deadline();
-            Place::new(NodePlace::new(node), deadline)
+            Place::new(NodePlace::new(node, config.locks(id)), deadline)
         });
         Self {
-            switch: Place::new(SwitchPlace { switch: config.switch(), received: 0, sent: 0 }, Nanos::MAX),
+            switch: Place::new(SwitchPlace::new(config), Nanos::MAX),
             nodes: nodes.collect(),
-            memories: (0..config.nodes)
-                .map(|_| NodeMemory::new(config.block, config.cache, config.memory))
-                .collect(),
+            memories: (0..config.nodes).map(|_| config.memory()).collect(),
             crowding: Crowding::default(),
             started: Instant::now(),
             patrol: AtomicU64::new(0),
@@ -74,6 +73,11 @@ impl InlineRack {
         look(&place.switch, place.received, place.sent)
     }
 
+    /// Looks at a node's locks, between two inputs.
+    pub fn with_locks<R>(&self, node: NodeId, look: impl FnOnce(&LockNode) -> R) -> R {
+        look(&self.nodes[node.index()].enter().locks.machine)
+    }
+
     /// Asserts what must always hold, at every place.
     ///
     /// # Panics
@@ -81,7 +85,9 @@ impl InlineRack {
     pub fn check_invariants(&self) {
         for (index, place) in self.nodes.iter().enumerate() {
             let id = NodeId(u16::try_from(index).expect("at most 64 nodes"));
-            place.enter().node.invariants(&StoreOf::new(&self.memories, id));
+            let place = place.enter();
+            place.node.invariants(&StoreOf::new(&self.memories, id));
+            place.locks.machine.invariants();
         }
         self.switch.enter().switch.invariants();
     }

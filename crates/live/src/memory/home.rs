@@ -3,7 +3,7 @@
 //! What must always hold: a block that was never written reads as zeroes and costs no memory.
 
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use node::Window;
 use transport::Contents;
@@ -96,6 +96,77 @@ impl HomeMemory {
         }
     }
 
+    /// Copies `to.len()` words from a multiple of 8 on. They need not lie in one block or chunk.
+    pub(super) fn copy_region(&self, offset: u64, to: &[AtomicU64]) {
+        for (chunk, words, part) in self.pieces(offset, to.len()) {
+            match self.chunks[chunk].get() {
+                Some(from) => copy_contents(Contents::Shared(&from.get()[words]), &to[part]),
+                None => clear(&to[part]),
+            }
+        }
+    }
+
+    /// `len` bytes from a multiple of 8 on: as they lie here, or put together in `scratch`.
+    pub(super) fn region<'a>(&'a self, offset: u64, len: usize, scratch: &'a mut Vec<u64>) -> Contents<'a> {
+        let mut pieces = self.pieces(offset, len / 8);
+        match (pieces.next(), pieces.next()) {
+            (None, _) => Contents::None,
+            (Some((chunk, words, _)), None) => match self.chunks[chunk].get() {
+                Some(chunk) => Contents::Shared(&chunk.get()[words]),
+                None => Contents::Zeroes(len),
+            },
+            _ => {
+                scratch.clear();
+                for (chunk, words, _) in self.pieces(offset, len / 8) {
+                    match self.chunks[chunk].get() {
+                        Some(chunk) => {
+                            scratch
+                                .extend(chunk.get()[words].iter().map(|word| word.load(Ordering::Relaxed)));
+                        }
+                        None => scratch.resize(scratch.len() + words.len(), 0),
+                    }
+                }
+                Contents::Own(scratch)
+            }
+        }
+    }
+
+    /// Copies words in, from a multiple of 8 on.
+    pub(super) fn write_region(&self, offset: u64, from: Contents<'_>) {
+        for (chunk, words, part) in self.pieces(offset, from.bytes() / 8) {
+            let to = &self.backed(chunk).get()[words];
+            match from {
+                Contents::Shared(from) => copy_contents(Contents::Shared(&from[part]), to),
+                Contents::Own(from) => copy_contents(Contents::Own(&from[part]), to),
+                Contents::None | Contents::Zeroes(_) => clear(to),
+            }
+        }
+    }
+
+    /// The pieces of a range of words: which chunk, which words of it, and which of the range.
+    fn pieces(
+        &self,
+        offset: u64,
+        words: usize,
+    ) -> impl Iterator<Item = (usize, std::ops::Range<usize>, std::ops::Range<usize>)> + use<> {
+        assert!(
+            offset.is_multiple_of(8) && offset + words as u64 * 8 <= self.bytes,
+            "{words} words at {offset:#x} of a {}-byte home memory",
+            self.bytes
+        );
+        let shift = self.chunk_shift - 3;
+        let (first, mut done) = ((offset / 8) as usize, 0);
+        std::iter::from_fn(move || {
+            let at = first + done;
+            let left = words - done;
+            let in_chunk = at & ((1 << shift) - 1);
+            let len = left.min((1 << shift) - in_chunk);
+            let piece = (at >> shift, in_chunk..in_chunk + len, done..done + len);
+            done += len;
+            (len > 0).then_some(piece)
+        })
+    }
+
     /// Which chunk a block is in, and which of its words are the block's. Chunks are powers of two no smaller
     /// than a block, so no block crosses one.
     fn place(&self, number: u64) -> (usize, std::ops::Range<usize>) {
@@ -183,6 +254,30 @@ mod tests {
         for (block, value) in [(4, 1), (5, 0), (6, 1)] {
             assert!(home.words(block).unwrap().iter().all(|word| word.load(Relaxed) == value));
         }
+    }
+
+    #[test]
+    fn a_region_reaches_across_chunks_whether_they_are_backed_or_not() {
+        let home = HomeMemory::new(BlockSize::DEFAULT, 64 << 20);
+        let at = (32 << 20) - 16;
+        let words: Vec<u64> = (1..=5).collect();
+        let read = || {
+            let to: Vec<AtomicU64> = (0..5).map(|_| AtomicU64::new(99)).collect();
+            home.copy_region(at, &to);
+            let copied: Vec<u64> = to.iter().map(|word| word.load(Relaxed)).collect();
+            let (mut scratch, mut bytes) = (Vec::new(), [9; 40]);
+            home.region(at, 40, &mut scratch).copy_to(0, &mut bytes);
+            let sent = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
+            assert!(sent.eq(copied.iter().copied()));
+            copied
+        };
+        home.write(home.block_number(at), Contents::Shared(&block_of(7)));
+        assert_eq!(read(), [7, 7, 0, 0, 0], "the second chunk was never written");
+        home.write_region(at, Contents::Own(&words));
+        assert_eq!(read(), words);
+        home.write_region(at, Contents::Zeroes(16));
+        assert_eq!(read(), [0, 0, 3, 4, 5]);
+        assert!(matches!(home.region(at, 16, &mut Vec::new()), Contents::Shared(two) if two.len() == 2));
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! | `agent` | what the machines do with a frame |
 //! | `lru` | which block has to go |
 //! | `home`, `retained` | the node's own memory; answers that outlive their frame |
+//! | [`locks`] | copies of what locks guard, and their gates |
 //! | `data_ref` | how contents anywhere in the rack are named |
 //! | `store_of` | [`node::Store`] on top of it all |
 //!
@@ -69,6 +70,7 @@ mod hints;
 mod home;
 #[cfg(target_os = "linux")]
 mod huge_pages;
+pub mod locks;
 mod lru;
 mod pinned;
 mod read_hit;
@@ -98,11 +100,13 @@ pub struct NodeMemory {
     pub home: HomeMemory,
     /// Answers that outlived their frames.
     pub retained: Retained,
+    /// Copies of what locks guard.
+    pub locks: locks::LockCopies,
 }
 
 impl NodeMemory {
     /// A node with an empty cache of `cache_bytes` and `home_bytes` of zeroed memory of its own. Physical
-    /// memory is used as blocks are first written.
+    /// memory is used as blocks are first written. What locks guard gets room beside the cache, an eighth of it.
     ///
     /// # Panics
     /// If a cache of this size would have 2^32 frames or more.
@@ -111,6 +115,13 @@ impl NodeMemory {
             cache: Arc::new(Cache::new(block, cache_bytes)),
             home: HomeMemory::new(block, home_bytes),
             retained: Retained::new(block),
+            locks: locks::LockCopies::new(cache_bytes / 8),
         }
+    }
+
+    /// The same with so many bytes for copies of what locks guard.
+    #[must_use]
+    pub fn with_lock_copies(self, bytes: u64) -> Self {
+        Self { locks: locks::LockCopies::new(bytes), ..self }
     }
 }

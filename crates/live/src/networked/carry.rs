@@ -3,13 +3,15 @@
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
+use node::locks::{LockEffect, LockMessage};
 use node::{Effect, Message, Moment};
 use transport::{Body, Cause, Contents, PlaceId};
-use wire::{Kind, Nanos, NodeId, Packet};
+use wire::{Kind, LockEnd, LockKind, LockPacket, Nanos, NodeId, Packet};
 
 use super::node::NetworkedNode;
 use crate::memory::StoreOf;
-use crate::place::{Carrier, Courier, Input, NodePlace};
+use crate::memory::locks::LockStoreOf;
+use crate::place::{Carrier, Courier, Input, LocksPlace, NodePlace};
 use crate::waiting::{Patience, Step};
 
 impl Carrier for NetworkedNode {
@@ -34,6 +36,23 @@ impl Carrier for NetworkedNode {
         result
     }
 
+    fn visit_locks<R>(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        now: Nanos,
+        action: impl FnOnce(&mut LocksPlace, Moment, &mut LockStoreOf<'_>, &mut Vec<LockEffect>) -> R,
+    ) -> R {
+        debug_assert_eq!(node, self.id);
+        let mut machine = self.place.enter();
+        let at = Moment { now: machine.at(now), random: courier.random() };
+        let result = self.with_locks_of(&mut machine, courier, Contents::None, |locks, store, out| {
+            action(locks, at, store, out)
+        });
+        self.finish(machine, courier, at.now);
+        result
+    }
+
     fn leave(&self, _: NodeId, courier: &mut Courier, input: Input) {
         self.place.leave(input);
         self.run(courier);
@@ -42,6 +61,9 @@ impl Carrier for NetworkedNode {
     fn run_due(&self, node: NodeId, courier: &mut Courier, now: Nanos) {
         if self.place.deadline() <= now && !self.lease.is_fenced() {
             self.visit(node, courier, now, |place, at, store, out| place.node.on_deadline(at, store, out));
+            self.visit_locks(node, courier, now, |locks, at, store, out| {
+                locks.machine.on_deadline(at, store, out);
+            });
         }
     }
 
@@ -97,6 +119,10 @@ impl NetworkedNode {
                 let machine = machine.get_or_insert_with(|| self.place.enter());
                 self.handle(machine, courier, now, packet, contents);
             }
+            Body::Lock(packet, region) => {
+                let machine = machine.get_or_insert_with(|| self.place.enter());
+                self.handle_lock(machine, courier, now, packet, region);
+            }
         });
         if let Some(machine) = machine {
             self.finish(machine, courier, now);
@@ -151,11 +177,27 @@ impl NetworkedNode {
     /// go what was sent.
     fn finish(&self, mut machine: MutexGuard<'_, NodePlace>, courier: &mut Courier, now: Nanos) {
         let mut store = StoreOf::alone(&self.memory, self.id, Contents::None);
-        self.place.drain(&mut machine, &mut store, courier, now, |machine, courier| {
-            self.dispatch(machine, courier);
-        });
+        self.place.drain(
+            &mut machine,
+            &mut store,
+            courier,
+            now,
+            |machine, courier, at, input| {
+                self.with_locks_of(machine, courier, Contents::None, |locks, store, out| match input {
+                    Input::Lock(message) => locks.machine.on_packet(at, &message, store, out),
+                    Input::Left(lock) => locks.machine.on_left(at, lock, store, out),
+                    Input::Message(_) | Input::Unpinned(_) => {
+                        unreachable!("that is for the node's other machines")
+                    }
+                });
+            },
+            |machine, courier| self.dispatch(machine, courier),
+        );
         if !machine.kept.is_empty() && !machine.node.is_recovering() {
             machine.kept.drain(..).for_each(|kept| store.let_go(kept));
+        }
+        if !machine.locks.kept.is_empty() && !machine.locks.machine.is_recovering() {
+            machine.locks.kept.clear();
         }
         drop(machine);
         if self.place.is_waiting() {
@@ -164,6 +206,75 @@ impl NetworkedNode {
         if !courier.outgoing.is_empty() {
             self.transport.flush(&mut courier.outgoing);
         }
+    }
+
+    /// Lets the machine for locks handle a packet from another process.
+    fn handle_lock(
+        &self,
+        machine: &mut NodePlace,
+        courier: &mut Courier,
+        now: Nanos,
+        packet: &LockPacket,
+        region: Contents<'_>,
+    ) {
+        if self.lease.is_fenced() {
+            return self.transport.counters().dropped(Cause::Malformed);
+        }
+        let at = Moment { now: machine.at(now), random: courier.random() };
+        let data = (region.bytes() != 0).then(|| {
+            if packet.kind == LockKind::Report {
+                // A home that finds out who has what comes back to what was reported.
+                machine.locks.kept.push(region.to_words().into());
+                LockStoreOf::kept(self.id, machine.locks.kept.len() - 1)
+            } else {
+                LockStoreOf::received(self.id)
+            }
+        });
+        let message = LockMessage { packet: *packet, data };
+        self.with_locks_of(machine, courier, region, |locks, store, out| {
+            locks.machine.on_packet(at, &message, store, out);
+        });
+    }
+
+    /// Does something with the locks, while a message with this region is handled, and sends what follows from it, still
+    /// under the place's lock: what it names may change later.
+    fn with_locks_of<R>(
+        &self,
+        machine: &mut NodePlace,
+        courier: &mut Courier,
+        region: Contents<'_>,
+        action: impl FnOnce(&mut LocksPlace, &mut LockStoreOf<'_>, &mut Vec<LockEffect>) -> R,
+    ) -> R {
+        let NodePlace { node, locks, .. } = machine;
+        let kept = std::mem::take(&mut locks.kept);
+        let Courier { lock_effects, outgoing, scratch, .. } = courier;
+        let mut later = Vec::new();
+        let mut store = LockStoreOf::alone(&self.memory, self.id, region, &kept, node);
+        let result = action(locks, &mut store, lock_effects);
+        locks.apply(lock_effects, |message| {
+            let to = match message.packet.to {
+                LockEnd::Switch => PlaceId::SWITCH,
+                LockEnd::Agent(node) | LockEnd::Home(node) => PlaceId::node(node),
+            };
+            if to == PlaceId::node(self.id) {
+                // It is handled when what came now is gone.
+                let received = message.data == Some(LockStoreOf::received(self.id));
+                let data = if received {
+                    later.push(region.to_words().into_boxed_slice());
+                    Some(LockStoreOf::kept(self.id, kept.len() + later.len() - 1))
+                } else {
+                    message.data
+                };
+                self.place.leave(Input::Lock(LockMessage { data, ..message }));
+            } else if !self.lease.is_fenced() {
+                let LockMessage { packet, data } = message;
+                let region = data.map_or(Contents::None, |data| store.to_send(data, packet.len, scratch));
+                self.transport.send(to, Body::Lock(&packet, region), outgoing);
+            }
+        });
+        locks.kept = kept;
+        locks.kept.append(&mut later);
+        result
     }
 
     /// Hands the effects of a call to the transport, still under the place's lock: what they name may change later.

@@ -90,10 +90,12 @@ impl NetworkedNode {
         let mut config = setup.rack.node(setup.id);
         config.incarnation = incarnation;
         config.retransmission = Retransmission::AfterRoundTrips { floor: RETRANSMISSION_FLOOR };
+        let locks =
+            node::locks::Config { retransmission: config.retransmission, ..setup.rack.locks(setup.id) };
         let node = Arc::new(Self {
             id: setup.id,
-            memory: NodeMemory::new(setup.rack.block, setup.rack.cache, setup.rack.memory),
-            place: Place::new(NodePlace::new(Node::new(config)), Nanos::MAX),
+            memory: setup.rack.memory(),
+            place: Place::new(NodePlace::new(Node::new(config), locks), Nanos::MAX),
             transport,
             lease: Arc::default(),
             crowding: Crowding::default(),
@@ -162,6 +164,9 @@ impl NetworkedNode {
             let now = self.now();
             left = self.visit(self.id, &mut courier, now, |place, at, store, out| {
                 place.node.on_leaving(at, store, out)
+            });
+            left += self.visit_locks(self.id, &mut courier, now, |locks, at, store, out| {
+                locks.machine.on_leaving(at, store, out)
             });
             let mut waiting = self.begin_wait();
             self.pause(self.id, &mut courier, &mut waiting);
@@ -257,6 +262,9 @@ impl NetworkedNode {
         self.visit(self.id, courier, now, |place, at, store, out| {
             place.node.on_new_epoch(at, view, dump, store, out);
         });
+        self.visit_locks(self.id, courier, now, |locks, at, store, out| {
+            locks.machine.on_new_epoch(at, view, store, out);
+        });
     }
 
     /// This life is over: nothing here counts any more.
@@ -271,6 +279,7 @@ impl NetworkedNode {
     /// true if nothing is left.
     pub(super) fn drop_copies(&self) -> bool {
         let machine = self.place.enter();
+        self.memory.locks.close_all();
         let mut store = StoreOf::alone(&self.memory, self.id, Contents::None);
         let mut frames = Vec::new();
         store.published(|frame, _, _| frames.push(frame));

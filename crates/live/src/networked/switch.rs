@@ -55,7 +55,7 @@ impl NetworkedSwitch {
     /// A switch without entries, that waits for nodes.
     pub fn new(setup: &SwitchSetup, transport: Arc<dyn Transport>) -> Self {
         Self {
-            place: SwitchPlace { switch: setup.rack.switch(), received: 0, sent: 0 },
+            place: SwitchPlace::new(&setup.rack),
             coordinator: Coordinator::new(
                 CoordinatorConfig {
                     nodes: setup.rack.nodes,
@@ -152,6 +152,7 @@ impl NetworkedSwitch {
         let transport = Arc::clone(&self.transport);
         let mut effects = Vec::new();
         let mut switch_effects = Vec::new();
+        let mut directory_effects = Vec::new();
         let Self { place, coordinator, outgoing, .. } = self;
         let messages = transport.receive(&mut |from, body| match body {
             Body::Packet(packet, _) => {
@@ -159,6 +160,14 @@ impl NetworkedSwitch {
                     let to = PlaceId::of(packet.to);
                     if to != PlaceId::SWITCH {
                         transport.send(to, Body::Packet(&packet, Contents::None), outgoing);
+                    }
+                });
+            }
+            Body::Lock(packet, region) => {
+                place.on_lock_packet(packet, &mut directory_effects, |packet| {
+                    if let Some(to) = packet.to.node() {
+                        let region = if packet.payload > 0 { region } else { Contents::None };
+                        transport.send(PlaceId::node(to), Body::Lock(&packet, region), outgoing);
                     }
                 });
             }
@@ -187,6 +196,7 @@ impl NetworkedSwitch {
                         let dump = self.began.then(|| switch.dump());
                         switch.restart(epoch);
                         switch.set_shadow(shadow);
+                        self.place.locks.restart(epoch);
                         self.began = true;
                         self.coordinator.on_restarted(now, dump.as_ref(), &mut effects);
                     }

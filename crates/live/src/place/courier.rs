@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use node::locks::LockEffect;
 use node::{Effect, Outcome};
 use transport::{Outgoing, Transport};
 use wire::Nanos;
@@ -14,8 +15,12 @@ use crate::waiting::Sleeper;
 /// The thread-owned part of the driver. One for every application handle.
 pub struct Courier {
     pub(crate) effects: Vec<Effect>,
+    pub(crate) lock_effects: Vec<LockEffect>,
     pub(crate) switch_effects: Vec<switch::flowcc::Effect>,
+    pub(crate) directory_effects: Vec<switch::locks::Effect>,
     pub(crate) batch: Vec<Input>,
+    /// Where regions are put together that do not lie in one piece.
+    pub(crate) scratch: Vec<u64>,
     /// Messages to other processes, to be flushed.
     pub(crate) outgoing: Outgoing,
     /// Places that something was left for, to be run.
@@ -29,8 +34,11 @@ impl Courier {
     pub fn new(seed: u64) -> Self {
         Self {
             effects: Vec::new(),
+            lock_effects: Vec::new(),
             switch_effects: Vec::new(),
+            directory_effects: Vec::new(),
             batch: Vec::new(),
+            scratch: Vec::new(),
             outgoing: Outgoing::new(),
             to_run: Vec::new(),
             bell: Arc::new(Bell::new()),

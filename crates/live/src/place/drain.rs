@@ -10,14 +10,16 @@ use super::{Courier, Input, NodePlace, Place};
 use crate::memory::StoreOf;
 
 impl Place<NodePlace> {
-    /// Lets the machines handle what is left for them, also what they leave for themselves meanwhile. `dispatch` is called
-    /// after each input, for what follows from it: that keeps messages from one place to another in order.
+    /// Lets the machines handle what is left for them, also what they leave for themselves meanwhile. `on_lock` handles what
+    /// is for the node's locks. `dispatch` is called after each input, for what follows from it: that keeps messages from one
+    /// place to another in order.
     pub(crate) fn drain(
         &self,
         machine: &mut NodePlace,
         store: &mut StoreOf<'_>,
         courier: &mut Courier,
         now: Nanos,
+        mut on_lock: impl FnMut(&mut NodePlace, &mut Courier, Moment, Input),
         mut dispatch: impl FnMut(&mut NodePlace, &mut Courier),
     ) {
         let now = machine.at(now);
@@ -36,11 +38,12 @@ impl Place<NodePlace> {
                     Input::Unpinned(frame) => {
                         machine.node.on_unpinned(at, frame, store, &mut courier.effects);
                     }
+                    Input::Lock(_) | Input::Left(_) => on_lock(machine, courier, at, input),
                 }
                 dispatch(machine, courier);
             }
         }
         courier.batch = batch;
-        self.set_deadline(machine.node.next_deadline());
+        self.set_deadline(machine.next_deadline());
     }
 }

@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
+use node::locks::LockMessage;
 use node::{FrameId, Message};
-use wire::Nanos;
+use wire::{GlobalAddr, Nanos};
 
 /// What can be put into an inbox.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +14,10 @@ pub(crate) enum Input {
     Message(Message),
     /// A thread has unpinned a frame that an agent of this node waits for.
     Unpinned(FrameId),
+    /// A message about a lock.
+    Lock(LockMessage),
+    /// Nobody is inside this lock any more, whose gate is closed.
+    Left(GlobalAddr),
 }
 
 pub(crate) struct Place<M> {

@@ -9,17 +9,20 @@
 //! | `drain.rs` | the loop over a node's inbox |
 //! | `courier.rs` | what a thread needs to run machines |
 //! | `operations.rs` | what application threads ask of their node, and how they wait for it |
+//! | `lock_operations.rs` | the same for the locks that carry their data |
 
 mod courier;
 mod drain;
 mod inbox;
+mod lock_operations;
 mod node_place;
 mod operations;
 mod switch_place;
 
 pub use courier::Courier;
 pub(crate) use inbox::{Input, Place};
-pub(crate) use node_place::NodePlace;
+pub use lock_operations::Wait;
+pub(crate) use node_place::{LocksPlace, NodePlace};
 pub(crate) use operations::Carrier;
 pub use operations::{Failure, Fetched, Operations};
 pub(crate) use switch_place::SwitchPlace;

@@ -1,15 +1,18 @@
 //! A node in its place.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use node::locks::{LockEffect, LockMessage, LockNode, Ticket};
 use node::{DataRef, Node, Outcome};
-use wire::{Nanos, SlotId};
+use wire::{Nanos, Refusal, SlotId};
 
 use super::courier::Bell;
 
 /// The node's machines, and the threads that wait for them.
 pub(crate) struct NodePlace {
     pub(crate) node: Node,
+    pub(crate) locks: LocksPlace,
     /// Whom to tell when the operation in a slot is over: first the thread that started it.
     waiting: [Vec<Arc<Bell>>; SlotId::PER_NODE],
     /// Contents that came with messages and are still needed.
@@ -19,8 +22,19 @@ pub(crate) struct NodePlace {
 }
 
 impl NodePlace {
-    pub(crate) fn new(node: Node) -> Self {
-        Self { node, waiting: std::array::from_fn(|_| Vec::new()), kept: Vec::new(), now: Nanos::ZERO }
+    pub(crate) fn new(node: Node, locks: node::locks::Config) -> Self {
+        Self {
+            node,
+            locks: LocksPlace::new(LockNode::new(locks)),
+            waiting: std::array::from_fn(|_| Vec::new()),
+            kept: Vec::new(),
+            now: Nanos::ZERO,
+        }
+    }
+
+    /// When one of the machines wants to be called.
+    pub(crate) fn next_deadline(&self) -> Nanos {
+        self.node.next_deadline().min(self.locks.machine.next_deadline())
     }
 
     /// Time as the node sees it: it never runs back.
@@ -45,5 +59,57 @@ impl NodePlace {
     /// Every thread that waits gets this outcome.
     pub(crate) fn ring_all(&mut self, outcome: Outcome) {
         self.waiting.iter_mut().flat_map(|bells| bells.drain(..)).for_each(|bell| bell.ring(outcome));
+        std::mem::take(&mut self.locks.waiting).into_values().for_each(|bell| bell.ring(outcome));
+    }
+}
+
+/// The node's locks, and the threads that wait for them.
+pub(crate) struct LocksPlace {
+    pub(crate) machine: LockNode,
+    waiting: BTreeMap<Ticket, Arc<Bell>>,
+    next: u32,
+    /// Data that came with messages and are still needed.
+    pub(crate) kept: Vec<Box<[u64]>>,
+}
+
+impl LocksPlace {
+    fn new(machine: LockNode) -> Self {
+        Self { machine, waiting: BTreeMap::new(), next: 0, kept: Vec::new() }
+    }
+
+    /// A ticket for a thread that is going to wait.
+    pub(crate) fn ticket_for(&mut self, bell: Arc<Bell>) -> Ticket {
+        loop {
+            let ticket = Ticket(self.next);
+            self.next = self.next.wrapping_add(1);
+            if let std::collections::btree_map::Entry::Vacant(vacant) = self.waiting.entry(ticket) {
+                vacant.insert(bell);
+                return ticket;
+            }
+        }
+    }
+
+    /// The thread waits no longer.
+    pub(crate) fn forget(&mut self, ticket: Ticket) {
+        self.waiting.remove(&ticket);
+    }
+
+    /// Tells threads what has become of their locks, and hands over what is to be sent.
+    pub(crate) fn apply(&mut self, effects: &mut Vec<LockEffect>, mut send: impl FnMut(LockMessage)) {
+        for effect in effects.drain(..) {
+            let (ticket, outcome) = match effect {
+                LockEffect::Send(message) => {
+                    send(message);
+                    continue;
+                }
+                LockEffect::Entered(ticket) => (ticket, Outcome::Locked),
+                LockEffect::Busy(ticket) => (ticket, Outcome::Failed(Refusal::Locked)),
+                LockEffect::Failed(ticket, why) => (ticket, Outcome::Failed(why)),
+                LockEffect::Freed(ticket) => (ticket, Outcome::Freed),
+            };
+            if let Some(bell) = self.waiting.remove(&ticket) {
+                bell.ring(outcome);
+            }
+        }
     }
 }

@@ -1,12 +1,15 @@
 //! What application threads ask of their node when a hit will not do, and how they wait for it.
 
+use node::locks::LockEffect;
 use node::{Access, Effect, FrameId, Moment, Outcome, Started};
-use wire::{BlockTag, Discipline, GlobalAddr, Nanos, NodeId, Refusal, SlotId};
+use wire::{BlockTag, Discipline, GlobalAddr, Mode, Nanos, NodeId, Refusal, SlotId};
 
 use super::courier::Courier;
 use super::inbox::Input;
-use super::node_place::NodePlace;
+use super::lock_operations::{self, Wait};
+use super::node_place::{LocksPlace, NodePlace};
 use crate::memory::StoreOf;
+use crate::memory::locks::LockStoreOf;
 use crate::waiting::Patience;
 
 /// What became of a fetch.
@@ -47,6 +50,15 @@ pub(crate) trait Carrier {
         courier: &mut Courier,
         now: Nanos,
         action: impl FnOnce(&mut NodePlace, Moment, &mut StoreOf<'_>, &mut Vec<Effect>) -> R,
+    ) -> R;
+
+    /// Lets a thread do something with a node's locks, and then carries what follows from it.
+    fn visit_locks<R>(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        now: Nanos,
+        action: impl FnOnce(&mut LocksPlace, Moment, &mut LockStoreOf<'_>, &mut Vec<LockEffect>) -> R,
     ) -> R;
 
     /// Leaves something for a node's machines, and runs them.
@@ -123,6 +135,23 @@ pub trait Operations: Send + Sync {
 
     /// Tells a node's agents that a pin they wait for is gone.
     fn unpinned(&self, node: NodeId, courier: &mut Courier, frame: FrameId);
+
+    /// Takes a lock that carries `len` bytes of data: then the calling thread is inside its copy. False if it is not to be
+    /// had within the wait.
+    ///
+    /// # Errors
+    /// If it cannot be had at all.
+    fn take(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        lock: (GlobalAddr, u32),
+        mode: Mode,
+        wait: Wait,
+    ) -> Result<bool, Failure>;
+
+    /// Tells a node's machine that nobody is inside a lock any more.
+    fn left(&self, node: NodeId, courier: &mut Courier, lock: GlobalAddr);
 }
 
 impl<C: Carrier + Send + Sync> Operations for C {
@@ -213,6 +242,21 @@ impl<C: Carrier + Send + Sync> Operations for C {
         // Somebody wanted the block, and has it now. Two threads that hand a block to each other, each asking for
         // it back at once, would keep its entry locked for everybody else: whoever has had its turn steps back.
         std::thread::yield_now();
+    }
+
+    fn take(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        lock: (GlobalAddr, u32),
+        mode: Mode,
+        wait: Wait,
+    ) -> Result<bool, Failure> {
+        lock_operations::take(self, node, courier, lock, mode, wait)
+    }
+
+    fn left(&self, node: NodeId, courier: &mut Courier, lock: GlobalAddr) {
+        self.leave(node, courier, Input::Left(lock));
     }
 }
 

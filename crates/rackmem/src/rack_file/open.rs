@@ -91,10 +91,17 @@ impl RackFile {
         listen: Option<SocketAddr>,
     ) -> Result<Arc<dyn Transport>, StartError> {
         let block = self.config.block_size.bytes();
+        // A block, or the region of a lock.
+        let payload = block.max(self.config.lock_region);
         match (&self.placement, listen) {
             (Placement::SharedMemory { .. }, Some(address)) => Err(StartError::NoAddress(address)),
             (Placement::SharedMemory { directory }, None) => {
-                let config = shm::Config { dir: directory.clone(), me: place, block, ring_bytes: None };
+                let config = shm::Config {
+                    dir: directory.clone(),
+                    me: place,
+                    block: payload,
+                    ring_bytes: Some(ring_bytes(block, payload)),
+                };
                 Ok(Arc::new(shm::ShmTransport::open(&config).map_err(StartError::SharedMemory)?))
             }
             (Placement::Udp { switch, nodes, key, mtu }, listen) => {
@@ -103,11 +110,20 @@ impl RackFile {
                 let (mine, peers): (Vec<_>, _) = places.into_iter().partition(|(other, _)| *other == place);
                 let listen = listen.unwrap_or_else(|| mine.first().expect("a place of this rack").1);
                 let key = key.clone();
-                let config = udp::Config { me: place, listen, peers, key, mtu: *mtu, block };
+                let config = udp::Config { me: place, listen, peers, key, mtu: *mtu, block: payload };
                 Ok(Arc::new(udp::UdpTransport::bind(&config).map_err(StartError::Udp)?))
             }
         }
     }
+}
+
+/// Rings for eight blocks, or two of the largest regions: a ring that is no larger than it must be stays in the processor's
+/// caches.
+fn ring_bytes(block: u64, payload: u64) -> usize {
+    /// More than a head takes, and a control message.
+    const HEAD: u64 = transport::MOST_CONTROL as u64;
+    let bytes = (8 * (block + 512)).max(2 * (payload + 512)).max(2 * (HEAD + 512)).max(256 << 10);
+    usize::try_from(bytes.next_power_of_two()).expect("a ring fits memory")
 }
 
 impl Rack {

@@ -299,6 +299,9 @@ fn impossible(tables: &Tables<'_>, error: ConfigError) -> (usize, String) {
                 "{asked} entries are not possible: the switch has room for 1 to {most}, for example entries = 375000; with directory = \"home\" it keeps none"
             ),
         ),
-        ConfigError::Epoch => (rack.at, error.to_string()),
+        // No file says anything about these.
+        ConfigError::Epoch | ConfigError::LockEntries { .. } | ConfigError::LockRegion { .. } => {
+            (rack.at, error.to_string())
+        }
     }
 }

@@ -49,8 +49,9 @@ pub struct SimulatedConfig {
 
 impl Default for SimulatedConfig {
     fn default() -> Self {
-        let Config { nodes, block_size, cache, memory, switch_entries, directory, queue, epoch, seed } =
-            Config::default();
+        let Config {
+            nodes, block_size, cache, memory, switch_entries, directory, queue, epoch, seed, ..
+        } = Config::default();
         Self {
             nodes,
             threads: 4,
@@ -95,8 +96,19 @@ impl SimulatedRack {
             seed,
             ..
         } = config;
-        Config { nodes, block_size, cache, memory, switch_entries, directory, queue, epoch, seed }
-            .checked()?;
+        Config {
+            nodes,
+            block_size,
+            cache,
+            memory,
+            switch_entries,
+            directory,
+            queue,
+            epoch,
+            seed,
+            ..Config::default()
+        }
+        .checked()?;
         let setup = Setup {
             threads: config.threads,
             testbed: config.testbed,

@@ -54,6 +54,7 @@ use self::doorman::{Doorman, House};
 use self::links::{Incoming, hang_up};
 use self::rendezvous::{Name, Rendezvous};
 use self::ring::{Broken, Refused, record_bytes};
+use crate::lock::MOST_HEAD;
 use crate::{Body, Cause, Counters, MOST_CONTROL, Outgoing, PlaceId, Transport};
 
 /// Rings are at least so large: bursts of small messages should fit however small the blocks are.
@@ -83,7 +84,7 @@ impl Config {
         if self.block > u64::from(MAX_PAYLOAD) {
             return Err(Error::BlockTooLarge(self.block));
         }
-        let message = record_bytes((HEADER_BYTES + self.block as usize).max(MOST_CONTROL));
+        let message = record_bytes((MOST_HEAD.max(HEADER_BYTES) + self.block as usize).max(MOST_CONTROL));
         match self.ring_bytes {
             None => Ok((MESSAGES * message).next_power_of_two().max(LEAST_RING)),
             Some(ring) if ring.is_power_of_two() && ring >= 2 * message => Ok(ring),
@@ -151,6 +152,9 @@ impl Transport for ShmTransport {
         match body {
             Body::Packet(packet, contents) => {
                 assert_eq!(packet.payload as usize, contents.bytes(), "contents as long as {packet:?} says");
+            }
+            Body::Lock(packet, contents) => {
+                assert_eq!(packet.payload as usize, contents.bytes(), "a region as long as {packet:?} says");
             }
             Body::Control(bytes) => assert!(bytes.len() <= MOST_CONTROL, "{} bytes of control", bytes.len()),
         }

@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | packet | the header of 64 bytes, the payload |
 //! | packet with zeroes | the header alone: its payload is all zero, and does not travel |
+//! | lock | the head, the region's words |
 //! | control | the bytes |
 //!
 //! What must always hold: each side believes only its own counter. What it reads from the other side is used after a
@@ -24,10 +25,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use wire::Packet;
 use wire::packet::HEADER_BYTES;
+use wire::{LockPacket, Packet};
 
 use super::mapping::Mapping;
+use crate::lock::{LockHead, MOST_HEAD, parse_head};
 use crate::{Body, Contents};
 
 /// Everything in a ring is so many bytes, or several times that.
@@ -45,6 +47,7 @@ const SKIP: u64 = 1;
 const PACKET: u64 = 2;
 const ZEROES: u64 = 3;
 const CONTROL: u64 = 4;
+const LOCK: u64 = 5;
 
 /// Bytes of a record with a body of so many.
 pub(super) const fn record_bytes(body: usize) -> usize {
@@ -116,6 +119,9 @@ impl Producer {
         let (kind, bytes) = match body {
             Body::Packet(_, Contents::Zeroes(1..)) => (ZEROES, HEADER_BYTES),
             Body::Packet(_, contents) => (PACKET, HEADER_BYTES + contents.bytes()),
+            Body::Lock(packet, contents) => {
+                (LOCK, packet.head_bytes().next_multiple_of(8) + contents.bytes())
+            }
             Body::Control(bytes) => (CONTROL, bytes.len()),
         };
         let record = record_bytes(bytes);
@@ -134,6 +140,18 @@ impl Producer {
                 packet.encode(&mut header);
                 store_bytes(&words[1..], &header);
                 store_contents(&words[1 + HEADER_BYTES / 8..], contents);
+            }
+            Body::Lock(packet, contents) => {
+                let head = LockHead::of(packet);
+                store_bytes(&words[1..], head.bytes());
+                let region = &words[1 + head.bytes().len() / 8..];
+                match contents {
+                    // Few regions are still untouched when they are locked: not worth another kind of record.
+                    Contents::Zeroes(bytes) => {
+                        region[..bytes / 8].iter().for_each(|word| word.store(0, Relaxed));
+                    }
+                    _ => store_contents(region, contents),
+                }
             }
             Body::Control(bytes) => store_bytes(&words[1..], bytes),
         }
@@ -263,6 +281,9 @@ impl Consumer {
                 ZEROES => Some(zeroes(body, bytes, largest_payload, |packet, payload| {
                     each(Body::Packet(packet, payload))
                 })),
+                LOCK => Some(lock(body, bytes, largest_payload, |packet, region| {
+                    each(Body::Lock(packet, region))
+                })),
                 CONTROL if bytes <= crate::MOST_CONTROL => {
                     load_bytes(body, bytes, control);
                     each(Body::Control(control));
@@ -306,6 +327,24 @@ fn packet(
         return false;
     }
     let words = &body[HEADER_BYTES / 8..][..payload / 8];
+    each(&packet, if words.is_empty() { Contents::None } else { Contents::Shared(words) });
+    true
+}
+
+/// The same for a packet about a lock, and its region.
+fn lock(
+    body: &[AtomicU64],
+    bytes: usize,
+    largest_payload: u64,
+    each: impl FnOnce(&LockPacket, Contents<'_>),
+) -> bool {
+    let mut head = [0; MOST_HEAD];
+    let there = MOST_HEAD.min(bytes);
+    for (piece, word) in head[..there].chunks_mut(8).zip(body) {
+        piece.copy_from_slice(&word.load(Relaxed).to_ne_bytes()[..piece.len()]);
+    }
+    let Some((packet, head)) = parse_head(&head[..there], bytes, largest_payload) else { return false };
+    let words = &body[head / 8..bytes / 8];
     each(&packet, if words.is_empty() { Contents::None } else { Contents::Shared(words) });
     true
 }

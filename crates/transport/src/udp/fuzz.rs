@@ -4,7 +4,7 @@
 //! The fuzzers under `fuzz/` and the test `udp_fuzz` call these; nothing else does.
 
 use wire::packet::HEADER_BYTES;
-use wire::{Nanos, Packet};
+use wire::{LockPacket, Nanos, Packet};
 use zerocopy::IntoBytes as _;
 
 use super::envelope::{self, Envelope};
@@ -18,6 +18,15 @@ pub fn packet(bytes: &[u8]) -> bool {
     let mut header = [0; HEADER_BYTES];
     packet.encode(&mut header);
     assert_eq!([&header[..], payload].concat(), bytes);
+    true
+}
+
+/// A packet about a lock, with its queue and its region: what is accepted is what the encoder writes.
+pub fn lock_packet(bytes: &[u8]) -> bool {
+    let Some((packet, region)) = LockPacket::parse(bytes) else { return false };
+    let mut head = [0; crate::lock::MOST_HEAD];
+    let length = packet.encode(&mut head);
+    assert_eq!([&head[..length], region].concat(), bytes);
     true
 }
 
@@ -84,7 +93,10 @@ pub fn segments(bytes: &[u8]) -> bool {
         let mut lost = reassembly.expire(now);
         let Some(message) = reassembly.on_segment(&segment, now, &mut lost) else { continue };
         let (kind, content) = message.content();
-        assert!(matches!(kind, Kind::Packet | Kind::Control) && content.len() == segment.total as usize);
+        assert!(
+            matches!(kind, Kind::Packet | Kind::Lock | Kind::Control)
+                && content.len() == segment.total as usize
+        );
         let mut covered = vec![false; content.len()];
         for &(_, offset, piece) in came.iter().rev().filter(|(number, ..)| *number == segment.number) {
             for (at, &byte) in (offset..).zip(piece).take_while(|(at, _)| *at < content.len()) {

@@ -18,9 +18,9 @@
 //! | 16.. | the piece |
 
 use wire::Packet;
-use wire::packet::HEADER_BYTES;
 use zerocopy::FromBytes as _;
 
+use crate::lock::{MOST_HEAD, parse_head};
 use crate::{Body, Contents, MOST_CONTROL};
 
 /// Bytes before the content.
@@ -42,6 +42,10 @@ pub(super) enum Kind {
     PacketSegment = 4,
     /// A piece of a control message.
     ControlSegment = 5,
+    /// A packet about a lock, and its region.
+    Lock = 6,
+    /// A piece of one.
+    LockSegment = 7,
 }
 
 impl Kind {
@@ -50,6 +54,7 @@ impl Kind {
         match self {
             Self::Control | Self::ControlSegment => Self::ControlSegment,
             Self::Packet | Self::Zeroes | Self::PacketSegment => Self::PacketSegment,
+            Self::Lock | Self::LockSegment => Self::LockSegment,
         }
     }
 }
@@ -57,7 +62,7 @@ impl Kind {
 /// A record, or the part of a message that is in one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Record<'a> {
-    /// A whole message: [`Kind::Packet`], [`Kind::Zeroes`] or [`Kind::Control`].
+    /// A whole message: [`Kind::Packet`], [`Kind::Zeroes`], [`Kind::Lock`] or [`Kind::Control`].
     Whole(Kind, &'a [u8]),
     /// A piece of one.
     Segment(Segment<'a>),
@@ -66,7 +71,7 @@ pub(super) enum Record<'a> {
 /// A piece of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Segment<'a> {
-    /// What the whole is: [`Kind::Packet`] or [`Kind::Control`].
+    /// What the whole is: [`Kind::Packet`], [`Kind::Lock`] or [`Kind::Control`].
     pub(super) of: Kind,
     pub(super) number: u64,
     pub(super) offset: u32,
@@ -135,6 +140,8 @@ fn split<'a>(bytes: &mut &'a [u8]) -> Option<Record<'a>> {
         3 => Record::Whole(Kind::Control, content),
         4 => Record::Segment(segment(Kind::Packet, content)?),
         5 => Record::Segment(segment(Kind::Control, content)?),
+        6 => Record::Whole(Kind::Lock, content),
+        7 => Record::Segment(segment(Kind::Lock, content)?),
         _ => return None,
     };
     *bytes = rest;
@@ -153,7 +160,7 @@ fn segment(of: Kind, content: &[u8]) -> Option<Segment<'_>> {
 
 /// The longest content of a message, where blocks have so many bytes.
 pub(super) const fn longest(block: u64) -> usize {
-    let packet = HEADER_BYTES + block as usize;
+    let packet = MOST_HEAD + block as usize;
     if packet > MOST_CONTROL { packet } else { MOST_CONTROL }
 }
 
@@ -183,7 +190,13 @@ pub(super) fn deliver(kind: Kind, content: &[u8], block: u64, each: &mut dyn FnM
             }
             each(Body::Packet(&packet, Contents::Zeroes(packet.payload as usize)));
         }
-        Kind::PacketSegment | Kind::ControlSegment => return false,
+        Kind::Lock => {
+            let head = &content[..content.len().min(MOST_HEAD)];
+            let Some((packet, head)) = parse_head(head, content.len(), block) else { return false };
+            let Ok(words) = <[u64]>::ref_from_bytes(&content[head..]) else { return false };
+            each(Body::Lock(&packet, Contents::own(words)));
+        }
+        Kind::PacketSegment | Kind::ControlSegment | Kind::LockSegment => return false,
     }
     true
 }

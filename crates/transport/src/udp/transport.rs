@@ -23,6 +23,7 @@ use super::session::{Greeting, Peer};
 use super::tag::{HelloKey, TAG};
 use super::waiting::Waiting;
 use super::{mmsg, random};
+use crate::lock::LockHead;
 use crate::{Body, Cause, Contents, Counters, MOST_CONTROL, Outgoing, PlaceId, Transport};
 
 /// The socket buffers asked for: some 1,000 datagrams while this process waits for a processor.
@@ -209,6 +210,7 @@ impl UdpTransport {
 /// What a message consists of: a header, and bytes.
 enum Message<'a> {
     Packet([u8; HEADER_BYTES], Contents<'a>),
+    Lock(LockHead, Contents<'a>),
     Control(&'a [u8]),
 }
 
@@ -216,23 +218,24 @@ impl Message<'_> {
     fn bytes(&self) -> usize {
         match self {
             Self::Packet(header, contents) => header.len() + contents.bytes(),
+            Self::Lock(head, contents) => head.bytes().len() + contents.bytes(),
             Self::Control(bytes) => bytes.len(),
         }
     }
 
     /// Copies a part, from a multiple of 8.
     fn copy_to(&self, start: usize, mut to: &mut [u8]) {
-        match self {
-            Self::Packet(header, contents) => {
-                if start < header.len() {
-                    let (first, rest) = to.split_at_mut(to.len().min(header.len() - start));
-                    first.copy_from_slice(&header[start..start + first.len()]);
-                    to = rest;
-                }
-                contents.copy_to(start.saturating_sub(header.len()), to);
-            }
-            Self::Control(bytes) => to.copy_from_slice(&bytes[start..start + to.len()]),
+        let (header, contents) = match self {
+            Self::Packet(header, contents) => (&header[..], contents),
+            Self::Lock(head, contents) => (head.bytes(), contents),
+            Self::Control(bytes) => return to.copy_from_slice(&bytes[start..start + to.len()]),
+        };
+        if start < header.len() {
+            let (first, rest) = to.split_at_mut(to.len().min(header.len() - start));
+            first.copy_from_slice(&header[start..start + first.len()]);
+            to = rest;
         }
+        contents.copy_to(start.saturating_sub(header.len()), to);
     }
 }
 
@@ -254,6 +257,12 @@ impl Transport for UdpTransport {
                     Contents::Zeroes(1..) => (Kind::Zeroes, Message::Packet(header, Contents::None)),
                     _ => (Kind::Packet, Message::Packet(header, contents)),
                 }
+            }
+            Body::Lock(packet, contents) => {
+                let bytes = contents.bytes();
+                assert_eq!(bytes, packet.payload as usize, "the region of {packet:?}");
+                assert!(bytes as u64 <= self.block, "{bytes} bytes are more than a payload: {packet:?}");
+                (Kind::Lock, Message::Lock(LockHead::of(packet), contents))
             }
             Body::Control(bytes) => {
                 assert!(bytes.len() <= MOST_CONTROL, "a control message of {} bytes", bytes.len());

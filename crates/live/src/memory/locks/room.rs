@@ -1,0 +1,141 @@
+//! Which slot a lock gets, and which copy has to go for it. Only a node's machine comes here, under its place's lock.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+use node::locks::NoRoom;
+use wire::GlobalAddr;
+
+use super::arena::Arena;
+use super::{LockCopies, Slot, WAYS};
+
+/// Slots looked at for one that may go, where a set has none.
+const SWEEP: usize = 1 << 10;
+
+/// What is free, and what is beyond.
+pub(super) struct Room {
+    arena: Arena,
+    /// Bytes of copies.
+    in_use: u64,
+    /// Locks for which there was no slot in their set, and their slots.
+    beyond: BTreeMap<GlobalAddr, u32>,
+    /// Slots beyond the sets that are free again.
+    spare: Vec<u32>,
+    /// Slots beyond the sets that there are.
+    made: u32,
+    /// Where the next sweep begins.
+    hand: usize,
+}
+
+impl Room {
+    pub(super) fn new() -> Self {
+        Self { arena: Arena::new(), in_use: 0, beyond: BTreeMap::new(), spare: Vec::new(), made: 0, hand: 0 }
+    }
+
+    pub(super) fn beyond(&self, lock: GlobalAddr) -> Option<u32> {
+        self.beyond.get(&lock).copied()
+    }
+
+    pub(super) fn slots_in_use(&self, sets: usize) -> u32 {
+        u32::try_from(sets * WAYS).expect("slots have 32-bit numbers") + self.made
+    }
+}
+
+fn bytes(len: u32) -> u64 {
+    if len == 0 { 0 } else { Arena::size((len as usize).div_ceil(8)) as u64 * 8 }
+}
+
+impl LockCopies {
+    /// A slot for a lock, closed and empty. With `must`, or where nothing can go, beyond what was planned: a thread may hold
+    /// any number of locks at once, and none of them can go.
+    pub(super) fn reserve(&self, lock: GlobalAddr, len: u32, must: bool) -> Result<(), NoRoom> {
+        let room = &mut *self.room();
+        let mut free = self.set_of(lock).find(|slot| self.slot(*slot).tag().load(Relaxed) == 0);
+        if !must && (free.is_none() || room.in_use + bytes(len) > self.budget) {
+            let in_set = self.set_of(lock).filter_map(|slot| self.idle(slot)).min();
+            let victim = in_set.or_else(|| free.and_then(|_| self.sweep(room)));
+            if let Some((_, victim)) = victim {
+                return Err(NoRoom::Evict(victim));
+            }
+        }
+        let number = *free.get_or_insert_with(|| {
+            let made = &mut room.made;
+            let slot = room.spare.pop().unwrap_or_else(|| {
+                *made += 1;
+                u32::try_from(self.sets * WAYS).expect("slots have 32-bit numbers") + *made - 1
+            });
+            room.beyond.insert(lock, slot);
+            slot
+        });
+        self.beyond.store(room.beyond.len() as u64, Relaxed);
+        let slot = self.slot(number);
+        let words = (len as usize).div_ceil(8);
+        let at = if len == 0 { 0 } else { room.arena.take(words, |number| self.data.segment(number)) };
+        room.in_use += bytes(len);
+        slot.gate().renew();
+        slot.at().store(at as u64, Relaxed);
+        slot.len().store(u64::from(len), Relaxed);
+        slot.used().store(self.tick.fetch_add(1, Relaxed) + 1, Relaxed);
+        slot.tag().store(lock.bits(), Release);
+        Ok(())
+    }
+
+    /// The slot is free again.
+    pub(super) fn release(&self, lock: GlobalAddr) {
+        let number = self.number_of(lock);
+        let slot = self.slot(number);
+        let users = slot.gate().close();
+        assert!(users.is_none(), "a copy with {users:?} inside is given back: {lock}");
+        slot.tag().store(0, Relaxed);
+        let room = &mut *self.room();
+        let len = u32::try_from(slot.len().load(Relaxed)).expect("a length has 32 bits");
+        if len > 0 {
+            room.arena.give(slot.at().load(Relaxed) as usize, (len as usize).div_ceil(8));
+        }
+        room.in_use -= bytes(len);
+        if room.beyond.remove(&lock).is_some() {
+            room.spare.push(number);
+        }
+        self.beyond.store(room.beyond.len() as u64, Relaxed);
+    }
+
+    /// The number of the slot that a lock has.
+    ///
+    /// # Panics
+    /// If it has none.
+    pub(super) fn number_of(&self, lock: GlobalAddr) -> u32 {
+        let in_set = |slot: &u32| self.slot(*slot).tag().load(Relaxed) == lock.bits();
+        let found = self.set_of(lock).find(in_set).or_else(|| self.room().beyond(lock));
+        found.unwrap_or_else(|| panic!("{lock} has no copy here"))
+    }
+
+    pub(super) fn slot_of(&self, lock: GlobalAddr) -> Slot<'_> {
+        self.slot(self.number_of(lock))
+    }
+
+    /// A copy that may go, and when it was used last.
+    fn idle(&self, slot: u32) -> Option<(u64, GlobalAddr)> {
+        let slot = self.slot(slot);
+        let lock = slot.tag().load(Relaxed);
+        let idle = lock != 0 && !slot.gate().is_closed() && slot.gate().users().is_none();
+        idle.then(|| (slot.used().load(Relaxed), GlobalAddr::from_bits(lock)))
+    }
+
+    /// Some copy with data that may go, in other sets.
+    fn sweep(&self, room: &mut Room) -> Option<(u64, GlobalAddr)> {
+        let slots = self.sets * WAYS;
+        for _ in 0..SWEEP.min(slots) {
+            let slot = u32::try_from(room.hand).expect("slots have 32-bit numbers");
+            room.hand = (room.hand + 1) % slots;
+            if let Some(victim) = self.idle(slot).filter(|_| self.slot(slot).len().load(Relaxed) > 0) {
+                return Some(victim);
+            }
+        }
+        None
+    }
+
+    /// Bytes of copies, and copies beyond their sets: for tests.
+    pub fn in_use(&self) -> (u64, u64) {
+        (self.room().in_use, self.beyond.load(Relaxed))
+    }
+}

@@ -1,0 +1,159 @@
+//! The lock store of one live node: its machine's view of the node's copies and home memory, and of everybody's data.
+
+use std::sync::atomic::AtomicU64;
+
+use node::locks::{LockStore, NoRoom, Users};
+use node::{DataRef, Node};
+use transport::Contents;
+use wire::{Discipline, GlobalAddr, Mode, NodeId, Refusal};
+
+use super::lock_data::LockPlace;
+use crate::memory::NodeMemory;
+use crate::memory::words::copy_contents;
+
+/// The [`LockStore`] of one node. Whoever makes one holds the lock of the node's place.
+pub struct LockStoreOf<'a> {
+    /// The nodes of this process, from `first` on.
+    here: &'a [NodeMemory],
+    first: NodeId,
+    me: NodeId,
+    received: Contents<'a>,
+    /// Messages whose data are needed longer than they are handled.
+    kept: &'a [Box<[u64]>],
+    /// Who knows which memory is allocated, and what for.
+    node: &'a Node,
+}
+
+impl<'a> LockStoreOf<'a> {
+    /// The store of node `me`, of the rack with these nodes.
+    pub(crate) fn new(all: &'a [NodeMemory], me: NodeId, node: &'a Node) -> Self {
+        Self { here: all, first: NodeId(0), me, received: Contents::None, kept: &[], node }
+    }
+
+    /// The store of node `me`, alone in this process, while it handles a message with these contents.
+    pub(crate) fn alone(
+        memory: &'a NodeMemory,
+        me: NodeId,
+        received: Contents<'a>,
+        kept: &'a [Box<[u64]>],
+        node: &'a Node,
+    ) -> Self {
+        Self { here: std::slice::from_ref(memory), first: me, me, received, kept, node }
+    }
+
+    /// The data that came with the message that is being handled.
+    pub(crate) fn received(node: NodeId) -> DataRef {
+        LockPlace::Received.on(node)
+    }
+
+    /// The data of the kept message with this number.
+    pub(crate) fn kept(node: NodeId, number: usize) -> DataRef {
+        LockPlace::Kept(u32::try_from(number).expect("few messages are kept")).on(node)
+    }
+
+    /// The `len` bytes that a name stands for, to be sent. What is not in one piece is put together in `scratch`.
+    pub(crate) fn to_send<'s>(&'s self, data: DataRef, len: u32, scratch: &'s mut Vec<u64>) -> Contents<'s> {
+        match LockPlace::of(data) {
+            (node, LockPlace::Home(offset)) => {
+                self.memory_of(node).home.region(offset, len as usize, scratch)
+            }
+            _ => self.find(data),
+        }
+    }
+
+    fn find(&self, data: DataRef) -> Contents<'a> {
+        match LockPlace::of(data) {
+            (node, LockPlace::Copy(slot)) => {
+                Contents::Shared(self.memory_of(node).locks.words(super::LockSlot(slot)))
+            }
+            (_, LockPlace::Received) => self.received,
+            (_, LockPlace::Kept(number)) => Contents::Own(&self.kept[number as usize]),
+            (_, LockPlace::Home(_)) => unreachable!("home memory may be in several pieces"),
+        }
+    }
+
+    fn copy_to(&self, data: DataRef, to: &[AtomicU64]) {
+        match LockPlace::of(data) {
+            (node, LockPlace::Home(offset)) => self.memory_of(node).home.copy_region(offset, to),
+            _ => copy_contents(self.find(data), to),
+        }
+    }
+
+    fn memory_of(&self, node: NodeId) -> &'a NodeMemory {
+        &self.here[node.index() - self.first.index()]
+    }
+
+    fn memory(&self) -> &'a NodeMemory {
+        self.memory_of(self.me)
+    }
+}
+
+impl LockStore for LockStoreOf<'_> {
+    fn reserve(&mut self, lock: GlobalAddr, len: u32, must: bool) -> Result<(), NoRoom> {
+        self.memory().locks.reserve(lock, len, must)
+    }
+
+    fn release(&mut self, lock: GlobalAddr) {
+        self.memory().locks.release(lock);
+    }
+
+    fn fill(&mut self, lock: GlobalAddr, data: DataRef) {
+        let copies = &self.memory().locks;
+        let number = copies.number_of(lock);
+        let users = copies.slot(number).gate().users();
+        assert!(users.is_none(), "a copy with {users:?} inside is filled: {lock}");
+        self.copy_to(data, copies.words(super::LockSlot(number)));
+    }
+
+    fn contents(&self, lock: GlobalAddr) -> DataRef {
+        let copies = &self.memory().locks;
+        let number = copies.number_of(lock);
+        let users = copies.slot(number).gate().users();
+        assert!(!users.writer, "what is being written is sent: {lock}");
+        LockPlace::Copy(number).on(self.me)
+    }
+
+    fn open(&mut self, lock: GlobalAddr, mode: Mode) {
+        self.memory().locks.slot_of(lock).gate().open(mode);
+    }
+
+    fn close(&mut self, lock: GlobalAddr) -> Users {
+        self.memory().locks.slot_of(lock).gate().close()
+    }
+
+    fn admit(&mut self, lock: GlobalAddr, mode: Mode) {
+        self.memory().locks.slot_of(lock).gate().admit(mode);
+    }
+
+    fn may_lock(&self, lock: GlobalAddr, len: u32) -> Result<(), Refusal> {
+        if !lock.bits().is_multiple_of(8) || !len.is_multiple_of(8) {
+            return Err(Refusal::WrongLength);
+        }
+        let memory = self.memory();
+        let block = memory.cache.block_size();
+        // A region without bytes is the place where it would begin.
+        let end = lock.offset() + u64::from(len.max(1));
+        if end > memory.home.bytes() {
+            return Err(Refusal::Unallocated);
+        }
+        let first = lock.offset() >> block.shift() << block.shift();
+        for offset in (first..end).step_by(block.len()) {
+            match self.node.discipline_of(block.tag(GlobalAddr::new(self.me, offset))) {
+                Some(Discipline::Locked) => {}
+                Some(_) => return Err(Refusal::WrongDiscipline),
+                None => return Err(Refusal::Unallocated),
+            }
+        }
+        Ok(())
+    }
+
+    fn home_contents(&self, lock: GlobalAddr, _: u32) -> DataRef {
+        LockPlace::Home(lock.offset()).on(self.me)
+    }
+
+    fn write_home(&mut self, lock: GlobalAddr, len: u32, data: DataRef) {
+        let from = self.find(data);
+        assert_eq!(from.bytes(), len as usize, "a region has one length");
+        self.memory().home.write_region(lock.offset(), from);
+    }
+}

@@ -1,0 +1,80 @@
+//! How application threads take locks that carry their data, when the copy on their node does not let them in.
+
+use node::Outcome;
+use wire::{GlobalAddr, Mode, Nanos, NodeId, Refusal};
+
+use super::courier::Courier;
+use super::operations::{Carrier, Failure};
+
+/// How long a thread waits for a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// As long as it takes.
+    Forever,
+    /// Not for anybody who has it; only for messages to travel.
+    Not,
+    /// At most so long.
+    AtMost(Nanos),
+}
+
+/// Takes a lock: true if the thread is in.
+pub(super) fn take<C: Carrier>(
+    carrier: &C,
+    node: NodeId,
+    courier: &mut Courier,
+    lock: (GlobalAddr, u32),
+    mode: Mode,
+    wait: Wait,
+) -> Result<bool, Failure> {
+    if carrier.is_fenced() {
+        return Err(Failure::Fenced);
+    }
+    let now = carrier.now();
+    carrier.run_due(node, courier, now);
+    let bell = courier.bell_of_this_thread();
+    // Before anything is sent: whoever is woken by it may get this core, and answer before this thread goes on.
+    let mut patience = carrier.begin_wait();
+    let ticket = carrier.visit_locks(node, courier, now, |locks, at, store, out| {
+        let ticket = locks.ticket_for(bell);
+        locks.machine.on_lock(at, (ticket, mode, wait == Wait::Not), lock, store, out);
+        ticket
+    });
+    let mut until = match wait {
+        Wait::AtMost(most) => now + most,
+        Wait::Forever | Wait::Not => Nanos::MAX,
+    };
+    let outcome = loop {
+        if let Some(outcome) = courier.bell.heard() {
+            break Ok(outcome);
+        }
+        if carrier.is_fenced() {
+            break Err(Failure::Fenced);
+        }
+        let now = carrier.now();
+        if now >= until {
+            let waited = carrier.visit_locks(node, courier, now, |locks, at, store, out| {
+                let waited = locks.machine.on_cancel(at, ticket, lock.0, store, out);
+                if waited {
+                    locks.forget(ticket);
+                }
+                waited
+            });
+            if waited {
+                break Ok(Outcome::Failed(Refusal::Locked));
+            }
+            // It was told so a moment ago.
+            until = Nanos::MAX;
+            continue;
+        }
+        carrier.pause(node, courier, &mut patience);
+    };
+    carrier.end_wait(courier);
+    match outcome? {
+        Outcome::Locked => Ok(true),
+        Outcome::Failed(Refusal::Locked) => Ok(false),
+        Outcome::Failed(why) => Err(why.into()),
+        // Everybody who waits is told to look again when the node is declared dead.
+        Outcome::Retry => Err(Failure::Fenced),
+        other => panic!("a lock operation ended with {other:?}"),
+    }
+}

@@ -1,0 +1,170 @@
+//! A region of plain bytes behind a lock that carries it.
+
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+
+use live::place::Wait;
+use wire::{GlobalAddr, Mode};
+
+use super::inside::{Inside, Region, at_most};
+use super::view;
+use crate::error::Error;
+use crate::handle::NodeHandle;
+
+/// A reader-writer lock over `len` bytes at an address of an allocation of [`Discipline::Locked`](crate::Discipline::Locked).
+/// Not poisoned by panics: there is no room for a mark, and there may be no bytes at all.
+///
+/// ```
+/// # use rackmem::{Config, Discipline, NodeId, Rack};
+/// # let rack = Rack::embedded(Config { nodes: 2, memory: 1 << 20, cache: 1 << 20, ..Config::default() })?;
+/// # let (mut here, mut there) = (rack.node(NodeId(0)), rack.node(NodeId(1)));
+/// let addr = here.alloc(100, NodeId(1), Discipline::Locked)?;
+/// let lock = here.rwlock(addr, 100)?;
+/// lock.write(&mut here)?[..5].copy_from_slice(b"hello");
+/// assert_eq!(&lock.read(&mut there)?[..5], b"hello");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct LockedBytes {
+    region: Region,
+    len: usize,
+}
+
+/// The bytes, to be read. The lock is released when this is dropped.
+#[must_use = "the lock is released when this is dropped"]
+pub struct BytesReadGuard<'a> {
+    inside: Inside<'a>,
+    len: usize,
+}
+
+/// The bytes, to be written. The lock is released when this is dropped.
+#[must_use = "the lock is released when this is dropped"]
+pub struct BytesWriteGuard<'a> {
+    inside: Inside<'a>,
+    len: usize,
+}
+
+impl NodeHandle {
+    /// The lock over `len` bytes at `addr`. All threads of the rack have to name one length for a lock; 0 is one, too: then
+    /// the lock guards whatever the application says. What the bytes are before they are first written is not defined,
+    /// if the memory was used before.
+    ///
+    /// # Errors
+    /// [`Error::Unaligned`], [`Error::NoSuchNode`], [`Error::OutOfRange`], [`Error::RegionTooLong`].
+    pub fn rwlock(&self, addr: GlobalAddr, len: usize) -> Result<LockedBytes, Error> {
+        Ok(LockedBytes { region: Region::new(self, addr, len as u64)?, len })
+    }
+}
+
+impl LockedBytes {
+    /// Where the bytes are.
+    pub const fn addr(&self) -> GlobalAddr {
+        self.region.addr()
+    }
+
+    /// How many.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Waits for the bytes, to read them together with others.
+    ///
+    /// # Errors
+    /// If there is no such lock ([`Error::Unallocated`], [`Error::WrongDiscipline`], [`Error::WrongLength`]), or no more
+    /// ([`Error::Lost`], [`Error::NodeDown`], [`Error::Fenced`]).
+    #[inline]
+    pub fn read(&self, handle: &mut NodeHandle) -> Result<BytesReadGuard<'_>, Error> {
+        self.reader(handle, Wait::Forever).map(|guard| guard.expect("this wait has no end"))
+    }
+
+    /// Waits for the bytes, to write them alone.
+    ///
+    /// # Errors
+    /// As for [`LockedBytes::read`].
+    #[inline]
+    pub fn write(&self, handle: &mut NodeHandle) -> Result<BytesWriteGuard<'_>, Error> {
+        self.writer(handle, Wait::Forever).map(|guard| guard.expect("this wait has no end"))
+    }
+
+    /// The bytes to read, unless somebody is writing or waits to. (A message may have to travel.)
+    ///
+    /// # Errors
+    /// As for [`LockedBytes::read`].
+    pub fn try_read(&self, handle: &mut NodeHandle) -> Result<Option<BytesReadGuard<'_>>, Error> {
+        self.reader(handle, Wait::Not)
+    }
+
+    /// The bytes to write, unless somebody has them or waits for them. (A message may have to travel.)
+    ///
+    /// # Errors
+    /// As for [`LockedBytes::read`].
+    pub fn try_write(&self, handle: &mut NodeHandle) -> Result<Option<BytesWriteGuard<'_>>, Error> {
+        self.writer(handle, Wait::Not)
+    }
+
+    /// Waits for the bytes at most so long, to read them.
+    ///
+    /// # Errors
+    /// As for [`LockedBytes::read`].
+    pub fn read_timeout(
+        &self,
+        handle: &mut NodeHandle,
+        most: Duration,
+    ) -> Result<Option<BytesReadGuard<'_>>, Error> {
+        self.reader(handle, at_most(most))
+    }
+
+    /// Waits for the bytes at most so long, to write them.
+    ///
+    /// # Errors
+    /// As for [`LockedBytes::read`].
+    pub fn write_timeout(
+        &self,
+        handle: &mut NodeHandle,
+        most: Duration,
+    ) -> Result<Option<BytesWriteGuard<'_>>, Error> {
+        self.writer(handle, at_most(most))
+    }
+
+    #[inline]
+    fn reader(&self, handle: &mut NodeHandle, wait: Wait) -> Result<Option<BytesReadGuard<'_>>, Error> {
+        let inside = self.region.enter(handle, Mode::Read, wait)?;
+        Ok(inside.map(|inside| BytesReadGuard { inside, len: self.len }))
+    }
+
+    #[inline]
+    fn writer(&self, handle: &mut NodeHandle, wait: Wait) -> Result<Option<BytesWriteGuard<'_>>, Error> {
+        let inside = self.region.enter(handle, Mode::Write, wait)?;
+        Ok(inside.map(|inside| BytesWriteGuard { inside, len: self.len }))
+    }
+}
+
+impl Deref for BytesReadGuard<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        view::bytes(&self.inside, self.len)
+    }
+}
+
+impl Deref for BytesWriteGuard<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        view::bytes(&self.inside, self.len)
+    }
+}
+
+impl DerefMut for BytesWriteGuard<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        view::bytes_mut(&mut self.inside, self.len)
+    }
+}

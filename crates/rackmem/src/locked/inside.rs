@@ -1,0 +1,137 @@
+//! Entering and leaving the copy of a lock, whatever it guards.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use live::memory::locks::{Left, LockCopies, LockSlot};
+use live::place::{Courier, Failure, Wait};
+use wire::{Discipline, GlobalAddr, Mode, Nanos, NodeId, Refusal};
+
+use crate::error::Error;
+use crate::handle::{NodeHandle, failed};
+use crate::rack::Inner;
+
+/// A lock, as its guards know it.
+#[derive(Clone)]
+pub(super) struct Region {
+    inner: Arc<Inner>,
+    addr: GlobalAddr,
+    /// Bytes, a multiple of 8.
+    len: u32,
+}
+
+/// A thread inside a copy. Leaves when it is dropped.
+pub(super) struct Inside<'a> {
+    region: &'a Region,
+    copies: &'a LockCopies,
+    slot: LockSlot,
+    node: NodeId,
+    mode: Mode,
+}
+
+/// A time to wait, as machines count it.
+pub(super) fn at_most(most: Duration) -> Wait {
+    Wait::AtMost(Nanos(u64::try_from(most.as_nanos()).unwrap_or(u64::MAX / 2).min(u64::MAX / 2)))
+}
+
+impl Region {
+    /// The lock of `len` bytes at `addr`, rounded up to whole words.
+    pub(super) fn new(handle: &NodeHandle, addr: GlobalAddr, len: u64) -> Result<Self, Error> {
+        let inner = Arc::clone(&handle.inner);
+        let nodes = inner.config.nodes;
+        if !addr.bits().is_multiple_of(8) {
+            return Err(Error::Unaligned { addr });
+        }
+        if addr.home().index() >= nodes {
+            return Err(Error::NoSuchNode { addr, nodes });
+        }
+        let most = inner.largest_region();
+        let words = len.checked_next_multiple_of(8).filter(|words| *words <= most);
+        let words = words.ok_or(Error::RegionTooLong { len, most })?;
+        if addr.offset().checked_add(words).is_none_or(|end| end > inner.config.memory) {
+            return Err(Error::OutOfRange { addr, len });
+        }
+        Ok(Self { inner, addr, len: u32::try_from(words).expect("at most a mebibyte") })
+    }
+
+    pub(super) const fn addr(&self) -> GlobalAddr {
+        self.addr
+    }
+
+    /// Enters from this handle's node. None: not within the wait.
+    #[inline]
+    pub(super) fn enter(
+        &self,
+        handle: &mut NodeHandle,
+        mode: Mode,
+        wait: Wait,
+    ) -> Result<Option<Inside<'_>>, Error> {
+        assert!(Arc::ptr_eq(&self.inner, &handle.inner), "the lock belongs to another rack than the handle");
+        let node = handle.node;
+        let copies = &self.inner.memory(node).locks;
+        let lock = (self.addr, self.len);
+        let slot = match copies.enter(&mut handle.lock_hints, lock, mode) {
+            Some(slot) => slot,
+            None => match self.take(handle, copies, mode, wait)? {
+                Some(slot) => slot,
+                None => return Ok(None),
+            },
+        };
+        let inside = Inside { region: self, copies, slot, node, mode };
+        // As every access: what was found counts, if this node was not declared dead before.
+        handle.confirmed(Some(inside))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take(
+        &self,
+        handle: &mut NodeHandle,
+        copies: &LockCopies,
+        mode: Mode,
+        wait: Wait,
+    ) -> Result<Option<LockSlot>, Error> {
+        let lock = (self.addr, self.len);
+        let entered =
+            self.inner.operations().take(handle.node, &mut handle.courier, lock, mode, wait).map_err(
+                |why| match why {
+                    Failure::Refused(Refusal::WrongDiscipline) => {
+                        Error::WrongDiscipline { addr: self.addr, needs: Discipline::Locked }
+                    }
+                    why => failed(why, self.addr, u64::from(self.len)),
+                },
+            )?;
+        Ok(entered.then(|| copies.admitted(&mut handle.lock_hints, lock)))
+    }
+}
+
+impl Inside<'_> {
+    /// The copy's words.
+    #[inline]
+    pub(super) fn words(&self) -> &[AtomicU64] {
+        self.copies.words(self.slot)
+    }
+
+    pub(super) const fn mode(&self) -> Mode {
+        self.mode
+    }
+}
+
+impl Drop for Inside<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.copies.leave(self.slot, self.mode) == Left::AndIsAwaited {
+            self.tell();
+        }
+    }
+}
+
+impl Inside<'_> {
+    #[cold]
+    #[inline(never)]
+    fn tell(&self) {
+        let Region { inner, addr, .. } = self.region;
+        inner.operations().left(self.node, &mut Courier::new(addr.bits()), *addr);
+    }
+}

@@ -1,0 +1,26 @@
+//! Locks that carry their data: the public API (generalized coherence, "GCS").
+//!
+//! Runs on every node. A lock guards a region of bytes in some node's memory, and is named by the region's address. Whoever
+//! gets the lock gets the region with it, in the same message; both stay on the node that used them last. So a lock that a
+//! node has is entered and left without a message: one atomic operation each.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `typed.rs` | [`Locked`]: a value behind a lock, and its guards |
+//! | `bytes.rs` | [`LockedBytes`]: a region of plain bytes |
+//! | `inside.rs` | entering and leaving, for both |
+//! | `view.rs` | the words of a region as values and bytes: the unsafe code |
+//! | `error.rs` | what can go wrong |
+//!
+//! What must always hold: a guard exists only while its thread is inside the gate of the copy that it shows, in the guard's mode;
+//! so references into the copy are as exclusive as the lock.
+
+mod bytes;
+mod error;
+mod inside;
+mod typed;
+mod view;
+
+pub use bytes::{BytesReadGuard, BytesWriteGuard, LockedBytes};
+pub use error::LockError;
+pub use typed::{Locked, LockedReadGuard, LockedWriteGuard};

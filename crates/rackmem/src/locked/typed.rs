@@ -1,0 +1,268 @@
+//! A value behind a lock that carries it.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use live::place::Wait;
+use wire::{Discipline, GlobalAddr, Mode, NodeId};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::error::LockError;
+use super::inside::{Inside, Region, at_most};
+use super::view;
+use crate::error::Error;
+use crate::handle::NodeHandle;
+
+/// Words before the value: the first says whether it is poisoned.
+const STATE_WORDS: usize = 1;
+const POISONED: u64 = 1;
+
+/// A value of the rack behind a reader-writer lock, which moves to whoever takes it together with the value.
+///
+/// Threads of all nodes use it, each through its own handle; a `Locked` may be shared by threads, and another process makes
+/// its own from the address. Values are plain: any bytes are one ([`FromBytes`]), and every byte counts ([`IntoBytes`]).
+///
+/// ```
+/// # use rackmem::{Config, Locked, NodeId, Rack};
+/// # let rack = Rack::embedded(Config { nodes: 2, memory: 1 << 20, cache: 1 << 20, ..Config::default() })?;
+/// let (mut here, mut there) = (rack.node(NodeId(0)), rack.node(NodeId(1)));
+/// let counter = Locked::new(&mut here, NodeId(1), [0u64, 0])?;
+/// counter.write(&mut here).unwrap()[0] += 1;
+/// counter.write(&mut there).unwrap()[1] += 10;
+/// assert_eq!(*counter.read(&mut here).unwrap(), [1, 10]);
+///
+/// // Another process gets at it by its address.
+/// let same = Locked::<[u64; 2]>::at(&there, counter.addr())?;
+/// assert_eq!(same.read(&mut there).unwrap()[1], 10);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Who is served
+/// In the order in which they ask, readers together. Whoever waits is passed by every other waiter a bounded number of times.
+///
+/// # Two at a time
+/// A thread may hold any number of locks; taking them in one order everywhere keeps threads from waiting for each other in a
+/// circle, which nothing here finds out. A thread that takes a lock that it holds for writing waits for itself.
+pub struct Locked<T> {
+    region: Region,
+    value: PhantomData<fn(T) -> T>,
+}
+
+/// The value, to be read. The lock is released when this is dropped.
+#[must_use = "the lock is released when this is dropped"]
+pub struct LockedReadGuard<'a, T> {
+    inside: Inside<'a>,
+    value: PhantomData<&'a T>,
+}
+
+/// The value, to be written. The lock is released when this is dropped; if that happens in a panic, it is poisoned.
+#[must_use = "the lock is released when this is dropped"]
+pub struct LockedWriteGuard<'a, T> {
+    inside: Inside<'a>,
+    was_panicking: bool,
+    value: PhantomData<&'a mut T>,
+}
+
+/// A read guard, or why there is none.
+type Read<'a, T> = Result<LockedReadGuard<'a, T>, LockError<LockedReadGuard<'a, T>>>;
+/// A write guard, or why there is none.
+type Write<'a, T> = Result<LockedWriteGuard<'a, T>, LockError<LockedWriteGuard<'a, T>>>;
+/// The same, or None: not now.
+type TryRead<'a, T> = Result<Option<LockedReadGuard<'a, T>>, LockError<LockedReadGuard<'a, T>>>;
+/// The same, or None: not now.
+type TryWrite<'a, T> = Result<Option<LockedWriteGuard<'a, T>>, LockError<LockedWriteGuard<'a, T>>>;
+
+impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
+    /// Bytes of memory that one takes.
+    pub const BYTES: u64 = (STATE_WORDS * 8 + size_of::<T>().next_multiple_of(8)) as u64;
+
+    /// A new one in the memory of `home`, with this value.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::NoSuchNode`], [`Error::NodeDown`], [`Error::RegionTooLong`].
+    pub fn new(handle: &mut NodeHandle, home: NodeId, value: T) -> Result<Self, Error> {
+        // Looked at before memory is taken.
+        Region::new(handle, GlobalAddr::new(home, 0), Self::BYTES)?;
+        let addr = handle.alloc(Self::BYTES, home, Discipline::Locked)?;
+        let locked = Self::at(handle, addr)?;
+        let mut inside = locked.enter(handle, Mode::Write, Wait::Forever)?.expect("this wait has no end");
+        inside.words().iter().for_each(|word| word.store(0, Relaxed));
+        *view::value_mut(&mut inside, STATE_WORDS) = value;
+        drop(inside);
+        Ok(locked)
+    }
+
+    /// The one at this address, which [`Locked::addr`] has named: the type has to be the same.
+    ///
+    /// # Errors
+    /// [`Error::Unaligned`], [`Error::NoSuchNode`], [`Error::OutOfRange`]. Whether there is one is found out when it is taken.
+    pub fn at(handle: &NodeHandle, addr: GlobalAddr) -> Result<Self, Error> {
+        Ok(Self { region: Region::new(handle, addr, Self::BYTES)?, value: PhantomData })
+    }
+
+    /// Its address, for other processes.
+    pub const fn addr(&self) -> GlobalAddr {
+        self.region.addr()
+    }
+
+    /// Waits for the value, to read it together with others.
+    ///
+    /// # Errors
+    /// [`LockError::Poisoned`] with the guard; [`LockError::Failed`] if there is no such lock ([`Error::Unallocated`],
+    /// [`Error::WrongDiscipline`], [`Error::WrongLength`]), or no more ([`Error::Lost`], [`Error::NodeDown`],
+    /// [`Error::Fenced`]).
+    #[inline]
+    pub fn read(&self, handle: &mut NodeHandle) -> Read<'_, T> {
+        self.reader(handle, Wait::Forever).map(|guard| guard.expect("this wait has no end"))
+    }
+
+    /// Waits for the value, to write it alone.
+    ///
+    /// # Errors
+    /// As for [`Locked::read`].
+    #[inline]
+    pub fn write(&self, handle: &mut NodeHandle) -> Write<'_, T> {
+        self.writer(handle, Wait::Forever).map(|guard| guard.expect("this wait has no end"))
+    }
+
+    /// The value to read, unless somebody is writing or waits to. (A message may have to travel.)
+    ///
+    /// # Errors
+    /// As for [`Locked::read`].
+    #[inline]
+    pub fn try_read(&self, handle: &mut NodeHandle) -> TryRead<'_, T> {
+        self.reader(handle, Wait::Not)
+    }
+
+    /// The value to write, unless somebody has it or waits for it. (A message may have to travel.)
+    ///
+    /// # Errors
+    /// As for [`Locked::read`].
+    #[inline]
+    pub fn try_write(&self, handle: &mut NodeHandle) -> TryWrite<'_, T> {
+        self.writer(handle, Wait::Not)
+    }
+
+    /// Waits for the value at most so long, to read it.
+    ///
+    /// # Errors
+    /// As for [`Locked::read`].
+    pub fn read_timeout(&self, handle: &mut NodeHandle, most: Duration) -> TryRead<'_, T> {
+        self.reader(handle, at_most(most))
+    }
+
+    /// Waits for the value at most so long, to write it.
+    ///
+    /// # Errors
+    /// As for [`Locked::read`].
+    pub fn write_timeout(&self, handle: &mut NodeHandle, most: Duration) -> TryWrite<'_, T> {
+        self.writer(handle, at_most(most))
+    }
+
+    /// True if a thread has panicked while it held this for writing.
+    ///
+    /// # Errors
+    /// If the lock cannot be taken: it is looked at inside.
+    pub fn is_poisoned(&self, handle: &mut NodeHandle) -> Result<bool, Error> {
+        let inside = self.enter(handle, Mode::Read, Wait::Forever)?.expect("this wait has no end");
+        Ok(is_poisoned(&inside))
+    }
+
+    /// The value is right again.
+    ///
+    /// # Errors
+    /// If the lock cannot be taken.
+    pub fn clear_poison(&self, handle: &mut NodeHandle) -> Result<(), Error> {
+        let inside = self.enter(handle, Mode::Write, Wait::Forever)?.expect("this wait has no end");
+        inside.words()[0].store(0, Relaxed);
+        Ok(())
+    }
+
+    #[inline]
+    fn enter(&self, handle: &mut NodeHandle, mode: Mode, wait: Wait) -> Result<Option<Inside<'_>>, Error> {
+        self.region.enter(handle, mode, wait)
+    }
+
+    #[inline]
+    fn reader(&self, handle: &mut NodeHandle, wait: Wait) -> TryRead<'_, T> {
+        let Some(inside) = self.enter(handle, Mode::Read, wait)? else { return Ok(None) };
+        let poisoned = is_poisoned(&inside);
+        let guard = LockedReadGuard { inside, value: PhantomData };
+        if poisoned { Err(LockError::Poisoned(guard)) } else { Ok(Some(guard)) }
+    }
+
+    #[inline]
+    fn writer(&self, handle: &mut NodeHandle, wait: Wait) -> TryWrite<'_, T> {
+        let Some(inside) = self.enter(handle, Mode::Write, wait)? else { return Ok(None) };
+        let poisoned = is_poisoned(&inside);
+        let was_panicking = std::thread::panicking();
+        let guard = LockedWriteGuard { inside, was_panicking, value: PhantomData };
+        if poisoned { Err(LockError::Poisoned(guard)) } else { Ok(Some(guard)) }
+    }
+}
+
+#[inline]
+fn is_poisoned(inside: &Inside<'_>) -> bool {
+    inside.words()[0].load(Relaxed) == POISONED
+}
+
+impl<T> Clone for Locked<T> {
+    fn clone(&self) -> Self {
+        Self { region: self.region.clone(), value: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for Locked<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Locked").field("addr", &self.region.addr()).finish_non_exhaustive()
+    }
+}
+
+impl<T: FromBytes + Immutable> Deref for LockedReadGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        view::value(&self.inside, STATE_WORDS)
+    }
+}
+
+impl<T: FromBytes + Immutable> Deref for LockedWriteGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        view::value(&self.inside, STATE_WORDS)
+    }
+}
+
+impl<T: FromBytes + IntoBytes + Immutable> DerefMut for LockedWriteGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        view::value_mut(&mut self.inside, STATE_WORDS)
+    }
+}
+
+impl<T> Drop for LockedWriteGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.was_panicking && std::thread::panicking() {
+            self.inside.words()[0].store(POISONED, Relaxed);
+        }
+    }
+}
+
+impl<T: FromBytes + Immutable + fmt::Debug> fmt::Debug for LockedReadGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: FromBytes + Immutable + fmt::Debug> fmt::Debug for LockedWriteGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

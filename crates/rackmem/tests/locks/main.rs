@@ -1,0 +1,38 @@
+//! Locks that carry their data, on embedded racks: through the public API, with real threads.
+
+mod errors;
+mod eviction;
+mod exclusion;
+mod poison;
+mod waiting;
+
+use rackmem::{Config, Directory, NodeId, Rack};
+
+/// A rack of so many nodes, small enough for many.
+pub(crate) fn rack(nodes: usize) -> Rack {
+    rack_with(Config { nodes, ..config() })
+}
+
+pub(crate) fn config() -> Config {
+    Config {
+        nodes: 2,
+        cache: 1 << 20,
+        memory: 8 << 20,
+        lock_copies: 256 << 10,
+        lock_entries: 64,
+        ..Config::default()
+    }
+}
+
+pub(crate) fn rack_with(config: Config) -> Rack {
+    Rack::embedded(config).expect("a possible rack")
+}
+
+/// The same rack with the entries in the switch, and at the homes.
+pub(crate) fn racks(nodes: usize) -> [Rack; 2] {
+    [Directory::Auto, Directory::Home].map(|directory| rack_with(Config { nodes, directory, ..config() }))
+}
+
+pub(crate) const fn node(number: u16) -> NodeId {
+    NodeId(number)
+}
