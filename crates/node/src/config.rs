@@ -55,6 +55,28 @@ impl Turn {
     pub const PUBLISHED_HARDWARE: Self = Self { pause: Nanos(300), most: Nanos::from_micros(8) };
 }
 
+/// When a read that misses is done where the block is (PEEK), and no copy is fetched. The switch must know PEEK.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Peeks {
+    /// Only reads of at most so many bytes are. 0: none.
+    pub most: u32,
+    /// How many blocks' reuse a node remembers, to tell those whose copies are written elsewhere before they are read again.
+    /// 0: every read is a PEEK at first.
+    pub rows: usize,
+    /// How often an owner that has just given the block away is asked for again, before a copy is fetched.
+    pub tries: u32,
+}
+
+impl Peeks {
+    /// Every read that misses fetches a copy.
+    pub const NEVER: Self = Self { most: 0, rows: 0, tries: 0 };
+    /// None does, if there is an owner: for checkers.
+    pub const ALWAYS: Self = Self { most: 4095, rows: 0, tries: 1 };
+    /// Only those that are worth it. What is asked for fits with its header into 256 bytes, which NICs take with the
+    /// doorbell; the table takes 1 MiB, and knows 65536 blocks.
+    pub const LEARNED: Self = Self { most: 192, rows: 1 << 16, tries: 2 };
+}
+
 /// A node's configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -87,6 +109,8 @@ pub struct Config {
     pub patience: u32,
     /// With `queue`: how long a node keeps a block that it is asked for.
     pub turn: Turn,
+    /// Which reads are done where the block is.
+    pub peeks: Peeks,
     /// The node that shadows the switch's TAG array.
     pub shadow: NodeId,
     /// The life of the switch.
@@ -114,6 +138,7 @@ impl Config {
             queue: false,
             patience: 3,
             turn: Turn::NONE,
+            peeks: Peeks::NEVER,
             shadow: NodeId(0),
             switch_epoch: SwitchEpoch(0),
             incarnation: Incarnation(0),

@@ -35,7 +35,7 @@ mod shadow;
 pub mod store;
 pub mod window;
 
-pub use config::{Backoff, Config, Directory, Retransmission, Turn};
+pub use config::{Backoff, Config, Directory, Peeks, Retransmission, Turn};
 pub use counters::{Counters, Drop};
 pub use message::{Effect, Message, Outcome, Started};
 pub use node::Node;

@@ -1,13 +1,15 @@
 //! Not in the paper: where the time of an operation goes when everything is shared, and what could be saved there.
 
 use crate::figure::claim::Claim;
-use crate::figure::point::{Load, Micro, Point, Subject};
+use crate::figure::point::{Load, Micro, Point, Store, Subject};
 use crate::figure::{Figure, Report, Results, Table};
 
 /// The budget.
 pub(super) struct Spent;
 
 const LOAD: Load = Load::Budget(Micro::sharing(100));
+/// Where conflict is the bottleneck: the key-value store of Figure 14, half of the operations GETs.
+const STORE: Load = Load::StoreBudget(Store { nodes: 8, gets: 50 });
 const SUBJECTS: [Subject; 5] =
     [Subject::Concordia, Subject::HomeOnly, Subject::Rackmem, Subject::PartFirst, Subject::Shipped];
 
@@ -40,7 +42,7 @@ impl Figure for Spent {
     }
 
     fn points(&self) -> Vec<Point> {
-        SUBJECTS.map(|subject| Point::new(subject, LOAD)).into()
+        [LOAD, STORE].into_iter().flat_map(|load| SUBJECTS.map(|subject| Point::new(subject, load))).collect()
     }
 
     fn report(&self, results: &Results) -> Report {

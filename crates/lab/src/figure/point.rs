@@ -57,6 +57,8 @@ pub enum Load {
     Conflict(Conflict),
     /// The micro benchmark, with a note of where the time of operations goes.
     Budget(Micro),
+    /// The key-value store, with the same note.
+    StoreBudget(Store),
 }
 
 /// What all threads do to one block.

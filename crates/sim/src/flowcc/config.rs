@@ -1,7 +1,7 @@
 //! What can be set.
 
 use node::allocator::ChunkSize;
-use node::{Backoff, Directory, Retransmission, Turn};
+use node::{Backoff, Directory, Peeks, Retransmission, Turn};
 use wire::{BlockSize, Nanos, NodeId};
 
 use super::cache::Placement;
@@ -34,6 +34,8 @@ pub struct Config {
     pub queue: bool,
     /// With `queue`: how long a node keeps a block that it is asked for.
     pub turn: Turn,
+    /// Which reads that miss are done where the block is.
+    pub peeks: Peeks,
     /// How long an epoch of hotness lasts.
     pub epoch: Nanos,
     /// How many blocks a home moves to the switch at the end of an epoch, at most.
@@ -65,6 +67,7 @@ impl Config {
             directory: of_node.directory,
             queue: false,
             turn: Turn::PUBLISHED_HARDWARE,
+            peeks: Peeks::NEVER,
             epoch: of_node.epoch,
             hottest: of_node.hottest,
             retransmission: Retransmission::AfterRoundTrips { floor: Nanos::from_micros(50) },
@@ -82,6 +85,7 @@ impl Config {
             switch_entries: self.switch_entries,
             queue: self.queue,
             turn: self.turn,
+            peeks: self.peeks,
             epoch: self.epoch,
             hottest: self.hottest,
             retransmission: self.retransmission,
