@@ -73,8 +73,8 @@ impl Peeks {
     /// None does, if there is an owner: for checkers.
     pub const ALWAYS: Self = Self { most: 4095, rows: 0, tries: 1 };
     /// Only those that are worth it. What is asked for fits with its header into 256 bytes, which NICs take with the
-    /// doorbell; the table takes 1 MiB, and knows 65536 blocks.
-    pub const LEARNED: Self = Self { most: 192, rows: 1 << 16, tries: 2 };
+    /// doorbell; the table takes 1.5 MiB, and knows 65536 blocks.
+    pub const LEARNED: Self = Self { most: 192, rows: 1 << 16, tries: 5 };
 }
 
 /// A node's configuration.
@@ -98,6 +98,8 @@ pub struct Config {
     pub epoch: Nanos,
     /// How many blocks a home moves to the switch at the end of an epoch, at most (1000 in the paper).
     pub hottest: usize,
+    /// An entry that is locked when it is to move to the switch moves as soon as it is free, and not in a later epoch.
+    pub persistent: bool,
     /// When lost packets are sent again.
     pub retransmission: Retransmission,
     /// How refused requests wait.
@@ -133,6 +135,7 @@ impl Config {
             switch_entries: 375_000,
             epoch: Nanos::from_millis(10),
             hottest: 1000,
+            persistent: false,
             retransmission: Retransmission::Never,
             backoff: Backoff { first: Nanos(500), most: Nanos::from_micros(64) },
             queue: false,

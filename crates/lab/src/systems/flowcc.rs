@@ -28,7 +28,17 @@ pub(super) fn machines(setup: &Setup, kind: Kind, (cache, memory): (u64, u64), c
     let ours = kind == Kind::Rackmem;
     let placement = if ours { Placement::Even } else { Placement::ByChance };
     let peeks = if ours { Peeks::LEARNED } else { Peeks::NEVER };
-    let config = Config { cache, memory, contents, directory, placement, queue: ours, peeks, ..of_node };
+    let config = Config {
+        cache,
+        memory,
+        contents,
+        directory,
+        placement,
+        queue: ours,
+        persistent: ours,
+        peeks,
+        ..of_node
+    };
     FlowCc::new(Config { threads: setup.threads, ..config })
 }
 

@@ -7,9 +7,9 @@ use transport::Contents;
 use wire::{BlockTag, NodeId};
 
 use super::NodeMemory;
+use super::Unpinned;
 use super::data_ref::Place;
 use super::words::copy_contents;
-use super::Unpinned;
 
 /// The [`Store`] of one node of the rack. Whoever makes one holds the lock of the node's place: the machines
 /// of a node work one at a time.

@@ -35,7 +35,8 @@ impl Words {
     /// `len` bytes from `offset` on, if a PEEK may ask for so many.
     pub(crate) fn new(offset: usize, len: usize, peeks: &Peeks) -> Option<Self> {
         let (offset, len) = (u32::try_from(offset).ok()?, u32::try_from(len).ok()?);
-        let fits = len <= peeks.most && len >> LEN_BITS == 0 && offset >> (32 - LEN_BITS) == 0;
+        let fits =
+            peeks.most > 0 && len <= peeks.most && len >> LEN_BITS == 0 && offset >> (32 - LEN_BITS) == 0;
         fits.then_some(Self(offset << LEN_BITS | len))
     }
 
@@ -190,9 +191,7 @@ impl Requesters {
         message: &Message,
     ) {
         let packet = &message.packet;
-        let Work::Fetch(mut fetch) = self.slots[slot.index()].work else {
-            unreachable!("only fetches peek")
-        };
+        let Work::Fetch(mut fetch) = self.slots[slot.index()].work else { unreachable!("only fetches peek") };
         match (packet.status, message.data) {
             (Status::Granted, Some(data)) => {
                 self.slots[slot.index()].event = None;

@@ -40,6 +40,8 @@ pub struct Config {
     pub epoch: Nanos,
     /// How many blocks a home moves to the switch at the end of an epoch, at most.
     pub hottest: usize,
+    /// An entry that is locked when it is to move to the switch moves as soon as it is free.
+    pub persistent: bool,
     /// When lost packets are sent again.
     pub retransmission: Retransmission,
     /// How refused requests wait.
@@ -70,6 +72,7 @@ impl Config {
             peeks: Peeks::NEVER,
             epoch: of_node.epoch,
             hottest: of_node.hottest,
+            persistent: false,
             retransmission: Retransmission::AfterRoundTrips { floor: Nanos::from_micros(50) },
             backoff: of_node.backoff,
             costs: Costs::PAPER,
@@ -88,6 +91,7 @@ impl Config {
             peeks: self.peeks,
             epoch: self.epoch,
             hottest: self.hottest,
+            persistent: self.persistent,
             retransmission: self.retransmission,
             backoff: self.backoff,
             switch_epoch: FIRST,

@@ -216,7 +216,12 @@ impl<R: Rules> FlowCc<R> {
                 Effect::Send(message) => call.send(Parcel::Message(message)),
                 Effect::Completed { slot, outcome } => {
                     if let node::Outcome::Peeked(data) = outcome {
-                        self.shown.show(&self.memories, self.config.contents, self.waits.owner(node, slot), data);
+                        self.shown.show(
+                            &self.memories,
+                            self.config.contents,
+                            self.waits.owner(node, slot),
+                            data,
+                        );
                     }
                     self.waits.completed(node, slot, outcome, |thread| call.wake(thread));
                 }

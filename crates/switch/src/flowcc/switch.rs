@@ -253,8 +253,7 @@ mod tests {
     use super::*;
     use wire::{BlockTag, Copyset, GlobalStatus, NodeId, Refusal, RequesterId, Seq, SlotId, Status};
 
-    const CONFIG: Config =
-        Config { nodes: 2, entries: 7, epoch: SwitchEpoch(0), queue: false, peeks: true };
+    const CONFIG: Config = Config { nodes: 2, entries: 7, epoch: SwitchEpoch(0), queue: false, peeks: true };
 
     struct Random(u64);
 
@@ -292,7 +291,11 @@ mod tests {
                 repeated: self.below(5) == 0,
                 ..Packet::request(kind, tag, requester, Seq(self.of(&[1, 2, 3, 4, 5, 6])))
             };
-            if self.below(4) > 0 || kind == Kind::Peek { request } else { Packet { kind: Kind::Unlock, ..request } }
+            if self.below(4) > 0 || kind == Kind::Peek {
+                request
+            } else {
+                Packet { kind: Kind::Unlock, ..request }
+            }
         }
     }
 
