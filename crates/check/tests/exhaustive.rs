@@ -100,10 +100,33 @@ fn copies_give_way_to_others_while_requests_stand_in_line() {
 }
 
 #[test]
+fn blocks_are_read_where_they_are() {
+    holds("peek", 11_596, 32_515, 3);
+    holds("peek-switch", 8011, 22_033, 3);
+    holds("peek-switch-3", 52_437, 164_936, 12);
+}
+
+#[test]
+fn blocks_are_read_where_they_are_and_packets_are_lost() {
+    holds("peek-loss", 103_412, 335_378, 6);
+    holds("peek-switch-loss", 69_615, 223_449, 6);
+}
+
+#[test]
+fn blocks_are_read_where_they_are_while_requests_stand_in_line() {
+    holds("peek-line", 39_793, 112_283, 3);
+}
+
+#[test]
+fn an_entry_moves_to_the_switch_as_soon_as_it_is_free() {
+    holds("add-persistent", 13_418, 36_008, 17);
+}
+
+#[test]
 fn every_row_of_both_tables_is_reached() {
     let mut coverage = Coverage::default();
-    let homes = ["home-evict", "home-3-purge", "home-purge-unused", "locks"];
-    let switches = ["switch-evict", "switch-3-purge", "switch-purge-unused", "remove"];
+    let homes = ["home-evict", "home-3-purge", "home-purge-unused", "locks", "peek"];
+    let switches = ["switch-evict", "switch-3-purge", "switch-purge-unused", "remove", "peek-switch"];
     for name in homes.into_iter().chain(switches) {
         coverage.add(&all_states(name).coverage);
     }

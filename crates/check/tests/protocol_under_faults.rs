@@ -5,7 +5,8 @@
 use check::rack::{Effort, Failure, Plan, Rack, Report, run_seed};
 
 fn plan(seed: u64) -> Plan {
-    Plan { trace: std::env::var_os("RACKMEM_TRACE").is_some(), queue: seed % 2 == 1, ..Plan::from_seed(seed) }
+    let trace = std::env::var_os("RACKMEM_TRACE").is_some();
+    Plan { trace, ..Plan::from_seed(seed).with_options(seed) }
 }
 
 fn run(seed: u64, steps: usize) -> Report {
@@ -36,6 +37,7 @@ fn every_run_is_coherent_under_faults_and_completes_without() {
     for seed in seeds() {
         let report = run(seed, 3000);
         sum.accesses += report.accesses;
+        sum.peeked += report.peeked;
         sum.locks += report.locks;
         sum.allocations += report.allocations;
         sum.frees += report.frees;
@@ -47,12 +49,13 @@ fn every_run_is_coherent_under_faults_and_completes_without() {
     if seeds().count() > 1 {
         // The runs must have been worth it: everything that can happen has happened.
         assert!(
-            sum.protocol.events[1..=10].iter().all(|count| *count > 0),
+            sum.protocol.events[1..=11].iter().all(|count| *count > 0),
             "every request: {:?}",
             sum.protocol.events
         );
         assert!(sum.protocol.dropped[2..=3].iter().all(|count| *count > 0), "late and duplicate packets");
         assert!(sum.protocol.added_to_switch > 0 && sum.protocol.removed_from_switch > 0);
+        assert!(sum.peeked > 0 && sum.protocol.peeked > sum.peeked, "some answers are lost");
         assert!(sum.protocol.parked > 0 && sum.protocol.retransmissions > 0 && sum.frees > 0);
         assert!(sum.faults.lost > 0 && sum.faults.duplicated > 0 && sum.faults.delayed > 0);
     }
@@ -72,8 +75,7 @@ fn every_run_recovers_from_restarts_and_deaths() {
     for seed in seeds() {
         let plan = Plan {
             trace: std::env::var_os("RACKMEM_TRACE").is_some(),
-            queue: seed % 2 == 1,
-            ..Plan::with_restarts(seed)
+            ..Plan::with_restarts(seed).with_options(seed)
         };
         match run_seed::<wire::Faithful>(plan, seed, effort) {
             Ok(report) => sum.add(&report),

@@ -91,6 +91,7 @@ impl RackConfig {
             entries: self.switch_entries,
             epoch: SwitchEpoch(0),
             queue: self.queue,
+            peeks: false,
         })
         .expect("the FlowCC program fits the chip")
     }

@@ -55,6 +55,28 @@ impl Turn {
     pub const PUBLISHED_HARDWARE: Self = Self { pause: Nanos(300), most: Nanos::from_micros(8) };
 }
 
+/// When a read that misses is done where the block is (PEEK), and no copy is fetched. The switch must know PEEK.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Peeks {
+    /// Only reads of at most so many bytes are. 0: none.
+    pub most: u32,
+    /// How many blocks' reuse a node remembers, to tell those whose copies are written elsewhere before they are read again.
+    /// 0: every read is a PEEK at first.
+    pub rows: usize,
+    /// How often an owner that has just given the block away is asked for again, before a copy is fetched.
+    pub tries: u32,
+}
+
+impl Peeks {
+    /// Every read that misses fetches a copy.
+    pub const NEVER: Self = Self { most: 0, rows: 0, tries: 0 };
+    /// None does, if there is an owner: for checkers.
+    pub const ALWAYS: Self = Self { most: 4095, rows: 0, tries: 1 };
+    /// Only those that are worth it. What is asked for fits with its header into 256 bytes, which NICs take with the
+    /// doorbell; the table takes 1.5 MiB, and knows 65536 blocks.
+    pub const LEARNED: Self = Self { most: 192, rows: 1 << 16, tries: 5 };
+}
+
 /// A node's configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -76,6 +98,8 @@ pub struct Config {
     pub epoch: Nanos,
     /// How many blocks a home moves to the switch at the end of an epoch, at most (1000 in the paper).
     pub hottest: usize,
+    /// An entry that is locked when it is to move to the switch moves as soon as it is free, and not in a later epoch.
+    pub persistent: bool,
     /// When lost packets are sent again.
     pub retransmission: Retransmission,
     /// How refused requests wait.
@@ -87,6 +111,8 @@ pub struct Config {
     pub patience: u32,
     /// With `queue`: how long a node keeps a block that it is asked for.
     pub turn: Turn,
+    /// Which reads are done where the block is.
+    pub peeks: Peeks,
     /// The node that shadows the switch's TAG array.
     pub shadow: NodeId,
     /// The life of the switch.
@@ -109,11 +135,13 @@ impl Config {
             switch_entries: 375_000,
             epoch: Nanos::from_millis(10),
             hottest: 1000,
+            persistent: false,
             retransmission: Retransmission::Never,
             backoff: Backoff { first: Nanos(500), most: Nanos::from_micros(64) },
             queue: false,
             patience: 3,
             turn: Turn::NONE,
+            peeks: Peeks::NEVER,
             shadow: NodeId(0),
             switch_epoch: SwitchEpoch(0),
             incarnation: Incarnation(0),

@@ -40,6 +40,11 @@ impl<S, R> Context<'_, S, R> {
         self.out.push(Effect::Send(Message { packet: Packet { payload, ..packet }, data: Some(data) }));
     }
 
+    /// Sends a packet with so many bytes of a block.
+    pub(crate) fn send_words(&mut self, packet: Packet, data: DataRef, len: u32) {
+        self.out.push(Effect::Send(Message { packet: Packet { payload: len, ..packet }, data: Some(data) }));
+    }
+
     /// True if the block's home is down.
     pub(crate) fn is_down(&self, tag: BlockTag) -> bool {
         self.down.contains(tag.home())

@@ -29,8 +29,8 @@ impl Drop {
 /// Counts since the node started.
 #[derive(Clone, Default, Debug)]
 pub struct Counters {
-    /// Coherence events begun, by [`wire::Kind`] of their request (1 to 10).
-    pub events: [u64; 11],
+    /// Coherence events begun, by [`wire::Kind`] of their request (1 to 11).
+    pub events: [u64; 12],
     /// Refused events, by [`Refusal`].
     pub refused: [u64; Refusal::ALL.len() + 1],
     /// Packets that the home agent received.
@@ -43,6 +43,8 @@ pub struct Counters {
     pub invalidations: u64,
     /// Blocks that the cache agent provided to other nodes.
     pub provided: u64,
+    /// Reads of other nodes that the cache agent answered without giving a copy.
+    pub peeked: u64,
     /// Agents' requests that had to wait for a thread's access to finish.
     pub parked: u64,
     /// Requests out of a line that waited until this node had had its turn.
@@ -83,6 +85,7 @@ impl Counters {
         self.cache_agent_received += other.cache_agent_received;
         self.invalidations += other.invalidations;
         self.provided += other.provided;
+        self.peeked += other.peeked;
         self.parked += other.parked;
         self.turns += other.turns;
         self.handed_over += other.handed_over;

@@ -36,7 +36,7 @@ mod shadow;
 pub mod store;
 pub mod window;
 
-pub use config::{Backoff, Config, Directory, Retransmission, Turn};
+pub use config::{Backoff, Config, Directory, Peeks, Retransmission, Turn};
 pub use counters::{Counters, Drop};
 pub use locks::{LockEffect, LockMessage, LockNode, LockStore, Ticket};
 pub use message::{Effect, Message, Outcome, Started};

@@ -38,6 +38,9 @@ pub enum Effect {
 pub enum Outcome {
     /// The block is in this frame with the access asked for, pinned for the thread that started the operation.
     Pinned(FrameId),
+    /// The words that a read asked for, in their block; no frame has it. The contents stay as they are until the slot is used
+    /// again.
+    Peeked(DataRef),
     /// The block came, but another thread was quicker: try the hit again.
     Retry,
     /// The block lock is held, until [`crate::Node::on_release`] is called for the slot.

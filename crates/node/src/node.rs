@@ -90,7 +90,7 @@ impl<R: Rules> Node<R> {
         Self {
             rules: PhantomData,
             counters: Counters::default(),
-            requesters: Requesters::new(config.id, config.nodes),
+            requesters: Requesters::new(&config),
             cache_agent: CacheAgent::new(config.id, config.nodes),
             home: HomeAgent::new(&config),
             allocation: Allocation::new(&config),
@@ -224,7 +224,21 @@ impl<R: Rules> Node<R> {
         store: &mut S,
         out: &mut Vec<Effect>,
     ) -> Started {
-        self.requesters.on_access(&mut context!(self, at, store, out), tag, access)
+        self.requesters.on_access(&mut context!(self, at, store, out), tag, access, None)
+    }
+
+    /// A thread reads `len` bytes at `offset` of this block, and found it cannot hit. If only these are brought, the
+    /// operation ends with [`crate::Outcome::Peeked`].
+    pub fn on_read<S: Store>(
+        &mut self,
+        at: Moment,
+        tag: BlockTag,
+        (offset, len): (usize, usize),
+        store: &mut S,
+        out: &mut Vec<Effect>,
+    ) -> Started {
+        let cx = &mut context!(self, at, store, out);
+        self.requesters.on_access(cx, tag, Access::Shared, Some((offset, len)))
     }
 
     /// A thread wants the application lock of this block; with `once` it takes a refusal for an answer.

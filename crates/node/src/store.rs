@@ -110,7 +110,13 @@ pub trait Store {
     /// A copy of a frame's contents that outlives the frame's use.
     fn retain(&mut self, frame: FrameId) -> DataRef;
 
-    /// Gives back a copy made by [`Store::retain`].
+    /// A copy of a published frame's contents as they are this moment, to be given back like a retained one.
+    ///
+    /// # Errors
+    /// If a thread is writing in it.
+    fn read(&mut self, frame: FrameId) -> Result<DataRef, Pinned>;
+
+    /// Gives back a copy made by [`Store::retain`] or [`Store::read`].
     fn discard(&mut self, retained: DataRef);
 
     /// The contents of a block of this node's own memory.

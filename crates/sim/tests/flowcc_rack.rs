@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use node::{Access, Directory};
+use node::{Access, Directory, Peeks};
 use sim::flowcc::{self, Contents, FlowCc};
 use sim::rack::{Ended, Handle, Rack, Setup, Until};
 use sim::system::ThreadId;
@@ -16,12 +16,17 @@ fn rack(nodes: usize, directory: Directory, seed: u64) -> Rack<FlowCc> {
 }
 
 fn rack_with<R: Rules>(nodes: usize, directory: Directory, seed: u64) -> Rack<FlowCc<R>> {
+    rack_that_peeks(nodes, directory, seed, Peeks::NEVER)
+}
+
+fn rack_that_peeks<R: Rules>(nodes: usize, directory: Directory, seed: u64, peeks: Peeks) -> Rack<FlowCc<R>> {
     let config = flowcc::Config {
         cache: 16 * 4096,
         memory: 1 << 20,
         contents: Contents::Bytes,
         switch_entries: 70,
         directory,
+        peeks,
         check: true,
         ..flowcc::Config::new(nodes)
     };
@@ -64,6 +69,39 @@ fn a_word_that_all_threads_count_in_comes_out_right() {
         assert_eq!(report.accesses(), 401);
         let sum = rack.run_one(ThreadId(3), |mut handle| async move { read(&mut handle, addr).await });
         assert_eq!(sum, 400, "{directory:?}");
+    }
+}
+
+#[test]
+fn words_are_read_where_their_block_is_and_it_stays_there() {
+    for directory in [Directory::Switch, Directory::Home] {
+        let mut rack = rack_that_peeks::<Faithful>(2, directory, 1, Peeks::ALWAYS);
+        let addr = rack.run_one(ThreadId(0), |mut handle| async move {
+            let addr = handle.alloc(8, NodeId(1), Discipline::Coherent).await.unwrap().0;
+            add(&mut handle, addr, 1).await;
+            addr
+        });
+        rack.spawn(ThreadId(0), |mut handle| async move {
+            for _ in 0..200 {
+                add(&mut handle, addr, 1).await;
+            }
+        });
+        for thread in [4, 5, 6].map(ThreadId) {
+            rack.spawn(thread, move |mut handle| async move {
+                let mut last = 0;
+                for _ in 0..10 {
+                    let now = read(&mut handle, addr).await;
+                    assert!(now >= last, "{now} was read after {last}");
+                    last = now;
+                }
+                assert!(last > 1, "others write meanwhile");
+            });
+        }
+        assert_eq!(rack.run(Until::WorkersDone).ended, Ended::WorkersDone);
+        let counters = rack.with_system(|system| system.counters());
+        assert_eq!((counters.peeked, counters.provided, counters.invalidations), (30, 0, 0), "{directory:?}");
+        let last = rack.run_one(ThreadId(7), |mut handle| async move { read(&mut handle, addr).await });
+        assert_eq!(last, 201);
     }
 }
 

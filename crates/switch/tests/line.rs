@@ -5,7 +5,7 @@ use wire::{Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, Seq, SlotId, S
 
 /// A switch with a line, and the entry of one block in it.
 fn with_entry() -> (Switch, wire::BlockTag) {
-    let config = Config { nodes: 4, entries: 7, epoch: SwitchEpoch(0), queue: true };
+    let config = Config { nodes: 4, entries: 7, epoch: SwitchEpoch(0), queue: true, peeks: false };
     let mut switch = Switch::new(&config).unwrap();
     let tag = wire::BlockTag::from_bits(1 << 12);
     let home = wire::RequesterId { node: NodeId(0), slot: SlotId::MIGRATION };

@@ -56,7 +56,14 @@ impl Rack {
         Self {
             random: seed,
             // One set of 7 for 9 blocks: ADDs collide, and race for the last way.
-            switch: Switch::new(&Config { nodes: NODES, entries: 7, epoch: EPOCH, queue: false }).unwrap(),
+            switch: Switch::new(&Config {
+                nodes: NODES,
+                entries: 7,
+                epoch: EPOCH,
+                queue: false,
+                peeks: true,
+            })
+            .unwrap(),
             requesters: ids.map(|id| Requester { id, seq: 0, open: Vec::new() }).collect(),
             network: Vec::new(),
             second_passes: Vec::new(),

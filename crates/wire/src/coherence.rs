@@ -4,8 +4,9 @@ use crate::rules::Rules;
 
 /// What a packet is about.
 ///
-/// The first ten are *requests*: each opens a coherence event, takes the entry's reader-writer lock where the
-/// entry is kept, and ends with an [`Kind::Unlock`] that is acknowledged, whether it was granted or refused.
+/// The first eleven are *requests*. Each but the last opens a coherence event, takes the entry's reader-writer lock where
+/// the entry is kept, and ends with an [`Kind::Unlock`] that is acknowledged, whether it was granted or refused.
+/// [`Kind::Peek`] takes no lock, changes no entry, and so has no unlock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Kind {
@@ -29,6 +30,9 @@ pub enum Kind {
     AddToSwitch = 9,
     /// The home takes a block's entry back from the switch (section 5.2).
     RemoveFromSwitch = 10,
+    /// Read a few words of a modified block where it is, and keep no copy. The lower half of `arg` says which: the
+    /// offset in the block in its upper 20 bits, the length in its lower 12.
+    Peek = 11,
 
     /// An answer to a request, to its requester.
     Ack = 16,
@@ -82,7 +86,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, for tables and tests.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::ReadMiss,
         Self::WriteMiss,
         Self::WriteShared,
@@ -113,6 +117,7 @@ impl Kind {
         Self::Mark,
         Self::Free,
         Self::FreeReply,
+        Self::Peek,
     ];
 
     /// The kind with this wire form.

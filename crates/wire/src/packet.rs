@@ -81,7 +81,7 @@ pub struct Packet {
     pub epoch: SwitchEpoch,
     /// The life of the requester's node: an event of a former life must not act.
     pub incarnation: Incarnation,
-    /// Bytes of the block that travel with the packet: 0, or the block size.
+    /// Bytes of the block that travel with the packet: 0, the block size, or for a PEEK's answer what was asked for.
     pub payload: u32,
     /// A length in bytes or a count, by kind; in data requests the random number that picks the provider, so
     /// that a repeated request asks the same one.

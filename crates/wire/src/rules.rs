@@ -76,6 +76,8 @@ rules! {
     REQUESTS_ARE_REPEATED,
     /// Unlocks that stay unacknowledged are sent again (section 5.3.1).
     UNLOCKS_ARE_REPEATED,
+    /// An answer to an earlier PEEK is not taken for that to this one.
+    PEEK_KNOWS_ITS_ANSWER,
     // The requester, if conflicting requests stand in line.
     /// An event hands its lock to a follower once, however often it is told of it.
     HANDS_OVER_ONCE,
@@ -98,6 +100,8 @@ rules! {
     AGENT_CHECKS_STATE,
     /// A copy is invalidated before its invalidation is acknowledged.
     AGENT_INVALIDATES,
+    /// A PEEK that finds no copy is refused as often as it comes, and not forgotten.
+    PEEK_IS_REFUSED_AGAIN,
     /// The owner that answers a READ-MISS gives up the right to write.
     AGENT_DOWNGRADES,
     /// The owner that answers a READ-MISS sends the block home, too (FlowCC 1).
@@ -115,6 +119,8 @@ rules! {
     WRITE_BACK_ONCE,
     /// A home takes no write-back of an event that was closed.
     CLOSED_TAKES_NO_WRITE_BACK,
+    /// A home has a PEEK of a modified block answered by the owner, and not from its own memory.
+    OWNER_ANSWERS_PEEK,
     /// While an ADD is under way, the home's entry is locked (section 5.2.1).
     ADD_LOCKS_AT_HOME,
     /// A freed block's life ends at its home before its copies are purged.

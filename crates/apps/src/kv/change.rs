@@ -144,7 +144,7 @@ impl KvStore {
                 InPlace::Not(Examined::Forwarded(successor)) => {
                     self.swing(mem, hash, entry, successor).await?;
                 }
-                InPlace::Not(Examined::Stale | Examined::Live(_)) => {
+                InPlace::Not(Examined::Stale | Examined::Longer | Examined::Live(_)) => {
                     search.doubt(entry, found.err().unwrap_or(Error::Damaged { record: entry.addr }))?;
                 }
             }

@@ -35,7 +35,7 @@ impl KvStore {
                 Examined::Dead => return Ok(false),
                 Examined::OtherKey => search.skip(entry),
                 Examined::Forwarded(successor) => self.swing(mem, hash, entry, successor).await?,
-                Examined::Stale => {
+                Examined::Stale | Examined::Longer => {
                     search.doubt(entry, found.err().unwrap_or(Error::Damaged { record: entry.addr }))?;
                 }
             }

@@ -75,10 +75,13 @@ impl KvStore {
     ) -> Result<Read, Error> {
         let mut at = entry;
         let mut predecessor = None;
+        // A short look may be answered by whoever has the block, without a copy. The last value tells how long this one is.
+        let mut look = record::first_look(key, value.capacity());
         loop {
             let seal = self.seal(at);
+            let rest = self.window(at.addr);
             let copy = |w: &Window<'_>| {
-                let found = record::examine(w, seal, key);
+                let found = record::examine_part(w, rest, seal, key);
                 if let Examined::Live(shape) = found
                     && shape.is_small()
                 {
@@ -89,7 +92,7 @@ impl KvStore {
                 }
                 found
             };
-            let mut found = match unless_freed(mem.inspect(at.addr, self.window(at.addr), copy).await)? {
+            let mut found = match unless_freed(mem.inspect(at.addr, rest.min(look), copy).await)? {
                 Ok(found) => found,
                 Err(freed) => return Ok(Read::Gone(freed)),
             };
@@ -111,6 +114,7 @@ impl KvStore {
                     at = successor;
                 }
                 Examined::Stale => return Ok(Read::Gone(Error::Damaged { record: at.addr })),
+                Examined::Longer => look = rest,
             }
         }
     }

@@ -100,7 +100,7 @@ impl KvStore {
                         self.swing(mem, hash, entry, successor).await?;
                         continue;
                     }
-                    InPlace::Not(Examined::Stale | Examined::Live(_)) => {
+                    InPlace::Not(Examined::Stale | Examined::Longer | Examined::Live(_)) => {
                         search.doubt(entry, found.err().unwrap_or(Error::Damaged { record: entry.addr }))?;
                         continue;
                     }

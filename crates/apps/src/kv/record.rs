@@ -169,6 +169,8 @@ pub(super) enum Examined {
     OtherKey,
     /// Not the record that was expected here: its memory was freed, and perhaps reused.
     Stale,
+    /// More of the block has to be looked at. Not if all the rest of it was.
+    Longer,
 }
 
 /// Looks at the record in `record`, which must be the rest of its block.
@@ -177,6 +179,13 @@ pub(super) enum Examined {
 /// key of a large one, lie inside the window.
 #[inline]
 pub(super) fn examine(record: &Window<'_>, seal: Seal, key: &[u8]) -> Examined {
+    examine_part(record, record.len(), seal, key)
+}
+
+/// The same for the first bytes of the `rest` of its block, at least [`LEAST_ROOM`] of them. What is found in place lies
+/// inside the window.
+#[inline]
+pub(super) fn examine_part(record: &Window<'_>, rest: usize, seal: Seal, key: &[u8]) -> Examined {
     if record.word(0) != seal.0 {
         return Examined::Stale;
     }
@@ -190,12 +199,16 @@ pub(super) fn examine(record: &Window<'_>, seal: Seal, key: &[u8]) -> Examined {
         };
     }
     let inside = if shape.is_small() {
-        shape.len() <= shape.room && shape.room <= record.len()
+        shape.len() <= shape.room && shape.room <= rest
     } else {
-        shape.value_at() <= record.len()
+        shape.value_at() <= rest
     };
     if !inside {
         return Examined::Stale;
+    }
+    let needed = if shape.is_small() { shape.len() } else { shape.value_at() };
+    if needed > record.len() {
+        return Examined::Longer;
     }
     if !shape.key_is(record, key) {
         return Examined::OtherKey;
@@ -226,6 +239,13 @@ pub(super) fn forward(record: &Window<'_>, successor: Entry) {
     record.set_word(8, FORWARDED << STATE);
     record.set_word(HEADER, successor.id.0);
     record.set_word(HEADER + 8, successor.addr.bits());
+}
+
+/// How much of its block is looked at for a record first, by a reader with room for a value of so many bytes.
+#[inline]
+pub(super) fn first_look(key: &[u8], value: usize) -> usize {
+    const LEAST: usize = 192;
+    (HEADER + key.len().next_multiple_of(8) + value.next_multiple_of(8)).max(LEAST)
 }
 
 /// Bytes from `addr` to the end of its block.

@@ -7,7 +7,8 @@ use node::allocator::ChunkSize;
 use node::canonical::{NOW, State, Timer};
 use node::home::directory::Keeper;
 use node::{
-    Access, Backoff, Config, Effect, FrameId, Message, Moment, Node, Outcome, Retransmission, Started, Store,
+    Access, Backoff, Config, Effect, FrameId, Message, Moment, Node, Outcome, Peeks, Retransmission, Started,
+    Store,
 };
 use switch::flowcc::{self, Resubmit, Switch};
 use wire::{
@@ -102,10 +103,13 @@ impl<N: Rules, S: Rules> Real<N, S> {
                 backoff: Backoff { first: Nanos(1), most: Nanos(1) },
                 queue: scope.queue,
                 patience: 1,
+                peeks: if scope.peeks { Peeks::ALWAYS } else { Peeks::NEVER },
+                persistent: scope.persistent,
                 ..Config::new(NodeId(u16::from(id)), count, 16 * BLOCK.bytes())
             })
         });
-        let switch = flowcc::Config { nodes: count, entries: 7, epoch: SwitchEpoch(0), queue: scope.queue };
+        let Scope { queue, peeks, .. } = *scope;
+        let switch = flowcc::Config { nodes: count, entries: 7, epoch: SwitchEpoch(0), queue, peeks };
         Self {
             scope: *scope,
             nodes: nodes.collect(),
@@ -137,7 +141,7 @@ impl<N: Rules, S: Rules> Real<N, S> {
             match input {
                 Input::Packet(message) => node.on_packet(moment, &message, store, out),
                 Input::Turn(Turn::Read(block)) => {
-                    started = Some(node.on_access(moment, tag_of(block), Access::Shared, store, out));
+                    started = Some(node.on_read(moment, tag_of(block), (0, 0), store, out));
                 }
                 Input::Turn(Turn::Write(block)) => {
                     started = Some(node.on_access(moment, tag_of(block), Access::Modified, store, out));

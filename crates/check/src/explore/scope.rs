@@ -44,6 +44,10 @@ pub struct Scope {
     pub directory: Directory,
     /// Requests that meet a writer stand in line, a READ-MISS when it has been refused once.
     pub queue: bool,
+    /// Reads of blocks that another node has modified are done there.
+    pub peeks: bool,
+    /// An entry that is locked when it is to move to the switch moves when it is free.
+    pub persistent: bool,
     /// Threads, at most six.
     pub threads: &'static [Thread],
     /// Packets overtake each other; otherwise they keep their order from each place to each other one.
@@ -112,6 +116,8 @@ const PLAIN: Scope = Scope {
     frames: 2,
     directory: Directory::Home,
     queue: false,
+    peeks: false,
+    persistent: false,
     threads: ONE_EACH,
     reorder: true,
     patient: true,
@@ -123,6 +129,9 @@ const PLAIN: Scope = Scope {
     removes: 0,
     purges: 0,
 };
+
+/// Blocks are read where they are.
+const PEEK: Scope = Scope { peeks: true, threads: TAKING_TURNS, ..PLAIN };
 
 /// Requests stand in line.
 const LINE: Scope = Scope { queue: true, directory: SWITCH, ..PLAIN };
@@ -208,4 +217,22 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "line-3-writers-duplicate", about: "3 writers, packets in order, 1 may come twice", threads: THREE_WRITERS, nodes: 3, reorder: false, duplicates: 1, ..LINE },
     Scope { name: "line-3-in-order", about: "3 nodes, 1 turn each, packets in order", threads: THREE, nodes: 3, reorder: false, ..LINE },
     Scope { name: "line-3", about: "3 nodes, 1 turn each", threads: THREE, nodes: 3, ..LINE },
+    Scope { name: "peek", about: "a writer, and a reader that peeks; entry at the home", ..PEEK },
+    Scope { name: "peek-loss", about: "the same, 1 packet may be lost", losses: 1, ..PEEK },
+    Scope { name: "peek-duplicate", about: "the same, 1 packet may come twice", duplicates: 1, ..PEEK },
+    Scope { name: "peek-each", about: "2 nodes, 1 turn each, 1 lost, 1 twice", threads: ONE_EACH, losses: 1, duplicates: 1, ..PEEK },
+    Scope { name: "peek-evict", about: "2 blocks, caches of 1 frame", threads: EVICTING, blocks: 2, frames: 1, ..PEEK },
+    Scope { name: "peek-threads", about: "2 threads on one node, 1 on the other", threads: TWO_ON_ONE, ..PEEK },
+    Scope { name: "peek-add", about: "the entry may move to the switch", adds: 1, threads: ONE_EACH, ..PEEK },
+    Scope { name: "peek-remove", about: "the entry may move back", removes: 1, threads: ONE_EACH, directory: SWITCH, ..PEEK },
+    Scope { name: "peek-purge", about: "the block is purged at last; 1 packet may come twice", purges: 1, duplicates: 1, threads: ONE_EACH, ..PEEK },
+    Scope { name: "peek-3", about: "3 nodes", nodes: 3, threads: THREE_READ_WRITE, ..PEEK },
+    Scope { name: "peek-switch", about: "a writer, and a reader that peeks; entry in the switch", directory: SWITCH, ..PEEK },
+    Scope { name: "peek-switch-loss", about: "the same, 1 packet may be lost", directory: SWITCH, losses: 1, ..PEEK },
+    Scope { name: "peek-switch-duplicate", about: "the same, 1 packet may come twice", directory: SWITCH, duplicates: 1, ..PEEK },
+    Scope { name: "peek-switch-3", about: "3 nodes", nodes: 3, threads: THREE_READ_WRITE, directory: SWITCH, ..PEEK },
+    Scope { name: "peek-line", about: "the same with the line, 2 nodes", queue: true, directory: SWITCH, ..PEEK },
+    Scope { name: "peek-line-duplicate", about: "with the line, 1 turn each, 1 packet may come twice", queue: true, directory: SWITCH, threads: ONE_EACH, duplicates: 1, ..PEEK },
+    Scope { name: "add-persistent", about: "the entry moves to the switch as soon as it is free", adds: 1, persistent: true, ..PLAIN },
+    Scope { name: "add-persistent-duplicate", about: "the same, 1 packet may come twice", adds: 1, persistent: true, duplicates: 1, ..PLAIN },
 ];

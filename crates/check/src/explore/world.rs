@@ -46,6 +46,8 @@ pub(super) enum Doing {
     Waiting {
         slot: u8,
         turn: u8,
+        /// The block that it reads has been written since: what was read before that will do, too.
+        overtaken: bool,
     },
     /// Waiting for another thread's operation.
     Joining {
@@ -151,7 +153,8 @@ impl ThreadState {
     fn encode(self) -> u32 {
         let (kind, a, b) = match self.doing {
             Doing::Idle => (0, 0, 0),
-            Doing::Waiting { slot, turn } => (1, slot, turn),
+            Doing::Waiting { slot, turn, overtaken: false } => (1, slot, turn),
+            Doing::Waiting { slot, turn, overtaken: true } => (5, slot, turn),
             Doing::Joining { slot } => (2, slot, 0),
             Doing::Pinned { frame, turn } => (3, frame, turn),
             Doing::Holding { slot, turn } => (4, slot, turn),
@@ -163,7 +166,7 @@ impl ThreadState {
         let [turns, kind, a, b] = word.to_le_bytes();
         let doing = match kind {
             0 => Doing::Idle,
-            1 => Doing::Waiting { slot: a, turn: b },
+            1 | 5 => Doing::Waiting { slot: a, turn: b, overtaken: kind == 5 },
             2 => Doing::Joining { slot: a },
             3 => Doing::Pinned { frame: a, turn: b },
             _ => Doing::Holding { slot: a, turn: b },

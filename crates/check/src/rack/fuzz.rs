@@ -79,6 +79,7 @@ impl Report {
     /// Adds another run's.
     pub fn add(&mut self, other: &Self) {
         self.accesses += other.accesses;
+        self.peeked += other.peeked;
         self.locks += other.locks;
         self.allocations += other.allocations;
         self.frees += other.frees;

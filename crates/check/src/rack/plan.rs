@@ -1,6 +1,6 @@
 //! What a run is like: everything that is not drawn step by step.
 
-use node::Directory;
+use node::{Directory, Peeks};
 
 use super::{Faults, Random};
 
@@ -39,6 +39,10 @@ pub struct Plan {
     pub directory: Directory,
     /// Conflicting requests wait in line.
     pub queue: bool,
+    /// Which reads are done where the block is.
+    pub peeks: Peeks,
+    /// Entries move to the switch as soon as they are free.
+    pub persistent: bool,
     /// Of a thousand accesses, those that write.
     pub writes: u32,
     /// What goes wrong on the way.
@@ -70,11 +74,22 @@ impl Plan {
             switch_entries: [7, 14, 70][up_to(2) as usize],
             directory: [Directory::Auto, Directory::Switch, Directory::Home][up_to(2) as usize],
             queue: false,
+            peeks: Peeks::NEVER,
+            persistent: false,
             writes: 500,
             faults,
             restarts: Restarts::default(),
             trace: false,
         }
+    }
+
+    /// The same with our own options, that follow from the seed: the line, PEEK always or where it is worth it, and
+    /// migration that waits.
+    #[must_use]
+    pub fn with_options(self, seed: u64) -> Self {
+        let few = Peeks { rows: 4, ..Peeks::ALWAYS };
+        let peeks = [Peeks::NEVER, Peeks::ALWAYS, few][(seed / 2 % 3) as usize];
+        Self { queue: seed % 2 == 1, peeks, persistent: seed / 6 % 2 == 1, ..self }
     }
 
     /// The same, and places stop and start again, packets are damaged, and places cannot reach each other for

@@ -22,6 +22,8 @@ use crate::properties;
 pub struct Report {
     /// Reads and writes that took place.
     pub accesses: u64,
+    /// Of the reads, those that were done where the block is.
+    pub peeked: u64,
     /// Block locks that were held.
     pub locks: u64,
     /// Allocations made.
@@ -100,6 +102,8 @@ impl<R: Rules> Rack<R> {
                 epoch: Nanos::from_micros(300),
                 hottest: 2,
                 queue: plan.queue,
+                peeks: plan.peeks,
+                persistent: plan.persistent,
                 turn: Turn { pause: Nanos::from_micros(5), most: Nanos::from_micros(30) },
                 retransmission: Retransmission::AfterRoundTrips { floor: Nanos::from_micros(60) },
                 backoff: Backoff { first: Nanos::from_micros(2), most: Nanos::from_micros(40) },
@@ -113,6 +117,7 @@ impl<R: Rules> Rack<R> {
             entries: plan.switch_entries,
             epoch: FIRST,
             queue: plan.queue,
+            peeks: plan.peeks.most > 0,
         };
         let threads = (0..plan.nodes * plan.threads)
             .map(|t| Thread { node: NodeId((t % plan.nodes) as u16), doing: Doing::Idle });
@@ -365,6 +370,7 @@ impl<R: Rules> Rack<R> {
         let result = input(machine, at, store, &mut out);
         for tag in store.zeroed.drain(..) {
             self.latest.insert(tag, 0);
+            self.threads.iter_mut().for_each(|thread| thread.ends_with(tag));
         }
         if self.plan.trace {
             let frames: Vec<_> = store.frames.iter().map(|f| (f.published, f.reserved, f.pinned)).collect();

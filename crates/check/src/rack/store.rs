@@ -215,6 +215,13 @@ impl Store for PlainStore {
         self.contents(frame)
     }
 
+    fn read(&mut self, frame: FrameId) -> Result<DataRef, Pinned> {
+        if self.frames[frame.0 as usize].pinned {
+            return Err(Pinned);
+        }
+        Ok(self.retain(frame))
+    }
+
     fn discard(&mut self, _: DataRef) {
         self.retained = self.retained.checked_sub(1).expect("what is discarded was retained");
     }

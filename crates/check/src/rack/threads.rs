@@ -8,8 +8,8 @@ use wire::{BlockTag, GlobalAddr, Nanos, NodeId, SlotId};
 pub enum Doing {
     /// Nothing.
     Idle,
-    /// Waiting for a block.
-    Fetching { slot: SlotId, tag: BlockTag, access: Access },
+    /// Waiting for a block, which had been written so often then; `None`: it has been freed since.
+    Fetching { slot: SlotId, tag: BlockTag, access: Access, since: Option<u64> },
     /// Waiting for another thread's fetch.
     Joining { slot: SlotId },
     /// Accessing a frame that is pinned for it.
@@ -34,6 +34,15 @@ pub struct Thread {
 }
 
 impl Thread {
+    /// The block is another allocation's from now on: what this thread reads of it may be older.
+    pub(super) fn ends_with(&mut self, gone: BlockTag) {
+        if let Doing::Fetching { tag, since, .. } = &mut self.doing
+            && *tag == gone
+        {
+            *since = None;
+        }
+    }
+
     /// The slot whose completion it waits for, and whether it started the operation there.
     pub fn waits_for(&self) -> Option<(SlotId, bool)> {
         match self.doing {

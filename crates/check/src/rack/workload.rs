@@ -20,6 +20,15 @@ impl<R: Rules> Rack<R> {
                 (Doing::Fetching { tag, access, .. }, Outcome::Pinned(frame)) => {
                     Doing::Accessing { frame, tag, access }
                 }
+                (Doing::Fetching { tag, since, .. }, Outcome::Peeked(data)) => {
+                    // Others may have written since it was answered, but not before it was asked.
+                    let latest = self.latest.get(&tag).copied().unwrap_or(0);
+                    let fits = since.is_none_or(|since| (since..=latest).contains(&data.0));
+                    assert!(fits, "{node} reads {} of {tag:?}, which had {since:?} and has {latest}", data.0);
+                    self.report.accesses += 1;
+                    self.report.peeked += 1;
+                    Doing::Idle
+                }
                 (Doing::Locking { tag, write, .. }, Outcome::Locked) => {
                     self.hold(tag, write);
                     // Some are held for long, so that restarts find them held.
@@ -146,11 +155,15 @@ impl<R: Rules> Rack<R> {
     }
 
     fn fetch(&mut self, index: usize, node: NodeId, tag: BlockTag, access: Access) {
+        let since = self.latest.get(&tag).copied();
         let started = self.start(
             index,
             node,
-            |slot| Doing::Fetching { slot, tag, access },
-            |node, at, store, out| node.on_access(at, tag, access, store, out),
+            |slot| Doing::Fetching { slot, tag, access, since },
+            |node, at, store, out| match access {
+                Access::Shared => node.on_read(at, tag, (0, 8), store, out),
+                Access::Modified => node.on_access(at, tag, access, store, out),
+            },
         );
         if let Started::Pinned(frame) = started {
             self.threads[index].doing = Doing::Accessing { frame, tag, access };

@@ -72,6 +72,7 @@ mutants! {
     REPEATS_CHOOSE_ALIKE, nodes, runs, "two copies of a request ask two providers";
     REQUESTS_ARE_REPEATED, nodes, runs, "a lost request is waited for for ever";
     UNLOCKS_ARE_REPEATED, nodes, runs, "a lost unlock leaves the entry locked";
+    PEEK_KNOWS_ITS_ANSWER, nodes, scope("peek-duplicate"), "a late answer to an earlier PEEK is read as one to this";
     HANDS_OVER_ONCE, nodes, scope("line-late-follow"), "a late word of a former follower hands the lock to nobody";
     HANDED_UNLOCK_SAYS_SO, nodes, scope("line"), "an unlock is answered \"followed\" for ever, though the lock went on";
     FOLLOWED_WAITS, nodes, scope("line"), "who stands behind is forgotten";
@@ -82,6 +83,7 @@ mutants! {
     AGENT_KEEPS_ANSWERS, nodes, runs, "the data of a lost answer is gone";
     AGENT_CHECKS_STATE, nodes, subsumed("switch-late-read"), "a request that names another state acts";
     AGENT_INVALIDATES, nodes, runs, "a copy stays beside a writer's";
+    PEEK_IS_REFUSED_AGAIN, nodes, scope("peek-loss"), "a PEEK whose refusal was lost waits for ever";
     AGENT_DOWNGRADES, nodes, runs, "the owner goes on writing beside a reader";
     AGENT_WRITES_BACK, nodes, runs, "a reader waits for a copy that nobody sends home";
     AGENT_CLOSES, nodes, scope("switch-3-late-read"), "a late copy of a closed request downgrades a later owner";
@@ -90,6 +92,7 @@ mutants! {
     HOME_KNOWS_KEEPER, nodes, runs, "the home and the switch both grant";
     WRITE_BACK_ONCE, nodes, scope("home-late-write-back"), "a late copy of a write-back brings old bytes back";
     CLOSED_TAKES_NO_WRITE_BACK, nodes, scenario(a_write_back_comes_after_its_close), "a write-back after its event is closed brings old bytes back";
+    OWNER_ANSWERS_PEEK, nodes, scope("peek"), "a read is given what the home had before the write";
     ADD_LOCKS_AT_HOME, nodes, runs, "the home grants what the switch is told otherwise";
     LIFE_ENDS_BEFORE_PURGE, nodes, runs, "a late reader keeps a copy of a freed block";
     LOCK_SERIALIZES, both, runs, "two writers are granted at once";

@@ -104,7 +104,7 @@ fn work(
         if seed >= args.seeds.end {
             return;
         }
-        let plan = Plan { trace: args.trace, queue: seed % 2 == 1, ..Plan::with_restarts(seed) };
+        let plan = Plan { trace: args.trace, ..Plan::with_restarts(seed).with_options(seed) };
         let effort = Effort { steps: args.steps, ..Effort::FUZZ };
         let result = run_seed::<wire::Faithful>(plan, seed, effort);
         if done.send((seed, result)).is_err() {

@@ -22,8 +22,9 @@ pub enum Subject {
     PartFirst,
     /// An estimate: as `Rackmem`, if no block travelled: operations are sent to where it is.
     Shipped,
-    /// FlowCC with all of our own options: conflicting requests stand in line at the holder, and the cache's hash spreads
-    /// neighbouring blocks evenly.
+    /// FlowCC with all of our own options: conflicting requests stand in line at the holder, words are read where their block
+    /// is if a copy would not be used again, entries move to the switch as soon as they are free, and the cache's hash
+    /// spreads neighbouring blocks evenly.
     Rackmem,
 }
 
@@ -57,6 +58,8 @@ pub enum Load {
     Conflict(Conflict),
     /// The micro benchmark, with a note of where the time of operations goes.
     Budget(Micro),
+    /// The key-value store, with the same note.
+    StoreBudget(Store),
 }
 
 /// What all threads do to one block.

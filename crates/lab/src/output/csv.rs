@@ -21,6 +21,7 @@ pub fn points<'a>(measured: impl IntoIterator<Item = (&'a Point, &'a Measured)>)
             Load::Failure(micro) => ("switch-failure", 8, micro.sharing, micro.reads, micro.locality),
             Load::Budget(micro) => ("micro", 8, micro.sharing, micro.reads, micro.locality),
             Load::Conflict(it) => ("one-block", it.nodes, 100, it.reads, 0),
+            Load::StoreBudget(store) => ("key-value-store", store.nodes, 100, store.gets, 0),
             Load::Store(store) => ("key-value-store", store.nodes, 100, store.gets, 0),
         };
         let system = serde_json::to_string(&point.subject).expect("a name can be written");

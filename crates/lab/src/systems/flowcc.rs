@@ -1,6 +1,6 @@
 //! FlowCC as a subject.
 
-use node::Access;
+use node::{Access, Peeks};
 use rackmem::simulated::Shape;
 use rackmem::{Directory, GlobalAddr};
 use sim::flowcc::{AGENTS, Config, Contents, FlowCc, Placement};
@@ -27,7 +27,18 @@ pub(super) fn machines(setup: &Setup, kind: Kind, (cache, memory): (u64, u64), c
     let directory = if kind == Kind::HomeOnly { Directory::Home } else { Directory::Auto };
     let ours = kind == Kind::Rackmem;
     let placement = if ours { Placement::Even } else { Placement::ByChance };
-    let config = Config { cache, memory, contents, directory, placement, queue: ours, ..of_node };
+    let peeks = if ours { Peeks::LEARNED } else { Peeks::NEVER };
+    let config = Config {
+        cache,
+        memory,
+        contents,
+        directory,
+        placement,
+        queue: ours,
+        persistent: ours,
+        peeks,
+        ..of_node
+    };
     FlowCc::new(Config { threads: setup.threads, ..config })
 }
 

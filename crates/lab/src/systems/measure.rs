@@ -25,12 +25,8 @@ pub fn measure(point: &Point, sizes: &Sizes, seed: u64, watch: &dyn Watch) -> Re
     match point.load {
         Load::Micro(load) => on_micro(point.subject, setup, load, sizes, watch),
         Load::Budget(load) => {
-            let blocks = match point.subject {
-                Subject::PartFirst => Blocks::PartFirst(WORDS),
-                Subject::Shipped => Blocks::Part(WORDS),
-                _ => Blocks::Whole,
-            };
-            on_micro(point.subject, Setup { budget: true, blocks, ..setup }, load, sizes, watch)
+            let setup = Setup { budget: true, blocks: blocks(point.subject), ..setup };
+            on_micro(point.subject, setup, load, sizes, watch)
         }
         Load::Conflict(load) => {
             let setup = Setup { nodes: load.nodes.into(), ..setup };
@@ -46,6 +42,19 @@ pub fn measure(point: &Point, sizes: &Sizes, seed: u64, watch: &dyn Watch) -> Re
             let setup = Setup { nodes: load.nodes.into(), ..setup };
             on_store(point.subject, setup, load, sizes, watch)
         }
+        Load::StoreBudget(load) => {
+            let setup = Setup { nodes: load.nodes.into(), budget: true, ..setup };
+            on_store(point.subject, Setup { blocks: blocks(point.subject), ..setup }, load, sizes, watch)
+        }
+    }
+}
+
+/// What becomes of blocks: they travel, but in estimates.
+const fn blocks(subject: Subject) -> Blocks {
+    match subject {
+        Subject::PartFirst => Blocks::PartFirst(WORDS),
+        Subject::Shipped => Blocks::Part(WORDS),
+        _ => Blocks::Whole,
     }
 }
 

@@ -7,6 +7,7 @@ use transport::Contents;
 use wire::{BlockTag, NodeId};
 
 use super::NodeMemory;
+use super::Unpinned;
 use super::data_ref::Place;
 use super::words::copy_contents;
 
@@ -155,6 +156,15 @@ impl Store for StoreOf<'_> {
         let memory = self.memory();
         memory.cache.assert_holds_contents(frame);
         Place::Retained(memory.retained.keep(Contents::Shared(memory.cache.words(frame)))).on(self.me)
+    }
+
+    fn read(&mut self, frame: FrameId) -> Result<DataRef, Pinned> {
+        // With the pin no thread writes in it. No agent runs meanwhile: the caller has the place.
+        self.memory().cache.pin(frame)?;
+        let data = self.retain(frame);
+        // Whoever was refused before us is the business of the thread that had the pin then.
+        let _: Unpinned = self.memory().cache.adopt(frame).unpin(false);
+        Ok(data)
     }
 
     fn discard(&mut self, retained: DataRef) {

@@ -12,6 +12,7 @@
 pub(crate) mod canonical;
 mod heat;
 mod on_new_epoch;
+mod on_peek;
 mod on_request;
 mod turn;
 

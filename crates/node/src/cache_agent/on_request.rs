@@ -10,6 +10,9 @@ use crate::store::{Access, Pinned, Store};
 impl CacheAgent {
     /// A request that the switch or a home has forwarded here.
     pub(crate) fn on_request<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
+        if packet.event == Kind::Peek {
+            return self.on_peek(cx, packet);
+        }
         let last = self.last::<R>(packet.requester, packet.seq);
         if R::AGENT_IGNORES_OLD && packet.seq < last.seq {
             return cx.counters.drop(Drop::Stale);

@@ -12,6 +12,7 @@
 //! So at every moment at most one of the two would grant a request.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use wire::{
     BlockTag, Copyset, Endpoint, GlobalStatus, Kind, Nanos, Packet, Refusal, RequesterId, Rules, Seq, SlotId,
@@ -29,6 +30,8 @@ use crate::counters::Drop;
 pub(crate) struct Migration {
     pub(super) seq: Seq,
     add: VecDeque<BlockTag>,
+    /// Were to move to the switch, but locked: they move at their unlock. Few: whatever is locked at one moment.
+    waiting: Vec<BlockTag>,
     remove: VecDeque<BlockTag>,
     pub(super) step: Step,
     /// When the packet under way is sent again.
@@ -55,7 +58,7 @@ pub(super) enum Moving {
 impl Migration {
     pub(crate) fn new() -> Self {
         let (add, remove) = (VecDeque::new(), VecDeque::new());
-        Self { seq: Seq::NONE, add, remove, step: Step::Idle, deadline: Nanos::MAX }
+        Self { seq: Seq::NONE, add, waiting: Vec::new(), remove, step: Step::Idle, deadline: Nanos::MAX }
     }
 
     /// After a restart: nothing moves, and numbers go on.
@@ -126,6 +129,7 @@ impl HomeAgent {
             };
             let live = self.chunks.discipline_of(tag).is_some();
             let entry = self.directory.entry(tag);
+            let waits = cx.config.persistent && live && entry.keeper == Keeper::Home && entry.is_locked();
             let possible = match kind {
                 Kind::AddToSwitch => {
                     let here = live && entry.keeper == Keeper::Home;
@@ -134,7 +138,11 @@ impl HomeAgent {
                 _ => entry.keeper == Keeper::Switch,
             };
             if !possible {
-                // Busy this moment, or overtaken by events: if it stays hot, it comes again next epoch.
+                // Busy this moment, or overtaken by events: if it stays hot, it comes again next epoch. The hottest are busy
+                // most of the time, and would stay here for long.
+                if waits && kind == Kind::AddToSwitch && !self.migration.waiting.contains(&tag) {
+                    self.migration.waiting.push(tag);
+                }
                 continue;
             }
             let (global_status, copyset) = match kind {
@@ -153,6 +161,23 @@ impl HomeAgent {
             cx.counters.events[kind as usize] += 1;
             self.send_move(cx, Step::Asked(request), request);
         }
+    }
+
+    /// An entry was unlocked. If it is free, waits to move, and nothing else moves, it is its turn.
+    pub(super) fn on_free_entry<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, tag: BlockTag) {
+        let waiting = &mut self.migration.waiting;
+        if self.migration.step != Step::Idle || self.directory.entry(tag).is_locked() {
+            return;
+        }
+        if let Some(at) = waiting.iter().position(|waits| *waits == tag) {
+            waiting.remove(at);
+            self.want_added(cx, tag);
+        }
+    }
+
+    /// A new epoch chooses anew.
+    pub(super) fn stop_waiting(&mut self) {
+        self.migration.waiting.clear();
     }
 
     fn send_move<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, step: Step, packet: Packet) {

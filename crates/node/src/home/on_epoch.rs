@@ -21,6 +21,7 @@ impl HomeAgent {
             }
         }
         if cx.config.directory == config::Directory::Auto {
+            self.stop_waiting();
             warm.sort_unstable();
             warm.truncate(cx.config.hottest);
             for (_, tag) in warm {

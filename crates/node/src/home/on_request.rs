@@ -22,6 +22,9 @@ impl HomeAgent {
                 _ => cx.counters.drop(Drop::Nonsense),
             };
         }
+        if packet.event == Kind::Peek {
+            return self.on_peek(cx, packet);
+        }
         let row = Self::row(packet.requester, packet.seq);
         let decided = self.decided[row];
         if decided.contradicts(packet) {
@@ -41,6 +44,28 @@ impl HomeAgent {
                 cx.send(Packet { status: Status::Refused(why), ..packet.reply(Kind::Ack, self.me(), to) });
             }
             Decision::Closed => unreachable!("returned above"),
+        }
+    }
+
+    /// A PEEK takes no lock and changes nothing, so nothing of it is remembered.
+    fn on_peek<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
+        let entry = self.directory.get(packet.tag);
+        let refused = match self.allowed(packet) {
+            Err(why) => Some(why),
+            Ok(()) if R::HOME_AWAITS_REPORTS && self.is_rebuilding() => Some(Refusal::Recovering),
+            Ok(()) if entry.keeper == Keeper::Switch => Some(Refusal::NotOwner),
+            Ok(()) => {
+                let member = entry.copyset.contains(packet.requester.node);
+                (!tables::check(packet.event, entry.status, member)).then_some(Refusal::Outdated)
+            }
+        };
+        match refused {
+            Some(why) => {
+                let to = Endpoint::Requester(packet.requester.node);
+                cx.send(Packet { status: Status::Refused(why), ..packet.reply(Kind::Ack, self.me(), to) });
+            }
+            None if R::OWNER_ANSWERS_PEEK => self.forward(cx, packet, false),
+            None => Self::send_data(cx, self.node, packet),
         }
     }
 
@@ -78,7 +103,7 @@ impl HomeAgent {
         let block = wire::BlockTag::from_bits(packet.tag.addr().bits());
         let have = self.chunks.discipline_of(block);
         match packet.event {
-            Kind::ReadMiss | Kind::WriteMiss => match have {
+            Kind::ReadMiss | Kind::WriteMiss | Kind::Peek => match have {
                 None => Err(Refusal::Unallocated),
                 Some(Discipline::Coherent) if !self.lost.is_empty() && self.lost.contains(&block) => {
                     Err(Refusal::Lost)

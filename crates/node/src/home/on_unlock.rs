@@ -21,13 +21,17 @@ impl HomeAgent {
         if packet.seq < decided.seq {
             return cx.counters.drop(Drop::Stale);
         }
-        if packet.seq == decided.seq && decided.how == Decision::Granted {
+        let released = packet.seq == decided.seq && decided.how == Decision::Granted;
+        if released {
             self.release::<R>(packet);
         }
         // From here on no late copy of the request is decided any more.
         self.decided[row] = Decided::new(packet, Decision::Closed);
         let to = Endpoint::Requester(packet.requester.node);
         cx.send(Packet { provider: false, ..packet.reply(Kind::UnlockAck, self.me(), to) });
+        if released && cx.config.persistent && !packet.tag.is_lock_entry() {
+            self.on_free_entry(cx, packet.tag);
+        }
         self.directory.tidy(packet.tag);
     }
 

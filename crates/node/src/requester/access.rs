@@ -8,12 +8,14 @@ use crate::message::{Outcome, Started};
 use crate::store::{Access, Reservation, Store};
 
 impl Requesters {
-    /// Starts the fetch of a block, unless it is there by now or another slot is fetching it.
+    /// Starts the fetch of a block, unless it is there by now or another slot is fetching it. A read says which words it is
+    /// for, if these alone will do.
     pub(crate) fn on_access<S: Store, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         tag: BlockTag,
         access: Access,
+        words: Option<(usize, usize)>,
     ) -> Started {
         if let Some((frame, have)) = cx.store.lookup(tag)
             && have >= access
@@ -23,7 +25,8 @@ impl Requesters {
         if let Some(slot) = self.fetching(tag) {
             return Started::Join(slot);
         }
-        let fetch = Fetch { tag, access, frame: None, victim: None, refusals: 0, leaves: false };
+        let peek = words.and_then(|words| self.as_peek(cx, tag, words));
+        let fetch = Fetch { tag, access, frame: None, victim: None, refusals: 0, peek, leaves: false };
         if cx.is_down(tag) {
             return self.refuse(cx, Work::Fetch(fetch));
         }
@@ -61,6 +64,7 @@ impl Requesters {
                 return self.complete_fetch(cx, slot, fetch, outcome);
             }
             Some(_) => Some((Kind::WriteShared, fetch.tag)),
+            None if fetch.peek.is_some() => Some((Kind::Peek, fetch.tag)),
             None if fetch.frame.is_some() => Some((miss(fetch.access), fetch.tag)),
             None => match cx.store.reserve(fetch.tag, |frame| self.is_victim(frame)) {
                 Reservation::Reserved(frame) => {

@@ -75,6 +75,8 @@ impl Slot {
     fn forget_time(&mut self, config: &Config) {
         let far = |deadline: &mut Nanos| *deadline = if *deadline == Nanos::MAX { Nanos::MAX } else { FAR };
         match &mut self.work {
+            // How often the owner is asked for again.
+            Work::Fetch(fetch) if fetch.peek.is_some() => {}
             // What they still decide is when a READ-MISS stands in line.
             Work::Fetch(fetch) if config.queue => fetch.refusals %= config.patience + 1,
             Work::Fetch(fetch) => fetch.refusals = 0,

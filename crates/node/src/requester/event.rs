@@ -4,7 +4,7 @@ use wire::{BlockTag, Endpoint, Kind, Nanos, Packet, Rules, SlotId, Status};
 
 use super::line::{self, Line};
 use super::next_state::next_state;
-use super::{Event, Requesters, Stage, Unlocking, Wait, Work};
+use super::{Event, Fetch, Requesters, Stage, Unlocking, Wait, Work};
 use crate::config::Retransmission;
 use crate::context::Context;
 
@@ -34,13 +34,18 @@ impl Requesters {
             it.wait = Wait::UnlockAck;
             return;
         }
+        // Picks the provider. It travels with the request so that every copy of it picks the same one.
+        let choice = u64::from(cx.random_bits(seq.0));
+        let arg = match it.work {
+            Work::Fetch(Fetch { peek: Some(words), .. }) if kind == Kind::Peek => words.arg(),
+            _ => choice,
+        };
         let request = Packet {
             // Of a request to the switch: it stands in line.
             provider: kind == Kind::ReadMiss && line::is_patient(cx.config, &it.work),
             epoch: cx.config.switch_epoch,
             incarnation: cx.config.incarnation,
-            // Picks the provider. It travels with the request so that every copy of it picks the same one.
-            arg: u64::from(cx.random_bits(seq.0)),
+            arg,
             ..Packet::request(kind, tag, requester, seq)
         };
         it.seq = seq;

@@ -37,6 +37,7 @@ impl Requesters {
                 frame: None,
                 victim: None,
                 refusals: 0,
+                peek: None,
                 leaves: true,
             };
             let Some(slot) = self.occupy(Work::Fetch(fetch)) else { break };

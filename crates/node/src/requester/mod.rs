@@ -15,6 +15,7 @@
 //! | `leaving.rs` | what only this node has is sent home before the node leaves the rack |
 //! | `line.rs` | with `queue`: the lock comes from the requester before, and goes to the one behind |
 //! | `on_new_epoch.rs` | the switch or a node was restarted: everything is started again |
+//! | `peek.rs` | with `peeks`: words are read where the block is |
 //! | `next_state.rs` | Figure 6: the metadata that an unlock installs |
 //!
 //! What must always hold: every event that was requested is unlocked exactly once, after its last answer; a
@@ -32,6 +33,7 @@ mod on_ack;
 mod on_closing;
 mod on_deadline;
 mod on_new_epoch;
+pub(crate) mod peek;
 
 use alloc::boxed::Box;
 
@@ -51,6 +53,8 @@ pub(crate) struct Requesters {
     followed: Box<[Seq]>,
     /// Measured on events that were answered without being repeated.
     pub(crate) round_trip: RoundTrip,
+    /// Whether copies are read again.
+    reuse: peek::Reuse,
     /// No slot wants to be called before this.
     next_deadline: Nanos,
 }
@@ -101,6 +105,8 @@ pub(crate) struct Fetch {
     /// Being evicted for it.
     victim: Option<FrameId>,
     refusals: u32,
+    /// Read where they are, as long as it is not given up.
+    peek: Option<peek::Words>,
     /// No: the block is to leave the cache, because the node leaves the rack (`leaving.rs`).
     leaves: bool,
 }
@@ -199,7 +205,8 @@ impl core::fmt::Debug for Requesters {
 }
 
 impl Requesters {
-    pub(crate) fn new(node: NodeId, nodes: usize) -> Self {
+    pub(crate) fn new(config: &crate::config::Config) -> Self {
+        let (node, nodes) = (config.id, config.nodes);
         let followed = core::iter::repeat_n(Seq::NONE, nodes * SlotId::PER_NODE * 2).collect();
         let slots = (0..SlotId::PER_NODE)
             .map(|_| Slot {
@@ -210,7 +217,16 @@ impl Requesters {
                 unlocks: [None, None],
             })
             .collect();
-        Self { node, slots, followed, busy: 0, round_trip: RoundTrip::default(), next_deadline: Nanos::MAX }
+        let reuse = peek::Reuse::new(&config.peeks);
+        Self {
+            node,
+            slots,
+            followed,
+            busy: 0,
+            round_trip: RoundTrip::default(),
+            reuse,
+            next_deadline: Nanos::MAX,
+        }
     }
 
     pub(crate) fn id(&self, slot: SlotId) -> RequesterId {
@@ -275,10 +291,9 @@ impl Requesters {
         })
     }
 
-    /// The slot that fetches this block.
+    /// The slot that fetches this block. Slots that peek do not: they bring nothing that others could use.
     fn fetching(&self, tag: BlockTag) -> Option<SlotId> {
-        self.busy_slots()
-            .find(|slot| matches!(self.slots[slot.index()].work, Work::Fetch(fetch) if fetch.tag == tag))
+        self.busy_slots().find(|slot| self.slots[slot.index()].work.fetches(tag))
     }
 
     fn is_victim(&self, frame: FrameId) -> bool {
@@ -309,13 +324,19 @@ impl Requesters {
                     slot.seq
                 );
             }
-            if let Work::Fetch(fetch) = slot.work {
-                let twice = self.slots[..index]
-                    .iter()
-                    .any(|other| matches!(other.work, Work::Fetch(theirs) if theirs.tag == fetch.tag));
+            if let Work::Fetch(fetch) = slot.work
+                && fetch.peek.is_none()
+            {
+                let twice = self.slots[..index].iter().any(|other| other.work.fetches(fetch.tag));
                 assert!(!twice, "two slots fetch {:?}", fetch.tag);
             }
         }
+    }
+}
+
+impl Work {
+    fn fetches(&self, tag: BlockTag) -> bool {
+        matches!(self, Self::Fetch(fetch) if fetch.tag == tag && fetch.peek.is_none())
     }
 }
 

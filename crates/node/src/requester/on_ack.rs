@@ -3,7 +3,7 @@
 use switch::flowcc::line;
 use wire::{Copyset, Endpoint, GlobalStatus, Kind, Nanos, Packet, Refusal, Rules, SlotId, Status};
 
-use super::{Fetch, Found, Requesters, Stage, Work};
+use super::{Fetch, Found, Requesters, Stage, Work, peek};
 use crate::context::Context;
 use crate::counters::Drop;
 use crate::message::{Message, Outcome};
@@ -16,7 +16,7 @@ impl Requesters {
         let Some(event) = &mut self.slots[slot.index()].event else {
             return cx.counters.drop(Drop::Stale);
         };
-        if event.request.seq != packet.seq {
+        if event.request.seq != packet.seq && !peek::mistakes::<R>(&event.request, &packet) {
             return cx.counters.drop(Drop::Stale);
         }
         if event.stage != Stage::Asking {
@@ -28,6 +28,9 @@ impl Requesters {
         if event.repeats == 0 && event.found.is_none() {
             let sample = cx.now.saturating_sub(event.sent);
             self.round_trip.measured(sample);
+        }
+        if packet.event == Kind::Peek {
+            return self.on_peek_ack(cx, slot, &message);
         }
         event.handed |= line::code_in(packet.arg).is_some();
         match packet.status {
@@ -153,6 +156,9 @@ impl Requesters {
             (Kind::ReadMiss | Kind::WriteMiss, Work::Fetch(mut fetch)) => {
                 let frame = fetch.frame.take().expect("a miss has a frame reserved");
                 cx.store.publish(frame, fetch.tag, fetch.access, true);
+                if let (Kind::ReadMiss, Some(found)) = (event.request.kind, event.found) {
+                    self.reuse.missed(fetch.tag, found.status);
+                }
                 self.complete_fetch(cx, slot, fetch, Outcome::Pinned(frame));
                 self.close(cx, slot);
             }

@@ -1,7 +1,7 @@
 //! What can be set.
 
 use node::allocator::ChunkSize;
-use node::{Backoff, Directory, Retransmission, Turn};
+use node::{Backoff, Directory, Peeks, Retransmission, Turn};
 use wire::{BlockSize, Nanos, NodeId};
 
 use super::cache::Placement;
@@ -34,10 +34,14 @@ pub struct Config {
     pub queue: bool,
     /// With `queue`: how long a node keeps a block that it is asked for.
     pub turn: Turn,
+    /// Which reads that miss are done where the block is.
+    pub peeks: Peeks,
     /// How long an epoch of hotness lasts.
     pub epoch: Nanos,
     /// How many blocks a home moves to the switch at the end of an epoch, at most.
     pub hottest: usize,
+    /// An entry that is locked when it is to move to the switch moves as soon as it is free.
+    pub persistent: bool,
     /// When lost packets are sent again.
     pub retransmission: Retransmission,
     /// How refused requests wait.
@@ -65,8 +69,10 @@ impl Config {
             directory: of_node.directory,
             queue: false,
             turn: Turn::PUBLISHED_HARDWARE,
+            peeks: Peeks::NEVER,
             epoch: of_node.epoch,
             hottest: of_node.hottest,
+            persistent: false,
             retransmission: Retransmission::AfterRoundTrips { floor: Nanos::from_micros(50) },
             backoff: of_node.backoff,
             costs: Costs::PAPER,
@@ -82,8 +88,10 @@ impl Config {
             switch_entries: self.switch_entries,
             queue: self.queue,
             turn: self.turn,
+            peeks: self.peeks,
             epoch: self.epoch,
             hottest: self.hottest,
+            persistent: self.persistent,
             retransmission: self.retransmission,
             backoff: self.backoff,
             switch_epoch: FIRST,

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use node::FrameId;
+use node::{DataRef, FrameId};
 use wire::{BlockSize, NodeId};
 
 use super::cache::{Cache, Placement};
@@ -183,5 +183,22 @@ impl Name {
             _ => panic!("{name:#x} names nothing"),
         };
         (NodeId((name >> NODE_SHIFT) as u16), name_of)
+    }
+}
+
+/// What a name stands for: the number of the last write, and the words.
+pub(super) fn contents_of(all: &[Memory], kept: Contents, data: DataRef) -> (u32, Option<&[AtomicU64]>) {
+    if kept == Contents::Stamps {
+        return (data.0 as u32, None);
+    }
+    let (node, name) = Name::of(data.0);
+    let memory = &all[node.index()];
+    match name {
+        Name::Home(number) => (memory.home.stamp(number), memory.home.words(number)),
+        Name::Frame(frame) => (memory.cache.stamp(frame), memory.frames[frame.0 as usize].as_deref()),
+        Name::Retained(number) => {
+            let (words, stamp) = &memory.retained[number as usize];
+            (*stamp, words.as_deref())
+        }
     }
 }

@@ -8,6 +8,7 @@
 //! | `config` | what can be set |
 //! | `costs` | what takes how much processor time, with sources |
 //! | `cache`, `memory`, `store` | frames, home memory, and the machines' view of them |
+//! | `shown` | what PEEKs brought |
 //! | `operations` | what a thread's operation does |
 //! | `control` | what happens when a machine stops or comes back |
 //! | `preload` | state that is there when a run begins |
@@ -30,6 +31,7 @@ mod memory;
 mod operations;
 mod preload;
 mod properties;
+mod shown;
 mod store;
 
 use node::{Effect, Message, Moment, Node};
@@ -44,6 +46,7 @@ use control::Control;
 use memory::Memory;
 use operations::Waits;
 use properties::Latest;
+use shown::Shown;
 use store::StoreOf;
 
 pub use cache::Placement;
@@ -57,6 +60,10 @@ const CACHE_AGENT: u8 = 0;
 const HOME_AGENT: u8 = 1;
 /// Background threads that a node needs.
 pub const AGENTS: usize = 2;
+
+/// What a NIC takes with the doorbell beside a header, so that it has nothing to fetch: 256 bytes with it. (ConnectX-4 and -5
+/// take several hundred; "Design Guidelines for High Performance RDMA Systems", USENIX ATC '16, uses up to 256.)
+const INLINE: u32 = 256 - HEADER_BYTES as u32;
 
 /// What travels.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +99,7 @@ pub struct FlowCc<R: Rules = Faithful> {
     latest: Option<Latest>,
     /// A block of zeroes, to look at.
     zeroes: Box<[core::sync::atomic::AtomicU64]>,
+    shown: Shown,
     effects: Vec<Effect>,
     from_switch: Vec<program::Effect>,
 }
@@ -117,6 +125,7 @@ impl<R: Rules> FlowCc<R> {
             entries: config.switch_entries,
             epoch: control::FIRST,
             queue: config.queue,
+            peeks: config.peeks.most > 0,
         };
         let ids = (0..config.nodes).map(|index| NodeId(u16::try_from(index).expect("at most 64 nodes")));
         let memory =
@@ -131,6 +140,7 @@ impl<R: Rules> FlowCc<R> {
             hits: 0,
             latest: config.check.then(Latest::default),
             zeroes: memory::zeroes(config.block),
+            shown: Shown::new(config.nodes * config.threads),
             effects: Vec::new(),
             from_switch: Vec::new(),
             config,
@@ -205,6 +215,14 @@ impl<R: Rules> FlowCc<R> {
             match effect {
                 Effect::Send(message) => call.send(Parcel::Message(message)),
                 Effect::Completed { slot, outcome } => {
+                    if let node::Outcome::Peeked(data) = outcome {
+                        self.shown.show(
+                            &self.memories,
+                            self.config.contents,
+                            self.waits.owner(node, slot),
+                            data,
+                        );
+                    }
                     self.waits.completed(node, slot, outcome, |thread| call.wake(thread));
                 }
             }
@@ -272,7 +290,7 @@ impl<R: Rules> System for FlowCc<R> {
             sender: self.processor(packet.from, packet),
             receiver: self.processor(to, packet),
             bytes: HEADER_BYTES as u32 + packet.payload,
-            service: if packet.payload > 0 { Service::Write } else { Service::Datagram },
+            service: if packet.payload > INLINE { Service::Write } else { Service::Datagram },
         }
     }
 

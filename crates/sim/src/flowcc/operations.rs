@@ -126,7 +126,7 @@ impl<R: Rules> FlowCc<R> {
         loop {
             match core::mem::replace(self.waits.wait(thread), Wait::Nothing) {
                 Wait::Nothing => {}
-                Wait::Over(slot, outcome) => match self.end(call, node, slot, outcome, operation) {
+                Wait::Over(slot, outcome) => match self.end(call, (node, thread), slot, outcome, operation) {
                     Some(progress) => return progress,
                     None => continue,
                 },
@@ -145,7 +145,7 @@ impl<R: Rules> FlowCc<R> {
     fn end(
         &mut self,
         call: &mut Call<'_, Parcel>,
-        node: NodeId,
+        (node, thread): (NodeId, ThreadId),
         slot: SlotId,
         outcome: Outcome,
         operation: &mut Operation<'_>,
@@ -155,6 +155,10 @@ impl<R: Rules> FlowCc<R> {
             (Outcome::Retry, _) => None,
             (Outcome::Pinned(frame), Operation::Touch { addr, len, access, with }) => {
                 Some(self.access_pinned(call, node, frame, (*addr, *len), *access, with))
+            }
+            (Outcome::Peeked(_), Operation::Touch { addr, len, with, .. }) => {
+                self.look(thread, (*addr, *len), with);
+                Some(Progress::Done(system::Outcome::Done, self.config.costs.access))
             }
             (Outcome::Locked, _) => done(system::Outcome::Locked(slot.0.into())),
             (Outcome::Allocated { addr, zeroed }, _) => done(system::Outcome::Allocated(addr, zeroed)),
@@ -187,8 +191,15 @@ impl<R: Rules> FlowCc<R> {
                 }
                 call.charge(self.config.costs.miss);
                 let access = *access;
-                match self.start(call, node, thread, |node, at, store, out| {
-                    node.on_access(at, tag, access, store, out)
+                let words = (self.config.block.offset_in_block(*addr), *len);
+                if access == Access::Shared
+                    && let Some(latest) = &mut self.latest
+                {
+                    latest.reads(thread, tag);
+                }
+                match self.start(call, node, thread, |node, at, store, out| match access {
+                    Access::Shared => node.on_read(at, tag, words, store, out),
+                    Access::Modified => node.on_access(at, tag, access, store, out),
                 }) {
                     Started::Pinned(frame) => {
                         let Operation::Touch { addr, len, access, with } = operation else { unreachable!() };
@@ -268,6 +279,21 @@ impl<R: Rules> FlowCc<R> {
             self.call_node(call, node, |node, at, store, out| node.on_unpinned(at, frame, store, out));
         }
         Progress::Done(system::Outcome::Done, self.config.costs.access)
+    }
+
+    /// A read of what a PEEK brought.
+    fn look(
+        &mut self,
+        thread: ThreadId,
+        (addr, len): (GlobalAddr, usize),
+        with: &mut dyn FnMut(&Window<'_>),
+    ) {
+        let block = self.config.block;
+        let (stamp, words) = self.shown.to(thread);
+        if let Some(latest) = &self.latest {
+            latest.peeked(thread, block.tag(addr), stamp);
+        }
+        with(&Window::new(words.unwrap_or(&self.zeroes), block.offset_in_block(addr), len));
     }
 
     /// The access itself. The frame has the block, with the right that it takes.

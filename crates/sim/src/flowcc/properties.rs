@@ -8,17 +8,23 @@ use wire::{BlockSize, BlockTag, NodeId, Rules};
 
 use super::FlowCc;
 use super::store::StoreOf;
+use crate::system::ThreadId;
 
-/// The number of the last write to every block; none: never written, or zeroed since.
+/// What was written last.
 #[derive(Debug, Default)]
-pub(super) struct Latest(BTreeMap<BlockTag, u32>);
+pub(super) struct Latest {
+    /// The number of the last write to every block; none: never written, or zeroed since.
+    writes: BTreeMap<BlockTag, u32>,
+    /// That number when a thread's read began.
+    since: BTreeMap<ThreadId, u32>,
+}
 
 impl Latest {
     pub(super) fn zeroed(&mut self, first: BlockTag, count: u64, block: BlockSize) {
         let last = BlockTag::from_bits(first.bits() + (count << block.shift()));
-        let gone: Vec<BlockTag> = self.0.range(first..last).map(|(tag, _)| *tag).collect();
+        let gone: Vec<BlockTag> = self.writes.range(first..last).map(|(tag, _)| *tag).collect();
         for tag in gone {
-            self.0.remove(&tag);
+            self.writes.remove(&tag);
         }
     }
 
@@ -26,14 +32,25 @@ impl Latest {
     pub(super) fn accessed(&mut self, tag: BlockTag, access: Access, stamp: u32) {
         match access {
             Access::Modified => {
-                self.0.insert(tag, stamp);
+                self.writes.insert(tag, stamp);
             }
             Access::Shared => assert_eq!(stamp, self.of(tag), "a read of {tag:?} sees the last write"),
         }
     }
 
+    /// A thread begins to read.
+    pub(super) fn reads(&mut self, thread: ThreadId, tag: BlockTag) {
+        self.since.insert(thread, self.of(tag));
+    }
+
+    /// A PEEK has shown a block with this number. Others may have written since it was answered, but not before it was asked.
+    pub(super) fn peeked(&self, thread: ThreadId, tag: BlockTag, stamp: u32) {
+        let (since, now) = (self.since[&thread], self.of(tag));
+        assert!((since..=now).contains(&stamp), "{tag:?} had {since}, has {now}, and {stamp} was read");
+    }
+
     fn of(&self, tag: BlockTag) -> u32 {
-        self.0.get(&tag).copied().unwrap_or(0)
+        self.writes.get(&tag).copied().unwrap_or(0)
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 use node::{Access, DataRef, FrameId, Pinned, Reservation, Store};
 use wire::{BlockSize, BlockTag, NodeId};
 
-use super::memory::{Contents, Memory, Name, Words, copy};
+use super::memory::{Contents, Memory, Name, Words, contents_of, copy};
 use super::properties::Latest;
 
 /// The store of node `me`.
@@ -38,19 +38,7 @@ impl StoreOf<'_> {
 
     /// What a name stands for.
     fn look_up(&self, data: DataRef) -> (u32, Option<&[AtomicU64]>) {
-        if self.contents == Contents::Stamps {
-            return (data.0 as u32, None);
-        }
-        let (node, name) = Name::of(data.0);
-        let memory = &self.all[node.index()];
-        match name {
-            Name::Home(number) => (memory.home.stamp(number), memory.home.words(number)),
-            Name::Frame(frame) => (memory.cache.stamp(frame), memory.frames[frame.0 as usize].as_deref()),
-            Name::Retained(number) => {
-                let (words, stamp) = &memory.retained[number as usize];
-                (*stamp, words.as_deref())
-            }
-        }
+        contents_of(self.all, self.contents, data)
     }
 
     /// The name of contents with this stamp here.
@@ -142,6 +130,13 @@ impl Store for StoreOf<'_> {
         });
         mine.retained[number as usize] = (words, stamp);
         self.name(stamp, Name::Retained(number))
+    }
+
+    fn read(&mut self, frame: FrameId) -> Result<DataRef, Pinned> {
+        self.mine_mut().cache.pin(frame)?;
+        let data = self.retain(frame);
+        self.mine_mut().cache.unpin(frame);
+        Ok(data)
     }
 
     fn discard(&mut self, retained: DataRef) {

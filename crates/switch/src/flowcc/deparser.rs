@@ -88,6 +88,7 @@ fn forward<R: Rules>(
         // An earlier copy of the request was granted, and what it set off may still be on its way: this one
         // did not take the lock, or not for the first time.
         repeated: R::FORWARDER_SAYS_REPEATED
+            && packet.kind != Kind::Peek
             && (phv.get(f.verdict) != alu::ACQUIRED || phv.get(f.score) & score::COUNT > 1),
         global_status: status.expect("G-STATUS holds what the parser put there"),
         copyset: Copyset::from_bits(phv.get(f.copyset)),

@@ -43,6 +43,8 @@ pub(super) mod class {
     pub(in super::super) const ADD_AGAIN: u64 = 5;
     /// An unlock of an event whose lock the requester has handed over itself.
     pub(in super::super) const HANDED: u64 = 6;
+    /// A PEEK: looks an entry up, and leaves it alone.
+    pub(in super::super) const PEEK: u64 = 7;
 }
 
 /// What LAST-UNLOCK does. 0: nothing.
@@ -89,6 +91,8 @@ pub(super) mod score_op {
 
 /// Where an ADD-TO-SWITCH found room: a way, or one of these.
 pub(super) mod place {
+    /// A PEEK found no entry that has a copyset.
+    pub(in super::super) const NOWHERE: u64 = 13;
     pub(in super::super) const FULL: u64 = 14;
     pub(in super::super) const PRESENT: u64 = 15;
 }

@@ -12,7 +12,7 @@ use crate::pipeline::{Phv, alu};
 /// Refuses what is not for the switch, of another time, or from nowhere.
 pub(super) fn admit<R: Rules>(packet: &Packet, config: &Config) -> Result<(), Drop> {
     let Packet { kind, event, requester, tag, .. } = packet;
-    if !kind.is_request() && *kind != Kind::Unlock {
+    if !kind.is_request() && *kind != Kind::Unlock || *kind == Kind::Peek && !config.peeks {
         return Err(Drop::Kind);
     }
     if R::EPOCHS_ARE_FENCED && packet.epoch != config.epoch {
@@ -24,7 +24,7 @@ pub(super) fn admit<R: Rules>(packet: &Packet, config: &Config) -> Result<(), Dr
     if tag.home().index() >= config.nodes {
         return Err(Drop::Tag);
     }
-    if *kind == Kind::Unlock && !event.is_request() {
+    if *kind == Kind::Unlock && (!event.is_request() || *event == Kind::Peek) {
         return Err(Drop::Event);
     }
     if matches!(kind, Kind::AddToSwitch | Kind::RemoveFromSwitch) && requester.node != tag.home() {
@@ -43,6 +43,7 @@ pub(super) fn pass<R: Rules>(packet: &Packet, carried: Option<Carried>, config: 
         (Kind::Unlock, _) => Pass::Unlock,
         (Kind::AddToSwitch, Some(Carried::Way(way))) if usize::from(way) < WAYS => Pass::Claim(way),
         (Kind::AddToSwitch, _) => Pass::Add,
+        (Kind::Peek, _) => Pass::Peek,
         (kind, _) => Pass::Request(kind),
     }
 }
@@ -117,6 +118,7 @@ pub(super) fn parse<R: Rules>(
                 phv.set(f.release, place_in_line(packet.requester, packet.seq));
             }
         }
+        Pass::Peek => phv.set(f.node_bit, 1 << packet.requester.node.0),
         // Verdict 0: the score is only read, or reset. A clear sets the lock to release 0.
         Pass::Handed => phv.set(f.followed, score::FOLLOWED),
         Pass::Clear if config.queue => phv.set(f.release, alu::WRITER),

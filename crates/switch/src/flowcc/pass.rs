@@ -34,6 +34,8 @@ pub(super) enum Pass {
     ReleaseAndMerge,
     /// Of the other events: release, install the metadata.
     ReleaseAndSet,
+    /// A PEEK: read the entry.
+    Peek,
     /// An ADD's first pass: look for the tag, or room for it.
     Add,
     /// Its second pass: claim that way. The entry is inserted locked, and the score becomes the outcome, in place
@@ -44,7 +46,7 @@ pub(super) enum Pass {
 const REQUESTS: usize = Kind::RemoveFromSwitch as usize + 1;
 
 impl Pass {
-    const AFTER_REQUESTS: [Self; 10] = [
+    const AFTER_REQUESTS: [Self; 11] = [
         Self::Unlock,
         Self::Reset,
         Self::Clear,
@@ -55,6 +57,7 @@ impl Pass {
         Self::Handed,
         Self::Leave,
         Self::LeaveAndSet,
+        Self::Peek,
     ];
 
     /// All of them, by [`Pass::index`].
@@ -82,6 +85,7 @@ impl Pass {
             Self::Handed => REQUESTS + 7,
             Self::Leave => REQUESTS + 8,
             Self::LeaveAndSet => REQUESTS + 9,
+            Self::Peek => REQUESTS + 10,
             Self::Claim(way) => REQUESTS + Self::AFTER_REQUESTS.len() + way as usize,
         }
     }
@@ -119,6 +123,13 @@ impl Pass {
                 lock: if kind.takes_read_lock::<R>() { lock_op::TRY_READ } else { lock_op::TRY_WRITE },
                 meta: meta_op::READ,
                 score: if R::SCOREBOARD { score_op::COUNT_OR_MARK } else { score_op::SET },
+            },
+            Self::Peek => Operations {
+                class: class::PEEK,
+                event: Kind::Peek as u64,
+                tag: tag_op::MATCH,
+                meta: meta_op::READ,
+                ..none
             },
             Self::Unlock => Operations {
                 class: class::UNLOCK,

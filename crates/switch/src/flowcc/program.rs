@@ -73,10 +73,13 @@ pub(super) fn build<R: Rules>(config: &Config, sets: usize) -> Result<(Program, 
         }
     }
     placement::<R>(&mut p, &f);
+    if config.peeks {
+        peek(&mut p, &f);
+    }
     scoreboard(&mut p, &f, &arrays, config.queue);
-    decide::<R>(&mut p, &f, config.queue);
-    check::<R>(&mut p, &f);
-    forward(&mut p, &f);
+    decide::<R>(&mut p, &f, config);
+    check::<R>(&mut p, &f, config);
+    forward(&mut p, &f, config);
 
     Ok((p.build(&Budget::PUBLISHED)?, f, arrays))
 }
@@ -226,6 +229,21 @@ fn placement<R: Rules>(p: &mut ProgramBuilder, f: &Fields) {
     });
 }
 
+/// A PEEK goes to the home unless somebody caches the block: an entry that nobody has a copy of looks like none.
+fn peek(p: &mut ProgramBuilder, f: &Fields) {
+    p.table(Table {
+        name: "peek".into(),
+        stage: SCOREBOARD_STAGE,
+        gate: Some(Gate::is(f.class, class::PEEK)),
+        key: vec![f.status],
+        rows: vec![Row {
+            key: vec![Is(GlobalStatus::Unshared as u64)],
+            action: vec![Primitive::Set { to: f.place, value: place::NOWHERE }],
+        }],
+        default: Vec::new(),
+    });
+}
+
 fn scoreboard(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays, queue: bool) {
     let mut cases = vec![
         (score_op::COUNT_OR_MARK, Alu::CountOrMark(f.verdict)),
@@ -252,15 +270,20 @@ fn scoreboard(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays, queue: bool) 
 }
 
 /// What becomes of the packet, by its class and its event's score: the first row that matches.
-fn decide<R: Rules>(p: &mut ProgramBuilder, f: &Fields, queue: bool) {
+fn decide<R: Rules>(p: &mut ProgramBuilder, f: &Fields, config: &Config) {
     // With a line, a score that says refused and names somebody says whom the event follows.
-    let refused_or_in_line = if queue { route::FOLLOW } else { route::LOCKED };
+    let refused_or_in_line = if config.queue { route::FOLLOW } else { route::LOCKED };
     let row = |class: u64, order: Match, place: Match, score: Match, to: u64| Row {
         key: vec![Is(class), order, place, score],
         action: vec![Primitive::Set { to: f.route, value: to }],
     };
     let known = if R::UNLOCK_OF_NOTHING_IS_SHORT { Any } else { Is(alu::SAME) };
     let once_more = if R::ADD_IS_IDEMPOTENT { route::COLLISION } else { route::ADD_AGAIN };
+    let peeks = [
+        row(class::PEEK, Any, Is(place::NOWHERE), Any, route::TO_HOME),
+        row(class::PEEK, Any, Any, Any, route::FORWARD),
+    ];
+    let peeks = if config.peeks { &peeks[..] } else { &[] };
     p.table(Table {
         name: "decide".into(),
         stage: CHECK_STAGE,
@@ -296,19 +319,23 @@ fn decide<R: Rules>(p: &mut ProgramBuilder, f: &Fields, queue: bool) {
             row(class::ADD, Any, Any, Any, once_more),
             row(class::ADD_AGAIN, Any, Any, Has(score::REFUSED), route::COLLISION),
             row(class::ADD_AGAIN, Any, Any, Any, route::ADDED),
-        ],
+        ]
+        .into_iter()
+        .chain(peeks.iter().cloned())
+        .collect(),
         default: Vec::new(),
     });
 }
 
 /// The check table (Table 2), in two halves: gates tell whether the requester's node has a copy.
-fn check<R: Rules>(p: &mut ProgramBuilder, f: &Fields) {
+fn check<R: Rules>(p: &mut ProgramBuilder, f: &Fields, config: &Config) {
     let halves = [
         ("check, no copy", false, Gate::is(f.member, 0)),
         ("check, has copy", true, Gate::is_not(f.member, 0)),
     ];
     for (name, member, gate) in halves {
-        let valid = tables::CHECK.iter().map(|row| if R::CHECK_TABLE { *row } else { row.unchecked() });
+        let rows = tables::CHECK.iter().filter(|row| config.peeks || row.event != Kind::Peek);
+        let valid = rows.map(|row| if R::CHECK_TABLE { *row } else { row.unchecked() });
         let valid = valid.filter(|row| row.member.is_none_or(|want| want == member));
         let row = |event: Kind, status: GlobalStatus| Row {
             key: vec![Is(event as u64), Is(status as u64)],
@@ -328,8 +355,9 @@ fn check<R: Rules>(p: &mut ProgramBuilder, f: &Fields) {
 }
 
 /// The forward table (Table 3). A request that is not valid matches no row.
-fn forward(p: &mut ProgramBuilder, f: &Fields) {
-    let rows = tables::FORWARD.iter().flat_map(|want| {
+fn forward(p: &mut ProgramBuilder, f: &Fields, config: &Config) {
+    let rows = tables::FORWARD.iter().filter(|row| config.peeks || row.event != Kind::Peek);
+    let rows = rows.flat_map(|want| {
         expand(want.status).map(|status| Row {
             key: vec![Is(1), Is(want.event as u64), Is(status as u64)],
             action: vec![Primitive::Set { to: f.forward, value: want.to as u64 }],

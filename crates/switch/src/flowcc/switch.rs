@@ -39,6 +39,8 @@ pub struct Config {
     pub epoch: SwitchEpoch,
     /// Conflicting requests stand in line behind the holder of the lock, and are not refused (see [`line`](mod@super::line)).
     pub queue: bool,
+    /// The program knows PEEK.
+    pub peeks: bool,
 }
 
 impl Config {
@@ -47,7 +49,7 @@ impl Config {
 
     /// A switch of the paper's size in its first life.
     pub const fn for_nodes(nodes: usize) -> Self {
-        Self { nodes, entries: Self::DEFAULT_ENTRIES, epoch: SwitchEpoch(0), queue: false }
+        Self { nodes, entries: Self::DEFAULT_ENTRIES, epoch: SwitchEpoch(0), queue: false, peeks: false }
     }
 }
 
@@ -251,7 +253,7 @@ mod tests {
     use super::*;
     use wire::{BlockTag, Copyset, GlobalStatus, NodeId, Refusal, RequesterId, Seq, SlotId, Status};
 
-    const CONFIG: Config = Config { nodes: 2, entries: 7, epoch: SwitchEpoch(0), queue: false };
+    const CONFIG: Config = Config { nodes: 2, entries: 7, epoch: SwitchEpoch(0), queue: false, peeks: true };
 
     struct Random(u64);
 
@@ -272,7 +274,11 @@ mod tests {
             let node = NodeId(u16::try_from(home).unwrap());
             let requester = RequesterId { node, slot: SlotId(self.of(&[0, 1, 2])) };
             // Many ADDs, so that the ways fill up.
-            let kind = if self.below(3) == 0 { Kind::AddToSwitch } else { self.of(&Kind::ALL[..10]) };
+            let kind = match self.below(12) {
+                0..4 => Kind::AddToSwitch,
+                4 => Kind::Peek,
+                _ => self.of(&Kind::ALL[..10]),
+            };
             let request = Packet {
                 in_switch: self.below(5) > 0,
                 status: if self.below(5) > 0 { Status::Granted } else { Status::Refused(Refusal::Locked) },
@@ -285,7 +291,11 @@ mod tests {
                 repeated: self.below(5) == 0,
                 ..Packet::request(kind, tag, requester, Seq(self.of(&[1, 2, 3, 4, 5, 6])))
             };
-            if self.below(4) > 0 { request } else { Packet { kind: Kind::Unlock, ..request } }
+            if self.below(4) > 0 || kind == Kind::Peek {
+                request
+            } else {
+                Packet { kind: Kind::Unlock, ..request }
+            }
         }
     }
 

@@ -21,9 +21,9 @@ const fn valid(event: Kind, status: Option<GlobalStatus>, member: Option<bool>) 
     CheckRow { event, status, member }
 }
 
-/// Table 2, and the rows of the requests that the paper treats in its text (5.2) or that we add (locks, purge).
+/// Table 2, and the rows of the requests that the paper treats in its text (5.2) or that we add (locks, purge, peeks).
 /// What no row matches is refused as outdated.
-pub const CHECK: [CheckRow; 9] = [
+pub const CHECK: [CheckRow; 10] = [
     valid(ReadMiss, None, Some(false)),
     valid(WriteMiss, None, Some(false)),
     valid(WriteShared, Some(Shared), Some(true)),
@@ -33,6 +33,7 @@ pub const CHECK: [CheckRow; 9] = [
     valid(LockWrite, None, None),
     valid(Purge, None, None),
     valid(RemoveFromSwitch, None, None),
+    valid(Peek, Some(Modified), Some(false)),
 ];
 
 /// Where a valid request goes.
@@ -71,7 +72,7 @@ const fn row(event: Kind, status: Option<GlobalStatus>, to: Forward) -> ForwardR
 }
 
 /// Table 3, and the rows of the requests beyond it.
-pub const FORWARD: [ForwardRow; 15] = [
+pub const FORWARD: [ForwardRow; 16] = [
     row(ReadMiss, Some(Unshared), Forward::Home),
     row(WriteMiss, Some(Unshared), Forward::Home),
     row(ReadMiss, Some(Modified), Forward::Owner),
@@ -87,6 +88,7 @@ pub const FORWARD: [ForwardRow; 15] = [
     row(Purge, Some(Shared), Forward::AllSharers),
     row(Purge, Some(Modified), Forward::AllSharers),
     row(RemoveFromSwitch, None, Forward::Requester),
+    row(Peek, Some(Modified), Forward::Owner),
 ];
 
 impl CheckRow {

@@ -80,7 +80,8 @@ impl Rig {
     }
 
     fn with_entries(entries: usize) -> Self {
-        let switch = Switch::new(&Config { nodes: NODES, entries, epoch: EPOCH, queue: false }).unwrap();
+        let switch =
+            Switch::new(&Config { nodes: NODES, entries, epoch: EPOCH, queue: false, peeks: true }).unwrap();
         Self { switch, next: 1000 }
     }
 

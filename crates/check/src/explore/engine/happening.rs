@@ -7,7 +7,7 @@ use super::{Engine, Next, Step};
 use crate::explore::action::Action;
 use crate::explore::machines::Input;
 use crate::explore::scope::Turn;
-use crate::explore::shape::Item;
+use crate::explore::shape::{Item, is_latest};
 use crate::explore::world::{Doing, World};
 
 impl Engine {
@@ -123,7 +123,7 @@ impl Engine {
         step.sends.iter().try_for_each(|item| next.packets.push(*item))?;
         if let (Some((at, turn)), Some(started)) = (thread, step.started) {
             next.threads[at].doing = match started {
-                Started::Slot(slot) => Doing::Waiting { slot: slot.0 as u8, turn },
+                Started::Slot(slot) => Doing::Waiting { slot: slot.0 as u8, turn, overtaken: false },
                 Started::Join(slot) => Doing::Joining { slot: slot.0 as u8 },
                 Started::Pinned(frame) => Doing::Pinned { frame: frame.0 as u8, turn },
                 Started::Retry | Started::Full => Doing::Idle,
@@ -143,12 +143,21 @@ impl Engine {
             }
             thread.doing = match (thread.doing, outcome) {
                 (Doing::Joining { slot: waits_for }, _) if waits_for == slot => Doing::Idle,
-                (Doing::Waiting { slot: waits_for, turn }, outcome) if waits_for == slot => match outcome {
-                    Outcome::Pinned(frame) => Doing::Pinned { frame: frame.0 as u8, turn },
-                    Outcome::Retry => Doing::Idle,
-                    Outcome::Locked => Doing::Holding { slot, turn },
-                    outcome => return Err(format!("an operation of node {node} ended with {outcome:?}")),
-                },
+                (Doing::Waiting { slot: waits_for, turn, overtaken }, outcome) if waits_for == slot => {
+                    match outcome {
+                        Outcome::Peeked(data) if !is_latest(data.0) && !overtaken => {
+                            return Err(format!("a thread of node {node} peeks at old contents"));
+                        }
+                        Outcome::Peeked(_) => {
+                            thread.turns -= 1;
+                            Doing::Idle
+                        }
+                        Outcome::Pinned(frame) => Doing::Pinned { frame: frame.0 as u8, turn },
+                        Outcome::Retry => Doing::Idle,
+                        Outcome::Locked => Doing::Holding { slot, turn },
+                        outcome => return Err(format!("an operation of node {node} ended with {outcome:?}")),
+                    }
+                }
                 (doing, _) => doing,
             };
         }
@@ -214,6 +223,14 @@ impl Engine {
         }
         let shapes = &self.shapes;
         next.packets.as_mut_slice().iter_mut().for_each(|item| *item = shapes.aged(*item, block));
+        for (thread, plan) in next.threads.iter_mut().zip(self.scope.threads) {
+            if let Doing::Waiting { turn, overtaken, .. } = &mut thread.doing
+                && self.scope.peeks
+                && plan.may[usize::from(*turn)] == Turn::Read(block as u8)
+            {
+                *overtaken = true;
+            }
+        }
     }
 
     fn timers(&mut self, world: &World, found: &mut Vec<(Action, Next)>) {
