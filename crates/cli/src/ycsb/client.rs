@@ -3,6 +3,10 @@
 //! A client is a closed loop: the next operation starts when the one before has returned, so that throughput
 //! and latency are two sides of one number. The time of an operation is that of the store's call alone; drawing
 //! keys and values counts for the throughput only, as in YCSB.
+//!
+//! Where all operations are reads of a cache, drawing a key takes as long as reading its record. So requests are drawn
+//! some at a time: the processor then overlaps the draws. And a read that follows another one began when that one
+//! returned: a run of reads looks at the clock once an operation.
 
 use crate::clock::Moment;
 use std::ops::Range;
@@ -16,6 +20,17 @@ use super::random::Random;
 use super::store::{Session, StoreError};
 use super::workload::{Kind, Workload};
 
+/// Requests that are drawn at a time, where none of them changes which records there are.
+const AHEAD: u64 = 64;
+
+/// What a client is going to do.
+#[derive(Clone, Debug)]
+struct Request {
+    kind: Kind,
+    /// Of which record; nothing for a new one.
+    key: Vec<u8>,
+}
+
 /// One client and what it has seen.
 pub(crate) struct Client<'a, S> {
     session: S,
@@ -23,6 +38,10 @@ pub(crate) struct Client<'a, S> {
     chooser: Chooser,
     random: Random,
     recorder: Option<Recorder<'a>>,
+    /// Drawn, in order.
+    ahead: Vec<Request>,
+    /// When the last read returned, if nothing was done since.
+    idle_since: Option<Moment>,
     /// The operation under way: its key, and the record or field that it reads or writes.
     key: Vec<u8>,
     record: Vec<u8>,
@@ -49,6 +68,8 @@ impl<'a, S: Session> Client<'a, S> {
             chooser,
             random,
             recorder,
+            ahead: Vec::new(),
+            idle_since: None,
             key: Vec::new(),
             record: vec![0; workload.record_len()],
             field: vec![0; workload.field_len],
@@ -99,19 +120,30 @@ impl<'a, S: Session> Client<'a, S> {
         sequence: &InsertSequence,
         gauge: &Gauge<'_>,
     ) -> Result<(), StoreError> {
-        for done in 1..=operations {
-            if gauge.stopped() {
-                break;
+        // What is inserted may be asked for next: then nothing is drawn before it is due.
+        let ahead = if self.workload.mix.insert_share() > 0.0 { 1 } else { AHEAD };
+        let mut done = 0;
+        'run: while done < operations {
+            self.draw_ahead(ahead.min(operations - done), sequence);
+            self.idle_since = None;
+            for at in 0..self.ahead.len() {
+                if gauge.stopped() {
+                    break 'run;
+                }
+                let request = &mut self.ahead[at];
+                std::mem::swap(&mut self.key, &mut request.key);
+                let kind = request.kind;
+                let idle_since = self.idle_since.take();
+                let (invoke, returned) = match kind {
+                    Kind::Read => self.read(idle_since)?,
+                    Kind::Update => self.update()?,
+                    Kind::Insert => self.insert_new(sequence)?,
+                    Kind::ReadModifyWrite => self.read_modify_write()?,
+                };
+                self.latencies.record(kind, returned - invoke);
+                done += 1;
+                gauge.show(done);
             }
-            let kind = self.workload.mix.choose(self.random.unit());
-            let (invoke, returned) = match kind {
-                Kind::Read => self.read(sequence)?,
-                Kind::Update => self.update(sequence)?,
-                Kind::Insert => self.insert_new(sequence)?,
-                Kind::ReadModifyWrite => self.read_modify_write(sequence)?,
-            };
-            self.latencies.record(kind, returned - invoke);
-            gauge.show(done);
         }
         self.end_phase()
     }
@@ -120,9 +152,8 @@ impl<'a, S: Session> Client<'a, S> {
         self.recorder.as_mut().map_or(Ok(()), Recorder::flush)
     }
 
-    fn read(&mut self, sequence: &InsertSequence) -> Result<(Moment, Moment), StoreError> {
-        self.draw_key(sequence);
-        let invoke = Moment::now();
+    fn read(&mut self, idle_since: Option<Moment>) -> Result<(Moment, Moment), StoreError> {
+        let invoke = idle_since.unwrap_or_else(Moment::now);
         let found = self.session.read(&self.key, &mut self.record);
         let returned = Moment::now();
         let found = self.explain(Kind::Read, found)?;
@@ -130,6 +161,8 @@ impl<'a, S: Session> Client<'a, S> {
         if let Some(recorder) = &mut self.recorder {
             let did = Did::Read(found.then(|| Digest::of(&self.record)));
             recorder.record(&self.key, did, invoke, Some(returned))?;
+        } else {
+            self.idle_since = Some(returned);
         }
         Ok((invoke, returned))
     }
@@ -156,8 +189,7 @@ impl<'a, S: Session> Client<'a, S> {
         Ok((invoke, returned))
     }
 
-    fn update(&mut self, sequence: &InsertSequence) -> Result<(Moment, Moment), StoreError> {
-        self.draw_key(sequence);
+    fn update(&mut self) -> Result<(Moment, Moment), StoreError> {
         if self.workload.write_all_fields {
             self.draw_record();
             return self.replace();
@@ -186,8 +218,7 @@ impl<'a, S: Session> Client<'a, S> {
         Ok((invoke, returned))
     }
 
-    fn read_modify_write(&mut self, sequence: &InsertSequence) -> Result<(Moment, Moment), StoreError> {
-        self.draw_key(sequence);
+    fn read_modify_write(&mut self) -> Result<(Moment, Moment), StoreError> {
         if self.workload.write_all_fields {
             self.draw_record();
             return self.modify(Kind::ReadModifyWrite, 0);
@@ -232,10 +263,18 @@ impl<'a, S: Session> Client<'a, S> {
         Ok((invoke, returned))
     }
 
-    /// Draws the record of a request, and names it.
-    fn draw_key(&mut self, sequence: &InsertSequence) {
-        let record = self.chooser.next(&mut self.random, sequence.last());
-        self.workload.names.write(record, &mut self.key);
+    /// Draws the next requests: their kinds, and the records that they ask for.
+    fn draw_ahead(&mut self, count: u64, sequence: &InsertSequence) {
+        let last = sequence.last();
+        let count = usize::try_from(count).expect("at most some dozens");
+        self.ahead.resize(count, Request { kind: Kind::Read, key: Vec::new() });
+        for request in &mut self.ahead {
+            request.kind = self.workload.mix.choose(self.random.unit());
+            if request.kind != Kind::Insert {
+                let record = self.chooser.next(&mut self.random, last);
+                self.workload.names.write(record, &mut request.key);
+            }
+        }
     }
 
     /// Draws a field and its new value; gives where it starts in the record.

@@ -70,14 +70,50 @@ impl Zipf {
         if at < 1.0 + 0.5_f64.powf(THETA) {
             return 1.min(self.items - 1);
         }
-        let share = (self.eta * unit - self.eta + 1.0).powf(1.0 / (1.0 - THETA));
+        let share = hundredth_power(self.eta * unit - self.eta + 1.0);
         let rank = (real(self.items) * share) as u64;
         rank.min(self.items - 1)
     }
 }
 
+/// `base` to the power of 1 / (1 - THETA) = 100: by multiplications, which give the same on every machine, and sooner
+/// than the power of any two numbers.
+fn hundredth_power(base: f64) -> f64 {
+    const { assert!(THETA == 0.99) };
+    let square = base * base;
+    let fourth = square * square;
+    let eighth = fourth * fourth;
+    let sixteenth = eighth * eighth;
+    let thirty_second = sixteenth * sixteenth;
+    thirty_second * thirty_second * thirty_second * fourth
+}
+
 fn real(count: u64) -> f64 {
     count as f64
+}
+
+/// Remainders by one divisor, with multiplications: a division of 64 bits takes as long as all else in a draw.
+#[derive(Clone, Copy, Debug)]
+struct Modulus {
+    divisor: u64,
+    /// 2^64 / divisor, rounded down (2^64 - 1 for 1).
+    inverse: u64,
+}
+
+impl Modulus {
+    fn new(divisor: u64) -> Self {
+        assert!(divisor > 0, "nothing is divided by 0");
+        let inverse = u64::try_from((1_u128 << 64) / u128::from(divisor)).unwrap_or(u64::MAX);
+        Self { divisor, inverse }
+    }
+
+    /// `number % divisor`.
+    fn remainder(self, number: u64) -> u64 {
+        // The inverse is too small by less than 1, the quotient hence by less than 1 before and 2 after rounding.
+        let quotient = (u128::from(number) * u128::from(self.inverse) >> 64) as u64;
+        let rest = number - quotient * self.divisor;
+        if rest >= self.divisor { rest - self.divisor } else { rest }
+    }
 }
 
 /// Chooses the records of one client's requests.
@@ -87,7 +123,7 @@ pub(crate) struct Chooser(Shape);
 #[derive(Clone, Debug)]
 enum Shape {
     Uniform { records: u64 },
-    Zipfian { ranks: Zipf, span: u64 },
+    Zipfian { ranks: Zipf, span: Modulus },
     Latest { ages: Zipf },
 }
 
@@ -102,7 +138,7 @@ impl Chooser {
                 // that is not there yet: so inserts do not move the popular records. One too many is its own.
                 let expected = (real(workload.operations) * workload.mix.insert_share() * 2.0) as u64;
                 let ranks = Zipf::with_zeta(SCRAMBLED_ITEMS, SCRAMBLED_ZETA);
-                Shape::Zipfian { ranks, span: records + expected + 1 }
+                Shape::Zipfian { ranks, span: Modulus::new(records + expected + 1) }
             }
             Requests::Latest => Shape::Latest { ages: Zipf::new(records) },
         })
@@ -113,7 +149,7 @@ impl Chooser {
         match &mut self.0 {
             Shape::Uniform { records } => random.below(*records),
             Shape::Zipfian { ranks, span } => loop {
-                let record = fnv_hash(ranks.next(random)) % *span;
+                let record = span.remainder(fnv_hash(ranks.next(random)));
                 if record <= last {
                     return record;
                 }
@@ -166,6 +202,31 @@ mod tests {
         let chi_square: f64 = counts.iter().map(|count| (real(*count) - expected).powi(2) / expected).sum();
         // 999 degrees of freedom: mean 999, standard deviation 44.7; five of them either way.
         assert!((775.0..1223.0).contains(&chi_square), "{chi_square}");
+    }
+
+    #[test]
+    fn the_power_of_a_draw_is_that_of_the_skew() {
+        for share in [0.0_f64, 0.3, 0.9, 0.99, 0.999_99, 1.0] {
+            let power = share.powf(1.0 / (1.0 - THETA));
+            assert!((hundredth_power(share) - power).abs() <= power * 1e-10, "{share}");
+        }
+    }
+
+    #[test]
+    fn remainders_by_multiplication_are_remainders() {
+        let numbers = |divisor: u64| {
+            let multiples = [1, 2, 3, 1000, u64::MAX / divisor - 1, u64::MAX / divisor];
+            let around = multiples.into_iter().map(move |times| times.wrapping_mul(divisor));
+            around.flat_map(|at| [at.wrapping_sub(1), at, at.wrapping_add(1)]).chain([0, u64::MAX])
+        };
+        let mut random = Random::new(9, 0);
+        let drawn: Vec<u64> = (0..1000).map(|_| random.word() >> (random.word() % 64)).collect();
+        for divisor in [1, 2, 3, 7, 40_001, 1 << 32, (1 << 32) + 1, 1 << 63, u64::MAX - 1, u64::MAX] {
+            let modulus = Modulus::new(divisor);
+            for number in numbers(divisor).chain(drawn.iter().copied()) {
+                assert_eq!(modulus.remainder(number), number % divisor, "{number} % {divisor}");
+            }
+        }
     }
 
     #[test]

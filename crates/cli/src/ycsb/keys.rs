@@ -1,7 +1,6 @@
 //! Key names, and which records are there while a run inserts more.
 
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -32,14 +31,42 @@ impl KeyNames {
     /// Replaces `key` by the name of a record, `user` and a number.
     pub(crate) fn write(&self, record: u64, key: &mut Vec<u8>) {
         let number = if self.ordered { record } else { fnv_hash(record) };
+        // By hand: a name is drawn for every operation, and the standard library's formatting takes as long as a read.
+        let text = decimal(number);
+        let shortest = text.iter().position(|digit| *digit != b'0').unwrap_or(MOST_DIGITS - 1);
         key.clear();
-        let written = if self.digits <= 1 {
-            write!(key, "user{number}")
-        } else {
-            write!(key, "user{number:0digits$}", digits = self.digits)
-        };
-        written.expect("writing to memory cannot fail");
+        key.extend_from_slice(b"user");
+        // Zeroes that are not in `text` already.
+        if self.digits > MOST_DIGITS {
+            key.resize(key.len() + self.digits - MOST_DIGITS, b'0');
+        }
+        key.extend_from_slice(&text[shortest.min(MOST_DIGITS - self.digits.min(MOST_DIGITS))..]);
     }
+}
+
+/// Digits of the largest number.
+const MOST_DIGITS: usize = 24;
+
+/// A number with all digits that there may be, zeroes in front.
+fn decimal(number: u64) -> [u8; MOST_DIGITS] {
+    const PART: u64 = 100_000_000;
+    let parts = [number / PART / PART, number / PART % PART, number % PART];
+    let mut text = [0; MOST_DIGITS];
+    for (eight, part) in text.as_chunks_mut::<8>().0.iter_mut().zip(parts) {
+        *eight = eight_digits(part);
+    }
+    text
+}
+
+/// The digits of a number below 10^8: split into halves again and again, both at once.
+fn eight_digits(number: u64) -> [u8; 8] {
+    let fours = number / 10_000 | number % 10_000 << 32;
+    // 10486 / 2^20 is near enough to 1 / 100 for numbers below 10,000, and 103 / 2^10 to 1 / 10 for those below 100.
+    let hundreds = fours * 10_486 >> 20 & 0x7f_0000_007f;
+    let twos = hundreds | (fours - hundreds * 100) << 16;
+    let tens = twos * 103 >> 10 & 0x000f_000f_000f_000f;
+    let ones = tens | (twos - tens * 10) << 8;
+    (ones | 0x3030_3030_3030_3030).to_le_bytes()
 }
 
 /// Numbers new records, and knows up to where all of them are there: a record counts once its insert and every
@@ -107,6 +134,22 @@ mod tests {
         assert_eq!(key, b"user42");
         KeyNames { ordered: true, digits: 6 }.write(42, &mut key);
         assert_eq!(key, b"user000042");
+    }
+
+    #[test]
+    fn a_name_is_what_the_standard_library_formats_for_any_number_and_padding() {
+        let mut key = Vec::new();
+        let around_powers = (0..20).flat_map(|power| {
+            let number = 10_u64.pow(power);
+            [number - 1, number, number + 1, 7 * (number / 10)]
+        });
+        let drawn = (0..1000).map(|at: u64| fnv_hash(at) >> (at % 64));
+        for number in around_powers.chain(drawn).chain(0..10_000).chain([u64::MAX, u64::MAX - 1]) {
+            for digits in [0, 1, 2, 6, 19, 20, 21, 24, 25, 33] {
+                KeyNames { ordered: true, digits }.write(number, &mut key);
+                assert_eq!(String::from_utf8_lossy(&key), format!("user{number:0digits$}"));
+            }
+        }
     }
 
     #[test]

@@ -172,14 +172,16 @@ fn on_rack(
 }
 
 /// A rack with the defaults of `rackmem ycsb`, but that conflicting writes wait in line: between processes a refusal
-/// costs a round trip.
+/// costs a round trip; and with caches that hold all records without turning any of them out. (Servers hold all of
+/// them, too. A cache that is not much larger than the data would have some crowded buckets, and each of their misses
+/// costs as much as twenty reads.)
 fn spec(args: &Args, workload: &Workload) -> RackSpec {
     let config = rackmem::Config::default();
     let nodes = usize::from(args.nodes);
     RackSpec {
         nodes,
         block_bytes: config.block_size.bytes(),
-        cache: config.cache,
+        cache: (workload.data_bytes().0 * 5 / 2).next_power_of_two().max(config.cache),
         memory: memory_for(nodes, config.block_size, workload).0,
         switch_entries: config.switch_entries,
         directory: Directory::Auto,
