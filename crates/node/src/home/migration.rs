@@ -159,7 +159,7 @@ impl HomeAgent {
         self.migration.step = step;
         self.migration.deadline = match cx.config.retransmission {
             Retransmission::Never => Nanos::MAX,
-            Retransmission::AfterRoundTrips { floor } => cx.now + floor,
+            Retransmission::AfterRoundTrips { floor, .. } => cx.now + floor,
         };
         cx.send(packet);
     }

@@ -67,7 +67,7 @@ impl Config {
             turn: Turn::PUBLISHED_HARDWARE,
             epoch: of_node.epoch,
             hottest: of_node.hottest,
-            retransmission: Retransmission::AfterRoundTrips { floor: Nanos::from_micros(50) },
+            retransmission: Retransmission::AfterRoundTrips { floor: Nanos::from_micros(50), most: Nanos::MAX },
             backoff: of_node.backoff,
             costs: Costs::PAPER,
             check: false,
