@@ -323,3 +323,31 @@ fn peers_that_are_installed_are_measured_and_stopped() {
         println!("not tested here, because it is not installed: {missing:?}\n{said}");
     }
 }
+
+#[test]
+fn a_soak_that_is_stuck_says_what_every_process_was_doing() {
+    let temporary = Temporary::new("stuck");
+    let args = ["soak", "--nodes", "2", "--transport", "shm", "--rounds", "1000", "--stuck-seconds", "2"];
+    let child = temporary
+        .command(&args)
+        // Long enough for the rest of the rack not to go on without the node.
+        .args(["--timeout-ms", "60000", "--round-seconds", "2", "--harm", "switch"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("the start of all processes", || children_of(child.id()).len() == 3);
+    let node = *children_of(child.id()).iter().max().unwrap();
+    signal("-STOP", node);
+    let output = child.wait_with_output().unwrap();
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{told}");
+    let left = temporary.runtime_directories();
+    let [dir] = &left[..] else { panic!("{left:?} is left; {told}") };
+    assert!(told.contains(dir.to_str().unwrap()), "{told}");
+    let read = |name: &str| fs::read_to_string(dir.join(name)).unwrap_or_else(|_| panic!("{name}: {told}"));
+    assert!(read("threads.txt").contains(", T\n"), "a process is stopped");
+    assert!(read("rack.txt").contains("the switch: "));
+    assert!(read("the switch.txt").contains("Counts"), "whoever is not stopped says how it is");
+    assert!(!is_alive(node));
+}

@@ -67,8 +67,9 @@
 //! begins that it does not hear of, it is declared dead for that. Nodes that are cut off from each other but not from
 //! the coordinator are both alive here.
 //!
-//! *A coordinator that was paused* forgives all silence of that time: it may have missed what was sent. So a pause of
-//! the switch costs leases, and no lives.
+//! *A coordinator that was paused* forgives all silence of that time but a heartbeat: it may have missed what was sent. So
+//! a pause of the switch costs leases, and no lives. One that is late every time, as it gets no processor, declares
+//! dead whom it has not heard in eight calls.
 //!
 //! *A coordinator that dies* takes no life with it. Leases run out until the next one has formed the rack: in strict mode
 //! everybody stands still meanwhile. It trusts those that it hears. If none of those who had begun the last epoch is

@@ -224,6 +224,21 @@ fn a_coordinator_that_was_stopped_declares_nobody_dead_for_it() {
 }
 
 #[test]
+fn a_coordinator_that_is_late_every_time_finds_the_dead_and_blames_nobody_else() {
+    let mut rig = Rig::formed(21, 3);
+    rig.processes[1].killed = true;
+    for _ in 0..16 {
+        // No processor for three heartbeats, then one for a moment: that counts as one heartbeat each.
+        let control = rig.control.as_mut().unwrap();
+        control.stopped_until = rig.now + of_timeout(3).0;
+        rig.run_for(of_timeout(3) + Nanos::from_millis(10));
+    }
+    assert!(goes_on_without(&rig, 1));
+    assert_eq!(rig.coordinator().counters().silent, 1, "the others were heard now and then");
+    assert_eq!(rig.coordinator().roster().live().len(), 2);
+}
+
+#[test]
 fn a_rack_whose_nodes_all_died_begins_anew_when_new_processes_come() {
     let mut rig = Rig::formed(18, 2);
     let before = incarnations(&rig);

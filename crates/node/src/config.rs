@@ -20,10 +20,14 @@ pub enum Directory {
 pub enum Retransmission {
     /// Never: the transport loses nothing.
     Never,
-    /// Requests after 6 round trips and unlocks after 3, as measured, but not under this.
+    /// Requests after 6 round trips and unlocks after 3, as measured, and twice as late each time that they stay
+    /// unanswered; within these bounds.
     AfterRoundTrips {
         /// The shortest time-out.
         floor: Nanos,
+        /// The longest. Whoever had to wait once for a process that was stopped has measured a round trip of that
+        /// length, and would take the next loss for another one.
+        most: Nanos,
     },
 }
 

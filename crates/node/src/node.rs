@@ -398,10 +398,15 @@ impl<R: Rules> core::fmt::Debug for Node<R> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Node")
             .field("id", &self.config.id)
+            .field("epoch", &self.config.switch_epoch)
+            .field("down", &self.down)
             .field("requesters", &self.requesters)
+            .field("round_trip", &self.requesters.round_trip)
             .field("parked", &self.cache_agent.parked)
             .field("migration", &self.home.migration)
             .field("allocation_quiet", &self.allocation.is_quiet())
+            .field("reports", &self.reporter)
+            .field("home", &self.home.rebuilding_from())
             .finish_non_exhaustive()
     }
 }

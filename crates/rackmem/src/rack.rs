@@ -176,6 +176,25 @@ impl Rack {
         }
     }
 
+    /// True while the rest of the rack cannot have declared this process's node dead.
+    pub fn holds_lease(&self) -> bool {
+        match &self.inner.places {
+            Places::Embedded(_) => true,
+            Places::Joined { node, .. } => node.lease().holds(node.now()),
+        }
+    }
+
+    /// What this process's nodes are in the middle of, for people who look at a rack that does not get on. It waits for
+    /// no thread that is stuck, but on an embedded rack.
+    pub fn under_way(&self) -> String {
+        match &self.inner.places {
+            Places::Embedded(rack) => {
+                self.inner.here().map(|id| rack.with_node(id, |machine| format!("{machine:#?}\n"))).collect()
+            }
+            Places::Joined { node, .. } => node.under_way(),
+        }
+    }
+
     /// This process's node leaves the rack in order: what only it has cached goes home, then the others go on without it.
     /// Every operation fails from now on. Blocks in this node's own memory are gone for the others
     /// ([`Error::NodeDown`](crate::Error::NodeDown)). True if everything has arrived within `patience`. Does nothing on

@@ -99,7 +99,7 @@ impl<N: Rules, S: Rules> Real<N, S> {
                 switch_entries: 7,
                 epoch: Nanos(1 << 50),
                 hottest: 0,
-                retransmission: Retransmission::AfterRoundTrips { floor: Nanos(1000) },
+                retransmission: Retransmission::AfterRoundTrips { floor: Nanos(1000), most: Nanos::MAX },
                 backoff: Backoff { first: Nanos(1), most: Nanos(1) },
                 queue: scope.queue,
                 patience: 1,

@@ -9,7 +9,7 @@ use wire::{Faithful, GlobalAddr, LockEnd, LockRules, Nanos, NodeId, SwitchEpoch}
 
 use super::network::Network;
 use super::properties::{self, Waits};
-use super::{Plan, PlainLocks, Thread};
+use super::{PlainLocks, Plan, Thread};
 use crate::rack::{Faults, Injected, Random};
 
 /// Bytes of a region that has any.
@@ -69,7 +69,7 @@ impl<R: LockRules> LockRack<R> {
         let nodes = (0..plan.nodes).map(|node| {
             let id = NodeId(node as u16);
             let retransmission = match plan.repeats {
-                true => Retransmission::AfterRoundTrips { floor: Nanos(60) },
+                true => Retransmission::AfterRoundTrips { floor: Nanos(60), most: Nanos::MAX },
                 false => Retransmission::Never,
             };
             let config = Config {

@@ -105,7 +105,10 @@ impl<R: Rules> Rack<R> {
                 peeks: plan.peeks,
                 persistent: plan.persistent,
                 turn: Turn { pause: Nanos::from_micros(5), most: Nanos::from_micros(30) },
-                retransmission: Retransmission::AfterRoundTrips { floor: Nanos::from_micros(60) },
+                retransmission: Retransmission::AfterRoundTrips {
+                    floor: Nanos::from_micros(60),
+                    most: Nanos::MAX,
+                },
                 backoff: Backoff { first: Nanos::from_micros(2), most: Nanos::from_micros(40) },
                 switch_epoch: FIRST,
                 ..Config::new(NodeId(id as u16), plan.nodes, memory)

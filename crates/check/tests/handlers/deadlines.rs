@@ -5,7 +5,7 @@ use node::{Access, Retransmission};
 use wire::{Endpoint, GlobalStatus, Kind, Nanos, NodeId, Packet, Refusal};
 
 use crate::packets::{agent, granted, home_of, refused, theirs, unlock_ack};
-use crate::rig::{Effects, FLOOR, Rig, carrying};
+use crate::rig::{Effects, FLOOR, MOST, Rig, carrying};
 
 const NEARLY: Nanos = Nanos(FLOOR.0 - 1);
 
@@ -52,6 +52,22 @@ fn time_outs_follow_the_measured_round_trip_six_for_requests_and_three_for_unloc
     let second = rig.miss(theirs(2), Access::Shared);
     assert!(rig.wait(Nanos::from_micros(899)).is_empty());
     assert_eq!(rig.wait(Nanos::from_micros(1)).only().packet, second);
+}
+
+#[test]
+fn after_a_round_trip_of_seconds_the_next_loss_does_not_take_many_times_that() {
+    let mut rig = Rig::new();
+    let first = rig.miss(theirs(1), Access::Shared);
+    // Whoever had to answer was stopped, or had no processor.
+    rig.now += Nanos::from_millis(5_000);
+    let unlock = served(&mut rig, &first).one(Kind::Unlock).packet;
+    assert_eq!(rig.wait(MOST).only().packet, unlock);
+    let _ = rig.packet(unlock_ack(&unlock));
+    let second = rig.miss(theirs(2), Access::Shared);
+    for _ in 0..9 {
+        assert_eq!(rig.due(), MOST);
+        assert_eq!(rig.wait(MOST).only().packet, second);
+    }
 }
 
 #[test]

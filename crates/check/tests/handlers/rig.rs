@@ -15,6 +15,8 @@ use crate::packets::{
 
 /// The shortest time-out.
 pub(crate) const FLOOR: Nanos = Nanos::from_micros(60);
+/// The longest time-out.
+pub(crate) const MOST: Nanos = Nanos::from_millis(10);
 /// The bounds of the first and of every backoff.
 pub(crate) const BACKOFF: Backoff = Backoff { first: Nanos::from_micros(2), most: Nanos::from_micros(40) };
 
@@ -42,7 +44,7 @@ impl Rig {
         let mut config = Config {
             block: BLOCK,
             chunk: ChunkSize::new(4 * BLOCK.bytes()).unwrap(),
-            retransmission: Retransmission::AfterRoundTrips { floor: FLOOR },
+            retransmission: Retransmission::AfterRoundTrips { floor: FLOOR, most: MOST },
             backoff: BACKOFF,
             switch_epoch: EPOCH,
             incarnation: LIFE,

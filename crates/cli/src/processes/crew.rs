@@ -153,6 +153,11 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
         &self.members[at].name
     }
 
+    /// The number of its process.
+    pub(crate) fn process(&self, at: usize) -> u32 {
+        self.members[at].child.id()
+    }
+
     /// Kills a child, as the system would, without a word.
     pub(crate) fn kill(&mut self, at: usize) {
         let member = &mut self.members[at];

@@ -5,7 +5,9 @@ use std::sync::atomic::AtomicBool;
 
 use rackmem::transport::inline::Hub;
 use rackmem::transport::{Counts, PlaceId, Transport};
-use rackmem::{BlockSize, Config, ConfigError, Nanos, NodeId, ProcessConfig, Rack, SwitchProcess, Timing};
+use rackmem::{
+    BlockSize, Config, ConfigError, Nanos, NodeId, ProcessConfig, Rack, SwitchProcess, Timing, Watch,
+};
 use serde::{Deserialize, Serialize};
 
 use super::child::{Reason, in_background};
@@ -65,8 +67,8 @@ pub(crate) struct Seat {
 
 /// A child that has taken its seat.
 pub(crate) enum Seated {
-    /// The switch, at work in a thread of its own.
-    Switch(Arc<dyn Transport>),
+    /// The switch, at work in a thread of its own. It reports for as long as somebody has the watch.
+    Switch { transport: Arc<dyn Transport>, watch: Watch },
     /// A node.
     Node(NodeId, Rack),
 }
@@ -117,8 +119,9 @@ impl Seat {
             None => {
                 let mut switch = SwitchProcess::new(&config, process, Arc::clone(&transport))
                     .map_err(|error| error.to_string())?;
+                let watch = switch.watch();
                 in_background("switch", move || switch.run(&AtomicBool::new(false)))?;
-                Ok(Seated::Switch(transport))
+                Ok(Seated::Switch { transport, watch })
             }
             Some(node) => Rack::join_over(config, NodeId(node), process, transport)
                 .map(|rack| Seated::Node(NodeId(node), rack))

@@ -6,19 +6,30 @@
 //!            meanwhile: the switch, or a node, is killed and comes back; or a node is stopped and continued
 //!          clients halt; one node reads all words; the round's history must be linearizable, key by key
 //! ```
-//! A word whose contents died with a node is given up, and another one is allocated in its place.
+//! A word whose contents died with a node is given up, and another one is allocated in its place. When a round does not
+//! end, or an answer was wrong, what can be known of that is left in a directory.
 //!
 //! | file | concern |
 //! | --- | --- |
 //! | `rounds` | the command's side: rounds, and what is done to processes |
-//! | `node` | a node's process and its clients |
+//! | `events` | what processes tell it meanwhile |
+//! | `node` | a node's process, or the switch's |
+//! | `client` | a thread that works on the words |
+//! | `shared` | what the threads of a node's process share |
+//! | `waiting` | how long something may take |
+//! | `evidence` | what is left of a run that is stuck or wrong |
 //! | `log` | a client's history, in a file that outlives its process |
 //! | `judge` | the histories of a round, decided |
 
+mod client;
+mod events;
+mod evidence;
 mod judge;
 mod log;
 mod node;
 mod rounds;
+mod shared;
+mod waiting;
 
 use std::time::Duration;
 
@@ -83,6 +94,9 @@ pub(crate) struct Args {
     /// Milliseconds after which a silent node is given up
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(100..=60_000))]
     timeout_ms: u64,
+    /// Seconds after which an operation, or whatever else the run waits for, counts as stuck
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    stuck_seconds: u64,
     /// Operations a second of each client, at most: histories are kept until they are judged
     #[arg(long, default_value_t = 2000)]
     rate: u32,
@@ -105,7 +119,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let mut soak = rounds::Soak::start(args, &interrupt)?;
     let mut done = Vec::new();
     let outcome = (0..args.rounds).try_for_each(|round| {
-        let told = soak.round(round)?;
+        let told = soak.round(round).map_err(|fault| soak.with_evidence(fault))?;
         if !args.json {
             output::print(&format!("{told}\n"))?;
         }
@@ -130,6 +144,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
 impl Args {
     fn round(&self) -> Duration {
         Duration::from_secs(self.round_seconds)
+    }
+
+    fn stuck(&self) -> Duration {
+        Duration::from_secs(self.stuck_seconds)
     }
 
     fn timeout(&self) -> Duration {

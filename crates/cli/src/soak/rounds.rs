@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
 
 use super::judge::{Values, judge};
 use super::log::{self, Did, Entry};
 use super::node::{Event, Order, Task, Word};
+use super::waiting::Waiting;
 use super::{Args, Harm};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
@@ -20,31 +21,28 @@ use crate::processes::{Crew, Meeting};
 use crate::ycsb::Directory;
 
 /// The switch is the first child.
-const SWITCH: usize = 0;
-/// How long clients may take to stop: far longer than any operation may.
-const STUCK_AFTER: Duration = Duration::from_secs(60);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+pub(super) const SWITCH: usize = 0;
 
 /// A soak under way.
 pub(super) struct Soak<'a> {
-    args: &'a Args,
-    interrupt: &'a Interrupt,
-    crew: Crew<Order, Event>,
-    tasks: Vec<Task>,
-    histories: PathBuf,
+    pub(super) args: &'a Args,
+    pub(super) interrupt: &'a Interrupt,
+    pub(super) crew: Crew<Order, Event>,
+    pub(super) tasks: Vec<Task>,
+    pub(super) histories: PathBuf,
     /// Whether each place is part of the rack, as far as it has said.
-    seated: Vec<bool>,
-    words: Vec<Word>,
+    pub(super) seated: Vec<bool>,
+    pub(super) words: Vec<Word>,
     /// Words that are being allocated: by their places among the words, the new key, and who was asked.
-    wanted: BTreeMap<usize, (u64, usize)>,
-    keys: u64,
-    lives: u64,
+    pub(super) wanted: BTreeMap<usize, (u64, usize)>,
+    pub(super) keys: u64,
+    pub(super) lives: u64,
     /// Places that began another life in this round. Their memory is not allocated from before the next one: a client
     /// may still be using an address of the former life, and that would be another word's.
-    reborn: Vec<usize>,
-    random: u64,
+    pub(super) reborn: Vec<usize>,
+    pub(super) random: u64,
     /// What the words held at the end of the last round.
-    values: Values,
+    pub(super) values: Values,
 }
 
 /// What a round has shown.
@@ -100,6 +98,7 @@ impl<'a> Soak<'a> {
                     loss_per_mille: args.loss_per_mille,
                     timeout: args.timeout(),
                     rate: args.rate,
+                    stuck: args.stuck(),
                     histories: histories.clone(),
                     seed: args.seed.wrapping_mul(1000).wrapping_add(at),
                 };
@@ -123,10 +122,14 @@ impl<'a> Soak<'a> {
             random: args.seed,
             values: Values::new(),
         };
-        soak.hear_until("all places to be seated", |soak| soak.seated.iter().all(|seated| *seated))?;
-        (0..soak.words.len()).try_for_each(|slot| soak.want(slot))?;
-        soak.hear_until("words to be allocated", |soak| soak.wanted.is_empty())?;
+        soak.begin().map_err(|fault| soak.with_evidence(fault))?;
         Ok(soak)
+    }
+
+    fn begin(&mut self) -> Result<(), Fault> {
+        self.hear_until("all places to be seated", |soak| soak.seated.iter().all(|seated| *seated))?;
+        (0..self.words.len()).try_for_each(|slot| self.want(slot))?;
+        self.hear_until("words to be allocated", |soak| soak.wanted.is_empty())
     }
 
     /// One round.
@@ -155,12 +158,14 @@ impl<'a> Soak<'a> {
                 self.restart(victim)?;
             }
             Harm::Pause => {
-                // It will find out that it was declared dead, say so, and be started anew.
+                // It will find out that it was declared dead, say so, and be started anew. Or that it was not: on a
+                // machine that is full the switch may have been too slow to blame anybody.
                 self.seated[victim] = false;
                 self.crew.pause(victim, true)?;
                 self.ask_others(victim)?;
                 self.hear_for(back_after)?;
                 self.crew.pause(victim, false)?;
+                self.crew.order(victim, Order::Continued)?;
             }
         }
         self.hear_for(self.args.round().saturating_sub(harm_at + back_after))?;
@@ -173,6 +178,7 @@ impl<'a> Soak<'a> {
         let values: Values = audited.iter().map(|entry| (entry.key, read_value(entry))).collect();
         clients.push((u64::MAX / 4, std::mem::take(&mut audited)));
         let judged = judge(&self.values, &clients)?;
+        self.forget_histories()?;
         self.values = values;
         Ok(Told {
             round,
@@ -198,9 +204,10 @@ impl<'a> Soak<'a> {
     fn halt(&mut self) -> Result<Vec<Entry>, Fault> {
         self.all_nodes(|| Order::Halt)?;
         let mut busy: Vec<usize> = (1..self.seated.len()).filter(|at| self.seated[*at]).collect();
-        let began = Instant::now();
+        let mut waiting = Waiting::default();
         while !busy.is_empty() {
-            if let Some((at, event)) = self.hear(began, "clients to stop")? {
+            self.within(&waiting, "clients to stop")?;
+            if let Some((at, event)) = self.hear(&mut waiting)? {
                 if matches!(event, Event::Idle | Event::Fenced) {
                     busy.retain(|busy| *busy != at);
                 }
@@ -208,12 +215,26 @@ impl<'a> Soak<'a> {
             }
         }
         self.hear_until("nodes to come back", |soak| soak.seated.iter().all(|seated| *seated))?;
+        loop {
+            if let Some(audited) = self.audit()? {
+                return Ok(audited);
+            }
+            self.hear_until("nodes to come back", |soak| soak.seated.iter().all(|seated| *seated))?;
+        }
+    }
+
+    /// Lets a node read all words. None: it was declared dead meanwhile, as it may be at any time on a machine that is
+    /// full; another one has to.
+    fn audit(&mut self) -> Result<Option<Vec<Entry>>, Fault> {
         let auditor = 1 + self.dice(u64::from(self.args.nodes));
         self.crew.order(auditor, Order::Words(self.words.clone()))?;
         self.crew.order(auditor, Order::Audit)?;
-        let began = Instant::now();
+        // For each word anew: how many there are says nothing about how long one may take.
+        let mut waiting = Waiting::default();
         loop {
-            match self.hear(began, "the words to be read")? {
+            self.within(&waiting, "a word to be read")?;
+            match self.hear(&mut waiting)? {
+                Some((_, Event::Looked)) => waiting = Waiting::default(),
                 Some((_, Event::Audited(values))) => {
                     let entry = |(key, value, invoke, ret)| Entry {
                         key,
@@ -221,15 +242,21 @@ impl<'a> Soak<'a> {
                         invoke,
                         ret: Some(ret),
                     };
-                    return Ok(values.into_iter().map(entry).collect());
+                    return Ok(Some(values.into_iter().map(entry).collect()));
                 }
-                Some((at, event)) => self.on_event(at, event)?,
+                Some((at, event)) => {
+                    let fenced = matches!(event, Event::Fenced);
+                    self.on_event(at, event)?;
+                    if fenced && at == auditor {
+                        return Ok(None);
+                    }
+                }
                 None => {}
             }
         }
     }
 
-    /// The histories of a round, by client; the files are removed.
+    /// The histories of a round, by client.
     fn histories(&self, round: u64) -> Result<Vec<(u64, Vec<Entry>)>, Fault> {
         let failed = |error| Fault::failed(format_args!("cannot read the histories: {error}"));
         let prefix = format!("history-{round}-");
@@ -239,92 +266,24 @@ impl<'a> Soak<'a> {
             let name = file.file_name().into_string().unwrap_or_default();
             if let Some(client) = name.strip_prefix(&prefix).and_then(|client| client.parse().ok()) {
                 histories.push((client, log::read(&file.path()).map_err(failed)?));
-                std::fs::remove_file(file.path()).map_err(failed)?;
             }
         }
         Ok(histories)
     }
 
-    fn on_event(&mut self, at: usize, event: Event) -> Result<(), Fault> {
-        match event {
-            Event::Seated => {
-                self.seated[at] = true;
-                if at != SWITCH && !self.words.is_empty() {
-                    self.crew.order(at, Order::Words(self.words.clone()))?;
-                }
+    /// A round was right: its histories say nothing any more.
+    fn forget_histories(&self) -> Result<(), Fault> {
+        let failed = |error| Fault::failed(format_args!("cannot remove the histories: {error}"));
+        for file in std::fs::read_dir(&self.histories).map_err(failed)? {
+            let file = file.map_err(failed)?;
+            if file.file_name().to_string_lossy().starts_with("history-") {
+                std::fs::remove_file(file.path()).map_err(failed)?;
             }
-            Event::Allocated { slot, key, addr } => {
-                if self.wanted.get(&slot).is_some_and(|(wanted, _)| *wanted == key) {
-                    match addr {
-                        Some(addr) => {
-                            self.wanted.remove(&slot);
-                            self.words[slot] = Word { key, addr };
-                            if self.wanted.is_empty() {
-                                let words = self.words.clone();
-                                self.all_nodes(|| Order::Words(words.clone()))?;
-                            }
-                        }
-                        None => self.want(slot)?,
-                    }
-                }
-            }
-            Event::Gone { key } => {
-                if let Some(slot) = self.words.iter().position(|word| word.key == key)
-                    && !self.wanted.contains_key(&slot)
-                {
-                    self.want(slot)?;
-                }
-            }
-            Event::Fenced => {
-                // This life is over; the next one begins empty.
-                self.crew.kill(at);
-                self.seated[at] = false;
-                self.restart(at)?;
-            }
-            Event::Idle | Event::Audited(_) => {}
         }
         Ok(())
     }
 
-    /// Wants a word in this place, from whoever is there.
-    fn want(&mut self, slot: usize) -> Result<(), Fault> {
-        self.keys += 1;
-        let key = self.keys;
-        let up: Vec<usize> = (1..self.seated.len()).filter(|at| self.seated[*at]).collect();
-        if up.is_empty() {
-            return Err(Fault::failed("no node is left"));
-        }
-        let homes: Vec<usize> = up.iter().copied().filter(|at| !self.reborn.contains(at)).collect();
-        if homes.is_empty() {
-            return Err(Fault::failed(
-                "every node has begun another life in this round: give them a longer --timeout-ms",
-            ));
-        }
-        let (asked, home) = (up[self.dice(up.len() as u64)], homes[self.dice(homes.len() as u64)]);
-        self.wanted.insert(slot, (key, asked));
-        let home = u16::try_from(home - 1).expect("at most 64 nodes");
-        self.crew.order(asked, Order::Allocate { slot, key, home })
-    }
-
-    fn restart(&mut self, at: usize) -> Result<(), Fault> {
-        self.lives += 1;
-        self.reborn.push(at);
-        let mut task = self.tasks[at].clone();
-        // Its clients are others than those of its former life.
-        task.first_client += self.lives * 1000;
-        task.seed = task.seed.wrapping_add(self.lives << 32);
-        self.crew.restart(at, child::Task::Soak(task))?;
-        self.ask_others(at)
-    }
-
-    /// What this place was asked to allocate, others are asked for.
-    fn ask_others(&mut self, at: usize) -> Result<(), Fault> {
-        let asked: Vec<usize> =
-            self.wanted.iter().filter(|(_, (_, asked))| *asked == at).map(|(slot, _)| *slot).collect();
-        asked.into_iter().try_for_each(|slot| self.want(slot))
-    }
-
-    fn all_nodes(&mut self, order: impl Fn() -> Order) -> Result<(), Fault> {
+    pub(super) fn all_nodes(&mut self, order: impl Fn() -> Order) -> Result<(), Fault> {
         (1..self.seated.len())
             .filter(|at| self.seated[*at])
             .collect::<Vec<_>>()
@@ -332,39 +291,8 @@ impl<'a> Soak<'a> {
             .try_for_each(|at| self.crew.order(at, order()))
     }
 
-    fn hear_for(&mut self, span: Duration) -> Result<(), Fault> {
-        let began = Instant::now();
-        while began.elapsed() < span {
-            if let Some((at, event)) = self.hear(Instant::now(), "")? {
-                self.on_event(at, event)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn hear_until(&mut self, what: &str, mut done: impl FnMut(&Self) -> bool) -> Result<(), Fault> {
-        let began = Instant::now();
-        while !done(self) {
-            if let Some((at, event)) = self.hear(began, what)? {
-                self.on_event(at, event)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The next event, if one comes soon. Waits for `what` since `began`.
-    fn hear(&mut self, began: Instant, what: &str) -> Result<Option<(usize, Event)>, Fault> {
-        if self.interrupt.requested() {
-            return Err(Fault::Interrupted);
-        }
-        if began.elapsed() > STUCK_AFTER {
-            return Err(Fault::Stuck(format!("waited {} s for {what}", STUCK_AFTER.as_secs())));
-        }
-        self.crew.hear(LOOK_EVERY)
-    }
-
     /// A number below `bound` (SplitMix64).
-    fn dice(&mut self, bound: u64) -> usize {
+    pub(super) fn dice(&mut self, bound: u64) -> usize {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.random;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

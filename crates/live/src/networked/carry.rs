@@ -164,7 +164,7 @@ impl NetworkedNode {
     }
 
     /// Runs what was left for the machines, if nobody else does.
-    fn run(&self, courier: &mut Courier) {
+    pub(super) fn run(&self, courier: &mut Courier) {
         while self.place.is_waiting() {
             // Whoever holds the place looks again after letting go.
             let Some(machine) = self.place.try_enter() else { return };

@@ -29,6 +29,11 @@ impl Lease {
         self.fenced.load(Ordering::Acquire)
     }
 
+    /// The moment to which it runs, or ran.
+    pub fn until(&self) -> Nanos {
+        Nanos(self.until.load(Ordering::Acquire))
+    }
+
     pub(crate) fn extend(&self, until: Nanos) {
         self.until.fetch_max(until.0, Ordering::AcqRel);
     }

@@ -27,6 +27,7 @@
 //! | `lease.rs` | until when a node may trust what it has |
 //! | `switch.rs` | the switch's process |
 //! | `report.rs` | what it tells whoever asks how the rack is |
+//! | `under_way.rs` | what a node is in the middle of, for whoever looks at a rack that does not get on |
 
 mod carry;
 pub mod lease;
@@ -34,6 +35,7 @@ mod node;
 mod report;
 mod service;
 mod switch;
+mod under_way;
 
 pub use self::node::{JoinError, NetworkedNode, NodeSetup};
 pub use self::report::{NodeReport, NodeStatus, SwitchReport, Watch};

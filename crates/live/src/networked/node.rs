@@ -21,6 +21,9 @@ use crate::waiting::Crowding;
 
 /// The shortest time after which a packet is sent again: a preempted process is away for a scheduler's slice.
 const RETRANSMISSION_FLOOR: Nanos = Nanos::from_millis(10);
+/// The longest. On a machine that is much too full round trips take tenths of a second; six of those, doubled for a few
+/// losses, would be a minute. Ten packets a second for what a node waits for overload nobody.
+const RETRANSMISSION_MOST: Nanos = Nanos::from_millis(100);
 
 /// What a node needs to know to join.
 #[derive(Clone, Debug)]
@@ -52,7 +55,7 @@ pub struct NetworkedNode {
     pub(super) transport: Arc<dyn Transport>,
     pub(super) lease: Arc<Lease>,
     pub(super) crowding: Crowding,
-    member: Mutex<Member>,
+    pub(super) member: Mutex<Member>,
     started: Instant,
     /// Held by the thread that sleeps in the transport.
     pub(super) blocking: Mutex<()>,
@@ -89,7 +92,8 @@ impl NetworkedNode {
         let incarnation = view.lives[setup.id.index()].expect("a member is alive in its first view");
         let mut config = setup.rack.node(setup.id);
         config.incarnation = incarnation;
-        config.retransmission = Retransmission::AfterRoundTrips { floor: RETRANSMISSION_FLOOR };
+        config.retransmission =
+            Retransmission::AfterRoundTrips { floor: RETRANSMISSION_FLOOR, most: RETRANSMISSION_MOST };
         let locks =
             node::locks::Config { retransmission: config.retransmission, ..setup.rack.locks(setup.id) };
         let node = Arc::new(Self {
@@ -214,6 +218,8 @@ impl NetworkedNode {
         member.on_deadline(now, &mut effects);
         let next = member.next_deadline();
         drop(member);
+        // Whoever left something while the report was made relies on that.
+        self.run(courier);
         self.apply(courier, effects);
         next
     }

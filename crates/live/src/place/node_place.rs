@@ -56,6 +56,11 @@ impl NodePlace {
         }
     }
 
+    /// The slots that threads wait for, and how many do.
+    pub(crate) fn waited_for(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.waiting.iter().map(Vec::len).enumerate().filter(|(_, threads)| *threads > 0)
+    }
+
     /// Every thread that waits gets this outcome.
     pub(crate) fn ring_all(&mut self, outcome: Outcome) {
         self.waiting.iter_mut().flat_map(|bells| bells.drain(..)).for_each(|bell| bell.ring(outcome));

@@ -247,17 +247,20 @@ impl Coordinator {
     }
 
     /// Between two calls lies a heartbeat at most. If it was much more, this process was stopped, or had no processor:
-    /// BEATs may have come and got lost meanwhile, and nobody is to blame for silence.
+    /// BEATs may have come and got lost meanwhile, and nobody is to blame for silence. But for a heartbeat of it: a
+    /// coordinator that is late every time, on a machine that is full, would never find out that somebody has died.
     fn notice_stall(&mut self, now: Nanos) {
         let gap = now.saturating_sub(self.last);
         self.last = self.last.max(now);
-        if gap.0 < self.config.timing.heartbeat().0 * 2 {
+        let heartbeat = self.config.timing.heartbeat();
+        if gap.0 < heartbeat.0 * 2 {
             return;
         }
         self.counters.stalls += 1;
-        self.born += gap;
-        self.heard += gap;
-        self.contacts().for_each(|contact| contact.forgive(gap));
+        let forgiven = gap.saturating_sub(heartbeat);
+        self.born += forgiven;
+        self.heard += forgiven;
+        self.contacts().for_each(|contact| contact.forgive(forgiven));
     }
 
     fn contacts(&mut self) -> impl Iterator<Item = &mut Contact> {

@@ -131,7 +131,7 @@ impl Allocation {
     fn timeout<S, R: Rules>(cx: &Context<'_, S, R>) -> Nanos {
         match cx.config.retransmission {
             Retransmission::Never => Nanos::MAX,
-            Retransmission::AfterRoundTrips { floor } => cx.now + floor,
+            Retransmission::AfterRoundTrips { floor, .. } => cx.now + floor,
         }
     }
 

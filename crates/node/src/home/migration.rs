@@ -184,7 +184,7 @@ impl HomeAgent {
         self.migration.step = step;
         self.migration.deadline = match cx.config.retransmission {
             Retransmission::Never => Nanos::MAX,
-            Retransmission::AfterRoundTrips { floor } => cx.now + floor,
+            Retransmission::AfterRoundTrips { floor, .. } => cx.now + floor,
         };
         cx.send(packet);
     }

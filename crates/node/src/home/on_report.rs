@@ -77,6 +77,11 @@ impl HomeAgent {
         });
     }
 
+    /// Who has not reported everything yet; `None`: nobody is waited for.
+    pub(crate) fn rebuilding_from(&self) -> Option<Copyset> {
+        self.rebuilding.as_ref().map(|rebuilding| rebuilding.awaited)
+    }
+
     /// True until everybody has reported.
     pub(crate) fn is_rebuilding(&self) -> bool {
         self.rebuilding.is_some()

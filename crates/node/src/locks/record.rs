@@ -43,7 +43,9 @@ impl Again {
     pub(super) fn after<S, R>(cx: &Context<'_, S, R>, repeats: u8) -> Self {
         let at = match cx.config.retransmission {
             Retransmission::Never => Nanos::MAX,
-            Retransmission::AfterRoundTrips { floor } => cx.now + Nanos(floor.0 << repeats.min(3)),
+            Retransmission::AfterRoundTrips { floor, most } => {
+                cx.now + Nanos(floor.0 << repeats.min(3)).min(most)
+            }
         };
         Self { at, repeats }
     }

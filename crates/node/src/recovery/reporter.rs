@@ -154,7 +154,7 @@ impl Reporter {
         let Some(stream) = self.streams.get_mut(&home) else { return };
         let span = match cx.config.retransmission {
             Retransmission::Never => PATIENCE,
-            Retransmission::AfterRoundTrips { floor } => floor,
+            Retransmission::AfterRoundTrips { floor, .. } => floor,
         };
         stream.deadline = cx.now + span;
         let item = *stream.items.front().expect("a stream ends with its last acknowledgement");

@@ -121,13 +121,13 @@ impl Requesters {
     pub(crate) fn timeout<S, R: Rules>(&self, cx: &Context<'_, S, R>, what: Timeout, repeats: u32) -> Nanos {
         match cx.config.retransmission {
             Retransmission::Never => Nanos::MAX,
-            Retransmission::AfterRoundTrips { floor } => {
+            Retransmission::AfterRoundTrips { floor, most } => {
                 let round_trips = match what {
                     Timeout::Request => 6,
                     Timeout::Unlock => 3,
                 };
                 let span = Nanos(self.round_trip.bound().0 * round_trips).max(floor);
-                cx.now + Nanos(span.0 << repeats.min(6))
+                cx.now + Nanos(span.0 << repeats.min(6)).min(most)
             }
         }
     }

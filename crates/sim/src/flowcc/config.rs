@@ -73,7 +73,10 @@ impl Config {
             epoch: of_node.epoch,
             hottest: of_node.hottest,
             persistent: false,
-            retransmission: Retransmission::AfterRoundTrips { floor: Nanos::from_micros(50) },
+            retransmission: Retransmission::AfterRoundTrips {
+                floor: Nanos::from_micros(50),
+                most: Nanos::MAX,
+            },
             backoff: of_node.backoff,
             costs: Costs::PAPER,
             check: false,

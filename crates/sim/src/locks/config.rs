@@ -44,7 +44,10 @@ impl Config {
             in_switch: true,
             preference: 0,
             keeps: true,
-            retransmission: Retransmission::AfterRoundTrips { floor: Nanos::from_micros(200) },
+            retransmission: Retransmission::AfterRoundTrips {
+                floor: Nanos::from_micros(200),
+                most: Nanos::MAX,
+            },
             costs: Costs::PAPER,
             check: false,
         }

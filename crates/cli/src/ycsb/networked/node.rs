@@ -86,14 +86,19 @@ pub(crate) fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) 
     let seated = task.seat.take()?;
     teller.tell(Event::Seated);
     match seated {
-        Seated::Switch(transport) => loop {
-            if let Order::Count = orders.next() {
-                let counts = transport.counters().counts();
-                // All but a few are packets of its program; the rest is membership's.
-                let traffic = Traffic { switch_packets: counts.received + counts.sent, ..Traffic::default() };
-                teller.tell(Event::Counted(Counted { traffic, travelled: Travelled::of(&counts) }));
+        Seated::Switch { transport, watch } => {
+            // Nobody looks: it need not report.
+            drop(watch);
+            loop {
+                if let Order::Count = orders.next() {
+                    let counts = transport.counters().counts();
+                    // All but a few are packets of its program; the rest is membership's.
+                    let traffic =
+                        Traffic { switch_packets: counts.received + counts.sent, ..Traffic::default() };
+                    teller.tell(Event::Counted(Counted { traffic, travelled: Travelled::of(&counts) }));
+                }
             }
-        },
+        }
         Seated::Node(id, rack) => {
             let node = Node { id, rack: &rack, job: &task.job, teller };
             let root = node.await_store(orders)?;
