@@ -9,7 +9,7 @@ use wire::{Faithful, GlobalAddr, LockEnd, LockRules, Nanos, NodeId, SwitchEpoch}
 
 use super::network::Network;
 use super::properties::{self, Waits};
-use super::{Plan, PlainLocks, Thread};
+use super::{PlainLocks, Plan, Thread};
 use crate::rack::{Faults, Injected, Random};
 
 /// Bytes of a region that has any.
@@ -32,7 +32,7 @@ pub struct Report {
     pub evicted: u64,
     /// Packets sent again.
     pub repeated: u64,
-    /// The most threads that went before one that waited.
+    /// The most times that a thread passed one that stood in a queue.
     pub passed: u64,
     /// What happened to packets.
     pub faults: Injected,

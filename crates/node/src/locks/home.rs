@@ -49,14 +49,7 @@ pub(super) struct HomeLock {
 
 impl HomeLock {
     const fn new(len: u32) -> Self {
-        Self {
-            len,
-            tenure: Tenure::NONE,
-            lent: None,
-            lost: false,
-            keeper: Keeper::Nobody,
-            early: Vec::new(),
-        }
+        Self { len, tenure: Tenure::NONE, lent: None, lost: false, keeper: Keeper::Nobody, early: Vec::new() }
     }
 
     /// Keeps a request until the data that it is about are back.

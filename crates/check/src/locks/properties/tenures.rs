@@ -31,7 +31,9 @@ pub(super) fn check<R: LockRules>(rack: &mut LockRack<R>) -> Result<(), String> 
             let Some(tenure) = tenure else { continue };
             let before = rack.tenures.0.entry((place, *lock)).or_default();
             if tenure < *before {
-                return Err(format!("the tenure of lock {lock} at {place:?} fell from {before:?} to {tenure:?}"));
+                return Err(format!(
+                    "the tenure of lock {lock} at {place:?} fell from {before:?} to {tenure:?}"
+                ));
             }
             *before = tenure;
         }
