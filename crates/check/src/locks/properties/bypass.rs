@@ -80,7 +80,12 @@ pub(super) fn check<R: LockRules>(rack: &mut LockRack<R>) {
         let machine = &rack.nodes[node].0;
         let reigns = machine.view(lock).is_some_and(|view| view.reign.is_some());
         let entry = rack.switch.entry(lock).or_else(|| rack.nodes[lock.home().index()].0.entry(lock));
-        let stands = entry.is_some_and(|entry| entry.waiting.contains(machine.id()));
+        // The directory's bit alone may be that of an earlier request, and the queue's of one that is served by now.
+        let queued = entry.and_then(|entry| entry.holder).is_some_and(|holder| {
+            let view = rack.nodes[holder.index()].0.view(lock);
+            view.and_then(|view| view.reign).is_some_and(|reign| reign.queue.contains(machine.id()))
+        });
+        let stands = queued && entry.is_some_and(|entry| entry.waiting.contains(machine.id()));
         if let Some(waiting) = &mut rack.waits.waiting[thread] {
             let in_queue = reigns || stands;
             if in_queue && !waiting.in_queue {
