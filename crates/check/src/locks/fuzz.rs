@@ -12,6 +12,28 @@ pub struct Effort {
     pub steps: usize,
 }
 
+impl Effort {
+    /// What the tests ask of every seed.
+    pub const TEST: Self = Self { steps: 3000 };
+    /// What `rackmem fuzz --locks` does.
+    pub const FUZZ: Self = Self { steps: 40_000 };
+}
+
+impl Report {
+    /// Adds another run's.
+    pub fn add(&mut self, other: &Self) {
+        self.entered += other.entered;
+        self.busy += other.busy;
+        self.cancelled += other.cancelled;
+        self.moves += other.moves;
+        self.denied += other.denied;
+        self.evicted += other.evicted;
+        self.repeated += other.repeated;
+        self.passed = self.passed.max(other.passed);
+        self.faults.add(&other.faults);
+    }
+}
+
 /// Runs one plan from one seed until the effort is made, and then until nothing is under way; a panic is a failure like
 /// any other.
 ///

@@ -32,7 +32,7 @@ pub struct Report {
     pub evicted: u64,
     /// Packets sent again.
     pub repeated: u64,
-    /// The most threads that went before one that waited.
+    /// The most times that a thread passed one that stood in a queue.
     pub passed: u64,
     /// What happened to packets.
     pub faults: Injected,

@@ -70,12 +70,6 @@ impl PlainLocks {
         frame.gate.is_none()
     }
 
-    /// Forgets what only decides which copy goes first, where there is no choice.
-    pub(crate) fn forget_use(&mut self) {
-        self.clock = 0;
-        self.frames.values_mut().for_each(|frame| frame.used = 0);
-    }
-
     fn frame(&mut self, lock: GlobalAddr) -> &mut Frame {
         self.frames.get_mut(&lock).expect("the machine has reserved room for this copy")
     }

@@ -62,7 +62,7 @@ impl<R: LockRules> LockRack<R> {
         let once = self.random.per_mille(self.plan.once);
         self.tell(|| format!("thread {thread} wants {want:?} once {once}"));
         self.threads[thread] = Thread::Waiting(want);
-        self.waits.begin(thread, want, node);
+        self.waits.begin(thread, want);
         let at = self.moment();
         let (machine, store) = &mut self.nodes[node];
         let ticket = Ticket(thread as u32);

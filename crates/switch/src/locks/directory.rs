@@ -106,7 +106,9 @@ impl<R: LockRules> Directory<R> {
     pub fn with_rules(config: &Config) -> Result<Self, BuildError> {
         let sets = config.entries.div_ceil(WAYS);
         let (program, fields, arrays) = program::build::<R>(sets)?;
-        let plan = |class| program.plan(&[(fields.class, class), (fields.one, 1), (fields.holder_bits, SETTLED - 1)]);
+        let plan = |class| {
+            program.plan(&[(fields.class, class), (fields.one, 1), (fields.holder_bits, SETTLED - 1)])
+        };
         let plans: Result<_, _> = (0..=class::LOOK).map(plan).collect();
         Ok(Self {
             rules: PhantomData,

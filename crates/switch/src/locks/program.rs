@@ -141,7 +141,7 @@ fn operations<R: LockRules>(p: &mut ProgramBuilder, f: &Fields) {
         key: vec![f.class, f.free, f.mine, f.reigned],
         rows: vec![
             row(class::READ, Is(1), Any, Any, &[(sharers, set_op::ADD)]),
-            row(class::READ, Any, Is(1), Any, &[]),
+            row(class::READ, Any, Is(1), Any, &[(sharers, set_op::READ)]),
             row(class::READ, Any, Any, Any, &[(waiters, set_op::ADD)]),
             row(class::WRITE, Is(1), Any, Any, &[(sharers, set_op::READ)]),
             row(class::WRITE, Any, Is(1), Any, &[(sharers, set_op::READ)]),
@@ -199,8 +199,8 @@ fn decide<R: LockRules>(p: &mut ProgramBuilder, f: &Fields) {
         key: vec![f.class, f.free, f.mine, f.reigned, f.marked, f.all_known],
         rows: vec![
             row(class::READ, Is(1), Any, Any, Any, route::SERVE),
-            // A late copy: what it asked for has come.
-            row(class::READ, Any, Is(1), Any, Any, route::IGNORE),
+            // It may not know that it holds: a late copy of a request to write took the lock, and what that brought was lost.
+            row(class::READ, Any, Is(1), Any, Any, route::LEND),
             row(class::READ, Any, Any, Any, Any, in_the_way),
             row(class::WRITE, Is(1), Any, Any, Any, route::LEND),
             // Again: something of what the first brought about is missing.

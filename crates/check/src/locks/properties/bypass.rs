@@ -1,27 +1,48 @@
-//! Whoever waits is passed a bounded number of times.
+//! Whoever stands in a queue is passed a bounded number of times.
+//!
+//! A node stands in a lock's queue once, for all its threads, and takes one of them (or its readers together) a round. So
+//! while a thread waits, and its node is in the queue or keeps it, no other thread gets in before it more often than a
+//! node has threads, and once more for what was under way when it came; so many times more often as the node that
+//! reigns may prefer its own.
 
-use crate::locks::{Plan, Want};
+use wire::LockRules;
 
-/// Who waits, and how many got in since.
+use crate::locks::{LockRack, Plan, Thread, Want};
+
+/// Who waits, and who got in since.
 #[derive(Clone, Debug)]
 pub struct Waits {
     waiting: Vec<Option<Waiting>>,
+    /// No thread may pass another more often than that.
+    bound: u64,
     most: u64,
+    /// Where nothing is lost, repeated or given up, the bound is checked.
+    checked: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Waiting {
     want: Want,
-    passed: u64,
+    /// Its node stands in the queue, or keeps it.
+    in_queue: bool,
+    /// How often each thread has passed it since.
+    passed: Vec<u64>,
 }
 
 impl Waits {
     pub(crate) fn new(plan: &Plan) -> Self {
-        Self { waiting: vec![None; plan.nodes * plan.threads], most: 0 }
+        let threads = plan.threads as u64;
+        Self {
+            waiting: vec![None; plan.nodes * plan.threads],
+            bound: (threads + 1) * (1 + u64::from(plan.preference)),
+            most: 0,
+            checked: plan.faults == crate::rack::Faults::default(),
+        }
     }
 
-    pub(crate) fn begin(&mut self, thread: usize, want: Want, _: usize) {
-        self.waiting[thread] = Some(Waiting { want, passed: 0 });
+    pub(crate) fn begin(&mut self, thread: usize, want: Want) {
+        let passed = vec![0; self.waiting.len()];
+        self.waiting[thread] = Some(Waiting { want, in_queue: false, passed });
     }
 
     pub(crate) fn end(&mut self, thread: usize) {
@@ -31,15 +52,47 @@ impl Waits {
     /// A thread gets in: all others that wait for that lock were passed once more.
     pub(crate) fn entered(&mut self, thread: usize, want: Want) -> Result<(), String> {
         self.end(thread);
-        for waiting in self.waiting.iter_mut().flatten().filter(|waiting| waiting.want.lock == want.lock) {
-            waiting.passed += 1;
-            self.most = self.most.max(waiting.passed);
+        for (other, waiting) in self.waiting.iter_mut().enumerate() {
+            let Some(waiting) = waiting.as_mut().filter(|it| it.in_queue && it.want.lock == want.lock) else {
+                continue;
+            };
+            waiting.passed[thread] += 1;
+            self.most = self.most.max(waiting.passed[thread]);
+            if self.checked && waiting.passed[thread] > self.bound {
+                let times = waiting.passed[thread];
+                return Err(format!("thread {thread} has passed thread {other} {times} times: {want:?}"));
+            }
         }
         Ok(())
     }
 
-    /// The most threads that went before one that waited.
+    /// The most times that a thread passed one that stood in a queue.
     pub(crate) fn most(&self) -> u64 {
         self.most
+    }
+}
+
+/// Notes who stands in a queue now: not whoever has been served, and waits for what is on its way.
+pub(super) fn check<R: LockRules>(rack: &mut LockRack<R>) {
+    for thread in 0..rack.threads.len() {
+        let Thread::Waiting(want) = rack.threads[thread] else { continue };
+        let (node, (lock, _)) = (thread / rack.plan.threads, rack.locks[want.lock]);
+        let machine = &rack.nodes[node].0;
+        let reigns = machine.view(lock).is_some_and(|view| view.reign.is_some());
+        let entry = rack.switch.entry(lock).or_else(|| rack.nodes[lock.home().index()].0.entry(lock));
+        // The directory's bit alone may be that of an earlier request, and the queue's of one that is served by now.
+        let queued = entry.and_then(|entry| entry.holder).is_some_and(|holder| {
+            let view = rack.nodes[holder.index()].0.view(lock);
+            view.and_then(|view| view.reign).is_some_and(|reign| reign.queue.contains(machine.id()))
+        });
+        let stands = queued && entry.is_some_and(|entry| entry.waiting.contains(machine.id()));
+        if let Some(waiting) = &mut rack.waits.waiting[thread] {
+            let in_queue = reigns || stands;
+            if in_queue && !waiting.in_queue {
+                // Perhaps anew: a copy that was to end before it came is not taken.
+                waiting.passed.fill(0);
+            }
+            waiting.in_queue = in_queue;
+        }
     }
 }

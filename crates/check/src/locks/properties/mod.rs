@@ -22,6 +22,7 @@ pub fn check<R: LockRules>(rack: &mut LockRack<R>) -> Result<(), String> {
     for (machine, _) in &rack.nodes {
         machine.invariants();
     }
+    bypass::check(rack);
     exclusive::check(rack)?;
     reigns::check(rack)?;
     tenures::check(rack)

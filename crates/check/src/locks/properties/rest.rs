@@ -1,6 +1,6 @@
 //! When nothing is under way, the directory says what is so, and whoever has data has those of the last release.
 
-use wire::{LockRules, Mode};
+use wire::LockRules;
 
 use crate::locks::LockRack;
 
@@ -41,7 +41,6 @@ pub(super) fn check<R: LockRules>(rack: &LockRack<R>) -> Result<(), String> {
                 if open.is_some() && frame.gate != open && rack.plan.room >= rack.locks.len() {
                     return wrong("a gate is closed where nobody waits");
                 }
-                let _ = Mode::Read;
             }
         }
         if entry.holder.is_none() && *len > 0 {
