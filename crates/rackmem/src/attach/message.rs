@@ -334,6 +334,8 @@ fn encode_error(error: &Error, out: &mut Vec<u8>) {
         Error::Fenced => (11, 0, 0),
         Error::TooManyLocks { most } => (12, *most as u64, 0),
         Error::Detached => (13, 0, 0),
+        Error::WrongLength { addr, len } => (14, bits(addr), *len),
+        Error::RegionTooLong { len, most } => (15, *len, *most),
     };
     out.push(kind);
     out.extend(first.to_le_bytes());
@@ -366,6 +368,8 @@ fn decode_error(bytes: &mut Bytes<'_>) -> Result<Error, Malformed> {
         11 => Error::Fenced,
         12 => Error::TooManyLocks { most: size(first)? },
         13 => Error::Detached,
+        14 => Error::WrongLength { addr, len: second },
+        15 => Error::RegionTooLong { len: first, most: second },
         _ => return Err(Malformed),
     })
 }

@@ -233,7 +233,7 @@ impl LockCopies {
     /// The slots of a lock's set.
     fn set_of(&self, lock: GlobalAddr) -> std::ops::Range<u32> {
         let hash = (lock.bits() >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let set = u128::from(hash) * self.sets as u128 >> 64;
+        let set = (u128::from(hash) * self.sets as u128) >> 64;
         let first = u32::try_from(set as usize * WAYS).expect("slots have 32-bit numbers");
         first..first + WAYS as u32
     }
