@@ -110,7 +110,7 @@ impl Modulus {
     /// `number % divisor`.
     fn remainder(self, number: u64) -> u64 {
         // The inverse is too small by less than 1, the quotient hence by less than 1 before and 2 after rounding.
-        let quotient = (u128::from(number) * u128::from(self.inverse) >> 64) as u64;
+        let quotient = ((u128::from(number) * u128::from(self.inverse)) >> 64) as u64;
         let rest = number - quotient * self.divisor;
         if rest >= self.divisor { rest - self.divisor } else { rest }
     }

@@ -60,11 +60,11 @@ fn decimal(number: u64) -> [u8; MOST_DIGITS] {
 
 /// The digits of a number below 10^8: split into halves again and again, both at once.
 fn eight_digits(number: u64) -> [u8; 8] {
-    let fours = number / 10_000 | number % 10_000 << 32;
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
     // 10486 / 2^20 is near enough to 1 / 100 for numbers below 10,000, and 103 / 2^10 to 1 / 10 for those below 100.
-    let hundreds = fours * 10_486 >> 20 & 0x7f_0000_007f;
+    let hundreds = ((fours * 10_486) >> 20) & 0x7f_0000_007f;
     let twos = hundreds | (fours - hundreds * 100) << 16;
-    let tens = twos * 103 >> 10 & 0x000f_000f_000f_000f;
+    let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
     let ones = tens | (twos - tens * 10) << 8;
     (ones | 0x3030_3030_3030_3030).to_le_bytes()
 }

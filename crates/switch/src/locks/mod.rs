@@ -110,7 +110,7 @@ mod tests {
             Directory::new(&config).map(|directory| directory.stage_map())
         };
         for queue in [false, true] {
-            let config = flowcc::Config { nodes: 64, entries: 375_000, epoch, queue };
+            let config = flowcc::Config { nodes: 64, entries: 375_000, epoch, queue, peeks: queue };
             let flowcc = flowcc::Switch::new(&config).unwrap().stage_map();
             let both = beside(&flowcc, &locks(64 << 10).unwrap()).unwrap();
             assert!(both.totals.register_bytes > flowcc.totals.register_bytes);
