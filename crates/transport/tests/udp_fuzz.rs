@@ -15,6 +15,11 @@ fn packet() {
 }
 
 #[test]
+fn lock_packet() {
+    feed("lock_packet", fuzz::lock_packet);
+}
+
+#[test]
 fn envelope() {
     feed("envelope", fuzz::envelope);
 }

@@ -78,3 +78,37 @@ pub(super) fn take<C: Carrier>(
         other => panic!("a lock operation ended with {other:?}"),
     }
 }
+
+/// Ends a lock that this thread is inside of to write.
+pub(super) fn end<C: Carrier>(
+    carrier: &C,
+    node: NodeId,
+    courier: &mut Courier,
+    lock: GlobalAddr,
+) -> Result<(), Failure> {
+    if carrier.is_fenced() {
+        return Err(Failure::Fenced);
+    }
+    let bell = courier.bell_of_this_thread();
+    let mut patience = carrier.begin_wait();
+    carrier.visit_locks(node, courier, carrier.now(), |locks, at, store, out| {
+        let ticket = locks.ticket_for(bell);
+        locks.machine.on_free(at, ticket, lock, store, out);
+    });
+    let outcome = loop {
+        if let Some(outcome) = courier.bell.heard() {
+            break Ok(outcome);
+        }
+        if carrier.is_fenced() {
+            break Err(Failure::Fenced);
+        }
+        carrier.pause(node, courier, &mut patience);
+    };
+    carrier.end_wait(courier);
+    match outcome? {
+        Outcome::Freed => Ok(()),
+        Outcome::Failed(why) => Err(why.into()),
+        Outcome::Retry => Err(Failure::Fenced),
+        other => panic!("the end of a lock ended with {other:?}"),
+    }
+}

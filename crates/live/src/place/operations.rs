@@ -150,6 +150,12 @@ pub trait Operations: Send + Sync {
         wait: Wait,
     ) -> Result<bool, Failure>;
 
+    /// Ends a lock that the calling thread is inside of to write: the rack forgets it, and whoever waits for it is refused.
+    ///
+    /// # Errors
+    /// If this node counts no more.
+    fn end(&self, node: NodeId, courier: &mut Courier, lock: GlobalAddr) -> Result<(), Failure>;
+
     /// Tells a node's machine that nobody is inside a lock any more.
     fn left(&self, node: NodeId, courier: &mut Courier, lock: GlobalAddr);
 }
@@ -253,6 +259,10 @@ impl<C: Carrier + Send + Sync> Operations for C {
         wait: Wait,
     ) -> Result<bool, Failure> {
         lock_operations::take(self, node, courier, lock, mode, wait)
+    }
+
+    fn end(&self, node: NodeId, courier: &mut Courier, lock: GlobalAddr) -> Result<(), Failure> {
+        lock_operations::end(self, node, courier, lock)
     }
 
     fn left(&self, node: NodeId, courier: &mut Courier, lock: GlobalAddr) {

@@ -64,6 +64,13 @@ impl Lock {
         packet: &LockPacket,
     ) {
         let (tenure, reader) = (packet.tenure, packet.node);
+        // If this node's MOVE was to it, it has what it got: nothing is sent again, least of all what is being written by then.
+        if let Some(moving) = self.moving.as_mut().filter(|moving| moving.packet.tenure.next() == tenure) {
+            moving.unreceived = moving.unreceived.without(reader);
+            if moving.approved && moving.is_received() {
+                self.moving = None;
+            }
+        }
         match &mut self.reign {
             Some(reign) if reign.tenure == tenure => {
                 reign.awaiting = reign.awaiting.without(reader);

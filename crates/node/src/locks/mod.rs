@@ -296,6 +296,9 @@ impl<R: LockRules> LockNode<R> {
             LockEnd::Agent(_) => {
                 let lock =
                     self.locks.entry(packet.lock).or_insert_with(|| Lock::new(packet.lock, packet.len));
+                if !lock.takes_length(&mut cx, packet) {
+                    return;
+                }
                 let learned = lock.learn(&mut cx, packet);
                 match packet.kind {
                     LockKind::Forward => lock.on_forward(&mut cx, packet),
@@ -338,7 +341,6 @@ impl<R: LockRules> LockNode<R> {
             && next.is_none_or(|next| next.index() < nodes)
             && sets.union(message.packet.queue.nodes()).bits() & !everyone == 0
             && (!matches!(to, LockEnd::Home(_)) || lock.home() == self.config.id)
-            && self.locks.get(&lock).is_none_or(|known| known.len == len || matches!(to, LockEnd::Home(_)))
     }
 
     /// The next moment at which [`LockNode::on_deadline`] has something to do.

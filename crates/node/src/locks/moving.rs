@@ -144,7 +144,7 @@ impl Lock {
             Copy { tenure: packet.tenure.next(), at_home: self.len == 0 }
         });
         if let Some((_, mode)) = packet.queue.iter().find(|(node, _)| *node == me) {
-            self.request = Some(Request { mode, once: false, again: Again::first(cx) });
+            self.request = Some(Request { mode, once: false, busy: false, again: Again::first(cx) });
         }
         if done {
             self.moving = None;

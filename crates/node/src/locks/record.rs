@@ -28,6 +28,8 @@ pub(super) enum Waiter {
 pub(super) struct Request {
     pub(super) mode: Mode,
     pub(super) once: bool,
+    /// Somebody has the lock, as was answered to a request that wants it `once`.
+    pub(super) busy: bool,
     pub(super) again: Again,
 }
 
@@ -278,7 +280,7 @@ impl Lock {
         if self.request.is_some() || !self.make_room(cx) {
             return;
         }
-        self.request = Some(Request { mode, once, again: Again::first(cx) });
+        self.request = Some(Request { mode, once, busy: false, again: Again::first(cx) });
         self.send_request(cx);
     }
 

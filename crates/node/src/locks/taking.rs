@@ -127,8 +127,9 @@ impl Lock {
         if !had_copy && message.data.is_none() && self.len > 0 {
             // A late copy of a request had it lent, and this node's copy has ended since.
             self.reign.as_mut().expect("it has begun").lacks_data = true;
+            let again = Again::first(cx);
             self.request =
-                Some(super::record::Request { mode: Mode::Write, once: false, again: Again::first(cx) });
+                Some(super::record::Request { mode: Mode::Write, once: false, busy: false, again });
             self.send_request(cx);
         }
         self.serve(cx);

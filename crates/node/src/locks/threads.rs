@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{GlobalAddr, LockRules, Mode};
+use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Mode};
 
 use super::record::{Lock, Reign, Thread, Waiter};
 use super::store::LockStore;
@@ -25,11 +25,7 @@ impl<R: LockRules> LockNode<R> {
         let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
         cx.counters.asked += 1;
         let it = self.locks.entry(lock).or_insert_with(|| Lock::new(lock, len));
-        if it.len != len && it.is_vacant() {
-            // Of an allocation that is no more.
-            it.len = len;
-        }
-        if it.len != len {
+        if !it.adopts(len) {
             cx.out.push(LockEffect::Failed(ticket, wire::Refusal::WrongLength));
             return;
         }
@@ -80,6 +76,31 @@ impl<R: LockRules> LockNode<R> {
 }
 
 impl Lock {
+    /// False if this node knows the lock with another length, and has something of it.
+    fn adopts(&mut self, len: u32) -> bool {
+        if self.len != len && self.is_vacant() {
+            // Of an allocation that is no more, or named wrongly before.
+            self.len = len;
+        }
+        self.len == len
+    }
+
+    /// False if the packet is about another length than this node knows. A node that asks for that hears so: the directory does
+    /// not know how long a region is.
+    pub(super) fn takes_length<S, R>(&mut self, cx: &mut Context<'_, S, R>, packet: &LockPacket) -> bool {
+        if self.adopts(packet.len) {
+            return true;
+        }
+        if packet.kind == LockKind::Forward {
+            let status = wire::Status::Refused(wire::Refusal::WrongLength);
+            let refused = packet.reply(LockKind::Refused, cx.me(), LockEnd::Agent(packet.node));
+            cx.send(LockPacket { status, ..refused }, None);
+        } else {
+            cx.counters.drop(super::LockDrop::Nonsense);
+        }
+        false
+    }
+
     fn line_up(&mut self, thread: Thread) {
         match &mut self.reign {
             Some(reign) => reign.queue.push_back(Waiter::Local(thread)),
@@ -101,15 +122,20 @@ impl Lock {
         self.threads.len() + in_queue.filter(|waiter| matches!(waiter, Waiter::Local(_))).count()
     }
 
-    /// Threads that did not want to wait, and have to, as this node knows: it reigns, and has not let them in.
+    /// Threads that did not want to wait, and have to, as this node knows: it reigns, and has not let them in; or what it has
+    /// asked for was not to be had, or is for threads that do wait: then nobody answers for these.
     pub(super) fn give_up_at_once<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
-        if self.reign.as_ref().is_some_and(Reign::is_complete) {
+        let reigns = self.reign.as_ref().is_some_and(Reign::is_complete);
+        if reigns || self.request.is_some_and(|request| request.busy || !request.once) {
             self.dismiss_impatient(cx);
         }
     }
 
     /// Somebody elsewhere has the lock: whoever did not want to wait gives up. What was asked for comes all the same.
     pub(super) fn on_busy<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+        if let Some(request) = &mut self.request {
+            request.busy = true;
+        }
         self.dismiss_impatient(cx);
     }
 

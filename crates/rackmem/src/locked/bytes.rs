@@ -72,6 +72,16 @@ impl LockedBytes {
         self.len == 0
     }
 
+    /// Waits for the lock, and ends it: whoever waits for it is refused. To be called before the allocation that the bytes
+    /// lie in is freed; the same bytes may be locked anew, with another length, too.
+    ///
+    /// # Errors
+    /// If the lock cannot be taken.
+    pub fn end(self, handle: &mut NodeHandle) -> Result<(), Error> {
+        let inside = self.region.enter(handle, Mode::Write, Wait::Forever)?.expect("this wait has no end");
+        inside.end(handle)
+    }
+
     /// Waits for the bytes, to read them together with others.
     ///
     /// # Errors

@@ -118,6 +118,20 @@ impl Inside<'_> {
     }
 }
 
+impl Inside<'_> {
+    /// Ends the lock: this thread is inside to write, and never leaves.
+    pub(super) fn end(self, handle: &mut NodeHandle) -> Result<(), Error> {
+        assert!(self.mode == Mode::Write, "only a writer is alone");
+        let inside = std::mem::ManuallyDrop::new(self);
+        let Region { inner, addr, len } = inside.region;
+        inside.copies.end(inside.slot);
+        inner
+            .operations()
+            .end(handle.node, &mut handle.courier, *addr)
+            .map_err(|why| failed(why, *addr, u64::from(*len)))
+    }
+}
+
 impl Drop for Inside<'_> {
     #[inline]
     fn drop(&mut self) {

@@ -108,6 +108,17 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
         self.region.addr()
     }
 
+    /// Waits for the value, and gives its memory back. Whoever waits for it, or asks later, is told that there is no such
+    /// lock ([`Error::Unallocated`]).
+    ///
+    /// # Errors
+    /// If the lock cannot be taken, or its address is not what [`Locked::new`] has allocated.
+    pub fn free(self, handle: &mut NodeHandle) -> Result<(), Error> {
+        let inside = self.enter(handle, Mode::Write, Wait::Forever)?.expect("this wait has no end");
+        inside.end(handle)?;
+        handle.free(self.addr())
+    }
+
     /// Waits for the value, to read it together with others.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Racks of processes, with threads for processes: the switch and each node have a transport of their own.
 
 mod histories;
+mod locks;
 mod rig;
 
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use transport::{Body, Contents, Outgoing, PlaceId, Transport};
-use wire::{BlockTag, Kind, NodeId, Packet, RequesterId, Seq, SlotId};
+use wire::{BlockTag, Kind, LockPacket, NodeId, Packet, RequesterId, Seq, SlotId};
 
 use super::PATIENCE;
 
@@ -16,6 +16,8 @@ pub(crate) struct Message {
     pub(crate) from: PlaceId,
     /// None: a control message.
     pub(crate) packet: Option<Packet>,
+    /// A packet about a lock.
+    pub(crate) lock: Option<LockPacket>,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -62,11 +64,18 @@ fn take(at: &dyn Transport) -> (Vec<Message>, bool) {
     let (mut messages, mut knocked) = (Vec::new(), false);
     at.receive(&mut |from, body| match body {
         Body::Control(KNOCK) => knocked = true,
-        Body::Control(bytes) => messages.push(Message { from, packet: None, bytes: bytes.to_vec() }),
+        Body::Control(bytes) => {
+            messages.push(Message { from, packet: None, lock: None, bytes: bytes.to_vec() })
+        }
         Body::Packet(packet, contents) => {
             let mut bytes = vec![0; contents.bytes()];
             contents.copy_to(0, &mut bytes);
-            messages.push(Message { from, packet: Some(*packet), bytes });
+            messages.push(Message { from, packet: Some(*packet), lock: None, bytes });
+        }
+        Body::Lock(packet, region) => {
+            let mut bytes = vec![0; region.bytes()];
+            region.copy_to(0, &mut bytes);
+            messages.push(Message { from, packet: None, lock: Some(*packet), bytes });
         }
     });
     (messages, knocked)

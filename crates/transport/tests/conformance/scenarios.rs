@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, O
 use std::time::{Duration, Instant};
 
 use transport::{Body, Cause, Contents, MOST_CONTROL, Outgoing, PlaceId, Transport};
-use wire::Nanos;
+use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, WaitList};
 
 use super::messages::{
     Message, bytes_of, connect, deliver, node, number_of, packet, receive, send, send_number, until, words,
@@ -35,8 +35,34 @@ pub(crate) fn packets_arrive_whole<R: Rack>() {
             let message = deliver(&*a, &*b, R::LOSSLESS, Body::Packet(&packet, contents));
             let bytes =
                 if matches!(contents, Contents::Zeroes(_)) { vec![0; payload] } else { bytes_of(&own) };
-            let sent = Message { from: node(1), packet: Some(packet), bytes };
+            let sent = Message { from: node(1), packet: Some(packet), lock: None, bytes };
             assert!(message == sent, "{payload} bytes, {:?} for {:?}", message.packet, sent.packet);
+        }
+    }
+}
+
+pub(crate) fn locks_arrive_whole_with_their_queues_and_regions<R: Rack>() {
+    let rack = R::new();
+    let (a, b) = two(&rack);
+    for (waiting, payload) in [(0, 0), (1, 8), (7, 64), (8, 4096), (63, 1 << 20)] {
+        let mut queue = WaitList::EMPTY;
+        (0..waiting).for_each(|node| queue.push(NodeId(node), Mode::Write));
+        let own = words(waiting.into(), payload);
+        let shared: Vec<AtomicU64> = own.iter().map(|word| AtomicU64::new(*word)).collect();
+        for contents in [Contents::Own(&own), Contents::Shared(&shared), Contents::Zeroes(payload)] {
+            let lock = GlobalAddr::new(NodeId(1), 4096);
+            let (len, to) = (payload as u32, LockEnd::Agent(NodeId(2)));
+            let packet = LockPacket {
+                queue,
+                payload: len,
+                to,
+                ..LockPacket::new(LockKind::Hand, lock, len, NodeId(1))
+            };
+            let message = deliver(&*a, &*b, R::LOSSLESS, Body::Lock(&packet, contents));
+            let bytes =
+                if matches!(contents, Contents::Zeroes(_)) { vec![0; payload] } else { bytes_of(&own) };
+            let sent = Message { from: node(1), packet: None, lock: Some(packet), bytes };
+            assert!(message == sent, "{waiting} waiting, {payload} bytes: {:?}", message.lock);
         }
     }
 }
@@ -47,7 +73,7 @@ pub(crate) fn control_messages_arrive_whole<R: Rack>() {
     for length in [0, 1, 7, 8, 100, MOST_CONTROL - 1, MOST_CONTROL] {
         let bytes: Vec<u8> = (0..length).map(|at| (at * 31 + length) as u8).collect();
         let message = deliver(&*a, &*b, R::LOSSLESS, Body::Control(&bytes));
-        assert!(message == Message { from: node(1), packet: None, bytes }, "{length} bytes");
+        assert!(message == Message { from: node(1), packet: None, lock: None, bytes }, "{length} bytes");
     }
 }
 

@@ -113,6 +113,11 @@ impl<'a> Slot<'a> {
         &self.0[3]
     }
 
+    /// 1 if the writer inside ends the lock: it never leaves.
+    const fn ending(self) -> &'a AtomicU64 {
+        &self.0[5]
+    }
+
     /// The tick in which it was used last.
     const fn used(self) -> &'a AtomicU64 {
         &self.0[4]
@@ -188,6 +193,11 @@ impl LockCopies {
         let slot = self.slot(slot.0);
         let (at, len) = (slot.at().load(Relaxed), slot.len().load(Relaxed));
         self.data.get(at as usize, (len / 8) as usize)
+    }
+
+    /// The calling thread, which is inside to write, ends the lock, and does not leave any more.
+    pub fn end(&self, slot: LockSlot) {
+        self.slot(slot.0).ending().store(1, Relaxed);
     }
 
     /// Closes every gate, for good: this node counts no more. What threads are inside of stays as it is.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use node::locks::NoRoom;
-use wire::GlobalAddr;
+use wire::{GlobalAddr, Mode};
 
 use super::arena::Arena;
 use super::{LockCopies, Slot, WAYS};
@@ -85,7 +85,15 @@ impl LockCopies {
         let number = self.number_of(lock);
         let slot = self.slot(number);
         let users = slot.gate().close();
-        assert!(users.is_none(), "a copy with {users:?} inside is given back: {lock}");
+        let ends = slot.ending().swap(0, Relaxed) == 1;
+        assert!(
+            users.readers == 0 && users.writer == ends,
+            "a copy with {users:?} inside is given back: {lock}"
+        );
+        if ends {
+            // Whoever ended the lock was inside, and has nothing of it any more.
+            let _ = slot.gate().leave(Mode::Write);
+        }
         slot.tag().store(0, Relaxed);
         let room = &mut *self.room();
         let len = u32::try_from(slot.len().load(Relaxed)).expect("a length has 32 bits");
