@@ -19,7 +19,7 @@ use sim::queue::EventQueue;
 use sim::system::{Place, Random};
 use transport::{Body, Cause, Contents, Counters, MOST_CONTROL, Outgoing, PlaceId, Transport};
 use wire::packet::HEADER_BYTES;
-use wire::{Nanos, NodeId, Packet};
+use wire::{LockPacket, Nanos, NodeId, Packet};
 
 /// Bytes that one place may have under way to another one: four blocks of the largest size.
 const CREDIT: u64 = 4 << 20;
@@ -80,6 +80,7 @@ struct Flight {
 
 enum Message {
     Packet(Packet, Vec<u64>),
+    Lock(LockPacket, Vec<u64>),
     Control(Vec<u8>),
 }
 
@@ -92,6 +93,7 @@ impl Message {
     fn bytes(&self) -> u64 {
         match self {
             Self::Packet(_, words) => (HEADER_BYTES + words.len() * 8) as u64,
+            Self::Lock(packet, words) => (packet.head_bytes() + words.len() * 8) as u64,
             Self::Control(bytes) => bytes.len() as u64,
         }
     }
@@ -298,13 +300,11 @@ impl Transport for SimTransport {
         let message = match body {
             Body::Packet(packet, contents) => {
                 assert_eq!(contents.bytes(), packet.payload as usize, "{packet:?}");
-                let mut words = vec![0; contents.bytes() / 8];
-                for (at, word) in words.iter_mut().enumerate() {
-                    let mut bytes = [0; 8];
-                    contents.copy_to(at * 8, &mut bytes);
-                    *word = u64::from_ne_bytes(bytes);
-                }
-                Message::Packet(*packet, words)
+                Message::Packet(*packet, contents.to_words())
+            }
+            Body::Lock(packet, contents) => {
+                assert_eq!(contents.bytes(), packet.payload as usize, "{packet:?}");
+                Message::Lock(*packet, contents.to_words())
             }
             Body::Control(bytes) => {
                 assert!(bytes.len() <= MOST_CONTROL, "{} bytes", bytes.len());
@@ -338,10 +338,8 @@ impl Transport for SimTransport {
             received += 1;
             bytes += flight.message.bytes();
             match &*flight.message {
-                Message::Packet(packet, words) => {
-                    let contents = if words.is_empty() { Contents::None } else { Contents::Own(words) };
-                    each(flight.from, Body::Packet(packet, contents));
-                }
+                Message::Packet(packet, words) => each(flight.from, Body::Packet(packet, Contents::own(words))),
+                Message::Lock(packet, words) => each(flight.from, Body::Lock(packet, Contents::own(words))),
                 Message::Control(bytes) => each(flight.from, Body::Control(bytes)),
             }
         }
