@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::thread;
 
 use ::lab::figure::Figure;
+use ::lab::papers::paper_of;
 use ::lab::sizes::Sizes;
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -26,7 +27,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     pub(super) other: Option<Other>,
 
-    /// Figures, or `concordia` for all of that paper
+    /// Figures, or `concordia` or `gcs` for all of that paper
     #[arg(value_name = "FIGURE", required_unless_present = "list")]
     names: Vec<String>,
 
@@ -78,7 +79,15 @@ impl Args {
         {
             return Err(Fault::usage(format_args!("there is no figure {unknown}: see rackmem lab --list")));
         }
-        Ok(all().into_iter().filter(|figure| self.names.iter().any(|name| names(name, *figure))).collect())
+        let figures: Vec<_> =
+            all().into_iter().filter(|figure| self.names.iter().any(|name| names(name, *figure))).collect();
+        let papers = figures.iter().map(|figure| paper_of(figure.name()).name);
+        if self.page.is_some() && papers.clone().zip(papers.skip(1)).any(|(one, next)| one != next) {
+            return Err(Fault::usage(format_args!(
+                "a page is of one paper: leave out --page, or the other paper"
+            )));
+        }
+        Ok(figures)
     }
 
     /// How large the runs are.
@@ -115,6 +124,13 @@ mod tests {
     #[test]
     fn the_papers_name_means_all_of_its_figures() {
         assert_eq!(figures(&["concordia"]).unwrap().len(), 9);
+        assert_eq!(figures(&["gcs"]).unwrap().len(), 5);
+    }
+
+    #[test]
+    fn a_page_is_of_one_paper() {
+        assert!(matches!(figures(&["concordia-9", "gcs-7", "--page", "page.md"]), Err(Fault::Usage(_))));
+        assert_eq!(figures(&["concordia-9", "gcs-7"]).unwrap(), ["concordia-9", "gcs-7"]);
     }
 
     #[test]

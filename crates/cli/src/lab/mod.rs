@@ -15,11 +15,11 @@ mod progress;
 use std::fmt::Write;
 use std::path::Path;
 
-use ::lab::concordia::method::constants;
 use ::lab::figure::run::measure_all;
 use ::lab::figure::{Figure, Results, points_of};
 use ::lab::output::Document;
 use ::lab::output::page::claims_table;
+use ::lab::papers::{PAPERS, paper_of};
 use ::lab::systems::measure::measure;
 
 pub(crate) use args::Args;
@@ -65,7 +65,7 @@ fn measured(args: &Args, figures: &[&dyn Figure]) -> Result<Vec<Document>, Fault
     let document = |figure: &&dyn Figure| Document {
         seed: args.seed,
         sizes,
-        constants: constants(),
+        constants: (paper_of(figure.name()).constants)(),
         report: figure.report(&results),
         measured: results.of(&figure.points()).map(|(point, measured)| (*point, measured.clone())).collect(),
     };
@@ -86,9 +86,12 @@ fn again(figure: &dyn Figure, directory: &Path) -> Result<Document, Fault> {
 
 /// All figures with what they are about.
 fn list() -> String {
-    let mut text = String::from("concordia      all of these:\n");
-    for figure in ::lab::concordia::FIGURES {
-        let _ = writeln!(text, "{:<14} {}", figure.name(), figure.title());
+    let mut text = String::new();
+    for paper in PAPERS {
+        let _ = writeln!(text, "{:<18} all of these:", paper.name);
+        for figure in paper.figures {
+            let _ = writeln!(text, "{:<18} {}", figure.name(), figure.title());
+        }
     }
     text
 }
@@ -105,5 +108,5 @@ fn summary(documents: &[Document]) -> Result<String, Fault> {
 
 /// All figures that there are.
 fn all() -> Vec<&'static dyn Figure> {
-    ::lab::concordia::FIGURES.to_vec()
+    PAPERS.iter().flat_map(|paper| paper.figures).copied().collect()
 }

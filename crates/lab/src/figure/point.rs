@@ -22,9 +22,18 @@ pub enum Subject {
     PartFirst,
     /// An estimate: as `Rackmem`, if no block travelled: operations are sent to where it is.
     Shipped,
+    /// Locks that carry their data (GCS).
+    Gcs,
+    /// The same, but locks and data are given up at each release.
+    WithoutLocality,
+    /// The same, but the lock comes without data, which the coherence protocol then fetches.
+    DataApart,
+    /// A reader-writer lock layered on coherent memory.
+    Layered,
     /// FlowCC with all of our own options: conflicting requests stand in line at the holder, words are read where their block
     /// is if a copy would not be used again, entries move to the switch as soon as they are free, and the cache's hash
-    /// spreads neighbouring blocks evenly.
+    /// spreads neighbouring blocks evenly. Of locks: GCS, with preference for the
+    /// holder's own threads.
     Rackmem,
 }
 
@@ -37,6 +46,10 @@ impl Subject {
             Self::Gam => "GAM",
             Self::GamLarge => "GAM, 4 KiB blocks",
             Self::Grappa => "Grappa",
+            Self::Gcs => "GCS",
+            Self::WithoutLocality => "without locality",
+            Self::DataApart => "without combined data",
+            Self::Layered => "layered lock",
             Self::Rackmem => "rackmem",
             Self::PartFirst => "words first (estimate)",
             Self::Shipped => "operations shipped (estimate)",
@@ -60,6 +73,36 @@ pub enum Load {
     Budget(Micro),
     /// The key-value store, with the same note.
     StoreBudget(Store),
+    /// The i-th thread of each blade takes lock i (GCS, section 5.2).
+    Contend(Contend),
+    /// A key-value store with a lock for each bucket (GCS, section 5.1).
+    Buckets(Buckets),
+}
+
+/// What threads do with the locks that they share with one thread of each other blade.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Contend {
+    /// Compute blades.
+    pub blades: u8,
+    /// Threads on each, and locks.
+    pub threads: u8,
+    /// They take them to write.
+    pub write: bool,
+    /// They access the data, once.
+    pub access: bool,
+    /// Nanoseconds that they stay inside besides.
+    pub critical: u32,
+    /// Bytes that a lock guards.
+    pub len: u32,
+}
+
+/// The parameters of the key-value store with locks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Buckets {
+    /// Compute blades.
+    pub blades: u8,
+    /// Operations that are GETs, in percent.
+    pub gets: u8,
 }
 
 /// What all threads do to one block.

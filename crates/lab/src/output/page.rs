@@ -8,30 +8,22 @@ use std::fmt::Write;
 use super::document::{Constant, Document};
 use crate::figure::chart::Chart;
 use crate::figure::claim::{Claim, number};
-use crate::sizes::Sizes;
+use crate::papers::{Paper, paper_of};
 
-/// The page of some figures. Drawings are looked for in `drawings`, as seen from the page.
+/// The page of some figures of one paper. Drawings are looked for in `drawings`, as seen from the page.
 pub fn page(documents: &[Document], drawings: &str) -> String {
-    let mut text = String::from(HEAD);
-    let Some(first) = documents.first() else { return text };
+    let Some(first) = documents.first() else { return String::new() };
+    let paper = paper_of(&first.report.figure);
+    let mut text = String::from(paper.head) + CLAIMS;
     text += &summary(documents);
     for document in documents {
         figure(&mut text, document, drawings);
     }
-    method(&mut text, first);
+    method(&mut text, paper, first);
     text
 }
 
-const HEAD: &str = "\
-# Concordia's figures
-
-The figures of the Concordia paper (FAST '21) again, on a rack in virtual time: the state machines of rackmem and of the
-baselines, on hardware with the paper's timing. This page is written by `rackmem lab`; do not edit it.
-
-```sh
-cargo run --release --features plots -- lab concordia --out docs/figures --page docs/concordia.md
-```
-
+const CLAIMS: &str = "\
 Each claim is a sentence of the paper with a number in it. *Ratio* is our number over the paper's, or over the nearer end
 of its range (1.00 inside it). *Met* says *yes* if the direction is right and the size within 25 %; *direction only* if only
 the direction is; *no* otherwise. Quantities without a direction *differ* if they are more than 25 % away.
@@ -153,51 +145,15 @@ pub fn claims_table(claims: &[Claim]) -> String {
     text
 }
 
-fn method(text: &mut String, document: &Document) {
+fn method(text: &mut String, paper: &Paper, document: &Document) {
     text.push_str("\n## Method\n");
-    text.push_str(&sizes(&document.sizes, document.seed));
-    text.push_str(METHOD);
+    text.push_str(&(paper.sizes)(&document.sizes, document.seed));
+    text.push_str(paper.method);
     text.push_str("\n| constant | value | source |\n|---|---:|---|\n");
     for Constant { what, value, source } in &document.constants {
         writeln!(text, "| {what} | {value} | {source} |").expect("text grows");
     }
 }
-
-fn sizes(sizes: &Sizes, seed: u64) -> String {
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    format!(
-        "Micro benchmark: {} nodes of {} threads, {} MiB of places a thread, {} MiB of cache a node; operations of 8 bytes. {} \
-         operations before anything is counted, then {}. Key-value store: {} keys, {} MiB of cache a node. Seed {seed}; every \
-         run's own seed follows from it and from the run's parameters, so the results do not depend on how many cores work \
-         on them.\n",
-        sizes.nodes,
-        sizes.threads,
-        number(mib(sizes.places)),
-        mib(sizes.cache),
-        sizes.warm_up,
-        sizes.operations,
-        sizes.keys,
-        mib(sizes.store_cache),
-    )
-}
-
-const METHOD: &str = "
-- The micro benchmark is GAM's own, as its published source has it: each of 32 threads has 65,536 places of 4 KiB (8 GB in
-  all), and each place is, with the probability of the sharing ratio, one of a pool of 256 MiB that all threads share. So
-  the footprint of a node shrinks from 1 GiB without sharing, which is the size of its cache, to 256 MiB. Nothing is
-  scaled down. The data is spread over all homes.
-- Before a run, caches and directories are filled, untimed, with what they would hold after running for long: each block
-  gets the copies and the age that a random past of accesses gives it, and a cache keeps the blocks that were used last.
-- Choices that the paper leaves open, and that were made, or changed, after first results were seen: the paper's cache places
-  blocks in its sets by chance (with our own even hash, which it had at first, it was ahead of GAM without sharing, and
-  home-only fell 5.6 times); GAM handles coherence on one thread, as its public code does (with two it fell 11 times); the cache
-  under the key-value store is larger than in proportion (in proportion, Concordia was behind Grappa). Claims that depend
-  on these are fitted to that extent, and no independent confirmation.
-- Causes given under a table are our reading. Only that of the cache's hash was tested, by changing it.
-- *Met* allows 25 %, also where our own marks are stricter: compare the numbers there.
-- One set of constants for all figures. What the local access costs is declared for each system (Figure 12 at 100 %
-  locality is nothing else); it is an input, not a result.
-";
 
 #[cfg(test)]
 mod tests {

@@ -72,7 +72,7 @@ pub(super) fn run(
         }
     };
     let after = rack.with_system(Subject::tally);
-    Ok(Measured { curve, moments, ..measured(&report, &before, &after) })
+    Ok(Measured { curve, moments, ..measured(&report, &before, &after, report.operations.len()) })
 }
 
 fn recovering(rack: &Rack<FlowCc>) -> bool {

@@ -5,7 +5,7 @@ use sim::flowcc::Contents;
 use sim::rack::{Blocks, Setup};
 
 use super::flowcc::Kind;
-use super::{conflict, failure, flowcc, gam, grappa, micro, store};
+use super::{conflict, failure, flowcc, gam, grappa, locks, micro, store};
 use crate::figure::measured::Measured;
 use crate::figure::point::{Conflict, Load, Micro, Point, Store, Subject};
 use crate::figure::run::{Interrupted, Watch};
@@ -46,6 +46,7 @@ pub fn measure(point: &Point, sizes: &Sizes, seed: u64, watch: &dyn Watch) -> Re
             let setup = Setup { nodes: load.nodes.into(), budget: true, ..setup };
             on_store(point.subject, Setup { blocks: blocks(point.subject), ..setup }, load, sizes, watch)
         }
+        Load::Contend(_) | Load::Buckets(_) => locks::run((point.subject, point.load), sizes, seed, watch),
     }
 }
 
@@ -56,6 +57,10 @@ const fn blocks(subject: Subject) -> Blocks {
         Subject::Shipped => Blocks::Part(WORDS),
         _ => Blocks::Whole,
     }
+}
+
+fn no_memory(subject: Subject) -> ! {
+    panic!("{subject:?} is about locks, and no memory to be measured")
 }
 
 fn on_micro(
@@ -80,6 +85,7 @@ fn on_micro(
             let machines = grappa::machines(&setup, None, room.1, Contents::Stamps);
             micro::run(setup, machines, load, sizes, watch)
         }
+        other => no_memory(other),
     }
 }
 
@@ -105,6 +111,7 @@ fn on_one_block(
             let machines = grappa::machines(&setup, None, room.1, Contents::Stamps);
             conflict::run(setup, machines, load, sizes, watch)
         }
+        other => no_memory(other),
     }
 }
 
@@ -133,6 +140,7 @@ fn on_store(
             let machines = grappa::machines(&setup, Some(block), memory, Contents::Bytes);
             store::run(setup, machines, (load, Form::Slots), sizes, watch)
         }
+        other => no_memory(other),
     }
 }
 

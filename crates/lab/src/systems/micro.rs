@@ -5,7 +5,7 @@ use std::rc::Rc;
 use rackmem::Memory;
 use rackmem::simulated::{Shape, SimulatedHandle};
 use sim::rack::{Budget, Ended, Rack, Report, Setup, Until};
-use sim::system::{Random, ThreadId};
+use sim::system::{Random, System, ThreadId};
 
 use super::subject::{Subject, Tally};
 use crate::concordia::budget::{ACCESS, ALL, BUSY, HANDLING, QUEUES, TRANSFER, WAITING, WAY};
@@ -98,14 +98,14 @@ pub(super) fn measure<S: Subject>(
     let before = rack.with_system(Subject::tally);
     let report = advance(rack, sizes.operations, watch)?;
     let after = rack.with_system(Subject::tally);
-    Ok(measured(&report, &before, &after))
+    Ok(measured(&report, &before, &after, report.operations.len()))
 }
 
 /// Lets the rack do so many operations.
 ///
 /// # Panics
 /// If it cannot.
-pub(super) fn advance<S: Subject>(
+pub(super) fn advance<S: System>(
     rack: &mut Rack<S>,
     operations: u64,
     watch: &dyn Watch,
@@ -125,8 +125,8 @@ pub(super) fn advance<S: Subject>(
     }
 }
 
-/// What a run gave.
-pub(super) fn measured(report: &Report, before: &Tally, after: &Tally) -> Measured {
+/// What a run gave, of which so many threads, the first, were a part.
+pub(super) fn measured(report: &Report, before: &Tally, after: &Tally, threads: usize) -> Measured {
     let micros = |per_mille| report.counts.latency.per_mille(per_mille).0 as f64 / 1e3;
     let busiest = |shares: &mut dyn Iterator<Item = f64>| shares.fold(0.0, f64::max);
     let agents = report.agents.first().map_or(0, Vec::len);
@@ -150,7 +150,7 @@ pub(super) fn measured(report: &Report, before: &Tally, after: &Tally) -> Measur
         downlinks: busiest(&mut report.downlinks.iter().copied()),
         events: report.counts.events,
         longest: report.longest.0 as f64 / 1e3,
-        least: least(&report.operations),
+        least: least(&report.operations[..threads]),
         budget: report.budget.as_ref().map(budget).unwrap_or_default(),
         curve: Vec::new(),
         moments: Vec::new(),

@@ -5,7 +5,7 @@
 //! | `subject` | what the experiments need of a system besides running |
 //! | `flowcc`, `gam`, `grappa` | that, for each |
 //! | `measure` | which rack a point runs on |
-//! | `micro`, `store`, `failure`, `conflict` | one load |
+//! | `micro`, `store`, `failure`, `conflict`, `locks` | one load |
 //!
 //! What must always hold: all systems run on the same hardware under the same load.
 
@@ -14,6 +14,7 @@ mod failure;
 mod flowcc;
 mod gam;
 mod grappa;
+pub(crate) mod locks;
 pub mod measure;
 mod micro;
 mod store;

@@ -1,0 +1,105 @@
+//! Locks apart from the data that they guard: a rack with both kinds of machines. It is GCS "without combined data" (GCS,
+//! section 5.2): a lock of no bytes is taken first, then the coherence protocol fetches the data, page by page.
+//!
+//! It runs inside a [`Rack`](sim::rack::Rack). Both kinds share a node's background threads, as MIND's cache controller has
+//! one of them for both.
+//!
+//! What must always hold: an operation on a lock is the locks', all others are the memory's.
+
+use sim::flowcc::{self, FlowCc};
+use sim::locks::{self, Locks};
+use sim::system::{Action, Call, Envelope, Operation, Progress, System, ThreadId};
+use wire::{Nanos, NodeId};
+
+/// Locks, and coherent memory.
+pub struct Apart {
+    /// Locks without data.
+    pub locks: Locks,
+    /// The data.
+    pub memory: FlowCc,
+}
+
+/// What travels.
+#[derive(Clone, Copy, Debug)]
+pub enum Parcel {
+    /// About a lock.
+    Lock(locks::Parcel),
+    /// About a block.
+    Block(flowcc::Parcel),
+}
+
+/// Calls a part of the system as if it were all of it.
+fn inside<M, T>(
+    call: &mut Call<'_, Parcel>,
+    wrap: impl Fn(M) -> Parcel,
+    input: impl FnOnce(&mut Call<'_, M>) -> T,
+) -> T {
+    let mut actions = Vec::new();
+    let mut part =
+        Call { now: call.now, actions: &mut actions, charged: Nanos::ZERO, random: &mut *call.random };
+    let result = input(&mut part);
+    call.charged += part.charged;
+    call.actions.extend(actions.into_iter().map(|action| match action {
+        Action::Send(message) => Action::Send(wrap(message)),
+        Action::Resubmit(message) => Action::Resubmit(wrap(message)),
+        Action::Wake(thread) => Action::Wake(thread),
+    }));
+    result
+}
+
+impl System for Apart {
+    type Message = Parcel;
+
+    fn envelope(&self, parcel: &Parcel) -> Envelope {
+        match parcel {
+            Parcel::Lock(parcel) => self.locks.envelope(parcel),
+            Parcel::Block(parcel) => self.memory.envelope(parcel),
+        }
+    }
+
+    fn cost(&self, parcel: &Parcel) -> Nanos {
+        match parcel {
+            Parcel::Lock(parcel) => self.locks.cost(parcel),
+            Parcel::Block(parcel) => self.memory.cost(parcel),
+        }
+    }
+
+    fn on_message(&mut self, call: &mut Call<'_, Parcel>, parcel: &Parcel) {
+        match parcel {
+            Parcel::Lock(parcel) => inside(call, Parcel::Lock, |call| self.locks.on_message(call, parcel)),
+            Parcel::Block(parcel) => inside(call, Parcel::Block, |call| self.memory.on_message(call, parcel)),
+        }
+    }
+
+    fn attempt(
+        &mut self,
+        call: &mut Call<'_, Parcel>,
+        thread: ThreadId,
+        operation: &mut Operation<'_>,
+    ) -> Progress {
+        match operation {
+            Operation::Lock { .. } | Operation::Unlock { .. } => {
+                inside(call, Parcel::Lock, |call| self.locks.attempt(call, thread, operation))
+            }
+            _ => inside(call, Parcel::Block, |call| self.memory.attempt(call, thread, operation)),
+        }
+    }
+
+    fn next_deadline(&self, node: NodeId) -> Nanos {
+        self.locks.next_deadline(node).min(self.memory.next_deadline(node))
+    }
+
+    fn on_deadline(&mut self, call: &mut Call<'_, Parcel>, node: NodeId) {
+        if self.locks.next_deadline(node) <= call.now {
+            inside(call, Parcel::Lock, |call| self.locks.on_deadline(call, node));
+        }
+        if self.memory.next_deadline(node) <= call.now {
+            inside(call, Parcel::Block, |call| self.memory.on_deadline(call, node));
+        }
+    }
+
+    fn invariants(&mut self) {
+        self.locks.invariants();
+        self.memory.invariants();
+    }
+}

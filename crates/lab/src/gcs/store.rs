@@ -1,0 +1,113 @@
+//! Figure 7: a key-value store with a lock for each bucket.
+
+use super::axis::Axis;
+use crate::figure::claim::Claim;
+use crate::figure::point::{Buckets, Load, Point, Subject};
+use crate::figure::{Figure, Report, Results, Table};
+
+/// Figure 7.
+pub(super) struct KeyValue;
+
+const BLADES: &[u32] = &[1, 2, 4, 8];
+const MOST: u32 = 8;
+const SUBJECTS: [Subject; 3] = [Subject::Rackmem, Subject::Gcs, Subject::Layered];
+
+fn load(blades: u32, gets: u8) -> Load {
+    Load::Buckets(Buckets { blades: u8::try_from(blades).expect("few blades"), gets })
+}
+
+const READS: Axis = Axis { values: BLADES, load: |blades| load(blades, 100) };
+const HALF: Axis = Axis { values: BLADES, load: |blades| load(blades, 50) };
+const WRITES: Axis = Axis { values: BLADES, load: |blades| load(blades, 0) };
+
+/// Why ours differs, where the layered lock is compared.
+const LAYERED: &str = "Supposed: our layered lock loses less than the paper's. It takes or queues with one change of one page, each thread \
+    waits on a page of its own, and whoever leaves lets the next in itself; and FlowCC answers a conflict from the owner.";
+
+impl Figure for KeyValue {
+    fn name(&self) -> &'static str {
+        "gcs-7"
+    }
+
+    fn title(&self) -> &'static str {
+        "A key-value store with a lock for each bucket, keys by Zipf's law with 0.99"
+    }
+
+    fn points(&self) -> Vec<Point> {
+        [READS.points(&SUBJECTS), HALF.points(&SUBJECTS), WRITES.points(&SUBJECTS)].concat()
+    }
+
+    fn report(&self, results: &Results) -> Report {
+        let mops = |axis: &Axis, subject, blades| axis.mops(results, subject, blades);
+        let over_layered = |axis: &Axis| mops(axis, Subject::Gcs, MOST) / mops(axis, Subject::Layered, MOST);
+        let steady = |axis: &Axis| mops(axis, Subject::Gcs, MOST) / mops(axis, Subject::Gcs, 2);
+        let drop = |axis: &Axis| mops(axis, Subject::Gcs, 1) / mops(axis, Subject::Gcs, 2);
+        let ours = |axis: &Axis| mops(axis, Subject::Rackmem, MOST) / mops(axis, Subject::Gcs, MOST);
+        let claims = vec![
+            Claim::quantity(
+                "reads only, GCS, 8 blades (calibrated)",
+                31.2,
+                mops(&READS, Subject::Gcs, MOST),
+                "Mops",
+            ),
+            Claim::ratio(
+                "reads only, GCS: 8 blades over 1 (linear)",
+                8.0,
+                mops(&READS, Subject::Gcs, MOST) / mops(&READS, Subject::Gcs, 1),
+            ),
+            Claim::ratio("reads only, 8 blades: GCS over the layered lock", 331.0, over_layered(&READS))
+                .because(LAYERED),
+            Claim::ratio("half writes, 8 blades: GCS over the layered lock", 19.0, over_layered(&HALF))
+                .because(LAYERED),
+            Claim::ratio("writes only, 8 blades: GCS over the layered lock", 22.0, over_layered(&WRITES))
+                .because(LAYERED),
+            Claim::ahead("writes only, GCS: 1 blade over 2", drop(&WRITES)),
+            Claim::ratio("writes only, GCS: 8 blades over 2 (constant)", 1.0, steady(&WRITES)),
+            Claim::ahead("half writes, GCS: 8 blades over 2", steady(&HALF)),
+            Claim::mark("reads only, 8 blades: rackmem over GCS (our own mark)", 0.98, ours(&READS)),
+            Claim::mark("half writes, 8 blades: rackmem over GCS (our own mark)", 1.0, ours(&HALF)),
+            Claim::mark("writes only, 8 blades: rackmem over GCS (our own mark)", 1.0, ours(&WRITES)),
+        ];
+        let [reads, reads_latency] = READS.charts(
+            results,
+            ("gcs-7a", "Key-value store, reads only", "compute blades"),
+            1.0,
+            &SUBJECTS,
+        );
+        let [half, half_latency] = HALF.charts(
+            results,
+            ("gcs-7b", "Key-value store, half writes", "compute blades"),
+            1.0,
+            &SUBJECTS,
+        );
+        let [writes, writes_latency] = WRITES.charts(
+            results,
+            ("gcs-7c", "Key-value store, writes only", "compute blades"),
+            1.0,
+            &SUBJECTS,
+        );
+        let rows = |axis: &Axis| SUBJECTS.iter().flat_map(|subject| axis.spread(results, *subject)).collect();
+        let columns: Vec<String> = BLADES.iter().map(|blades| format!("{blades} blades")).collect();
+        let table = |what, axis| Table {
+            title: format!("Latencies, {what}, in us"),
+            columns: columns.clone(),
+            rows: rows(axis),
+        };
+        Report {
+            figure: self.name().to_owned(),
+            title: self.title().to_owned(),
+            notes: vec![
+                "Ten threads on each blade; values of 1 KB, one in a bucket. The paper does not say how many keys there are: here \
+                 16,384, which all fit into each blade's cache."
+                    .to_owned(),
+                "The line `rackmem` is GCS with one option: where a lock may be written, up to ten of the blade's own threads go \
+                 before a blade that waits."
+                    .to_owned(),
+            ],
+            tables: vec![table("half writes", &HALF), table("writes only", &WRITES)],
+            remarks: Vec::new(),
+            charts: vec![reads, reads_latency, half, half_latency, writes, writes_latency],
+            claims,
+        }
+    }
+}
