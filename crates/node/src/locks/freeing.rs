@@ -52,16 +52,21 @@ impl<R: LockRules> LockNode<R> {
         let lock = packet.lock;
         let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
         let from = LockEnd::Home(cx.config.id);
-        match self.homes.get_mut(&lock).map(|home| &mut home.keeper) {
+        let before = |home: &&mut super::home::HomeLock| packet.tenure >= home.tenure;
+        match self.homes.get_mut(&lock).filter(before).map(|home| &mut home.keeper) {
             Some(Keeper::Asked(..)) => return cx.counters.drop(LockDrop::NotCurrent),
             Some(keeper @ (Keeper::Switch | Keeper::Ending(_))) => {
                 *keeper = Keeper::Ending(packet.node);
                 return cx.send(packet.reply(LockKind::Remove, from, LockEnd::Switch), None);
             }
             Some(Keeper::Here | Keeper::Nobody) => self.directory.remove(lock),
-            None => {}
+            // It is gone already; the lock that may be there by now is another one.
+            None => {
+                return cx.send(packet.reply(LockKind::Freed, from, LockEnd::Agent(packet.node)), None);
+            }
         }
         self.homes.remove(&lock);
+        self.ended.insert(lock, packet.tenure.next());
         cx.send(packet.reply(LockKind::Freed, from, LockEnd::Agent(packet.node)), None);
     }
 
@@ -79,13 +84,16 @@ impl<R: LockRules> LockNode<R> {
         };
         let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(*node));
         self.homes.remove(&packet.lock);
+        self.ended.insert(packet.lock, packet.tenure.next());
         cx.send(packet.reply(LockKind::Freed, from, to), None);
     }
 }
 
 impl Lock {
     pub(super) fn send_free<S, R>(&self, cx: &mut Context<'_, S, R>) {
-        cx.send(LockPacket { to: LockEnd::Home(self.at.home()), ..self.packet(cx, LockKind::Free) }, None);
+        let tenure = self.reign.as_ref().expect("whoever frees a lock reigns").tenure;
+        let free = LockPacket { tenure, ..self.packet(cx, LockKind::Free) };
+        cx.send(LockPacket { to: LockEnd::Home(self.at.home()), ..free }, None);
     }
 
     /// The lock is no more.

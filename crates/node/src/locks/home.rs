@@ -104,7 +104,8 @@ impl<R: LockRules> LockNode<R> {
             if let Err(why) = store.may_lock(lock, len) {
                 return self.refuse(at, packet, why, store, out);
             }
-            self.homes.insert(lock, HomeLock::new(len));
+            let tenure = self.ended.remove(&lock).unwrap_or(Tenure::NONE);
+            self.homes.insert(lock, HomeLock { tenure, ..HomeLock::new(len) });
         }
         let home = self.homes.get_mut(&lock).expect("it is there by now");
         if home.len != len {

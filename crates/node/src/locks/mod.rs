@@ -55,7 +55,7 @@ use core::marker::PhantomData;
 use switch::locks::Directory;
 use wire::{
     Copyset, Faithful, GlobalAddr, Incarnation, LockEnd, LockKind, LockPacket, LockRules, Nanos, NodeId,
-    Refusal, SwitchEpoch,
+    Refusal, SwitchEpoch, Tenure,
 };
 
 use crate::config::Retransmission;
@@ -191,6 +191,9 @@ pub struct LockNode<R: LockRules = Faithful> {
     /// Locks in this node's memory.
     homes: BTreeMap<GlobalAddr, HomeLock>,
     directory: Directory<R>,
+    /// Locks of this home that are no more, and where the tenures of the next at the same place begin: nodes that had something
+    /// of the old one take nothing of a tenure that they have left.
+    ended: BTreeMap<GlobalAddr, Tenure>,
     /// Homes that have not answered that all reports are in.
     last_reports: BTreeMap<NodeId, recovery::LastReport>,
     /// Until everybody has reported to this home.
@@ -265,6 +268,7 @@ impl<R: LockRules> LockNode<R> {
             roomless: VecDeque::new(),
             due: BTreeSet::new(),
             homes: BTreeMap::new(),
+            ended: BTreeMap::new(),
             directory: directory.expect("a small directory fits any chip"),
             last_reports: BTreeMap::new(),
             rebuilding: None,
