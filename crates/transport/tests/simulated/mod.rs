@@ -338,7 +338,9 @@ impl Transport for SimTransport {
             received += 1;
             bytes += flight.message.bytes();
             match &*flight.message {
-                Message::Packet(packet, words) => each(flight.from, Body::Packet(packet, Contents::own(words))),
+                Message::Packet(packet, words) => {
+                    each(flight.from, Body::Packet(packet, Contents::own(words)))
+                }
                 Message::Lock(packet, words) => each(flight.from, Body::Lock(packet, Contents::own(words))),
                 Message::Control(bytes) => each(flight.from, Body::Control(bytes)),
             }
