@@ -205,8 +205,15 @@ impl<R: LockRules> LockNode<R> {
     ) {
         let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
         let me = cx.config.id;
-        let answer = LockPacket::new(LockKind::Reported, GlobalAddr::new(me, 0), 0, node);
+        let answer = LockPacket::new(LockKind::LastReport, GlobalAddr::new(me, 0), 0, node);
         cx.send(LockPacket { from: LockEnd::Home(me), to: LockEnd::Agent(node), ..answer }, None);
+    }
+
+    /// A home has heard from everybody.
+    pub(super) fn on_last_reported(&mut self, packet: &LockPacket) {
+        if self.last_reports.remove(&packet.lock.home()).is_none() {
+            self.counters.drop(LockDrop::Late);
+        }
     }
 
     fn rebuild_if_complete<S: LockStore>(&mut self, at: Moment, store: &mut S, out: &mut Vec<LockEffect>) {
