@@ -3,6 +3,7 @@
 //! A failure prints the command that repeats just that run; `RACKMEM_TRACE=1` before it prints all that happens.
 
 use check::locks::{Effort, Plan, Report, run_seed};
+use check::rack::Restarts;
 use wire::Faithful;
 
 fn runs(test: &str, plan: fn(u64) -> Plan) -> Report {
@@ -42,4 +43,32 @@ fn every_run_is_right_under_faults_and_comes_to_rest_without() {
 fn nothing_has_to_be_sent_again_where_nothing_is_lost() {
     let sum = runs("where_nothing_is_lost", Plan::lossless);
     assert_eq!(sum.repeated, 0);
+}
+
+#[test]
+fn every_run_is_right_while_places_stop_and_start_again() {
+    let sum = runs("while_places_stop", Plan::with_restarts);
+    if std::env::var_os("RACKMEM_SEED").is_none() {
+        assert!(sum.stops.switch > 0 && sum.stops.nodes > 0 && sum.stops.returns > 0, "{sum:?}");
+        assert!(sum.lost > 0 && sum.down > 0 && sum.entered > 10_000, "{sum:?}");
+    }
+}
+
+#[test]
+fn nothing_has_to_be_sent_again_where_places_stop_and_nothing_is_lost() {
+    let sum = runs("where_places_stop", Plan::lossless_with_restarts);
+    assert_eq!(sum.repeated, 0);
+}
+
+#[test]
+fn no_lock_is_lost_and_no_thread_fails_where_only_the_switch_stops() {
+    let only_the_switch = |seed| {
+        let plan = Plan::with_restarts(seed);
+        Plan { restarts: Restarts { switch: plan.restarts.switch.max(10), node: 0, shadow: 0 }, ..plan }
+    };
+    let sum = runs("where_only_the_switch_stops", only_the_switch);
+    assert_eq!((sum.lost, sum.down, sum.stops.nodes), (0, 0, 0));
+    if std::env::var_os("RACKMEM_SEED").is_none() {
+        assert!(sum.stops.switch > 300, "{sum:?}");
+    }
 }

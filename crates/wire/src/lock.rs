@@ -128,7 +128,8 @@ pub enum LockKind {
     Free = 22,
     /// Home to holder: it is no more.
     Freed = 23,
-    /// Agent to home, in a new epoch: those were all my reports, so many as `tenure` says.
+    /// Agent to home, in a new epoch: those were all my reports, so many as `tenure` says. Home to agent: I have heard from
+    /// everybody.
     LastReport = 24,
     /// Home to switch: keep this lock's entry no longer.
     Remove = 25,

@@ -29,6 +29,9 @@ impl Report {
         self.denied += other.denied;
         self.evicted += other.evicted;
         self.repeated += other.repeated;
+        self.lost += other.lost;
+        self.down += other.down;
+        self.stops.add(&other.stops);
         self.passed = self.passed.max(other.passed);
         self.faults.add(&other.faults);
     }

@@ -9,11 +9,13 @@
 //! | `plan` | what a run is like |
 //! | `store` | copies, gates and home memory with numbers |
 //! | `network` | packets under way, and what happens to them |
+//! | `control` | what stops and starts again, and who is told of it |
 //! | `run` | the rack, step by step |
 //! | `threads` | what application threads do, and what they must find |
 //! | `fuzz` | runs of a seed |
 //! | [`properties`] | what must hold, one property a file |
 
+mod control;
 mod fuzz;
 mod network;
 mod plan;
@@ -22,6 +24,7 @@ mod run;
 mod store;
 mod threads;
 
+pub use control::LockStops;
 pub use fuzz::{Effort, run_seed};
 pub use network::Place;
 pub use plan::Plan;

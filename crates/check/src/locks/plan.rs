@@ -1,6 +1,6 @@
 //! What a run is like: everything that is not drawn step by step.
 
-use crate::rack::{Faults, Random};
+use crate::rack::{Faults, Random, Restarts};
 
 /// What a run is like.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,8 @@ pub struct Plan {
     pub in_order: bool,
     /// What stays unanswered is sent again.
     pub repeats: bool,
+    /// What stops. No shadow does: locks have none.
+    pub restarts: Restarts,
     /// Print everything that happens, for finding out why a run failed.
     pub trace: bool,
 }
@@ -52,6 +54,7 @@ impl Plan {
             faults: Faults::default(),
             in_order: up_to(1) == 0,
             repeats: false,
+            restarts: Restarts::default(),
             trace: false,
         }
     }
@@ -73,5 +76,28 @@ impl Plan {
             _ => faults,
         };
         Self { faults, repeats: true, in_order: true, ..Self::lossless(seed) }
+    }
+
+    /// The same, and the switch and nodes stop and start again: now and then, or while the last time is being recovered
+    /// from.
+    pub fn with_restarts(seed: u64) -> Self {
+        Self { restarts: Self::restarts(seed), ..Self::from_seed(seed) }
+    }
+
+    /// Places stop and start again, and nothing else goes wrong: all hear of it before anything is delivered.
+    pub fn lossless_with_restarts(seed: u64) -> Self {
+        Self { restarts: Self::restarts(seed), ..Self::lossless(seed) }
+    }
+
+    fn restarts(seed: u64) -> Restarts {
+        let mut random = Random::new(seed ^ 0xdead_10c4);
+        let often = [10, 20, 40, 100][random.below(4)];
+        let mut up_to = |most: usize| random.below(most + 1) as u32;
+        let restarts = Restarts { switch: up_to(often), node: up_to(often), shadow: 0 };
+        match up_to(4) {
+            0 => Restarts { node: 0, ..restarts },
+            1 => Restarts { switch: 0, ..restarts },
+            _ => restarts,
+        }
     }
 }

@@ -1,15 +1,18 @@
 //! The rack, step by step.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use node::Retransmission;
-use node::locks::Config;
+use node::locks::{Config, LockCounters};
 use node::store::Moment;
 use node::{LockEffect, LockMessage, LockNode};
 use switch::locks::{Directory, Effect, Resubmit};
-use wire::{Faithful, GlobalAddr, LockEnd, LockRules, Nanos, NodeId, SwitchEpoch};
+use wire::{Faithful, GlobalAddr, Incarnation, LockEnd, LockRules, Nanos, NodeId};
 
+use super::control::{Control, FIRST};
 use super::network::Network;
 use super::properties::{self, Waits};
-use super::{PlainLocks, Plan, Thread};
+use super::{LockStops, PlainLocks, Plan, Thread};
 use crate::rack::{Faults, Injected, Random};
 
 /// Bytes of a region that has any.
@@ -32,10 +35,25 @@ pub struct Report {
     pub evicted: u64,
     /// Packets sent again.
     pub repeated: u64,
+    /// Times that a thread was told that the data are lost.
+    pub lost: u64,
+    /// Times that one was told that the lock's home is gone.
+    pub down: u64,
+    /// What stopped.
+    pub stops: LockStops,
     /// The most times that a thread passed one that stood in a queue.
     pub passed: u64,
     /// What happened to packets.
     pub faults: Injected,
+}
+
+impl Report {
+    fn count(&mut self, counters: &LockCounters) {
+        self.moves += counters.moves;
+        self.denied += counters.denied;
+        self.evicted += counters.evicted;
+        self.repeated += counters.repeated;
+    }
 }
 
 /// A small rack of locks.
@@ -48,12 +66,15 @@ pub struct LockRack<R: LockRules = Faithful> {
     pub nodes: Vec<(LockNode<R>, PlainLocks)>,
     /// The directory in the switch.
     pub switch: Directory<R>,
-    again: Vec<(Resubmit, LockMessage)>,
+    pub(super) again: Vec<(Resubmit, LockMessage)>,
     pub(super) network: Network,
     /// The locks, with the bytes of their regions.
     pub locks: Vec<(GlobalAddr, u32)>,
-    /// The number of each lock's last write.
-    pub truth: Vec<u64>,
+    /// The number of each lock's last write, in each life of its home.
+    pub truth: BTreeMap<(usize, Incarnation), u64>,
+    /// Locks of which somebody had something who is dead.
+    pub(super) maybe_lost: BTreeSet<(usize, Incarnation)>,
+    pub(super) control: Control,
     /// Every thread, node by node.
     pub threads: Vec<Thread>,
     pub(super) waits: Waits,
@@ -65,7 +86,7 @@ pub struct LockRack<R: LockRules = Faithful> {
 impl<R: LockRules> LockRack<R> {
     /// A rack in which nothing has happened.
     pub fn new(plan: Plan, seed: u64) -> Self {
-        let epoch = SwitchEpoch(0);
+        let epoch = FIRST;
         let nodes = (0..plan.nodes).map(|node| {
             let id = NodeId(node as u16);
             let retransmission = match plan.repeats {
@@ -76,6 +97,7 @@ impl<R: LockRules> LockRack<R> {
                 in_switch: plan.switch_entries > 0,
                 preference: plan.preference,
                 retransmission,
+                epoch,
                 ..Config::new(id, plan.nodes)
             };
             (LockNode::with_rules(config), PlainLocks::new(plan.room))
@@ -97,7 +119,9 @@ impl<R: LockRules> LockRack<R> {
             again: Vec::new(),
             network: Network::default(),
             locks: locks.collect(),
-            truth: vec![0; plan.locks],
+            truth: BTreeMap::new(),
+            maybe_lost: BTreeSet::new(),
+            control: Control::new(plan.nodes),
             threads: vec![Thread::Idle; threads],
             waits: Waits::new(&plan),
             tenures: properties::Tenures::default(),
@@ -122,6 +146,9 @@ impl<R: LockRules> LockRack<R> {
     /// What does not hold.
     pub fn step(&mut self, calm: bool) -> Result<(), String> {
         self.now += 1;
+        if !calm && !self.plan.restarts.is_never() {
+            self.control_step()?;
+        }
         let faults = if calm { Faults::default() } else { self.plan.faults };
         let crowded = self.network.len() > 16;
         match self.random.below(10) {
@@ -148,6 +175,9 @@ impl<R: LockRules> LockRack<R> {
     }
 
     fn deliver(&mut self, message: &LockMessage) -> Result<(), String> {
+        if !self.control.is_up(message.packet.to.node()) {
+            return Ok(());
+        }
         self.tell(|| short(message));
         let Some(to) = message.packet.to.node() else {
             let mut effects = Vec::new();
@@ -203,6 +233,7 @@ impl<R: LockRules> LockRack<R> {
         self.network.is_empty()
             && self.again.is_empty()
             && self.threads.iter().all(|thread| *thread == Thread::Idle)
+            && self.control.is_settled()
             && self.nodes.iter().all(|(machine, _)| machine.is_quiet())
     }
 
@@ -212,6 +243,7 @@ impl<R: LockRules> LockRack<R> {
     /// What does not hold, or does not come to rest.
     pub fn settle(&mut self) -> Result<(), String> {
         self.tell(|| "no more faults".to_owned());
+        self.settle_control()?;
         let mut silent = 0;
         for _ in 0..200_000 {
             if self.is_at_rest() {
@@ -249,15 +281,17 @@ impl<R: LockRules> LockRack<R> {
     pub fn report(&self) -> Report {
         let mut report = self.report.clone();
         for (machine, _) in &self.nodes {
-            let counters = machine.counters();
-            report.moves += counters.moves;
-            report.denied += counters.denied;
-            report.evicted += counters.evicted;
-            report.repeated += counters.repeated;
+            report.count(machine.counters());
         }
         report.passed = self.waits.most();
         report.faults = self.network.injected;
+        report.stops = self.control.stops;
         report
+    }
+
+    /// Keeps what a node has counted that is about to die.
+    pub(super) fn count(&mut self, node: usize) {
+        self.report.count(self.nodes[node].0.counters());
     }
 }
 

@@ -1,7 +1,7 @@
 //! What application threads do, and what they must find when they are inside.
 
 use node::{LockEffect, Ticket};
-use wire::{LockRules, Mode};
+use wire::{Incarnation, LockRules, Mode, NodeId, Refusal};
 
 use super::run::LockRack;
 
@@ -12,6 +12,8 @@ pub struct Want {
     pub lock: usize,
     /// To read, or to write.
     pub mode: Mode,
+    /// In which life of its home: another is another lock.
+    pub life: Incarnation,
 }
 
 /// What a thread is doing.
@@ -30,16 +32,20 @@ impl<R: LockRules> LockRack<R> {
     pub(super) fn thread_step(&mut self, calm: bool) -> Result<(), String> {
         let thread = self.random.below(self.threads.len());
         let node = thread / self.plan.threads;
+        if !self.control.works(NodeId(node as u16)) {
+            return Ok(());
+        }
         match self.threads[thread] {
             Thread::Idle if calm => Ok(()),
             Thread::Idle => {
                 let lock = self.random.below(self.locks.len());
                 let mode = if self.random.per_mille(self.plan.writes) { Mode::Write } else { Mode::Read };
-                self.want(thread, Want { lock, mode })
+                let life = self.control.life(NodeId(node as u16), self.locks[lock].0.home());
+                self.want(thread, Want { lock, mode, life })
             }
             Thread::Waiting(want) => {
                 if !calm && self.random.per_mille(self.plan.cancel) {
-                    self.cancel(thread, node, want);
+                    return self.cancel(thread, node, want);
                 }
                 Ok(())
             }
@@ -70,7 +76,7 @@ impl<R: LockRules> LockRack<R> {
         self.drain(node)
     }
 
-    fn cancel(&mut self, thread: usize, node: usize, want: Want) {
+    fn cancel(&mut self, thread: usize, node: usize, want: Want) -> Result<(), String> {
         let (lock, _) = self.locks[want.lock];
         let at = self.moment();
         let (machine, store) = &mut self.nodes[node];
@@ -80,6 +86,7 @@ impl<R: LockRules> LockRack<R> {
         self.waits.end(thread);
         self.threads[thread] = Thread::Idle;
         self.report.cancelled += 1;
+        self.drain(node)
     }
 
     fn leave(&mut self, thread: usize, node: usize, want: Want, found: u64) -> Result<(), String> {
@@ -88,8 +95,9 @@ impl<R: LockRules> LockRack<R> {
             return Err(format!("the data changed under thread {thread}: {want:?}"));
         }
         let wrote = (want.mode == Mode::Write).then(|| {
-            self.truth[want.lock] += 1;
-            self.truth[want.lock]
+            let last = self.truth.entry((want.lock, want.life)).or_default();
+            *last += 1;
+            *last
         });
         self.threads[thread] = Thread::Idle;
         self.tell(|| format!("thread {thread} leaves {want:?}, wrote {wrote:?}"));
@@ -106,7 +114,7 @@ impl<R: LockRules> LockRack<R> {
         let node = thread / self.plan.threads;
         let (lock, len) = self.locks[want.lock];
         let found = self.nodes[node].1.frames[&lock].value;
-        let last = self.truth[want.lock];
+        let last = self.last_release(want);
         self.threads[thread] = Thread::Inside(want, found);
         self.report.entered += 1;
         self.waits.entered(thread, want)?;
@@ -116,6 +124,28 @@ impl<R: LockRules> LockRack<R> {
             ));
         }
         Ok(())
+    }
+
+    /// The number of the last write that was released.
+    pub(super) fn last_release(&self, want: Want) -> u64 {
+        self.truth.get(&(want.lock, want.life)).copied().unwrap_or(0)
+    }
+
+    /// Data are lost if a node has died that had something of them, and nobody has them; and there is no lock without its
+    /// home.
+    fn may_fail(&self, thread: usize, want: Want, why: Refusal) -> bool {
+        let ((lock, len), node) = (self.locks[want.lock], NodeId((thread / self.plan.threads) as u16));
+        let alike = |other: NodeId| self.control.life(other, lock.home()) == want.life;
+        match why {
+            Refusal::Lost => {
+                let mut holders = self.nodes.iter().map(|(machine, _)| machine);
+                len > 0
+                    && self.maybe_lost.contains(&(want.lock, want.life))
+                    && !holders.any(|machine| alike(machine.id()) && machine.held(lock).is_some())
+            }
+            Refusal::NodeDown => !alike(node) || !self.control.is_known_up(node, lock.home()),
+            _ => false,
+        }
     }
 
     /// What a node told its threads.
@@ -138,6 +168,12 @@ impl<R: LockRules> LockRack<R> {
                 self.waits.end(thread);
                 self.threads[thread] = Thread::Idle;
                 self.report.busy += 1;
+                Ok(())
+            }
+            LockEffect::Failed(_, why) if self.may_fail(thread, want, why) => {
+                self.waits.end(thread);
+                self.threads[thread] = Thread::Idle;
+                *if why == Refusal::Lost { &mut self.report.lost } else { &mut self.report.down } += 1;
                 Ok(())
             }
             other => Err(format!("thread {thread} wanted {want:?} and was told {other:?}")),

@@ -46,6 +46,7 @@ impl Lock {
             }
         }
         if let Some(freeing) = &mut self.freeing
+            && self.report.is_none()
             && freeing.again.is_due(cx)
         {
             self.send_free(cx);

@@ -33,7 +33,9 @@ impl<R: LockRules> LockNode<R> {
         // Whoever comes from now on is reported, and refused at the end.
         let _ = cx.store.close(lock);
         it.freeing = Some(Freeing { ticket, again: Again::first(&cx) });
-        it.send_free(&mut cx);
+        if it.report.is_none() {
+            it.send_free(&mut cx);
+        }
         let after = cx.after();
         self.after(at, lock, after, store, out);
     }

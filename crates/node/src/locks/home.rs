@@ -160,7 +160,7 @@ impl<R: LockRules> LockNode<R> {
         }
     }
 
-    fn ask_switch<S: LockStore>(
+    pub(super) fn ask_switch<S: LockStore>(
         &mut self,
         at: Moment,
         (lock, len): (GlobalAddr, u32),

@@ -297,6 +297,7 @@ impl<R: LockRules> LockNode<R> {
         match packet.to {
             LockEnd::Switch => unreachable!("only what is for this node is sensible"),
             LockEnd::Home(_) => self.on_home_packet(at, message, store, out),
+            LockEnd::Agent(_) if packet.kind == LockKind::LastReport => self.on_last_reported(packet),
             LockEnd::Agent(_) => {
                 let lock =
                     self.locks.entry(packet.lock).or_insert_with(|| Lock::new(packet.lock, packet.len));

@@ -118,6 +118,15 @@ pub(super) struct Freeing {
     pub(super) again: Again,
 }
 
+/// A lock was on its way when a new epoch began.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Cut {
+    /// Which reign it was to begin.
+    pub(super) tenure: Tenure,
+    /// Whose.
+    pub(super) next: Option<NodeId>,
+}
+
 /// A report to the lock's home.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Report {
@@ -179,6 +188,9 @@ pub(super) struct Lock {
     pub(super) last: Option<(Tenure, Copyset)>,
     /// What was said of it to its home in a new epoch, until the home has answered.
     pub(super) report: Option<Report>,
+    /// The MOVE that a new epoch has cut short, with the tenure that it was to begin: only here are data that were on their
+    /// way. Until the home has answered.
+    pub(super) cut: Option<Cut>,
     /// A thread that is in it to write wants it to be no more.
     pub(super) freeing: Option<Freeing>,
     /// When it is in the list of what is due.
@@ -202,6 +214,7 @@ impl Lock {
             early: None,
             last: None,
             report: None,
+            cut: None,
             freeing: None,
             scheduled: Nanos::MAX,
         }
@@ -270,6 +283,10 @@ impl Lock {
             // A writer is next: readers that come now stand behind it.
             let _ = cx.store.close(self.at);
         }
+        // Of a lock whose home was lost, threads may still be inside: the next one of that name waits for them.
+        if self.copy.is_none() && self.has_room && !cx.store.close(self.at).is_none() {
+            return;
+        }
         if let Some(thread) = self.threads.front().copied() {
             self.ask(cx, thread.mode, thread.once);
         }
@@ -316,7 +333,7 @@ impl Lock {
     /// Gives the room back, if nothing needs it any more.
     pub(super) fn leave_room<S: LockStore, R>(&mut self, cx: &mut Context<'_, S, R>) {
         let needed = self.copy.is_some() || self.reigns() || self.request.is_some() || self.moving.is_some();
-        let needed = needed || self.report.is_some();
+        let needed = needed || self.report.is_some() || self.cut.is_some();
         // Of a lock whose home is gone, the last one out gives it back.
         if self.has_room && !needed && cx.store.close(self.at).is_none() {
             cx.store.release(self.at);

@@ -24,7 +24,7 @@ use wire::{
 };
 
 use super::home::{Entry, Keeper};
-use super::record::{Again, Copy, Lock, Report, Waiter};
+use super::record::{Again, Copy, Cut, Lock, Report, Waiter};
 use super::store::LockStore;
 use super::{Context, LockDrop, LockEffect, LockMessage, LockNode, context};
 use crate::recovery::View;
@@ -53,6 +53,7 @@ pub(super) struct Rebuilding {
 /// What a home has answered to a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Decision {
+    len: u32,
     tenure: Tenure,
     /// What was reported stays.
     stays: bool,
@@ -128,7 +129,10 @@ impl<R: LockRules> LockNode<R> {
         let locks: Vec<GlobalAddr> = self.locks.keys().copied().collect();
         for lock in locks {
             let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
-            self.locks.get_mut(&lock).expect("it is known").advance(&mut cx);
+            let it = self.locks.get_mut(&lock).expect("it is known");
+            it.advance(&mut cx);
+            // What was asked for and is not wanted any more.
+            it.leave_room(&mut cx);
             let after = cx.after();
             self.after(at, lock, after, store, out);
         }
@@ -175,7 +179,16 @@ impl<R: LockRules> LockNode<R> {
                 self.rebuild_if_complete(at, store, out);
             }
             // It has been decided; the answer was lost, or will go out when the entry has a keeper.
-            None => self.answer_report(at, packet.lock, packet.node, store, out),
+            None => {
+                if let Some((len, Keeper::Asked(entry, _))) =
+                    self.homes.get(&packet.lock).map(|home| (home.len, &home.keeper))
+                {
+                    // What was asked of the switch, or its answer, may have been lost.
+                    let entry = *entry;
+                    self.ask_switch(at, (packet.lock, len), entry, store, out);
+                }
+                self.answer_report(at, packet.lock, packet.node, store, out);
+            }
         }
     }
 
@@ -205,8 +218,15 @@ impl<R: LockRules> LockNode<R> {
     ) {
         let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
         let me = cx.config.id;
-        let answer = LockPacket::new(LockKind::Reported, GlobalAddr::new(me, 0), 0, node);
+        let answer = LockPacket::new(LockKind::LastReport, GlobalAddr::new(me, 0), 0, node);
         cx.send(LockPacket { from: LockEnd::Home(me), to: LockEnd::Agent(node), ..answer }, None);
+    }
+
+    /// A home has heard from everybody.
+    pub(super) fn on_last_reported(&mut self, packet: &LockPacket) {
+        if self.last_reports.remove(&packet.lock.home()).is_none() {
+            self.counters.drop(LockDrop::Late);
+        }
     }
 
     fn rebuild_if_complete<S: LockStore>(&mut self, at: Moment, store: &mut S, out: &mut Vec<LockEffect>) {
@@ -242,9 +262,17 @@ impl<R: LockRules> LockNode<R> {
         store: &mut S,
         out: &mut Vec<LockEffect>,
     ) {
-        let Some(home) = self.homes.get_mut(&lock) else { return };
         let range = (lock, NodeId(0))..=(lock, NodeId(u16::MAX));
         let reports: Vec<_> = heard.reports.range(range).map(|((_, node), report)| (*node, report)).collect();
+        let Some(home) = self.homes.get_mut(&lock) else {
+            // It was freed, and not everybody has heard.
+            for (node, (packet, _)) in &reports {
+                let decision =
+                    Decision { len: packet.len, tenure: packet.tenure, stays: false, placed: false };
+                self.decided.insert((lock, *node), decision);
+            }
+            return self.answer_reports(at, lock, store, out);
+        };
         let of = |kind: fn(&LockPacket) -> bool| reports.iter().filter(move |(_, (packet, _))| kind(packet));
         let reigns = |packet: &LockPacket| packet.mode == Mode::Write;
         let copies = |packet: &LockPacket| packet.mode == Mode::Read && packet.has_copy;
@@ -259,7 +287,9 @@ impl<R: LockRules> LockNode<R> {
             reports.iter().filter(|(_, (packet, _))| !reigns(packet) && !copies(packet) && !moved(packet));
         let past = past.map(|(_, (packet, _))| packet.tenure).max().unwrap_or(Tenure::NONE);
         let last_move = of(moved).max_by_key(|(_, (packet, _))| packet.tenure);
-        let last_move = last_move.filter(|(_, (packet, _))| packet.tenure > home.tenure);
+        // What moved before the reign that this home knows of is old, too.
+        let known = home.lent.map_or(home.tenure, |(_, tenure)| tenure.max(home.tenure));
+        let last_move = last_move.filter(|(_, (packet, _))| packet.tenure > known);
         let on_its_way = last_move.filter(|(_, (packet, _))| {
             packet.tenure > past && !packet.next.is_some_and(|next| heard.gone.contains(next))
         });
@@ -305,8 +335,12 @@ impl<R: LockRules> LockNode<R> {
         for (node, (packet, _)) in &reports {
             let stays =
                 reigns(packet) && entry.holder == Some(*node) || copies(packet) && entry.holder.is_none();
-            let decision = Decision { tenure: entry.tenure, stays, placed: false };
+            let decision = Decision { len: home.len, tenure: entry.tenure, stays, placed: false };
             self.decided.insert((lock, *node), decision);
+        }
+        if home.lost {
+            // No directory knows it, so that whoever asks comes here, and is refused.
+            return self.answer_reports(at, lock, store, out);
         }
         if reports.is_empty() {
             return;
@@ -347,9 +381,7 @@ impl<R: LockRules> LockNode<R> {
         out: &mut Vec<LockEffect>,
     ) {
         let decision = self.decided.get(&(lock, node)).copied();
-        let Some(home) = self.homes.get(&lock) else { return };
-        let Some(Decision { tenure, stays, placed: true }) = decision else { return };
-        let len = home.len;
+        let Some(Decision { len, tenure, stays, placed: true }) = decision else { return };
         let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
         let status = if stays { Status::Granted } else { Status::Refused(Refusal::Outdated) };
         let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(node));
@@ -367,10 +399,11 @@ impl Lock {
         self.wants_room = false;
         self.report = None;
         self.fence = Tenure::NONE;
-        if let Some(moving) = self.moving {
+        if let Some(moving) = self.moving.take() {
             // Approved or not, it is not this node that knows. But whoever reads here has a copy, and if this node was next,
             // nobody else has written.
             let (next, packet) = (moving.packet.tenure.next(), moving.packet);
+            self.cut = Some(Cut { tenure: next, next: packet.next });
             let reads_on = packet.nodes.contains(cx.config.id) || packet.next == Some(cx.config.id);
             if self.reigns() && reads_on {
                 self.copy = Some(Copy { tenure: next, at_home: self.len == 0 });
@@ -407,14 +440,14 @@ impl Lock {
 
     /// Tells the home what there is of the lock. False if there is nothing to tell.
     fn report<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) -> bool {
-        let last = self.last.take();
+        // Without data, nothing can be lost, and nobody has to know who had it.
+        let last = self.last.take().filter(|_| self.len > 0);
         let packet = LockPacket { to: LockEnd::Home(self.at.home()), ..self.packet(cx, LockKind::Report) };
         let (packet, with_data) = if let Some(reign) = &self.reign {
             (LockPacket { mode: Mode::Write, tenure: reign.tenure, ..packet }, false)
         } else if let Some(copy) = self.copy {
             (LockPacket { has_copy: true, tenure: copy.tenure, ..packet }, !copy.at_home)
-        } else if let Some(moving) = self.moving.filter(|_| R::MOVES_ARE_REPORTED) {
-            let (tenure, next) = (moving.packet.tenure.next(), moving.packet.next);
+        } else if let Some(Cut { tenure, next }) = self.cut.filter(|_| R::MOVES_ARE_REPORTED) {
             (LockPacket { once: true, tenure, next, ..packet }, true)
         } else if let Some((tenure, _)) = last {
             self.last = last;
@@ -423,7 +456,7 @@ impl Lock {
             return false;
         };
         if self.copy.is_some() || self.reign.is_some() {
-            self.moving = None;
+            self.cut = None;
         }
         let with_data = with_data && self.len > 0;
         self.report = Some(Report { packet, with_data, again: Again::first(cx) });
@@ -443,15 +476,23 @@ impl Lock {
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,
     ) {
-        if self.report.take().is_none() {
+        let Some(Report { packet: said, .. }) = self.report.take() else {
             return cx.counters.drop(LockDrop::Late);
-        }
-        self.moving = None;
-        if let Some(copy) = &mut self.copy {
+        };
+        self.cut = None;
+        // One that was granted since is another.
+        if let Some(copy) = self.copy.as_mut().filter(|copy| copy.tenure <= packet.tenure) {
             *copy = Copy { tenure: packet.tenure, at_home: true };
         }
+        if self.freeing.is_some() {
+            // Asked for again, or done before the epoch.
+            if !packet.status.is_granted() {
+                return self.on_freed(cx);
+            }
+            self.send_free(cx);
+        }
         debug_assert!(
-            packet.status.is_granted() || self.copy.is_none() && self.reign.is_none(),
+            packet.status.is_granted() || said.mode == Mode::Read && !said.has_copy,
             "what a live node has is not out of date: {self:?}, {packet:?}"
         );
         self.leave_room(cx);
@@ -465,8 +506,10 @@ impl Lock {
         }
         self.end_reign();
         self.copy = None;
-        self.moving = None;
+        self.cut = None;
         self.last = None;
+        // The next one of this name begins anew.
+        self.fence = Tenure::NONE;
         for thread in self.threads.drain(..) {
             cx.out.push(LockEffect::Failed(thread.ticket, Refusal::NodeDown));
         }

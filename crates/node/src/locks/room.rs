@@ -144,7 +144,8 @@ impl Lock {
             && self.ending.is_none();
         let reign_idle =
             self.reign.as_ref().is_none_or(|reign| reign.is_complete() && reign.queue.is_empty());
-        if !idle || !reign_idle || !self.has_room {
+        // What was reported stays until the home has heard it.
+        if !idle || !reign_idle || !self.has_room || self.report.is_some() {
             return;
         }
         if !cx.store.close(self.at).is_none() {

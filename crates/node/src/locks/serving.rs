@@ -31,6 +31,8 @@ impl Lock {
                 Waiter::Remote(node, _) if node == cx.config.id => {
                     reign.queue.pop_front();
                 }
+                // The home takes a MOVE only when it has heard from everybody.
+                Waiter::Remote(..) if self.report.is_some() => return,
                 Waiter::Remote(_, mode) => {
                     let stays = if mode == Mode::Read { users.writer } else { !users.is_none() };
                     if stays && R::HOLDER_LEAVES_FIRST {

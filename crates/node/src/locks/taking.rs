@@ -91,6 +91,7 @@ impl Lock {
     /// What came before has arrived where it should, or nobody would have sent this.
     fn arrived(&mut self) {
         self.moving = None;
+        self.cut = None;
     }
 
     /// The home lends the lock for writing: nobody had it, but for readers.

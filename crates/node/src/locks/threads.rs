@@ -24,6 +24,10 @@ impl<R: LockRules> LockNode<R> {
     ) {
         let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
         cx.counters.asked += 1;
+        if !self.live.contains(lock.home()) {
+            cx.out.push(LockEffect::Failed(ticket, wire::Refusal::NodeDown));
+            return;
+        }
         let it = self.locks.entry(lock).or_insert_with(|| Lock::new(lock, len));
         if !it.adopts(len) {
             cx.out.push(LockEffect::Failed(ticket, wire::Refusal::WrongLength));

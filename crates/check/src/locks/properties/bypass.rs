@@ -36,7 +36,7 @@ impl Waits {
             waiting: vec![None; plan.nodes * plan.threads],
             bound: (threads + 1) * (1 + u64::from(plan.preference)),
             most: 0,
-            checked: plan.faults == crate::rack::Faults::default(),
+            checked: plan.faults == crate::rack::Faults::default() && plan.restarts.is_never(),
         }
     }
 

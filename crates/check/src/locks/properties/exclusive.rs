@@ -1,20 +1,23 @@
-//! A writer that is inside excludes every other user, anywhere in the rack.
+//! A writer that is inside excludes every other user, anywhere in the rack, as long as the lock's home lives.
 
-use wire::LockRules;
+use std::collections::BTreeMap;
 
-use crate::locks::LockRack;
+use wire::{LockRules, Mode};
+
+use crate::locks::{LockRack, Thread};
 
 pub(super) fn check<R: LockRules>(rack: &LockRack<R>) -> Result<(), String> {
-    for (lock, _) in &rack.locks {
-        let (mut readers, mut writers) = (0, 0);
-        for (_, store) in &rack.nodes {
-            if let Some(frame) = store.frames.get(lock) {
-                readers += frame.users.readers;
-                writers += u32::from(frame.users.writer);
-            }
-        }
+    let mut users = BTreeMap::<_, (u32, u32)>::new();
+    for thread in &rack.threads {
+        let Thread::Inside(want, _) = thread else { continue };
+        let (readers, writers) = users.entry((want.lock, want.life)).or_default();
+        *(if want.mode == Mode::Write { writers } else { readers }) += 1;
+    }
+    for ((lock, life), (readers, writers)) in users {
         if writers > 1 || writers == 1 && readers > 0 {
-            return Err(format!("{writers} writers and {readers} readers are inside of lock {lock}"));
+            return Err(format!(
+                "{writers} writers and {readers} readers are inside of lock {lock}, {life:?}"
+            ));
         }
     }
     Ok(())

@@ -1,36 +1,53 @@
-//! At most one node may write, and while one may, nobody has a copy to read of before its reign.
+//! At most one node may write, and while one may, nobody has a copy to read of before its reign: of a lock in one life
+//! of its home.
 
-use wire::{Copyset, LockRules, Tenure};
+use std::collections::BTreeSet;
+
+use wire::{Copyset, GlobalAddr, Incarnation, LockRules, Tenure};
 
 use crate::locks::LockRack;
 
 pub(super) fn check<R: LockRules>(rack: &LockRack<R>) -> Result<(), String> {
     for (lock, _) in &rack.locks {
-        let (mut may_write, mut begun) = (None::<Tenure>, Vec::new());
-        for (machine, _) in &rack.nodes {
-            let Some(view) = machine.view(*lock) else { continue };
-            if let Some(reign) = view.reign {
-                if begun.contains(&reign.tenure) {
-                    return Err(format!("two nodes have reign {:?} over {lock}", reign.tenure));
-                }
-                begun.push(reign.tenure);
-                if reign.complete && !reign.moving && may_write.replace(reign.tenure).is_some() {
-                    return Err(format!("two nodes may write under lock {lock}"));
-                }
+        let lives: BTreeSet<_> =
+            rack.nodes.iter().map(|(machine, _)| rack.control.life(machine.id(), lock.home())).collect();
+        for life in lives {
+            check_life(rack, *lock, life)?;
+        }
+    }
+    Ok(())
+}
+
+/// Of the nodes that know this life of the lock's home.
+fn check_life<R: LockRules>(rack: &LockRack<R>, lock: GlobalAddr, life: Incarnation) -> Result<(), String> {
+    let machines = || {
+        let machines = rack.nodes.iter().map(|(machine, _)| machine);
+        machines.filter(|machine| rack.control.life(machine.id(), lock.home()) == life)
+    };
+    let (mut may_write, mut begun) = (None::<Tenure>, Vec::new());
+    for machine in machines() {
+        let Some(view) = machine.view(lock) else { continue };
+        if let Some(reign) = view.reign {
+            if begun.contains(&reign.tenure) {
+                return Err(format!("two nodes have reign {:?} over {lock}", reign.tenure));
+            }
+            begun.push(reign.tenure);
+            if reign.complete && !reign.moving && may_write.replace(reign.tenure).is_some() {
+                return Err(format!("two nodes may write under lock {lock}"));
             }
         }
-        let copies = |than: Tenure| -> Copyset {
-            let nodes = rack.nodes.iter().filter(|(machine, _)| {
-                let view = machine.view(*lock);
-                view.and_then(|view| view.copy).is_some_and(|copy| copy <= than)
-            });
-            nodes.map(|(machine, _)| machine.id()).collect()
-        };
-        if let Some(tenure) = may_write
-            && !copies(tenure).is_empty()
-        {
-            return Err(format!("{:?} have copies of lock {lock}, and a node may write", copies(tenure)));
-        }
+    }
+    let copies = |than: Tenure| -> Copyset {
+        let nodes = machines().filter(|machine| {
+            let view = machine.view(lock);
+            view.and_then(|view| view.copy).is_some_and(|copy| copy <= than)
+        });
+        nodes.map(node::LockNode::id).collect()
+    };
+    if let Some(tenure) = may_write
+        && !copies(tenure).is_empty()
+    {
+        return Err(format!("{:?} have copies of lock {lock}, and a node may write", copies(tenure)));
     }
     Ok(())
 }

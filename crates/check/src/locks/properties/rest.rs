@@ -7,12 +7,21 @@ use crate::locks::LockRack;
 pub(super) fn check<R: LockRules>(rack: &LockRack<R>) -> Result<(), String> {
     for (at, (lock, len)) in rack.locks.iter().enumerate() {
         let home = &rack.nodes[lock.home().index()];
+        if !rack.control.works(lock.home()) {
+            continue;
+        }
+        if home.0.has_lost(*lock) {
+            if rack.switch.entry(*lock).is_some() || home.0.entry(*lock).is_some() {
+                return Err(format!("lock {lock} is lost, and a directory has it"));
+            }
+            continue;
+        }
         let Some(entry) = rack.switch.entry(*lock).or_else(|| home.0.entry(*lock)) else { continue };
         if rack.switch.entry(*lock).is_some() && home.0.entry(*lock).is_some() {
             return Err(format!("two directories have lock {lock}"));
         }
         let wrong = |what: &str| Err(format!("at rest, {what}: lock {lock} {entry:?}"));
-        let last = rack.truth[at];
+        let last = rack.truth.get(&(at, rack.control.life(lock.home(), lock.home()))).copied().unwrap_or(0);
         for (machine, store) in &rack.nodes {
             let id = machine.id();
             let Some(view) = machine.view(*lock) else { continue };

@@ -1,4 +1,4 @@
-//! Tenures only grow: those of a directory's entry, of what a node refuses, and of the data at home.
+//! Within an epoch tenures only grow, those of a directory's entry, of what a node refuses, and of the data at home.
 
 use std::collections::BTreeMap;
 
@@ -16,6 +16,27 @@ enum Where {
     Directory(NodeId),
     Fence(NodeId),
     Home(NodeId),
+}
+
+impl Tenures {
+    /// An epoch begins for the switch, or a node has died.
+    pub(crate) fn forget(&mut self, dead: Option<NodeId>) {
+        self.0.retain(|(place, _), _| place.node() != dead);
+    }
+
+    /// A node hears of an epoch. The data in its memory stay what they are.
+    pub(crate) fn forget_packets_of(&mut self, node: NodeId) {
+        self.0.retain(|(place, _), _| place.node() != Some(node) || matches!(place, Where::Home(_)));
+    }
+}
+
+impl Where {
+    const fn node(self) -> Option<NodeId> {
+        match self {
+            Self::Switch => None,
+            Self::Directory(node) | Self::Fence(node) | Self::Home(node) => Some(node),
+        }
+    }
 }
 
 pub(super) fn check<R: LockRules>(rack: &mut LockRack<R>) -> Result<(), String> {
