@@ -48,12 +48,12 @@ fn every_figure_reports_on_all_its_points() {
 }
 
 #[test]
-fn a_lock_that_stays_with_its_readers_is_ahead_of_one_that_they_all_write() {
+fn a_lock_that_stays_with_its_readers_is_ahead_of_one_that_they_ask_for_each_time() {
     let load = Load::Contend(Contend { write: false, ..CONTEND });
     let points = SUBJECTS.map(|subject| Point::new(subject, load));
     let results = run(&points, 2, 1);
-    let [gcs, forgetful, _, layered] = SUBJECTS.map(|subject| results.at(subject, load).mops());
-    assert!(gcs > forgetful && forgetful > layered, "{gcs} {forgetful} {layered}");
+    let [gcs, forgetful, ..] = SUBJECTS.map(|subject| results.at(subject, load).mops());
+    assert!(gcs > 2.0 * forgetful, "{gcs} {forgetful}");
 }
 
 #[test]
