@@ -15,7 +15,7 @@
 //! | `store.rs` | [`node::locks::LockStore`] on top of it all |
 //!
 //! A copy has a *slot* of eight words: the lock's address, the gate, where in the arena the data are, how long they are, and
-//! when they were used last. Slots are found by the lock's address, in a set of [`WAYS`]; a lock that has come
+//! when they were used last. Slots are found by the lock's address, in a set of `WAYS`; a lock that has come
 //! while all of its set are in use gets one beyond.
 //!
 //! # What must always hold
