@@ -250,8 +250,6 @@ rules! {
     FORWARDS_ARE_OF_THIS_TENURE,
     /// A lock without a writer has its data at home.
     DATA_GOES_HOME,
-    /// Readers that come together are served together, and no later than the first writer behind them.
-    QUEUE_IS_FIFO,
     /// Requests that stay unanswered are sent again.
     LOCK_REQUESTS_ARE_REPEATED,
     /// So are MOVEs, and what came of them.

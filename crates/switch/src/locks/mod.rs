@@ -42,8 +42,8 @@
 //!   and the holder would go on as if nothing had been approved.
 //! - A denial names the MOVE that it denies by whom that knew of. WAITERS only grow in a reign, so what was denied once is
 //!   denied however often it comes.
-//! - A bit of WAITERS without a request behind it (left by a late copy) costs a grant that nobody wanted, and nothing
-//!   else.
+//! - A bit of WAITERS without a request behind it (left by a late copy) costs a grant that nobody wanted: whoever gets one
+//!   while it waits for something else asks again.
 
 mod deparser;
 pub mod directory;
