@@ -63,8 +63,8 @@ cargo run --release --features plots -- lab gcs --out docs/figures --page docs/g
 ",
     sizes: |sizes, seed| {
         format!(
-            "Figure 7: {} buckets. {} operations before anything is counted, then {}; where locks travel a tenth of both, and of \
-             the layered lock a fiftieth. Before a run each thread has had its part of all locks once, to read. Seed {seed}; \
+            "Figure 7: {} buckets. {} operations before anything is counted, then {}; of the layered \
+             lock a fifth of both. Before a run each thread has had its part of all locks once, to read. Seed {seed}; \
              every run's own seed follows from it and from the run's parameters.\n",
             buckets(sizes),
             sizes.warm_up,
@@ -80,8 +80,8 @@ cargo run --release --features plots -- lab gcs --out docs/figures --page docs/g
   besides lock and value, from the paper's 31.2 Mops.
 - The layered lock runs on FlowCC in the place of MIND's coherence. Both have their directory in the switch and pages of
   4 KiB. In MIND a modified page is written to the memory blade before the next blade reads it; FlowCC sends it from blade to
-  blade, and is charged for the difference. In MIND a conflicting request waits at the switch; FlowCC refuses it, and it is sent
-  again after a pause that grows from 0.5 to at most 64 us.
+  blade, and is charged for the difference. Both refuse a request that meets another of the same page; MIND's fault handler sends
+  it again after 50 us, and waits 50 us more each time up to 200 (its published source, `fault_disagg.c`), and so it is here.
 - Locks of 128 B stand beside each other, 32 in a page, and regions of 1 KB, four in a page, as an application would allocate
   them. With layered locks, and without combined data, threads of different locks therefore take pages from each other.
 - Latencies are those of whole operations: enter, access, leave.

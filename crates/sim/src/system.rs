@@ -93,7 +93,12 @@ impl<M> Call<'_, M> {
 
     /// Lets a waiting thread try its operation again.
     pub fn wake(&mut self, thread: ThreadId) {
-        self.actions.push(Action::Wake(thread));
+        self.wake_after(thread, Nanos::ZERO);
+    }
+
+    /// The same, of a thread that looks only so much later.
+    pub fn wake_after(&mut self, thread: ThreadId, later: Nanos) {
+        self.actions.push(Action::Wake(thread, later));
     }
 
     /// Takes processor time.
@@ -109,8 +114,8 @@ pub enum Action<M> {
     Send(M),
     /// Send this through the switch's pipeline once more (only from the switch).
     Resubmit(M),
-    /// Let this thread try its operation again.
-    Wake(ThreadId),
+    /// Let this thread try its operation again, so much later.
+    Wake(ThreadId, Nanos),
 }
 
 /// A small, value-stable random generator (SplitMix64).

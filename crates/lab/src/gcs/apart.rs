@@ -42,7 +42,7 @@ fn inside<M, T>(
     call.actions.extend(actions.into_iter().map(|action| match action {
         Action::Send(message) => Action::Send(wrap(message)),
         Action::Resubmit(message) => Action::Resubmit(wrap(message)),
-        Action::Wake(thread) => Action::Wake(thread),
+        Action::Wake(thread, later) => Action::Wake(thread, later),
     }));
     result
 }

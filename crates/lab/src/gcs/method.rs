@@ -6,7 +6,7 @@ use sim::rack::Setup;
 
 use crate::concordia::method::listed;
 use crate::output::document::Constant;
-use crate::systems::locks::QUERY;
+use crate::systems::locks::{QUERY, REFUSED};
 
 /// All constants that results depend on.
 pub fn constants() -> Vec<Constant> {
@@ -22,6 +22,11 @@ pub fn constants() -> Vec<Constant> {
             "hand-over between processors of a node",
             nanos(Setup::new(9).hand_over),
             "`sim::rack::Setup`",
+        ),
+        Constant::new(
+            "MIND: a refused fault waits, on average",
+            format!("{} ns, growing to {} ns", REFUSED.first.0 / 2, REFUSED.most.0 / 2),
+            "`lab::systems::locks`, after MIND's source",
         ),
         Constant::new("cache of a blade", format!("{} MiB", config.cache >> 20), "`sim::locks::Config`"),
         Constant::new("entries of the switch", config.switch_entries, "`sim::locks::Config`"),

@@ -70,7 +70,7 @@ impl<S: System> Driver<S> {
             match action {
                 Action::Send(message) => self.under_way.push(message),
                 Action::Resubmit(message) => panic!("only a switch resubmits: {message:?}"),
-                Action::Wake(thread) => {
+                Action::Wake(thread, _) => {
                     if let Some(job) = &mut self.jobs[usize::from(thread.0)] {
                         job.ready = true;
                     }

@@ -22,6 +22,8 @@ pub struct Costs {
     pub release: Nanos,
     /// A requester takes an answer in, publishes the block, and unlocks.
     pub answer: Nanos,
+    /// A thread that found another one of its node fetching the block goes on so much after it is there.
+    pub joined: Nanos,
     /// A requester takes in that the home has its copy, or that an agent has closed an event, and unlocks.
     pub closing: Nanos,
     /// A requester takes in that an unlock is done.
@@ -47,6 +49,7 @@ impl Costs {
         miss: Testbed::CONCORDIA.cycles(490),
         release: Testbed::CONCORDIA.cycles(265),
         answer: Testbed::CONCORDIA.cycles(720),
+        joined: Nanos::ZERO,
         closing: Testbed::CONCORDIA.cycles(405),
         unlocked: Testbed::CONCORDIA.cycles(115),
         give: Testbed::CONCORDIA.cycles(480),
@@ -61,11 +64,13 @@ impl Costs {
     /// its request is posted and 4 us after its answer; an invalidation 1 us to take in and 4 us to unmap. A blade writes
     /// a modified page to the memory blade, where the requester then reads it: 4 us more, two trips and the page. Memory
     /// blades have no processor. What FlowCC does and MIND does not, the unlock of an entry, is off the thread's path.
-    /// A word that is here takes 50 ns: an atomic instruction on a line that the core has to get from another.
+    /// A thread that finds another one's fault of the same page under way pauses for 50 us and takes its own fault then
+    /// (`return_and_retry` in MIND's `fault_disagg.c`): half of that on average, after the page is there. A word that is here takes 50 ns: an atomic instruction on a line that the core has to get from another.
     pub const MIND: Self = Self {
         access: Nanos(50),
         miss: Nanos(2_000),
         answer: Nanos(4_000),
+        joined: Nanos(25_000),
         give: Nanos(5_000),
         flush: Nanos(4_000),
         decide: Nanos::ZERO,

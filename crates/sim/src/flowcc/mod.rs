@@ -44,7 +44,7 @@ use crate::system::{
 };
 use control::Control;
 use memory::Memory;
-use operations::Waits;
+use operations::{Joined, Waits};
 use properties::Latest;
 use shown::Shown;
 use store::StoreOf;
@@ -223,7 +223,10 @@ impl<R: Rules> FlowCc<R> {
                             data,
                         );
                     }
-                    self.waits.completed(node, slot, outcome, |thread| call.wake(thread));
+                    let joined = self.config.costs.joined;
+                    self.waits.completed(node, slot, outcome, |thread, Joined(waited_for_another)| {
+                        call.wake_after(thread, if waited_for_another { joined } else { Nanos::ZERO });
+                    });
                 }
             }
         }

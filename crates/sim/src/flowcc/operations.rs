@@ -25,6 +25,9 @@ pub(super) enum Wait {
     Over(SlotId, Outcome),
 }
 
+/// Whether a thread waited for what another one of its node had asked for.
+pub(super) struct Joined(pub(super) bool);
+
 /// Who waits for what, on all nodes.
 pub(super) struct Waits {
     threads_of_node: usize,
@@ -100,17 +103,18 @@ impl Waits {
         node: NodeId,
         slot: SlotId,
         outcome: Outcome,
-        mut wake: impl FnMut(ThreadId),
+        mut wake: impl FnMut(ThreadId, Joined),
     ) {
         let first = node.index() * self.threads_of_node;
         for index in first..first + self.threads_of_node {
             let wait = &mut self.waits[index];
-            *wait = match *wait {
-                Wait::Slot(own) if own == slot => Wait::Over(slot, outcome),
-                Wait::Join(joined) if joined == slot => Wait::Nothing,
+            let joined;
+            (*wait, joined) = match *wait {
+                Wait::Slot(own) if own == slot => (Wait::Over(slot, outcome), Joined(false)),
+                Wait::Join(joined) if joined == slot => (Wait::Nothing, Joined(true)),
                 _ => continue,
             };
-            wake(ThreadId(u16::try_from(index).expect("fewer than 2^16 threads")));
+            wake(ThreadId(u16::try_from(index).expect("fewer than 2^16 threads")), joined);
         }
     }
 }

@@ -134,7 +134,7 @@ impl<R: Rules> Preload<'_, R> {
         loop {
             self.under_way.extend(self.actions.drain(..).filter_map(|action| match action {
                 Action::Send(parcel) | Action::Resubmit(parcel) => Some(parcel),
-                Action::Wake(_) => None,
+                Action::Wake(..) => None,
             }));
             let Some(parcel) = self.under_way.pop_front() else { return };
             let Self { system, actions, random, .. } = self;

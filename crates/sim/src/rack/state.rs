@@ -250,7 +250,7 @@ impl<S: System> State<S> {
             match action {
                 Action::Send(message) => self.send(by, at, message),
                 Action::Resubmit(message) => self.resubmit(at, message),
-                Action::Wake(thread) => self.wake(by, at, thread),
+                Action::Wake(thread, later) => self.wake(by, at + later, thread),
             }
         }
         self.actions = actions;
