@@ -41,6 +41,10 @@ pub(crate) struct NodeMemory {
 }
 
 impl NodeMemory {
+    pub(crate) fn add(&mut self, key: Key, region: Region) {
+        self.regions.insert(key, (region, vec![0; region.len as usize]));
+    }
+
     pub(crate) fn bytes(&mut self, span: Span) -> Option<&mut [u8]> {
         let Some((region, bytes)) = self.regions.get_mut(&span.key) else {
             self.violations.push(format!("{span:?}: no region has this key"));
@@ -123,7 +127,7 @@ impl<R: VerbsRules> Node<R> {
     pub(crate) fn register(&mut self, base: u64, len: u64, access: Access) -> Key {
         let region = Region { base, len, access };
         let key = self.device.register(region).expect("room");
-        self.memory.regions.insert(key, (region, vec![0; len as usize]));
+        self.memory.add(key, region);
         key
     }
 
