@@ -14,11 +14,12 @@ use wire::{Faithful, VerbsRules};
 
 /// What finds a mistake of these rules, and what it says; `None` if nothing does.
 fn caught<R: VerbsRules>() -> Option<(String, String)> {
+    type Check = fn(u64) -> Result<(), String>;
     // A broken machine may also run into one of its own assertions.
-    let outcome = |check: fn(u64) -> Result<(), String>, seed| {
+    let outcome = |check: Check, seed| {
         catch_unwind(move || check(seed)).unwrap_or_else(|_| Err("an assertion".into())).err()
     };
-    let scenarios: [(&str, fn(u64) -> Result<(), String>); 2] = [
+    let scenarios: [(&str, Check); 2] = [
         ("scenario a_former_key", |_| refusals::a_former_key::<R>()),
         ("scenario a_lost_refusal", |_| refusals::a_lost_refusal::<R>()),
     ];

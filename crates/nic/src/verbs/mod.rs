@@ -10,6 +10,57 @@
 //!
 //! What must always hold: a byte outside a region, or inside one without the permission, is never named by an effect;
 //! an atomic is executed once however often its packet comes; completions come in the order of the posted work.
+//!
+//! A WRITE from one device to another, with everything that a driver does on the way:
+//!
+//! ```
+//! use nic::verbs::*;
+//! use wire::roce::{Key, Psn};
+//! use wire::{Nanos, NodeId};
+//!
+//! struct NoAtomics;
+//! impl Memory for NoAtomics {
+//!     fn read_word(&mut self, _: Key, _: u64) -> u64 { 0 }
+//!     fn compare_swap(&mut self, _: Key, _: u64, _: u64, _: u64) -> u64 { 0 }
+//!     fn fetch_add(&mut self, _: Key, _: u64, _: u64) -> u64 { 0 }
+//! }
+//!
+//! // Two nodes, each with eight bytes at address 4096, a completion queue and a queue pair.
+//! let mut memory = [*b"rackmem!", [0; 8]];
+//! let mut devices: [Device; 2] = [Device::new(8), Device::new(8)];
+//! let region = Region { base: 4096, len: 8, access: Access::ALL };
+//! let keys = devices.each_mut().map(|device| device.register(region).unwrap());
+//! let queues = devices.each_mut().map(|device| device.create_completion_queue(64));
+//! let depth = Depth { sends: 16, receives: 16 };
+//! let pairs = [0, 1].map(|at: usize| devices[at].create_queue_pair(queues[at], queues[at], depth));
+//! for at in [0, 1] {
+//!     let peer = NodeId(1 - at as u16);
+//!     devices[at].init(pairs[at])?;
+//!     devices[at].ready_to_receive(pairs[at], ToReceive::new(peer, pairs[1 - at], Mtu::B1024, Psn::new(7)))?;
+//!     devices[at].ready_to_send(pairs[at], ToSend::new(Psn::new(7)))?;
+//! }
+//!
+//! let now = Nanos(1);
+//! let mut effects = Vec::new();
+//! let local = Span { key: keys[0], address: 4096, len: 8 };
+//! let remote = Remote { key: keys[1], address: 4096 };
+//! let write = Operation::Write { local, remote, immediate: None };
+//! devices[0].post_send(now, pairs[0], WorkRequest::new(WorkId(5), write), &mut effects)?;
+//!
+//! // A packet there, and an acknowledgement back.
+//! while let Some(Effect::Send { to, packet, payload, .. }) = effects.pop() {
+//!     let (at, from) = (usize::from(to.0), NodeId(1 - to.0));
+//!     let len = payload.map_or(0, |span| span.len);
+//!     devices[at].on_packet(now, from, &packet, len, &mut NoAtomics, &mut effects);
+//!     if let Some(Effect::Place { .. }) = effects.first() {
+//!         memory[at] = memory[1 - at];
+//!         effects.remove(0);
+//!     }
+//! }
+//! assert_eq!(&memory[1], b"rackmem!");
+//! assert_eq!(devices[0].poll(queues[0]).unwrap().status, Status::Success);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod attributes;
 mod completion;
