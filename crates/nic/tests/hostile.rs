@@ -17,10 +17,12 @@ const PACKETS: u64 = 1_000_000;
 const BASE: u64 = 0x1000;
 const LEN: u64 = 4096;
 
-/// The keys at the node that is attacked: all may be done; READ only; nothing from afar; deregistered.
+/// The keys at the node that is attacked: all may be done; READ only; nothing from afar (its own messages come from the
+/// first of these, and what it receives goes into the second); deregistered.
 struct Keys {
     open: Key,
     readable: Key,
+    source: Key,
     private: Key,
     former: Key,
 }
@@ -53,6 +55,7 @@ impl Attack {
         match self.random.below(16) {
             0..9 => self.keys.open,
             9 | 10 => self.keys.readable,
+            11 if self.random.percent(50) => self.keys.source,
             11 => self.keys.private,
             12 => self.keys.former,
             13 => Key(self.keys.open.0 ^ 1 << self.random.below(32)),
@@ -209,6 +212,7 @@ fn a_million_hostile_packets_write_nothing_outside_and_are_counted() {
         former,
         open: node.register(BASE, LEN, Access::ALL),
         readable: node.register(BASE, LEN, Access::REMOTE_READ),
+        source: node.register(BASE, LEN, Access::LOCAL_READ),
         private: node.register(BASE, LEN, Access::LOCAL_WRITE),
     };
     let own = pair.nodes[0].register(BASE, LEN, Access::ALL);
@@ -227,7 +231,7 @@ fn a_million_hostile_packets_write_nothing_outside_and_are_counted() {
             let operation = match number / 8 % 3 {
                 0 => Operation::Read { local, remote },
                 1 => Operation::FetchAdd { remote, add: 1, result: Some(Span { len: 8, ..local }) },
-                _ => Operation::Send { local, immediate: None },
+                _ => Operation::Send { local: Span { key: keys.source, ..local }, immediate: None },
             };
             // It may be full.
             let _ = pair.post(1, victim, WorkRequest::new(WorkId(number), operation));
@@ -240,6 +244,10 @@ fn a_million_hostile_packets_write_nothing_outside_and_are_counted() {
         assert_eq!(node.device.counters().received, number + 1);
         for (span, _) in node.placed.drain(..) {
             assert!(span.key == attack.keys.open || span.key == attack.keys.private, "{span:?}");
+        }
+        for span in node.exposed.drain(..) {
+            let may = [attack.keys.open, attack.keys.readable, attack.keys.source];
+            assert!(may.contains(&span.key), "{span:?}");
         }
         let placed_outside = node.memory.violations.first();
         assert_eq!(placed_outside, None, "packet {number} of seed {seed}");

@@ -121,6 +121,8 @@ pub(crate) struct Node<R: VerbsRules> {
     pub(crate) broken: Vec<QpNumber>,
     /// Every placement: where, and what.
     pub(crate) placed: Vec<(Span, Vec<u8>)>,
+    /// Whatever left in a packet.
+    pub(crate) exposed: Vec<Span>,
 }
 
 impl<R: VerbsRules> Node<R> {
@@ -186,6 +188,7 @@ impl<R: VerbsRules> Pair<R> {
                 completions: Vec::new(),
                 broken: Vec::new(),
                 placed: Vec::new(),
+                exposed: Vec::new(),
             }
         };
         Self {
@@ -296,6 +299,7 @@ impl<R: VerbsRules> Pair<R> {
             match effect {
                 Effect::Send { from, to, packet, payload } => {
                     assert_eq!(usize::from(to.0), 1 - at, "there is one other node");
+                    node.exposed.extend(payload);
                     let bytes = match payload {
                         Some(span) => node.memory.bytes(span).map(|bytes| bytes.to_vec()),
                         None => Some(Vec::new()),
