@@ -137,7 +137,8 @@ impl ToReceive {
 pub struct ToSend {
     /// The number of the first packet.
     pub first_psn: Psn,
-    /// How long an answer may take before everything unanswered is sent again.
+    /// How long an answer may take before everything unanswered is sent again. [`Nanos::MAX`]: as long as it likes, where
+    /// nothing is lost.
     pub timeout: Nanos,
     /// How often that is done before the peer is given up.
     pub retries: u8,

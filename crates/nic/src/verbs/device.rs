@@ -32,6 +32,8 @@ pub struct Device<R: VerbsRules = Faithful> {
     queues: Vec<CompletionQueue>,
     queue_pairs: Vec<QueuePair>,
     counters: Counters,
+    /// No deadline of a queue pair is before this.
+    due: Nanos,
 }
 
 /// Borrows the parts of a device for one call.
@@ -68,6 +70,7 @@ impl<R: VerbsRules> Device<R> {
             queues: Vec::new(),
             queue_pairs: Vec::new(),
             counters: Counters::default(),
+            due: Nanos::MAX,
         }
     }
 
@@ -182,7 +185,11 @@ impl<R: VerbsRules> Device<R> {
         self.counters.received += 1;
         let pair = index(packet.to).and_then(|at| self.queue_pairs.get_mut(at));
         let outcome = match pair {
-            Some(pair) => pair.on_packet(&mut context!(self, now, out), from, packet, payload, memory),
+            Some(pair) => {
+                let outcome = pair.on_packet(&mut context!(self, now, out), from, packet, payload, memory);
+                self.due = self.due.min(pair.next_deadline());
+                outcome
+            }
             None => Err(Drop::NoSuchQueuePair),
         };
         match outcome {
@@ -209,7 +216,10 @@ impl<R: VerbsRules> Device<R> {
         out: &mut Vec<Effect>,
     ) -> Result<(), PostError> {
         let pair = index(queue_pair).and_then(|at| self.queue_pairs.get_mut(at));
-        pair.ok_or(PostError::NoSuchQueuePair)?.post_send(&mut context!(self, now, out), request)
+        let pair = pair.ok_or(PostError::NoSuchQueuePair)?;
+        let posted = pair.post_send(&mut context!(self, now, out), request);
+        self.due = self.due.min(pair.next_deadline());
+        posted
     }
 
     /// Posts room for a message.
@@ -229,8 +239,13 @@ impl<R: VerbsRules> Device<R> {
 
     /// Does whatever is due.
     pub fn on_deadline(&mut self, now: Nanos, out: &mut Vec<Effect>) {
+        if now < self.due {
+            return;
+        }
+        self.due = Nanos::MAX;
         for pair in &mut self.queue_pairs {
             pair.on_deadline(&mut context!(self, now, out));
+            self.due = self.due.min(pair.next_deadline());
         }
     }
 
@@ -247,9 +262,10 @@ impl<R: VerbsRules> Device<R> {
 
     // Getters.
 
-    /// When the device wants to be called; [`Nanos::MAX`] if nothing is due.
+    /// When the device wants to be called. It may turn out then that nothing is due any more; if nothing was since the
+    /// last such call, [`Nanos::MAX`].
     pub fn next_deadline(&self) -> Nanos {
-        self.queue_pairs.iter().map(QueuePair::next_deadline).min().unwrap_or(Nanos::MAX)
+        self.due
     }
 
     /// A queue pair's state.
@@ -279,6 +295,7 @@ impl<R: VerbsRules> Device<R> {
     pub fn invariants(&self) {
         assert!(self.counters.add_up(), "a packet was counted twice or not at all: {:?}", self.counters);
         for pair in &self.queue_pairs {
+            assert!(self.due <= pair.next_deadline(), "a deadline would be missed");
             pair.invariants::<R>();
         }
     }

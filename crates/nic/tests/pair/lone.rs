@@ -119,6 +119,12 @@ impl Lone {
         out
     }
 
+    /// Called when it wanted to be, if it did, the device does nothing, and wants no more.
+    pub(crate) fn nothing_is_due(&mut self) -> bool {
+        let due = self.device.next_deadline();
+        due == Nanos::MAX || self.deadline(due).is_empty() && self.device.next_deadline() == Nanos::MAX
+    }
+
     pub(crate) fn ended(&mut self) -> Vec<u64> {
         std::iter::from_fn(|| self.device.poll(self.queue)).map(|completion| completion.id.0).collect()
     }
