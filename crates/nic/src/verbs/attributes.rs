@@ -111,7 +111,7 @@ pub struct ToReceive {
     pub longest: u32,
     /// So many wishes for an acknowledgement are answered together, if no more come ...
     pub ack_every: u32,
-    /// ... within this time. Zero: each at once.
+    /// ... within this time, which must be well below the peer's time-out. Zero: each at once.
     pub ack_delay: Nanos,
 }
 

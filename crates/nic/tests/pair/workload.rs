@@ -74,7 +74,7 @@ pub(crate) fn run<R: VerbsRules>(seed: u64, per_stream: u64) -> Result<Run<R>, S
         _ => Faults { loss: 8, duplication: 8, delay: 2, jitter: Nanos(3_000) },
     };
     let mut pair = Pair::<R>::new(seed, faults);
-    let mtu = Mtu::ALL[random.below(3) as usize];
+    let mtu = Mtu::ALL[random.below(5) as usize];
     let outstanding = 1 + random.below(8) as u32;
     let ack_delay = Nanos(random.below(2) * 3_000);
     let (window, read_chunk) = (1 + random.below(40) as u32, 1 + random.below(6) as u32);
