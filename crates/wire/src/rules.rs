@@ -47,6 +47,7 @@ pub struct Faithful;
 
 impl Rules for Faithful {}
 impl LockRules for Faithful {}
+impl VerbsRules for Faithful {}
 
 rules! {
     /// Which rules of FlowCC hold.
@@ -264,4 +265,30 @@ rules! {
     DEAD_HOLDERS_LOSE,
     /// Data that were on their way are reported.
     MOVES_ARE_REPORTED,
+}
+
+rules! {
+    /// Which rules of one-sided operations hold.
+    VerbsRules, VERBS_NAMES, without_verbs, for_each_verbs_mutant:
+    // Keys.
+    /// A region's key is never accepted again after the region was deregistered.
+    KEYS_HAVE_GENERATIONS,
+    // The responder.
+    /// A repeated atomic is answered from the replay cache, and not executed again.
+    ATOMICS_ARE_REPLAYED,
+    /// A repeated WRITE or SEND is acknowledged, and not executed again.
+    WRITES_ARE_EXECUTED_ONCE,
+    /// What comes after a gap is not executed before the gap is filled.
+    GAPS_ARE_REFUSED,
+    /// The NAK of a failed request is sent again for as long as somebody asks.
+    REFUSALS_ARE_REPEATED,
+    // The requester.
+    /// An acknowledgement beyond an unanswered READ or atomic does not complete it.
+    ANSWERS_ARE_AWAITED,
+    /// A READ response is taken once, in its turn.
+    RESPONSES_COME_IN_TURN,
+    /// What stays unanswered is sent again.
+    PACKETS_ARE_REPEATED,
+    /// No more READs and atomics are under way than the responder remembers.
+    OUTSTANDING_IS_LIMITED,
 }
