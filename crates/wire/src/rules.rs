@@ -47,6 +47,7 @@ pub struct Faithful;
 
 impl Rules for Faithful {}
 impl LockRules for Faithful {}
+impl SabreRules for Faithful {}
 
 rules! {
     /// Which rules of FlowCC hold.
@@ -264,4 +265,29 @@ rules! {
     DEAD_HOLDERS_LOSE,
     /// Data that were on their way are reported.
     MOVES_ARE_REPORTED,
+}
+
+rules! {
+    /// Which rules of the SABRe engine hold: whole-object reads that are validated where the memory is.
+    SabreRules, SABRE_NAMES, without_sabre, for_each_sabre_mutant:
+    /// While the version is not read, an invalidation of a block that is read already aborts (SABRes, section 3.3, Figure 2).
+    WINDOW_IS_GUARDED,
+    /// While the version is not read, no block is read that the stream buffer could not watch (section 4.1).
+    WINDOW_IS_BOUNDED,
+    /// A memory that is not snooped is read only once the version is known (section 3.2).
+    VERSION_COMES_FIRST,
+    /// An object that somebody writes now, by its odd version, is not taken (section 4.2).
+    ODD_IS_WRITTEN,
+    /// An invalidation of the block with the version has the version read again, after all data (section 4.2).
+    HEADER_IS_READ_AGAIN,
+    /// And the version must be the one that was read first.
+    VERSION_STAYS,
+    /// The verdict comes after all data (section 4.2).
+    VERDICT_COMES_LAST,
+    /// With locks: no verdict is good without the lock (section 4.1).
+    LOCK_IS_HELD,
+    /// With locks: the lock is held until all data are read.
+    LOCK_IS_KEPT,
+    /// An attempt has a number, and what is for an earlier one is not taken for it (PROTOCOLS.md).
+    ATTEMPTS_DIFFER,
 }

@@ -1,0 +1,7 @@
+//! A software NIC: what stands between the network and a server's memory.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod sabre;
