@@ -48,6 +48,7 @@ pub struct Faithful;
 impl Rules for Faithful {}
 impl LockRules for Faithful {}
 impl SabreRules for Faithful {}
+impl AtomicRules for Faithful {}
 
 rules! {
     /// Which rules of FlowCC hold.
@@ -290,4 +291,25 @@ rules! {
     LOCK_IS_KEPT,
     /// An attempt has a number, and what is for an earlier one is not taken for it (PROTOCOLS.md).
     ATTEMPTS_DIFFER,
+}
+
+rules! {
+    /// Which rules of the remote atomics' engine hold: operations on words, done where the memory is.
+    AtomicRules, ATOMIC_NAMES, without_atomic, for_each_atomic_mutant:
+    /// What is for a line that is pending already joins it (RAE, section III-D).
+    SAME_LINE_MERGES,
+    /// Operations on a line are executed in the order in which they came.
+    ORDER_IS_KEPT,
+    /// A line that was changed is written back (the W bit).
+    CHANGED_IS_WRITTEN,
+    /// Two lines with the same place in the cache are there one after the other.
+    PLACE_IS_EXCLUSIVE,
+    /// A line leaves only when nothing is pending for it (section III-C).
+    LAST_LETS_GO,
+    /// Where others wait for its place, a line takes in no more than its entry had room for.
+    TURN_IS_BOUNDED,
+    /// Results of word operations are sign-extended, as those of RISC-V.
+    WORDS_ARE_SIGNED,
+    /// Of two words in one double word, an operation changes one.
+    HALVES_ARE_APART,
 }
