@@ -8,6 +8,8 @@
 //!
 //! | module | holds |
 //! | --- | --- |
+//! | [`atomics`] | remote atomics: miss-status registers that merge, or folds for memory that processors change too |
+//! | [`sabre`] | whole-object reads, validated where the memory is |
 //! | [`verbs`] | memory regions and keys, reliable-connected queue pairs, completion queues |
 //!
 //! All of it is plain state machines without I/O, clock, thread or randomness of their own, under the call contract of
@@ -19,4 +21,6 @@
 
 extern crate alloc;
 
+pub mod atomics;
+pub mod sabre;
 pub mod verbs;

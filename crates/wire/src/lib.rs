@@ -38,5 +38,5 @@ pub use copyset::Copyset;
 pub use ids::{Endpoint, Incarnation, NodeId, RequesterId, Seq, SlotId, SwitchEpoch};
 pub use lock::{LockEnd, LockKind, LockPacket, Mode, Tenure, WaitList};
 pub use packet::{Packet, ParseError};
-pub use rules::{Faithful, LockRules, Rules, VerbsRules};
+pub use rules::{AtomicRules, Faithful, LockRules, Rules, SabreRules, VerbsRules};
 pub use time::Nanos;
