@@ -99,7 +99,7 @@ impl Seat {
 
     /// Opens the place's transport, and nothing else.
     pub(crate) fn connect(&self) -> Result<Arc<dyn Transport>, Reason> {
-        self.meeting.open(self.place(), self.rack.block())
+        self.meeting.open(self.place(), &self.rack.config())
     }
 
     /// Becomes the place: a node returns when the rack has begun with it.
