@@ -183,6 +183,8 @@ fn what_cannot_work_across_processes_is_refused_before_any_is_started() {
         (vec!["ycsb", "--transport", "shm", "--cache", "0"], "--cache"),
         (vec!["bench", "pingpong", "--transport", "inline"], "--transport shm"),
         (vec!["bench", "miss", "--transport", "shm", "--block-size", "1000"], "--block-size"),
+        (vec!["bench", "lock", "--nodes", "16", "--threads", "8"], "--threads"),
+        (vec!["bench", "lock", "--state-size", "2MiB"], "--state-size"),
         (vec!["lab", "peers", "--workload", "D"], "A, B, C or F"),
         (vec!["place"], "of no use"),
     ] {
@@ -274,6 +276,40 @@ fn the_bare_exchange_carries_blocks_of_any_size() {
             assert!(report["p50_ns"].as_u64().unwrap() > 0, "{report}");
         }
     }
+}
+
+fn locks_are_measured_beside_their_yardsticks(transport: &str) {
+    let temporary = Temporary::new(&format!("lock-{transport}"));
+    let args = ["bench", "lock", "--transport", transport, "--nodes", "1,3", "--threads", "2", "--locks", "20"];
+    // Longer than a block, so that regions have to be carried that blocks never are.
+    let more = ["--state-size", "10000", "--read-ratio", "50", "--rounds", "3", "--millis", "20"];
+    let report = temporary.json(&[&args[..], &more].concat());
+    assert_eq!(report["cached"].as_array().unwrap().len(), 3, "{report}");
+    let hand_over = &report["hand_over"];
+    assert!(hand_over["median_ns"].as_f64().unwrap() > 0.0, "{report}");
+    assert_eq!(hand_over["budget"].is_null(), transport == "inline", "{report}");
+    let mixes = report["mixes"].as_array().unwrap();
+    let nodes: Vec<u64> = mixes.iter().map(|mix| mix["nodes"].as_u64().unwrap()).collect();
+    assert_eq!(nodes, [1, 3]);
+    for mix in mixes {
+        let rate = |kind: &str| mix[format!("{kind}_per_second")].as_f64().unwrap();
+        assert!((mix["ratio"].as_f64().unwrap() - rate("carried") / rate("layered")).abs() < 0.001, "{mix}");
+    }
+}
+
+#[test]
+fn locks_in_one_process_are_measured_beside_their_yardsticks() {
+    locks_are_measured_beside_their_yardsticks("inline");
+}
+
+#[test]
+fn locks_over_shared_memory_are_measured_beside_their_yardsticks() {
+    locks_are_measured_beside_their_yardsticks("shm");
+}
+
+#[test]
+fn locks_over_udp_are_measured_beside_their_yardsticks() {
+    locks_are_measured_beside_their_yardsticks("udp");
 }
 
 /// The systems that a small run of `lab peers` has measured, with the programs that it found on this path.

@@ -67,6 +67,8 @@ pub(crate) fn spec(args: &Args, memory: Bytes) -> RackSpec {
         switch_entries: args.switch_entries,
         directory: args.directory,
         queue: args.queue,
+        lock_copies: RackSpec::LOCK_COPIES,
+        lock_region: RackSpec::LOCK_REGION,
         seed: args.seed,
     }
 }

@@ -186,6 +186,8 @@ fn spec(args: &Args, workload: &Workload) -> RackSpec {
         switch_entries: config.switch_entries,
         directory: Directory::Auto,
         queue: true,
+        lock_copies: RackSpec::LOCK_COPIES,
+        lock_region: RackSpec::LOCK_REGION,
         seed: args.seed,
     }
 }
