@@ -147,12 +147,12 @@ fn a_rack_over_udp_does_all_of_a_workload() {
     a_rack_of_processes_does_all_of_a_workload("udp");
 }
 
-fn the_history_is_linearizable(transport: &str) {
-    let temporary = Temporary::new(&format!("hist-{transport}"));
+fn the_history_is_linearizable(transport: &str, store: &str) {
+    let temporary = Temporary::new(&format!("hist-{transport}-{store}"));
     for workload in ["A", "F"] {
         let path = temporary.path("history.jsonl");
         let history = path.to_str().unwrap();
-        let args = tiny(transport, "20", &["--workload", workload, "--history", history]);
+        let args = tiny(transport, "20", &["--workload", workload, "--store", store, "--history", history]);
         temporary.json(&args);
         let operations = read_json_lines(std::io::BufReader::new(fs::File::open(&path).unwrap())).unwrap();
         assert_eq!(operations.len(), 20 + 900, "the load, and the run");
@@ -166,12 +166,27 @@ fn the_history_is_linearizable(transport: &str) {
 
 #[test]
 fn the_history_of_a_rack_over_shared_memory_is_linearizable() {
-    the_history_is_linearizable("shm");
+    the_history_is_linearizable("shm", "coherent");
 }
 
 #[test]
 fn the_history_of_a_rack_over_udp_is_linearizable() {
-    the_history_is_linearizable("udp");
+    the_history_is_linearizable("udp", "coherent");
+}
+
+#[test]
+fn the_history_of_a_store_with_locks_over_shared_memory_is_linearizable() {
+    the_history_is_linearizable("shm", "locked");
+}
+
+#[test]
+fn the_history_of_a_store_with_locks_over_udp_is_linearizable() {
+    the_history_is_linearizable("udp", "locked");
+}
+
+#[test]
+fn the_history_of_a_store_with_locks_in_one_process_is_linearizable() {
+    the_history_is_linearizable("inline", "locked");
 }
 
 #[test]
@@ -280,7 +295,8 @@ fn the_bare_exchange_carries_blocks_of_any_size() {
 
 fn locks_are_measured_beside_their_yardsticks(transport: &str) {
     let temporary = Temporary::new(&format!("lock-{transport}"));
-    let args = ["bench", "lock", "--transport", transport, "--nodes", "1,3", "--threads", "2", "--locks", "20"];
+    let args =
+        ["bench", "lock", "--transport", transport, "--nodes", "1,3", "--threads", "2", "--locks", "20"];
     // Longer than a block, so that regions have to be carried that blocks never are.
     let more = ["--state-size", "10000", "--read-ratio", "50", "--rounds", "3", "--millis", "20"];
     let report = temporary.json(&[&args[..], &more].concat());

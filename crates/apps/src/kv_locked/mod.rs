@@ -68,6 +68,9 @@ const KEYS_FOR_FOUR_BUCKETS: u64 = 5;
 const MAGIC: u64 = 0x6b76_6c6f_636b_6564;
 
 impl Config {
+    /// The most that a key and its value take together in any store.
+    pub const LONGEST_RECORD: usize = LARGEST_BUCKET - bucket::HEAD - 8;
+
     /// Bytes of each bucket of such a store.
     pub fn bucket_bytes(&self) -> usize {
         let records = RECORDS * bucket::record_bytes(self.record_bytes, 0);

@@ -11,6 +11,7 @@ use crate::interrupt::Interrupt;
 use crate::processes::meeting::RuntimeDir;
 use crate::processes::place::RackSpec;
 use crate::processes::{Crew, OnInterrupt, TransportKind, child};
+use crate::ycsb::engine::Engine;
 use crate::ycsb::latency::Latencies;
 use crate::ycsb::measure::{Setting, part_start};
 use crate::ycsb::phase::Span;
@@ -155,9 +156,10 @@ fn on_rack(
     let spec = spec(args, &workload);
     let setting =
         Setting { seed: args.seed, ordinal, history: None, warm_up: workload.operations, interrupt };
-    let measured = networked::measure(kind, &spec, usize::from(args.threads), &workload, &setting)?
-        .filter(|_| !interrupt.requested())
-        .ok_or(Fault::Interrupted)?;
+    let measured =
+        networked::measure(kind, &spec, (usize::from(args.threads), Engine::Coherent), &workload, &setting)?
+            .filter(|_| !interrupt.requested())
+            .ok_or(Fault::Interrupted)?;
     if measured.absent > 0 {
         return Err(Fault::failed(format_args!(
             "{} records that were written before were not found: this is a bug in rackmem",
