@@ -8,7 +8,7 @@
 //! | `rwlock.rs` | locks |
 //! | `pointer.rs` | what comes from C, checked as far as it can be |
 //!
-//! What must always hold: no panic crosses into C (every function runs inside [`status::guarded`]), and a null pointer is
+//! What must always hold: no panic crosses into C (every function runs inside `status::guarded`), and a null pointer is
 //! refused, not followed. What C has to keep to is said at each function; that is all the unsafe code relies on.
 //!
 //! The data of a lock begin behind a word that says whether they are poisoned, as those of `rackmem::Locked` do. So a lock

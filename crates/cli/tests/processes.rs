@@ -328,6 +328,25 @@ fn locks_over_udp_are_measured_beside_their_yardsticks() {
     locks_are_measured_beside_their_yardsticks("udp");
 }
 
+#[test]
+fn a_record_under_one_lock_is_updated_on_racks_also_where_no_peer_is_installed() {
+    let temporary = Temporary::new("peer-locks");
+    let mut command = temporary.command(&["lab", "peers", "--locks", "--json"]);
+    let output = command.env("PATH", "").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    let clients: Vec<u64> = rows.iter().map(|row| row["clients"].as_u64().unwrap()).collect();
+    assert_eq!(clients, [1, 2, 4, 8]);
+    for row in rows {
+        assert!(
+            row["shm_per_second"].as_f64().unwrap() > 0.0 && row["udp_per_second"].as_f64().unwrap() > 0.0
+        );
+        assert!(row["redis_per_second"].is_null() && row["shm_ratio"].is_null());
+    }
+    temporary.assert_nothing_left();
+}
+
 /// The systems that a small run of `lab peers` has measured, with the programs that it found on this path.
 fn peers(test: &str, path: Option<&OsStr>) -> (Value, String) {
     let temporary = Temporary::new(test);

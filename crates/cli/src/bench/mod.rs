@@ -17,7 +17,7 @@ mod hit;
 pub(crate) mod lock;
 mod miss;
 pub(crate) mod networked;
-mod rounds;
+pub(crate) mod rounds;
 
 use clap::Subcommand;
 

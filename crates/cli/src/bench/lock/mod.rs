@@ -23,6 +23,8 @@ mod worker;
 
 pub(crate) use place::{Task, place};
 
+use std::time::Duration;
+
 use rackmem::BlockSize;
 
 use self::report::{Budget, HandOver, Mix, Report};
@@ -174,6 +176,35 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         mixes,
     };
     if args.json { output::print_json(&report) } else { output::print(&report.text()) }
+}
+
+/// Updates per second of one state under one lock that carries it, by one thread on each of so many nodes; and the share of
+/// the one that got least, against an equal share.
+pub(crate) fn record_updates(
+    transport: TransportKind,
+    nodes: u16,
+    state_bytes: u64,
+    lasts: Duration,
+    interrupt: &Interrupt,
+) -> Result<(f64, f64), Fault> {
+    /// So skewed that all take the first lock.
+    const ALL_THE_SAME: f64 = 64.0;
+    let millis = u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX);
+    let load = Load {
+        locks_per_node: 1,
+        state_bytes,
+        read_percent: 0,
+        theta: ALL_THE_SAME,
+        critical_nanos: 0,
+        millis,
+    };
+    let spec = RackSpec { nodes: usize::from(nodes), ..pingpong::spec(BlockSize::DEFAULT) };
+    let mut rack = Subject::start(transport, &spec, 1, &load, interrupt)?;
+    let warm_up = rack.run(Kind::Carried, &Load { millis: millis / 5 + 10, ..load.clone() })?;
+    let done = rack.run(Kind::Carried, &load)?;
+    let written = warm_up.iter().chain(&done).map(|thread| thread.writes).sum();
+    sound(Kind::Carried, rack.sum(Kind::Carried)?, written)?;
+    Ok((rate(&done), least_share(&done)))
 }
 
 /// Two nodes that take turns, beside the bare exchange.

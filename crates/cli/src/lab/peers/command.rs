@@ -2,10 +2,10 @@
 
 use super::args::Args;
 use super::client::{Event, Order, Task};
-use super::marks;
 use super::protocol::Protocol;
 use super::report::{Outcome, Report};
 use super::server::{Server, program_of};
+use super::{locks, marks};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::processes::meeting::RuntimeDir;
@@ -97,6 +97,9 @@ impl Peer {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
+    if args.locks {
+        return locks::run(args);
+    }
     let workloads = args.workloads()?;
     std::fs::create_dir_all(&args.out)
         .map_err(|error| Fault::usage(format_args!("cannot write to {}: {error}", args.out.display())))?;
