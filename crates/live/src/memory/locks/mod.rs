@@ -2,7 +2,7 @@
 //! a machine.
 //!
 //! Runs on every node of a live rack. The node's lock machine opens and closes gates through [`LockStoreOf`], under the lock
-//! of its place; threads enter and leave beside it ([`LockCopies::enter`], [`LockCopies::leave`]).
+//! of its place; threads enter and leave beside it ([`LockCopies::enter`], [`Entered::leave`]).
 //!
 //! | file | holds |
 //! | --- | --- |
