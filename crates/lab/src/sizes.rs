@@ -36,14 +36,14 @@ impl Sizes {
         places: 256 * MIB,
         cache: 1024 * MIB,
         warm_up: 300_000,
-        operations: 1_000_000,
+        operations: 300_000,
         keys: 1 << 18,
         store_cache: 28 * MIB,
     };
 
-    /// The same with a tenth of the operations.
+    /// The same with a third of the operations.
     pub const QUICK: Self =
-        Self { warm_up: 100_000, operations: 100_000, keys: 1 << 16, store_cache: 7 * MIB, ..Self::FULL };
+        Self { warm_up: 50_000, operations: 100_000, keys: 1 << 16, store_cache: 7 * MIB, ..Self::FULL };
 
     /// So small that all figures together take seconds without optimization: for tests. Their numbers mean nothing.
     pub const TINY: Self = Self {

@@ -14,7 +14,7 @@ use crate::fault::Fault;
 /// How large the runs are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Scale {
-    /// A tenth of the operations.
+    /// A third of the operations.
     Quick,
     /// As many as the committed figures have.
     Full,

@@ -121,8 +121,18 @@ pub(crate) struct RuntimeDir(PathBuf);
 impl RuntimeDir {
     /// A new one among the system's temporary files.
     pub(crate) fn new() -> Result<Self, Fault> {
+        Self::below(&std::env::temp_dir())
+    }
+
+    /// A new one that is kept in memory, where the system has such a place.
+    pub(crate) fn in_memory() -> Result<Self, Fault> {
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() { Self::below(memory) } else { Self::new() }
+    }
+
+    fn below(parent: &Path) -> Result<Self, Fault> {
         let name = random_bytes()?[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let path = std::env::temp_dir().join(format!("rackmem-{}-{name}", std::process::id()));
+        let path = parent.join(format!("rackmem-{}-{name}", std::process::id()));
         match DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => Ok(Self(path)),
             Err(error) => Err(Fault::failed(format_args!(

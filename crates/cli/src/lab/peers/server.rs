@@ -1,9 +1,9 @@
-//! A server of a peer, on loopback, with nothing saved to disk.
+//! A server of a peer, on loopback, with nothing saved to disk (etcd saves into a directory that goes with the command).
 //!
 //! A child of the command starts it and ends it: so it ends even if the command is killed.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -28,14 +28,34 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// An etcd of one member, if it is installed, with its data in this directory.
+    pub(super) fn etcd(data: &Path) -> Option<Self> {
+        let (program, address, peers) = (installed("etcd")?, unused_port()?, unused_port()?);
+        let (clients, peers) = (format!("http://{address}"), format!("http://{peers}"));
+        let data = data.display().to_string();
+        let cluster = format!("default={peers}");
+        let arguments = [
+            "--data-dir",
+            &data,
+            "--listen-client-urls",
+            &clients,
+            "--advertise-client-urls",
+            &clients,
+            "--listen-peer-urls",
+            &peers,
+            "--initial-advertise-peer-urls",
+            &peers,
+            "--initial-cluster",
+            &cluster,
+            "--log-level",
+            "error",
+        ];
+        Some(Self { program, arguments: arguments.map(str::to_owned).into(), address })
+    }
+
     /// The server that speaks this, if it is installed.
     pub(super) fn find(protocol: Protocol) -> Option<Self> {
-        let name = program_of(protocol);
-        let program = env::split_paths(&env::var_os("PATH")?)
-            .map(|dir| dir.join(name))
-            .find(|program| program.is_file())?;
-        // Let go at once for the server: nobody else is likely to be given it meanwhile.
-        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?.local_addr().ok()?;
+        let (program, address) = (installed(program_of(protocol))?, unused_port()?);
         let port = address.port().to_string();
         let arguments: &[&str] = match protocol {
             Protocol::Redis => &[
@@ -55,6 +75,16 @@ impl Server {
         };
         Some(Self { program, arguments: arguments.iter().map(|word| (*word).to_owned()).collect(), address })
     }
+}
+
+/// Where a program is.
+fn installed(name: &str) -> Option<PathBuf> {
+    env::split_paths(&env::var_os("PATH")?).map(|dir| dir.join(name)).find(|program| program.is_file())
+}
+
+/// A port that nobody has. Let go at once for the server: nobody else is likely to be given it meanwhile.
+fn unused_port() -> Option<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?.local_addr().ok()
 }
 
 /// The program that speaks this, which is also the name of Debian's package.
