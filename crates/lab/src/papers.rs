@@ -57,7 +57,7 @@ lock machines of rackmem and a layered lock, on hardware with the paper's timing
 not edit it.
 
 ```sh
-cargo run --release --features plots -- lab gcs --out docs/figures --page docs/gcs.md
+cargo run --release --features plots -- lab gcs --ops 60000 --out docs/figures --page docs/gcs.md
 ```
 
 ",
