@@ -33,6 +33,7 @@ impl Report {
         self.down += other.down;
         self.stops.add(&other.stops);
         self.passed = self.passed.max(other.passed);
+        self.reigns_before = self.reigns_before.max(other.reigns_before);
         self.faults.add(&other.faults);
     }
 }

@@ -11,7 +11,7 @@ use wire::{Faithful, GlobalAddr, Incarnation, LockEnd, LockRules, Nanos, NodeId}
 
 use super::control::{Control, FIRST};
 use super::network::Network;
-use super::properties::{self, Waits};
+use super::properties::{self, Asked, Waits};
 use super::{LockStops, PlainLocks, Plan, Thread};
 use crate::rack::{Faults, Injected, Random};
 
@@ -43,6 +43,8 @@ pub struct Report {
     pub stops: LockStops,
     /// The most times that a thread passed one that stood in a queue.
     pub passed: u64,
+    /// The most times that a node began a reign while another one waited.
+    pub reigns_before: u64,
     /// What happened to packets.
     pub faults: Injected,
 }
@@ -78,6 +80,7 @@ pub struct LockRack<R: LockRules = Faithful> {
     /// Every thread, node by node.
     pub threads: Vec<Thread>,
     pub(super) waits: Waits,
+    pub(super) asked: Asked,
     pub(super) tenures: properties::Tenures,
     pub(super) out: Vec<LockEffect>,
     pub(super) report: Report,
@@ -124,6 +127,7 @@ impl<R: LockRules> LockRack<R> {
             control: Control::new(plan.nodes),
             threads: vec![Thread::Idle; threads],
             waits: Waits::new(&plan),
+            asked: Asked::new(&plan),
             tenures: properties::Tenures::default(),
             out: Vec::new(),
             report: Report::default(),
@@ -284,6 +288,7 @@ impl<R: LockRules> LockRack<R> {
             report.count(machine.counters());
         }
         report.passed = self.waits.most();
+        report.reigns_before = self.asked.most();
         report.faults = self.network.injected;
         report.stops = self.control.stops;
         report
