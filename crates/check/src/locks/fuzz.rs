@@ -25,6 +25,9 @@ impl Report {
         self.entered += other.entered;
         self.busy += other.busy;
         self.cancelled += other.cancelled;
+        self.freed += other.freed;
+        self.freed_lost += other.freed_lost;
+        self.refused += other.refused;
         self.moves += other.moves;
         self.denied += other.denied;
         self.evicted += other.evicted;

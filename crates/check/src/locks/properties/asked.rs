@@ -50,9 +50,15 @@ impl Asked {
 pub(super) fn check<R: LockRules>(rack: &mut LockRack<R>) -> Result<(), String> {
     for (lock, _) in &rack.locks {
         let entry = rack.switch.entry(*lock).or_else(|| rack.nodes[lock.home().index()].0.entry(*lock));
-        // Between the passes of a MOVE, who waits is in the packet.
-        let Some(entry) = entry.filter(|entry| !entry.moving) else { continue };
         let asked = &mut rack.asked;
+        let Some(entry) = entry else {
+            asked.locks.remove(lock);
+            continue;
+        };
+        // Between the passes of a MOVE, who waits is in the packet.
+        if entry.moving {
+            continue;
+        }
         let since = asked.locks.entry(*lock).or_default();
         let begun = entry.holder.filter(|_| entry.tenure > since.tenure);
         since.tenure = entry.tenure;
