@@ -54,15 +54,7 @@ pub(super) struct HomeLock {
 
 impl HomeLock {
     const fn new(len: u32, since: Tenure) -> Self {
-        Self {
-            len,
-            since,
-            tenure: since,
-            lent: None,
-            lost: false,
-            keeper: Keeper::Nobody,
-            early: Vec::new(),
-        }
+        Self { len, since, tenure: since, lent: None, lost: false, keeper: Keeper::Nobody, early: Vec::new() }
     }
 
     /// Keeps a request until the data that it is about are back.

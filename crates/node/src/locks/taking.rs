@@ -116,6 +116,10 @@ impl Lock {
         if packet.tenure < self.fence && R::OLD_TENURES_ARE_REFUSED {
             return cx.counters.drop(LockDrop::Late);
         }
+        if self.reigns() && R::LATER_REIGNS_APPROVE {
+            // Nobody else has what is here.
+            return cx.counters.drop(LockDrop::Nonsense);
+        }
         self.arrived();
         let had_copy = self.copy.is_some();
         self.begin(cx, packet.tenure, packet.nodes, false);
@@ -154,6 +158,9 @@ impl Lock {
         cx.send(received, None);
         if packet.tenure < self.fence && R::OLD_TENURES_ARE_REFUSED {
             return cx.counters.drop(LockDrop::Late);
+        }
+        if self.reigns() && R::LATER_REIGNS_APPROVE {
+            return cx.counters.drop(LockDrop::Nonsense);
         }
         self.arrived();
         self.copy = None;
