@@ -44,7 +44,7 @@ macro_rules! mutants {
 
 mutants! {
     MOVE_KNOWS_ALL, lossless(0), "whoever is still on the way to the queue runs after it, and is passed again and again";
-    MOVE_IS_OF_THIS_TENURE, faults(0), "a late copy of a MOVE gives the lock away again";
+    MOVE_IS_OF_THIS_TENURE, faults(20), "a late copy of a MOVE gives the lock away again";
     ONE_MOVE_AT_A_TIME, faults(2), "two copies of a MOVE are both approved";
     READERS_ARE_INVALIDATED, lossless(0), "readers keep their copies beside a writer";
     HOLDER_QUEUES, lossless(0), "the lock is granted a second time";
@@ -61,7 +61,7 @@ mutants! {
     HOLDER_LEAVES_FIRST, lossless(0), "the lock goes on with a writer inside";
     GATE_CLOSES_FIRST, lossless(0), "a thread enters a lock that is on its way";
     DENIED_ADOPTS, lossless(0), "a MOVE is denied for ever";
-    DENIALS_NAME_THEIR_MOVE, faults(20), "a late denial of a MOVE ends the next one, which is approved";
+    DENIALS_NAME_THEIR_MOVE, faults(60), "a late denial of a MOVE ends the next one, which is approved";
     MOVES_ARE_KEPT, faults(0), "data that were lost on the way are gone";
     LATER_REIGNS_APPROVE, lossless(0), "a node does not know that its reign is over";
     QUEUE_GOES_ALONG, lossless(0), "who waits is forgotten";

@@ -96,6 +96,14 @@ impl Lock {
         if self.adopts(packet.len) {
             return true;
         }
+        let is_move =
+            matches!(packet.kind, LockKind::Hand | LockKind::Granted) && packet.node != cx.config.id;
+        if is_move {
+            // Of a lock of another length, which was here before: its mover has not heard that it came.
+            let (tenure, to) = (packet.tenure, LockEnd::Agent(packet.node));
+            let received = packet.reply(LockKind::Received, cx.me(), to);
+            cx.send(LockPacket { node: cx.config.id, tenure, ..received }, None);
+        }
         if packet.kind == LockKind::Forward {
             let status = wire::Status::Refused(wire::Refusal::WrongLength);
             let refused = packet.reply(LockKind::Refused, cx.me(), LockEnd::Agent(packet.node));
