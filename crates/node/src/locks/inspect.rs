@@ -29,7 +29,8 @@ pub struct ReignView {
     pub tenure: Tenure,
     /// Threads may write, but for a MOVE that is under way.
     pub complete: bool,
-    /// A MOVE has been sent, and it is not known whether it was approved.
+    /// A MOVE has been sent, and it is not known whether it was approved; or the lock is to end, and it is not known whether it
+    /// has.
     pub moving: bool,
     /// Nodes that the directory has sent here.
     pub known: Copyset,
@@ -52,7 +53,7 @@ impl<R: LockRules> LockNode<R> {
             reign: it.reign.as_ref().map(|reign| ReignView {
                 tenure: reign.tenure,
                 complete: reign.is_complete(),
-                moving: it.moving.is_some_and(|moving| !moving.approved),
+                moving: it.moving.is_some_and(|moving| !moving.approved) || it.freeing.is_some(),
                 known: reign.known,
                 queue: reign.queue.iter().filter_map(node).collect::<Copyset>(),
             }),

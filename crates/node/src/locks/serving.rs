@@ -5,6 +5,7 @@ use wire::{Copyset, LockEnd, LockKind, LockPacket, LockRules, Mode, NodeId, Wait
 use super::record::{Again, Lock, Moving, Thread, Waiter};
 use super::store::{LockStore, Users};
 use super::{Context, LockDrop, LockEffect};
+use crate::config::Retransmission;
 
 impl Lock {
     /// Lets in whoever is next, or lets the lock go on.
@@ -213,6 +214,12 @@ impl Lock {
         }
         if packet.once {
             self.say_busy(cx, node);
+        }
+        // A late copy of a request took the lock, which nobody here wants any more: if what that brought was lost, only this
+        // says so, and nothing else brings it again.
+        if self.request.is_none() && cx.config.retransmission != Retransmission::Never {
+            cx.counters.repeated += 1;
+            self.send_on(cx, cx.config.id, Mode::Write);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Looking into a lock directory from outside, as a control plane would.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use wire::{Copyset, GlobalAddr, LockRules, NodeId, Tenure};
@@ -26,7 +27,10 @@ pub struct EntryView {
 
 /// What decides about the future of a directory.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct State(Vec<(GlobalAddr, EntryView)>);
+pub struct State {
+    entries: Vec<(GlobalAddr, EntryView)>,
+    installed: BTreeMap<NodeId, u32>,
+}
 
 impl<R: LockRules> Directory<R> {
     /// The entry of a lock, if there is one.
@@ -65,14 +69,15 @@ impl<R: LockRules> Directory<R> {
 
     /// The directory's state.
     pub fn save(&self) -> State {
-        State(self.entries())
+        State { entries: self.entries(), installed: self.installed.clone() }
     }
 
     /// Takes on a state.
     pub fn load(&mut self, state: &State) {
         let epoch = self.config.epoch;
         self.restart(epoch);
-        for (lock, entry) in &state.0 {
+        self.installed.clone_from(&state.installed);
+        for (lock, entry) in &state.entries {
             assert!(self.insert(*lock, entry.tenure, entry.holder, entry.sharers), "there was room before");
             let (set, way) = self.find(*lock).expect("it was inserted");
             self.program.set_cell(self.arrays.waiters, set * WAYS + way, entry.waiting.bits());
@@ -88,12 +93,12 @@ impl<R: LockRules> Directory<R> {
 impl State {
     /// The entries.
     pub fn entries(&self) -> &[(GlobalAddr, EntryView)] {
-        &self.0
+        &self.entries
     }
 
     /// The same with other tenures.
     pub fn renumber(&mut self, mut number: impl FnMut(GlobalAddr, Tenure) -> Tenure) {
-        for (lock, entry) in &mut self.0 {
+        for (lock, entry) in &mut self.entries {
             entry.tenure = number(*lock, entry.tenure);
         }
     }

@@ -21,7 +21,8 @@ pub(super) fn check<R: LockRules>(rack: &LockRack<R>) -> Result<(), String> {
             return Err(format!("two directories have lock {lock}"));
         }
         let wrong = |what: &str| Err(format!("at rest, {what}: lock {lock} {entry:?}"));
-        let last = rack.truth.get(&(at, rack.control.life(lock.home(), lock.home()))).copied().unwrap_or(0);
+        let life = rack.control.life(lock.home(), lock.home());
+        let last = rack.last_release(at, life, rack.allocations.now(at, life));
         for (machine, store) in &rack.nodes {
             let id = machine.id();
             let Some(view) = machine.view(*lock) else { continue };
