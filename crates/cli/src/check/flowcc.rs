@@ -3,7 +3,8 @@
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
-use ::check::explore::{Counterexample, Coverage, Explored, Progress, SCOPES, Scope, Verdict, explore};
+use ::check::explore::flowcc::{Coverage, SCOPES, Scope, explore};
+use ::check::explore::{Counterexample, Explored, Progress, Verdict};
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
 
@@ -82,7 +83,7 @@ fn list(scopes: &[&Scope], as_json: bool) -> Result<(), Fault> {
 }
 
 /// The exit code: what is wrong, what is stuck, or that not every state was looked at.
-fn conclude(all: &[(Explored, Duration)]) -> Result<(), Fault> {
+fn conclude(all: &[(Explored<Coverage>, Duration)]) -> Result<(), Fault> {
     let mut incomplete = Vec::new();
     for (explored, _) in all {
         match &explored.verdict {
@@ -106,7 +107,7 @@ fn counterexample(scope: &str, found: &Counterexample) -> String {
     format!("scope {scope}: {}\n{}", found.what, steps.collect::<String>())
 }
 
-fn verdict(explored: &Explored) -> &'static str {
+fn verdict(explored: &Explored<Coverage>) -> &'static str {
     match &explored.verdict {
         Verdict::Holds => "holds",
         Verdict::Incomplete => "incomplete",
@@ -115,14 +116,14 @@ fn verdict(explored: &Explored) -> &'static str {
     }
 }
 
-fn told(explored: &Explored, took: Duration) -> String {
+fn told(explored: &Explored<Coverage>, took: Duration) -> String {
     let seconds = took.as_secs_f64();
     let rate = explored.states as f64 / seconds.max(1e-9);
     let (scope, states) = (explored.scope, explored.states);
     format!("{scope}: {} after {states} states in {seconds:.1} s, {rate:.0}/s", verdict(explored))
 }
 
-fn scope_table(all: &[(Explored, Duration)]) -> Table {
+fn scope_table(all: &[(Explored<Coverage>, Duration)]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_header(["scope", "verdict", "states", "steps", "depth", "at rest", "MiB", "s"]);
@@ -155,7 +156,7 @@ fn coverage_table(coverage: &Coverage) -> Table {
     table
 }
 
-fn document(all: &[(Explored, Duration)], coverage: &Coverage) -> Value {
+fn document(all: &[(Explored<Coverage>, Duration)], coverage: &Coverage) -> Value {
     let scopes = all.iter().map(|(explored, took)| {
         let found = match &explored.verdict {
             Verdict::Broken(found) => json!({ "what": found.what, "trace": found.trace }),
