@@ -3,6 +3,7 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `flowcc` | racks of coherent blocks |
+//! | `locks` | racks of locks that carry their data |
 //! | `search` | breadth first over all states, then back from rest: of whatever is a `Space` |
 //! | `states`, `hashing` | the states found so far; tables |
 //! | `world` | a state of the rack, in small numbers |
@@ -12,8 +13,9 @@
 
 pub mod flowcc;
 mod hashing;
+pub mod locks;
 mod search;
 mod states;
 mod world;
 
-pub use search::{Counterexample, Explored, Progress, Verdict};
+pub use search::{Counterexample, Explored, Progress, Reached, Verdict};

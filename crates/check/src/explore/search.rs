@@ -60,6 +60,15 @@ pub struct Progress {
     pub bytes: usize,
 }
 
+/// What of a protocol was reached.
+pub trait Reached: Default {
+    /// Takes in what another search has reached.
+    fn add(&mut self, other: &Self);
+
+    /// Everything that there is to reach, with whether the switch and whether a node reached it.
+    fn table(&self) -> Vec<(String, bool, bool)>;
+}
+
 /// What is searched: states, what can follow each, and what must hold.
 pub(super) trait Space {
     type State;

@@ -38,6 +38,10 @@ impl<const N: usize> Short<N> {
         Ok(())
     }
 
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
+    }
+
     pub(super) fn remove(&mut self, at: usize) {
         self.items.copy_within(at + 1..usize::from(self.len), at);
         self.len -= 1;

@@ -52,6 +52,15 @@ impl HomeLock {
         Self { len, tenure: Tenure::NONE, lent: None, lost: false, keeper: Keeper::Nobody, early: Vec::new() }
     }
 
+    /// The requests that wait here.
+    pub(super) fn parked(&self) -> impl Iterator<Item = &LockPacket> {
+        let waiting = match &self.keeper {
+            Keeper::Asked(_, waiting) => waiting.as_slice(),
+            _ => &[],
+        };
+        self.early.iter().chain(waiting)
+    }
+
     /// Keeps a request until the data that it is about are back.
     fn keep(&mut self, packet: &LockPacket) {
         self.early.retain(|kept| kept.node != packet.node);

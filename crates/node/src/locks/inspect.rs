@@ -33,6 +33,8 @@ pub struct ReignView {
     pub moving: bool,
     /// Nodes that the directory has sent here.
     pub known: Copyset,
+    /// Of those, nodes of whom the MOVE under way does not know.
+    pub late: Copyset,
     /// Nodes in the queue.
     pub queue: Copyset,
 }
@@ -54,6 +56,7 @@ impl<R: LockRules> LockNode<R> {
                 complete: reign.is_complete(),
                 moving: it.moving.is_some_and(|moving| !moving.approved),
                 known: reign.known,
+                late: it.moving.map_or(reign.known, |moving| reign.known.without_all(moving.packet.waiting)),
                 queue: reign.queue.iter().filter_map(node).collect::<Copyset>(),
             }),
             asked: it.request.is_some(),
@@ -64,6 +67,11 @@ impl<R: LockRules> LockNode<R> {
     /// This node's number.
     pub const fn id(&self) -> NodeId {
         self.config.id
+    }
+
+    /// The directory of the locks that the switch does not keep.
+    pub const fn directory(&self) -> &switch::locks::Directory<R> {
+        &self.directory
     }
 
     /// What the directory here says of a lock that the switch does not keep.

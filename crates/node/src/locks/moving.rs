@@ -20,13 +20,15 @@ impl Lock {
                 && moving.packet.tenure == packet.tenure
                 && (moving.packet.waiting == packet.nodes || !R::DENIALS_NAME_THEIR_MOVE)
         };
-        let Some(reign) = self.reign.as_mut().filter(|_| self.moving.as_ref().is_some_and(is_mine)) else {
+        let mine = self.moving.filter(is_mine);
+        let (Some(reign), Some(moving)) = (self.reign.as_mut(), mine) else {
             return cx.counters.drop(LockDrop::Late);
         };
         self.moving = None;
         cx.counters.denied += 1;
         if R::DENIED_ADOPTS {
-            let waiting = packet.waiting;
+            // Whoever was sent here since the MOVE may have come later than what is said here.
+            let waiting = packet.waiting.union(reign.known.without_all(moving.packet.waiting));
             reign.queue.retain(|waiter| match waiter {
                 Waiter::Remote(node, _) => waiting.contains(*node),
                 Waiter::Local(_) => true,
