@@ -2,7 +2,7 @@
 
 use wire::{Copyset, LockEnd, LockKind, LockPacket, LockRules, Mode, NodeId, WaitList};
 
-use super::record::{Again, Lock, Moving, Thread, Waiter};
+use super::record::{Again, Lock, Moving, Request, Thread, Waiter};
 use super::store::{LockStore, Users};
 use super::{Context, LockDrop, LockEffect};
 
@@ -208,11 +208,18 @@ impl Lock {
         let Some(early) = early.filter(|_| node != cx.config.id) else {
             return cx.counters.drop(LockDrop::Late);
         };
-        if !early.queue.nodes().contains(node) {
+        let asks_again = early.queue.nodes().contains(node);
+        if !asks_again {
             early.queue.push(node, mode);
         }
         if packet.once {
             self.say_busy(cx, node);
+        }
+        if asks_again && self.request.is_none() {
+            // A late copy of a request has made this node the holder, and what that brought has been lost.
+            self.request =
+                Some(Request { mode: Mode::Write, once: false, busy: false, again: Again::first(cx) });
+            self.send_request(cx);
         }
     }
 
