@@ -56,7 +56,12 @@ impl<R: LockRules> LockNode<R> {
         let from = LockEnd::Home(cx.config.id);
         let before = |home: &&mut super::home::HomeLock| packet.tenure >= home.tenure;
         match self.homes.get_mut(&lock).filter(before).map(|home| &mut home.keeper) {
-            Some(Keeper::Asked(..)) => return cx.counters.drop(LockDrop::NotCurrent),
+            Some(Keeper::Asked(entry, _)) => {
+                // What the switch answered may have been lost, and nobody else asks here: it keeps the entry.
+                let entry = *entry;
+                cx.counters.drop(LockDrop::NotCurrent);
+                return self.ask_switch(at, (lock, packet.len), entry, store, out);
+            }
             Some(keeper @ (Keeper::Switch | Keeper::Ending(_))) => {
                 *keeper = Keeper::Ending(packet.node);
                 return cx.send(packet.reply(LockKind::Remove, from, LockEnd::Switch), None);

@@ -237,7 +237,11 @@ impl<R: LockRules> LockNode<R> {
     ) {
         let lock = packet.lock;
         let kept = packet.status.is_granted();
-        let Some(HomeLock { keeper: keeper @ Keeper::Asked(..), .. }) = self.homes.get_mut(&lock) else {
+        let known = self.homes.get_mut(&lock);
+        if kept && known.as_ref().is_none_or(|home| matches!(home.keeper, Keeper::Ending(_))) {
+            return self.end_entry(at, packet, store, out);
+        }
+        let Some(HomeLock { keeper: keeper @ Keeper::Asked(..), .. }) = known else {
             return self.counters.drop(LockDrop::Late);
         };
         let next = if kept { Keeper::Switch } else { Keeper::Here };
@@ -258,6 +262,20 @@ impl<R: LockRules> LockNode<R> {
         }
     }
 
+    /// The switch has the entry of a lock that is no more: a late copy of INSTALL has made it.
+    fn end_entry<S: LockStore>(
+        &mut self,
+        at: Moment,
+        packet: &LockPacket,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let from = LockEnd::Home(cx.config.id);
+        cx.counters.drop(LockDrop::Late);
+        cx.send(packet.reply(LockKind::Remove, from, LockEnd::Switch), None);
+    }
+
     /// A node may read: it gets the data, if they are here.
     fn on_serve<S: LockStore>(
         &mut self,
@@ -267,6 +285,9 @@ impl<R: LockRules> LockNode<R> {
         out: &mut Vec<LockEffect>,
     ) {
         let lock = packet.lock;
+        if !self.homes.contains_key(&lock) {
+            return self.end_entry(at, packet, store, out);
+        }
         let Some(home) = self.homes.get_mut(&lock).filter(|home| home.len == packet.len) else {
             return self.counters.drop(LockDrop::Nonsense);
         };
@@ -299,6 +320,9 @@ impl<R: LockRules> LockNode<R> {
         out: &mut Vec<LockEffect>,
     ) {
         let lock = packet.lock;
+        if !self.homes.contains_key(&lock) {
+            return self.end_entry(at, packet, store, out);
+        }
         let Some(home) = self.homes.get_mut(&lock).filter(|home| home.len == packet.len) else {
             return self.counters.drop(LockDrop::Nonsense);
         };
@@ -324,8 +348,13 @@ impl<R: LockRules> LockNode<R> {
         out: &mut Vec<LockEffect>,
     ) {
         let packet = &message.packet;
-        let known = self.homes.get_mut(&packet.lock).filter(|home| home.len == packet.len);
-        let (Some(home), Some(data)) = (known, message.data) else {
+        let Some(home) = self.homes.get_mut(&packet.lock) else {
+            // The lock has ended since: nobody needs them, but who sends them has to know that.
+            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
+            return cx.send(packet.reply(LockKind::Received, from, to), None);
+        };
+        let Some(data) = message.data.filter(|_| home.len == packet.len) else {
             return self.counters.drop(LockDrop::Nonsense);
         };
         if packet.tenure > home.tenure || !R::WRITE_BACK_IS_NEWER {

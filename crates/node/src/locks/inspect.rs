@@ -53,7 +53,7 @@ impl<R: LockRules> LockNode<R> {
             ending: it.ending.is_some(),
             reign: it.reign.as_ref().map(|reign| ReignView {
                 tenure: reign.tenure,
-                complete: reign.is_complete(),
+                complete: reign.is_complete() && it.freeing.is_none(),
                 moving: it.moving.is_some_and(|moving| !moving.approved),
                 known: reign.known,
                 late: it.moving.map_or(reign.known, |moving| reign.known.without_all(moving.packet.waiting)),

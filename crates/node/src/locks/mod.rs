@@ -308,6 +308,12 @@ impl<R: LockRules> LockNode<R> {
                 }
                 let learned = lock.learn(&mut cx, packet);
                 match packet.kind {
+                    // Of the next lock at the same place: this one has to end first.
+                    LockKind::Granted | LockKind::Lent | LockKind::Hand
+                        if lock.freeing.is_some() && packet.tenure >= lock.fence =>
+                    {
+                        cx.counters.drop(LockDrop::Late);
+                    }
                     LockKind::Forward => lock.on_forward(&mut cx, packet),
                     LockKind::Granted => lock.on_granted(&mut cx, message),
                     LockKind::Lent => lock.on_lent(&mut cx, message),

@@ -143,13 +143,19 @@ impl<R: LockRules> Directory<R> {
             return;
         }
         if packet.kind == LockKind::Remove {
-            self.remove(packet.lock);
+            // An entry of a later tenure is of the next lock at the same place.
+            if self.entry(packet.lock).is_some_and(|entry| entry.tenure <= packet.tenure) {
+                self.remove(packet.lock);
+            }
             let to = LockEnd::Home(packet.lock.home());
             out.push(Effect::Send(packet.reply(LockKind::Removed, self.config.at, to)));
             return;
         }
         if packet.kind == LockKind::Install {
-            // The control plane's work, beside the pipeline.
+            // The control plane's work, beside the pipeline. An entry of an earlier tenure is of a lock that is no more.
+            if self.entry(packet.lock).is_some_and(|entry| entry.tenure < packet.tenure) {
+                self.remove(packet.lock);
+            }
             let kept = self.insert(packet.lock, packet.tenure, packet.next, packet.nodes);
             let status = match kept {
                 true => wire::Status::Granted,
