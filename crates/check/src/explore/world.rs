@@ -62,9 +62,9 @@ pub(super) trait Doing: Copy + Eq + Debug {
 /// What may still happen, how often.
 pub(super) trait Budgets: Copy + Eq + Debug {
     /// As counts below 16.
-    fn counts(self) -> [u8; 6];
+    fn counts(self) -> [u8; 7];
 
-    fn of(counts: [u8; 6]) -> Self;
+    fn of(counts: [u8; 7]) -> Self;
 }
 
 /// A thread: what it does, and how many turns it has left, this one included.
@@ -107,7 +107,7 @@ impl<D: Doing, B: Budgets> World<D, B> {
         words.push(self.switch);
         words.extend(self.threads[..size.threads].iter().map(|thread| thread.encode()));
         let left = self.left.counts().into_iter().fold(0, |word, count| word << 4 | u32::from(count & 15));
-        words.push(left << 8 | u32::from(self.again.len));
+        words.push(left << 4 | u32::from(self.again.len));
         words.extend_from_slice(self.again.as_slice());
         words.extend_from_slice(self.packets.as_slice());
     }
@@ -116,9 +116,9 @@ impl<D: Doing, B: Budgets> World<D, B> {
         let (nodes, words) = words.split_at(size.nodes);
         let (switch, words) = (words[0], &words[1..]);
         let (threads, words) = words.split_at(size.threads);
-        let count = |at: usize| (words[0] >> (8 + 4 * (5 - at)) & 15) as u8;
+        let count = |at: usize| (words[0] >> (4 + 4 * (6 - at)) & 15) as u8;
         let left = B::of(std::array::from_fn(count));
-        let (again, packets) = words[1..].split_at((words[0] & 255) as usize);
+        let (again, packets) = words[1..].split_at((words[0] & 15) as usize);
         let mut world = Self::new([0; NODES], switch, [0; THREADS], left);
         world.nodes[..nodes.len()].copy_from_slice(nodes);
         for (thread, word) in world.threads.iter_mut().zip(threads) {

@@ -4,7 +4,7 @@
 //! for. Entries come and go by the control plane ([`Directory::insert`], [`Directory::remove`]), as in the paper, where the
 //! allocator is in the switch's control plane; packets change what they say.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -81,6 +81,8 @@ pub struct Directory<R: LockRules = Faithful> {
     /// At a home: where each entry is, and cells that are free again.
     placed: BTreeMap<GlobalAddr, usize>,
     vacant: Vec<usize>,
+    /// In the switch: locks for which there was no room, in this life of the switch. The control plane has memory for them.
+    pub(super) refused: BTreeSet<GlobalAddr>,
     occupied: usize,
     pub(super) phv: Phv,
     drops: [u64; Drop::ALL.len()],
@@ -120,6 +122,7 @@ impl<R: LockRules> Directory<R> {
             arrays,
             placed: BTreeMap::new(),
             vacant: Vec::new(),
+            refused: BTreeSet::new(),
             occupied: 0,
             phv: Phv::new(),
             drops: [0; Drop::ALL.len()],
@@ -132,6 +135,7 @@ impl<R: LockRules> Directory<R> {
         self.program.clear();
         self.placed.clear();
         self.vacant.clear();
+        self.refused.clear();
         self.occupied = 0;
         self.config.epoch = epoch;
     }
@@ -156,7 +160,13 @@ impl<R: LockRules> Directory<R> {
             if self.entry(packet.lock).is_some_and(|entry| entry.tenure < packet.tenure) {
                 self.remove(packet.lock);
             }
-            let kept = self.insert(packet.lock, packet.tenure, packet.next, packet.nodes);
+            // Whoever was refused is refused for good: its home keeps the entry by now, or will. Room for a copy of its INSTALL
+            // would make a second one.
+            let kept = !self.refused.contains(&packet.lock)
+                && self.insert(packet.lock, packet.tenure, packet.next, packet.nodes);
+            if !kept {
+                self.refused.insert(packet.lock);
+            }
             let status = match kept {
                 true => wire::Status::Granted,
                 false => wire::Status::Refused(wire::Refusal::Collision),

@@ -76,7 +76,10 @@ impl Row {
 
 /// What decides about the future of a directory.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct State(Vec<(GlobalAddr, EntryView)>);
+pub struct State {
+    entries: Vec<(GlobalAddr, EntryView)>,
+    refused: Vec<GlobalAddr>,
+}
 
 impl<R: LockRules> Directory<R> {
     /// The entry of a lock, if there is one.
@@ -142,14 +145,15 @@ impl<R: LockRules> Directory<R> {
 
     /// The directory's state.
     pub fn save(&self) -> State {
-        State(self.entries())
+        State { entries: self.entries(), refused: self.refused.iter().copied().collect() }
     }
 
     /// Takes on a state.
     pub fn load(&mut self, state: &State) {
         let epoch = self.config.epoch;
         self.restart(epoch);
-        for (lock, entry) in &state.0 {
+        self.refused = state.refused.iter().copied().collect();
+        for (lock, entry) in &state.entries {
             assert!(self.insert(*lock, entry.tenure, entry.holder, entry.sharers), "there was room before");
             let (set, way) = self.find(*lock).expect("it was inserted");
             self.program.set_cell(self.arrays.waiters, set * WAYS + way, entry.waiting.bits());
@@ -165,12 +169,12 @@ impl<R: LockRules> Directory<R> {
 impl State {
     /// The entries.
     pub fn entries(&self) -> &[(GlobalAddr, EntryView)] {
-        &self.0
+        &self.entries
     }
 
     /// The same with other tenures.
     pub fn renumber(&mut self, mut number: impl FnMut(GlobalAddr, Tenure) -> Tenure) {
-        for (lock, entry) in &mut self.0 {
+        for (lock, entry) in &mut self.entries {
             entry.tenure = number(*lock, entry.tenure);
         }
     }

@@ -44,12 +44,12 @@ pub(super) struct Budgets {
 pub(super) type World = rack::World<Doing, Budgets>;
 
 impl rack::Budgets for Budgets {
-    fn counts(self) -> [u8; 6] {
+    fn counts(self) -> [u8; 7] {
         let Self { losses, duplicates, premature, adds, removes, purges } = self;
-        [losses, duplicates, premature, adds, removes, purges]
+        [losses, duplicates, premature, adds, removes, purges, 0]
     }
 
-    fn of([losses, duplicates, premature, adds, removes, purges]: [u8; 6]) -> Self {
+    fn of([losses, duplicates, premature, adds, removes, purges, _]: [u8; 7]) -> Self {
         Self { losses, duplicates, premature, adds, removes, purges }
     }
 }

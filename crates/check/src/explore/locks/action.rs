@@ -31,7 +31,9 @@ pub(super) enum Action {
     Leaving(u8),
     /// The switch stops, and starts again.
     Restart,
-    /// A node hears of that.
+    /// The switch gets room for an entry.
+    Vacancy,
+    /// A node hears of a new life of the switch.
     Hear(u8),
 }
 
@@ -51,6 +53,7 @@ impl Action {
             Self::Fire(node, timer) => format!("node {node}: {timer:?} is due"),
             Self::Leaving(node) => format!("node {node} sends home what it has"),
             Self::Restart => "the switch restarts".to_owned(),
+            Self::Vacancy => "the switch gets room for an entry".to_owned(),
             Self::Hear(node) => format!("node {node} hears of the epoch"),
         }
     }

@@ -13,7 +13,7 @@ use wire::{
 };
 
 use super::scope::{Keeper, Scope};
-use super::shape::{LATEST, STALE, lock_at, lock_number};
+use super::shape::{LATEST, lock_at, lock_number};
 use crate::locks::PlainLocks;
 
 /// Bytes of a region that has any.
@@ -47,8 +47,6 @@ pub(super) enum Input {
     Fire(Timer),
     Leaving,
     Hear(SwitchEpoch),
-    /// The region of a lock that is no more becomes another's.
-    Renew(u8),
 }
 
 /// What came of it.
@@ -94,6 +92,9 @@ pub(super) trait Machines {
 
     /// The switch as it is after a restart.
     fn restart(&mut self, state: &SwitchState) -> SwitchState;
+
+    /// The switch without one of the entries that make it full.
+    fn vacate(&mut self, state: &SwitchState) -> SwitchState;
 
     /// What is said of every lock; and whether nothing is under way there.
     fn facts(&mut self, node: usize, local: &Local) -> (Vec<LockFacts>, bool);
@@ -143,8 +144,7 @@ impl<R: LockRules> Real<R> {
     /// If the switch is to be full, it is full of locks that nobody wants.
     fn fill_switch(&mut self) {
         for other in 0..if self.scope.keeper == Keeper::Full { 2 } else { 0 } {
-            let lock = GlobalAddr::new(NodeId(1), 4096 + 64 * other);
-            assert!(self.switch.insert(lock, Tenure::NONE, None, Copyset::EMPTY), "it is empty");
+            assert!(self.switch.insert(other_lock(other), Tenure::NONE, None, Copyset::EMPTY), "it is empty");
         }
     }
 
@@ -166,7 +166,8 @@ impl<R: LockRules> Real<R> {
             Input::Packet(message) => {
                 let before = node.entry(message.packet.lock);
                 node.on_packet(moment, &message, &mut store, out);
-                let moved = node.entry(message.packet.lock).map(|it| it.tenure) != before.map(|it| it.tenure);
+                let after = node.entry(message.packet.lock);
+                let moved = before.is_some() && after.map(|it| it.tenure) != before.map(|it| it.tenure);
                 if message.packet.kind == LockKind::Move && moved && judges {
                     judge(&message.packet, before);
                 }
@@ -201,11 +202,6 @@ impl<R: LockRules> Real<R> {
                 let lives = vec![Some(Incarnation(0)); nodes];
                 let view = View { epoch, lives, shadow: NodeId(0) };
                 node.on_new_epoch(moment, &view, &mut store, out);
-            }
-            Input::Renew(lock) => {
-                if let Some(home) = store.home.get_mut(&lock_at(lock)) {
-                    *home = LATEST;
-                }
             }
         }
         node.invariants();
@@ -262,6 +258,11 @@ impl<R: LockRules> Real<R> {
     }
 }
 
+/// A lock that nobody wants.
+fn other_lock(number: u64) -> GlobalAddr {
+    GlobalAddr::new(NodeId(1), 4096 + 64 * number)
+}
+
 /// A MOVE that is approved is the holder's, of this tenure, and names exactly those who wait (GCS, section 4.2).
 fn judge(packet: &LockPacket, entry: Option<EntryView>) {
     let entry = entry.expect("a MOVE that is approved is of an entry");
@@ -271,12 +272,11 @@ fn judge(packet: &LockPacket, entry: Option<EntryView>) {
     );
 }
 
-/// A state in which a region has been written elsewhere.
-pub(super) fn age(local: &Local, lock: u8) -> Local {
+/// A state in which all contents of a region are these.
+pub(super) fn with_contents(local: &Local, lock: u8, contents: u64) -> Local {
     let mut it = local.clone();
-    let aged = |_| STALE;
-    it.state.map_data(lock_at(lock), |data| DataRef(aged(data.0)));
-    it.store.canonical(|at, value| if at == lock_at(lock) { aged(value) } else { value });
+    it.state.map_data(lock_at(lock), |_| DataRef(contents));
+    it.store.canonical(|at, value| if at == lock_at(lock) { contents } else { value });
     it
 }
 
@@ -321,6 +321,13 @@ impl<R: LockRules> Machines for Real<R> {
         SwitchState { directory: self.switch.save(), epoch }
     }
 
+    fn vacate(&mut self, state: &SwitchState) -> SwitchState {
+        self.switch.restart(state.epoch);
+        self.switch.load(&state.directory);
+        self.switch.remove(other_lock(0));
+        SwitchState { directory: self.switch.save(), epoch: state.epoch }
+    }
+
     fn facts(&mut self, at: usize, local: &Local) -> (Vec<LockFacts>, bool) {
         let node = &mut self.nodes[at];
         node.load(&local.state);
@@ -359,6 +366,8 @@ impl<R: LockRules> Machines for Real<R> {
             let (at, home) = (lock_at(lock), &self.nodes[0]);
             let entry = match (in_switch[usize::from(lock)], home.entry(at)) {
                 (Some(_), Some(_)) => return Err(format!("two directories have lock {lock}")),
+                // A late copy of INSTALL may have made an entry of a lock that is no more: it ends when somebody finds it.
+                (Some(_), None) if home.home_of(at).is_none() => continue,
                 (here, there) => here.or(there),
             };
             let Some(entry) = entry else {
@@ -380,6 +389,9 @@ impl<R: LockRules> Machines for Real<R> {
                     }
                     (Some(_), true) | (None, false) => {}
                     (Some(_), false) => return wrong("somebody reigns who is not the holder"),
+                    // A late copy of a request may have made it the holder, and what that brought be lost, or have come
+                    // before the last lock's end: whoever asks next has it ask again.
+                    (None, true) if self.scope.losses > 0 || self.scope.frees() => {}
                     (None, true) => return wrong("the holder does not reign"),
                 }
                 if view.copy.is_some() && !entry.sharers.contains(node.id()) {

@@ -15,6 +15,8 @@ pub enum Turn {
     TryWrite(u8),
     /// Be inside to write, and end the lock: when all other threads are done.
     Free(u8),
+    /// Be inside to write: of the next lock at the same place, when this one has ended.
+    Anew(u8),
 }
 
 impl Turn {
@@ -22,7 +24,7 @@ impl Turn {
     pub(super) const fn wants(self) -> (u8, Mode, bool) {
         match self {
             Self::Read(lock) => (lock, Mode::Read, false),
-            Self::Write(lock) | Self::Free(lock) => (lock, Mode::Write, false),
+            Self::Write(lock) | Self::Free(lock) | Self::Anew(lock) => (lock, Mode::Write, false),
             Self::TryRead(lock) => (lock, Mode::Read, true),
             Self::TryWrite(lock) => (lock, Mode::Write, true),
         }
@@ -89,6 +91,8 @@ pub struct Scope {
     pub leaves: u8,
     /// Times that the switch may stop and start again, empty.
     pub restarts: u8,
+    /// Times that a full switch may get room for one entry.
+    pub vacancies: u8,
     /// Whether an approved MOVE must name exactly those who wait. Only false to see what follows if it does not.
     pub judges_moves: bool,
 }
@@ -99,13 +103,17 @@ impl Scope {
         SCOPES.iter().find(|scope| scope.name == name)
     }
 
+    pub(super) fn frees(&self) -> bool {
+        self.threads.iter().any(|thread| thread.may.iter().any(|turn| matches!(turn, Turn::Free(_))))
+    }
+
     /// What stays unanswered is sent again: where packets are lost, or come when nobody expects them.
     pub(super) const fn repeats(&self) -> bool {
-        self.losses > 0 || self.premature > 0 || self.restarts > 0
+        self.losses > 0 || self.duplicates > 0 || self.premature > 0 || self.restarts > 0
     }
 }
 
-use Turn::{Free, Read, TryRead, TryWrite, Write};
+use Turn::{Anew, Free, Read, TryRead, TryWrite, Write};
 
 const READ: &[Turn] = &[Read(0)];
 const WRITE: &[Turn] = &[Write(0)];
@@ -113,6 +121,7 @@ const BOTH: &[Turn] = &[Read(0), Write(0)];
 const TRY: &[Turn] = &[TryRead(0), TryWrite(0)];
 const TWO_LOCKS: &[Turn] = &[Read(0), Write(0), Read(1), Write(1)];
 const FREE: &[Turn] = &[Free(0)];
+const ANEW: &[Turn] = &[Anew(0)];
 
 const fn thread(node: u8, turns: u8, may: &'static [Turn]) -> Thread {
     Thread { node, turns, may }
@@ -121,6 +130,7 @@ const fn thread(node: u8, turns: u8, may: &'static [Turn]) -> Thread {
 const ONE_EACH: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, BOTH)];
 const THREE_EACH: &[Thread] = &[thread(0, 3, BOTH), thread(1, 3, BOTH)];
 const READER_WRITER: &[Thread] = &[thread(0, 1, READ), thread(1, 1, WRITE)];
+const ENDING: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, FREE), thread(0, 1, ANEW)];
 const FREEING_ALONE: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, FREE)];
 const THREE_TURNS: &[Thread] = &[thread(0, 1, WRITE), thread(1, 1, WRITE), thread(2, 2, READ)];
 const TWO_EACH: &[Thread] = &[thread(0, 2, BOTH), thread(1, 2, BOTH)];
@@ -154,6 +164,7 @@ const PLAIN: Scope = Scope {
     cancels: 0,
     leaves: 0,
     restarts: 0,
+    vacancies: 0,
     judges_moves: true,
 };
 
@@ -193,6 +204,10 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "switch-free", about: "the lock is ended at last", threads: FREEING, ..PLAIN },
     Scope { name: "switch-free-loss", about: "the same, 1 packet may be lost", threads: FREEING, losses: 1, ..PLAIN },
     Scope { name: "switch-free-duplicate", about: "the same, 1 packet may come twice", threads: FREEING, duplicates: 1, ..PLAIN },
+    Scope { name: "switch-anew", about: "the lock is ended, and there is another one at its place", threads: ENDING, ..PLAIN },
+    Scope { name: "switch-anew-loss", about: "the same, 1 packet may be lost", threads: ENDING, losses: 1, ..PLAIN },
+    Scope { name: "switch-anew-duplicate", about: "the same, 1 packet may come twice", threads: ENDING, duplicates: 1, ..PLAIN },
+    Scope { name: "home-anew-duplicate", about: "the same, entry at the home", threads: ENDING, duplicates: 1, ..HOME },
     Scope { name: "switch-restart", about: "the switch may restart", restarts: 1, ..PLAIN },
     Scope { name: "switch-restart-twice", about: "1 reader, 1 writer, the switch may restart twice", threads: READER_WRITER, restarts: 2, ..PLAIN },
     Scope { name: "switch-restart-loss", about: "1 reader, 1 writer, the switch may restart, 1 packet may be lost", threads: READER_WRITER, restarts: 1, losses: 1, ..PLAIN },
@@ -206,6 +221,9 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "full", about: "the switch has no room for the entry, 2 turns each", keeper: Keeper::Full, threads: TWO_EACH, ..PLAIN },
     Scope { name: "full-loss", about: "the same with 1 turn each, 2 packets may be lost", keeper: Keeper::Full, losses: 2, ..PLAIN },
     Scope { name: "full-duplicate", about: "the same, 1 packet may come twice", keeper: Keeper::Full, duplicates: 1, ..PLAIN },
+    Scope { name: "full-vacancy", about: "the same, and the switch may get room", keeper: Keeper::Full, duplicates: 1, vacancies: 1, ..PLAIN },
+    Scope { name: "full-vacancy-no-data", about: "the same, the lock guards no data", keeper: Keeper::Full, duplicates: 1, vacancies: 1, data: false, ..PLAIN },
+    Scope { name: "full-vacancy-loss", about: "the same with data, 2 packets may be lost", keeper: Keeper::Full, losses: 2, vacancies: 1, ..PLAIN },
     Scope { name: "home", about: "2 nodes, 1 turn each, entry at the home", ..HOME },
     Scope { name: "home-two-turns", about: "2 turns each", threads: TWO_EACH, ..HOME },
     Scope { name: "home-loss", about: "2 packets may be lost", losses: 2, ..HOME },

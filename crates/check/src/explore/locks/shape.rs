@@ -66,9 +66,10 @@ impl Shapes {
         Resubmit { packet, approved: approved.expect("it is between two passes") }
     }
 
-    /// The packet after the region of this lock was written.
-    pub(super) fn aged(&self, item: Item, lock: u8) -> Item {
-        if item & 255 == 2 && self.of(item).packet.lock == lock_at(lock) { item - 1 } else { item }
+    /// The packet with these contents, if it is about this lock and has any.
+    pub(super) fn with_contents(&self, item: Item, lock: u8, contents: u64) -> Item {
+        let carries = item & 255 != 0 && self.of(item).packet.lock == lock_at(lock);
+        if carries { item & !255 | 1 + u32::from(contents == LATEST) } else { item }
     }
 
     /// From which place to which a packet goes.

@@ -29,19 +29,20 @@ pub(super) struct Budgets {
     pub(super) cancels: u8,
     pub(super) leaves: u8,
     pub(super) restarts: u8,
+    pub(super) vacancies: u8,
 }
 
 /// A state.
 pub(super) type World = rack::World<Doing, Budgets>;
 
 impl rack::Budgets for Budgets {
-    fn counts(self) -> [u8; 6] {
-        let Self { losses, duplicates, premature, cancels, leaves, restarts } = self;
-        [losses, duplicates, premature, cancels, leaves, restarts]
+    fn counts(self) -> [u8; 7] {
+        let Self { losses, duplicates, premature, cancels, leaves, restarts, vacancies } = self;
+        [losses, duplicates, premature, cancels, leaves, restarts, vacancies]
     }
 
-    fn of([losses, duplicates, premature, cancels, leaves, restarts]: [u8; 6]) -> Self {
-        Self { losses, duplicates, premature, cancels, leaves, restarts }
+    fn of([losses, duplicates, premature, cancels, leaves, restarts, vacancies]: [u8; 7]) -> Self {
+        Self { losses, duplicates, premature, cancels, leaves, restarts, vacancies }
     }
 }
 

@@ -1,5 +1,7 @@
 //! What can happen next in a state of the rack.
 
+use std::rc::Rc;
+
 use node::locks::canonical::Timer;
 use node::{LockEffect, Ticket};
 use wire::{Mode, Refusal};
@@ -8,7 +10,7 @@ use super::{Engine, Next, Step};
 use crate::explore::locks::action::Action;
 use crate::explore::locks::machines::Input;
 use crate::explore::locks::scope::Turn;
-use crate::explore::locks::shape::lock_number;
+use crate::explore::locks::shape::{LATEST, STALE, lock_number};
 use crate::explore::locks::world::{Doing, World};
 use crate::explore::world::Item;
 
@@ -144,13 +146,8 @@ impl Engine {
                 done(next);
                 Ok(())
             }
-            (Doing::Ending { turn }, LockEffect::Freed(_)) => {
-                let (lock, ..) = turn_of(turn).wants();
+            (Doing::Ending { .. }, LockEffect::Freed(_)) => {
                 done(next);
-                self.write(next, lock);
-                let step =
-                    self.at_node(0, next.nodes[0], kind::RENEW << 32 | u64::from(lock), Input::Renew(lock));
-                next.nodes[0] = step?.local;
                 Ok(())
             }
             (Doing::Waiting { .. }, LockEffect::Failed(_, Refusal::Unallocated)) if self.is_freeing(next) => {
@@ -161,15 +158,17 @@ impl Engine {
         }
     }
 
+    fn frees(&self, thread: usize) -> bool {
+        self.scope.threads[thread].may.iter().any(|it| matches!(it, Turn::Free(_)))
+    }
+
     fn is_freeing(&self, world: &World) -> bool {
-        let ends = |thread: usize| match world.threads[thread].doing {
-            Doing::Ending { .. } => true,
-            Doing::Idle => world.threads[thread].turns == 0,
-            _ => false,
-        };
-        let frees =
-            |thread: &usize| self.scope.threads[*thread].may.iter().any(|it| matches!(it, Turn::Free(_)));
-        (0..self.size.threads).filter(frees).any(ends)
+        let ends = |thread: &usize| matches!(world.threads[*thread].doing, Doing::Ending { .. });
+        self.is_freed(world) || (0..self.size.threads).any(|thread| ends(&thread))
+    }
+
+    fn is_freed(&self, world: &World) -> bool {
+        (0..self.size.threads).any(|thread| self.frees(thread) && world.threads[thread].is_done())
     }
 
     fn thread(&mut self, world: &World, at: usize, found: &mut Vec<(Action, Next)>) {
@@ -180,7 +179,12 @@ impl Engine {
             Doing::Idle if thread.turns > 0 => {
                 for (turn, what) in (0..).zip(plan.may) {
                     let (lock, mode, once) = what.wants();
-                    if matches!(what, Turn::Free(_)) && !self.others_are_done(world, at) {
+                    let too_early = match what {
+                        Turn::Free(_) => !self.others_are_done(world, at),
+                        Turn::Anew(_) => !self.is_freed(world),
+                        _ => false,
+                    };
+                    if too_early {
                         continue;
                     }
                     let mut next = *world;
@@ -197,6 +201,8 @@ impl Engine {
                 let action = Action::Leave(at as u8, turn);
                 if matches!(what, Turn::Free(_)) {
                     next.threads[at].doing = Doing::Ending { turn };
+                    // Nobody needs them any more; whoever has the region next begins with a write.
+                    self.set_contents(&mut next, lock, LATEST);
                     let key = kind::END << 32 | thread_key(at, lock, mode);
                     self.node_step(next, node, key, Input::End(ticket, lock), action, found);
                     return;
@@ -204,7 +210,7 @@ impl Engine {
                 next.threads[at].doing = Doing::Idle;
                 next.threads[at].turns -= 1;
                 if mode == Mode::Write {
-                    self.write(&mut next, lock);
+                    self.set_contents(&mut next, lock, STALE);
                 }
                 let key = kind::LEAVE << 32 | thread_key(0, lock, mode);
                 self.node_step(next, node, key, Input::Leave(lock, mode), action, found);
@@ -214,18 +220,20 @@ impl Engine {
     }
 
     fn others_are_done(&self, world: &World, at: usize) -> bool {
-        let mut others = (0..self.size.threads).filter(|other| *other != at);
+        let comes_later =
+            |other: usize| self.scope.threads[other].may.iter().any(|it| matches!(it, Turn::Anew(_)));
+        let mut others = (0..self.size.threads).filter(|other| *other != at && !comes_later(*other));
         others.all(|other| world.threads[other].is_done())
     }
 
-    /// All that there is of the region is old from now on.
-    fn write(&mut self, next: &mut World, lock: u8) {
+    /// All contents of the region become these.
+    fn set_contents(&mut self, next: &mut World, lock: u8, contents: u64) {
         for at in 0..self.size.nodes {
-            next.nodes[at] = self.age(at, next.nodes[at], lock);
+            next.nodes[at] = self.with_contents(at, next.nodes[at], lock, contents);
         }
         let shapes = &self.shapes;
         let packets = next.packets.as_mut_slice().iter_mut().chain(next.again.as_mut_slice());
-        packets.for_each(|item| *item = shapes.aged(*item, lock));
+        packets.for_each(|item| *item = shapes.with_contents(*item, lock, contents));
     }
 
     /// Nodes that have not heard of the switch's new life do.
@@ -279,14 +287,21 @@ impl Engine {
                 found.truncate(at);
             }
         }
+        let before = Rc::clone(self.switch.locals.get(world.switch));
         if world.left.restarts > 0 {
             let mut next = *world;
             next.left.restarts -= 1;
             next.again.clear();
-            let before = std::rc::Rc::clone(self.switch.locals.get(world.switch));
             let after = self.machines.restart(&before);
             next.switch = self.intern_switch(after);
             found.push((Action::Restart, Ok(next)));
+        }
+        if world.left.vacancies > 0 {
+            let mut next = *world;
+            next.left.vacancies -= 1;
+            let after = self.machines.vacate(&before);
+            next.switch = self.intern_switch(after);
+            found.push((Action::Vacancy, Ok(next)));
         }
     }
 }
@@ -302,7 +317,6 @@ pub(super) mod kind {
     pub(in crate::explore::locks) const FIRE: u64 = 6;
     pub(in crate::explore::locks) const LEAVING: u64 = 7;
     pub(in crate::explore::locks) const HEAR: u64 = 8;
-    pub(in crate::explore::locks) const RENEW: u64 = 9;
 }
 
 fn thread_key(thread: usize, lock: u8, mode: Mode) -> u64 {

@@ -22,7 +22,7 @@ use wire::{LockRules, SwitchEpoch};
 
 use super::action::Action;
 use super::coverage::Coverage;
-use super::machines::{After, Input, Local, LockFacts, Machines, Real, SwitchState, age};
+use super::machines::{After, Input, Local, LockFacts, Machines, Real, SwitchState, with_contents};
 use super::scope::Scope;
 use super::shape::Shapes;
 use super::world::{Budgets, World};
@@ -77,7 +77,7 @@ pub(super) struct Engine {
     nodes: Vec<Place<Local, Facts>>,
     switch: Place<SwitchState, SwitchFacts>,
     shapes: Shapes,
-    aged: Table<Key, u32>,
+    changed: Table<Key, u32>,
     fences_epochs: bool,
     coverage: Coverage,
     checked_at_rest: BTreeSet<([u32; NODES], u32)>,
@@ -99,7 +99,7 @@ impl Engine {
             nodes: (0..size.nodes).map(|_| Place::new()).collect(),
             switch: Place::new(),
             shapes: Shapes::new(),
-            aged: Table::default(),
+            changed: Table::default(),
             coverage: Coverage::default(),
             checked_at_rest: BTreeSet::new(),
         };
@@ -112,8 +112,8 @@ impl Engine {
         for (turns, thread) in turns.iter_mut().zip(scope.threads) {
             *turns = thread.turns;
         }
-        let Scope { losses, duplicates, premature, cancels, leaves, restarts, .. } = *scope;
-        let left = Budgets { losses, duplicates, premature, cancels, leaves, restarts };
+        let Scope { losses, duplicates, premature, cancels, leaves, restarts, vacancies, .. } = *scope;
+        let left = Budgets { losses, duplicates, premature, cancels, leaves, restarts, vacancies };
         (engine, World::new(nodes, switch, turns, left))
     }
 
@@ -184,15 +184,15 @@ impl Engine {
         step
     }
 
-    /// The region of a lock has been written: everything else that there is of it is old.
-    fn age(&mut self, at: usize, local: u32, lock: u8) -> u32 {
-        let key = (local, (at as u64) << 32 | u64::from(lock));
-        if let Some(number) = self.aged.get(&key) {
+    /// All contents of a region become these.
+    fn with_contents(&mut self, at: usize, local: u32, lock: u8, contents: u64) -> u32 {
+        let key = (local, (at as u64) << 32 | contents << 8 | u64::from(lock));
+        if let Some(number) = self.changed.get(&key) {
             return *number;
         }
-        let it = age(self.nodes[at].locals.get(local), lock);
+        let it = with_contents(self.nodes[at].locals.get(local), lock, contents);
         let number = self.intern_local(at, it);
-        self.aged.insert(key, number);
+        self.changed.insert(key, number);
         number
     }
 }
