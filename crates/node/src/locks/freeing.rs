@@ -56,11 +56,16 @@ impl<R: LockRules> LockNode<R> {
         let from = LockEnd::Home(cx.config.id);
         let before = |home: &&mut super::home::HomeLock| packet.tenure >= home.tenure;
         match self.homes.get_mut(&lock).filter(before).map(|home| &mut home.keeper) {
-            Some(Keeper::Asked(entry, _)) => {
-                // What the switch answered may have been lost, and nobody else asks here: it keeps the entry.
-                let entry = *entry;
-                cx.counters.drop(LockDrop::NotCurrent);
-                return self.ask_switch(at, (lock, packet.len), entry, store, out);
+            Some(keeper @ Keeper::Asked(..)) => {
+                // The switch has lent it, so it keeps the entry, whatever became of its answer.
+                let asked = core::mem::replace(keeper, Keeper::Ending(packet.node));
+                cx.send(packet.reply(LockKind::Remove, from, LockEnd::Switch), None);
+                let Keeper::Asked(_, waiting) = asked else { unreachable!("it was matched") };
+                self.answer_reports(at, lock, store, out);
+                for request in waiting {
+                    self.refuse(at, &request, Refusal::Unallocated, store, out);
+                }
+                return;
             }
             Some(keeper @ (Keeper::Switch | Keeper::Ending(_))) => {
                 *keeper = Keeper::Ending(packet.node);
@@ -110,6 +115,8 @@ impl Lock {
         };
         let why = Refusal::Unallocated;
         let reign = self.reign.take().expect("whoever frees a lock reigns");
+        // Whoever was sent here, and comes only now, has to ask anew.
+        self.last = Some((reign.tenure, reign.known));
         for waiter in reign.queue {
             match waiter {
                 Waiter::Local(thread) => cx.out.push(LockEffect::Failed(thread.ticket, why)),

@@ -211,7 +211,7 @@ impl<R: LockRules> LockNode<R> {
         }
     }
 
-    fn refuse<S: LockStore>(
+    pub(super) fn refuse<S: LockStore>(
         &mut self,
         at: Moment,
         packet: &LockPacket,
@@ -237,11 +237,10 @@ impl<R: LockRules> LockNode<R> {
     ) {
         let lock = packet.lock;
         let kept = packet.status.is_granted();
-        let known = self.homes.get_mut(&lock);
-        if kept && known.as_ref().is_none_or(|home| matches!(home.keeper, Keeper::Ending(_))) {
-            return self.end_entry(at, packet, store, out);
-        }
-        let Some(HomeLock { keeper: keeper @ Keeper::Asked(..), .. }) = known else {
+        let home = self.homes.get_mut(&lock);
+        // An answer that names another tenure is about an earlier lock at the same place.
+        let asked = |home: &&mut HomeLock| matches!(&home.keeper, Keeper::Asked(entry, _) if entry.tenure == packet.tenure);
+        let Some(HomeLock { keeper, .. }) = home.filter(asked) else {
             return self.counters.drop(LockDrop::Late);
         };
         let next = if kept { Keeper::Switch } else { Keeper::Here };
@@ -262,20 +261,6 @@ impl<R: LockRules> LockNode<R> {
         }
     }
 
-    /// The switch has the entry of a lock that is no more: a late copy of INSTALL has made it.
-    fn end_entry<S: LockStore>(
-        &mut self,
-        at: Moment,
-        packet: &LockPacket,
-        store: &mut S,
-        out: &mut Vec<LockEffect>,
-    ) {
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
-        let from = LockEnd::Home(cx.config.id);
-        cx.counters.drop(LockDrop::Late);
-        cx.send(packet.reply(LockKind::Remove, from, LockEnd::Switch), None);
-    }
-
     /// A node may read: it gets the data, if they are here.
     fn on_serve<S: LockStore>(
         &mut self,
@@ -285,10 +270,16 @@ impl<R: LockRules> LockNode<R> {
         out: &mut Vec<LockEffect>,
     ) {
         let lock = packet.lock;
-        if !self.homes.contains_key(&lock) {
-            return self.end_entry(at, packet, store, out);
+        let known = self.homes.get_mut(&lock);
+        if known.as_ref().is_none_or(|home| home.tenure > packet.tenure && R::HOME_IS_CURRENT) {
+            // Somebody has written since, or the lock has ended, and whoever was to read may still wait.
+            self.counters.drop(LockDrop::NotCurrent);
+            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            let from = LockEnd::Home(cx.config.id);
+            let again = packet.reply(LockKind::Acquire, from, LockEnd::Switch);
+            return cx.send(LockPacket { tenure: Tenure::NONE, ..again }, None);
         }
-        let Some(home) = self.homes.get_mut(&lock).filter(|home| home.len == packet.len) else {
+        let Some(home) = known.filter(|home| home.len == packet.len) else {
             return self.counters.drop(LockDrop::Nonsense);
         };
         if home.tenure < packet.tenure && R::HOME_IS_CURRENT {
@@ -296,14 +287,6 @@ impl<R: LockRules> LockNode<R> {
                 home.keep(packet);
             }
             return self.counters.drop(LockDrop::NotCurrent);
-        }
-        if home.tenure > packet.tenure && R::HOME_IS_CURRENT {
-            // Somebody has written since, and whoever was to read may still wait.
-            self.counters.drop(LockDrop::NotCurrent);
-            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
-            let from = LockEnd::Home(cx.config.id);
-            let again = packet.reply(LockKind::Acquire, from, LockEnd::Switch);
-            return cx.send(LockPacket { tenure: Tenure::NONE, ..again }, None);
         }
         let data = store.home_contents(lock, packet.len);
         let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
@@ -320,9 +303,6 @@ impl<R: LockRules> LockNode<R> {
         out: &mut Vec<LockEffect>,
     ) {
         let lock = packet.lock;
-        if !self.homes.contains_key(&lock) {
-            return self.end_entry(at, packet, store, out);
-        }
         let Some(home) = self.homes.get_mut(&lock).filter(|home| home.len == packet.len) else {
             return self.counters.drop(LockDrop::Nonsense);
         };

@@ -4,7 +4,7 @@
 //! for. Entries come and go by the control plane ([`Directory::insert`], [`Directory::remove`]), as in the paper, where the
 //! allocator is in the switch's control plane; packets change what they say.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -81,8 +81,9 @@ pub struct Directory<R: LockRules = Faithful> {
     /// At a home: where each entry is, and cells that are free again.
     placed: BTreeMap<GlobalAddr, usize>,
     vacant: Vec<usize>,
-    /// In the switch: locks for which there was no room, in this life of the switch. The control plane has memory for them.
-    pub(super) refused: BTreeSet<GlobalAddr>,
+    /// In the switch: up to which tenure no entry is made any more, in this life of the switch. The control plane has memory
+    /// for that.
+    pub(super) barred: BTreeMap<GlobalAddr, Tenure>,
     occupied: usize,
     pub(super) phv: Phv,
     drops: [u64; Drop::ALL.len()],
@@ -122,7 +123,7 @@ impl<R: LockRules> Directory<R> {
             arrays,
             placed: BTreeMap::new(),
             vacant: Vec::new(),
-            refused: BTreeSet::new(),
+            barred: BTreeMap::new(),
             occupied: 0,
             phv: Phv::new(),
             drops: [0; Drop::ALL.len()],
@@ -135,7 +136,7 @@ impl<R: LockRules> Directory<R> {
         self.program.clear();
         self.placed.clear();
         self.vacant.clear();
-        self.refused.clear();
+        self.barred.clear();
         self.occupied = 0;
         self.config.epoch = epoch;
     }
@@ -147,25 +148,26 @@ impl<R: LockRules> Directory<R> {
             return;
         }
         if packet.kind == LockKind::Remove {
-            // An entry of a later tenure is of the next lock at the same place.
+            // An entry of a later tenure is of the next lock at the same place. And a late copy of this one's INSTALL makes
+            // no entry any more.
             if self.entry(packet.lock).is_some_and(|entry| entry.tenure <= packet.tenure) {
                 self.remove(packet.lock);
             }
+            self.bar(packet.lock, packet.tenure);
             let to = LockEnd::Home(packet.lock.home());
             out.push(Effect::Send(packet.reply(LockKind::Removed, self.config.at, to)));
             return;
         }
         if packet.kind == LockKind::Install {
-            // The control plane's work, beside the pipeline. An entry of an earlier tenure is of a lock that is no more.
-            if self.entry(packet.lock).is_some_and(|entry| entry.tenure < packet.tenure) {
-                self.remove(packet.lock);
+            // The control plane's work, beside the pipeline. Whoever was refused is refused for good: its home keeps the
+            // entry by now, or will, and room for a copy of its INSTALL would make a second one.
+            let barred = self.barred.get(&packet.lock).copied().filter(|until| packet.tenure <= *until);
+            if barred.is_some_and(|until| until < Tenure::MAX) {
+                return;
             }
-            // Whoever was refused is refused for good: its home keeps the entry by now, or will. Room for a copy of its INSTALL
-            // would make a second one.
-            let kept = !self.refused.contains(&packet.lock)
-                && self.insert(packet.lock, packet.tenure, packet.next, packet.nodes);
+            let kept = barred.is_none() && self.insert(packet.lock, packet.tenure, packet.next, packet.nodes);
             if !kept {
-                self.refused.insert(packet.lock);
+                self.bar(packet.lock, Tenure::MAX);
             }
             let status = match kept {
                 true => wire::Status::Granted,
@@ -187,6 +189,11 @@ impl<R: LockRules> Directory<R> {
     /// A packet arrives once more.
     pub fn on_resubmit(&mut self, again: &Resubmit, out: &mut Vec<Effect>) {
         self.pass(&again.packet, if again.approved { class::COMMIT } else { class::LOOK }, out);
+    }
+
+    fn bar(&mut self, lock: GlobalAddr, until: Tenure) {
+        let barred = self.barred.entry(lock).or_default();
+        *barred = until.max(*barred);
     }
 
     fn admit(&self, packet: &LockPacket) -> Result<(), Drop> {

@@ -78,7 +78,7 @@ impl Row {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct State {
     entries: Vec<(GlobalAddr, EntryView)>,
-    refused: Vec<GlobalAddr>,
+    barred: Vec<(GlobalAddr, Tenure)>,
 }
 
 impl<R: LockRules> Directory<R> {
@@ -145,14 +145,17 @@ impl<R: LockRules> Directory<R> {
 
     /// The directory's state.
     pub fn save(&self) -> State {
-        State { entries: self.entries(), refused: self.refused.iter().copied().collect() }
+        State {
+            entries: self.entries(),
+            barred: self.barred.iter().map(|(lock, until)| (*lock, *until)).collect(),
+        }
     }
 
     /// Takes on a state.
     pub fn load(&mut self, state: &State) {
         let epoch = self.config.epoch;
         self.restart(epoch);
-        self.refused = state.refused.iter().copied().collect();
+        self.barred = state.barred.iter().copied().collect();
         for (lock, entry) in &state.entries {
             assert!(self.insert(*lock, entry.tenure, entry.holder, entry.sharers), "there was room before");
             let (set, way) = self.find(*lock).expect("it was inserted");

@@ -366,8 +366,6 @@ impl<R: LockRules> Machines for Real<R> {
             let (at, home) = (lock_at(lock), &self.nodes[0]);
             let entry = match (in_switch[usize::from(lock)], home.entry(at)) {
                 (Some(_), Some(_)) => return Err(format!("two directories have lock {lock}")),
-                // A late copy of INSTALL may have made an entry of a lock that is no more: it ends when somebody finds it.
-                (Some(_), None) if home.home_of(at).is_none() => continue,
                 (here, there) => here.or(there),
             };
             let Some(entry) = entry else {
@@ -391,7 +389,7 @@ impl<R: LockRules> Machines for Real<R> {
                     (Some(_), false) => return wrong("somebody reigns who is not the holder"),
                     // A late copy of a request may have made it the holder, and what that brought be lost, or have come
                     // before the last lock's end: whoever asks next has it ask again.
-                    (None, true) if self.scope.losses > 0 || self.scope.frees() => {}
+                    (None, true) if self.scope.losses > 0 || self.scope.ends_locks() => {}
                     (None, true) => return wrong("the holder does not reign"),
                 }
                 if view.copy.is_some() && !entry.sharers.contains(node.id()) {

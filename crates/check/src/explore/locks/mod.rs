@@ -20,7 +20,7 @@ mod world;
 
 use wire::{Faithful, LockRules};
 
-use super::search::{self, Explored, Progress};
+use super::search::{self, Explored, Progress, Protocol};
 pub use coverage::Coverage;
 use engine::Engine;
 pub use scope::{Keeper, SCOPES, Scope, Thread, Turn};
@@ -38,4 +38,24 @@ pub fn explore_with_rules<R: LockRules>(
 ) -> Explored<Coverage> {
     let (engine, start) = Engine::new::<R>(scope);
     search::search(scope.name, engine, &start, most, &mut progress)
+}
+
+/// Locks that carry their data.
+#[derive(Clone, Copy, Debug)]
+pub enum Locks {}
+
+impl Protocol for Locks {
+    type Scope = Scope;
+    type Coverage = Coverage;
+
+    const NAME: &'static str = "locks";
+    const SCOPES: &'static [Scope] = SCOPES;
+
+    fn tell(scope: &Scope) -> (&'static str, &'static str) {
+        (scope.name, scope.about)
+    }
+
+    fn explore(scope: &Scope, most: usize, progress: impl FnMut(Progress)) -> Explored<Coverage> {
+        explore(scope, most, progress)
+    }
 }

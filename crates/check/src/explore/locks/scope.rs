@@ -15,16 +15,25 @@ pub enum Turn {
     TryWrite(u8),
     /// Be inside to write, and end the lock: when all other threads are done.
     Free(u8),
+    /// Be inside to write, and end the lock: whoever waits for it is refused.
+    End(u8),
     /// Be inside to write: of the next lock at the same place, when this one has ended.
     Anew(u8),
 }
 
 impl Turn {
+    /// True if the lock is no more then.
+    pub(super) const fn ends(self) -> bool {
+        matches!(self, Self::Free(_) | Self::End(_))
+    }
+
     /// The lock, what for, and whether not to wait.
     pub(super) const fn wants(self) -> (u8, Mode, bool) {
         match self {
             Self::Read(lock) => (lock, Mode::Read, false),
-            Self::Write(lock) | Self::Free(lock) | Self::Anew(lock) => (lock, Mode::Write, false),
+            Self::Write(lock) | Self::Free(lock) | Self::End(lock) | Self::Anew(lock) => {
+                (lock, Mode::Write, false)
+            }
             Self::TryRead(lock) => (lock, Mode::Read, true),
             Self::TryWrite(lock) => (lock, Mode::Write, true),
         }
@@ -103,8 +112,8 @@ impl Scope {
         SCOPES.iter().find(|scope| scope.name == name)
     }
 
-    pub(super) fn frees(&self) -> bool {
-        self.threads.iter().any(|thread| thread.may.iter().any(|turn| matches!(turn, Turn::Free(_))))
+    pub(super) fn ends_locks(&self) -> bool {
+        self.threads.iter().any(|thread| thread.may.iter().any(|turn| turn.ends()))
     }
 
     /// What stays unanswered is sent again: where packets are lost, or come when nobody expects them.
@@ -113,7 +122,7 @@ impl Scope {
     }
 }
 
-use Turn::{Anew, Free, Read, TryRead, TryWrite, Write};
+use Turn::{Anew, End, Free, Read, TryRead, TryWrite, Write};
 
 const READ: &[Turn] = &[Read(0)];
 const WRITE: &[Turn] = &[Write(0)];
@@ -121,6 +130,7 @@ const BOTH: &[Turn] = &[Read(0), Write(0)];
 const TRY: &[Turn] = &[TryRead(0), TryWrite(0)];
 const TWO_LOCKS: &[Turn] = &[Read(0), Write(0), Read(1), Write(1)];
 const FREE: &[Turn] = &[Free(0)];
+const END: &[Turn] = &[End(0)];
 const ANEW: &[Turn] = &[Anew(0)];
 
 const fn thread(node: u8, turns: u8, may: &'static [Turn]) -> Thread {
@@ -128,10 +138,13 @@ const fn thread(node: u8, turns: u8, may: &'static [Turn]) -> Thread {
 }
 
 const ONE_EACH: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, BOTH)];
+const AGAIN: &[Thread] = &[thread(1, 2, BOTH), thread(0, 1, READ)];
 const THREE_EACH: &[Thread] = &[thread(0, 3, BOTH), thread(1, 3, BOTH)];
 const READER_WRITER: &[Thread] = &[thread(0, 1, READ), thread(1, 1, WRITE)];
 const ENDING: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, FREE), thread(0, 1, ANEW)];
+const REFUSING: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, END), thread(1, 1, READ)];
 const FREEING_ALONE: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, FREE)];
+const THREE_REFUSING: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, END), thread(2, 1, BOTH)];
 const THREE_TURNS: &[Thread] = &[thread(0, 1, WRITE), thread(1, 1, WRITE), thread(2, 2, READ)];
 const TWO_EACH: &[Thread] = &[thread(0, 2, BOTH), thread(1, 2, BOTH)];
 const TWO_ON_EACH: &[Thread] =
@@ -189,6 +202,10 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "switch-turns-loss", about: "2 turns each, 1 packet may be lost", threads: TWO_EACH, losses: 1, ..PLAIN },
     Scope { name: "switch-turns-duplicate", about: "2 turns each, 1 packet may come twice", threads: TWO_EACH, duplicates: 1, ..PLAIN },
     Scope { name: "switch-turns-loss-duplicate", about: "2 turns each, 1 lost, 1 twice", threads: TWO_EACH, losses: 1, duplicates: 1, ..PLAIN },
+    Scope { name: "switch-late-request", about: "a writer that reads or writes again, and a reader; a request may come twice", threads: AGAIN, duplicates: 1, twice: Some(LockKind::Acquire), ..PLAIN },
+    Scope { name: "switch-late-request-loss", about: "the same, 1 packet may be lost", threads: AGAIN, duplicates: 1, twice: Some(LockKind::Acquire), losses: 1, ..PLAIN },
+    Scope { name: "home-late-request-loss", about: "the same, entry at the home", threads: AGAIN, duplicates: 1, twice: Some(LockKind::Acquire), losses: 1, ..HOME },
+    Scope { name: "home-leave", about: "2 turns each, locks may be sent home", threads: TWO_EACH, leaves: 1, ..HOME },
     Scope { name: "switch-cancel", about: "2 turns each, 1 thread may give up", threads: TWO_EACH, cancels: 1, ..PLAIN },
     Scope { name: "switch-cancel-loss", about: "the same, 1 packet may be lost", threads: TWO_EACH, cancels: 1, losses: 1, ..PLAIN },
     Scope { name: "switch-cancel-duplicate", about: "the same, 1 packet may come twice", threads: TWO_EACH, cancels: 1, duplicates: 1, ..PLAIN },
@@ -204,6 +221,11 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "switch-free", about: "the lock is ended at last", threads: FREEING, ..PLAIN },
     Scope { name: "switch-free-loss", about: "the same, 1 packet may be lost", threads: FREEING, losses: 1, ..PLAIN },
     Scope { name: "switch-free-duplicate", about: "the same, 1 packet may come twice", threads: FREEING, duplicates: 1, ..PLAIN },
+    Scope { name: "switch-refuse", about: "the lock is ended, and whoever waits is refused", threads: REFUSING, ..PLAIN },
+    Scope { name: "switch-refuse-loss", about: "the same, 1 packet may be lost", threads: REFUSING, losses: 1, ..PLAIN },
+    Scope { name: "switch-refuse-duplicate", about: "the same, 1 packet may come twice", threads: REFUSING, duplicates: 1, ..PLAIN },
+    Scope { name: "home-refuse", about: "the same, entry at the home; 1 lost, 1 twice", threads: REFUSING, losses: 1, duplicates: 1, ..HOME },
+    Scope { name: "switch-3-refuse", about: "3 nodes, the lock is ended, and whoever waits is refused", threads: THREE_REFUSING, ..THREE_NODES },
     Scope { name: "switch-anew", about: "the lock is ended, and there is another one at its place", threads: ENDING, ..PLAIN },
     Scope { name: "switch-anew-loss", about: "the same, 1 packet may be lost", threads: ENDING, losses: 1, ..PLAIN },
     Scope { name: "switch-anew-duplicate", about: "the same, 1 packet may come twice", threads: ENDING, duplicates: 1, ..PLAIN },

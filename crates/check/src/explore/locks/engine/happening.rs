@@ -159,7 +159,7 @@ impl Engine {
     }
 
     fn frees(&self, thread: usize) -> bool {
-        self.scope.threads[thread].may.iter().any(|it| matches!(it, Turn::Free(_)))
+        self.scope.threads[thread].may.iter().any(|it| it.ends())
     }
 
     fn is_freeing(&self, world: &World) -> bool {
@@ -199,7 +199,7 @@ impl Engine {
                 let (lock, mode, _) = what.wants();
                 let mut next = *world;
                 let action = Action::Leave(at as u8, turn);
-                if matches!(what, Turn::Free(_)) {
+                if what.ends() {
                     next.threads[at].doing = Doing::Ending { turn };
                     // Nobody needs them any more; whoever has the region next begins with a write.
                     self.set_contents(&mut next, lock, LATEST);
