@@ -4,7 +4,7 @@
 //! count here has changed what can happen. `rackmem check flowcc` explores these scopes, and larger ones.
 
 use check::explore::flowcc::{Coverage, SCOPES, Scope, explore};
-use check::explore::{Explored, Verdict};
+use check::explore::{Explored, Reached, Verdict};
 
 fn all_states(name: &str) -> Explored<Coverage> {
     let scope = Scope::named(name).expect("there is such a scope");

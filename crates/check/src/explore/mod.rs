@@ -18,4 +18,4 @@ mod search;
 mod states;
 mod world;
 
-pub use search::{Counterexample, Explored, Progress, Reached, Verdict};
+pub use search::{Counterexample, Explored, Progress, Protocol, Reached, Verdict};

@@ -69,6 +69,26 @@ pub trait Reached: Default {
     fn table(&self) -> Vec<(String, bool, bool)>;
 }
 
+/// A protocol whose small racks can be explored.
+pub trait Protocol {
+    /// A small rack.
+    type Scope: 'static;
+    /// What of it can be reached.
+    type Coverage: Reached;
+
+    /// Its name on the command line.
+    const NAME: &'static str;
+
+    /// All scopes.
+    const SCOPES: &'static [Self::Scope];
+
+    /// A scope's name, and what it is for.
+    fn tell(scope: &Self::Scope) -> (&'static str, &'static str);
+
+    /// Explores a scope.
+    fn explore(scope: &Self::Scope, most: usize, progress: impl FnMut(Progress)) -> Explored<Self::Coverage>;
+}
+
 /// What is searched: states, what can follow each, and what must hold.
 pub(super) trait Space {
     type State;

@@ -22,7 +22,7 @@ mod world;
 
 use wire::{Faithful, Rules};
 
-use super::search::{self, Explored, Progress};
+use super::search::{self, Explored, Progress, Protocol};
 pub use coverage::{Coverage, Row};
 use engine::Engine;
 pub use scope::{SCOPES, Scope, Thread, Turn};
@@ -40,4 +40,24 @@ pub fn explore_with_rules<N: Rules, S: Rules>(
 ) -> Explored<Coverage> {
     let (engine, start) = Engine::new::<N, S>(scope);
     search::search(scope.name, engine, &start, most, &mut progress)
+}
+
+/// Coherence of blocks.
+#[derive(Clone, Copy, Debug)]
+pub enum FlowCC {}
+
+impl Protocol for FlowCC {
+    type Scope = Scope;
+    type Coverage = Coverage;
+
+    const NAME: &'static str = "flowcc";
+    const SCOPES: &'static [Scope] = SCOPES;
+
+    fn tell(scope: &Scope) -> (&'static str, &'static str) {
+        (scope.name, scope.about)
+    }
+
+    fn explore(scope: &Scope, most: usize, progress: impl FnMut(Progress)) -> Explored<Coverage> {
+        explore(scope, most, progress)
+    }
 }
