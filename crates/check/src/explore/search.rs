@@ -89,8 +89,11 @@ pub trait Protocol {
     fn explore(scope: &Self::Scope, most: usize, progress: impl FnMut(Progress)) -> Explored<Self::Coverage>;
 }
 
+/// What can happen, with the state that follows or what is wrong with it.
+pub(super) type Found<S> = (<S as Space>::Action, Result<<S as Space>::State, String>);
+
 /// What is searched: states, what can follow each, and what must hold.
-pub(super) trait Space {
+pub(super) trait Space: Sized {
     type State;
     type Action: Copy;
     type Coverage;
@@ -101,7 +104,7 @@ pub(super) trait Space {
     fn decode(&self, words: &[u32]) -> Self::State;
 
     /// All that can happen next, with the state that follows or what is wrong with it.
-    fn expand(&mut self, state: &Self::State, found: &mut Vec<(Self::Action, Result<Self::State, String>)>);
+    fn expand(&mut self, state: &Self::State, found: &mut Vec<Found<Self>>);
 
     /// Makes a new state canonical, and checks what must hold in every state.
     fn admit(&mut self, state: &mut Self::State) -> Result<(), String>;

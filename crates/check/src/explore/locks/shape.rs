@@ -69,7 +69,8 @@ impl Shapes {
     /// The packet with these contents, if it is about this lock and has any.
     pub(super) fn with_contents(&self, item: Item, lock: u8, contents: u64) -> Item {
         let carries = item & 255 != 0 && self.of(item).packet.lock == lock_at(lock);
-        if carries { item & !255 | 1 + u32::from(contents == LATEST) } else { item }
+        let stands = 1 + u32::from(contents == LATEST);
+        if carries { item & !255 | stands } else { item }
     }
 
     /// From which place to which a packet goes.
