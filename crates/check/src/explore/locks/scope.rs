@@ -144,6 +144,7 @@ const READER_WRITER: &[Thread] = &[thread(0, 1, READ), thread(1, 1, WRITE)];
 const ENDING: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, FREE), thread(0, 1, ANEW)];
 const REFUSING: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, END), thread(1, 1, READ)];
 const FREEING_ALONE: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, FREE)];
+const AWAY: &[Thread] = &[thread(1, 1, WRITE), thread(2, 1, READ)];
 const THREE_REFUSING: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, END), thread(2, 1, BOTH)];
 const THREE_TURNS: &[Thread] = &[thread(0, 1, WRITE), thread(1, 1, WRITE), thread(2, 2, READ)];
 const TWO_EACH: &[Thread] = &[thread(0, 2, BOTH), thread(1, 2, BOTH)];
@@ -263,7 +264,7 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "switch-3-loss-duplicate", about: "1 writer, 2 readers, 1 lost, 1 twice", threads: THREE_READERS, losses: 1, duplicates: 1, ..THREE_NODES },
     Scope { name: "switch-3-cancel", about: "3 nodes, 1 thread may give up", cancels: 1, ..THREE_NODES },
     Scope { name: "switch-3-leave", about: "3 nodes, locks may be sent home", leaves: 1, ..THREE_NODES },
-    Scope { name: "switch-3-restart", about: "1 writer, 2 readers, packets in order, the switch may restart", threads: THREE_READERS, reorder: false, restarts: 1, ..THREE_NODES },
+    Scope { name: "switch-3-restart", about: "a writer and a reader away from the home, packets in order, the switch may restart", threads: AWAY, reorder: false, restarts: 1, ..THREE_NODES },
     Scope { name: "switch-3-no-data", about: "3 nodes, the lock guards no data, 1 packet may come twice", data: false, duplicates: 1, ..THREE_NODES },
     Scope { name: "home-3", about: "3 nodes, 1 turn each, entry at the home", keeper: Keeper::Home, ..THREE_NODES },
     Scope { name: "home-3-loss", about: "the same, 1 packet may be lost", keeper: Keeper::Home, losses: 1, ..THREE_NODES },
