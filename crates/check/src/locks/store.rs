@@ -82,6 +82,18 @@ impl PlainLocks {
         frame.gate = None;
     }
 
+    /// Makes stores that behave alike equal: what was used when only counts for its order. Values are replaced.
+    pub fn canonical(&mut self, value: impl Fn(GlobalAddr, u64) -> u64) {
+        self.home.iter_mut().for_each(|(lock, it)| *it = value(*lock, *it));
+        let mut order: Vec<u64> = self.frames.values().map(|frame| frame.used).collect();
+        order.sort_unstable();
+        for (lock, frame) in &mut self.frames {
+            frame.used = order.partition_point(|used| *used < frame.used) as u64;
+            frame.value = value(*lock, frame.value);
+        }
+        self.clock = order.len() as u64;
+    }
+
     fn frame(&mut self, lock: GlobalAddr) -> &mut Frame {
         self.frames.get_mut(&lock).expect("the machine has reserved room for this copy")
     }

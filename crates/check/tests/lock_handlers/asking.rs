@@ -123,7 +123,9 @@ fn a_thread_that_waits_no_longer_is_not_let_in() {
 fn a_node_that_a_late_request_made_the_holder_asks_for_what_was_lost_on_the_way() {
     let mut rig = Rig::new();
     let out = rig.gets(bare(to_agent(LockKind::Forward, theirs(), 3, 4)));
-    let asked = out.only();
+    out.nothing();
+    // Whoever was sent here asks once more.
+    let asked = rig.gets(bare(to_agent(LockKind::Forward, theirs(), 3, 4))).only();
     assert_eq!((asked.kind, asked.node, asked.mode), (LockKind::Acquire, ME, Mode::Write));
     // It comes, and goes on to whoever was sent here before.
     let out = rig.gets(with(7, to_agent(LockKind::Lent, theirs(), 1, 4)));

@@ -12,7 +12,8 @@ mod table;
 
 use std::panic::{self, AssertUnwindSafe};
 
-use check::explore::{Scope, Verdict, explore, explore_with_rules};
+use check::explore::flowcc::{Coverage, Scope, explore, explore_with_rules};
+use check::explore::{Explored, Verdict};
 use check::rack::{Plan, Rack};
 use wire::Rules;
 
@@ -58,7 +59,7 @@ fn scenario(
 /// A rule that is not needed in a scope: leaving it out changes no state.
 fn changes_nothing<N: Rules, S: Rules>(name: &str) -> bool {
     let scope = Scope::named(name).unwrap_or_else(|| panic!("there is no scope {name}"));
-    let facts = |explored: check::explore::Explored| (explored.states, explored.steps, explored.verdict);
+    let facts = |explored: Explored<Coverage>| (explored.states, explored.steps, explored.verdict);
     facts(explore_with_rules::<N, S>(scope, MOST, |_| {})) == facts(explore(scope, MOST, |_| {}))
 }
 

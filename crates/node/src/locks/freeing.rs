@@ -102,9 +102,13 @@ impl<R: LockRules> LockNode<R> {
         let from = LockEnd::Home(cx.config.id);
         let before = |home: &&mut super::home::HomeLock| packet.tenure >= home.tenure;
         match self.homes.get_mut(&lock).filter(before).map(|home| &mut home.keeper) {
-            Some(Keeper::Asked(entry, _)) => {
-                // The switch keeps the entry, or nobody had the lock; so its answer was lost, and nobody else asks for it.
+            Some(Keeper::Asked(entry, waiting)) => {
+                // It waits for the switch's answer, as requests do: an INSTALL on its way would make an entry of a lock that is no
+                // more. If the answer was lost, nobody else may ask for it.
                 let entry = *entry;
+                if !waiting.contains(packet) {
+                    waiting.push(*packet);
+                }
                 cx.counters.drop(LockDrop::NotCurrent);
                 return self.ask_switch(at, (lock, packet.len), entry, store, out);
             }

@@ -57,6 +57,24 @@ impl HomeLock {
         Self { len, since, tenure: since, lent: None, lost: false, keeper: Keeper::Nobody, early: Vec::new() }
     }
 
+    /// The requests that wait here.
+    pub(super) fn parked(&self) -> impl Iterator<Item = &LockPacket> {
+        let waiting = match &self.keeper {
+            Keeper::Asked(_, waiting) | Keeper::Ending(_, _, waiting) => waiting.as_slice(),
+            _ => &[],
+        };
+        self.early.iter().chain(waiting)
+    }
+
+    /// The same, for whoever gives requests other numbers.
+    pub(super) fn parked_mut(&mut self) -> impl Iterator<Item = &mut LockPacket> {
+        let waiting = match &mut self.keeper {
+            Keeper::Asked(_, waiting) | Keeper::Ending(_, _, waiting) => waiting.as_mut_slice(),
+            _ => &mut [],
+        };
+        self.early.iter_mut().chain(waiting)
+    }
+
     /// Keeps a request until the data that it is about are back.
     fn keep(&mut self, packet: &LockPacket) {
         self.early.retain(|kept| kept.node != packet.node);
@@ -267,11 +285,13 @@ impl<R: LockRules> LockNode<R> {
         }
         self.answer_reports(at, lock, store, out);
         for packet in waiting {
-            if kept {
+            if packet.kind == LockKind::Free {
+                self.on_free_packet(at, &packet, store, out);
+            } else if kept {
                 let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
                 cx.send(LockPacket { to: LockEnd::Switch, ..packet }, None);
             } else {
-                self.run_directory(at, &packet, None, store, out);
+                self.on_directory_packet(at, &LockMessage { packet, data: None }, store, out);
             }
         }
     }

@@ -34,6 +34,8 @@ pub struct ReignView {
     pub moving: bool,
     /// Nodes that the directory has sent here.
     pub known: Copyset,
+    /// Of those, nodes of whom the MOVE under way does not know.
+    pub late: Copyset,
     /// Nodes in the queue.
     pub queue: Copyset,
 }
@@ -55,6 +57,7 @@ impl<R: LockRules> LockNode<R> {
                 complete: reign.is_complete(),
                 moving: it.moving.is_some_and(|moving| !moving.approved) || it.freeing.is_some(),
                 known: reign.known,
+                late: it.moving.map_or(reign.known, |moving| reign.known.without_all(moving.packet.waiting)),
                 queue: reign.queue.iter().filter_map(node).collect::<Copyset>(),
             }),
             asked: it.request.is_some(),
@@ -65,6 +68,11 @@ impl<R: LockRules> LockNode<R> {
     /// This node's number.
     pub const fn id(&self) -> NodeId {
         self.config.id
+    }
+
+    /// The directory of the locks that the switch does not keep.
+    pub const fn directory(&self) -> &switch::locks::Directory<R> {
+        &self.directory
     }
 
     /// What the directory here says of a lock that the switch does not keep.

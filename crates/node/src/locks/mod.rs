@@ -16,6 +16,7 @@
 //! | `inspect.rs` | what a checker sees |
 //! | `deadlines.rs` | what was not answered is sent again |
 //! | `recovery.rs` | a new life of the switch |
+//! | `canonical.rs` | a state as a value, for checkers |
 //!
 //! A node has a lock not at all, *shared* (it has a copy, and threads may read), or it *reigns*: it may write, once the
 //! copies of others have ended, and it keeps the queue of whoever waits. Threads of the node enter and leave without
@@ -34,6 +35,7 @@
 //!   reign that it has left, or whose end it has confirmed: that is what makes late and repeated packets harmless.
 //! - Whoever may write, or read, has the data of the last release.
 
+pub mod canonical;
 mod deadlines;
 mod ending;
 mod freeing;

@@ -20,7 +20,8 @@ impl Lock {
                 && moving.packet.tenure == packet.tenure
                 && (moving.packet.waiting == packet.nodes || !R::DENIALS_NAME_THEIR_MOVE)
         };
-        let Some(reign) = self.reign.as_mut().filter(|_| self.moving.as_ref().is_some_and(is_mine)) else {
+        let mine = self.moving.as_ref().is_some_and(is_mine);
+        let Some(reign) = self.reign.as_mut().filter(|_| mine) else {
             return cx.counters.drop(LockDrop::Late);
         };
         self.moving = None;

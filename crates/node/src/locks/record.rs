@@ -94,6 +94,22 @@ impl Reign {
     pub(super) const fn is_complete(&self) -> bool {
         self.awaiting.is_empty() && !self.lacks_data
     }
+
+    /// Threads of this node in the queue.
+    pub(super) fn threads(&self) -> impl Iterator<Item = &Thread> {
+        self.queue.iter().filter_map(|waiter| match waiter {
+            Waiter::Local(thread) => Some(thread),
+            Waiter::Remote(..) => None,
+        })
+    }
+
+    /// The same, for whoever gives requests other numbers.
+    pub(super) fn threads_mut(&mut self) -> impl Iterator<Item = &mut Thread> {
+        self.queue.iter_mut().filter_map(|waiter| match waiter {
+            Waiter::Local(thread) => Some(thread),
+            Waiter::Remote(..) => None,
+        })
+    }
 }
 
 /// The lock is on its way to others.

@@ -31,17 +31,17 @@ use crate::recovery::View;
 use crate::store::{DataRef, Moment};
 
 /// That there are no more reports, said to a home until it answers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct LastReport {
     packet: LockPacket,
     pub(super) again: Again,
 }
 
 /// What a home hears until everybody has reported.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Rebuilding {
     /// What was reported, and the data that came with it.
-    reports: BTreeMap<(GlobalAddr, NodeId), (LockPacket, Option<DataRef>)>,
+    pub(super) reports: BTreeMap<(GlobalAddr, NodeId), (LockPacket, Option<DataRef>)>,
     /// How many reports each node has, once it has said so.
     counts: BTreeMap<NodeId, u64>,
     /// Nodes that are not in the life that they were in when this home knew its locks last.
@@ -51,7 +51,7 @@ pub(super) struct Rebuilding {
 }
 
 /// What a home has answered to a report.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Decision {
     len: u32,
     tenure: Tenure,

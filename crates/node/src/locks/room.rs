@@ -89,7 +89,7 @@ impl<R: LockRules> LockNode<R> {
     }
 
     /// Notes when a lock has something to repeat.
-    fn schedule(&mut self, lock: GlobalAddr) {
+    pub(super) fn schedule(&mut self, lock: GlobalAddr) {
         let Some(it) = self.locks.get_mut(&lock) else { return };
         let due = it.due();
         if due != it.scheduled {

@@ -209,7 +209,8 @@ impl Lock {
         let Some(early) = early.filter(|_| node != cx.config.id) else {
             return cx.counters.drop(LockDrop::Late);
         };
-        if !early.queue.nodes().contains(node) {
+        let asks_again = early.queue.nodes().contains(node);
+        if !asks_again {
             early.queue.push(node, mode);
         }
         if packet.once {
@@ -217,7 +218,7 @@ impl Lock {
         }
         // A late copy of a request took the lock, which nobody here wants any more: if what that brought was lost, only this
         // says so, and nothing else brings it again.
-        if self.request.is_none() && cx.config.retransmission != Retransmission::Never {
+        if asks_again && self.request.is_none() && cx.config.retransmission != Retransmission::Never {
             cx.counters.repeated += 1;
             self.send_on(cx, cx.config.id, Mode::Write);
         }

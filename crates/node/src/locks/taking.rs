@@ -108,6 +108,8 @@ impl Lock {
                 && let Some(data) = message.data
             {
                 reign.lacks_data = false;
+                // It was asked for the data only.
+                self.request = None;
                 cx.store.fill(self.at, data);
                 self.serve(cx);
             }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use wire::{Copyset, GlobalAddr, LockRules, NodeId, Tenure};
 
 use super::directory::Directory;
-use super::layout::{SETTLED, WAYS, parse_reign, reign};
+use super::layout::{SETTLED, WAYS, class, parse_reign, reign, route};
 
 /// What the directory says of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -23,6 +23,56 @@ pub struct EntryView {
     pub waiting: Copyset,
     /// Of those, who wants to write.
     pub writers: Copyset,
+}
+
+/// What a pass found, and decided: the rows of the program's last table, and that there is no entry.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Row {
+    /// A reader, and nobody holds: the home serves it.
+    ReadFree,
+    /// A reader that holds, and does not know it: what it missed comes again.
+    ReadOwn,
+    /// A reader, and somebody holds: it is sent to the queue.
+    ReadHeld,
+    /// A writer, and nobody holds: the home lends, and copies end.
+    WriteFree,
+    /// A writer that holds already: what it missed comes again.
+    WriteOwn,
+    /// A writer, and somebody holds: it is sent to the queue.
+    WriteHeld,
+    /// A MOVE of which another copy is between its passes: nothing.
+    MoveUnderWay,
+    /// A MOVE of a tenure that is over: that is said.
+    MoveOver,
+    /// A MOVE that knows everybody who waits: its second pass follows.
+    MoveKnows,
+    /// A MOVE that does not: its second pass says who waits.
+    MoveMisses,
+    /// The second pass of a MOVE that is approved: the lock goes on.
+    GoesOn,
+    /// The second pass of one that is not: who waits is said.
+    Denied,
+    /// There is no such entry: the packet goes to the lock's home.
+    NotHere,
+}
+
+impl Row {
+    /// Every row.
+    pub const ALL: [Self; 13] = [
+        Self::ReadFree,
+        Self::ReadOwn,
+        Self::ReadHeld,
+        Self::WriteFree,
+        Self::WriteOwn,
+        Self::WriteHeld,
+        Self::MoveUnderWay,
+        Self::MoveOver,
+        Self::MoveKnows,
+        Self::MoveMisses,
+        Self::GoesOn,
+        Self::Denied,
+        Self::NotHere,
+    ];
 }
 
 /// What decides about the future of a directory.
@@ -65,6 +115,33 @@ impl<R: LockRules> Directory<R> {
             waiting: Copyset::from_bits(cell(self.arrays.waiters, at)),
             writers: Copyset::from_bits(cell(self.arrays.writers, at)),
         }
+    }
+
+    /// What the last pass found. `None` before the first one, and for what no row says.
+    pub fn last_row(&self) -> Option<Row> {
+        let f = &self.fields;
+        if self.passes() == 0 {
+            return None;
+        }
+        if self.phv.get(f.found) == 0 {
+            return Some(Row::NotHere);
+        }
+        let free = self.phv.get(f.free) != 0;
+        Some(match (self.phv.get(f.class), self.phv.get(f.route)) {
+            (class::READ, route::SERVE) => Row::ReadFree,
+            (class::READ, route::LEND) => Row::ReadOwn,
+            (class::READ, route::FORWARD) => Row::ReadHeld,
+            (class::WRITE, route::LEND) if free => Row::WriteFree,
+            (class::WRITE, route::LEND) => Row::WriteOwn,
+            (class::WRITE, route::FORWARD) => Row::WriteHeld,
+            (class::MOVE, route::IGNORE) => Row::MoveUnderWay,
+            (class::MOVE, route::APPROVED) => Row::MoveOver,
+            (class::MOVE, route::COMMIT) => Row::MoveKnows,
+            (class::MOVE, route::LOOK) => Row::MoveMisses,
+            (class::COMMIT, route::PASS_ON) => Row::GoesOn,
+            (class::LOOK, route::DENIED) => Row::Denied,
+            _ => return None,
+        })
     }
 
     /// The directory's state.
