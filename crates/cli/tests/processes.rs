@@ -147,12 +147,12 @@ fn a_rack_over_udp_does_all_of_a_workload() {
     a_rack_of_processes_does_all_of_a_workload("udp");
 }
 
-fn the_history_is_linearizable(transport: &str) {
-    let temporary = Temporary::new(&format!("hist-{transport}"));
+fn the_history_is_linearizable(transport: &str, store: &str) {
+    let temporary = Temporary::new(&format!("hist-{transport}-{store}"));
     for workload in ["A", "F"] {
         let path = temporary.path("history.jsonl");
         let history = path.to_str().unwrap();
-        let args = tiny(transport, "20", &["--workload", workload, "--history", history]);
+        let args = tiny(transport, "20", &["--workload", workload, "--store", store, "--history", history]);
         temporary.json(&args);
         let operations = read_json_lines(std::io::BufReader::new(fs::File::open(&path).unwrap())).unwrap();
         assert_eq!(operations.len(), 20 + 900, "the load, and the run");
@@ -166,12 +166,27 @@ fn the_history_is_linearizable(transport: &str) {
 
 #[test]
 fn the_history_of_a_rack_over_shared_memory_is_linearizable() {
-    the_history_is_linearizable("shm");
+    the_history_is_linearizable("shm", "coherent");
 }
 
 #[test]
 fn the_history_of_a_rack_over_udp_is_linearizable() {
-    the_history_is_linearizable("udp");
+    the_history_is_linearizable("udp", "coherent");
+}
+
+#[test]
+fn the_history_of_a_store_with_locks_over_shared_memory_is_linearizable() {
+    the_history_is_linearizable("shm", "locked");
+}
+
+#[test]
+fn the_history_of_a_store_with_locks_over_udp_is_linearizable() {
+    the_history_is_linearizable("udp", "locked");
+}
+
+#[test]
+fn the_history_of_a_store_with_locks_in_one_process_is_linearizable() {
+    the_history_is_linearizable("inline", "locked");
 }
 
 #[test]
@@ -183,6 +198,8 @@ fn what_cannot_work_across_processes_is_refused_before_any_is_started() {
         (vec!["ycsb", "--transport", "shm", "--cache", "0"], "--cache"),
         (vec!["bench", "pingpong", "--transport", "inline"], "--transport shm"),
         (vec!["bench", "miss", "--transport", "shm", "--block-size", "1000"], "--block-size"),
+        (vec!["bench", "lock", "--nodes", "16", "--threads", "8"], "--threads"),
+        (vec!["bench", "lock", "--state-size", "2MiB"], "--state-size"),
         (vec!["lab", "peers", "--workload", "D"], "A, B, C or F"),
         (vec!["place"], "of no use"),
     ] {
@@ -274,6 +291,60 @@ fn the_bare_exchange_carries_blocks_of_any_size() {
             assert!(report["p50_ns"].as_u64().unwrap() > 0, "{report}");
         }
     }
+}
+
+fn locks_are_measured_beside_their_yardsticks(transport: &str) {
+    let temporary = Temporary::new(&format!("lock-{transport}"));
+    let args =
+        ["bench", "lock", "--transport", transport, "--nodes", "1,3", "--threads", "2", "--locks", "20"];
+    // Longer than a block, so that regions have to be carried that blocks never are.
+    let more = ["--state-size", "10000", "--read-ratio", "50", "--rounds", "3", "--millis", "20"];
+    let report = temporary.json(&[&args[..], &more].concat());
+    assert_eq!(report["cached"].as_array().unwrap().len(), 3, "{report}");
+    let hand_over = &report["hand_over"];
+    assert!(hand_over["median_ns"].as_f64().unwrap() > 0.0, "{report}");
+    assert_eq!(hand_over["budget"].is_null(), transport == "inline", "{report}");
+    let mixes = report["mixes"].as_array().unwrap();
+    let nodes: Vec<u64> = mixes.iter().map(|mix| mix["nodes"].as_u64().unwrap()).collect();
+    assert_eq!(nodes, [1, 3]);
+    for mix in mixes {
+        let rate = |kind: &str| mix[format!("{kind}_per_second")].as_f64().unwrap();
+        assert!((mix["ratio"].as_f64().unwrap() - rate("carried") / rate("layered")).abs() < 0.001, "{mix}");
+    }
+}
+
+#[test]
+fn locks_in_one_process_are_measured_beside_their_yardsticks() {
+    locks_are_measured_beside_their_yardsticks("inline");
+}
+
+#[test]
+fn locks_over_shared_memory_are_measured_beside_their_yardsticks() {
+    locks_are_measured_beside_their_yardsticks("shm");
+}
+
+#[test]
+fn locks_over_udp_are_measured_beside_their_yardsticks() {
+    locks_are_measured_beside_their_yardsticks("udp");
+}
+
+#[test]
+fn a_record_under_one_lock_is_updated_on_racks_also_where_no_peer_is_installed() {
+    let temporary = Temporary::new("peer-locks");
+    let mut command = temporary.command(&["lab", "peers", "--locks", "--json"]);
+    let output = command.env("PATH", "").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    let clients: Vec<u64> = rows.iter().map(|row| row["clients"].as_u64().unwrap()).collect();
+    assert_eq!(clients, [1, 2, 4, 8]);
+    for row in rows {
+        assert!(
+            row["shm_per_second"].as_f64().unwrap() > 0.0 && row["udp_per_second"].as_f64().unwrap() > 0.0
+        );
+        assert!(row["redis_per_second"].is_null() && row["shm_ratio"].is_null());
+    }
+    temporary.assert_nothing_left();
 }
 
 /// The systems that a small run of `lab peers` has measured, with the programs that it found on this path.

@@ -138,6 +138,13 @@ pub enum ConfigError {
         /// The most there can be.
         most: u64,
     },
+    /// More copies of locks than slots can be numbered for.
+    LockCopies {
+        /// Bytes asked for.
+        asked: u64,
+        /// The most there can be.
+        most: u64,
+    },
     /// Epochs of no length.
     Epoch,
 }
@@ -182,6 +189,12 @@ impl fmt::Display for ConfigError {
                     "regions of {asked} bytes are not possible: a multiple of 8 up to {most} is; change `lock_region`"
                 )
             }
+            Self::LockCopies { asked, most } => {
+                write!(
+                    f,
+                    "{asked} bytes of copies for locks are not possible: {most} is the most; change `lock_copies`"
+                )
+            }
             Self::Epoch => write!(f, "epochs of no length are not possible: change `epoch`"),
         }
     }
@@ -190,6 +203,23 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
+    /// The most bytes that a message of this rack carries beside its head: a block, or the region of a lock. Transports of all
+    /// its places are opened for this.
+    pub fn most_payload(&self) -> u64 {
+        self.block_size.bytes().max(self.lock_region)
+    }
+
+    /// Bytes of a ring in shared memory that suits this rack: room for eight blocks, or two of the largest regions. A ring
+    /// that is no larger than it must be stays in the processor's caches.
+    pub fn ring_bytes(&self) -> usize {
+        /// More than a head takes, and a wait queue.
+        const HEAD: u64 = 512;
+        let control = 2 * (transport::MOST_CONTROL as u64 + HEAD);
+        let blocks = 8 * (self.block_size.bytes() + HEAD);
+        let bytes = blocks.max(2 * (self.most_payload() + HEAD)).max(control).max(256 << 10);
+        usize::try_from(bytes.next_power_of_two()).expect("a ring fits memory")
+    }
+
     /// Checks everything that can be wrong.
     pub(crate) fn checked(&self) -> Result<RackConfig, ConfigError> {
         let block = self.block_size.bytes();
@@ -213,6 +243,11 @@ impl Config {
         let most = u64::from(wire::packet::MAX_PAYLOAD);
         if self.lock_region > most || !self.lock_region.is_multiple_of(8) {
             return Err(ConfigError::LockRegion { asked: self.lock_region, most });
+        }
+        // Slots have 32-bit numbers, and there may have to be more of them than planned.
+        let most = u64::from(u32::MAX) * 64;
+        if self.lock_copies > most {
+            return Err(ConfigError::LockCopies { asked: self.lock_copies, most });
         }
         if self.epoch == Nanos::ZERO {
             return Err(ConfigError::Epoch);

@@ -244,6 +244,12 @@ impl NodeHandle {
         }
     }
 
+    /// True if every access has to look at the lease.
+    #[inline]
+    pub(crate) fn is_strict(&self) -> bool {
+        self.strict.is_some()
+    }
+
     /// What an access has found counts, if this node was not declared dead before it. Everything that is read or
     /// written here goes through this, after it happened: that the lease holds then says that it held before.
     #[inline]

@@ -62,6 +62,7 @@ impl Inner {
     }
 
     /// The memory of a node in this process.
+    #[inline]
     pub(crate) fn memory(&self, node: NodeId) -> &NodeMemory {
         match &self.places {
             Places::Embedded(rack) => rack.memory(node),

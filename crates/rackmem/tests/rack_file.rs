@@ -74,6 +74,8 @@ transport = "udp"
 block = "8 KiB"
 cache = "32 MiB"
 memory = "1 GiB"
+lock_copies = "3 MiB"
+lock_region = "1000 B"
 timeout = "250 ms"
 strict = true
 key = "rack.key"
@@ -82,6 +84,7 @@ runtime = "run"
 [switch]
 listen = "10.0.0.1:7400"
 entries = 1_000
+lock_entries = 77
 directory = "home"
 queue = true
 metrics = "127.0.0.1:9400"
@@ -99,6 +102,7 @@ listen = "10.0.0.2:7400"
     assert_eq!((config.nodes, config.block_size), (2, BlockSize::new(8192).unwrap()));
     assert_eq!((config.cache, config.memory), (32 << 20, 1 << 30));
     assert_eq!((config.switch_entries, config.directory, config.queue), (1000, Directory::Home, true));
+    assert_eq!((config.lock_copies, config.lock_region, config.lock_entries), (3 << 20, 1000, 77));
     assert_eq!(rack.runtime, folder.join("run"));
     assert_eq!(rack.switch_metrics, Some("127.0.0.1:9400".parse().unwrap()));
     assert_eq!(rack.node_metrics, [None, Some("127.0.0.1:9401".parse().unwrap())]);
@@ -386,6 +390,22 @@ fn values_out_of_range_are_refused_with_the_range() {
         (
             in_rack("mtu = 576"),
             "rack.toml:4: an mtu of 576 is not possible: write 1280 to 65535, for example mtu = 1500",
+        ),
+        (
+            in_rack("lock_region = \"2 MiB\""),
+            "rack.toml:4: regions of 2 MiB are not possible: write a multiple of 8 B up to 1 MiB, for example lock_region = \"64 KiB\"",
+        ),
+        (
+            in_rack("lock_region = \"100 B\""),
+            "rack.toml:4: regions of 100 B are not possible: write a multiple of 8 B up to 1 MiB, for example lock_region = \"64 KiB\"",
+        ),
+        (
+            in_rack("lock_copies = \"1 TiB\""),
+            "rack.toml:4: copies of 1 TiB are not possible: write up to 255 GiB",
+        ),
+        (
+            in_switch("lock_entries = 0"),
+            "rack.toml:6: 0 locks are not possible: the switch has room for 1 to 65536, for example lock_entries = 65536; the homes of others keep theirs",
         ),
         (in_rack("mtu = -5"), "rack.toml:4: `mtu` cannot be -5: write mtu = 1500"),
         (

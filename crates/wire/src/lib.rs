@@ -13,6 +13,7 @@
 //! | [`rules`] | the protocol's rules by name: what a mutant leaves out |
 //! | [`lock`] | packets of the locks that carry their data |
 //! | [`packet`] | the packet itself and its fixed little-endian layout |
+//! | [`roce`] | packets of one-sided operations, as RDMA NICs write them |
 //!
 //! What must always hold: [`packet::Packet::parse`] never panics, whatever the bytes are, and a packet that
 //! parses encodes to the same bytes again.
@@ -27,6 +28,7 @@ pub mod copyset;
 pub mod ids;
 pub mod lock;
 pub mod packet;
+pub mod roce;
 pub mod rules;
 pub mod time;
 
@@ -36,5 +38,5 @@ pub use copyset::Copyset;
 pub use ids::{Endpoint, Incarnation, NodeId, RequesterId, Seq, SlotId, SwitchEpoch};
 pub use lock::{LockEnd, LockKind, LockPacket, Mode, Tenure, WaitList};
 pub use packet::{Packet, ParseError};
-pub use rules::{Faithful, LockRules, Rules};
+pub use rules::{AtomicRules, Faithful, LockRules, Rules, SabreRules, VerbsRules};
 pub use time::Nanos;

@@ -47,6 +47,9 @@ pub struct Faithful;
 
 impl Rules for Faithful {}
 impl LockRules for Faithful {}
+impl VerbsRules for Faithful {}
+impl SabreRules for Faithful {}
+impl AtomicRules for Faithful {}
 
 rules! {
     /// Which rules of FlowCC hold.
@@ -264,4 +267,76 @@ rules! {
     DEAD_HOLDERS_LOSE,
     /// Data that were on their way are reported.
     MOVES_ARE_REPORTED,
+}
+
+rules! {
+    /// Which rules of one-sided operations hold.
+    VerbsRules, VERBS_NAMES, without_verbs, for_each_verbs_mutant:
+    // Keys.
+    /// A region's key is never accepted again after the region was deregistered.
+    KEYS_HAVE_GENERATIONS,
+    // The responder.
+    /// A repeated atomic is answered from the replay cache, and not executed again.
+    ATOMICS_ARE_REPLAYED,
+    /// A repeated WRITE or SEND is acknowledged, and not executed again.
+    WRITES_ARE_EXECUTED_ONCE,
+    /// What comes after a gap is not executed before the gap is filled.
+    GAPS_ARE_REFUSED,
+    /// The NAK of a failed request is sent again for as long as somebody asks.
+    REFUSALS_ARE_REPEATED,
+    // The requester.
+    /// An acknowledgement beyond an unanswered READ or atomic does not complete it.
+    ANSWERS_ARE_AWAITED,
+    /// A READ response is taken once, in its turn.
+    RESPONSES_COME_IN_TURN,
+    /// What stays unanswered is sent again.
+    PACKETS_ARE_REPEATED,
+    /// No more READs and atomics are under way than the responder remembers.
+    OUTSTANDING_IS_LIMITED,
+}
+
+rules! {
+    /// Which rules of the SABRe engine hold: whole-object reads that are validated where the memory is.
+    SabreRules, SABRE_NAMES, without_sabre, for_each_sabre_mutant:
+    /// While the version is not read, an invalidation of a block that is read already aborts (SABRes, section 3.3, Figure 2).
+    WINDOW_IS_GUARDED,
+    /// While the version is not read, no block is read that the stream buffer could not watch (section 4.1).
+    WINDOW_IS_BOUNDED,
+    /// A memory that is not snooped is read only once the version is known (section 3.2).
+    VERSION_COMES_FIRST,
+    /// An object that somebody writes now, by its odd version, is not taken (section 4.2).
+    ODD_IS_WRITTEN,
+    /// An invalidation of the block with the version has the version read again, after all data (section 4.2).
+    HEADER_IS_READ_AGAIN,
+    /// And the version must be the one that was read first.
+    VERSION_STAYS,
+    /// The verdict comes after all data (section 4.2).
+    VERDICT_COMES_LAST,
+    /// With locks: no verdict is good without the lock (section 4.1).
+    LOCK_IS_HELD,
+    /// With locks: the lock is held until all data are read.
+    LOCK_IS_KEPT,
+    /// An attempt has a number, and what is for an earlier one is not taken for it (PROTOCOLS.md).
+    ATTEMPTS_DIFFER,
+}
+
+rules! {
+    /// Which rules of the remote atomics' engine hold: operations on words, done where the memory is.
+    AtomicRules, ATOMIC_NAMES, without_atomic, for_each_atomic_mutant:
+    /// What is for a line that is pending already joins it (RAE, section III-D).
+    SAME_LINE_MERGES,
+    /// Operations on a line are executed in the order in which they came.
+    ORDER_IS_KEPT,
+    /// A line that was changed is written back (the W bit).
+    CHANGED_IS_WRITTEN,
+    /// Two lines with the same place in the cache are there one after the other.
+    PLACE_IS_EXCLUSIVE,
+    /// A line leaves only when nothing is pending for it (section III-C).
+    LAST_LETS_GO,
+    /// Where others wait for its place, a line takes in no more than its entry had room for.
+    TURN_IS_BOUNDED,
+    /// Results of word operations are sign-extended, as those of RISC-V.
+    WORDS_ARE_SIGNED,
+    /// Of two words in one double word, an operation changes one.
+    HALVES_ARE_APART,
 }

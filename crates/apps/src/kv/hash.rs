@@ -16,12 +16,12 @@ const K2: u64 = 0xa409_3822_299f_31d0;
 
 /// The hash of a key in one store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct KeyHash(u64);
+pub(crate) struct KeyHash(u64);
 
 impl KeyHash {
     /// Hashes `key` under the store's salt.
     #[inline]
-    pub(super) fn of(key: &[u8], salt: u64) -> Self {
+    pub(crate) fn of(key: &[u8], salt: u64) -> Self {
         let mut state = salt ^ K0;
         let (pairs, tail) = key.as_chunks::<16>();
         for pair in pairs {
@@ -38,7 +38,7 @@ impl KeyHash {
 
     /// Which of `count` buckets.
     #[inline]
-    pub(super) fn below(self, count: u64) -> u64 {
+    pub(crate) fn below(self, count: u64) -> u64 {
         reduce(self.0, count)
     }
 

@@ -93,7 +93,7 @@ mod destroy;
 mod draft;
 mod error;
 mod get;
-mod hash;
+pub(crate) mod hash;
 mod leaf;
 mod put;
 mod record;

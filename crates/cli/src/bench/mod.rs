@@ -9,13 +9,15 @@
 //! | `miss` | misses, evictions, upgrades and reads of modified blocks against a memcpy of a block |
 //! | `networked` | misses on a rack of processes against the bare exchange of their messages |
 //! | `contend` | many threads on one block |
+//! | `lock` | locks that carry their data: cached, handed over, and under a mix beside layered ones |
 //! | `rounds` | medians, clocks, tables |
 
 mod contend;
 mod hit;
+pub(crate) mod lock;
 mod miss;
 pub(crate) mod networked;
-mod rounds;
+pub(crate) mod rounds;
 
 use clap::Subcommand;
 
@@ -32,6 +34,8 @@ pub(crate) enum Bench {
     Pingpong(networked::pingpong::Args),
     /// Threads on all nodes that change one block
     Contend(contend::Args),
+    /// Locks that carry their data, against plain locks, the bare exchange of messages, and layered locks
+    Lock(lock::Args),
 }
 
 /// Runs the command.
@@ -41,5 +45,6 @@ pub(crate) fn run(bench: &Bench) -> Result<(), Fault> {
         Bench::Miss(args) => miss::run(args),
         Bench::Pingpong(args) => networked::pingpong::run(args),
         Bench::Contend(args) => contend::run(args),
+        Bench::Lock(args) => lock::run(args),
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn failed(error: rackmem::Error) -> Fault {
 }
 
 /// A table whose first column is text and whose others are numbers.
-pub(super) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(header);

@@ -32,6 +32,8 @@ pub(crate) enum Task {
     Ycsb(ycsb::networked::Task),
     /// A place of a rack, or of the bare exchange, that is measured.
     Bench(bench::networked::Task),
+    /// A place of a rack whose locks are measured.
+    Lock(bench::lock::Task),
     /// A client of a peer of rackmem.
     Peer(lab::peers::Task),
     /// That peer.
@@ -132,6 +134,7 @@ pub(crate) fn run() -> Result<(), Fault> {
     let done = match setup.task {
         Task::Ycsb(task) => ycsb::networked::place(task, &orders.typed(), &Teller(PhantomData)),
         Task::Bench(task) => bench::networked::place(task, &orders.typed(), &Teller(PhantomData)),
+        Task::Lock(task) => bench::lock::place(task, &orders.typed(), &Teller(PhantomData)),
         Task::Peer(task) => lab::peers::place(task, &orders.typed(), &Teller(PhantomData)),
         Task::Server(server) => lab::peers::serve(&server, &Teller(PhantomData)),
         Task::Soak(task) => soak::place(task, &orders.typed(), &Teller(PhantomData)),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use rackmem::transport::{PlaceId, Transport, shm, udp};
-use rackmem::{BlockSize, NodeId};
+use rackmem::{Config, NodeId};
 use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
@@ -72,11 +72,16 @@ impl Meeting {
         }
     }
 
-    /// Opens the transport of one of the places.
-    pub(crate) fn open(&self, me: PlaceId, block: BlockSize) -> Result<Arc<dyn Transport>, String> {
+    /// Opens the transport of one of the places of this rack.
+    pub(crate) fn open(&self, me: PlaceId, rack: &Config) -> Result<Arc<dyn Transport>, String> {
         match self {
             Self::Shm { dir } => {
-                let config = shm::Config { dir: dir.clone(), me, block: block.bytes(), ring_bytes: None };
+                let config = shm::Config {
+                    dir: dir.clone(),
+                    me,
+                    block: rack.most_payload(),
+                    ring_bytes: Some(rack.ring_bytes()),
+                };
                 shm::ShmTransport::open(&config)
                     .map(|transport| Arc::new(transport) as _)
                     .map_err(|error| error.to_string())
@@ -91,7 +96,7 @@ impl Meeting {
                     peers: all.into_iter().filter(|(place, _)| *place != me).collect(),
                     key: Some(udp::Key::from_bytes(*key)),
                     mtu: udp::Config::usual_mtu(listen),
-                    block: block.bytes(),
+                    block: rack.most_payload(),
                 };
                 udp::UdpTransport::bind(&config)
                     .map(|transport| Arc::new(transport) as _)

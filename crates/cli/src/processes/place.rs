@@ -27,10 +27,18 @@ pub(crate) struct RackSpec {
     pub(crate) switch_entries: usize,
     pub(crate) directory: Directory,
     pub(crate) queue: bool,
+    /// Bytes of copies for locks on each node, and of the largest region.
+    pub(crate) lock_copies: u64,
+    pub(crate) lock_region: u64,
     pub(crate) seed: u64,
 }
 
 impl RackSpec {
+    /// What a rack has that is not about locks: as by default.
+    pub(crate) const LOCK_COPIES: u64 = 8 << 20;
+    /// The same.
+    pub(crate) const LOCK_REGION: u64 = 64 << 10;
+
     pub(crate) fn block(&self) -> BlockSize {
         BlockSize::new(self.block_bytes).expect("a block size, as bytes")
     }
@@ -50,6 +58,8 @@ impl RackSpec {
             switch_entries: self.switch_entries,
             directory: self.directory.into(),
             queue: self.queue,
+            lock_copies: self.lock_copies,
+            lock_region: self.lock_region,
             seed: self.seed,
             ..Config::default()
         }
@@ -99,7 +109,7 @@ impl Seat {
 
     /// Opens the place's transport, and nothing else.
     pub(crate) fn connect(&self) -> Result<Arc<dyn Transport>, Reason> {
-        self.meeting.open(self.place(), self.rack.block())
+        self.meeting.open(self.place(), &self.rack.config())
     }
 
     /// Becomes the place: a node returns when the rack has begun with it.

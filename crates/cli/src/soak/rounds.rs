@@ -83,6 +83,8 @@ impl<'a> Soak<'a> {
             switch_entries: 4096,
             directory: Directory::Auto,
             queue: false,
+            lock_copies: RackSpec::LOCK_COPIES,
+            lock_region: RackSpec::LOCK_REGION,
             seed: args.seed,
         };
         let meeting = Meeting::new(args.transport, nodes, &runtime)?;

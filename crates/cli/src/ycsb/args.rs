@@ -7,6 +7,7 @@ use rackmem::BlockSize;
 use serde::{Deserialize, Serialize};
 
 use super::core_file::{self, Overrides, SCANS};
+use super::engine::Choice;
 use super::workload::Workload;
 use crate::fault::Fault;
 use crate::processes::TransportKind;
@@ -76,6 +77,11 @@ pub(crate) struct Args {
     /// Requests for a block that another node is just getting wait in line, and are not refused
     #[arg(long)]
     pub(crate) queue: bool,
+
+    /// Which engine keeps the records: coherent memory without locks, or buckets behind locks that carry them. By default the
+    /// latter for records that do not fit a block
+    #[arg(long, value_enum, default_value_t = Choice::Auto)]
+    pub(crate) store: Choice,
 
     /// Fixes every random choice of the clients and the rack; how threads interleave stays up to the machine
     #[arg(long, value_name = "N", default_value_t = 42)]

@@ -10,7 +10,7 @@
 //! | `properties`, `core_file` | the property file format; YCSB's core properties |
 //! | `workload` | what a workload is |
 //! | `random`, `distribution`, `keys` | which record a request asks for, and its name |
-//! | `store` | what is needed of a store; `rack`: the store on a rack |
+//! | `store` | what is needed of a store; `engine`: which one it is; `rack`: the rack under it |
 //! | `client`, `phase`, `measure` | one client; all of them at once; load, then run |
 //! | `networked` | the same on a rack of processes |
 //! | `latency`, `history`, `progress`, `report` | what comes out |
@@ -19,6 +19,7 @@ mod args;
 mod client;
 mod core_file;
 pub(crate) mod distribution;
+pub(crate) mod engine;
 mod history;
 mod keys;
 pub(crate) mod latency;
@@ -74,6 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let mut report = Report::new(shape);
     let mut failed = None;
     for (ordinal, workload) in (0..).zip(&workloads) {
+        let engine = args.store.engine(workload, args.block_size);
         let setting = Setting {
             seed: args.seed,
             ordinal,
@@ -86,10 +88,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
             measure(workload, || rack.sessions(), &setting, || rack.traffic())
                 .map_err(|error| Fault::failed(format_args!("workload {}: {}", workload.name, error.0)))
         } else {
-            networked::measure(args.transport, &spec, args.threads, workload, &setting)
+            networked::measure(args.transport, &spec, (args.threads, engine), workload, &setting)
         };
         match measured {
-            Ok(Some(measured)) => report.add(workload, &measured),
+            Ok(Some(measured)) => report.add(workload, engine, &measured),
             Ok(None) => {}
             Err(fault) => {
                 failed = Some(fault);

@@ -1,10 +1,10 @@
 //! The key-value store on an embedded rack, as the clients see it.
 
-use apps::kv::{Config as KvConfig, KvStore};
-use rackmem::{BlockSize, ConfigError, Counters, Memory, NodeHandle, NodeId, Rack, block_on};
+use rackmem::{BlockSize, ConfigError, Counters, NodeId, Rack};
 
 use super::args::Args;
-use super::store::{Session, StoreError, Traffic};
+use super::engine::{RackSession, Store, locked_config};
+use super::store::Traffic;
 use super::workload::Workload;
 use crate::fault::Fault;
 use crate::processes::place::RackSpec;
@@ -13,7 +13,7 @@ use crate::size::Bytes;
 /// A rack with an empty store for one workload.
 pub(crate) struct StoreRack {
     rack: Rack,
-    store: KvStore,
+    store: Store,
     threads: usize,
 }
 
@@ -21,17 +21,14 @@ impl StoreRack {
     /// A fresh rack, with room for the workload's records.
     pub(crate) fn start(args: &Args, memory: Bytes, workload: &Workload) -> Result<Self, Fault> {
         let rack = Rack::embedded(spec(args, memory).config()).map_err(impossible)?;
-        let expected_keys = workload.expected_records();
-        let store = block_on(KvStore::create(
-            &mut rack.node(NodeId(0)),
-            &KvConfig { expected_keys, ..KvConfig::default() },
-        ))
-        .map_err(|error| Fault::failed(format_args!("cannot create the key-value store: {error}")))?;
+        let engine = args.store.engine(workload, args.block_size);
+        let store = Store::create(&mut rack.node(NodeId(0)), engine, workload)
+            .map_err(|error| Fault::failed(format_args!("cannot create the key-value store: {}", error.0)))?;
         Ok(Self { rack, store, threads: args.threads })
     }
 
     /// A handle for each client, node by node.
-    pub(crate) fn sessions(&self) -> Vec<RackSession<NodeHandle>> {
+    pub(crate) fn sessions(&self) -> Vec<RackSession> {
         let nodes = u16::try_from(self.rack.config().nodes).expect("a rack has at most 64 nodes");
         let clients = (0..nodes).flat_map(|node| std::iter::repeat_n(NodeId(node), self.threads));
         clients.map(|node| RackSession::new(self.rack.node(node), self.store.clone())).collect()
@@ -67,6 +64,9 @@ pub(crate) fn spec(args: &Args, memory: Bytes) -> RackSpec {
         switch_entries: args.switch_entries,
         directory: args.directory,
         queue: args.queue,
+        // An engine with locks has as much room as one with a cache.
+        lock_copies: args.cache.0,
+        lock_region: RackSpec::LOCK_REGION,
         seed: args.seed,
     }
 }
@@ -97,41 +97,10 @@ pub(crate) fn memory_for(nodes: usize, block: BlockSize, workload: &Workload) ->
     // Records that share a block fill at least half of it; larger ones have blocks of their own.
     let record = if record <= block / 2 { record * 2 } else { record.next_multiple_of(block) };
     let records = workload.expected_records().saturating_mul(record + BUCKETS_PER_KEY);
+    // Buckets that locks carry are rounded up, and some go on in further ones.
+    let locked = locked_config(workload);
+    let buckets = locked.buckets(nodes).saturating_mul(locked.bucket_bytes() as u64);
     let nodes = nodes as u64;
-    Bytes((records.div_ceil(nodes).saturating_mul(2)).saturating_add(nodes * 2 * CHUNK))
-}
-
-/// One client's handle of the rack, and the store on it.
-pub(crate) struct RackSession<M> {
-    memory: M,
-    store: KvStore,
-    /// What read-modify-write works in.
-    scratch: Vec<u8>,
-}
-
-impl<M> RackSession<M> {
-    /// A client's way into this store.
-    pub(crate) fn new(memory: M, store: KvStore) -> Self {
-        Self { memory, store, scratch: Vec::new() }
-    }
-}
-
-impl<M: Memory> Session for RackSession<M> {
-    #[inline]
-    fn read(&mut self, key: &[u8], into: &mut Vec<u8>) -> Result<bool, StoreError> {
-        block_on(self.store.get(&mut self.memory, key, into)).map_err(StoreError::new)
-    }
-
-    fn insert(&mut self, key: &[u8], record: &[u8]) -> Result<(), StoreError> {
-        block_on(self.store.put(&mut self.memory, key, record)).map(|_| ()).map_err(StoreError::new)
-    }
-
-    fn update(&mut self, key: &[u8], at: usize, bytes: &[u8]) -> Result<bool, StoreError> {
-        block_on(self.store.update_in_place(&mut self.memory, key, at, bytes)).map_err(StoreError::new)
-    }
-
-    fn modify(&mut self, key: &[u8], change: impl FnMut(&mut Vec<u8>)) -> Result<bool, StoreError> {
-        block_on(self.store.read_modify_write(&mut self.memory, key, &mut self.scratch, change))
-            .map_err(StoreError::new)
-    }
+    let most = records.saturating_mul(2).max(buckets.saturating_add(buckets / 2));
+    Bytes(most.div_ceil(nodes).saturating_add(nodes * 2 * CHUNK))
 }

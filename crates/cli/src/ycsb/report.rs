@@ -10,6 +10,7 @@ use rackmem::transport::Cause;
 use serde::Serialize;
 
 use super::args::Args;
+use super::engine::Engine;
 use super::measure::Measured;
 use super::store::ratio;
 use super::workload::{Kind, Workload};
@@ -84,6 +85,7 @@ pub(crate) struct Report {
 #[derive(Serialize)]
 struct WorkloadReport {
     workload: String,
+    store: &'static str,
     #[serde(skip)]
     shown_mix: String,
     mix: Vec<Part>,
@@ -174,7 +176,7 @@ impl Report {
     }
 
     /// Adds a workload that ran.
-    pub(crate) fn add(&mut self, workload: &Workload, measured: &Measured) {
+    pub(crate) fn add(&mut self, workload: &Workload, engine: Engine, measured: &Measured) {
         let (operations, traffic) = (measured.latencies.count(), &measured.traffic);
         let throughput_per_s = operations as f64 / measured.took.as_secs_f64().max(1e-9);
         let kind_report = |(kind, p): &(Kind, super::latency::Percentiles)| KindReport {
@@ -188,6 +190,7 @@ impl Report {
         };
         self.workloads.push(WorkloadReport {
             workload: workload.name.clone(),
+            store: engine.name(),
             shown_mix: workload.mix.to_string(),
             mix: workload.mix.parts().map(|(kind, share)| Part { op: kind.name(), share }).collect(),
             request_distribution: workload.requests.name(),
@@ -269,13 +272,14 @@ impl Report {
         for workload in &self.workloads {
             let _ = writeln!(
                 text,
-                "{}: {}; {} requests; {} records of {} B, {} in all",
+                "{}: {}; {} requests; {} records of {} B, {} in all{}",
                 workload.workload,
                 workload.shown_mix,
                 workload.request_distribution,
                 workload.records,
                 workload.record_bytes,
-                workload.data_bytes
+                workload.data_bytes,
+                if workload.store == Engine::Locked.name() { ", behind locks" } else { "" }
             );
             if let Some(travelled) = &workload.travelled {
                 let _ = writeln!(text, "   {}", travelled.line());

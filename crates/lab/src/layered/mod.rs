@@ -69,11 +69,36 @@ impl<S: System> Pause for SimulatedHandle<S> {
 #[derive(Clone, Copy, Debug)]
 pub struct Locks {
     locks: GlobalAddr,
+    /// From one lock to the next.
+    pitch: u64,
     flags: GlobalAddr,
     block: BlockSize,
 }
 
 impl Locks {
+    /// So many locks, each in a block of its own, so that they are not in each other's way.
+    ///
+    /// # Errors
+    /// If there is no room.
+    pub async fn allocate_apart<M: Memory>(mem: &mut M, count: u64, home: NodeId) -> Result<Self, Error> {
+        let block = mem.block_size();
+        let pitch = BYTES.max(block.bytes());
+        let locks = mem.alloc(count * pitch, home, Discipline::Coherent).await?;
+        let flags = mem.alloc(THREADS as u64 * block.bytes(), home, Discipline::Coherent).await?;
+        Ok(Self { locks, pitch, flags, block })
+    }
+
+    /// Where they are, for [`Locks::apart_at`] in other processes.
+    pub const fn addresses(&self) -> [GlobalAddr; 2] {
+        [self.locks, self.flags]
+    }
+
+    /// The locks that another process has allocated with [`Locks::allocate_apart`].
+    pub fn apart_at<M: Memory>(mem: &M, [locks, flags]: [GlobalAddr; 2]) -> Self {
+        let block = mem.block_size();
+        Self { locks, pitch: BYTES.max(block.bytes()), flags, block }
+    }
+
     /// So many locks, and words for [`THREADS`] threads, in the memory of `home`.
     ///
     /// # Errors
@@ -83,11 +108,11 @@ impl Locks {
         let bytes = (count * BYTES).next_multiple_of(block.bytes());
         let locks = mem.alloc(bytes, home, Discipline::Coherent).await?;
         let flags = mem.alloc(THREADS as u64 * block.bytes(), home, Discipline::Coherent).await?;
-        Ok(Self { locks, flags, block })
+        Ok(Self { locks, pitch: BYTES, flags, block })
     }
 
     fn lock(&self, number: u64) -> GlobalAddr {
-        self.locks + number * BYTES
+        self.locks + number * self.pitch
     }
 
     fn flag(&self, thread: u8) -> GlobalAddr {

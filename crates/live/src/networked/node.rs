@@ -132,6 +132,7 @@ impl NetworkedNode {
     }
 
     /// The node's memory, for hits.
+    #[inline]
     pub fn memory(&self) -> &NodeMemory {
         &self.memory
     }

@@ -150,15 +150,21 @@ impl LockedBytes {
         self.writer(handle, at_most(most))
     }
 
-    #[inline]
+    #[inline(always)]
     fn reader(&self, handle: &mut NodeHandle, wait: Wait) -> Result<Option<BytesReadGuard<'_>>, Error> {
-        let inside = self.region.enter(handle, Mode::Read, wait)?;
+        let inside = match self.region.enter_here(handle, Mode::Read) {
+            Some(inside) => Some(inside),
+            None => self.region.enter(handle, Mode::Read, wait)?,
+        };
         Ok(inside.map(|inside| BytesReadGuard { inside, len: self.len }))
     }
 
-    #[inline]
+    #[inline(always)]
     fn writer(&self, handle: &mut NodeHandle, wait: Wait) -> Result<Option<BytesWriteGuard<'_>>, Error> {
-        let inside = self.region.enter(handle, Mode::Write, wait)?;
+        let inside = match self.region.enter_here(handle, Mode::Write) {
+            Some(inside) => Some(inside),
+            None => self.region.enter(handle, Mode::Write, wait)?,
+        };
         Ok(inside.map(|inside| BytesWriteGuard { inside, len: self.len }))
     }
 }

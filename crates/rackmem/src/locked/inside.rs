@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use live::memory::locks::{Left, LockCopies, LockSlot};
+use live::memory::locks::{Entered, Left, LockCopies};
 use live::place::{Courier, Failure, Wait};
 use wire::{Discipline, GlobalAddr, Mode, Nanos, NodeId, Refusal};
 
@@ -24,8 +24,7 @@ pub(super) struct Region {
 /// A thread inside a copy. Leaves when it is dropped.
 pub(super) struct Inside<'a> {
     region: &'a Region,
-    copies: &'a LockCopies,
-    slot: LockSlot,
+    entered: Entered<'a>,
     node: NodeId,
     mode: Mode,
 }
@@ -59,8 +58,24 @@ impl Region {
         self.addr
     }
 
+    /// Enters, if the lock is on this handle's node and open: what happens most of the time. None: it takes more than that.
+    ///
+    /// Inlined to the last, and nothing in it goes through memory: the two atomic operations are all that it may cost.
+    #[inline(always)]
+    pub(super) fn enter_here(&self, handle: &NodeHandle, mode: Mode) -> Option<Inside<'_>> {
+        assert!(Arc::ptr_eq(&self.inner, &handle.inner), "the lock belongs to another rack than the handle");
+        if handle.is_strict() {
+            return None;
+        }
+        let node = handle.node;
+        let copies = &self.inner.memory(node).locks;
+        let entered = copies.enter_hinted(&handle.lock_hints, (self.addr, self.len), mode)?;
+        Some(Inside { region: self, entered, node, mode })
+    }
+
     /// Enters from this handle's node. None: not within the wait.
-    #[inline]
+    #[cold]
+    #[inline(never)]
     pub(super) fn enter(
         &self,
         handle: &mut NodeHandle,
@@ -71,16 +86,17 @@ impl Region {
         let node = handle.node;
         let copies = &self.inner.memory(node).locks;
         let lock = (self.addr, self.len);
-        let slot = match copies.enter(&mut handle.lock_hints, lock, mode) {
-            Some(slot) => slot,
+        let entered = match copies.enter(&mut handle.lock_hints, lock, mode) {
+            Some(entered) => entered,
             None => match self.take(handle, copies, mode, wait)? {
-                Some(slot) => slot,
+                Some(entered) => entered,
                 None => return Ok(None),
             },
         };
-        let inside = Inside { region: self, copies, slot, node, mode };
-        // As every access: what was found counts, if this node was not declared dead before.
-        handle.confirmed(Some(inside))
+        let inside = Inside { region: self, entered, node, mode };
+        // As every access: what was found counts, if this node was not declared dead before. If it was, the thread leaves.
+        handle.confirmed(())?;
+        Ok(Some(inside))
     }
 
     /// Enters to write, where memory was allocated a moment ago: a lock that is lost there is one of before, whose end nobody
@@ -131,15 +147,13 @@ impl Region {
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn take(
+    fn take<'a>(
         &self,
         handle: &mut NodeHandle,
-        copies: &LockCopies,
+        copies: &'a LockCopies,
         mode: Mode,
         wait: Wait,
-    ) -> Result<Option<LockSlot>, Error> {
+    ) -> Result<Option<Entered<'a>>, Error> {
         let lock = (self.addr, self.len);
         let entered =
             self.inner.operations().take(handle.node, &mut handle.courier, lock, mode, wait).map_err(
@@ -158,7 +172,7 @@ impl Inside<'_> {
     /// The copy's words.
     #[inline]
     pub(super) fn words(&self) -> &[AtomicU64] {
-        self.copies.words(self.slot)
+        self.entered.words()
     }
 
     pub(super) const fn mode(&self) -> Mode {
@@ -172,7 +186,7 @@ impl Inside<'_> {
         assert!(self.mode == Mode::Write, "only a writer is alone");
         let inside = std::mem::ManuallyDrop::new(self);
         let Region { inner, addr, len } = inside.region;
-        inside.copies.end(inside.slot);
+        inside.entered.end();
         inner
             .operations()
             .end(handle.node, &mut handle.courier, (*addr, *len), false)
@@ -183,7 +197,7 @@ impl Inside<'_> {
 impl Drop for Inside<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.copies.leave(self.slot, self.mode) == Left::AndIsAwaited {
+        if self.entered.leave(self.mode) == Left::AndIsAwaited {
             self.tell();
         }
     }

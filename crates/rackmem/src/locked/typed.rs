@@ -125,7 +125,10 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     /// [`Error::Fenced`]).
     #[inline]
     pub fn read(&self, handle: &mut NodeHandle) -> Read<'_, T> {
-        self.reader(handle, Wait::Forever).map(|guard| guard.expect("this wait has no end"))
+        match self.region.enter_here(handle, Mode::Read) {
+            Some(inside) => LockedReadGuard::of(inside),
+            None => self.reader(handle, Wait::Forever).map(|guard| guard.expect("this wait has no end")),
+        }
     }
 
     /// Waits for the value, to write it alone.
@@ -134,7 +137,10 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     /// As for [`Locked::read`].
     #[inline]
     pub fn write(&self, handle: &mut NodeHandle) -> Write<'_, T> {
-        self.writer(handle, Wait::Forever).map(|guard| guard.expect("this wait has no end"))
+        match self.region.enter_here(handle, Mode::Write) {
+            Some(inside) => LockedWriteGuard::of(inside),
+            None => self.writer(handle, Wait::Forever).map(|guard| guard.expect("this wait has no end")),
+        }
     }
 
     /// The value to read, unless somebody is writing or waits to. (A message may have to travel.)
@@ -143,7 +149,10 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     /// As for [`Locked::read`].
     #[inline]
     pub fn try_read(&self, handle: &mut NodeHandle) -> TryRead<'_, T> {
-        self.reader(handle, Wait::Not)
+        match self.region.enter_here(handle, Mode::Read) {
+            Some(inside) => LockedReadGuard::of(inside).map(Some),
+            None => self.reader(handle, Wait::Not),
+        }
     }
 
     /// The value to write, unless somebody has it or waits for it. (A message may have to travel.)
@@ -152,7 +161,10 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     /// As for [`Locked::read`].
     #[inline]
     pub fn try_write(&self, handle: &mut NodeHandle) -> TryWrite<'_, T> {
-        self.writer(handle, Wait::Not)
+        match self.region.enter_here(handle, Mode::Write) {
+            Some(inside) => LockedWriteGuard::of(inside).map(Some),
+            None => self.writer(handle, Wait::Not),
+        }
     }
 
     /// Waits for the value at most so long, to read it.
@@ -190,26 +202,44 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
         Ok(())
     }
 
-    #[inline]
     fn enter(&self, handle: &mut NodeHandle, mode: Mode, wait: Wait) -> Result<Option<Inside<'_>>, Error> {
         self.region.enter(handle, mode, wait)
     }
 
-    #[inline]
+    #[cold]
+    #[inline(never)]
     fn reader(&self, handle: &mut NodeHandle, wait: Wait) -> TryRead<'_, T> {
-        let Some(inside) = self.enter(handle, Mode::Read, wait)? else { return Ok(None) };
-        let poisoned = is_poisoned(&inside);
-        let guard = LockedReadGuard { inside, value: PhantomData };
-        if poisoned { Err(LockError::Poisoned(guard)) } else { Ok(Some(guard)) }
+        match self.enter(handle, Mode::Read, wait)? {
+            Some(inside) => LockedReadGuard::of(inside).map(Some),
+            None => Ok(None),
+        }
     }
 
-    #[inline]
+    #[cold]
+    #[inline(never)]
     fn writer(&self, handle: &mut NodeHandle, wait: Wait) -> TryWrite<'_, T> {
-        let Some(inside) = self.enter(handle, Mode::Write, wait)? else { return Ok(None) };
+        match self.enter(handle, Mode::Write, wait)? {
+            Some(inside) => LockedWriteGuard::of(inside).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+impl<'a, T> LockedReadGuard<'a, T> {
+    #[inline(always)]
+    fn of(inside: Inside<'a>) -> Read<'a, T> {
         let poisoned = is_poisoned(&inside);
-        let was_panicking = std::thread::panicking();
-        let guard = LockedWriteGuard { inside, was_panicking, value: PhantomData };
-        if poisoned { Err(LockError::Poisoned(guard)) } else { Ok(Some(guard)) }
+        let guard = Self { inside, value: PhantomData };
+        if poisoned { Err(LockError::Poisoned(guard)) } else { Ok(guard) }
+    }
+}
+
+impl<'a, T> LockedWriteGuard<'a, T> {
+    #[inline(always)]
+    fn of(inside: Inside<'a>) -> Write<'a, T> {
+        let poisoned = is_poisoned(&inside);
+        let guard = Self { inside, was_panicking: std::thread::panicking(), value: PhantomData };
+        if poisoned { Err(LockError::Poisoned(guard)) } else { Ok(guard) }
     }
 }
 

@@ -44,6 +44,16 @@ pub fn example(
     line(&mut text, bytes("memory", default.memory), "that every node contributes");
     line(
         &mut text,
+        bytes("lock_copies", default.lock_copies),
+        "on every node, for copies of what locks guard",
+    );
+    line(
+        &mut text,
+        bytes("lock_region", default.lock_region),
+        "the most that one lock guards: up to 1 MiB; rings and buffers are made for it",
+    );
+    line(
+        &mut text,
         "# timeout = \"1 s\"".to_owned(),
         "a node that is not heard for so long is declared dead",
     );
@@ -78,6 +88,11 @@ pub fn example(
         &mut text,
         format!("# entries = {}", default.switch_entries),
         "directory entries that it has room for",
+    );
+    line(
+        &mut text,
+        format!("# lock_entries = {}", default.lock_entries),
+        "locks that it has room for; the homes of others keep theirs",
     );
     line(
         &mut text,

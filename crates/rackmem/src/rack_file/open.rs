@@ -90,9 +90,7 @@ impl RackFile {
         place: PlaceId,
         listen: Option<SocketAddr>,
     ) -> Result<Arc<dyn Transport>, StartError> {
-        let block = self.config.block_size.bytes();
-        // A block, or the region of a lock.
-        let payload = block.max(self.config.lock_region);
+        let payload = self.config.most_payload();
         match (&self.placement, listen) {
             (Placement::SharedMemory { .. }, Some(address)) => Err(StartError::NoAddress(address)),
             (Placement::SharedMemory { directory }, None) => {
@@ -100,7 +98,7 @@ impl RackFile {
                     dir: directory.clone(),
                     me: place,
                     block: payload,
-                    ring_bytes: Some(ring_bytes(block, payload)),
+                    ring_bytes: Some(self.config.ring_bytes()),
                 };
                 Ok(Arc::new(shm::ShmTransport::open(&config).map_err(StartError::SharedMemory)?))
             }
@@ -115,15 +113,6 @@ impl RackFile {
             }
         }
     }
-}
-
-/// Rings for eight blocks, or two of the largest regions: a ring that is no larger than it must be stays in the processor's
-/// caches.
-fn ring_bytes(block: u64, payload: u64) -> usize {
-    /// More than a head takes, and a control message.
-    const HEAD: u64 = transport::MOST_CONTROL as u64;
-    let bytes = (8 * (block + 512)).max(2 * (payload + 512)).max(2 * (HEAD + 512)).max(256 << 10);
-    usize::try_from(bytes.next_power_of_two()).expect("a ring fits memory")
 }
 
 impl Rack {

@@ -16,9 +16,23 @@ use crate::config::{Config, ConfigError, Directory};
 /// The keys, by table.
 const RACK: (&str, &[&str]) = (
     "[rack]",
-    &["name", "transport", "block", "cache", "memory", "timeout", "strict", "key", "mtu", "runtime"],
+    &[
+        "name",
+        "transport",
+        "block",
+        "cache",
+        "memory",
+        "lock_copies",
+        "lock_region",
+        "timeout",
+        "strict",
+        "key",
+        "mtu",
+        "runtime",
+    ],
 );
-const SWITCH: (&str, &[&str]) = ("[switch]", &["listen", "entries", "directory", "queue", "metrics"]);
+const SWITCH: (&str, &[&str]) =
+    ("[switch]", &["listen", "entries", "lock_entries", "directory", "queue", "metrics"]);
 const NODE: (&str, &[&str]) = ("[[node]]", &["id", "listen", "metrics"]);
 
 /// A heartbeat is an eighth of the timeout: under this, a process that waits for a processor would be given up.
@@ -227,13 +241,32 @@ fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
     };
     let cache = rack.bytes("cache", r#""64 MiB""#, mistakes).map_or(default.cache, |cache| cache.value);
     let memory = rack.bytes("memory", r#""256 MiB""#, mistakes).map_or(default.memory, |memory| memory.value);
-    let entries = switch.and_then(|switch| switch.number("entries", "375000", mistakes));
-    let switch_entries = entries
-        .map_or(default.switch_entries, |entries| usize::try_from(entries.value).unwrap_or(usize::MAX));
+    let lock_copies =
+        rack.bytes("lock_copies", r#""8 MiB""#, mistakes).map_or(default.lock_copies, |copies| copies.value);
+    let lock_region =
+        rack.bytes("lock_region", r#""64 KiB""#, mistakes).map_or(default.lock_region, |region| region.value);
+    let mut entries = |key, example, default| {
+        switch
+            .and_then(|switch| switch.number(key, example, mistakes))
+            .map_or(default, |entries| usize::try_from(entries.value).unwrap_or(usize::MAX))
+    };
+    let switch_entries = entries("entries", "375000", default.switch_entries);
+    let lock_entries = entries("lock_entries", "65536", default.lock_entries);
     let directory = switch.and_then(|switch| directory(&switch, mistakes)).unwrap_or(default.directory);
     let queue = switch.and_then(|switch| switch.flag("queue", mistakes)).unwrap_or(default.queue);
-    let config =
-        Config { nodes: nodes.len(), block_size, cache, memory, switch_entries, directory, queue, ..default };
+    let config = Config {
+        nodes: nodes.len(),
+        block_size,
+        cache,
+        memory,
+        switch_entries,
+        directory,
+        queue,
+        lock_copies,
+        lock_entries,
+        lock_region,
+        ..default
+    };
     // With one value misread, others would be called impossible beside its default.
     if clean
         && mistakes.is_empty()
@@ -299,9 +332,29 @@ fn impossible(tables: &Tables<'_>, error: ConfigError) -> (usize, String) {
                 "{asked} entries are not possible: the switch has room for 1 to {most}, for example entries = 375000; with directory = \"home\" it keeps none"
             ),
         ),
+        ConfigError::LockEntries { asked, most } => (
+            switch.map_or(rack.at, |switch| switch.place_of("lock_entries")),
+            format!(
+                "{asked} locks are not possible: the switch has room for 1 to {most}, for example lock_entries = 65536; the homes of others keep theirs"
+            ),
+        ),
+        ConfigError::LockRegion { asked, most } => (
+            rack.place_of("lock_region"),
+            format!(
+                "regions of {} are not possible: write a multiple of 8 B up to {}, for example lock_region = \"64 KiB\"",
+                bytes_text(asked),
+                bytes_text(most)
+            ),
+        ),
+        ConfigError::LockCopies { asked, most } => (
+            rack.place_of("lock_copies"),
+            format!(
+                "copies of {} are not possible: write up to {}",
+                bytes_text(asked),
+                most_bytes_text(most)
+            ),
+        ),
         // No file says anything about these.
-        ConfigError::Epoch | ConfigError::LockEntries { .. } | ConfigError::LockRegion { .. } => {
-            (rack.at, error.to_string())
-        }
+        ConfigError::Epoch => (rack.at, error.to_string()),
     }
 }

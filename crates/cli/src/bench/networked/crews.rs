@@ -15,11 +15,11 @@ const NODE_0: usize = 1;
 const NODE_1: usize = 2;
 
 /// Three processes that exchange messages, or that are a rack: the switch, node 0 and node 1.
-pub(super) struct Three(Crew<Order, Event>);
+pub(in crate::bench) struct Three(Crew<Order, Event>);
 
 impl Three {
     /// Starts them.
-    pub(super) fn start(
+    pub(in crate::bench) fn start(
         kind: TransportKind,
         role: &str,
         bare: bool,
@@ -44,17 +44,17 @@ impl Three {
     }
 
     /// A round of bare exchanges.
-    pub(super) fn exchange(&mut self, times: u64) -> Result<Samples, Fault> {
+    pub(in crate::bench) fn exchange(&mut self, times: u64) -> Result<Samples, Fault> {
         self.round(Order::Exchange(times))
     }
 
     /// A round of reads of blocks that nobody caches.
-    pub(super) fn read_fresh(&mut self, blocks: u64) -> Result<Samples, Fault> {
+    pub(in crate::bench) fn read_fresh(&mut self, blocks: u64) -> Result<Samples, Fault> {
         self.round(Order::ReadFresh(blocks))
     }
 
     /// Memory at home on node 1.
-    pub(super) fn allocate(&mut self, blocks: u64) -> Result<u64, Fault> {
+    pub(in crate::bench) fn allocate(&mut self, blocks: u64) -> Result<u64, Fault> {
         self.ask(NODE_0, Order::Allocate(blocks), |event| match event {
             Event::Region(region) => Some(region),
             _ => None,
@@ -62,13 +62,18 @@ impl Three {
     }
 
     /// A round of reads of blocks that their home, node 1, has just modified.
-    pub(super) fn read_modified(&mut self, region: u64, blocks: u64, value: u64) -> Result<Samples, Fault> {
+    pub(in crate::bench) fn read_modified(
+        &mut self,
+        region: u64,
+        blocks: u64,
+        value: u64,
+    ) -> Result<Samples, Fault> {
         self.done(NODE_1, Order::Write { region, blocks, value })?;
         self.round(Order::Read { region, blocks, value })
     }
 
     /// Reads at a rate while node 1 computes on every core.
-    pub(super) fn read_from_busy(&mut self, reads: u64, every: Duration) -> Result<Samples, Fault> {
+    pub(in crate::bench) fn read_from_busy(&mut self, reads: u64, every: Duration) -> Result<Samples, Fault> {
         self.done(NODE_1, Order::Compute)?;
         let every = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
         // The first find out that the machine is full.

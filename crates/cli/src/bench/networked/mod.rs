@@ -11,12 +11,12 @@
 //! | `samples` | times, as a histogram that processes can tell each other |
 
 mod bare;
-mod crews;
+pub(super) mod crews;
 pub(super) mod misses;
 mod node;
 mod orders;
 pub(super) mod pingpong;
-mod samples;
+pub(super) mod samples;
 
 pub(crate) use orders::Task;
 

@@ -53,7 +53,7 @@ struct Report {
 }
 
 /// Three processes, with blocks of this size.
-pub(super) fn spec(block: BlockSize) -> RackSpec {
+pub(in crate::bench) fn spec(block: BlockSize) -> RackSpec {
     RackSpec {
         nodes: 2,
         block_bytes: block.bytes(),
@@ -62,6 +62,8 @@ pub(super) fn spec(block: BlockSize) -> RackSpec {
         switch_entries: 65_536,
         directory: Directory::Switch,
         queue: false,
+        lock_copies: RackSpec::LOCK_COPIES,
+        lock_region: RackSpec::LOCK_REGION,
         seed: 1,
     }
 }
@@ -129,6 +131,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
 }
 
 /// A time, in microseconds.
-pub(super) fn micros(nanos: f64) -> String {
+pub(in crate::bench) fn micros(nanos: f64) -> String {
     format!("{:.2} µs", nanos / 1e3)
 }

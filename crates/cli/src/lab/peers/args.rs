@@ -40,6 +40,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 42)]
     pub(super) seed: u64,
 
+    /// Instead of the mixes: one record of 128 bytes under one lock, updated by 1 to 8 clients, on Redis and on racks
+    #[arg(long)]
+    pub(super) locks: bool,
+
     /// Where data and the drawing go
     #[arg(long, value_name = "DIR", default_value = "lab-out")]
     pub(super) out: PathBuf,

@@ -2,15 +2,16 @@
 
 use super::args::Args;
 use super::client::{Event, Order, Task};
-use super::marks;
 use super::protocol::Protocol;
 use super::report::{Outcome, Report};
 use super::server::{Server, program_of};
+use super::{locks, marks};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::processes::meeting::RuntimeDir;
 use crate::processes::place::RackSpec;
 use crate::processes::{Crew, OnInterrupt, TransportKind, child};
+use crate::ycsb::engine::Engine;
 use crate::ycsb::latency::Latencies;
 use crate::ycsb::measure::{Setting, part_start};
 use crate::ycsb::phase::Span;
@@ -96,6 +97,9 @@ impl Peer {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
+    if args.locks {
+        return locks::run(args);
+    }
     let workloads = args.workloads()?;
     std::fs::create_dir_all(&args.out)
         .map_err(|error| Fault::usage(format_args!("cannot write to {}: {error}", args.out.display())))?;
@@ -155,9 +159,10 @@ fn on_rack(
     let spec = spec(args, &workload);
     let setting =
         Setting { seed: args.seed, ordinal, history: None, warm_up: workload.operations, interrupt };
-    let measured = networked::measure(kind, &spec, usize::from(args.threads), &workload, &setting)?
-        .filter(|_| !interrupt.requested())
-        .ok_or(Fault::Interrupted)?;
+    let measured =
+        networked::measure(kind, &spec, (usize::from(args.threads), Engine::Coherent), &workload, &setting)?
+            .filter(|_| !interrupt.requested())
+            .ok_or(Fault::Interrupted)?;
     if measured.absent > 0 {
         return Err(Fault::failed(format_args!(
             "{} records that were written before were not found: this is a bug in rackmem",
@@ -186,6 +191,8 @@ fn spec(args: &Args, workload: &Workload) -> RackSpec {
         switch_entries: config.switch_entries,
         directory: Directory::Auto,
         queue: true,
+        lock_copies: RackSpec::LOCK_COPIES,
+        lock_region: RackSpec::LOCK_REGION,
         seed: args.seed,
     }
 }

@@ -10,6 +10,7 @@
 //! | `protocol` | Redis' and memcached's requests and replies |
 //! | `client` | a child with its connections |
 //! | `server` | a server, started and stopped |
+//! | `locks` | `--locks`: one record under one lock, instead of the mixes |
 //! | `command` | who is measured, in which order |
 //! | `marks` | what the rack has to reach |
 //! | `report` | table, JSON, drawing |
@@ -17,6 +18,7 @@
 mod args;
 mod client;
 mod command;
+mod locks;
 mod marks;
 mod protocol;
 mod report;

@@ -91,7 +91,7 @@ impl Protocol {
 }
 
 /// A RESP array of bulk strings.
-fn command(out: &mut Vec<u8>, words: &[&[u8]]) {
+pub(super) fn command(out: &mut Vec<u8>, words: &[&[u8]]) {
     out.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
     for word in words {
         out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());

@@ -6,6 +6,7 @@ use crate::processes::child;
 use crate::processes::meeting::RuntimeDir;
 use crate::processes::place::{RackSpec, Seat, Travelled};
 use crate::processes::{Crew, Meeting, OnInterrupt, TransportKind};
+use crate::ycsb::engine::Engine;
 use crate::ycsb::latency::Latencies;
 use crate::ycsb::measure::{Measured, Setting};
 use crate::ycsb::phase::Span;
@@ -46,7 +47,7 @@ pub(crate) fn refuse(workload: &Workload) -> Result<(), Fault> {
 pub(crate) fn measure(
     kind: TransportKind,
     spec: &RackSpec,
-    threads: usize,
+    (threads, engine): (usize, Engine),
     workload: &Workload,
     setting: &Setting<'_>,
 ) -> Result<Option<Measured>, Fault> {
@@ -58,6 +59,7 @@ pub(crate) fn measure(
         threads,
         seed: setting.seed,
         ordinal: setting.ordinal,
+        engine,
         history: setting.history.map(|history| history.start()),
     };
     let tasks = Seat::all(spec, &meeting)

@@ -1,7 +1,6 @@
 //! The children's side: a node with its clients, or the switch.
 
-use apps::kv::{Config as KvConfig, KvStore};
-use rackmem::{GlobalAddr, NodeHandle, NodeId, Rack, block_on};
+use rackmem::{GlobalAddr, NodeId, Rack};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Moment;
@@ -11,13 +10,14 @@ use crate::processes::place::{Seat, Seated, Travelled};
 use crate::processes::{Orders, Teller};
 use crate::ycsb::client::Client;
 use crate::ycsb::distribution::Chooser;
+use crate::ycsb::engine::{Engine, RackSession, Store};
 use crate::ycsb::history::History;
 use crate::ycsb::keys::InsertSequence;
 use crate::ycsb::latency::{Latencies, Recorded};
 use crate::ycsb::measure::part_start;
 use crate::ycsb::phase::{Span, in_parallel};
 use crate::ycsb::progress::Progress;
-use crate::ycsb::rack::{RackSession, node_traffic};
+use crate::ycsb::rack::node_traffic;
 use crate::ycsb::random::Random;
 use crate::ycsb::store::{StoreError, Traffic};
 use crate::ycsb::workload::Workload;
@@ -36,6 +36,7 @@ pub(super) struct Job {
     pub(super) threads: usize,
     pub(super) seed: u64,
     pub(super) ordinal: u64,
+    pub(super) engine: Engine,
     /// When the history began, if one is written.
     pub(super) history: Option<Moment>,
 }
@@ -120,10 +121,9 @@ impl Node<'_> {
         loop {
             match orders.next() {
                 Order::Create => {
-                    let expected_keys = self.job.workload.expected_records();
-                    let config = KvConfig { expected_keys, ..KvConfig::default() };
-                    let store = block_on(KvStore::create(&mut self.rack.here(), &config))
-                        .map_err(|error| format!("cannot create the key-value store: {error}"))?;
+                    let Job { engine, workload, .. } = self.job;
+                    let store = Store::create(&mut self.rack.here(), *engine, workload)
+                        .map_err(|error| format!("cannot create the key-value store: {}", error.0))?;
                     self.teller.tell(Event::Created(store.root().bits()));
                 }
                 Order::Open(root) => return Ok(GlobalAddr::from_bits(root)),
@@ -134,9 +134,9 @@ impl Node<'_> {
     }
 
     fn work(&self, root: GlobalAddr, orders: &Orders<Order>) -> Result<Never, Reason> {
-        let Job { workload, threads, seed, ordinal, history } = self.job;
-        let store = block_on(KvStore::open(&mut self.rack.here(), root))
-            .map_err(|error| format!("cannot open the key-value store: {error}"))?;
+        let Job { workload, threads, seed, ordinal, engine, history } = self.job;
+        let store = Store::open(&mut self.rack.here(), *engine, root)
+            .map_err(|error| format!("cannot open the key-value store: {}", error.0))?;
         let session = || RackSession::new(self.rack.here(), store.clone());
         let history = history.map(|start| {
             let teller = self.teller.clone();
@@ -209,5 +209,5 @@ impl Node<'_> {
     }
 }
 
-type OneClient<'a> = Client<'a, RackSession<NodeHandle>>;
+type OneClient<'a> = Client<'a, RackSession>;
 type Clients<'a> = Vec<OneClient<'a>>;

@@ -2,7 +2,7 @@
 //! a machine.
 //!
 //! Runs on every node of a live rack. The node's lock machine opens and closes gates through [`LockStoreOf`], under the lock
-//! of its place; threads enter and leave beside it ([`LockCopies::enter`], [`LockCopies::leave`]).
+//! of its place; threads enter and leave beside it ([`LockCopies::enter`], [`Entered::leave`]).
 //!
 //! | file | holds |
 //! | --- | --- |
@@ -85,9 +85,31 @@ pub struct LockCopies {
     room: Mutex<Room>,
 }
 
-/// A copy that the calling thread is inside of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LockSlot(u32);
+/// A copy that the calling thread is inside of: where its gate and its data are, so that nobody looks for them again.
+#[derive(Clone, Copy)]
+pub struct Entered<'a> {
+    slot: Slot<'a>,
+    words: &'a [AtomicU64],
+}
+
+impl<'a> Entered<'a> {
+    /// The data.
+    #[inline]
+    pub const fn words(self) -> &'a [AtomicU64] {
+        self.words
+    }
+
+    /// Leaves the lock.
+    #[inline]
+    pub fn leave(self, mode: Mode) -> Left {
+        self.slot.gate().leave(mode)
+    }
+
+    /// The calling thread, which is inside to write, ends the lock, and does not leave any more.
+    pub fn end(self) {
+        self.slot.ending().store(1, Relaxed);
+    }
+}
 
 /// A slot's words.
 #[derive(Clone, Copy)]
@@ -140,64 +162,63 @@ impl LockCopies {
         }
     }
 
-    /// Enters a lock, if it is here and its gate is open for that. The calling thread has to leave again.
-    #[inline]
-    pub fn enter(&self, hints: &mut LockHints, lock: (GlobalAddr, u32), mode: Mode) -> Option<LockSlot> {
-        if let Some((slot, generation)) = hints.find(lock.0, lock.1)
-            && self.enter_slot(slot, generation, mode)
-        {
-            return Some(LockSlot(slot));
-        }
-        self.enter_found(hints, lock, mode)
+    /// Enters a lock, if it is where this thread found it last, and its gate is open for that. The calling thread has to
+    /// leave again.
+    #[inline(always)]
+    pub fn enter_hinted(
+        &self,
+        hints: &LockHints,
+        lock: (GlobalAddr, u32),
+        mode: Mode,
+    ) -> Option<Entered<'_>> {
+        let (slot, generation) = hints.find(lock.0, lock.1)?;
+        self.enter_slot(slot, generation, mode)
     }
 
-    #[inline]
-    fn enter_slot(&self, slot: u32, generation: u64, mode: Mode) -> bool {
+    /// The same, wherever on this node it is.
+    pub fn enter(&self, hints: &mut LockHints, lock: (GlobalAddr, u32), mode: Mode) -> Option<Entered<'_>> {
+        self.enter_hinted(hints, lock, mode).or_else(|| self.enter_found(hints, lock, mode))
+    }
+
+    #[inline(always)]
+    fn enter_slot(&self, slot: u32, generation: u64, mode: Mode) -> Option<Entered<'_>> {
         let slot = self.slot(slot);
-        let entered = slot.gate().enter(generation, mode);
-        if entered {
-            self.touch(slot);
+        if !slot.gate().enter(generation, mode) {
+            return None;
         }
-        entered
+        self.touch(slot);
+        Some(self.entered(slot))
     }
 
-    /// Enters without a hint that holds.
-    #[cold]
-    #[inline(never)]
-    fn enter_found(&self, hints: &mut LockHints, lock: (GlobalAddr, u32), mode: Mode) -> Option<LockSlot> {
+    fn enter_found(&self, hints: &mut LockHints, lock: (GlobalAddr, u32), mode: Mode) -> Option<Entered<'_>> {
         let (slot, generation) = self.look_up(lock)?;
         hints.note(lock, slot, generation);
-        self.enter_slot(slot, generation, mode).then_some(LockSlot(slot))
+        self.enter_slot(slot, generation, mode)
     }
 
     /// The slot of a lock that the machine has let the calling thread into.
     ///
     /// # Panics
     /// If it has not.
-    pub fn admitted(&self, hints: &mut LockHints, lock: (GlobalAddr, u32)) -> LockSlot {
+    pub fn admitted(&self, hints: &mut LockHints, lock: (GlobalAddr, u32)) -> Entered<'_> {
         let (slot, generation) = self.look_up(lock).expect("whoever is inside keeps the copy here");
         hints.note(lock, slot, generation);
-        self.touch(self.slot(slot));
-        LockSlot(slot)
+        let slot = self.slot(slot);
+        self.touch(slot);
+        self.entered(slot)
     }
 
-    /// Leaves a lock.
+    /// To be asked inside: until whoever is there has left, the slot belongs to the lock, and its data stay where they are.
     #[inline]
-    pub fn leave(&self, slot: LockSlot, mode: Mode) -> Left {
-        self.slot(slot.0).gate().leave(mode)
+    fn entered<'a>(&'a self, slot: Slot<'a>) -> Entered<'a> {
+        Entered { slot, words: self.words(slot) }
     }
 
-    /// The data of a lock that the calling thread is inside of.
+    /// The data of the lock that has this slot.
     #[inline]
-    pub fn words(&self, slot: LockSlot) -> &[AtomicU64] {
-        let slot = self.slot(slot.0);
+    fn words(&self, slot: Slot<'_>) -> &[AtomicU64] {
         let (at, len) = (slot.at().load(Relaxed), slot.len().load(Relaxed));
         self.data.get(at as usize, (len / 8) as usize)
-    }
-
-    /// The calling thread, which is inside to write, ends the lock, and does not leave any more.
-    pub fn end(&self, slot: LockSlot) {
-        self.slot(slot.0).ending().store(1, Relaxed);
     }
 
     /// Closes every gate, for good: this node counts no more. What threads are inside of stays as it is.

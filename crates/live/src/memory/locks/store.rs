@@ -64,7 +64,8 @@ impl<'a> LockStoreOf<'a> {
     fn find(&self, data: DataRef) -> Contents<'a> {
         match LockPlace::of(data) {
             (node, LockPlace::Copy(slot)) => {
-                Contents::Shared(self.memory_of(node).locks.words(super::LockSlot(slot)))
+                let copies = &self.memory_of(node).locks;
+                Contents::Shared(copies.words(copies.slot(slot)))
             }
             (_, LockPlace::Received) => self.received,
             (_, LockPlace::Kept(number)) => Contents::Own(&self.kept[number as usize]),
@@ -102,7 +103,7 @@ impl LockStore for LockStoreOf<'_> {
         let number = copies.number_of(lock);
         let users = copies.slot(number).gate().users();
         assert!(users.is_none(), "a copy with {users:?} inside is filled: {lock}");
-        self.copy_to(data, copies.words(super::LockSlot(number)));
+        self.copy_to(data, copies.words(copies.slot(number)));
     }
 
     fn contents(&self, lock: GlobalAddr) -> DataRef {

@@ -1,0 +1,192 @@
+//! Which engine keeps the records: coherent memory, or regions that locks carry.
+
+use apps::kv::{Config as KvConfig, KvStore};
+use apps::kv_locked::{Config as LockedConfig, LockedStore};
+use clap::ValueEnum;
+use rackmem::{BlockSize, GlobalAddr, NodeHandle, block_on};
+use serde::{Deserialize, Serialize};
+
+use super::store::{Session, StoreError};
+use super::workload::Workload;
+
+/// What `--store` takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Choice {
+    /// Locked for records that do not fit a block, coherent for others
+    Auto,
+    /// Records in coherent memory, without locks
+    Coherent,
+    /// Buckets behind locks that carry them
+    Locked,
+}
+
+/// An engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Engine {
+    /// `apps::kv`.
+    Coherent,
+    /// `apps::kv_locked`.
+    Locked,
+}
+
+impl Engine {
+    /// Its name in results.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Coherent => "coherent",
+            Self::Locked => "locked",
+        }
+    }
+}
+
+impl Choice {
+    /// The engine for a workload, on a rack with such blocks.
+    pub(crate) fn engine(self, workload: &Workload, block: BlockSize) -> Engine {
+        match self {
+            Self::Coherent => Engine::Coherent,
+            Self::Locked => Engine::Locked,
+            Self::Auto => by_default(workload, block),
+        }
+    }
+}
+
+/// Records that lie in one block are read and changed where they are. Longer ones take a miss for each block, and a change replaces
+/// all of them: there a lock that brings the whole record is faster, several times where much is written (docs/locks.md has the
+/// measurements), as long as a bucket holds it.
+fn by_default(workload: &Workload, block: BlockSize) -> Engine {
+    /// What the store keeps beside a key and its value.
+    const BESIDE: usize = 16;
+    let record = locked_config(workload).record_bytes;
+    let longest = apps::kv_locked::Config::LONGEST_RECORD;
+    if record + BESIDE > block.len() && record <= longest { Engine::Locked } else { Engine::Coherent }
+}
+
+/// Bytes of a key that are not in a workload's records.
+const KEY_BYTES: usize = 24;
+
+/// How a store for this workload is created in regions that locks carry.
+pub(crate) fn locked_config(workload: &Workload) -> LockedConfig {
+    LockedConfig {
+        expected_keys: workload.expected_records(),
+        record_bytes: workload.record_len() + KEY_BYTES.max(workload.names.digits + 4),
+        ..LockedConfig::default()
+    }
+}
+
+/// A store.
+#[derive(Clone)]
+pub(crate) enum Store {
+    Coherent(KvStore),
+    Locked(LockedStore),
+}
+
+impl Store {
+    /// A new one, with room for the workload's records.
+    pub(crate) fn create(
+        handle: &mut NodeHandle,
+        engine: Engine,
+        workload: &Workload,
+    ) -> Result<Self, StoreError> {
+        match engine {
+            Engine::Coherent => {
+                let config = KvConfig { expected_keys: workload.expected_records(), ..KvConfig::default() };
+                block_on(KvStore::create(handle, &config)).map(Self::Coherent)
+            }
+            Engine::Locked => LockedStore::create(handle, &locked_config(workload)).map(Self::Locked),
+        }
+        .map_err(StoreError::new)
+    }
+
+    /// One that is there already.
+    pub(crate) fn open(
+        handle: &mut NodeHandle,
+        engine: Engine,
+        root: GlobalAddr,
+    ) -> Result<Self, StoreError> {
+        match engine {
+            Engine::Coherent => block_on(KvStore::open(handle, root)).map(Self::Coherent),
+            Engine::Locked => LockedStore::open(handle, root).map(Self::Locked),
+        }
+        .map_err(StoreError::new)
+    }
+
+    /// Its address.
+    pub(crate) fn root(&self) -> GlobalAddr {
+        match self {
+            Self::Coherent(store) => store.root(),
+            Self::Locked(store) => store.root(),
+        }
+    }
+}
+
+/// One client's handle of the rack, and the store on it.
+pub(crate) struct RackSession {
+    handle: NodeHandle,
+    store: Store,
+    /// What read-modify-write works in.
+    scratch: Vec<u8>,
+}
+
+impl RackSession {
+    /// A client's way into this store.
+    pub(crate) fn new(handle: NodeHandle, store: Store) -> Self {
+        Self { handle, store, scratch: Vec::new() }
+    }
+}
+
+impl Session for RackSession {
+    #[inline]
+    fn read(&mut self, key: &[u8], into: &mut Vec<u8>) -> Result<bool, StoreError> {
+        match &self.store {
+            Store::Coherent(store) => block_on(store.get(&mut self.handle, key, into)),
+            Store::Locked(store) => store.get(&mut self.handle, key, into),
+        }
+        .map_err(StoreError::new)
+    }
+
+    fn insert(&mut self, key: &[u8], record: &[u8]) -> Result<(), StoreError> {
+        match &self.store {
+            Store::Coherent(store) => block_on(store.put(&mut self.handle, key, record)),
+            Store::Locked(store) => store.put(&mut self.handle, key, record),
+        }
+        .map(|_| ())
+        .map_err(StoreError::new)
+    }
+
+    fn update(&mut self, key: &[u8], at: usize, bytes: &[u8]) -> Result<bool, StoreError> {
+        match &self.store {
+            Store::Coherent(store) => block_on(store.update_in_place(&mut self.handle, key, at, bytes)),
+            Store::Locked(store) => store.update_in_place(&mut self.handle, key, at, bytes),
+        }
+        .map_err(StoreError::new)
+    }
+
+    fn modify(&mut self, key: &[u8], change: impl FnMut(&mut Vec<u8>)) -> Result<bool, StoreError> {
+        let scratch = &mut self.scratch;
+        match &self.store {
+            Store::Coherent(store) => {
+                block_on(store.read_modify_write(&mut self.handle, key, scratch, change))
+            }
+            Store::Locked(store) => store.read_modify_write(&mut self.handle, key, scratch, change),
+        }
+        .map_err(StoreError::new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_that_do_not_fit_a_block_are_behind_locks_if_a_bucket_holds_them() {
+        let of = |field_len: usize, block: u64| {
+            let workload = Workload { field_len, ..Workload::letter('A').unwrap() };
+            Choice::Auto.engine(&workload, BlockSize::new(block).unwrap())
+        };
+        assert_eq!(of(100, 4096), Engine::Coherent);
+        assert_eq!(of(100, 512), Engine::Locked);
+        assert_eq!((of(1000, 4096), of(1000, 16384)), (Engine::Locked, Engine::Coherent));
+        assert_eq!(of(10_000, 4096), Engine::Coherent, "no bucket is that large");
+    }
+}

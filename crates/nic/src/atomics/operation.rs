@@ -1,0 +1,160 @@
+//! The operations, on values.
+//!
+//! What must always hold: what is said here is all that anybody knows of them; every driver calls [`Operation::apply`].
+
+use wire::AtomicRules;
+use wire::roce::Opcode;
+
+/// How wide a word is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Width {
+    /// 32 bits.
+    Word,
+    /// 64 bits.
+    Double,
+}
+
+impl Width {
+    /// Bytes.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Self::Word => 4,
+            Self::Double => 8,
+        }
+    }
+}
+
+/// What is done to a word. Minimum and maximum are of signed numbers, as RISC-V's `amomin` and `amomax`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Operation {
+    /// Adds, and wraps around.
+    Add,
+    /// Bitwise.
+    And,
+    /// Bitwise.
+    Or,
+    /// Bitwise.
+    Xor,
+    /// The smaller of both.
+    Min,
+    /// The larger of both.
+    Max,
+    /// The operand, if the word is what was expected.
+    CompareSwap,
+    /// The operand.
+    Swap,
+    /// Nothing: a load, which merges with the others.
+    Load,
+}
+
+impl Operation {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Add,
+        Self::And,
+        Self::Or,
+        Self::Xor,
+        Self::Min,
+        Self::Max,
+        Self::CompareSwap,
+        Self::Swap,
+        Self::Load,
+    ];
+
+    /// The word may be another one afterwards.
+    pub const fn changes(self) -> bool {
+        !matches!(self, Self::Load)
+    }
+
+    /// What the word is afterwards. All values are sign-extended if they are of 32 bits, and so is the result.
+    pub const fn apply(self, width: Width, old: u64, Operands { operand, expected }: Operands) -> u64 {
+        let (old, operand, expected) = (width.signed(old), width.signed(operand), width.signed(expected));
+        let new = match self {
+            Self::Add => old.wrapping_add(operand),
+            Self::And => old & operand,
+            Self::Or => old | operand,
+            Self::Xor => old ^ operand,
+            Self::Min => {
+                if operand < old {
+                    operand
+                } else {
+                    old
+                }
+            }
+            Self::Max => {
+                if operand > old {
+                    operand
+                } else {
+                    old
+                }
+            }
+            Self::CompareSwap => {
+                if old == expected {
+                    operand
+                } else {
+                    old
+                }
+            }
+            Self::Swap => operand,
+            Self::Load => old,
+        };
+        width.signed(new.cast_unsigned()).cast_unsigned()
+    }
+}
+
+/// What an operation takes besides the word.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Operands {
+    /// The second operand; of [`Operation::CompareSwap`] the new value.
+    pub operand: u64,
+    /// Of [`Operation::CompareSwap`]: what the word must be.
+    pub expected: u64,
+}
+
+impl Width {
+    /// A value of this width as a number.
+    pub const fn signed(self, value: u64) -> i64 {
+        match self {
+            #[allow(clippy::cast_possible_truncation, reason = "the lower half")]
+            Self::Word => value as u32 as i32 as i64,
+            Self::Double => value.cast_signed(),
+        }
+    }
+
+    /// A word out of the double word that it is in.
+    pub const fn take<R: AtomicRules>(self, double: u64, is_upper: bool) -> u64 {
+        match self {
+            Self::Double => double,
+            Self::Word => {
+                let half = if is_upper { double >> 32 } else { double & 0xffff_ffff };
+                if R::WORDS_ARE_SIGNED { self.signed(half).cast_unsigned() } else { half }
+            }
+        }
+    }
+
+    /// The double word with a word in it exchanged.
+    pub const fn put<R: AtomicRules>(self, double: u64, is_upper: bool, value: u64) -> u64 {
+        const LOWER: u64 = 0xffff_ffff;
+        match (self, is_upper) {
+            (Self::Double, _) => value,
+            (Self::Word, _) if !R::HALVES_ARE_APART => value,
+            (Self::Word, false) => double & !LOWER | value & LOWER,
+            (Self::Word, true) => double & LOWER | value << 32,
+        }
+    }
+}
+
+/// The operation mapping table (section III-B): which operation on the memory a remote one's opcode stands for. `None` for what
+/// is no remote atomic.
+pub const fn of_wire(opcode: Opcode) -> Option<Operation> {
+    Some(match opcode {
+        Opcode::RaeAdd => Operation::Add,
+        Opcode::RaeAnd => Operation::And,
+        Opcode::RaeOr => Operation::Or,
+        Opcode::RaeXor => Operation::Xor,
+        Opcode::RaeMin => Operation::Min,
+        Opcode::RaeMax => Operation::Max,
+        Opcode::RaeCas => Operation::CompareSwap,
+        _ => return None,
+    })
+}

@@ -1,0 +1,26 @@
+//! A software NIC: what stands between the network and a server's memory.
+//!
+//! ```text
+//!   application ── work requests ──> queue pair: requester ══ RoCEv2 ══ responder ──> memory
+//!        ^                                │                  (`wire::roce`)    │
+//!        └───── completion queue <────────┘                                    └─ atomics: the driver's `Memory`
+//! ```
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`atomics`] | remote atomics: miss-status registers that merge, or folds for memory that processors change too |
+//! | [`sabre`] | whole-object reads, validated where the memory is |
+//! | [`verbs`] | memory regions and keys, reliable-connected queue pairs, completion queues |
+//!
+//! All of it is plain state machines without I/O, clock, thread or randomness of their own, under the call contract of
+//! the protocol core: one input at a time, the time is given, effects go into the caller's buffer, the next deadline is
+//! named, being called early is harmless, and whatever is malformed, late or hostile is dropped and counted by cause.
+//! The machines never hold bytes: they name a key, an address and a length, and the driver moves them.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod atomics;
+pub mod sabre;
+pub mod verbs;
