@@ -101,7 +101,9 @@ impl<R: LockRules> LockRack<R> {
 
     /// A thread was told that the lock is lost: perhaps it gives the region back, and ends the lock.
     pub(super) fn free_lost(&mut self, thread: usize, want: Want) -> Result<(), String> {
-        let is_same = self.allocations.now(want.lock, want.life) == want.allocation;
+        // Somebody else may have ended what was lost, and be using what is there now.
+        let is_same = self.allocations.now(want.lock, want.life) == want.allocation
+            && self.allocations.ended_as_lost(want.lock, want.life) == want.losses;
         let frees = is_same && is_allocated(want.allocation) && self.home_lives(want);
         if !frees || !self.random.per_mille(4 * self.plan.frees) {
             return Ok(());

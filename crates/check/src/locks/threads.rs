@@ -195,7 +195,10 @@ impl<R: LockRules> LockRack<R> {
         if let Thread::Freeing(want, lost) = self.threads[thread] {
             self.tell(|| format!("thread {thread}: {effect:?}"));
             return match effect {
-                LockEffect::Freed(_) => Ok(self.freed(thread, want, lost)),
+                LockEffect::Freed(_) => {
+                    self.freed(thread, want, lost);
+                    Ok(())
+                }
                 // Its home died, or somebody else ended it.
                 LockEffect::Failed(_, Refusal::Unallocated | Refusal::NodeDown) if lost => {
                     self.threads[thread] = Thread::Idle;
