@@ -124,6 +124,16 @@ fn another_lock_follows_at_its_place() {
 }
 
 #[test]
+fn another_lock_follows_while_the_last_one_is_asked_for() {
+    holds("switch-next", 1676, 3495, 6);
+    holds("switch-next-loss", 47_861, 149_217, 44);
+    holds("switch-next-duplicate", 75_741, 242_043, 21);
+    holds("full-next", 111_054, 353_597, 63);
+    holds("home-next-loss", 2102, 4067, 12);
+    holds("home-next-duplicate", 14_531, 38_531, 21);
+}
+
+#[test]
 fn a_full_switch_gets_room() {
     holds("full-vacancy", 30_180, 100_495, 102);
     holds("full-vacancy-no-data", 12_352, 34_467, 90);

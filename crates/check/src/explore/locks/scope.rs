@@ -143,6 +143,7 @@ const THREE_EACH: &[Thread] = &[thread(0, 3, BOTH), thread(1, 3, BOTH)];
 const READER_WRITER: &[Thread] = &[thread(0, 1, READ), thread(1, 1, WRITE)];
 const ENDING: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, FREE), thread(0, 1, ANEW)];
 const REFUSING: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, END), thread(1, 1, READ)];
+const REPLACING: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, END), thread(0, 1, ANEW)];
 const FREEING_ALONE: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, FREE)];
 const AWAY: &[Thread] = &[thread(1, 1, WRITE), thread(2, 1, READ)];
 const THREE_REFUSING: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, END), thread(2, 1, BOTH)];
@@ -231,6 +232,13 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "switch-anew-loss", about: "the same, 1 packet may be lost", threads: ENDING, losses: 1, ..PLAIN },
     Scope { name: "switch-anew-duplicate", about: "the same, 1 packet may come twice", threads: ENDING, duplicates: 1, ..PLAIN },
     Scope { name: "home-anew-duplicate", about: "the same, entry at the home", threads: ENDING, duplicates: 1, ..HOME },
+    Scope { name: "switch-next", about: "the lock is ended while others ask for it, and there is another one at its place", threads: REPLACING, ..PLAIN },
+    Scope { name: "switch-next-loss", about: "the same, 1 packet may be lost", threads: REPLACING, losses: 1, ..PLAIN },
+    Scope { name: "switch-next-duplicate", about: "the same, 1 packet may come twice", threads: REPLACING, duplicates: 1, ..PLAIN },
+    Scope { name: "switch-next-restart", about: "the same, the switch may restart", threads: REPLACING, restarts: 1, ..PLAIN },
+    Scope { name: "full-next", about: "the same, the switch has no room, and may get it; 1 packet may come twice", keeper: Keeper::Full, vacancies: 1, threads: REPLACING, duplicates: 1, ..PLAIN },
+    Scope { name: "home-next-loss", about: "the same, entry at the home, 1 packet may be lost", threads: REPLACING, losses: 1, ..HOME },
+    Scope { name: "home-next-duplicate", about: "the same, entry at the home, 1 packet may come twice", threads: REPLACING, duplicates: 1, ..HOME },
     Scope { name: "switch-restart", about: "the switch may restart", restarts: 1, ..PLAIN },
     Scope { name: "switch-restart-twice", about: "1 reader, 1 writer, the switch may restart twice", threads: READER_WRITER, restarts: 2, ..PLAIN },
     Scope { name: "switch-restart-loss", about: "1 reader, 1 writer, the switch may restart, 1 packet may be lost", threads: READER_WRITER, restarts: 1, losses: 1, ..PLAIN },
