@@ -231,9 +231,7 @@ pub unsafe extern "C" fn rackmem_rwlock_free(
                 "this thread holds the lock: unlock it before it is freed",
             ));
         }
-        let addr = lock.bytes.addr();
-        LockedBytes::clone(&lock.bytes).end(&mut thread.handle)?;
-        thread.handle.free(addr)?;
+        LockedBytes::clone(&lock.bytes).free(&mut thread.handle)?;
         Ok(RackmemStatus::Ok)
     })
 }

@@ -3,9 +3,10 @@
 //! The counts are asserted because they are the protocol's fingerprint: whoever changes a machine and finds another
 //! count here has changed what can happen. `rackmem check flowcc` explores these scopes, and larger ones.
 
-use check::explore::{Coverage, Explored, SCOPES, Scope, Verdict, explore};
+use check::explore::flowcc::{Coverage, SCOPES, Scope, explore};
+use check::explore::{Explored, Reached, Verdict};
 
-fn all_states(name: &str) -> Explored {
+fn all_states(name: &str) -> Explored<Coverage> {
     let scope = Scope::named(name).expect("there is such a scope");
     let explored = explore(scope, 1_000_000, |_| {});
     if let Verdict::Broken(found) = &explored.verdict {
@@ -140,7 +141,9 @@ fn every_row_of_both_tables_is_reached() {
 
 #[test]
 fn two_runs_find_the_same_states_in_the_same_order() {
-    let facts = |explored: Explored| (explored.states, explored.steps, explored.depth, explored.local_states);
+    let facts = |explored: Explored<Coverage>| {
+        (explored.states, explored.steps, explored.depth, explored.local_states)
+    };
     assert_eq!(facts(all_states("switch")), facts(all_states("switch")));
 }
 

@@ -72,3 +72,25 @@ fn no_lock_is_lost_and_no_thread_fails_where_only_the_switch_stops() {
         assert!(sum.stops.switch > 300, "{sum:?}");
     }
 }
+
+#[test]
+fn locks_end_and_begin_anew_under_faults() {
+    let sum = runs("begin_anew_under_faults", |seed| Plan::from_seed(seed).freeing());
+    if std::env::var_os("RACKMEM_SEED").is_none() {
+        assert!(sum.freed > 1000 && sum.refused > 1000, "{sum:?}");
+    }
+}
+
+#[test]
+fn nothing_has_to_be_sent_again_where_locks_end_and_nothing_is_lost() {
+    let sum = runs("where_locks_end", |seed| Plan::lossless(seed).freeing());
+    assert_eq!(sum.repeated, 0);
+}
+
+#[test]
+fn lost_locks_end_too_and_begin_anew_while_places_stop_and_start_again() {
+    let sum = runs("lost_locks_end", |seed| Plan::with_restarts(seed).freeing());
+    if std::env::var_os("RACKMEM_SEED").is_none() {
+        assert!(sum.freed > 1000 && sum.freed_lost > 50 && sum.lost > 0, "{sum:?}");
+    }
+}

@@ -24,7 +24,7 @@
 //! | 56..60 | switch epoch | |
 //! | 60..64 | length | bytes of the region |
 //! | 64..68 | payload | bytes that follow the queue: 0, or the length |
-//! | 68..72 | reserved | 0 |
+//! | 68..72 | number | of a request or a call |
 
 use core::fmt;
 
@@ -124,7 +124,7 @@ pub enum LockKind {
     Report = 20,
     /// Home to agent: what became of that.
     Reported = 21,
-    /// Holder to home: the lock shall be no more.
+    /// Holder to home: the lock shall be no more. With `mode` read: nobody holds it, for it is lost.
     Free = 22,
     /// Home to holder: it is no more.
     Freed = 23,
@@ -324,6 +324,9 @@ pub struct LockPacket {
     pub epoch: SwitchEpoch,
     /// Bytes of the region that travel with the packet: 0, or all.
     pub payload: u32,
+    /// Which of its requests for this lock `node` means, and which one is refused; which call of the home an INSTALL is.
+    /// 0: none, or nobody knows.
+    pub number: u32,
 }
 
 impl LockPacket {
@@ -348,6 +351,7 @@ impl LockPacket {
             to: LockEnd::Switch,
             epoch: SwitchEpoch(0),
             payload: 0,
+            number: 0,
         }
     }
 
@@ -395,6 +399,7 @@ impl LockPacket {
         header[56..60].copy_from_slice(&self.epoch.0.to_le_bytes());
         header[60..64].copy_from_slice(&self.len.to_le_bytes());
         header[64..68].copy_from_slice(&self.payload.to_le_bytes());
+        header[68..72].copy_from_slice(&self.number.to_le_bytes());
         queue.copy_from_slice(&self.queue.entries[..self.queue.len()]);
         bytes
     }
@@ -415,7 +420,7 @@ impl LockPacket {
         let node = |number: u16| (usize::from(number) < Copyset::NODES).then_some(NodeId(number));
 
         let known_flags = FLAG_WRITE | FLAG_ONCE | FLAG_HAS_COPY;
-        if header[0..2] != MAGIC || header[2] != VERSION || header[4] & !known_flags != 0 || u32_at(68) != 0 {
+        if header[0..2] != MAGIC || header[2] != VERSION || header[4] & !known_flags != 0 {
             return None;
         }
         let (entries, rest) = rest.split_at_checked(usize::from(header[6]))?;
@@ -446,6 +451,7 @@ impl LockPacket {
             to: end(header[55], u16_at(52))?,
             epoch: SwitchEpoch(u32_at(56)),
             payload,
+            number: u32_at(68),
         };
         Some((packet, rest))
     }
@@ -479,6 +485,7 @@ mod tests {
             to: LockEnd::Agent(NodeId(1)),
             epoch: SwitchEpoch(9),
             payload: 5,
+            number: 0xdead_beef,
             ..LockPacket::new(LockKind::Hand, GlobalAddr::new(NodeId(2), 4096), 5, NodeId(1))
         }
     }
@@ -521,7 +528,6 @@ mod tests {
             (7, 65),
             (49, 1),
             (54, 9),
-            (68, 1),
             (23, 1),
         ] {
             refused(at, byte);

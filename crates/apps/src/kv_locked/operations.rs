@@ -127,8 +127,7 @@ impl LockedStore {
             while let Some(addr) = next {
                 let further = self.further(handle, addr)?;
                 next = bucket::next(&further.read(handle)?);
-                further.end(handle)?;
-                handle.free(addr)?;
+                further.free(handle)?;
             }
             first.clone().end(handle)?;
         }

@@ -1,16 +1,10 @@
 //! The search: breadth first, so that what is found first is found on a shortest way.
 
-use wire::{Faithful, Rules};
-
-use super::coverage::Coverage;
-use super::engine::Engine;
-use super::scope::Scope;
 use super::states::States;
-use super::world::World;
 
 /// What came out.
 #[derive(Clone, Debug)]
-pub struct Explored {
+pub struct Explored<C> {
     /// The scope's name.
     pub scope: &'static str,
     /// States.
@@ -25,8 +19,8 @@ pub struct Explored {
     pub local_states: Vec<usize>,
     /// Bytes taken by states and steps.
     pub bytes: usize,
-    /// Rows of the tables that were reached.
-    pub coverage: Coverage,
+    /// What of the protocol was reached.
+    pub coverage: C,
     /// What was found.
     pub verdict: Verdict,
 }
@@ -66,23 +60,87 @@ pub struct Progress {
     pub bytes: usize,
 }
 
-/// Explores a scope.
-pub fn explore(scope: &Scope, most: usize, progress: impl FnMut(Progress)) -> Explored {
-    explore_with_rules::<Faithful, Faithful>(scope, most, progress)
+/// What of a protocol was reached.
+pub trait Reached: Default {
+    /// Takes in what another search has reached.
+    fn add(&mut self, other: &Self);
+
+    /// Everything that there is to reach, with whether the switch and whether a node reached it.
+    fn table(&self) -> Vec<(String, bool, bool)>;
 }
 
-/// Explores a scope with nodes (`N`) or a switch (`S`) to which some rules do not apply.
-pub fn explore_with_rules<N: Rules, S: Rules>(
-    scope: &Scope,
+/// A protocol whose small racks can be explored.
+pub trait Protocol {
+    /// A small rack.
+    type Scope: 'static;
+    /// What of it can be reached.
+    type Coverage: Reached;
+
+    /// Its name on the command line.
+    const NAME: &'static str;
+
+    /// All scopes.
+    const SCOPES: &'static [Self::Scope];
+
+    /// A scope's name, and what it is for.
+    fn tell(scope: &Self::Scope) -> (&'static str, &'static str);
+
+    /// Explores a scope.
+    fn explore(scope: &Self::Scope, most: usize, progress: impl FnMut(Progress)) -> Explored<Self::Coverage>;
+}
+
+/// What can happen, with the state that follows or what is wrong with it.
+pub(super) type Found<S> = (<S as Space>::Action, Result<<S as Space>::State, String>);
+
+/// What is searched: states, what can follow each, and what must hold.
+pub(super) trait Space: Sized {
+    type State;
+    type Action: Copy;
+    type Coverage;
+
+    /// The state as words, the same for equal states only.
+    fn encode(&self, state: &Self::State, words: &mut Vec<u32>);
+
+    fn decode(&self, words: &[u32]) -> Self::State;
+
+    /// All that can happen next, with the state that follows or what is wrong with it.
+    fn expand(&mut self, state: &Self::State, found: &mut Vec<Found<Self>>);
+
+    /// Makes a new state canonical, and checks what must hold in every state.
+    fn admit(&mut self, state: &mut Self::State) -> Result<(), String>;
+
+    /// True if everything is over.
+    fn is_at_rest(&self, state: &Self::State) -> bool;
+
+    /// Checks what must hold then.
+    fn check_at_rest(&mut self, state: &Self::State) -> Result<(), String>;
+
+    /// A state that cannot go on, for messages.
+    fn describe(&self, state: &Self::State) -> String;
+
+    /// An action as a line of a trace.
+    fn tell(&self, action: Self::Action) -> String;
+
+    /// How many local states there are: of each node, of the switch.
+    fn local_states(&self) -> Vec<usize>;
+
+    /// What was reached.
+    fn coverage(&self) -> Self::Coverage;
+}
+
+/// Looks at all states that follow from the first one, if there are not more than `most`.
+pub(super) fn search<S: Space>(
+    scope: &'static str,
+    space: S,
+    start: &S::State,
     most: usize,
-    mut progress: impl FnMut(Progress),
-) -> Explored {
-    let (engine, start) = Engine::new::<N, S>(scope);
-    Search::new(engine).run(start, most, &mut progress)
+    progress: &mut dyn FnMut(Progress),
+) -> Explored<S::Coverage> {
+    Search::new(space).run(scope, start, most, progress)
 }
 
-struct Search {
-    engine: Engine,
+struct Search<S> {
+    space: S,
     states: States,
     parents: Vec<u32>,
     /// Successors of all expanded states, one state after the other; and where each state's end.
@@ -100,10 +158,10 @@ struct Mistake {
     stuck: bool,
 }
 
-impl Search {
-    fn new(engine: Engine) -> Self {
+impl<S: Space> Search<S> {
+    fn new(space: S) -> Self {
         Self {
-            engine,
+            space,
             states: States::new(),
             parents: Vec::new(),
             steps: Vec::new(),
@@ -113,7 +171,13 @@ impl Search {
         }
     }
 
-    fn run(mut self, start: World, most: usize, progress: &mut dyn FnMut(Progress)) -> Explored {
+    fn run(
+        mut self,
+        scope: &'static str,
+        start: &S::State,
+        most: usize,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Explored<S::Coverage> {
         let verdict = match self.search(start, most, progress) {
             Err(mistake) => Verdict::Broken(self.counterexample(mistake)),
             Ok(false) => Verdict::Incomplete,
@@ -126,14 +190,14 @@ impl Search {
             },
         };
         Explored {
-            scope: self.engine.scope.name,
+            scope,
             states: self.states.len(),
             steps: self.steps.len(),
             depth: self.depth,
             at_rest: self.at_rest.len(),
-            local_states: self.engine.local_states(),
+            local_states: self.space.local_states(),
             bytes: self.bytes(),
-            coverage: self.engine.coverage.clone(),
+            coverage: self.space.coverage(),
             verdict,
         }
     }
@@ -145,12 +209,12 @@ impl Search {
     /// Looks at all states; false if there are too many.
     fn search(
         &mut self,
-        start: World,
+        start: &S::State,
         most: usize,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<bool, Mistake> {
         let (mut words, mut found) = (Vec::new(), Vec::new());
-        start.encode(self.engine.size, &mut words);
+        self.space.encode(start, &mut words);
         self.states.insert(&words);
         self.parents.push(0);
         let (mut at, mut level_ends) = (0, 1);
@@ -167,24 +231,22 @@ impl Search {
                 return Ok(false);
             }
             let number = at as u32;
-            let world = World::decode(self.engine.size, self.states.get(number));
-            self.engine.expand(&world, &mut found);
+            let world = self.space.decode(self.states.get(number));
+            self.space.expand(&world, &mut found);
             let wrong =
                 |what: String, last: Option<String>| Mistake { from: number, last, what, stuck: false };
-            if self.engine.is_at_rest(&world) {
-                self.engine.check_at_rest(&world).map_err(|what| wrong(what, None))?;
+            if self.space.is_at_rest(&world) {
+                self.space.check_at_rest(&world).map_err(|what| wrong(what, None))?;
                 self.at_rest.push(number);
             } else if found.is_empty() {
-                let what = format!("nothing can happen any more\n{}", self.engine.describe(&world));
+                let what = format!("nothing can happen any more\n{}", self.space.describe(&world));
                 return Err(Mistake { from: number, last: None, what, stuck: true });
             }
             for (action, next) in &mut found {
                 let next = next.as_mut().map_err(std::mem::take);
-                let admitted = next.and_then(|next| self.engine.admit(next).map(|()| next));
-                let next = admitted.map_err(|what| {
-                    wrong(what, Some(action.tell(&self.engine.scope, &self.engine.shapes)))
-                })?;
-                next.encode(self.engine.size, &mut words);
+                let admitted = next.and_then(|next| self.space.admit(next).map(|()| next));
+                let next = admitted.map_err(|what| wrong(what, Some(self.space.tell(*action))))?;
+                self.space.encode(next, &mut words);
                 let (number, new) = self.states.insert(&words);
                 if new {
                     self.parents.push(at as u32);
@@ -240,16 +302,16 @@ impl Search {
         way.reverse();
         let (mut trace, mut words, mut found) = (Vec::new(), Vec::new(), Vec::new());
         for pair in way.windows(2) {
-            let world = World::decode(self.engine.size, self.states.get(pair[0]));
-            self.engine.expand(&world, &mut found);
+            let world = self.space.decode(self.states.get(pair[0]));
+            self.space.expand(&world, &mut found);
             let action = found.iter_mut().find_map(|(action, next)| {
                 let next = next.as_mut().ok()?;
-                self.engine.admit(next).ok()?;
-                next.encode(self.engine.size, &mut words);
+                self.space.admit(next).ok()?;
+                self.space.encode(next, &mut words);
                 (self.states.get(pair[1]) == words).then_some(*action)
             });
             let action = action.expect("a step that was taken can be taken again");
-            trace.push(action.tell(&self.engine.scope, &self.engine.shapes));
+            trace.push(self.space.tell(action));
         }
         trace.extend(mistake.last);
         Counterexample { what: mistake.what, stuck: mistake.stuck, trace }

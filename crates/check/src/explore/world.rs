@@ -1,11 +1,17 @@
-//! A state of the whole rack, in small numbers: every place by the number of its local state.
+//! A state of the whole rack, in small numbers: every place by the number of its local state. What threads do and what
+//! may still happen is the protocol's business.
 
-use super::shape::Item;
+use std::fmt::Debug;
 
+/// Nodes, at most.
 pub(super) const NODES: usize = 3;
+/// Threads, at most.
 pub(super) const THREADS: usize = 6;
 const AGAIN: usize = 6;
 const PACKETS: usize = 26;
+
+/// A packet under way, as a number.
+pub(super) type Item = u32;
 
 /// A short list that is copied with the state that it is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +38,10 @@ impl<const N: usize> Short<N> {
         Ok(())
     }
 
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
+    }
+
     pub(super) fn remove(&mut self, at: usize) {
         self.items.copy_within(at + 1..usize::from(self.len), at);
         self.len -= 1;
@@ -39,57 +49,38 @@ impl<const N: usize> Short<N> {
 }
 
 /// What a thread is doing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Doing {
-    Idle,
-    /// Waiting for its operation, in this slot.
-    Waiting {
-        slot: u8,
-        turn: u8,
-        /// The block that it reads has been written since: what was read before that will do, too.
-        overtaken: bool,
-    },
-    /// Waiting for another thread's operation.
-    Joining {
-        slot: u8,
-    },
-    /// About to access a frame that is pinned for it.
-    Pinned {
-        frame: u8,
-        turn: u8,
-    },
-    /// Holding a lock.
-    Holding {
-        slot: u8,
-        turn: u8,
-    },
+pub(super) trait Doing: Copy + Eq + Debug {
+    /// Nothing: its next turn may begin.
+    const IDLE: Self;
+
+    /// As bytes, the same for equal values only.
+    fn encode(self) -> [u8; 3];
+
+    fn decode(bytes: [u8; 3]) -> Self;
+}
+
+/// What may still happen, how often.
+pub(super) trait Budgets: Copy + Eq + Debug {
+    /// As counts below 16.
+    fn counts(self) -> [u8; 7];
+
+    fn of(counts: [u8; 7]) -> Self;
 }
 
 /// A thread: what it does, and how many turns it has left, this one included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct ThreadState {
-    pub(super) doing: Doing,
+pub(super) struct ThreadState<D> {
+    pub(super) doing: D,
     pub(super) turns: u8,
-}
-
-/// What may still happen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Budgets {
-    pub(super) losses: u8,
-    pub(super) duplicates: u8,
-    pub(super) premature: u8,
-    pub(super) adds: u8,
-    pub(super) removes: u8,
-    pub(super) purges: u8,
 }
 
 /// A state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct World {
+pub(super) struct World<D, B> {
     pub(super) nodes: [u32; NODES],
     pub(super) switch: u32,
-    pub(super) threads: [ThreadState; THREADS],
-    pub(super) left: Budgets,
+    pub(super) threads: [ThreadState<D>; THREADS],
+    pub(super) left: B,
     /// Packets between two passes through the switch, oldest first.
     pub(super) again: Short<AGAIN>,
     /// Packets under way.
@@ -103,9 +94,9 @@ pub(super) struct Size {
     pub(super) threads: usize,
 }
 
-impl World {
-    pub(super) fn new(nodes: [u32; NODES], switch: u32, turns: [u8; THREADS], left: Budgets) -> Self {
-        let threads = turns.map(|turns| ThreadState { doing: Doing::Idle, turns });
+impl<D: Doing, B: Budgets> World<D, B> {
+    pub(super) fn new(nodes: [u32; NODES], switch: u32, turns: [u8; THREADS], left: B) -> Self {
+        let threads = turns.map(|turns| ThreadState { doing: D::IDLE, turns });
         Self { nodes, switch, threads, left, again: Short::EMPTY, packets: Short::EMPTY }
     }
 
@@ -115,10 +106,8 @@ impl World {
         words.extend_from_slice(&self.nodes[..size.nodes]);
         words.push(self.switch);
         words.extend(self.threads[..size.threads].iter().map(|thread| thread.encode()));
-        let Budgets { losses, duplicates, premature, adds, removes, purges } = self.left;
-        let left = [losses, duplicates, premature, adds, removes, purges];
-        let left = left.into_iter().fold(0, |word, count| word << 4 | u32::from(count & 15));
-        words.push(left << 8 | u32::from(self.again.len));
+        let left = self.left.counts().into_iter().fold(0, |word, count| word << 4 | u32::from(count & 15));
+        words.push(left << 4 | u32::from(self.again.len));
         words.extend_from_slice(self.again.as_slice());
         words.extend_from_slice(self.packets.as_slice());
     }
@@ -127,16 +116,9 @@ impl World {
         let (nodes, words) = words.split_at(size.nodes);
         let (switch, words) = (words[0], &words[1..]);
         let (threads, words) = words.split_at(size.threads);
-        let count = |at: u32| (words[0] >> (8 + 4 * (5 - at)) & 15) as u8;
-        let left = Budgets {
-            losses: count(0),
-            duplicates: count(1),
-            premature: count(2),
-            adds: count(3),
-            removes: count(4),
-            purges: count(5),
-        };
-        let (again, packets) = words[1..].split_at((words[0] & 255) as usize);
+        let count = |at: usize| (words[0] >> (4 + 4 * (6 - at)) & 15) as u8;
+        let left = B::of(std::array::from_fn(count));
+        let (again, packets) = words[1..].split_at((words[0] & 15) as usize);
         let mut world = Self::new([0; NODES], switch, [0; THREADS], left);
         world.nodes[..nodes.len()].copy_from_slice(nodes);
         for (thread, word) in world.threads.iter_mut().zip(threads) {
@@ -149,32 +131,18 @@ impl World {
     }
 }
 
-impl ThreadState {
+impl<D: Doing> ThreadState<D> {
     fn encode(self) -> u32 {
-        let (kind, a, b) = match self.doing {
-            Doing::Idle => (0, 0, 0),
-            Doing::Waiting { slot, turn, overtaken: false } => (1, slot, turn),
-            Doing::Waiting { slot, turn, overtaken: true } => (5, slot, turn),
-            Doing::Joining { slot } => (2, slot, 0),
-            Doing::Pinned { frame, turn } => (3, frame, turn),
-            Doing::Holding { slot, turn } => (4, slot, turn),
-        };
-        u32::from_le_bytes([self.turns, kind, a, b])
+        let [a, b, c] = self.doing.encode();
+        u32::from_le_bytes([self.turns, a, b, c])
     }
 
     fn decode(word: u32) -> Self {
-        let [turns, kind, a, b] = word.to_le_bytes();
-        let doing = match kind {
-            0 => Doing::Idle,
-            1 | 5 => Doing::Waiting { slot: a, turn: b, overtaken: kind == 5 },
-            2 => Doing::Joining { slot: a },
-            3 => Doing::Pinned { frame: a, turn: b },
-            _ => Doing::Holding { slot: a, turn: b },
-        };
-        Self { doing, turns }
+        let [turns, a, b, c] = word.to_le_bytes();
+        Self { doing: D::decode([a, b, c]), turns }
     }
 
     pub(super) fn is_done(self) -> bool {
-        self.doing == Doing::Idle && self.turns == 0
+        self.doing == D::IDLE && self.turns == 0
     }
 }

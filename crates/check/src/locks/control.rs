@@ -159,10 +159,9 @@ impl<R: LockRules> LockRack<R> {
             self.waits.end(thread);
         }
         for at in 0..self.locks.len() {
+            // Something may have been on its way to it, even of a lock that it does not know.
             let (lock, _) = self.locks[at];
-            if self.nodes[node.index()].0.view(lock).is_some() {
-                self.maybe_lost.insert((at, self.control.life(node, lock.home())));
-            }
+            self.maybe_lost.insert((at, self.control.life(node, lock.home())));
         }
         self.count(node.index());
         let config = node::locks::Config { epoch: SwitchEpoch(0), ..*self.nodes[node.index()].0.config() };

@@ -25,6 +25,9 @@ impl Report {
         self.entered += other.entered;
         self.busy += other.busy;
         self.cancelled += other.cancelled;
+        self.freed += other.freed;
+        self.freed_lost += other.freed_lost;
+        self.refused += other.refused;
         self.moves += other.moves;
         self.denied += other.denied;
         self.evicted += other.evicted;
@@ -33,6 +36,7 @@ impl Report {
         self.down += other.down;
         self.stops.add(&other.stops);
         self.passed = self.passed.max(other.passed);
+        self.reigns_before = self.reigns_before.max(other.reigns_before);
         self.faults.add(&other.faults);
     }
 }

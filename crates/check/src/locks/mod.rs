@@ -9,12 +9,14 @@
 //! | `plan` | what a run is like |
 //! | `store` | copies, gates and home memory with numbers |
 //! | `network` | packets under way, and what happens to them |
+//! | `allocations` | locks that end, and begin anew |
 //! | `control` | what stops and starts again, and who is told of it |
 //! | `run` | the rack, step by step |
 //! | `threads` | what application threads do, and what they must find |
 //! | `fuzz` | runs of a seed |
 //! | [`properties`] | what must hold, one property a file |
 
+mod allocations;
 mod control;
 mod fuzz;
 mod network;

@@ -23,6 +23,8 @@ pub struct Plan {
     pub once: u32,
     /// Of a thousand turns of a thread that waits, those in which it gives up.
     pub cancel: u32,
+    /// Of a thousand turns of a thread that is inside to write, or was told that the lock is lost, those in which it frees it.
+    pub frees: u32,
     /// What goes wrong on the way.
     pub faults: Faults,
     /// Packets keep their order from each place to each other one, unless `faults` says otherwise.
@@ -51,6 +53,7 @@ impl Plan {
             writes: [500, 100, 900, 1000][up_to(3)],
             once: [0, 0, 200][up_to(2)],
             cancel: [0, 0, 30][up_to(2)],
+            frees: 0,
             faults: Faults::default(),
             in_order: up_to(1) == 0,
             repeats: false,
@@ -87,6 +90,12 @@ impl Plan {
     /// Places stop and start again, and nothing else goes wrong: all hear of it before anything is delivered.
     pub fn lossless_with_restarts(seed: u64) -> Self {
         Self { restarts: Self::restarts(seed), ..Self::lossless(seed) }
+    }
+
+    /// The same, and locks end, and begin anew.
+    #[must_use]
+    pub fn freeing(self) -> Self {
+        Self { frees: 100, ..self }
     }
 
     fn restarts(seed: u64) -> Restarts {

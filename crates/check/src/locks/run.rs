@@ -9,9 +9,10 @@ use node::{LockEffect, LockMessage, LockNode};
 use switch::locks::{Directory, Effect, Resubmit};
 use wire::{Faithful, GlobalAddr, Incarnation, LockEnd, LockRules, Nanos, NodeId};
 
+use super::allocations::Allocations;
 use super::control::{Control, FIRST};
 use super::network::Network;
-use super::properties::{self, Waits};
+use super::properties::{self, Asked, Waits};
 use super::{LockStops, PlainLocks, Plan, Thread};
 use crate::rack::{Faults, Injected, Random};
 
@@ -27,6 +28,12 @@ pub struct Report {
     pub busy: u64,
     /// Times that one gave up.
     pub cancelled: u64,
+    /// Times that a lock ended.
+    pub freed: u64,
+    /// Of those, lost ones.
+    pub freed_lost: u64,
+    /// Times that a thread was told that there is no such lock.
+    pub refused: u64,
     /// Times that a lock went on.
     pub moves: u64,
     /// Of those, times that the directory said no.
@@ -43,6 +50,8 @@ pub struct Report {
     pub stops: LockStops,
     /// The most times that a thread passed one that stood in a queue.
     pub passed: u64,
+    /// The most times that a node began a reign while another one waited.
+    pub reigns_before: u64,
     /// What happened to packets.
     pub faults: Injected,
 }
@@ -70,14 +79,16 @@ pub struct LockRack<R: LockRules = Faithful> {
     pub(super) network: Network,
     /// The locks, with the bytes of their regions.
     pub locks: Vec<(GlobalAddr, u32)>,
-    /// The number of each lock's last write, in each life of its home.
-    pub truth: BTreeMap<(usize, Incarnation), u64>,
+    /// The number of each lock's last write, in each life of its home and in each allocation.
+    pub truth: BTreeMap<(usize, Incarnation, u32), u64>,
     /// Locks of which somebody had something who is dead.
     pub(super) maybe_lost: BTreeSet<(usize, Incarnation)>,
+    pub(super) allocations: Allocations,
     pub(super) control: Control,
     /// Every thread, node by node.
     pub threads: Vec<Thread>,
     pub(super) waits: Waits,
+    pub(super) asked: Asked,
     pub(super) tenures: properties::Tenures,
     pub(super) out: Vec<LockEffect>,
     pub(super) report: Report,
@@ -121,9 +132,11 @@ impl<R: LockRules> LockRack<R> {
             locks: locks.collect(),
             truth: BTreeMap::new(),
             maybe_lost: BTreeSet::new(),
+            allocations: Allocations::default(),
             control: Control::new(plan.nodes),
             threads: vec![Thread::Idle; threads],
             waits: Waits::new(&plan),
+            asked: Asked::new(&plan),
             tenures: properties::Tenures::default(),
             out: Vec::new(),
             report: Report::default(),
@@ -250,7 +263,8 @@ impl<R: LockRules> LockRack<R> {
                 return properties::check_at_rest(self);
             }
             self.step(true)?;
-            let inside = self.threads.iter().any(|thread| matches!(thread, Thread::Inside(..)));
+            let inside =
+                self.threads.iter().any(|thread| matches!(thread, Thread::Inside(..) | Thread::Ending(_)));
             silent = if self.network.is_empty() && self.again.is_empty() && !inside { silent + 1 } else { 0 };
             if silent > 50 {
                 let due = self.nodes.iter().map(|(machine, _)| machine.next_deadline()).min();
@@ -284,6 +298,7 @@ impl<R: LockRules> LockRack<R> {
             report.count(machine.counters());
         }
         report.passed = self.waits.most();
+        report.reigns_before = self.asked.most();
         report.faults = self.network.injected;
         report.stops = self.control.stops;
         report

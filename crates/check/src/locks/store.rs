@@ -3,7 +3,7 @@
 //!
 //! What must always hold: what the seam promises to threads. A misuse of the seam panics here, and a panic is a finding.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use node::locks::store::{LockStore, NoRoom, Users};
 use node::store::DataRef;
@@ -28,6 +28,8 @@ pub struct PlainLocks {
     pub frames: BTreeMap<GlobalAddr, Frame>,
     /// Regions of this node's memory that were written.
     pub home: BTreeMap<GlobalAddr, u64>,
+    /// Regions of this node's memory that belong to no allocation.
+    pub unallocated: BTreeSet<GlobalAddr>,
     room: usize,
     clock: u64,
 }
@@ -35,7 +37,7 @@ pub struct PlainLocks {
 impl PlainLocks {
     /// A store with room for so many copies.
     pub fn new(room: usize) -> Self {
-        Self { frames: BTreeMap::new(), home: BTreeMap::new(), room, clock: 0 }
+        Self { frames: BTreeMap::new(), home: BTreeMap::new(), unallocated: BTreeSet::new(), room, clock: 0 }
     }
 
     /// A thread tries the gate; true if it is in.
@@ -68,6 +70,28 @@ impl PlainLocks {
             frame.value = value;
         }
         frame.gate.is_none()
+    }
+
+    /// A writer will never leave, for the lock is to end.
+    ///
+    /// # Panics
+    /// If it was not inside.
+    pub fn end(&mut self, lock: GlobalAddr) {
+        let frame = self.frame(lock);
+        assert!(std::mem::take(&mut frame.users.writer), "a writer ends its lock");
+        frame.gate = None;
+    }
+
+    /// Makes stores that behave alike equal: what was used when only counts for its order. Values are replaced.
+    pub fn canonical(&mut self, value: impl Fn(GlobalAddr, u64) -> u64) {
+        self.home.iter_mut().for_each(|(lock, it)| *it = value(*lock, *it));
+        let mut order: Vec<u64> = self.frames.values().map(|frame| frame.used).collect();
+        order.sort_unstable();
+        for (lock, frame) in &mut self.frames {
+            frame.used = order.partition_point(|used| *used < frame.used) as u64;
+            frame.value = value(*lock, frame.value);
+        }
+        self.clock = order.len() as u64;
     }
 
     fn frame(&mut self, lock: GlobalAddr) -> &mut Frame {
@@ -136,8 +160,8 @@ impl LockStore for PlainLocks {
         frame.take(mode);
     }
 
-    fn may_lock(&self, _: GlobalAddr, _: u32) -> Result<(), Refusal> {
-        Ok(())
+    fn may_lock(&self, lock: GlobalAddr, _: u32) -> Result<(), Refusal> {
+        if self.unallocated.contains(&lock) { Err(Refusal::Unallocated) } else { Ok(()) }
     }
 
     fn home_contents(&self, lock: GlobalAddr, _: u32) -> DataRef {

@@ -3,6 +3,7 @@
 use node::{LockEffect, Ticket};
 use wire::{Incarnation, LockRules, Mode, NodeId, Refusal};
 
+use super::allocations::is_allocated;
 use super::run::LockRack;
 
 /// What a thread wants, or has.
@@ -14,6 +15,10 @@ pub struct Want {
     pub mode: Mode,
     /// In which life of its home: another is another lock.
     pub life: Incarnation,
+    /// Of which allocation, when it was asked for or, if the thread is inside, now. Odd: of none.
+    pub allocation: u32,
+    /// How often it had ended as a lost one by then.
+    pub losses: u32,
 }
 
 /// What a thread is doing.
@@ -25,6 +30,10 @@ pub enum Thread {
     Waiting(Want),
     /// Inside, where it found this number.
     Inside(Want, u64),
+    /// Inside, having given the region back.
+    Ending(Want),
+    /// Waiting for the end of the lock, which was lost or was not.
+    Freeing(Want, bool),
 }
 
 impl<R: LockRules> LockRack<R> {
@@ -41,7 +50,13 @@ impl<R: LockRules> LockRack<R> {
                 let lock = self.random.below(self.locks.len());
                 let mode = if self.random.per_mille(self.plan.writes) { Mode::Write } else { Mode::Read };
                 let life = self.control.life(NodeId(node as u16), self.locks[lock].0.home());
-                self.want(thread, Want { lock, mode, life })
+                let allocation = self.allocations.now(lock, life);
+                let losses = self.allocations.ended_as_lost(lock, life);
+                let want = Want { lock, mode, life, allocation, losses };
+                if self.allocates(want) {
+                    return Ok(());
+                }
+                self.want(thread, want)
             }
             Thread::Waiting(want) => {
                 if !calm && self.random.per_mille(self.plan.cancel) {
@@ -53,8 +68,14 @@ impl<R: LockRules> LockRack<R> {
                 if !calm && self.random.per_mille(300) {
                     return Ok(());
                 }
+                if !calm && self.gives_back(thread, want) {
+                    return Ok(());
+                }
                 self.leave(thread, node, want, found)
             }
+            Thread::Ending(_) if !calm && self.random.per_mille(300) => Ok(()),
+            Thread::Ending(want) => self.end_lock(thread, want),
+            Thread::Freeing(..) => Ok(()),
         }
     }
 
@@ -95,7 +116,7 @@ impl<R: LockRules> LockRack<R> {
             return Err(format!("the data changed under thread {thread}: {want:?}"));
         }
         let wrote = (want.mode == Mode::Write).then(|| {
-            let last = self.truth.entry((want.lock, want.life)).or_default();
+            let last = self.truth.entry((want.lock, want.life, want.allocation)).or_default();
             *last += 1;
             *last
         });
@@ -114,7 +135,14 @@ impl<R: LockRules> LockRack<R> {
         let node = thread / self.plan.threads;
         let (lock, len) = self.locks[want.lock];
         let found = self.nodes[node].1.frames[&lock].value;
-        let last = self.last_release(want);
+        let now = self.allocations.now(want.lock, want.life);
+        // Of a lock without data, nothing is lost if whoever was about to end it dies.
+        let nobody_ends_it = len == 0 && self.maybe_lost.contains(&(want.lock, want.life));
+        if !is_allocated(now) && !nobody_ends_it {
+            return Err(format!("thread {thread} gets into a lock that is no more: {want:?}, now {now}"));
+        }
+        let want = Want { allocation: now, ..want };
+        let last = self.last_release(want.lock, want.life, now);
         self.threads[thread] = Thread::Inside(want, found);
         self.report.entered += 1;
         self.waits.entered(thread, want)?;
@@ -127,8 +155,8 @@ impl<R: LockRules> LockRack<R> {
     }
 
     /// The number of the last write that was released.
-    pub(super) fn last_release(&self, want: Want) -> u64 {
-        self.truth.get(&(want.lock, want.life)).copied().unwrap_or(0)
+    pub(super) fn last_release(&self, lock: usize, life: Incarnation, allocation: u32) -> u64 {
+        self.truth.get(&(lock, life, allocation)).copied().unwrap_or(0)
     }
 
     /// Data are lost if a node has died that had something of them, and nobody has them; and there is no lock without its
@@ -137,6 +165,12 @@ impl<R: LockRules> LockRack<R> {
         let ((lock, len), node) = (self.locks[want.lock], NodeId((thread / self.plan.threads) as u16));
         let alike = |other: NodeId| self.control.life(other, lock.home()) == want.life;
         match why {
+            Refusal::Unallocated => {
+                !is_allocated(want.allocation)
+                    || self.allocations.now(want.lock, want.life) != want.allocation
+            }
+            // It was, when it was said.
+            Refusal::Lost if self.allocations.ended_as_lost(want.lock, want.life) != want.losses => true,
             Refusal::Lost => {
                 let mut holders = self.nodes.iter().map(|(machine, _)| machine);
                 len > 0
@@ -158,6 +192,21 @@ impl<R: LockRules> LockRack<R> {
             unreachable!("packets are sent")
         };
         let thread = ticket.0 as usize;
+        if let Thread::Freeing(want, lost) = self.threads[thread] {
+            self.tell(|| format!("thread {thread}: {effect:?}"));
+            return match effect {
+                LockEffect::Freed(_) => {
+                    self.freed(thread, want, lost);
+                    Ok(())
+                }
+                // Its home died, or somebody else ended it.
+                LockEffect::Failed(_, Refusal::Unallocated | Refusal::NodeDown) if lost => {
+                    self.threads[thread] = Thread::Idle;
+                    Ok(())
+                }
+                other => Err(format!("thread {thread} ends {want:?} and was told {other:?}")),
+            };
+        }
         let Thread::Waiting(want) = self.threads[thread] else {
             return Err(format!("thread {thread} does not wait, and is told {effect:?}"));
         };
@@ -173,8 +222,12 @@ impl<R: LockRules> LockRack<R> {
             LockEffect::Failed(_, why) if self.may_fail(thread, want, why) => {
                 self.waits.end(thread);
                 self.threads[thread] = Thread::Idle;
-                *if why == Refusal::Lost { &mut self.report.lost } else { &mut self.report.down } += 1;
-                Ok(())
+                match why {
+                    Refusal::Lost => self.report.lost += 1,
+                    Refusal::Unallocated => self.report.refused += 1,
+                    _ => self.report.down += 1,
+                }
+                if why == Refusal::Lost { self.free_lost(thread, want) } else { Ok(()) }
             }
             other => Err(format!("thread {thread} wanted {want:?} and was told {other:?}")),
         }

@@ -1,6 +1,9 @@
-//! `rackmem check`: properties of the protocol, decided by looking at all states of small racks.
+//! `rackmem check`: properties of the protocols, decided by looking at all states of small racks.
 
-mod flowcc;
+mod explore;
+
+use ::check::explore::flowcc::FlowCC;
+use ::check::explore::locks::Locks;
 
 use crate::fault::Fault;
 
@@ -8,12 +11,15 @@ use crate::fault::Fault;
 #[derive(Clone, Debug, clap::Subcommand)]
 pub(crate) enum Check {
     /// Explore every state of small racks that run FlowCC, with faults wherever they can happen
-    Flowcc(flowcc::Args),
+    Flowcc(explore::Args),
+    /// Explore every state of small racks with locks that carry their data, with faults wherever they can happen
+    Locks(explore::Args),
 }
 
 /// Runs the command.
 pub(crate) fn run(check: &Check) -> Result<(), Fault> {
     match check {
-        Check::Flowcc(args) => flowcc::run(args),
+        Check::Flowcc(args) => explore::run::<FlowCC>(args),
+        Check::Locks(args) => explore::run::<Locks>(args),
     }
 }

@@ -1,8 +1,10 @@
-//! `rackmem fuzz`: the protocol under faults, one random run a seed.
+//! `rackmem fuzz`: a protocol under faults, one random run a seed.
 //!
-//! The runs are `check::rack`'s; here they are spread over threads, summed up and told. The sums do not depend
+//! The runs are `check::rack`'s, and with `--locks` `check::locks`'; here they are spread over threads, summed up and told. The sums do not depend
 //! on the threads: a seed gives one run, and the seeds that failed are listed in order.
 
+mod flowcc;
+mod locks;
 mod report;
 
 use std::ops::Range;
@@ -11,13 +13,35 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use check::rack::{Effort, Failure, Plan, Report, run_seed};
+use check::rack::Failure;
 
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::output::{print, print_json};
 use crate::ycsb::progress::Progress;
 use report::Summary;
+
+/// Counts, by name and group.
+type Groups = Vec<(&'static str, Vec<(String, u64)>)>;
+
+/// What is run: a protocol's random racks.
+trait Runs: 'static {
+    /// What a run did.
+    type Report: Default + Send;
+
+    /// What the command line has for it.
+    const FLAG: &'static str;
+    /// Steps that a run takes at least, if nothing else is said.
+    const STEPS: usize;
+
+    fn run(seed: u64, steps: usize, trace: bool) -> Result<Self::Report, Failure>;
+
+    fn operations(report: &Self::Report) -> u64;
+
+    fn add(sum: &mut Self::Report, report: &Self::Report);
+
+    fn groups(sum: &Self::Report, fewest: u64) -> Groups;
+}
 
 /// Failures that are told in full; of the others, only the seeds.
 const TOLD: usize = 5;
@@ -26,8 +50,9 @@ const EXAMPLES: &str = "\
 Examples:
   rackmem fuzz --seeds 0..10000        ten thousand runs
   rackmem fuzz --seeds 17..18 --trace  one run, every delivery on standard error
+  rackmem fuzz --locks --seeds 0..200  locks that carry their data
 
-Every run has at least 2,000 operations and 20 faults. Exit codes: 1 a property did not hold, 3 a run was stuck,
+Every run of blocks has at least 2,000 operations and 20 faults. Exit codes: 1 a property did not hold, 3 a run was stuck,
 4 a machine panicked.";
 
 /// The flags.
@@ -37,9 +62,12 @@ pub(crate) struct Args {
     /// The seeds: from A, up to but not including B
     #[arg(long, value_name = "A..B", default_value = "0..200", value_parser = seeds)]
     seeds: Range<u64>,
-    /// Steps that each run takes at least
-    #[arg(long, default_value_t = Effort::FUZZ.steps)]
-    steps: usize,
+    /// Locks that carry their data, instead of coherent blocks
+    #[arg(long)]
+    locks: bool,
+    /// Steps that each run takes at least [default: 40000]
+    #[arg(long)]
+    steps: Option<usize>,
     /// Threads; by default one for each core
     #[arg(long)]
     jobs: Option<usize>,
@@ -61,6 +89,10 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
+    if args.locks { runs::<locks::Locks>(args) } else { runs::<flowcc::FlowCC>(args) }
+}
+
+fn runs<R: Runs>(args: &Args) -> Result<(), Fault> {
     let interrupt = Interrupt::listen().map_err(|why| Fault::failed(format_args!("no signals: {why}")))?;
     if !args.trace {
         // What panicked is told with its seed.
@@ -69,13 +101,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let start = Instant::now();
     let total = args.seeds.end - args.seeds.start;
     let mut progress = Progress::start("fuzz".to_owned(), total);
-    let mut summary = Summary::new(args.seeds.clone());
+    let mut summary = Summary::<R>::new(args.seeds.clone());
     let next = AtomicU64::new(args.seeds.start);
     let (done, results) = mpsc::channel();
     thread::scope(|scope| {
         for _ in 0..jobs(args) {
             let (done, next, interrupt) = (done.clone(), &next, interrupt.clone());
-            scope.spawn(move || work(args, next, &interrupt, &done));
+            scope.spawn(move || work::<R>(args, next, &interrupt, &done));
         }
         drop(done);
         for (seed, result) in results {
@@ -93,39 +125,37 @@ fn jobs(args: &Args) -> usize {
 }
 
 /// One thread: takes the next seed until there are none, or somebody asks to stop.
-fn work(
+fn work<R: Runs>(
     args: &Args,
     next: &AtomicU64,
     interrupt: &Interrupt,
-    done: &mpsc::Sender<(u64, Result<Report, Failure>)>,
+    done: &mpsc::Sender<(u64, Result<R::Report, Failure>)>,
 ) {
     while !interrupt.requested() {
         let seed = next.fetch_add(1, Ordering::Relaxed);
         if seed >= args.seeds.end {
             return;
         }
-        let plan = Plan { trace: args.trace, ..Plan::with_restarts(seed).with_options(seed) };
-        let effort = Effort { steps: args.steps, ..Effort::FUZZ };
-        let result = run_seed::<wire::Faithful>(plan, seed, effort);
+        let result = R::run(seed, args.steps.unwrap_or(R::STEPS), args.trace);
         if done.send((seed, result)).is_err() {
             return;
         }
     }
 }
 
-fn finish(args: &Args, mut summary: Summary, took: Duration) -> Result<(), Fault> {
+fn finish<R: Runs>(args: &Args, mut summary: Summary<R>, took: Duration) -> Result<(), Fault> {
     summary.failures.sort_by_key(|(seed, _)| *seed);
     if args.json {
         print_json(&summary.to_json(took))?;
     } else {
         print(&summary.to_text())?;
     }
-    let steps =
-        if args.steps == Effort::FUZZ.steps { String::new() } else { format!(" --steps {}", args.steps) };
+    let steps = args.steps.map(|steps| format!(" --steps {steps}")).unwrap_or_default();
+    let which = R::FLAG;
     let mut told = String::new();
     for (seed, failure) in summary.failures.iter().take(TOLD) {
         told += &format!(
-            "seed {seed}: {}\n  repeat it: rackmem fuzz --seeds {seed}..{}{steps} --trace\n",
+            "seed {seed}: {}\n  repeat it: rackmem fuzz{which} --seeds {seed}..{}{steps} --trace\n",
             failure.what(),
             seed + 1
         );

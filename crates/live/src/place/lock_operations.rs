@@ -79,12 +79,13 @@ pub(super) fn take<C: Carrier>(
     }
 }
 
-/// Ends a lock that this thread is inside of to write.
+/// Ends a lock that this thread is inside of to write, or that is lost.
 pub(super) fn end<C: Carrier>(
     carrier: &C,
     node: NodeId,
     courier: &mut Courier,
-    lock: GlobalAddr,
+    lock: (GlobalAddr, u32),
+    is_lost: bool,
 ) -> Result<(), Failure> {
     if carrier.is_fenced() {
         return Err(Failure::Fenced);
@@ -93,7 +94,11 @@ pub(super) fn end<C: Carrier>(
     let mut patience = carrier.begin_wait();
     carrier.visit_locks(node, courier, carrier.now(), |locks, at, store, out| {
         let ticket = locks.ticket_for(bell);
-        locks.machine.on_free(at, ticket, lock, store, out);
+        if is_lost {
+            locks.machine.on_free_lost(at, ticket, lock, store, out);
+        } else {
+            locks.machine.on_free(at, ticket, lock.0, store, out);
+        }
     });
     let outcome = loop {
         if let Some(outcome) = courier.bell.heard() {

@@ -154,7 +154,13 @@ pub trait Operations: Send + Sync {
     ///
     /// # Errors
     /// If this node counts no more.
-    fn end(&self, node: NodeId, courier: &mut Courier, lock: GlobalAddr) -> Result<(), Failure>;
+    fn end(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        lock: (GlobalAddr, u32),
+        is_lost: bool,
+    ) -> Result<(), Failure>;
 
     /// Tells a node's machine that nobody is inside a lock any more.
     fn left(&self, node: NodeId, courier: &mut Courier, lock: GlobalAddr);
@@ -261,8 +267,14 @@ impl<C: Carrier + Send + Sync> Operations for C {
         lock_operations::take(self, node, courier, lock, mode, wait)
     }
 
-    fn end(&self, node: NodeId, courier: &mut Courier, lock: GlobalAddr) -> Result<(), Failure> {
-        lock_operations::end(self, node, courier, lock)
+    fn end(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        lock: (GlobalAddr, u32),
+        is_lost: bool,
+    ) -> Result<(), Failure> {
+        lock_operations::end(self, node, courier, lock, is_lost)
     }
 
     fn left(&self, node: NodeId, courier: &mut Courier, lock: GlobalAddr) {

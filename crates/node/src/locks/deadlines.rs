@@ -46,8 +46,8 @@ impl Lock {
             }
         }
         if let Some(freeing) = &mut self.freeing
-            && self.report.is_none()
             && freeing.again.is_due(cx)
+            && self.report.is_none()
         {
             self.send_free(cx);
         }

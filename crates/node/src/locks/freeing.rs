@@ -1,41 +1,79 @@
 //! A lock ends: its allocation is about to be freed.
 //!
-//! Whoever wants that has the lock to write, so nobody else has anything of it. The home forgets it, and the switch; whoever
-//! waits here is refused. Afterwards the region may be freed, and be locked anew by whoever gets it next.
+//! Whoever wants that has the lock to write, so nobody else has anything of it; or nobody has, because it is lost. The home
+//! forgets it, and the switch. Whoever waits asks the home again, which knows whether the region is still allocated, or anew.
+//! So an allocation is given back first, and then its locks end: in between whoever gets it waits for that end.
+//!
+//! # What is late
+//! The tenures of the next lock of that name begin behind those of this one, so no grant and no data of this one count any
+//! more. (Its home remembers one number for all locks that are no more, not one for each.) Requests have numbers, so a
+//! refusal by the old lock is not taken for one by the new. What the switch is asked to keep has numbers, and what it is asked to
+//! forget names a tenure, so late copies of that do nothing.
 
-use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Refusal, Status};
+use alloc::vec::Vec;
+
+use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Mode, Refusal, Status, Tenure};
 
 use super::home::Keeper;
 use super::record::{Again, Freeing, Lock, Waiter};
 use super::store::LockStore;
-use super::{Context, LockDrop, LockEffect, LockNode, Ticket, context};
+use super::{Context, LockDrop, LockEffect, LockMessage, LockNode, Ticket, context};
 use crate::store::Moment;
 
 impl<R: LockRules> LockNode<R> {
-    /// A thread that is in the lock to write wants it to be no more. It is out when [`LockEffect::Freed`] follows.
-    ///
-    /// # Panics
-    /// If this node does not have the lock to write.
+    /// A thread that was in the lock to write, and has told its copy that it never leaves, wants it to be no more.
+    /// [`LockEffect::Freed`] follows.
     pub fn on_free<S: LockStore>(
         &mut self,
         at: Moment,
         ticket: Ticket,
         lock: GlobalAddr,
         store: &mut S,
-        out: &mut alloc::vec::Vec<LockEffect>,
+        out: &mut Vec<LockEffect>,
     ) {
         let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
-        let it = self
-            .locks
-            .get_mut(&lock)
-            .filter(|it| it.reign.as_ref().is_some_and(super::record::Reign::is_complete));
-        let it = it.expect("whoever frees a lock has it to write");
-        // Whoever comes from now on is reported, and refused at the end.
+        let it = self.locks.get_mut(&lock);
+        let reign = it.and_then(|it| {
+            let tenure = it.reign.as_ref().filter(|reign| reign.is_complete())?.tenure;
+            Some((it, tenure))
+        });
+        let Some((it, tenure)) = reign else {
+            // Its home has died since, and the lock with it.
+            out.push(LockEffect::Freed(ticket));
+            return self.on_left(at, lock, store, out);
+        };
+        // Whoever comes from now on is reported, and asks the home at the end.
         let _ = cx.store.close(lock);
-        it.freeing = Some(Freeing { ticket, again: Again::first(&cx) });
+        it.freeing = Some(Freeing { ticket, tenure, lost: false, number: 0, again: Again::first(&cx) });
         if it.report.is_none() {
             it.send_free(&mut cx);
         }
+        let after = cx.after();
+        self.after(at, lock, after, store, out);
+    }
+
+    /// A thread that was told that the lock is lost wants it to be no more. [`LockEffect::Freed`] follows, or a failure if it
+    /// is not lost.
+    pub fn on_free_lost<S: LockStore>(
+        &mut self,
+        at: Moment,
+        ticket: Ticket,
+        (lock, len): (GlobalAddr, u32),
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        if !self.live.contains(lock.home()) {
+            return out.push(LockEffect::Failed(ticket, Refusal::NodeDown));
+        }
+        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let it = self.locks.entry(lock).or_insert_with(|| Lock::new(lock, len));
+        if it.freeing.is_some() || it.reigns() || it.copy.is_some() {
+            // Somebody ends it already, or it is another one.
+            return cx.out.push(LockEffect::Failed(ticket, Refusal::Unallocated));
+        }
+        let (number, again) = (it.next_number(), Again::first(&cx));
+        it.freeing = Some(Freeing { ticket, tenure: Tenure::NONE, lost: true, number, again });
+        it.send_free(&mut cx);
         let after = cx.after();
         self.after(at, lock, after, store, out);
     }
@@ -46,30 +84,76 @@ impl<R: LockRules> LockNode<R> {
         at: Moment,
         packet: &LockPacket,
         store: &mut S,
-        out: &mut alloc::vec::Vec<LockEffect>,
+        out: &mut Vec<LockEffect>,
     ) {
-        if self.rebuilding.is_some() {
+        let is_lost = packet.mode == Mode::Read;
+        if let Some(rebuilding) = &mut self.rebuilding {
+            // Holders ask again when their reports are answered.
+            if is_lost && !rebuilding.parked.contains(packet) {
+                rebuilding.parked.push(*packet);
+            }
             return self.counters.drop(LockDrop::NotCurrent);
+        }
+        if is_lost {
+            return self.on_free_of_lost(at, packet, store, out);
         }
         let lock = packet.lock;
         let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
         let from = LockEnd::Home(cx.config.id);
         let before = |home: &&mut super::home::HomeLock| packet.tenure >= home.tenure;
         match self.homes.get_mut(&lock).filter(before).map(|home| &mut home.keeper) {
-            Some(Keeper::Asked(..)) => return cx.counters.drop(LockDrop::NotCurrent),
-            Some(keeper @ (Keeper::Switch | Keeper::Ending(_))) => {
-                *keeper = Keeper::Ending(packet.node);
+            Some(Keeper::Asked(entry, waiting)) => {
+                // It waits for the switch's answer, as requests do: an INSTALL on its way would make an entry of a lock that is no
+                // more. If the answer was lost, nobody else may ask for it.
+                let entry = *entry;
+                if !waiting.contains(packet) {
+                    waiting.push(*packet);
+                }
+                cx.counters.drop(LockDrop::NotCurrent);
+                return self.ask_switch(at, (lock, packet.len), entry, store, out);
+            }
+            Some(keeper @ (Keeper::Switch | Keeper::Ending(..))) => {
+                if *keeper == Keeper::Switch {
+                    *keeper = Keeper::Ending(packet.node, packet.tenure, Vec::new());
+                }
                 return cx.send(packet.reply(LockKind::Remove, from, LockEnd::Switch), None);
             }
             Some(Keeper::Here | Keeper::Nobody) => self.directory.remove(lock),
             // It is gone already; the lock that may be there by now is another one.
-            None => {
-                return cx.send(packet.reply(LockKind::Freed, from, LockEnd::Agent(packet.node)), None);
-            }
+            None => {}
         }
-        self.homes.remove(&lock);
-        self.ended.insert(lock, packet.tenure.next());
         cx.send(packet.reply(LockKind::Freed, from, LockEnd::Agent(packet.node)), None);
+        if self.homes.get(&lock).is_some_and(|home| packet.tenure >= home.tenure) {
+            self.forget(at, lock, packet.tenure, store, out);
+        }
+    }
+
+    /// Whoever asks for the end of a lost lock hears first which loss that is: a late copy must not end a later lock of that name.
+    fn on_free_of_lost<S: LockStore>(
+        &mut self,
+        at: Moment,
+        packet: &LockPacket,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        let lost = self.homes.get(&packet.lock).filter(|home| home.lost).map(|home| home.tenure);
+        let refused = match lost {
+            Some(tenure) if tenure == packet.tenure => None,
+            Some(tenure) => Some((Refusal::Lost, tenure)),
+            // It was, and its end was asked for before.
+            None if packet.tenure != Tenure::NONE => None,
+            None => Some((Refusal::Unallocated, Tenure::NONE)),
+        };
+        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
+        if let Some((why, tenure)) = refused {
+            let refused = packet.reply(LockKind::Refused, from, to);
+            return cx.send(LockPacket { status: Status::Refused(why), tenure, ..refused }, None);
+        }
+        cx.send(packet.reply(LockKind::Freed, from, to), None);
+        if lost.is_some() {
+            self.forget(at, packet.lock, packet.tenure, store, out);
+        }
     }
 
     /// The switch has forgotten it.
@@ -78,39 +162,97 @@ impl<R: LockRules> LockNode<R> {
         at: Moment,
         packet: &LockPacket,
         store: &mut S,
-        out: &mut alloc::vec::Vec<LockEffect>,
+        out: &mut Vec<LockEffect>,
     ) {
+        let (lock, tenure) = (packet.lock, packet.tenure);
         let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
-        let Some(Keeper::Ending(node)) = self.homes.get(&packet.lock).map(|home| &home.keeper) else {
-            return cx.counters.drop(LockDrop::Late);
+        let (node, waiting) = match self.homes.get_mut(&lock).map(|home| &mut home.keeper) {
+            Some(Keeper::Ending(node, ended, waiting)) if *ended == tenure => {
+                (*node, core::mem::take(waiting))
+            }
+            _ => return cx.counters.drop(LockDrop::Late),
         };
-        let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(*node));
-        self.homes.remove(&packet.lock);
-        self.ended.insert(packet.lock, packet.tenure.next());
+        let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(node));
         cx.send(packet.reply(LockKind::Freed, from, to), None);
+        self.forget(at, lock, tenure, store, out);
+        for packet in waiting {
+            self.on_directory_packet(at, &LockMessage { packet, data: None }, store, out);
+        }
+    }
+
+    /// A lock of this home is no more.
+    fn forget<S: LockStore>(
+        &mut self,
+        at: Moment,
+        lock: GlobalAddr,
+        tenure: Tenure,
+        store: &mut S,
+        out: &mut Vec<LockEffect>,
+    ) {
+        let Some(home) = self.homes.remove(&lock) else { return };
+        self.ended = self.ended.max(tenure.next());
+        for packet in home.early {
+            self.refuse(at, &packet, Refusal::Unallocated, store, out);
+        }
     }
 }
 
 impl Lock {
     pub(super) fn send_free<S, R>(&self, cx: &mut Context<'_, S, R>) {
-        let tenure = self.reign.as_ref().expect("whoever frees a lock reigns").tenure;
-        let free = LockPacket { tenure, ..self.packet(cx, LockKind::Free) };
+        let Some(Freeing { tenure, lost, number, .. }) = self.freeing else { return };
+        let mode = if lost { Mode::Read } else { Mode::Write };
+        let free = LockPacket { tenure, mode, number, ..self.packet(cx, LockKind::Free) };
         cx.send(LockPacket { to: LockEnd::Home(self.at.home()), ..free }, None);
     }
 
-    /// The lock is no more.
-    pub(super) fn on_freed<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
-        let Some(Freeing { ticket, .. }) = self.freeing.take() else {
+    /// The home says that the lock is no more.
+    pub(super) fn on_freed<S: LockStore, R: LockRules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &LockPacket,
+    ) {
+        if self.freeing.is_none_or(|freeing| freeing.tenure != packet.tenure) {
             return cx.counters.drop(LockDrop::Late);
+        }
+        self.end(cx);
+        self.advance(cx);
+    }
+
+    /// The home does not end a lock that nobody holds: not this one, or not yet.
+    pub(super) fn on_free_refused<S: LockStore, R: LockRules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &LockPacket,
+        why: Refusal,
+    ) {
+        let Some(freeing) = &mut self.freeing else { return };
+        if why != Refusal::Lost {
+            cx.out.push(LockEffect::Failed(freeing.ticket, why));
+            self.freeing = None;
+        } else if freeing.tenure < packet.tenure {
+            freeing.tenure = packet.tenure;
+            freeing.again = Again::first(cx);
+            self.send_free(cx);
+        }
+    }
+
+    /// The lock is no more. [`Lock::advance`] has to follow.
+    pub(super) fn end<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+        let Some(Freeing { ticket, tenure, .. }) = self.freeing.take() else { return };
+        cx.out.push(LockEffect::Freed(ticket));
+        let Some(reign) = self.reign.take_if(|reign| reign.tenure == tenure) else {
+            return self.leave_room(cx);
         };
-        let why = Refusal::Unallocated;
-        let reign = self.reign.take().expect("whoever frees a lock reigns");
+        // Whoever is still on the way to this queue is sent to the home.
+        self.last = Some((reign.tenure, reign.known));
+        let status = Status::Refused(Refusal::Unallocated);
         for waiter in reign.queue {
             match waiter {
-                Waiter::Local(thread) => cx.out.push(LockEffect::Failed(thread.ticket, why)),
+                Waiter::Local(thread) => self.threads.push_back(thread),
                 Waiter::Remote(node, _) => {
-                    let refused =
-                        LockPacket { status: Status::Refused(why), ..self.packet(cx, LockKind::Refused) };
+                    // Not a refusal of anything that it asked for by number: it asks the home.
+                    let tenure = reign.tenure;
+                    let refused = LockPacket { status, tenure, ..self.packet(cx, LockKind::Refused) };
                     cx.send(LockPacket { to: LockEnd::Agent(node), ..refused }, None);
                 }
             }
@@ -118,6 +260,5 @@ impl Lock {
         cx.store.release(self.at);
         self.has_room = false;
         cx.freed_room = true;
-        cx.out.push(LockEffect::Freed(ticket));
     }
 }

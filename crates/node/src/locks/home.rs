@@ -20,8 +20,9 @@ pub(super) enum Keeper {
     Switch,
     /// This home's directory.
     Here,
-    /// The switch is asked to forget it, for this node.
-    Ending(NodeId),
+    /// The switch is asked to forget it, for this node, which has reigned in this tenure. These wait: there may be a new
+    /// lock of that name by then.
+    Ending(NodeId, Tenure, Vec<LockPacket>),
 }
 
 /// What an entry is to begin with.
@@ -30,12 +31,16 @@ pub(super) struct Entry {
     pub(super) tenure: Tenure,
     pub(super) holder: Option<NodeId>,
     pub(super) sharers: Copyset,
+    /// Which call of the switch says so.
+    pub(super) install: u32,
 }
 
 /// A lock in this node's memory.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct HomeLock {
     pub(super) len: u32,
+    /// Where its tenures began: what is of an earlier one is of another lock, which was here before.
+    pub(super) since: Tenure,
     /// The data here are those of this tenure.
     pub(super) tenure: Tenure,
     /// They have been lent for writing, to this node in this tenure, and are not back.
@@ -48,8 +53,26 @@ pub(super) struct HomeLock {
 }
 
 impl HomeLock {
-    const fn new(len: u32) -> Self {
-        Self { len, tenure: Tenure::NONE, lent: None, lost: false, keeper: Keeper::Nobody, early: Vec::new() }
+    const fn new(len: u32, since: Tenure) -> Self {
+        Self { len, since, tenure: since, lent: None, lost: false, keeper: Keeper::Nobody, early: Vec::new() }
+    }
+
+    /// The requests that wait here.
+    pub(super) fn parked(&self) -> impl Iterator<Item = &LockPacket> {
+        let waiting = match &self.keeper {
+            Keeper::Asked(_, waiting) | Keeper::Ending(_, _, waiting) => waiting.as_slice(),
+            _ => &[],
+        };
+        self.early.iter().chain(waiting)
+    }
+
+    /// The same, for whoever gives requests other numbers.
+    pub(super) fn parked_mut(&mut self) -> impl Iterator<Item = &mut LockPacket> {
+        let waiting = match &mut self.keeper {
+            Keeper::Asked(_, waiting) | Keeper::Ending(_, _, waiting) => waiting.as_mut_slice(),
+            _ => &mut [],
+        };
+        self.early.iter_mut().chain(waiting)
     }
 
     /// Keeps a request until the data that it is about are back.
@@ -101,11 +124,20 @@ impl<R: LockRules> LockNode<R> {
             return;
         }
         if !self.homes.contains_key(&lock) {
+            if packet.kind == LockKind::Move {
+                // Of a lock that is no more; so it has gone on from there, and its sender does not know.
+                self.counters.drop(LockDrop::Late);
+                if packet.tenure < self.ended {
+                    let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+                    let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
+                    cx.send(packet.reply(LockKind::Approved, from, to), None);
+                }
+                return;
+            }
             if let Err(why) = store.may_lock(lock, len) {
                 return self.refuse(at, packet, why, store, out);
             }
-            let tenure = self.ended.remove(&lock).unwrap_or(Tenure::NONE);
-            self.homes.insert(lock, HomeLock { tenure, ..HomeLock::new(len) });
+            self.homes.insert(lock, HomeLock::new(len, self.ended));
         }
         let home = self.homes.get_mut(&lock).expect("it is there by now");
         if home.len != len {
@@ -136,7 +168,11 @@ impl<R: LockRules> LockNode<R> {
                 cx.send(LockPacket { to: LockEnd::Switch, ..*packet }, message.data);
             }
             Keeper::Here => self.run_directory(at, packet, message.data, store, out),
-            Keeper::Ending(_) => self.refuse(at, packet, Refusal::Unallocated, store, out),
+            Keeper::Ending(_, _, waiting) => {
+                if packet.kind == LockKind::Acquire && !waiting.contains(packet) {
+                    waiting.push(*packet);
+                }
+            }
         }
     }
 
@@ -151,6 +187,8 @@ impl<R: LockRules> LockNode<R> {
     ) {
         let home = self.homes.get_mut(&lock).expect("what is placed is a lock of this home");
         if self.config.in_switch {
+            self.installs = self.installs.wrapping_add(1);
+            let entry = Entry { install: self.installs, ..entry };
             home.keeper = Keeper::Asked(entry, Vec::new());
             let len = home.len;
             self.ask_switch(at, (lock, len), entry, store, out);
@@ -174,6 +212,7 @@ impl<R: LockRules> LockNode<R> {
             tenure: entry.tenure,
             next: entry.holder,
             nodes: entry.sharers,
+            number: entry.install,
             ..LockPacket::new(LockKind::Install, lock, len, cx.config.id)
         };
         cx.send(install, None);
@@ -202,7 +241,7 @@ impl<R: LockRules> LockNode<R> {
         }
     }
 
-    fn refuse<S: LockStore>(
+    pub(super) fn refuse<S: LockStore>(
         &mut self,
         at: Moment,
         packet: &LockPacket,
@@ -210,6 +249,10 @@ impl<R: LockRules> LockNode<R> {
         store: &mut S,
         out: &mut Vec<LockEffect>,
     ) {
+        if packet.kind == LockKind::Move {
+            // Whoever has moved a lock has asked for nothing.
+            return self.counters.drop(LockDrop::Late);
+        }
         let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
         let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
         cx.send(
@@ -228,7 +271,9 @@ impl<R: LockRules> LockNode<R> {
     ) {
         let lock = packet.lock;
         let kept = packet.status.is_granted();
-        let Some(HomeLock { keeper: keeper @ Keeper::Asked(..), .. }) = self.homes.get_mut(&lock) else {
+        let keeper = self.homes.get_mut(&lock).map(|home| &mut home.keeper);
+        let is_asked = |keeper: &&mut Keeper| matches!(keeper, Keeper::Asked(entry, _) if entry.install == packet.number);
+        let Some(keeper) = keeper.filter(is_asked) else {
             return self.counters.drop(LockDrop::Late);
         };
         let next = if kept { Keeper::Switch } else { Keeper::Here };
@@ -240,11 +285,13 @@ impl<R: LockRules> LockNode<R> {
         }
         self.answer_reports(at, lock, store, out);
         for packet in waiting {
-            if kept {
+            if packet.kind == LockKind::Free {
+                self.on_free_packet(at, &packet, store, out);
+            } else if kept {
                 let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
                 cx.send(LockPacket { to: LockEnd::Switch, ..packet }, None);
             } else {
-                self.run_directory(at, &packet, None, store, out);
+                self.on_directory_packet(at, &LockMessage { packet, data: None }, store, out);
             }
         }
     }
@@ -258,17 +305,20 @@ impl<R: LockRules> LockNode<R> {
         out: &mut Vec<LockEffect>,
     ) {
         let lock = packet.lock;
-        let Some(home) = self.homes.get_mut(&lock).filter(|home| home.len == packet.len) else {
+        let home = self.homes.get_mut(&lock).filter(|home| home.len == packet.len);
+        let is_ended = home.is_none() && packet.tenure < self.ended;
+        if home.is_none() && !is_ended {
             return self.counters.drop(LockDrop::Nonsense);
-        };
-        if home.tenure < packet.tenure && R::HOME_IS_CURRENT {
+        }
+        if let Some(home) = home.filter(|home| home.tenure < packet.tenure && R::HOME_IS_CURRENT) {
             if R::HOME_KEEPS_EARLY {
                 home.keep(packet);
             }
             return self.counters.drop(LockDrop::NotCurrent);
         }
-        if home.tenure > packet.tenure && R::HOME_IS_CURRENT {
-            // Somebody has written since, and whoever was to read may still wait.
+        let is_later = self.homes.get(&lock).is_some_and(|home| home.tenure > packet.tenure);
+        if is_ended || is_later && R::HOME_IS_CURRENT {
+            // Somebody has written since, or ended the lock, and whoever was to read may still wait.
             self.counters.drop(LockDrop::NotCurrent);
             let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
             let from = LockEnd::Home(cx.config.id);
@@ -317,7 +367,14 @@ impl<R: LockRules> LockNode<R> {
         let packet = &message.packet;
         let known = self.homes.get_mut(&packet.lock).filter(|home| home.len == packet.len);
         let (Some(home), Some(data)) = (known, message.data) else {
-            return self.counters.drop(LockDrop::Nonsense);
+            if packet.tenure >= self.ended {
+                return self.counters.drop(LockDrop::Nonsense);
+            }
+            // Of a lock that is no more: whoever sends this has not heard that it came before.
+            self.counters.drop(LockDrop::Late);
+            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
+            return cx.send(packet.reply(LockKind::Received, from, to), None);
         };
         if packet.tenure > home.tenure || !R::WRITE_BACK_IS_NEWER {
             home.tenure = packet.tenure;

@@ -29,10 +29,13 @@ pub struct ReignView {
     pub tenure: Tenure,
     /// Threads may write, but for a MOVE that is under way.
     pub complete: bool,
-    /// A MOVE has been sent, and it is not known whether it was approved.
+    /// A MOVE has been sent, and it is not known whether it was approved; or the lock is to end, and it is not known whether it
+    /// has.
     pub moving: bool,
     /// Nodes that the directory has sent here.
     pub known: Copyset,
+    /// Of those, nodes of whom the MOVE under way does not know.
+    pub late: Copyset,
     /// Nodes in the queue.
     pub queue: Copyset,
 }
@@ -52,8 +55,9 @@ impl<R: LockRules> LockNode<R> {
             reign: it.reign.as_ref().map(|reign| ReignView {
                 tenure: reign.tenure,
                 complete: reign.is_complete(),
-                moving: it.moving.is_some_and(|moving| !moving.approved),
+                moving: it.moving.is_some_and(|moving| !moving.approved) || it.freeing.is_some(),
                 known: reign.known,
+                late: it.moving.map_or(reign.known, |moving| reign.known.without_all(moving.packet.waiting)),
                 queue: reign.queue.iter().filter_map(node).collect::<Copyset>(),
             }),
             asked: it.request.is_some(),
@@ -64,6 +68,11 @@ impl<R: LockRules> LockNode<R> {
     /// This node's number.
     pub const fn id(&self) -> NodeId {
         self.config.id
+    }
+
+    /// The directory of the locks that the switch does not keep.
+    pub const fn directory(&self) -> &switch::locks::Directory<R> {
+        &self.directory
     }
 
     /// What the directory here says of a lock that the switch does not keep.

@@ -16,6 +16,7 @@
 //! | `inspect.rs` | what a checker sees |
 //! | `deadlines.rs` | what was not answered is sent again |
 //! | `recovery.rs` | a new life of the switch |
+//! | `canonical.rs` | a state as a value, for checkers |
 //!
 //! A node has a lock not at all, *shared* (it has a copy, and threads may read), or it *reigns*: it may write, once the
 //! copies of others have ended, and it keeps the queue of whoever waits. Threads of the node enter and leave without
@@ -34,6 +35,7 @@
 //!   reign that it has left, or whose end it has confirmed: that is what makes late and repeated packets harmless.
 //! - Whoever may write, or read, has the data of the last release.
 
+pub mod canonical;
 mod deadlines;
 mod ending;
 mod freeing;
@@ -191,9 +193,11 @@ pub struct LockNode<R: LockRules = Faithful> {
     /// Locks in this node's memory.
     homes: BTreeMap<GlobalAddr, HomeLock>,
     directory: Directory<R>,
-    /// Locks of this home that are no more, and where the tenures of the next at the same place begin: nodes that had something
-    /// of the old one take nothing of a tenure that they have left.
-    ended: BTreeMap<GlobalAddr, Tenure>,
+    /// Where the tenures of new locks of this home begin: behind those of all that are no more. Nodes that had something of an
+    /// old one at the same place take nothing of a tenure that they have left, nor does anybody take what is late.
+    ended: Tenure,
+    /// How often the switch was asked to keep an entry, in this epoch.
+    installs: u32,
     /// Homes that have not answered that all reports are in.
     last_reports: BTreeMap<NodeId, recovery::LastReport>,
     /// Until everybody has reported to this home.
@@ -268,7 +272,8 @@ impl<R: LockRules> LockNode<R> {
             roomless: VecDeque::new(),
             due: BTreeSet::new(),
             homes: BTreeMap::new(),
-            ended: BTreeMap::new(),
+            ended: Tenure::NONE,
+            installs: 0,
             directory: directory.expect("a small directory fits any chip"),
             last_reports: BTreeMap::new(),
             rebuilding: None,
@@ -318,7 +323,7 @@ impl<R: LockRules> LockNode<R> {
                     LockKind::Received => lock.on_received(&mut cx, packet),
                     LockKind::Busy => lock.on_busy(&mut cx),
                     LockKind::Refused => lock.on_refused(&mut cx, packet),
-                    LockKind::Freed => lock.on_freed(&mut cx),
+                    LockKind::Freed => lock.on_freed(&mut cx, packet),
                     LockKind::Reported => lock.on_reported(&mut cx, packet),
                     _ => cx.counters.drop(LockDrop::Nonsense),
                 }

@@ -2,7 +2,7 @@
 
 use wire::{Copyset, LockEnd, LockKind, LockPacket, LockRules, Mode};
 
-use super::record::{Again, Copy, Ending, Lock, Moving, Request, Waiter};
+use super::record::{Copy, Ending, Lock, Moving, Waiter};
 use super::store::LockStore;
 use super::{Context, LockDrop};
 
@@ -20,13 +20,15 @@ impl Lock {
                 && moving.packet.tenure == packet.tenure
                 && (moving.packet.waiting == packet.nodes || !R::DENIALS_NAME_THEIR_MOVE)
         };
-        let Some(reign) = self.reign.as_mut().filter(|_| self.moving.as_ref().is_some_and(is_mine)) else {
+        let mine = self.moving.as_ref().is_some_and(is_mine);
+        let Some(reign) = self.reign.as_mut().filter(|_| mine) else {
             return cx.counters.drop(LockDrop::Late);
         };
         self.moving = None;
         cx.counters.denied += 1;
         if R::DENIED_ADOPTS {
-            let waiting = packet.waiting;
+            // Whoever was sent here since has come after the directory looked.
+            let waiting = packet.waiting.union(reign.known.without_all(packet.nodes));
             reign.queue.retain(|waiter| match waiter {
                 Waiter::Remote(node, _) => waiting.contains(*node),
                 Waiter::Local(_) => true,
@@ -58,7 +60,7 @@ impl Lock {
         }
     }
 
-    /// What belongs to a later reign says that this node's MOVE has been approved.
+    /// What belongs to a later reign says that this node's MOVE has been approved, or that the lock that it frees is no more.
     /// True if it says so for the first time: then [`Lock::advance`] has to follow, when it has been handled.
     pub(super) fn learn<S: LockStore, R: LockRules>(
         &mut self,
@@ -74,7 +76,13 @@ impl Lock {
                 | LockKind::Invalidate
                 | LockKind::Poll
                 | LockKind::Received
+                | LockKind::Refused
         );
+        if follows && self.freeing.is_some_and(|it| !it.lost && it.tenure < packet.tenure) {
+            // Of the next lock of this name: this one has ended.
+            self.end(cx);
+            return true;
+        }
         let is_later = |moving: &Moving| !moving.approved && moving.packet.tenure < packet.tenure;
         let learned = follows && self.moving.as_ref().is_some_and(is_later) && R::LATER_REIGNS_APPROVE;
         if learned {
@@ -144,7 +152,7 @@ impl Lock {
             Copy { tenure: packet.tenure.next(), at_home: self.len == 0 }
         });
         if let Some((_, mode)) = packet.queue.iter().find(|(node, _)| *node == me) {
-            self.request = Some(Request { mode, once: false, busy: false, again: Again::first(cx) });
+            self.expect(cx, mode, false);
         }
         if done {
             self.moving = None;

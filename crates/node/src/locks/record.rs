@@ -14,6 +14,8 @@ pub(super) struct Thread {
     pub(super) ticket: Ticket,
     pub(super) mode: Mode,
     pub(super) once: bool,
+    /// The number of the last request that was asked before it came: what becomes of that says nothing to it.
+    pub(super) after: u32,
 }
 
 /// Whoever waits where a node reigns.
@@ -26,6 +28,8 @@ pub(super) enum Waiter {
 /// What this node has asked the directory for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Request {
+    /// A refusal names it: one of what was asked before is none of this.
+    pub(super) number: u32,
     pub(super) mode: Mode,
     pub(super) once: bool,
     /// Somebody has the lock, as was answered to a request that wants it `once`.
@@ -90,6 +94,22 @@ impl Reign {
     pub(super) const fn is_complete(&self) -> bool {
         self.awaiting.is_empty() && !self.lacks_data
     }
+
+    /// Threads of this node in the queue.
+    pub(super) fn threads(&self) -> impl Iterator<Item = &Thread> {
+        self.queue.iter().filter_map(|waiter| match waiter {
+            Waiter::Local(thread) => Some(thread),
+            Waiter::Remote(..) => None,
+        })
+    }
+
+    /// The same, for whoever gives requests other numbers.
+    pub(super) fn threads_mut(&mut self) -> impl Iterator<Item = &mut Thread> {
+        self.queue.iter_mut().filter_map(|waiter| match waiter {
+            Waiter::Local(thread) => Some(thread),
+            Waiter::Remote(..) => None,
+        })
+    }
 }
 
 /// The lock is on its way to others.
@@ -115,6 +135,12 @@ impl Moving {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Freeing {
     pub(super) ticket: Ticket,
+    /// This node's reign; or that of which the home says that it is lost.
+    pub(super) tenure: Tenure,
+    /// Nobody has it.
+    pub(super) lost: bool,
+    /// As for a [`Request`]; 0 for a holder, whom nobody refuses.
+    pub(super) number: u32,
     pub(super) again: Again,
 }
 
@@ -191,8 +217,10 @@ pub(super) struct Lock {
     /// The MOVE that a new epoch has cut short, with the tenure that it was to begin: only here are data that were on their
     /// way. Until the home has answered.
     pub(super) cut: Option<Cut>,
-    /// A thread that is in it to write wants it to be no more.
+    /// A thread that is in it to write, or was told that it is lost, wants it to be no more.
     pub(super) freeing: Option<Freeing>,
+    /// The number of the last request.
+    pub(super) asked: u32,
     /// When it is in the list of what is due.
     pub(super) scheduled: Nanos,
 }
@@ -216,6 +244,7 @@ impl Lock {
             report: None,
             cut: None,
             freeing: None,
+            asked: 0,
             scheduled: Nanos::MAX,
         }
     }
@@ -297,15 +326,27 @@ impl Lock {
         if self.request.is_some() || !self.make_room(cx) {
             return;
         }
-        self.request = Some(Request { mode, once, busy: false, again: Again::first(cx) });
+        self.expect(cx, mode, once);
         self.send_request(cx);
     }
 
+    /// From now on something is asked for.
+    pub(super) fn expect<S, R>(&mut self, cx: &Context<'_, S, R>, mode: Mode, once: bool) {
+        let number = self.next_number();
+        self.request = Some(Request { number, mode, once, busy: false, again: Again::first(cx) });
+    }
+
+    /// Names one more thing that is asked for.
+    pub(super) fn next_number(&mut self) -> u32 {
+        self.asked = self.asked.wrapping_add(1).max(1);
+        self.asked
+    }
+
     pub(super) fn send_request<S, R>(&self, cx: &mut Context<'_, S, R>) {
-        let Some(Request { mode, once, .. }) = self.request else { return };
+        let Some(Request { number, mode, once, .. }) = self.request else { return };
         let has_copy = self.copy.is_some() && self.ending.is_none();
         cx.counters.requests += 1;
-        cx.send(LockPacket { mode, once, has_copy, ..self.packet(cx, LockKind::Acquire) }, None);
+        cx.send(LockPacket { mode, once, has_copy, number, ..self.packet(cx, LockKind::Acquire) }, None);
     }
 
     /// True if there is room for a copy.
@@ -345,7 +386,7 @@ impl Lock {
     pub(super) fn is_quiet(&self) -> bool {
         let queue = self.reign.as_ref().is_none_or(|reign| reign.is_complete() && reign.queue.is_empty());
         let nothing_asked = self.request.is_none() && self.moving.is_none() && self.ending.is_none();
-        let nothing_asked = nothing_asked && self.report.is_none();
+        let nothing_asked = nothing_asked && self.report.is_none() && self.freeing.is_none();
         queue && nothing_asked && self.threads.is_empty() && !self.wants_room
     }
 

@@ -31,17 +31,17 @@ use crate::recovery::View;
 use crate::store::{DataRef, Moment};
 
 /// That there are no more reports, said to a home until it answers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct LastReport {
     packet: LockPacket,
     pub(super) again: Again,
 }
 
 /// What a home hears until everybody has reported.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Rebuilding {
     /// What was reported, and the data that came with it.
-    reports: BTreeMap<(GlobalAddr, NodeId), (LockPacket, Option<DataRef>)>,
+    pub(super) reports: BTreeMap<(GlobalAddr, NodeId), (LockPacket, Option<DataRef>)>,
     /// How many reports each node has, once it has said so.
     counts: BTreeMap<NodeId, u64>,
     /// Nodes that are not in the life that they were in when this home knew its locks last.
@@ -51,7 +51,7 @@ pub(super) struct Rebuilding {
 }
 
 /// What a home has answered to a report.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Decision {
     len: u32,
     tenure: Tenure,
@@ -88,6 +88,7 @@ impl<R: LockRules> LockNode<R> {
         self.live = view.live();
         // The home's side. Knowledge of an unfinished rebuild is in the reports, which come again.
         self.directory.restart(view.epoch);
+        self.installs = 0;
         self.decided.clear();
         // Whoever went before this home could decide is still gone.
         let before = self.rebuilding.take().map_or(Copyset::EMPTY, |rebuilding| rebuilding.gone);
@@ -125,11 +126,16 @@ impl<R: LockRules> LockNode<R> {
             self.last_reports.insert(home, LastReport { packet, again: Again::first(&cx) });
             cx.send(packet, None);
         }
+        // Of what is like new, nothing has to be known.
+        self.locks.retain(|lock, it| *it != Lock { asked: it.asked, ..Lock::new(*lock, it.len) });
         // Whoever waits asks again.
         let locks: Vec<GlobalAddr> = self.locks.keys().copied().collect();
         for lock in locks {
             let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
             let it = self.locks.get_mut(&lock).expect("it is known");
+            if it.freeing.is_some_and(|freeing| freeing.lost) {
+                it.send_free(&mut cx);
+            }
             it.advance(&mut cx);
             // What was asked for and is not wanted any more.
             it.leave_room(&mut cx);
@@ -249,7 +255,10 @@ impl<R: LockRules> LockNode<R> {
             self.answer_last(at, *node, store, out);
         }
         for packet in rebuilding.parked {
-            self.on_directory_packet(at, &LockMessage { packet, data: None }, store, out);
+            match packet.kind {
+                LockKind::Free => self.on_free_packet(at, &packet, store, out),
+                _ => self.on_directory_packet(at, &LockMessage { packet, data: None }, store, out),
+            }
         }
     }
 
@@ -273,6 +282,10 @@ impl<R: LockRules> LockNode<R> {
             }
             return self.answer_reports(at, lock, store, out);
         };
+        // What there is of a lock that was freed, and whose end its holder has not heard of, is not of this one.
+        let since = home.since;
+        let (reports, past_ones): (Vec<_>, Vec<_>) =
+            reports.into_iter().partition(|(_, (packet, _))| packet.tenure >= since);
         let of = |kind: fn(&LockPacket) -> bool| reports.iter().filter(move |(_, (packet, _))| kind(packet));
         let reigns = |packet: &LockPacket| packet.mode == Mode::Write;
         let copies = |packet: &LockPacket| packet.mode == Mode::Read && packet.has_copy;
@@ -297,22 +310,21 @@ impl<R: LockRules> LockNode<R> {
         let mut entry = Entry { tenure: home.tenure, ..Entry::default() };
         let mut lost = false;
         if let Some((node, packet)) = holder {
-            entry = Entry { tenure: packet.tenure, holder: Some(node), sharers: Copyset::EMPTY };
+            entry = Entry { tenure: packet.tenure, holder: Some(node), ..Entry::default() };
             home.lent = Some((node, packet.tenure));
         } else if let Some(tenure) = latest_copy {
             let with_data = of(copies).find(|(_, (packet, data))| packet.tenure == tenure && data.is_some());
             if tenure > home.tenure && home.len > 0 {
                 match with_data {
                     Some((_, (_, Some(data)))) => store.write_home(lock, home.len, *data),
-                    _ => unreachable!(
-                        "a copy that its home does not have is reported with its data: {reports:?}"
-                    ),
+                    // Nobody honest has a copy that its home does not have, and reports it without its data.
+                    _ => lost = true,
                 }
             }
             home.tenure = home.tenure.max(tenure);
             home.lent = None;
             let sharers = of(copies).map(|(node, _)| *node).collect();
-            entry = Entry { tenure: home.tenure, holder: None, sharers };
+            entry = Entry { tenure: home.tenure, sharers, ..Entry::default() };
         } else if let Some((_, (packet, data))) = on_its_way {
             if let Some(data) = data {
                 store.write_home(lock, home.len, *data);
@@ -324,14 +336,20 @@ impl<R: LockRules> LockNode<R> {
             // It never came there, if who it was lent to is alive and has not reigned.
             let arrived = heard.gone.contains(to) || past >= tenure || last_move.is_some();
             lost = arrived && home.len > 0 && R::DEAD_HOLDERS_LOSE;
-            entry.tenure = tenure;
-            home.tenure = tenure;
+            // From hand to hand it may have gone on since: the next lock of this name must begin behind all of that.
+            let latest = reports.iter().map(|(_, (packet, _))| packet.tenure).max();
+            entry.tenure = tenure.max(latest.unwrap_or(tenure));
+            home.tenure = entry.tenure;
             home.lent = None;
         } else {
             entry.tenure = home.tenure.max(past);
             home.tenure = entry.tenure;
         }
         home.lost |= lost;
+        for (node, (packet, _)) in &past_ones {
+            let decision = Decision { len: packet.len, tenure: packet.tenure, stays: false, placed: false };
+            self.decided.insert((lock, *node), decision);
+        }
         for (node, (packet, _)) in &reports {
             let stays =
                 reigns(packet) && entry.holder == Some(*node) || copies(packet) && entry.holder.is_none();
@@ -342,7 +360,7 @@ impl<R: LockRules> LockNode<R> {
             // No directory knows it, so that whoever asks comes here, and is refused.
             return self.answer_reports(at, lock, store, out);
         }
-        if reports.is_empty() {
+        if reports.is_empty() && past_ones.is_empty() {
             return;
         }
         self.place(at, lock, entry, store, out);
@@ -484,10 +502,11 @@ impl Lock {
         if let Some(copy) = self.copy.as_mut().filter(|copy| copy.tenure <= packet.tenure) {
             *copy = Copy { tenure: packet.tenure, at_home: true };
         }
-        if self.freeing.is_some() {
-            // Asked for again, or done before the epoch.
-            if !packet.status.is_granted() {
-                return self.on_freed(cx);
+        if self.freeing.is_some_and(|freeing| !freeing.lost) {
+            // Asked for again, or done before the epoch; unless what was reported was before this reign.
+            if !packet.status.is_granted() && said.mode == Mode::Write {
+                self.end(cx);
+                return self.advance(cx);
             }
             self.send_free(cx);
         }
@@ -501,9 +520,7 @@ impl Lock {
 
     /// The lock's home is gone, and its memory with it.
     fn lose_home<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
-        if self.freeing.is_some() {
-            return self.on_freed(cx);
-        }
+        self.end(cx);
         self.end_reign();
         self.copy = None;
         self.cut = None;

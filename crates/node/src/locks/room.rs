@@ -89,7 +89,7 @@ impl<R: LockRules> LockNode<R> {
     }
 
     /// Notes when a lock has something to repeat.
-    fn schedule(&mut self, lock: GlobalAddr) {
+    pub(super) fn schedule(&mut self, lock: GlobalAddr) {
         let Some(it) = self.locks.get_mut(&lock) else { return };
         let due = it.due();
         if due != it.scheduled {
@@ -144,8 +144,9 @@ impl Lock {
             && self.ending.is_none();
         let reign_idle =
             self.reign.as_ref().is_none_or(|reign| reign.is_complete() && reign.queue.is_empty());
-        // What was reported stays until the home has heard it.
-        if !idle || !reign_idle || !self.has_room || self.report.is_some() {
+        // What was reported stays until the home has heard it; what ends, too.
+        let is_awaited = self.report.is_some() || self.freeing.is_some();
+        if !idle || !reign_idle || !self.has_room || is_awaited {
             return;
         }
         if !cx.store.close(self.at).is_none() {

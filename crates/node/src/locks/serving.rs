@@ -5,6 +5,7 @@ use wire::{Copyset, LockEnd, LockKind, LockPacket, LockRules, Mode, NodeId, Wait
 use super::record::{Again, Lock, Moving, Thread, Waiter};
 use super::store::{LockStore, Users};
 use super::{Context, LockDrop, LockEffect};
+use crate::config::Retransmission;
 
 impl Lock {
     /// Lets in whoever is next, or lets the lock go on.
@@ -208,11 +209,18 @@ impl Lock {
         let Some(early) = early.filter(|_| node != cx.config.id) else {
             return cx.counters.drop(LockDrop::Late);
         };
-        if !early.queue.nodes().contains(node) {
+        let asks_again = early.queue.nodes().contains(node);
+        if !asks_again {
             early.queue.push(node, mode);
         }
         if packet.once {
             self.say_busy(cx, node);
+        }
+        // A late copy of a request took the lock, which nobody here wants any more: if what that brought was lost, only this
+        // says so, and nothing else brings it again.
+        if asks_again && self.request.is_none() && cx.config.retransmission != Retransmission::Never {
+            cx.counters.repeated += 1;
+            self.send_on(cx, cx.config.id, Mode::Write);
         }
     }
 

@@ -82,7 +82,7 @@ impl Lock {
 
     /// What came cannot be taken, and it may be all that comes: this node stands in a queue once, so a late copy of an
     /// earlier request may have stood there for the one that counts.
-    fn ask_again<S, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+    pub(super) fn ask_again<S, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
         let Some(request) = self.request.as_mut().filter(|_| R::REFUSED_READERS_ASK_AGAIN) else { return };
         request.again = Again::first(cx);
         self.send_request(cx);
@@ -108,6 +108,8 @@ impl Lock {
                 && let Some(data) = message.data
             {
                 reign.lacks_data = false;
+                // It was asked for the data only.
+                self.request = None;
                 cx.store.fill(self.at, data);
                 self.serve(cx);
             }
@@ -115,6 +117,10 @@ impl Lock {
         }
         if packet.tenure < self.fence && R::OLD_TENURES_ARE_REFUSED {
             return cx.counters.drop(LockDrop::Late);
+        }
+        if self.reigns() && R::LATER_REIGNS_APPROVE {
+            // Nobody else has what is here.
+            return cx.counters.drop(LockDrop::Nonsense);
         }
         self.arrived();
         let had_copy = self.copy.is_some();
@@ -128,9 +134,7 @@ impl Lock {
         if !had_copy && message.data.is_none() && self.len > 0 {
             // A late copy of a request had it lent, and this node's copy has ended since.
             self.reign.as_mut().expect("it has begun").lacks_data = true;
-            let again = Again::first(cx);
-            self.request =
-                Some(super::record::Request { mode: Mode::Write, once: false, busy: false, again });
+            self.expect(cx, Mode::Write, false);
             self.send_request(cx);
         }
         self.serve(cx);
@@ -156,6 +160,9 @@ impl Lock {
         cx.send(received, None);
         if packet.tenure < self.fence && R::OLD_TENURES_ARE_REFUSED {
             return cx.counters.drop(LockDrop::Late);
+        }
+        if self.reigns() && R::LATER_REIGNS_APPROVE {
+            return cx.counters.drop(LockDrop::Nonsense);
         }
         self.arrived();
         self.copy = None;

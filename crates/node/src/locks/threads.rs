@@ -33,7 +33,8 @@ impl<R: LockRules> LockNode<R> {
             cx.out.push(LockEffect::Failed(ticket, wire::Refusal::WrongLength));
             return;
         }
-        it.line_up(Thread { ticket, mode, once });
+        let after = it.asked;
+        it.line_up(Thread { ticket, mode, once, after });
         it.advance(&mut cx);
         it.give_up_at_once(&mut cx);
         let after = cx.after();
@@ -94,6 +95,14 @@ impl Lock {
     pub(super) fn takes_length<S, R>(&mut self, cx: &mut Context<'_, S, R>, packet: &LockPacket) -> bool {
         if self.adopts(packet.len) {
             return true;
+        }
+        let is_move =
+            matches!(packet.kind, LockKind::Hand | LockKind::Granted) && packet.node != cx.config.id;
+        if is_move {
+            // Of a lock of another length, which was here before: its mover has not heard that it came.
+            let (tenure, to) = (packet.tenure, LockEnd::Agent(packet.node));
+            let received = packet.reply(LockKind::Received, cx.me(), to);
+            cx.send(LockPacket { node: cx.config.id, tenure, ..received }, None);
         }
         if packet.kind == LockKind::Forward {
             let status = wire::Status::Refused(wire::Refusal::WrongLength);
@@ -170,13 +179,30 @@ impl Lock {
         cx: &mut Context<'_, S, R>,
         packet: &wire::LockPacket,
     ) {
-        let wire::Status::Refused(why) = packet.status else { return };
-        if self.request.take().is_none() {
-            return cx.counters.drop(super::LockDrop::Late);
+        let wire::Status::Refused(why) = packet.status else {
+            return cx.counters.drop(super::LockDrop::Nonsense);
+        };
+        if self.freeing.is_some_and(|freeing| freeing.number == packet.number && packet.number != 0) {
+            return self.on_free_refused(cx, packet, why);
         }
-        for thread in self.threads.drain(..) {
-            cx.out.push(LockEffect::Failed(thread.ticket, why));
+        if self.request.is_none_or(|request| request.number != packet.number) {
+            cx.counters.drop(super::LockDrop::Late);
+            if packet.number == 0 {
+                // The lock in whose queue this node stood is no more. Whether there is one now, its home knows.
+                self.ask_again(cx);
+            }
+            return;
         }
+        self.request = None;
+        let out = &mut *cx.out;
+        self.threads.retain(|thread| {
+            let asked = packet.number.wrapping_sub(thread.after).cast_signed() > 0;
+            if asked {
+                out.push(LockEffect::Failed(thread.ticket, why));
+            }
+            !asked
+        });
         self.leave_room(cx);
+        self.advance(cx);
     }
 }

@@ -72,14 +72,23 @@ impl LockedBytes {
         self.len == 0
     }
 
-    /// Waits for the lock, and ends it: whoever waits for it is refused. To be called before the allocation that the bytes
-    /// lie in is freed; the same bytes may be locked anew, with another length, too.
+    /// Waits for the lock, and ends it, also if it is lost. Whoever waits for it, or asks later, gets a new one: the same bytes
+    /// may be locked anew, with another length, too. To be called before the allocation that the bytes lie in is freed; if others
+    /// may still ask for it, [`LockedBytes::free`] leaves them no time for that.
     ///
     /// # Errors
     /// If the lock cannot be taken.
     pub fn end(self, handle: &mut NodeHandle) -> Result<(), Error> {
-        let inside = self.region.enter(handle, Mode::Write, Wait::Forever)?.expect("this wait has no end");
-        inside.end(handle)
+        self.region.end(handle)
+    }
+
+    /// Waits for the lock, and gives back the allocation that begins where the bytes do. Whoever waits for the lock, or asks later,
+    /// is told that there is no such lock ([`Error::Unallocated`]). A lost one can be freed, too.
+    ///
+    /// # Errors
+    /// If the lock cannot be taken, or its address is not that of an allocation.
+    pub fn free(self, handle: &mut NodeHandle) -> Result<(), Error> {
+        self.region.free(handle)
     }
 
     /// Waits for the bytes, to read them together with others.

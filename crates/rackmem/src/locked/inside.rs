@@ -99,6 +99,54 @@ impl Region {
         Ok(Some(inside))
     }
 
+    /// Enters to write, where memory was allocated a moment ago: a lock that is lost there is one of before, whose end nobody
+    /// has heard of.
+    pub(super) fn enter_new(&self, handle: &mut NodeHandle) -> Result<Inside<'_>, Error> {
+        let inside = match self.enter(handle, Mode::Write, Wait::Forever) {
+            Err(Error::Lost { .. }) => {
+                self.end_lost(handle)?;
+                self.enter(handle, Mode::Write, Wait::Forever)
+            }
+            entered => entered,
+        };
+        inside.map(|inside| inside.expect("this wait has no end"))
+    }
+
+    /// Ends the lock, when everybody else has left it, or if it is lost.
+    pub(super) fn end(&self, handle: &mut NodeHandle) -> Result<(), Error> {
+        match self.enter(handle, Mode::Write, Wait::Forever) {
+            Ok(inside) => inside.expect("this wait has no end").end(handle),
+            Err(Error::Lost { .. }) => self.end_lost(handle),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// The same, and gives back the allocation: before the lock ends, so that nobody gets a new one of what is about to go.
+    pub(super) fn free(&self, handle: &mut NodeHandle) -> Result<(), Error> {
+        match self.enter(handle, Mode::Write, Wait::Forever) {
+            Ok(inside) => {
+                let inside = inside.expect("this wait has no end");
+                handle.free(self.addr)?;
+                inside.end(handle)
+            }
+            Err(Error::Lost { .. }) => {
+                handle.free(self.addr)?;
+                self.end_lost(handle)
+            }
+            Err(why) => Err(why),
+        }
+    }
+
+    fn end_lost(&self, handle: &mut NodeHandle) -> Result<(), Error> {
+        let lock = (self.addr, self.len);
+        let ended = self.inner.operations().end(handle.node, &mut handle.courier, lock, true);
+        match ended {
+            // Somebody else has ended it.
+            Err(Failure::Refused(Refusal::Unallocated)) => Ok(()),
+            ended => ended.map_err(|why| failed(why, self.addr, u64::from(self.len))),
+        }
+    }
+
     fn take<'a>(
         &self,
         handle: &mut NodeHandle,
@@ -141,7 +189,7 @@ impl Inside<'_> {
         inside.entered.end();
         inner
             .operations()
-            .end(handle.node, &mut handle.courier, *addr)
+            .end(handle.node, &mut handle.courier, (*addr, *len), false)
             .map_err(|why| failed(why, *addr, u64::from(*len)))
     }
 }

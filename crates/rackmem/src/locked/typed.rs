@@ -88,7 +88,7 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
         Region::new(handle, GlobalAddr::new(home, 0), Self::BYTES)?;
         let addr = handle.alloc(Self::BYTES, home, Discipline::Locked)?;
         let locked = Self::at(handle, addr)?;
-        let mut inside = locked.enter(handle, Mode::Write, Wait::Forever)?.expect("this wait has no end");
+        let mut inside = locked.region.enter_new(handle)?;
         inside.words().iter().for_each(|word| word.store(0, Relaxed));
         *view::value_mut(&mut inside, STATE_WORDS) = value;
         drop(inside);
@@ -109,14 +109,12 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     }
 
     /// Waits for the value, and gives its memory back. Whoever waits for it, or asks later, is told that there is no such
-    /// lock ([`Error::Unallocated`]).
+    /// lock ([`Error::Unallocated`]). A lost one can be freed, too.
     ///
     /// # Errors
     /// If the lock cannot be taken, or its address is not what [`Locked::new`] has allocated.
     pub fn free(self, handle: &mut NodeHandle) -> Result<(), Error> {
-        let inside = self.enter(handle, Mode::Write, Wait::Forever)?.expect("this wait has no end");
-        inside.end(handle)?;
-        handle.free(self.addr())
+        self.region.free(handle)
     }
 
     /// Waits for the value, to read it together with others.

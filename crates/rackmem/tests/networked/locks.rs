@@ -2,7 +2,7 @@
 
 use rackmem::{Discipline, Error, Locked, NodeId};
 
-use crate::rig::Processes;
+use crate::rig::{Processes, until};
 
 /// Threads of all nodes count, and look whether what they read is whole.
 fn count(rack: &Processes, home: u16, threads: u64, times: u64) {
@@ -80,5 +80,42 @@ fn a_switch_that_is_restarted_forgets_no_lock() {
         let same = Locked::<u64>::at(&second, value.addr()).unwrap();
         *same.write(&mut second).unwrap() += 1_000;
         assert_eq!(*value.read(&mut first).unwrap(), at + 1_000 + if at == 3 { 100 } else { 0 });
+    }
+}
+
+#[test]
+fn a_lock_that_was_lost_with_its_node_can_be_freed_and_its_memory_be_locked_anew() {
+    let mut rack = Processes::start(3);
+    let mut first = rack.nodes[0].here();
+    let value = Locked::new(&mut first, NodeId(0), 1_u64).unwrap();
+    let addr = value.addr();
+    {
+        let mut third = rack.nodes[2].here();
+        *Locked::<u64>::at(&third, addr).unwrap().write(&mut third).unwrap() = 2;
+    }
+    rack.kill(2);
+    let why = until(|| value.read(&mut first).err().and_then(|why| why.failure()));
+    assert_eq!(why, Error::Lost { addr });
+    value.free(&mut first).unwrap();
+    let mut second = rack.nodes[1].here();
+    let old = Locked::<u64>::at(&second, addr).unwrap();
+    assert_eq!(old.read(&mut second).unwrap_err().failure(), Some(Error::Unallocated { addr }));
+    let next = Locked::new(&mut first, NodeId(0), 3_u64).unwrap();
+    let same = Locked::<u64>::at(&second, next.addr()).unwrap();
+    assert_eq!(*same.read(&mut second).unwrap(), 3);
+}
+
+#[test]
+fn freed_locks_are_gone_for_everybody_where_messages_are_lost_doubled_and_reordered() {
+    let rack = Processes::start_on(3, true);
+    let (mut first, mut second) = (rack.nodes[0].here(), rack.nodes[1].here());
+    for round in 0..20_u64 {
+        let value = Locked::new(&mut first, NodeId(2), round).unwrap();
+        let same = Locked::<u64>::at(&second, value.addr()).unwrap();
+        *same.write(&mut second).unwrap() += 1;
+        assert_eq!(*value.read(&mut first).unwrap(), round + 1);
+        let addr = value.addr();
+        value.free(&mut first).unwrap();
+        assert_eq!(same.read(&mut second).unwrap_err().failure(), Some(Error::Unallocated { addr }));
     }
 }

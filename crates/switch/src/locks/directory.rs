@@ -82,6 +82,8 @@ pub struct Directory<R: LockRules = Faithful> {
     placed: BTreeMap<GlobalAddr, usize>,
     vacant: Vec<usize>,
     occupied: usize,
+    /// The last INSTALL of each home: an earlier one, or a late copy of one, makes no entry any more.
+    pub(super) installed: BTreeMap<NodeId, u32>,
     pub(super) phv: Phv,
     drops: [u64; Drop::ALL.len()],
     /// Packets that made a pass, and passes.
@@ -121,6 +123,7 @@ impl<R: LockRules> Directory<R> {
             placed: BTreeMap::new(),
             vacant: Vec::new(),
             occupied: 0,
+            installed: BTreeMap::new(),
             phv: Phv::new(),
             drops: [0; Drop::ALL.len()],
             passes: 0,
@@ -133,6 +136,7 @@ impl<R: LockRules> Directory<R> {
         self.placed.clear();
         self.vacant.clear();
         self.occupied = 0;
+        self.installed.clear();
         self.config.epoch = epoch;
     }
 
@@ -143,14 +147,17 @@ impl<R: LockRules> Directory<R> {
             return;
         }
         if packet.kind == LockKind::Remove {
-            self.remove(packet.lock);
+            // A late one does not end the next lock of that name, whose tenures begin behind those of this.
+            if self.entry(packet.lock).is_some_and(|entry| entry.tenure <= packet.tenure) {
+                self.remove(packet.lock);
+            }
             let to = LockEnd::Home(packet.lock.home());
             out.push(Effect::Send(packet.reply(LockKind::Removed, self.config.at, to)));
             return;
         }
         if packet.kind == LockKind::Install {
             // The control plane's work, beside the pipeline.
-            let kept = self.insert(packet.lock, packet.tenure, packet.next, packet.nodes);
+            let kept = self.install(packet);
             let status = match kept {
                 true => wire::Status::Granted,
                 false => wire::Status::Refused(wire::Refusal::Collision),
@@ -166,6 +173,18 @@ impl<R: LockRules> Directory<R> {
             (_, Mode::Write) => class::WRITE,
         };
         self.pass(packet, class, out);
+    }
+
+    /// A home wants an entry kept. What it has called before is done, or has been refused: a late copy must not make an entry of
+    /// a lock that is no more, or that the home keeps itself because there was no room.
+    fn install(&mut self, packet: &LockPacket) -> bool {
+        let last = self.installed.entry(packet.lock.home()).or_insert(packet.number.wrapping_sub(1));
+        let is_new = packet.number.wrapping_sub(*last).cast_signed() > 0;
+        if is_new {
+            *last = packet.number;
+        }
+        self.find(packet.lock).is_some()
+            || is_new && self.insert(packet.lock, packet.tenure, packet.next, packet.nodes)
     }
 
     /// A packet arrives once more.

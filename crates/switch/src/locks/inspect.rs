@@ -1,11 +1,12 @@
 //! Looking into a lock directory from outside, as a control plane would.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use wire::{Copyset, GlobalAddr, LockRules, NodeId, Tenure};
 
 use super::directory::Directory;
-use super::layout::{SETTLED, WAYS, parse_reign, reign};
+use super::layout::{SETTLED, WAYS, class, parse_reign, reign, route};
 
 /// What the directory says of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -24,9 +25,62 @@ pub struct EntryView {
     pub writers: Copyset,
 }
 
+/// What a pass found, and decided: the rows of the program's last table, and that there is no entry.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Row {
+    /// A reader, and nobody holds: the home serves it.
+    ReadFree,
+    /// A reader that holds, and does not know it: what it missed comes again.
+    ReadOwn,
+    /// A reader, and somebody holds: it is sent to the queue.
+    ReadHeld,
+    /// A writer, and nobody holds: the home lends, and copies end.
+    WriteFree,
+    /// A writer that holds already: what it missed comes again.
+    WriteOwn,
+    /// A writer, and somebody holds: it is sent to the queue.
+    WriteHeld,
+    /// A MOVE of which another copy is between its passes: nothing.
+    MoveUnderWay,
+    /// A MOVE of a tenure that is over: that is said.
+    MoveOver,
+    /// A MOVE that knows everybody who waits: its second pass follows.
+    MoveKnows,
+    /// A MOVE that does not: its second pass says who waits.
+    MoveMisses,
+    /// The second pass of a MOVE that is approved: the lock goes on.
+    GoesOn,
+    /// The second pass of one that is not: who waits is said.
+    Denied,
+    /// There is no such entry: the packet goes to the lock's home.
+    NotHere,
+}
+
+impl Row {
+    /// Every row.
+    pub const ALL: [Self; 13] = [
+        Self::ReadFree,
+        Self::ReadOwn,
+        Self::ReadHeld,
+        Self::WriteFree,
+        Self::WriteOwn,
+        Self::WriteHeld,
+        Self::MoveUnderWay,
+        Self::MoveOver,
+        Self::MoveKnows,
+        Self::MoveMisses,
+        Self::GoesOn,
+        Self::Denied,
+        Self::NotHere,
+    ];
+}
+
 /// What decides about the future of a directory.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct State(Vec<(GlobalAddr, EntryView)>);
+pub struct State {
+    entries: Vec<(GlobalAddr, EntryView)>,
+    installed: BTreeMap<NodeId, u32>,
+}
 
 impl<R: LockRules> Directory<R> {
     /// The entry of a lock, if there is one.
@@ -63,16 +117,44 @@ impl<R: LockRules> Directory<R> {
         }
     }
 
+    /// What the last pass found. `None` before the first one, and for what no row says.
+    pub fn last_row(&self) -> Option<Row> {
+        let f = &self.fields;
+        if self.passes() == 0 {
+            return None;
+        }
+        if self.phv.get(f.found) == 0 {
+            return Some(Row::NotHere);
+        }
+        let free = self.phv.get(f.free) != 0;
+        Some(match (self.phv.get(f.class), self.phv.get(f.route)) {
+            (class::READ, route::SERVE) => Row::ReadFree,
+            (class::READ, route::LEND) => Row::ReadOwn,
+            (class::READ, route::FORWARD) => Row::ReadHeld,
+            (class::WRITE, route::LEND) if free => Row::WriteFree,
+            (class::WRITE, route::LEND) => Row::WriteOwn,
+            (class::WRITE, route::FORWARD) => Row::WriteHeld,
+            (class::MOVE, route::IGNORE) => Row::MoveUnderWay,
+            (class::MOVE, route::APPROVED) => Row::MoveOver,
+            (class::MOVE, route::COMMIT) => Row::MoveKnows,
+            (class::MOVE, route::LOOK) => Row::MoveMisses,
+            (class::COMMIT, route::PASS_ON) => Row::GoesOn,
+            (class::LOOK, route::DENIED) => Row::Denied,
+            _ => return None,
+        })
+    }
+
     /// The directory's state.
     pub fn save(&self) -> State {
-        State(self.entries())
+        State { entries: self.entries(), installed: self.installed.clone() }
     }
 
     /// Takes on a state.
     pub fn load(&mut self, state: &State) {
         let epoch = self.config.epoch;
         self.restart(epoch);
-        for (lock, entry) in &state.0 {
+        self.installed.clone_from(&state.installed);
+        for (lock, entry) in &state.entries {
             assert!(self.insert(*lock, entry.tenure, entry.holder, entry.sharers), "there was room before");
             let (set, way) = self.find(*lock).expect("it was inserted");
             self.program.set_cell(self.arrays.waiters, set * WAYS + way, entry.waiting.bits());
@@ -88,12 +170,12 @@ impl<R: LockRules> Directory<R> {
 impl State {
     /// The entries.
     pub fn entries(&self) -> &[(GlobalAddr, EntryView)] {
-        &self.0
+        &self.entries
     }
 
     /// The same with other tenures.
     pub fn renumber(&mut self, mut number: impl FnMut(GlobalAddr, Tenure) -> Tenure) {
-        for (lock, entry) in &mut self.0 {
+        for (lock, entry) in &mut self.entries {
             entry.tenure = number(*lock, entry.tenure);
         }
     }

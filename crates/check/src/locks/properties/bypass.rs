@@ -78,7 +78,12 @@ pub(super) fn check<R: LockRules>(rack: &mut LockRack<R>) {
         let Thread::Waiting(want) = rack.threads[thread] else { continue };
         let (node, (lock, _)) = (thread / rack.plan.threads, rack.locks[want.lock]);
         let machine = &rack.nodes[node].0;
-        let reigns = machine.view(lock).is_some_and(|view| view.reign.is_some());
+        let reign = machine.view(lock).and_then(|view| view.reign);
+        if reign.as_ref().is_some_and(|reign| reign.moving) {
+            // Whoever comes now stands nowhere, if the MOVE has been approved; whoever has come before does in either case.
+            continue;
+        }
+        let reigns = reign.is_some();
         let entry = rack.switch.entry(lock).or_else(|| rack.nodes[lock.home().index()].0.entry(lock));
         // The directory's bit alone may be that of an earlier request, and the queue's of one that is served by now.
         let queued = entry.and_then(|entry| entry.holder).is_some_and(|holder| {

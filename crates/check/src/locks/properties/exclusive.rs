@@ -9,7 +9,7 @@ use crate::locks::{LockRack, Thread};
 pub(super) fn check<R: LockRules>(rack: &LockRack<R>) -> Result<(), String> {
     let mut users = BTreeMap::<_, (u32, u32)>::new();
     for thread in &rack.threads {
-        let Thread::Inside(want, _) = thread else { continue };
+        let (Thread::Inside(want, _) | Thread::Ending(want)) = thread else { continue };
         let (readers, writers) = users.entry((want.lock, want.life)).or_default();
         *(if want.mode == Mode::Write { writers } else { readers }) += 1;
     }

@@ -2,6 +2,7 @@
 //!
 //! That a thread inside finds what the last release left is checked where it enters and leaves.
 
+mod asked;
 mod bypass;
 mod exclusive;
 mod reigns;
@@ -11,6 +12,7 @@ mod tenures;
 use wire::LockRules;
 
 use super::LockRack;
+pub use asked::Asked;
 pub use bypass::Waits;
 pub use tenures::Tenures;
 
@@ -23,6 +25,7 @@ pub fn check<R: LockRules>(rack: &mut LockRack<R>) -> Result<(), String> {
         machine.invariants();
     }
     bypass::check(rack);
+    asked::check(rack)?;
     exclusive::check(rack)?;
     reigns::check(rack)?;
     tenures::check(rack)

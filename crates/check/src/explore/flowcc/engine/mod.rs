@@ -23,12 +23,15 @@ use node::{Access, Effect, Outcome, Started};
 use switch::flowcc;
 use wire::Rules;
 
-use crate::explore::coverage::Coverage;
+use crate::explore::flowcc::action::Action;
+use crate::explore::flowcc::coverage::Coverage;
+use crate::explore::flowcc::machines::{Input, Local, Machines, Real};
+use crate::explore::flowcc::scope::Scope;
+use crate::explore::flowcc::shape::{Shapes, block_number, is_latest};
+use crate::explore::flowcc::world::{Budgets, World};
 use crate::explore::hashing::{Interner, Table};
-use crate::explore::machines::{Input, Local, Machines, Real};
-use crate::explore::scope::Scope;
-use crate::explore::shape::{Item, Shapes, block_number, is_latest};
-use crate::explore::world::{Budgets, NODES, Size, THREADS, World};
+use crate::explore::search::Space;
+use crate::explore::world::{Item, NODES, Size, THREADS};
 
 /// What is asked of a local state again and again.
 struct Facts {
@@ -63,22 +66,22 @@ struct Place<T> {
 }
 
 /// The rack, explored.
-pub(in crate::explore) struct Engine {
-    pub(in crate::explore) scope: Scope,
-    pub(in crate::explore) size: Size,
+pub(in crate::explore::flowcc) struct Engine {
+    pub(in crate::explore::flowcc) scope: Scope,
+    pub(in crate::explore::flowcc) size: Size,
     machines: Box<dyn Machines>,
     nodes: Vec<Place<Local>>,
     switch: Place<flowcc::canonical::State>,
-    pub(in crate::explore) shapes: Shapes,
+    pub(in crate::explore::flowcc) shapes: Shapes,
     aged: Table<Key, u32>,
     knows_parities: bool,
-    pub(in crate::explore) coverage: Coverage,
+    pub(in crate::explore::flowcc) coverage: Coverage,
     checked_at_rest: BTreeSet<([u32; NODES], u32, bool)>,
     key: Vec<u8>,
 }
 
 /// A successor, or what is wrong with it.
-pub(in crate::explore) type Next = Result<World, String>;
+pub(in crate::explore::flowcc) type Next = Result<World, String>;
 
 impl<T: std::hash::Hash + Eq> Place<T> {
     fn new() -> Self {
@@ -92,7 +95,7 @@ impl<T: std::hash::Hash + Eq> Place<T> {
 }
 
 impl Engine {
-    pub(in crate::explore) fn new<N: Rules, S: Rules>(scope: &Scope) -> (Self, World) {
+    pub(in crate::explore::flowcc) fn new<N: Rules, S: Rules>(scope: &Scope) -> (Self, World) {
         let mut machines: Box<dyn Machines> = Box::new(Real::<N, S>::new(scope));
         let (locals, switch) = machines.start();
         let size = Size { nodes: usize::from(scope.nodes), threads: scope.threads.len() };
@@ -123,11 +126,6 @@ impl Engine {
         let mut world = World::new(nodes, switch, turns, left);
         engine.make_canonical(&mut world);
         (engine, world)
-    }
-
-    /// How many local states there are: of each node, of the switch.
-    pub(in crate::explore) fn local_states(&self) -> Vec<usize> {
-        self.nodes.iter().map(|place| place.locals.len()).chain([self.switch.locals.len()]).collect()
     }
 
     fn intern_local(&mut self, at: usize, local: Local) -> u32 {
@@ -226,5 +224,51 @@ impl Engine {
         });
         self.switch.steps.insert((state, key), steps.clone());
         steps
+    }
+}
+
+impl Space for Engine {
+    type State = World;
+    type Action = Action;
+    type Coverage = Coverage;
+
+    fn encode(&self, world: &World, words: &mut Vec<u32>) {
+        world.encode(self.size, words);
+    }
+
+    fn decode(&self, words: &[u32]) -> World {
+        World::decode(self.size, words)
+    }
+
+    fn expand(&mut self, world: &World, found: &mut Vec<(Action, Next)>) {
+        Engine::expand(self, world, found);
+    }
+
+    fn admit(&mut self, world: &mut World) -> Result<(), String> {
+        Engine::admit(self, world)
+    }
+
+    fn is_at_rest(&self, world: &World) -> bool {
+        Engine::is_at_rest(self, world)
+    }
+
+    fn check_at_rest(&mut self, world: &World) -> Result<(), String> {
+        Engine::check_at_rest(self, world)
+    }
+
+    fn describe(&self, world: &World) -> String {
+        Engine::describe(self, world)
+    }
+
+    fn tell(&self, action: Action) -> String {
+        action.tell(&self.scope, &self.shapes)
+    }
+
+    fn local_states(&self) -> Vec<usize> {
+        self.nodes.iter().map(|place| place.locals.len()).chain([self.switch.locals.len()]).collect()
+    }
+
+    fn coverage(&self) -> Coverage {
+        self.coverage.clone()
     }
 }

@@ -8,7 +8,7 @@
 use node::canonical::Use;
 use wire::{RequesterId, Seq};
 
-use super::world::NODES;
+use crate::explore::world::NODES;
 
 const REQUESTERS: usize = NODES * wire::SlotId::PER_NODE;
 const OF_PARITY: [u64; 2] = [0x5555_5555_5555_5555, 0xaaaa_aaaa_aaaa_aaaa];

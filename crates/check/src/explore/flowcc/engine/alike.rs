@@ -5,10 +5,11 @@ use switch::flowcc;
 use wire::Endpoint;
 
 use super::{Engine, Facts};
-use crate::explore::machines::{Local, age};
-use crate::explore::numbers::UnderWay;
-use crate::explore::shape::{Item, Shapes, seq_of, with_seq};
-use crate::explore::world::World;
+use crate::explore::flowcc::machines::{Local, age};
+use crate::explore::flowcc::numbers::UnderWay;
+use crate::explore::flowcc::shape::{Shapes, seq_of, with_seq};
+use crate::explore::flowcc::world::World;
+use crate::explore::world::Item;
 
 impl Engine {
     pub(super) fn make_canonical(&mut self, world: &mut World) {

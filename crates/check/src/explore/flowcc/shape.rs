@@ -6,7 +6,8 @@ use node::{DataRef, Message};
 use switch::flowcc::{Carried, Resubmit, line};
 use wire::{BlockTag, Copyset, Endpoint, GlobalStatus, Kind, Packet, Refusal, RequesterId, Seq, Status};
 
-use super::hashing::Interner;
+use crate::explore::hashing::Interner;
+use crate::explore::world::Item;
 
 /// A packet without its number, and what a resubmitted one carries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -14,9 +15,6 @@ pub(super) struct Shape {
     pub(super) packet: Packet,
     carried: Option<Carried>,
 }
-
-/// A packet under way: shape (24 bits), number (6), contents (2: none, stale, latest).
-pub(super) type Item = u32;
 
 /// Event numbers are below this once they are made small.
 pub(super) const NUMBERS: u64 = 64;

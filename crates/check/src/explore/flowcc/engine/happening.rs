@@ -4,15 +4,16 @@ use node::canonical::Timer;
 use node::{FrameId, Outcome, Started};
 
 use super::{Engine, Next, Step};
-use crate::explore::action::Action;
-use crate::explore::machines::Input;
-use crate::explore::scope::Turn;
-use crate::explore::shape::{Item, is_latest};
-use crate::explore::world::{Doing, World};
+use crate::explore::flowcc::action::Action;
+use crate::explore::flowcc::machines::Input;
+use crate::explore::flowcc::scope::Turn;
+use crate::explore::flowcc::shape::is_latest;
+use crate::explore::flowcc::world::{Doing, World};
+use crate::explore::world::Item;
 
 impl Engine {
     /// All that can happen next.
-    pub(in crate::explore) fn expand(&mut self, world: &World, found: &mut Vec<(Action, Next)>) {
+    pub(super) fn expand(&mut self, world: &World, found: &mut Vec<(Action, Next)>) {
         found.clear();
         self.deliveries(world, found);
         if let Some(item) = world.again.as_slice().first() {
@@ -308,15 +309,15 @@ impl Engine {
 
 /// The kinds of input, as the upper half of a key.
 pub(super) mod kind {
-    pub(in crate::explore) const PACKET: u64 = 0;
-    pub(in crate::explore) const AGAIN: u64 = 1;
-    pub(in crate::explore) const TURN: u64 = 2;
-    pub(in crate::explore) const ACCESS: u64 = 3;
-    pub(in crate::explore) const RELEASE: u64 = 4;
-    pub(in crate::explore) const FIRE: u64 = 5;
-    pub(in crate::explore) const HOT: u64 = 6;
-    pub(in crate::explore) const COLD: u64 = 7;
-    pub(in crate::explore) const PURGE: u64 = 8;
+    pub(in crate::explore::flowcc) const PACKET: u64 = 0;
+    pub(in crate::explore::flowcc) const AGAIN: u64 = 1;
+    pub(in crate::explore::flowcc) const TURN: u64 = 2;
+    pub(in crate::explore::flowcc) const ACCESS: u64 = 3;
+    pub(in crate::explore::flowcc) const RELEASE: u64 = 4;
+    pub(in crate::explore::flowcc) const FIRE: u64 = 5;
+    pub(in crate::explore::flowcc) const HOT: u64 = 6;
+    pub(in crate::explore::flowcc) const COLD: u64 = 7;
+    pub(in crate::explore::flowcc) const PURGE: u64 = 8;
 }
 
 fn turn_key(turn: Turn) -> u64 {

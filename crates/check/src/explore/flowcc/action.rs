@@ -4,7 +4,8 @@ use node::canonical::Timer;
 use wire::{Endpoint, Packet};
 
 use super::scope::Scope;
-use super::shape::{Item, Shapes};
+use super::shape::Shapes;
+use crate::explore::world::Item;
 
 /// What happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

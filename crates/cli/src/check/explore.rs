@@ -1,16 +1,16 @@
-//! `rackmem check flowcc`: scope by scope, with progress on standard error and a table, or a document, at the end.
+//! `rackmem check flowcc` and `rackmem check locks`: scope by scope, with progress on standard error and a table, or a document, at the end.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
-use ::check::explore::{Counterexample, Coverage, Explored, Progress, SCOPES, Scope, Verdict, explore};
+use ::check::explore::{Counterexample, Explored, Progress, Protocol, Reached, Verdict};
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
 
 use crate::fault::Fault;
 use crate::output;
 
-/// Explore every state of small racks that run FlowCC.
+/// What is explored, how far, and how it is told.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// Explore only this scope; may be given several times
@@ -31,15 +31,15 @@ pub(crate) struct Args {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<(), Fault> {
-    let scopes = chosen(args)?;
+pub(crate) fn run<P: Protocol>(args: &Args) -> Result<(), Fault> {
+    let scopes = chosen::<P>(args)?;
     if args.list {
-        return list(&scopes, args.json);
+        return list::<P>(&scopes, args.json);
     }
     let mut all = Vec::new();
     for scope in scopes {
-        let (start, mut line) = (Instant::now(), Line::new(scope.name));
-        let explored = explore(scope, args.states, |progress| line.show(&progress, start.elapsed()));
+        let (start, mut line) = (Instant::now(), Line::new(P::tell(scope).0));
+        let explored = P::explore(scope, args.states, |progress| line.show(&progress, start.elapsed()));
         line.clear();
         let took = start.elapsed();
         eprintln!("{}", told(&explored, took));
@@ -49,40 +49,45 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
             break;
         }
     }
-    let mut coverage = Coverage::default();
+    let mut coverage = P::Coverage::default();
     all.iter().for_each(|(explored, _)| coverage.add(&explored.coverage));
     if args.json {
-        output::print_json(&document(&all, &coverage))?;
+        output::print_json(&document::<P>(&all, &coverage))?;
     } else {
         output::print(&format!("{}\n\n{}\n", scope_table(&all), coverage_table(&coverage)))?;
     }
     conclude(&all)
 }
 
-fn chosen(args: &Args) -> Result<Vec<&'static Scope>, Fault> {
+fn chosen<P: Protocol>(args: &Args) -> Result<Vec<&'static P::Scope>, Fault> {
     if args.scope.is_empty() {
-        return Ok(SCOPES.iter().collect());
+        return Ok(P::SCOPES.iter().collect());
     }
     let named = args.scope.iter().map(|name| {
-        Scope::named(name).ok_or_else(|| {
-            Fault::usage(format_args!("there is no scope {name}\n  rackmem check flowcc --list names them"))
+        P::SCOPES.iter().find(|scope| P::tell(scope).0 == name).ok_or_else(|| {
+            let protocol = P::NAME;
+            Fault::usage(format_args!(
+                "there is no scope {name}\n  rackmem check {protocol} --list names them"
+            ))
         })
     });
     named.collect()
 }
 
-fn list(scopes: &[&Scope], as_json: bool) -> Result<(), Fault> {
+fn list<P: Protocol>(scopes: &[&P::Scope], as_json: bool) -> Result<(), Fault> {
+    let scopes = scopes.iter().map(|scope| P::tell(scope));
     if as_json {
         let scopes: Vec<Value> =
-            scopes.iter().map(|scope| json!({ "scope": scope.name, "about": scope.about })).collect();
-        return output::print_json(&json!({ "command": "check flowcc", "scopes": scopes }));
+            scopes.map(|(name, about)| json!({ "scope": name, "about": about })).collect();
+        let command = format!("check {}", P::NAME);
+        return output::print_json(&json!({ "command": command, "scopes": scopes }));
     }
-    let lines = scopes.iter().map(|scope| format!("{:24} {}\n", scope.name, scope.about));
+    let lines = scopes.map(|(name, about)| format!("{name:28} {about}\n"));
     output::print(&lines.collect::<String>())
 }
 
 /// The exit code: what is wrong, what is stuck, or that not every state was looked at.
-fn conclude(all: &[(Explored, Duration)]) -> Result<(), Fault> {
+fn conclude<C>(all: &[(Explored<C>, Duration)]) -> Result<(), Fault> {
     let mut incomplete = Vec::new();
     for (explored, _) in all {
         match &explored.verdict {
@@ -106,7 +111,7 @@ fn counterexample(scope: &str, found: &Counterexample) -> String {
     format!("scope {scope}: {}\n{}", found.what, steps.collect::<String>())
 }
 
-fn verdict(explored: &Explored) -> &'static str {
+fn verdict<C>(explored: &Explored<C>) -> &'static str {
     match &explored.verdict {
         Verdict::Holds => "holds",
         Verdict::Incomplete => "incomplete",
@@ -115,14 +120,14 @@ fn verdict(explored: &Explored) -> &'static str {
     }
 }
 
-fn told(explored: &Explored, took: Duration) -> String {
+fn told<C>(explored: &Explored<C>, took: Duration) -> String {
     let seconds = took.as_secs_f64();
     let rate = explored.states as f64 / seconds.max(1e-9);
     let (scope, states) = (explored.scope, explored.states);
     format!("{scope}: {} after {states} states in {seconds:.1} s, {rate:.0}/s", verdict(explored))
 }
 
-fn scope_table(all: &[(Explored, Duration)]) -> Table {
+fn scope_table<C>(all: &[(Explored<C>, Duration)]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_header(["scope", "verdict", "states", "steps", "depth", "at rest", "MiB", "s"]);
@@ -144,7 +149,7 @@ fn scope_table(all: &[(Explored, Duration)]) -> Table {
     table
 }
 
-fn coverage_table(coverage: &Coverage) -> Table {
+fn coverage_table(coverage: &impl Reached) -> Table {
     let said = |reached| if reached { "yes" } else { "-" };
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
@@ -155,7 +160,7 @@ fn coverage_table(coverage: &Coverage) -> Table {
     table
 }
 
-fn document(all: &[(Explored, Duration)], coverage: &Coverage) -> Value {
+fn document<P: Protocol>(all: &[(Explored<P::Coverage>, Duration)], coverage: &P::Coverage) -> Value {
     let scopes = all.iter().map(|(explored, took)| {
         let found = match &explored.verdict {
             Verdict::Broken(found) => json!({ "what": found.what, "trace": found.trace }),
@@ -177,7 +182,7 @@ fn document(all: &[(Explored, Duration)], coverage: &Coverage) -> Value {
         |(row, switch, home)| json!({ "row": row, "reached_in_switch": switch, "reached_at_home": home }),
     );
     json!({
-        "command": "check flowcc",
+        "command": format!("check {}", P::NAME),
         "version": env!("CARGO_PKG_VERSION"),
         "scopes": scopes.collect::<Vec<_>>(),
         "coverage": rows.collect::<Vec<_>>(),
@@ -218,6 +223,9 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
+    use ::check::explore::flowcc::{Coverage, FlowCC, Scope, explore};
+    use ::check::explore::locks::Locks;
+
     use super::*;
 
     fn args(scope: &str) -> Args {
@@ -226,9 +234,10 @@ mod tests {
 
     #[test]
     fn a_scope_that_there_is_not_is_a_mistake_of_the_command_line() {
-        let fault = chosen(&args("moon")).unwrap_err();
+        let fault = chosen::<FlowCC>(&args("moon")).unwrap_err();
         assert!(matches!(&fault, Fault::Usage(text) if text.contains("moon") && text.contains("--list")));
-        assert_eq!(chosen(&args("home")).unwrap()[0].name, "home");
+        assert_eq!(chosen::<FlowCC>(&args("home")).unwrap()[0].name, "home");
+        assert!(chosen::<Locks>(&args("home-purge")).is_err(), "each protocol has scopes of its own");
     }
 
     #[test]
@@ -237,7 +246,7 @@ mod tests {
         let explored = explore(scope, 100, |_| {});
         let all = [(explored, Duration::ZERO)];
         assert!(matches!(conclude(&all), Err(Fault::Failed(text)) if text.contains("incomplete")));
-        assert_eq!(document(&all, &Coverage::default())["scopes"][0]["verdict"], "incomplete");
+        assert_eq!(document::<FlowCC>(&all, &Coverage::default())["scopes"][0]["verdict"], "incomplete");
     }
 
     #[test]

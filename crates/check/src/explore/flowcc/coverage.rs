@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use switch::flowcc::tables::{CHECK, FORWARD};
 use wire::{Endpoint, GlobalStatus, Kind, Packet, Refusal, Status};
 
+use crate::explore::search::Reached;
+
 /// What a request found under its lock, as whoever forwarded it told.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Row {
@@ -53,19 +55,19 @@ impl Coverage {
         }
     }
 
-    /// Takes in what another scope has reached.
-    pub fn add(&mut self, other: &Self) {
-        self.rows.extend(&other.rows);
-        self.outdated.extend(&other.outdated);
-    }
-
     /// What was reached.
     pub fn rows(&self) -> impl Iterator<Item = Row> + '_ {
         self.rows.iter().copied()
     }
+}
 
-    /// Every row of both tables, with whether the switch and whether a home reached it.
-    pub fn table(&self) -> Vec<(String, bool, bool)> {
+impl Reached for Coverage {
+    fn add(&mut self, other: &Self) {
+        self.rows.extend(&other.rows);
+        self.outdated.extend(&other.outdated);
+    }
+
+    fn table(&self) -> Vec<(String, bool, bool)> {
         let reached = |in_switch: bool, fits: &dyn Fn(&Row) -> bool| {
             self.rows.iter().any(|row| row.in_switch == in_switch && fits(row))
         };

@@ -1,12 +1,12 @@
 //! What must hold in every state, and what when everything is over.
 
 use super::Engine;
-use crate::explore::machines::Local;
-use crate::explore::world::World;
+use crate::explore::flowcc::machines::Local;
+use crate::explore::flowcc::world::World;
 
 impl Engine {
     /// Makes a new state canonical, and checks it: a single writer or many readers, and every copy is the latest.
-    pub(in crate::explore) fn admit(&mut self, world: &mut World) -> Result<(), String> {
+    pub(super) fn admit(&mut self, world: &mut World) -> Result<(), String> {
         self.make_canonical(world);
         for block in 0..u64::from(self.scope.blocks) {
             let (mut copies, mut writers) = (0, 0);
@@ -28,7 +28,7 @@ impl Engine {
     }
 
     /// True if everything is over.
-    pub(in crate::explore) fn is_at_rest(&self, world: &World) -> bool {
+    pub(super) fn is_at_rest(&self, world: &World) -> bool {
         world.packets.as_slice().is_empty()
             && world.again.as_slice().is_empty()
             && world.threads[..self.size.threads].iter().all(|thread| thread.is_done())
@@ -36,7 +36,7 @@ impl Engine {
     }
 
     /// What must hold then.
-    pub(in crate::explore) fn check_at_rest(&mut self, world: &World) -> Result<(), String> {
+    pub(super) fn check_at_rest(&mut self, world: &World) -> Result<(), String> {
         let purged = world.left.purges < self.scope.purges;
         if !self.checked_at_rest.insert((world.nodes, world.switch, purged)) {
             return Ok(());
@@ -47,7 +47,7 @@ impl Engine {
     }
 
     /// What cannot go on, for messages.
-    pub(in crate::explore) fn describe(&self, world: &World) -> String {
+    pub(super) fn describe(&self, world: &World) -> String {
         let mut text = String::new();
         for (node, (place, local)) in self.nodes.iter().zip(world.nodes).enumerate() {
             text += &format!("node {node}: {:?}\n", place.locals.get(local));

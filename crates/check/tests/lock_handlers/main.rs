@@ -1,0 +1,24 @@
+//! Every handler of a node's locks, with packets in order, late, twice, of other epochs, and of nobody honest.
+//!
+//! One real `node::LockNode` and one plain store stand on a bench ([`rig`]); whoever else would be in the rack is played by
+//! hand-written packets. A test says what the node answered, or that it changed nothing and counted why.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `asking` | a thread wants a lock: requests, answers, refusals |
+//! | `reigning` | the queue, and the lock on its way to others |
+//! | `reading` | copies to read, and their end |
+//! | `home` | the home's requests of the switch, its data, its directory |
+//! | `freeing` | a lock ends, at its holder, its home and in the switch; a lost one does |
+//! | `epochs` | a new epoch: what is reported, and what a home makes of it |
+//! | `hostile` | what no honest sender says |
+
+mod rig;
+
+mod asking;
+mod epochs;
+mod freeing;
+mod home;
+mod hostile;
+mod reading;
+mod reigning;

@@ -1,0 +1,89 @@
+//! Every rule of the locks that carry their data is needed, and a checker notices when it is left out.
+//!
+//! As `tests/mutants` for FlowCC, and a test of its own so that neither has to be compiled for the other. Each rule of
+//! `wire::rules::LockRules` stands in `table.rs` with what goes wrong without it, and with what catches its mutant: random runs,
+//! or a scenario. The second part of `docs/mutants.md` is written from the same table
+//! (`RACKMEM_WRITE=1 cargo test -p rackmem-check --test lock_mutants document`).
+
+#[path = "../mutants/document.rs"]
+mod document;
+mod scenarios;
+mod table;
+
+use std::panic::{self, AssertUnwindSafe};
+
+use check::locks::{Effort, Plan, run_seed};
+use wire::LockRules;
+
+/// What became of a mutant: what was found wrong, or nothing.
+type Found = Option<String>;
+
+/// Seeds that are tried, from the one in the table on.
+const RUNS: u64 = 20;
+
+/// The first random run, from this seed on, that goes wrong.
+fn runs<R: LockRules>(plan: fn(u64) -> Plan, from: u64) -> Found {
+    (from..from + RUNS).find_map(|seed| {
+        let why = run_seed::<R>(plan(seed), seed, Effort::TEST).err()?;
+        Some(format!("{} (seed {seed})", first_line(why.what())))
+    })
+}
+
+/// A scenario, which must go well with all rules in place.
+fn scenario(
+    mutant: impl FnOnce() -> Result<(), String>,
+    faithful: impl FnOnce() -> Result<(), String>,
+) -> Found {
+    assert_eq!(faithful(), Ok(()), "the whole protocol must stand it");
+    let caught = panic::catch_unwind(AssertUnwindSafe(mutant));
+    caught.map_or_else(|_| Some("a panic".into()), Result::err)
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().take(140).collect()
+}
+
+#[test]
+fn every_mutant_is_caught() {
+    panic::set_hook(Box::new(|_| {}));
+    let only = std::env::var("RACKMEM_MUTANT").unwrap_or_default();
+    let chosen = table::MUTANTS.iter().filter(|mutant| only.is_empty() || mutant.rule == only);
+    let mut missed = Vec::new();
+    for mutant in chosen {
+        let start = std::time::Instant::now();
+        let found = (mutant.check)();
+        let took = start.elapsed();
+        match found {
+            Some(what) => println!("{:<30} {:<26} {took:>6.1?} {what}", mutant.rule, mutant.by),
+            None => missed.push(mutant.rule),
+        }
+    }
+    drop(panic::take_hook());
+    assert!(missed.is_empty(), "nothing catches {missed:?}");
+}
+
+#[test]
+fn every_rule_has_a_mutant_in_the_table() {
+    let in_table: Vec<&str> = table::MUTANTS.iter().map(|mutant| mutant.rule).collect();
+    assert_eq!(in_table, wire::rules::LOCK_NAMES);
+}
+
+#[test]
+fn the_document_says_what_the_table_says() {
+    let rows = table::MUTANTS.iter().map(|it| format!("| `{}` | {} | {} |\n", it.rule, it.without, it.by));
+    document::says(1, &format!("{HEAD}{}", rows.collect::<String>()));
+}
+
+const HEAD: &str = "\
+# The mutants of the locks that carry their data
+
+The same for the rules of the locks (`LockRules` in `crates/wire/src/rules.rs`), from `crates/check/tests/lock_mutants`:
+`cargo test -p rackmem-check --test lock_mutants -- --nocapture`.
+
+- *runs without faults*: one of the first random runs in which nothing is lost and nothing comes twice; packets may pass each
+  other;
+- *random runs*, *runs with restarts*, *scenario*: as above.
+
+| rule | without it | caught by |
+| --- | --- | --- |
+";
