@@ -3,7 +3,8 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `scope` | what is explored: nodes, threads, and what may go wrong, how often |
-//! | `machines` | the machines, put into a state and given one input |
+//! | `machines` | what the machines are asked: states, inputs, what comes of them |
+//! | `real` | the machines, put into a state and given one input |
 //! | `world` | what threads do |
 //! | `shape` | packets under way, as numbers |
 //! | `engine` | from a state to all that can follow it |
@@ -14,6 +15,7 @@ mod action;
 mod coverage;
 mod engine;
 mod machines;
+mod real;
 mod scope;
 mod shape;
 mod world;

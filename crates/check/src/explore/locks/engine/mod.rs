@@ -26,8 +26,9 @@ use self::numbers::Numbers;
 use super::action::Action;
 use super::coverage::Coverage;
 use super::machines::{
-    After, Input, Local, LockFacts, Machines, Real, SwitchState, with_allocation, with_contents,
+    After, Input, Local, LockFacts, Machines, SwitchState, with_allocation, with_contents,
 };
+use super::real::Real;
 use super::scope::Scope;
 use super::shape::Shapes;
 use super::world::{Budgets, World};
