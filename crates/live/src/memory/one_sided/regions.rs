@@ -37,6 +37,15 @@ impl Regions {
         self.all().get(&addr).cloned()
     }
 
+    /// True if the address lies in a region.
+    pub fn reaches(&self, addr: GlobalAddr) -> bool {
+        let all = self.all();
+        let before = all.range(..=addr).next_back();
+        before.is_some_and(|(first, region)| {
+            addr.bits() - first.bits() < region.shape().bytes().expect("it was allocated")
+        })
+    }
+
     /// Ends the region that begins at an address, if there is one: before its memory is given back.
     pub fn end(&self, addr: GlobalAddr) -> bool {
         // Not under the lock: the end waits for writers.
