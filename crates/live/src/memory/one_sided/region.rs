@@ -169,9 +169,7 @@ impl Region {
     #[cold]
     #[inline(never)]
     fn words(&self, at: usize, len: usize) -> Option<(&[AtomicU64], &[AtomicU64])> {
-        if at + len > self.shape.count() * self.stride {
-            return None;
-        }
+        at.checked_add(len).filter(|end| *end <= self.shape.count() * self.stride)?;
         let mut chunks = std::iter::once(&self.head.with_margins()[self.skew..self.skew + self.in_head])
             .chain(self.rest.iter().map(|chunk| chunk.get()));
         let mut at = at;
