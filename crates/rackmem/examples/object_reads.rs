@@ -15,7 +15,7 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, fence};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rackmem::{ByteObjects, Config, NodeHandle, NodeId, Rack, ReadError, Retry, Window};
 
@@ -23,8 +23,8 @@ const OBJECTS: usize = 16;
 const WRITERS: [usize; 6] = [0, 1, 2, 4, 8, 16];
 const ROUNDS: usize = 5;
 const BATCH: usize = 32;
-/// Bytes read by each kind of reader in a round.
-const BYTES: usize = 24 << 20;
+/// How long each kind of reader reads in a round.
+const ROUND: Duration = Duration::from_millis(40);
 /// Words of a line, of which one is the version.
 const LINE: usize = 8;
 const STRIPPED: usize = (LINE - 1) * 8;
@@ -197,8 +197,8 @@ fn round(rack: &Rack, kept: &impl Kept, len: usize, writers: usize, checked: boo
         let mut node = rack.node(NodeId(0));
         let (mut into, mut lines) = (vec![0; len], vec![0; len.div_ceil(STRIPPED) * LINE]);
         let (mut times, mut attempts, mut random) = (Vec::new(), 0, 1_u64);
-        let batches = BYTES / len / BATCH;
-        for _ in 0..batches {
+        let round = Instant::now();
+        while round.elapsed() < ROUND {
             let began = Instant::now();
             for _ in 0..BATCH {
                 random =
@@ -216,7 +216,8 @@ fn round(rack: &Rack, kept: &impl Kept, len: usize, writers: usize, checked: boo
             assert!(!checked || words.iter().all(|word| *word == words[0]), "a torn read was called whole");
         }
         over.store(true, Relaxed);
-        Found { each: median(times), attempts, reads: batches * BATCH }
+        let reads = times.len() * BATCH;
+        Found { each: median(times), attempts, reads }
     })
 }
 

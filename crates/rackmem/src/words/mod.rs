@@ -6,7 +6,7 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `words.rs` | [`Words`], and its operations |
+//! | `operations.rs` | [`Words`], and its operations |
 //! | `word.rs` | [`Word`]: what can be a word |
 //! | `pending.rs` | [`WordOperation`] and [`Pending`]: operations that nobody waits for yet |
 //! | `open.rs` | allocating words, and opening them by address |
@@ -14,10 +14,10 @@
 //! What must always hold: each operation is one atomic change of its word, at some moment between its call and its end.
 
 mod open;
+mod operations;
 mod pending;
 mod word;
-mod words;
 
+pub use operations::Words;
 pub use pending::{Pending, WordOperation};
 pub use word::Word;
-pub use words::Words;

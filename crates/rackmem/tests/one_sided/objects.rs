@@ -11,7 +11,7 @@ use crate::{node, rack};
 #[test]
 fn no_object_is_ever_read_torn() {
     // Shorter than a line, of odd length, beyond a block.
-    for len in [3, 24, 120, 1000, 8193] {
+    for len in [3, 24, 63, 120, 1000, 8193] {
         let rack = rack(4);
         let objects = rack.node(node(0)).byte_objects(3, len, node(1)).unwrap();
         let over = AtomicBool::new(false);

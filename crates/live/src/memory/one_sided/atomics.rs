@@ -10,8 +10,6 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use nic::atomics::{Operands, Operation, Width};
 use wire::Faithful;
 
-const LOWER: u64 = 0xffff_ffff;
-
 /// Executes an operation, on a double word or one half of it, and returns what the word was: sign-extended, if it has 32 bits.
 ///
 /// What the processor has no instruction for is a compare-and-swap, tried until nobody comes between. In a word of 32 bits
@@ -43,17 +41,6 @@ pub fn execute(
         (Operation::CompareSwap, Width::Double, _) => {
             match double.compare_exchange(operands.expected, operand, SeqCst, SeqCst) {
                 Ok(old) | Err(old) => old,
-            }
-        }
-        // The lower half: nothing may be carried out of it. Said apart, as the loop below takes a third more instructions.
-        (Operation::Add, Width::Word, false) => {
-            let mut old = double.load(Relaxed);
-            loop {
-                let new = old ^ (old ^ old.wrapping_add(operand)) & LOWER;
-                match double.compare_exchange_weak(old, new, SeqCst, Relaxed) {
-                    Ok(_) => break old,
-                    Err(found) => old = found,
-                }
             }
         }
         _ => {

@@ -89,7 +89,11 @@ impl<'a> Object<'a> {
         if !version.is_multiple_of(2) {
             return Ok(Err(Torn::Written));
         }
-        self.copy_out(0, into);
+        if self.rest.is_empty() {
+            copy_whole(self.first, into);
+        } else {
+            self.copy_out(0, into);
+        }
         fence(Ordering::Acquire);
         // Before the region ends nobody else writes here; so what was read before it ended was the object.
         let (again, lives) = (self.version.load(Ordering::Relaxed), self.region.lives());
@@ -159,6 +163,22 @@ impl<'a> Object<'a> {
             let at = at.saturating_sub(in_first);
             Window::new(self.rest, 0, self.rest.len() * 8).write(at, back);
         }
+    }
+}
+
+/// Copies words out, as many as there is room for. Eight a turn, as [`crate::memory::words::copy`]: the loop's own instructions
+/// are what counts.
+#[inline(always)]
+fn copy_whole(words: &[AtomicU64], into: &mut [u8]) {
+    let (lines, rest) = into.as_chunks_mut::<64>();
+    let of_rest = &words[lines.len() * 8..];
+    for (line, words) in lines.iter_mut().zip(words.as_chunks::<8>().0) {
+        for (bytes, word) in line.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *bytes = word.load(Ordering::Relaxed).to_le_bytes();
+        }
+    }
+    if !rest.is_empty() {
+        Window::new(of_rest, 0, of_rest.len() * 8).read(0, rest);
     }
 }
 

@@ -84,6 +84,11 @@ pub struct Region {
     /// The chunks behind it.
     rest: Box<[Arc<Words>]>,
     stride: usize,
+    /// Elements that lie in the first chunk as a whole.
+    whole_in_head: usize,
+    /// Words of an element, and its bytes without the version.
+    words: usize,
+    len: usize,
     addr: GlobalAddr,
     shape: Shape,
 }
@@ -95,9 +100,17 @@ impl Region {
         let (mut chunks, first) = home.chunks_of(addr.offset(), words);
         let rest = chunks.split_off(1).into();
         let head = chunks.pop().expect("there are words");
+        let in_head = words.min(head.get().len() - first);
+        let (words, len) = match shape {
+            Shape::Words { .. } => (1, 8),
+            Shape::Objects { len, .. } => (len.div_ceil(8) + 1, len),
+        };
         Self {
             lives: AtomicBool::new(true),
-            in_head: words.min(head.get().len() - first),
+            in_head,
+            whole_in_head: in_head / shape.stride(),
+            words,
+            len,
             skew: head.first() + first,
             head,
             rest,
@@ -145,24 +158,26 @@ impl Region {
     ///
     /// # Errors
     /// If it is not, or not any more.
-    ///
-    /// # Panics
-    /// If the region has words.
-    #[inline]
+    #[inline(always)]
     pub fn object(&self, number: usize) -> Result<Object<'_>, Missing> {
-        let Shape::Objects { count, len } = self.shape else { panic!("{} has words", self.addr) };
         if !self.lives() {
             return Err(Missing::Ended);
         }
-        if number >= count {
-            return Err(Missing::Beyond);
+        let at = number.wrapping_mul(self.stride).wrapping_add(self.skew);
+        if number < self.whole_in_head
+            && let Some(whole) = self.head.with_margins().get(at..at + self.words)
+        {
+            return Ok(Object::new(self, whole, &[], self.len));
         }
-        let (at, words) = (number * self.stride, len.div_ceil(8) + 1);
-        let (first, rest) = match self.head.with_margins().get(self.skew + at..self.skew + at + words) {
-            Some(whole) if at + words <= self.in_head => (whole, [].as_slice()),
-            _ => self.words(at, words).ok_or(Missing::Beyond)?,
-        };
-        Ok(Object::new(self, first, rest, len))
+        self.far_object(number)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn far_object(&self, number: usize) -> Result<Object<'_>, Missing> {
+        let at = Some(number).filter(|number| *number < self.shape.count()).ok_or(Missing::Beyond)?;
+        let (first, rest) = self.words(at * self.stride, self.words).expect("it is one of them");
+        Ok(Object::new(self, first, rest, self.len))
     }
 
     /// Words that lie in one chunk or two. A chunk is longer than any object.
