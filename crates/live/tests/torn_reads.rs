@@ -113,12 +113,12 @@ fn by_engine(region: &Region, number: usize, into: &mut [u8]) -> Option<u64> {
             Load::Lock { .. } => unreachable!("no lock is asked for in this mode"),
         }
     }
-    let verdicts = out.iter().filter_map(|effect| match effect {
+    let mut verdicts = out.iter().filter_map(|effect| match effect {
         Effect::Verdict { whole, .. } => Some(*whole),
         _ => None,
     });
     assert_eq!(verdicts.clone().count(), 1, "one verdict for each attempt");
-    verdicts.last().unwrap().then_some(seen)
+    verdicts.next_back().unwrap().then_some(seen)
 }
 
 #[test]
