@@ -83,7 +83,19 @@ pub enum Error {
     /// The other nodes take this one for dead: it was not heard of for too long. What it had cached is void, what it
     /// wrote may be lost. Join the rack anew.
     Fenced,
-    /// Another number of bytes is guarded by the lock at this address.
+    /// Words and objects can be had on embedded racks only, for now.
+    NotEmbedded {
+        /// What was asked for.
+        discipline: Discipline,
+    },
+    /// There are not so many words or objects there.
+    OutOfBounds {
+        /// Which was asked for.
+        index: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// Another number of bytes is guarded by the lock, or is that of the objects, at this address.
     WrongLength {
         /// The address.
         addr: GlobalAddr,
@@ -175,7 +187,7 @@ impl fmt::Display for Error {
             Self::WrongLength { addr, len } => {
                 write!(
                     f,
-                    "the lock at {addr} does not guard {len} bytes: all threads of a rack name one length for a lock, and its address is a multiple of 8"
+                    "the lock or the objects at {addr} are not of {len} bytes: all threads of a rack name one length for them; a lock's address is a multiple of 8"
                 )
             }
             Self::RegionTooLong { len, most } => {
@@ -183,6 +195,15 @@ impl fmt::Display for Error {
                     f,
                     "a lock cannot guard {len} bytes: {most} is the most on this rack; split the data, or raise `lock_region` (up to 1 MiB)"
                 )
+            }
+            Self::NotEmbedded { discipline } => {
+                write!(
+                    f,
+                    "discipline {discipline:?} is not possible on a rack of processes yet: use an embedded rack, or discipline Coherent or Locked"
+                )
+            }
+            Self::OutOfBounds { index, count } => {
+                write!(f, "there is no number {index}: the allocation has numbers 0 to {}", count - 1)
             }
             Self::TooManyLocks { most } => {
                 write!(f, "this node already holds {most} block locks: release some first")

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use live::memory::locks::LockHints;
+use live::memory::one_sided::Shape;
 use live::memory::{Cache, Hints, PinnedFrame, Unpinned};
 use live::networked::NetworkedNode;
 use live::place::{Courier, Failure, Fetched};
@@ -331,9 +332,37 @@ impl NodeHandle {
     /// Allocates `len` bytes of zeroes in the memory of `home`. Allocations of up to a block never cross a block
     /// boundary, larger ones start at one; all are aligned to at least 16 bytes.
     ///
+    /// With [`Discipline::Word`] they are words, for [`NodeHandle::words_at`]; with [`Discipline::Object`] one object, for
+    /// [`NodeHandle::byte_objects_at`].
+    ///
     /// # Errors
-    /// [`Error::BadSize`], [`Error::OutOfMemory`], [`Error::NoSuchNode`].
+    /// [`Error::BadSize`], [`Error::OutOfMemory`], [`Error::NoSuchNode`]; [`Error::NotEmbedded`] for words and objects on a
+    /// rack of processes.
     pub fn alloc(&mut self, len: u64, home: NodeId, discipline: Discipline) -> Result<GlobalAddr, Error> {
+        let bytes = usize::try_from(len).unwrap_or(usize::MAX);
+        let shape = match discipline {
+            Discipline::Word => Shape::Words { count: bytes.div_ceil(8) },
+            Discipline::Object => return Ok(self.byte_objects(1, bytes, home)?.addr()),
+            _ => {
+                let (addr, zeroed) = self.alloc_memory(len, home, discipline)?;
+                if !zeroed && discipline == Discipline::Coherent {
+                    // Used before, so it lies inside one block.
+                    let len = usize::try_from(len).expect("less than a block");
+                    self.update(addr, len, |window| window.zero())?;
+                }
+                return Ok(addr);
+            }
+        };
+        Ok(self.alloc_region(shape, home)?.addr())
+    }
+
+    /// Memory of this discipline, and whether it is known to be zeroes.
+    pub(crate) fn alloc_memory(
+        &mut self,
+        len: u64,
+        home: NodeId,
+        discipline: Discipline,
+    ) -> Result<(GlobalAddr, bool), Error> {
         let config = &self.inner.config;
         let most =
             (config.memory >> config.block_size.shift()).saturating_sub(1) << config.block_size.shift();
@@ -343,25 +372,18 @@ impl NodeHandle {
         if home.index() >= config.nodes {
             return Err(Error::NoSuchNode { addr: GlobalAddr::new(home, 0), nodes: config.nodes });
         }
-        let (addr, zeroed) =
-            self.inner.operations().alloc(self.node, &mut self.courier, len, home, discipline).map_err(
-                |why| match why {
-                    Failure::Fenced => Error::Fenced,
-                    Failure::Refused(Refusal::NodeDown) => Error::NodeDown { addr: GlobalAddr::new(home, 0) },
-                    _ => Error::OutOfMemory { len, home: home.0 },
-                },
-            )?;
-        if !zeroed && discipline == Discipline::Coherent {
-            // Used before, so it lies inside one block.
-            let len = usize::try_from(len).expect("less than a block");
-            self.update(addr, len, |window| window.zero())?;
-        }
-        Ok(addr)
+        self.inner.operations().alloc(self.node, &mut self.courier, len, home, discipline).map_err(|why| {
+            match why {
+                Failure::Fenced => Error::Fenced,
+                Failure::Refused(Refusal::NodeDown) => Error::NodeDown { addr: GlobalAddr::new(home, 0) },
+                _ => Error::OutOfMemory { len, home: home.0 },
+            }
+        })
     }
 
     /// Gives an allocation back; on any node, with the address that [`NodeHandle::alloc`] returned. Blocks that
     /// hold no allocation any more cannot be accessed from then on. (Other allocations in the same block can:
-    /// what is checked is blocks.)
+    /// what is checked is blocks. Of words and objects each allocation is checked.)
     ///
     /// # Errors
     /// [`Error::NotAnAllocation`], [`Error::NoSuchNode`].
@@ -369,6 +391,9 @@ impl NodeHandle {
         let nodes = self.nodes();
         if addr.home().index() >= nodes {
             return Err(Error::NoSuchNode { addr, nodes });
+        }
+        if self.inner.is_embedded() {
+            self.inner.memory(addr.home()).regions.end(addr);
         }
         self.inner.operations().free(self.node, &mut self.courier, addr).map_err(|why| failed(why, addr, 0))
     }

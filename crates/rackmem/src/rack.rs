@@ -10,7 +10,7 @@ use live::networked::{NetworkedNode, NodeSetup};
 use live::place::Operations;
 use membership::Session;
 use transport::Transport;
-use wire::{Copyset, NodeId};
+use wire::{BlockTag, Copyset, Discipline, NodeId};
 
 use crate::config::{Config, ConfigError, ProcessConfig};
 use crate::error::JoinError;
@@ -67,6 +67,19 @@ impl Inner {
         match &self.places {
             Places::Embedded(rack) => rack.memory(node),
             Places::Joined { node, .. } => node.memory(),
+        }
+    }
+
+    /// All nodes are in this process.
+    pub(crate) fn is_embedded(&self) -> bool {
+        matches!(self.places, Places::Embedded(_))
+    }
+
+    /// The discipline of a live block whose home is in this process.
+    pub(crate) fn discipline_of(&self, tag: BlockTag) -> Option<Discipline> {
+        match &self.places {
+            Places::Embedded(rack) => rack.with_node(tag.home(), |node| node.discipline_of(tag)),
+            Places::Joined { node, .. } => node.with_node(|node| node.discipline_of(tag)),
         }
     }
 

@@ -221,6 +221,10 @@ pub enum Discipline {
     LockOnly = 2,
     /// Regions that move with their locks: only whoever holds a region's lock accesses it.
     Locked = 3,
+    /// Never cached: words in their home's memory, which anybody changes by atomic operations there.
+    Word = 4,
+    /// Never cached: objects in their home's memory, each with a version, read whole or not at all.
+    Object = 5,
 }
 
 impl Discipline {
@@ -230,6 +234,8 @@ impl Discipline {
             1 => Some(Self::Coherent),
             2 => Some(Self::LockOnly),
             3 => Some(Self::Locked),
+            4 => Some(Self::Word),
+            5 => Some(Self::Object),
             _ => None,
         }
     }

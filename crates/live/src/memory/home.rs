@@ -2,7 +2,7 @@
 //!
 //! What must always hold: a block that was never written reads as zeroes and costs no memory.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use node::Window;
@@ -15,12 +15,12 @@ use super::words::{Words, clear, copy_contents};
 const MAX_CHUNK_SHIFT: u32 = 25;
 
 /// Home memory of fixed size. Reads may come from any node's threads; writes come from the node's own
-/// machines.
+/// machines, but in regions for one-sided operations ([`super::one_sided`]): there they come from anybody.
 pub struct HomeMemory {
     block: BlockSize,
     bytes: u64,
     chunk_shift: u32,
-    chunks: Box<[OnceLock<Words>]>,
+    chunks: Box<[OnceLock<Arc<Words>>]>,
 }
 
 impl HomeMemory {
@@ -175,10 +175,21 @@ impl HomeMemory {
         ((offset >> self.chunk_shift) as usize, first..first + self.block.words())
     }
 
-    fn backed(&self, chunk: usize) -> &Words {
+    /// The chunks that some words lie in, backed, and where in the first of them they begin.
+    pub(super) fn chunks_of(&self, offset: u64, words: usize) -> (Vec<Arc<Words>>, usize) {
+        let mut first = None;
+        let chunks = self.pieces(offset, words).map(|(chunk, piece, _)| {
+            first.get_or_insert(piece.start);
+            Arc::clone(self.backed(chunk))
+        });
+        let chunks = chunks.collect();
+        (chunks, first.expect("there are words"))
+    }
+
+    fn backed(&self, chunk: usize) -> &Arc<Words> {
         self.chunks[chunk].get_or_init(|| {
             let left = self.bytes - ((chunk as u64) << self.chunk_shift);
-            Words::zeroed((left.min(1 << self.chunk_shift) / 8) as usize)
+            Arc::new(Words::zeroed((left.min(1 << self.chunk_shift) / 8) as usize))
         })
     }
 }

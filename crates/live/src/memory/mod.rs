@@ -16,6 +16,7 @@
 //! | `lru` | which block has to go |
 //! | `home`, `retained` | the node's own memory; answers that outlive their frame |
 //! | [`locks`] | copies of what locks guard, and their gates |
+//! | [`one_sided`] | regions of the home memory that threads change where they are: words, objects |
 //! | `data_ref` | how contents anywhere in the rack are named |
 //! | `store_of` | [`node::Store`] on top of it all |
 //!
@@ -72,6 +73,7 @@ mod home;
 mod huge_pages;
 pub mod locks;
 mod lru;
+pub mod one_sided;
 mod pinned;
 mod read_hit;
 mod retained;
@@ -102,6 +104,8 @@ pub struct NodeMemory {
     pub retained: Retained,
     /// Copies of what locks guard.
     pub locks: locks::LockCopies,
+    /// Regions of the home memory for one-sided operations.
+    pub regions: one_sided::Regions,
 }
 
 impl NodeMemory {
@@ -116,6 +120,7 @@ impl NodeMemory {
             home: HomeMemory::new(block, home_bytes),
             retained: Retained::new(block),
             locks: locks::LockCopies::new(cache_bytes / 8),
+            regions: one_sided::Regions::default(),
         }
     }
 

@@ -47,6 +47,10 @@ fn answers() -> Vec<Answer> {
         Error::Fenced,
         Error::TooManyLocks { most: 4 },
         Error::Detached,
+        Error::WrongLength { addr: ADDR, len: 9 },
+        Error::RegionTooLong { len: 1 << 21, most: 1 << 20 },
+        Error::NotEmbedded { discipline: Discipline::Object },
+        Error::OutOfBounds { index: 100, count: 7 },
     ];
     let others = [
         Answer::Done,

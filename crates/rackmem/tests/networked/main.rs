@@ -45,6 +45,20 @@ fn increments_by_threads_of_all_nodes_are_all_counted() {
 }
 
 #[test]
+fn words_and_objects_are_refused_with_what_to_do_instead() {
+    let rack = Processes::start(2);
+    let mut first = rack.nodes[0].here();
+    for (home, discipline) in [(0, Discipline::Word), (1, Discipline::Object)] {
+        let refused = Error::NotEmbedded { discipline };
+        assert_eq!(first.alloc(64, NodeId(home), discipline), Err(refused));
+    }
+    assert!(first.words::<u64>(8, NodeId(0)).is_err() && first.byte_objects(1, 8, NodeId(0)).is_err());
+    let addr = first.alloc(64, NodeId(0), Discipline::Coherent).unwrap();
+    let refused = first.words_at::<u64>(addr).err();
+    assert_eq!(refused, Some(Error::NotEmbedded { discipline: Discipline::Word }));
+}
+
+#[test]
 fn what_only_a_dead_node_had_is_lost_and_the_rest_is_not() {
     let mut rack = Processes::start(3);
     let mut first = rack.nodes[0].here();

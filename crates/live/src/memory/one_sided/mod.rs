@@ -1,0 +1,25 @@
+//! Regions of a home's memory for one-sided operations: words that anybody changes by atomic operations, and objects that
+//! anybody reads whole. Nothing of them is ever cached.
+//!
+//! Runs in the process that has the home's memory, on whichever thread asks: of an application in the same process, whose
+//! processor is the nearest place that can do it, or of a driver that brings operations from the network. Both use the same
+//! functions on the same atomic words, so their operations are atomic with each other.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `regions.rs` | [`Regions`]: what is allocated in a home's memory for this, by address |
+//! | `region.rs` | [`Region`]: one allocation, and finding its words |
+//! | `atomics.rs` | [`execute`]: an operation on a word, by the processor's own atomics |
+//! | `object.rs` | [`Object`]: version, copy, version; and the writer's side |
+//!
+//! What must always hold: a region that has ended is never found alive again, even if its memory is used anew.
+
+mod atomics;
+mod object;
+mod region;
+mod regions;
+
+pub use atomics::execute;
+pub use object::{Object, Torn, Writing};
+pub use region::{Missing, Region, Shape};
+pub use regions::Regions;

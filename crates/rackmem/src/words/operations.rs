@@ -1,0 +1,199 @@
+//! Words, and the operations on them.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use live::memory::one_sided::{Missing, Region, execute};
+use nic::atomics::{Operands, Operation, Width};
+use wire::GlobalAddr;
+
+use super::{Pending, Word, WordOperation};
+use crate::error::Error;
+use crate::handle::NodeHandle;
+
+/// Words in the memory of one node, for all threads of the rack. Cheap to clone.
+///
+/// Every operation names the calling thread's handle: whose node asks. It is one atomic change of its word, and all operations
+/// on a word have one order. Forms that fetch return what the word was before; those that do not have taken effect when
+/// [`NodeHandle::flush`] returns at the latest.
+///
+/// ```
+/// # use rackmem::{Config, NodeId, Rack};
+/// # let rack = Rack::embedded(Config { nodes: 2, memory: 1 << 20, cache: 1 << 20, ..Config::default() })?;
+/// # let (mut here, mut there) = (rack.node(NodeId(0)), rack.node(NodeId(1)));
+/// let counters = here.words::<u64>(100, NodeId(1))?;
+/// assert_eq!(counters.fetch_add(&mut here, 7, 3)?, 0);
+/// assert_eq!(counters.compare_exchange(&mut here, 7, 3, 40)?, Ok(3));
+///
+/// // Another thread, or a part of the program that knows the address only:
+/// let same = there.words_at::<u64>(counters.addr())?;
+/// same.add(&mut there, 7, 2)?;
+/// there.flush()?;
+/// assert_eq!(counters.load(&mut here, 7)?, 42);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Words<W: Word> {
+    pub(super) region: Arc<Region>,
+    pub(super) of: PhantomData<fn(W) -> W>,
+}
+
+macro_rules! fetching {
+    ($(#[$what:meta] $fetch:ident $plain:ident $operation:ident;)*) => {$(
+        #[$what]
+        /// Returns what the word was before.
+        ///
+        /// # Errors
+        /// [`Error::OutOfBounds`]; [`Error::Unallocated`] if the words were freed.
+        #[inline]
+        pub fn $fetch(&self, node: &mut NodeHandle, index: usize, operand: W) -> Result<W, Error> {
+            self.run(node, index, WordOperation::$operation(operand))
+        }
+
+        #[$what]
+        /// Fetches nothing, and may take effect as late as at [`NodeHandle::flush`].
+        ///
+        /// # Errors
+        /// As for the form that fetches, if it is known at once; else `flush` says so.
+        #[inline]
+        pub fn $plain(&self, node: &mut NodeHandle, index: usize, operand: W) -> Result<(), Error> {
+            self.run(node, index, WordOperation::$operation(operand)).map(drop)
+        }
+    )*};
+}
+
+impl<W: Word> Words<W> {
+    /// Where the first word is.
+    pub fn addr(&self) -> GlobalAddr {
+        self.region.addr()
+    }
+
+    /// How many there are. An odd number of 32-bit words is rounded up.
+    pub fn len(&self) -> usize {
+        let doubles = self.region.shape().count();
+        match W::WIDTH {
+            Width::Double => doubles,
+            Width::Word => doubles * 2,
+        }
+    }
+
+    /// Never: there is at least one.
+    pub const fn is_empty(&self) -> bool {
+        false
+    }
+
+    fetching! {
+        /// Adds, and wraps around.
+        fetch_add add Add;
+        /// Keeps the bits that both have.
+        fetch_and and And;
+        /// Sets bits.
+        fetch_or or Or;
+        /// Inverts bits.
+        fetch_xor xor Xor;
+        /// Keeps the smaller one, as signed numbers.
+        fetch_min min Min;
+        /// Keeps the larger one, as signed numbers.
+        fetch_max max Max;
+        /// Stores a value.
+        swap store Swap;
+    }
+
+    /// Stores `new` if the word is `expected`. Returns what it was before: in `Ok` if it was that.
+    ///
+    /// # Errors
+    /// As for [`Words::fetch_add`].
+    #[inline]
+    pub fn compare_exchange(
+        &self,
+        node: &mut NodeHandle,
+        index: usize,
+        expected: W,
+        new: W,
+    ) -> Result<Result<W, W>, Error> {
+        let old = self.run(node, index, WordOperation::CompareExchange { expected, new })?;
+        Ok(if old == expected { Ok(old) } else { Err(old) })
+    }
+
+    /// Stores `new` if the word is `expected`. Fetches nothing, and may take effect as late as at [`NodeHandle::flush`].
+    ///
+    /// # Errors
+    /// As for [`Words::add`].
+    #[inline]
+    pub fn compare_store(
+        &self,
+        node: &mut NodeHandle,
+        index: usize,
+        expected: W,
+        new: W,
+    ) -> Result<(), Error> {
+        self.run(node, index, WordOperation::CompareExchange { expected, new }).map(drop)
+    }
+
+    /// The word.
+    ///
+    /// # Errors
+    /// As for [`Words::fetch_add`].
+    #[inline]
+    pub fn load(&self, node: &mut NodeHandle, index: usize) -> Result<W, Error> {
+        self.run(node, index, WordOperation::Load)
+    }
+
+    /// Begins an operation, and waits for nothing. Thousands may be under way.
+    ///
+    /// # Errors
+    /// As for [`Words::fetch_add`], if it is known at once; else [`Pending::wait`] says so.
+    #[inline]
+    pub fn post(
+        &self,
+        node: &mut NodeHandle,
+        index: usize,
+        operation: WordOperation<W>,
+    ) -> Result<Pending<W>, Error> {
+        self.run(node, index, operation).map(Pending::done)
+    }
+
+    /// Executes it on the home's own memory, which is this process's.
+    #[inline(always)]
+    fn run(&self, _node: &mut NodeHandle, index: usize, operation: WordOperation<W>) -> Result<W, Error> {
+        let (operation, operands): (Operation, Operands) = operation.parts();
+        let (at, is_upper) = match W::WIDTH {
+            Width::Double => (index, false),
+            Width::Word => (index / 2, index % 2 == 1),
+        };
+        match self.region.word(at) {
+            Ok(double) => Ok(W::of_bits(execute(double, W::WIDTH, is_upper, operation, operands))),
+            Err(why) => Err(self.missing(why, index)),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn missing(&self, why: Missing, index: usize) -> Error {
+        match why {
+            Missing::Ended => Error::Unallocated { addr: self.addr() },
+            Missing::Beyond => Error::OutOfBounds { index, count: self.len() },
+        }
+    }
+
+    /// Gives the words back. All operations on them are refused from now on, through whichever `Words`, also when the memory
+    /// is used anew. Operations that other threads have under way may still take effect: free what nobody uses any more.
+    ///
+    /// # Errors
+    /// If they were freed already.
+    pub fn free(self, node: &mut NodeHandle) -> Result<(), Error> {
+        node.free(self.addr())
+    }
+}
+
+impl<W: Word> Clone for Words<W> {
+    fn clone(&self) -> Self {
+        Self { region: Arc::clone(&self.region), of: PhantomData }
+    }
+}
+
+impl<W: Word> fmt::Debug for Words<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Words").field("addr", &self.addr()).field("len", &self.len()).finish()
+    }
+}
