@@ -517,19 +517,9 @@ mod tests {
             bytes[at] = byte;
             assert!(LockPacket::parse(&bytes).is_none(), "byte {at} = {byte:#x}");
         };
-        for (at, byte) in [
-            (0, b'X'),
-            (2, 2),
-            (3, 0),
-            (3, 99),
-            (4, 8),
-            (5, 99),
-            (6, 3),
-            (7, 65),
-            (49, 1),
-            (54, 9),
-            (23, 1),
-        ] {
+        for (at, byte) in
+            [(0, b'X'), (2, 2), (3, 0), (3, 99), (4, 8), (5, 99), (6, 3), (7, 65), (49, 1), (54, 9), (23, 1)]
+        {
             refused(at, byte);
         }
         // A node twice in the queue, and one that there cannot be.

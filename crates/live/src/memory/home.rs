@@ -2,8 +2,8 @@
 //!
 //! What must always hold: a block that was never written reads as zeroes and costs no memory.
 
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use node::Window;
 use transport::Contents;
