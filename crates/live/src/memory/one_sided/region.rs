@@ -194,6 +194,7 @@ impl Region {
     }
 
     /// Words that lie in one chunk or two. A chunk is longer than any object.
+    #[cold]
     #[inline(never)]
     fn words(&self, at: usize, len: usize) -> Option<(&[AtomicU64], &[AtomicU64])> {
         at.checked_add(len).filter(|end| *end <= self.shape.count() * self.stride)?;
