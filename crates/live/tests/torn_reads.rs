@@ -124,8 +124,7 @@ fn by_engine(region: &Region, number: usize, into: &mut [u8]) -> Option<u64> {
 #[test]
 fn a_read_that_is_called_whole_is_of_one_version() {
     for len in [8, 120, 1016, 8184] {
-        let whole =
-            judge(len, READS, |region, number, into| region.object(number).unwrap().read(into).unwrap().ok());
+        let whole = judge(len, READS, |region, number, into| region.read(number, into).unwrap().ok());
         assert!(whole.unwrap() > 0, "{len} bytes");
     }
 }

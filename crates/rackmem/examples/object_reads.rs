@@ -98,12 +98,25 @@ impl<const IN_PLACE: bool> Versions<IN_PLACE> {
     }
 }
 
-/// Words into bytes.
-fn strip<'a>(words: impl Iterator<Item = &'a u64>, into: &mut [u8]) {
-    let (whole, _) = into.as_chunks_mut::<8>();
-    for (bytes, word) in whole.iter_mut().zip(words) {
-        *bytes = word.to_le_bytes();
+/// Strips lines into bytes while they are what `of_line` accepts: the words of one line, or none. Whole lines with constant lengths,
+/// which the compiler unrolls.
+#[inline(always)]
+fn strip(lines: usize, into: &mut [u8], mut of_line: impl FnMut(usize) -> Option<[u64; LINE - 1]>) -> bool {
+    let (whole, last) = into.as_chunks_mut::<STRIPPED>();
+    let in_whole = whole.len();
+    for (number, bytes) in whole.iter_mut().enumerate() {
+        let Some(words) = of_line(number) else { return false };
+        for (bytes, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *bytes = word.to_le_bytes();
+        }
     }
+    if in_whole < lines {
+        let Some(words) = of_line(in_whole) else { return false };
+        for (bytes, word) in last.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *bytes = word.to_le_bytes();
+        }
+    }
+    true
 }
 
 impl<const IN_PLACE: bool> Kept for Versions<IN_PLACE> {
@@ -114,15 +127,12 @@ impl<const IN_PLACE: bool> Kept for Versions<IN_PLACE> {
             if !version.is_multiple_of(2) {
                 return false;
             }
-            for (line, into) in lines.iter().zip(into.chunks_mut(STRIPPED)) {
-                let words: [u64; LINE - 1] = std::array::from_fn(|word| line[word].load(Relaxed));
-                strip(words.iter(), into);
+            return strip(self.lines, into, |number| {
+                let line = &lines[number];
+                let words = std::array::from_fn(|word| line[word].load(Relaxed));
                 fence(Acquire);
-                if line[LINE - 1].load(Relaxed) != version {
-                    return false;
-                }
-            }
-            return true;
+                (line[LINE - 1].load(Relaxed) == version).then_some(words)
+            });
         }
         // The READ: every line whole. The first one first, as the others must not be older.
         let (raw, _) = raw.as_chunks_mut::<LINE>();
@@ -137,13 +147,10 @@ impl<const IN_PLACE: bool> Kept for Versions<IN_PLACE> {
         if !version.is_multiple_of(2) {
             return false;
         }
-        for (line, into) in raw.iter().zip(into.chunks_mut(STRIPPED)) {
-            if line[LINE - 1] != version {
-                return false;
-            }
-            strip(line[..LINE - 1].iter(), into);
-        }
-        true
+        strip(self.lines, into, |number| {
+            let line = &raw[number];
+            (line[LINE - 1] == version).then(|| std::array::from_fn(|word| line[word]))
+        })
     }
 
     fn write(&self, _: &mut NodeHandle, index: usize, bytes: &[u8]) {

@@ -105,21 +105,22 @@ impl ByteObjects {
         into: &mut [u8],
         retry: Retry,
     ) -> Result<u64, ReadError> {
+        if into.len() == self.len
+            && let Ok(Ok(version)) = self.region.read(index, into)
+        {
+            return Ok(version);
+        }
+        self.read_again(index, into, retry)
+    }
+
+    /// The first attempt came to nothing.
+    #[cold]
+    #[inline(never)]
+    fn read_again(&self, index: usize, into: &mut [u8], retry: Retry) -> Result<u64, ReadError> {
         if into.len() != self.len {
             return Err(Error::WrongLength { addr: self.addr(), len: into.len() as u64 }.into());
         }
         let object = self.find(index)?;
-        match object.read(into) {
-            Ok(Ok(version)) => Ok(version),
-            Ok(Err(_)) => self.read_again(object, into, retry),
-            Err(why) => Err(self.missing(why, index).into()),
-        }
-    }
-
-    /// The first attempt was torn.
-    #[cold]
-    #[inline(never)]
-    fn read_again(&self, object: Object<'_>, into: &mut [u8], retry: Retry) -> Result<u64, ReadError> {
         let mut attempts = 1;
         while retry.again(attempts) {
             // The writer is about done, or was preempted: then it needs a core.
@@ -132,7 +133,7 @@ impl ByteObjects {
             match object.read(into) {
                 Ok(Ok(version)) => return Ok(version),
                 Ok(Err(_)) => {}
-                Err(why) => return Err(self.missing(why, 0).into()),
+                Err(why) => return Err(self.missing(why, index).into()),
             }
         }
         Err(ReadError::Torn { attempts })
@@ -176,7 +177,6 @@ impl ByteObjects {
         node.free(self.addr())
     }
 
-    #[inline(always)]
     fn find(&self, index: usize) -> Result<Object<'_>, Error> {
         self.region.object(index).map_err(|why| self.missing(why, index))
     }

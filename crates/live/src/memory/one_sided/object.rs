@@ -82,25 +82,9 @@ impl<'a> Object<'a> {
     ///
     /// # Panics
     /// If `into` has another length than the object.
-    #[inline]
     pub fn read(&self, into: &mut [u8]) -> Result<Result<u64, Torn>, Missing> {
         assert!(into.len() == self.len, "{} bytes for an object of {}", into.len(), self.len);
-        let version = self.version.load(Ordering::SeqCst);
-        if !version.is_multiple_of(2) {
-            return Ok(Err(Torn::Written));
-        }
-        if self.rest.is_empty() {
-            copy_whole(self.first, into);
-        } else {
-            self.copy_out(0, into);
-        }
-        fence(Ordering::Acquire);
-        // Before the region ends nobody else writes here; so what was read before it ended was the object.
-        let (again, lives) = (self.version.load(Ordering::Relaxed), self.region.lives());
-        if !lives {
-            return Err(Missing::Ended);
-        }
-        Ok(if again == version { Ok(version) } else { Err(Torn::Changed) })
+        read(self.region, self.version, || self.copy_out(0, into))
     }
 
     /// Waits until no other writer has it, and takes it.
@@ -135,7 +119,6 @@ impl<'a> Object<'a> {
         }
     }
 
-    #[inline]
     fn copy_out(&self, at: usize, into: &mut [u8]) {
         let in_first = self.first.len() * 8;
         if at + into.len() <= in_first {
@@ -150,7 +133,6 @@ impl<'a> Object<'a> {
         }
     }
 
-    #[inline]
     fn copy_in(&self, at: usize, bytes: &[u8]) {
         let in_first = self.first.len() * 8;
         if at + bytes.len() <= in_first {
@@ -166,10 +148,31 @@ impl<'a> Object<'a> {
     }
 }
 
+/// One attempt: version, copy, version.
+#[inline(always)]
+pub(super) fn read(
+    region: &Region,
+    version: &AtomicU64,
+    copy: impl FnOnce(),
+) -> Result<Result<u64, Torn>, Missing> {
+    let before = version.load(Ordering::SeqCst);
+    if !before.is_multiple_of(2) {
+        return Ok(Err(Torn::Written));
+    }
+    copy();
+    fence(Ordering::Acquire);
+    // Before the region ends nobody else writes here; so what was read before it ended was the object.
+    let (after, lives) = (version.load(Ordering::Relaxed), region.lives());
+    if !lives {
+        return Err(Missing::Ended);
+    }
+    Ok(if after == before { Ok(before) } else { Err(Torn::Changed) })
+}
+
 /// Copies words out, as many as there is room for. Eight a turn, as [`crate::memory::words::copy`]: the loop's own instructions
 /// are what counts.
 #[inline(always)]
-fn copy_whole(words: &[AtomicU64], into: &mut [u8]) {
+pub(super) fn copy_whole(words: &[AtomicU64], into: &mut [u8]) {
     let (lines, rest) = into.as_chunks_mut::<64>();
     let of_rest = &words[lines.len() * 8..];
     for (line, words) in lines.iter_mut().zip(words.as_chunks::<8>().0) {
@@ -178,8 +181,14 @@ fn copy_whole(words: &[AtomicU64], into: &mut [u8]) {
         }
     }
     if !rest.is_empty() {
-        Window::new(of_rest, 0, of_rest.len() * 8).read(0, rest);
+        copy_tail(of_rest, rest);
     }
+}
+
+/// What is behind the last whole line. Not inline: it is larger than all the rest of a read.
+#[inline(never)]
+fn copy_tail(words: &[AtomicU64], into: &mut [u8]) {
+    Window::new(words, 0, words.len() * 8).read(0, into);
 }
 
 impl Writing<'_> {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use wire::{Discipline, GlobalAddr};
 
-use super::Object;
+use super::{Object, Torn, object};
 use crate::memory::home::HomeMemory;
 use crate::memory::words::Words;
 
@@ -154,27 +154,40 @@ impl Region {
         self.words(at, 1).map(|(first, _)| &first[0]).ok_or(Missing::Beyond)
     }
 
-    /// An object.
+    /// Tries to read an object whole, once: [`Object::read`], with nothing on the way of the common case.
     ///
     /// # Errors
-    /// If it is not, or not any more.
+    /// As for [`Region::object`]; inside that, if a writer was there.
+    ///
+    /// # Panics
+    /// If `into` has another length than the objects.
     #[inline(always)]
-    pub fn object(&self, number: usize) -> Result<Object<'_>, Missing> {
-        if !self.lives() {
-            return Err(Missing::Ended);
-        }
+    pub fn read(&self, number: usize, into: &mut [u8]) -> Result<Result<u64, Torn>, Missing> {
         let at = number.wrapping_mul(self.stride).wrapping_add(self.skew);
-        if number < self.whole_in_head
-            && let Some(whole) = self.head.with_margins().get(at..at + self.words)
+        if self.lives()
+            && number < self.whole_in_head
+            && into.len() == self.len
+            && let Some([version, data @ ..]) = self.head.with_margins().get(at..at + self.words)
         {
-            return Ok(Object::new(self, whole, &[], self.len));
+            return object::read(self, version, || object::copy_whole(data, into));
         }
-        self.far_object(number)
+        self.read_far(number, into)
     }
 
     #[cold]
     #[inline(never)]
-    fn far_object(&self, number: usize) -> Result<Object<'_>, Missing> {
+    fn read_far(&self, number: usize, into: &mut [u8]) -> Result<Result<u64, Torn>, Missing> {
+        self.object(number)?.read(into)
+    }
+
+    /// An object.
+    ///
+    /// # Errors
+    /// If it is not, or not any more.
+    pub fn object(&self, number: usize) -> Result<Object<'_>, Missing> {
+        if !self.lives() {
+            return Err(Missing::Ended);
+        }
         let at = Some(number).filter(|number| *number < self.shape.count()).ok_or(Missing::Beyond)?;
         let (first, rest) = self.words(at * self.stride, self.words).expect("it is one of them");
         Ok(Object::new(self, first, rest, self.len))
