@@ -103,7 +103,6 @@ impl Bed {
         it.near.push_back(u64::from(it.object) * blocks + u64::from(index));
         if it.near.len() as u64 > NEAR / BLOCK
             && let Some(oldest) = it.near.pop_front()
-            && !it.near.contains(&oldest)
         {
             self.memory.disown(core, oldest);
         }
