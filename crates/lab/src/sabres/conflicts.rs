@@ -30,7 +30,7 @@ const LARGE: Axis = Axis { values: WRITERS, load: |writers| objects(8192, writer
 /// Why ours differs, where there are writers.
 const LATE: &str = "A SABRe is torn by a writer that comes at any time before its last block is read (section 4.2: the version is read again), per-line \
     versions only by one that overtakes the reader. Here both go through an object in the same direction at like speeds, so few \
-    overtake, and SABRes are repeated more often (the table below the claims' figure). The paper does not say how its writers write.";
+    overtake, and SABRes are repeated more often (the tables above). The paper does not say how its writers write.";
 
 impl Figure for Conflicts {
     fn name(&self) -> &'static str {
