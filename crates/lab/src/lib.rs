@@ -12,5 +12,6 @@ pub mod layered;
 pub mod load;
 pub mod output;
 pub mod papers;
+pub mod sabres;
 pub mod sizes;
 pub mod systems;

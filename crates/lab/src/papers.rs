@@ -6,7 +6,7 @@ use crate::figure::Figure;
 use crate::output::document::Constant;
 use crate::sizes::Sizes;
 use crate::systems::locks::buckets;
-use crate::{concordia, gcs};
+use crate::{concordia, gcs, sabres};
 
 /// A paper.
 pub struct Paper {
@@ -25,7 +25,7 @@ pub struct Paper {
 }
 
 /// All papers.
-pub const PAPERS: [&Paper; 2] = [&CONCORDIA, &GCS];
+pub const PAPERS: [&Paper; 3] = [&CONCORDIA, &GCS, &SABRES];
 
 /// The paper of a figure.
 ///
@@ -87,4 +87,13 @@ cargo run --release --features plots -- lab gcs --ops 60000 --out docs/figures -
 - Latencies are those of whole operations: enter, access, leave.
 - *Met* allows 25 %. Causes given under a table are our reading, and were not tested.
 ",
+};
+
+const SABRES: Paper = Paper {
+    name: "sabres",
+    figures: &sabres::FIGURES,
+    constants: sabres::method::constants,
+    head: sabres::method::HEAD,
+    sizes: sabres::method::sizes,
+    method: sabres::method::METHOD,
 };

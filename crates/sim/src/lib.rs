@@ -7,4 +7,5 @@ pub mod hardware;
 pub mod locks;
 pub mod queue;
 pub mod rack;
+pub mod sonuma;
 pub mod system;

@@ -27,7 +27,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     pub(super) other: Option<Other>,
 
-    /// Figures, or `concordia` or `gcs` for all of that paper
+    /// Figures, or `concordia`, `gcs` or `sabres` for all of that paper
     #[arg(value_name = "FIGURE", required_unless_present = "list")]
     names: Vec<String>,
 
@@ -125,6 +125,7 @@ mod tests {
     fn the_papers_name_means_all_of_its_figures() {
         assert_eq!(figures(&["concordia"]).unwrap().len(), 9);
         assert_eq!(figures(&["gcs"]).unwrap().len(), 5);
+        assert_eq!(figures(&["sabres"]).unwrap().len(), 5);
     }
 
     #[test]

@@ -35,6 +35,18 @@ pub enum Subject {
     /// spreads neighbouring blocks evenly. Of locks: GCS, with preference for the
     /// holder's own threads.
     Rackmem,
+    /// Of objects: a remote read that checks nothing.
+    RemoteRead,
+    /// A SABRe: checked where the memory is.
+    Sabre,
+    /// The same, but the version is read before the data.
+    VersionFirst,
+    /// FaRM's layout: a version in each cache line, compared and stripped by the reader.
+    LineVersions,
+    /// A lock that the reader takes by a remote compare-and-swap (DrTM).
+    LockAndRead,
+    /// A checksum that the reader computes again (Pilaf).
+    Checksum,
 }
 
 impl Subject {
@@ -53,6 +65,12 @@ impl Subject {
             Self::Rackmem => "rackmem",
             Self::PartFirst => "words first (estimate)",
             Self::Shipped => "operations shipped (estimate)",
+            Self::RemoteRead => "remote read",
+            Self::Sabre => "SABRe",
+            Self::VersionFirst => "SABRe, no speculation",
+            Self::LineVersions => "per-line versions",
+            Self::LockAndRead => "lock and read",
+            Self::Checksum => "checksum",
         }
     }
 }
@@ -77,6 +95,37 @@ pub enum Load {
     Contend(Contend),
     /// A key-value store with a lock for each bucket (GCS, section 5.1).
     Buckets(Buckets),
+    /// Whole objects on the soNUMA testbed (SABRes, section 7).
+    Objects(Objects),
+}
+
+/// What readers do with the objects that they read.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Use {
+    /// Nothing: objects of a large memory are transferred (section 7.1).
+    Transfer,
+    /// They have clean data of one of 100 objects (section 7.2).
+    Clean,
+    /// They look keys up in a large memory of the other chip (section 7.3).
+    Lookup,
+    /// And in their own.
+    Local,
+}
+
+/// Readers, and writers, of whole objects.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Objects {
+    /// What readers do.
+    pub work: Use,
+    /// Bytes of data in an object.
+    pub bytes: u32,
+    /// Reading threads on one chip.
+    pub readers: u8,
+    /// Operations that each of them has under way.
+    pub outstanding: u8,
+    /// Writing threads on the other.
+    pub writers: u8,
 }
 
 /// What threads do with the locks that they share with one thread of each other blade.

@@ -5,7 +5,7 @@
 //! | `subject` | what the experiments need of a system besides running |
 //! | `flowcc`, `gam`, `grappa` | that, for each |
 //! | `measure` | which rack a point runs on |
-//! | `micro`, `store`, `failure`, `conflict`, `locks` | one load |
+//! | `micro`, `store`, `failure`, `conflict`, `locks`, `objects` | one load |
 //!
 //! What must always hold: all systems run on the same hardware under the same load.
 
@@ -17,5 +17,6 @@ mod grappa;
 pub(crate) mod locks;
 pub mod measure;
 mod micro;
+pub(crate) mod objects;
 mod store;
 mod subject;

@@ -8,23 +8,24 @@ use wire::Nanos;
 
 /// A span or moment in picoseconds. 64 bits hold 213 days of them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub(super) struct Picos(pub(super) u64);
+pub(crate) struct Picos(pub(crate) u64);
 
 impl Picos {
-    pub(super) const ZERO: Self = Self(0);
+    /// The beginning.
+    pub(crate) const ZERO: Self = Self(0);
 
     /// The first whole nanosecond that is not earlier.
-    pub(super) const fn round_up(self) -> Nanos {
+    pub(crate) const fn round_up(self) -> Nanos {
         Nanos(self.0.div_ceil(1_000))
     }
 
     /// This much later.
-    pub(super) const fn plus(self, span: Self) -> Self {
+    pub(crate) const fn plus(self, span: Self) -> Self {
         Self(self.0 + span.0)
     }
 
     /// The span from `earlier` to here; nothing if `earlier` is later.
-    pub(super) const fn since(self, earlier: Self) -> Self {
+    pub(crate) const fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
     }
 }
@@ -53,7 +54,7 @@ impl Bandwidth {
         self.picos(bytes).round_up()
     }
 
-    pub(super) const fn picos(self, bytes: u64) -> Picos {
+    pub(crate) const fn picos(self, bytes: u64) -> Picos {
         Picos((bytes * self.femtoseconds_per_byte).div_ceil(1_000))
     }
 

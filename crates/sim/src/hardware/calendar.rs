@@ -16,7 +16,7 @@ const REMEMBERED: usize = 16;
 
 /// Reserved times.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Calendar {
+pub(crate) struct Calendar {
     /// Ascending, with gaps between them.
     reserved: VecDeque<Reserved>,
     /// Nothing before is given away any more.
@@ -31,7 +31,7 @@ struct Reserved {
 
 impl Calendar {
     /// Reserves the first free time of this length that does not begin before `ready`. Returns when it begins.
-    pub(super) fn reserve(&mut self, ready: Picos, span: Picos) -> Picos {
+    pub(crate) fn reserve(&mut self, ready: Picos, span: Picos) -> Picos {
         let ready = ready.max(self.floor);
         match self.reserved.back_mut() {
             Some(last) if ready < last.until => self.reserve_in_gap(ready, span),

@@ -32,7 +32,9 @@ mod processor;
 mod switch_ports;
 mod testbed;
 
+pub(crate) use bandwidth::Picos;
 pub use bandwidth::{Bandwidth, MessageRate};
+pub(crate) use calendar::Calendar;
 pub use link::Link;
 pub use nic::Nic;
 pub use processor::Processor;

@@ -1,0 +1,97 @@
+//! Figure 8: readers and writers on a hundred objects.
+
+use super::axis::Axis;
+use crate::figure::claim::Claim;
+use crate::figure::measured::Measured;
+use crate::figure::point::{Objects, Point, Subject, Use};
+use crate::figure::{Figure, Report, Results, Table};
+
+/// Figure 8.
+pub(super) struct Conflicts;
+
+const SUBJECTS: [Subject; 6] = [
+    Subject::Sabre,
+    Subject::LineVersions,
+    Subject::VersionFirst,
+    Subject::LockAndRead,
+    Subject::Checksum,
+    Subject::RemoteRead,
+];
+const WRITERS: &[u32] = &[0, 2, 4, 8, 12, 16];
+
+const fn objects(bytes: u32, writers: u32) -> Objects {
+    Objects { work: Use::Clean, bytes, readers: 16, outstanding: 1, writers: writers as u8 }
+}
+
+const SMALL: Axis = Axis { values: WRITERS, load: |writers| objects(128, writers) };
+const MIDDLE: Axis = Axis { values: WRITERS, load: |writers| objects(1024, writers) };
+const LARGE: Axis = Axis { values: WRITERS, load: |writers| objects(8192, writers) };
+
+/// Why ours differs, where there are writers.
+const LATE: &str = "A SABRe is torn by a writer that comes at any time before its last block is read (section 4.2: the version is read again), per-line \
+    versions only by one that overtakes the reader. Here both go through an object in the same direction at like speeds, so few \
+    overtake, and SABRes are repeated more often (the tables above). The paper does not say how its writers write.";
+
+impl Figure for Conflicts {
+    fn name(&self) -> &'static str {
+        "sabres-8"
+    }
+
+    fn title(&self) -> &'static str {
+        "Throughput of 16 readers against the writers of 100 objects"
+    }
+
+    fn points(&self) -> Vec<Point> {
+        [&SMALL, &MIDDLE, &LARGE].into_iter().flat_map(|axis| axis.points(&SUBJECTS)).collect()
+    }
+
+    fn report(&self, results: &Results) -> Report {
+        let sizes = [
+            ("128 B", "a", &SMALL, (1.15, 1.03)),
+            ("1 KB", "b", &MIDDLE, (1.30, 1.41)),
+            ("8 KB", "c", &LARGE, (1.87, 1.97)),
+        ];
+        let pair = (Subject::Sabre, Subject::LineVersions);
+        let mut claims = Vec::new();
+        let mut charts = Vec::new();
+        let mut tables = Vec::new();
+        for (size, letter, axis, (without, with)) in sizes {
+            let ahead = axis.ratios(results, pair, &[0, 16], Measured::mops);
+            let what = |writers: &str| format!("{size}, {writers} writers: SABRe over per-line versions");
+            claims.push(Claim::ratio(&what("no"), without, ahead[0]));
+            claims.push(Claim::ratio(&what("16"), with, ahead[1]).because(LATE));
+            let mops = |writers| axis.at(results, Subject::Sabre, writers).mops();
+            claims.push(Claim::ahead(&format!("{size}, SABRe: no writers over 16"), mops(0) / mops(16)));
+            let name = format!("sabres-8{letter}");
+            let title = format!("Objects of {size}");
+            charts
+                .push(axis.chart(results, (&name, &title, "writers", "Mops"), &SUBJECTS, |_, it| it.mops()));
+            let row = |subject: &Subject| {
+                let refused = |writers: &u32| {
+                    let it = axis.at(results, *subject, *writers);
+                    it.per_operation(it.refused)
+                };
+                (subject.name().to_owned(), WRITERS.iter().map(refused).collect())
+            };
+            tables.push(Table {
+                title: format!("Attempts for nothing for each operation, {size}"),
+                columns: WRITERS.iter().map(|writers| format!("{writers} writers")).collect(),
+                rows: SUBJECTS[..5].iter().map(row).collect(),
+            });
+        }
+        Report {
+            figure: self.name().to_owned(),
+            title: self.title().to_owned(),
+            notes: vec![
+                "Readers read any of 100 objects, which are all in the last-level cache, and again at once what was torn; an operation ends \
+                 when the core has read clean data. Each writer writes objects of its own, one after the other without a pause. The paper has the \
+                 first two lines. A remote read checks nothing and may be torn."
+                    .to_owned(),
+            ],
+            tables,
+            remarks: Vec::new(),
+            charts,
+            claims,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Figures 1, 9 and 10: look-ups in FaRM's store, with versions in each cache line and without.
+
+use super::axis::{Axis, SIZES, extremes, latency, transfer};
+use crate::figure::claim::Claim;
+use crate::figure::measured::Measured;
+use crate::figure::point::{Objects, Point, Subject, Use};
+use crate::figure::{Figure, Report, Results, Table};
+
+/// Figure 1.
+pub(super) struct Breakdown;
+/// Figure 9.
+pub(super) struct Remote;
+/// Figure 10.
+pub(super) struct Local;
+
+const BOTH: [Subject; 2] = [Subject::LineVersions, Subject::Sabre];
+
+const fn objects(work: Use, bytes: u32, readers: u8) -> Objects {
+    Objects { work, bytes, readers, outstanding: 1, writers: 0 }
+}
+
+const ONE: Axis = Axis { values: SIZES, load: |bytes| objects(Use::Lookup, bytes, 1) };
+const MANY: Axis = Axis { values: SIZES, load: |bytes| objects(Use::Lookup, bytes, 15) };
+const OWN: Axis = Axis { values: SIZES, load: |bytes| objects(Use::Local, bytes, 15) };
+
+/// An access to local memory (section 5.1).
+const ACCESS: f64 = 90.0;
+
+/// Why ours differs, for 15 threads.
+const SHARED: &str = "Ours gains in throughput nearly what it gains in latency: 15 threads at 8 KB use 60 of the 80 GB/s of the R2P2s, so they hardly \
+    wait for each other. The paper's gain less (52 % of latency would be 2.1x), and it does not say at what.";
+
+fn sizes() -> Vec<String> {
+    SIZES.iter().map(|bytes| format!("{bytes} B")).collect()
+}
+
+/// What the time of look-ups is made of.
+fn table(results: &Results, subjects: &[Subject]) -> Table {
+    let rows = subjects.iter().flat_map(|subject| ONE.parts(results, *subject)).collect();
+    Table { title: "Parts of a look-up by one thread, in ns".to_owned(), columns: sizes(), rows }
+}
+
+fn report(figure: &dyn Figure, note: &str, claims: Vec<Claim>) -> Report {
+    Report {
+        figure: figure.name().to_owned(),
+        title: figure.title().to_owned(),
+        notes: vec![note.to_owned()],
+        tables: Vec::new(),
+        remarks: Vec::new(),
+        charts: Vec::new(),
+        claims,
+    }
+}
+
+impl Figure for Breakdown {
+    fn name(&self) -> &'static str {
+        "sabres-1"
+    }
+
+    fn title(&self) -> &'static str {
+        "Where the time of a remote look-up with per-line versions goes"
+    }
+
+    fn points(&self) -> Vec<Point> {
+        ONE.points(&BOTH[..1])
+    }
+
+    fn report(&self, results: &Results) -> Report {
+        let at = |bytes| ONE.at(results, Subject::LineVersions, bytes);
+        let share = |bytes| 100.0 * at(bytes).cause("check") / latency(at(bytes));
+        let claims = vec![
+            Claim::quantity("the check's share, 128 B (calibrated)", 10.0, share(128), "%"),
+            Claim::quantity("the check's share, 8 KB (calibrated)", 50.0, share(8192), "%"),
+            Claim::range(
+                "a transfer of 64 B over an access to local memory (calibrated)",
+                (3.0, 4.0),
+                transfer(at(64)) / ACCESS,
+            ),
+        ];
+        let chart =
+            ("sabres-1", "A look-up with per-line versions, and its check", "bytes", "ns, on average");
+        let whole = ONE.chart(results, chart, &BOTH[..1], |_, it| latency(it));
+        let part = |name| SIZES.iter().map(move |bytes| (f64::from(*bytes), at(*bytes).cause(name)));
+        let chart = ["transfer", "check"].into_iter().fold(whole, |chart, name| chart.line(name, part(name)));
+        let note = "One thread, objects in memory. \"Look-up\" is FaRM and the application before the transfer, \"use\" the \
+            application afterwards; the paper draws both as one.";
+        Report { charts: vec![chart], tables: vec![table(results, &BOTH[..1])], ..report(self, note, claims) }
+    }
+}
+
+impl Figure for Remote {
+    fn name(&self) -> &'static str {
+        "sabres-9"
+    }
+
+    fn title(&self) -> &'static str {
+        "FaRM's remote look-ups, with per-line versions and with SABRes"
+    }
+
+    fn points(&self) -> Vec<Point> {
+        [ONE.points(&BOTH), MANY.points(&BOTH)].concat()
+    }
+
+    fn report(&self, results: &Results) -> Report {
+        let pair = (Subject::Sabre, Subject::LineVersions);
+        let shorter = ONE.ratios(results, pair, &[128, 8192], latency);
+        let (least, most) = extremes(&MANY.ratios(results, pair, SIZES, Measured::mops));
+        let uses = ONE.ratios(results, pair, &[8192], |it| it.cause("use"));
+        let claims = vec![
+            Claim::ratio(
+                "latency, 128 B: SABRe over per-line versions (35 % less; calibrated)",
+                0.65,
+                shorter[0],
+            ),
+            Claim::ratio("latency, 8 KB: SABRe over per-line versions (52 % less)", 0.48, shorter[1]),
+            Claim::range("throughput, all sizes: SABRe over per-line versions, at least", (1.3, 1.6), least)
+                .because(SHARED),
+            Claim::range("throughput, all sizes: SABRe over per-line versions, at most", (1.3, 1.6), most)
+                .because(SHARED),
+            Claim::ahead("8 KB: the application's own part, SABRe over per-line versions", uses[0]),
+        ];
+        let charts = vec![
+            ONE.chart(
+                results,
+                ("sabres-9a", "Latency of a remote look-up", "bytes", "ns, on average"),
+                &BOTH,
+                |_, it| latency(it),
+            ),
+            MANY.chart(results, ("sabres-9b", "Look-ups by 15 threads", "bytes", "Mops"), &BOTH, |_, it| {
+                it.mops()
+            }),
+        ];
+        let note = "Latency: one thread. Throughput: 15 threads. Objects are in the memory of the other chip, and never in its cache.";
+        Report { charts, tables: vec![table(results, &BOTH)], ..report(self, note, claims) }
+    }
+}
+
+impl Figure for Local {
+    fn name(&self) -> &'static str {
+        "sabres-10"
+    }
+
+    fn title(&self) -> &'static str {
+        "FaRM's local look-ups, with per-line versions and without"
+    }
+
+    fn points(&self) -> Vec<Point> {
+        OWN.points(&BOTH)
+    }
+
+    fn report(&self, results: &Results) -> Report {
+        let ahead =
+            OWN.ratios(results, (Subject::Sabre, Subject::LineVersions), &[128, 1024, 8192], Measured::mops);
+        let claim = |size: &str, paper, ours| {
+            Claim::ratio(&format!("throughput, {size}: the plain layout over per-line versions"), paper, ours)
+        };
+        let claims =
+            vec![claim("128 B", 1.2, ahead[0]), claim("1 KB", 1.53, ahead[1]), claim("8 KB", 2.1, ahead[2])];
+        let title = ("sabres-10", "Local look-ups by 15 threads", "bytes", "Mops");
+        let note = "15 threads on the chip with the objects, which are in memory. The line \"SABRe\" is the layout that SABRes leave as it was: no \
+            transfer is involved, and the object is used where it is.";
+        let charts = vec![OWN.chart(results, title, &BOTH, |_, it| it.mops())];
+        Report { charts, ..report(self, note, claims) }
+    }
+}
