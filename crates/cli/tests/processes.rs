@@ -339,10 +339,11 @@ fn a_record_under_one_lock_is_updated_on_racks_also_where_no_peer_is_installed()
     let clients: Vec<u64> = rows.iter().map(|row| row["clients"].as_u64().unwrap()).collect();
     assert_eq!(clients, [1, 2, 4, 8]);
     for row in rows {
-        assert!(
-            row["shm_per_second"].as_f64().unwrap() > 0.0 && row["udp_per_second"].as_f64().unwrap() > 0.0
-        );
-        assert!(row["redis_per_second"].is_null() && row["shm_ratio"].is_null());
+        for rack in [&row["shm"], &row["udp"]] {
+            assert!(rack["per_second"].as_f64().unwrap() > 0.0);
+            assert!(rack["over_redis"].is_null() && rack["over_etcd"].is_null());
+        }
+        assert!(row["redis_per_second"].is_null() && row["etcd_per_second"].is_null());
     }
     temporary.assert_nothing_left();
 }
