@@ -7,16 +7,15 @@
 
 #[path = "../mutants/document.rs"]
 mod document;
+#[path = "../mutants/mutant.rs"]
+mod mutant;
 mod scenarios;
 mod table;
-
-use std::panic::{self, AssertUnwindSafe};
 
 use check::locks::{Effort, Plan, run_seed};
 use wire::LockRules;
 
-/// What became of a mutant: what was found wrong, or nothing.
-type Found = Option<String>;
+use mutant::{Found, first_line};
 
 /// Seeds that are tried, from the one in the table on.
 const RUNS: u64 = 20;
@@ -29,37 +28,9 @@ fn runs<R: LockRules>(plan: fn(u64) -> Plan, from: u64) -> Found {
     })
 }
 
-/// A scenario, which must go well with all rules in place.
-fn scenario(
-    mutant: impl FnOnce() -> Result<(), String>,
-    faithful: impl FnOnce() -> Result<(), String>,
-) -> Found {
-    assert_eq!(faithful(), Ok(()), "the whole protocol must stand it");
-    let caught = panic::catch_unwind(AssertUnwindSafe(mutant));
-    caught.map_or_else(|_| Some("a panic".into()), Result::err)
-}
-
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().chars().take(140).collect()
-}
-
 #[test]
 fn every_mutant_is_caught() {
-    panic::set_hook(Box::new(|_| {}));
-    let only = std::env::var("RACKMEM_MUTANT").unwrap_or_default();
-    let chosen = table::MUTANTS.iter().filter(|mutant| only.is_empty() || mutant.rule == only);
-    let mut missed = Vec::new();
-    for mutant in chosen {
-        let start = std::time::Instant::now();
-        let found = (mutant.check)();
-        let took = start.elapsed();
-        match found {
-            Some(what) => println!("{:<30} {:<26} {took:>6.1?} {what}", mutant.rule, mutant.by),
-            None => missed.push(mutant.rule),
-        }
-    }
-    drop(panic::take_hook());
-    assert!(missed.is_empty(), "nothing catches {missed:?}");
+    mutant::assert_caught(table::MUTANTS);
 }
 
 #[test]

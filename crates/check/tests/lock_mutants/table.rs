@@ -4,16 +4,8 @@ use check::locks::Plan;
 use wire::Faithful;
 use wire::rules::without_lock;
 
-use crate::{Found, runs, scenario, scenarios};
-
-/// A rule, left out.
-pub(crate) struct Mutant {
-    pub(crate) rule: &'static str,
-    pub(crate) without: &'static str,
-    /// What catches it, in words.
-    pub(crate) by: &'static str,
-    pub(crate) check: fn() -> Found,
-}
+use crate::mutant::{Found, Mutant, scenario};
+use crate::{runs, scenarios};
 
 /// One way to catch a mutant: words for it, and the function that does it.
 macro_rules! by {

@@ -7,6 +7,7 @@
 //! have a test of their own, `tests/lock_mutants`.
 
 mod document;
+mod mutant;
 mod scenarios;
 mod table;
 
@@ -17,8 +18,7 @@ use check::explore::{Explored, Verdict};
 use check::rack::{Plan, Rack};
 use wire::Rules;
 
-/// What became of a mutant: what was found wrong, or nothing.
-type Found = Option<String>;
+use mutant::{Found, first_line};
 
 /// Where it is looked for at most.
 const MOST: usize = 400_000;
@@ -46,16 +46,6 @@ fn runs<R: Rules>(plan: impl Fn(u64) -> Plan, from: u64) -> Found {
     })
 }
 
-/// A scenario, which must go well with all rules in place.
-fn scenario(
-    mutant: impl FnOnce() -> Result<(), String>,
-    faithful: impl FnOnce() -> Result<(), String>,
-) -> Found {
-    assert_eq!(faithful(), Ok(()), "the whole protocol must stand it");
-    let caught = panic::catch_unwind(AssertUnwindSafe(mutant));
-    caught.map_or_else(|_| Some("a panic".into()), Result::err)
-}
-
 /// A rule that is not needed in a scope: leaving it out changes no state.
 fn changes_nothing<N: Rules, S: Rules>(name: &str) -> bool {
     let scope = Scope::named(name).unwrap_or_else(|| panic!("there is no scope {name}"));
@@ -63,27 +53,9 @@ fn changes_nothing<N: Rules, S: Rules>(name: &str) -> bool {
     facts(explore_with_rules::<N, S>(scope, MOST, |_| {})) == facts(explore(scope, MOST, |_| {}))
 }
 
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().chars().take(140).collect()
-}
-
 #[test]
 fn every_mutant_is_caught() {
-    panic::set_hook(Box::new(|_| {}));
-    let only = std::env::var("RACKMEM_MUTANT").unwrap_or_default();
-    let chosen = table::MUTANTS.iter().filter(|mutant| only.is_empty() || mutant.rule == only);
-    let mut missed = Vec::new();
-    for mutant in chosen {
-        let start = std::time::Instant::now();
-        let found = (mutant.check)();
-        let took = start.elapsed();
-        match found {
-            Some(what) => println!("{:<30} {:<26} {took:>6.1?} {what}", mutant.rule, mutant.by),
-            None => missed.push(mutant.rule),
-        }
-    }
-    drop(panic::take_hook());
-    assert!(missed.is_empty(), "nothing catches {missed:?}");
+    mutant::assert_caught(table::MUTANTS);
 }
 
 #[test]

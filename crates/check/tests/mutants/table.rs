@@ -4,16 +4,8 @@ use check::rack::Plan;
 use wire::Faithful;
 use wire::rules::without;
 
-use crate::{Found, changes_nothing, runs, scenario, scenarios, scope};
-
-/// A rule, left out.
-pub(crate) struct Mutant {
-    pub(crate) rule: &'static str,
-    pub(crate) without: &'static str,
-    /// What catches it, in words.
-    pub(crate) by: &'static str,
-    pub(crate) check: fn() -> Found,
-}
+use crate::mutant::{Found, Mutant, scenario};
+use crate::{changes_nothing, runs, scenarios, scope};
 
 /// One way to catch a mutant: words for it, and the function that does it. Only the machines that keep the rule are
 /// compiled without it.

@@ -48,7 +48,7 @@ pub(crate) struct Args {
     pub(super) from: Option<PathBuf>,
 
     /// Operations that each run counts, instead of what the scale says
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     ops: Option<u64>,
 
     /// How large the runs are
@@ -96,7 +96,7 @@ impl Args {
             Scale::Quick => Sizes::QUICK,
             Scale::Full => Sizes::FULL,
         };
-        Sizes { operations: self.ops.unwrap_or(sizes.operations).max(1), ..sizes }
+        Sizes { operations: self.ops.unwrap_or(sizes.operations), ..sizes }
     }
 
     /// How many run at a time.

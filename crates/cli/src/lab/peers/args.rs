@@ -40,8 +40,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 42)]
     pub(super) seed: u64,
 
-    /// Instead of the mixes: one record of 128 bytes under one lock, updated by 1 to 8 clients, on Redis and on racks
-    #[arg(long)]
+    /// Instead of the mixes: one record of 128 bytes under one lock, updated by 1 to 8 clients, on Redis and etcd and on racks
+    #[arg(long, conflicts_with_all = ["workload", "nodes", "threads", "connections", "depth", "records", "operations", "seed"])]
     pub(super) locks: bool,
 
     /// Where data and the drawing go

@@ -47,6 +47,8 @@ impl Server {
             &peers,
             "--initial-cluster",
             &cluster,
+            "--logger",
+            "zap",
             "--log-level",
             "error",
         ];
