@@ -10,7 +10,7 @@ use std::time::Instant;
 use sim::fault::{Counts, Rules};
 use sim::system::{Place, Random};
 use transport::{Body, Contents, Counters, Outgoing, PlaceId, Transport};
-use wire::{LockPacket, Nanos, Packet};
+use wire::{LockPacket, Nanos, Packet, roce};
 
 /// What fault rules are asked about: a packet of the coherence protocol, or another message.
 pub type Passing = Option<Packet>;
@@ -34,6 +34,7 @@ struct Network {
 enum Message {
     Packet(Box<Packet>, Vec<u64>),
     Lock(Box<LockPacket>, Vec<u64>),
+    OneSided(Box<roce::Packet>, usize, Vec<u64>),
     Control(Vec<u8>),
 }
 
@@ -85,7 +86,7 @@ impl Network {
         }
         let passing = match body {
             Body::Packet(packet, _) => Some(*packet),
-            Body::Lock(..) | Body::Control(_) => None,
+            Body::Lock(..) | Body::OneSided(..) | Body::Control(_) => None,
         };
         let mut copies = Vec::new();
         self.rules.apply(now, &passing, place(from), place(to), &mut self.random, &mut copies);
@@ -107,6 +108,9 @@ impl Message {
         match body {
             Body::Packet(packet, contents) => Self::Packet(Box::new(*packet), contents.to_words()),
             Body::Lock(packet, contents) => Self::Lock(Box::new(*packet), contents.to_words()),
+            Body::OneSided(packet, payload, contents) => {
+                Self::OneSided(Box::new(*packet), payload, contents.to_words())
+            }
             Body::Control(bytes) => Self::Control(bytes.to_vec()),
         }
     }
@@ -115,6 +119,7 @@ impl Message {
         match self {
             Self::Packet(packet, words) => Body::Packet(packet, Contents::own(words)),
             Self::Lock(packet, words) => Body::Lock(packet, Contents::own(words)),
+            Self::OneSided(packet, payload, words) => Body::OneSided(packet, *payload, Contents::own(words)),
             Self::Control(bytes) => Body::Control(bytes),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use wire::{LockPacket, Nanos, Packet};
+use wire::{LockPacket, Nanos, Packet, roce};
 
 use crate::{Body, Contents, Counters, Outgoing, PlaceId, Transport};
 
@@ -17,6 +17,7 @@ const BURST: usize = 64;
 enum Message {
     Packet(Box<Packet>, Vec<u64>),
     Lock(Box<LockPacket>, Vec<u64>),
+    OneSided(Box<roce::Packet>, usize, Vec<u64>),
     Control(Vec<u8>),
 }
 
@@ -25,6 +26,7 @@ impl Message {
         match self {
             Self::Packet(_, words) => wire::packet::HEADER_BYTES + words.len() * 8,
             Self::Lock(packet, words) => packet.head_bytes() + words.len() * 8,
+            Self::OneSided(packet, payload, _) => packet.header_bytes() + payload,
             Self::Control(bytes) => bytes.len(),
         }
     }
@@ -111,6 +113,11 @@ impl Transport for InlineTransport {
                 assert_eq!(contents.bytes(), packet.payload as usize, "{packet:?}");
                 Message::Lock(Box::new(*packet), contents.to_words())
             }
+            Body::OneSided(packet, payload, contents) => {
+                assert!(payload <= crate::MOST_ONE_SIDED, "{payload} bytes: {packet:?}");
+                assert_eq!(contents.bytes(), payload.next_multiple_of(8), "{packet:?}");
+                Message::OneSided(Box::new(*packet), payload, contents.to_words())
+            }
             Body::Control(bytes) => {
                 assert!(bytes.len() <= crate::MOST_CONTROL, "{} bytes", bytes.len());
                 Message::Control(bytes.to_vec())
@@ -135,6 +142,9 @@ impl Transport for InlineTransport {
             match &message {
                 Message::Packet(packet, words) => each(from, Body::Packet(packet, Contents::own(words))),
                 Message::Lock(packet, words) => each(from, Body::Lock(packet, Contents::own(words))),
+                Message::OneSided(packet, payload, words) => {
+                    each(from, Body::OneSided(packet, *payload, Contents::own(words)));
+                }
                 Message::Control(bytes) => each(from, Body::Control(bytes)),
             }
         }

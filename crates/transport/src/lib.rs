@@ -21,8 +21,8 @@
 
 mod contents;
 mod counters;
+mod head;
 pub mod inline;
-mod lock;
 mod outgoing;
 mod place;
 #[cfg(target_os = "linux")]
@@ -35,10 +35,13 @@ pub use counters::{Cause, Counters, Counts};
 pub use outgoing::Outgoing;
 pub use place::PlaceId;
 
-use wire::{Endpoint, Kind, LockKind, LockPacket, Nanos, Packet};
+use wire::{Endpoint, Kind, LockKind, LockPacket, Nanos, Packet, roce};
 
 /// The longest control message, in bytes.
 pub const MOST_CONTROL: usize = 32 << 10;
+
+/// The largest payload of a packet between NICs, in bytes: the largest MTU that RoCE has.
+pub const MOST_ONE_SIDED: usize = 4096;
 
 /// One message, on its way out or in.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +50,9 @@ pub enum Body<'a> {
     Packet(&'a Packet, Contents<'a>),
     /// A packet about a lock with its region: [`LockPacket::payload`] bytes, a multiple of 8, or none.
     Lock(&'a LockPacket, Contents<'a>),
+    /// A packet between two NICs with so many bytes of payload: where they are no multiple of 8, the last word is filled up
+    /// with anything. At most [`MOST_ONE_SIDED`].
+    OneSided(&'a roce::Packet, usize, Contents<'a>),
     /// A message of the control plane: at most [`MOST_CONTROL`] bytes.
     Control(&'a [u8]),
 }
@@ -64,7 +70,7 @@ impl Body<'_> {
             },
             // Whoever moved a lock keeps the data until this comes, and has nothing else to do about it.
             Body::Lock(packet, _) => !matches!(packet.kind, LockKind::Received | LockKind::Approved),
-            Body::Control(_) => true,
+            Body::OneSided(..) | Body::Control(_) => true,
         }
     }
 }

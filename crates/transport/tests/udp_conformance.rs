@@ -57,6 +57,7 @@ macro_rules! conforms {
             conformance! { UdpRack<$mtu, $key>:
                 packets_arrive_whole
                 locks_arrive_whole_with_their_queues_and_regions
+                one_sided_packets_arrive_whole_to_the_byte
                 control_messages_arrive_whole
                 everything_arrives_in_order_and_once
                 two_threads_of_one_place_can_send_at_a_time

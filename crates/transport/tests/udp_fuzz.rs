@@ -20,6 +20,11 @@ fn lock_packet() {
 }
 
 #[test]
+fn one_sided() {
+    feed("one_sided", fuzz::one_sided);
+}
+
+#[test]
 fn envelope() {
     feed("envelope", fuzz::envelope);
 }

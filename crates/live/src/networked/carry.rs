@@ -114,7 +114,8 @@ impl NetworkedNode {
         let mut machine: Option<MutexGuard<'_, NodePlace>> = None;
         let messages = self.transport.receive(&mut |from, body| match body {
             Body::Control(bytes) if from == PlaceId::SWITCH => control.push(bytes.to_vec()),
-            Body::Control(_) => {}
+            // One-sided operations between processes are to come.
+            Body::OneSided(..) | Body::Control(_) => {}
             Body::Packet(packet, contents) => {
                 let machine = machine.get_or_insert_with(|| self.place.enter());
                 self.handle(machine, courier, now, packet, contents);

@@ -171,6 +171,8 @@ impl NetworkedSwitch {
                     }
                 });
             }
+            // NICs talk to each other.
+            Body::OneSided(..) => transport.counters().dropped(transport::Cause::Malformed),
             Body::Control(bytes) => match (from.as_node(), Message::parse(bytes)) {
                 (Some(node), Ok(message)) => coordinator.on_message(now, node, message, &mut effects),
                 _ => transport.counters().dropped(Cause::Malformed),

@@ -54,8 +54,8 @@ use self::doorman::{Doorman, House};
 use self::links::{Incoming, hang_up};
 use self::rendezvous::{Name, Rendezvous};
 use self::ring::{Broken, Refused, record_bytes};
-use crate::lock::MOST_HEAD;
-use crate::{Body, Cause, Counters, MOST_CONTROL, Outgoing, PlaceId, Transport};
+use crate::head::MOST_HEAD;
+use crate::{Body, Cause, Counters, MOST_CONTROL, MOST_ONE_SIDED, Outgoing, PlaceId, Transport};
 
 /// Rings are at least so large: bursts of small messages should fit however small the blocks are.
 const LEAST_RING: usize = 256 << 10;
@@ -155,6 +155,11 @@ impl Transport for ShmTransport {
             }
             Body::Lock(packet, contents) => {
                 assert_eq!(packet.payload as usize, contents.bytes(), "a region as long as {packet:?} says");
+            }
+            Body::OneSided(packet, payload, contents) => {
+                let whole = payload.next_multiple_of(8);
+                assert!(payload <= MOST_ONE_SIDED, "{payload} bytes: {packet:?}");
+                assert_eq!(whole, contents.bytes(), "{payload} bytes as the payload of {packet:?}");
             }
             Body::Control(bytes) => assert!(bytes.len() <= MOST_CONTROL, "{} bytes of control", bytes.len()),
         }

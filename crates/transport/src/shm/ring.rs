@@ -10,6 +10,7 @@
 //! | packet | the header of 64 bytes, the payload |
 //! | packet with zeroes | the header alone: its payload is all zero, and does not travel |
 //! | lock | the head, the region's words |
+//! | one-sided | the head, the payload's words |
 //! | control | the bytes |
 //!
 //! What must always hold: each side believes only its own counter. What it reads from the other side is used after a
@@ -26,10 +27,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use wire::packet::HEADER_BYTES;
-use wire::{LockPacket, Packet};
+use wire::{LockPacket, Packet, roce};
 
 use super::mapping::Mapping;
-use crate::lock::{LockHead, MOST_HEAD, parse_head};
+use crate::head::{Head, MOST_HEAD, MOST_ONE_SIDED_HEAD, parse_lock, parse_one_sided};
 use crate::{Body, Contents};
 
 /// Everything in a ring is so many bytes, or several times that.
@@ -48,6 +49,7 @@ const PACKET: u64 = 2;
 const ZEROES: u64 = 3;
 const CONTROL: u64 = 4;
 const LOCK: u64 = 5;
+const ONE_SIDED: u64 = 6;
 
 /// Bytes of a record with a body of so many.
 pub(super) const fn record_bytes(body: usize) -> usize {
@@ -122,6 +124,9 @@ impl Producer {
             Body::Lock(packet, contents) => {
                 (LOCK, packet.head_bytes().next_multiple_of(8) + contents.bytes())
             }
+            Body::OneSided(packet, _, contents) => {
+                (ONE_SIDED, Head::bytes_of_one_sided(packet) + contents.bytes())
+            }
             Body::Control(bytes) => (CONTROL, bytes.len()),
         };
         let record = record_bytes(bytes);
@@ -141,17 +146,9 @@ impl Producer {
                 store_bytes(&words[1..], &header);
                 store_contents(&words[1 + HEADER_BYTES / 8..], contents);
             }
-            Body::Lock(packet, contents) => {
-                let head = LockHead::of(packet);
-                store_bytes(&words[1..], head.bytes());
-                let region = &words[1 + head.bytes().len() / 8..];
-                match contents {
-                    // Few regions are still untouched when they are locked: not worth another kind of record.
-                    Contents::Zeroes(bytes) => {
-                        region[..bytes / 8].iter().for_each(|word| word.store(0, Relaxed));
-                    }
-                    _ => store_contents(region, contents),
-                }
+            Body::Lock(packet, contents) => store_message(&words[1..], &Head::of_lock(packet), contents),
+            Body::OneSided(packet, payload, contents) => {
+                store_message(&words[1..], &Head::of_one_sided(packet, payload), contents);
             }
             Body::Control(bytes) => store_bytes(&words[1..], bytes),
         }
@@ -184,6 +181,16 @@ fn store_bytes(to: &[AtomicU64], bytes: &[u8]) {
         let mut whole = [0; 8];
         whole[..piece.len()].copy_from_slice(piece);
         word.store(u64::from_ne_bytes(whole), Relaxed);
+    }
+}
+
+/// A head, and behind it the contents, also where they are zeroes: few are, and not worth another kind of record.
+fn store_message(to: &[AtomicU64], head: &Head, contents: Contents<'_>) {
+    store_bytes(to, head.bytes());
+    let behind = &to[head.bytes().len() / 8..];
+    match contents {
+        Contents::Zeroes(bytes) => behind[..bytes / 8].iter().for_each(|word| word.store(0, Relaxed)),
+        _ => store_contents(behind, contents),
     }
 }
 
@@ -284,6 +291,9 @@ impl Consumer {
                 LOCK => Some(lock(body, bytes, largest_payload, |packet, region| {
                     each(Body::Lock(packet, region))
                 })),
+                ONE_SIDED => Some(one_sided(body, bytes, |packet, payload, contents| {
+                    each(Body::OneSided(packet, payload, contents))
+                })),
                 CONTROL if bytes <= crate::MOST_CONTROL => {
                     load_bytes(body, bytes, control);
                     each(Body::Control(control));
@@ -339,14 +349,34 @@ fn lock(
     each: impl FnOnce(&LockPacket, Contents<'_>),
 ) -> bool {
     let mut head = [0; MOST_HEAD];
-    let there = MOST_HEAD.min(bytes);
-    for (piece, word) in head[..there].chunks_mut(8).zip(body) {
-        piece.copy_from_slice(&word.load(Relaxed).to_ne_bytes()[..piece.len()]);
-    }
-    let Some((packet, head)) = parse_head(&head[..there], bytes, largest_payload) else { return false };
+    let head = copy_head(body, bytes, &mut head);
+    let Some((packet, head)) = parse_lock(head, bytes, largest_payload) else { return false };
     let words = &body[head / 8..bytes / 8];
     each(&packet, if words.is_empty() { Contents::None } else { Contents::Shared(words) });
     true
+}
+
+/// The same for a packet between NICs.
+fn one_sided(
+    body: &[AtomicU64],
+    bytes: usize,
+    each: impl FnOnce(&roce::Packet, usize, Contents<'_>),
+) -> bool {
+    let mut head = [0; MOST_ONE_SIDED_HEAD];
+    let head = copy_head(body, bytes, &mut head);
+    let Some(read) = parse_one_sided(head, bytes) else { return false };
+    let words = &body[read.head / 8..bytes / 8];
+    each(&read.packet, read.payload, if words.is_empty() { Contents::None } else { Contents::Shared(words) });
+    true
+}
+
+/// A copy of as much of a message of so many bytes as a head can have: in the ring it may change while it is looked at.
+fn copy_head<'a>(body: &[AtomicU64], bytes: usize, to: &'a mut [u8]) -> &'a [u8] {
+    let there = to.len().min(bytes);
+    for (piece, word) in to[..there].chunks_mut(8).zip(body) {
+        piece.copy_from_slice(&word.load(Relaxed).to_ne_bytes()[..piece.len()]);
+    }
+    &to[..there]
 }
 
 /// The same for a packet whose payload did not travel.

@@ -11,6 +11,7 @@ use super::envelope::{self, Envelope};
 use super::hello::Hello;
 use super::reassembly::Reassembly;
 use super::record::{self, Kind, Record, Records};
+use crate::head::{Head, parse_one_sided};
 
 /// A packet's header and payload: what is accepted is what the encoder writes.
 pub fn packet(bytes: &[u8]) -> bool {
@@ -24,9 +25,21 @@ pub fn packet(bytes: &[u8]) -> bool {
 /// A packet about a lock, with its queue and its region: what is accepted is what the encoder writes.
 pub fn lock_packet(bytes: &[u8]) -> bool {
     let Some((packet, region)) = LockPacket::parse(bytes) else { return false };
-    let mut head = [0; crate::lock::MOST_HEAD];
+    let mut head = [0; crate::head::MOST_HEAD];
     let length = packet.encode(&mut head);
     assert_eq!([&head[..length], region].concat(), bytes);
+    true
+}
+
+/// A packet between NICs with its payload: what is accepted is what the encoder writes.
+pub fn one_sided(bytes: &[u8]) -> bool {
+    let head = &bytes[..bytes.len().min(crate::head::MOST_HEAD)];
+    let Some(read) = parse_one_sided(head, bytes.len()) else { return false };
+    let again = Head::of_one_sided(&read.packet, read.payload);
+    // The partition's and reserved bits of a BTH are not all kept; the lengths are.
+    assert_eq!(again.bytes().len(), read.head);
+    let head = again.bytes();
+    assert_eq!(parse_one_sided(head, bytes.len()), Some(read));
     true
 }
 
@@ -94,7 +107,7 @@ pub fn segments(bytes: &[u8]) -> bool {
         let Some(message) = reassembly.on_segment(&segment, now, &mut lost) else { continue };
         let (kind, content) = message.content();
         assert!(
-            matches!(kind, Kind::Packet | Kind::Lock | Kind::Control)
+            matches!(kind, Kind::Packet | Kind::Lock | Kind::OneSided | Kind::Control)
                 && content.len() == segment.total as usize
         );
         let mut covered = vec![false; content.len()];

@@ -20,7 +20,7 @@
 use wire::Packet;
 use zerocopy::FromBytes as _;
 
-use crate::lock::{MOST_HEAD, parse_head};
+use crate::head::{MOST_HEAD, parse_lock, parse_one_sided};
 use crate::{Body, Contents, MOST_CONTROL};
 
 /// Bytes before the content.
@@ -46,6 +46,10 @@ pub(super) enum Kind {
     Lock = 6,
     /// A piece of one.
     LockSegment = 7,
+    /// A packet between NICs, and its payload.
+    OneSided = 8,
+    /// A piece of one.
+    OneSidedSegment = 9,
 }
 
 impl Kind {
@@ -55,6 +59,7 @@ impl Kind {
             Self::Control | Self::ControlSegment => Self::ControlSegment,
             Self::Packet | Self::Zeroes | Self::PacketSegment => Self::PacketSegment,
             Self::Lock | Self::LockSegment => Self::LockSegment,
+            Self::OneSided | Self::OneSidedSegment => Self::OneSidedSegment,
         }
     }
 }
@@ -62,7 +67,8 @@ impl Kind {
 /// A record, or the part of a message that is in one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Record<'a> {
-    /// A whole message: [`Kind::Packet`], [`Kind::Zeroes`], [`Kind::Lock`] or [`Kind::Control`].
+    /// A whole message: [`Kind::Packet`], [`Kind::Zeroes`], [`Kind::Lock`], [`Kind::OneSided`] or
+    /// [`Kind::Control`].
     Whole(Kind, &'a [u8]),
     /// A piece of one.
     Segment(Segment<'a>),
@@ -71,7 +77,7 @@ pub(super) enum Record<'a> {
 /// A piece of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Segment<'a> {
-    /// What the whole is: [`Kind::Packet`], [`Kind::Lock`] or [`Kind::Control`].
+    /// What the whole is: [`Kind::Packet`], [`Kind::Lock`], [`Kind::OneSided`] or [`Kind::Control`].
     pub(super) of: Kind,
     pub(super) number: u64,
     pub(super) offset: u32,
@@ -142,6 +148,8 @@ fn split<'a>(bytes: &mut &'a [u8]) -> Option<Record<'a>> {
         5 => Record::Segment(segment(Kind::Control, content)?),
         6 => Record::Whole(Kind::Lock, content),
         7 => Record::Segment(segment(Kind::Lock, content)?),
+        8 => Record::Whole(Kind::OneSided, content),
+        9 => Record::Segment(segment(Kind::OneSided, content)?),
         _ => return None,
     };
     *bytes = rest;
@@ -192,11 +200,19 @@ pub(super) fn deliver(kind: Kind, content: &[u8], block: u64, each: &mut dyn FnM
         }
         Kind::Lock => {
             let head = &content[..content.len().min(MOST_HEAD)];
-            let Some((packet, head)) = parse_head(head, content.len(), block) else { return false };
+            let Some((packet, head)) = parse_lock(head, content.len(), block) else { return false };
             let Ok(words) = <[u64]>::ref_from_bytes(&content[head..]) else { return false };
             each(Body::Lock(&packet, Contents::own(words)));
         }
-        Kind::PacketSegment | Kind::ControlSegment | Kind::LockSegment => return false,
+        Kind::OneSided => {
+            let head = &content[..content.len().min(MOST_HEAD)];
+            let Some(read) = parse_one_sided(head, content.len()) else { return false };
+            let Ok(words) = <[u64]>::ref_from_bytes(&content[read.head..]) else { return false };
+            each(Body::OneSided(&read.packet, read.payload, Contents::own(words)));
+        }
+        Kind::PacketSegment | Kind::ControlSegment | Kind::LockSegment | Kind::OneSidedSegment => {
+            return false;
+        }
     }
     true
 }

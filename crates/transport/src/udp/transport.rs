@@ -23,8 +23,8 @@ use super::session::{Greeting, Peer};
 use super::tag::{HelloKey, TAG};
 use super::waiting::Waiting;
 use super::{mmsg, random};
-use crate::lock::LockHead;
-use crate::{Body, Cause, Contents, Counters, MOST_CONTROL, Outgoing, PlaceId, Transport};
+use crate::head::Head;
+use crate::{Body, Cause, Contents, Counters, MOST_CONTROL, MOST_ONE_SIDED, Outgoing, PlaceId, Transport};
 
 /// The socket buffers asked for: some 1,000 datagrams while this process waits for a processor.
 const SOCKET_BUFFER: usize = 4 << 20;
@@ -210,7 +210,8 @@ impl UdpTransport {
 /// What a message consists of: a header, and bytes.
 enum Message<'a> {
     Packet([u8; HEADER_BYTES], Contents<'a>),
-    Lock(LockHead, Contents<'a>),
+    /// About a lock, or between NICs.
+    Headed(Head, Contents<'a>),
     Control(&'a [u8]),
 }
 
@@ -218,7 +219,7 @@ impl Message<'_> {
     fn bytes(&self) -> usize {
         match self {
             Self::Packet(header, contents) => header.len() + contents.bytes(),
-            Self::Lock(head, contents) => head.bytes().len() + contents.bytes(),
+            Self::Headed(head, contents) => head.bytes().len() + contents.bytes(),
             Self::Control(bytes) => bytes.len(),
         }
     }
@@ -227,7 +228,7 @@ impl Message<'_> {
     fn copy_to(&self, start: usize, mut to: &mut [u8]) {
         let (header, contents) = match self {
             Self::Packet(header, contents) => (&header[..], contents),
-            Self::Lock(head, contents) => (head.bytes(), contents),
+            Self::Headed(head, contents) => (head.bytes(), contents),
             Self::Control(bytes) => return to.copy_from_slice(&bytes[start..start + to.len()]),
         };
         if start < header.len() {
@@ -262,7 +263,13 @@ impl Transport for UdpTransport {
                 let bytes = contents.bytes();
                 assert_eq!(bytes, packet.payload as usize, "the region of {packet:?}");
                 assert!(bytes as u64 <= self.block, "{bytes} bytes are more than a payload: {packet:?}");
-                (Kind::Lock, Message::Lock(LockHead::of(packet), contents))
+                (Kind::Lock, Message::Headed(Head::of_lock(packet), contents))
+            }
+            Body::OneSided(packet, payload, contents) => {
+                let bytes = contents.bytes();
+                assert_eq!(bytes, payload.next_multiple_of(8), "the payload of {packet:?}");
+                assert!(payload <= MOST_ONE_SIDED, "{payload} bytes: {packet:?}");
+                (Kind::OneSided, Message::Headed(Head::of_one_sided(packet, payload), contents))
             }
             Body::Control(bytes) => {
                 assert!(bytes.len() <= MOST_CONTROL, "a control message of {} bytes", bytes.len());

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use transport::{Body, Contents, Outgoing, PlaceId, Transport};
-use wire::{BlockTag, Kind, LockPacket, NodeId, Packet, RequesterId, Seq, SlotId};
+use wire::{BlockTag, Kind, LockPacket, NodeId, Packet, RequesterId, Seq, SlotId, roce};
 
 use super::PATIENCE;
 
@@ -18,7 +18,15 @@ pub(crate) struct Message {
     pub(crate) packet: Option<Packet>,
     /// A packet about a lock.
     pub(crate) lock: Option<LockPacket>,
+    /// A packet between NICs.
+    pub(crate) one_sided: Option<roce::Packet>,
     pub(crate) bytes: Vec<u8>,
+}
+
+impl Message {
+    pub(crate) const fn none(from: PlaceId) -> Self {
+        Self { from, packet: None, lock: None, one_sided: None, bytes: Vec::new() }
+    }
 }
 
 pub(crate) const fn node(number: u16) -> PlaceId {
@@ -65,17 +73,22 @@ fn take(at: &dyn Transport) -> (Vec<Message>, bool) {
     at.receive(&mut |from, body| match body {
         Body::Control(KNOCK) => knocked = true,
         Body::Control(bytes) => {
-            messages.push(Message { from, packet: None, lock: None, bytes: bytes.to_vec() })
+            messages.push(Message { bytes: bytes.to_vec(), ..Message::none(from) });
         }
         Body::Packet(packet, contents) => {
             let mut bytes = vec![0; contents.bytes()];
             contents.copy_to(0, &mut bytes);
-            messages.push(Message { from, packet: Some(*packet), lock: None, bytes });
+            messages.push(Message { packet: Some(*packet), bytes, ..Message::none(from) });
         }
         Body::Lock(packet, region) => {
             let mut bytes = vec![0; region.bytes()];
             region.copy_to(0, &mut bytes);
-            messages.push(Message { from, packet: None, lock: Some(*packet), bytes });
+            messages.push(Message { lock: Some(*packet), bytes, ..Message::none(from) });
+        }
+        Body::OneSided(packet, payload, contents) => {
+            let mut bytes = vec![0; payload];
+            contents.copy_to(0, &mut bytes);
+            messages.push(Message { one_sided: Some(*packet), bytes, ..Message::none(from) });
         }
     });
     (messages, knocked)

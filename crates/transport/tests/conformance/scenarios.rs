@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use transport::{Body, Cause, Contents, MOST_CONTROL, Outgoing, PlaceId, Transport};
+use transport::{Body, Cause, Contents, MOST_CONTROL, MOST_ONE_SIDED, Outgoing, PlaceId, Transport};
+use wire::roce::{self, Aeth, Extension, Key, Opcode, Psn, QpNumber, Reth, Syndrome};
 use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, WaitList};
 
 use super::messages::{
@@ -35,7 +36,7 @@ pub(crate) fn packets_arrive_whole<R: Rack>() {
             let message = deliver(&*a, &*b, R::LOSSLESS, Body::Packet(&packet, contents));
             let bytes =
                 if matches!(contents, Contents::Zeroes(_)) { vec![0; payload] } else { bytes_of(&own) };
-            let sent = Message { from: node(1), packet: Some(packet), lock: None, bytes };
+            let sent = Message { packet: Some(packet), bytes, ..Message::none(node(1)) };
             assert!(message == sent, "{payload} bytes, {:?} for {:?}", message.packet, sent.packet);
         }
     }
@@ -61,10 +62,45 @@ pub(crate) fn locks_arrive_whole_with_their_queues_and_regions<R: Rack>() {
             let message = deliver(&*a, &*b, R::LOSSLESS, Body::Lock(&packet, contents));
             let bytes =
                 if matches!(contents, Contents::Zeroes(_)) { vec![0; payload] } else { bytes_of(&own) };
-            let sent = Message { from: node(1), packet: None, lock: Some(packet), bytes };
+            let sent = Message { lock: Some(packet), bytes, ..Message::none(node(1)) };
             assert!(message == sent, "{waiting} waiting, {payload} bytes: {:?}", message.lock);
         }
     }
+}
+
+pub(crate) fn one_sided_packets_arrive_whole_to_the_byte<R: Rack>() {
+    let rack = R::new();
+    let (a, b) = two(&rack);
+    let aeth = Aeth { syndrome: Syndrome::Ack(31), messages: 7 };
+    let headers = [
+        (Opcode::SendOnly, Extension::Plain),
+        (Opcode::WriteOnlyImmediate, Extension::RethImmediate(reth(), 9)),
+        (Opcode::ReadResponseOnly, Extension::Aeth(aeth)),
+    ];
+    for (number, (opcode, extension)) in (0..).zip(headers) {
+        for payload in [0, 1, 7, 8, 1000, 1025, MOST_ONE_SIDED] {
+            let own = words(u64::from(number), payload.next_multiple_of(8));
+            let shared: Vec<AtomicU64> = own.iter().map(|word| AtomicU64::new(*word)).collect();
+            let zeroes = Contents::Zeroes(payload.next_multiple_of(8));
+            for contents in [Contents::Own(&own), Contents::Shared(&shared), zeroes] {
+                let packet = roce::Packet::new(opcode, QpNumber::new(number), Psn::new(77), extension);
+                let message = deliver(&*a, &*b, R::LOSSLESS, Body::OneSided(&packet, payload, contents));
+                let whole =
+                    if matches!(contents, Contents::Zeroes(_)) { vec![0; payload] } else { bytes_of(&own) };
+                let bytes = whole[..payload].to_vec();
+                let sent = Message { one_sided: Some(packet), bytes, ..Message::none(node(1)) };
+                assert!(message == sent, "{payload} bytes: {:?}", message.one_sided);
+            }
+        }
+    }
+    // And one without a payload, as they must be.
+    let read = roce::Packet::new(Opcode::ReadRequest, QpNumber::new(2), Psn::new(3), Extension::Reth(reth()));
+    let message = deliver(&*a, &*b, R::LOSSLESS, Body::OneSided(&read, 0, Contents::None));
+    assert_eq!(message.one_sided, Some(read));
+}
+
+fn reth() -> Reth {
+    Reth { address: 1 << 40, key: Key(0x55aa), length: 12 }
 }
 
 pub(crate) fn control_messages_arrive_whole<R: Rack>() {
@@ -73,7 +109,7 @@ pub(crate) fn control_messages_arrive_whole<R: Rack>() {
     for length in [0, 1, 7, 8, 100, MOST_CONTROL - 1, MOST_CONTROL] {
         let bytes: Vec<u8> = (0..length).map(|at| (at * 31 + length) as u8).collect();
         let message = deliver(&*a, &*b, R::LOSSLESS, Body::Control(&bytes));
-        assert!(message == Message { from: node(1), packet: None, lock: None, bytes }, "{length} bytes");
+        assert!(message == Message { bytes, ..Message::none(node(1)) }, "{length} bytes");
     }
 }
 

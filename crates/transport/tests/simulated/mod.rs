@@ -19,7 +19,7 @@ use sim::queue::EventQueue;
 use sim::system::{Place, Random};
 use transport::{Body, Cause, Contents, Counters, MOST_CONTROL, Outgoing, PlaceId, Transport};
 use wire::packet::HEADER_BYTES;
-use wire::{LockPacket, Nanos, NodeId, Packet};
+use wire::{LockPacket, Nanos, NodeId, Packet, roce};
 
 /// Bytes that one place may have under way to another one: four blocks of the largest size.
 const CREDIT: u64 = 4 << 20;
@@ -81,6 +81,7 @@ struct Flight {
 enum Message {
     Packet(Packet, Vec<u64>),
     Lock(LockPacket, Vec<u64>),
+    OneSided(roce::Packet, usize, Vec<u64>),
     Control(Vec<u8>),
 }
 
@@ -94,6 +95,7 @@ impl Message {
         match self {
             Self::Packet(_, words) => (HEADER_BYTES + words.len() * 8) as u64,
             Self::Lock(packet, words) => (packet.head_bytes() + words.len() * 8) as u64,
+            Self::OneSided(packet, payload, _) => (packet.header_bytes() + payload) as u64,
             Self::Control(bytes) => bytes.len() as u64,
         }
     }
@@ -306,6 +308,10 @@ impl Transport for SimTransport {
                 assert_eq!(contents.bytes(), packet.payload as usize, "{packet:?}");
                 Message::Lock(*packet, contents.to_words())
             }
+            Body::OneSided(packet, payload, contents) => {
+                assert_eq!(contents.bytes(), payload.next_multiple_of(8), "{packet:?}");
+                Message::OneSided(*packet, payload, contents.to_words())
+            }
             Body::Control(bytes) => {
                 assert!(bytes.len() <= MOST_CONTROL, "{} bytes", bytes.len());
                 Message::Control(bytes.to_vec())
@@ -342,6 +348,9 @@ impl Transport for SimTransport {
                     each(flight.from, Body::Packet(packet, Contents::own(words)))
                 }
                 Message::Lock(packet, words) => each(flight.from, Body::Lock(packet, Contents::own(words))),
+                Message::OneSided(packet, payload, words) => {
+                    each(flight.from, Body::OneSided(packet, *payload, Contents::own(words)));
+                }
                 Message::Control(bytes) => each(flight.from, Body::Control(bytes)),
             }
         }

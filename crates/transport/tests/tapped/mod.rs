@@ -67,7 +67,7 @@ pub(crate) fn receive(transport: &UdpTransport, got: &mut Vec<(PlaceId, Message)
             Body::Packet(packet, Contents::Own(words)) => Message::Packet(*packet, words.to_vec()),
             Body::Packet(packet, Contents::Zeroes(bytes)) => Message::Zeroes(*packet, bytes),
             Body::Packet(_, Contents::Shared(_)) => panic!("received contents are nobody else's"),
-            Body::Lock(..) => panic!("nobody sends locks here"),
+            Body::Lock(..) | Body::OneSided(..) => panic!("nobody sends that here"),
             Body::Control(bytes) => Message::Control(bytes.to_vec()),
         };
         got.push((from, message));

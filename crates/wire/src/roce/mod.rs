@@ -32,7 +32,7 @@ pub mod syndrome;
 
 pub use frame::{Frame, Route};
 pub use malformed::Malformed;
-pub use opcode::Opcode;
-pub use packet::{Aeth, AtomicEth, Extension, Key, Packet, Reth};
+pub use opcode::{Layout, Opcode};
+pub use packet::{Aeth, AtomicEth, BTH_BYTES, Extension, Key, MOST_HEADER_BYTES, Packet, Reth};
 pub use psn::{Psn, QpNumber};
 pub use syndrome::{NakCode, RnrTimer, Syndrome};
