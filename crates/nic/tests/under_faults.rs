@@ -20,11 +20,15 @@ fn everything_completes_in_order_and_once() {
         None => 0..number("RACKMEM_SEEDS").unwrap_or(120),
     };
     let (mut went_back, mut timed_out, mut duplicates, mut not_ready) = (0, 0, 0, 0);
+    let (mut whole, mut torn, mut words) = (0, 0, 0);
     let all = seeds.end - seeds.start > 1;
     for seed in seeds {
         let run = workload::run::<Faithful>(seed, 120).unwrap_or_else(|why| {
             panic!("{why}\nagain: RACKMEM_SEED={seed} cargo test -p rackmem-nic --test under_faults")
         });
+        whole += run.objects.whole;
+        torn += run.objects.torn;
+        words += run.words.executed;
         for node in &run.pair.nodes {
             let counters = node.device.counters();
             went_back += counters.went_back;
@@ -34,8 +38,9 @@ fn everything_completes_in_order_and_once() {
         }
     }
     // The runs have seen what they are for.
-    let seen = [went_back, timed_out, duplicates, not_ready];
+    let seen = [went_back, timed_out, duplicates, not_ready, whole, torn, words];
     println!("went back {went_back}, timed out {timed_out}, duplicates {duplicates}, not ready {not_ready}");
+    println!("objects whole {whole}, torn {torn}, operations in batches {words}");
     assert!(!all || seen.iter().all(|&count| count > 100), "{seen:?}");
 }
 

@@ -278,6 +278,12 @@ rules! {
     // The responder.
     /// A repeated atomic is answered from the replay cache, and not executed again.
     ATOMICS_ARE_REPLAYED,
+    /// So is a repeated batch of remote atomics.
+    BATCHES_ARE_REPLAYED,
+    /// Whatever is sent of an object for one request comes from one snapshot.
+    SNAPSHOTS_ARE_KEPT,
+    /// Each answer that is remembered has a slot of its own.
+    ANSWERS_HAVE_SLOTS,
     /// A repeated WRITE or SEND is acknowledged, and not executed again.
     WRITES_ARE_EXECUTED_ONCE,
     /// What comes after a gap is not executed before the gap is filled.

@@ -7,75 +7,108 @@
 //! requester gets what it would have got one after the other.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use wire::Faithful;
 
 use super::{Done, Operation, Request, Width};
 
 /// What is pending for one word, in the order in which it came.
-#[derive(Clone, Debug)]
-pub struct Fold {
-    address: u64,
-    width: Width,
-    requests: Vec<Request>,
+#[derive(Clone, Copy, Debug)]
+pub struct Fold<'a> {
+    requests: &'a [Request],
+    /// Which of them are for this word: one at least.
+    of_word: &'a [u32],
 }
 
-impl Fold {
-    /// The operations of one burst on one memory, by words; words in the order in which they were named first. Sorts what it
-    /// is given. Requests whose address is no multiple of their width are left out: the driver has refused them.
+/// Sorts bursts of operations by words, and keeps the memory that it needs for that.
+#[derive(Clone, Default, Debug)]
+pub struct Folder {
+    /// Indices of requests, those for one word beside each other.
+    order: Vec<u32>,
+    /// Where those for one word are in there.
+    words: Vec<Range<u32>>,
+}
+
+impl Folder {
+    /// The operations of one burst on one memory, by words; words in the order in which they were named first. Requests whose
+    /// address is no multiple of their width are left out: the driver has refused them. Takes n log n steps.
     ///
     /// Words of different widths that overlap are folds of their own, in the order of their first requests: a burst is a
     /// set of requests that nobody has waited for, so any order of them is one that could have been.
-    pub fn all(requests: &[Request]) -> Vec<Self> {
-        let mut folds: Vec<Self> = Vec::new();
-        let is_aligned = |request: &&Request| request.address.is_multiple_of(request.width.bytes());
-        for request in requests.iter().filter(is_aligned) {
-            let of_word = |fold: &&mut Self| fold.address == request.address && fold.width == request.width;
-            match folds.iter_mut().find(of_word) {
-                Some(fold) => fold.requests.push(*request),
-                None => folds.push(Self {
-                    address: request.address,
-                    width: request.width,
-                    requests: Vec::from([*request]),
-                }),
-            }
+    pub fn fold<'a>(&'a mut self, requests: &'a [Request]) -> impl ExactSizeIterator<Item = Fold<'a>> {
+        let Self { order, words } = self;
+        let word = |index: u32| {
+            let request = &requests[index as usize];
+            (request.address, request.width)
+        };
+        let count = u32::try_from(requests.len()).expect("a burst of fewer than 2^32 requests");
+        order.clear();
+        order.extend((0..count).filter(|&index| word(index).0.is_multiple_of(word(index).1.bytes())));
+        order.sort_unstable_by_key(|&index| (word(index), index));
+        words.clear();
+        let mut end = 0;
+        for of_word in order.chunk_by(|&one, &other| word(one) == word(other)) {
+            let first = end;
+            end += of_word.len() as u32;
+            words.push(first..end);
         }
-        folds
+        words.sort_unstable_by_key(|range| order[range.start as usize]);
+        words.iter().map(|range| Fold { requests, of_word: &order[range.start as usize..range.end as usize] })
     }
+}
 
+impl Fold<'_> {
     /// Where the word is.
-    pub const fn address(&self) -> u64 {
-        self.address
+    pub fn address(&self) -> u64 {
+        self.first().address
     }
 
     /// How wide it is.
-    pub const fn width(&self) -> Width {
-        self.width
+    pub fn width(&self) -> Width {
+        self.first().width
+    }
+
+    fn first(&self) -> &Request {
+        &self.requests[self.of_word[0] as usize]
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Request> + '_ {
+        self.of_word.iter().map(|&index| &self.requests[index as usize])
+    }
+
+    /// How many requests those are.
+    pub const fn len(&self) -> usize {
+        self.of_word.len()
+    }
+
+    /// Never: a fold has a request.
+    pub const fn is_empty(&self) -> bool {
+        self.of_word.is_empty()
     }
 
     /// All of them are additions: what they add up to.
     pub fn sum(&self) -> Option<u64> {
-        self.requests.iter().try_fold(0_u64, |sum, request| {
+        self.all().try_fold(0_u64, |sum, request| {
             (request.operation == Operation::Add).then(|| sum.wrapping_add(request.operands.operand))
         })
     }
 
     /// None of them changes the word.
     pub fn only_loads(&self) -> bool {
-        self.requests.iter().all(|request| !request.operation.changes())
+        self.all().all(|request| !request.operation.changes())
     }
 
     /// What the word becomes that was `old`.
     pub fn apply(&self, old: u64) -> u64 {
-        self.requests
-            .iter()
-            .fold(old, |old, request| request.operation.apply(self.width, old, request.operands))
+        self.all().fold(old, |old, request| request.operation.apply(self.width(), old, request.operands))
     }
 
     /// What each request gets, if the word was `old` before the first.
     pub fn done(&self, old: u64) -> impl Iterator<Item = Done> + '_ {
-        self.requests.iter().scan(self.width.take::<Faithful>(old, false), |word, request| {
-            let old = core::mem::replace(word, request.operation.apply(self.width, *word, request.operands));
+        self.all().scan(self.width().take::<Faithful>(old, false), |word, request| {
+            let old =
+                core::mem::replace(word, request.operation.apply(self.width(), *word, request.operands));
             Some(Done { ticket: request.ticket, old })
         })
     }

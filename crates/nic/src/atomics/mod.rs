@@ -15,14 +15,14 @@
 //! | form | who else changes the words | how |
 //! | --- | --- | --- |
 //! | [`Lines`] | nobody, between fetch and release: the memory's directory sees to it | on the line, one operation a step |
-//! | [`Fold`] | the processors of the node, at any moment | all operations on a word as one change, which the driver makes with the processor's own atomics |
+//! | [`Folder`] | the processors of the node, at any moment | all operations on a word as one change, which the driver makes with the processor's own atomics |
 //!
 //! | file | what |
 //! | --- | --- |
 //! | `operation.rs` | the operations on values, and the table from the wire's operations to them |
 //! | `lines.rs` | miss-status registers and the line cache |
 //! | `entry.rs` | one entry of the registers |
-//! | `fold.rs` | operations on one word as one change |
+//! | `fold.rs` | operations on one word as one change, and a burst of them sorted by words |
 //!
 //! What must always hold: every request that was taken is done once; operations on one word take effect in the order in
 //! which they came, each on what the one before it left.
@@ -32,7 +32,7 @@ mod fold;
 mod lines;
 mod operation;
 
-pub use fold::Fold;
+pub use fold::{Fold, Folder};
 pub use lines::{Config, Counters, Done, Effect, EntryId, Lines, Refused, Request};
 pub use operation::{Operands, Operation, Width, of_wire};
 

@@ -3,7 +3,9 @@
 //! What must always hold: what is said here is all that anybody knows of them; every driver calls [`Operation::apply`].
 
 use wire::AtomicRules;
-use wire::roce::Opcode;
+use wire::roce::batch;
+
+use super::Request;
 
 /// How wide a word is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -144,17 +146,60 @@ impl Width {
     }
 }
 
-/// The operation mapping table (section III-B): which operation on the memory a remote one's opcode stands for. `None` for what
-/// is no remote atomic.
-pub const fn of_wire(opcode: Opcode) -> Option<Operation> {
-    Some(match opcode {
-        Opcode::RaeAdd => Operation::Add,
-        Opcode::RaeAnd => Operation::And,
-        Opcode::RaeOr => Operation::Or,
-        Opcode::RaeXor => Operation::Xor,
-        Opcode::RaeMin => Operation::Min,
-        Opcode::RaeMax => Operation::Max,
-        Opcode::RaeCas => Operation::CompareSwap,
-        _ => return None,
-    })
+/// The operation mapping table (section III-B): which operation on the memory a remote one stands for.
+pub const fn of_wire(operation: batch::Operation) -> Operation {
+    match operation {
+        batch::Operation::Add => Operation::Add,
+        batch::Operation::And => Operation::And,
+        batch::Operation::Or => Operation::Or,
+        batch::Operation::Xor => Operation::Xor,
+        batch::Operation::Min => Operation::Min,
+        batch::Operation::Max => Operation::Max,
+        batch::Operation::CompareSwap => Operation::CompareSwap,
+        batch::Operation::Swap => Operation::Swap,
+        batch::Operation::Load => Operation::Load,
+    }
+}
+
+impl Operation {
+    /// What it is called in a batch: [`of_wire`], the other way round.
+    pub const fn to_wire(self) -> batch::Operation {
+        match self {
+            Self::Add => batch::Operation::Add,
+            Self::And => batch::Operation::And,
+            Self::Or => batch::Operation::Or,
+            Self::Xor => batch::Operation::Xor,
+            Self::Min => batch::Operation::Min,
+            Self::Max => batch::Operation::Max,
+            Self::CompareSwap => batch::Operation::CompareSwap,
+            Self::Swap => batch::Operation::Swap,
+            Self::Load => batch::Operation::Load,
+        }
+    }
+}
+
+impl Request {
+    /// The request that an entry of a batch is.
+    pub const fn of_wire(ticket: u64, entry: &batch::Entry) -> Self {
+        Self {
+            ticket,
+            address: entry.address,
+            width: if entry.is_wide { Width::Double } else { Width::Word },
+            operation: of_wire(entry.operation),
+            operands: Operands { operand: entry.operand, expected: entry.expected },
+        }
+    }
+
+    /// The entry of a batch that this request is.
+    pub const fn to_wire(&self, fetches: bool) -> batch::Entry {
+        let compares = matches!(self.operation, Operation::CompareSwap);
+        batch::Entry {
+            address: self.address,
+            operation: self.operation.to_wire(),
+            is_wide: matches!(self.width, Width::Double),
+            fetches,
+            operand: self.operands.operand,
+            expected: if compares { self.operands.expected } else { 0 },
+        }
+    }
 }

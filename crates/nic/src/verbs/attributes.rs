@@ -29,7 +29,7 @@ pub enum StateError {
     NoSuchQueuePair,
     /// Not from this state.
     From(State),
-    /// An attribute that cannot be: nothing outstanding, no window, a length that no packet carries.
+    /// An attribute that cannot be: nothing outstanding, no window, nothing remembered.
     Attributes,
 }
 
@@ -38,7 +38,9 @@ impl fmt::Display for StateError {
         match self {
             Self::NoSuchQueuePair => f.write_str("there is no such queue pair"),
             Self::From(state) => write!(f, "a queue pair in state {state:?} does not go there"),
-            Self::Attributes => f.write_str("window, read_chunk and outstanding must be at least 1"),
+            Self::Attributes => {
+                f.write_str("window, read_chunk, outstanding, remembered and ack_every must be at least 1")
+            }
         }
     }
 }
@@ -103,11 +105,12 @@ pub struct ToReceive {
     pub mtu: Mtu,
     /// The number of the first packet that will come.
     pub first_psn: Psn,
-    /// Atomics that are remembered, for the case that they come again: at least as many as the peer has outstanding.
-    pub remembered: usize,
+    /// Atomics and object reads whose answers are remembered, for the case that they come again: at least as many as the peer
+    /// has outstanding, and one. So many [slots](super::Slot) are used.
+    pub remembered: u32,
     /// What a request that meets no receive is told to wait.
     pub rnr_timer: RnrTimer,
-    /// Most bytes of a message, or of a READ request; the same at both ends.
+    /// Most bytes of a message, of a READ request, or of an object; the same at both ends.
     pub longest: u32,
     /// So many wishes for an acknowledgement are answered together, if no more come ...
     pub ack_every: u32,
@@ -144,7 +147,7 @@ pub struct ToSend {
     pub retries: u8,
     /// How often a request may meet no receive; [`ToSend::FOREVER`] is no limit.
     pub rnr_retries: u8,
-    /// READs and atomics under way at a time.
+    /// READs, atomics and object reads under way at a time.
     pub outstanding: u32,
     /// Packets under way at a time.
     pub window: u32,

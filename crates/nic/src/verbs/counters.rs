@@ -12,8 +12,6 @@ pub enum Drop {
     Stranger,
     /// For a queue pair that is not connected, or not any more.
     WrongState,
-    /// An operation that queue pairs do not execute.
-    Unsupported,
     /// A request after a gap, or an answer before its turn.
     OutOfOrder,
     /// A request that met no posted receive.
@@ -30,11 +28,10 @@ pub enum Drop {
 
 impl Drop {
     /// Every cause.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 9] = [
         Self::NoSuchQueuePair,
         Self::Stranger,
         Self::WrongState,
-        Self::Unsupported,
         Self::OutOfOrder,
         Self::NotReady,
         Self::Stale,

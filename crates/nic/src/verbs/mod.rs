@@ -1,4 +1,5 @@
-//! One-sided verbs over the reliable-connected transport: READ, WRITE, SEND, CmpSwap, FetchAdd.
+//! One-sided verbs over the reliable-connected transport: READ, WRITE, SEND, CmpSwap, FetchAdd, and ours: batches of remote
+//! atomics, and whole-object reads.
 //!
 //! At both ends of a connection, in every node. A [`Device`] has memory regions, queue pairs and completion queues. A
 //! queue pair is two machines: its requester sends what was posted and waits for answers; its responder executes what
@@ -6,16 +7,18 @@
 //!
 //! Packets have numbers (PSNs). The responder executes them in order, each once. What is missing is asked for again by
 //! a NAK, or after a time without an answer, from the first missing one on (go-back-N). Repeated WRITEs and SENDs are
-//! acknowledged, repeated READs read again, repeated atomics answered from a replay cache.
+//! acknowledged, repeated READs read again. Repeated atomics and object reads are answered from a replay cache, which holds what
+//! single words were; answers that are longer are kept by the driver, in slots.
 //!
 //! What must always hold: a byte outside a region, or inside one without the permission, is never named by an effect;
-//! an atomic is executed once however often its packet comes; completions come in the order of the posted work.
+//! an atomic is executed once however often its packet comes; what is sent of an object for one request is one snapshot;
+//! completions come in the order of the posted work.
 //!
 //! A WRITE from one device to another, with everything that a driver does on the way:
 //!
 //! ```
 //! use nic::verbs::*;
-//! use wire::roce::{Key, Psn};
+//! use wire::roce::{Key, Psn, Verdict};
 //! use wire::{Nanos, NodeId};
 //!
 //! struct NoAtomics;
@@ -23,6 +26,10 @@
 //!     fn read_word(&mut self, _: Key, _: u64) -> u64 { 0 }
 //!     fn compare_swap(&mut self, _: Key, _: u64, _: u64, _: u64) -> u64 { 0 }
 //!     fn fetch_add(&mut self, _: Key, _: u64, _: u64) -> u64 { 0 }
+//!     fn atomics(&mut self, _: &Regions, _: Slot) -> Result<u32, Refused> { Err(Refused::Invalid) }
+//!     fn snapshot(&mut self, _: Key, _: u64, _: u32, _: Slot) -> Result<Verdict, Refused> {
+//!         Err(Refused::Invalid)
+//!     }
 //! }
 //!
 //! // Two nodes, each with eight bytes at address 4096, a completion queue and a queue pair.
@@ -50,7 +57,7 @@
 //! // A packet there, and an acknowledgement back.
 //! while let Some(Effect::Send { to, packet, payload, .. }) = effects.pop() {
 //!     let (at, from) = (usize::from(to.0), NodeId(1 - to.0));
-//!     let len = payload.map_or(0, |span| span.len);
+//!     let len = payload.map_or(0, |payload| payload.bytes());
 //!     devices[at].on_packet(now, from, &packet, len, &mut NoAtomics, &mut effects);
 //!     if let Some(Effect::Place { .. }) = effects.first() {
 //!         memory[at] = memory[1 - at];
@@ -63,6 +70,7 @@
 //! ```
 
 mod attributes;
+mod batch;
 mod completion;
 mod counters;
 mod device;
@@ -77,6 +85,6 @@ pub use attributes::{Depth, Mtu, State, StateError, ToReceive, ToSend};
 pub use completion::{CompletionQueue, CqNumber};
 pub use counters::{Counters, Drop};
 pub use device::Device;
-pub use effect::{Effect, Memory, Span};
+pub use effect::{Effect, Memory, Payload, Refused, Slot, Span};
 pub use region::{Access, Region, RegionError, Regions};
 pub use work::{Completion, Operation, PostError, Receive, Remote, Status, WorkId, WorkRequest};

@@ -12,7 +12,7 @@ use wire::{Nanos, NodeId, VerbsRules};
 use super::attributes::{Depth, Mtu, State, StateError, ToReceive, ToSend};
 use super::completion::{CompletionQueue, CqNumber};
 use super::counters::{Counters, Drop};
-use super::effect::{Effect, Memory, Span};
+use super::effect::{Effect, Memory, Payload, Span};
 use super::region::{Access, Regions};
 use super::requester::Requester;
 use super::responder::Responder;
@@ -29,7 +29,7 @@ pub(crate) struct Context<'a, R> {
 }
 
 impl<R: VerbsRules> Context<'_, R> {
-    pub(crate) fn send(&mut self, path: &Path, packet: Packet, payload: Option<Span>) {
+    pub(crate) fn send(&mut self, path: &Path, packet: Packet, payload: Option<Payload>) {
         self.counters.sent += 1;
         self.out.push(Effect::Send { from: path.own, to: path.peer, packet, payload });
     }
@@ -94,7 +94,7 @@ impl QueuePair {
     }
 
     pub(crate) fn ready_to_receive(&mut self, attributes: ToReceive) -> Result<(), StateError> {
-        if attributes.ack_every == 0 {
+        if attributes.ack_every == 0 || attributes.remembered == 0 {
             return Err(StateError::Attributes);
         }
         self.go(State::Init, State::Rtr)?;
@@ -158,9 +158,6 @@ impl QueuePair {
         }
         if from != self.path.peer {
             return Err(Drop::Stranger);
-        }
-        if packet.opcode.is_manufacturer() {
-            return Err(Drop::Unsupported);
         }
         let health = match (packet.opcode.is_response(), self.state) {
             (true, State::Rts) => self.requester.on_response(cx, packet, payload)?,
@@ -229,5 +226,14 @@ impl QueuePair {
 
 /// A completion of a receive or of a send queue's work, without anything that came with it.
 pub(crate) fn ended(queue_pair: QpNumber, id: super::work::WorkId, status: Status) -> Completion {
-    Completion { id, queue_pair, status, receive: false, len: 0, immediate: None, original: None }
+    Completion {
+        id,
+        queue_pair,
+        status,
+        receive: false,
+        len: 0,
+        immediate: None,
+        original: None,
+        version: None,
+    }
 }

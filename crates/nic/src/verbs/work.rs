@@ -68,13 +68,32 @@ pub enum Operation {
         /// Eight bytes for what it was. The completion says it, too.
         result: Option<Span>,
     },
+    /// Operates on many words of the peer's: all of them, or the request is refused.
+    Atomics {
+        /// A batch of them ([`wire::roce::batch`]), of one packet at most. The bytes must stay until the completion, for they may
+        /// be sent again.
+        request: Span,
+        /// Where the answer goes: exactly as long as it is, eight bytes for each entry that fetches.
+        answer: Span,
+    },
+    /// An object of the peer's comes into local memory, whole, or not at all ([`Status::Torn`]). The completion says its version.
+    ReadObject {
+        /// Where its data go: exactly as long as they are. What is there counts only if it was whole.
+        local: Span,
+        /// Its version, with the data behind it.
+        remote: Remote,
+    },
 }
 
 impl Operation {
     /// Bytes that move.
     pub const fn len(&self) -> u32 {
         match self {
-            Self::Write { local, .. } | Self::Read { local, .. } | Self::Send { local, .. } => local.len,
+            Self::Write { local, .. }
+            | Self::Read { local, .. }
+            | Self::Send { local, .. }
+            | Self::ReadObject { local, .. } => local.len,
+            Self::Atomics { answer, .. } => answer.len,
             Self::CompareSwap { .. } | Self::FetchAdd { .. } => 8,
         }
     }
@@ -102,9 +121,9 @@ pub struct WorkRequest {
     pub id: WorkId,
     /// What to do.
     pub operation: Operation,
-    /// A completion is wanted if it succeeds. If it fails there is one in any case.
+    /// A completion is wanted if it succeeds. If it fails, or is torn, there is one in any case.
     pub signaled: bool,
-    /// It begins after all READs and atomics before it have been answered.
+    /// It begins after all READs, atomics and object reads before it have been answered.
     pub fence: bool,
 }
 
@@ -126,7 +145,7 @@ pub struct Receive {
 
 macro_rules! statuses {
     ($($(#[$doc:meta])* $name:ident = $standard:literal,)*) => {
-        /// How a work request ended, as the standard names it.
+        /// How a work request ended, as the standard names it where it does.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Status {
             $($(#[$doc])* $name,)*
@@ -160,6 +179,9 @@ statuses! {
     RetryExceeded = "IBV_WC_RETRY_EXC_ERR",
     /// No receive was posted, however often it was sent.
     RnrRetryExceeded = "IBV_WC_RNR_RETRY_EXC_ERR",
+    /// An object was being written while it was read, and nothing of it has come. The queue pair goes on; whether to try
+    /// again is for the application to say. Not one of the standard's.
+    Torn = "RACKMEM_WC_TORN",
 }
 
 impl fmt::Display for Status {
@@ -185,6 +207,8 @@ pub struct Completion {
     pub immediate: Option<u32>,
     /// What an atomic found.
     pub original: Option<u64>,
+    /// Which version of an object has come.
+    pub version: Option<u64>,
 }
 
 /// Why work was not accepted.
@@ -198,7 +222,7 @@ pub enum PostError {
     QueueFull,
     /// Its completion might find no room: poll the completion queue.
     CompletionQueueFull,
-    /// Longer than a message may be.
+    /// Longer than a message may be, or, of a batch of atomics or its answer, than a packet.
     TooLong,
 }
 
@@ -209,7 +233,7 @@ impl fmt::Display for PostError {
             Self::NotReady => "the queue pair is not in a state for this: connect it first",
             Self::QueueFull => "the queue is full: wait for a completion, or make it deeper",
             Self::CompletionQueueFull => "the completion queue has no room: poll it, or make it larger",
-            Self::TooLong => "longer than a message of this queue pair may be: split it",
+            Self::TooLong => "longer than a message or a packet of this queue pair may be: split it",
         })
     }
 }

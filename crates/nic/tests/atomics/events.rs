@@ -1,10 +1,10 @@
 //! Single events, and operations at their edges.
 
 use nic::atomics::{
-    Config, Done, Effect, EntryId, Lines, Operands, Operation, Refused, Request, Width, of_wire,
+    Config, Done, Effect, EntryId, Folder, Lines, Operands, Operation, Refused, Request, Width, of_wire,
 };
 use wire::AtomicRules;
-use wire::roce::Opcode;
+use wire::roce::batch;
 use wire::rules::Faithful;
 
 const fn add(ticket: u64, address: u64) -> Request {
@@ -130,9 +130,57 @@ fn minimum_and_maximum_are_signed_and_words_are_extended() {
 }
 
 #[test]
-fn the_mapping_table_knows_the_seven_of_the_paper() {
-    let named: Vec<Operation> = Opcode::ALL.iter().filter_map(|opcode| of_wire(*opcode)).collect();
-    assert_eq!(named.len(), 7);
-    assert!(named.iter().all(|operation| named.iter().filter(|it| *it == operation).count() == 1));
-    assert!(!named.contains(&Operation::Swap) && !named.contains(&Operation::Load), "they have no opcode");
+fn the_mapping_table_has_every_operation_once() {
+    let named: Vec<Operation> = batch::Operation::ALL.iter().map(|name| of_wire(*name)).collect();
+    assert_eq!(named, Operation::ALL, "the nine of them, in their order");
+    for (operation, name) in Operation::ALL.iter().zip(batch::Operation::ALL) {
+        assert_eq!(operation.to_wire(), *name);
+    }
+}
+
+#[test]
+fn a_request_is_the_same_on_both_sides_of_the_wire() {
+    let operands = Operands { operand: 7, expected: 9 };
+    for operation in Operation::ALL {
+        for width in [Width::Word, Width::Double] {
+            let request = Request { ticket: 5, address: 64, width, operation, operands };
+            let entry = request.to_wire(true);
+            let expected = if operation == Operation::CompareSwap { 9 } else { 0 };
+            let operands = Operands { expected, ..operands };
+            assert_eq!(Request::of_wire(5, &entry), Request { operands, ..request });
+            assert!(entry.fetches && !request.to_wire(false).fetches);
+        }
+    }
+}
+
+#[test]
+fn a_folder_sorts_many_words_and_keeps_the_order_of_each() {
+    let mut folder = Folder::default();
+    for burst in [250, 3, 1, 0, 250] {
+        let of_index = |ticket: u64| Request {
+            ticket,
+            address: (ticket * 37 % 100) * 8,
+            width: if ticket.is_multiple_of(7) { Width::Word } else { Width::Double },
+            operation: Operation::Add,
+            operands: Operands { operand: ticket, expected: 0 },
+        };
+        let mut requests: Vec<Request> = (0..burst).map(of_index).collect();
+        requests.push(Request { address: 4, width: Width::Double, ..of_index(burst) });
+        let folds: Vec<(u64, Width, Vec<u64>)> = folder
+            .fold(&requests)
+            .map(|fold| {
+                assert_eq!(fold.len(), fold.done(0).count());
+                (fold.address(), fold.width(), fold.done(0).map(|done| done.ticket).collect())
+            })
+            .collect();
+        let mut expected: Vec<(u64, Width, Vec<u64>)> = Vec::new();
+        for request in &requests[..burst as usize] {
+            let word = (request.address, request.width);
+            match expected.iter_mut().find(|(address, width, _)| (*address, *width) == word) {
+                Some((.., tickets)) => tickets.push(request.ticket),
+                None => expected.push((word.0, word.1, vec![request.ticket])),
+            }
+        }
+        assert_eq!(folds, expected, "the one that is not aligned is left out");
+    }
 }

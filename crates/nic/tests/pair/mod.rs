@@ -3,12 +3,14 @@
 //! are kept here a second time, so that a device that is wrong about them is found out.
 #![allow(dead_code, reason = "each test uses its part")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
+use nic::atomics::{Folder, Request, Width};
 use nic::verbs::*;
+use wire::roce::batch::{ANSWER_BYTES, push_answer};
 use wire::roce::frame::MOST_OVERHEAD;
-use wire::roce::{Frame, Key, Opcode, Packet, Psn, QpNumber, Route};
+use wire::roce::{Frame, Key, Opcode, Packet, Psn, QpNumber, Route, Verdict};
 use wire::{Nanos, NodeId, VerbsRules};
 
 /// SplitMix64.
@@ -37,6 +39,16 @@ impl Random {
 #[derive(Default)]
 pub(crate) struct NodeMemory {
     regions: BTreeMap<Key, (Region, Vec<u8>)>,
+    /// Which regions hold objects.
+    pub(crate) objects: BTreeSet<Key>,
+    /// Answers that are kept.
+    pub(crate) slots: BTreeMap<Slot, Vec<u8>>,
+    /// Of the packet that is being handled.
+    pub(crate) payload: Vec<u8>,
+    folder: Folder,
+    /// Batches and snapshots that were executed.
+    pub(crate) batches: u64,
+    pub(crate) snapshots: u64,
     pub(crate) violations: Vec<String>,
 }
 
@@ -70,12 +82,45 @@ impl NodeMemory {
         }
     }
 
-    fn check_atomic(&mut self, key: Key, address: u64) {
+    fn check_atomic(&mut self, key: Key, address: u64, width: u64) {
         let region = self.regions.get(&key).map(|(region, _)| *region);
         let may = region.is_some_and(|region| region.access.includes(Access::REMOTE_ATOMIC));
-        if !may || !address.is_multiple_of(8) {
+        if !may || !address.is_multiple_of(width) {
             self.violations.push(format!("an atomic at {address:#x} of {region:?}"));
         }
+    }
+
+    /// The operations of one region as a driver does them: folded, each fold one change.
+    fn change(&mut self, key: Key, requests: &[Request], olds: &mut [u64]) {
+        let mut folder = std::mem::take(&mut self.folder);
+        for fold in folder.fold(requests) {
+            let bytes = fold.width().bytes();
+            self.check_atomic(key, fold.address(), bytes);
+            let span = Span { key, address: fold.address(), len: bytes as u32 };
+            let Some(word) = self.bytes(span) else { continue };
+            let old = match fold.width() {
+                Width::Double => u64::from_ne_bytes(word.try_into().expect("eight bytes")),
+                Width::Word => u64::from(u32::from_ne_bytes(word.try_into().expect("four bytes"))),
+            };
+            let new = fold.apply(old);
+            match fold.width() {
+                Width::Double => word.copy_from_slice(&new.to_ne_bytes()),
+                Width::Word => word.copy_from_slice(&(new as u32).to_ne_bytes()),
+            }
+            for done in fold.done(old) {
+                olds[done.ticket as usize] = done.old;
+            }
+        }
+        self.folder = folder;
+    }
+
+    /// Bytes of an answer that is kept.
+    fn kept(&mut self, slot: Slot, offset: u32, len: u32) -> Option<Vec<u8>> {
+        let bytes = self.slots.get(&slot).and_then(|bytes| bytes.get(offset as usize..)?.get(..len as usize));
+        if bytes.is_none() {
+            self.violations.push(format!("{slot:?} has no bytes {offset}+{len}"));
+        }
+        bytes.map(<[u8]>::to_vec)
     }
 }
 
@@ -85,7 +130,7 @@ impl Memory for NodeMemory {
     }
 
     fn compare_swap(&mut self, key: Key, address: u64, compare: u64, swap: u64) -> u64 {
-        self.check_atomic(key, address);
+        self.check_atomic(key, address, 8);
         let original = self.word(key, address);
         if original == compare {
             self.set_word(key, address, swap);
@@ -94,10 +139,51 @@ impl Memory for NodeMemory {
     }
 
     fn fetch_add(&mut self, key: Key, address: u64, add: u64) -> u64 {
-        self.check_atomic(key, address);
+        self.check_atomic(key, address, 8);
         let original = self.word(key, address);
         self.set_word(key, address, original.wrapping_add(add));
         original
+    }
+
+    fn atomics(&mut self, regions: &Regions, slot: Slot) -> Result<u32, Refused> {
+        let payload = std::mem::take(&mut self.payload);
+        let batch = regions.check_batch(&payload)?;
+        self.batches += 1;
+        let entries: Vec<_> = batch.entries().collect();
+        let mut olds = vec![0; entries.len()];
+        let mut first = 0;
+        for of_region in entries.chunk_by(|(one, _), (other, _)| one == other) {
+            let requests: Vec<_> =
+                (first..).zip(of_region).map(|(at, (_, it))| Request::of_wire(at, it)).collect();
+            self.change(of_region[0].0, &requests, &mut olds);
+            first += requests.len() as u64;
+        }
+        let mut answer = Vec::new();
+        for (old, _) in olds.iter().zip(&entries).filter(|(_, (_, entry))| entry.fetches) {
+            push_answer(&mut answer, *old);
+        }
+        assert_eq!(answer.len(), batch.answer_bytes());
+        assert!(answer.len().is_multiple_of(ANSWER_BYTES));
+        let len = answer.len() as u32;
+        self.slots.insert(slot, answer);
+        Ok(len)
+    }
+
+    fn snapshot(&mut self, key: Key, address: u64, len: u32, slot: Slot) -> Result<Verdict, Refused> {
+        let region = self.regions.get(&key).map(|(region, _)| *region);
+        let may = region.is_some_and(|region| region.access.includes(Access::REMOTE_READ));
+        if !may || !address.is_multiple_of(8) {
+            self.violations.push(format!("an object at {address:#x} of {region:?}"));
+        }
+        if !self.objects.contains(&key) {
+            return Err(Refused::Invalid);
+        }
+        self.snapshots += 1;
+        let version = self.word(key, address);
+        let data = self.bytes(Span { key, address: address + 8, len });
+        let data = data.map_or_else(Vec::new, |bytes| bytes.to_vec());
+        self.slots.insert(slot, data);
+        Ok(Verdict::of_version(version))
     }
 }
 
@@ -284,6 +370,7 @@ impl<R: VerbsRules> Pair<R> {
         match Frame::parse(bytes) {
             Ok((frame, payload)) => {
                 payload_bytes = payload;
+                node.memory.payload = payload.to_vec();
                 let from = NodeId(u16::from(frame.route.source.octets()[3]) - 1);
                 let len = payload.len() as u32;
                 node.device.on_packet(self.now, from, &frame.packet, len, &mut node.memory, &mut out);
@@ -299,9 +386,12 @@ impl<R: VerbsRules> Pair<R> {
             match effect {
                 Effect::Send { from, to, packet, payload } => {
                     assert_eq!(usize::from(to.0), 1 - at, "there is one other node");
-                    node.exposed.extend(payload);
                     let bytes = match payload {
-                        Some(span) => node.memory.bytes(span).map(|bytes| bytes.to_vec()),
+                        Some(Payload::Region(span)) => {
+                            node.exposed.push(span);
+                            node.memory.bytes(span).map(|bytes| bytes.to_vec())
+                        }
+                        Some(Payload::Kept { slot, offset, len }) => node.memory.kept(slot, offset, len),
                         None => Some(Vec::new()),
                     };
                     if let Some(bytes) = bytes {

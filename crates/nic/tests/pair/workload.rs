@@ -1,6 +1,11 @@
 //! Random one-sided work between two nodes, and what must hold of it: WRITEs are applied in order and once, READs
-//! return what memory had between their post and their completion, atomics are executed once, messages come in order,
-//! completions in the order of posting, and everything ends.
+//! return what memory had between their post and their completion, atomics are executed once, whole objects are one version,
+//! messages come in order, completions in the order of posting, and everything ends.
+
+#[path = "objects.rs"]
+mod objects;
+#[path = "words.rs"]
+mod words;
 
 use std::collections::BTreeMap;
 
@@ -8,6 +13,8 @@ use nic::verbs::*;
 use wire::roce::{Key, Psn};
 use wire::{Nanos, VerbsRules};
 
+use self::objects::Objects;
+use self::words::Words;
 use crate::pair::{Faults, Link, Pair, Random};
 
 const LINKS: usize = 2;
@@ -56,6 +63,9 @@ pub(crate) struct Run<R: VerbsRules> {
     local: [Key; 2],
     shared: [Key; 2],
     inbox: [Key; 2],
+    pub(crate) objects: Objects,
+    pub(crate) words: Words,
+    mtu: Mtu,
     /// The stamp of the last WRITE of each word: node, link, word.
     applied: BTreeMap<(usize, usize, usize), u64>,
     per_stream: u64,
@@ -92,7 +102,7 @@ pub(crate) fn run<R: VerbsRules>(seed: u64, per_stream: u64) -> Result<Run<R>, S
             mtu,
             psn,
             |receive| {
-                receive.remembered = outstanding as usize;
+                receive.remembered = outstanding;
                 receive.ack_delay = ack_delay;
                 receive.ack_every = 4;
             },
@@ -119,7 +129,9 @@ pub(crate) fn run<R: VerbsRules>(seed: u64, per_stream: u64) -> Result<Run<R>, S
             });
         }
     }
-    let mut run = Run { pair, streams, local, shared, inbox, applied: BTreeMap::new(), per_stream };
+    let (objects, words) = (Objects::new(&mut pair, random), Words::new(&mut pair));
+    let applied = BTreeMap::new();
+    let mut run = Run { pair, streams, local, shared, inbox, objects, words, mtu, applied, per_stream };
     run.play()?;
     Ok(run)
 }
@@ -142,6 +154,7 @@ impl<R: VerbsRules> Run<R> {
             for index in 0..self.streams.len() {
                 self.act(index);
             }
+            self.objects.write(&mut self.pair);
             let went_on = self.pair.step();
             self.judge()?;
             if let Some(violation) = self.pair.violations() {
@@ -198,7 +211,7 @@ impl<R: VerbsRules> Run<R> {
         let span = first as usize..(first + words) as usize;
         let immediate = stream.random.percent(20).then_some(id as u32);
         let mut expected = Vec::new();
-        let operation = match stream.random.below(10) {
+        let operation = match stream.random.below(14) {
             0..4 => {
                 stream.stamp += 1;
                 stream.posted[span].fill(stream.stamp);
@@ -225,6 +238,22 @@ impl<R: VerbsRules> Run<R> {
                 let result = Some(Span { len: 8, ..buffer });
                 let remote = Remote { key, address: LOCKWORD };
                 Operation::CompareSwap { remote, compare, swap: compare + 1, result }
+            }
+            8..10 => {
+                let (operation, least) = self.objects.read(1 - at, &mut stream.random, buffer);
+                expected = vec![least];
+                operation
+            }
+            10..12 => {
+                let (most, counter) = (self.mtu.bytes().min(1024), Remote { key, address: COUNTER });
+                let (writer, answers) =
+                    self.words.batch(1 - at, index, &mut stream.random, most as usize, counter);
+                expected = answers;
+                let request = Span { len: writer.bytes().len() as u32, ..buffer };
+                let bytes = self.pair.nodes[at].memory.bytes(request).expect("it is there");
+                bytes.copy_from_slice(writer.bytes());
+                let (address, len) = (buffer.address + u64::from(most), writer.answer_bytes() as u32);
+                Operation::Atomics { request, answer: Span { address, len, ..buffer } }
             }
             _ => Operation::FetchAdd { remote: Remote { key, address: COUNTER }, add: 1, result: None },
         };
@@ -265,7 +294,7 @@ impl<R: VerbsRules> Run<R> {
                     .position(|stream| stream.link.0[at] == completion.queue_pair)
                     .expect("a queue pair of ours")
                     / 2;
-                if completion.status != Status::Success {
+                if !matches!(completion.status, Status::Success | Status::Torn) {
                     return Err(format!("failed: {completion:?}"));
                 }
                 if completion.receive {
@@ -326,6 +355,9 @@ impl<R: VerbsRules> Run<R> {
         }
         stream.last_ended = Some(completion.id);
         let (operation, expected) = stream.open.remove(&completion.id).ok_or("ended twice")?;
+        if completion.status == Status::Torn && !matches!(operation, Operation::ReadObject { .. }) {
+            return Err(format!("torn, and no object: {completion:?}"));
+        }
         match operation {
             Operation::Read { local, remote } => {
                 let bytes = self.pair.nodes[at].memory.bytes(local).expect("it is there");
@@ -349,6 +381,14 @@ impl<R: VerbsRules> Run<R> {
             }
             Operation::FetchAdd { .. } => {
                 stream.originals.push(completion.original.ok_or("an atomic without its word")?);
+            }
+            Operation::Atomics { answer, .. } => {
+                let bytes = self.pair.nodes[at].memory.bytes(answer).expect("it is there");
+                stream.originals.extend(Words::judge(completion, &expected, bytes)?);
+            }
+            Operation::ReadObject { local, remote } => {
+                let bytes = self.pair.nodes[at].memory.bytes(local).expect("it is there");
+                self.objects.judge(1 - at, remote, expected[0], completion, bytes)?;
             }
             Operation::Write { .. } | Operation::Send { .. } => {}
         }
@@ -377,7 +417,7 @@ impl<R: VerbsRules> Run<R> {
                 return Err(format!("{swaps} swaps made {swapped}"));
             }
         }
-        Ok(())
+        self.words.at_rest(&mut self.pair)
     }
 }
 

@@ -15,6 +15,8 @@
 //! | [`psn`] | packet sequence numbers, modulo 2^24, and queue pair numbers |
 //! | [`syndrome`] | acknowledgements, credits, and why a request was refused |
 //! | [`packet`] | the transport's headers, as one value |
+//! | [`batch`] | the payload of remote atomics: many operations in one packet |
+//! | [`verdict`] | how a SABRe ends: whole, or torn |
 //! | [`frame`] | Ethernet, IPv4 and UDP around them; the ICRC behind |
 //! | [`crc`] | the checksum itself |
 //! | [`malformed`] | why bytes are not a packet |
@@ -22,6 +24,7 @@
 //! What must always hold: parsing never panics, whatever the bytes are; it says by a [`Malformed`] what is wrong; and
 //! a frame that [`Frame`] writes is read back as the same value.
 
+pub mod batch;
 pub mod crc;
 pub mod frame;
 pub mod malformed;
@@ -29,6 +32,7 @@ pub mod opcode;
 pub mod packet;
 pub mod psn;
 pub mod syndrome;
+pub mod verdict;
 
 pub use frame::{Frame, Route};
 pub use malformed::Malformed;
@@ -36,3 +40,4 @@ pub use opcode::{Layout, Opcode};
 pub use packet::{Aeth, AtomicEth, BTH_BYTES, Extension, Key, MOST_HEADER_BYTES, Packet, Reth};
 pub use psn::{Psn, QpNumber};
 pub use syndrome::{NakCode, RnrTimer, Syndrome};
+pub use verdict::Verdict;

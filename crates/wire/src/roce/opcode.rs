@@ -1,8 +1,8 @@
 //! What a packet is: the opcodes of the reliable-connected transport, and ours in the manufacturers' range.
 //!
 //! The upper three bits name the transport service (000 is reliable connected), 11x is left to manufacturers. There
-//! SABRes and remote atomics have theirs: `0xC0` to `0xC2`, `0xD0` to `0xD7`. Their payloads belong to the engines
-//! of the NIC; here they are a BTH and bytes.
+//! SABRes and remote atomics have theirs: `0xC0` to `0xC2`, `0xD0` and `0xD1`. They travel on the same queue pairs, with
+//! numbers in the same order, and have the headers of what they resemble: a READ, an atomic.
 //!
 //! What must always hold: an opcode alone says which headers follow the BTH ([`Opcode::layout`]).
 
@@ -80,28 +80,16 @@ opcodes! {
     CompareSwap = 0x13, Atomic;
     /// Adds to a 64-bit word.
     FetchAdd = 0x14, Atomic;
-    /// Asks for a whole object (SABRe).
-    SabreRequest = 0xC0, Plain;
-    /// A block of it.
+    /// Asks for a whole object (SABRe): the address of its version, and the bytes of its data behind that.
+    SabreRequest = 0xC0, Reth;
+    /// A part of its data.
     SabreResponse = 0xC1, Plain;
-    /// Whether what was sent of it is one version.
-    SabreValidation = 0xC2, Plain;
-    /// Remote atomic: adds.
-    RaeAdd = 0xD0, Plain;
-    /// Remote atomic: bitwise and.
-    RaeAnd = 0xD1, Plain;
-    /// Remote atomic: bitwise or.
-    RaeOr = 0xD2, Plain;
-    /// Remote atomic: bitwise exclusive or.
-    RaeXor = 0xD3, Plain;
-    /// Remote atomic: the smaller, signed.
-    RaeMin = 0xD4, Plain;
-    /// Remote atomic: the larger, signed.
-    RaeMax = 0xD5, Plain;
-    /// Remote atomic: compares and swaps.
-    RaeCas = 0xD6, Plain;
-    /// What words were before remote atomics.
-    RaeResponse = 0xD7, Plain;
+    /// Whether the object was whole, and of which version: [`Verdict`](super::Verdict).
+    SabreValidation = 0xC2, AethAtomic;
+    /// Remote atomics: a [`batch`](super::batch) of them.
+    RaeRequest = 0xD0, Plain;
+    /// What their words were.
+    RaeResponse = 0xD1, Aeth;
 }
 
 /// Headers between BTH and payload.
@@ -141,7 +129,7 @@ impl Opcode {
     /// The first byte of the manufacturers' range, which extends to 0xFF.
     pub const MANUFACTURER: u8 = 0xC0;
 
-    /// True if it goes from a responder to a requester of the reliable-connected transport.
+    /// True if it goes from a responder to a requester.
     pub const fn is_response(self) -> bool {
         matches!(
             self,
@@ -151,6 +139,9 @@ impl Opcode {
                 | Self::ReadResponseOnly
                 | Self::Acknowledge
                 | Self::AtomicAcknowledge
+                | Self::SabreResponse
+                | Self::SabreValidation
+                | Self::RaeResponse
         )
     }
 
@@ -168,6 +159,8 @@ impl Opcode {
                 | Self::AtomicAcknowledge
                 | Self::CompareSwap
                 | Self::FetchAdd
+                | Self::SabreRequest
+                | Self::SabreValidation
         )
     }
 }

@@ -24,7 +24,7 @@ use wire::{Nanos, VerbsRules};
 use super::attributes::{Mtu, State, ToSend};
 use super::completion::{CompletionQueue, CqNumber};
 use super::queue_pair::{Context, Health, Path, ended};
-use super::work::{Completion, Operation, PostError, Status, WorkRequest};
+use super::work::{Operation, PostError, Status, WorkRequest};
 
 /// Work that was posted and has not ended.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +32,30 @@ struct Pending {
     request: WorkRequest,
     first: Psn,
     packets: u32,
+}
+
+impl Pending {
+    /// Behind the last packet of the request that covers this one: of a long READ a piece, else all of it.
+    fn piece_end(&self, packet: u32, read_chunk: u32) -> u32 {
+        match self.request.operation {
+            Operation::Read { .. } => {
+                ((packet / read_chunk + 1).saturating_mul(read_chunk)).min(self.packets)
+            }
+            _ => self.packets,
+        }
+    }
+}
+
+/// How work ended that did not fail.
+#[derive(Clone, Copy, Debug)]
+enum Outcome {
+    Done,
+    /// A word was this.
+    Original(u64),
+    /// An object of this version has come.
+    Version(u64),
+    /// An object was being written.
+    Torn,
 }
 
 #[derive(Debug)]
@@ -51,7 +75,7 @@ pub(crate) struct Requester {
     sent: Psn,
     /// Behind the last packet of what is posted.
     end: Psn,
-    /// READ requests and atomics between `unanswered` and `next`.
+    /// Requests that are answered by more than an acknowledgement, between `unanswered` and `next`.
     outstanding: u32,
     /// Times left that silence may be met with repetition.
     retries: u8,
@@ -121,9 +145,17 @@ impl Requester {
         let operation = &request.operation;
         let packets = match operation {
             Operation::CompareSwap { .. } | Operation::FetchAdd { .. } => 1,
+            Operation::Atomics { request, answer } => {
+                if request.len.max(answer.len) > self.mtu().bytes() {
+                    return Err(PostError::TooLong);
+                }
+                1
+            }
             Operation::Read { .. } => self.mtu().packets(operation.len()),
             _ if operation.len() > self.longest => return Err(PostError::TooLong),
-            _ => self.mtu().packets(operation.len()),
+            // The verdict takes a number, too.
+            Operation::ReadObject { .. } => self.mtu().packets(operation.len()) + 1,
+            Operation::Write { .. } | Operation::Send { .. } => self.mtu().packets(operation.len()),
         };
         if packets >= Self::MOST_PACKETS {
             return Err(PostError::TooLong);
@@ -177,15 +209,19 @@ impl Requester {
         self.queue.partition_point(|pending| distance(first, pending.first) <= offset) - 1
     }
 
-    /// The oldest work has succeeded.
-    fn complete_front<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>, original: Option<u64>) {
+    /// The oldest work has succeeded, or was in vain, with this.
+    fn complete_front<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>, outcome: Outcome) {
         let Pending { request, .. } = self.queue.pop_front().expect("it was looked at");
-        if request.signaled {
-            let completion = Completion {
-                len: request.operation.len(),
-                original,
-                ..ended(self.own, request.id, Status::Success)
-            };
+        let torn = matches!(outcome, Outcome::Torn);
+        if request.signaled || torn {
+            let status = if torn { Status::Torn } else { Status::Success };
+            let mut completion = ended(self.own, request.id, status);
+            completion.len = if torn { 0 } else { request.operation.len() };
+            match outcome {
+                Outcome::Done | Outcome::Torn => {}
+                Outcome::Original(original) => completion.original = Some(original),
+                Outcome::Version(version) => completion.version = Some(version),
+            }
             cx.complete(self.completions, completion);
         } else {
             cx.queues[self.completions.0 as usize].release(1);
@@ -215,13 +251,13 @@ impl Requester {
         Health::Broken
     }
 
-    /// READ requests and atomics under way, counted anew.
+    /// Requests that are answered by more than an acknowledgement and are under way, counted anew.
     fn count_outstanding(&self) -> u32 {
         let mut count = 0;
         for pending in self.queue.iter().filter(|pending| pending.request.operation.is_answered()) {
             let mut from = 0;
             while from < pending.packets {
-                let end = chunk_end(from, pending.packets, self.limits.read_chunk);
+                let end = pending.piece_end(from, self.limits.read_chunk);
                 let last = pending.first.plus(end - 1);
                 // Its last answer is awaited, and its request was sent.
                 count += u32::from(last.since(self.unanswered) >= 0 && last.since(self.next) < 0);
@@ -255,9 +291,4 @@ impl Requester {
 /// How many packets `to` is after `from`, which is not after it.
 fn distance(from: Psn, to: Psn) -> u32 {
     u32::try_from(to.since(from)).expect("not before it")
-}
-
-/// Behind the last packet of the READ request that covers this one.
-fn chunk_end(packet: u32, packets: u32, chunk: u32) -> u32 {
-    ((packet / chunk + 1).saturating_mul(chunk)).min(packets)
 }

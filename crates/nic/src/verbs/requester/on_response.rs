@@ -1,14 +1,14 @@
-//! An answer has come: an acknowledgement, a refusal, bytes that were asked for, or what a word was.
+//! An answer has come: an acknowledgement, a refusal, bytes that were asked for, what words were, or a verdict.
 //!
 //! What must always hold: an answer acknowledges everything before it that needs no answer of its own. What needs one
 //! and did not get it has lost it, and is asked for again.
 
 use wire::VerbsRules;
-use wire::roce::{Extension, NakCode, Opcode, Packet, Psn, RnrTimer, Syndrome};
+use wire::roce::{Extension, NakCode, Opcode, Packet, Psn, RnrTimer, Syndrome, Verdict};
 
-use super::{Requester, chunk_end, distance};
+use super::{Outcome, Requester, distance};
 use crate::verbs::counters::Drop;
-use crate::verbs::effect::Effect;
+use crate::verbs::effect::{Effect, Span};
 use crate::verbs::queue_pair::{Context, Health};
 use crate::verbs::region::Access;
 use crate::verbs::work::{Operation, Status};
@@ -40,11 +40,19 @@ impl Requester {
                     Ok(self.on_refusal(cx, psn, Status::RemoteOperation))
                 }
             },
-            (Opcode::AtomicAcknowledge, Extension::AethAtomic(aeth, original)) => match aeth.syndrome {
-                Syndrome::Ack(_) => self.on_original(cx, psn, original),
-                Syndrome::RnrNak(_) | Syndrome::Nak(_) => Err(Drop::BadAnswer),
-            },
-            (_, Extension::Aeth(aeth)) if !matches!(aeth.syndrome, Syndrome::Ack(_)) => Err(Drop::BadAnswer),
+            (_, Extension::Aeth(aeth) | Extension::AethAtomic(aeth, _))
+                if !matches!(aeth.syndrome, Syndrome::Ack(_)) =>
+            {
+                Err(Drop::BadAnswer)
+            }
+            (Opcode::AtomicAcknowledge, Extension::AethAtomic(_, original)) => {
+                self.on_original(cx, psn, original)
+            }
+            (Opcode::RaeResponse, _) => self.on_originals(cx, psn, payload),
+            (Opcode::SabreResponse, _) => self.on_object(cx, psn, payload),
+            (Opcode::SabreValidation, Extension::AethAtomic(_, bits)) => {
+                self.on_verdict(cx, psn, Verdict::from_wire(bits))
+            }
             _ => self.on_bytes(cx, packet, payload),
         }
     }
@@ -115,7 +123,7 @@ impl Requester {
         let pending = self.queue[index];
         let Operation::Read { local, .. } = pending.request.operation else { return Err(Drop::BadAnswer) };
         let offset = distance(pending.first, psn);
-        let end = chunk_end(offset, pending.packets, self.limits.read_chunk);
+        let end = pending.piece_end(offset, self.limits.read_chunk);
         let ends = matches!(packet.opcode, Opcode::ReadResponseLast | Opcode::ReadResponseOnly);
         if payload != self.mtu().part(local.len, offset) || ends != (offset + 1 == end) {
             return Err(Drop::BadAnswer);
@@ -124,16 +132,89 @@ impl Requester {
             return self.ask_again(cx);
         }
         let at = local.part(u64::from(offset) * u64::from(self.mtu().bytes()), payload);
-        if payload > 0 {
-            if !cx.allow(at, Access::LOCAL_WRITE) {
-                return Ok(self.fail(cx, 0, Status::LocalProtection));
-            }
-            cx.out.push(Effect::Place { at });
+        if !place(cx, at) {
+            return Ok(self.fail(cx, 0, Status::LocalProtection));
         }
         self.advance(cx, psn);
         if offset + 1 == pending.packets {
-            self.complete_front(cx, None);
+            self.complete_front(cx, Outcome::Done);
         }
+        Ok(self.transmit(cx))
+    }
+
+    /// What words were before a batch of atomics.
+    fn on_originals<R: VerbsRules>(
+        &mut self,
+        cx: &mut Context<'_, R>,
+        psn: Psn,
+        payload: u32,
+    ) -> Result<Health, Drop> {
+        let index = self.index_of(psn);
+        let Operation::Atomics { answer, .. } = self.queue[index].request.operation else {
+            return Err(Drop::BadAnswer);
+        };
+        if payload != answer.len {
+            return Err(Drop::BadAnswer);
+        }
+        if !self.is_turn(cx, psn, index) {
+            return self.ask_again(cx);
+        }
+        if !place(cx, answer) {
+            return Ok(self.fail(cx, 0, Status::LocalProtection));
+        }
+        self.advance(cx, psn);
+        self.complete_front(cx, Outcome::Done);
+        Ok(self.transmit(cx))
+    }
+
+    /// A part of an object's data.
+    fn on_object<R: VerbsRules>(
+        &mut self,
+        cx: &mut Context<'_, R>,
+        psn: Psn,
+        payload: u32,
+    ) -> Result<Health, Drop> {
+        let index = self.index_of(psn);
+        let pending = self.queue[index];
+        let Operation::ReadObject { local, .. } = pending.request.operation else {
+            return Err(Drop::BadAnswer);
+        };
+        let offset = distance(pending.first, psn);
+        if offset + 1 == pending.packets || payload != self.mtu().part(local.len, offset) {
+            return Err(Drop::BadAnswer);
+        }
+        if !self.is_turn(cx, psn, index) {
+            return self.ask_again(cx);
+        }
+        if !place(cx, local.part(u64::from(offset) * u64::from(self.mtu().bytes()), payload)) {
+            return Ok(self.fail(cx, 0, Status::LocalProtection));
+        }
+        self.advance(cx, psn);
+        Ok(self.transmit(cx))
+    }
+
+    /// Whether an object was whole. If it was torn, there are no data before the verdict.
+    fn on_verdict<R: VerbsRules>(
+        &mut self,
+        cx: &mut Context<'_, R>,
+        psn: Psn,
+        verdict: Verdict,
+    ) -> Result<Health, Drop> {
+        let index = self.index_of(psn);
+        let pending = self.queue[index];
+        let is_last = distance(pending.first, psn) + 1 == pending.packets;
+        if !matches!(pending.request.operation, Operation::ReadObject { .. }) || !is_last {
+            return Err(Drop::BadAnswer);
+        }
+        let is_turn = match verdict {
+            Verdict::Whole(_) => self.is_turn(cx, psn, index),
+            Verdict::Torn => !self.acknowledge(cx, pending.first.before()),
+        };
+        if !is_turn {
+            return self.ask_again(cx);
+        }
+        self.advance(cx, psn);
+        self.complete_front(cx, verdict.version().map_or(Outcome::Torn, Outcome::Version));
         Ok(self.transmit(cx))
     }
 
@@ -160,7 +241,7 @@ impl Requester {
             cx.out.push(Effect::Store { at, value: original });
         }
         self.advance(cx, psn);
-        self.complete_front(cx, Some(original));
+        self.complete_front(cx, Outcome::Original(original));
         Ok(self.transmit(cx))
     }
 
@@ -193,7 +274,7 @@ impl Requester {
                 return false;
             }
             self.advance(cx, last);
-            self.complete_front(cx, None);
+            self.complete_front(cx, Outcome::Done);
         }
         false
     }
@@ -213,7 +294,7 @@ impl Requester {
             && under_way
         {
             let offset = distance(front.first, psn);
-            let ends = offset + 1 == chunk_end(offset, front.packets, self.limits.read_chunk);
+            let ends = offset + 1 == front.piece_end(offset, self.limits.read_chunk);
             self.outstanding -= u32::from(ends);
         }
         self.retries = self.limits.retries;
@@ -238,4 +319,13 @@ impl Requester {
         self.next = self.unanswered;
         self.outstanding = 0;
     }
+}
+
+/// Has the payload of this call's packet put here; false if that may not be. Nothing goes anywhere.
+fn place<R: VerbsRules>(cx: &mut Context<'_, R>, at: Span) -> bool {
+    let may = at.len == 0 || cx.allow(at, Access::LOCAL_WRITE);
+    if may && at.len > 0 {
+        cx.out.push(Effect::Place { at });
+    }
+    may
 }

@@ -1,13 +1,13 @@
 //! Sends what may be sent now.
 //!
 //! What must always hold: a packet follows from its number and the work it belongs to. So a repeated one is the same,
-//! but for a READ, which asks for what is still missing.
+//! but for a READ, and a read of an object, which ask for what is still missing.
 
 use wire::roce::{AtomicEth, Extension, Opcode, Packet, Psn, Reth};
 use wire::{Nanos, VerbsRules};
 
-use super::{Pending, Requester, chunk_end, distance};
-use crate::verbs::effect::Span;
+use super::{Pending, Requester, distance};
+use crate::verbs::effect::{Payload, Span};
 use crate::verbs::queue_pair::{Context, Health};
 use crate::verbs::region::Access;
 use crate::verbs::work::{Operation, Remote, Status};
@@ -34,7 +34,7 @@ impl Requester {
                 return self.fail(cx, index, Status::LocalProtection);
             }
             let path = *self.path();
-            cx.send(&path, packet, payload);
+            cx.send(&path, packet, payload.map(Payload::Region));
             self.outstanding += u32::from(operation.is_answered());
             self.next = self.next.plus(numbers);
             if self.next.since(self.sent) > 0 {
@@ -83,7 +83,7 @@ impl Requester {
                 self.carry(pending, offset, opcode, extension, local)
             }
             Operation::Read { remote, .. } => {
-                let end = chunk_end(offset, pending.packets, self.limits.read_chunk);
+                let end = pending.piece_end(offset, self.limits.read_chunk);
                 let from = u64::from(offset) * u64::from(self.mtu().bytes());
                 let to = (u64::from(end) * u64::from(self.mtu().bytes())).min(u64::from(total));
                 let length = u32::try_from(to - from).expect("a part of a message");
@@ -99,6 +99,16 @@ impl Requester {
                 let word =
                     AtomicEth { address: remote.address, key: remote.key, swap_or_add: add, compare: 0 };
                 (self.request(Opcode::FetchAdd, psn, Extension::Atomic(word)), None, 1)
+            }
+            Operation::Atomics { request, .. } => {
+                let packet = self.request(Opcode::RaeRequest, psn, Extension::Plain);
+                (packet, (request.len > 0).then_some(request), 1)
+            }
+            Operation::ReadObject { remote, .. } => {
+                // The object stays the same; the number says what of the answer is missing.
+                let object = reth(remote, remote.address, total);
+                let packet = self.request(Opcode::SabreRequest, psn, Extension::Reth(object));
+                (packet, None, pending.packets - offset)
             }
         }
     }

@@ -3,11 +3,12 @@
 //! What must always hold: answers go out in the order of their numbers, but for repeated ones. An answer acknowledges
 //! everything before it, so none is owed any more.
 
-use wire::roce::{Aeth, Extension, Opcode, Packet, Psn, Reth, Syndrome};
+use wire::roce::{Aeth, Extension, Opcode, Packet, Psn, Reth, Syndrome, Verdict};
 use wire::{Nanos, VerbsRules};
 
 use super::Responder;
-use crate::verbs::effect::Span;
+use super::replay::{Answer, Answered};
+use crate::verbs::effect::{Payload, Slot, Span};
 use crate::verbs::queue_pair::Context;
 
 impl Responder {
@@ -21,7 +22,7 @@ impl Responder {
         opcode: Opcode,
         psn: Psn,
         extension: Extension,
-        payload: Option<Span>,
+        payload: Option<Payload>,
     ) {
         let path = *self.path();
         cx.send(&path, Packet::new(opcode, path.peer_queue_pair, psn, extension), payload);
@@ -64,7 +65,45 @@ impl Responder {
             let len = mtu.part(reth.length, packet);
             let offset = u64::from(packet) * u64::from(mtu.bytes());
             let span = Span { key: reth.key, address: reth.address, len: reth.length }.part(offset, len);
-            self.send(cx, opcode, psn.plus(packet), extension, (len > 0).then_some(span));
+            self.send(cx, opcode, psn.plus(packet), extension, (len > 0).then_some(Payload::Region(span)));
         }
+    }
+
+    pub(super) const fn slot(&self, number: u32) -> Slot {
+        Slot { queue_pair: self.own, number }
+    }
+
+    /// What the words of a batch were.
+    pub(super) fn answer_batch<R: VerbsRules>(
+        &mut self,
+        cx: &mut Context<'_, R>,
+        psn: Psn,
+        slot: u32,
+        len: u32,
+    ) {
+        let kept = Payload::Kept { slot: self.slot(slot), offset: 0, len };
+        let aeth = Extension::Aeth(self.aeth(Syndrome::NO_CREDITS));
+        self.send(cx, Opcode::RaeResponse, psn, aeth, (len > 0).then_some(kept));
+    }
+
+    /// An object's data and the verdict, from this of the answer's packets on. Of a torn one only the verdict.
+    pub(super) fn answer_object<R: VerbsRules>(
+        &mut self,
+        cx: &mut Context<'_, R>,
+        answered: &Answered,
+        from: u32,
+    ) {
+        let Answer::Object { len, packets, verdict } = answered.answer else { return };
+        let (mtu, slot) = (self.path().mtu, self.slot(answered.slot));
+        let last = packets - 1;
+        let from = if verdict == Verdict::Torn { last } else { from };
+        for packet in from..last {
+            let part = mtu.part(len, packet);
+            let kept = Payload::Kept { slot, offset: packet * mtu.bytes(), len: part };
+            let payload = (part > 0).then_some(kept);
+            self.send(cx, Opcode::SabreResponse, answered.psn.plus(packet), Extension::Plain, payload);
+        }
+        let extension = Extension::AethAtomic(self.aeth(Syndrome::NO_CREDITS), verdict.to_wire());
+        self.send(cx, Opcode::SabreValidation, answered.psn.plus(last), extension, None);
     }
 }

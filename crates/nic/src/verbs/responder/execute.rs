@@ -5,17 +5,25 @@
 //! changed by the packet.
 
 use wire::VerbsRules;
-use wire::roce::{AtomicEth, Extension, NakCode, Opcode, Packet, Reth};
+use wire::roce::{AtomicEth, Extension, NakCode, Opcode, Packet, Reth, Verdict};
 
 use super::on_request::Refusal;
+use super::replay::{Answer, Answered};
 use super::{Message, Responder};
-use crate::verbs::effect::{Effect, Memory, Span};
+use crate::verbs::effect::{Effect, Memory, Refused, Span};
 use crate::verbs::queue_pair::Context;
 use crate::verbs::region::Access;
 use crate::verbs::work::Status;
 
 const INVALID: Refusal = Refusal::Nak(NakCode::InvalidRequest);
 const NO_ACCESS: Refusal = Refusal::Nak(NakCode::RemoteAccess);
+
+/// Bytes of an object's version, before its data.
+const VERSION_BYTES: u32 = 8;
+
+fn refuse(why: Refused) -> Refusal {
+    Refusal::Nak(why.into())
+}
 
 /// Which packet of its message one is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,10 +66,14 @@ impl Responder {
             return Err(INVALID);
         }
         match (packet.opcode, packet.extension) {
+            (Opcode::RaeRequest, _) => return self.change_words(cx, packet, memory),
+            (Opcode::SabreRequest, Extension::Reth(reth)) => {
+                return self.read_object(cx, packet, &reth, memory);
+            }
             (Opcode::ReadRequest, Extension::Reth(reth)) => return self.read(cx, packet, &reth),
             (opcode @ (Opcode::CompareSwap | Opcode::FetchAdd), Extension::Atomic(word)) => {
                 let original = self.change_word(cx, opcode, &word, memory)?;
-                self.replay.remember(packet.psn, original);
+                self.replay.remember(cx.rules, packet.psn, Answer::Word(original));
                 self.executed(1, true);
                 self.settled();
                 self.answer_atomic(cx, packet.psn, original);
@@ -128,6 +140,60 @@ impl Responder {
             Opcode::CompareSwap => memory.compare_swap(key, address, compare, swap_or_add),
             _ => memory.fetch_add(key, address, swap_or_add),
         })
+    }
+
+    /// Changes words through the driver, which keeps what they were.
+    fn change_words<R: VerbsRules, M: Memory>(
+        &mut self,
+        cx: &mut Context<'_, R>,
+        packet: &Packet,
+        memory: &mut M,
+    ) -> Result<(), Refusal> {
+        let slot = self.replay.next_slot();
+        let len = memory.atomics(cx.regions, self.slot(slot)).map_err(refuse)?;
+        self.replay.remember(cx.rules, packet.psn, Answer::Batch { len });
+        self.executed(1, true);
+        self.settled();
+        self.answer_batch(cx, packet.psn, slot, len);
+        Ok(())
+    }
+
+    fn read_object<R: VerbsRules, M: Memory>(
+        &mut self,
+        cx: &mut Context<'_, R>,
+        packet: &Packet,
+        reth: &Reth,
+        memory: &mut M,
+    ) -> Result<(), Refusal> {
+        let slot = self.replay.next_slot();
+        let verdict = self.snapshot(cx, reth, slot, memory)?;
+        let packets = self.path().mtu.packets(reth.length) + 1;
+        let answer = Answer::Object { len: reth.length, packets, verdict };
+        self.replay.remember(cx.rules, packet.psn, answer);
+        self.executed(packets, true);
+        self.settled();
+        self.answer_object(cx, &Answered { psn: packet.psn, slot, answer }, 0);
+        Ok(())
+    }
+
+    /// Has the driver keep an object as it is now.
+    pub(super) fn snapshot<R: VerbsRules, M: Memory>(
+        &self,
+        cx: &Context<'_, R>,
+        reth: &Reth,
+        slot: u32,
+        memory: &mut M,
+    ) -> Result<Verdict, Refusal> {
+        let &Reth { address, key, length } = reth;
+        let with_version = length.checked_add(VERSION_BYTES).filter(|_| length <= self.limits().longest);
+        let len = with_version.ok_or(INVALID)?;
+        if !address.is_multiple_of(u64::from(VERSION_BYTES)) {
+            return Err(INVALID);
+        }
+        if !cx.allow(Span { key, address, len }, Access::REMOTE_READ) {
+            return Err(NO_ACCESS);
+        }
+        memory.snapshot(key, address, length, self.slot(slot)).map_err(refuse)
     }
 
     fn write<R: VerbsRules>(

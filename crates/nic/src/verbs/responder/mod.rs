@@ -76,7 +76,7 @@ impl Responder {
             expected: Psn::new(0),
             messages: 0,
             message: Message::None,
-            replay: Replay::new(0),
+            replay: Replay::new(1),
             asked_again: false,
             owed: 0,
             ack_deadline: Nanos::MAX,

@@ -1,12 +1,14 @@
 //! A request that was executed before has come again: its answer was lost, or the network made a copy of it.
 //!
 //! What must always hold: nothing but a READ is executed again. A repeated READ reads what is there now; its first
-//! answer did not arrive, so nobody can have seen anything else.
+//! answer did not arrive, so nobody can have seen anything else. An object is not read again: parts of the first answer may have
+//! arrived, and the rest must be of the same version.
 
 use wire::VerbsRules;
 use wire::roce::{AtomicEth, Extension, Opcode, Packet, Reth};
 
 use super::Responder;
+use super::replay::Answer;
 use crate::verbs::counters::Drop;
 use crate::verbs::effect::{Effect, Memory, Span};
 use crate::verbs::queue_pair::Context;
@@ -20,12 +22,12 @@ impl Responder {
         payload: u32,
         memory: &mut M,
     ) -> Result<(), Drop> {
-        match packet.extension {
-            Extension::Reth(reth) if packet.opcode == Opcode::ReadRequest => {
-                self.read_again(cx, packet, &reth)
-            }
-            Extension::Atomic(word) => self.replay_atomic(cx, packet, &word, memory),
-            extension => {
+        match (packet.opcode, packet.extension) {
+            (Opcode::ReadRequest, Extension::Reth(reth)) => self.read_again(cx, packet, &reth),
+            (_, Extension::Atomic(word)) => self.replay_atomic(cx, packet, &word, memory),
+            (Opcode::RaeRequest, _) => self.replay_batch(cx, packet, memory),
+            (Opcode::SabreRequest, Extension::Reth(reth)) => self.replay_object(cx, packet, &reth, memory),
+            (_, extension) => {
                 if let (Extension::Reth(reth), false) = (extension, R::WRITES_ARE_EXECUTED_ONCE) {
                     // A mutant.
                     let at = Span { key: reth.key, address: reth.address, len: payload };
@@ -66,11 +68,52 @@ impl Responder {
         memory: &mut M,
     ) -> Result<(), Drop> {
         let original = if R::ATOMICS_ARE_REPLAYED {
-            self.replay.recall(packet.psn).ok_or(Drop::NotRemembered)?
+            let answered = self.replay.recall(packet.psn).ok_or(Drop::NotRemembered)?;
+            let Answer::Word(original) = answered.answer else { return Err(Drop::NotRemembered) };
+            original
         } else {
             self.change_word(cx, packet.opcode, word, memory).map_err(|_| Drop::NotRemembered)?
         };
         self.answer_atomic(cx, packet.psn, original);
+        Ok(())
+    }
+
+    fn replay_batch<R: VerbsRules, M: Memory>(
+        &mut self,
+        cx: &mut Context<'_, R>,
+        packet: &Packet,
+        memory: &mut M,
+    ) -> Result<(), Drop> {
+        let answered = *self.replay.recall(packet.psn).ok_or(Drop::NotRemembered)?;
+        let Answer::Batch { len } = answered.answer else { return Err(Drop::NotRemembered) };
+        if !R::BATCHES_ARE_REPLAYED {
+            // A mutant.
+            let again = memory.atomics(cx.regions, self.slot(answered.slot));
+            again.map_err(|_| Drop::NotRemembered)?;
+        }
+        self.answer_batch(cx, packet.psn, answered.slot, len);
+        Ok(())
+    }
+
+    /// Its number says which packets of the answer are missing: those from there on.
+    fn replay_object<R: VerbsRules, M: Memory>(
+        &mut self,
+        cx: &mut Context<'_, R>,
+        packet: &Packet,
+        reth: &Reth,
+        memory: &mut M,
+    ) -> Result<(), Drop> {
+        let mut answered = *self.replay.recall(packet.psn).ok_or(Drop::NotRemembered)?;
+        let Answer::Object { len, verdict, .. } = &mut answered.answer else {
+            return Err(Drop::NotRemembered);
+        };
+        if !R::SNAPSHOTS_ARE_KEPT && reth.length == *len {
+            // A mutant.
+            let again = self.snapshot(cx, reth, answered.slot, memory);
+            *verdict = again.map_err(|_| Drop::NotRemembered)?;
+        }
+        let from = packet.psn.since(answered.psn).unsigned_abs();
+        self.answer_object(cx, &answered, from);
         Ok(())
     }
 }
