@@ -88,6 +88,14 @@ pub enum Error {
         /// What was asked for.
         discipline: Discipline,
     },
+    /// Whoever wrote the object last died meanwhile, or is believed to be dead: it is half-written. It can be read again when
+    /// somebody has written the whole object.
+    HalfWritten {
+        /// The address of the objects.
+        addr: GlobalAddr,
+        /// Which of them.
+        index: usize,
+    },
     /// There are not so many words or objects there.
     OutOfBounds {
         /// Which was asked for.
@@ -200,6 +208,12 @@ impl fmt::Display for Error {
                 write!(
                     f,
                     "discipline {discipline:?} is not possible on a rack of processes yet: use an embedded rack, or discipline Coherent or Locked"
+                )
+            }
+            Self::HalfWritten { addr, index } => {
+                write!(
+                    f,
+                    "object {index} at {addr} was left half-written by a node that died: write the whole object to use it again"
                 )
             }
             Self::OutOfBounds { index, count } => {

@@ -25,6 +25,7 @@ mod head;
 pub mod inline;
 mod outgoing;
 mod place;
+mod sharing;
 #[cfg(target_os = "linux")]
 pub mod shm;
 #[cfg(target_os = "linux")]
@@ -34,6 +35,9 @@ pub use contents::Contents;
 pub use counters::{Cause, Counters, Counts};
 pub use outgoing::Outgoing;
 pub use place::PlaceId;
+pub use sharing::{Claim, NotObtained, SharedMemory, Sharing};
+
+use std::sync::Arc;
 
 use wire::{Endpoint, Kind, LockKind, LockPacket, Nanos, Packet, roce};
 
@@ -114,6 +118,11 @@ pub trait Transport: Send + Sync {
 
     /// Ends [`block`](Transport::block) in another thread of this process, if one is in it.
     fn interrupt(&self);
+
+    /// The memory that places of this machine share, where messages travel through such memory. None: there is none.
+    fn sharing(&self) -> Option<Arc<dyn Sharing>> {
+        None
+    }
 
     /// What has been sent, received, and dropped, by cause.
     fn counters(&self) -> &Counters;

@@ -338,6 +338,7 @@ fn encode_error(error: &Error, out: &mut Vec<u8>) {
         Error::RegionTooLong { len, most } => (15, *len, *most),
         Error::NotEmbedded { discipline } => (16, *discipline as u64, 0),
         Error::OutOfBounds { index, count } => (17, *index as u64, *count as u64),
+        Error::HalfWritten { addr, index } => (18, bits(addr), *index as u64),
     };
     out.push(kind);
     out.extend(first.to_le_bytes());
@@ -378,6 +379,7 @@ fn decode_error(bytes: &mut Bytes<'_>) -> Result<Error, Malformed> {
         }
         // There is at least one: the message counts from 0 to the last.
         17 if second > 0 => Error::OutOfBounds { index: size(first)?, count: size(second)? },
+        18 => Error::HalfWritten { addr, index: size(second)? },
         _ => return Err(Malformed),
     })
 }

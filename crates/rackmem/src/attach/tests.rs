@@ -51,6 +51,7 @@ fn answers() -> Vec<Answer> {
         Error::RegionTooLong { len: 1 << 21, most: 1 << 20 },
         Error::NotEmbedded { discipline: Discipline::Object },
         Error::OutOfBounds { index: 100, count: 7 },
+        Error::HalfWritten { addr: ADDR, index: 5 },
     ];
     let others = [
         Answer::Done,

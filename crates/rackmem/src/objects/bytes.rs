@@ -96,7 +96,8 @@ impl ByteObjects {
     ///
     /// # Errors
     /// [`ReadError::Torn`] if a writer came between as often as `retry` allows; otherwise [`Error::OutOfBounds`],
-    /// [`Error::WrongLength`] for a buffer of another length, [`Error::Unallocated`] if the objects were freed.
+    /// [`Error::WrongLength`] for a buffer of another length, [`Error::Unallocated`] if the objects were freed, [`Error::HalfWritten`] if
+    /// a writer died in it.
     #[inline]
     pub fn read(
         &self,
@@ -143,7 +144,7 @@ impl ByteObjects {
     /// must not write the same object by other ways. If it panics, the object is given back as it is then.
     ///
     /// # Errors
-    /// [`Error::OutOfBounds`]; [`Error::Unallocated`] if the objects were freed.
+    /// [`Error::OutOfBounds`]; [`Error::Unallocated`] if the objects were freed; [`Error::HalfWritten`] if a writer died in it.
     pub fn update(
         &self,
         _node: &mut NodeHandle,
@@ -160,10 +161,14 @@ impl ByteObjects {
     /// home.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if they are not all in the object; [`Error::OutOfBounds`], [`Error::Unallocated`].
+    /// [`Error::OutOfRange`] if they are not all in the object; [`Error::OutOfBounds`], [`Error::Unallocated`]; [`Error::HalfWritten`] unless
+    /// they are all of it.
     pub fn write(&self, node: &mut NodeHandle, index: usize, at: usize, bytes: &[u8]) -> Result<u64, Error> {
         if at.checked_add(bytes.len()).is_none_or(|end| end > self.len) {
             return Err(Error::OutOfRange { addr: self.addr(), len: bytes.len() as u64 });
+        }
+        if bytes.len() == self.len {
+            return self.find(index)?.overwrite(bytes).map_err(|why| self.missing(why, index));
         }
         self.update(node, index, |object| object.write(at, bytes))
     }
@@ -186,6 +191,8 @@ impl ByteObjects {
     fn missing(&self, why: Missing, index: usize) -> Error {
         match why {
             Missing::Ended => Error::Unallocated { addr: self.addr() },
+            Missing::HomeDied => Error::NodeDown { addr: self.addr() },
+            Missing::Lost => Error::HalfWritten { addr: self.addr(), index },
             Missing::Beyond => Error::OutOfBounds { index, count: self.count },
         }
     }

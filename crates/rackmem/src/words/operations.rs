@@ -172,6 +172,8 @@ impl<W: Word> Words<W> {
     fn missing(&self, why: Missing, index: usize) -> Error {
         match why {
             Missing::Ended => Error::Unallocated { addr: self.addr() },
+            Missing::HomeDied => Error::NodeDown { addr: self.addr() },
+            Missing::Lost => Error::HalfWritten { addr: self.addr(), index },
             Missing::Beyond => Error::OutOfBounds { index, count: self.len() },
         }
     }

@@ -1,6 +1,6 @@
 //! The doorman: the one thread of a place that connects it with others and notices when they go.
 //!
-//! It answers those who call, dials the places that somebody wanted to send to, and waits in `poll` for connections
+//! It answers those who call (who want to send, or ask for memory), dials the places that somebody wanted to send to, and waits in `poll` for connections
 //! to end. What must always hold: no thread that sends or receives ever waits for it or for a peer, a peer that says
 //! nothing or nonsense costs one connection at most, and a place that is not there is dialled at most every
 //! [`PATIENCE`].
@@ -15,8 +15,9 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::{read, write};
 use rustix::net::{SocketFlags, accept_with};
 
+use super::asking::{Published, Question};
 use super::bell::{Bell, OwnBell};
-use super::greeting::{Heard, check_user, dial, hear_hello, hear_welcome, welcome};
+use super::greeting::{Caller, Heard, check_user, dial, hear_caller, hear_welcome, welcome};
 use super::links::{Arrivals, Incoming, Link, Links, hang_up};
 use super::rendezvous::{Name, Rendezvous};
 use super::ring::{Consumer, Producer, Ring};
@@ -36,6 +37,7 @@ pub(super) struct House {
     pub(super) links: Links,
     pub(super) arrivals: Arrivals,
     pub(super) counters: Counters,
+    pub(super) published: Published,
     wanted: [AtomicBool; PlaceId::COUNT],
     stop: AtomicBool,
     /// Wakes the doorman.
@@ -51,6 +53,7 @@ impl House {
             links: Links::new(),
             arrivals: Arrivals::new(),
             counters: Counters::default(),
+            published: Published::default(),
             wanted: std::array::from_fn(|_| AtomicBool::new(false)),
             stop: AtomicBool::new(false),
             call: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
@@ -224,8 +227,9 @@ impl Doorman {
     fn on_connection(&mut self, at: usize) {
         let socket = Arc::clone(&self.connections[at].socket);
         let state = match std::mem::replace(&mut self.connections[at].state, State::Over) {
-            State::Silent => match hear_hello(&socket) {
-                Heard::This(name) => self.on_hello(name, &socket),
+            State::Silent => match hear_caller(&socket) {
+                Heard::This(Caller::Sends(name)) => self.on_hello(name, &socket),
+                Heard::This(Caller::Asks(question)) => self.on_question(question, &socket),
                 Heard::Nothing => State::Silent,
                 Heard::End => State::Over,
             },
@@ -281,6 +285,16 @@ impl Doorman {
             self.house.want(name.place);
         }
         State::Incoming(ring)
+    }
+
+    /// Somebody wants memory: that is all that it called for.
+    fn on_question(&self, question: Question, socket: &OwnedFd) -> State {
+        if question.to == self.house.me {
+            self.house.published.answer(socket, question);
+        } else {
+            self.house.counters.dropped(Cause::Malformed);
+        }
+        State::Over
     }
 
     /// The newest observer is the one that is answered.

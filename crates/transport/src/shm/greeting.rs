@@ -2,7 +2,7 @@
 //!
 //! Whoever wants to send connects to the receiver's socket and says who it is. The receiver makes a ring and answers
 //! with it and its bell, both as descriptors. After that nothing is said: the connection stands for as long as both
-//! live and want it, and its end is how each learns that the other is gone.
+//! live and want it, and its end is how each learns that the other is gone. Others call to ask for memory (`asking`).
 //!
 //! What must always hold: nobody of another user gets an answer, no call here waits, and what comes is either exactly
 //! one of the two messages or refused. Descriptors that nobody asked for are closed by the kernel.
@@ -21,6 +21,7 @@ use rustix::net::{
 };
 use rustix::process::geteuid;
 
+use super::asking::{QUESTION_BYTES, Question};
 use super::bell::Bell;
 use super::rendezvous::Name;
 use super::ring::{Producer, Ring};
@@ -40,12 +41,27 @@ pub(super) enum Heard<T> {
     End,
 }
 
-/// Connects to a place and says who we are. Its answer comes later.
-pub(super) fn dial(socket: &Path, me: Name) -> io::Result<OwnedFd> {
+/// What somebody called for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Caller {
+    /// To send to us.
+    Sends(Name),
+    /// For memory.
+    Asks(Question),
+}
+
+/// Connects to a place.
+pub(super) fn connect_to(socket: &Path) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let connection = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     connect(&connection, &SocketAddrUnix::new(socket)?)?;
     check_user(&connection)?;
+    Ok(connection)
+}
+
+/// Connects to a place and says who we are. Its answer comes later.
+pub(super) fn dial(socket: &Path, me: Name) -> io::Result<OwnedFd> {
+    let connection = connect_to(socket)?;
     let mut hello = [0; HELLO_BYTES];
     hello[..8].copy_from_slice(&MAGIC);
     hello[8] = me.place.to_wire();
@@ -64,11 +80,15 @@ pub(super) fn check_user(connection: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Who is calling.
-pub(super) fn hear_hello(connection: &OwnedFd) -> Heard<Name> {
-    let mut bytes = [0; HELLO_BYTES + 1];
+/// Who is calling, and what for.
+pub(super) fn hear_caller(connection: &OwnedFd) -> Heard<Caller> {
+    let mut bytes = [0; QUESTION_BYTES + 1];
     match recv(connection, &mut bytes[..], RecvFlags::DONTWAIT) {
         Ok((_, HELLO_BYTES)) => {}
+        Ok((_, QUESTION_BYTES)) => {
+            let question = Question::of_bytes(&bytes[..QUESTION_BYTES]);
+            return question.map_or(Heard::End, |question| Heard::This(Caller::Asks(question)));
+        }
         Err(Errno::AGAIN | Errno::INTR) => return Heard::Nothing,
         _ => return Heard::End,
     }
@@ -76,7 +96,7 @@ pub(super) fn hear_hello(connection: &OwnedFd) -> Heard<Name> {
     match PlaceId::from_wire(bytes[8]) {
         Some(place) if bytes[..8] == MAGIC => {
             let observer = if place == PlaceId::OBSERVER { (number(9), number(13)) } else { (0, 0) };
-            Heard::This(Name { place, observer })
+            Heard::This(Caller::Sends(Name { place, observer }))
         }
         _ => Heard::End,
     }

@@ -20,19 +20,23 @@
 //! | `links` | what threads send through and receive from |
 //! | `ring` | records from one producer to one consumer |
 //! | `bell` | whether a receiver has to be woken |
-//! | `mapping` | shared memory as atomic words: the one file with unsafe code |
+//! | `asking` | memory that a place has published, for others to map |
+//! | `claim` | who has such memory mapped, as the kernel knows it |
+//! | `mapping` | shared memory as atomic words: with `claim`, the files with unsafe code |
 //!
 //! What must always hold: what one place sends to another is delivered in order, at most once, unchanged, and all of
 //! it for as long as the connection stands and what does not fit is counted. No call waits for a peer. A peer that
 //! dies at any instruction, or writes anything anywhere into what is shared, costs its own messages and the time to
 //! find out; the one thing that it can keep us from is being woken early.
 
+mod asking;
 mod bell;
+pub(crate) mod claim;
 mod doorman;
 mod error;
 mod greeting;
 mod links;
-mod mapping;
+pub(crate) mod mapping;
 mod rendezvous;
 mod ring;
 #[cfg(test)]
@@ -50,12 +54,13 @@ use std::time::Duration;
 use wire::Nanos;
 use wire::packet::{HEADER_BYTES, MAX_PAYLOAD};
 
+use self::asking::ShmSharing;
 use self::doorman::{Doorman, House};
 use self::links::{Incoming, hang_up};
 use self::rendezvous::{Name, Rendezvous};
 use self::ring::{Broken, Refused, record_bytes};
 use crate::head::MOST_HEAD;
-use crate::{Body, Cause, Counters, MOST_CONTROL, MOST_ONE_SIDED, Outgoing, PlaceId, Transport};
+use crate::{Body, Cause, Counters, MOST_CONTROL, MOST_ONE_SIDED, Outgoing, PlaceId, Sharing, Transport};
 
 /// Rings are at least so large: bursts of small messages should fit however small the blocks are.
 const LEAST_RING: usize = 256 << 10;
@@ -98,6 +103,7 @@ impl Config {
 pub struct ShmTransport {
     house: Arc<House>,
     block: u64,
+    sharing: Arc<ShmSharing>,
     receiver: Mutex<Receiver>,
     doorman: Option<JoinHandle<()>>,
 }
@@ -125,13 +131,14 @@ impl ShmTransport {
         let house = House::new(config.me, ring_bytes).map_err(failed("making shared memory for"))?;
         let house = Arc::new(house);
         let rendezvous = Rendezvous::open(&config.dir, Name::new(config.me))?;
+        let sharing = Arc::new(ShmSharing { house: Arc::clone(&house), dir: rendezvous.dir.clone() });
         let doorman = Doorman::new(Arc::clone(&house), rendezvous);
         let doorman = std::thread::Builder::new()
             .name("shm-doorman".into())
             .spawn(move || doorman.run())
             .map_err(failed("starting a thread for"))?;
         let receiver = Mutex::new(Receiver { rings: Vec::new(), seen: 0, next: 0, control: Vec::new() });
-        Ok(Self { house, block: config.block, receiver, doorman: Some(doorman) })
+        Ok(Self { house, block: config.block, sharing, receiver, doorman: Some(doorman) })
     }
 
     /// Closes a ring whose producer broke the rules.
@@ -270,6 +277,10 @@ impl Transport for ShmTransport {
 
     fn interrupt(&self) {
         self.house.bell.interrupt();
+    }
+
+    fn sharing(&self) -> Option<Arc<dyn Sharing>> {
+        Some(Arc::clone(&self.sharing) as Arc<dyn Sharing>)
     }
 
     fn counters(&self) -> &Counters {

@@ -10,7 +10,7 @@ use rustix::net::{SendFlags, SocketFlags, accept_with, send};
 use wire::NodeId;
 
 use super::bell::{ATTENDED, Bell};
-use super::greeting::{Heard, dial, hear_descriptors, hear_hello, welcome};
+use super::greeting::{Heard, dial, hear_caller, hear_descriptors, welcome};
 use super::mapping::Mapping;
 use super::*;
 
@@ -89,7 +89,7 @@ fn a_producer_that_breaks_its_ring_is_cut_off_and_counted_once() {
         me.receive(&mut |who, _| panic!("a message of {who}"));
         me.counters().counts().dropped_for(Cause::BrokenRing) == 1
     });
-    until("the end of the connection", || matches!(hear_hello(&connection), Heard::End));
+    until("the end of the connection", || matches!(hear_caller(&connection), Heard::End));
     assert_reaches(&friend, &me);
     me.attend();
     assert!(!me.leave(), "a broken ring has nothing to say");
@@ -152,7 +152,7 @@ fn who_does_not_say_hello_properly_gets_no_ring() {
     until("the impostor's end", || matches!(hear_descriptors(&impostor, ME), Heard::End));
     let (talker, _) = call(&dir.0);
     send(&talker, b"and another thing", SendFlags::NOSIGNAL).unwrap();
-    until("the talker's end", || matches!(hear_hello(&talker), Heard::End));
+    until("the talker's end", || matches!(hear_caller(&talker), Heard::End));
 }
 
 /// Makes `HOSTILE` a place whose descriptors are these, and returns what becomes of a message to it.

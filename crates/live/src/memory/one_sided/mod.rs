@@ -11,15 +11,21 @@
 //! | `region.rs` | [`Region`]: one allocation, and finding its words |
 //! | `atomics.rs` | [`execute`]: an operation on a word, by the processor's own atomics |
 //! | `object.rs` | [`Object`]: version, copy, version; and the writer's side |
+//! | `shared.rs` | regions that other processes of this machine have mapped; writers that die |
+//! | `held.rs` | a part of something, and what keeps it alive |
 //!
-//! What must always hold: a region that has ended is never found alive again, even if its memory is used anew.
+//! What must always hold: a region that has ended is never found alive again, even if its memory is used anew. What a writer has
+//! left half-written is never read as whole.
 
 mod atomics;
+mod held;
 mod object;
 mod region;
 mod regions;
+mod shared;
 
 pub use atomics::execute;
 pub use object::{Object, Torn, Writing};
 pub use region::{Missing, Region, Shape};
 pub use regions::Regions;
+pub use shared::NotMapped;

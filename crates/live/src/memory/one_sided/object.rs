@@ -18,7 +18,7 @@
 //! with release ordering. If a reader's copy has one word that a writer stored after the reader's first load of the version
 //! was answered, then that store came behind the writer's fence, and the reader's acquire fence makes the odd version, or
 //! a later one, visible to its last load: it differs. If the copy missed a store of an earlier writer, whose end the first
-//! load did see, acquire and release would be broken. So all words are those of the version that was read. A version of 64 bits
+//! load did see, acquire and release would be broken. So all words are those of the version that was read. A version of 57 bits
 //! does not come round.
 //!
 //! The ends of a write and the first load of a read are sequentially consistent, so that operations are linearizable: a write that has
@@ -29,6 +29,7 @@ use std::thread;
 
 use node::Window;
 
+use super::shared::{Writer, is_lost, lost};
 use super::{Missing, Region};
 
 /// Why a read was not whole.
@@ -51,7 +52,8 @@ pub struct Object<'a> {
     len: usize,
 }
 
-/// An object that this thread writes. Ends with the next even version, also when the thread panics.
+/// An object that this thread writes. Ends with the next even version, also when the thread panics. What becomes of it when the
+/// process dies is in `shared.rs`.
 #[must_use = "the object is given back when this is dropped"]
 pub struct Writing<'a> {
     object: Object<'a>,
@@ -78,7 +80,7 @@ impl<'a> Object<'a> {
     /// Tries to read all of it, once; returns the version. What is in `into` counts only then.
     ///
     /// # Errors
-    /// If it is gone; inside that, if a writer was there.
+    /// If it is gone, or lost; inside that, if a writer was there.
     ///
     /// # Panics
     /// If `into` has another length than the object.
@@ -90,13 +92,34 @@ impl<'a> Object<'a> {
     /// Waits until no other writer has it, and takes it.
     ///
     /// # Errors
-    /// If it is gone.
+    /// If it is gone, or lost.
     pub fn write(&self) -> Result<Writing<'a>, Missing> {
+        self.take(false)
+    }
+
+    /// Writes all of it, also if it was lost; returns the version that it has then.
+    ///
+    /// # Errors
+    /// If it is gone; or it is in the hands of a writer that is believed to be dead, and has not been stopped for good.
+    ///
+    /// # Panics
+    /// If there are more or fewer bytes than it has.
+    pub fn overwrite(&self, bytes: &[u8]) -> Result<u64, Missing> {
+        assert!(bytes.len() == self.len, "{} bytes for an object of {}", bytes.len(), self.len);
+        let writing = self.take(true)?;
+        writing.write(0, bytes);
+        Ok(writing.version())
+    }
+
+    /// Takes it; a lost one only if all of it will be written.
+    fn take(&self, lost_ones: bool) -> Result<Writing<'a>, Missing> {
+        let writer = self.region.writer();
         let mut looks = 0_u32;
         loop {
             let found = self.version.load(Ordering::Relaxed);
-            let taken = found.wrapping_add(1);
-            if found.is_multiple_of(2)
+            let taken = writer.takes(found);
+            let is_free = found.is_multiple_of(2) || lost_ones && is_lost(found);
+            if is_free
                 && self
                     .version
                     .compare_exchange_weak(found, taken, Ordering::SeqCst, Ordering::Relaxed)
@@ -105,13 +128,16 @@ impl<'a> Object<'a> {
                 if !self.region.lives() {
                     // Whoever ended the region waits for this. The memory is not the object's any more: as if nothing had been.
                     self.version.store(found, Ordering::SeqCst);
-                    return Err(Missing::Ended);
+                    return Err(self.region.why_not());
                 }
                 fence(Ordering::Release);
                 return Ok(Writing { object: *self, taken });
             }
             if !self.region.lives() {
-                return Err(Missing::Ended);
+                return Err(self.region.why_not());
+            }
+            if !is_free && let Some(why) = lost(self.region, found) {
+                return Err(why);
             }
             // Who has it is about done, or was preempted: then it needs a core.
             looks += 1;
@@ -157,16 +183,25 @@ pub(super) fn read(
 ) -> Result<Result<u64, Torn>, Missing> {
     let before = version.load(Ordering::SeqCst);
     if !before.is_multiple_of(2) {
-        return Ok(Err(Torn::Written));
+        return is_written(region, before);
     }
     copy();
     fence(Ordering::Acquire);
     // Before the region ends nobody else writes here; so what was read before it ended was the object.
     let (after, lives) = (version.load(Ordering::Relaxed), region.lives());
     if !lives {
-        return Err(Missing::Ended);
+        return Err(region.why_not());
     }
     Ok(if after == before { Ok(before) } else { Err(Torn::Changed) })
+}
+
+/// It was odd. Of a region that has ended it says nothing.
+#[cold]
+fn is_written(region: &Region, version: u64) -> Result<Result<u64, Torn>, Missing> {
+    if !region.lives() {
+        return Err(region.why_not());
+    }
+    lost(region, version).map_or(Ok(Err(Torn::Written)), Err)
 }
 
 /// Copies words out, as many as there is room for. Eight a turn, as [`crate::memory::words::copy`]: the loop's own instructions
@@ -194,7 +229,7 @@ fn copy_tail(words: &[AtomicU64], into: &mut [u8]) {
 impl Writing<'_> {
     /// The version that the object has when this is dropped.
     pub const fn version(&self) -> u64 {
-        self.taken.wrapping_add(1)
+        Writer::ends(self.taken)
     }
 
     /// Bytes of the object.

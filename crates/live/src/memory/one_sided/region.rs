@@ -5,10 +5,12 @@
 
 use std::hint::spin_loop;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use wire::{Discipline, GlobalAddr};
 
+use super::held::Held;
+use super::shared::{Shared, Writer};
 use super::{Object, Torn, object};
 use crate::memory::home::HomeMemory;
 use crate::memory::words::Words;
@@ -57,66 +59,93 @@ impl Shape {
         }
     }
 
+    /// Words of the whole allocation; none if there are more than can be counted.
+    pub(super) fn words(self) -> Option<usize> {
+        self.count().checked_mul(self.stride())
+    }
+
     /// Bytes of the whole allocation; none if there are more than can be counted.
     pub fn bytes(self) -> Option<u64> {
-        let words = self.count().checked_mul(self.stride())?;
-        u64::try_from(words).ok()?.checked_mul(8)
+        u64::try_from(self.words()?).ok()?.checked_mul(8)
     }
 }
 
-/// Why a word or an object was not found.
+/// Why a word or an object cannot be had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Missing {
     /// The region was freed.
     Ended,
+    /// The region's home is dead.
+    HomeDied,
     /// The region has no such element.
     Beyond,
+    /// Its writer died, or is believed to be dead: the object is half-written, until somebody writes all of it.
+    Lost,
 }
+
+/// What a region's state is.
+pub(super) const ENDED: u64 = 0;
+pub(super) const LIVES: u64 = 1;
+pub(super) const HOME_DIED: u64 = 2;
+
+/// The state of a region that only this process has: on a line of its own, as every operation looks at it.
+#[repr(align(128))]
+struct State(AtomicU64);
 
 /// An allocation for one-sided operations.
 pub struct Region {
-    lives: AtomicBool,
-    /// Words in the first chunk.
-    in_head: usize,
-    /// Where in the first chunk, with its margins, the first word is.
-    skew: usize,
-    head: Arc<Words>,
+    state: Held<AtomicU64>,
+    /// The words, as far as they lie in one chunk.
+    first: Held<[AtomicU64]>,
     /// The chunks behind it.
     rest: Box<[Arc<Words>]>,
     stride: usize,
     /// Elements that lie in the first chunk as a whole.
-    whole_in_head: usize,
+    whole_in_first: usize,
     /// Words of an element, and its bytes without the version.
     words: usize,
     len: usize,
     addr: GlobalAddr,
     shape: Shape,
+    /// If other processes have it mapped, too.
+    shared: Option<Shared>,
 }
 
 impl Region {
     /// The region at an address of this home. Its memory is there, and zeroes.
     pub(super) fn new(home: &HomeMemory, addr: GlobalAddr, shape: Shape) -> Self {
-        let words = shape.count() * shape.stride();
+        let words = shape.words().expect("it was allocated");
         let (mut chunks, first) = home.chunks_of(addr.offset(), words);
         let rest = chunks.split_off(1).into();
         let head = chunks.pop().expect("there are words");
-        let in_head = words.min(head.get().len() - first);
+        let end = head.get().len().min(first + words);
+        let state = Held::new(Arc::new(State(AtomicU64::new(LIVES))), |state| &state.0);
+        Self::of_parts(state, Held::new(head, move |head| &head.get()[first..end]), rest, addr, shape, None)
+    }
+
+    pub(super) fn of_parts(
+        state: Held<AtomicU64>,
+        first: Held<[AtomicU64]>,
+        rest: Box<[Arc<Words>]>,
+        addr: GlobalAddr,
+        shape: Shape,
+        shared: Option<Shared>,
+    ) -> Self {
         let (words, len) = match shape {
             Shape::Words { .. } => (1, 8),
             Shape::Objects { len, .. } => (len.div_ceil(8) + 1, len),
         };
         Self {
-            lives: AtomicBool::new(true),
-            in_head,
-            whole_in_head: in_head / shape.stride(),
-            words,
-            len,
-            skew: head.first() + first,
-            head,
+            whole_in_first: first.len() / shape.stride(),
+            state,
+            first,
             rest,
             stride: shape.stride(),
+            words,
+            len,
             addr,
             shape,
+            shared,
         }
     }
 
@@ -133,7 +162,32 @@ impl Region {
     /// It has not been freed. Behind an acquire fence: and what was read before that was the region's.
     #[inline]
     pub fn lives(&self) -> bool {
-        self.lives.load(Ordering::SeqCst)
+        self.state.load(Ordering::SeqCst) == LIVES
+    }
+
+    /// Why it does not live.
+    #[cold]
+    pub(super) fn why_not(&self) -> Missing {
+        if self.state.load(Ordering::SeqCst) == HOME_DIED { Missing::HomeDied } else { Missing::Ended }
+    }
+
+    pub(super) const fn shared(&self) -> Option<&Shared> {
+        self.shared.as_ref()
+    }
+
+    /// Who writes objects in this process.
+    pub(super) fn writer(&self) -> Writer {
+        self.shared.as_ref().map_or(Writer::HOME, |shared| shared.writer)
+    }
+
+    /// It does not live from now on. And a fence: whoever reads what comes into this memory next sees it, too.
+    pub(super) fn set_state(&self, state: u64) {
+        self.state.store(state, Ordering::SeqCst);
+        std::sync::atomic::fence(Ordering::SeqCst);
+    }
+
+    pub(super) fn version_of(&self, number: usize) -> &AtomicU64 {
+        &self.words(number * self.stride, 1).expect("it is one of them").0[0]
     }
 
     /// A word.
@@ -144,11 +198,9 @@ impl Region {
     pub fn word(&self, at: usize) -> Result<&AtomicU64, Missing> {
         // One comparison where everything is in one chunk: nothing of a fetch-add is to be spared more.
         if !self.lives() {
-            return Err(Missing::Ended);
+            return Err(self.why_not());
         }
-        if at < self.in_head
-            && let Some(word) = self.head.with_margins().get(self.skew + at)
-        {
+        if let Some(word) = self.first.get(at) {
             return Ok(word);
         }
         self.words(at, 1).map(|(first, _)| &first[0]).ok_or(Missing::Beyond)
@@ -163,11 +215,11 @@ impl Region {
     /// If `into` has another length than the objects.
     #[inline(always)]
     pub fn read(&self, number: usize, into: &mut [u8]) -> Result<Result<u64, Torn>, Missing> {
-        let at = number.wrapping_mul(self.stride).wrapping_add(self.skew);
+        let at = number.wrapping_mul(self.stride);
         if self.lives()
-            && number < self.whole_in_head
+            && number < self.whole_in_first
             && into.len() == self.len
-            && let Some([version, data @ ..]) = self.head.with_margins().get(at..at + self.words)
+            && let Some([version, data @ ..]) = self.first.get(at..at + self.words)
         {
             return object::read(self, version, || object::copy_whole(data, into));
         }
@@ -186,7 +238,7 @@ impl Region {
     /// If it is not, or not any more.
     pub fn object(&self, number: usize) -> Result<Object<'_>, Missing> {
         if !self.lives() {
-            return Err(Missing::Ended);
+            return Err(self.why_not());
         }
         let at = Some(number).filter(|number| *number < self.shape.count()).ok_or(Missing::Beyond)?;
         let (first, rest) = self.words(at * self.stride, self.words).expect("it is one of them");
@@ -198,8 +250,7 @@ impl Region {
     #[inline(never)]
     fn words(&self, at: usize, len: usize) -> Option<(&[AtomicU64], &[AtomicU64])> {
         at.checked_add(len).filter(|end| *end <= self.shape.count() * self.stride)?;
-        let mut chunks = std::iter::once(&self.head.with_margins()[self.skew..self.skew + self.in_head])
-            .chain(self.rest.iter().map(|chunk| chunk.get()));
+        let mut chunks = std::iter::once(&*self.first).chain(self.rest.iter().map(|chunk| chunk.get()));
         let mut at = at;
         let first = chunks.by_ref().find_map(|chunk| match chunk.get(at..) {
             Some(words) if !words.is_empty() => Some(words),
@@ -214,21 +265,23 @@ impl Region {
         }
     }
 
-    /// Ends it: it is not found alive any more. When this returns no writer is inside an object.
+    /// Ends it: it is not found alive any more. When this returns no writer is inside an object, unless the region has memory of
+    /// its own, which nobody else is given.
     ///
-    /// A thread that found the region alive a moment ago, and was preempted then, may still change a word, or touch an object's
+    /// In the home's memory, a thread that found the region alive a moment ago, and was preempted then, may still change a word, or touch an object's
     /// version, when the memory is another's. To exclude that would cost every operation more than it takes; programs free
     /// what nobody uses any more.
     pub(super) fn end(&self) {
+        if self.shared.is_some() {
+            return self.end_shared();
+        }
         // A writer takes its object and then looks whether the region lives; this is the other way round. So either it
-        // sees that, or it is seen here. And a fence: whoever reads what comes into this memory next sees the end, too.
-        self.lives.store(false, Ordering::SeqCst);
-        std::sync::atomic::fence(Ordering::SeqCst);
+        // sees that, or it is seen here.
+        self.set_state(ENDED);
         let Shape::Objects { count, .. } = self.shape else { return };
         for number in 0..count {
-            let (head, _) = self.words(number * self.stride, 1).expect("it is one of them");
             let mut looks = 0_u32;
-            while !head[0].load(Ordering::SeqCst).is_multiple_of(2) {
+            while !self.version_of(number).load(Ordering::SeqCst).is_multiple_of(2) {
                 looks += 1;
                 if looks.is_multiple_of(64) { std::thread::yield_now() } else { spin_loop() }
             }
@@ -242,6 +295,7 @@ impl std::fmt::Debug for Region {
             .field("addr", &self.addr)
             .field("shape", &self.shape)
             .field("lives", &self.lives())
+            .field("is_shared", &self.shared.is_some())
             .finish_non_exhaustive()
     }
 }

@@ -4,17 +4,44 @@
 //! hold: regions do not overlap.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use wire::GlobalAddr;
+use transport::{NotObtained, PlaceId, Sharing};
+use wire::{Copyset, GlobalAddr, Incarnation, Nanos, NodeId};
 
-use super::{Region, Shape};
+use super::{NotMapped, Region, Shape};
 use crate::memory::home::HomeMemory;
 
-/// The regions of one home that have not ended.
-#[derive(Default)]
+/// The regions of one home that have not ended, and those of others that it has mapped.
 pub struct Regions {
-    by_addr: Mutex<BTreeMap<GlobalAddr, Arc<Region>>>,
+    by_addr: Mutex<BTreeMap<GlobalAddr, Own>>,
+    mapped: Mutex<BTreeMap<GlobalAddr, Arc<Mapped>>>,
+    /// How often each node has died.
+    deaths: [AtomicU64; Copyset::NODES],
+}
+
+/// A region of another home.
+#[derive(Default)]
+struct Mapped {
+    /// Held by the thread that obtains it, which takes time.
+    turn: Mutex<()>,
+    region: Mutex<Weak<Region>>,
+}
+
+impl Default for Regions {
+    fn default() -> Self {
+        let deaths = std::array::from_fn(|_| AtomicU64::new(0));
+        Self { by_addr: Mutex::default(), mapped: Mutex::default(), deaths }
+    }
+}
+
+/// A region of this home.
+struct Own {
+    region: Arc<Region>,
+    /// Where it is published.
+    sharing: Option<Arc<dyn Sharing>>,
 }
 
 impl Regions {
@@ -26,39 +53,139 @@ impl Regions {
         if !zeroed {
             home.zero(addr.offset(), shape.bytes().expect("it was allocated"));
         }
-        let region = Arc::new(Region::new(home, addr, shape));
-        let before = self.all().insert(addr, Arc::clone(&region));
+        self.add(Region::new(home, addr, shape), None)
+    }
+
+    /// The same in memory of its own, of zeroes, which other processes of this machine may map from now on
+    /// ([`Regions::map_shared`]). `life` is a number that no other life of this home has.
+    ///
+    /// # Errors
+    /// If the system has no memory, or no descriptor, for it. Then there is [`Regions::begin`].
+    ///
+    /// # Panics
+    /// If there is a region in that place.
+    pub fn begin_shared(
+        &self,
+        sharing: &Arc<dyn Sharing>,
+        addr: GlobalAddr,
+        shape: Shape,
+        life: Incarnation,
+    ) -> io::Result<Arc<Region>> {
+        let region = self.add(Region::create(addr, shape, life)?, Some(Arc::clone(sharing)));
+        let shared = region.shared().expect("it was created so");
+        sharing.publish(addr.bits(), Arc::clone(&shared.memory));
+        Ok(region)
+    }
+
+    fn add(&self, region: Region, sharing: Option<Arc<dyn Sharing>>) -> Arc<Region> {
+        let region = Arc::new(region);
+        let addr = region.addr();
+        let before = self.all().insert(addr, Own { region: Arc::clone(&region), sharing });
         assert!(before.is_none(), "{addr} was allocated twice");
         region
     }
 
+    /// The region at an address of another home, of that life, which has memory of its own on this machine: mapped now, or
+    /// before. All of this process have the same one.
+    ///
+    /// # Errors
+    /// If it was not obtained in so long, or what was obtained is not that region.
+    pub fn map_shared(
+        &self,
+        sharing: &dyn Sharing,
+        addr: GlobalAddr,
+        life: Incarnation,
+        patience: Nanos,
+    ) -> Result<Arc<Region>, NotMapped> {
+        let me = sharing.me().as_node().ok_or(NotMapped::NotObtained(NotObtained::Unreachable))?;
+        let mapped = {
+            let mut all = lock(&self.mapped);
+            // Those that nobody has any more, and nobody is about to have.
+            all.retain(|_, one| Arc::strong_count(one) > 1 || lock(&one.region).strong_count() > 0);
+            Arc::clone(all.entry(addr).or_default())
+        };
+        let deaths = self.deaths_of(addr.home());
+        let _turn = lock(&mapped.turn);
+        let before = lock(&mapped.region).upgrade();
+        if let Some(region) = before.filter(|region| region.lives() && region.life() == Some(life)) {
+            return Ok(region);
+        }
+        let home = PlaceId::node(addr.home());
+        let memory = sharing.obtain(home, addr.bits(), patience).map_err(NotMapped::NotObtained)?;
+        let region = Arc::new(Region::map(memory, addr, life, me)?);
+        *lock(&mapped.region) = Arc::downgrade(&region);
+        // Whoever counts a death does so before it looks at what is mapped: so either it finds this region, or it is seen here.
+        if self.deaths_of(addr.home()) != deaths {
+            return Err(NotMapped::NotObtained(NotObtained::Unreachable));
+        }
+        Ok(region)
+    }
+
+    fn deaths_of(&self, node: NodeId) -> u64 {
+        self.deaths[node.index()].load(Ordering::SeqCst)
+    }
+
+    /// A life of a node is over. What it wrote here is lost, if half-written ([`Region::writer_died`]), and what was mapped of its
+    /// memory has come to its end. Returns false if a process of that node may still write here: then this has to be called
+    /// again, after a while. To be called before [`Regions::map_shared`] is with the node's next life.
+    pub fn node_died(&self, node: NodeId) -> bool {
+        self.deaths[node.index()].fetch_add(1, Ordering::SeqCst);
+        let mapped: Vec<_> = lock(&self.mapped)
+            .range(GlobalAddr::new(node, 0)..)
+            .take_while(|(addr, _)| addr.home() == node)
+            .map(|(_, one)| Arc::clone(one))
+            .collect();
+        for one in mapped {
+            if let Some(region) = lock(&one.region).upgrade() {
+                region.home_died();
+            }
+        }
+        self.lose_objects_of(node)
+    }
+
+    /// What is to be called again if [`Regions::node_died`] returned false, until it returns true; before another life of the
+    /// node is told of regions here.
+    pub fn lose_objects_of(&self, node: NodeId) -> bool {
+        let own: Vec<_> = self.all().values().map(|own| Arc::clone(&own.region)).collect();
+        // Each of them, also behind one that says no.
+        own.iter().fold(true, |all, region| region.writer_died(node) && all)
+    }
+
     /// The region that begins at an address.
     pub fn find(&self, addr: GlobalAddr) -> Option<Arc<Region>> {
-        self.all().get(&addr).cloned()
+        self.all().get(&addr).map(|own| Arc::clone(&own.region))
     }
 
     /// True if the address lies in a region.
     pub fn reaches(&self, addr: GlobalAddr) -> bool {
         let all = self.all();
         let before = all.range(..=addr).next_back();
-        before.is_some_and(|(first, region)| {
-            addr.bits() - first.bits() < region.shape().bytes().expect("it was allocated")
+        before.is_some_and(|(first, own)| {
+            addr.bits() - first.bits() < own.region.shape().bytes().expect("it was allocated")
         })
     }
 
     /// Ends the region that begins at an address, if there is one: before its memory is given back.
     pub fn end(&self, addr: GlobalAddr) -> bool {
         // Not under the lock: the end waits for writers.
-        let region = self.all().remove(&addr);
-        region.is_some_and(|region| {
-            region.end();
+        let own = self.all().remove(&addr);
+        own.is_some_and(|own| {
+            if let Some(sharing) = own.sharing {
+                sharing.withdraw(addr.bits());
+            }
+            own.region.end();
             true
         })
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<GlobalAddr, Arc<Region>>> {
-        self.by_addr.lock().unwrap_or_else(PoisonError::into_inner)
+    fn all(&self) -> MutexGuard<'_, BTreeMap<GlobalAddr, Own>> {
+        lock(&self.by_addr)
     }
+}
+
+/// A thread that panicked under it has left it whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,0 +1,193 @@
+//! Memory that places of one machine share: whoever makes it publishes it under a name, others obtain and map it, and then all
+//! of them load and store there.
+//!
+//! Only transports between processes of one machine have it ([`crate::Transport::sharing`]). What must always hold: memory stays
+//! what it is for as long as somebody has it mapped, whoever dies (no access faults), and whoever made it can find out from
+//! the kernel whether a place still has it mapped, and so may still write there ([`SharedMemory::claim`]).
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use wire::Nanos;
+
+use crate::PlaceId;
+#[cfg(target_os = "linux")]
+use crate::shm::{claim, mapping::Mapping};
+#[cfg(target_os = "linux")]
+use std::os::fd::OwnedFd;
+
+/// The way of a place to the memory of others on its machine. Threads share it.
+pub trait Sharing: Send + Sync {
+    /// Whose it is.
+    fn me(&self) -> PlaceId;
+
+    /// Lets others obtain the memory by this name from now on. What had the name before is withdrawn.
+    ///
+    /// # Panics
+    /// If this process did not make the memory.
+    fn publish(&self, name: u64, memory: Arc<SharedMemory>);
+
+    /// Lets nobody obtain it any more. Who has it keeps it. Returns whether there was such a name.
+    fn withdraw(&self, name: u64) -> bool;
+
+    /// Obtains what another node has published by this name, and maps it. A node has a memory mapped once at a time: as long
+    /// as it has, or a former life of its process has, it is refused.
+    ///
+    /// Waits for the other place, at most so long; whatever that place does, or does not.
+    ///
+    /// # Errors
+    /// See [`NotObtained`].
+    fn obtain(&self, from: PlaceId, name: u64, patience: Nanos) -> Result<Arc<SharedMemory>, NotObtained>;
+}
+
+/// Why memory was not obtained.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotObtained {
+    /// No process is that place now, or it went away before it answered.
+    Unreachable,
+    /// It did not answer in time.
+    TimedOut,
+    /// It has published nothing by this name.
+    NotPublished,
+    /// This node has it mapped already, or a former life of it still has. Tried again for as long as there was time.
+    Claimed,
+    /// What came is no answer of a place of this rack, or no memory that is safe to map. Counted as
+    /// [`crate::Cause::Malformed`].
+    Malformed,
+    /// The system refused something, here or there.
+    System(io::ErrorKind),
+}
+
+impl fmt::Display for NotObtained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable => f.write_str("no process is that place now"),
+            Self::TimedOut => f.write_str("that place did not answer in time"),
+            Self::NotPublished => f.write_str("that place has published nothing by this name"),
+            Self::Claimed => f.write_str("this node, or a former life of it, has the memory mapped already"),
+            Self::Malformed => f.write_str("what came is no memory that is safe to map"),
+            Self::System(kind) => write!(f, "the system refused: {kind}"),
+        }
+    }
+}
+
+impl std::error::Error for NotObtained {}
+
+/// Memory of which others may have a view. Unmapped when it is dropped; the memory itself goes with its last view.
+#[derive(Debug)]
+pub struct SharedMemory {
+    #[cfg(target_os = "linux")]
+    mapping: Mapping<AtomicU64>,
+    /// Whoever made it has the file, too: to give it away, and to claim.
+    #[cfg(target_os = "linux")]
+    file: Option<OwnedFd>,
+    /// There is none on other systems.
+    #[cfg(not(target_os = "linux"))]
+    never: std::convert::Infallible,
+}
+
+/// No process of a place has the memory mapped, nor will one for as long as this is there.
+#[derive(Debug)]
+#[must_use = "it ends when this is dropped"]
+pub struct Claim<'a> {
+    memory: &'a SharedMemory,
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+    place: PlaceId,
+}
+
+impl SharedMemory {
+    /// New memory of zeroes, rounded up to whole pages.
+    ///
+    /// # Errors
+    /// If the system has no more memory, descriptors or addresses, or is none that has such memory.
+    #[cfg(target_os = "linux")]
+    pub fn create(words: usize) -> io::Result<Self> {
+        let bytes = words.max(1).checked_mul(8).and_then(|bytes| bytes.checked_next_multiple_of(PAGE));
+        let bytes = bytes.filter(|bytes| *bytes <= MOST).ok_or(io::ErrorKind::OutOfMemory)?;
+        let (file, mapping) = Mapping::create("rackmem-region", bytes)?;
+        mapping.populate();
+        Ok(Self { mapping, file: Some(file) })
+    }
+
+    /// There is none on this system.
+    ///
+    /// # Errors
+    /// Always.
+    #[cfg(not(target_os = "linux"))]
+    pub fn create(_words: usize) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// All of it.
+    #[inline]
+    pub fn words(&self) -> &[AtomicU64] {
+        #[cfg(target_os = "linux")]
+        return self.mapping.words();
+        #[cfg(not(target_os = "linux"))]
+        match self.never {}
+    }
+
+    /// True if this process made it.
+    pub fn is_own(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.file.is_some();
+        #[cfg(not(target_os = "linux"))]
+        match self.never {}
+    }
+
+    /// Takes the place of a node's processes: none of them has the memory mapped, and none will while the claim is there. None
+    /// if one has: it lives, or has not been stopped for good. The kernel says so, no process has to answer.
+    ///
+    /// # Errors
+    /// If the system cannot tell.
+    ///
+    /// # Panics
+    /// If this process did not make the memory.
+    pub fn claim(&self, place: PlaceId) -> io::Result<Option<Claim<'_>>> {
+        #[cfg(target_os = "linux")]
+        return Ok(claim::take(self.file(), place)?.then_some(Claim { memory: self, place }));
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = place;
+            match self.never {}
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl SharedMemory {
+    /// A descriptor for a node's process, with its claim on it; none if another process of that node has one.
+    pub(crate) fn lend(&self, to: PlaceId) -> io::Result<Option<OwnedFd>> {
+        claim::lend(self.file(), to)
+    }
+
+    /// What was lent to us, if it is safe to map.
+    pub(crate) fn borrowed(file: OwnedFd) -> io::Result<Self> {
+        let mapping = Mapping::open_finished(&file, PAGE, MOST)?;
+        mapping.populate();
+        // The mapping keeps the file, and the claim on it.
+        Ok(Self { mapping, file: None })
+    }
+
+    fn file(&self) -> &OwnedFd {
+        self.file.as_ref().expect("this process made the memory")
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        #[cfg(target_os = "linux")]
+        claim::give_back(self.memory.file(), self.place);
+        #[cfg(not(target_os = "linux"))]
+        match self.memory.never {}
+    }
+}
+
+/// Memory comes in whole pages.
+#[cfg(target_os = "linux")]
+const PAGE: usize = 4096;
+/// More at once is nobody's honest wish: 1 TiB.
+#[cfg(target_os = "linux")]
+const MOST: usize = 1 << 40;

@@ -1,0 +1,250 @@
+//! Asking a place for memory that it has published, and its answer.
+//!
+//! A thread that wants memory calls at the place's socket, asks, and waits there: one connection, one question, one answer. The
+//! place's doorman answers at once and hangs up. What must always hold: the asker waits no longer than it said, maps only what is
+//! sealed and of a possible size, and is answered only by a process of its own user; the doorman waits for nobody.
+
+use std::collections::BTreeMap;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, send, sendmsg,
+};
+use wire::Nanos;
+
+use super::doorman::House;
+use super::greeting::connect_to;
+use super::rendezvous::Name;
+use crate::{Cause, NotObtained, PlaceId, SharedMemory, Sharing};
+
+const MAGIC: [u8; 8] = *b"rackask1";
+/// Bytes of a question, and of an answer.
+pub(super) const QUESTION_BYTES: usize = 18;
+const ANSWER_BYTES: usize = 18;
+/// How long after a vain attempt the next one is made.
+const AGAIN: Duration = Duration::from_millis(1);
+
+/// Somebody wants memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Question {
+    pub(super) from: PlaceId,
+    pub(super) to: PlaceId,
+    pub(super) name: u64,
+}
+
+/// What an answer says; with a descriptor, if the memory is given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(super) enum Verdict {
+    Given = 1,
+    NotPublished = 2,
+    Claimed = 3,
+    /// The other side's system has refused.
+    Failed = 4,
+}
+
+impl Question {
+    pub(super) fn to_bytes(self) -> [u8; QUESTION_BYTES] {
+        let mut bytes = [0; QUESTION_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8] = self.to.to_wire();
+        bytes[9] = self.from.to_wire();
+        bytes[10..].copy_from_slice(&self.name.to_le_bytes());
+        bytes
+    }
+
+    /// Nodes ask, nobody else.
+    pub(super) fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; QUESTION_BYTES] = bytes.try_into().ok()?;
+        let (to, from) = (PlaceId::from_wire(bytes[8])?, PlaceId::from_wire(bytes[9])?);
+        let name = u64::from_le_bytes(std::array::from_fn(|at| bytes[10 + at]));
+        (bytes[..8] == MAGIC && from.as_node().is_some() && from != to).then_some(Self { from, to, name })
+    }
+}
+
+/// What a place has published.
+#[derive(Debug, Default)]
+pub(super) struct Published(Mutex<BTreeMap<u64, Arc<SharedMemory>>>);
+
+impl Published {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<SharedMemory>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, name: u64) -> Option<Arc<SharedMemory>> {
+        self.all().get(&name).cloned()
+    }
+
+    /// Answers a question. If that cannot be sent, whoever asked is not there any more, or does not listen.
+    pub(super) fn answer(&self, connection: &OwnedFd, question: Question) {
+        let lent = self.find(question.name).map(|memory| memory.lend(question.from));
+        let (verdict, descriptor) = match lent {
+            None => (Verdict::NotPublished, None),
+            Some(Ok(None)) => (Verdict::Claimed, None),
+            Some(Ok(lent)) => (Verdict::Given, lent),
+            Some(Err(_)) => (Verdict::Failed, None),
+        };
+        let _ = answer(connection, question, verdict, descriptor.as_ref());
+    }
+}
+
+pub(super) fn answer(
+    connection: &OwnedFd,
+    question: Question,
+    verdict: Verdict,
+    descriptor: Option<&OwnedFd>,
+) -> io::Result<()> {
+    let mut bytes = [0; ANSWER_BYTES];
+    bytes[..8].copy_from_slice(&MAGIC);
+    bytes[8] = question.to.to_wire();
+    bytes[9..17].copy_from_slice(&question.name.to_le_bytes());
+    bytes[17] = verdict as u8;
+    let descriptors: Vec<_> = descriptor.iter().map(|one| one.as_fd()).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() {
+        let fits = control.push(SendAncillaryMessage::ScmRights(&descriptors));
+        assert!(fits, "there is space for one descriptor");
+    }
+    sendmsg(connection, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
+    Ok(())
+}
+
+/// What has come instead of an answer.
+enum Heard {
+    Answer(Verdict, Option<OwnedFd>),
+    Nothing,
+    End,
+    Nonsense,
+}
+
+fn hear_answer(connection: &OwnedFd, question: Question) -> Heard {
+    let mut bytes = [0; ANSWER_BYTES + 1];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let length = match recvmsg(connection, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
+        Ok(message) => message.bytes,
+        Err(Errno::AGAIN | Errno::INTR) => return Heard::Nothing,
+        Err(_) => return Heard::End,
+    };
+    // Whatever came is owned here, and closed unless it is what was expected.
+    let mut descriptors = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(more) = message {
+            descriptors.extend(more);
+        }
+    }
+    if length == 0 {
+        return Heard::End;
+    }
+    let name = question.name.to_le_bytes();
+    if length != ANSWER_BYTES
+        || bytes[..8] != MAGIC
+        || bytes[8] != question.to.to_wire()
+        || bytes[9..17] != name
+    {
+        return Heard::Nonsense;
+    }
+    let all = [Verdict::Given, Verdict::NotPublished, Verdict::Claimed, Verdict::Failed];
+    match (all.into_iter().find(|one| *one as u8 == bytes[17]), descriptors.len()) {
+        (Some(Verdict::Given), 1) => Heard::Answer(Verdict::Given, descriptors.pop()),
+        (Some(Verdict::Given), _) | (None, _) => Heard::Nonsense,
+        (Some(verdict), 0) => Heard::Answer(verdict, None),
+        (Some(_), _) => Heard::Nonsense,
+    }
+}
+
+/// The memory of the places that meet in one directory, as one of them sees it.
+#[derive(Debug)]
+pub(super) struct ShmSharing {
+    pub(super) house: Arc<House>,
+    pub(super) dir: PathBuf,
+}
+
+impl ShmSharing {
+    /// Asks once. None if it makes sense to ask again.
+    fn ask(
+        &self,
+        question: Question,
+        until: Instant,
+    ) -> Result<Result<SharedMemory, NotObtained>, NotObtained> {
+        let name = Name { place: question.to, observer: (0, 0) };
+        let connection = match connect_to(&name.socket(&self.dir)) {
+            Ok(connection) => connection,
+            // As many as may wait to be let in are waiting.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Err(NotObtained::TimedOut)),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+                return Err(NotObtained::System(error.kind()));
+            }
+            Err(_) => return Err(NotObtained::Unreachable),
+        };
+        send(&connection, &question.to_bytes(), SendFlags::NOSIGNAL).map_err(|_| NotObtained::Unreachable)?;
+        let malformed = || {
+            self.house.counters.dropped(Cause::Malformed);
+            NotObtained::Malformed
+        };
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(NotObtained::TimedOut);
+            }
+            // Interrupted, or out of memory for a moment: the next round finds out.
+            let most = Timespec::try_from(left).ok();
+            let _ = poll(&mut [PollFd::new(&connection, PollFlags::IN)], most.as_ref());
+            return match hear_answer(&connection, question) {
+                Heard::Nothing => continue,
+                Heard::End => Err(NotObtained::Unreachable),
+                Heard::Nonsense => Err(malformed()),
+                Heard::Answer(Verdict::NotPublished, _) => Err(NotObtained::NotPublished),
+                Heard::Answer(Verdict::Claimed, _) => Ok(Err(NotObtained::Claimed)),
+                Heard::Answer(_, None) => Err(NotObtained::System(io::ErrorKind::Other)),
+                Heard::Answer(_, Some(file)) => match SharedMemory::borrowed(file) {
+                    Ok(memory) => Ok(Ok(memory)),
+                    Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
+                        Err(NotObtained::System(error.kind()))
+                    }
+                    Err(_) => Err(malformed()),
+                },
+            };
+        }
+    }
+}
+
+impl Sharing for ShmSharing {
+    fn me(&self) -> PlaceId {
+        self.house.me
+    }
+
+    fn publish(&self, name: u64, memory: Arc<SharedMemory>) {
+        assert!(memory.is_own(), "memory {name:#x} is of another process");
+        self.house.published.all().insert(name, memory);
+    }
+
+    fn withdraw(&self, name: u64) -> bool {
+        self.house.published.all().remove(&name).is_some()
+    }
+
+    fn obtain(&self, from: PlaceId, name: u64, patience: Nanos) -> Result<Arc<SharedMemory>, NotObtained> {
+        if from == self.house.me {
+            return self.house.published.find(name).ok_or(NotObtained::NotPublished);
+        }
+        let until = Instant::now() + Duration::from_nanos(patience.0);
+        let question = Question { from: self.house.me, to: from, name };
+        loop {
+            match self.ask(question, until)? {
+                Ok(memory) => return Ok(Arc::new(memory)),
+                Err(why) if Instant::now() + AGAIN >= until => return Err(why),
+                Err(_) => std::thread::sleep(AGAIN),
+            }
+        }
+    }
+}
