@@ -83,10 +83,11 @@ pub enum Error {
     /// The other nodes take this one for dead: it was not heard of for too long. What it had cached is void, what it
     /// wrote may be lost. Join the rack anew.
     Fenced,
-    /// Words and objects can be had on embedded racks only, for now.
-    NotEmbedded {
-        /// What was asked for.
-        discipline: Discipline,
+    /// The connection to the home of this address failed in the middle, or its home was too long silent: nobody knows whether the
+    /// operation was executed. Later ones go over a new connection.
+    Broken {
+        /// The address.
+        addr: GlobalAddr,
     },
     /// Whoever wrote the object last died meanwhile, or is believed to be dead: it is half-written. It can be read again when
     /// somebody has written the whole object.
@@ -204,10 +205,11 @@ impl fmt::Display for Error {
                     "a lock cannot guard {len} bytes: {most} is the most on this rack; split the data, or raise `lock_region` (up to 1 MiB)"
                 )
             }
-            Self::NotEmbedded { discipline } => {
+            Self::Broken { addr } => {
                 write!(
                     f,
-                    "discipline {discipline:?} is not possible on a rack of processes yet: use an embedded rack, or discipline Coherent or Locked"
+                    "the connection to node {} failed while it was asked about {addr}: the operation may have been executed, or not",
+                    addr.home().0
                 )
             }
             Self::HalfWritten { addr, index } => {

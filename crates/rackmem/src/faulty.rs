@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use sim::fault::{Counts, Rules};
 use sim::system::{Place, Random};
-use transport::{Body, Contents, Counters, Outgoing, PlaceId, Transport};
+use transport::{Body, Contents, Counters, Outgoing, PlaceId, Sharing, Transport};
 use wire::{LockPacket, Nanos, Packet, roce};
 
 /// What fault rules are asked about: a packet of the coherence protocol, or another message.
@@ -176,6 +176,14 @@ impl Transport for Faulty {
 
     fn interrupt(&self) {
         self.inner.interrupt();
+    }
+
+    fn one_sided_room(&self) -> usize {
+        self.inner.one_sided_room()
+    }
+
+    fn sharing(&self) -> Option<Arc<dyn Sharing>> {
+        self.inner.sharing()
     }
 
     fn counters(&self) -> &Counters {

@@ -11,12 +11,14 @@ use live::memory::locks::LockHints;
 use live::memory::one_sided::Shape;
 use live::memory::{Cache, Hints, PinnedFrame, Unpinned};
 use live::networked::NetworkedNode;
+use live::networked::lease::Lease;
 use live::place::{Courier, Failure, Fetched};
 use node::{Access, FrameId, Window};
 use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, NodeId, Refusal, SlotId};
 
 use crate::error::Error;
 use crate::rack::Inner;
+use crate::words::Pipeline;
 
 /// Between two looks at a lease that has run out.
 const LEASE_LOOKS: Duration = Duration::from_millis(1);
@@ -41,6 +43,10 @@ pub struct NodeHandle {
     /// all of them but 0, which nobody allocates. (One test for both: a word's hit has no instruction to spare.)
     slow: u64,
     reported_hits: u64,
+    /// Whether the rest of the rack takes this node for dead. On an embedded rack: never.
+    lease: Arc<Lease>,
+    /// Operations on words that are on their way.
+    pub(crate) pipeline: Pipeline,
 }
 
 impl NodeHandle {
@@ -48,6 +54,7 @@ impl NodeHandle {
         let seed = inner.config.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number);
         let cache = Arc::clone(&inner.memory(node).cache);
         let strict = inner.strict_lease();
+        let lease = inner.joined().map_or_else(Arc::default, |node| Arc::clone(node.lease()));
         let slow = if strict.is_some() { u64::MAX } else { 7 };
         Self {
             inner,
@@ -59,6 +66,8 @@ impl NodeHandle {
             strict,
             slow,
             reported_hits: 0,
+            lease,
+            pipeline: Pipeline::default(),
         }
     }
 
@@ -245,6 +254,18 @@ impl NodeHandle {
         }
     }
 
+    /// True once the rest of the rack takes this node for dead.
+    #[inline(always)]
+    pub(crate) fn is_fenced(&self) -> bool {
+        self.lease.is_fenced()
+    }
+
+    /// True if an access has to look at more than memory: this node is dead to the others, or its lease has to hold.
+    #[inline(always)]
+    pub(crate) fn watches(&self) -> bool {
+        self.is_fenced() || self.is_strict()
+    }
+
     /// True if every access has to look at the lease.
     #[inline]
     pub(crate) fn is_strict(&self) -> bool {
@@ -336,8 +357,7 @@ impl NodeHandle {
     /// [`NodeHandle::byte_objects_at`].
     ///
     /// # Errors
-    /// [`Error::BadSize`], [`Error::OutOfMemory`], [`Error::NoSuchNode`]; [`Error::NotEmbedded`] for words and objects on a
-    /// rack of processes.
+    /// [`Error::BadSize`], [`Error::OutOfMemory`], [`Error::NoSuchNode`], [`Error::NodeDown`].
     pub fn alloc(&mut self, len: u64, home: NodeId, discipline: Discipline) -> Result<GlobalAddr, Error> {
         let bytes = usize::try_from(len).unwrap_or(usize::MAX);
         let shape = match discipline {
@@ -392,9 +412,7 @@ impl NodeHandle {
         if addr.home().index() >= nodes {
             return Err(Error::NoSuchNode { addr, nodes });
         }
-        if self.inner.is_embedded() {
-            self.inner.memory(addr.home()).regions.end(addr);
-        }
+        self.end_region(addr)?;
         self.inner.operations().free(self.node, &mut self.courier, addr).map_err(|why| failed(why, addr, 0))
     }
 
@@ -499,6 +517,7 @@ pub(crate) fn failed(why: Failure, addr: GlobalAddr, len: u64) -> Error {
     match why {
         Failure::NoSlot => Error::TooManyLocks { most: SlotId::FOR_LOCKS },
         Failure::Fenced => Error::Fenced,
+        Failure::Broken => Error::Broken { addr },
         Failure::Refused(why) => refused(why, addr, len),
     }
 }

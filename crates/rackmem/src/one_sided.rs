@@ -2,40 +2,56 @@
 //!
 //! What must always hold: a region ends before its memory goes back to the allocator.
 
-use std::sync::Arc;
-
-use live::memory::one_sided::{Region, Shape};
-use wire::{Discipline, GlobalAddr, NodeId};
+use live::memory::one_sided::Shape;
+use live::networked::NetworkedNode;
+use live::networked::one_sided::Opened;
+use live::place::{Courier, Failure};
+use wire::{Discipline, GlobalAddr, NodeId, Refusal};
 
 use crate::error::Error;
-use crate::handle::NodeHandle;
+use crate::handle::{NodeHandle, failed};
+use crate::words::Pipeline;
 
 impl NodeHandle {
     /// Allocates a region in the memory of `home`.
-    pub(crate) fn alloc_region(&mut self, shape: Shape, home: NodeId) -> Result<Arc<Region>, Error> {
-        let discipline = shape.discipline();
-        if !self.inner.is_embedded() {
-            return Err(Error::NotEmbedded { discipline });
-        }
+    pub(crate) fn alloc_region(&mut self, shape: Shape, home: NodeId) -> Result<Opened, Error> {
         let len = shape.bytes().unwrap_or(u64::MAX);
-        let (addr, zeroed) = self.alloc_memory(len, home, discipline)?;
-        let memory = self.inner.memory(home);
-        Ok(memory.regions.begin(&memory.home, addr, shape, zeroed))
+        let (addr, zeroed) = self.alloc_memory(len, home, shape.discipline())?;
+        let Some(joined) = self.inner.joined() else {
+            let memory = self.inner.memory(home);
+            return Ok(Opened::Near(memory.regions.begin(&memory.home, addr, shape, zeroed)));
+        };
+        joined.begin_region(&mut self.courier, addr, shape, zeroed).map_err(|why| {
+            // Nobody has seen it. If the home is down, it has no memory to give back.
+            let freed = self.inner.operations().free(self.node, &mut self.courier, addr);
+            debug_assert!(freed.is_ok() || why != Failure::Refused(Refusal::OutOfMemory));
+            match why {
+                Failure::Refused(Refusal::OutOfMemory) => Error::OutOfMemory { len, home: home.0 },
+                why => failed(why, addr, len),
+            }
+        })
     }
 
     /// The region that begins at an address.
-    pub(crate) fn region_at(&self, addr: GlobalAddr, needs: Discipline) -> Result<Arc<Region>, Error> {
+    pub(crate) fn region_at(&mut self, addr: GlobalAddr, needs: Discipline) -> Result<Opened, Error> {
         let nodes = self.nodes();
         if addr.home().index() >= nodes {
             return Err(Error::NoSuchNode { addr, nodes });
         }
-        if !self.inner.is_embedded() {
-            return Err(Error::NotEmbedded { discipline: needs });
-        }
-        match self.inner.memory(addr.home()).regions.find(addr) {
-            Some(region) if region.shape().discipline() == needs => Ok(region),
-            Some(_) => Err(Error::WrongDiscipline { addr, needs }),
-            None => Err(self.no_region(addr, needs)),
+        let opened = match self.inner.joined() {
+            Some(joined) => joined.open_region(&mut self.courier, addr).map_err(|why| match why {
+                Failure::Refused(Refusal::WrongDiscipline) => Error::WrongDiscipline { addr, needs },
+                why => failed(why, addr, 0),
+            })?,
+            None => {
+                let region = self.inner.memory(addr.home()).regions.find(addr);
+                Opened::Near(region.ok_or_else(|| self.no_region(addr, needs))?)
+            }
+        };
+        if opened.shape().discipline() == needs {
+            Ok(opened)
+        } else {
+            Err(Error::WrongDiscipline { addr, needs })
         }
     }
 
@@ -49,5 +65,27 @@ impl NodeHandle {
             Some(Discipline::Word | Discipline::Object) | None => Error::Unallocated { addr },
             Some(_) => Error::WrongDiscipline { addr, needs },
         }
+    }
+
+    /// Ends the region that begins at an address, if there is one, wherever its home is.
+    pub(crate) fn end_region(&mut self, addr: GlobalAddr) -> Result<(), Error> {
+        let Some(joined) = self.inner.joined() else {
+            self.inner.memory(addr.home()).regions.end(addr);
+            return Ok(());
+        };
+        match joined.end_region(&mut self.courier, addr) {
+            // Memory of another discipline, which the allocator knows.
+            Ok(()) | Err(Failure::Refused(Refusal::NotAnAllocation)) => Ok(()),
+            Err(why) => Err(failed(why, addr, 0)),
+        }
+    }
+
+    /// Does something with what is under way to homes beyond reach: only on a rack of processes.
+    pub(crate) fn sent<R>(
+        &mut self,
+        action: impl FnOnce(&NetworkedNode, &mut Courier, &mut Pipeline) -> R,
+    ) -> R {
+        let Self { inner, courier, pipeline, .. } = self;
+        action(inner.joined().expect("nothing is beyond reach in one process"), courier, pipeline)
     }
 }

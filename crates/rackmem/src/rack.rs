@@ -70,9 +70,12 @@ impl Inner {
         }
     }
 
-    /// All nodes are in this process.
-    pub(crate) fn is_embedded(&self) -> bool {
-        matches!(self.places, Places::Embedded(_))
+    /// The node that this process is, in a rack of processes.
+    pub(crate) fn joined(&self) -> Option<&Arc<NetworkedNode>> {
+        match &self.places {
+            Places::Embedded(_) => None,
+            Places::Joined { node, .. } => Some(node),
+        }
     }
 
     /// The discipline of a live block whose home is in this process.

@@ -124,6 +124,11 @@ pub trait Transport: Send + Sync {
         None
     }
 
+    /// Bytes of payload of a packet between NICs that travels in one piece. At most [`MOST_ONE_SIDED`].
+    fn one_sided_room(&self) -> usize {
+        MOST_ONE_SIDED
+    }
+
     /// What has been sent, received, and dropped, by cause.
     fn counters(&self) -> &Counters;
 }

@@ -59,6 +59,7 @@ impl Carrier for NetworkedNode {
     }
 
     fn run_due(&self, node: NodeId, courier: &mut Courier, now: Nanos) {
+        self.run_nic(courier, now);
         if self.place.deadline() <= now && !self.lease.is_fenced() {
             self.visit(node, courier, now, |place, at, store, out| place.node.on_deadline(at, store, out));
             self.visit_locks(node, courier, now, |locks, at, store, out| {
@@ -73,7 +74,7 @@ impl Carrier for NetworkedNode {
         if self.poll(courier) > 0 {
             return patience.again();
         }
-        match patience.step(now, self.place.deadline(), &self.crowding) {
+        match patience.step(now, self.deadline(), &self.crowding) {
             Step::Spin => std::hint::spin_loop(),
             Step::Yield => {
                 std::thread::yield_now();
@@ -107,6 +108,18 @@ impl Carrier for NetworkedNode {
 }
 
 impl NetworkedNode {
+    /// When something is due in this process.
+    pub(super) fn deadline(&self) -> Nanos {
+        self.place.deadline().min(self.one_sided.deadline())
+    }
+
+    /// Lets everything go that is to be sent.
+    pub(super) fn flush(&self, courier: &mut Courier) {
+        if !courier.outgoing.is_empty() {
+            self.transport.flush(&mut courier.outgoing);
+        }
+    }
+
     /// Receives a burst and lets the machines handle it. Returns how many messages there were.
     pub(super) fn poll(&self, courier: &mut Courier) -> usize {
         let now = self.now();
@@ -114,8 +127,8 @@ impl NetworkedNode {
         let mut machine: Option<MutexGuard<'_, NodePlace>> = None;
         let messages = self.transport.receive(&mut |from, body| match body {
             Body::Control(bytes) if from == PlaceId::SWITCH => control.push(bytes.to_vec()),
-            // One-sided operations between processes are to come.
-            Body::OneSided(..) | Body::Control(_) => {}
+            Body::Control(bytes) => self.on_control_of(courier, from, bytes),
+            Body::OneSided(packet, len, contents) => self.on_one_sided(courier, from, packet, len, contents),
             Body::Packet(packet, contents) => {
                 let machine = machine.get_or_insert_with(|| self.place.enter());
                 self.handle(machine, courier, now, packet, contents);
@@ -128,6 +141,8 @@ impl NetworkedNode {
         if let Some(machine) = machine {
             self.finish(machine, courier, now);
         }
+        self.flush(courier);
+        self.serve_calls(courier);
         for bytes in control {
             self.on_control(courier, &bytes);
         }
@@ -204,9 +219,7 @@ impl NetworkedNode {
         if self.place.is_waiting() {
             self.run(courier);
         }
-        if !courier.outgoing.is_empty() {
-            self.transport.flush(&mut courier.outgoing);
-        }
+        self.flush(courier);
     }
 
     /// Lets the machine for locks handle a packet from another process.

@@ -15,7 +15,7 @@
 //! What must always hold:
 //! - Whoever waits for an answer receives for the whole node. The service thread sleeps meanwhile; it is woken for what
 //!   comes while nobody waits, so a node answers also while its application computes.
-//! - Lock order: receiving, then the place; membership, then the place. Nothing is sent to this process itself.
+//! - Lock order: receiving, then the place or the NIC; membership, then the place. Nothing is sent to this process itself.
 //! - Packets may be lost, so the machines send again (`Retransmission::AfterRoundTrips`).
 //! - A node that the coordinator takes for dead does nothing any more: no hit, no packet ([`lease`]).
 //!
@@ -24,6 +24,7 @@
 //! | `node.rs` | a node's process: joining, fencing, leaving |
 //! | `carry.rs` | its threads and the messages |
 //! | `service.rs` | the thread that works when no other does |
+//! | `one_sided/` | a software NIC: operations on the memory of other nodes |
 //! | `lease.rs` | until when a node may trust what it has |
 //! | `switch.rs` | the switch's process |
 //! | `report.rs` | what it tells whoever asks how the rack is |
@@ -32,6 +33,7 @@
 mod carry;
 pub mod lease;
 mod node;
+pub mod one_sided;
 mod report;
 mod service;
 mod switch;

@@ -10,9 +10,10 @@ use membership::{Message, Session, Timing};
 use node::{Node, Outcome, Pinned, Retransmission, Store, View};
 use switch::flowcc::Dump;
 use transport::{Body, Cause, Contents, Outgoing, PlaceId, Transport};
-use wire::{Nanos, NodeId};
+use wire::{Incarnation, Nanos, NodeId};
 
 use super::lease::Lease;
+use super::one_sided::OneSided;
 use super::report::NodeReport;
 use crate::config::RackConfig;
 use crate::memory::{NodeMemory, StoreOf};
@@ -50,9 +51,12 @@ pub enum JoinError {
 /// A node of a rack of processes, in this process.
 pub struct NetworkedNode {
     pub(super) id: NodeId,
+    /// Which life of it this process is.
+    pub(super) incarnation: Incarnation,
     pub(super) memory: NodeMemory,
     pub(super) place: Place<NodePlace>,
     pub(super) transport: Arc<dyn Transport>,
+    pub(super) one_sided: OneSided,
     pub(super) lease: Arc<Lease>,
     pub(super) crowding: Crowding,
     pub(super) member: Mutex<Member>,
@@ -96,7 +100,10 @@ impl NetworkedNode {
             Retransmission::AfterRoundTrips { floor: RETRANSMISSION_FLOOR, most: RETRANSMISSION_MOST };
         let locks =
             node::locks::Config { retransmission: config.retransmission, ..setup.rack.locks(setup.id) };
+        let room = transport.one_sided_room();
         let node = Arc::new(Self {
+            one_sided: OneSided::new(setup.id, setup.rack.nodes, room, RETRANSMISSION_FLOOR),
+            incarnation,
             id: setup.id,
             memory: setup.rack.memory(),
             place: Place::new(NodePlace::new(Node::new(config), locks), Nanos::MAX),
@@ -219,6 +226,7 @@ impl NetworkedNode {
         member.on_deadline(now, &mut effects);
         let next = member.next_deadline();
         drop(member);
+        self.look_at_suspects();
         // Whoever left something while the report was made relies on that.
         self.run(courier);
         self.apply(courier, effects);
@@ -272,6 +280,7 @@ impl NetworkedNode {
         self.visit_locks(self.id, courier, now, |locks, at, store, out| {
             locks.machine.on_new_epoch(at, view, store, out);
         });
+        self.begin_connections(courier, view);
     }
 
     /// This life is over: nothing here counts any more.
@@ -279,6 +288,7 @@ impl NetworkedNode {
         self.lease.fence();
         let now = self.now();
         self.visit(self.id, courier, now, |place, _, _, _| place.ring_all(Outcome::Retry));
+        self.end_connections(courier);
         self.drop_copies();
     }
 

@@ -34,7 +34,7 @@ pub(super) fn serve(node: &Weak<NetworkedNode>, mut courier: Courier) {
             patience.again();
             continue;
         }
-        let due = node.place.deadline().min(beat);
+        let due = node.deadline().min(beat);
         match patience.step(now, Nanos::MAX, &node.crowding) {
             Step::Spin => std::hint::spin_loop(),
             Step::Yield => {

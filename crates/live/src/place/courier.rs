@@ -68,6 +68,8 @@ impl Courier {
 pub(crate) struct Bell {
     outcome: Mutex<Option<Outcome>>,
     rung: AtomicBool,
+    /// Somebody wants the thread to look around, whatever it waits for.
+    nudged: AtomicBool,
     pub(crate) sleeper: Sleeper,
     thread: std::thread::ThreadId,
     /// Where the thread sleeps instead, while it waits for what comes from other processes.
@@ -79,6 +81,7 @@ impl Bell {
         Self {
             outcome: Mutex::new(None),
             rung: AtomicBool::new(false),
+            nudged: AtomicBool::new(false),
             sleeper: Sleeper::current(),
             thread: std::thread::current().id(),
             blocked: Mutex::new(None),
@@ -89,7 +92,7 @@ impl Bell {
     pub(crate) fn block_in(&self, transport: &Arc<dyn Transport>, most: Nanos) {
         *self.blocked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(transport));
         // Whoever rings from now on interrupts.
-        if !self.rung.load(Ordering::Acquire) {
+        if !self.rung.load(Ordering::Acquire) && !self.nudged.swap(false, Ordering::AcqRel) {
             transport.block(most);
         }
         *self.blocked.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -102,6 +105,16 @@ impl Bell {
     pub(crate) fn ring(&self, outcome: Outcome) {
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
         self.rung.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Has the thread look around once.
+    pub(crate) fn nudge(&self) {
+        self.nudged.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    fn wake(&self) {
         self.sleeper.wake();
         let blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(transport) = &*blocked

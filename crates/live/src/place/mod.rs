@@ -19,6 +19,7 @@ mod node_place;
 mod operations;
 mod switch_place;
 
+pub(crate) use courier::Bell;
 pub use courier::Courier;
 pub(crate) use inbox::{Input, Place};
 pub use lock_operations::Wait;

@@ -30,6 +30,8 @@ pub enum Failure {
     NoSlot,
     /// The rest of the rack takes this node for dead: nothing that it does counts any more.
     Fenced,
+    /// The connection to the node that was asked has failed, and nobody knows whether the operation was executed.
+    Broken,
 }
 
 impl From<Refusal> for Failure {

@@ -182,6 +182,9 @@ statuses! {
     /// An object was being written while it was read, and nothing of it has come. The queue pair goes on; whether to try
     /// again is for the application to say. Not one of the standard's.
     Torn = "RACKMEM_WC_TORN",
+    /// An object is not there any more, or has to be written anew before it can be read. The queue pair goes on. Not one of the
+    /// standard's.
+    Gone = "RACKMEM_WC_GONE",
 }
 
 impl fmt::Display for Status {

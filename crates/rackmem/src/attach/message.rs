@@ -336,7 +336,7 @@ fn encode_error(error: &Error, out: &mut Vec<u8>) {
         Error::Detached => (13, 0, 0),
         Error::WrongLength { addr, len } => (14, bits(addr), *len),
         Error::RegionTooLong { len, most } => (15, *len, *most),
-        Error::NotEmbedded { discipline } => (16, *discipline as u64, 0),
+        Error::Broken { addr } => (16, bits(addr), 0),
         Error::OutOfBounds { index, count } => (17, *index as u64, *count as u64),
         Error::HalfWritten { addr, index } => (18, bits(addr), *index as u64),
     };
@@ -373,10 +373,7 @@ fn decode_error(bytes: &mut Bytes<'_>) -> Result<Error, Malformed> {
         13 => Error::Detached,
         14 => Error::WrongLength { addr, len: second },
         15 => Error::RegionTooLong { len: first, most: second },
-        16 => {
-            let discipline = u8::try_from(first).ok().and_then(Discipline::from_wire).ok_or(Malformed)?;
-            Error::NotEmbedded { discipline }
-        }
+        16 => Error::Broken { addr },
         // There is at least one: the message counts from 0 to the last.
         17 if second > 0 => Error::OutOfBounds { index: size(first)?, count: size(second)? },
         18 => Error::HalfWritten { addr, index: size(second)? },

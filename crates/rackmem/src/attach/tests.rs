@@ -49,7 +49,7 @@ fn answers() -> Vec<Answer> {
         Error::Detached,
         Error::WrongLength { addr: ADDR, len: 9 },
         Error::RegionTooLong { len: 1 << 21, most: 1 << 20 },
-        Error::NotEmbedded { discipline: Discipline::Object },
+        Error::Broken { addr: ADDR },
         Error::OutOfBounds { index: 100, count: 7 },
         Error::HalfWritten { addr: ADDR, index: 5 },
     ];

@@ -1,16 +1,18 @@
 //! Objects of plain bytes.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::hint::spin_loop;
-use std::sync::Arc;
 use std::thread;
 
-use live::memory::one_sided::{Missing, Object, Region, Shape, Writing};
-use wire::{Discipline, GlobalAddr, NodeId};
+use live::memory::one_sided::{Missing, Shape, Writing};
+use live::networked::one_sided::{Opened, Read, Written};
+use live::place::Failure;
+use wire::{Discipline, GlobalAddr, NodeId, Refusal};
 
 use super::{ReadError, Retry};
 use crate::error::Error;
-use crate::handle::NodeHandle;
+use crate::handle::{NodeHandle, failed};
 
 /// Attempts between which a reader only waits a moment; after as many it lets others run.
 const QUICK_ATTEMPTS: u64 = 16;
@@ -35,21 +37,28 @@ const QUICK_ATTEMPTS: u64 = 16;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ByteObjects {
-    region: Arc<Region>,
+    region: Opened,
     len: usize,
     count: usize,
 }
 
 /// An object in the hands of the one who writes it.
 pub struct ObjectWriter<'a> {
-    writing: Writing<'a>,
+    writing: Hands<'a>,
+}
+
+enum Hands<'a> {
+    /// Where it is.
+    Near(Writing<'a>),
+    /// A copy of it, which counts if nobody else has written it meanwhile.
+    Far(RefCell<&'a mut [u8]>),
 }
 
 impl NodeHandle {
     /// Allocates `count` objects of `len` bytes of zero, in the memory of `home`.
     ///
     /// # Errors
-    /// As for [`NodeHandle::alloc`]; [`Error::NotEmbedded`] on a rack of processes.
+    /// As for [`NodeHandle::alloc`].
     pub fn byte_objects(&mut self, count: usize, len: usize, home: NodeId) -> Result<ByteObjects, Error> {
         if len == 0 || len > ByteObjects::LONGEST {
             return Err(Error::BadSize { len: len as u64, most: ByteObjects::LONGEST as u64 });
@@ -61,8 +70,8 @@ impl NodeHandle {
     ///
     /// # Errors
     /// [`Error::Unallocated`], [`Error::WrongDiscipline`], [`Error::NotAnAllocation`] for an address inside them,
-    /// [`Error::NoSuchNode`], [`Error::NotEmbedded`].
-    pub fn byte_objects_at(&self, addr: GlobalAddr) -> Result<ByteObjects, Error> {
+    /// [`Error::NoSuchNode`], [`Error::NodeDown`].
+    pub fn byte_objects_at(&mut self, addr: GlobalAddr) -> Result<ByteObjects, Error> {
         self.region_at(addr, Discipline::Object).map(ByteObjects::of)
     }
 }
@@ -71,8 +80,10 @@ impl ByteObjects {
     /// Bytes of the longest object.
     pub const LONGEST: usize = 1 << 20;
 
-    fn of(region: Arc<Region>) -> Self {
-        let Shape::Objects { count, len } = region.shape() else { panic!("{region:?} has no objects") };
+    fn of(region: Opened) -> Self {
+        let Shape::Objects { count, len } = region.shape() else {
+            panic!("{} has no objects", region.addr())
+        };
         Self { region, len, count }
     }
 
@@ -101,60 +112,115 @@ impl ByteObjects {
     #[inline]
     pub fn read(
         &self,
-        _node: &mut NodeHandle,
+        node: &mut NodeHandle,
         index: usize,
         into: &mut [u8],
         retry: Retry,
     ) -> Result<u64, ReadError> {
         if into.len() == self.len
-            && let Ok(Ok(version)) = self.region.read(index, into)
+            && let Opened::Near(region) = &self.region
+            && !node.watches()
+            && let Ok(Ok(version)) = region.read(index, into)
         {
             return Ok(version);
         }
-        self.read_again(index, into, retry)
+        self.read_again(node, index, into, retry)
     }
 
-    /// The first attempt came to nothing.
+    /// The first attempt came to nothing, or takes more than loads.
     #[cold]
     #[inline(never)]
-    fn read_again(&self, index: usize, into: &mut [u8], retry: Retry) -> Result<u64, ReadError> {
+    fn read_again(
+        &self,
+        node: &mut NodeHandle,
+        index: usize,
+        into: &mut [u8],
+        retry: Retry,
+    ) -> Result<u64, ReadError> {
         if into.len() != self.len {
             return Err(Error::WrongLength { addr: self.addr(), len: into.len() as u64 }.into());
         }
-        let object = self.find(index)?;
-        let mut attempts = 1;
-        while retry.again(attempts) {
-            // The writer is about done, or was preempted: then it needs a core.
-            if attempts.is_multiple_of(QUICK_ATTEMPTS) {
-                thread::yield_now()
-            } else {
-                spin_loop()
+        let mut attempts = 0;
+        loop {
+            if node.is_fenced() {
+                return Err(Error::Fenced.into());
             }
             attempts += 1;
-            match object.read(into) {
-                Ok(Ok(version)) => return Ok(version),
-                Ok(Err(_)) => {}
-                Err(why) => return Err(self.missing(why, index).into()),
+            if let Some(version) = self.read_once(node, index, into)? {
+                return Ok(node.confirmed(version)?);
+            }
+            if !retry.again(attempts) {
+                return Err(ReadError::Torn { attempts });
+            }
+            // The writer is about done, or was preempted: then it needs a core.
+            if attempts.is_multiple_of(QUICK_ATTEMPTS) { thread::yield_now() } else { spin_loop() }
+        }
+    }
+
+    /// None: it was torn.
+    fn read_once(&self, node: &mut NodeHandle, index: usize, into: &mut [u8]) -> Result<Option<u64>, Error> {
+        match &self.region {
+            Opened::Near(region) => {
+                let read = region.object(index).and_then(|object| object.read(into));
+                read.map(Result::ok).map_err(|why| self.missing(why, index))
+            }
+            Opened::Far(far) => {
+                self.check(index)?;
+                let read = node.sent(|joined, courier, _| joined.read_object(courier, far, index, into));
+                match read {
+                    Ok(Read::Whole(version)) => Ok(Some(version)),
+                    Ok(Read::Torn) => Ok(None),
+                    Err(why) => Err(self.gone(node, why, index)),
+                }
             }
         }
-        Err(ReadError::Torn { attempts })
     }
 
     /// Changes an object, alone; returns the version that it has then. Waits for other writers. The closure must be short, and
     /// must not write the same object by other ways. If it panics, the object is given back as it is then.
     ///
+    /// Where the object is beyond the reach of loads and stores the closure is given a copy, which is sent back; if somebody else
+    /// has written the object meanwhile it runs again, on a copy of what it is then.
+    ///
     /// # Errors
     /// [`Error::OutOfBounds`]; [`Error::Unallocated`] if the objects were freed; [`Error::HalfWritten`] if a writer died in it.
     pub fn update(
         &self,
-        _node: &mut NodeHandle,
+        node: &mut NodeHandle,
         index: usize,
-        change: impl FnOnce(&ObjectWriter<'_>),
+        mut change: impl FnMut(&ObjectWriter<'_>),
     ) -> Result<u64, Error> {
-        let writing = self.find(index)?.write().map_err(|why| self.missing(why, index))?;
-        let writer = ObjectWriter { writing };
+        if node.is_fenced() {
+            return Err(Error::Fenced);
+        }
+        let Opened::Near(region) = &self.region else { return self.update_far(node, index, change) };
+        let object = region.object(index).map_err(|why| self.missing(why, index))?;
+        let writing = object.write().map_err(|why| self.missing(why, index))?;
+        let version = writing.version();
+        let writer = ObjectWriter { writing: Hands::Near(writing) };
         change(&writer);
-        Ok(writer.writing.version())
+        drop(writer);
+        node.confirmed(version)
+    }
+
+    fn update_far(
+        &self,
+        node: &mut NodeHandle,
+        index: usize,
+        mut change: impl FnMut(&ObjectWriter<'_>),
+    ) -> Result<u64, Error> {
+        let mut copy = vec![0; self.len];
+        loop {
+            let version = match self.read(node, index, &mut copy, Retry::Forever) {
+                Ok(version) => version,
+                Err(ReadError::Failed(why)) => return Err(why),
+                Err(ReadError::Torn { .. }) => continue,
+            };
+            change(&ObjectWriter { writing: Hands::Far(RefCell::new(&mut copy)) });
+            if let Written::Done(version) = self.write_far(node, index, 0, &copy, Some(version))? {
+                return Ok(version);
+            }
+        }
     }
 
     /// Writes bytes from byte `at` of an object on; returns the version that it has then. In the form that can be sent to the
@@ -167,10 +233,33 @@ impl ByteObjects {
         if at.checked_add(bytes.len()).is_none_or(|end| end > self.len) {
             return Err(Error::OutOfRange { addr: self.addr(), len: bytes.len() as u64 });
         }
-        if bytes.len() == self.len {
-            return self.find(index)?.overwrite(bytes).map_err(|why| self.missing(why, index));
+        match &self.region {
+            Opened::Far(_) => match self.write_far(node, index, at, bytes, None)? {
+                Written::Done(version) => Ok(version),
+                Written::Changed => unreachable!("no version was expected"),
+            },
+            Opened::Near(region) if bytes.len() == self.len && !node.is_fenced() => {
+                let object = region.object(index).map_err(|why| self.missing(why, index))?;
+                let version = object.overwrite(bytes).map_err(|why| self.missing(why, index))?;
+                node.confirmed(version)
+            }
+            Opened::Near(_) => self.update(node, index, |object| object.write(at, bytes)),
         }
-        self.update(node, index, |object| object.write(at, bytes))
+    }
+
+    fn write_far(
+        &self,
+        node: &mut NodeHandle,
+        index: usize,
+        at: usize,
+        bytes: &[u8],
+        expected: Option<u64>,
+    ) -> Result<Written, Error> {
+        let Opened::Far(far) = &self.region else { unreachable!("it is not near") };
+        self.check(index)?;
+        let written =
+            node.sent(|joined, courier, _| joined.write_object(courier, far, index, at, bytes, expected));
+        written.map_err(|why| self.gone(node, why, index))
     }
 
     /// Gives the objects back, once those who write them are done. All operations on them are refused from now on, through
@@ -182,8 +271,21 @@ impl ByteObjects {
         node.free(self.addr())
     }
 
-    fn find(&self, index: usize) -> Result<Object<'_>, Error> {
-        self.region.object(index).map_err(|why| self.missing(why, index))
+    fn check(&self, index: usize) -> Result<(), Error> {
+        if index < self.count { Ok(()) } else { Err(self.missing(Missing::Beyond, index)) }
+    }
+
+    /// What a failure at the home means.
+    fn gone(&self, node: &mut NodeHandle, why: Failure, index: usize) -> Error {
+        match why {
+            Failure::Refused(Refusal::Lost) => self.missing(Missing::Lost, index),
+            // The home's NIC has one word for both.
+            Failure::Refused(Refusal::Unallocated) => match node.region_at(self.addr(), Discipline::Object) {
+                Ok(_) => self.missing(Missing::Lost, index),
+                Err(why) => why,
+            },
+            why => failed(why, self.addr(), self.len as u64),
+        }
     }
 
     #[cold]
@@ -200,13 +302,16 @@ impl ByteObjects {
 
 impl ObjectWriter<'_> {
     /// Bytes of the object.
-    pub const fn len(&self) -> usize {
-        self.writing.len()
+    pub fn len(&self) -> usize {
+        match &self.writing {
+            Hands::Near(writing) => writing.len(),
+            Hands::Far(copy) => copy.borrow().len(),
+        }
     }
 
     /// Never: an object has bytes.
-    pub const fn is_empty(&self) -> bool {
-        self.writing.is_empty()
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Copies bytes out, from byte `at` on.
@@ -214,7 +319,10 @@ impl ObjectWriter<'_> {
     /// # Panics
     /// If they are not all in the object.
     pub fn read(&self, at: usize, into: &mut [u8]) {
-        self.writing.read(at, into);
+        match &self.writing {
+            Hands::Near(writing) => writing.read(at, into),
+            Hands::Far(copy) => into.copy_from_slice(&copy.borrow()[at..at + into.len()]),
+        }
     }
 
     /// Copies bytes in, from byte `at` on.
@@ -222,13 +330,16 @@ impl ObjectWriter<'_> {
     /// # Panics
     /// If they are not all in the object.
     pub fn write(&self, at: usize, bytes: &[u8]) {
-        self.writing.write(at, bytes);
+        match &self.writing {
+            Hands::Near(writing) => writing.write(at, bytes),
+            Hands::Far(copy) => copy.borrow_mut()[at..at + bytes.len()].copy_from_slice(bytes),
+        }
     }
 }
 
 impl Clone for ByteObjects {
     fn clone(&self) -> Self {
-        Self { region: Arc::clone(&self.region), len: self.len, count: self.count }
+        Self { region: self.region.clone(), len: self.len, count: self.count }
     }
 }
 

@@ -46,7 +46,7 @@ impl NodeHandle {
     ///
     /// # Errors
     /// As for [`NodeHandle::byte_objects_at`]; [`Error::WrongLength`] if they are of another length than this type's values.
-    pub fn objects_at<T: FromBytes + IntoBytes>(&self, addr: GlobalAddr) -> Result<Objects<T>, Error> {
+    pub fn objects_at<T: FromBytes + IntoBytes>(&mut self, addr: GlobalAddr) -> Result<Objects<T>, Error> {
         let bytes = self.byte_objects_at(addr)?;
         if bytes.object_len() != size_of::<T>() {
             return Err(Error::WrongLength { addr, len: size_of::<T>() as u64 });
@@ -101,7 +101,7 @@ impl<T: FromBytes + IntoBytes> Objects<T> {
         &self,
         node: &mut NodeHandle,
         index: usize,
-        change: impl FnOnce(&mut T),
+        mut change: impl FnMut(&mut T),
     ) -> Result<u64, Error>
     where
         T: Immutable,

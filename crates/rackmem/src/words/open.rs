@@ -14,7 +14,7 @@ impl NodeHandle {
     /// Allocates so many words of zero in the memory of `home`.
     ///
     /// # Errors
-    /// As for [`NodeHandle::alloc`]; [`Error::NotEmbedded`] on a rack of processes.
+    /// As for [`NodeHandle::alloc`].
     pub fn words<W: Word>(&mut self, count: usize, home: NodeId) -> Result<Words<W>, Error> {
         let count = match W::WIDTH {
             Width::Double => count,
@@ -29,8 +29,8 @@ impl NodeHandle {
     ///
     /// # Errors
     /// [`Error::Unallocated`], [`Error::WrongDiscipline`], [`Error::NotAnAllocation`] for an address inside the words,
-    /// [`Error::NoSuchNode`], [`Error::NotEmbedded`].
-    pub fn words_at<W: Word>(&self, addr: GlobalAddr) -> Result<Words<W>, Error> {
+    /// [`Error::NoSuchNode`], [`Error::NodeDown`].
+    pub fn words_at<W: Word>(&mut self, addr: GlobalAddr) -> Result<Words<W>, Error> {
         let region = self.region_at(addr, Discipline::Word)?;
         Ok(Words { region, of: PhantomData })
     }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
-use live::memory::one_sided::{Missing, Region, execute};
-use nic::atomics::{Operands, Operation, Width};
+use live::memory::one_sided::{Missing, execute};
+use live::networked::one_sided::{Far, Opened};
+use nic::atomics::{Operands, Operation, Request, Width};
 use wire::GlobalAddr;
 
 use super::{Pending, Word, WordOperation};
@@ -34,7 +34,7 @@ use crate::handle::NodeHandle;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Words<W: Word> {
-    pub(super) region: Arc<Region>,
+    pub(super) region: Opened,
     pub(super) of: PhantomData<fn(W) -> W>,
 }
 
@@ -57,7 +57,7 @@ macro_rules! fetching {
         /// As for the form that fetches, if it is known at once; else `flush` says so.
         #[inline]
         pub fn $plain(&self, node: &mut NodeHandle, index: usize, operand: W) -> Result<(), Error> {
-            self.run(node, index, WordOperation::$operation(operand)).map(drop)
+            self.begin(node, index, WordOperation::$operation(operand))
         }
     )*};
 }
@@ -127,7 +127,7 @@ impl<W: Word> Words<W> {
         expected: W,
         new: W,
     ) -> Result<(), Error> {
-        self.run(node, index, WordOperation::CompareExchange { expected, new }).map(drop)
+        self.begin(node, index, WordOperation::CompareExchange { expected, new })
     }
 
     /// The word.
@@ -150,21 +150,79 @@ impl<W: Word> Words<W> {
         index: usize,
         operation: WordOperation<W>,
     ) -> Result<Pending<W>, Error> {
+        if let Opened::Far(far) = &self.region {
+            let place = self.push(node, far, index, operation, false)?;
+            return Ok(Pending::far(place));
+        }
         self.run(node, index, operation).map(Pending::done)
     }
 
-    /// Executes it on the home's own memory, which is this process's.
+    /// Executes it, and waits for what the word was before.
     #[inline(always)]
-    fn run(&self, _node: &mut NodeHandle, index: usize, operation: WordOperation<W>) -> Result<W, Error> {
+    fn run(&self, node: &mut NodeHandle, index: usize, operation: WordOperation<W>) -> Result<W, Error> {
+        let Opened::Near(region) = &self.region else { return self.run_far(node, index, operation) };
+        if node.is_fenced() {
+            return Err(Error::Fenced);
+        }
+        // The words are this process's, or another's of this machine: within reach of this processor, in any case.
         let (operation, operands): (Operation, Operands) = operation.parts();
         let (at, is_upper) = match W::WIDTH {
             Width::Double => (index, false),
             Width::Word => (index / 2, index % 2 == 1),
         };
-        match self.region.word(at) {
-            Ok(double) => Ok(W::of_bits(execute(double, W::WIDTH, is_upper, operation, operands))),
+        match region.word(at) {
+            Ok(double) => {
+                let old = execute(double, W::WIDTH, is_upper, operation, operands);
+                if node.is_strict() {
+                    return node.confirmed(W::of_bits(old));
+                }
+                Ok(W::of_bits(old))
+            }
             Err(why) => Err(self.missing(why, index)),
         }
+    }
+
+    /// Begins it; nobody asks how it ended, but [`NodeHandle::flush`].
+    #[inline(always)]
+    fn begin(&self, node: &mut NodeHandle, index: usize, operation: WordOperation<W>) -> Result<(), Error> {
+        if let Opened::Far(far) = &self.region {
+            return self.push(node, far, index, operation, true).map(drop);
+        }
+        self.run(node, index, operation).map(drop)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn run_far(&self, node: &mut NodeHandle, index: usize, operation: WordOperation<W>) -> Result<W, Error> {
+        let Opened::Far(far) = &self.region else { unreachable!("it is not near") };
+        let place = self.push(node, far, index, operation, false)?;
+        node.sent(|joined, courier, pipeline| {
+            // With everything before it to this home, in the order in which it was begun.
+            pipeline.send(joined, courier, far.addr.home());
+            place.wait(joined, courier).map(W::of_bits)
+        })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push(
+        &self,
+        node: &mut NodeHandle,
+        far: &Far,
+        index: usize,
+        operation: WordOperation<W>,
+        silent: bool,
+    ) -> Result<super::far::Place, Error> {
+        if index >= self.len() {
+            return Err(self.missing(Missing::Beyond, index));
+        }
+        if node.is_fenced() {
+            return Err(Error::Fenced);
+        }
+        let (operation, operands) = operation.parts();
+        let address = far.addr.offset() + index as u64 * W::WIDTH.bytes();
+        let request = Request { ticket: 0, address, width: W::WIDTH, operation, operands };
+        Ok(node.sent(|joined, courier, pipeline| pipeline.push(joined, courier, far, &request, silent)))
     }
 
     #[cold]
@@ -190,7 +248,7 @@ impl<W: Word> Words<W> {
 
 impl<W: Word> Clone for Words<W> {
     fn clone(&self) -> Self {
-        Self { region: Arc::clone(&self.region), of: PhantomData }
+        Self { region: self.region.clone(), of: PhantomData }
     }
 }
 

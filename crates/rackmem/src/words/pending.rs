@@ -3,6 +3,7 @@
 use nic::atomics::{Operands, Operation};
 
 use super::Word;
+use super::far::Place;
 use crate::error::Error;
 use crate::handle::NodeHandle;
 
@@ -36,11 +37,18 @@ pub enum WordOperation<W> {
 
 /// An operation under way: its word's former value is to come.
 ///
-/// Any number may be under way at a time. On an embedded rack every operation is done at once, and there is nothing to wait for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[must_use = "whether it succeeded is known when it was waited for; to wait for all at once there is `NodeHandle::flush`"]
+/// Any number may be under way at a time. Where the words are within reach of this processor every operation is done at once, and
+/// there is nothing to wait for. It may be waited for with any handle of the same process.
+#[must_use = "whether it succeeded is known when it was waited for"]
+#[derive(Clone)]
 pub struct Pending<W> {
-    old: W,
+    state: State<W>,
+}
+
+#[derive(Clone)]
+enum State<W> {
+    Done(W),
+    Far(Place),
 }
 
 impl<W: Word> WordOperation<W> {
@@ -66,13 +74,22 @@ impl<W: Word> WordOperation<W> {
 impl<W: Word> Pending<W> {
     #[inline(always)]
     pub(super) const fn done(old: W) -> Self {
-        Self { old }
+        Self { state: State::Done(old) }
     }
 
-    /// What the word was before, if that is known already.
+    pub(super) const fn far(place: Place) -> Self {
+        Self { state: State::Far(place) }
+    }
+
+    /// What the word was before, if that is known already. Receives what has come, but waits for nothing.
     #[inline]
-    pub fn poll(&self, _node: &mut NodeHandle) -> Option<Result<W, Error>> {
-        Some(Ok(self.old))
+    pub fn poll(&self, node: &mut NodeHandle) -> Option<Result<W, Error>> {
+        match &self.state {
+            State::Done(old) => Some(Ok(*old)),
+            State::Far(place) => node
+                .sent(|joined, courier, _| place.poll(joined, courier))
+                .map(|outcome| outcome.map(W::of_bits)),
+        }
     }
 
     /// Waits for what the word was before.
@@ -80,19 +97,35 @@ impl<W: Word> Pending<W> {
     /// # Errors
     /// As for [`Words::fetch_add`](super::Words::fetch_add), for what shows only at the home.
     #[inline]
-    pub fn wait(self, _node: &mut NodeHandle) -> Result<W, Error> {
-        Ok(self.old)
+    pub fn wait(self, node: &mut NodeHandle) -> Result<W, Error> {
+        match self.state {
+            State::Done(old) => Ok(old),
+            State::Far(place) => node.sent(|joined, courier, _| place.wait(joined, courier)).map(W::of_bits),
+        }
+    }
+}
+
+impl<W: Word> std::fmt::Debug for Pending<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let is_done = matches!(self.state, State::Done(_));
+        f.debug_struct("Pending").field("is_done", &is_done).finish_non_exhaustive()
     }
 }
 
 impl NodeHandle {
     /// Waits until every operation on words that was begun through this handle has taken effect: the posted ones, and the
-    /// forms that fetch nothing. On an embedded rack they have when they return.
+    /// forms that fetch nothing. Where the words are within reach they have when they return.
     ///
     /// # Errors
-    /// The first error of an operation whose outcome nobody waited for.
+    /// The first error of an operation that fetches nothing, since the last flush. Of posted ones, [`Pending::wait`] says it.
     #[inline]
     pub fn flush(&mut self) -> Result<(), Error> {
-        Ok(())
+        if self.pipeline.is_empty() { Ok(()) } else { self.flush_far() }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn flush_far(&mut self) -> Result<(), Error> {
+        self.sent(|joined, courier, pipeline| pipeline.flush(joined, courier))
     }
 }

@@ -2,6 +2,7 @@
 
 mod histories;
 mod locks;
+mod one_sided;
 mod rig;
 
 use std::time::Duration;
@@ -42,20 +43,6 @@ fn increments_by_threads_of_all_nodes_are_all_counted() {
         }
     });
     assert_eq!(rack.nodes[1].here().read_word(addr).unwrap(), 6 * EACH);
-}
-
-#[test]
-fn words_and_objects_are_refused_with_what_to_do_instead() {
-    let rack = Processes::start(2);
-    let mut first = rack.nodes[0].here();
-    for (home, discipline) in [(0, Discipline::Word), (1, Discipline::Object)] {
-        let refused = Error::NotEmbedded { discipline };
-        assert_eq!(first.alloc(64, NodeId(home), discipline), Err(refused));
-    }
-    assert!(first.words::<u64>(8, NodeId(0)).is_err() && first.byte_objects(1, 8, NodeId(0)).is_err());
-    let addr = first.alloc(64, NodeId(0), Discipline::Coherent).unwrap();
-    let refused = first.words_at::<u64>(addr).err();
-    assert_eq!(refused, Some(Error::NotEmbedded { discipline: Discipline::Word }));
 }
 
 #[test]

@@ -23,7 +23,7 @@ use super::session::{Greeting, Peer};
 use super::tag::{HelloKey, TAG};
 use super::waiting::Waiting;
 use super::{mmsg, random};
-use crate::head::Head;
+use crate::head::{Head, MOST_ONE_SIDED_HEAD};
 use crate::{Body, Cause, Contents, Counters, MOST_CONTROL, MOST_ONE_SIDED, Outgoing, PlaceId, Transport};
 
 /// The socket buffers asked for: some 1,000 datagrams while this process waits for a processor.
@@ -326,6 +326,11 @@ impl Transport for UdpTransport {
 
     fn interrupt(&self) {
         self.waiting.interrupt();
+    }
+
+    fn one_sided_room(&self) -> usize {
+        let around = envelope::HEAD + TAG + record::HEAD + MOST_ONE_SIDED_HEAD;
+        (self.most - around).min(MOST_ONE_SIDED)
     }
 
     fn counters(&self) -> &Counters {

@@ -2,7 +2,7 @@
 //!
 //! From the home of an object to whoever reads it. A writer makes the version of an object odd while it writes, so no
 //! whole object has an odd version, and no flag is needed: an even number is the version of what was read, an odd one says
-//! that it was torn.
+//! that it was torn, and one of them that the object is gone, and it is no use to try again.
 //!
 //! What must always hold: eight bytes are always a verdict, and only an even number is the verdict "whole".
 
@@ -13,7 +13,12 @@ pub enum Verdict {
     Whole(u64),
     /// Somebody was writing: there are no data.
     Torn,
+    /// There is no such object any more, or nothing whole will come of it before somebody writes it anew.
+    Gone,
 }
+
+/// The number that says so.
+const GONE: u64 = u64::MAX - 2;
 
 impl Verdict {
     /// The verdict on an object that was found with this version before and after its data were read.
@@ -21,24 +26,25 @@ impl Verdict {
         if version.is_multiple_of(2) { Self::Whole(version) } else { Self::Torn }
     }
 
-    /// The eight bytes, as a number. Torn is all ones.
+    /// The eight bytes, as a number. Torn is all ones, gone is all but one of them.
     pub const fn to_wire(self) -> u64 {
         match self {
             Self::Whole(version) => version,
             Self::Torn => u64::MAX,
+            Self::Gone => GONE,
         }
     }
 
     /// The verdict that these eight bytes are.
     pub const fn from_wire(bits: u64) -> Self {
-        Self::of_version(bits)
+        if bits == GONE { Self::Gone } else { Self::of_version(bits) }
     }
 
     /// The version, if it is whole.
     pub const fn version(self) -> Option<u64> {
         match self {
             Self::Whole(version) => Some(version),
-            Self::Torn => None,
+            Self::Torn | Self::Gone => None,
         }
     }
 }
@@ -57,6 +63,8 @@ mod tests {
         for odd in [1, 3, u64::MAX] {
             assert_eq!(Verdict::of_version(odd), Verdict::Torn);
         }
-        assert_eq!(Verdict::from_wire(Verdict::Torn.to_wire()), Verdict::Torn);
+        for in_vain in [Verdict::Torn, Verdict::Gone] {
+            assert_eq!(Verdict::from_wire(in_vain.to_wire()), in_vain);
+        }
     }
 }

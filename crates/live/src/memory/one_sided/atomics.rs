@@ -7,7 +7,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-use nic::atomics::{Operands, Operation, Width};
+use nic::atomics::{Fold, Operands, Operation, Width};
 use wire::Faithful;
 
 /// Executes an operation, on a double word or one half of it, and returns what the word was: sign-extended, if it has 32 bits.
@@ -57,6 +57,28 @@ pub fn execute(
         }
     };
     width.take::<Faithful>(old, is_upper)
+}
+
+/// Executes everything that is pending for a word as one change, and returns what the double word was that it lies in, of a
+/// word of 32 bits its half: what [`Fold::done`] begins with.
+pub fn execute_fold(double: &AtomicU64, fold: &Fold<'_>) -> u64 {
+    let width = fold.width();
+    let is_upper = !fold.address().is_multiple_of(8);
+    if fold.only_loads() {
+        return width.take::<Faithful>(double.load(SeqCst), is_upper);
+    }
+    if let (Some(sum), Width::Double) = (fold.sum(), width) {
+        return double.fetch_add(sum, SeqCst);
+    }
+    let mut old = double.load(Relaxed);
+    loop {
+        let word = width.take::<Faithful>(old, is_upper);
+        let new = width.put::<Faithful>(old, is_upper, fold.apply(word));
+        match double.compare_exchange_weak(old, new, SeqCst, Relaxed) {
+            Ok(_) => return word,
+            Err(found) => old = found,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -24,8 +24,8 @@ mod region;
 mod regions;
 mod shared;
 
-pub use atomics::execute;
-pub use object::{Object, Torn, Writing};
+pub use atomics::{execute, execute_fold};
+pub use object::{Object, Taking, Torn, Writing};
 pub use region::{Missing, Region, Shape};
 pub use regions::Regions;
 pub use shared::NotMapped;

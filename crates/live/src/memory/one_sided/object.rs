@@ -60,6 +60,16 @@ pub struct Writing<'a> {
     taken: u64,
 }
 
+/// What an attempt to take an object came to.
+pub enum Taking<'a> {
+    /// It is this thread's.
+    Taken(Writing<'a>),
+    /// Somebody is writing.
+    Busy,
+    /// It has another version than was expected.
+    Changed,
+}
+
 impl<'a> Object<'a> {
     #[inline(always)]
     pub(super) fn new(region: &'a Region, words: &'a [AtomicU64], rest: &'a [AtomicU64], len: usize) -> Self {
@@ -111,38 +121,47 @@ impl<'a> Object<'a> {
         Ok(writing.version())
     }
 
-    /// Takes it; a lost one only if all of it will be written.
+    /// Waits until it is taken; a lost one only if all of it will be written.
     fn take(&self, lost_ones: bool) -> Result<Writing<'a>, Missing> {
-        let writer = self.region.writer();
         let mut looks = 0_u32;
         loop {
-            let found = self.version.load(Ordering::Relaxed);
-            let taken = writer.takes(found);
-            let is_free = found.is_multiple_of(2) || lost_ones && is_lost(found);
-            if is_free
-                && self
-                    .version
-                    .compare_exchange_weak(found, taken, Ordering::SeqCst, Ordering::Relaxed)
-                    .is_ok()
-            {
-                if !self.region.lives() {
-                    // Whoever ended the region waits for this. The memory is not the object's any more: as if nothing had been.
-                    self.version.store(found, Ordering::SeqCst);
-                    return Err(self.region.why_not());
-                }
-                fence(Ordering::Release);
-                return Ok(Writing { object: *self, taken });
-            }
-            if !self.region.lives() {
-                return Err(self.region.why_not());
-            }
-            if !is_free && let Some(why) = lost(self.region, found) {
-                return Err(why);
+            if let Taking::Taken(writing) = self.try_take(lost_ones, None)? {
+                return Ok(writing);
             }
             // Who has it is about done, or was preempted: then it needs a core.
             looks += 1;
             if looks.is_multiple_of(64) { thread::yield_now() } else { std::hint::spin_loop() }
         }
+    }
+
+    /// Takes it, if nobody has it; and, if a version is expected, only in that one. A lost one only if all of it will be written.
+    ///
+    /// # Errors
+    /// If it is gone, or lost.
+    pub fn try_take(&self, lost_ones: bool, expected: Option<u64>) -> Result<Taking<'a>, Missing> {
+        let found = self.version.load(Ordering::Relaxed);
+        let taken = self.region.writer().takes(found);
+        let is_free = found.is_multiple_of(2) || lost_ones && is_lost(found);
+        if is_free && expected.is_some_and(|expected| expected != found) {
+            return if self.region.lives() { Ok(Taking::Changed) } else { Err(self.region.why_not()) };
+        }
+        if is_free && self.version.compare_exchange(found, taken, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        {
+            if !self.region.lives() {
+                // Whoever ended the region waits for this. The memory is not the object's any more: as if nothing had been.
+                self.version.store(found, Ordering::SeqCst);
+                return Err(self.region.why_not());
+            }
+            fence(Ordering::Release);
+            return Ok(Taking::Taken(Writing { object: *self, taken }));
+        }
+        if !self.region.lives() {
+            return Err(self.region.why_not());
+        }
+        if !is_free && let Some(why) = lost(self.region, found) {
+            return Err(why);
+        }
+        Ok(Taking::Busy)
     }
 
     fn copy_out(&self, at: usize, into: &mut [u8]) {

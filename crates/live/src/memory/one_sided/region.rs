@@ -42,7 +42,7 @@ impl Shape {
     }
 
     /// Words from one element to the next. Objects begin with their version, and none lies on more cache lines than it has to.
-    const fn stride(self) -> usize {
+    pub const fn stride(self) -> usize {
         match self {
             Self::Words { .. } => 1,
             Self::Objects { len, .. } => match len.div_ceil(8) + 1 {
@@ -265,6 +265,67 @@ impl Region {
         }
     }
 
+    /// The object whose version is at so many bytes from the beginning.
+    ///
+    /// # Errors
+    /// If none is, or not any more.
+    pub fn object_at(&self, offset: u64) -> Result<Object<'_>, Missing> {
+        let stride = self.stride as u64 * 8;
+        let number = usize::try_from(offset / stride).unwrap_or(usize::MAX);
+        if matches!(self.shape, Shape::Words { .. }) || !offset.is_multiple_of(stride) {
+            return Err(Missing::Beyond);
+        }
+        self.object(number)
+    }
+
+    /// Copies bytes out, from so many bytes from the beginning on, whoever is changing them. Of a region that has ended, zeroes.
+    ///
+    /// # Panics
+    /// If they are not all in the region.
+    pub fn read_bytes(&self, offset: u64, into: &mut [u8]) {
+        let words = self.words_of(offset, into.len());
+        for ((within, part), word) in pieces(offset, into.len()).zip(words) {
+            let bytes = word.load(Ordering::Relaxed).to_le_bytes();
+            let len = part.len();
+            into[part].copy_from_slice(&bytes[within..within + len]);
+        }
+        std::sync::atomic::fence(Ordering::Acquire);
+        if !self.lives() {
+            into.fill(0);
+        }
+    }
+
+    /// Copies bytes in, if the region has not ended. A part of a word leaves the rest of it alone; two parts of one word that are
+    /// written at a time may undo each other, as everywhere.
+    ///
+    /// # Panics
+    /// If they do not all lie in the region.
+    pub fn write_bytes(&self, offset: u64, bytes: &[u8]) {
+        if !self.lives() {
+            return;
+        }
+        let words = self.words_of(offset, bytes.len());
+        for ((within, part), word) in pieces(offset, bytes.len()).zip(words) {
+            let piece = &bytes[part];
+            let mut whole =
+                if piece.len() == 8 { [0; 8] } else { word.load(Ordering::Relaxed).to_le_bytes() };
+            whole[within..within + piece.len()].copy_from_slice(piece);
+            word.store(u64::from_le_bytes(whole), Ordering::Release);
+        }
+    }
+
+    /// The words that these bytes lie in: no more than a packet brings.
+    fn words_of(&self, offset: u64, len: usize) -> impl Iterator<Item = &AtomicU64> {
+        let first = usize::try_from(offset / 8).expect("an offset in memory");
+        let end = usize::try_from((offset + len as u64).div_ceil(8)).expect("an offset in memory");
+        let (front, back) = if len == 0 {
+            Default::default()
+        } else {
+            self.words(first, end - first).unwrap_or_else(|| panic!("bytes {offset}+{len} of {self:?}"))
+        };
+        front.iter().chain(back)
+    }
+
     /// Ends it: it is not found alive any more. When this returns no writer is inside an object, unless the region has memory of
     /// its own, which nobody else is given.
     ///
@@ -278,15 +339,39 @@ impl Region {
         // A writer takes its object and then looks whether the region lives; this is the other way round. So either it
         // sees that, or it is seen here.
         self.set_state(ENDED);
-        let Shape::Objects { count, .. } = self.shape else { return };
-        for number in 0..count {
-            let mut looks = 0_u32;
-            while !self.version_of(number).load(Ordering::SeqCst).is_multiple_of(2) {
-                looks += 1;
-                if looks.is_multiple_of(64) { std::thread::yield_now() } else { spin_loop() }
-            }
+        let mut looks = 0_u32;
+        while self.is_written() {
+            looks += 1;
+            if looks.is_multiple_of(64) { std::thread::yield_now() } else { spin_loop() }
         }
     }
+
+    /// Ends it; false if writers are still inside objects. Once there are none, none will be.
+    pub(super) fn try_end(&self) -> bool {
+        if self.shared.is_some() {
+            self.end_shared();
+            return true;
+        }
+        self.set_state(ENDED);
+        !self.is_written()
+    }
+
+    fn is_written(&self) -> bool {
+        let Shape::Objects { count, .. } = self.shape else { return false };
+        (0..count).any(|number| !self.version_of(number).load(Ordering::SeqCst).is_multiple_of(2))
+    }
+}
+
+/// How a range of bytes lies in words: of each, from which of its bytes on, and which of the range those are.
+fn pieces(offset: u64, len: usize) -> impl Iterator<Item = (usize, std::ops::Range<usize>)> {
+    let mut within = (offset % 8) as usize;
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let part = (len - done).min(8 - within);
+        let piece = (within, done..done + part);
+        (within, done) = (0, done + part);
+        (part > 0).then_some(piece)
+    })
 }
 
 impl std::fmt::Debug for Region {

@@ -148,7 +148,7 @@ impl Regions {
     pub fn lose_objects_of(&self, node: NodeId) -> bool {
         let own: Vec<_> = self.all().values().map(|own| Arc::clone(&own.region)).collect();
         // Each of them, also behind one that says no.
-        own.iter().fold(true, |all, region| region.writer_died(node) && all)
+        own.iter().filter(|region| !region.writer_died(node)).count() == 0
     }
 
     /// The region that begins at an address.
@@ -176,6 +176,13 @@ impl Regions {
             own.region.end();
             true
         })
+    }
+
+    /// As [`Regions::end`], without waiting: false if writers are still inside its objects, and it has to be called again. None:
+    /// there is no such region.
+    pub fn try_end(&self, addr: GlobalAddr) -> Option<bool> {
+        let region = self.find(addr)?;
+        Some(region.try_end() && self.end(addr))
     }
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<GlobalAddr, Own>> {

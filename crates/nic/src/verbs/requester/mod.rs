@@ -18,7 +18,7 @@ mod transmit;
 
 use alloc::collections::VecDeque;
 
-use wire::roce::{Psn, QpNumber};
+use wire::roce::{Psn, QpNumber, Verdict};
 use wire::{Nanos, VerbsRules};
 
 use super::attributes::{Mtu, State, ToSend};
@@ -52,10 +52,8 @@ enum Outcome {
     Done,
     /// A word was this.
     Original(u64),
-    /// An object of this version has come.
-    Version(u64),
-    /// An object was being written.
-    Torn,
+    /// An object has come, or not.
+    Verdict(Verdict),
 }
 
 #[derive(Debug)]
@@ -212,15 +210,18 @@ impl Requester {
     /// The oldest work has succeeded, or was in vain, with this.
     fn complete_front<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>, outcome: Outcome) {
         let Pending { request, .. } = self.queue.pop_front().expect("it was looked at");
-        let torn = matches!(outcome, Outcome::Torn);
-        if request.signaled || torn {
-            let status = if torn { Status::Torn } else { Status::Success };
+        let status = match outcome {
+            Outcome::Verdict(Verdict::Torn) => Status::Torn,
+            Outcome::Verdict(Verdict::Gone) => Status::Gone,
+            _ => Status::Success,
+        };
+        if request.signaled || status != Status::Success {
             let mut completion = ended(self.own, request.id, status);
-            completion.len = if torn { 0 } else { request.operation.len() };
+            completion.len = if status == Status::Success { request.operation.len() } else { 0 };
             match outcome {
-                Outcome::Done | Outcome::Torn => {}
+                Outcome::Done => {}
                 Outcome::Original(original) => completion.original = Some(original),
-                Outcome::Version(version) => completion.version = Some(version),
+                Outcome::Verdict(verdict) => completion.version = verdict.version(),
             }
             cx.complete(self.completions, completion);
         } else {

@@ -208,13 +208,13 @@ impl Requester {
         }
         let is_turn = match verdict {
             Verdict::Whole(_) => self.is_turn(cx, psn, index),
-            Verdict::Torn => !self.acknowledge(cx, pending.first.before()),
+            Verdict::Torn | Verdict::Gone => !self.acknowledge(cx, pending.first.before()),
         };
         if !is_turn {
             return self.ask_again(cx);
         }
         self.advance(cx, psn);
-        self.complete_front(cx, verdict.version().map_or(Outcome::Torn, Outcome::Version));
+        self.complete_front(cx, Outcome::Verdict(verdict));
         Ok(self.transmit(cx))
     }
 

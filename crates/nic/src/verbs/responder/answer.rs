@@ -3,7 +3,7 @@
 //! What must always hold: answers go out in the order of their numbers, but for repeated ones. An answer acknowledges
 //! everything before it, so none is owed any more.
 
-use wire::roce::{Aeth, Extension, Opcode, Packet, Psn, Reth, Syndrome, Verdict};
+use wire::roce::{Aeth, Extension, Opcode, Packet, Psn, Reth, Syndrome};
 use wire::{Nanos, VerbsRules};
 
 use super::Responder;
@@ -86,7 +86,7 @@ impl Responder {
         self.send(cx, Opcode::RaeResponse, psn, aeth, (len > 0).then_some(kept));
     }
 
-    /// An object's data and the verdict, from this of the answer's packets on. Of a torn one only the verdict.
+    /// An object's data and the verdict, from this of the answer's packets on. Of a torn one only the verdict, or of one that is gone.
     pub(super) fn answer_object<R: VerbsRules>(
         &mut self,
         cx: &mut Context<'_, R>,
@@ -96,7 +96,7 @@ impl Responder {
         let Answer::Object { len, packets, verdict } = answered.answer else { return };
         let (mtu, slot) = (self.path().mtu, self.slot(answered.slot));
         let last = packets - 1;
-        let from = if verdict == Verdict::Torn { last } else { from };
+        let from = if verdict.version().is_none() { last } else { from };
         for packet in from..last {
             let part = mtu.part(len, packet);
             let kept = Payload::Kept { slot, offset: packet * mtu.bytes(), len: part };

@@ -1,0 +1,194 @@
+//! One-sided operations between the nodes of a rack of processes: a software NIC in each node's process.
+//!
+//! Each two nodes have a queue pair ([`nic::verbs`]), whose packets travel over the transport like all others. What an
+//! application asks for is posted by its own thread; packets that come are handled by whichever thread receives for the node, on
+//! this node's memory, without its application, and without its other machines: the device has a lock of its own.
+//!
+//! | asked for | on the queue pair | done at the home by |
+//! | --- | --- | --- |
+//! | operations on words | batches of remote atomics, as many as fit a packet | [`execute_fold`](crate::memory::one_sided::execute_fold): the processor's own atomics |
+//! | a whole object | SABRe | [`Object::read`](crate::memory::one_sided::Object::read): version, copy, version |
+//! | writing an object; beginning, opening, ending a region | a call in a SEND, a reply in another | `serving.rs` |
+//! | bytes as they are | READ, WRITE, CmpSwap | the region's words |
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `nic.rs` | the device, and what its effects need |
+//! | `connection.rs` | which lives of two nodes a queue pair connects |
+//! | `memory.rs`, `bytes.rs` | the bytes that the device names |
+//! | `works.rs`, `ticket.rs` | what is under way, and who waits for it |
+//! | `calls.rs`, `serving.rs` | what is asked of another node, and what it does |
+//! | `asking.rs` | what application threads call |
+//! | `again.rs` | a connection that broke begins anew |
+//!
+//! What must always hold: an operation is executed once or not at all; if nobody can know which, it fails as
+//! [`Failure::Broken`] or because its home is down. Nothing of a former life of either node is executed.
+
+mod again;
+mod asking;
+mod bytes;
+mod calls;
+mod connection;
+mod memory;
+mod nic;
+mod serving;
+mod ticket;
+mod works;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ::nic::verbs::Mtu;
+use node::View;
+use transport::{Cause, Contents, PlaceId};
+use wire::roce::Packet;
+use wire::{Nanos, NodeId, Refusal};
+
+use self::again::Again;
+use self::connection::Lives;
+use self::nic::{Nic, Way};
+use super::node::NetworkedNode;
+use crate::place::{Courier, Failure};
+
+pub use self::asking::{Far, Opened, Read, Written};
+pub use self::memory::refused_words;
+pub use self::ticket::Ticket;
+
+/// What a node has for one-sided operations.
+pub(super) struct OneSided {
+    nic: Mutex<Nic>,
+    /// When the device wants to be called.
+    due: AtomicU64,
+    /// Somebody has asked this node for something.
+    is_asked: AtomicBool,
+    /// Held while that is done.
+    serving: Mutex<()>,
+    /// Payload of a packet.
+    packet_bytes: usize,
+}
+
+impl OneSided {
+    /// For a node of a rack of so many; packets of the path have room for `room` bytes of payload.
+    pub(super) fn new(me: NodeId, nodes: usize, room: usize, timeout: Nanos) -> Self {
+        let fits = |mtu: &&Mtu| mtu.bytes() as usize <= room;
+        let mtu = Mtu::ALL.iter().rev().find(fits).copied().unwrap_or(Mtu::B256);
+        Self {
+            nic: Mutex::new(Nic::new(me, nodes, mtu, timeout)),
+            due: AtomicU64::new(u64::MAX),
+            is_asked: AtomicBool::new(false),
+            serving: Mutex::new(()),
+            packet_bytes: mtu.bytes() as usize,
+        }
+    }
+
+    fn enter(&self) -> MutexGuard<'_, Nic> {
+        self.nic.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When the device wants to be called.
+    pub(super) fn deadline(&self) -> Nanos {
+        Nanos(self.due.load(Ordering::Acquire))
+    }
+}
+
+impl NetworkedNode {
+    /// Does something with the device. What it sends is still to be flushed.
+    fn with_nic<R>(
+        &self,
+        courier: &mut Courier,
+        action: impl FnOnce(&mut Nic, Nanos, &mut Way<'_>) -> R,
+    ) -> R {
+        let mut nic = self.one_sided.enter();
+        // Under the lock, so that it does not run back.
+        let now = self.now();
+        let mut way = Way {
+            transport: &*self.transport,
+            outgoing: &mut courier.outgoing,
+            is_fenced: self.lease().is_fenced(),
+        };
+        let result = action(&mut nic, now, &mut way);
+        nic.mend_broken(now, &mut way);
+        self.one_sided.due.store(nic.next_deadline().0, Ordering::Release);
+        if !nic.asked.is_empty() {
+            self.one_sided.is_asked.store(true, Ordering::Release);
+        }
+        result
+    }
+
+    /// A packet of another node's NIC.
+    pub(super) fn on_one_sided(
+        &self,
+        courier: &mut Courier,
+        from: PlaceId,
+        packet: &Packet,
+        len: usize,
+        contents: Contents<'_>,
+    ) {
+        match from.as_node() {
+            Some(from) if !self.lease().is_fenced() => {
+                self.with_nic(courier, |nic, now, way| nic.on_packet(now, from, packet, len, contents, way));
+            }
+            _ => self.transport.counters().dropped(Cause::Malformed),
+        }
+    }
+
+    /// A control message of another node: about its connection to this one.
+    pub(super) fn on_control_of(&self, courier: &mut Courier, from: PlaceId, bytes: &[u8]) {
+        match (from.as_node(), Again::parse(bytes)) {
+            (Some(from), Some(said)) => {
+                self.with_nic(courier, |nic, now, way| nic.on_again(now, from, &said, way));
+            }
+            _ => self.transport.counters().dropped(Cause::Malformed),
+        }
+    }
+
+    /// Dead nodes whose processes may still write here are looked at once more.
+    pub(super) fn look_at_suspects(&self) {
+        let nic = &mut *self.one_sided.enter();
+        nic.suspects.retain(|node| !self.memory().regions.lose_objects_of(*node));
+    }
+
+    /// What is due at the device.
+    pub(super) fn run_nic(&self, courier: &mut Courier, now: Nanos) {
+        if self.one_sided.deadline() <= now {
+            self.with_nic(courier, |nic, now, way| nic.on_deadline(now, way));
+            self.flush(courier);
+        }
+    }
+
+    /// A new epoch: connections to nodes that are down, or in another life, have ended, and others begin.
+    pub(super) fn begin_connections(&self, courier: &mut Courier, view: &View) {
+        let me = self.id();
+        let Some(mine) = view.lives[me.index()] else { return };
+        self.with_nic(courier, |nic, now, way| {
+            for (index, theirs) in view.lives.iter().enumerate().filter(|(index, _)| *index != me.index()) {
+                let peer = NodeId(u16::try_from(index).expect("at most 64 nodes"));
+                let lives = theirs.map(|theirs| Lives { mine, theirs, attempt: 0 });
+                let before = nic.connections[index].lives;
+                let same = |a: Lives, b: Lives| (a.mine, a.theirs) == (b.mine, b.theirs);
+                if let (Some(before), Some(lives)) = (before, lives)
+                    && same(before, lives)
+                {
+                    continue;
+                }
+                nic.disconnect(peer, Failure::Refused(Refusal::NodeDown));
+                if before.is_some() && !self.memory().regions.node_died(peer) {
+                    nic.suspects.insert(peer);
+                }
+                if let Some(lives) = lives {
+                    nic.connect(now, peer, lives, way);
+                }
+            }
+        });
+        self.flush(courier);
+    }
+
+    /// This node counts no more: whatever it has under way has failed.
+    pub(super) fn end_connections(&self, courier: &mut Courier) {
+        self.with_nic(courier, |nic, _, _| {
+            for index in 0..nic.connections.len() {
+                nic.disconnect(NodeId(index as u16), Failure::Fenced);
+            }
+        });
+    }
+}

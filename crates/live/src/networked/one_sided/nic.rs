@@ -1,0 +1,349 @@
+//! A node's device with what its effects need: connections, works, bytes.
+//!
+//! Under one lock, which is no place's. What must always hold: each effect is done before the next call; a piece of work ends
+//! once, whatever happens to its connection.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use nic::verbs::{
+    Access, Completion, CqNumber, Depth, Device, Effect, Mtu, PostError, Receive, Region as Registered,
+    State, Status, ToReceive, ToSend, WorkId,
+};
+use transport::{Body, Contents, Outgoing, PlaceId, Transport};
+use wire::roce::{Packet, Psn};
+use wire::{Nanos, NodeId, Refusal};
+use zerocopy::IntoBytes as _;
+
+use super::calls::{CALL_BYTES, Message};
+use super::connection::{Connection, Lives};
+use super::memory::{Bytes, During};
+use super::ticket::{Ended, Ticket};
+use super::works::{Keys, What, Work, Works, address_of};
+use crate::place::Failure;
+
+/// Regions that a node can have, ended ones included that still have their keys.
+const REGIONS: u32 = 1 << 20;
+/// Work that is posted to a connection at a time; what is more waits.
+const SENDS: usize = 64;
+/// Receives that are posted to each.
+const RECEIVES: usize = 32;
+/// The longest message: a whole object is written by one.
+const LONGEST: u32 = (1 << 20) + CALL_BYTES as u32;
+/// Batches, READs and object reads under way on a connection.
+const OUTSTANDING: u32 = 32;
+/// Names that are not addresses of any memory: works and receives lie there.
+const NAMES: u64 = 1 << 62;
+
+/// How packets leave.
+pub(super) struct Way<'a> {
+    pub(super) transport: &'a dyn Transport,
+    pub(super) outgoing: &'a mut Outgoing,
+    /// Nothing leaves.
+    pub(super) is_fenced: bool,
+}
+
+pub(super) struct Nic {
+    me: NodeId,
+    mtu: Mtu,
+    pub(super) device: Device,
+    completions: CqNumber,
+    pub(super) connections: Vec<Connection>,
+    works: Works,
+    pub(super) bytes: Bytes,
+    /// Calls without a reply yet, by number, and whom they asked.
+    calls: BTreeMap<u64, (NodeId, Arc<Ticket>)>,
+    next_call: u64,
+    /// What others have asked, to be served when no lock is held: numbers, and the words behind them.
+    pub(super) asked: VecDeque<(NodeId, Vec<u64>)>,
+    effects: Vec<Effect>,
+    scratch: Vec<u64>,
+    /// Shortest time until a packet is sent again.
+    timeout: Nanos,
+    pub(super) malformed: u64,
+    /// Nodes that are dead, but may still have a process that writes into this node's memory.
+    pub(super) suspects: BTreeSet<NodeId>,
+    /// Some connection is.
+    pub(super) is_any_broken: bool,
+    /// When somebody is to be told once more that a connection begins anew.
+    pub(super) say_again: Nanos,
+}
+
+impl Nic {
+    pub(super) fn new(me: NodeId, nodes: usize, mtu: Mtu, timeout: Nanos) -> Self {
+        let mut device = Device::new(REGIONS);
+        let mut names = |access| {
+            device
+                .register(Registered { base: 0, len: NAMES, access })
+                .expect("the first regions of a device")
+        };
+        let keys = Keys { source: names(Access::LOCAL_READ), landing: names(Access::LOCAL_WRITE) };
+        let receiving = names(Access::LOCAL_WRITE);
+        let completions = device.create_completion_queue(nodes * (SENDS + RECEIVES));
+        let depth = Depth { sends: SENDS, receives: RECEIVES };
+        // One for each node, so that everybody knows the numbers of the others; that for this node is never connected.
+        let connections = (0..nodes)
+            .map(|_| Connection::new(device.create_queue_pair(completions, completions, depth)))
+            .collect();
+        let mut bytes = Bytes::new(keys, receiving);
+        bytes.receives.resize_with(nodes * RECEIVES, Vec::new);
+        Self {
+            me,
+            mtu,
+            device,
+            completions,
+            connections,
+            works: Works::default(),
+            bytes,
+            calls: BTreeMap::new(),
+            next_call: 1,
+            asked: VecDeque::new(),
+            effects: Vec::new(),
+            scratch: Vec::new(),
+            timeout,
+            malformed: 0,
+            suspects: BTreeSet::new(),
+            is_any_broken: false,
+            say_again: Nanos::MAX,
+        }
+    }
+
+    /// Begins a connection anew, after everything that was under way on it has failed.
+    pub(super) fn connect(&mut self, now: Nanos, peer: NodeId, lives: Lives, way: &mut Way<'_>) {
+        // Every node has made its queue pairs in the same order.
+        let there = self.connections[self.me.index()].queue_pair;
+        let connection = &mut self.connections[peer.index()];
+        (connection.lives, connection.is_broken) = (Some(lives), false);
+        let number = connection.queue_pair;
+        let (to_me, to_peer) = (lives.first_to_me(self.me, peer), lives.first_to_peer(self.me, peer));
+        let device = &mut self.device;
+        device.init(number).expect("it was reset");
+        let receive = ToReceive {
+            remembered: OUTSTANDING,
+            longest: LONGEST,
+            ..ToReceive::new(peer, there, self.mtu, Psn::new(to_me))
+        };
+        device.ready_to_receive(number, receive).expect("it was begun");
+        let send = ToSend {
+            timeout: self.timeout,
+            retries: u8::MAX,
+            outstanding: OUTSTANDING,
+            ..ToSend::new(Psn::new(to_peer))
+        };
+        device.ready_to_send(number, send).expect("it can receive");
+        for receive in 0..RECEIVES {
+            self.post_receive(now, peer, peer.index() * RECEIVES + receive);
+        }
+        self.settle(now, Contents::None, way);
+    }
+
+    /// Ends a connection: what was under way on it has failed.
+    pub(super) fn disconnect(&mut self, peer: NodeId, why: Failure) {
+        let connection = &mut self.connections[peer.index()];
+        (connection.lives, connection.is_broken, connection.say_again) = (None, false, Nanos::MAX);
+        connection.waiting.clear();
+        let number = connection.queue_pair;
+        self.device.reset(number).expect("it is there");
+        self.bytes.forget_kept(number);
+        // What had come of the others' ends is completed no more: a reset forgets it. What was completed is polled after each call.
+        for work in self.works.drain(peer) {
+            if let Some(ticket) = work.ticket {
+                ticket.end(Ended::Failed(why));
+            }
+        }
+        self.calls.retain(|_, (asked, ticket)| {
+            let is_over = *asked == peer;
+            if is_over {
+                ticket.end(Ended::Failed(why));
+            }
+            !is_over
+        });
+        self.asked.retain(|(from, _)| *from != peer);
+    }
+
+    fn post_receive(&mut self, now: Nanos, peer: NodeId, at: usize) {
+        self.bytes.receives[at].clear();
+        let span = nic::verbs::Span { key: self.bytes.receiving, address: address_of(at, 0), len: LONGEST };
+        let receive = Receive { id: WorkId(at as u64), local: span };
+        let number = self.connections[peer.index()].queue_pair;
+        let posted = self.device.post_receive(now, number, receive, &mut self.effects);
+        // In the error state it is flushed, and comes back as a completion.
+        debug_assert!(posted.is_ok(), "{posted:?}");
+    }
+
+    /// Posts work, or has it wait for its turn.
+    pub(super) fn post(&mut self, now: Nanos, work: Work, way: &mut Way<'_>) {
+        let peer = work.peer;
+        if self.connections[peer.index()].lives.is_none() {
+            if let Some(ticket) = work.ticket {
+                ticket.end(Ended::Failed(Failure::Refused(Refusal::NodeDown)));
+            }
+            return;
+        }
+        let at = self.works.add(work);
+        self.connections[peer.index()].waiting.push_back(at);
+        self.pump(now, peer);
+        self.settle(now, Contents::None, way);
+    }
+
+    /// The number of a call that this node is to be asked.
+    pub(super) fn number_call(&mut self, home: NodeId, ticket: &Arc<Ticket>) -> u64 {
+        let number = self.next_call;
+        self.next_call += 1;
+        self.calls.insert(number, (home, Arc::clone(ticket)));
+        number
+    }
+
+    /// Posts what waits, as far as there is room.
+    fn pump(&mut self, now: Nanos, peer: NodeId) {
+        let Connection { queue_pair, waiting, .. } = &mut self.connections[peer.index()];
+        while let Some(&at) = waiting.front() {
+            let request = self.works.request(at, self.bytes.keys);
+            match self.device.post_send(now, *queue_pair, request, &mut self.effects) {
+                Ok(()) => {
+                    waiting.pop_front();
+                }
+                Err(PostError::QueueFull | PostError::CompletionQueueFull) => break,
+                // Broken, and about to be begun anew.
+                Err(PostError::NotReady) => break,
+                Err(why) => panic!("{request:?}: {why}"),
+            }
+        }
+    }
+
+    /// A packet has come.
+    pub(super) fn on_packet(
+        &mut self,
+        now: Nanos,
+        from: NodeId,
+        packet: &Packet,
+        len: usize,
+        contents: Contents<'_>,
+        way: &mut Way<'_>,
+    ) {
+        let Self { device, bytes, effects, scratch, .. } = self;
+        // Only a batch is looked at in the middle of the call.
+        let payload: &[u8] = if packet.opcode == wire::roce::Opcode::RaeRequest {
+            scratch.clear();
+            scratch.resize(len.div_ceil(8), 0);
+            let payload = &mut scratch.as_mut_bytes()[..len];
+            contents.copy_to(0, payload);
+            payload
+        } else {
+            &[]
+        };
+        let mut memory = During { bytes, payload };
+        device.on_packet(now, from, packet, len as u32, &mut memory, effects);
+        self.settle(now, contents, way);
+    }
+
+    /// When something is to be done.
+    pub(super) fn next_deadline(&self) -> Nanos {
+        self.device.next_deadline().min(self.say_again)
+    }
+
+    pub(super) fn on_deadline(&mut self, now: Nanos, way: &mut Way<'_>) {
+        self.repeat_again(now, way);
+        if self.device.next_deadline() <= now {
+            self.device.on_deadline(now, &mut self.effects);
+            self.settle(now, Contents::None, way);
+        }
+    }
+
+    /// Does the effects, and what follows from completions, until nothing is left.
+    fn settle(&mut self, now: Nanos, contents: Contents<'_>, way: &mut Way<'_>) {
+        self.apply(contents, way);
+        while let Some(completion) = self.device.poll(self.completions) {
+            self.complete(now, &completion);
+            self.apply(Contents::None, way);
+        }
+    }
+
+    fn apply(&mut self, contents: Contents<'_>, way: &mut Way<'_>) {
+        let Self { effects, bytes, works, scratch, connections, is_any_broken, .. } = self;
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Send { to, packet, payload, .. } => {
+                    if way.is_fenced {
+                        continue;
+                    }
+                    let (len, contents) = match payload {
+                        None => (0, Contents::None),
+                        Some(payload) => (payload.bytes() as usize, bytes.to_send(works, payload, scratch)),
+                    };
+                    way.transport.send(
+                        PlaceId::node(to),
+                        Body::OneSided(&packet, len, contents),
+                        way.outgoing,
+                    );
+                }
+                Effect::Place { at } => bytes.place(works, at, contents),
+                Effect::Store { .. } | Effect::Notify { .. } => {
+                    unreachable!("nobody asked for that: {effect:?}")
+                }
+                Effect::Broken { queue_pair } => {
+                    let broken =
+                        connections.iter_mut().find(|connection| connection.queue_pair == queue_pair);
+                    broken.expect("one of ours").is_broken = true;
+                    *is_any_broken = true;
+                }
+            }
+        }
+    }
+
+    fn complete(&mut self, now: Nanos, completion: &Completion) {
+        let number = completion.queue_pair;
+        let peer = self.connections.iter().position(|connection| connection.queue_pair == number);
+        let peer = NodeId(peer.expect("one of ours") as u16);
+        let at = completion.id.0 as usize;
+        if completion.receive {
+            if completion.status != Status::Success {
+                // Flushed: posted again when the connection begins anew.
+                return;
+            }
+            let mut words = std::mem::take(&mut self.bytes.receives[at]);
+            words.truncate((completion.len as usize).div_ceil(8));
+            self.post_receive(now, peer, at);
+            self.on_message(peer, words);
+            return;
+        }
+        let Some(work) = self.works.take(at) else { return };
+        if let Some(ticket) = work.ticket {
+            ticket.end(match (completion.status, work.what) {
+                (Status::Success, What::ReadObject { .. }) => {
+                    let version = completion.version.expect("the version of what was read");
+                    Ended::Object(version, work.landing)
+                }
+                (Status::Success, What::CompareSwap { .. }) => {
+                    Ended::Answer(vec![completion.original.expect("what an atomic found")].into())
+                }
+                (Status::Success, _) => Ended::Answer(work.landing),
+                (Status::Torn, _) => Ended::Torn,
+                (Status::Gone, _) => Ended::Failed(Failure::Refused(Refusal::Unallocated)),
+                _ => Ended::Failed(Failure::Broken),
+            });
+        }
+        self.pump(now, peer);
+    }
+
+    fn on_message(&mut self, from: NodeId, words: Vec<u64>) {
+        match Message::parse(&words) {
+            Some(Message::Call(..)) => self.asked.push_back((from, words)),
+            Some(Message::Reply(number, reply)) => match self.calls.remove(&number) {
+                Some((asked, ticket)) if asked == from => ticket.end(Ended::Reply(reply)),
+                Some(call) => {
+                    self.calls.insert(number, call);
+                    self.malformed += 1;
+                }
+                None => self.malformed += 1,
+            },
+            None => self.malformed += 1,
+        }
+    }
+
+    /// True if the connection works.
+    pub(super) fn is_connected(&self, peer: NodeId) -> bool {
+        let connection = &self.connections[peer.index()];
+        connection.lives.is_some() && self.device.state(connection.queue_pair) == Some(State::Rts)
+    }
+}

@@ -1,0 +1,90 @@
+//! Work that is under way, as the thread sees it that wants to know how it ends.
+//!
+//! Made by the thread, ended by whichever thread receives. What must always hold: a ticket is ended once; whoever waits for it
+//! is woken.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::calls::Reply;
+use crate::place::{Bell, Failure};
+
+/// How work has ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::networked) enum Ended {
+    /// The words that came as an answer: of a batch, or of an object with its version.
+    Answer(Box<[u64]>),
+    /// An object with its version.
+    Object(u64, Box<[u64]>),
+    /// Somebody was writing the object.
+    Torn,
+    /// What the home says to a call.
+    Reply(Reply),
+    /// It was not done, or nobody knows.
+    Failed(Failure),
+}
+
+#[derive(Default)]
+struct State {
+    ended: Option<Ended>,
+    waiting: Vec<Arc<Bell>>,
+}
+
+/// A piece of work.
+#[derive(Default)]
+pub struct Ticket {
+    is_over: AtomicBool,
+    state: Mutex<State>,
+}
+
+impl Ticket {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True once it has ended.
+    pub fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// This is how it ended.
+    pub(super) fn end(&self, ended: Ended) {
+        let mut state = self.state();
+        debug_assert!(state.ended.is_none() && !self.is_over(), "work ends once");
+        state.ended = Some(ended);
+        self.is_over.store(true, Ordering::Release);
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        waiting.iter().for_each(|bell| bell.nudge());
+    }
+
+    /// This thread is going to wait for it.
+    pub(super) fn wake(&self, bell: &Arc<Bell>) {
+        let mut state = self.state();
+        if !self.is_over() {
+            state.waiting.push(Arc::clone(bell));
+        }
+    }
+
+    /// How it ended: for one thread, once.
+    pub(super) fn take(&self) -> Option<Ended> {
+        self.state().ended.take()
+    }
+
+    /// The answer to a batch: a bit for each entry that was refused because its region has ended, in as many words as
+    /// [`refused_words`](super::refused_words) says; then what each word was that is fetched. To be asked once; None while it has
+    /// not come.
+    ///
+    /// # Errors
+    /// If the home is down, or nobody knows whether the batch was executed.
+    ///
+    /// # Panics
+    /// If the work was no batch.
+    pub fn answer(&self) -> Option<Result<Box<[u64]>, Failure>> {
+        match self.take()? {
+            Ended::Answer(words) => Some(Ok(words)),
+            Ended::Failed(why) => Some(Err(why)),
+            other => panic!("a batch ended with {other:?}"),
+        }
+    }
+}

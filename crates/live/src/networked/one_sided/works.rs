@@ -1,0 +1,162 @@
+//! Work requests that are posted or wait to be, and the bytes that they send and get.
+//!
+//! At the node that asks. The device names the bytes by key, work and offset. What must always hold: a piece of work stays, and
+//! with it its bytes, until the device has completed it: packets may have to be sent again.
+
+use std::sync::Arc;
+
+use nic::verbs::{Operation, Remote, Span, WorkId, WorkRequest};
+use wire::NodeId;
+use wire::roce::Key;
+
+use super::ticket::Ticket;
+
+/// What a piece of work does, beside sending what it has to send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum What {
+    /// A call, or a reply to one.
+    Send,
+    /// A batch of remote atomics with an answer of so many bytes.
+    Atomics {
+        answer: u32,
+    },
+    /// Reads an object of so many bytes.
+    ReadObject {
+        remote: Remote,
+        len: u32,
+    },
+    /// Reads bytes as they are.
+    Read {
+        remote: Remote,
+        len: u32,
+    },
+    /// Writes them.
+    Write {
+        remote: Remote,
+    },
+    CompareSwap {
+        remote: Remote,
+        compare: u64,
+        swap: u64,
+    },
+}
+
+/// A piece of work.
+pub(super) struct Work {
+    pub(super) peer: NodeId,
+    pub(super) what: What,
+    /// Who wants to know; nobody, of replies and of calls, whose reply is what is waited for.
+    pub(super) ticket: Option<Arc<Ticket>>,
+    /// What is sent.
+    pub(super) source: Box<[u64]>,
+    pub(super) source_bytes: usize,
+    /// What comes back.
+    pub(super) landing: Box<[u64]>,
+}
+
+impl Work {
+    pub(super) fn new(
+        peer: NodeId,
+        what: What,
+        ticket: Option<Arc<Ticket>>,
+        source: Box<[u64]>,
+        source_bytes: usize,
+    ) -> Self {
+        debug_assert_eq!(source.len(), source_bytes.div_ceil(8));
+        let landing = match what {
+            What::Send | What::Write { .. } | What::CompareSwap { .. } => 0,
+            What::Atomics { answer: len } | What::ReadObject { len, .. } | What::Read { len, .. } => len,
+        };
+        Self {
+            peer,
+            what,
+            ticket,
+            source,
+            source_bytes,
+            landing: vec![0; (landing as usize).div_ceil(8)].into(),
+        }
+    }
+
+    fn request(&self, at: usize, keys: Keys) -> WorkRequest {
+        let address = address_of(at, 0);
+        let source = Span { key: keys.source, address, len: self.source_bytes as u32 };
+        let landing = |len| Span { key: keys.landing, address, len };
+        let operation = match self.what {
+            What::Send => Operation::Send { local: source, immediate: None },
+            What::Atomics { answer } => Operation::Atomics { request: source, answer: landing(answer) },
+            What::ReadObject { remote, len } => Operation::ReadObject { local: landing(len), remote },
+            What::Read { remote, len } => Operation::Read { local: landing(len), remote },
+            What::Write { remote } => Operation::Write { local: source, remote, immediate: None },
+            What::CompareSwap { remote, compare, swap } => {
+                Operation::CompareSwap { remote, compare, swap, result: None }
+            }
+        };
+        WorkRequest::new(WorkId(at as u64), operation)
+    }
+}
+
+/// The keys by which the device names the bytes of works.
+#[derive(Clone, Copy)]
+pub(super) struct Keys {
+    /// What is sent.
+    pub(super) source: Key,
+    /// What comes back.
+    pub(super) landing: Key,
+}
+
+/// Where the bytes of a piece of work, or of a receive, are: below 2^56.
+pub(super) const fn address_of(at: usize, offset: u64) -> u64 {
+    (at as u64) << 32 | offset
+}
+
+/// The piece of work, or the receive, and the offset that an address stands for.
+pub(super) const fn place_of(address: u64) -> (usize, usize) {
+    ((address >> 32) as usize, (address & 0xffff_ffff) as usize)
+}
+
+/// All that is under way, by number.
+#[derive(Default)]
+pub(super) struct Works {
+    works: Vec<Option<Work>>,
+    free: Vec<usize>,
+}
+
+impl Works {
+    pub(super) fn add(&mut self, work: Work) -> usize {
+        match self.free.pop() {
+            Some(at) => {
+                self.works[at] = Some(work);
+                at
+            }
+            None => {
+                self.works.push(Some(work));
+                self.works.len() - 1
+            }
+        }
+    }
+
+    pub(super) fn request(&self, at: usize, keys: Keys) -> WorkRequest {
+        self.get(at).expect("it waits to be posted").request(at, keys)
+    }
+
+    pub(super) fn get(&self, at: usize) -> Option<&Work> {
+        self.works.get(at)?.as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut Work> {
+        self.works.get_mut(at)?.as_mut()
+    }
+
+    pub(super) fn take(&mut self, at: usize) -> Option<Work> {
+        let work = self.works.get_mut(at)?.take()?;
+        self.free.push(at);
+        Some(work)
+    }
+
+    /// Everything that is under way to this node, or to all.
+    pub(super) fn drain(&mut self, peer: NodeId) -> Vec<Work> {
+        let of_peer = |work: &Option<Work>| work.as_ref().is_some_and(|work| work.peer == peer);
+        let found: Vec<usize> = (0..self.works.len()).filter(|at| of_peer(&self.works[*at])).collect();
+        found.into_iter().filter_map(|at| self.take(at)).collect()
+    }
+}
