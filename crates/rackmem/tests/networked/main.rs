@@ -3,6 +3,8 @@
 mod histories;
 mod locks;
 mod one_sided;
+#[path = "../one_sided_everywhere/mod.rs"]
+mod one_sided_everywhere;
 mod rig;
 
 use std::time::Duration;

@@ -1,69 +1,9 @@
-//! Regions of every size between places that talk over shared memory and over UDP, as a rack file describes them.
-#![cfg(target_os = "linux")]
+//! Regions of every size, between places.
 
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use rackmem::rack_file::TransportKind;
+use rackmem::{Discipline, Error, Locked, NodeHandle, NodeId};
 
-use rackmem::rack_file::{TransportKind, example};
-use rackmem::{Discipline, Error, Locked, NodeHandle, NodeId, Rack, RackFile, SwitchProcess};
-
-const NODES: usize = 3;
-
-/// A rack of places with transports of their own.
-struct Places {
-    nodes: Vec<Rack>,
-    stop: Arc<AtomicBool>,
-    switch: Option<JoinHandle<()>>,
-    folder: PathBuf,
-}
-
-impl Places {
-    /// With these lines in `[rack]`.
-    fn start(test: &str, transport: TransportKind, lines: &str) -> Self {
-        // Sockets live below it, and their paths must be short.
-        let folder =
-            std::env::temp_dir().join(format!("rml-{}-{test}-{}", std::process::id(), transport.name()));
-        std::fs::create_dir_all(&folder).unwrap();
-        // All are bound at once, so that they differ; then let go for whoever they are meant for.
-        let sockets: Vec<_> =
-            (0..=NODES).map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect();
-        let addresses: Vec<SocketAddr> = sockets.iter().map(|socket| socket.local_addr().unwrap()).collect();
-        drop(sockets);
-        let text = example("locks", transport, &addresses, Some("run"))
-            .replace("[rack]", &format!("[rack]\nmemory = \"8 MiB\"\n{lines}"));
-        let file = RackFile::parse(&folder.join("rack.toml"), &text).unwrap();
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut switch = SwitchProcess::open(&file, None).unwrap();
-        let stopped = Arc::clone(&stop);
-        let switch = Some(std::thread::spawn(move || switch.run(&stopped)));
-        let nodes = std::thread::scope(|scope| {
-            let file = &file;
-            let joins: Vec<_> = (0..NODES as u16)
-                .map(|node| scope.spawn(move || Rack::join(file, NodeId(node)).unwrap()))
-                .collect();
-            joins.into_iter().map(|join| join.join().unwrap()).collect()
-        });
-        Self { nodes, stop, switch, folder }
-    }
-
-    fn handles(&self) -> Vec<NodeHandle> {
-        self.nodes.iter().map(Rack::here).collect()
-    }
-}
-
-impl Drop for Places {
-    fn drop(&mut self) {
-        self.nodes.clear();
-        self.stop.store(true, Ordering::SeqCst);
-        if let Some(switch) = self.switch.take() {
-            switch.join().unwrap();
-        }
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
+use crate::rig::{NODES, Places};
 
 /// Each node in turn checks what the one before wrote, and writes something else, all of it.
 fn goes_round(handles: &mut [NodeHandle], home: u16, len: usize) {

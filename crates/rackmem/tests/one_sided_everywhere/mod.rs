@@ -1,0 +1,218 @@
+//! What must hold of words and objects, on whatever rack of three processes: tests of several kinds of racks call these.
+#![allow(dead_code, reason = "each kind of rack uses its part")]
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use rackmem::{ByteObjects, Discipline, Error, NodeId, Objects, Rack, Retry, WordOperation, Words};
+
+/// Threads of all nodes do this with the same words.
+fn on_all(nodes: &[Rack], threads: u64, work: impl Fn(u64, &mut rackmem::NodeHandle) + Sync) {
+    std::thread::scope(|scope| {
+        for (at, node) in (0..).zip(nodes) {
+            for thread in 0..threads {
+                let work = &work;
+                scope.spawn(move || work(at * threads + thread, &mut node.here()));
+            }
+        }
+    });
+}
+
+pub(crate) fn no_addition_is_lost_or_made_twice_however_it_is_made(nodes: &[Rack]) {
+    const ROUNDS: u64 = 200;
+    let addr = nodes[0].here().words::<u64>(4, NodeId(1)).unwrap().addr();
+    on_all(nodes, 2, |_, here| {
+        let words = here.words_at::<u64>(addr).unwrap();
+        for _ in 0..ROUNDS {
+            words.fetch_add(here, 0, 3).unwrap();
+            words.add(here, 1, 5).unwrap();
+            let pending = words.post(here, 2, WordOperation::Add(7)).unwrap();
+            words.add(here, 3, 1).unwrap();
+            pending.wait(here).unwrap();
+        }
+        here.flush().unwrap();
+    });
+    let mut here = nodes[2].here();
+    let words = here.words_at::<u64>(addr).unwrap();
+    let found = [0, 1, 2, 3].map(|index| words.load(&mut here, index).unwrap());
+    assert_eq!(found, [3, 5, 7, 1].map(|each| each * 6 * ROUNDS));
+}
+
+pub(crate) fn every_value_of_a_counter_is_handed_out_once_also_to_thousands_that_are_under_way(
+    nodes: &[Rack],
+) {
+    const EACH: usize = 3000;
+    let addr = nodes[0].here().words::<u64>(1, NodeId(0)).unwrap().addr();
+    let drawn = Mutex::new(BTreeSet::new());
+    on_all(nodes, 1, |_, here| {
+        let words = here.words_at::<u64>(addr).unwrap();
+        let posted: Vec<_> = (0..EACH).map(|_| words.post(here, 0, WordOperation::Add(1)).unwrap()).collect();
+        let mine: Vec<u64> = posted.into_iter().map(|pending| pending.wait(here).unwrap()).collect();
+        assert!(mine.is_sorted(), "a thread's operations take effect in its order");
+        drawn.lock().unwrap().extend(mine);
+    });
+    assert!(drawn.into_inner().unwrap().into_iter().eq(0..3 * EACH as u64));
+}
+
+pub(crate) fn loops_of_compare_exchange_lose_nothing_in_words_of_both_widths(nodes: &[Rack]) {
+    const ROUNDS: u64 = 60;
+    let addr = nodes[0].here().words::<u32>(2, NodeId(2)).unwrap().addr();
+    on_all(nodes, 1, |_, here| {
+        let halves: Words<u32> = here.words_at(addr).unwrap();
+        for _ in 0..ROUNDS {
+            let mut expected = halves.load(here, 1).unwrap();
+            while let Err(found) = halves.compare_exchange(here, 1, expected, expected + 1).unwrap() {
+                expected = found;
+            }
+            halves.fetch_add(here, 0, u32::MAX).unwrap();
+        }
+    });
+    let mut here = nodes[0].here();
+    let whole: Words<u64> = here.words_at(addr).unwrap();
+    let lower = (3 * ROUNDS as u32).wrapping_neg();
+    assert_eq!(whole.load(&mut here, 0).unwrap(), (3 * ROUNDS) << 32 | u64::from(lower), "no carry");
+}
+
+pub(crate) fn each_operation_does_at_a_far_home_what_its_name_says(nodes: &[Rack]) {
+    let mut here = nodes[0].here();
+    let words = here.words::<i64>(4, NodeId(1)).unwrap();
+    assert_eq!(words.swap(&mut here, 1, 0b1100).unwrap(), 0);
+    assert_eq!(words.fetch_and(&mut here, 1, 0b0110).unwrap(), 0b1100);
+    assert_eq!(words.fetch_or(&mut here, 1, 0b0011).unwrap(), 0b0100);
+    assert_eq!(words.fetch_xor(&mut here, 1, 0b0101).unwrap(), 0b0111);
+    assert_eq!(words.fetch_min(&mut here, 1, -5).unwrap(), 0b0010);
+    assert_eq!(words.fetch_max(&mut here, 1, 9).unwrap(), -5);
+    assert_eq!(words.compare_exchange(&mut here, 1, 8, 1).unwrap(), Err(9));
+    assert_eq!(words.compare_exchange(&mut here, 1, 9, 1).unwrap(), Ok(9));
+    words.compare_store(&mut here, 1, 1, 77).unwrap();
+    words.store(&mut here, 2, -1).unwrap();
+    assert_eq!(words.load(&mut here, 1).unwrap(), 77);
+    assert_eq!(words.load(&mut here, 2).unwrap(), -1);
+    assert_eq!(words.fetch_add(&mut here, 4, 1), Err(Error::OutOfBounds { index: 4, count: 4 }));
+}
+
+pub(crate) fn what_is_read_of_an_object_is_never_of_two_writes(nodes: &[Rack]) {
+    for len in [24, 1000, 20_000] {
+        let addr = nodes[0].here().byte_objects(2, len, NodeId(1)).unwrap().addr();
+        let until = Instant::now() + Duration::from_millis(250);
+        on_all(nodes, 1, |node, here| {
+            let objects = here.byte_objects_at(addr).unwrap();
+            let (mut copy, mut turn, mut before) = (vec![0; len], 0_u8, 0);
+            while Instant::now() < until {
+                turn = turn.wrapping_add(1);
+                match node {
+                    0 => _ = objects.write(here, 1, 0, &vec![turn; len]).unwrap(),
+                    1 => _ = objects.update(here, 1, |object| object.write(0, &vec![turn; len])).unwrap(),
+                    _ => {
+                        let version = objects.read(here, 1, &mut copy, Retry::Forever).unwrap();
+                        assert!(copy.iter().all(|byte| *byte == copy[0]), "a mix");
+                        assert!(version >= before, "objects do not go back");
+                        before = version;
+                    }
+                }
+            }
+        });
+    }
+}
+
+pub(crate) fn updates_of_an_object_by_all_nodes_are_all_counted(nodes: &[Rack]) {
+    const ROUNDS: u64 = 40;
+    let addr = nodes[0].here().objects::<[u64; 20]>(3, NodeId(2)).unwrap().addr();
+    on_all(nodes, 2, |_, here| {
+        let objects: Objects<[u64; 20]> = here.objects_at(addr).unwrap();
+        for _ in 0..ROUNDS {
+            objects.update(here, 2, |words| words.iter_mut().for_each(|word| *word += 1)).unwrap();
+        }
+    });
+    let mut here = nodes[0].here();
+    let objects: Objects<[u64; 20]> = here.objects_at(addr).unwrap();
+    assert_eq!(objects.read(&mut here, 2, Retry::Forever).unwrap(), [6 * ROUNDS; 20]);
+    assert_eq!(objects.read(&mut here, 1, Retry::Forever).unwrap(), [0; 20]);
+}
+
+pub(crate) fn what_was_freed_is_refused_from_then_on_everywhere_and_nothing_else_suffers(nodes: &[Rack]) {
+    let (mut here, mut there) = (nodes[0].here(), nodes[1].here());
+    let kept = here.words::<u64>(2, NodeId(1)).unwrap();
+    for _ in 0..3 {
+        let words = here.words::<u64>(8, NodeId(1)).unwrap();
+        let objects = here.byte_objects(4, 100, NodeId(1)).unwrap();
+        let (addr, at) = (words.addr(), objects.addr());
+        let (former, gone): (Words<u64>, ByteObjects) = (words.clone(), objects.clone());
+        objects.write(&mut here, 1, 3, b"abc").unwrap();
+        words.add(&mut here, 7, 5).unwrap();
+        words.free(&mut there).unwrap();
+        objects.free(&mut there).unwrap();
+        // One that is dead, one that lives, in one packet.
+        let begun = former.add(&mut here, 0, 1);
+        kept.add(&mut here, 0, 1).unwrap();
+        assert_eq!(begun.and(here.flush()), Err(Error::Unallocated { addr }));
+        assert_eq!(former.fetch_add(&mut here, 0, 1), Err(Error::Unallocated { addr }));
+        assert_eq!(gone.write(&mut here, 1, 0, b"abc"), Err(Error::Unallocated { addr: at }));
+        let read = gone.read(&mut here, 1, &mut [0; 100], Retry::Forever);
+        assert_eq!(read, Err(Error::Unallocated { addr: at }.into()));
+        assert!(here.words_at::<u64>(addr).is_err() && there.words_at::<u64>(addr).is_err());
+    }
+    assert_eq!(kept.load(&mut here, 0).unwrap(), 3);
+}
+
+pub(crate) fn addresses_that_begin_no_such_thing_are_refused_with_why(nodes: &[Rack]) {
+    let mut here = nodes[0].here();
+    for home in [0, 1] {
+        let words = here.words::<u64>(8, NodeId(home)).unwrap();
+        let coherent = here.alloc(64, NodeId(home), Discipline::Coherent).unwrap();
+        let inside = rackmem::GlobalAddr::from_bits(words.addr().bits() + 8);
+        let (addr, needs) = (words.addr(), Discipline::Object);
+        assert_eq!(here.byte_objects_at(addr).err(), Some(Error::WrongDiscipline { addr, needs }));
+        assert_eq!(here.words_at::<u64>(inside).err(), Some(Error::NotAnAllocation { addr: inside }));
+        let needs = Discipline::Word;
+        let wrong = Error::WrongDiscipline { addr: coherent, needs };
+        assert_eq!(here.words_at::<u64>(coherent).err(), Some(wrong));
+    }
+}
+
+/// One test for each of them.
+macro_rules! everywhere {
+    ($nodes:ident) => {
+        #[test]
+        fn no_addition_is_lost_or_made_twice_however_it_is_made() {
+            $nodes(crate::one_sided_everywhere::no_addition_is_lost_or_made_twice_however_it_is_made);
+        }
+
+        #[test]
+        fn every_value_of_a_counter_is_handed_out_once_also_to_thousands_that_are_under_way() {
+            $nodes(crate::one_sided_everywhere::every_value_of_a_counter_is_handed_out_once_also_to_thousands_that_are_under_way);
+        }
+
+        #[test]
+        fn loops_of_compare_exchange_lose_nothing_in_words_of_both_widths() {
+            $nodes(crate::one_sided_everywhere::loops_of_compare_exchange_lose_nothing_in_words_of_both_widths);
+        }
+
+        #[test]
+        fn each_operation_does_at_a_far_home_what_its_name_says() {
+            $nodes(crate::one_sided_everywhere::each_operation_does_at_a_far_home_what_its_name_says);
+        }
+
+        #[test]
+        fn what_is_read_of_an_object_is_never_of_two_writes() {
+            $nodes(crate::one_sided_everywhere::what_is_read_of_an_object_is_never_of_two_writes);
+        }
+
+        #[test]
+        fn updates_of_an_object_by_all_nodes_are_all_counted() {
+            $nodes(crate::one_sided_everywhere::updates_of_an_object_by_all_nodes_are_all_counted);
+        }
+
+        #[test]
+        fn what_was_freed_is_refused_from_then_on_everywhere_and_nothing_else_suffers() {
+            $nodes(crate::one_sided_everywhere::what_was_freed_is_refused_from_then_on_everywhere_and_nothing_else_suffers);
+        }
+
+        #[test]
+        fn addresses_that_begin_no_such_thing_are_refused_with_why() {
+            $nodes(crate::one_sided_everywhere::addresses_that_begin_no_such_thing_are_refused_with_why);
+        }
+    };
+}
+pub(crate) use everywhere;
