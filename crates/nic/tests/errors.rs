@@ -8,6 +8,7 @@ mod refusals;
 
 use nic::verbs::*;
 use refusals::{BASE, joined, refused, write};
+use wire::roce::batch::{Entry, Operation as Atomic, Writer};
 use wire::roce::{Key, Opcode, Psn, QpNumber};
 use wire::{Faithful, Nanos, NodeId};
 
@@ -71,6 +72,8 @@ fn a_missing_permission_breaks_both_ends() {
         (Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_ATOMIC, 1),
         (Access::LOCAL_WRITE | Access::REMOTE_READ | Access::REMOTE_WRITE, 2),
         (Access::LOCAL_WRITE | Access::REMOTE_READ | Access::REMOTE_WRITE, 3),
+        (Access::LOCAL_WRITE | Access::REMOTE_READ | Access::REMOTE_WRITE, 4),
+        (Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_ATOMIC, 5),
     ];
     for (access, which) in not_this {
         let (mut pair, link, keys) = joined::<Faithful>(access);
@@ -79,6 +82,20 @@ fn a_missing_permission_breaks_both_ends() {
             0 => write(1, keys[0], keys[1], BASE),
             1 => work(1, Operation::Read { local: local(keys[0], 600), remote }),
             2 => work(1, Operation::FetchAdd { remote, add: 1, result: None }),
+            4 => {
+                let mut writer = Writer::new(256);
+                let (operation, is_wide) = (Atomic::Add, true);
+                let entry =
+                    Entry { address: BASE, operation, is_wide, fetches: true, operand: 1, expected: 0 };
+                writer.push(keys[1], &entry).unwrap();
+                let (request, answer) = (local(keys[0], 24), local(keys[0], 8));
+                pair.nodes[0].memory.bytes(request).unwrap().copy_from_slice(writer.bytes());
+                work(1, Operation::Atomics { request, answer })
+            }
+            5 => {
+                pair.nodes[1].memory.objects.insert(keys[1]);
+                work(1, Operation::ReadObject { local: local(keys[0], 600), remote })
+            }
             _ => work(1, Operation::CompareSwap { remote, compare: 0, swap: 1, result: None }),
         };
         pair.post(0, link, request).unwrap();
@@ -96,6 +113,33 @@ fn a_word_that_is_not_aligned_is_an_invalid_request() {
     pair.run();
     assert_eq!(statuses(&pair, 0), [(1, false, Status::RemoteInvalidRequest)]);
     assert_eq!(states(&pair, link), [State::Err; 2]);
+}
+
+#[test]
+fn memory_that_holds_no_objects_is_an_invalid_request() {
+    let (mut pair, link, keys) = joined::<Faithful>(Access::ALL);
+    let remote = Remote { key: keys[1], address: BASE };
+    pair.post(0, link, work(1, Operation::ReadObject { local: local(keys[0], 600), remote })).unwrap();
+    pair.run();
+    assert_eq!(statuses(&pair, 0), [(1, false, Status::RemoteInvalidRequest)]);
+    assert_eq!(states(&pair, link), [State::Err; 2]);
+}
+
+#[test]
+fn a_torn_object_is_no_error_of_the_queue_pairs() {
+    let (mut pair, link, keys) = joined::<Faithful>(Access::ALL);
+    let node = &mut pair.nodes[1].memory;
+    node.objects.insert(keys[1]);
+    node.set_word(keys[1], BASE, 1);
+    let remote = Remote { key: keys[1], address: BASE };
+    let read = Operation::ReadObject { local: local(keys[0], 600), remote };
+    pair.post(0, link, work(1, read)).unwrap();
+    pair.run();
+    pair.nodes[1].memory.set_word(keys[1], BASE, 2);
+    pair.post(0, link, work(2, read)).unwrap();
+    pair.run();
+    assert_eq!(statuses(&pair, 0), [(1, false, Status::Torn), (2, false, Status::Success)]);
+    assert_eq!(states(&pair, link), [State::Rts; 2]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod pair;
 
 use nic::verbs::*;
 use pair::{Faults, Link, Pair, Random};
+use wire::roce::batch::{ADDRESSES, Entry, Operation as Atomic, Writer};
 use wire::roce::frame::{ICRC_BYTES, MOST_OVERHEAD, OUTER_BYTES, icrc};
 use wire::roce::opcode::Layout;
 use wire::roce::*;
@@ -34,6 +35,9 @@ struct Attack {
     keys: Keys,
     /// Where the responder of the victim is, as far as its answers say.
     near: Psn,
+    /// The last request of ours that the victim has sent, and which packets of an answer come next.
+    asked: Option<(Opcode, Psn)>,
+    answer: std::ops::Range<u32>,
 }
 
 impl Attack {
@@ -108,10 +112,7 @@ impl Attack {
 
     /// A frame that is one, with contents that are nearly right.
     fn frame(&mut self) -> Vec<u8> {
-        let mut opcode = Opcode::ALL[self.random.below(Opcode::ALL.len() as u64) as usize];
-        if opcode.is_manufacturer() && self.random.percent(90) {
-            opcode = Opcode::WriteOnly;
-        }
+        let opcode = Opcode::ALL[self.random.below(Opcode::ALL.len() as u64) as usize];
         let psn = match self.random.below(8) {
             0 => Psn::new(self.random.next() as u32),
             1 | 2 => self.near.plus(self.random.below(12) as u32),
@@ -139,22 +140,95 @@ impl Attack {
         if opcode == Opcode::WriteFirst && self.random.percent(60) {
             payload = 256;
         }
-        let payload = if opcode.carries_payload() { payload } else { 0 };
+        if opcode == Opcode::SabreRequest && self.random.percent(60) {
+            extension = self.object();
+        }
+        let mut content = vec![self.random.next() as u8; payload];
+        if opcode == Opcode::RaeRequest && self.random.percent(80) {
+            content = self.batch();
+        }
+        if opcode == Opcode::RaeResponse && self.random.percent(60) {
+            content = vec![0; 16];
+        }
+        let payload = if opcode.carries_payload() { content.len() } else { 0 };
         // Not to the other connection: who can say what is right there is trusted.
         let to = if to == QpNumber::new(self.victim.0[1].get() + 1) { self.victim.0[1] } else { to };
         let packet =
             Packet { ack_request: self.random.percent(50), ..Packet::new(opcode, to, psn, extension) };
         let from = if self.random.percent(97) { 0 } else { self.random.next() as u8 as usize % 9 + 1 };
         let route = Route::new(pair::address(from), pair::address(1), 0xc000);
-        let mut bytes = vec![self.random.next() as u8; payload + MOST_OVERHEAD];
-        let frame = Frame { route, packet };
-        frame.encode_head(payload, &mut bytes);
-        let length = frame.seal(payload, &mut bytes);
+        let mut bytes = vec![0; payload + MOST_OVERHEAD];
+        let length = Frame { route, packet }.encode(&content[..payload], &mut bytes);
+        bytes.truncate(length);
+        bytes
+    }
+
+    /// An object that is where objects are, and aligned; not all of it is always in its region.
+    fn object(&mut self) -> Extension {
+        let address = BASE + self.random.below(LEN / 8) * 8;
+        let key = if self.random.percent(80) { self.keys.open } else { self.key() };
+        Extension::Reth(Reth { address, key, length: self.random.below(700) as u32 })
+    }
+
+    /// Operations most of which may be: then now and then all of them may; or bytes that nearly are that.
+    fn batch(&mut self) -> Vec<u8> {
+        let mut writer = Writer::new(250);
+        let wild = self.random.percent(50);
+        for _ in 0..self.random.below(8) {
+            let (key, address) = if wild && self.random.percent(20) {
+                (self.key(), self.address() & (ADDRESSES - 1))
+            } else {
+                (self.keys.open, BASE + self.random.below(LEN / 8) * 8)
+            };
+            let operation = Atomic::ALL[self.random.below(9) as usize];
+            let entry = Entry {
+                address,
+                operation,
+                is_wide: self.random.percent(50),
+                fetches: self.random.percent(50),
+                operand: self.random.next(),
+                expected: self.random.next(),
+            };
+            let _ = writer.push(key, &entry);
+        }
+        let mut bytes = writer.bytes().to_vec();
+        if !bytes.is_empty() && self.random.percent(20) {
+            let at = self.random.below(bytes.len() as u64) as usize;
+            bytes[at] ^= 1 << self.random.below(8);
+        }
+        if self.random.percent(10) {
+            bytes.truncate(self.random.below(bytes.len() as u64 + 1) as usize);
+        }
+        bytes
+    }
+
+    /// A packet of an answer that the victim waits for: often the right one.
+    fn answer(&mut self, (opcode, psn): (Opcode, Psn), step: u32) -> Vec<u8> {
+        let offset = if self.random.percent(90) { step } else { self.random.below(4) as u32 };
+        let aeth = Aeth { syndrome: Syndrome::NO_CREDITS, messages: 0 };
+        let verdict = Extension::AethAtomic(aeth, self.random.next());
+        let (opcode, extension, payload) = match (opcode, offset) {
+            (Opcode::RaeRequest, _) => (Opcode::RaeResponse, Extension::Aeth(aeth), 16),
+            (_, 0) if self.random.percent(70) => (Opcode::SabreResponse, Extension::Plain, 256),
+            (_, 1) => (Opcode::SabreResponse, Extension::Plain, 44),
+            _ => (Opcode::SabreValidation, verdict, 0),
+        };
+        let offset = if opcode == Opcode::SabreValidation { 2 } else { offset };
+        let packet = Packet::new(opcode, self.victim.0[1], psn.plus(offset), extension);
+        let route = Route::new(pair::address(0), pair::address(1), 0xc000);
+        let mut bytes = vec![0; payload + MOST_OVERHEAD];
+        let length = Frame { route, packet }.encode(&vec![1; payload], &mut bytes);
         bytes.truncate(length);
         bytes
     }
 
     fn bytes(&mut self) -> Vec<u8> {
+        if let Some(asked) = self.asked {
+            if let Some(step) = self.answer.next() {
+                return self.answer(asked, step);
+            }
+            self.answer = 0..if self.random.percent(3) { 3 } else { 0 };
+        }
         match self.random.below(20) {
             0 => (0..self.random.below(200)).map(|_| self.random.next() as u8).collect(),
             1 => {
@@ -187,6 +261,9 @@ impl Attack {
         for (_, bytes) in self.pair.frames.drain(..) {
             let (frame, _) = Frame::parse(&bytes).expect("we write frames");
             let packet = frame.packet;
+            if matches!(packet.opcode, Opcode::RaeRequest | Opcode::SabreRequest) {
+                self.asked = Some((packet.opcode, packet.psn));
+            }
             let expected = match packet.extension {
                 Extension::Aeth(Aeth { syndrome: Syndrome::Ack(_), .. }) | Extension::AethAtomic(..) => {
                     packet.psn.plus(1)
@@ -218,20 +295,31 @@ fn a_million_hostile_packets_write_nothing_outside_and_are_counted() {
     let own = pair.nodes[0].register(BASE, LEN, Access::ALL);
     let victim = pair.connect(Mtu::B256, [Psn::new(0); 2], |_| {}, |_| {});
     let beside = pair.connect(Mtu::B256, [Psn::new(0); 2], |_| {}, |_| {});
-    let mut attack = Attack { pair, random: Random(seed), victim, keys, near: Psn::new(0xff_fff0) };
+    let (near, random) = (Psn::new(0xff_fff0), Random(seed));
+    let mut attack = Attack { pair, random, victim, keys, near, asked: None, answer: 0..0 };
     attack.connect();
     attack.pair.record = true;
-    let mut broken = 0u64;
+    // What a reader finds there may be whole or torn.
+    for key in [attack.keys.open, attack.keys.readable] {
+        attack.pair.nodes[1].memory.objects.insert(key);
+    }
+    let (mut broken, mut answered, mut torn, mut whole) = (0u64, 0u64, 0u64, 0u64);
     for number in 0..PACKETS {
         let (pair, keys) = (&mut attack.pair, &attack.keys);
         if number % 8 == 0 {
             // Work of its own, so that there is something to answer, and a receive.
             let local = Span { key: keys.private, address: BASE, len: 300 };
             let remote = Remote { key: Key(1), address: 0 };
-            let operation = match number / 8 % 3 {
+            let source = Span { key: keys.source, ..local };
+            let operation = match number / 8 % 5 {
                 0 => Operation::Read { local, remote },
-                1 => Operation::FetchAdd { remote, add: 1, result: Some(Span { len: 8, ..local }) },
-                _ => Operation::Send { local: Span { key: keys.source, ..local }, immediate: None },
+                1 => Operation::ReadObject { local, remote },
+                2 => Operation::Atomics {
+                    request: Span { len: 48, ..source },
+                    answer: Span { len: 16, ..local },
+                },
+                3 => Operation::FetchAdd { remote, add: 1, result: Some(Span { len: 8, ..local }) },
+                _ => Operation::Send { local: source, immediate: None },
             };
             // It may be full.
             let _ = pair.post(1, victim, WorkRequest::new(WorkId(number), operation));
@@ -255,7 +343,12 @@ fn a_million_hostile_packets_write_nothing_outside_and_are_counted() {
         }
         let placed_outside = node.memory.violations.first();
         assert_eq!(placed_outside, None, "packet {number} of seed {seed}");
-        node.completions.clear();
+        for completion in node.completions.drain(..).filter(|completion| !completion.receive) {
+            torn += u64::from(completion.status == Status::Torn);
+            answered += u64::from((completion.status, completion.len) == (Status::Success, 16));
+            whole += u64::from(completion.version.is_some());
+        }
+        assert!(node.memory.slots.len() <= 4 + 16, "as many answers are kept as it was told");
         let state = node.device.state(victim.0[1]);
         attack.listen();
         // In error it stays for a while; and now and then it is connected anew without having been.
@@ -268,6 +361,10 @@ fn a_million_hostile_packets_write_nothing_outside_and_are_counted() {
     }
     let counters = attack.pair.nodes[1].device.counters().clone();
     println!("{broken} times in error; {counters:?}");
+    let memory = &attack.pair.nodes[1].memory;
+    let ours = [memory.batches, memory.snapshots, answered, torn, whole];
+    println!("batches, snapshots, own batches, own objects torn and whole: {ours:?}");
+    assert!(ours.iter().all(|&count| count > 100), "{ours:?}");
     assert!(counters.add_up());
     // Each cause was met, and a good part was near enough to be executed.
     assert!(counters.dropped.iter().all(|&count| count > 0), "{:?}", counters.dropped);
