@@ -147,8 +147,8 @@ impl Regions {
     /// node is told of regions here.
     pub fn lose_objects_of(&self, node: NodeId) -> bool {
         let own: Vec<_> = self.all().values().map(|own| Arc::clone(&own.region)).collect();
-        // Each of them, also behind one that says no.
-        own.iter().fold(true, |all, region| region.writer_died(node) && all)
+        // Each of them is told, also behind one that says no.
+        own.iter().filter(|region| !region.writer_died(node)).count() == 0
     }
 
     /// The region that begins at an address.
