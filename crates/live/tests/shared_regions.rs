@@ -454,7 +454,7 @@ fn a_header_that_no_home_would_write_is_refused() {
         (2, LEN as u64),
         (2, 1 << 56 | LEN as u64),
         (2, 4 << 56 | LEN as u64),
-        (2, objects | (1 << 56) - 1),
+        (2, objects | ((1 << 56) - 1)),
         (2, objects | 1 << 40),
         (3, 0),
         (3, 1 << 20),
