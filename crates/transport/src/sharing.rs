@@ -138,7 +138,8 @@ impl SharedMemory {
     }
 
     /// Takes the place of a node's processes: none of them has the memory mapped, and none will while the claim is there. None
-    /// if one has: it lives, or has not been stopped for good. The kernel says so, no process has to answer.
+    /// if one has: it lives, or has not been stopped for good. The kernel says so, no process has to answer. It may say so a
+    /// moment longer than it is true.
     ///
     /// # Errors
     /// If the system cannot tell.

@@ -4,7 +4,7 @@
 //! nearly every hit at random would walk the page tables. With 2 MiB pages it is 32. The kernel takes this as
 //! advice: where it has none to give, nothing changes.
 //!
-//! This is the one file of the crate with unsafe code: the advice is a system call on a range of addresses.
+//! Unsafe code: the advice is a system call on a range of addresses.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::AtomicU64;

@@ -3,8 +3,8 @@
 //!
 //! Runs on every server of a live rack. The protocol machines of a node reach it through [`StoreOf`], one at
 //! a time, under the lock of their place; application threads hit in [`Cache`] beside them, with no lock and
-//! without entering a machine. Everything is safe code: blocks are arrays of atomic words, and whoever raced
-//! with a revocation finds out from the frame's word.
+//! without entering a machine. Everything but `huge_pages` and `one_sided/held` is safe code: blocks are arrays of
+//! atomic words, and whoever raced with a revocation finds out from the frame's word.
 //!
 //! | file | holds |
 //! | --- | --- |
@@ -16,7 +16,7 @@
 //! | `lru` | which block has to go |
 //! | `home`, `retained` | the node's own memory; answers that outlive their frame |
 //! | [`locks`] | copies of what locks guard, and their gates |
-//! | [`one_sided`] | regions of the home memory that threads change where they are: words, objects |
+//! | [`one_sided`] | regions that threads change where they are, of the home memory or shared by processes: words, objects |
 //! | `data_ref` | how contents anywhere in the rack are named |
 //! | `store_of` | [`node::Store`] on top of it all |
 //!

@@ -171,7 +171,7 @@ pub(super) struct ShmSharing {
 }
 
 impl ShmSharing {
-    /// Asks once. None if it makes sense to ask again.
+    /// Asks once. An error inside is one that may be over in a moment.
     fn ask(
         &self,
         question: Question,
@@ -239,12 +239,19 @@ impl Sharing for ShmSharing {
         }
         let until = Instant::now() + Duration::from_nanos(patience.0);
         let question = Question { from: self.house.me, to: from, name };
+        let mut why = NotObtained::TimedOut;
         loop {
-            match self.ask(question, until)? {
-                Ok(memory) => return Ok(Arc::new(memory)),
-                Err(why) if Instant::now() + AGAIN >= until => return Err(why),
-                Err(_) => std::thread::sleep(AGAIN),
+            match self.ask(question, until) {
+                Ok(Ok(memory)) => return Ok(Arc::new(memory)),
+                Ok(Err(for_now)) => why = for_now,
+                // What it said before it said nothing more.
+                Err(NotObtained::TimedOut) => return Err(why),
+                Err(for_good) => return Err(for_good),
             }
+            if Instant::now() + AGAIN >= until {
+                return Err(why);
+            }
+            std::thread::sleep(AGAIN);
         }
     }
 }

@@ -40,6 +40,8 @@ pub(crate) mod mapping;
 mod rendezvous;
 mod ring;
 #[cfg(test)]
+mod sharing_tests;
+#[cfg(test)]
 mod tests;
 
 pub use error::Error;

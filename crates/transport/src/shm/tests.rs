@@ -14,19 +14,19 @@ use super::greeting::{Heard, dial, hear_caller, hear_descriptors, welcome};
 use super::mapping::Mapping;
 use super::*;
 
-const ME: PlaceId = PlaceId::node(NodeId(1));
-const HOSTILE: PlaceId = PlaceId::node(NodeId(2));
+pub(super) const ME: PlaceId = PlaceId::node(NodeId(1));
+pub(super) const HOSTILE: PlaceId = PlaceId::node(NodeId(2));
 const FRIEND: PlaceId = PlaceId::node(NodeId(3));
 
 /// A directory of a test, which goes with it.
-struct Dir(PathBuf);
+pub(super) struct Dir(pub(super) PathBuf);
 
 impl Dir {
-    fn new(test: &str) -> Self {
+    pub(super) fn new(test: &str) -> Self {
         Self(std::env::temp_dir().join(format!("rackmem-shm-{test}-{}", std::process::id())))
     }
 
-    fn open(&self, me: PlaceId) -> ShmTransport {
+    pub(super) fn open(&self, me: PlaceId) -> ShmTransport {
         ShmTransport::open(&Config { dir: self.0.clone(), me, block: 4096, ring_bytes: None }).unwrap()
     }
 }
@@ -37,11 +37,11 @@ impl Drop for Dir {
     }
 }
 
-fn name(place: PlaceId) -> Name {
+pub(super) fn name(place: PlaceId) -> Name {
     Name { place, observer: (0, 0) }
 }
 
-fn until(what: &str, mut done: impl FnMut() -> bool) {
+pub(super) fn until(what: &str, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
         assert!(begun.elapsed() < Duration::from_secs(60), "{what}");

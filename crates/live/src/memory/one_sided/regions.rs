@@ -71,10 +71,10 @@ impl Regions {
         shape: Shape,
         life: Incarnation,
     ) -> io::Result<Arc<Region>> {
-        let region = self.add(Region::create(addr, shape, life)?, Some(Arc::clone(sharing)));
+        let region = Region::create(addr, shape, life)?;
         let shared = region.shared().expect("it was created so");
         sharing.publish(addr.bits(), Arc::clone(&shared.memory));
-        Ok(region)
+        Ok(self.add(region, Some(Arc::clone(sharing))))
     }
 
     fn add(&self, region: Region, sharing: Option<Arc<dyn Sharing>>) -> Arc<Region> {
@@ -147,7 +147,7 @@ impl Regions {
     /// node is told of regions here.
     pub fn lose_objects_of(&self, node: NodeId) -> bool {
         let own: Vec<_> = self.all().values().map(|own| Arc::clone(&own.region)).collect();
-        // Each of them, also behind one that says no.
+        // Each of them is told, also behind one that says no.
         own.iter().filter(|region| !region.writer_died(node)).count() == 0
     }
 

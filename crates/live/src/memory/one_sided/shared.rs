@@ -2,13 +2,14 @@
 //! writer dies.
 //!
 //! ```text
-//!  word  0      1     2        3      4      5         6     7     8 ..
-//!        magic  addr  shape    count  state  suspects  life  zero  the words of the region
+//!  word  0      1     2        3      4      5         6     7        8 ..
+//!        magic  addr  shape    count  state  suspects  life  mappers  the words of the region
 //!                     discipline in the highest byte, bytes of an object below
 //! ```
 //!
 //! `state` says whether the region lives: every process looks at it with each operation, so all of them see the end at once. The
-//! header is one cache line; nothing in it changes while the region is used, but for the end and for deaths.
+//! header is one cache line; nothing in it changes while the region is used, but for the end, for nodes that map it, and for deaths.
+//! `suspects` and `mappers` have a bit for each node.
 //!
 //! # A writer that dies inside an object
 //! A process may be killed between any two instructions. What it leaves in an object's version decides what becomes of the object:
@@ -66,6 +67,7 @@ const AT_COUNT: usize = 3;
 const AT_STATE: usize = 4;
 const AT_SUSPECTS: usize = 5;
 const AT_LIFE: usize = 6;
+const AT_MAPPERS: usize = 7;
 
 /// Where in an odd version its writer stands.
 const WRITER_SHIFT: u32 = 57;
@@ -119,6 +121,11 @@ pub(super) struct Shared {
 impl Shared {
     fn suspects(&self) -> &AtomicU64 {
         &self.memory.words()[AT_SUSPECTS]
+    }
+
+    /// Nodes that may have written here, and whose half-written objects nobody has looked for since.
+    fn mappers(&self) -> &AtomicU64 {
+        &self.memory.words()[AT_MAPPERS]
     }
 
     /// Whoever has an object in this version is believed to be dead.
@@ -218,6 +225,9 @@ impl Region {
         let region = Self::in_shared(memory, life, Writer::node(me), addr, shape);
         // The claim on the memory is ours now, so no former life of ours has it.
         region.lose_objects_of(me);
+        if let Some(shared) = region.shared() {
+            shared.mappers().fetch_or(1 << me.0, Ordering::SeqCst);
+        }
         if region.lives() { Ok(region) } else { Err(NotMapped::Ended) }
     }
 
@@ -262,7 +272,9 @@ impl Region {
     /// No process of the node but this one can write here, and this one does not.
     fn lose_objects_of(&self, node: NodeId) {
         let (Some(shared), Shape::Objects { count, .. }) = (self.shared(), self.shape()) else { return };
-        for number in 0..count {
+        let node_bit = 1 << node.0;
+        let has_mapped = shared.mappers().load(Ordering::SeqCst) & node_bit != 0;
+        for number in 0..if has_mapped { count } else { 0 } {
             let version = self.version_of(number);
             let found = version.load(Ordering::SeqCst);
             if !found.is_multiple_of(2) && Writer::of(found) == Writer::node(node) {
@@ -270,7 +282,9 @@ impl Region {
                 version.store(Writer::NOBODY.takes(found), Ordering::SeqCst);
             }
         }
-        shared.suspects().fetch_and(!(1 << node.0), Ordering::SeqCst);
+        // If this process dies before it comes here, whoever is next looks through all of it once more.
+        shared.mappers().fetch_and(!node_bit, Ordering::SeqCst);
+        shared.suspects().fetch_and(!node_bit, Ordering::SeqCst);
     }
 
     /// The home is dead, and its memory is no part of the rack any more. All operations on the region fail from now on, in every
