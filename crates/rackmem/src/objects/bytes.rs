@@ -5,7 +5,7 @@ use std::fmt;
 use std::hint::spin_loop;
 use std::thread;
 
-use live::memory::one_sided::{Missing, Shape, Writing};
+use live::memory::one_sided::{Missing, Shape, Taking, Writing};
 use live::networked::one_sided::{Opened, Read, Written};
 use live::place::Failure;
 use wire::{Discipline, GlobalAddr, NodeId, Refusal};
@@ -244,6 +244,42 @@ impl ByteObjects {
                 node.confirmed(version)
             }
             Opened::Near(_) => self.update(node, index, |object| object.write(at, bytes)),
+        }
+    }
+
+    /// Writes all of an object if it still has the version that a read has returned; returns the version that it has then, or
+    /// nothing if it has another one, or somebody is writing it.
+    ///
+    /// # Errors
+    /// [`Error::WrongLength`] unless these are all of its bytes; [`Error::OutOfBounds`], [`Error::Unallocated`], [`Error::HalfWritten`].
+    pub fn write_if(
+        &self,
+        node: &mut NodeHandle,
+        index: usize,
+        version: u64,
+        bytes: &[u8],
+    ) -> Result<Option<u64>, Error> {
+        if bytes.len() != self.len {
+            return Err(Error::WrongLength { addr: self.addr(), len: bytes.len() as u64 });
+        }
+        let Opened::Near(region) = &self.region else {
+            return Ok(match self.write_far(node, index, 0, bytes, Some(version))? {
+                Written::Done(version) => Some(version),
+                Written::Changed => None,
+            });
+        };
+        if node.is_fenced() {
+            return Err(Error::Fenced);
+        }
+        let object = region.object(index).map_err(|why| self.missing(why, index))?;
+        match object.try_take(false, Some(version)).map_err(|why| self.missing(why, index))? {
+            Taking::Taken(writing) => {
+                writing.write(0, bytes);
+                let version = writing.version();
+                drop(writing);
+                node.confirmed(Some(version))
+            }
+            Taking::Busy | Taking::Changed => Ok(None),
         }
     }
 

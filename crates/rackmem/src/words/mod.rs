@@ -10,11 +10,13 @@
 //! | `operations.rs` | [`Words`], and its operations |
 //! | `word.rs` | [`Word`]: what can be a word |
 //! | `pending.rs` | [`WordOperation`] and [`Pending`]: operations that nobody waits for yet |
+//! | `bytes.rs` | bytes of words as they are: READ and WRITE |
 //! | `far.rs` | operations on their way to a home on another machine, in batches |
 //! | `open.rs` | allocating words, and opening them by address |
 //!
 //! What must always hold: each operation is one atomic change of its word, at some moment between its call and its end.
 
+mod bytes;
 mod far;
 mod open;
 mod operations;

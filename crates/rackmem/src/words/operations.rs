@@ -227,7 +227,7 @@ impl<W: Word> Words<W> {
 
     #[cold]
     #[inline(never)]
-    fn missing(&self, why: Missing, index: usize) -> Error {
+    pub(super) fn missing(&self, why: Missing, index: usize) -> Error {
         match why {
             Missing::Ended => Error::Unallocated { addr: self.addr() },
             Missing::HomeDied => Error::NodeDown { addr: self.addr() },

@@ -239,6 +239,21 @@ pub(super) fn copy_whole(words: &[AtomicU64], into: &mut [u8]) {
     }
 }
 
+/// The same, one word after the other: none is read before the one in front of it.
+#[inline(always)]
+pub(super) fn copy_in_order(words: &[AtomicU64], into: &mut [u8]) {
+    let (lines, rest) = into.as_chunks_mut::<64>();
+    let of_rest = &words[lines.len() * 8..];
+    for (line, words) in lines.iter_mut().zip(words.as_chunks::<8>().0) {
+        for (bytes, word) in line.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *bytes = word.load(Ordering::Acquire).to_le_bytes();
+        }
+    }
+    for (bytes, word) in rest.chunks_mut(8).zip(of_rest) {
+        bytes.copy_from_slice(&word.load(Ordering::Acquire).to_le_bytes()[..bytes.len()]);
+    }
+}
+
 /// What is behind the last whole line. Not inline: it is larger than all the rest of a read.
 #[inline(never)]
 fn copy_tail(words: &[AtomicU64], into: &mut [u8]) {

@@ -1,0 +1,238 @@
+//! A bucket with the further ones behind it, as somebody who changes it has read them.
+//!
+//! What must always hold: a further bucket that is in a chain is never written. A change makes fresh ones of all further buckets in front
+//! of what it changes, and takes effect with one conditional write of the first bucket; then the former ones are given back, and
+//! if that fails, the fresh ones.
+
+use rackmem::{NodeHandle, NodeId};
+
+use super::bucket::{self, Next};
+use super::layout::Versioned;
+use super::spare::RESERVE;
+use super::{Error, ObjectStore};
+
+/// What was read.
+pub(super) struct Chain {
+    part: usize,
+    index: usize,
+    version: u64,
+    first: Vec<u8>,
+    further: Vec<(Next, Vec<u8>)>,
+}
+
+/// Where a key is: in the first bucket or a further one, in which slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum At {
+    First(usize),
+    Further(usize, usize),
+}
+
+impl Chain {
+    /// Reads all of it: what the chain was when its first bucket was read.
+    pub(super) fn read<L: Versioned>(
+        store: &mut ObjectStore<L>,
+        node: &mut NodeHandle,
+        (part, index): (usize, usize),
+    ) -> Result<Self, Error> {
+        'again: loop {
+            let version = store.read_bucket(node, part, index)?;
+            let mut chain = Self { part, index, version, first: store.bucket.clone(), further: Vec::new() };
+            let mut next = bucket::next(&chain.first);
+            while let Some(at) = next {
+                if !store.read_further(node, part, at)? {
+                    continue 'again;
+                }
+                next = bucket::next(&store.bucket);
+                chain.further.push((at, store.bucket.clone()));
+            }
+            return Ok(chain);
+        }
+    }
+
+    pub(super) fn find<L>(&self, store: &ObjectStore<L>, key: &[u8]) -> Option<At> {
+        let form = &store.form;
+        form.find(&self.first, key).map(At::First).or_else(|| {
+            let mut further = (0..).zip(&self.further);
+            further.find_map(|(at, (_, bytes))| form.find(bytes, key).map(|slot| At::Further(at, slot)))
+        })
+    }
+
+    pub(super) fn value<'a, L>(&'a self, store: &ObjectStore<L>, at: At) -> &'a [u8] {
+        match at {
+            At::First(slot) => store.form.value(&self.first, slot),
+            At::Further(bucket, slot) => store.form.value(&self.further[bucket].1, slot),
+        }
+    }
+
+    /// Sets the value of a key, which is there or is not. False if somebody else was faster, and nothing was changed.
+    pub(super) fn set<L: Versioned>(
+        mut self,
+        store: &mut ObjectStore<L>,
+        node: &mut NodeHandle,
+        at: Option<At>,
+        (key, value): (&[u8], &[u8]),
+    ) -> Result<bool, Error> {
+        let form = store.form;
+        let free = || {
+            let mut further = (0..).zip(&self.further);
+            form.free_slot(&self.first).map(At::First).or_else(|| {
+                further.find_map(|(at, (_, bytes))| form.free_slot(bytes).map(|slot| At::Further(at, slot)))
+            })
+        };
+        match at.or_else(free) {
+            Some(At::First(slot)) => {
+                form.set(&mut self.first, slot, key, value);
+                self.commit(store, node, &[])
+            }
+            Some(At::Further(bucket, slot)) => {
+                form.set(&mut self.further[bucket].1, slot, key, value);
+                self.renew(store, node, bucket + 1)
+            }
+            None => {
+                // In front, so that nothing else has to be made anew. A longer chain could not be changed in a full store.
+                if self.further.len() as u64 >= RESERVE {
+                    return Err(Error::Full { home: store.home(self.part) });
+                }
+                let fresh = store.parts[self.part].spare.take_one_more(node)?;
+                let mut bytes = vec![0; form.bytes()];
+                form.set(&mut bytes, 0, key, value);
+                bucket::set_next(&mut bytes, bucket::next(&self.first));
+                let result = self.link(store, node, fresh, &mut bytes);
+                self.settle(store, node, result, &[fresh], &[])
+            }
+        }
+    }
+
+    /// Removes a key. False as for [`Chain::set`].
+    pub(super) fn remove<L: Versioned>(
+        mut self,
+        store: &mut ObjectStore<L>,
+        node: &mut NodeHandle,
+        at: At,
+    ) -> Result<bool, Error> {
+        match at {
+            At::First(slot) => {
+                store.form.clear(&mut self.first, slot);
+                self.commit(store, node, &[])
+            }
+            At::Further(bucket, slot) => {
+                store.form.clear(&mut self.further[bucket].1, slot);
+                self.renew(store, node, bucket + 1)
+            }
+        }
+    }
+
+    /// Makes fresh ones of the first so many further buckets, without those that are empty.
+    fn renew<L: Versioned>(
+        mut self,
+        store: &mut ObjectStore<L>,
+        node: &mut NodeHandle,
+        count: usize,
+    ) -> Result<bool, Error> {
+        let former: Vec<Next> = self.further[..count].iter().map(|(at, _)| *at).collect();
+        let mut behind = self.further.get(count).map(|(at, _)| *at);
+        let mut fresh = Vec::new();
+        let mut result = Ok(());
+        for (_, mut bytes) in self.further.drain(..count).rev() {
+            if store.form.is_empty(&bytes) {
+                continue;
+            }
+            result = store.parts[self.part].spare.take(node).and_then(|at| {
+                fresh.push(at);
+                bucket::set_next(&mut bytes, behind.replace(at));
+                write_further(store, node, self.part, at, &mut bytes)
+            });
+            if result.is_err() {
+                break;
+            }
+        }
+        bucket::set_next(&mut self.first, behind);
+        let result = result.and_then(|()| self.commit_first(store, node));
+        self.settle(store, node, result, &fresh, &former)
+    }
+
+    /// Writes a fresh further bucket, and makes it the first of them.
+    fn link<L: Versioned>(
+        &mut self,
+        store: &mut ObjectStore<L>,
+        node: &mut NodeHandle,
+        at: Next,
+        bytes: &mut [u8],
+    ) -> Result<bool, Error> {
+        write_further(store, node, self.part, at, bytes)?;
+        bucket::set_next(&mut self.first, Some(at));
+        self.commit_first(store, node)
+    }
+
+    fn commit<L: Versioned>(
+        self,
+        store: &mut ObjectStore<L>,
+        node: &mut NodeHandle,
+        former: &[Next],
+    ) -> Result<bool, Error> {
+        let result = self.commit_first(store, node);
+        self.settle(store, node, result, &[], former)
+    }
+
+    /// The step with which a change takes effect.
+    fn commit_first<L: Versioned>(
+        &self,
+        store: &mut ObjectStore<L>,
+        node: &mut NodeHandle,
+    ) -> Result<bool, Error> {
+        let buckets = &store.parts[self.part].buckets;
+        Ok(buckets.write_if(node, self.index, self.version, &self.first, &mut store.raw)?)
+    }
+
+    /// Gives back what is not needed now.
+    fn settle<L: Versioned>(
+        &self,
+        store: &ObjectStore<L>,
+        node: &mut NodeHandle,
+        result: Result<bool, Error>,
+        fresh: &[Next],
+        former: &[Next],
+    ) -> Result<bool, Error> {
+        let unused = match result {
+            Ok(true) => former,
+            // Nothing was changed.
+            Ok(false) | Err(Error::Full { .. }) => fresh,
+            // It may have been; then nobody knows which are in use.
+            Err(_) => &[],
+        };
+        for next in unused {
+            store.parts[self.part].spare.give_back(node, next.number)?;
+        }
+        result
+    }
+}
+
+fn write_further<L: Versioned>(
+    store: &mut ObjectStore<L>,
+    node: &mut NodeHandle,
+    part: usize,
+    at: Next,
+    bytes: &mut [u8],
+) -> Result<(), Error> {
+    bucket::set_tag(bytes, at.tag);
+    let index = (store.each + at.number) as usize;
+    Ok(store.parts[part].buckets.write(node, index, bytes, &mut store.raw)?)
+}
+
+impl<L: Versioned> ObjectStore<L> {
+    /// Reads a further bucket; false if it is another one by now, so that the chain is, too.
+    pub(super) fn read_further(
+        &mut self,
+        node: &mut NodeHandle,
+        part: usize,
+        next: Next,
+    ) -> Result<bool, Error> {
+        self.read_bucket(node, part, (self.each + next.number) as usize)?;
+        Ok(bucket::tag(&self.bucket) == next.tag)
+    }
+
+    /// Who a bucket belongs to, for messages.
+    pub(super) fn home(&self, part: usize) -> NodeId {
+        self.parts[part].buckets.addr().home()
+    }
+}

@@ -1,0 +1,133 @@
+//! The object store, one operation after the other, on an embedded rack: what is put is there, and nothing else.
+
+use std::collections::BTreeMap;
+
+use apps::objects::{Config, Error, ObjectStore, Sabres};
+use rackmem::{NodeHandle, NodeId, Rack};
+
+const FORM: Config = Config { expected_keys: 40, key_bytes: 12, value_bytes: 30, slots: 2, salt: 1 };
+
+fn rack() -> Rack {
+    let config = rackmem::Config { nodes: 2, memory: 4 << 20, cache: 1 << 20, ..rackmem::Config::default() };
+    Rack::embedded(config).unwrap()
+}
+
+fn store(node: &mut NodeHandle, config: &Config) -> ObjectStore<Sabres> {
+    ObjectStore::create(node, config).unwrap()
+}
+
+fn get(store: &mut ObjectStore<Sabres>, node: &mut NodeHandle, key: &[u8]) -> Option<Vec<u8>> {
+    let mut value = vec![1, 2, 3];
+    let found = store.get(node, key, &mut value).unwrap();
+    assert!(found || value.is_empty());
+    found.then_some(value)
+}
+
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((u128::from(self.0) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+#[test]
+fn a_store_does_what_a_map_does_also_with_more_keys_than_it_was_made_for() {
+    let rack = rack();
+    let (mut here, mut there) = (rack.node(NodeId(0)), rack.node(NodeId(1)));
+    // Twice as many keys as slots: most are in further buckets at times.
+    for (keys, expected_keys) in [(20, 40), (90, 40), (12, 1)] {
+        let mut ours = store(&mut here, &Config { expected_keys, ..FORM });
+        let mut theirs = ObjectStore::<Sabres>::open(&mut there, ours.root()).unwrap();
+        let (mut model, mut dice) = (BTreeMap::new(), Dice(keys));
+        for round in 0..6000_u64 {
+            let key = format!("key {}", dice.below(keys)).into_bytes();
+            let (store, node) =
+                if dice.below(2) == 0 { (&mut ours, &mut here) } else { (&mut theirs, &mut there) };
+            let value = round.to_le_bytes()[..1 + dice.below(8) as usize].to_vec();
+            match dice.below(4) {
+                0 => assert_eq!(get(store, node, &key), model.get(&key).cloned()),
+                1 => {
+                    let present = store.put(node, &key, &value).unwrap();
+                    assert_eq!(present, model.insert(key, value).is_some());
+                }
+                2 => assert_eq!(store.delete(node, &key).unwrap(), model.remove(&key).is_some()),
+                _ => {
+                    let mut room = Vec::new();
+                    let add = |found: &mut Vec<u8>| found.splice(..0, *b"x").for_each(drop);
+                    let cut = |found: &mut Vec<u8>| {
+                        add(found);
+                        found.truncate(30);
+                    };
+                    let found = store.update(node, &key, &mut room, cut).unwrap();
+                    let mut known = model.get_mut(&key);
+                    if let Some(known) = &mut known {
+                        cut(known);
+                        assert_eq!(room, **known);
+                    }
+                    assert_eq!(found, known.is_some());
+                }
+            }
+        }
+        for (key, value) in &model {
+            assert_eq!(get(&mut theirs, &mut there, key).as_ref(), Some(value));
+        }
+    }
+}
+
+#[test]
+fn further_buckets_are_given_back_and_a_full_store_says_so_and_stays_sound() {
+    let rack = rack();
+    let mut node = rack.node(NodeId(0));
+    let mut store = store(&mut node, &Config { expected_keys: 20, slots: 1, ..FORM });
+    let key = |number: u32| number.to_le_bytes();
+    let mut full = None;
+    for round in 0..20 {
+        let mut put = 0;
+        let why = loop {
+            match store.put(&mut node, &key(put), &[7]) {
+                Ok(_) => put += 1,
+                Err(why) => break why,
+            }
+        };
+        assert!(matches!(why, Error::Full { .. }), "{why}");
+        assert_eq!(*full.get_or_insert(put), put, "round {round}: as many keys as before have room");
+        for number in 0..put {
+            assert_eq!(get(&mut store, &mut node, &key(number)), Some(vec![7]));
+        }
+        assert_eq!(get(&mut store, &mut node, &key(put)), None);
+        // The last ones first in every other round: those are in front.
+        for at in 0..put {
+            let number = if round % 2 == 0 { at } else { put - 1 - at };
+            assert!(store.delete(&mut node, &key(number)).unwrap());
+        }
+    }
+    assert!(full.unwrap() >= 10, "a bucket, and 8 further ones at least");
+}
+
+#[test]
+fn what_does_not_fit_and_what_is_no_store_is_refused_with_why() {
+    let rack = rack();
+    let mut node = rack.node(NodeId(0));
+    let mut store = store(&mut node, &FORM);
+    assert_eq!(store.put(&mut node, &[0; 13], b""), Err(Error::KeyTooLong { len: 13, most: 12 }));
+    assert_eq!(store.get(&mut node, &[0; 13], &mut Vec::new()), Err(Error::KeyTooLong { len: 13, most: 12 }));
+    assert_eq!(store.put(&mut node, b"key", &[0; 31]), Err(Error::ValueTooLong { len: 31, most: 30 }));
+    store.put(&mut node, b"key", &[1; 30]).unwrap();
+    let longer = store.update(&mut node, b"key", &mut Vec::new(), |value| value.push(2));
+    assert_eq!(longer, Err(Error::ValueTooLong { len: 31, most: 30 }));
+    assert_eq!(get(&mut store, &mut node, b"key"), Some(vec![1; 30]), "nothing was changed");
+    let root = node.alloc(4096, NodeId(1), rackmem::Discipline::Coherent).unwrap();
+    let none = ObjectStore::<Sabres>::open(&mut node, root).err();
+    assert_eq!(none, Some(Error::NotAStore { root }));
+    for config in [
+        Config { slots: 0, ..FORM },
+        Config { key_bytes: 0, ..FORM },
+        Config { value_bytes: 1 << 20, ..FORM },
+        Config { slots: 4000, value_bytes: 1000, ..FORM },
+    ] {
+        let made = ObjectStore::<Sabres>::create(&mut node, &config).err();
+        assert_eq!(made, Some(Error::BadBuckets { most: 1 << 20 }), "{config:?}");
+    }
+}

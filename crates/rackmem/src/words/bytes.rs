@@ -1,0 +1,91 @@
+//! Bytes of words as they are: a plain one-sided READ and WRITE.
+//!
+//! Nothing is checked and nobody waits for anybody: whoever wants more than that makes it out of these and of atomics, as the
+//! layouts of objects do that NICs without SABRes need. What must always hold: words are read, and written, one after the other,
+//! each whole; that is what such layouts rely on.
+
+use live::memory::one_sided::Missing;
+use live::networked::one_sided::{Far, Opened};
+
+use super::Words;
+use crate::error::Error;
+use crate::handle::{NodeHandle, failed};
+
+impl Words<u64> {
+    /// Reads the bytes of words from word `at` on, as they are, whoever is writing them. Each word is whole; several may be of different
+    /// times: each word is read behind the one in front of it. Everything that this handle has begun before at the same home is
+    /// done before.
+    ///
+    /// # Errors
+    /// [`Error::OutOfBounds`]; [`Error::Unallocated`] if the words were freed. Where they are on another machine it may be zeroes
+    /// instead.
+    #[inline]
+    pub fn read_bytes(&self, node: &mut NodeHandle, at: usize, into: &mut [u8]) -> Result<(), Error> {
+        let Opened::Near(region) = &self.region else { return self.read_bytes_far(node, at, into) };
+        if node.is_fenced() {
+            return Err(Error::Fenced);
+        }
+        if let Err(why) = region.try_read_bytes(self.offset(at), into) {
+            return Err(self.not_there(why, at, into.len()));
+        }
+        if node.is_strict() { node.confirmed(()) } else { Ok(()) }
+    }
+
+    /// Writes the bytes of words from word `at` on, whoever is reading or writing them: each word behind the one in front of it.
+    /// Everything that this handle has begun before at the same home is done before. When this returns, it is written.
+    ///
+    /// # Errors
+    /// [`Error::OutOfBounds`]; [`Error::Unallocated`] if the words were freed. Where they are on another machine nobody may say so.
+    #[inline]
+    pub fn write_bytes(&self, node: &mut NodeHandle, at: usize, bytes: &[u8]) -> Result<(), Error> {
+        let Opened::Near(region) = &self.region else { return self.write_bytes_far(node, at, bytes) };
+        if node.is_fenced() {
+            return Err(Error::Fenced);
+        }
+        if let Err(why) = region.try_write_bytes(self.offset(at), bytes) {
+            return Err(self.not_there(why, at, bytes.len()));
+        }
+        if node.is_strict() { node.confirmed(()) } else { Ok(()) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn read_bytes_far(&self, node: &mut NodeHandle, at: usize, into: &mut [u8]) -> Result<(), Error> {
+        let far = self.far(at, into.len())?;
+        let read = node.sent(|joined, courier, pipeline| {
+            pipeline.send(joined, courier, far.addr.home());
+            joined.read_bytes(courier, far, (at, 0), into)
+        });
+        read.map_err(|why| failed(why, self.addr(), into.len() as u64))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_bytes_far(&self, node: &mut NodeHandle, at: usize, bytes: &[u8]) -> Result<(), Error> {
+        let far = self.far(at, bytes.len())?;
+        let written = node.sent(|joined, courier, pipeline| {
+            pipeline.send(joined, courier, far.addr.home());
+            joined.write_bytes(courier, far, (at, 0), bytes)
+        });
+        written.map_err(|why| failed(why, self.addr(), bytes.len() as u64))
+    }
+
+    /// The home's NIC must not be asked for what is not in the region: it would not talk to us again.
+    fn far(&self, at: usize, len: usize) -> Result<&Far, Error> {
+        let Opened::Far(far) = &self.region else { unreachable!("it is not near") };
+        let inside = at.checked_add(len.div_ceil(8)).is_some_and(|end| end <= self.len());
+        if inside { Ok(far) } else { Err(self.not_there(Missing::Beyond, at, len)) }
+    }
+
+    /// Where a word begins; beyond everything, if it cannot be counted.
+    #[inline(always)]
+    fn offset(&self, at: usize) -> u64 {
+        (at as u64).checked_mul(8).unwrap_or(u64::MAX)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn not_there(&self, why: Missing, at: usize, len: usize) -> Error {
+        self.missing(why, at.saturating_add(len.div_ceil(8)).saturating_sub(1))
+    }
+}
