@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::daemon::{node, status, switch, up, write};
-use crate::{bench, check, explain, fuzz, lab, pipeline, soak, ycsb};
+use crate::{bench, check, explain, fuzz, lab, objects, pipeline, soak, ycsb};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -12,6 +12,8 @@ Examples:
   rackmem ycsb --workload ./workloada            a property file of YCSB, as it is
   rackmem bench hit                              cached accesses against a plain array
   rackmem bench miss --transport shm             misses between processes against the bare exchange
+  rackmem bench object --transport shm           reads of whole objects against four other ways
+  rackmem objects                                a read-mostly store of objects in two layouts
   rackmem lab peers                              YCSB on Redis, memcached and racks of processes
   rackmem check flowcc                           every state of small racks, with faults
   rackmem fuzz --seeds 0..1000                   a thousand runs with lost packets, restarts and deaths
@@ -45,6 +47,8 @@ pub(crate) enum Command {
     Fuzz(fuzz::Args),
     /// Run the experiments of the papers on a simulated rack, and put their numbers beside ours
     Lab(lab::Args),
+    /// Run lookups and updates on a read-mostly store of objects, with one layout of objects and another
+    Objects(objects::Args),
     /// Kill and stop the processes of a rack again and again, and judge every answer that it gave
     Soak(soak::Args),
     /// Be one process of many: what other commands start

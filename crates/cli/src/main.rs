@@ -18,6 +18,7 @@ mod fault;
 mod fuzz;
 mod interrupt;
 mod lab;
+mod objects;
 mod output;
 mod pipeline;
 mod processes;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Lab(args) => lab::run(&args),
+        Command::Objects(args) => objects::run(&args),
         Command::Pipeline(args) => pipeline::run(&args),
         Command::Up(args) => daemon::up::run(&args),
         Command::Switch(args) => daemon::switch::run(&args),

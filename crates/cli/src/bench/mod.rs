@@ -10,6 +10,7 @@
 //! | `networked` | misses on a rack of processes against the bare exchange of their messages |
 //! | `contend` | many threads on one block |
 //! | `lock` | locks that carry their data: cached, handed over, and under a mix beside layered ones |
+//! | `object` | reads of whole objects beside other layouts of objects, while threads write them |
 //! | `rounds` | medians, clocks, tables |
 
 mod contend;
@@ -17,6 +18,7 @@ mod hit;
 pub(crate) mod lock;
 mod miss;
 pub(crate) mod networked;
+pub(crate) mod object;
 pub(crate) mod rounds;
 
 use clap::Subcommand;
@@ -36,6 +38,8 @@ pub(crate) enum Bench {
     Contend(contend::Args),
     /// Locks that carry their data, against plain locks, the bare exchange of messages, and layered locks
     Lock(lock::Args),
+    /// Reads of whole objects, against versions in cache lines, checksums, remote locks and unchecked READs
+    Object(object::Args),
 }
 
 /// Runs the command.
@@ -46,5 +50,6 @@ pub(crate) fn run(bench: &Bench) -> Result<(), Fault> {
         Bench::Pingpong(args) => networked::pingpong::run(args),
         Bench::Contend(args) => contend::run(args),
         Bench::Lock(args) => lock::run(args),
+        Bench::Object(args) => object::run(args),
     }
 }

@@ -8,7 +8,7 @@ use rackmem::{Config, Rack};
 use crate::fault::Fault;
 
 /// The middle one; of two, the lower.
-pub(super) fn median(mut samples: Vec<f64>) -> f64 {
+pub(crate) fn median(mut samples: Vec<f64>) -> f64 {
     samples.sort_unstable_by(f64::total_cmp);
     samples.get(samples.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
 }
@@ -21,7 +21,7 @@ pub(super) fn time_each(times: u64, work: impl FnOnce()) -> f64 {
 }
 
 /// A rack, or why it cannot be.
-pub(super) fn rack(config: Config) -> Result<Rack, Fault> {
+pub(crate) fn rack(config: Config) -> Result<Rack, Fault> {
     Rack::embedded(config).map_err(Fault::usage)
 }
 

@@ -15,7 +15,7 @@ use super::crew::{Said, Told};
 use super::meeting::RuntimeDir;
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
-use crate::{bench, lab, soak, ycsb};
+use crate::{bench, lab, objects, soak, ycsb};
 
 /// The first line that a child gets.
 #[derive(Serialize, Deserialize)]
@@ -34,6 +34,10 @@ pub(crate) enum Task {
     Bench(bench::networked::Task),
     /// A place of a rack whose locks are measured.
     Lock(bench::lock::Task),
+    /// A place of a rack whose objects are read.
+    Object(bench::object::Task),
+    /// A place of a rack with stores of objects.
+    Objects(objects::Task),
     /// A client of a peer of rackmem.
     Peer(lab::peers::Task),
     /// That peer.
@@ -135,6 +139,8 @@ pub(crate) fn run() -> Result<(), Fault> {
         Task::Ycsb(task) => ycsb::networked::place(task, &orders.typed(), &Teller(PhantomData)),
         Task::Bench(task) => bench::networked::place(task, &orders.typed(), &Teller(PhantomData)),
         Task::Lock(task) => bench::lock::place(task, &orders.typed(), &Teller(PhantomData)),
+        Task::Object(task) => bench::object::place(task, &orders.typed(), &Teller(PhantomData)),
+        Task::Objects(task) => objects::place(task, &orders.typed(), &Teller(PhantomData)),
         Task::Peer(task) => lab::peers::place(task, &orders.typed(), &Teller(PhantomData)),
         Task::Server(server) => lab::peers::serve(&server, &Teller(PhantomData)),
         Task::Soak(task) => soak::place(task, &orders.typed(), &Teller(PhantomData)),

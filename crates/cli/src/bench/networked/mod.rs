@@ -16,7 +16,7 @@ pub(super) mod misses;
 mod node;
 mod orders;
 pub(super) mod pingpong;
-pub(super) mod samples;
+pub(crate) mod samples;
 
 pub(crate) use orders::Task;
 

@@ -17,25 +17,25 @@ pub(crate) struct Samples {
 }
 
 /// Times while they are taken.
-pub(in crate::bench) struct Recorder(Histogram<u64>);
+pub(crate) struct Recorder(Histogram<u64>);
 
 impl Recorder {
-    pub(in crate::bench) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Histogram::new_with_bounds(1, MOST_NANOS, 3).expect("3 digits are possible"))
     }
 
     /// One took so long.
-    pub(in crate::bench) fn record(&mut self, took: Duration) {
+    pub(crate) fn record(&mut self, took: Duration) {
         self.0.saturating_record(u64::try_from(took.as_nanos()).unwrap_or(MOST_NANOS));
     }
 
     /// Adds a round.
-    pub(in crate::bench) fn add(&mut self, samples: &Samples) {
+    pub(crate) fn add(&mut self, samples: &Samples) {
         samples.values.iter().for_each(|(value, count)| self.0.saturating_record_n(*value, *count));
     }
 
     /// All of it, which took so long.
-    pub(in crate::bench) fn samples(&self, took: Duration) -> Samples {
+    pub(crate) fn samples(&self, took: Duration) -> Samples {
         Samples {
             values: self.0.iter_recorded().map(|at| (at.value_iterated_to(), at.count_at_value())).collect(),
             count: self.0.len(),
@@ -44,7 +44,7 @@ impl Recorder {
     }
 
     /// The time that this part of all did not exceed.
-    pub(in crate::bench) fn quantile(&self, part: f64) -> u64 {
+    pub(crate) fn quantile(&self, part: f64) -> u64 {
         self.0.value_at_quantile(part)
     }
 }
