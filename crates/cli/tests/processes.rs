@@ -200,6 +200,12 @@ fn what_cannot_work_across_processes_is_refused_before_any_is_started() {
         (vec!["bench", "miss", "--transport", "shm", "--block-size", "1000"], "--block-size"),
         (vec!["bench", "lock", "--nodes", "16", "--threads", "8"], "--threads"),
         (vec!["bench", "lock", "--state-size", "2MiB"], "--state-size"),
+        (vec!["bench", "object", "--sizes", "4"], "--sizes"),
+        (vec!["bench", "object", "--writers", "17", "--objects", "16"], "--writers"),
+        (vec!["objects", "--value-size", "8"], "--value-size"),
+        (vec!["objects", "--layout", "lines,sabre,lines"], "--layout"),
+        (vec!["objects", "--layout", "checksum"], "--layout"),
+        (vec!["objects", "--slots", "200", "--value-size", "64KiB"], "--slots"),
         (vec!["lab", "peers", "--workload", "D"], "A, B, C or F"),
         (vec!["place"], "of no use"),
     ] {
@@ -326,6 +332,76 @@ fn locks_over_shared_memory_are_measured_beside_their_yardsticks() {
 #[test]
 fn locks_over_udp_are_measured_beside_their_yardsticks() {
     locks_are_measured_beside_their_yardsticks("udp");
+}
+
+fn objects_are_read_beside_other_layouts(transport: &str) {
+    let temporary = Temporary::new(&format!("object-{transport}"));
+    let args = ["bench", "object", "--transport", transport, "--sizes", "100,8KiB", "--writers", "0,2"];
+    let report = temporary.json(&[&args[..], &["--millis", "5", "--rounds", "1"]].concat());
+    let points = report["points"].as_array().unwrap();
+    let found: Vec<_> = points
+        .iter()
+        .map(|point| [&point["bytes"], &point["writers"]].map(|n| n.as_u64().unwrap()))
+        .collect();
+    assert_eq!(found, [[100, 0], [100, 2], [8192, 0], [8192, 2]]);
+    for point in points {
+        let layouts = point["layouts"].as_array().unwrap();
+        let names: Vec<_> = layouts.iter().map(|row| row["layout"].as_str().unwrap()).collect();
+        assert_eq!(names, ["plain", "sabre", "lines", "checksum", "lock"]);
+        for row in layouts {
+            assert!(row["p50_ns"].as_f64().unwrap() > 0.0, "{row}");
+            assert_eq!(row["pipelined_ns"].is_null(), transport == "udp", "{row}");
+            let torn = row["torn_percent"].as_f64().unwrap();
+            assert!((0.0..100.0).contains(&torn) && (point["writers"] == 2 || torn == 0.0), "{row}");
+        }
+    }
+    // 8 KiB without writers, and the unchecked READ.
+    assert_eq!(report["marks"].as_array().unwrap().len(), 2, "{report}");
+}
+
+#[test]
+fn objects_in_one_process_are_read_beside_other_layouts() {
+    objects_are_read_beside_other_layouts("inline");
+}
+
+#[test]
+fn objects_over_shared_memory_are_read_beside_other_layouts() {
+    objects_are_read_beside_other_layouts("shm");
+}
+
+#[test]
+fn objects_over_udp_are_read_beside_other_layouts() {
+    objects_are_read_beside_other_layouts("udp");
+}
+
+fn stores_of_objects_run_a_mix_in_both_layouts(transport: &str) {
+    let temporary = Temporary::new(&format!("objects-{transport}"));
+    let args = ["objects", "--transport", transport, "--nodes", "3", "--threads", "2", "--keys", "300"];
+    let report = temporary.json(&[&args[..], &["--millis", "30", "--rounds", "1", "--slots", "2"]].concat());
+    let layouts = report["layouts"].as_array().unwrap();
+    let names: Vec<_> = layouts.iter().map(|row| row["layout"].as_str().unwrap()).collect();
+    assert_eq!(names, ["sabre", "lines"]);
+    assert_eq!(layouts[0]["ratio"].as_f64(), Some(1.0));
+    for row in layouts {
+        assert!(row["operations_per_second"].as_f64().unwrap() > 0.0, "{row}");
+        assert!(row["get_p50_ns"].as_u64() <= row["get_p99_ns"].as_u64(), "{row}");
+    }
+    temporary.assert_nothing_left();
+}
+
+#[test]
+fn stores_of_objects_in_one_process_run_a_mix_in_both_layouts() {
+    stores_of_objects_run_a_mix_in_both_layouts("inline");
+}
+
+#[test]
+fn stores_of_objects_over_shared_memory_run_a_mix_in_both_layouts() {
+    stores_of_objects_run_a_mix_in_both_layouts("shm");
+}
+
+#[test]
+fn stores_of_objects_over_udp_run_a_mix_in_both_layouts() {
+    stores_of_objects_run_a_mix_in_both_layouts("udp");
 }
 
 #[test]

@@ -12,18 +12,24 @@ use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
 
 impl Words<u64> {
+    /// Bytes that are read or written at a time, at most.
+    pub const MOST_BYTES: usize = 1 << 20;
+
     /// Reads the bytes of words from word `at` on, as they are, whoever is writing them. Each word is whole; several may be of different
     /// times: each word is read behind the one in front of it. Everything that this handle has begun before at the same home is
     /// done before.
     ///
     /// # Errors
-    /// [`Error::OutOfBounds`]; [`Error::Unallocated`] if the words were freed. Where they are on another machine it may be zeroes
-    /// instead.
+    /// [`Error::OutOfBounds`]; [`Error::BadSize`] for more than [`Words::MOST_BYTES`]; [`Error::Unallocated`] if the words were freed. Where
+    /// they are on another machine it may be zeroes instead.
     #[inline]
     pub fn read_bytes(&self, node: &mut NodeHandle, at: usize, into: &mut [u8]) -> Result<(), Error> {
         let Opened::Near(region) = &self.region else { return self.read_bytes_far(node, at, into) };
         if node.is_fenced() {
             return Err(Error::Fenced);
+        }
+        if into.len() > Self::MOST_BYTES {
+            return Err(too_long(into.len()));
         }
         if let Err(why) = region.try_read_bytes(self.offset(at), into) {
             return Err(self.not_there(why, at, into.len()));
@@ -35,12 +41,15 @@ impl Words<u64> {
     /// Everything that this handle has begun before at the same home is done before. When this returns, it is written.
     ///
     /// # Errors
-    /// [`Error::OutOfBounds`]; [`Error::Unallocated`] if the words were freed. Where they are on another machine nobody may say so.
+    /// As for [`Words::read_bytes`]; but of words that were freed, and are on another machine, nobody may say so.
     #[inline]
     pub fn write_bytes(&self, node: &mut NodeHandle, at: usize, bytes: &[u8]) -> Result<(), Error> {
         let Opened::Near(region) = &self.region else { return self.write_bytes_far(node, at, bytes) };
         if node.is_fenced() {
             return Err(Error::Fenced);
+        }
+        if bytes.len() > Self::MOST_BYTES {
+            return Err(too_long(bytes.len()));
         }
         if let Err(why) = region.try_write_bytes(self.offset(at), bytes) {
             return Err(self.not_there(why, at, bytes.len()));
@@ -73,6 +82,9 @@ impl Words<u64> {
     /// The home's NIC must not be asked for what is not in the region: it would not talk to us again.
     fn far(&self, at: usize, len: usize) -> Result<&Far, Error> {
         let Opened::Far(far) = &self.region else { unreachable!("it is not near") };
+        if len > Self::MOST_BYTES {
+            return Err(too_long(len));
+        }
         let inside = at.checked_add(len.div_ceil(8)).is_some_and(|end| end <= self.len());
         if inside { Ok(far) } else { Err(self.not_there(Missing::Beyond, at, len)) }
     }
@@ -88,4 +100,9 @@ impl Words<u64> {
     fn not_there(&self, why: Missing, at: usize, len: usize) -> Error {
         self.missing(why, at.saturating_add(len.div_ceil(8)).saturating_sub(1))
     }
+}
+
+#[cold]
+fn too_long(len: usize) -> Error {
+    Error::BadSize { len: len as u64, most: Words::<u64>::MOST_BYTES as u64 }
 }

@@ -5,7 +5,7 @@ use std::thread;
 
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
-use rackmem::{Discipline, Memory, Nanos, WordOperation};
+use rackmem::{Config, Discipline, Error, Memory, Nanos, Rack, WordOperation};
 
 use crate::{Dice, node, rack};
 
@@ -215,4 +215,26 @@ fn words_are_the_same_wherever_they_are_opened() {
     assert!((0..count).all(|index| same.load(&mut there, index).unwrap() == index as u64 + 1));
     let plain = here.alloc(64, node(2), Discipline::Word).unwrap();
     assert_eq!(there.words_at::<u32>(plain).unwrap().len(), 16);
+}
+
+#[test]
+fn bytes_are_read_and_written_as_they_are_wherever_they_lie_and_freed_ones_are_not() {
+    // More than home memory has in one piece.
+    const WORDS: usize = 4_300_000;
+    let config = Config { nodes: 2, cache: 1 << 20, memory: 40 << 20, ..Config::default() };
+    let rack = Rack::embedded(config).unwrap();
+    let (mut here, mut there) = (rack.node(node(0)), rack.node(node(1)));
+    let words = here.words::<u64>(WORDS, node(1)).unwrap();
+    let bytes: Vec<u8> = (0..9001_u32).map(|at| (at * 13) as u8).collect();
+    let mut found = vec![0; 9001];
+    for at in (4_100_000..WORDS - 1126).step_by(1000).chain([WORDS - 1126]) {
+        words.write_bytes(&mut here, at, &bytes).unwrap();
+        words.read_bytes(&mut there, at, &mut found).unwrap();
+        assert!(found == bytes, "at word {at}");
+        found.fill(0);
+    }
+    let (addr, former) = (words.addr(), words.clone());
+    words.free(&mut there).unwrap();
+    assert_eq!(former.read_bytes(&mut here, 0, &mut found), Err(Error::Unallocated { addr }));
+    assert_eq!(former.write_bytes(&mut here, 0, &found), Err(Error::Unallocated { addr }));
 }

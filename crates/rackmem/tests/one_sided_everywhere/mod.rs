@@ -131,6 +131,87 @@ pub(crate) fn updates_of_an_object_by_all_nodes_are_all_counted(nodes: &[Rack]) 
     assert_eq!(objects.read(&mut here, 1, Retry::Forever).unwrap(), [0; 20]);
 }
 
+pub(crate) fn bytes_of_words_are_read_and_written_as_they_are_and_behind_what_was_begun_before(
+    nodes: &[Rack],
+) {
+    let (mut here, mut there) = (nodes[0].here(), nodes[1].here());
+    let words = here.words::<u64>(700, NodeId(1)).unwrap();
+    let same = there.words_at::<u64>(words.addr()).unwrap();
+    let bytes: Vec<u8> = (0..5000_u32).map(|at| (at * 7) as u8).collect();
+    words.store(&mut here, 3, 1).unwrap();
+    words.store(&mut here, 640, u64::MAX).unwrap();
+    words.write_bytes(&mut here, 3, &bytes).unwrap();
+    // The store came before, and is overwritten; of a word that is written in part the rest stays.
+    let mut found = vec![0; 5000];
+    same.read_bytes(&mut there, 3, &mut found).unwrap();
+    assert_eq!(found, bytes);
+    assert_eq!(same.load(&mut there, 640).unwrap(), u64::MAX);
+    same.write_bytes(&mut there, 639, &[1, 2, 3]).unwrap();
+    assert_eq!(same.load(&mut there, 639).unwrap(), 0x03_0201);
+    words.add(&mut here, 640, 2).unwrap();
+    words.read_bytes(&mut here, 638, &mut found[..24]).unwrap();
+    assert_eq!(
+        found[8..24],
+        [1, 2, 3, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0],
+        "what was begun is done before"
+    );
+    words.read_bytes(&mut here, 700, &mut []).unwrap();
+    for (at, len) in [(700, 1), (699, 9), (0, 5601), (usize::MAX, 8), (1 << 60, 16)] {
+        let mut room = vec![0; len];
+        let beyond = |error| matches!(error, Error::OutOfBounds { count: 700, .. });
+        assert!(words.read_bytes(&mut here, at, &mut room).is_err_and(beyond), "{len} bytes at {at}");
+        assert!(words.write_bytes(&mut here, at, &room).is_err_and(beyond), "{len} bytes at {at}");
+    }
+    let most = Words::<u64>::MOST_BYTES as u64;
+    let long = words.read_bytes(&mut here, 0, &mut vec![0; most as usize + 1]);
+    assert_eq!(long, Err(Error::BadSize { len: most + 1, most }));
+    words.read_bytes(&mut here, 3, &mut found).unwrap();
+    assert_eq!(found, bytes, "and everything works as before");
+}
+
+pub(crate) fn an_object_is_written_only_in_the_version_that_was_read(nodes: &[Rack]) {
+    let (mut here, mut there) = (nodes[0].here(), nodes[1].here());
+    let objects = here.byte_objects(3, 3000, NodeId(1)).unwrap();
+    let same = there.byte_objects_at(objects.addr()).unwrap();
+    let mut copy = vec![0; 3000];
+    let version = objects.read(&mut here, 2, &mut copy, Retry::Forever).unwrap();
+    let next = objects.write_if(&mut here, 2, version, &[1; 3000]).unwrap().expect("nobody has written it");
+    assert!(next > version);
+    for former in [version, next + 2] {
+        assert_eq!(objects.write_if(&mut here, 2, former, &[2; 3000]).unwrap(), None);
+        assert_eq!(same.write_if(&mut there, 2, former, &[2; 3000]).unwrap(), None);
+    }
+    assert_eq!(same.read(&mut there, 2, &mut copy, Retry::Forever).unwrap(), next);
+    assert_eq!(copy, [1; 3000]);
+    let short = Error::WrongLength { addr: objects.addr(), len: 2 };
+    assert_eq!(objects.write_if(&mut here, 2, next, &[3; 2]), Err(short));
+    let beyond = Error::OutOfBounds { index: 3, count: 3 };
+    assert_eq!(objects.write_if(&mut here, 3, 0, &[3; 3000]), Err(beyond));
+}
+
+pub(crate) fn of_all_who_write_an_object_in_one_version_one_does(nodes: &[Rack]) {
+    const ROUNDS: u64 = 60;
+    let addr = nodes[0].here().byte_objects(1, 80, NodeId(2)).unwrap().addr();
+    on_all(nodes, 2, |_, here| {
+        let objects = here.byte_objects_at(addr).unwrap();
+        for _ in 0..ROUNDS {
+            loop {
+                let mut copy = [0; 80];
+                let version = objects.read(here, 0, &mut copy, Retry::Forever).unwrap();
+                let sum = u64::from_le_bytes(*copy.first_chunk().unwrap()) + 1;
+                copy.as_chunks_mut::<8>().0.fill(sum.to_le_bytes());
+                if objects.write_if(here, 0, version, &copy).unwrap().is_some() {
+                    break;
+                }
+            }
+        }
+    });
+    let (mut here, mut copy) = (nodes[1].here(), [0; 80]);
+    let objects = here.byte_objects_at(addr).unwrap();
+    objects.read(&mut here, 0, &mut copy, Retry::Forever).unwrap();
+    assert!(copy.as_chunks::<8>().0.iter().all(|word| u64::from_le_bytes(*word) == 6 * ROUNDS));
+}
+
 pub(crate) fn what_was_freed_is_refused_from_then_on_everywhere_and_nothing_else_suffers(nodes: &[Rack]) {
     let (mut here, mut there) = (nodes[0].here(), nodes[1].here());
     let kept = here.words::<u64>(2, NodeId(1)).unwrap();
@@ -202,6 +283,21 @@ macro_rules! everywhere {
         #[test]
         fn updates_of_an_object_by_all_nodes_are_all_counted() {
             $nodes(crate::one_sided_everywhere::updates_of_an_object_by_all_nodes_are_all_counted);
+        }
+
+        #[test]
+        fn bytes_of_words_are_read_and_written_as_they_are_and_behind_what_was_begun_before() {
+            $nodes(crate::one_sided_everywhere::bytes_of_words_are_read_and_written_as_they_are_and_behind_what_was_begun_before);
+        }
+
+        #[test]
+        fn an_object_is_written_only_in_the_version_that_was_read() {
+            $nodes(crate::one_sided_everywhere::an_object_is_written_only_in_the_version_that_was_read);
+        }
+
+        #[test]
+        fn of_all_who_write_an_object_in_one_version_one_does() {
+            $nodes(crate::one_sided_everywhere::of_all_who_write_an_object_in_one_version_one_does);
         }
 
         #[test]

@@ -4,7 +4,7 @@
 //!   node 0 ── 64 B ──> switch ── 64 B ──> node 1 ── 64 B and a block ──> node 0
 //! ```
 //!
-//! The same transport, packets and waiting as in a miss ([`live::waiting`]), and nothing else: no cache, no directory, no
+//! or, of two, the same without the switch. The same transport, packets and waiting as in a miss ([`live::waiting`]), and nothing else: no cache, no directory, no
 //! unlock. The requester copies the block out of the message, as whoever wants to keep it must.
 
 use std::time::{Duration, Instant};
@@ -54,20 +54,23 @@ pub(super) fn place(seat: &Seat, orders: &Orders<Order>, teller: &Teller<Event>)
         let mut block = vec![0; seat.rack().block().len()];
         let mut seq = 0;
         // Until each has found the other.
-        bare.exchange(&mut seq, &mut block)?;
+        bare.exchange(&mut seq, &mut block, Endpoint::Switch)?;
         loop {
-            if let Order::Exchange(times) = orders.next() {
-                let mut recorder = Recorder::new();
-                let began = Instant::now();
-                let mut last = began;
-                for _ in 0..times {
-                    bare.exchange(&mut seq, &mut block)?;
-                    let now = Instant::now();
-                    recorder.record(now - last);
-                    last = now;
-                }
-                teller.tell(Event::Round(recorder.samples(last - began)));
+            let (times, first) = match orders.next() {
+                Order::Exchange(times) => (times, Endpoint::Switch),
+                Order::ExchangeOfTwo(times) => (times, Endpoint::CacheAgent(THIRD)),
+                _ => continue,
+            };
+            let mut recorder = Recorder::new();
+            let began = Instant::now();
+            let mut last = began;
+            for _ in 0..times {
+                bare.exchange(&mut seq, &mut block, first)?;
+                let now = Instant::now();
+                recorder.record(now - last);
+                last = now;
             }
+            teller.tell(Event::Round(recorder.samples(last - began)));
         }
     } else if from == PlaceId::SWITCH {
         bare.answer(|request| {
@@ -127,8 +130,8 @@ impl Bare<'_> {
         }
     }
 
-    /// One exchange, as a thread that misses waits for its block.
-    fn exchange(&mut self, seq: &mut u64, block: &mut [u8]) -> Result<(), Reason> {
+    /// One exchange, as a thread that misses waits for its block; this one is asked first.
+    fn exchange(&mut self, seq: &mut u64, block: &mut [u8], first: Endpoint) -> Result<(), Reason> {
         let began = Instant::now();
         let transport = self.transport;
         let mut patience = Patience::without_spins();
@@ -136,7 +139,7 @@ impl Bare<'_> {
         let mut answered = false;
         while !answered {
             *seq += 1;
-            self.send(&request(*seq), Contents::None);
+            self.send(&Packet { to: first, ..request(*seq) }, Contents::None);
             let lost = self.now() + LOST_AFTER;
             while !answered {
                 let now = self.now();

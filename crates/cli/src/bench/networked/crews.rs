@@ -48,6 +48,11 @@ impl Three {
         self.round(Order::Exchange(times))
     }
 
+    /// A round of exchanges of two messages, between two of them.
+    pub(in crate::bench) fn exchange_of_two(&mut self, times: u64) -> Result<Samples, Fault> {
+        self.round(Order::ExchangeOfTwo(times))
+    }
+
     /// A round of reads of blocks that nobody caches.
     pub(in crate::bench) fn read_fresh(&mut self, blocks: u64) -> Result<Samples, Fault> {
         self.round(Order::ReadFresh(blocks))

@@ -50,7 +50,9 @@ pub(super) fn place(seat: &Seat, orders: &Orders<Order>, teller: &Teller<Event>)
                 compute()?;
                 Event::Done
             }
-            Order::Exchange(_) => return Err("a node of a rack exchanges nothing bare".to_owned()),
+            Order::Exchange(_) | Order::ExchangeOfTwo(_) => {
+                return Err("a node of a rack exchanges nothing bare".to_owned());
+            }
         };
         teller.tell(event);
     }

@@ -26,6 +26,8 @@ pub(super) enum Role {
 pub(crate) enum Order {
     /// Of the bare requester: so many exchanges, one after the other.
     Exchange(u64),
+    /// The same by two: a request and its answer.
+    ExchangeOfTwo(u64),
     /// Of a node: memory for so many blocks at home on node 1, so that all pages that this takes have been touched.
     Allocate(u64),
     /// Of a node: write a word of each of these blocks.

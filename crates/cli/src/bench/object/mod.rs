@@ -18,9 +18,12 @@ pub(crate) use place::{Task, place};
 
 use rackmem::BlockSize;
 
-use self::report::{Point, Report};
+use self::report::{Bare, Point, Report};
 use self::subject::Subject;
 use self::work::{Found, Kind, Mode};
+use super::networked::crews::Three;
+use super::networked::pingpong;
+use super::networked::samples::Recorder;
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -112,6 +115,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
     args.check()?;
     let interrupt = Interrupt::listen()
         .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    let bare = bare(args, &interrupt)?;
     let mut rack = Subject::start(args, &interrupt)?;
     let modes = Mode::of(args.transport);
     let mut points = Vec::new();
@@ -148,8 +152,34 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         objects: args.objects,
         millis: args.millis,
         rounds: args.rounds,
+        bare,
         marks: report::marks(&points),
         points,
     };
     if args.json { output::print_json(&report) } else { output::print(&report.text()) }
+}
+
+/// Exchanges of two messages in each round.
+const EXCHANGES: u64 = 500;
+
+/// What a request and an answer of the same bytes take, and nothing else; where reads are that.
+fn bare(args: &Args, interrupt: &Interrupt) -> Result<Vec<Bare>, Fault> {
+    let mut all = Vec::new();
+    if args.transport != TransportKind::Udp {
+        return Ok(all);
+    }
+    for size in &args.sizes {
+        let Some(block) = BlockSize::new(size.0) else { continue };
+        let mut three = Three::start(args.transport, "exchange", true, &pingpong::spec(block), interrupt)?;
+        let mut times = Recorder::new();
+        // The first round warms up.
+        for round in 0..=args.rounds {
+            let samples = three.exchange_of_two(EXCHANGES)?;
+            if round > 0 {
+                times.add(&samples);
+            }
+        }
+        all.push(Bare { bytes: size.0, p50_ns: times.quantile(0.5) });
+    }
+    Ok(all)
 }

@@ -18,8 +18,17 @@ pub(super) struct Report {
     pub(super) objects: u64,
     pub(super) millis: u64,
     pub(super) rounds: u64,
+    /// Only between machines.
+    pub(super) bare: Vec<Bare>,
     pub(super) points: Vec<Point>,
     pub(super) marks: Vec<Mark>,
+}
+
+/// A request, and an answer of so many bytes.
+#[derive(Debug, Serialize)]
+pub(super) struct Bare {
+    pub(super) bytes: u64,
+    pub(super) p50_ns: u64,
 }
 
 /// Objects of one size, with so many writers.
@@ -161,6 +170,15 @@ impl Report {
             self.transport.name(),
             table(&header, &rows)
         );
+        for bare in &self.bare {
+            // A String takes everything.
+            let _ = writeln!(
+                text,
+                "a bare request and its answer of {}: p50 {}",
+                Bytes(bare.bytes),
+                nanos(bare.p50_ns as f64)
+            );
+        }
         for mark in &self.marks {
             // A String takes everything.
             let _ = writeln!(

@@ -125,7 +125,7 @@ impl Bytes {
             }
             Payload::Region(Span { key, address, len }) => {
                 let region = self.exported.get(key).unwrap_or_else(|| panic!("{payload:?} of no region"));
-                scratch.clear();
+                // What was in there is overwritten.
                 scratch.resize((len as usize).div_ceil(8), 0);
                 let into = &mut scratch.as_mut_bytes()[..len as usize];
                 // What has ended reads as zeroes: nobody has a right to what is there now.
@@ -248,7 +248,7 @@ impl Memory for During<'_> {
             return Err(Refused::Invalid);
         }
         let copy = kept.entry(slot).or_default();
-        copy.clear();
+        // What was in there is overwritten, or not sent.
         copy.resize((len as usize).div_ceil(8), 0);
         match object.read(&mut copy.as_mut_bytes()[..len as usize]) {
             Ok(Ok(version)) => Ok(Verdict::Whole(version)),
