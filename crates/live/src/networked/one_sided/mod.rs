@@ -32,6 +32,8 @@ mod connection;
 mod memory;
 mod nic;
 mod serving;
+#[cfg(test)]
+mod tests;
 mod ticket;
 mod works;
 
