@@ -176,7 +176,7 @@ pub(crate) fn addresses_that_begin_no_such_thing_are_refused_with_why(nodes: &[R
 }
 
 /// Small pseudo-random numbers.
-struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, bound: u64) -> u64 {

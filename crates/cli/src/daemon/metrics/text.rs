@@ -121,7 +121,11 @@ fn add_node(page: &mut Page, node: &Node) {
     for (name, help, count) in [
         ("rackmem_nic_sent", "Packets that the node's NIC has sent.", counts.nic.sent),
         ("rackmem_nic_received", "Packets that have come for it.", counts.nic.received),
-        ("rackmem_nic_duplicates", "Requests that came again and were answered again.", counts.nic.duplicates),
+        (
+            "rackmem_nic_duplicates",
+            "Requests that came again and were answered again.",
+            counts.nic.duplicates,
+        ),
         ("rackmem_nic_repeated", "Times that packets were sent again.", counts.nic.repeated),
         ("rackmem_nic_broken", "Connections that failed and began anew.", counts.nic.broken),
     ] {

@@ -184,10 +184,8 @@ impl From<&NodeReport> for NodeCounts {
 
 impl From<&NicCounts> for Nic {
     fn from(counts: &NicCounts) -> Self {
-        let NicCounts { received, sent, duplicates, repeated, broken, dropped, malformed } = *counts;
-        let names = nic::verbs::Drop::ALL.map(nic::verbs::Drop::name);
-        let dropped = named(names.into_iter().zip(dropped).chain([("no_call", malformed)]));
-        Self { sent, received, duplicates, repeated, broken, dropped }
+        let NicCounts { received, sent, duplicates, repeated, broken, .. } = *counts;
+        Self { sent, received, duplicates, repeated, broken, dropped: named(counts.dropped_by_cause()) }
     }
 }
 

@@ -84,6 +84,11 @@ impl NicCounts {
         [received, sent, duplicates, repeated, broken, malformed].into_iter().chain(dropped)
     }
 
+    /// What was dropped, by cause.
+    pub fn dropped_by_cause(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Drop::ALL.map(Drop::name).into_iter().zip(self.dropped).chain([("no_call", self.malformed)])
+    }
+
     pub(super) fn of_words(mut next: impl FnMut() -> u64) -> Self {
         Self {
             received: next(),
