@@ -43,6 +43,16 @@ pub(crate) fn no_addition_is_lost_or_made_twice_however_it_is_made(nodes: &[Rack
     assert_eq!(found, [3, 5, 7, 1].map(|each| each * 6 * ROUNDS));
 }
 
+pub(crate) fn additions_arrive_also_if_nobody_flushes_before_the_handle_goes(nodes: &[Rack]) {
+    let addr = nodes[0].here().words::<u64>(1, NodeId(1)).unwrap().addr();
+    on_all(nodes, 1, |_, here| {
+        let words = here.words_at::<u64>(addr).unwrap();
+        (0..100).for_each(|_| words.add(here, 0, 1).unwrap());
+    });
+    let mut here = nodes[0].here();
+    assert_eq!(here.words_at::<u64>(addr).unwrap().load(&mut here, 0), Ok(300));
+}
+
 pub(crate) fn every_value_of_a_counter_is_handed_out_once_also_to_thousands_that_are_under_way(
     nodes: &[Rack],
 ) {
@@ -288,6 +298,11 @@ macro_rules! everywhere {
         #[test]
         fn no_addition_is_lost_or_made_twice_however_it_is_made() {
             $nodes(crate::one_sided_everywhere::no_addition_is_lost_or_made_twice_however_it_is_made);
+        }
+
+        #[test]
+        fn additions_arrive_also_if_nobody_flushes_before_the_handle_goes() {
+            $nodes(crate::one_sided_everywhere::additions_arrive_also_if_nobody_flushes_before_the_handle_goes);
         }
 
         #[test]
