@@ -39,23 +39,23 @@ impl Fault {
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Self::Usage(message) => {
-                eprintln!("error: {message}");
+                say!("error: {message}");
                 ExitCode::from(2)
             }
             Self::Failed(message) => {
-                eprintln!("error: {message}");
+                say!("error: {message}");
                 ExitCode::from(1)
             }
             Self::Stuck(message) => {
-                eprintln!("stuck: {message}");
+                say!("stuck: {message}");
                 ExitCode::from(Self::STUCK)
             }
             Self::Crashed(message) => {
-                eprintln!("crash: {message}");
+                say!("crash: {message}");
                 ExitCode::from(4)
             }
             Self::Interrupted => {
-                eprintln!("stopped by Ctrl-C");
+                say!("stopped by Ctrl-C");
                 ExitCode::from(130)
             }
             Self::OutputClosed => ExitCode::from(1),

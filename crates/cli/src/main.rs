@@ -8,6 +8,11 @@
 //! 4 a machine of the protocol panicked; 130 stopped by Ctrl-C after printing what there was. A daemon that is asked to
 //! end has done what it was for: 0.
 
+#![warn(clippy::print_stderr)]
+
+#[macro_use]
+mod say;
+
 mod bench;
 mod check;
 mod clock;

@@ -73,19 +73,21 @@ fn an_object_comes_in_segments_and_ends_with_its_version() {
 }
 
 #[test]
-fn a_torn_object_ends_without_its_data_and_breaks_nothing() {
-    let mut lone = plain();
-    lone.post_write(6, 8);
-    post_object(&mut lone, 7);
-    lone.post_write(8, 8);
-    assert!(verdict(&mut lone, 4, Verdict::Torn).is_empty());
-    assert_eq!(ended(&mut lone), [(6, Status::Success, None), (7, Status::Torn, None)]);
-    assert_eq!(lone.device.state(lone.pair), Some(State::Rts));
-    lone.acknowledge(5, Syndrome::NO_CREDITS);
-    assert_eq!(ended(&mut lone), [(8, Status::Success, None)]);
-    verdict(&mut lone, 4, Verdict::Torn);
-    assert_eq!(lone.dropped(Drop::Stale), 1);
-    assert!(lone.nothing_is_due());
+fn a_torn_object_or_one_that_is_gone_ends_without_its_data_and_breaks_nothing() {
+    for (in_vain, status) in [(Verdict::Torn, Status::Torn), (Verdict::Gone, Status::Gone)] {
+        let mut lone = plain();
+        lone.post_write(6, 8);
+        post_object(&mut lone, 7);
+        lone.post_write(8, 8);
+        assert!(verdict(&mut lone, 4, in_vain).is_empty());
+        assert_eq!(ended(&mut lone), [(6, Status::Success, None), (7, status, None)]);
+        assert_eq!(lone.device.state(lone.pair), Some(State::Rts));
+        lone.acknowledge(5, Syndrome::NO_CREDITS);
+        assert_eq!(ended(&mut lone), [(8, Status::Success, None)]);
+        verdict(&mut lone, 4, in_vain);
+        assert_eq!(lone.dropped(Drop::Stale), 1);
+        assert!(lone.nothing_is_due());
+    }
 }
 
 #[test]

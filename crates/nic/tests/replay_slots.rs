@@ -8,6 +8,7 @@ mod pair;
 
 use lone::*;
 use nic::verbs::*;
+use wire::Nanos;
 use wire::roce::batch::{Entry, Operation as Atomic, Writer, answers};
 use wire::roce::*;
 
@@ -242,6 +243,27 @@ fn whatever_is_remembered_has_a_slot_of_its_own() {
     assert_eq!(originals(&lone.add(4, 1)), [0]);
     let again = feed_two(&mut lone, 6, 1);
     assert_eq!(olds(&lone, &again), [2, 0]);
+}
+
+#[test]
+fn any_answer_acknowledges_what_was_held_back_and_counts_as_a_message() {
+    let held = |receive: &mut ToReceive| (receive.ack_every, receive.ack_delay) = (8, Nanos(500));
+    let messages = |effects: &[Effect]| match effects.last() {
+        Some(Effect::Send { packet, .. }) => match packet.extension {
+            Extension::Aeth(aeth) | Extension::AethAtomic(aeth, _) => Some(aeth.messages),
+            _ => None,
+        },
+        _ => None,
+    };
+    let mut lone = lone(held, |_| {});
+    let key = lone.key;
+    lone.memory.objects.insert(key);
+    assert!(sent(&lone.write_only(0, 8)).is_empty(), "held back");
+    assert_eq!(messages(&feed_two(&mut lone, 1, 1)), Some(2));
+    assert!(lone.nothing_is_due());
+    assert!(sent(&lone.write_only(2, 8)).is_empty(), "held back");
+    assert_eq!(messages(&feed_object(&mut lone, 3, 600)), Some(4));
+    assert!(lone.nothing_is_due());
 }
 
 #[test]

@@ -469,7 +469,11 @@ impl Clone for NodeHandle {
 }
 
 impl Drop for NodeHandle {
+    /// Waits for what is still on its way to words, as [`NodeHandle::flush`] does; whoever wants to know whether it got there calls
+    /// that.
     fn drop(&mut self) {
+        // Its error has nobody to be told to.
+        let _ = self.flush();
         self.report_hits();
     }
 }

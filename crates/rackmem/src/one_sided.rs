@@ -22,9 +22,8 @@ impl NodeHandle {
             return Ok(Opened::Near(memory.regions.begin(&memory.home, addr, shape, zeroed)));
         };
         joined.begin_region(&mut self.courier, addr, shape, zeroed).map_err(|why| {
-            // Nobody has seen it. If the home is down, it has no memory to give back.
-            let freed = self.inner.operations().free(self.node, &mut self.courier, addr);
-            debug_assert!(freed.is_ok() || why != Failure::Refused(Refusal::OutOfMemory));
+            // Nobody has seen it, so it goes back. That fails only if the home is down, and its memory with it.
+            let _ = self.inner.operations().free(self.node, &mut self.courier, addr);
             match why {
                 Failure::Refused(Refusal::OutOfMemory) => Error::OutOfMemory { len, home: home.0 },
                 why => failed(why, addr, len),

@@ -231,6 +231,11 @@ impl Rack {
         }
     }
 
+    /// What the NIC of this process's node has counted; none on an embedded rack, which needs no NIC.
+    pub fn nic_counts(&self) -> Option<live::networked::one_sided::NicCounts> {
+        self.inner.joined().map(|node| node.nic_counts())
+    }
+
     /// A handle for one thread that works on this node.
     ///
     /// # Panics

@@ -113,6 +113,24 @@ fn an_address_that_would_reach_into_the_operation_is_not_written() {
 }
 
 #[test]
+fn a_section_that_counts_no_further_is_followed_by_another() {
+    let entry = Entry {
+        address: 8,
+        operation: Operation::Load,
+        is_wide: true,
+        fetches: false,
+        operand: 0,
+        expected: 0,
+    };
+    let mut writer = Writer::new(usize::MAX);
+    for _ in 0..=u16::MAX {
+        writer.push(Key(1), &entry).unwrap();
+    }
+    assert_eq!(writer.bytes().len(), 2 * SECTION_BYTES + (1 << 16) * ENTRY_BYTES);
+    assert_eq!(Batch::parse(writer.bytes()).unwrap().len(), 1 << 16);
+}
+
+#[test]
 fn each_cause_is_told_from_the_others() {
     let section = |count: u8| vec![0, 0, 0, 1, 0, count, 0, 0];
     let with = |at: usize, byte: u8| {

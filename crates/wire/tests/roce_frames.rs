@@ -229,3 +229,25 @@ fn each_cause_is_told_from_the_others() {
     assert_eq!(Packet::parse(&send).err(), Some(Malformed::Alignment));
     assert_eq!(RnrTimer::from_code(14).span(), Nanos::from_micros(1280));
 }
+
+#[test]
+fn what_carries_nothing_is_refused_with_a_payload() {
+    let carriers = Opcode::ALL.iter().filter(|opcode| opcode.carries_payload()).count();
+    assert_eq!((carriers, Opcode::ALL.len()), (19, 26));
+    for opcode in Opcode::ALL {
+        let extension = extension(opcode.layout(), 1, 2, 3, Syndrome::NO_CREDITS);
+        let packet = Packet::new(*opcode, QpNumber::new(2), Psn::new(3), extension);
+        let mut bytes = [0; 64];
+        let headers = packet.encode(0, &mut bytes);
+        assert_eq!(Packet::parse(&bytes[..headers]), Ok((packet, &[][..])));
+        let parsed = Packet::parse(&bytes[..headers + 4]).map(|(_, payload)| payload.len());
+        assert_eq!(
+            parsed,
+            if opcode.carries_payload() { Ok(4) } else { Err(Malformed::Payload) },
+            "{opcode:?}"
+        );
+    }
+    for opcode in [Opcode::SabreRequest, Opcode::SabreValidation] {
+        assert!(!opcode.carries_payload());
+    }
+}

@@ -42,7 +42,7 @@ pub(crate) fn run<P: Protocol>(args: &Args) -> Result<(), Fault> {
         let explored = P::explore(scope, args.states, |progress| line.show(&progress, start.elapsed()));
         line.clear();
         let took = start.elapsed();
-        eprintln!("{}", told(&explored, took));
+        say!("{}", told(&explored, took));
         let broken = matches!(explored.verdict, Verdict::Broken(_));
         all.push((explored, took));
         if broken {
@@ -211,12 +211,12 @@ impl Line {
         let (scope, open, size) = (self.scope, states - expanded, bytes >> 20);
         let text =
             format!("{scope}: {states} states, {open} of them open, depth {depth}, {rate:.0}/s, {size} MiB");
-        if self.terminal { eprint!("\r\x1b[2K{text}") } else { eprintln!("{text}") }
+        if self.terminal { say_on_this_line!("\r\x1b[2K{text}") } else { say!("{text}") }
     }
 
     fn clear(&self) {
         if self.terminal {
-            eprint!("\r\x1b[2K");
+            say_on_this_line!("\r\x1b[2K");
         }
     }
 }

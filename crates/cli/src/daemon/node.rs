@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     while !stop.requested() {
         let Some((rack, transport)) = join(&file, id, &stop, args.owned)? else { break };
         if !args.owned {
-            eprintln!("{id} of rack `{}`: joined; Ctrl-C ends it", file.name);
+            say!("{id} of rack `{}`: joined; Ctrl-C ends it", file.name);
         }
         let applications = serve_applications(&rack, &file, id);
         show(&joined, Some(Life { applications, rack: rack.clone() }));
@@ -95,13 +95,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         // The end of their connections tells the applications. What they have under way ends with the node.
         life.iter().flat_map(|life| &life.applications).for_each(Attachments::end);
         if rack.is_fenced() {
-            eprintln!(
+            say!(
                 "{id} of rack `{}`: declared dead, as it was not heard for too long; joining anew",
                 file.name
             );
         }
         if !rack.is_fenced() && !rack.leave(LEAVING) {
-            eprintln!("warning: not everything that only {id} had cached has gone home: some of it is lost");
+            say!("warning: not everything that only {id} had cached has gone home: some of it is lost");
         }
         drop((life, rack));
         close(transport);
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
 fn serve_applications(rack: &Rack, file: &RackFile, id: NodeId) -> Option<Attachments> {
     let served = runtime::prepared(&file.runtime)
         .and_then(|()| rack.serve_applications(file, id).map_err(|error| error.to_string()));
-    served.map_err(|why| eprintln!("warning: applications cannot attach to {id}: {why}")).ok()
+    served.map_err(|why| say!("warning: applications cannot attach to {id}: {why}")).ok()
 }
 
 /// Returns what was shown before.
@@ -155,7 +155,7 @@ fn join(file: &RackFile, id: NodeId, stop: &Interrupt, quiet: bool) -> Result<Op
             Err(JoinError::NoAnswer { .. }) if answered || said => {}
             Err(JoinError::NoAnswer { .. }) => {
                 said = true;
-                eprintln!("{id} of rack `{}`: waiting for the switch", file.name);
+                say!("{id} of rack `{}`: waiting for the switch", file.name);
             }
             Err(error) => return Err(failed(&error)),
         }

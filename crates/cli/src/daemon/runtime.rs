@@ -52,6 +52,6 @@ pub(super) fn remove(path: &Path) {
     if let Err(error) = fs::remove_file(path)
         && error.kind() != ErrorKind::NotFound
     {
-        eprintln!("warning: cannot remove {}: {error}", path.display());
+        say!("warning: cannot remove {}: {error}", path.display());
     }
 }

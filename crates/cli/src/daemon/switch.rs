@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let http = args.metrics.or(file.switch_metrics).map(|address| metrics::serve_rack(address, answers));
     http.transpose()?;
     if !args.owned {
-        eprintln!("switch of rack `{}`: serving {} nodes; Ctrl-C ends it", file.name, file.config.nodes);
+        say!("switch of rack `{}`: serving {} nodes; Ctrl-C ends it", file.name, file.config.nodes);
     }
     switch.run(stop.flag());
     drop((switch, status));

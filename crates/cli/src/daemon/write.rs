@@ -99,7 +99,7 @@ pub(crate) fn key(args: &KeyArgs) -> Result<(), Fault> {
     let key = Key::generate()
         .map_err(|error| Fault::failed(format_args!("the system has no random numbers: {error}")))?;
     key.create(&args.file).map_err(Fault::failed)?;
-    eprintln!(
+    say!(
         "wrote {}, which only you can read: copy it to all machines of the rack (for example with scp -p)",
         args.file.display()
     );

@@ -43,7 +43,7 @@ pub(super) fn write(args: &Args, documents: &[Document]) -> Result<(), Fault> {
     if let Some(path) = &args.page {
         put(path.clone(), page::page(documents, &seen_from(path, &args.out)))?;
     }
-    eprintln!("written to {}", args.out.display());
+    say!("written to {}", args.out.display());
     Ok(())
 }
 
@@ -61,7 +61,7 @@ fn draw(args: &Args, document: &Document) -> Result<(), Fault> {
 
 #[cfg(not(feature = "plots"))]
 fn draw(_: &Args, document: &Document) -> Result<(), Fault> {
-    eprintln!("{}: no drawings in this build (build with --features plots)", document.report.figure);
+    say!("{}: no drawings in this build (build with --features plots)", document.report.figure);
     Ok(())
 }
 

@@ -55,7 +55,7 @@ fn measured(args: &Args, figures: &[&dyn Figure]) -> Result<Vec<Document>, Fault
     let (sizes, points) = (args.sizes(), points_of(figures));
     let interrupt = Interrupt::listen()
         .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
-    eprintln!("{} figures, {} runs, seed {}", figures.len(), points.len(), args.seed);
+    say!("{} figures, {} runs, seed {}", figures.len(), points.len(), args.seed);
     let progress = Progress::start(points.len() as u64 * (sizes.warm_up + sizes.operations), interrupt);
     let results = measure_all(&points, args.threads(), args.seed, |point, seed| {
         measure(point, &sizes, seed, &progress)

@@ -43,7 +43,7 @@ impl Progress {
             bar.finish_and_clear();
         }
         let done = self.lines.into_inner().expect("nobody panics with it").done;
-        eprintln!("{done} operations simulated in {:.1?}", self.start.elapsed());
+        say!("{done} operations simulated in {:.1?}", self.start.elapsed());
     }
 }
 
@@ -54,12 +54,7 @@ impl Watch for Progress {
         match &self.bar {
             Some(bar) => bar.set_position(lines.done.min(lines.total)),
             None if Instant::now() >= lines.next => {
-                eprintln!(
-                    "{} of {} operations, {:.0?} so far",
-                    lines.done,
-                    lines.total,
-                    self.start.elapsed()
-                );
+                say!("{} of {} operations, {:.0?} so far", lines.done, lines.total, self.start.elapsed());
                 lines.next = Instant::now() + LINE_EVERY;
             }
             None => {}

@@ -158,7 +158,7 @@ impl RuntimeDir {
 impl Drop for RuntimeDir {
     fn drop(&mut self) {
         if let Err(error) = Self::remove(&self.0) {
-            eprintln!("warning: cannot remove {}: {error}", self.0.display());
+            say!("warning: cannot remove {}: {error}", self.0.display());
         }
     }
 }

@@ -97,7 +97,7 @@ pub(super) fn directory() -> Option<PathBuf> {
 /// Writes a file, or says why not.
 pub(super) fn write(file: &Path, text: &str) {
     if let Err(error) = fs::write(file, text) {
-        eprintln!("warning: cannot write {}: {error}", file.display());
+        say!("warning: cannot write {}: {error}", file.display());
     }
 }
 

@@ -49,7 +49,7 @@ use report::{RackShape, Report};
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let (workloads, warnings) = args.workloads()?;
     for warning in warnings {
-        eprintln!("warning: {warning}");
+        say!("warning: {warning}");
     }
     let memory = workloads
         .iter()

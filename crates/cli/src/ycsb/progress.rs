@@ -53,7 +53,7 @@ impl Progress {
         match &mut self.form {
             Form::Bar(bar) => bar.set_position(done),
             Form::Lines { next } if Instant::now() >= *next => {
-                eprintln!("{}: {done} of {}, {:.0?} so far", self.label, self.total, self.start.elapsed());
+                say!("{}: {done} of {}, {:.0?} so far", self.label, self.total, self.start.elapsed());
                 *next += LINE_EVERY;
             }
             Form::Lines { .. } => {}
@@ -68,6 +68,6 @@ impl Progress {
         }
         let rate = done as f64 / took.as_secs_f64().max(1e-9);
         let short = if done < self.total { format!(" of {}", self.total) } else { String::new() };
-        eprintln!("{}: {done}{short} in {:.2} s, {rate:.0}/s", self.label, took.as_secs_f64());
+        say!("{}: {done}{short} in {:.2} s, {rate:.0}/s", self.label, took.as_secs_f64());
     }
 }

@@ -234,6 +234,7 @@ impl NetworkedNode {
     }
 
     fn report(&self) -> NodeReport {
+        let nic = self.nic_counts();
         let place = self.place.enter();
         let counters = place.node.counters();
         let events: u64 = counters.events[1..=3].iter().sum();
@@ -250,6 +251,7 @@ impl NetworkedNode {
             memory_live: place.node.memory_in_use().0,
             recovering: u64::from(place.node.is_recovering()),
             dropped: counters.dropped,
+            nic,
             transport: self.transport.counters().counts(),
         }
     }

@@ -8,6 +8,8 @@ use membership::coordinator::{self, Phase};
 use transport::{Cause, Counts};
 use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
 
+use super::one_sided::NicCounts;
+
 /// What a node counts, as of its last beat.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NodeReport {
@@ -33,11 +35,13 @@ pub struct NodeReport {
     pub recovering: u64,
     /// Packets that its machines dropped, in the order of [`node::Drop::ALL`].
     pub dropped: [u64; node::Drop::ALL.len()],
+    /// What its NIC did.
+    pub nic: NicCounts,
     /// What its transport did.
     pub transport: Counts,
 }
 
-const WORDS: usize = 10 + node::Drop::ALL.len() + 5 + Cause::ALL.len();
+const WORDS: usize = 10 + node::Drop::ALL.len() + NicCounts::WORDS + 5 + Cause::ALL.len();
 
 impl NodeReport {
     /// What a beat carries.
@@ -56,8 +60,8 @@ impl NodeReport {
         ];
         let Counts { sent, sent_bytes, received, received_bytes, wake_ups, dropped } = &self.transport;
         let transport = [*sent, *sent_bytes, *received, *received_bytes, *wake_ups];
-        let words = own.iter().chain(&self.dropped).chain(&transport).chain(dropped);
-        words.flat_map(|word| word.to_le_bytes()).collect()
+        let own = own.into_iter().chain(self.dropped).chain(self.nic.words());
+        own.chain(transport).chain(*dropped).flat_map(u64::to_le_bytes).collect()
     }
 
     /// What a beat carried; `None`: nothing, or of another version.
@@ -80,6 +84,7 @@ impl NodeReport {
             memory_live: next(),
             recovering: next(),
             dropped: std::array::from_fn(|_| next()),
+            nic: NicCounts::of_words(&mut next),
             transport: Counts {
                 sent: next(),
                 sent_bytes: next(),
@@ -167,6 +172,8 @@ mod tests {
         let mut report = NodeReport { hits: 1, misses: 2, lost: 3, recovering: 1, ..NodeReport::default() };
         report.dropped[5] = 4;
         report.transport.dropped[7] = 5;
+        report.nic.dropped[3] = 8;
+        report.nic.malformed = 9;
         report.transport.wake_ups = 6;
         assert_eq!(NodeReport::parse(&report.encode()), Some(report.clone()));
         assert_eq!(NodeReport::parse(&report.encode()[8..]), None);

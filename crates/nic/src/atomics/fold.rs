@@ -18,16 +18,29 @@ use super::{Done, Operation, Request, Width};
 pub struct Fold<'a> {
     requests: &'a [Request],
     /// Which of them are for this word: one at least.
-    of_word: &'a [u32],
+    of_word: &'a [Place],
 }
 
 /// Sorts bursts of operations by words, and keeps the memory that it needs for that.
 #[derive(Clone, Default, Debug)]
 pub struct Folder {
-    /// Indices of requests, those for one word beside each other.
-    order: Vec<u32>,
-    /// Where those for one word are in there.
-    words: Vec<Range<u32>>,
+    /// Those for one word beside each other, in the order in which they came.
+    order: Vec<Place>,
+    words: Vec<Word>,
+}
+
+/// A request: its word, and where it is in its burst. Sorted by that.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Place {
+    word: u64,
+    index: u32,
+}
+
+/// A word: which request names it first, and which places are its.
+#[derive(Clone, Debug)]
+struct Word {
+    named: u32,
+    places: Range<u32>,
 }
 
 impl Folder {
@@ -36,26 +49,36 @@ impl Folder {
     ///
     /// Words of different widths that overlap are folds of their own, in the order of their first requests: a burst is a
     /// set of requests that nobody has waited for, so any order of them is one that could have been.
+    ///
+    /// # Panics
+    /// If those are 2^32 requests or more.
     pub fn fold<'a>(&'a mut self, requests: &'a [Request]) -> impl ExactSizeIterator<Item = Fold<'a>> {
         let Self { order, words } = self;
-        let word = |index: u32| {
-            let request = &requests[index as usize];
-            (request.address, request.width)
-        };
-        let count = u32::try_from(requests.len()).expect("a burst of fewer than 2^32 requests");
+        assert!(u32::try_from(requests.len()).is_ok(), "a burst of fewer than 2^32 requests");
         order.clear();
-        order.extend((0..count).filter(|&index| word(index).0.is_multiple_of(word(index).1.bytes())));
-        order.sort_unstable_by_key(|&index| (word(index), index));
+        order.extend((0..).zip(requests).filter_map(|(index, request)| {
+            let is_aligned = request.address.is_multiple_of(request.width.bytes());
+            is_aligned.then(|| Place { word: word(request), index })
+        }));
+        order.sort_unstable();
         words.clear();
         let mut end = 0;
-        for of_word in order.chunk_by(|&one, &other| word(one) == word(other)) {
+        for of_word in order.chunk_by(|one, other| one.word == other.word) {
             let first = end;
             end += of_word.len() as u32;
-            words.push(first..end);
+            words.push(Word { named: of_word[0].index, places: first..end });
         }
-        words.sort_unstable_by_key(|range| order[range.start as usize]);
-        words.iter().map(|range| Fold { requests, of_word: &order[range.start as usize..range.end as usize] })
+        words.sort_unstable_by_key(|word| word.named);
+        words.iter().map(|Word { places, .. }| Fold {
+            requests,
+            of_word: &order[places.start as usize..places.end as usize],
+        })
     }
+}
+
+/// Tells words from each other: by their addresses, and in the lowest bit, which no address of a word has, by their widths.
+const fn word(request: &Request) -> u64 {
+    request.address | matches!(request.width, Width::Double) as u64
 }
 
 impl Fold<'_> {
@@ -70,11 +93,11 @@ impl Fold<'_> {
     }
 
     fn first(&self) -> &Request {
-        &self.requests[self.of_word[0] as usize]
+        &self.requests[self.of_word[0].index as usize]
     }
 
     fn all(&self) -> impl Iterator<Item = &Request> + '_ {
-        self.of_word.iter().map(|&index| &self.requests[index as usize])
+        self.of_word.iter().map(|place| &self.requests[place.index as usize])
     }
 
     /// How many requests those are.

@@ -39,6 +39,21 @@ impl Drop {
         Self::BadAnswer,
         Self::NotRemembered,
     ];
+
+    /// What it is called in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NoSuchQueuePair => "no_such_queue_pair",
+            Self::Stranger => "stranger",
+            Self::WrongState => "wrong_state",
+            Self::OutOfOrder => "out_of_order",
+            Self::NotReady => "not_ready",
+            Self::Stale => "stale",
+            Self::NeverSent => "never_sent",
+            Self::BadAnswer => "bad_answer",
+            Self::NotRemembered => "not_remembered",
+        }
+    }
 }
 
 /// Counts since the device was made.

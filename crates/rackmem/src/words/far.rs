@@ -102,7 +102,7 @@ impl Batch {
         let Stage::Over(answer) = &state.stage else { return None };
         let addr = state.entries[entry].0;
         Some(match answer {
-            Ok(words) if words[entry / 64] >> (entry % 64) & 1 == 1 => Err(Error::Unallocated { addr }),
+            Ok(words) if is_set(words, entry) => Err(Error::Unallocated { addr }),
             Ok(words) => Ok(words.get(refused_words(state.entries.len()) + fetch).copied().unwrap_or(0)),
             Err(why) => Err(crate::handle::failed(*why, addr, 0)),
         })
@@ -110,10 +110,27 @@ impl Batch {
 
     /// The first error of an operation that nobody else asks for.
     fn failure(&self) -> Option<Error> {
-        let entries = self.state().entries.len();
-        let silent = |entry: &usize| self.state().entries[*entry].1;
-        (0..entries).filter(silent).find_map(|entry| self.outcome(entry, 0)?.err())
+        let state = self.state();
+        let mut silent = state.entries.iter().enumerate().filter(|(_, (_, silent))| *silent);
+        match &state.stage {
+            Stage::Over(Ok(words)) => {
+                let refused = &words[..refused_words(state.entries.len())];
+                if refused.iter().all(|bits| *bits == 0) {
+                    return None;
+                }
+                let (_, (addr, _)) = silent.find(|(entry, _)| is_set(refused, *entry))?;
+                Some(Error::Unallocated { addr: *addr })
+            }
+            Stage::Over(Err(why)) => {
+                silent.next().map(|(_, (addr, _))| crate::handle::failed(*why, *addr, 0))
+            }
+            Stage::Open(_) | Stage::Sent(_) => None,
+        }
     }
+}
+
+fn is_set(bits: &[u64], at: usize) -> bool {
+    bits[at / 64] >> (at % 64) & 1 == 1
 }
 
 impl Place {

@@ -3,7 +3,7 @@
 
 use rackmem::{Error, NodeId, Rack, WordOperation};
 
-use crate::one_sided_everywhere::everywhere;
+use crate::one_sided_everywhere::{assert_linearizable, everywhere, history_of_words};
 use crate::rig::{Processes, until};
 
 fn both(body: fn(&[Rack])) {
@@ -37,4 +37,18 @@ fn a_home_that_dies_fails_what_is_under_way_and_its_next_life_begins_anew() {
     again.add(&mut here, 0, 5).unwrap();
     assert_eq!(again.load(&mut here, 0).unwrap(), 5);
     assert_eq!(kept.load(&mut here, 0).unwrap(), 1);
+}
+
+#[test]
+fn histories_of_words_are_linearizable_while_the_switch_is_killed_and_restarted() {
+    let mut rack = Processes::start_on(3, true);
+    for _ in 0..3 {
+        let history = std::thread::scope(|scope| {
+            let nodes = rack.nodes.clone();
+            let clients = scope.spawn(move || history_of_words(&nodes, 150));
+            rack.restart_switch();
+            clients.join().unwrap()
+        });
+        assert_linearizable(&history);
+    }
 }

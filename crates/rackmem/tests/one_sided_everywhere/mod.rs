@@ -5,10 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use rackmem::{ByteObjects, Discipline, Error, NodeId, Objects, Rack, Retry, WordOperation, Words};
+use check::history::{Op, Operation};
+use check::linearizability::{Limits, Verdict, check_history};
+use rackmem::{
+    ByteObjects, Discipline, Error, Nanos, NodeHandle, NodeId, Objects, Rack, Retry, WordOperation, Words,
+};
 
 /// Threads of all nodes do this with the same words.
-fn on_all(nodes: &[Rack], threads: u64, work: impl Fn(u64, &mut rackmem::NodeHandle) + Sync) {
+fn on_all(nodes: &[Rack], threads: u64, work: impl Fn(u64, &mut NodeHandle) + Sync) {
     std::thread::scope(|scope| {
         for (at, node) in (0..).zip(nodes) {
             for thread in 0..threads {
@@ -37,6 +41,16 @@ pub(crate) fn no_addition_is_lost_or_made_twice_however_it_is_made(nodes: &[Rack
     let words = here.words_at::<u64>(addr).unwrap();
     let found = [0, 1, 2, 3].map(|index| words.load(&mut here, index).unwrap());
     assert_eq!(found, [3, 5, 7, 1].map(|each| each * 6 * ROUNDS));
+}
+
+pub(crate) fn additions_arrive_also_if_nobody_flushes_before_the_handle_goes(nodes: &[Rack]) {
+    let addr = nodes[0].here().words::<u64>(1, NodeId(1)).unwrap().addr();
+    on_all(nodes, 1, |_, here| {
+        let words = here.words_at::<u64>(addr).unwrap();
+        (0..100).for_each(|_| words.add(here, 0, 1).unwrap());
+    });
+    let mut here = nodes[0].here();
+    assert_eq!(here.words_at::<u64>(addr).unwrap().load(&mut here, 0), Ok(300));
 }
 
 pub(crate) fn every_value_of_a_counter_is_handed_out_once_also_to_thousands_that_are_under_way(
@@ -252,12 +266,124 @@ pub(crate) fn addresses_that_begin_no_such_thing_are_refused_with_why(nodes: &[R
     }
 }
 
+/// Small pseudo-random numbers.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((u128::from(self.0) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+/// What clients on all nodes did to a few words, or objects, of which they began all with 0.
+pub(crate) fn history(
+    nodes: &[Rack],
+    each: u64,
+    open: impl Fn(&mut NodeHandle) -> Box<dyn FnMut(&mut NodeHandle, &mut Dice, u64, u64) -> Op> + Sync,
+) -> Vec<Operation<u64>> {
+    const KEYS: u64 = 4;
+    let (all, began) = (Mutex::new(Vec::new()), Instant::now());
+    let now = || Nanos(1 + u64::try_from(began.elapsed().as_nanos()).unwrap());
+    on_all(nodes, 2, |client, here| {
+        let (mut dice, mut mine, mut act) = (Dice(client + 1), Vec::new(), open(here));
+        for round in 0..each {
+            let (key, value) = (dice.below(KEYS), 1 + client * 1_000_000_000 + round);
+            let invoke = now();
+            let op = act(here, &mut dice, key, value);
+            mine.push(Operation { client, key, op, invoke, ret: Some(now()) });
+        }
+        all.lock().unwrap().extend(mine);
+    });
+    let mut all = all.into_inner().unwrap();
+    for key in 0..KEYS {
+        let (invoke, ret) = (Nanos(0), Some(Nanos(0)));
+        all.push(Operation { client: 99, key, op: Op::Insert { value: 0 }, invoke, ret });
+    }
+    all
+}
+
+pub(crate) fn assert_linearizable(history: &[Operation<u64>]) {
+    match check_history(history, Limits::default()) {
+        Verdict::Linearizable { operations, .. } => assert_eq!(operations, history.len()),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Clients on all nodes operate on words in every way.
+pub(crate) fn history_of_words(nodes: &[Rack], each: u64) -> Vec<Operation<u64>> {
+    let addr = nodes[0].here().words::<u64>(4, NodeId(1)).unwrap().addr();
+    history(nodes, each, |here| {
+        let words = here.words_at::<u64>(addr).unwrap();
+        let mut known = [0; 4];
+        Box::new(move |here, dice, key, new| {
+            let at = key as usize;
+            match dice.below(5) {
+                0 => {
+                    words.store(here, at, new).unwrap();
+                    here.flush().unwrap();
+                    Op::Insert { value: new }
+                }
+                1 => Op::Rmw { value: Some(words.swap(here, at, new).unwrap()), new },
+                2 => match words.compare_exchange(here, at, known[at], new).unwrap() {
+                    Ok(old) => Op::Rmw { value: Some(old), new },
+                    Err(found) => Op::Read { value: Some(found) },
+                },
+                3 => {
+                    let pending = words.post(here, at, WordOperation::Swap(new)).unwrap();
+                    Op::Rmw { value: Some(pending.wait(here).unwrap()), new }
+                }
+                _ => {
+                    known[at] = words.load(here, at).unwrap();
+                    Op::Read { value: Some(known[at]) }
+                }
+            }
+        })
+    })
+}
+
+pub(crate) fn histories_of_words_are_linearizable(nodes: &[Rack]) {
+    assert_linearizable(&history_of_words(nodes, 150));
+}
+
+pub(crate) fn histories_of_objects_are_linearizable(nodes: &[Rack]) {
+    let addr = nodes[0].here().objects::<[u64; 30]>(4, NodeId(2)).unwrap().addr();
+    assert_linearizable(&history(nodes, 120, |here| {
+        let objects: Objects<[u64; 30]> = here.objects_at(addr).unwrap();
+        Box::new(move |here, dice, key, new| {
+            let at = key as usize;
+            match dice.below(3) {
+                0 => {
+                    objects.write(here, at, &[new; 30]).unwrap();
+                    Op::Insert { value: new }
+                }
+                1 => {
+                    let mut old = 0;
+                    let swap = |words: &mut [u64; 30]| old = std::mem::replace(words, [new; 30])[17];
+                    objects.update(here, at, swap).unwrap();
+                    Op::Rmw { value: Some(old), new }
+                }
+                _ => {
+                    let found = objects.read(here, at, Retry::Forever).unwrap();
+                    assert_eq!(found, [found[0]; 30]);
+                    Op::Read { value: Some(found[0]) }
+                }
+            }
+        })
+    }));
+}
+
 /// One test for each of them.
 macro_rules! everywhere {
     ($nodes:ident) => {
         #[test]
         fn no_addition_is_lost_or_made_twice_however_it_is_made() {
             $nodes(crate::one_sided_everywhere::no_addition_is_lost_or_made_twice_however_it_is_made);
+        }
+
+        #[test]
+        fn additions_arrive_also_if_nobody_flushes_before_the_handle_goes() {
+            $nodes(crate::one_sided_everywhere::additions_arrive_also_if_nobody_flushes_before_the_handle_goes);
         }
 
         #[test]
@@ -308,6 +434,16 @@ macro_rules! everywhere {
         #[test]
         fn addresses_that_begin_no_such_thing_are_refused_with_why() {
             $nodes(crate::one_sided_everywhere::addresses_that_begin_no_such_thing_are_refused_with_why);
+        }
+
+        #[test]
+        fn histories_of_words_are_linearizable() {
+            $nodes(crate::one_sided_everywhere::histories_of_words_are_linearizable);
+        }
+
+        #[test]
+        fn histories_of_objects_are_linearizable() {
+            $nodes(crate::one_sided_everywhere::histories_of_objects_are_linearizable);
         }
     };
 }

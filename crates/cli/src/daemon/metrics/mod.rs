@@ -14,7 +14,7 @@ use rackmem::{Attachments, NodeId, Rack};
 
 use super::node::Joined;
 use super::status::Answers;
-use super::status::document::{Node, NodeCounts, Transport, machine_drops};
+use super::status::document::{Nic, Node, NodeCounts, Transport, machine_drops};
 use crate::fault::Fault;
 use http::Answer;
 
@@ -65,6 +65,7 @@ fn counts(rack: &Rack) -> NodeCounts {
         memory_live_bytes: counters.nodes.iter().map(|node| node.memory_live).sum(),
         recovering: None,
         dropped: machine_drops(&protocol.dropped),
+        nic: Nic::from(&rack.nic_counts().unwrap_or_default()),
         transport: Transport::from(&rack.transport_counts().unwrap_or_default()),
     }
 }

@@ -118,6 +118,23 @@ fn add_node(page: &mut Page, node: &Node) {
         let help = "Packets that the node's machines had no use for, by cause.";
         page.add(Kind::Counter, "rackmem_node_dropped", help, &labels, *count);
     }
+    for (name, help, count) in [
+        ("rackmem_nic_sent", "Packets that the node's NIC has sent.", counts.nic.sent),
+        ("rackmem_nic_received", "Packets that have come for it.", counts.nic.received),
+        (
+            "rackmem_nic_duplicates",
+            "Requests that came again and were answered again.",
+            counts.nic.duplicates,
+        ),
+        ("rackmem_nic_repeated", "Times that packets were sent again.", counts.nic.repeated),
+        ("rackmem_nic_broken", "Connections that failed and began anew.", counts.nic.broken),
+    ] {
+        page.add(Kind::Counter, name, help, &labels, count);
+    }
+    for (cause, count) in &counts.nic.dropped {
+        let labels = [("node", id.as_str()), ("cause", cause)];
+        page.add(Kind::Counter, "rackmem_nic_dropped", "Packets that it dropped, by cause.", &labels, *count);
+    }
     transport(page, &format!("node {id}"), &counts.transport);
 }
 

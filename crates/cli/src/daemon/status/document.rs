@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use rackmem::transport::{Cause, Counts};
-use rackmem::{NodeReport, Phase, SwitchReport};
+use rackmem::{NicCounts, NodeReport, Phase, SwitchReport};
 use serde::{Deserialize, Serialize};
 
 /// A rack, as its switch's process sees it.
@@ -80,7 +80,24 @@ pub(crate) struct NodeCounts {
     pub(crate) recovering: Option<bool>,
     /// Packets that its machines dropped, by cause.
     pub(crate) dropped: BTreeMap<String, u64>,
+    /// What it did one-sided, or had done to its memory.
+    pub(crate) nic: Nic,
     pub(crate) transport: Transport,
+}
+
+/// What a NIC has done.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub(crate) struct Nic {
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    /// Requests that came again.
+    pub(crate) duplicates: u64,
+    /// Times that packets were sent again.
+    pub(crate) repeated: u64,
+    /// Connections that failed.
+    pub(crate) broken: u64,
+    /// Packets and calls dropped, by cause.
+    pub(crate) dropped: BTreeMap<String, u64>,
 }
 
 /// What a transport has done.
@@ -159,8 +176,16 @@ impl From<&NodeReport> for NodeCounts {
             memory_live_bytes: report.memory_live,
             recovering: Some(report.recovering != 0),
             dropped: machine_drops(&report.dropped),
+            nic: Nic::from(&report.nic),
             transport: Transport::from(&report.transport),
         }
+    }
+}
+
+impl From<&NicCounts> for Nic {
+    fn from(counts: &NicCounts) -> Self {
+        let NicCounts { received, sent, duplicates, repeated, broken, .. } = *counts;
+        Self { sent, received, duplicates, repeated, broken, dropped: named(counts.dropped_by_cause()) }
     }
 }
 

@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let mut shown_before = false;
     while !stop.requested() {
         match show(args, &file, &path, clear) {
-            Err(Fault::Failed(message)) if shown_before => eprintln!("{message}"),
+            Err(Fault::Failed(message)) if shown_before => say!("{message}"),
             done => done?,
         }
         shown_before = true;

@@ -39,6 +39,15 @@ pub(super) fn tables(status: &Status) -> String {
     for node in &status.nodes {
         let Some(counts) = &node.counts else { continue };
         let _ = writeln!(text, "node {}: {}", node.id, moved(&counts.transport));
+        if counts.nic.sent + counts.nic.received > 0 {
+            let nic = &counts.nic;
+            let dropped = shown(&nic.dropped).unwrap_or_else(|| "none".to_owned());
+            let _ = writeln!(
+                text,
+                "  its NIC: {} packets out, {} in; {} times sent again, {} connections failed; dropped: {dropped}",
+                nic.sent, nic.received, nic.repeated, nic.broken
+            );
+        }
         if let Some(drops) = shown(&counts.dropped) {
             let _ = writeln!(text, "  packets of no use any more: {drops}");
         }

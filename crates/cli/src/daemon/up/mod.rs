@@ -107,9 +107,9 @@ fn watch(
                 return Err(Fault::failed(format_args!("{} {death} before the rack was up", child.part())));
             }
             if args.restart {
-                eprintln!("{} {death}; starting it again", child.part());
+                say!("{} {death}; starting it again", child.part());
             } else {
-                eprintln!("{} {death}; start it again with: {}", child.part(), child.part().command(path));
+                say!("{} {death}; start it again with: {}", child.part(), child.part().command(path));
             }
         }
         if args.restart {
@@ -163,7 +163,7 @@ fn end(children: &mut [Child]) {
         }
         for child in group {
             if !child.has_ended() {
-                eprintln!("{} does not end: killed", child.part());
+                say!("{} does not end: killed", child.part());
                 child.kill();
             }
         }

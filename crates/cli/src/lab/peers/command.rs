@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         }
     }
     if let Some(workload) = workloads.first() {
-        eprintln!("loading {} records into {} servers", workload.records, peers.len());
+        say!("loading {} records into {} servers", workload.records, peers.len());
         peers.iter_mut().try_for_each(|peer| peer.load(workload))?;
     }
     for (ordinal, workload) in (0..).zip(&workloads) {
@@ -129,7 +129,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
                 let outcome = peer.run(workload, workload.operations, depth)?;
                 let ahead = if depth > 1 { format!(", {depth} deep") } else { String::new() };
                 let name = format!("{name}, {} connections{ahead}", args.connections);
-                eprintln!("workload {}: {name}: {:.0}/s", workload.name, outcome.throughput_per_s);
+                say!("workload {}: {name}: {:.0}/s", workload.name, outcome.throughput_per_s);
                 report.add(&name, outcome);
             }
         }

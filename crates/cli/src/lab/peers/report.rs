@@ -127,7 +127,7 @@ impl Report {
 
     /// This program is not installed.
     pub(super) fn missing(&mut self, program: &'static str) {
-        eprintln!("{program} is not installed and is left out; on Debian: apt-get install {program}");
+        say!("{program} is not installed and is left out; on Debian: apt-get install {program}");
         self.missing.push(program);
     }
 
@@ -182,7 +182,7 @@ impl Report {
 
     #[cfg(not(feature = "plots"))]
     fn draw(&self, _: &Args) -> Result<(), Fault> {
-        eprintln!("no drawing in this build (build with --features plots)");
+        say!("no drawing in this build (build with --features plots)");
         Ok(())
     }
 

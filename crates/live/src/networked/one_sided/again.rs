@@ -27,6 +27,11 @@ pub(super) struct Again {
 }
 
 impl Again {
+    #[cfg(test)]
+    pub(super) const fn of(lives: Lives, is_answer: bool) -> Self {
+        Self { lives, is_answer }
+    }
+
     fn encode(&self) -> [u8; 20] {
         let mut bytes = [0; 20];
         bytes[..4].copy_from_slice(&MAGIC);

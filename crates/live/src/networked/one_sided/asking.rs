@@ -273,7 +273,8 @@ impl NetworkedNode {
         let mut patience = self.begin_wait();
         let bell = courier.bell_of_this_thread();
         ticket.wake(&bell);
-        while !ticket.is_over() && !self.is_fenced() {
+        // While the node leaves in order, what was sent is still answered.
+        while !ticket.is_over() && !self.lease().is_fenced() {
             self.pause(self.id(), courier, &mut patience);
         }
         self.end_wait(courier);

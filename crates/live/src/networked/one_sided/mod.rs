@@ -32,13 +32,15 @@ mod connection;
 mod memory;
 mod nic;
 mod serving;
+#[cfg(test)]
+mod tests;
 mod ticket;
 mod works;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ::nic::verbs::Mtu;
+use ::nic::verbs::{Drop, Mtu};
 use node::View;
 use transport::{Cause, Contents, PlaceId};
 use wire::roce::Packet;
@@ -53,6 +55,52 @@ use crate::place::{Courier, Failure};
 pub use self::asking::{Far, Opened, Read, Written};
 pub use self::memory::refused_words;
 pub use self::ticket::Ticket;
+
+/// What a node's NIC has counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NicCounts {
+    /// Packets that came.
+    pub received: u64,
+    /// Packets that went.
+    pub sent: u64,
+    /// Requests that came again, and were answered again.
+    pub duplicates: u64,
+    /// Times that packets were sent again because something was missing, or no answer came in time.
+    pub repeated: u64,
+    /// Connections that have failed, and began anew.
+    pub broken: u64,
+    /// Packets that were dropped, in the order of [`nic::verbs::Drop::ALL`](::nic::verbs::Drop).
+    pub dropped: [u64; Drop::ALL.len()],
+    /// Messages that were neither a call nor a reply to one.
+    pub malformed: u64,
+}
+
+impl NicCounts {
+    pub(super) const WORDS: usize = 6 + Drop::ALL.len();
+
+    /// All of them, in their order.
+    pub(super) fn words(&self) -> impl Iterator<Item = u64> {
+        let Self { received, sent, duplicates, repeated, broken, dropped, malformed } = *self;
+        [received, sent, duplicates, repeated, broken, malformed].into_iter().chain(dropped)
+    }
+
+    /// What was dropped, by cause.
+    pub fn dropped_by_cause(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Drop::ALL.map(Drop::name).into_iter().zip(self.dropped).chain([("no_call", self.malformed)])
+    }
+
+    pub(super) fn of_words(mut next: impl FnMut() -> u64) -> Self {
+        Self {
+            received: next(),
+            sent: next(),
+            duplicates: next(),
+            repeated: next(),
+            broken: next(),
+            malformed: next(),
+            dropped: std::array::from_fn(|_| next()),
+        }
+    }
+}
 
 /// What a node has for one-sided operations.
 pub(super) struct OneSided {
@@ -139,6 +187,21 @@ impl NetworkedNode {
                 self.with_nic(courier, |nic, now, way| nic.on_again(now, from, &said, way));
             }
             _ => self.transport.counters().dropped(Cause::Malformed),
+        }
+    }
+
+    /// What the NIC has counted.
+    pub fn nic_counts(&self) -> NicCounts {
+        let nic = self.one_sided.enter();
+        let counters = nic.device.counters();
+        NicCounts {
+            received: counters.received,
+            sent: counters.sent,
+            duplicates: counters.duplicates,
+            repeated: counters.went_back + counters.timed_out,
+            broken: counters.broken,
+            dropped: counters.dropped,
+            malformed: nic.malformed,
         }
     }
 

@@ -2,16 +2,18 @@
 //! then, the object is as it was, or lost, or as it was written.
 //!
 //! The test runs its own executable again as the writer, and takes it through the write step by step, as a debugger does.
-//! Where the system does not let it, it says so. Unsafe code: those system calls.
+//! Where the system does not let it, it says so.
 #![cfg(target_os = "linux")]
-#![allow(unsafe_code)]
+
+mod led;
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
+use led::Led;
 use live::memory::one_sided::{Missing, Region, Regions, Shape};
 use transport::shm::{Config, ShmTransport};
 use transport::{PlaceId, Sharing, Transport};
@@ -84,60 +86,21 @@ fn write_when_told(dir: &Path, write: impl Fn(&Region)) -> ! {
     }
 }
 
-/// The writing process, one thread of which is led.
-struct Led {
-    child: Child,
-    thread: libc::pid_t,
-}
-
-impl Led {
-    /// Starts it. None if it may not be led.
-    fn start(test: &str, dir: &Path, words: &Region) -> Option<Self> {
-        (0..4).for_each(|at| words.word(at).unwrap().store(0, SeqCst));
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", test, "--nocapture"]).env(RACK, dir).stdout(Stdio::null());
-        let child = command.spawn().unwrap();
-        until("the writer", || words.word(THREAD).unwrap().load(SeqCst) != 0);
-        let mut led = Self { child, thread: words.word(THREAD).unwrap().load(SeqCst) as libc::pid_t };
-        if !led.trace(libc::PTRACE_SEIZE) {
-            led.child.kill().unwrap();
-            led.child.wait().unwrap();
-            return None;
-        }
-        assert!(led.trace(libc::PTRACE_INTERRUPT));
-        assert!(led.is_stopped());
-        words.word(GO).unwrap().store(1, SeqCst);
-        while words.word(BEGUN).unwrap().load(SeqCst) == 0 {
-            led.step();
-        }
-        Some(led)
+/// Starts the writer, and leads it to where its write begins. None if it may not be led.
+fn start(test: &str, dir: &Path, words: &Region) -> Option<Led> {
+    (0..4).for_each(|at| words.word(at).unwrap().store(0, SeqCst));
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]).env(RACK, dir).stdout(Stdio::null());
+    let mut led = Led::new(command.spawn().unwrap());
+    until("the writer", || words.word(THREAD).unwrap().load(SeqCst) != 0);
+    if !led.take(words.word(THREAD).unwrap().load(SeqCst) as i32) {
+        return None;
     }
-
-    fn trace(&self, request: libc::c_uint) -> bool {
-        let nothing = std::ptr::null_mut::<libc::c_void>();
-        // SAFETY: these requests write nothing into this process.
-        unsafe { libc::ptrace(request, self.thread, nothing, nothing) == 0 }
+    words.word(GO).unwrap().store(1, SeqCst);
+    while words.word(BEGUN).unwrap().load(SeqCst) == 0 {
+        led.step();
     }
-
-    /// Waits until it has stopped, or is dead.
-    fn is_stopped(&self) -> bool {
-        let mut status = 0;
-        // SAFETY: the status is a number that lives through the call.
-        let of = unsafe { libc::waitpid(self.thread, &raw mut status, libc::__WALL) };
-        of == self.thread && libc::WIFSTOPPED(status)
-    }
-
-    fn step(&self) {
-        assert!(self.trace(libc::PTRACE_SINGLESTEP));
-        assert!(self.is_stopped());
-    }
-
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        // Whoever leads a thread has to see its end, too.
-        while self.is_stopped() {}
-        self.child.wait().unwrap();
-    }
+    Some(led)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -161,7 +124,7 @@ fn outcomes(test: &str, prepare: impl Fn(&Region), write: impl Fn(&Region)) -> O
     while !is_done {
         region.object(0).unwrap().overwrite(&BEFORE).unwrap();
         prepare(&region);
-        let Some(led) = Led::start(test, &dir, &words) else {
+        let Some(led) = start(test, &dir, &words) else {
             println!("skipped: the system lets nobody lead another process");
             let _ = std::fs::remove_dir_all(&dir);
             return None;
@@ -170,7 +133,7 @@ fn outcomes(test: &str, prepare: impl Fn(&Region), write: impl Fn(&Region)) -> O
             led.step();
         }
         is_done = words.word(DONE).unwrap().load(SeqCst) == 1;
-        led.kill();
+        drop(led);
         let mut is_told = home.regions.node_died(OTHER);
         until("certainty", || {
             is_told = is_told || home.regions.lose_objects_of(OTHER);
