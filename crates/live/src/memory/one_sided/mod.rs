@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | `regions.rs` | [`Regions`]: what is allocated in a home's memory for this, by address |
 //! | `region.rs` | [`Region`]: one allocation, and finding its words |
+//! | `region/bytes.rs` | bytes of it as they are: READ and WRITE |
 //! | `atomics.rs` | [`execute`]: an operation on a word, by the processor's own atomics |
 //! | `object.rs` | [`Object`]: version, copy, version; and the writer's side |
 //! | `shared.rs` | regions that other processes of this machine have mapped; writers that die |
