@@ -10,6 +10,7 @@
 //! | `networked` | misses on a rack of processes against the bare exchange of their messages |
 //! | `contend` | many threads on one block |
 //! | `lock` | locks that carry their data: cached, handed over, and under a mix beside layered ones |
+//! | `word` | operations on words of another node |
 //! | `rounds` | medians, clocks, tables |
 
 mod contend;
@@ -18,6 +19,7 @@ pub(crate) mod lock;
 mod miss;
 pub(crate) mod networked;
 pub(crate) mod rounds;
+pub(crate) mod word;
 
 use clap::Subcommand;
 
@@ -36,6 +38,8 @@ pub(crate) enum Bench {
     Contend(contend::Args),
     /// Locks that carry their data, against plain locks, the bare exchange of messages, and layered locks
     Lock(lock::Args),
+    /// Operations on words of another node, against bare ones, or against the bare exchange of messages
+    Word(word::Args),
 }
 
 /// Runs the command.
@@ -46,5 +50,6 @@ pub(crate) fn run(bench: &Bench) -> Result<(), Fault> {
         Bench::Pingpong(args) => networked::pingpong::run(args),
         Bench::Contend(args) => contend::run(args),
         Bench::Lock(args) => lock::run(args),
+        Bench::Word(args) => word::run(args),
     }
 }

@@ -8,7 +8,7 @@ use rackmem::{Config, Rack};
 use crate::fault::Fault;
 
 /// The middle one; of two, the lower.
-pub(super) fn median(mut samples: Vec<f64>) -> f64 {
+pub(crate) fn median(mut samples: Vec<f64>) -> f64 {
     samples.sort_unstable_by(f64::total_cmp);
     samples.get(samples.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
 }

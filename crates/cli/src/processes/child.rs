@@ -34,6 +34,8 @@ pub(crate) enum Task {
     Bench(bench::networked::Task),
     /// A place of a rack whose locks are measured.
     Lock(bench::lock::Task),
+    /// A place of a rack whose words are operated on.
+    Word(bench::word::Task),
     /// A client of a peer of rackmem.
     Peer(lab::peers::Task),
     /// That peer.
@@ -135,6 +137,7 @@ pub(crate) fn run() -> Result<(), Fault> {
         Task::Ycsb(task) => ycsb::networked::place(task, &orders.typed(), &Teller(PhantomData)),
         Task::Bench(task) => bench::networked::place(task, &orders.typed(), &Teller(PhantomData)),
         Task::Lock(task) => bench::lock::place(task, &orders.typed(), &Teller(PhantomData)),
+        Task::Word(task) => bench::word::place(task, &orders.typed(), &Teller(PhantomData)),
         Task::Peer(task) => lab::peers::place(task, &orders.typed(), &Teller(PhantomData)),
         Task::Server(server) => lab::peers::serve(&server, &Teller(PhantomData)),
         Task::Soak(task) => soak::place(task, &orders.typed(), &Teller(PhantomData)),

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The same transport, packets and waiting as in a miss ([`live::waiting`]), and nothing else: no cache, no directory, no
-//! unlock. The requester copies the block out of the message, as whoever wants to keep it must.
+//! unlock. Or only two of them: node 0 asks node 1, which answers with 64 B. The requester copies the block out of the message, as whoever wants to keep it must.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use rackmem::transport::{Body, Contents, Outgoing, PlaceId, Transport};
 use rackmem::{Nanos, NodeId};
 use wire::{BlockTag, Endpoint, GlobalAddr, Kind, Packet, RequesterId, Seq, SlotId};
 
-use super::orders::{Event, Order};
+use super::orders::{Event, Order, Role};
 use super::samples::Recorder;
 use crate::processes::child::{Never, Reason};
 use crate::processes::place::Seat;
@@ -35,23 +35,35 @@ struct Bare<'a> {
     started: Instant,
     crowding: Crowding,
     out: Outgoing,
+    /// Whom the requester asks.
+    first: Endpoint,
 }
 
-pub(super) fn place(seat: &Seat, orders: &Orders<Order>, teller: &Teller<Event>) -> Result<Never, Reason> {
+pub(super) fn place(
+    seat: &Seat,
+    role: Role,
+    orders: &Orders<Order>,
+    teller: &Teller<Event>,
+) -> Result<Never, Reason> {
     let transport = seat.connect()?;
-    let words = vec![0x5a5a_5a5a_5a5a_5a5a_u64; seat.rack().block().len() / 8];
+    let len = match role {
+        Role::BareTwo => 0,
+        _ => seat.rack().block().len(),
+    };
+    let words = vec![0x5a5a_5a5a_5a5a_5a5a_u64; len / 8];
     let mut bare = Bare {
         transport: &*transport,
         started: Instant::now(),
         crowding: Crowding::default(),
         out: Outgoing::new(),
+        first: if role == Role::BareTwo { Endpoint::CacheAgent(THIRD) } else { Endpoint::Switch },
     };
     // As whoever waits in a rack does.
     rackmem::ask_for_short_slice();
     teller.tell(Event::Seated);
     let from = seat.place();
     if from == PlaceId::node(REQUESTER) {
-        let mut block = vec![0; seat.rack().block().len()];
+        let mut block = vec![0; len];
         let mut seq = 0;
         // Until each has found the other.
         bare.exchange(&mut seq, &mut block)?;
@@ -74,10 +86,10 @@ pub(super) fn place(seat: &Seat, orders: &Orders<Order>, teller: &Teller<Event>)
             (request.reply(Kind::ReadMiss, Endpoint::Switch, Endpoint::CacheAgent(THIRD)), Contents::None)
         })
     } else {
-        let payload = seat.rack().block().bytes() as u32;
+        let payload = len as u32;
         bare.answer(|request| {
             let reply = request.reply(Kind::Ack, Endpoint::CacheAgent(THIRD), Endpoint::Requester(REQUESTER));
-            (Packet { payload, ..reply }, Contents::Own(&words))
+            (Packet { payload, ..reply }, if len == 0 { Contents::None } else { Contents::Own(&words) })
         })
     }
 }
@@ -136,7 +148,8 @@ impl Bare<'_> {
         let mut answered = false;
         while !answered {
             *seq += 1;
-            self.send(&request(*seq), Contents::None);
+            let request = Packet { to: self.first, ..request(*seq) };
+            self.send(&request, Contents::None);
             let lost = self.now() + LOST_AFTER;
             while !answered {
                 let now = self.now();

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use rackmem::BlockSize;
+
 use super::orders::{Event, Order, Role, Task};
+use super::pingpong::spec;
 use super::samples::Samples;
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
@@ -26,15 +29,27 @@ impl Three {
         spec: &RackSpec,
         interrupt: &Interrupt,
     ) -> Result<Self, Fault> {
+        let as_what = if bare { Role::Bare } else { Role::Rack };
+        Self::start_as(kind, role, as_what, spec, interrupt)
+    }
+
+    /// Two of them exchange messages without blocks, and the switch has nothing to do.
+    pub(in crate::bench) fn two_parties(kind: TransportKind, interrupt: &Interrupt) -> Result<Self, Fault> {
+        Self::start_as(kind, "exchange", Role::BareTwo, &spec(BlockSize::DEFAULT), interrupt)
+    }
+
+    fn start_as(
+        kind: TransportKind,
+        name: &str,
+        role: Role,
+        spec: &RackSpec,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Fault> {
         let runtime = RuntimeDir::new()?;
         let meeting = Meeting::new(kind, spec.nodes, &runtime)?;
         let tasks = Seat::all(spec, &meeting)
             .into_iter()
-            .map(|(name, seat)| {
-                let role = if bare { Role::Bare } else { Role::Rack };
-                (name, child::Task::Bench(Task { seat, role }))
-            })
-            .map(|(name, task)| (format!("{name} of the {role}"), task))
+            .map(|(place, seat)| (format!("{place} of the {name}"), child::Task::Bench(Task { seat, role })))
             .collect();
         let mut crew = Crew::start(tasks, runtime, interrupt)?;
         crew.answers(0..=NODE_1, OnInterrupt::End, |_, event| {

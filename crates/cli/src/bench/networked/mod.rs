@@ -15,9 +15,10 @@ pub(super) mod crews;
 pub(super) mod misses;
 mod node;
 mod orders;
-pub(super) mod pingpong;
+pub(crate) mod pingpong;
 pub(super) mod samples;
 
+pub(super) use node::compute;
 pub(crate) use orders::Task;
 
 use crate::processes::child::{Never, Reason};
@@ -27,7 +28,7 @@ use orders::{Event, Order, Role};
 /// Is a place until the process ends.
 pub(crate) fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) -> Result<Never, Reason> {
     match task.role {
-        Role::Bare => bare::place(&task.seat, orders, teller),
+        Role::Bare | Role::BareTwo => bare::place(&task.seat, task.role, orders, teller),
         Role::Rack => node::place(&task.seat, orders, teller),
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Task {
 pub(super) enum Role {
     /// It has a transport, and answers.
     Bare,
+    /// The same, where two exchange messages, without the switch and without a block.
+    BareTwo,
     /// It is a place of a rack.
     Rack,
 }
