@@ -354,3 +354,113 @@ impl Pipeline {
         self.open.is_empty() && self.sent.is_empty() && self.failed.is_none()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wire::roce::batch::Batch as Parsed;
+
+    use super::*;
+
+    const KEY: Key = Key(7);
+
+    fn entry(operation: Operation, address: u64, is_wide: bool, fetches: bool) -> Entry {
+        Entry { address, operation, is_wide, fetches, operand: u64::from(u32::MAX) - 1, expected: 0 }
+    }
+
+    struct Rig {
+        collected: Collected,
+        entries: Vec<(GlobalAddr, bool)>,
+        room: usize,
+    }
+
+    impl Rig {
+        fn new(room: usize) -> Self {
+            let collected = Collected { writer: Writer::new(room), last: None };
+            Self { collected, entries: Vec::new(), room }
+        }
+
+        /// The entry, which of those that fetch it is, and what is added before.
+        fn push(&mut self, entry: &Entry) -> Option<(u32, u32, u64)> {
+            let of = (GlobalAddr::new(NodeId(1), 4096), !entry.fetches);
+            let spot = self.collected.push(KEY, entry, (self.room, &mut self.entries), of);
+            spot.map(|spot| (spot.entry, spot.fetch, spot.plus))
+        }
+
+        fn written(&mut self) -> Vec<Entry> {
+            self.collected.write_last();
+            let parsed = Parsed::parse(self.collected.writer.bytes()).unwrap();
+            parsed.entries().map(|(_, entry)| entry).collect()
+        }
+    }
+
+    #[test]
+    fn additions_to_one_word_in_a_row_are_one_entry_that_fetches_if_one_of_them_does() {
+        const ONCE: u64 = u32::MAX as u64 - 1;
+        let mut rig = Rig::new(256);
+        let add = |fetches| entry(Operation::Add, 8, true, fetches);
+        assert_eq!(rig.push(&add(false)), Some((0, 0, 0)));
+        assert_eq!(rig.push(&add(true)), Some((0, 0, ONCE)));
+        assert_eq!(rig.push(&add(false)), Some((0, 0, 2 * ONCE)));
+        assert_eq!(rig.push(&entry(Operation::Add, 16, true, true)), Some((1, 1, 0)));
+        let written = rig.written();
+        assert_eq!(written.len(), 2);
+        assert_eq!((written[0].operand, written[0].fetches), (3 * ONCE, true));
+        assert!(rig.entries[0].1, "flush has to say how the silent ones ended");
+        assert!(!rig.entries[1].1);
+    }
+
+    #[test]
+    fn nothing_else_is_folded_and_all_keep_their_order() {
+        let mut rig = Rig::new(4096);
+        let all = [
+            entry(Operation::Add, 8, true, false),
+            entry(Operation::Add, 16, true, false),
+            entry(Operation::Add, 8, true, false),
+            entry(Operation::Or, 8, true, false),
+            entry(Operation::Or, 8, true, false),
+            entry(Operation::Add, 8, true, false),
+            entry(Operation::Add, 8, false, false),
+            entry(Operation::Swap, 8, false, true),
+            entry(Operation::Add, 8, false, true),
+        ];
+        for (at, entry) in (0..).zip(&all) {
+            assert_eq!(rig.push(entry).map(|spot| spot.0), Some(at));
+        }
+        assert_eq!(rig.written(), all);
+    }
+
+    #[test]
+    fn what_is_added_to_a_word_of_32_bits_stays_in_it() {
+        let mut rig = Rig::new(256);
+        let add = entry(Operation::Add, 4, false, false);
+        rig.push(&add);
+        rig.push(&add);
+        assert_eq!(rig.written()[0].operand, u64::from(u32::MAX) - 3);
+    }
+
+    #[test]
+    fn what_was_accepted_fits_the_packet_and_so_does_its_answer_also_if_all_want_to_know() {
+        for room in [40, 64, 256, 1024, 4096] {
+            for operation in [Operation::Add, Operation::CompareSwap, Operation::Load] {
+                let mut rig = Rig::new(room);
+                let mut accepted = 0;
+                for at in 0.. {
+                    let first = entry(operation, at * 8, true, false);
+                    if rig.push(&first).is_none() {
+                        break;
+                    }
+                    // An addition that finds its place in the entry before.
+                    if operation == Operation::Add {
+                        rig.push(&Entry { fetches: true, ..first }).expect("it takes no room");
+                    }
+                    accepted += 1;
+                }
+                let written = rig.written().len();
+                let answer = refused_words(written) * 8 + rig.collected.writer.answer_bytes();
+                assert_eq!(written, accepted);
+                assert!(answer <= room, "{answer} of {room}");
+                assert!(rig.collected.writer.bytes().len() <= room);
+            }
+        }
+    }
+}

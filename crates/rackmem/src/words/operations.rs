@@ -152,7 +152,10 @@ impl<W: Word> Words<W> {
     ) -> Result<Pending<W>, Error> {
         match self.quick(node, index, operation) {
             Some(old) => Ok(Pending::done(old)),
-            None => self.post_anyhow(node, index, operation),
+            None => {
+                let (operation, operands) = operation.parts();
+                self.post_anyhow(node, index, operation, operands)
+            }
         }
     }
 
@@ -185,7 +188,10 @@ impl<W: Word> Words<W> {
     fn run(&self, node: &mut NodeHandle, index: usize, operation: WordOperation<W>) -> Result<W, Error> {
         match self.quick(node, index, operation) {
             Some(old) => Ok(old),
-            None => self.run_anyhow(node, index, operation),
+            None => {
+                let (operation, operands) = operation.parts();
+                self.run_anyhow(node, index, operation, operands)
+            }
         }
     }
 
@@ -194,22 +200,27 @@ impl<W: Word> Words<W> {
     fn begin(&self, node: &mut NodeHandle, index: usize, operation: WordOperation<W>) -> Result<(), Error> {
         match self.quick(node, index, operation) {
             Some(_) => Ok(()),
-            None => self.begin_anyhow(node, index, operation),
+            None => {
+                let (operation, operands) = operation.parts();
+                self.begin_anyhow(node, index, operation, operands)
+            }
         }
     }
 
+    /// Operation and operands by themselves, so that they are in registers, and not in memory for a call that is not made.
     #[cold]
     #[inline(never)]
     fn run_anyhow(
         &self,
         node: &mut NodeHandle,
         index: usize,
-        operation: WordOperation<W>,
+        operation: Operation,
+        operands: Operands,
     ) -> Result<W, Error> {
         let region = match &self.region {
             Opened::Near(region) => region,
             Opened::Far(far) => {
-                let place = self.push(node, far, index, operation, false)?;
+                let place = self.push(node, far, index, (operation, operands), false)?;
                 let place = place.expect("whoever fetches has a place");
                 return node.sent(|joined, courier, pipeline| {
                     // With everything before it to this home, in the order in which it was begun.
@@ -221,7 +232,6 @@ impl<W: Word> Words<W> {
         if node.is_fenced() {
             return Err(Error::Fenced);
         }
-        let (operation, operands): (Operation, Operands) = operation.parts();
         let (at, is_upper) = Self::place_of(index);
         match region.word(at) {
             Ok(double) => {
@@ -238,11 +248,12 @@ impl<W: Word> Words<W> {
         &self,
         node: &mut NodeHandle,
         index: usize,
-        operation: WordOperation<W>,
+        operation: Operation,
+        operands: Operands,
     ) -> Result<(), Error> {
         match &self.region {
-            Opened::Far(far) => self.push(node, far, index, operation, true).map(drop),
-            Opened::Near(_) => self.run_anyhow(node, index, operation).map(drop),
+            Opened::Far(far) => self.push(node, far, index, (operation, operands), true).map(drop),
+            Opened::Near(_) => self.run_anyhow(node, index, operation, operands).map(drop),
         }
     }
 
@@ -252,14 +263,15 @@ impl<W: Word> Words<W> {
         &self,
         node: &mut NodeHandle,
         index: usize,
-        operation: WordOperation<W>,
+        operation: Operation,
+        operands: Operands,
     ) -> Result<Pending<W>, Error> {
         match &self.region {
             Opened::Far(far) => {
-                let place = self.push(node, far, index, operation, false)?;
+                let place = self.push(node, far, index, (operation, operands), false)?;
                 Ok(Pending::far(place.expect("whoever fetches has a place")))
             }
-            Opened::Near(_) => self.run_anyhow(node, index, operation).map(Pending::done),
+            Opened::Near(_) => self.run_anyhow(node, index, operation, operands).map(Pending::done),
         }
     }
 
@@ -269,7 +281,7 @@ impl<W: Word> Words<W> {
         node: &mut NodeHandle,
         far: &Far,
         index: usize,
-        operation: WordOperation<W>,
+        (operation, operands): (Operation, Operands),
         silent: bool,
     ) -> Result<Option<super::far::Place>, Error> {
         if index >= self.len() {
@@ -278,7 +290,6 @@ impl<W: Word> Words<W> {
         if node.is_fenced() {
             return Err(Error::Fenced);
         }
-        let (operation, operands) = operation.parts();
         let address = far.addr.offset() + index as u64 * W::WIDTH.bytes();
         let request = Request { ticket: 0, address, width: W::WIDTH, operation, operands };
         Ok(node.sent(|joined, courier, pipeline| pipeline.push(joined, courier, far, &request, silent)))
