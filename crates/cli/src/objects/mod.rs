@@ -179,7 +179,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
             rounds.push(of_kinds);
         }
     }
-    for kind in &args.layout {
+    for kind in args.layout.iter().filter(|_| !interrupt.requested()) {
         rack.verify(*kind)?;
     }
     if !rounds.is_empty() {

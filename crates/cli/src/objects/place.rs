@@ -6,6 +6,7 @@ use rackmem::Rack;
 use serde::{Deserialize, Serialize};
 
 use super::worker::{self, Done, Kind, Load, Mine};
+use crate::interrupt::Interrupt;
 use crate::processes::child::{Never, Reason};
 use crate::processes::place::{Seat, Seated};
 use crate::processes::{Orders, Teller};
@@ -62,7 +63,11 @@ impl Threads {
     }
 
     /// Does what the command wants, but making stores.
-    pub(super) fn obey(&mut self, order: &Order) -> Result<Event, apps::objects::Error> {
+    pub(super) fn obey(
+        &mut self,
+        order: &Order,
+        interrupt: &Interrupt,
+    ) -> Result<Event, apps::objects::Error> {
         let Self { threads, all, load } = self;
         Ok(match *order {
             Order::Create(_) => unreachable!("it takes a handle"),
@@ -74,7 +79,7 @@ impl Threads {
                 threads.iter_mut().try_for_each(|mine| mine.load(kind, *all, load))?;
                 Event::Done
             }
-            Order::Run { kind, millis } => Event::Ran(worker::run(threads, kind, load, millis)?),
+            Order::Run { kind, millis } => Event::Ran(worker::run(threads, kind, load, millis, interrupt)?),
             Order::Verify(kind) => Event::Verified(threads[0].verify(kind, load)?),
         })
     }
@@ -98,7 +103,7 @@ pub(crate) fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) 
             Order::Create(kind) => {
                 Event::Created(worker::create(&mut rack.here(), kind, &task.load).map_err(failed)?)
             }
-            order => threads.obey(&order).map_err(failed)?,
+            order => threads.obey(&order, &orders.interrupt).map_err(failed)?,
         };
         teller.tell(event);
     }

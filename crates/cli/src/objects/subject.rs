@@ -15,7 +15,7 @@ use crate::processes::{Crew, Meeting, OnInterrupt, TransportKind, child};
 /// Threads that use stores.
 pub(super) enum Subject {
     /// In this process.
-    Here { _rack: Rack, first: Box<NodeHandle>, threads: Threads, load: Load },
+    Here { _rack: Rack, first: Box<NodeHandle>, threads: Threads, load: Load, interrupt: Interrupt },
     /// In a process for each node.
     Processes { crew: Crew<Order, Event>, nodes: usize },
 }
@@ -33,7 +33,13 @@ impl Subject {
                 (0..all).map(|number| Mine::new(rack.node(node_of(number)), number, load)).collect();
             let threads = Threads::new(threads, all, load);
             let first = Box::new(rack.node(NodeId(0)));
-            return Ok(Self::Here { _rack: rack, first, threads, load: load.clone() });
+            return Ok(Self::Here {
+                _rack: rack,
+                first,
+                threads,
+                load: load.clone(),
+                interrupt: interrupt.clone(),
+            });
         }
         let runtime = RuntimeDir::new()?;
         let meeting = Meeting::new(args.transport, spec.nodes, &runtime)?;
@@ -96,10 +102,15 @@ impl Subject {
 
     fn all(&mut self, order: &Order) -> Result<Vec<Event>, Fault> {
         match self {
-            Self::Here { threads, .. } => Ok(vec![threads.obey(order).map_err(failed)?]),
+            Self::Here { threads, interrupt, .. } => {
+                Ok(vec![threads.obey(order, interrupt).map_err(failed)?])
+            }
             Self::Processes { crew, nodes } => {
                 (1..=*nodes).try_for_each(|node| crew.order(node, order.clone()))?;
-                crew.answers(1..=*nodes, OnInterrupt::Stop, |_, event| Ok(Some(event)))
+                // What was run so far counts.
+                let then =
+                    if matches!(order, Order::Run { .. }) { OnInterrupt::Stop } else { OnInterrupt::End };
+                crew.answers(1..=*nodes, then, |_, event| Ok(Some(event)))
             }
         }
     }

@@ -13,6 +13,7 @@ use rackmem::{GlobalAddr, NodeHandle};
 use serde::{Deserialize, Serialize};
 
 use crate::bench::networked::samples::{Recorder, Samples};
+use crate::interrupt::Interrupt;
 use crate::ycsb::random::Random;
 
 /// How objects are kept.
@@ -167,9 +168,10 @@ impl Mine {
         let (plan, first) = (std::mem::take(&mut self.plan), (self.number + 1) << 32 | self.writes);
         let (store, node) = self.store(kind);
         let done = with_store!(store, store => mix(store, node, &plan, first, load, stop));
-        self.writes += plan.len() as u64;
         self.plan = plan;
-        done
+        let done = done?;
+        self.writes += done.operations;
+        Ok(done)
     }
 }
 
@@ -230,8 +232,17 @@ fn plan(load: &Load, thread: u64) -> Vec<(u32, bool)> {
         .collect()
 }
 
-/// All threads of a node at once, for so long.
-pub(super) fn run(threads: &mut [Mine], kind: Kind, load: &Load, millis: u64) -> Result<Vec<Done>, Error> {
+/// How often somebody looks whether the run was interrupted.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// All threads of a node at once, for so long, or until somebody has enough.
+pub(super) fn run(
+    threads: &mut [Mine],
+    kind: Kind,
+    load: &Load,
+    millis: u64,
+    interrupt: &Interrupt,
+) -> Result<Vec<Done>, Error> {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let running: Vec<_> = threads
@@ -241,7 +252,14 @@ pub(super) fn run(threads: &mut [Mine], kind: Kind, load: &Load, millis: u64) ->
                 scope.spawn(move || mine.run(kind, load, stop))
             })
             .collect();
-        std::thread::sleep(Duration::from_millis(millis));
+        let until = Instant::now() + Duration::from_millis(millis);
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || interrupt.requested() {
+                break;
+            }
+            std::thread::sleep(left.min(LOOK_EVERY));
+        }
         stop.store(true, Ordering::Relaxed);
         running.into_iter().map(|thread| thread.join().expect("a thread of the load panicked")).collect()
     })
