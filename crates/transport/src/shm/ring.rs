@@ -180,26 +180,35 @@ fn length_word(kind: u64, bytes: usize) -> u64 {
 }
 
 fn store_bytes(to: &[AtomicU64], bytes: &[u8]) {
-    for (word, piece) in to.iter().zip(bytes.chunks(8)) {
+    let (pieces, rest) = bytes.as_chunks::<8>();
+    for (word, piece) in to.iter().zip(pieces) {
+        word.store(u64::from_ne_bytes(*piece), Relaxed);
+    }
+    if !rest.is_empty() {
         let mut whole = [0; 8];
-        whole[..piece.len()].copy_from_slice(piece);
-        word.store(u64::from_ne_bytes(whole), Relaxed);
+        whole[..rest.len()].copy_from_slice(rest);
+        to[pieces.len()].store(u64::from_ne_bytes(whole), Relaxed);
+    }
+}
+
+/// Copies words, eight in a turn: that keeps the processor's store port busy.
+fn store_words<W>(to: &[AtomicU64], from: &[W], word: impl Fn(&W) -> u64) {
+    let ((to8, to_rest), (from8, from_rest)) = (to[..from.len()].as_chunks::<8>(), from.as_chunks::<8>());
+    for (to, from) in to8.iter().zip(from8) {
+        for (to, from) in to.iter().zip(from) {
+            to.store(word(from), Relaxed);
+        }
+    }
+    for (to, from) in to_rest.iter().zip(from_rest) {
+        to.store(word(from), Relaxed);
     }
 }
 
 fn store_contents(to: &[AtomicU64], contents: Contents<'_>) {
     match contents {
         Contents::None | Contents::Zeroes(_) => {}
-        Contents::Shared(words) => {
-            for (to, from) in to.iter().zip(words) {
-                to.store(from.load(Relaxed), Relaxed);
-            }
-        }
-        Contents::Own(words) => {
-            for (to, from) in to.iter().zip(words) {
-                to.store(*from, Relaxed);
-            }
-        }
+        Contents::Shared(words) => store_words(to, words, |word| word.load(Relaxed)),
+        Contents::Own(words) => store_words(to, words, |word| *word),
     }
 }
 
@@ -339,10 +348,12 @@ fn lock(
     each: impl FnOnce(&LockPacket, Contents<'_>),
 ) -> bool {
     let mut head = [0; MOST_HEAD];
-    let there = MOST_HEAD.min(bytes);
-    for (piece, word) in head[..there].chunks_mut(8).zip(body) {
-        piece.copy_from_slice(&word.load(Relaxed).to_ne_bytes()[..piece.len()]);
+    let (pieces, _) = head.as_chunks_mut::<8>();
+    // Whole words: what lies behind the record's bytes is not looked at.
+    for (piece, word) in pieces.iter_mut().zip(body) {
+        *piece = word.load(Relaxed).to_ne_bytes();
     }
+    let there = MOST_HEAD.min(bytes);
     let Some((packet, head)) = parse_head(&head[..there], bytes, largest_payload) else { return false };
     let words = &body[head / 8..bytes / 8];
     each(&packet, if words.is_empty() { Contents::None } else { Contents::Shared(words) });
