@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
                 all.extend(on_rack(kind, processes, args.millis, &interrupt)?);
             }
             for of in medians(all) {
-                eprintln!("{processes} processes over {}: {}", kind.name(), of.said());
+                say!("{processes} processes over {}: {}", kind.name(), of.said());
                 report.add(kind, processes, of);
             }
         }

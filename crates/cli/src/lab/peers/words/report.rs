@@ -112,7 +112,7 @@ impl Report {
 
     /// This library is not installed.
     pub(super) fn missing(&mut self, library: Library) {
-        eprintln!(
+        say!(
             "{} ({}, {}) is not installed and is left out; on Debian: apt-get install openmpi-bin libopenmpi-dev",
             library.name(),
             library.compiler(),
