@@ -166,7 +166,12 @@ impl Report {
             met: is.map(|is| is >= mark),
             text: format!("at least {mark}x the throughput of OpenSHMEM"),
         };
-        let far = self.over_shmem(TransportKind::Udp, Operation::FetchAdd, false).map(f64::recip);
+        // Half of them, and not all: what waits for a core on a full machine says nothing of either.
+        let p50 = |system| {
+            let of = self.find(TransportKind::Udp, system, Operation::FetchAdd, false, false)?;
+            of.p50_ns.map(|nanos| nanos as f64)
+        };
+        let far = || Some(p50(System::Rack)? / p50(System::Peer(Library::OpenShmem))?);
         let adds = |hot| self.over_shmem(TransportKind::Udp, Operation::Add, hot);
         let busy = self.find(TransportKind::Udp, System::Rack, Operation::FetchAdd, false, true);
         let busy = busy.and_then(|of| of.p50_ns).map(|nanos| nanos as f64 / 1e3);
@@ -174,7 +179,7 @@ impl Report {
         self.marks = vec![
             most("shm: fetch_add on random words", MOST_TIME_NEAR, time(false)),
             most("shm: fetch_add on one word", MOST_TIME_NEAR, time(true)),
-            most("udp: fetch_add, waited for", MOST_TIME_FAR, far),
+            most("udp: half of fetch_adds on random words", MOST_TIME_FAR, far()),
             least("udp: adds under way on random words", LEAST_RANDOM, adds(false)),
             least("udp: adds under way on one word", LEAST_HOT, adds(true)),
             Verdict {
@@ -258,7 +263,15 @@ mod tests {
     use super::*;
 
     fn measured(system: System, operation: Operation, hot: bool, per_second: f64) -> Measured {
-        Measured { system, operation, hot, busy: false, per_second, p50_ns: Some(60_000), p99_ns: None }
+        Measured {
+            system,
+            operation,
+            hot,
+            busy: false,
+            per_second,
+            p50_ns: Some((1e9 / per_second) as u64),
+            p99_ns: None,
+        }
     }
 
     fn report(of_rack: f64) -> Report {
