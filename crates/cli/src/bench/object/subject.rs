@@ -17,7 +17,7 @@ use crate::processes::{Crew, Meeting, OnInterrupt, TransportKind, child};
 /// A home of objects, and who reads them.
 pub(super) enum Subject {
     /// In this process.
-    Here { rack: Rack, reader: NodeHandle, writing: Writers },
+    Here { rack: Rack, reader: Box<NodeHandle>, writing: Writers },
     /// In a process for each node.
     Processes(Crew<Order, Event>),
 }
@@ -32,7 +32,7 @@ impl Subject {
         spec.check().map_err(Fault::usage)?;
         if args.transport == TransportKind::Inline {
             let rack = rack(spec.config())?;
-            let reader = rack.node(READER);
+            let reader = Box::new(rack.node(READER));
             return Ok(Self::Here { rack, reader, writing: Writers::default() });
         }
         let runtime = RuntimeDir::new()?;
