@@ -51,22 +51,37 @@ pub struct Patience {
     /// Looks that are left before the first yield.
     spins: u32,
     since: Option<Nanos>,
+    /// When the last yield ended: nobody has to look at the clock again right behind it.
+    yielded: Option<Nanos>,
 }
 
 impl Patience {
     /// For a wait in which another thread of this process may be about done.
     pub const fn with_spins() -> Self {
-        Self { spins: SPINS, since: None }
+        Self { spins: SPINS, since: None, yielded: None }
     }
 
     /// For a wait in which other processes have to run: they need the core.
     pub const fn without_spins() -> Self {
-        Self { spins: 0, since: None }
+        Self { spins: 0, since: None, yielded: None }
     }
 
     /// Something has happened: the wait goes on as if it had begun now.
     pub const fn again(&mut self) {
         self.since = None;
+    }
+
+    /// What time it is, by `clock` if the last thing that happened in this wait was not a yield.
+    pub fn now(&mut self, clock: impl FnOnce() -> Nanos) -> Nanos {
+        self.yielded.take().unwrap_or_else(clock)
+    }
+
+    /// Gives the core away for a moment; `now` is what [`Patience::now`] said.
+    pub fn give_way(&mut self, now: Nanos, crowding: &Crowding, clock: impl FnOnce() -> Nanos) {
+        thread::yield_now();
+        let ended = clock();
+        crowding.yielded(now, ended);
+        self.yielded = Some(ended);
     }
 
     /// What to do now, if there is something to be done at `deadline` at the latest.
@@ -85,9 +100,18 @@ impl Patience {
     }
 }
 
+/// Messages of one look, from which on there may be more.
+const BURST: usize = 16;
+
+/// True if a look that found so many messages has probably found all there were: transports look until nothing comes any more,
+/// so whoever looks again at once only keeps those waiting for the core to whom it has sent something.
+pub const fn is_all(messages: usize) -> bool {
+    messages < BURST
+}
+
 impl Crowding {
     /// A yield began and ended then.
-    pub fn yielded(&self, began: Nanos, ended: Nanos) {
+    fn yielded(&self, began: Nanos, ended: Nanos) {
         let full_for = self.full_for.load(Ordering::Relaxed);
         if ended.saturating_sub(began) > LONG_YIELD {
             // Several threads may find out at the same time: that counts once.
@@ -204,7 +228,7 @@ mod tests {
 
     #[test]
     fn nobody_sleeps_past_a_deadline_that_is_near() {
-        let mut patience = Patience { spins: 0, since: Some(Nanos::ZERO) };
+        let mut patience = Patience { since: Some(Nanos::ZERO), ..Patience::without_spins() };
         let now = Nanos::from_micros(200);
         assert_eq!(patience.step(now, now + Nanos::from_micros(10), &Crowding::default()), Step::Yield);
         assert_eq!(

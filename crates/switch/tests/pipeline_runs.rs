@@ -171,3 +171,28 @@ fn a_program_without_an_output_leaves_the_field_alone() {
     assert_eq!(after(&mut program, &[(out, 77), (select, 1), (x, 1)], out), 77);
     assert_eq!(program.cell(array, 0), Some(0));
 }
+
+#[test]
+fn a_plan_leaves_out_what_nobody_sees_and_nothing_else() {
+    let mut p = ProgramBuilder::new("seen");
+    let x = p.parsed("x", 8);
+    let [at, one] = ["at", "one"].map(|name| p.parsed(name, 8));
+    let [seen, unseen, old, last] = ["seen", "unseen", "old", "last"].map(|name| p.metadata(name, 8));
+    let copy = |stage, to, from| {
+        let primitives = vec![Primitive::Copy { to, from }];
+        Compute { name: format!("stage {stage}"), stage, gate: None, primitives }
+    };
+    p.compute(copy(0, seen, x));
+    p.compute(copy(0, unseen, x));
+    let cells = p.array(Array { name: "kept".into(), stage: 1, bits: 8, entries: 1 });
+    let cases = vec![(1, Alu::Set(x))];
+    p.rmw(Rmw { array: cells, index: at, gate: None, select: one, cases, out: Some(old) });
+    p.compute(copy(2, last, seen));
+    let mut program = p.build(&Budget::PUBLISHED).unwrap();
+    let plan = program.plan(&[(one, 1)], &[last]).unwrap();
+    let mut phv = Phv::new();
+    phv.set(x, 7);
+    program.run_plan(&plan, &mut phv);
+    assert_eq!([last, seen, unseen, old].map(|field| phv.get(field)), [7, 7, 0, 0]);
+    assert_eq!(program.cell(cells, 0), Some(7), "what is in an array is seen by the next packet");
+}

@@ -22,6 +22,8 @@ const LENGTH: usize = 8;
 /// The longest head of a one-sided message.
 pub(crate) const MOST_ONE_SIDED_HEAD: usize = LENGTH + roce::MOST_HEADER_BYTES;
 const _: () = assert!(MOST_ONE_SIDED_HEAD <= MOST_HEAD);
+// Heads are copied in whole words.
+const _: () = assert!(MOST_ONE_SIDED_HEAD.is_multiple_of(8) && MOST_HEAD.is_multiple_of(8));
 
 /// A message's head.
 pub(crate) struct Head {

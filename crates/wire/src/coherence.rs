@@ -120,9 +120,21 @@ impl Kind {
         Self::Peek,
     ];
 
+    /// The kinds by their wire form: every message is read with it.
+    const BY_WIRE: [Option<Self>; 64] = {
+        let mut by_wire = [None; 64];
+        let mut at = 0;
+        while at < Self::ALL.len() {
+            by_wire[Self::ALL[at] as usize] = Some(Self::ALL[at]);
+            at += 1;
+        }
+        by_wire
+    };
+
     /// The kind with this wire form.
+    #[inline]
     pub fn from_wire(byte: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| *kind as u8 == byte)
+        *Self::BY_WIRE.get(usize::from(byte))?
     }
 
     /// True for the kinds that open a coherence event.

@@ -12,6 +12,7 @@
 //! | [`coherence`] | request kinds, global status, refusal reasons: the vocabulary of FlowCC |
 //! | [`rules`] | the protocol's rules by name: what a mutant leaves out |
 //! | [`lock`] | packets of the locks that carry their data |
+//! | [`chain`] | words and entries of chains: versions of a value, one behind the other |
 //! | [`packet`] | the packet itself and its fixed little-endian layout |
 //! | [`roce`] | packets of one-sided operations, as RDMA NICs write them |
 //!
@@ -23,6 +24,7 @@
 extern crate alloc;
 
 pub mod addr;
+pub mod chain;
 pub mod coherence;
 pub mod copyset;
 pub mod ids;
@@ -38,5 +40,5 @@ pub use copyset::Copyset;
 pub use ids::{Endpoint, Incarnation, NodeId, RequesterId, Seq, SlotId, SwitchEpoch};
 pub use lock::{LockEnd, LockKind, LockPacket, Mode, Tenure, WaitList};
 pub use packet::{Packet, ParseError};
-pub use rules::{AtomicRules, Faithful, LockRules, Rules, SabreRules, VerbsRules};
+pub use rules::{AtomicRules, ChainRules, Faithful, LockRules, Rules, SabreRules, VerbsRules};
 pub use time::Nanos;

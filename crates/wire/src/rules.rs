@@ -50,6 +50,7 @@ impl LockRules for Faithful {}
 impl VerbsRules for Faithful {}
 impl SabreRules for Faithful {}
 impl AtomicRules for Faithful {}
+impl ChainRules for Faithful {}
 
 rules! {
     /// Which rules of FlowCC hold.
@@ -345,4 +346,21 @@ rules! {
     WORDS_ARE_SIGNED,
     /// Of two words in one double word, an operation changes one.
     HALVES_ARE_APART,
+}
+
+rules! {
+    /// Which rules of chains hold.
+    ChainRules, CHAIN_NAMES, without_chain, for_each_chain_mutant:
+    // The client.
+    /// What was read counts only if it was read while the cursor counted.
+    CURSORS_EXPIRE,
+    /// An append whose outcome is unknown is settled by the metadata server, not tried again.
+    DOUBTS_ARE_SETTLED,
+    // The metadata server.
+    /// A slot that is not a tail any more rests before it is used anew.
+    SLOTS_REST,
+    /// A chain is forgotten only after its tail was closed.
+    CHAINS_ARE_CLOSED,
+    /// What a dead client was given, and did not append, comes back.
+    THE_DEAD_ARE_SWEPT,
 }

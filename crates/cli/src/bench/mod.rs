@@ -11,6 +11,7 @@
 //! | `contend` | many threads on one block |
 //! | `lock` | locks that carry their data: cached, handed over, and under a mix beside layered ones |
 //! | `object` | reads of whole objects beside other layouts of objects, while threads write them |
+//! | `word` | operations on words of another node |
 //! | `rounds` | medians, clocks, tables |
 
 mod contend;
@@ -20,6 +21,7 @@ mod miss;
 pub(crate) mod networked;
 pub(crate) mod object;
 pub(crate) mod rounds;
+pub(crate) mod word;
 
 use clap::Subcommand;
 
@@ -40,6 +42,8 @@ pub(crate) enum Bench {
     Lock(lock::Args),
     /// Reads of whole objects, against versions in cache lines, checksums, remote locks and unchecked READs
     Object(object::Args),
+    /// Operations on words of another node, against bare ones, or against the bare exchange of messages
+    Word(word::Args),
 }
 
 /// Runs the command.
@@ -51,5 +55,6 @@ pub(crate) fn run(bench: &Bench) -> Result<(), Fault> {
         Bench::Contend(args) => contend::run(args),
         Bench::Lock(args) => lock::run(args),
         Bench::Object(args) => object::run(args),
+        Bench::Word(args) => word::run(args),
     }
 }

@@ -38,6 +38,8 @@ pub(crate) enum Task {
     Object(bench::object::Task),
     /// A place of a rack with stores of objects.
     Objects(objects::Task),
+    /// A place of a rack whose words are operated on.
+    Word(bench::word::Task),
     /// A client of a peer of rackmem.
     Peer(lab::peers::Task),
     /// That peer.
@@ -141,6 +143,7 @@ pub(crate) fn run() -> Result<(), Fault> {
         Task::Lock(task) => bench::lock::place(task, &orders.typed(), &Teller(PhantomData)),
         Task::Object(task) => bench::object::place(task, &orders.typed(), &Teller(PhantomData)),
         Task::Objects(task) => objects::place(task, &orders.typed(), &Teller(PhantomData)),
+        Task::Word(task) => bench::word::place(task, &orders.typed(), &Teller(PhantomData)),
         Task::Peer(task) => lab::peers::place(task, &orders.typed(), &Teller(PhantomData)),
         Task::Server(server) => lab::peers::serve(&server, &Teller(PhantomData)),
         Task::Soak(task) => soak::place(task, &orders.typed(), &Teller(PhantomData)),

@@ -91,14 +91,12 @@ impl Carrier for InlineRack {
     }
 
     fn pause(&self, node: NodeId, courier: &mut Courier, patience: &mut Patience) {
-        let now = self.now();
+        let clock = || InlineRack::now(self);
+        let now = patience.now(clock);
         self.run_due(node, courier, now);
         match patience.step(now, self.nodes[node.index()].deadline(), &self.crowding) {
             Step::Spin => std::hint::spin_loop(),
-            Step::Yield => {
-                std::thread::yield_now();
-                self.crowding.yielded(now, self.now());
-            }
+            Step::Yield => patience.give_way(now, &self.crowding, clock),
             Step::Sleep(most) => courier.bell.sleeper.sleep(most),
         }
     }

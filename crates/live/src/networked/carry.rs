@@ -69,17 +69,15 @@ impl Carrier for NetworkedNode {
     }
 
     fn pause(&self, node: NodeId, courier: &mut Courier, patience: &mut Patience) {
-        let now = NetworkedNode::now(self);
+        let clock = || NetworkedNode::now(self);
+        let now = patience.now(clock);
         self.run_due(node, courier, now);
-        if self.poll(courier) > 0 {
+        if self.poll(courier, now) > 0 {
             return patience.again();
         }
         match patience.step(now, self.deadline(), &self.crowding) {
             Step::Spin => std::hint::spin_loop(),
-            Step::Yield => {
-                std::thread::yield_now();
-                self.crowding.yielded(now, NetworkedNode::now(self));
-            }
+            Step::Yield => patience.give_way(now, &self.crowding, clock),
             Step::Sleep(most) => match self.blocking.try_lock() {
                 Ok(_blocking) => {
                     courier.bell.block_in(&self.transport, most);
@@ -98,7 +96,7 @@ impl Carrier for NetworkedNode {
     fn end_wait(&self, courier: &mut Courier) {
         while self.transport.leave() {
             self.transport.attend();
-            self.poll(courier);
+            self.poll(courier, NetworkedNode::now(self));
         }
     }
 
@@ -121,8 +119,7 @@ impl NetworkedNode {
     }
 
     /// Receives a burst and lets the machines handle it. Returns how many messages there were.
-    pub(super) fn poll(&self, courier: &mut Courier) -> usize {
-        let now = self.now();
+    pub(super) fn poll(&self, courier: &mut Courier, now: Nanos) -> usize {
         let mut control = Vec::new();
         let mut machine: Option<MutexGuard<'_, NodePlace>> = None;
         let messages = self.transport.receive(&mut |from, body| match body {

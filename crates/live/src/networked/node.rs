@@ -60,6 +60,8 @@ pub struct NetworkedNode {
     pub(super) lease: Arc<Lease>,
     pub(super) crowding: Crowding,
     pub(super) member: Mutex<Member>,
+    /// When it wants to be called, as of its last call: the service thread looks at this in every round.
+    member_due: AtomicU64,
     started: Instant,
     /// Held by the thread that sleeps in the transport.
     pub(super) blocking: Mutex<()>,
@@ -110,6 +112,7 @@ impl NetworkedNode {
             transport,
             lease: Arc::default(),
             crowding: Crowding::default(),
+            member_due: AtomicU64::new(member.next_deadline().0),
             member: Mutex::new(member),
             started,
             blocking: Mutex::new(()),
@@ -185,7 +188,7 @@ impl NetworkedNode {
             self.end_wait(&mut courier);
         }
         let mut effects = Vec::new();
-        self.member().leave(self.now(), &mut effects);
+        self.with_member(|member| member.leave(self.now(), &mut effects));
         self.apply(&mut courier, effects);
         self.fence(&mut courier);
         self.end_service();
@@ -210,21 +213,22 @@ impl NetworkedNode {
             return self.transport.counters().dropped(Cause::Malformed);
         };
         let mut effects = Vec::new();
-        self.member().on_message(self.now(), message, &mut effects);
+        self.with_member(|member| member.on_message(self.now(), message, &mut effects));
         self.apply(courier, effects);
     }
 
     /// What is due in the membership. Returns when it wants to be called next.
-    pub(super) fn on_member_deadline(&self, courier: &mut Courier) -> Nanos {
-        let now = self.now();
-        let mut member = self.member();
-        if member.next_deadline() > now {
-            return member.next_deadline();
+    pub(super) fn on_member_deadline(&self, courier: &mut Courier, now: Nanos) -> Nanos {
+        let due = Nanos(self.member_due.load(Ordering::Relaxed));
+        if due > now {
+            return due;
         }
+        let mut member = self.member();
         let mut effects = Vec::new();
         member.set_statistics(&self.report().encode());
         member.on_deadline(now, &mut effects);
         let next = member.next_deadline();
+        self.member_due.store(next.0, Ordering::Relaxed);
         drop(member);
         self.look_at_suspects();
         // Whoever left something while the report was made relies on that.
@@ -254,6 +258,13 @@ impl NetworkedNode {
             nic,
             transport: self.transport.counters().counts(),
         }
+    }
+
+    /// Lets the member do something, and notes when it wants to be called next.
+    fn with_member(&self, action: impl FnOnce(&mut Member)) {
+        let mut member = self.member();
+        action(&mut member);
+        self.member_due.store(member.next_deadline().0, Ordering::Relaxed);
     }
 
     fn member(&self) -> std::sync::MutexGuard<'_, Member> {

@@ -8,7 +8,7 @@ use wire::Nanos;
 
 use super::node::NetworkedNode;
 use crate::place::{Carrier, Courier};
-use crate::waiting::{Patience, Step};
+use crate::waiting::{Patience, Step, is_all};
 
 /// The longest sleep: a deadline that another thread has set meanwhile is not later than this.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(5);
@@ -27,20 +27,23 @@ pub(super) fn serve(node: &Weak<NetworkedNode>, mut courier: Courier) {
         if node.lease.is_fenced() && !dropped {
             dropped = node.drop_copies();
         }
-        let now = node.now();
+        let clock = || node.now();
+        let now = patience.now(clock);
         node.run_due(node.id, &mut courier, now);
-        let beat = node.on_member_deadline(&mut courier);
-        if node.poll(&mut courier) > 0 {
-            patience.again();
-            continue;
+        let beat = node.on_member_deadline(&mut courier, now);
+        match node.poll(&mut courier, now) {
+            0 => {}
+            messages => {
+                patience.again();
+                if !is_all(messages) {
+                    continue;
+                }
+            }
         }
         let due = node.deadline().min(beat);
         match patience.step(now, Nanos::MAX, &node.crowding) {
             Step::Spin => std::hint::spin_loop(),
-            Step::Yield => {
-                std::thread::yield_now();
-                node.crowding.yielded(now, node.now());
-            }
+            Step::Yield => patience.give_way(now, &node.crowding, clock),
             Step::Sleep(_) => {
                 // Whoever was woken by the clock alone goes back to sleep at once.
                 node.transport.wait(due.saturating_sub(node.now()).min(LONGEST_SLEEP));

@@ -14,7 +14,7 @@ use super::node::now_since;
 use super::report::{NodeReport, NodeStatus, SwitchReport, Watch};
 use crate::config::RackConfig;
 use crate::place::SwitchPlace;
-use crate::waiting::{Crowding, Patience, Step};
+use crate::waiting::{Crowding, Patience, Step, is_all};
 
 /// The longest sleep: nobody is woken for an UNLOCK, and it would be repeated after ten milliseconds.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(5);
@@ -118,7 +118,9 @@ impl NetworkedSwitch {
         let mut patience = Patience::without_spins();
         transport.attend();
         while !stop.load(Ordering::Acquire) {
-            let now = now_since(self.started);
+            let started = self.started;
+            let clock = || now_since(started);
+            let now = patience.now(clock);
             if self.coordinator.next_deadline() <= now {
                 let mut effects = Vec::new();
                 self.coordinator.on_deadline(now, &mut effects);
@@ -128,16 +130,18 @@ impl NetworkedSwitch {
                 self.report_at = now + REPORT_EVERY;
                 self.watch.leave(self.report(now));
             }
-            if self.poll(now) > 0 {
-                patience.again();
-                continue;
+            match self.poll(&*transport, now) {
+                0 => {}
+                messages => {
+                    patience.again();
+                    if !is_all(messages) {
+                        continue;
+                    }
+                }
             }
             match patience.step(now, Nanos::MAX, &self.crowding) {
                 Step::Spin => std::hint::spin_loop(),
-                Step::Yield => {
-                    std::thread::yield_now();
-                    self.crowding.yielded(now, now_since(self.started));
-                }
+                Step::Yield => patience.give_way(now, &self.crowding, clock),
                 Step::Sleep(_) => {
                     let due = self.coordinator.next_deadline().saturating_sub(now_since(self.started));
                     transport.block(due.min(LONGEST_SLEEP));
@@ -148,8 +152,7 @@ impl NetworkedSwitch {
     }
 
     /// Receives a burst, and handles it. Returns how many messages there were.
-    fn poll(&mut self, now: Nanos) -> usize {
-        let transport = Arc::clone(&self.transport);
+    fn poll(&mut self, transport: &dyn Transport, now: Nanos) -> usize {
         let mut effects = Vec::new();
         let mut switch_effects = Vec::new();
         let mut directory_effects = Vec::new();

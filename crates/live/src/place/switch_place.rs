@@ -30,12 +30,13 @@ impl SwitchPlace {
     ) {
         self.received += 1;
         self.locks.on_packet(packet, effects);
-        while let Some(again) = effects.iter().position(|effect| matches!(effect, LockEffect::Resubmit(_))) {
-            let LockEffect::Resubmit(again) = effects.remove(again) else { unreachable!("it is one") };
+        // A packet is resubmitted or sent, not both.
+        if let [LockEffect::Resubmit(again)] = effects[..] {
+            effects.clear();
             self.locks.on_resubmit(&again, effects);
         }
         for effect in effects.drain(..) {
-            let LockEffect::Send(packet) = effect else { unreachable!("all resubmissions are done") };
+            let LockEffect::Send(packet) = effect else { unreachable!("a packet is resubmitted once") };
             self.sent += 1;
             send(packet);
         }

@@ -16,8 +16,9 @@ impl<R: LockRules> LockNode<R> {
             && due <= at.now
         {
             let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
-            self.locks.get_mut(&lock).expect("what is due is known").repeat(&mut cx);
-            let after = cx.after();
+            let it = self.locks.get_mut(&lock).expect("what is due is known");
+            it.repeat(&mut cx);
+            let after = cx.after(it);
             self.after(at, lock, after, store, out);
         }
         self.repeat_last_reports(at, store, out);

@@ -48,7 +48,7 @@ impl<R: LockRules> LockNode<R> {
         if it.report.is_none() {
             it.send_free(&mut cx);
         }
-        let after = cx.after();
+        let after = cx.after(it);
         self.after(at, lock, after, store, out);
     }
 
@@ -74,7 +74,7 @@ impl<R: LockRules> LockNode<R> {
         let (number, again) = (it.next_number(), Again::first(&cx));
         it.freeing = Some(Freeing { ticket, tenure: Tenure::NONE, lost: true, number, again });
         it.send_free(&mut cx);
-        let after = cx.after();
+        let after = cx.after(it);
         self.after(at, lock, after, store, out);
     }
 

@@ -230,8 +230,11 @@ impl<S, R> Context<'_, S, R> {
         self.out.push(LockEffect::Send(LockMessage { packet, data }));
     }
 
-    const fn after(&self) -> After {
-        After { victim: self.victim }
+    /// What the lock that has handled its input leaves to be done. Its turn is noted here, where the lock is at hand.
+    fn after(&self, it: &mut Lock) -> After {
+        let due = it.due();
+        let was = core::mem::replace(&mut it.scheduled, due);
+        After { victim: self.victim, wants_room: it.wants_room, was_due: was, due }
     }
 
     const fn me(&self) -> LockEnd {
@@ -330,7 +333,7 @@ impl<R: LockRules> LockNode<R> {
                 if learned {
                     lock.advance(&mut cx);
                 }
-                let after = cx.after();
+                let after = cx.after(lock);
                 self.after(at, packet.lock, after, store, out);
             }
         }

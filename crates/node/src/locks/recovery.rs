@@ -139,7 +139,7 @@ impl<R: LockRules> LockNode<R> {
             it.advance(&mut cx);
             // What was asked for and is not wanted any more.
             it.leave_room(&mut cx);
-            let after = cx.after();
+            let after = cx.after(it);
             self.after(at, lock, after, store, out);
         }
     }

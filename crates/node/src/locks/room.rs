@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{Copyset, GlobalAddr, LockRules, Mode, WaitList};
+use wire::{Copyset, GlobalAddr, LockRules, Mode, Nanos, WaitList};
 
 use super::record::Lock;
 use super::store::LockStore;
@@ -13,6 +13,10 @@ use crate::store::Moment;
 #[derive(Clone, Copy)]
 pub(super) struct After {
     pub(super) victim: Option<GlobalAddr>,
+    pub(super) wants_room: bool,
+    /// When it was to be called, and when it is.
+    pub(super) was_due: Nanos,
+    pub(super) due: Nanos,
 }
 
 impl<R: LockRules> LockNode<R> {
@@ -25,14 +29,16 @@ impl<R: LockRules> LockNode<R> {
         store: &mut S,
         out: &mut Vec<LockEffect>,
     ) {
-        self.schedule(lock);
-        if self.locks.get(&lock).is_some_and(|it| it.wants_room) && !self.roomless.contains(&lock) {
+        self.reschedule(lock, after.was_due, after.due);
+        if after.wants_room && !self.roomless.contains(&lock) {
             self.roomless.push_back(lock);
         }
         if let Some(victim) = after.victim {
             self.evict(at, victim, store, out);
         }
-        self.find_room(at, store, out);
+        if !self.roomless.is_empty() {
+            self.find_room(at, store, out);
+        }
     }
 
     /// Tries again for the locks that want room. Whatever happens here may have made some, or let go of a copy that could
@@ -92,12 +98,19 @@ impl<R: LockRules> LockNode<R> {
     pub(super) fn schedule(&mut self, lock: GlobalAddr) {
         let Some(it) = self.locks.get_mut(&lock) else { return };
         let due = it.due();
-        if due != it.scheduled {
-            self.due.remove(&(it.scheduled, lock));
-            it.scheduled = due;
-            if due != wire::Nanos::MAX {
-                self.due.insert((due, lock));
-            }
+        let was = core::mem::replace(&mut it.scheduled, due);
+        self.reschedule(lock, was, due);
+    }
+
+    fn reschedule(&mut self, lock: GlobalAddr, was: Nanos, due: Nanos) {
+        if due == was {
+            return;
+        }
+        if was != Nanos::MAX {
+            self.due.remove(&(was, lock));
+        }
+        if due != Nanos::MAX {
+            self.due.insert((due, lock));
         }
     }
 
@@ -117,8 +130,9 @@ impl<R: LockRules> LockNode<R> {
             .collect();
         for &lock in &locks {
             let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
-            self.locks.get_mut(&lock).expect("it is known").give_up(&mut cx);
-            let after = cx.after();
+            let it = self.locks.get_mut(&lock).expect("it is known");
+            it.give_up(&mut cx);
+            let after = cx.after(it);
             self.after(at, lock, after, store, out);
         }
         locks.len()

@@ -73,8 +73,9 @@ impl Lock {
         let reign = self.reign.as_mut().expect("this node reigns");
         let (mut readers, mut next, mut rest) = (Copyset::EMPTY, None, WaitList::EMPTY);
         let mut own_readers = users.readers > 0;
-        let mut still = alloc::collections::VecDeque::with_capacity(reign.queue.len());
-        for waiter in reign.queue.drain(..) {
+        // Until the MOVE is approved, everybody may have to wait here on, but for those that are let in now.
+        for _ in 0..reign.queue.len() {
+            let waiter = reign.queue.pop_front().expect("so many wait");
             let served = match waiter {
                 Waiter::Local(Thread { ticket, mode: Mode::Read, .. }) if next.is_none() => {
                     cx.store.admit(self.at, Mode::Read);
@@ -108,11 +109,9 @@ impl Lock {
                 }
             };
             if !served {
-                still.push_back(waiter);
+                reign.queue.push_back(waiter);
             }
         }
-        // Until the MOVE is approved, everybody may have to wait here on.
-        reign.queue = still;
         // A copy stays here if nobody ends it, or if it is being read.
         if next.is_none() || own_readers && next != Some(me) {
             readers = readers.with(me);

@@ -182,6 +182,10 @@ impl Lock {
         packet: &LockPacket,
     ) {
         self.begin(cx, packet.tenure, packet.nodes, true);
+        if packet.queue.is_empty() {
+            // Threads of this node, and behind them whoever was sent here before the lock came: so they stand already.
+            return;
+        }
         let me = cx.config.id;
         let reign = self.reign.as_mut().expect("it has begun");
         // First the thread that this node stood in the queue for; the others where its number comes once more, or last.

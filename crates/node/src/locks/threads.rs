@@ -37,7 +37,7 @@ impl<R: LockRules> LockNode<R> {
         it.line_up(Thread { ticket, mode, once, after });
         it.advance(&mut cx);
         it.give_up_at_once(&mut cx);
-        let after = cx.after();
+        let after = cx.after(it);
         self.after(at, lock, after, store, out);
     }
 
@@ -54,7 +54,7 @@ impl<R: LockRules> LockNode<R> {
         it.end_if_left(&mut cx);
         it.leave_room(&mut cx);
         it.advance(&mut cx);
-        let after = cx.after();
+        let after = cx.after(it);
         self.after(at, lock, after, store, out);
     }
 
@@ -74,7 +74,7 @@ impl<R: LockRules> LockNode<R> {
         if waited {
             it.advance(&mut cx);
         }
-        let after = cx.after();
+        let after = cx.after(it);
         self.after(at, lock, after, store, out);
         waited
     }

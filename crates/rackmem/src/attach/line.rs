@@ -121,13 +121,10 @@ impl Line {
             if left_until(until).is_some_and(|left| left.is_zero()) {
                 return Err(Cut::Late);
             }
-            let now = self.now();
+            let now = patience.now(|| self.now());
             match patience.step(now, Nanos::MAX, &self.crowding) {
                 Step::Spin => std::hint::spin_loop(),
-                Step::Yield => {
-                    std::thread::yield_now();
-                    self.crowding.yielded(now, self.now());
-                }
+                Step::Yield => patience.give_way(now, &self.crowding, || self.now()),
                 Step::Sleep(_) => self.sleep(PollFlags::IN, left_until(until))?,
             }
         }

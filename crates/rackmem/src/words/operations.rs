@@ -45,7 +45,7 @@ macro_rules! fetching {
         ///
         /// # Errors
         /// [`Error::OutOfBounds`]; [`Error::Unallocated`] if the words were freed.
-        #[inline]
+        #[inline(always)]
         pub fn $fetch(&self, node: &mut NodeHandle, index: usize, operand: W) -> Result<W, Error> {
             self.run(node, index, WordOperation::$operation(operand))
         }
@@ -55,7 +55,7 @@ macro_rules! fetching {
         ///
         /// # Errors
         /// As for the form that fetches, if it is known at once; else `flush` says so.
-        #[inline]
+        #[inline(always)]
         pub fn $plain(&self, node: &mut NodeHandle, index: usize, operand: W) -> Result<(), Error> {
             self.begin(node, index, WordOperation::$operation(operand))
         }
@@ -103,7 +103,7 @@ impl<W: Word> Words<W> {
     ///
     /// # Errors
     /// As for [`Words::fetch_add`].
-    #[inline]
+    #[inline(always)]
     pub fn compare_exchange(
         &self,
         node: &mut NodeHandle,
@@ -119,7 +119,7 @@ impl<W: Word> Words<W> {
     ///
     /// # Errors
     /// As for [`Words::add`].
-    #[inline]
+    #[inline(always)]
     pub fn compare_store(
         &self,
         node: &mut NodeHandle,
@@ -134,7 +134,7 @@ impl<W: Word> Words<W> {
     ///
     /// # Errors
     /// As for [`Words::fetch_add`].
-    #[inline]
+    #[inline(always)]
     pub fn load(&self, node: &mut NodeHandle, index: usize) -> Result<W, Error> {
         self.run(node, index, WordOperation::Load)
     }
@@ -143,83 +143,153 @@ impl<W: Word> Words<W> {
     ///
     /// # Errors
     /// As for [`Words::fetch_add`], if it is known at once; else [`Pending::wait`] says so.
-    #[inline]
+    #[inline(always)]
     pub fn post(
         &self,
         node: &mut NodeHandle,
         index: usize,
         operation: WordOperation<W>,
     ) -> Result<Pending<W>, Error> {
-        if let Opened::Far(far) = &self.region {
-            let place = self.push(node, far, index, operation, false)?;
-            return Ok(Pending::far(place));
+        match self.quick(node, index, operation) {
+            Some(old) => Ok(Pending::done(old)),
+            None => {
+                let (operation, operands) = operation.parts();
+                self.post_anyhow(node, index, operation, operands)
+            }
         }
-        self.run(node, index, operation).map(Pending::done)
+    }
+
+    /// Executes it, where nothing is out of the ordinary: the words are within reach, there is such a one, and nobody has to look at
+    /// the lease. All that is seldom is left to one call behind it, so that this is short wherever it is inlined.
+    #[inline(always)]
+    fn quick(&self, node: &NodeHandle, index: usize, operation: WordOperation<W>) -> Option<W> {
+        // This process's, or another's of this machine: within reach of this processor, in any case.
+        let Opened::Near(region) = &self.region else { return None };
+        if node.watches() {
+            return None;
+        }
+        let (at, is_upper) = Self::place_of(index);
+        let double = region.word(at).ok()?;
+        let (operation, operands): (Operation, Operands) = operation.parts();
+        Some(W::of_bits(execute(double, W::WIDTH, is_upper, operation, operands)))
+    }
+
+    /// The double word that it lies in, and whether it is its upper half.
+    #[inline(always)]
+    fn place_of(index: usize) -> (usize, bool) {
+        match W::WIDTH {
+            Width::Double => (index, false),
+            Width::Word => (index / 2, index % 2 == 1),
+        }
     }
 
     /// Executes it, and waits for what the word was before.
     #[inline(always)]
     fn run(&self, node: &mut NodeHandle, index: usize, operation: WordOperation<W>) -> Result<W, Error> {
-        let Opened::Near(region) = &self.region else { return self.run_far(node, index, operation) };
-        if node.is_fenced() {
-            return Err(Error::Fenced);
-        }
-        // The words are this process's, or another's of this machine: within reach of this processor, in any case.
-        let (operation, operands): (Operation, Operands) = operation.parts();
-        let (at, is_upper) = match W::WIDTH {
-            Width::Double => (index, false),
-            Width::Word => (index / 2, index % 2 == 1),
-        };
-        match region.word(at) {
-            Ok(double) => {
-                let old = execute(double, W::WIDTH, is_upper, operation, operands);
-                if node.is_strict() {
-                    return node.confirmed(W::of_bits(old));
-                }
-                Ok(W::of_bits(old))
+        match self.quick(node, index, operation) {
+            Some(old) => Ok(old),
+            None => {
+                let (operation, operands) = operation.parts();
+                self.run_anyhow(node, index, operation, operands)
             }
-            Err(why) => Err(self.missing(why, index)),
         }
     }
 
     /// Begins it; nobody asks how it ended, but [`NodeHandle::flush`].
     #[inline(always)]
     fn begin(&self, node: &mut NodeHandle, index: usize, operation: WordOperation<W>) -> Result<(), Error> {
-        if let Opened::Far(far) = &self.region {
-            return self.push(node, far, index, operation, true).map(drop);
+        match self.quick(node, index, operation) {
+            Some(_) => Ok(()),
+            None => {
+                let (operation, operands) = operation.parts();
+                self.begin_anyhow(node, index, operation, operands)
+            }
         }
-        self.run(node, index, operation).map(drop)
+    }
+
+    /// Operation and operands by themselves, so that they are in registers, and not in memory for a call that is not made.
+    #[cold]
+    #[inline(never)]
+    fn run_anyhow(
+        &self,
+        node: &mut NodeHandle,
+        index: usize,
+        operation: Operation,
+        operands: Operands,
+    ) -> Result<W, Error> {
+        let region = match &self.region {
+            Opened::Near(region) => region,
+            Opened::Far(far) => {
+                let place = self.push(node, far, index, (operation, operands), false)?;
+                let place = place.expect("whoever fetches has a place");
+                return node.sent(|joined, courier, pipeline| {
+                    // With everything before it to this home, in the order in which it was begun.
+                    pipeline.send(joined, courier, far.addr.home());
+                    place.wait(joined, courier).map(W::of_bits)
+                });
+            }
+        };
+        if node.is_fenced() {
+            return Err(Error::Fenced);
+        }
+        let (at, is_upper) = Self::place_of(index);
+        match region.word(at) {
+            Ok(double) => {
+                let old = execute(double, W::WIDTH, is_upper, operation, operands);
+                node.confirmed(W::of_bits(old))
+            }
+            Err(why) => Err(self.missing(why, index)),
+        }
     }
 
     #[cold]
     #[inline(never)]
-    fn run_far(&self, node: &mut NodeHandle, index: usize, operation: WordOperation<W>) -> Result<W, Error> {
-        let Opened::Far(far) = &self.region else { unreachable!("it is not near") };
-        let place = self.push(node, far, index, operation, false)?;
-        node.sent(|joined, courier, pipeline| {
-            // With everything before it to this home, in the order in which it was begun.
-            pipeline.send(joined, courier, far.addr.home());
-            place.wait(joined, courier).map(W::of_bits)
-        })
+    fn begin_anyhow(
+        &self,
+        node: &mut NodeHandle,
+        index: usize,
+        operation: Operation,
+        operands: Operands,
+    ) -> Result<(), Error> {
+        match &self.region {
+            Opened::Far(far) => self.push(node, far, index, (operation, operands), true).map(drop),
+            Opened::Near(_) => self.run_anyhow(node, index, operation, operands).map(drop),
+        }
     }
 
     #[cold]
     #[inline(never)]
+    fn post_anyhow(
+        &self,
+        node: &mut NodeHandle,
+        index: usize,
+        operation: Operation,
+        operands: Operands,
+    ) -> Result<Pending<W>, Error> {
+        match &self.region {
+            Opened::Far(far) => {
+                let place = self.push(node, far, index, (operation, operands), false)?;
+                Ok(Pending::far(place.expect("whoever fetches has a place")))
+            }
+            Opened::Near(_) => self.run_anyhow(node, index, operation, operands).map(Pending::done),
+        }
+    }
+
+    #[inline]
     fn push(
         &self,
         node: &mut NodeHandle,
         far: &Far,
         index: usize,
-        operation: WordOperation<W>,
+        (operation, operands): (Operation, Operands),
         silent: bool,
-    ) -> Result<super::far::Place, Error> {
+    ) -> Result<Option<super::far::Place>, Error> {
         if index >= self.len() {
             return Err(self.missing(Missing::Beyond, index));
         }
         if node.is_fenced() {
             return Err(Error::Fenced);
         }
-        let (operation, operands) = operation.parts();
         let address = far.addr.offset() + index as u64 * W::WIDTH.bytes();
         let request = Request { ticket: 0, address, width: W::WIDTH, operation, operands };
         Ok(node.sent(|joined, courier, pipeline| pipeline.push(joined, courier, far, &request, silent)))

@@ -53,6 +53,31 @@ pub(crate) fn additions_arrive_also_if_nobody_flushes_before_the_handle_goes(nod
     assert_eq!(here.words_at::<u64>(addr).unwrap().load(&mut here, 0), Ok(300));
 }
 
+/// One after the other on one word, in both widths, some of which fetch: each gets what those before it made of the word.
+pub(crate) fn additions_to_one_word_in_a_row_get_what_was_before_each(nodes: &[Rack]) {
+    let mut here = nodes[0].here();
+    let words = here.words::<u64>(2, NodeId(1)).unwrap();
+    let halves = here.words_at::<u32>(words.addr()).unwrap();
+    words.swap(&mut here, 0, u64::MAX - 2).unwrap();
+    words.add(&mut here, 0, 1).unwrap();
+    let first = words.post(&mut here, 0, WordOperation::Add(4)).unwrap();
+    words.add(&mut here, 0, 10).unwrap();
+    let second = words.post(&mut here, 0, WordOperation::Add(5)).unwrap();
+    let load = words.post(&mut here, 0, WordOperation::Load).unwrap();
+    let low: Vec<_> =
+        [u32::MAX, 7].map(|add| halves.post(&mut here, 2, WordOperation::Add(add)).unwrap()).into();
+    let high = halves.post(&mut here, 3, WordOperation::Add(9)).unwrap();
+    assert_eq!(second.wait(&mut here), Ok(12), "it wraps around");
+    assert_eq!(first.wait(&mut here), Ok(u64::MAX - 1));
+    assert_eq!(load.wait(&mut here), Ok(17));
+    let low: Vec<_> = low.into_iter().map(|posted| posted.wait(&mut here)).collect();
+    assert_eq!(low, [Ok(0), Ok(u32::MAX)]);
+    assert_eq!(high.wait(&mut here), Ok(0));
+    here.flush().unwrap();
+    assert_eq!(words.load(&mut here, 0), Ok(17));
+    assert_eq!(words.load(&mut here, 1), Ok(9 << 32 | 6), "no carry from the lower half");
+}
+
 pub(crate) fn every_value_of_a_counter_is_handed_out_once_also_to_thousands_that_are_under_way(
     nodes: &[Rack],
 ) {
@@ -384,6 +409,11 @@ macro_rules! everywhere {
         #[test]
         fn additions_arrive_also_if_nobody_flushes_before_the_handle_goes() {
             $nodes(crate::one_sided_everywhere::additions_arrive_also_if_nobody_flushes_before_the_handle_goes);
+        }
+
+        #[test]
+        fn additions_to_one_word_in_a_row_get_what_was_before_each() {
+            $nodes(crate::one_sided_everywhere::additions_to_one_word_in_a_row_get_what_was_before_each);
         }
 
         #[test]

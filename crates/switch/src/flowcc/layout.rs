@@ -1,5 +1,7 @@
 //! The program's PHV fields, the codes that they hold, and the score word.
 
+use alloc::vec::Vec;
+
 use crate::pipeline::{Field, ProgramBuilder, alu};
 
 /// Ways of the directory: an entry may lie in any of so many arrays, at one index in all of them.
@@ -179,6 +181,12 @@ pub(super) struct Fields {
 }
 
 impl Fields {
+    /// What is looked at when a pass is over: by the deparser, and to count entries.
+    pub(super) fn results(&self) -> Vec<Field> {
+        let out = [self.route, self.forward, self.score, self.verdict, self.status, self.copyset, self.place];
+        out.into_iter().chain(self.hit).collect()
+    }
+
     pub(super) fn declare(p: &mut ProgramBuilder) -> Self {
         Self {
             class: p.parsed("class", 3),

@@ -117,8 +117,9 @@ impl<R: Rules> Switch<R> {
     pub fn with_rules(config: &Config) -> Result<Self, BuildError> {
         let sets = config.entries.div_ceil(WAYS);
         let (program, fields, arrays) = program::build::<R>(config, sets)?;
-        let plans: Result<_, _> =
-            Pass::all().map(|pass| program.plan(&pass.constants::<R>(&fields))).collect();
+        let results = fields.results();
+        let plan = |pass: Pass| program.plan(&pass.constants::<R>(&fields), &results);
+        let plans: Result<_, _> = Pass::all().map(plan).collect();
         Ok(Self {
             rules: PhantomData,
             plans: plans?,
@@ -347,8 +348,7 @@ mod tests {
                 assert_eq!(program.all_cells(), switch.program.all_cells(), "{pass:?} of {packet:?}");
                 let f = &switch.fields;
                 let known = pass.constants::<Faithful>(f);
-                let results = [f.route, f.forward, f.score, f.verdict, f.status, f.copyset, f.place, f.order];
-                for field in results.into_iter().chain(f.hit) {
+                for field in f.results() {
                     let same = phv.get(field) == switch.phv.get(field);
                     assert!(same || known.iter().any(|(known, _)| *known == field), "{field:?}, {pass:?}");
                 }

@@ -109,7 +109,8 @@ impl<R: LockRules> Directory<R> {
         let sets = config.entries.div_ceil(WAYS);
         let (program, fields, arrays) = program::build::<R>(sets)?;
         let plan = |class| {
-            program.plan(&[(fields.class, class), (fields.one, 1), (fields.holder_bits, SETTLED - 1)])
+            let known = [(fields.class, class), (fields.one, 1), (fields.holder_bits, SETTLED - 1)];
+            program.plan(&known, &fields.results())
         };
         let plans: Result<_, _> = (0..=class::LOOK).map(plan).collect();
         Ok(Self {
@@ -225,7 +226,7 @@ impl<R: LockRules> Directory<R> {
         self.deparse(packet, out);
     }
 
-    fn parse(&mut self, packet: &LockPacket, class: u64) {
+    pub(super) fn parse(&mut self, packet: &LockPacket, class: u64) {
         let (set, way) = self.place_of(packet.lock);
         let (f, phv) = (&self.fields, &mut self.phv);
         phv.clear();

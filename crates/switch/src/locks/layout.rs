@@ -130,6 +130,11 @@ pub(super) struct Fields {
 }
 
 impl Fields {
+    /// What is looked at when a pass is over: by the deparser, and by whoever wants to know what it found.
+    pub(super) const fn results(&self) -> [Field; 7] {
+        [self.found, self.route, self.reign, self.sharers, self.waiting, self.writers, self.free]
+    }
+
     pub(super) fn declare(p: &mut ProgramBuilder) -> Self {
         Self {
             class: p.parsed("class", 3),

@@ -100,7 +100,7 @@ pub fn beside(one: &StageMap, other: &StageMap) -> Result<StageMap, BuildError> 
 mod tests {
     use super::*;
     use crate::flowcc;
-    use wire::{LockEnd, SwitchEpoch};
+    use wire::{Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, NodeId, SwitchEpoch, Tenure};
 
     #[test]
     fn both_programs_fit_one_chip_and_no_more_than_fits_is_accepted() {
@@ -119,6 +119,74 @@ mod tests {
             );
             assert!(beside(&flowcc, &flowcc).is_err(), "two coherence programs need twice the ALUs");
             assert!(beside(&flowcc, &locks(1 << 20).unwrap_or_else(|_| flowcc.clone())).is_err());
+        }
+    }
+
+    #[test]
+    fn every_pass_by_its_plan_does_what_the_program_does() {
+        let config = Config { at: LockEnd::Switch, nodes: 3, entries: 4, epoch: SwitchEpoch(0) };
+        let mut directory = Directory::new(&config).unwrap();
+        let locks = [0, 1, 2].map(|at| GlobalAddr::new(NodeId(at % 2), 64 + u64::from(at) * 64));
+        assert!(directory.insert(locks[0], Tenure(1), None, Copyset::only(NodeId(2))));
+        assert!(directory.insert(locks[1], Tenure(5), Some(NodeId(1)), Copyset::EMPTY));
+        let mut state = 1_u64;
+        let mut below = |most: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % most
+        };
+        let node = |below: &mut dyn FnMut(u64) -> u64| NodeId(below(3) as u16);
+        let mut rows = alloc::collections::BTreeSet::new();
+        for _ in 0..20_000 {
+            let lock = locks[below(3) as usize];
+            let entry = directory.entry(lock);
+            let who = entry.and_then(|it| it.holder).filter(|_| below(4) > 0).unwrap_or(node(&mut below));
+            let is_move = below(2) == 0;
+            let next = (below(3) > 0).then(|| node(&mut below));
+            let knows = entry.map_or(Copyset::EMPTY, |it| it.waiting);
+            let packet = LockPacket {
+                mode: if below(2) == 0 { Mode::Read } else { Mode::Write },
+                tenure: entry.filter(|_| below(8) > 0).map_or(Tenure(3), |it| it.tenure),
+                waiting: if below(4) > 0 { knows } else { Copyset::EMPTY },
+                nodes: Copyset::from_bits(below(8)),
+                next,
+                ..LockPacket::new(if is_move { LockKind::Move } else { LockKind::Acquire }, lock, 64, who)
+            };
+            let mut effects = Vec::new();
+            let mut again = directory.compare(&packet, None, &mut effects);
+            rows.extend(directory.last_row());
+            while let Some(resubmit) = again.take() {
+                effects.clear();
+                again = directory.compare(&resubmit.packet, Some(resubmit), &mut effects);
+                rows.extend(directory.last_row());
+            }
+        }
+        assert!(rows.len() >= 12, "{rows:?}");
+    }
+
+    impl Directory {
+        /// One pass, beside the program as it was written.
+        fn compare(
+            &mut self,
+            packet: &LockPacket,
+            again: Option<Resubmit>,
+            out: &mut Vec<Effect>,
+        ) -> Option<Resubmit> {
+            let mut other = self.clone();
+            match &again {
+                None => self.on_packet(packet, out),
+                Some(again) => self.on_resubmit(again, out),
+            }
+            let class = self.phv.get(self.fields.class);
+            other.parse(packet, class);
+            other.program.run(&mut other.phv);
+            assert_eq!(other.program.all_cells(), self.program.all_cells(), "{packet:?}");
+            for field in self.fields.results() {
+                assert_eq!(other.phv.get(field), self.phv.get(field), "{field:?} of {packet:?}");
+            }
+            out.iter().find_map(|effect| match effect {
+                Effect::Resubmit(again) => Some(*again),
+                Effect::Send(_) => None,
+            })
         }
     }
 }

@@ -121,6 +121,11 @@ impl Alu {
         self.output_bits(1) != 0
     }
 
+    /// True if the cell stays as it is, whatever the operand.
+    pub const fn only_looks(self) -> bool {
+        matches!(self, Self::Read | Self::Compare(_) | Self::MatchTag(_) | Self::ProbeTag(_))
+    }
+
     /// Bits that its output needs, from a cell of so many bits.
     pub const fn output_bits(self, cell_bits: u32) -> u32 {
         match self {

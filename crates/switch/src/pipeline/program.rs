@@ -34,13 +34,15 @@ impl Program {
         self.code.run(&mut self.arrays, phv);
     }
 
-    /// The program, worked out as far as it goes for packets whose parser supplies these values: steps that
-    /// such a packet never takes are gone. It does what [`Program::run`] does, sooner.
+    /// The program, worked out as far as it goes for packets whose parser supplies these values, and of which the
+    /// deparser looks at the `wanted` fields only: steps that such a packet never takes, or that nobody sees anything
+    /// of, are gone. To the arrays, and the wanted fields that are not known, it does what [`Program::run`] does,
+    /// sooner.
     ///
     /// # Errors
     /// None that the program itself did not have.
-    pub fn plan(&self, known: &[(Field, u64)]) -> Result<Plan, BuildError> {
-        let rest = specialize::with(&self.source, known);
+    pub fn plan(&self, known: &[(Field, u64)], wanted: &[Field]) -> Result<Plan, BuildError> {
+        let rest = specialize::seen_by(specialize::with(&self.source, known), wanted);
         Ok(Plan(compile::code(&self.source, &rest)?))
     }
 

@@ -1,4 +1,4 @@
-//! Works a program out for packets of which some fields are known beforehand.
+//! Works a program out for packets of which some fields are known beforehand, and for a deparser that looks at some only.
 //!
 //! The parser supplies what an array is to do as a field, and for one type of packet that is always the same.
 //! So most questions that the code asks in a pass, which program of this array, is this gate open, which of
@@ -9,8 +9,9 @@ use alloc::vec::Vec;
 use super::builder::ProgramBuilder;
 use super::compile::DECIDED;
 use super::phv::Field;
+use super::primitive::Primitive;
 use super::step::{Compute, Gate, Match, Step, Table};
-use super::verify::writes;
+use super::verify::{reads, writes};
 
 /// The steps that remain.
 pub(super) fn with(program: &ProgramBuilder, known: &[(Field, u64)]) -> Vec<Step> {
@@ -32,6 +33,43 @@ pub(super) fn with(program: &ProgramBuilder, known: &[(Field, u64)]) -> Vec<Step
         }
         steps = rest;
     }
+}
+
+/// The steps of which something is seen: in an array, or in a field that is wanted, or read by such a step.
+pub(super) fn seen_by(steps: Vec<Step>, wanted: &[Field]) -> Vec<Step> {
+    let mut read: Vec<Field> = wanted.to_vec();
+    let mut rest = Vec::with_capacity(steps.len());
+    for step in steps.into_iter().rev() {
+        if let Some(step) = needed(step, &read) {
+            read.extend(reads(&step));
+            rest.push(step);
+        }
+    }
+    rest.reverse();
+    rest
+}
+
+/// A step without the results that nobody reads behind it, or `None` if nothing is left.
+fn needed(mut step: Step, read: &[Field]) -> Option<Step> {
+    let is_read = |instruction: &Primitive| read.contains(&instruction.writes());
+    let leaves_something = match &mut step {
+        Step::Rmw(rmw) => {
+            rmw.out = rmw.out.filter(|out| read.contains(out));
+            rmw.out.is_some() || !rmw.cases.iter().all(|(_, alu)| alu.only_looks())
+        }
+        Step::Compute(compute) => {
+            compute.primitives.retain(is_read);
+            !compute.primitives.is_empty()
+        }
+        Step::Table(table) => {
+            let rows = table.rows.iter_mut().map(|row| &mut row.action);
+            rows.chain([&mut table.default]).fold(false, |something, action| {
+                action.retain(is_read);
+                something || !action.is_empty()
+            })
+        }
+    };
+    leaves_something.then_some(step)
 }
 
 /// A step as it is left by what is known, or `None` if such a packet never takes it.

@@ -177,10 +177,27 @@ fn length_word(kind: u64, bytes: usize) -> u64 {
 }
 
 fn store_bytes(to: &[AtomicU64], bytes: &[u8]) {
-    for (word, piece) in to.iter().zip(bytes.chunks(8)) {
+    let (pieces, rest) = bytes.as_chunks::<8>();
+    for (word, piece) in to.iter().zip(pieces) {
+        word.store(u64::from_ne_bytes(*piece), Relaxed);
+    }
+    if !rest.is_empty() {
         let mut whole = [0; 8];
-        whole[..piece.len()].copy_from_slice(piece);
-        word.store(u64::from_ne_bytes(whole), Relaxed);
+        whole[..rest.len()].copy_from_slice(rest);
+        to[pieces.len()].store(u64::from_ne_bytes(whole), Relaxed);
+    }
+}
+
+/// Copies words, eight in a turn: that keeps the processor's store port busy.
+fn store_words<W>(to: &[AtomicU64], from: &[W], word: impl Fn(&W) -> u64) {
+    let ((to8, to_rest), (from8, from_rest)) = (to[..from.len()].as_chunks::<8>(), from.as_chunks::<8>());
+    for (to, from) in to8.iter().zip(from8) {
+        for (to, from) in to.iter().zip(from) {
+            to.store(word(from), Relaxed);
+        }
+    }
+    for (to, from) in to_rest.iter().zip(from_rest) {
+        to.store(word(from), Relaxed);
     }
 }
 
@@ -197,16 +214,8 @@ fn store_message(to: &[AtomicU64], head: &Head, contents: Contents<'_>) {
 fn store_contents(to: &[AtomicU64], contents: Contents<'_>) {
     match contents {
         Contents::None | Contents::Zeroes(_) => {}
-        Contents::Shared(words) => {
-            for (to, from) in to.iter().zip(words) {
-                to.store(from.load(Relaxed), Relaxed);
-            }
-        }
-        Contents::Own(words) => {
-            for (to, from) in to.iter().zip(words) {
-                to.store(*from, Relaxed);
-            }
-        }
+        Contents::Shared(words) => store_words(to, words, |word| word.load(Relaxed)),
+        Contents::Own(words) => store_words(to, words, |word| *word),
     }
 }
 
@@ -372,10 +381,11 @@ fn one_sided(
 
 /// A copy of as much of a message of so many bytes as a head can have: in the ring it may change while it is looked at.
 fn copy_head<'a>(body: &[AtomicU64], bytes: usize, to: &'a mut [u8]) -> &'a [u8] {
-    let there = to.len().min(bytes);
-    for (piece, word) in to[..there].chunks_mut(8).zip(body) {
-        piece.copy_from_slice(&word.load(Relaxed).to_ne_bytes()[..piece.len()]);
+    // Whole words: what lies behind the record's bytes is not looked at.
+    for (piece, word) in to.as_chunks_mut::<8>().0.iter_mut().zip(body) {
+        *piece = word.load(Relaxed).to_ne_bytes();
     }
+    let there = to.len().min(bytes);
     &to[..there]
 }
 

@@ -9,7 +9,7 @@
 
 use std::time::{Duration, Instant};
 
-use live::waiting::{Crowding, Patience, Step};
+use live::waiting::{Crowding, Patience, Step, is_all};
 use rackmem::transport::{Body, Contents, Outgoing, PlaceId, Transport};
 use rackmem::{Nanos, NodeId};
 use wire::{BlockTag, Endpoint, GlobalAddr, Kind, Packet, RequesterId, Seq, SlotId};
@@ -106,7 +106,7 @@ impl Bare<'_> {
         let transport = self.transport;
         transport.attend();
         loop {
-            let now = self.now();
+            let now = patience.now(|| self.now());
             let out = &mut self.out;
             let messages = transport.receive(&mut |_, body| {
                 if let Body::Packet(packet, _) = body {
@@ -117,14 +117,13 @@ impl Bare<'_> {
             if messages > 0 {
                 transport.flush(out);
                 patience.again();
-                continue;
+                if !is_all(messages) {
+                    continue;
+                }
             }
             match patience.step(now, Nanos::MAX, &self.crowding) {
                 Step::Spin => std::hint::spin_loop(),
-                Step::Yield => {
-                    std::thread::yield_now();
-                    self.crowding.yielded(now, self.now());
-                }
+                Step::Yield => patience.give_way(now, &self.crowding, || self.now()),
                 Step::Sleep(_) => transport.block(LONGEST_SLEEP),
             }
         }
@@ -142,7 +141,7 @@ impl Bare<'_> {
             self.send(&Packet { to: first, ..request(*seq) }, Contents::None);
             let lost = self.now() + LOST_AFTER;
             while !answered {
-                let now = self.now();
+                let now = patience.now(|| self.now());
                 if now >= lost {
                     break;
                 }
@@ -161,10 +160,7 @@ impl Bare<'_> {
                 }
                 match patience.step(now, lost, &self.crowding) {
                     Step::Spin => std::hint::spin_loop(),
-                    Step::Yield => {
-                        std::thread::yield_now();
-                        self.crowding.yielded(now, self.now());
-                    }
+                    Step::Yield => patience.give_way(now, &self.crowding, || self.now()),
                     Step::Sleep(most) => transport.block(most),
                 }
             }

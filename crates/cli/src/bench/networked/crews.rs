@@ -26,15 +26,15 @@ impl Three {
         spec: &RackSpec,
         interrupt: &Interrupt,
     ) -> Result<Self, Fault> {
+        let as_what = if bare { Role::Bare } else { Role::Rack };
         let runtime = RuntimeDir::new()?;
         let meeting = Meeting::new(kind, spec.nodes, &runtime)?;
         let tasks = Seat::all(spec, &meeting)
             .into_iter()
-            .map(|(name, seat)| {
-                let role = if bare { Role::Bare } else { Role::Rack };
-                (name, child::Task::Bench(Task { seat, role }))
+            .map(|(place, seat)| {
+                let task = Task { seat, role: as_what };
+                (format!("{place} of the {role}"), child::Task::Bench(task))
             })
-            .map(|(name, task)| (format!("{name} of the {role}"), task))
             .collect();
         let mut crew = Crew::start(tasks, runtime, interrupt)?;
         crew.answers(0..=NODE_1, OnInterrupt::End, |_, event| {

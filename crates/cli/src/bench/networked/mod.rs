@@ -15,9 +15,10 @@ pub(super) mod crews;
 pub(super) mod misses;
 mod node;
 mod orders;
-pub(super) mod pingpong;
+pub(crate) mod pingpong;
 pub(crate) mod samples;
 
+pub(super) use node::compute;
 pub(crate) use orders::Task;
 
 use crate::processes::child::{Never, Reason};

@@ -122,7 +122,7 @@ impl Node {
 }
 
 /// Computes on every core, for ever.
-fn compute() -> Result<(), Reason> {
+pub(in crate::bench) fn compute() -> Result<(), Reason> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     (0..cores).try_for_each(|core| {
         in_background("computes", move || {

@@ -131,6 +131,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
 }
 
 /// A time, in microseconds.
-pub(in crate::bench) fn micros(nanos: f64) -> String {
+pub(crate) fn micros(nanos: f64) -> String {
     format!("{:.2} µs", nanos / 1e3)
 }

@@ -44,6 +44,22 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["workload", "nodes", "threads", "connections", "depth", "records", "operations", "seed"])]
     pub(super) locks: bool,
 
+    /// Instead of the mixes: operations on words of another process, with OpenSHMEM and MPI, and on racks
+    #[arg(long, conflicts_with_all = ["locks", "workload", "nodes", "threads", "connections", "depth", "records", "operations", "seed"])]
+    pub(super) words: bool,
+
+    /// With --words: processes, of which one has the words
+    #[arg(long, value_name = "LIST", requires = "words", value_delimiter = ',', default_value = "2,3,4", value_parser = clap::value_parser!(u16).range(2..=16))]
+    pub(super) processes: Vec<u16>,
+
+    /// With --words: milliseconds of each measurement in a round
+    #[arg(long, value_name = "N", requires = "words", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    pub(super) millis: u64,
+
+    /// With --words: rounds, of which the medians are printed
+    #[arg(long, value_name = "N", requires = "words", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(super) rounds: u64,
+
     /// Where data and the drawing go
     #[arg(long, value_name = "DIR", default_value = "lab-out")]
     pub(super) out: PathBuf,

@@ -5,7 +5,7 @@ use super::client::{Event, Order, Task};
 use super::protocol::Protocol;
 use super::report::{Outcome, Report};
 use super::server::{Server, program_of};
-use super::{locks, marks};
+use super::{locks, marks, words};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::processes::meeting::RuntimeDir;
@@ -99,6 +99,9 @@ impl Peer {
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     if args.locks {
         return locks::run(args);
+    }
+    if args.words {
+        return words::run(args);
     }
     let workloads = args.workloads()?;
     std::fs::create_dir_all(&args.out)

@@ -11,6 +11,7 @@
 //! | `client` | a child with its connections |
 //! | `server` | a server, started and stopped |
 //! | `locks` | `--locks`: one record under one lock, instead of the mixes |
+//! | `words` | `--words`: operations on words of another process, instead of the mixes |
 //! | `command` | who is measured, in which order |
 //! | `marks` | what the rack has to reach |
 //! | `report` | table, JSON, drawing |
@@ -23,6 +24,7 @@ mod marks;
 mod protocol;
 mod report;
 mod server;
+mod words;
 
 pub(crate) use args::Args;
 pub(crate) use client::{Task, place};

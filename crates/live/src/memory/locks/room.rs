@@ -7,7 +7,7 @@ use node::locks::NoRoom;
 use wire::{GlobalAddr, Mode};
 
 use super::arena::Arena;
-use super::{LockCopies, Slot, WAYS};
+use super::{LockCopies, WAYS};
 
 /// Slots looked at for one that may go, where a set has none.
 const SWEEP: usize = 1 << 10;
@@ -80,9 +80,8 @@ impl LockCopies {
         Ok(())
     }
 
-    /// The slot is free again.
-    pub(super) fn release(&self, lock: GlobalAddr) {
-        let number = self.number_of(lock);
+    /// The slot with this number, which is the lock's, is free again.
+    pub(super) fn release(&self, lock: GlobalAddr, number: u32) {
         let slot = self.slot(number);
         let users = slot.gate().close();
         let ends = slot.ending().swap(0, Relaxed) == 1;
@@ -115,10 +114,6 @@ impl LockCopies {
         let in_set = |slot: &u32| self.slot(*slot).tag().load(Relaxed) == lock.bits();
         let found = self.set_of(lock).find(in_set).or_else(|| self.room().beyond(lock));
         found.unwrap_or_else(|| panic!("{lock} has no copy here"))
-    }
-
-    pub(super) fn slot_of(&self, lock: GlobalAddr) -> Slot<'_> {
-        self.slot(self.number_of(lock))
     }
 
     /// A copy that may go, and when it was used last.

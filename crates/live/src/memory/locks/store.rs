@@ -1,5 +1,6 @@
 //! The lock store of one live node: its machine's view of the node's copies and home memory, and of everybody's data.
 
+use std::cell::Cell;
 use std::sync::atomic::AtomicU64;
 
 use node::locks::{LockStore, NoRoom, Users};
@@ -7,6 +8,7 @@ use node::{DataRef, Node};
 use transport::Contents;
 use wire::{Discipline, GlobalAddr, Mode, NodeId, Refusal};
 
+use super::Slot;
 use super::lock_data::LockPlace;
 use crate::memory::NodeMemory;
 use crate::memory::words::copy_contents;
@@ -22,12 +24,22 @@ pub struct LockStoreOf<'a> {
     kept: &'a [Box<[u64]>],
     /// Who knows which memory is allocated, and what for.
     node: &'a Node,
+    /// The slot that was looked for last. Slots come and go by this store only, as long as there is one.
+    found: Cell<Option<(GlobalAddr, u32)>>,
 }
 
 impl<'a> LockStoreOf<'a> {
     /// The store of node `me`, of the rack with these nodes.
     pub(crate) fn new(all: &'a [NodeMemory], me: NodeId, node: &'a Node) -> Self {
-        Self { here: all, first: NodeId(0), me, received: Contents::None, kept: &[], node }
+        Self {
+            here: all,
+            first: NodeId(0),
+            me,
+            received: Contents::None,
+            kept: &[],
+            node,
+            found: Cell::new(None),
+        }
     }
 
     /// The store of node `me`, alone in this process, while it handles a message with these contents.
@@ -38,7 +50,15 @@ impl<'a> LockStoreOf<'a> {
         kept: &'a [Box<[u64]>],
         node: &'a Node,
     ) -> Self {
-        Self { here: std::slice::from_ref(memory), first: me, me, received, kept, node }
+        Self {
+            here: std::slice::from_ref(memory),
+            first: me,
+            me,
+            received,
+            kept,
+            node,
+            found: Cell::new(None),
+        }
     }
 
     /// The data that came with the message that is being handled.
@@ -80,6 +100,22 @@ impl<'a> LockStoreOf<'a> {
         }
     }
 
+    /// The number of the slot that a lock has on this node.
+    fn number_of(&self, lock: GlobalAddr) -> u32 {
+        if let Some((found, number)) = self.found.get()
+            && found == lock
+        {
+            return number;
+        }
+        let number = self.memory().locks.number_of(lock);
+        self.found.set(Some((lock, number)));
+        number
+    }
+
+    fn slot_of(&self, lock: GlobalAddr) -> Slot<'a> {
+        self.memory().locks.slot(self.number_of(lock))
+    }
+
     fn memory_of(&self, node: NodeId) -> &'a NodeMemory {
         &self.here[node.index() - self.first.index()]
     }
@@ -91,39 +127,39 @@ impl<'a> LockStoreOf<'a> {
 
 impl LockStore for LockStoreOf<'_> {
     fn reserve(&mut self, lock: GlobalAddr, len: u32, must: bool) -> Result<(), NoRoom> {
+        self.found.set(None);
         self.memory().locks.reserve(lock, len, must)
     }
 
     fn release(&mut self, lock: GlobalAddr) {
-        self.memory().locks.release(lock);
+        self.memory().locks.release(lock, self.number_of(lock));
+        self.found.set(None);
     }
 
     fn fill(&mut self, lock: GlobalAddr, data: DataRef) {
-        let copies = &self.memory().locks;
-        let number = copies.number_of(lock);
-        let users = copies.slot(number).gate().users();
+        let slot = self.slot_of(lock);
+        let users = slot.gate().users();
         assert!(users.is_none(), "a copy with {users:?} inside is filled: {lock}");
-        self.copy_to(data, copies.words(copies.slot(number)));
+        self.copy_to(data, self.memory().locks.words(slot));
     }
 
     fn contents(&self, lock: GlobalAddr) -> DataRef {
-        let copies = &self.memory().locks;
-        let number = copies.number_of(lock);
-        let users = copies.slot(number).gate().users();
+        let number = self.number_of(lock);
+        let users = self.memory().locks.slot(number).gate().users();
         assert!(!users.writer, "what is being written is sent: {lock}");
         LockPlace::Copy(number).on(self.me)
     }
 
     fn open(&mut self, lock: GlobalAddr, mode: Mode) {
-        self.memory().locks.slot_of(lock).gate().open(mode);
+        self.slot_of(lock).gate().open(mode);
     }
 
     fn close(&mut self, lock: GlobalAddr) -> Users {
-        self.memory().locks.slot_of(lock).gate().close()
+        self.slot_of(lock).gate().close()
     }
 
     fn admit(&mut self, lock: GlobalAddr, mode: Mode) {
-        self.memory().locks.slot_of(lock).gate().admit(mode);
+        self.slot_of(lock).gate().admit(mode);
     }
 
     fn may_lock(&self, lock: GlobalAddr, len: u32) -> Result<(), Refusal> {

@@ -284,7 +284,7 @@ impl NetworkedNode {
     pub fn look(&self, courier: &mut Courier) {
         let now = self.now();
         Carrier::run_due(self, self.id(), courier, now);
-        self.poll(courier);
+        self.poll(courier, now);
     }
 
     /// Asks a home for something, until it is not in anybody's way any more.

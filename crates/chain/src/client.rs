@@ -1,0 +1,384 @@
+//! A client: gets, puts and deletes as machines, and what it knows of chains.
+//!
+//! In an application's process. Any number of operations are under way; each is at one step. What must always hold: what an
+//! operation returns was read under a cursor that counted until then; a slot of this client's is in one operation at a time.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+
+use wire::chain::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Word};
+use wire::{ChainRules, Faithful, Nanos};
+
+use crate::{Answer, Appended, Call, Outcome, Verb};
+
+/// The caller's name for an operation.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct OpId(pub u64);
+
+/// What an operation does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Request {
+    /// Reads the value.
+    Get,
+    /// Stores a value of so many bytes.
+    Put(u32),
+    /// Removes it.
+    Delete,
+}
+
+/// How an operation ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Done {
+    /// The value of so many bytes, which was read last.
+    Value(u32),
+    /// The key has no value.
+    Nothing,
+    /// It is stored, or removed.
+    Appended,
+    /// There is no memory for the value.
+    NoMemory,
+    /// The memory, or the metadata server, cannot be reached. Nothing was done.
+    Failed,
+}
+
+/// What the client wants done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// Do this to memory; the outcome goes to [`Client::on_outcome`].
+    Verb(OpId, Verb),
+    /// Ask the metadata server; the answer goes to [`Client::on_answer`].
+    Call(OpId, Call),
+    /// Tell the metadata server.
+    Notice(Appended),
+    /// The operation is over.
+    Done {
+        /// Which.
+        op: OpId,
+        /// How it ended.
+        done: Done,
+        /// Round trips that it took.
+        trips: u32,
+    },
+}
+
+/// How a client works.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// How long a cursor counts: less than slots rest, by more than clocks can differ meanwhile.
+    pub lease: Nanos,
+    /// Slots that are asked for at a time.
+    pub slots: u32,
+    /// Keys whose cursors are remembered.
+    pub cursors: usize,
+}
+
+/// Where a chain's tail was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Cursor {
+    at: Location,
+    version: EntryVersion,
+    /// A moment when the entry was in use, or one that it follows in the chain.
+    known: Nanos,
+}
+
+/// What an operation waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    Finding,
+    Reading(Cursor),
+    GettingSlot,
+    Writing,
+    Swapping(Cursor),
+    Creating,
+    Settling,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Op {
+    key: u64,
+    request: Request,
+    step: Step,
+    /// When this step began.
+    since: Nanos,
+    /// Where the new entry goes, and whether it is there.
+    slot: Option<(Location, EntryVersion)>,
+    is_written: bool,
+    trips: u32,
+}
+
+impl Op {
+    const fn entry(&self) -> Option<(u32, EntryKind)> {
+        match self.request {
+            Request::Get => None,
+            Request::Put(len) => Some((len, EntryKind::Value)),
+            Request::Delete => Some((0, EntryKind::Deleted)),
+        }
+    }
+}
+
+/// A client.
+#[derive(Clone, Debug)]
+pub struct Client<R: ChainRules = Faithful> {
+    config: Config,
+    ops: BTreeMap<OpId, Op>,
+    cursors: BTreeMap<u64, Cursor>,
+    /// By class.
+    slots: [Vec<(Location, EntryVersion)>; Class::COUNT],
+    rules: PhantomData<R>,
+}
+
+impl<R: ChainRules> Client<R> {
+    /// A client that knows nothing yet.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            ops: BTreeMap::new(),
+            cursors: BTreeMap::new(),
+            slots: Default::default(),
+            rules: PhantomData,
+        }
+    }
+
+    /// Begins an operation.
+    ///
+    /// # Panics
+    /// If one of this name is under way.
+    pub fn begin(&mut self, now: Nanos, id: OpId, key: u64, request: Request, out: &mut Vec<Effect>) {
+        let op =
+            Op { key, request, step: Step::Finding, since: now, slot: None, is_written: false, trips: 0 };
+        let before = self.ops.insert(id, op);
+        assert!(before.is_none(), "{id:?} is under way");
+        self.go_on(now, id, out);
+    }
+
+    /// Something was done to memory.
+    ///
+    /// # Panics
+    /// If nobody waits for that.
+    pub fn on_outcome(&mut self, now: Nanos, id: OpId, outcome: Outcome, out: &mut Vec<Effect>) {
+        let op = self.op(id);
+        let (key, since) = (op.key, op.since);
+        match (op.step, outcome) {
+            (Step::Reading(_), Outcome::Unknown) => self.end(id, Done::Failed, out),
+            // The slot is still ours: nobody else knows of it, and a WRITE that was not executed never will be.
+            (Step::Writing, Outcome::Unknown) => self.end(id, Done::Failed, out),
+            (Step::Swapping(_), Outcome::Unknown) if R::DOUBTS_ARE_SETTLED => {
+                let (at, version) = op.slot.expect("what is swapped in");
+                self.call(now, id, Step::Settling, Call::Settle { key, at, version }, out);
+            }
+            (Step::Swapping(_), Outcome::Unknown) => self.end(id, Done::Failed, out),
+            (Step::Reading(cursor), Outcome::Read(head)) => self.on_read(now, id, cursor, since, head, out),
+            (Step::Writing, Outcome::Written) => {
+                self.op(id).is_written = true;
+                self.go_on(now, id, out);
+            }
+            (Step::Swapping(cursor), Outcome::Swapped(found)) => {
+                self.on_swapped(now, id, cursor, since, found, out);
+            }
+            (step, outcome) => panic!("{id:?} at {step:?} ended with {outcome:?}"),
+        }
+    }
+
+    fn on_read(
+        &mut self,
+        now: Nanos,
+        id: OpId,
+        cursor: Cursor,
+        since: Nanos,
+        head: Option<EntryHead>,
+        out: &mut Vec<Effect>,
+    ) {
+        let key = self.op(id).key;
+        let is_it = |head: &EntryHead| head.word.entry == cursor.version && head.key == key;
+        let counts = !R::CURSORS_EXPIRE || self.counts(now, &cursor);
+        let Some(head) = head.filter(|head| counts && is_it(head)) else {
+            return self.lose(now, id, out);
+        };
+        match head.word.next {
+            Next::Tail => {
+                self.learn(key, Cursor { known: since, ..cursor });
+                let done = match head.kind {
+                    EntryKind::Value => Done::Value(head.len),
+                    EntryKind::Deleted => Done::Nothing,
+                };
+                self.end(id, done, out);
+            }
+            Next::Entry(at, version) => {
+                self.learn(key, Cursor { at, version, ..cursor });
+                self.go_on(now, id, out);
+            }
+            Next::Closed => self.lose(now, id, out),
+        }
+    }
+
+    fn on_swapped(
+        &mut self,
+        now: Nanos,
+        id: OpId,
+        cursor: Cursor,
+        since: Nanos,
+        found: u64,
+        out: &mut Vec<Effect>,
+    ) {
+        let op = *self.op(id);
+        let found = Word::from_bits(found).filter(|word| word.entry == cursor.version);
+        match found.map(|word| word.next) {
+            Some(Next::Tail) => {
+                let (at, version) = op.slot.expect("what was swapped in");
+                self.learn(op.key, Cursor { at, version, known: since });
+                let (_, kind) = op.entry().expect("it appends");
+                out.push(Effect::Notice(Appended { key: op.key, behind: cursor.at, at, version, kind }));
+                self.appended(id, out);
+            }
+            Some(Next::Entry(at, version)) => {
+                self.learn(op.key, Cursor { at, version, ..cursor });
+                self.go_on(now, id, out);
+            }
+            Some(Next::Closed) | None => self.lose(now, id, out),
+        }
+    }
+
+    /// The metadata server has answered; none: it cannot be reached.
+    ///
+    /// # Panics
+    /// If nobody waits for that.
+    pub fn on_answer(&mut self, now: Nanos, id: OpId, answer: Option<Answer>, out: &mut Vec<Effect>) {
+        let op = *self.op(id);
+        match (op.step, answer) {
+            (_, None) => self.end(id, Done::Failed, out),
+            (Step::Finding | Step::Creating, Some(Answer::Found(at, version))) => {
+                self.learn(op.key, Cursor { at, version, known: op.since });
+                self.go_on(now, id, out);
+            }
+            (Step::Finding, Some(Answer::Absent)) => match (op.request, op.slot) {
+                (Request::Put(_), Some((at, version))) => {
+                    let call = Call::Create { key: op.key, at, version };
+                    self.call(now, id, Step::Creating, call, out);
+                }
+                _ => self.end(id, Done::Nothing, out),
+            },
+            (Step::GettingSlot, Some(Answer::Slots(slots))) => {
+                let class = self.class(&op).expect("it was looked at");
+                self.slots[usize::from(class.number())].extend(slots);
+                if self.slots[usize::from(class.number())].is_empty() {
+                    return self.end(id, Done::NoMemory, out);
+                }
+                self.go_on(now, id, out);
+            }
+            // The metadata server does not know the slot as ours.
+            (Step::Creating, Some(Answer::Absent)) => self.end(id, Done::Failed, out),
+            (Step::Creating, Some(Answer::Created)) => {
+                let (at, version) = op.slot.expect("what begins the chain");
+                self.learn(op.key, Cursor { at, version, known: op.since });
+                self.appended(id, out);
+            }
+            (Step::Settling, Some(Answer::Linked)) => self.appended(id, out),
+            (Step::Settling, Some(Answer::Free(version))) => {
+                let op = self.op(id);
+                let (at, _) = op.slot.expect("what was in doubt");
+                (op.slot, op.is_written) = (Some((at, version)), false);
+                self.end(id, Done::Failed, out);
+            }
+            (step, answer) => panic!("{id:?} at {step:?} was answered {answer:?}"),
+        }
+    }
+
+    /// Does the next step.
+    fn go_on(&mut self, now: Nanos, id: OpId, out: &mut Vec<Effect>) {
+        let op = *self.op(id);
+        if let Some((len, kind)) = op.entry() {
+            let Some(class) = self.class(&op) else { return self.end(id, Done::NoMemory, out) };
+            let Some((at, version)) = op.slot else {
+                match self.slots[usize::from(class.number())].pop() {
+                    Some(slot) => {
+                        self.op(id).slot = Some(slot);
+                        self.go_on(now, id, out);
+                    }
+                    None => {
+                        let call = Call::Slots { class, count: self.config.slots };
+                        self.call(now, id, Step::GettingSlot, call, out);
+                    }
+                }
+                return;
+            };
+            if !op.is_written {
+                let head = EntryHead { word: Word::tail(version), key: op.key, len, kind };
+                return self.verb(now, id, Step::Writing, Verb::Write(at, head), out);
+            }
+        }
+        let Some(cursor) = self.cursors.get(&op.key).copied().filter(|cursor| self.counts(now, cursor))
+        else {
+            return self.call(now, id, Step::Finding, Call::Find { key: op.key }, out);
+        };
+        match op.slot {
+            None => self.verb(now, id, Step::Reading(cursor), Verb::Read(cursor.at), out),
+            Some((at, version)) => {
+                let expected = Word::tail(cursor.version);
+                let new = expected.followed_by(Next::Entry(at, version));
+                let verb = Verb::CompareSwap { at: cursor.at, expected, new };
+                self.verb(now, id, Step::Swapping(cursor), verb, out);
+            }
+        }
+    }
+
+    fn class(&self, op: &Op) -> Option<Class> {
+        op.entry().and_then(|(len, _)| Class::of_value(len))
+    }
+
+    fn counts(&self, now: Nanos, cursor: &Cursor) -> bool {
+        now.saturating_sub(cursor.known) < self.config.lease
+    }
+
+    fn learn(&mut self, key: u64, cursor: Cursor) {
+        if self.cursors.len() >= self.config.cursors && !self.cursors.contains_key(&key) {
+            // The one behind it: as good as any.
+            let other = self.cursors.range(key..).next().or_else(|| self.cursors.first_key_value());
+            if let Some(other) = other.map(|(other, _)| *other) {
+                self.cursors.remove(&other);
+            }
+        }
+        self.cursors.insert(key, cursor);
+    }
+
+    /// The cursor led nowhere.
+    fn lose(&mut self, now: Nanos, id: OpId, out: &mut Vec<Effect>) {
+        let key = self.op(id).key;
+        self.cursors.remove(&key);
+        self.go_on(now, id, out);
+    }
+
+    fn verb(&mut self, now: Nanos, id: OpId, step: Step, verb: Verb, out: &mut Vec<Effect>) {
+        self.step(now, id, step);
+        out.push(Effect::Verb(id, verb));
+    }
+
+    fn call(&mut self, now: Nanos, id: OpId, step: Step, call: Call, out: &mut Vec<Effect>) {
+        self.step(now, id, step);
+        out.push(Effect::Call(id, call));
+    }
+
+    fn step(&mut self, now: Nanos, id: OpId, step: Step) {
+        let op = self.op(id);
+        (op.step, op.since) = (step, now);
+        op.trips += 1;
+    }
+
+    /// The operation's entry is in the chain.
+    fn appended(&mut self, id: OpId, out: &mut Vec<Effect>) {
+        self.op(id).slot = None;
+        self.end(id, Done::Appended, out);
+    }
+
+    fn end(&mut self, id: OpId, done: Done, out: &mut Vec<Effect>) {
+        let op = self.ops.remove(&id).expect("it is under way");
+        if let (Some(slot), Some(class)) = (op.slot, self.class(&op)) {
+            self.slots[usize::from(class.number())].push(slot);
+        }
+        out.push(Effect::Done { op: id, done, trips: op.trips });
+    }
+
+    fn op(&mut self, id: OpId) -> &mut Op {
+        self.ops.get_mut(&id).unwrap_or_else(|| panic!("{id:?} is not under way"))
+    }
+}

@@ -1,0 +1,136 @@
+//! A store of versions on memory without a processor (Clover): its clients, and its metadata server.
+//!
+//! ```text
+//!   client ── READ, WRITE, CmpSwap ──> memory: nothing but a NIC           (formats: `wire::chain`)
+//!      └───── calls, now and then ───> metadata server ── READ, CmpSwap ──> the same memory
+//! ```
+//!
+//! A key's versions are a chain: each entry has the place of the next one in its first word, and the tail has none. A client
+//! that knows where the tail was reads it with one READ, and finds out by its word whether it still is the tail. It appends
+//! with a WRITE to a slot of its own and a compare-and-swap on the tail's word: whoever is quicker wins, and the other has
+//! learned where to try next. The metadata server hands out slots, says where a chain is to whoever does not know, and learns of
+//! appends behind everybody's back; what is not the tail any more it takes back.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`client`] | reads, appends, and cursors: what a client knows of chains |
+//! | [`metadata`] | chains as far as they are known, slots, and taking back what nobody can need |
+//!
+//! # Why nothing is read that was taken back
+//! A slot that is not a tail any more *rests* for a while before it is used anew. A cursor counts for less than that, from the
+//! moment when its entry was known to be in use. What follows an entry in a chain begins to rest with it or later, so a cursor may
+//! follow words without counting longer. And each use of a slot has a number, which stands in the entry's word and in
+//! every comparison: a compare-and-swap that comes so late that its slot has another use finds another number.
+//!
+//! All of it is plain state machines under the call contract of the protocol core: one input at a time, the time is given, effects
+//! go into the caller's buffer. What must always hold: a value that was put is read by every get that begins after the put has
+//! ended, until a later put or delete; a slot has one use at a time.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod client;
+pub mod metadata;
+
+use alloc::vec::Vec;
+
+use wire::chain::{Class, EntryHead, EntryKind, EntryVersion, Location, Word};
+
+/// What is done to memory, by its NIC, without anybody there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verb {
+    /// Reads an entry: as many bytes as its slot has.
+    Read(Location),
+    /// Writes one, with the value of the operation.
+    Write(Location, EntryHead),
+    /// Swaps an entry's word, if it is what is expected.
+    CompareSwap {
+        /// The entry.
+        at: Location,
+        /// What the word must be.
+        expected: Word,
+        /// What it becomes.
+        new: Word,
+    },
+}
+
+/// How that ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The head of what was read; none if nobody writes such a head.
+    Read(Option<EntryHead>),
+    /// It is in memory.
+    Written,
+    /// What the word was, as it stands in memory.
+    Swapped(u64),
+    /// Nobody knows whether it was done. If it was not, it never will be.
+    Unknown,
+}
+
+/// What a client asks of the metadata server. Each call is executed once, and answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Call {
+    /// Where is the chain of a key?
+    Find {
+        /// The key.
+        key: u64,
+    },
+    /// Slots, please.
+    Slots {
+        /// How large.
+        class: Class,
+        /// How many, at most.
+        count: u32,
+    },
+    /// This entry, which is in memory, begins a key's chain.
+    Create {
+        /// The key.
+        key: u64,
+        /// The entry.
+        at: Location,
+        /// Which use of its slot.
+        version: EntryVersion,
+    },
+    /// Is this entry part of its key's chain? Nobody appends it any more.
+    Settle {
+        /// The key.
+        key: u64,
+        /// The entry.
+        at: Location,
+        /// Which use of its slot.
+        version: EntryVersion,
+    },
+}
+
+/// What the metadata server answers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// This entry was the tail not long ago.
+    Found(Location, EntryVersion),
+    /// The key has no chain.
+    Absent,
+    /// Slots, with the number of their next use; none if there is no memory.
+    Slots(Vec<(Location, EntryVersion)>),
+    /// The chain begins with that entry.
+    Created,
+    /// The entry is part of the chain.
+    Linked,
+    /// It is not. The slot may be used again, with this number.
+    Free(EntryVersion),
+}
+
+/// What a client tells the metadata server, who may miss it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Appended {
+    /// The key.
+    pub key: u64,
+    /// The tail that was.
+    pub behind: Location,
+    /// The tail that is.
+    pub at: Location,
+    /// Which use of its slot.
+    pub version: EntryVersion,
+    /// What it is.
+    pub kind: EntryKind,
+}

@@ -1,0 +1,233 @@
+//! The metadata server: chains as far as they are known, and slots.
+//!
+//! In a process of its own, or in that of a node. It is on nobody's way but at the beginning of a key, and when a client knows
+//! nothing. It learns of appends by what clients tell, which may be lost, and by walking chains itself.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `mod.rs` | what goes in and out, and what is answered |
+//! | `chains.rs` | one key's chain: its known entries, and appends whose predecessors are not known yet |
+//! | `slots.rs` | memory: slots that are free, given away, in chains, or at rest |
+//! | `walking.rs` | following chains, ending them, and finding out what became of a slot |
+//!
+//! What must always hold: a slot is free, or given to one client, or in one chain, or at rest; it rests before it is free again;
+//! a chain is forgotten only when nobody can append to it.
+
+mod chains;
+mod slots;
+mod walking;
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+
+use wire::chain::{EntryVersion, Location};
+use wire::{ChainRules, Faithful, Nanos};
+
+use self::chains::Chain;
+use self::slots::Slots;
+use self::walking::Sweep;
+use crate::{Answer, Appended, Call, Verb};
+
+/// A client, as the metadata server knows it: the driver's name for one life of one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ClientId(pub u64);
+
+/// A call, as the driver knows it: whom to answer, and what.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CallId {
+    /// Whose.
+    pub client: ClientId,
+    /// Which of its calls.
+    pub number: u64,
+}
+
+/// What the metadata server wants done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// Answer a call.
+    Answer(CallId, Answer),
+    /// Do this to memory, for the walk of this key; the outcome goes to [`Metadata::on_outcome`].
+    Verb(u64, Verb),
+}
+
+/// How a metadata server works.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Units of memory that there are, from unit 1 on.
+    pub units: u32,
+    /// How long a slot rests: longer than any cursor counts.
+    pub rest: Nanos,
+    /// How long an append without its predecessor may wait, until the chain is walked.
+    pub patience: Nanos,
+}
+
+/// A metadata server.
+#[derive(Clone, Debug)]
+pub struct Metadata<R: ChainRules = Faithful> {
+    config: Config,
+    chains: BTreeMap<u64, Chain>,
+    slots: Slots,
+    /// Keys that are being walked, and what waits for that.
+    walks: BTreeMap<u64, walking::Walk>,
+    /// Clients that are dead, and whose slots are not all found yet.
+    sweeps: BTreeMap<ClientId, Sweep>,
+    /// Keys with appends that wait for their predecessors, and since when.
+    waiting: BTreeMap<u64, Nanos>,
+    rules: PhantomData<R>,
+}
+
+impl<R: ChainRules> Metadata<R> {
+    /// With this much memory, and no keys.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            chains: BTreeMap::new(),
+            slots: Slots::new(config.units),
+            walks: BTreeMap::new(),
+            sweeps: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            rules: PhantomData,
+        }
+    }
+
+    /// A client has asked for something.
+    pub fn on_call(&mut self, now: Nanos, id: CallId, call: Call, out: &mut Vec<Effect>) {
+        self.on_deadline(now, out);
+        let answer = match call {
+            Call::Find { key } => match self.chains.get(&key) {
+                Some(chain) => found(chain),
+                None => Answer::Absent,
+            },
+            Call::Slots { class, count } => {
+                let slots = self.slots.give(id.client, class, count);
+                if slots.is_empty() {
+                    // What is behind known tails comes back when it has rested.
+                    self.walk_all(out);
+                }
+                Answer::Slots(slots)
+            }
+            Call::Create { key, at, version } => match self.chains.get(&key) {
+                Some(chain) => found(chain),
+                None if self.slots.is_given(id.client, at, version) => {
+                    self.slots.link(at);
+                    self.chains.insert(key, Chain::new(at, version));
+                    Answer::Created
+                }
+                // Nobody who knows the rules says that; it gets nothing by it.
+                None => Answer::Absent,
+            },
+            Call::Settle { key, at, version } => {
+                if !self.chains.contains_key(&key) {
+                    // The chain has ended: whatever was in it was found then.
+                    let answer = self.settled(id.client, at, version);
+                    out.push(Effect::Answer(id, answer));
+                    return;
+                }
+                return self.walk_for(key, walking::Asked { id, at, version }, out);
+            }
+        };
+        out.push(Effect::Answer(id, answer));
+    }
+
+    /// A client tells of an append. It may tell late, twice, or never.
+    pub fn on_notice(&mut self, now: Nanos, client: ClientId, notice: Appended, out: &mut Vec<Effect>) {
+        self.on_deadline(now, out);
+        let Appended { key, behind, at, version, kind } = notice;
+        if !self.slots.is_given(client, at, version) {
+            return;
+        }
+        let Some(chain) = self.chains.get_mut(&key) else { return };
+        chain.note(behind, at, version, kind);
+        self.connect(now, key);
+        let chain = &self.chains[&key];
+        if chain.is_waiting() {
+            self.waiting.entry(key).or_insert(now);
+        } else {
+            self.waiting.remove(&key);
+        }
+        if chain.ends_deleted() {
+            self.walk(key, out);
+        }
+    }
+
+    /// Takes what is known to follow into the chain; what is behind the tail then begins to rest.
+    fn connect(&mut self, now: Nanos, key: u64) {
+        let Some(chain) = self.chains.get_mut(&key) else { return };
+        while let Some((at, version)) = chain.advance() {
+            self.slots.link(at);
+            let until = if R::SLOTS_REST { now + self.config.rest } else { now };
+            self.slots.rest(at, version, until);
+        }
+        self.slots.link(chain.tail().0);
+    }
+
+    /// Does what is due.
+    pub fn on_deadline(&mut self, now: Nanos, out: &mut Vec<Effect>) {
+        self.slots.wake(now);
+        let patience = self.config.patience;
+        let due = |(key, since): (&u64, &Nanos)| (now.saturating_sub(*since) >= patience).then_some(*key);
+        let due: Vec<u64> = self.waiting.iter().filter_map(due).collect();
+        for key in due {
+            self.waiting.remove(&key);
+            self.walk(key, out);
+        }
+    }
+
+    /// When something is due.
+    pub fn next_deadline(&self) -> Nanos {
+        let waiting = self.waiting.values().min().map(|since| *since + self.config.patience);
+        self.slots.next_waking().min(waiting.unwrap_or(Nanos::MAX))
+    }
+
+    /// A client is dead, and nothing that it has asked of memory will be executed any more.
+    pub fn on_death(&mut self, client: ClientId, out: &mut Vec<Effect>) {
+        if !R::THE_DEAD_ARE_SWEPT || !self.slots.has(client) {
+            return;
+        }
+        // Each of its slots is at the end of some chain as it is now, or of none.
+        let keys: BTreeSet<u64> = self.chains.keys().copied().collect();
+        if keys.is_empty() {
+            return self.slots.take_back(client);
+        }
+        self.sweeps.insert(client, Sweep { keys: keys.clone() });
+        for key in keys {
+            self.walk(key, out);
+        }
+    }
+
+    /// What became of a slot that is in no chain that could have it.
+    fn settled(&mut self, client: ClientId, at: Location, version: EntryVersion) -> Answer {
+        if self.slots.is_given(client, at, version) {
+            Answer::Free(self.slots.renew(client, at))
+        } else {
+            Answer::Linked
+        }
+    }
+
+    /// Keys that have chains.
+    pub fn keys(&self) -> usize {
+        self.chains.len()
+    }
+
+    /// What must hold between calls.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn invariants(&self) {
+        self.slots.invariants();
+        for (key, chain) in &self.chains {
+            assert!(self.slots.is_linked(chain.tail().0), "the tail of {key} is not in use");
+        }
+    }
+
+    /// Units that were ever given away, and those that are free now.
+    pub fn memory(&self) -> (u32, u32) {
+        self.slots.memory()
+    }
+}
+
+fn found(chain: &Chain) -> Answer {
+    let (at, version) = chain.tail();
+    Answer::Found(at, version)
+}

@@ -1,0 +1,154 @@
+//! The memory of a store, in slots of sixteen sizes.
+//!
+//! ```text
+//!   free ── give ──> given to a client ── link ──> in a chain ── rest ──> at rest ── wake ──> free, for the next use
+//!                          └────────────── take back, renew ──────────────────────────────────┘
+//! ```
+//!
+//! What must always hold: each slot that was ever made is in exactly one of these states; units belong to one slot.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+
+use wire::Nanos;
+use wire::chain::{Class, EntryVersion, Location};
+
+use super::ClientId;
+
+/// The slots. A slot keeps its size for ever.
+#[derive(Clone, Debug)]
+pub(super) struct Slots {
+    units: u32,
+    /// The first unit that was never given away.
+    next: u32,
+    free: [Vec<(Location, EntryVersion)>; Class::COUNT],
+    given: BTreeMap<Location, (ClientId, EntryVersion)>,
+    linked: BTreeSet<Location>,
+    resting: VecDeque<(Nanos, Location, EntryVersion)>,
+}
+
+impl Slots {
+    pub(super) fn new(units: u32) -> Self {
+        Self {
+            units,
+            next: 1,
+            free: Default::default(),
+            given: BTreeMap::new(),
+            linked: BTreeSet::new(),
+            resting: VecDeque::new(),
+        }
+    }
+
+    /// Gives a client so many slots of a class, if there are.
+    pub(super) fn give(
+        &mut self,
+        client: ClientId,
+        class: Class,
+        count: u32,
+    ) -> Vec<(Location, EntryVersion)> {
+        let mut slots = Vec::new();
+        while (slots.len() as u32) < count {
+            let Some(slot) = self.free[usize::from(class.number())].pop().or_else(|| self.make(class)) else {
+                break;
+            };
+            self.given.insert(slot.0, (client, slot.1));
+            slots.push(slot);
+        }
+        slots
+    }
+
+    /// A slot of memory that nobody ever had.
+    fn make(&mut self, class: Class) -> Option<(Location, EntryVersion)> {
+        let end = self.next.checked_add(class.units()).filter(|end| *end <= self.units + 1)?;
+        let slot = (Location::new(class, self.next), EntryVersion::default());
+        self.next = end;
+        Some(slot)
+    }
+
+    pub(super) fn is_given(&self, client: ClientId, at: Location, version: EntryVersion) -> bool {
+        self.given.get(&at) == Some(&(client, version))
+    }
+
+    /// The slot is in a chain.
+    pub(super) fn link(&mut self, at: Location) {
+        if self.given.remove(&at).is_some() {
+            self.linked.insert(at);
+        }
+    }
+
+    pub(super) fn is_linked(&self, at: Location) -> bool {
+        self.linked.contains(&at)
+    }
+
+    /// It is not the tail any more, and rests until then.
+    pub(super) fn rest(&mut self, at: Location, version: EntryVersion, until: Nanos) {
+        if self.linked.remove(&at) {
+            self.resting.push_back((until, at, version));
+        }
+    }
+
+    /// What has rested long enough is free.
+    pub(super) fn wake(&mut self, now: Nanos) {
+        while let Some((until, at, version)) = self.resting.front().copied()
+            && until <= now
+        {
+            self.resting.pop_front();
+            self.put_back(at, version);
+        }
+    }
+
+    fn put_back(&mut self, at: Location, version: EntryVersion) {
+        self.free[usize::from(at.class().number())].push((at, version.next()));
+    }
+
+    pub(super) fn next_waking(&self) -> Nanos {
+        self.resting.front().map_or(Nanos::MAX, |(until, ..)| *until)
+    }
+
+    /// The client goes on with the slot, in another use of it.
+    pub(super) fn renew(&mut self, client: ClientId, at: Location) -> EntryVersion {
+        let given = self.given.get_mut(&at).expect("it is given");
+        debug_assert_eq!(given.0, client);
+        given.1 = given.1.next();
+        given.1
+    }
+
+    /// True if the client has slots that are in no chain.
+    pub(super) fn has(&self, client: ClientId) -> bool {
+        self.given.values().any(|(owner, _)| *owner == client)
+    }
+
+    /// The client is gone, and what it has is in no chain.
+    pub(super) fn take_back(&mut self, client: ClientId) {
+        let its: Vec<(Location, EntryVersion)> = self
+            .given
+            .iter()
+            .filter(|(_, (owner, _))| *owner == client)
+            .map(|(at, (_, version))| (*at, *version))
+            .collect();
+        for (at, version) in its {
+            self.given.remove(&at);
+            self.put_back(at, version);
+        }
+    }
+
+    /// Units that were ever given away, and those that are free now.
+    pub(super) fn memory(&self) -> (u32, u32) {
+        let free = self.free.iter().flatten().map(|(at, _)| at.class().units()).sum();
+        (self.next - 1, free)
+    }
+
+    pub(super) fn invariants(&self) {
+        let free = self.free.iter().flatten().map(|(at, _)| *at);
+        let resting = self.resting.iter().map(|(_, at, _)| *at);
+        let all: Vec<Location> = free
+            .chain(resting)
+            .chain(self.given.keys().copied())
+            .chain(self.linked.iter().copied())
+            .collect();
+        let units: u32 = all.iter().map(|at| at.class().units()).sum();
+        let distinct: BTreeSet<Location> = all.iter().copied().collect();
+        assert_eq!(distinct.len(), all.len(), "a slot is in two states");
+        assert_eq!(units, self.next - 1, "a slot is lost");
+    }
+}

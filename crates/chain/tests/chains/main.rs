@@ -1,0 +1,112 @@
+//! Random runs of clients and a metadata server: histories are linearizable, and memory comes back, although connections break,
+//! notices are lost, and clients sleep for longer than slots rest, and die. Each rule is left out once, and something notices.
+//! `RACKMEM_SEED=N` repeats a run.
+
+mod torn;
+mod world;
+
+use std::collections::BTreeSet;
+
+use check::linearizability::{Limits, Verdict, check_history};
+use wire::rules::{CHAIN_NAMES, Faithful};
+use wire::{ChainRules, for_each_chain_mutant};
+use world::World;
+
+const STEPS: u64 = 20_000;
+
+/// What happened in some runs.
+#[derive(Default)]
+struct Sum {
+    operations: usize,
+    trips: u64,
+    settled: u64,
+    deaths: u64,
+    no_memory: u64,
+}
+
+/// What went wrong in a run, if anything did.
+fn run<R: ChainRules>(seed: u64, sum: &mut Sum) -> Result<(), String> {
+    let mut world = World::<R>::new(seed, 3);
+    (0..STEPS).for_each(|_| world.step());
+    world.is_ending = true;
+    let mut left = 200_000;
+    while !world.is_quiet() {
+        world.step();
+        left -= 1;
+        if left == 0 {
+            return Err("it never ends".into());
+        }
+    }
+    sum.operations += world.history.len();
+    sum.trips += world.trips;
+    sum.settled += world.settled;
+    sum.deaths += world.deaths;
+    sum.no_memory += world.no_memory;
+    match check_history(&world.history, Limits::default()) {
+        Verdict::Linearizable { .. } => {}
+        other => return Err(format!("{other:?}; words: {:?}", world.words())),
+    }
+    match world.leaked() {
+        0 => Ok(()),
+        units => Err(format!("{units} units are lost")),
+    }
+}
+
+/// A run that panics has found something, too.
+fn caught<R: ChainRules>(seed: u64) -> Result<(), String> {
+    let run = std::panic::catch_unwind(|| run::<R>(seed, &mut Sum::default()));
+    run.unwrap_or_else(|why| {
+        let text = why.downcast_ref::<String>().cloned();
+        Err(text.or_else(|| why.downcast_ref::<&str>().map(|text| (*text).into())).unwrap_or_default())
+    })
+}
+
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    match std::env::var("RACKMEM_SEED").ok().and_then(|text| text.parse().ok()) {
+        Some(seed) => seed..seed + 1,
+        None => 1..count + 1,
+    }
+}
+
+#[test]
+fn histories_are_linearizable_and_memory_comes_back() {
+    let mut sum = Sum::default();
+    for seed in seeds(100) {
+        if let Err(why) = run::<Faithful>(seed, &mut sum) {
+            panic!("{why}\nRACKMEM_SEED={seed} cargo test -p rackmem-chain --test chains");
+        }
+    }
+    if std::env::var_os("RACKMEM_SEED").is_none() {
+        assert!(sum.operations > 10_000 && sum.settled > 40 && sum.deaths > 100, "{}", sum.operations);
+        let trips = sum.trips as f64 / sum.operations as f64;
+        println!(
+            "{} operations, {trips:.2} round trips each, {} without memory",
+            sum.operations, sum.no_memory
+        );
+    }
+}
+
+#[test]
+fn every_mutant_is_caught() {
+    let mut missed = BTreeSet::new();
+    let mut names = Vec::new();
+    std::panic::set_hook(Box::new(|_| {}));
+    macro_rules! look {
+        ($name:expr, $mutant:ty) => {
+            names.push($name);
+            let is_torn = torn::WAITS.into_iter().any(torn::is_torn::<$mutant>);
+            match (1..100).find_map(|seed| caught::<$mutant>(seed).err().map(|why| (seed, why))) {
+                _ if is_torn => println!("{}: an entry is read over two uses of its slot", $name),
+                Some((seed, why)) => {
+                    let why: String = why.chars().take(150).collect();
+                    println!("{}: seed {seed}: {why}", $name);
+                }
+                None => _ = missed.insert($name),
+            }
+        };
+    }
+    for_each_chain_mutant!(look);
+    let _ = std::panic::take_hook();
+    assert_eq!(names, CHAIN_NAMES);
+    assert!(missed.is_empty(), "not caught: {missed:?}");
+}

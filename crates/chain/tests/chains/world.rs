@@ -1,0 +1,425 @@
+//! Clients, a metadata server, and memory whose NIC executes what each of them asks in its order, at random moments. What must
+//! always hold: a run follows from its seed. READs and WRITEs take two steps, so that what is read while it is written is torn.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use chain::client::{self, Client, Done, OpId, Request};
+use chain::metadata::{self, CallId, ClientId, Metadata};
+use chain::{Answer, Appended, Call, Outcome, Verb};
+use check::history::{Op, Operation};
+use wire::chain::{Class, EntryHead, Word};
+use wire::{ChainRules, Nanos};
+
+/// How long slots rest; cursors count for less.
+pub(crate) const REST: u64 = 400;
+const LEASE: u64 = 300;
+const KEYS: u64 = 3;
+/// Operations that a client has under way.
+const AT_A_TIME: usize = 2;
+/// Enough for a few versions of each key, and for what rests.
+pub(crate) const UNITS: u32 = 600;
+
+/// SplitMix64.
+pub(crate) struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    fn per_mille(&mut self, chance: u64) -> bool {
+        self.below(1000) < chance
+    }
+}
+
+/// An entry in memory: its head's words, and what stands for its value.
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    head: [u64; 3],
+    value: u64,
+}
+
+/// Something on its way to memory.
+#[derive(Clone, Copy)]
+struct Flight {
+    op: OpId,
+    verb: Verb,
+    value: u64,
+    /// The first half was executed: what was read of the head.
+    half: Option<[u64; 3]>,
+}
+
+struct Running {
+    key: u64,
+    op: Op,
+    invoke: u64,
+    /// What stands for the value: of a put the one to write, of a get the one that was read last.
+    value: u64,
+}
+
+pub(crate) struct ClientPlace<R: ChainRules> {
+    id: ClientId,
+    machine: Client<R>,
+    to_memory: VecDeque<Flight>,
+    outcomes: VecDeque<(OpId, Outcome, u64)>,
+    calls: VecDeque<(OpId, Call)>,
+    answers: VecDeque<(OpId, Option<Answer>)>,
+    notices: VecDeque<Appended>,
+    running: BTreeMap<OpId, Running>,
+    /// It does nothing until then.
+    asleep: u64,
+    /// Nor does memory's NIC for it, whatever it is in the middle of.
+    stalled: u64,
+}
+
+pub(crate) struct World<R: ChainRules> {
+    pub(crate) now: u64,
+    random: Random,
+    /// How many keys there are.
+    keys: u64,
+    memory: BTreeMap<u32, Cell>,
+    clients: Vec<ClientPlace<R>>,
+    pub(crate) metadata: Metadata<R>,
+    walks: VecDeque<(u64, Verb)>,
+    /// Numbers of calls, and who made them.
+    asked: BTreeMap<CallId, OpId>,
+    next: u64,
+    pub(crate) history: Vec<Operation<u64>>,
+    pub(crate) trips: u64,
+    pub(crate) settled: u64,
+    pub(crate) deaths: u64,
+    pub(crate) no_memory: u64,
+    /// Nothing new is begun.
+    pub(crate) is_ending: bool,
+}
+
+impl<R: ChainRules> World<R> {
+    pub(crate) fn new(seed: u64, clients: usize) -> Self {
+        let config = metadata::Config { units: UNITS, rest: Nanos(REST), patience: Nanos(100) };
+        let mut world = Self {
+            now: 1,
+            random: Random(seed),
+            keys: 1 + seed % KEYS,
+            memory: BTreeMap::new(),
+            clients: Vec::new(),
+            metadata: Metadata::new(config),
+            walks: VecDeque::new(),
+            asked: BTreeMap::new(),
+            next: 1,
+            history: Vec::new(),
+            trips: 0,
+            settled: 0,
+            deaths: 0,
+            no_memory: 0,
+            is_ending: false,
+        };
+        world.clients = (0..clients).map(|_| world.client()).collect();
+        world
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn client(&mut self) -> ClientPlace<R> {
+        let cursors = 1 + self.random.below(3) as usize;
+        let slots = 1 + self.random.below(3) as u32;
+        let config = client::Config { lease: Nanos(LEASE), slots, cursors };
+        ClientPlace {
+            id: ClientId(self.number()),
+            machine: Client::new(config),
+            to_memory: VecDeque::new(),
+            outcomes: VecDeque::new(),
+            calls: VecDeque::new(),
+            answers: VecDeque::new(),
+            notices: VecDeque::new(),
+            running: BTreeMap::new(),
+            asleep: 0,
+            stalled: 0,
+        }
+    }
+
+    /// Something happens, somewhere.
+    pub(crate) fn step(&mut self) {
+        self.now += self.random.below(3);
+        let at = self.random.below(self.clients.len() as u64) as usize;
+        match self.random.below(14) {
+            0 | 1 => self.begin(at),
+            2..=5 => self.execute(at),
+            6 | 7 => self.deliver(at),
+            8 => self.call(at),
+            9 => self.answer(at),
+            10 => self.notice(at),
+            11 | 12 => self.walk(),
+            _ => self.mishap(at),
+        }
+        self.metadata.invariants();
+    }
+
+    fn begin(&mut self, at: usize) {
+        let place = &self.clients[at];
+        if self.is_ending || place.running.len() >= AT_A_TIME || place.asleep > self.now {
+            return;
+        }
+        let (op, key) = (OpId(self.number()), self.random.below(self.keys));
+        let (request, what) = match self.random.below(10) {
+            0 => (Request::Delete, Op::Delete),
+            // Of two sizes.
+            1..=5 => {
+                let len = if self.random.below(3) == 0 { 100 } else { 8 };
+                (Request::Put(len), Op::Insert { value: op.0 })
+            }
+            _ => (Request::Get, Op::Read { value: None }),
+        };
+        let running = Running { key, op: what, invoke: self.now, value: op.0 };
+        let place = &mut self.clients[at];
+        place.running.insert(op, running);
+        let mut effects = Vec::new();
+        place.machine.begin(Nanos(self.now), op, key, request, &mut effects);
+        self.apply(at, effects);
+    }
+
+    fn apply(&mut self, at: usize, effects: Vec<client::Effect>) {
+        for effect in effects {
+            let place = &mut self.clients[at];
+            match effect {
+                client::Effect::Verb(op, verb) => {
+                    let value = place.running[&op].value;
+                    place.to_memory.push_back(Flight { op, verb, value, half: None });
+                }
+                client::Effect::Call(op, call) => {
+                    self.settled += u64::from(matches!(call, Call::Settle { .. }));
+                    place.calls.push_back((op, call));
+                }
+                client::Effect::Notice(notice) => {
+                    if !self.random.per_mille(200) {
+                        self.clients[at].notices.push_back(notice);
+                    }
+                }
+                client::Effect::Done { op, done, trips } => self.done(at, op, done, trips),
+            }
+        }
+    }
+
+    fn done(&mut self, at: usize, op: OpId, done: Done, trips: u32) {
+        let place = &mut self.clients[at];
+        let running = place.running.remove(&op).expect("it was begun");
+        self.trips += u64::from(trips);
+        let what = match (running.op, done) {
+            (Op::Read { .. }, Done::Value(_)) => Op::Read { value: Some(running.value) },
+            (Op::Read { .. }, Done::Nothing) => Op::Read { value: None },
+            (Op::Delete, Done::Nothing | Done::Appended) => Op::Delete,
+            (put @ Op::Insert { .. }, Done::Appended) => put,
+            (_, Done::NoMemory) => {
+                self.no_memory += 1;
+                return;
+            }
+            // Nothing was done.
+            (_, Done::Failed) => return,
+            (what, done) => panic!("{what:?} ended with {done:?}"),
+        };
+        let (client, key) = (place.id.0 * 1000 + op.0, running.key);
+        let (invoke, ret) = (Nanos(running.invoke), Some(Nanos(self.now)));
+        self.history.push(Operation { client, key, op: what, invoke, ret });
+    }
+
+    /// Memory's NIC executes the next half of what a client has asked.
+    fn execute(&mut self, at: usize) {
+        if self.clients[at].stalled > self.now {
+            return;
+        }
+        let Some(flight) = self.clients[at].to_memory.front().copied() else { return };
+        let is_over = match flight.verb {
+            Verb::CompareSwap { at: location, expected, new } => {
+                let cell = self.memory.entry(location.unit()).or_default();
+                let found = cell.head[0];
+                if found == expected.to_bits() {
+                    cell.head[0] = new.to_bits();
+                }
+                Some((Outcome::Swapped(found), 0))
+            }
+            Verb::Read(location) => {
+                let cell = self.memory.get(&location.unit()).copied().unwrap_or_default();
+                flight.half.map(|head| (Outcome::Read(EntryHead::from_words(head)), cell.value)).or_else(
+                    || {
+                        self.clients[at].to_memory[0].half = Some(cell.head);
+                        None
+                    },
+                )
+            }
+            Verb::Write(location, head) => {
+                let cell = self.memory.entry(location.unit()).or_default();
+                if flight.half.is_some() {
+                    cell.value = flight.value;
+                    Some((Outcome::Written, 0))
+                } else {
+                    cell.head = head.to_words();
+                    self.clients[at].to_memory[0].half = Some([0; 3]);
+                    None
+                }
+            }
+        };
+        if let Some((outcome, value)) = is_over {
+            let place = &mut self.clients[at];
+            place.to_memory.pop_front();
+            place.outcomes.push_back((flight.op, outcome, value));
+        }
+    }
+
+    fn deliver(&mut self, at: usize) {
+        let now = self.now;
+        let place = &mut self.clients[at];
+        if place.asleep > now {
+            return;
+        }
+        let Some((op, outcome, value)) = place.outcomes.pop_front() else { return };
+        let running = place.running.get_mut(&op).expect("it is under way");
+        if let Outcome::Read(_) = outcome {
+            running.value = value;
+        }
+        let mut effects = Vec::new();
+        place.machine.on_outcome(Nanos(now), op, outcome, &mut effects);
+        self.apply(at, effects);
+    }
+
+    fn call(&mut self, at: usize) {
+        let Some((op, call)) = self.clients[at].calls.pop_front() else { return };
+        let id = CallId { client: self.clients[at].id, number: self.number() };
+        self.asked.insert(id, op);
+        let mut effects = Vec::new();
+        self.metadata.on_call(Nanos(self.now), id, call, &mut effects);
+        self.apply_metadata(effects);
+    }
+
+    fn answer(&mut self, at: usize) {
+        let now = self.now;
+        let place = &mut self.clients[at];
+        if place.asleep > now {
+            return;
+        }
+        let Some((op, answer)) = place.answers.pop_front() else { return };
+        let mut effects = Vec::new();
+        place.machine.on_answer(Nanos(now), op, answer, &mut effects);
+        self.apply(at, effects);
+    }
+
+    fn notice(&mut self, at: usize) {
+        let place = &mut self.clients[at];
+        let (id, Some(notice)) = (place.id, place.notices.pop_front()) else { return };
+        let mut effects = Vec::new();
+        self.metadata.on_notice(Nanos(self.now), id, notice, &mut effects);
+        self.apply_metadata(effects);
+    }
+
+    /// The metadata server's own verbs.
+    fn walk(&mut self) {
+        let mut effects = Vec::new();
+        self.metadata.on_deadline(Nanos(self.now), &mut effects);
+        self.apply_metadata(effects);
+        let Some((key, verb)) = self.walks.pop_front() else { return };
+        let outcome = if self.random.per_mille(20) { Outcome::Unknown } else { self.at_once(verb) };
+        let mut effects = Vec::new();
+        self.metadata.on_outcome(Nanos(self.now), key, outcome, &mut effects);
+        self.apply_metadata(effects);
+    }
+
+    fn at_once(&mut self, verb: Verb) -> Outcome {
+        match verb {
+            Verb::Read(at) => {
+                let head = self.memory.get(&at.unit()).map_or([0; 3], |cell| cell.head);
+                Outcome::Read(EntryHead::from_words(head))
+            }
+            Verb::CompareSwap { at, expected, new } => {
+                let word = &mut self.memory.get_mut(&at.unit()).expect("it was read").head[0];
+                let found = *word;
+                if found == expected.to_bits() {
+                    *word = new.to_bits();
+                }
+                Outcome::Swapped(found)
+            }
+            Verb::Write(..) => panic!("the metadata server writes no entries"),
+        }
+    }
+
+    fn apply_metadata(&mut self, effects: Vec<metadata::Effect>) {
+        for effect in effects {
+            match effect {
+                metadata::Effect::Verb(key, verb) => self.walks.push_back((key, verb)),
+                metadata::Effect::Answer(id, answer) => {
+                    let op = self.asked.remove(&id).expect("it was asked");
+                    // Whoever asked may be dead.
+                    if let Some(place) = self.clients.iter_mut().find(|place| place.id == id.client) {
+                        place.answers.push_back((op, Some(answer)));
+                    }
+                }
+            }
+        }
+    }
+
+    fn mishap(&mut self, at: usize) {
+        match self.random.below(100) {
+            // The connection to memory breaks: nothing of what was asked and not executed ever will be.
+            0..=3 => {
+                let place = &mut self.clients[at];
+                let lost: Vec<OpId> = place.to_memory.drain(..).map(|flight| flight.op).collect();
+                let told: Vec<OpId> = place.outcomes.drain(..).map(|(op, ..)| op).collect();
+                place.outcomes.extend(told.into_iter().chain(lost).map(|op| (op, Outcome::Unknown, 0)));
+            }
+            4 => self.clients[at].asleep = self.now + self.random.below(3 * REST),
+            5..=7 => self.clients[at].stalled = self.now + self.random.below(2 * REST),
+            8 => self.die(at),
+            _ => {}
+        }
+    }
+
+    /// A client dies, and another one comes.
+    pub(crate) fn die(&mut self, at: usize) {
+        let next = self.client();
+        let dead = std::mem::replace(&mut self.clients[at], next);
+        self.deaths += 1;
+        for (op, running) in dead.running {
+            let client = dead.id.0 * 1000 + op.0;
+            let (key, invoke) = (running.key, Nanos(running.invoke));
+            self.history.push(Operation { client, key, op: running.op, invoke, ret: None });
+        }
+        let mut effects = Vec::new();
+        self.metadata.on_death(dead.id, &mut effects);
+        self.apply_metadata(effects);
+    }
+
+    /// True if nobody waits for anything.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.walks.is_empty() && self.clients.iter().all(|place| place.running.is_empty())
+    }
+
+    /// All clients die, and what they have comes back: how many units are neither free nor a chain's tail then.
+    pub(crate) fn leaked(&mut self) -> u64 {
+        for at in 0..self.clients.len() {
+            self.die(at);
+        }
+        for _ in 0..2 {
+            self.now += 2 * REST;
+            for _ in 0..10_000 {
+                self.walk();
+            }
+        }
+        let (made, free) = self.metadata.memory();
+        // A tail has one unit, or two.
+        u64::from(made - free)
+            .saturating_sub(self.metadata.keys() as u64 * Class::new(2).unwrap().bytes() / 64)
+    }
+
+    /// What a read of each key finds at the end, in words for an error.
+    pub(crate) fn words(&self) -> Vec<Option<Word>> {
+        self.memory.values().map(|cell| Word::from_bits(cell.head[0])).collect()
+    }
+}

@@ -1,0 +1,243 @@
+//! What a thread does with words of another node, and with bare ones.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rackmem::{Error, GlobalAddr, NodeHandle, NodeId, Pending, WordOperation, Words};
+use serde::{Deserialize, Serialize};
+
+use crate::bench::networked::samples::{Recorder, Samples};
+
+/// Operations between two looks at the clock, where single ones are not timed.
+const CHUNK: u64 = 256;
+
+/// What is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Operation {
+    /// Waited for, each by itself.
+    FetchAdd,
+    /// The same.
+    CompareExchange,
+    /// The same.
+    Load,
+    /// Many under way, of each of which it is known in the end what the word was.
+    Post,
+    /// Many under way that fetch nothing, and a flush.
+    Add,
+}
+
+impl Operation {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::FetchAdd, Self::CompareExchange, Self::Load, Self::Post, Self::Add];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::FetchAdd => "fetch_add",
+            Self::CompareExchange => "compare_exchange",
+            Self::Load => "load",
+            Self::Post => "post fetch_add, wait",
+            Self::Add => "add, flush",
+        }
+    }
+
+    pub(crate) const fn is_blocking(self) -> bool {
+        matches!(self, Self::FetchAdd | Self::CompareExchange | Self::Load)
+    }
+}
+
+/// One measurement.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Turn {
+    pub(super) operation: Operation,
+    /// All on one word.
+    pub(super) hot: bool,
+    /// On bare words of the thread's own process.
+    pub(super) bare: bool,
+    /// Each operation is timed by itself.
+    pub(super) timed: bool,
+    pub(super) under_way: u64,
+    pub(super) millis: u64,
+}
+
+/// Where the words are.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Place {
+    adds: u64,
+    /// Words that stay zero.
+    zeroes: u64,
+    pub(super) count: u64,
+}
+
+impl Place {
+    pub(super) const HOME: NodeId = NodeId(0);
+
+    /// Allocates them at home here.
+    pub(super) fn make(handle: &mut NodeHandle, count: u64) -> Result<Self, Error> {
+        let mut words = || handle.words::<u64>(count as usize, Self::HOME).map(|words| words.addr().bits());
+        Ok(Self { adds: words()?, zeroes: words()?, count })
+    }
+}
+
+/// What a thread has done.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Done {
+    pub(super) operations: u64,
+    pub(super) nanos: u64,
+    /// What this added to words of the rack.
+    pub(super) added: u64,
+    pub(super) samples: Option<Samples>,
+}
+
+impl Done {
+    pub(super) fn per_second(&self) -> f64 {
+        self.operations as f64 / (self.nanos as f64 / 1e9).max(1e-9)
+    }
+}
+
+/// A thread with the words.
+pub(crate) struct Mine {
+    handle: NodeHandle,
+    words: Words<u64>,
+    zeroes: Words<u64>,
+    count: u64,
+    bare: Vec<AtomicU64>,
+    pending: Vec<Pending<u64>>,
+    state: u64,
+}
+
+impl Mine {
+    /// `bare`: with words of its own to compare with.
+    pub(super) fn new(mut handle: NodeHandle, place: &Place, bare: bool) -> Result<Self, Error> {
+        let words = handle.words_at(GlobalAddr::from_bits(place.adds))?;
+        let zeroes = handle.words_at(GlobalAddr::from_bits(place.zeroes))?;
+        let state = 0x9e37_79b9_7f4a_7c15 + u64::from(handle.id().0);
+        let bare = (0..if bare { place.count } else { 0 }).map(|_| AtomicU64::new(0)).collect();
+        Ok(Self { handle, words, zeroes, count: place.count, bare, pending: Vec::new(), state })
+    }
+
+    /// One of the words at random, or the first.
+    fn choose(&mut self, hot: bool) -> usize {
+        // Short: it is in what is measured.
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        if hot { 0 } else { ((u128::from(self.state) * u128::from(self.count)) >> 64) as usize }
+    }
+
+    pub(super) fn run(&mut self, turn: &Turn) -> Result<Done, Error> {
+        let done = match (turn.bare, turn.operation) {
+            (false, Operation::FetchAdd) => self.one_by_one(turn, |mine, at| {
+                black_box(mine.words.fetch_add(&mut mine.handle, at, 1)?);
+                Ok(())
+            }),
+            (false, Operation::CompareExchange) => self.one_by_one(turn, |mine, at| {
+                let swapped = mine.zeroes.compare_exchange(&mut mine.handle, at, 0, 0)?;
+                assert!(swapped.is_ok(), "a word that nobody changes has changed: a bug");
+                Ok(())
+            }),
+            (false, Operation::Load) => self.one_by_one(turn, |mine, at| {
+                black_box(mine.words.load(&mut mine.handle, at)?);
+                Ok(())
+            }),
+            (false, Operation::Post) => {
+                let post = |mine: &mut Self, at: usize| {
+                    let pending = mine.words.post(&mut mine.handle, at, WordOperation::Add(1))?;
+                    mine.pending.push(pending);
+                    Ok(())
+                };
+                self.many(turn, turn.under_way, post, |mine| {
+                    for pending in mine.pending.drain(..) {
+                        black_box(pending.wait(&mut mine.handle)?);
+                    }
+                    mine.handle.flush()
+                })
+            }
+            (false, Operation::Add) => self.many(
+                turn,
+                turn.under_way,
+                |mine, at| mine.words.add(&mut mine.handle, at, 1),
+                |mine| mine.handle.flush(),
+            ),
+            (true, Operation::CompareExchange) => self.one_by_one(turn, |mine, at| {
+                let word = &mine.bare[at];
+                let found = word.load(Ordering::Relaxed);
+                black_box(word.compare_exchange(found, found, Ordering::SeqCst, Ordering::SeqCst)).ok();
+                Ok(())
+            }),
+            (true, Operation::Load) => self.one_by_one(turn, |mine, at| {
+                black_box(mine.bare[at].load(Ordering::SeqCst));
+                Ok(())
+            }),
+            (true, Operation::FetchAdd | Operation::Post | Operation::Add) => {
+                self.one_by_one(turn, |mine, at| {
+                    black_box(mine.bare[at].fetch_add(1, Ordering::SeqCst));
+                    Ok(())
+                })
+            }
+        }?;
+        let adds = matches!(turn.operation, Operation::FetchAdd | Operation::Post | Operation::Add);
+        Ok(Done { added: if adds && !turn.bare { done.operations } else { 0 }, ..done })
+    }
+
+    #[inline]
+    fn one_by_one(
+        &mut self,
+        turn: &Turn,
+        one: impl Fn(&mut Self, usize) -> Result<(), Error>,
+    ) -> Result<Done, Error> {
+        if !turn.timed {
+            return self.many(turn, CHUNK, one, |_| Ok(()));
+        }
+        let (lasts, hot) = (Duration::from_millis(turn.millis), turn.hot);
+        let mut recorder = Recorder::new();
+        let began = Instant::now();
+        let mut last = began;
+        let mut operations = 0;
+        while last - began < lasts {
+            let at = self.choose(hot);
+            one(self, at)?;
+            let now = Instant::now();
+            recorder.record(now - last);
+            last = now;
+            operations += 1;
+        }
+        let samples = recorder.samples(last - began);
+        Ok(Done { operations, nanos: nanos(last - began), added: 0, samples: Some(samples) })
+    }
+
+    #[inline]
+    fn many(
+        &mut self,
+        turn: &Turn,
+        chunk: u64,
+        one: impl Fn(&mut Self, usize) -> Result<(), Error>,
+        wait: impl Fn(&mut Self) -> Result<(), Error>,
+    ) -> Result<Done, Error> {
+        let (lasts, hot) = (Duration::from_millis(turn.millis), turn.hot);
+        let began = Instant::now();
+        let mut operations = 0;
+        loop {
+            for _ in 0..chunk {
+                let at = self.choose(hot);
+                one(self, at)?;
+            }
+            wait(self)?;
+            operations += chunk;
+            let took = began.elapsed();
+            if took >= lasts {
+                return Ok(Done { operations, nanos: nanos(took), added: 0, samples: None });
+            }
+        }
+    }
+
+    /// What all words add up to.
+    pub(super) fn sum(&mut self) -> Result<u64, Error> {
+        (0..self.count as usize).map(|at| self.words.load(&mut self.handle, at)).sum()
+    }
+}
+
+fn nanos(took: Duration) -> u64 {
+    u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)
+}
