@@ -92,7 +92,8 @@ impl Words<u64> {
     /// Where a word begins; beyond everything, if it cannot be counted.
     #[inline(always)]
     fn offset(&self, at: usize) -> u64 {
-        (at as u64).checked_mul(8).unwrap_or(u64::MAX)
+        // At the end of all, which is in no region.
+        (at as u64).saturating_mul(8)
     }
 
     #[cold]
