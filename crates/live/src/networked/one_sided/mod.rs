@@ -1,6 +1,6 @@
 //! One-sided operations between the nodes of a rack of processes: a software NIC in each node's process.
 //!
-//! Each two nodes have a queue pair ([`nic::verbs`]), whose packets travel over the transport like all others. What an
+//! Each two nodes have a queue pair ([`nic::verbs`](::nic::verbs)), whose packets travel over the transport like all others. What an
 //! application asks for is posted by its own thread; packets that come are handled by whichever thread receives for the node, on
 //! this node's memory, without its application, and without its other machines: the device has a lock of its own.
 //!
