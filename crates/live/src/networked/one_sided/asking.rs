@@ -223,24 +223,6 @@ impl NetworkedNode {
         self.do_one(courier, region.addr.home(), What::Write { remote }, bytes).map(drop)
     }
 
-    /// CmpSwap on a word by itself; returns what it was.
-    ///
-    /// # Errors
-    /// If the region ended long ago, or its home is down.
-    pub fn compare_swap(
-        &self,
-        courier: &mut Courier,
-        region: &Far,
-        number: usize,
-        (compare, swap): (u64, u64),
-    ) -> Result<u64, Failure> {
-        let what = What::CompareSwap { remote: region.remote(number), compare, swap };
-        match self.do_one(courier, region.addr.home(), what, &[])? {
-            Ended::Answer(words) => Ok(words[0]),
-            other => panic!("a CmpSwap ended with {other:?}"),
-        }
-    }
-
     /// Sends a batch of operations on words of regions of one home; `entries` of them, of which `fetches` fetch.
     /// [`Ticket`] says how it ends, and [`NetworkedNode::await_batch`] waits for it.
     pub fn post_batch(
@@ -263,7 +245,7 @@ impl NetworkedNode {
         ticket
     }
 
-    /// Bytes that a batch may have, with `entries` of which `fetches` fetch: so that it and its answer fit a packet.
+    /// Bytes that a batch may have, and its answer: each is one packet.
     pub fn batch_bytes(&self) -> usize {
         self.one_sided.packet_bytes
     }

@@ -22,7 +22,7 @@ use crate::memory::one_sided::{Missing, Region, Torn, execute, execute_fold};
 
 /// Regions that have ended and still have their keys: whoever uses one is told that it has ended. Behind that the key means
 /// nothing, and whoever uses it then fails with its queue pair.
-const ENDED_WITH_KEYS: usize = 4096;
+pub(super) const ENDED_WITH_KEYS: usize = 4096;
 
 /// Words at the front of a batch's answer, with a bit for each entry: it was not executed, for its region has ended.
 pub const fn refused_words(entries: usize) -> usize {

@@ -9,7 +9,7 @@
 //! | operations on words | batches of remote atomics, as many as fit a packet | [`execute_fold`](crate::memory::one_sided::execute_fold): the processor's own atomics |
 //! | a whole object | SABRe | [`Object::read`](crate::memory::one_sided::Object::read): version, copy, version |
 //! | writing an object; beginning, opening, ending a region | a call in a SEND, a reply in another | `serving.rs` |
-//! | bytes as they are | READ, WRITE, CmpSwap | the region's words |
+//! | bytes as they are | READ, WRITE | the region's words |
 //!
 //! | file | holds |
 //! | --- | --- |

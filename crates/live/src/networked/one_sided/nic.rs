@@ -314,9 +314,6 @@ impl Nic {
                     let version = completion.version.expect("the version of what was read");
                     Ended::Object(version, work.landing)
                 }
-                (Status::Success, What::CompareSwap { .. }) => {
-                    Ended::Answer(vec![completion.original.expect("what an atomic found")].into())
-                }
                 (Status::Success, _) => Ended::Answer(work.landing),
                 (Status::Torn, _) => Ended::Torn,
                 (Status::Gone, _) => Ended::Failed(Failure::Refused(Refusal::Unallocated)),

@@ -6,13 +6,15 @@ use nic::verbs::{Mtu, Remote};
 use transport::inline::{Hub, InlineTransport};
 use transport::{Body, Outgoing, PlaceId, Transport as _};
 use wire::roce::Key;
-use wire::{Incarnation, Nanos, NodeId, Refusal};
+use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
 
 use super::again::Again;
 use super::connection::Lives;
+use super::memory::ENDED_WITH_KEYS;
 use super::nic::{Nic, Way};
 use super::ticket::{Ended, Ticket};
 use super::works::{What, Work};
+use crate::memory::one_sided::Shape;
 use crate::place::Failure;
 
 const TICK: Nanos = Nanos::from_millis(1);
@@ -162,4 +164,24 @@ fn what_is_said_of_other_lives_means_nothing() {
     assert_eq!(two.nics[0].connections[1].lives.unwrap().attempt, 0);
     let works = two.post(0, What::Send, 100);
     assert!(matches!(two.until(&works), Ended::Answer(_)));
+}
+
+#[test]
+fn the_key_of_an_ended_region_is_known_for_a_while_and_then_means_nothing() {
+    let mut two = Two::new();
+    let home = crate::memory::NodeMemory::new(wire::BlockSize::DEFAULT, 1 << 20, 1 << 20);
+    let nic = &mut two.nics[0];
+    let mut keys = Vec::new();
+    for number in 0..ENDED_WITH_KEYS + 2 {
+        let addr = GlobalAddr::new(NodeId(0), 4096 + number as u64 * 8);
+        let region = home.regions.begin(&home.home, addr, Shape::Words { count: 1 }, true);
+        let key = nic.bytes.exported.key_of(&mut nic.device, &region).unwrap();
+        assert_eq!(nic.bytes.exported.key_of(&mut nic.device, &region), Some(key), "it has one");
+        home.regions.end(addr);
+        nic.bytes.exported.end(&mut nic.device, addr);
+        keys.push(key);
+    }
+    let is_known = |key: &Key| nic.bytes.exported.get(*key).is_some_and(|region| !region.lives());
+    assert_eq!(keys.iter().position(is_known), Some(2), "as many as are kept, and none before");
+    assert!(keys[2..].iter().all(is_known));
 }

@@ -17,28 +17,13 @@ pub(super) enum What {
     /// A call, or a reply to one.
     Send,
     /// A batch of remote atomics with an answer of so many bytes.
-    Atomics {
-        answer: u32,
-    },
+    Atomics { answer: u32 },
     /// Reads an object of so many bytes.
-    ReadObject {
-        remote: Remote,
-        len: u32,
-    },
+    ReadObject { remote: Remote, len: u32 },
     /// Reads bytes as they are.
-    Read {
-        remote: Remote,
-        len: u32,
-    },
+    Read { remote: Remote, len: u32 },
     /// Writes them.
-    Write {
-        remote: Remote,
-    },
-    CompareSwap {
-        remote: Remote,
-        compare: u64,
-        swap: u64,
-    },
+    Write { remote: Remote },
 }
 
 /// A piece of work.
@@ -64,7 +49,7 @@ impl Work {
     ) -> Self {
         debug_assert_eq!(source.len(), source_bytes.div_ceil(8));
         let landing = match what {
-            What::Send | What::Write { .. } | What::CompareSwap { .. } => 0,
+            What::Send | What::Write { .. } => 0,
             What::Atomics { answer: len } | What::ReadObject { len, .. } | What::Read { len, .. } => len,
         };
         Self {
@@ -87,9 +72,6 @@ impl Work {
             What::ReadObject { remote, len } => Operation::ReadObject { local: landing(len), remote },
             What::Read { remote, len } => Operation::Read { local: landing(len), remote },
             What::Write { remote } => Operation::Write { local: source, remote, immediate: None },
-            What::CompareSwap { remote, compare, swap } => {
-                Operation::CompareSwap { remote, compare, swap, result: None }
-            }
         };
         WorkRequest::new(WorkId(at as u64), operation)
     }
