@@ -13,6 +13,7 @@
 //! | [`rules`] | the protocol's rules by name: what a mutant leaves out |
 //! | [`lock`] | packets of the locks that carry their data |
 //! | [`chain`] | words and entries of chains: versions of a value, one behind the other |
+//! | [`chain_pair`] | queue pairs between clients of chains and memory, by number |
 //! | [`packet`] | the packet itself and its fixed little-endian layout |
 //! | [`roce`] | packets of one-sided operations, as RDMA NICs write them |
 //!
@@ -25,6 +26,7 @@ extern crate alloc;
 
 pub mod addr;
 pub mod chain;
+pub mod chain_pair;
 pub mod coherence;
 pub mod copyset;
 pub mod ids;
