@@ -1,6 +1,7 @@
 //! The flags of `rackmem ycsb`, and what they ask for.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use clap::ValueEnum;
 use rackmem::BlockSize;
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::core_file::{self, Overrides, SCANS};
 use super::engine::Choice;
-use super::workload::Workload;
+use super::workload::{Kind, Workload};
 use crate::fault::Fault;
 use crate::processes::TransportKind;
 use crate::size::Bytes;
@@ -83,6 +84,11 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Choice::Auto)]
     pub(crate) store: Choice,
 
+    /// Which keys of chains the switch holds the tails of, to send each append to the true one: none, the so many hottest, or all
+    /// (only with --store chain)
+    #[arg(long, value_name = "off|N|all", default_value = "off")]
+    pub(crate) steering: Steering,
+
     /// Fixes every random choice of the clients and the rack; how threads interleave stays up to the machine
     #[arg(long, value_name = "N", default_value_t = 42)]
     pub(crate) seed: u64,
@@ -149,6 +155,51 @@ impl Args {
             }
         }
         Ok((workloads, warnings))
+    }
+
+    /// The workloads as the store does them: of chains, values are replaced as a whole.
+    pub(crate) fn for_store(&self, workloads: Vec<Workload>) -> Result<Vec<Workload>, Fault> {
+        let Choice::Chain = self.store else {
+            return match self.steering {
+                Steering::Off => Ok(workloads),
+                _ => Err(Fault::usage("--steering is about chains: add --store chain")),
+            };
+        };
+        if self.steering != Steering::Off {
+            return Err(Fault::usage("--steering needs the switch's program for chains, which this version does not have"));
+        }
+        if let Some(workload) = workloads.iter().find(|workload| workload.mix.share(Kind::ReadModifyWrite) > 0.0) {
+            return Err(Fault::usage(format_args!(
+                "workload {} changes records depending on what they were, and a chain takes whatever is put last; use \
+                 another store for it",
+                workload.name
+            )));
+        }
+        Ok(workloads.into_iter().map(|workload| Workload { write_all_fields: true, ..workload }).collect())
+    }
+}
+
+/// Which keys a switch holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Steering {
+    Off,
+    Hottest(u64),
+    All,
+}
+
+impl FromStr for Steering {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "off" => Ok(Self::Off),
+            "all" => Ok(Self::All),
+            number => match number.parse() {
+                Ok(0) => Ok(Self::Off),
+                Ok(number) => Ok(Self::Hottest(number)),
+                Err(_) => Err("off, all, or how many keys".to_owned()),
+            },
+        }
     }
 }
 

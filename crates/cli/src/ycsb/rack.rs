@@ -3,7 +3,7 @@
 use rackmem::{BlockSize, ConfigError, Counters, NodeId, Rack};
 
 use super::args::Args;
-use super::engine::{RackSession, Store, locked_config};
+use super::engine::{RackSession, Store, chain_config, locked_config};
 use super::store::Traffic;
 use super::workload::Workload;
 use crate::fault::Fault;
@@ -103,4 +103,11 @@ pub(crate) fn memory_for(nodes: usize, block: BlockSize, workload: &Workload) ->
     let nodes = nodes as u64;
     let most = records.saturating_mul(2).max(buckets.saturating_add(buckets / 2));
     Bytes(most.div_ceil(nodes).saturating_add(nodes * 2 * CHUNK))
+}
+
+/// The same where the records are in chains.
+pub(crate) fn memory_for_chains(workload: &Workload) -> Bytes {
+    /// Chunks of allocators.
+    const BESIDE: u64 = 128 << 20;
+    Bytes(chain_config(workload).bytes_on_each() + BESIDE)
 }

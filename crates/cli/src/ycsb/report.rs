@@ -13,6 +13,7 @@ use super::args::Args;
 use super::engine::Engine;
 use super::measure::Measured;
 use super::store::ratio;
+use super::trips::TripCounts;
 use super::workload::{Kind, Workload};
 use crate::processes::TransportKind;
 use crate::processes::place::Travelled;
@@ -166,6 +167,8 @@ struct KindReport {
     p99_ns: u64,
     p999_ns: u64,
     max_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    round_trips: Option<TripCounts>,
 }
 
 impl Report {
@@ -187,6 +190,7 @@ impl Report {
             p99_ns: nanos(p.p99),
             p999_ns: nanos(p.p999),
             max_ns: nanos(p.max),
+            round_trips: measured.trips.of(*kind),
         };
         self.workloads.push(WorkloadReport {
             workload: workload.name.clone(),
@@ -240,6 +244,9 @@ impl Report {
             "p50",
             "p99",
             "p99.9",
+            "round trips: mean",
+            "p50",
+            "p99",
         ]);
         for workload in &self.workloads {
             for (at, kind) in workload.latencies.iter().enumerate() {
@@ -260,10 +267,13 @@ impl Report {
                     micros(kind.p50_ns),
                     micros(kind.p99_ns),
                     micros(kind.p999_ns),
+                    kind.round_trips.map_or_else(|| "-".to_owned(), |trips| format!("{:.2}", trips.mean)),
+                    kind.round_trips.map_or_else(|| "-".to_owned(), |trips| trips.p50.to_string()),
+                    kind.round_trips.map_or_else(|| "-".to_owned(), |trips| trips.p99.to_string()),
                 ]);
             }
         }
-        for column in [1, 2, 3, 4, 6, 7, 8, 9] {
+        for column in [1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12] {
             if let Some(column) = table.column_mut(column) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
@@ -279,7 +289,11 @@ impl Report {
                 workload.records,
                 workload.record_bytes,
                 workload.data_bytes,
-                if workload.store == Engine::Locked.name() { ", behind locks" } else { "" }
+                match workload.store {
+                    of if of == Engine::Locked.name() => ", behind locks",
+                    of if of == Engine::Chain.name() => ", in chains; updates replace the record",
+                    _ => "",
+                }
             );
             if let Some(travelled) = &workload.travelled {
                 let _ = writeln!(text, "   {}", travelled.line());

@@ -29,6 +29,11 @@ pub(crate) trait Session {
     /// Changes the record atomically; false if there is none. The closure may run more than once, each time on
     /// the record as it is; the last run counts.
     fn modify(&mut self, key: &[u8], change: impl FnMut(&mut Vec<u8>)) -> Result<bool, StoreError>;
+
+    /// Round trips that the last operation took, where the store counts them.
+    fn trips(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// What a rack has counted since it started.

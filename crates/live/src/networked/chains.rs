@@ -179,6 +179,9 @@ impl NetworkedNode {
 
     /// Asks once; what has to wait is refused as locked.
     fn ask_chain(&self, courier: &mut Courier, addr: GlobalAddr, ask: &Ask) -> Result<Reply, Failure> {
+        if Carrier::is_fenced(self) {
+            return Err(Failure::Fenced);
+        }
         let words = ask.words();
         let reply = if addr.home() == self.id() {
             self.serve_chains(self.id(), addr, &words).expect("only what nobody answers is not answered")

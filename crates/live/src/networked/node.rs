@@ -245,7 +245,7 @@ impl NetworkedNode {
     }
 
     fn report(&self) -> NodeReport {
-        let nic = self.nic_counts();
+        let (nic, chains) = (self.nic_counts(), self.chain_counts());
         let place = self.place.enter();
         let counters = place.node.counters();
         let events: u64 = counters.events[1..=3].iter().sum();
@@ -263,6 +263,7 @@ impl NetworkedNode {
             recovering: u64::from(place.node.is_recovering()),
             dropped: counters.dropped,
             nic,
+            chains,
             transport: self.transport.counters().counts(),
         }
     }

@@ -246,11 +246,12 @@ pub(crate) fn assert_linearizable(history: &[Operation<u64>]) {
 }
 
 pub(crate) fn a_store_for_histories(nodes: Nodes<'_>) -> GlobalAddr {
-    nodes(0).chains(&spread(160 << 10)).unwrap().addr()
+    let config = ChainsConfig { homes: vec![NodeId(1)], ..spread(160 << 10) };
+    nodes(0).chains(&config).unwrap().addr()
 }
 
 pub(crate) fn histories_are_linearizable(nodes: Nodes<'_>) {
-    let addr = a_store_for_histories(nodes);
+    let addr = nodes(0).chains(&spread(160 << 10)).unwrap().addr();
     assert_linearizable(&history_of(nodes, addr, 1, 150));
 }
 

@@ -21,16 +21,14 @@ fn histories_are_linearizable_while_the_switch_is_killed_and_restarted() {
     let mut rack = Processes::start_on(3, true);
     let nodes = rack.nodes.clone();
     let here = |node: u16| nodes[usize::from(node)].here();
-    let addr = a_store_for_histories(&here);
-    let mut history = Vec::new();
     for round in 0..3 {
-        history.extend(std::thread::scope(|scope| {
-            let clients = scope.spawn(|| history_of(&here, addr, round + 1, 60));
+        let addr = a_store_for_histories(&here);
+        let history = std::thread::scope(|scope| {
+            let clients = scope.spawn(|| history_of(&here, addr, round, 60));
             rack.restart_switch();
             clients.join().unwrap()
-        }));
-        // Each begins with what the one before has left.
-        assert_linearizable(&std::mem::take(&mut history).into_iter().filter(|_| round == 0).collect::<Vec<_>>());
+        });
+        assert_linearizable(&history);
     }
 }
 
@@ -60,7 +58,7 @@ fn what_a_dead_client_had_comes_back_and_the_others_go_on() {
     assert!(keys >= before + 15, "{before} keys, then {keys}");
     let mut found = Vec::new();
     assert!(store.get(&mut here, 2, &mut found).unwrap() && found == [2; 1000], "it was put");
-    assert_eq!(rack.nodes[0].chain_counts().swept, 1);
+    assert_eq!(rack.nodes[1].chain_counts().swept, 1);
 }
 
 #[test]

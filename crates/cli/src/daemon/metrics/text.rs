@@ -13,7 +13,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use rackmem::attach::AttachCounts;
 
-use super::super::status::document::{Node, NodeCounts, Status, Transport};
+use super::super::status::document::{Chains, Node, NodeCounts, Status, Transport};
 
 /// The page of a whole rack.
 pub(super) fn rack(status: &Status) -> String {
@@ -135,7 +135,29 @@ fn add_node(page: &mut Page, node: &Node) {
         let labels = [("node", id.as_str()), ("cause", cause)];
         page.add(Kind::Counter, "rackmem_nic_dropped", "Packets that it dropped, by cause.", &labels, *count);
     }
+    chains(page, &id, &counts.chains);
     transport(page, &format!("node {id}"), &counts.transport);
+}
+
+/// Stores of chains whose metadata servers the node has.
+fn chains(page: &mut Page, node: &str, chains: &Chains) {
+    let labels = [("node", node)];
+    for (name, help, count) in [
+        ("rackmem_chains_stores", "Stores of chains whose metadata servers the node has.", chains.stores),
+        ("rackmem_chains_keys", "Keys in them.", chains.keys),
+        ("rackmem_chains_made_bytes", "Bytes that were ever given to clients.", chains.made_bytes),
+        ("rackmem_chains_free_bytes", "Bytes of those that are free.", chains.free_bytes),
+    ] {
+        page.add(Kind::Gauge, name, help, &labels, count);
+    }
+    for (name, help, count) in [
+        ("rackmem_chains_calls", "Calls of clients.", chains.calls),
+        ("rackmem_chains_appends", "Appends that the servers were told of.", chains.appends),
+        ("rackmem_chains_walked", "Entries that the servers looked at themselves.", chains.walked),
+        ("rackmem_chains_swept", "Clients that died, and whose slots came back.", chains.swept),
+    ] {
+        page.add(Kind::Counter, name, help, &labels, count);
+    }
 }
 
 fn add_applications(page: &mut Page, node: u16, counts: &AttachCounts) {

@@ -48,6 +48,20 @@ pub(super) fn tables(status: &Status) -> String {
                 nic.sent, nic.received, nic.repeated, nic.broken
             );
         }
+        let chains = &counts.chains;
+        if chains.stores > 0 {
+            let _ = writeln!(
+                text,
+                "  its stores of chains: {}, {} keys, {} of {} given out are free; {} calls, {} appends told, {} clients swept",
+                chains.stores,
+                chains.keys,
+                Bytes(chains.free_bytes),
+                Bytes(chains.made_bytes),
+                chains.calls,
+                chains.appends,
+                chains.swept
+            );
+        }
         if let Some(drops) = shown(&counts.dropped) {
             let _ = writeln!(text, "  packets of no use any more: {drops}");
         }

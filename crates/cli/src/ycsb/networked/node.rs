@@ -20,6 +20,7 @@ use crate::ycsb::progress::Progress;
 use crate::ycsb::rack::node_traffic;
 use crate::ycsb::random::Random;
 use crate::ycsb::store::{StoreError, Traffic};
+use crate::ycsb::trips::Trips;
 use crate::ycsb::workload::Workload;
 
 /// A place, and what its clients do.
@@ -70,7 +71,7 @@ pub(crate) enum Event {
     /// Lines of the history.
     History(String),
     /// A phase is over.
-    Done { span: Span, latencies: Recorded, absent: u64 },
+    Done { span: Span, latencies: Recorded, trips: Trips, absent: u64 },
     /// What was counted.
     Counted(Counted),
 }
@@ -172,15 +173,16 @@ impl Node<'_> {
                 Order::Create | Order::Open(_) => return Err("there is a store already".to_owned()),
             };
             let span = done.map_err(|error| error.0)?;
-            let mut latencies = Latencies::new(&workload.mix);
+            let (mut latencies, mut trips) = (Latencies::new(&workload.mix), Trips::default());
             let absent = clients.iter().map(Client::absent).sum();
             for client in &mut clients {
                 latencies.add(client.latencies());
+                trips.add(client.trips());
                 client.forget();
                 // The old handle says what it has hit when it goes.
                 client.switch_to(session());
             }
-            self.teller.tell(Event::Done { span, latencies: latencies.recorded(), absent });
+            self.teller.tell(Event::Done { span, latencies: latencies.recorded(), trips, absent });
         }
     }
 
