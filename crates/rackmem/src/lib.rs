@@ -38,7 +38,7 @@ pub use locked::{
 pub use memory::{Memory, block_on};
 /// Bytes that a node's cache keeps for every block that it has room for, beside the block.
 pub const METADATA_BYTES_PER_FRAME: usize = live::memory::Cache::METADATA_BYTES_PER_FRAME;
-pub use live::chain::ServerCounts as ChainCounts;
+pub use live::chain::{ServerCounts as ChainCounts, SteeringCounts};
 pub use live::networked::one_sided::NicCounts;
 pub use live::networked::{NodeReport, NodeStatus, SwitchReport, Watch};
 #[cfg(target_os = "linux")]

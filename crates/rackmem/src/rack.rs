@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use live::chain::ServerCounts;
+use live::chain::{ServerCounts, SteeringCounts};
 use live::inline::InlineRack;
 use live::memory::NodeMemory;
 use live::networked::{NetworkedNode, NodeSetup};
@@ -254,6 +254,14 @@ impl Rack {
                 sum
             }
             Places::Joined { node, .. } => node.chain_counts(),
+        }
+    }
+
+    /// What the switch of an embedded rack has done for chains; none in a rack of processes, whose switch reports itself.
+    pub fn steering_counts(&self) -> Option<SteeringCounts> {
+        match &self.inner.places {
+            Places::Embedded(rack) => Some(rack.steering_counts()),
+            Places::Joined { .. } => None,
         }
     }
 

@@ -13,7 +13,7 @@
 //! What must always hold: what is read is what was written, and nothing else is read; no location is read that cannot be.
 
 use chain::{Answer, Appended, Call};
-use wire::chain::{Class, EntryKind, EntryVersion, Location, UNITS};
+use wire::chain::{Class, EntryKind, EntryVersion, Location};
 use wire::chain_pair::THREADS;
 use wire::roce::{Key, Psn};
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId};
@@ -155,10 +155,7 @@ pub(crate) fn setup_of(words: &[u64]) -> Option<Setup> {
 }
 
 fn location(bits: u64) -> Option<Location> {
-    let bits = u32::try_from(bits).ok()?;
-    let unit = bits & (UNITS - 1);
-    let class = Class::new((bits >> 28) as u8)?;
-    (unit > 0).then(|| Location::new(class, unit))
+    Location::from_bits(u32::try_from(bits).ok()?)
 }
 
 const fn slot(at: Location, version: EntryVersion) -> u64 {
@@ -175,6 +172,7 @@ fn call_words(call: &Call) -> Vec<u64> {
         Call::Slots { class, count } => vec![2, u64::from(class.number()), u64::from(count)],
         Call::Create { key, at, version } => vec![3, key, slot(at, version)],
         Call::Settle { key, at, version } => vec![4, key, slot(at, version)],
+        Call::Renew { at, version } => vec![5, slot(at, version)],
     }
 }
 
@@ -185,6 +183,7 @@ fn call_of(words: &[u64]) -> Option<Call> {
             let class = Class::new(u8::try_from(class).ok()?)?;
             Some(Call::Slots { class, count: u32::try_from(count).ok()? })
         }
+        [5, word] => slot_of(word).map(|(at, version)| Call::Renew { at, version }),
         [what @ (3 | 4), key, word] => {
             let (at, version) = slot_of(word)?;
             Some(if what == 3 { Call::Create { key, at, version } } else { Call::Settle { key, at, version } })
@@ -221,6 +220,7 @@ pub(crate) fn answer_of(words: &[u64]) -> Option<Answer> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::chain::UNITS;
 
     fn at(class: u8, unit: u32) -> Location {
         Location::new(Class::new(class).unwrap(), unit)
@@ -236,6 +236,7 @@ mod tests {
             Call::Slots { class: Class::new(15).unwrap(), count: 9 },
             Call::Create { key: 1, at: place, version },
             Call::Settle { key: 2, at: at(0, 1), version },
+            Call::Renew { at: place, version },
         ];
         let append =
             Appended { key: 1, behind: at(0, 1), at: place, version, kind: EntryKind::Deleted };

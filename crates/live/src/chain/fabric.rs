@@ -9,6 +9,7 @@ use chain::{Answer, Appended, Call};
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId};
 
 use super::ask::Connect;
+use super::introduction::Introduction;
 use super::session::{Ran, Session, What};
 use super::store::{Setup, Store};
 use crate::networked::one_sided::chain_work::{Ended, Ticket, Work};
@@ -32,6 +33,18 @@ pub(crate) trait Fabric {
 
     /// Begins a connection to memory, or begins it anew, at both ends.
     fn connect(&self, courier: &mut Courier, memory: NodeId, connect: Connect) -> Result<(), Failure>;
+
+    /// True if the switch steers.
+    fn is_steered(&self) -> bool;
+
+    /// Which life of the switch it is: in another one it knows no connections.
+    fn epoch(&self) -> u64;
+
+    /// A number for an introduction: larger than all that this node has used.
+    fn next_number(&self) -> u64;
+
+    /// Tells the switch of connections, and waits until it has heard it.
+    fn introduce(&self, courier: &mut Courier, said: Introduction) -> Result<(), Failure>;
 
     /// Posts a verb.
     fn post(&self, courier: &mut Courier, work: Work) -> Arc<Ticket>;

@@ -11,13 +11,14 @@
 //! | `port.rs` | a client's queue pairs: verbs, and connections that break |
 //! | `server.rs` | the metadata server |
 //! | `ask.rs` | what is asked of other nodes, as words |
-//! | `relay.rs` | the switch, which carries verbs on |
+//! | `relay.rs`, `introduction.rs` | the switch, which carries verbs on, and may steer; what it is told of connections |
 //! | `fabric.rs` | what carries verbs and calls: the seam to the kinds of racks |
 //!
 //! What must always hold: a verb whose outcome is not known is not executed any more when that is said; a call is executed once.
 
 mod ask;
 mod fabric;
+mod introduction;
 mod port;
 mod relay;
 mod server;
@@ -26,7 +27,9 @@ mod store;
 
 pub(crate) use ask::{Ask, Connect, answer_of, answer_words, setup_of, setup_words};
 pub(crate) use fabric::{Fabric, client_id};
+pub(crate) use introduction::Introduction;
 pub(crate) use relay::Relay;
+pub use relay::SteeringCounts;
 pub(crate) use server::Server;
 pub use server::ServerCounts;
 pub use session::{LONGEST_VALUE, Ran, Session, What};

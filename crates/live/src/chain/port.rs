@@ -9,13 +9,14 @@ use chain::{Outcome, Verb};
 use nic::verbs::Remote;
 use wire::chain::{ENTRY_HEAD, EntryHead, Location};
 use wire::chain_pair::ChainPair;
-use wire::roce::Psn;
+use wire::roce::{Key, Psn};
 use wire::{Nanos, Refusal};
 use zerocopy::IntoBytes as _;
 
 use super::ask::Connect;
 use super::fabric::Fabric;
-use super::store::Store;
+use super::introduction::Introduction;
+use super::store::{Setup, Store};
 use crate::networked::one_sided::chain_work::{Ended, Kind, Ticket, Work};
 use crate::place::{Courier, Failure};
 
@@ -43,7 +44,8 @@ pub(super) struct Port {
     pub(super) store: Arc<Store>,
     pub(super) thread: u16,
     outstanding: u32,
-    is_connected: Box<[bool]>,
+    /// In which life of the switch each connection began.
+    connected: Box<[Option<u64>]>,
 }
 
 const fn location_of(verb: &Verb) -> Location {
@@ -54,14 +56,17 @@ const fn location_of(verb: &Verb) -> Location {
 
 impl Port {
     pub(super) fn new(store: Arc<Store>, thread: u16, outstanding: u32) -> Self {
-        let is_connected = vec![false; store.setup.homes.len()].into();
-        Self { store, thread, outstanding, is_connected }
+        let connected = vec![None; store.setup.homes.len()].into();
+        Self { store, thread, outstanding, connected }
     }
 
     /// Begins a connection where there is none.
     fn connect<F: Fabric>(&mut self, fabric: &F, courier: &mut Courier, home: usize) -> Result<(), Failure> {
         let began = fabric.now();
-        while !self.is_connected[home] {
+        // A switch that steers has to know its connections.
+        let counts = |began: Option<u64>, now| began == Some(now) || began.is_some() && !fabric.is_steered();
+        while !counts(self.connected[home], fabric.epoch()) {
+            let epoch = fabric.epoch();
             let memory = &self.store.setup.homes[home];
             if fabric.life_of(memory.addr.home()) != Some(memory.life) {
                 return Err(Refusal::NodeDown.into());
@@ -69,8 +74,9 @@ impl Port {
             let (to_memory, to_client) = (Psn::new(fabric.random(courier)), Psn::new(fabric.random(courier)));
             let connect =
                 Connect { thread: self.thread, to_memory, to_client, outstanding: self.outstanding };
-            match fabric.connect(courier, memory.addr.home(), connect) {
-                Ok(()) => self.is_connected[home] = true,
+            let begun = fabric.connect(courier, memory.addr.home(), connect);
+            match begun.and_then(|()| self.introduce(fabric, courier, home, to_memory)) {
+                Ok(()) => self.connected[home] = Some(epoch),
                 Err(Failure::Broken) if fabric.now().saturating_sub(began) < PATIENCE => {
                     fabric.pass_time(courier);
                 }
@@ -78,6 +84,26 @@ impl Port {
             }
         }
         Ok(())
+    }
+
+    fn introduce<F: Fabric>(
+        &self,
+        fabric: &F,
+        courier: &mut Courier,
+        home: usize,
+        first: Psn,
+    ) -> Result<(), Failure> {
+        if !fabric.is_steered() {
+            return Ok(());
+        }
+        let Setup { homes, .. } = &self.store.setup;
+        let node = homes[home].addr.home();
+        let life = fabric.life_of(fabric.me()).ok_or(Failure::Fenced)?;
+        // A chain that may go on in another memory is not steered: no region has this key.
+        let region = if homes.len() == 1 { homes[home].key } else { Key(0) };
+        let client = ChainPair::of_client(fabric.me(), node, self.thread).number();
+        let number = fabric.next_number();
+        fabric.introduce(courier, Introduction::Begin { client, first, region, life, number })
     }
 
     /// The work that a verb is, and at which home; none, if it names no memory.
@@ -169,7 +195,7 @@ impl Port {
             (Ok(Ended::Answer(_)), _) => Ok(Outcome::Written),
             (Ok(Ended::Original(word)), _) => Ok(Outcome::Swapped(word)),
             (Err(Failure::Broken), _) => {
-                self.is_connected[home] = false;
+                self.connected[home] = None;
                 self.connect(fabric, courier, home)?;
                 Ok(Outcome::Unknown)
             }

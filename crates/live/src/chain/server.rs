@@ -21,6 +21,8 @@ use crate::place::{Courier, Failure};
 
 /// How long an append waits for its predecessor until its chain is walked.
 const PATIENCE: Nanos = Nanos::from_millis(20);
+/// Longer than a request is under way where a switch steers: it is given up after a second.
+const DOUBT: Nanos = Nanos::from_millis(1500);
 /// Bytes that a client gets at a time: of large slots one, of small ones as many as it asks for.
 const HANDFUL: u64 = 64 << 10;
 /// Verbs of walks under way at a time.
@@ -100,10 +102,12 @@ pub(crate) struct Server {
 
 impl Server {
     /// A server of this store, with the number of its queue pairs.
-    pub(crate) fn new(store: Arc<Store>, thread: u16) -> Self {
+    /// `is_steered` says whether the switch steers.
+    pub(crate) fn new(store: Arc<Store>, thread: u16, is_steered: bool) -> Self {
         let Setup { rest, each, homes, .. } = &store.setup;
         let units = Setup::units(*each, homes.len()).expect("it was looked at");
-        let machine = Metadata::new(Config { units, rest: *rest, patience: PATIENCE });
+        let doubt = if is_steered { DOUBT } else { Nanos::ZERO };
+        let machine = Metadata::new(Config { units, rest: *rest, patience: PATIENCE, doubt });
         let state = State {
             machine,
             clients: BTreeMap::new(),
@@ -250,7 +254,7 @@ impl Server {
     }
 
     /// That life is over, and no memory executes anything of it any more.
-    pub(crate) fn sweep(&self, node: NodeId, life: Incarnation) {
+    pub(crate) fn sweep(&self, now: Nanos, node: NodeId, life: Incarnation) {
         let mut state = self.state();
         let its: Vec<ClientId> =
             state.clients.keys().copied().filter(|client| whose(*client) == (node, life)).collect();
@@ -258,7 +262,7 @@ impl Server {
             state.clients.remove(&client);
             state.counts.swept += 1;
             let mut effects = Vec::new();
-            state.machine.on_death(client, &mut effects);
+            state.machine.on_death(now, client, &mut effects);
             self.apply(&mut state, effects);
         }
     }

@@ -19,14 +19,14 @@ use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
 
 use super::rack::InlineRack;
 use crate::chain::{
-    Chains, Connect, Fabric, Pools, Ran, Relay, Server, ServerCounts, Session, Setup, Store, What, client_id,
+    Chains, Connect, Fabric, Introduction, Pools, Ran, Relay, Server, ServerCounts, Session, Setup, SteeringCounts, Store, What, client_id,
 };
 use crate::networked::one_sided::chain_work::{Beginning, Ended, Nic, Ticket, Way, Work};
 use crate::place::{Courier, Failure};
 use crate::waiting::{Patience, Step};
 
-/// Longer than a thread is kept from its core.
-const TIMEOUT: Nanos = Nanos::from_millis(100);
+/// A scheduler's slice.
+const TIMEOUT: Nanos = Nanos::from_millis(10);
 /// The life of all nodes.
 const LIFE: Incarnation = Incarnation(0);
 
@@ -36,6 +36,8 @@ pub(super) struct InlineChains {
     switch: InlineTransport,
     relay: Mutex<Relay>,
     servers: Mutex<BTreeMap<GlobalAddr, Arc<Server>>>,
+    is_steered: bool,
+    introductions: AtomicU64,
 }
 
 struct Place {
@@ -51,7 +53,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl InlineChains {
-    pub(super) fn new(nodes: usize) -> Self {
+    pub(super) fn new(nodes: usize, steering: Option<usize>) -> Self {
         let hub = Hub::default();
         let place = |node: u16| Place {
             nic: Mutex::new(Nic::new(NodeId(node), nodes, Mtu::B4096, TIMEOUT)),
@@ -62,8 +64,10 @@ impl InlineChains {
         Self {
             nodes: (0..u16::try_from(nodes).expect("at most 64")).map(place).collect(),
             switch: hub.connect(PlaceId::SWITCH),
-            relay: Mutex::new(Relay::new(nodes)),
+            relay: Mutex::new(Relay::new(nodes, steering)),
             servers: Mutex::default(),
+            is_steered: steering.is_some(),
+            introductions: AtomicU64::new(1),
         }
     }
 
@@ -104,7 +108,7 @@ impl OneNode<'_> {
         for node in nodes {
             carried += switch.receive(&mut |from, body| {
                 if let Body::OneSided(packet, len, contents) = body {
-                    lock(relay).on_packet(from, (packet, len, contents), |to, packet, len, contents| {
+                    lock(relay).on_packet(self.rack.now(), from, (packet, len, contents), |to, packet, len, contents| {
                         let body = Body::OneSided(packet, len, contents);
                         switch.send(PlaceId::node(to), body, &mut courier.outgoing);
                     });
@@ -176,6 +180,23 @@ impl Fabric for OneNode<'_> {
         Ok(())
     }
 
+    fn is_steered(&self) -> bool {
+        self.chains.is_steered
+    }
+
+    fn epoch(&self) -> u64 {
+        0
+    }
+
+    fn next_number(&self) -> u64 {
+        self.chains.introductions.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn introduce(&self, _: &mut Courier, said: Introduction) -> Result<(), Failure> {
+        let heard = lock(&self.chains.relay).on_introduction(PlaceId::node(self.node), &said);
+        heard.map(drop).ok_or(Failure::Broken)
+    }
+
     fn post(&self, courier: &mut Courier, work: Work) -> Arc<Ticket> {
         let ticket = Arc::new(Ticket::for_work_at(work.home()));
         let work = work.for_ticket(&ticket);
@@ -235,8 +256,14 @@ impl OneNode<'_> {
 
 impl InlineRack {
     fn chains_of(&self, node: NodeId) -> OneNode<'_> {
-        let chains = self.chains.get_or_init(|| Box::new(InlineChains::new(self.node_count())));
+        let new = || Box::new(InlineChains::new(self.node_count(), self.steering));
+        let chains = self.chains.get_or_init(new);
         OneNode { rack: self, chains, node }
+    }
+
+    /// What the switch has done for chains.
+    pub fn steering_counts(&self) -> SteeringCounts {
+        self.chains.get().map_or_else(SteeringCounts::default, |chains| lock(&chains.relay).counts())
     }
 
     /// What the metadata servers on a node have done.
@@ -271,7 +298,7 @@ impl Chains for InlineRack {
         }
         let thread = here.chains.nodes[addr.home().index()].pools.thread()?;
         let store = Arc::new(Store { addr, life: LIFE, setup });
-        let server = Arc::new(Server::new(Arc::clone(&store), thread));
+        let server = Arc::new(Server::new(Arc::clone(&store), thread, here.is_steered()));
         lock(&here.chains.servers).insert(addr, server);
         Ok(store)
     }

@@ -23,6 +23,7 @@ pub struct InlineRack {
     pub(super) crowding: Crowding,
     /// Made when a store is.
     pub(super) chains: OnceLock<Box<InlineChains>>,
+    pub(super) steering: Option<usize>,
     started: Instant,
     /// When somebody should look again whether any node has something due.
     pub(super) patrol: AtomicU64,
@@ -45,6 +46,7 @@ impl InlineRack {
             memories: (0..config.nodes).map(|_| config.memory()).collect(),
             crowding: Crowding::default(),
             chains: OnceLock::new(),
+            steering: config.steering,
             started: Instant::now(),
             patrol: AtomicU64::new(0),
         }

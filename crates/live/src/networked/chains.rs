@@ -4,21 +4,22 @@
 //! What must always hold: calls are answered on the thread that received them and wait for nobody; what has to wait is done on the
 //! server's thread. A client of a node that is dead is swept when every memory of the store has ended its connections.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use chain::{Answer, Appended, Call as ChainCall};
+use transport::{Body, PlaceId};
 use wire::chain_pair::{ChainPair, End};
-use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
+use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal, SwitchEpoch};
 
 use super::node::NetworkedNode;
 use super::one_sided::calls::{Call, Reply};
 use super::one_sided::chain_work::{Beginning, Ended, Kind, Ticket, Work};
 use crate::chain::{
-    Ask, Chains, Connect, Fabric, Pools, Ran, Server, ServerCounts, Session, Setup, Store, What, answer_of,
+    Ask, Chains, Connect, Fabric, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup, Store, What, answer_of,
     answer_words, client_id, setup_of, setup_words,
 };
 use crate::memory::one_sided::Shape;
@@ -27,15 +28,50 @@ use crate::place::{Carrier, Courier, Failure};
 /// How often a metadata server looks who has died.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// How often the switch is told of a connection, until it has heard.
+const AGAIN: Nanos = Nanos::from_millis(5);
+/// Introductions that were heard more often than somebody waited.
+const MOST_HEARD: usize = 4096;
+
 /// What a node has for chains.
 #[derive(Default)]
 pub(super) struct ChainSide {
     pools: Pools,
     servers: Mutex<BTreeMap<GlobalAddr, Arc<Server>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// The switch steers.
+    is_steered: bool,
+    epoch: AtomicU64,
+    introductions: AtomicU32,
+    /// Introductions that the switch has heard.
+    heard: Mutex<BTreeSet<u64>>,
 }
 
 impl ChainSide {
+    pub(super) fn new(is_steered: bool) -> Self {
+        Self { is_steered, ..Self::default() }
+    }
+
+    /// A new epoch: the switch may be another one.
+    pub(super) fn begin_epoch(&self, epoch: SwitchEpoch) {
+        self.epoch.store(epoch.0.into(), Ordering::Release);
+    }
+
+    /// What the switch says. False if that is something else.
+    pub(super) fn on_control(&self, bytes: &[u8]) -> bool {
+        let Some(Introduction::Heard { number }) = Introduction::parse(bytes) else { return false };
+        let mut heard = self.heard();
+        if heard.len() >= MOST_HEARD {
+            heard.pop_first();
+        }
+        heard.insert(number);
+        true
+    }
+
+    fn heard(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn servers(&self) -> MutexGuard<'_, BTreeMap<GlobalAddr, Arc<Server>>> {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -83,6 +119,43 @@ impl Fabric for NetworkedNode {
         let beginning = Beginning { to_owner: to_client, to_peer: to_memory, outstanding };
         self.with_nic(courier, |nic, _, _| nic.connect_chain(pair, life, beginning));
         Ok(())
+    }
+
+    fn is_steered(&self) -> bool {
+        self.chains.is_steered
+    }
+
+    fn epoch(&self) -> u64 {
+        self.chains.epoch.load(Ordering::Acquire)
+    }
+
+    fn next_number(&self) -> u64 {
+        let number = self.chains.introductions.fetch_add(1, Ordering::Relaxed);
+        u64::from(self.incarnation.0) << 32 | u64::from(number)
+    }
+
+    fn introduce(&self, courier: &mut Courier, said: Introduction) -> Result<(), Failure> {
+        let (Introduction::Begin { number, .. } | Introduction::End { number, .. } | Introduction::Heard { number }) =
+            said;
+        let mut patience = self.begin_wait();
+        let mut again = Nanos::ZERO;
+        let heard = loop {
+            if self.chains.heard().remove(&number) {
+                break Ok(());
+            }
+            if Carrier::is_fenced(self) || self.stop.load(Ordering::Acquire) {
+                break Err(Failure::Fenced);
+            }
+            let now = NetworkedNode::now(self);
+            if now >= again {
+                again = now + AGAIN;
+                self.transport.send(PlaceId::SWITCH, Body::Control(&said.encode()), &mut courier.outgoing);
+                self.flush(courier);
+            }
+            self.pause(self.id(), courier, &mut patience);
+        };
+        self.end_wait(courier);
+        heard
     }
 
     fn post(&self, courier: &mut Courier, work: Work) -> Arc<Ticket> {
@@ -274,7 +347,7 @@ impl NetworkedNode {
         }
         let thread = self.chains.pools.thread().map_err(|_| Refusal::OutOfMemory)?;
         let store = Arc::new(Store { addr, life: self.incarnation, setup });
-        let server = Arc::new(Server::new(store, thread));
+        let server = Arc::new(Server::new(store, thread, self.is_steered()));
         let mut servers = self.chains.servers();
         if servers.contains_key(&addr) {
             return Err(Refusal::NotAnAllocation);
@@ -309,7 +382,11 @@ impl NetworkedNode {
                     }
                 }
             }
-            server.sweep(node, life);
+            if self.is_steered() {
+                let number = self.next_number();
+                self.introduce(courier, Introduction::End { node, life, number })?;
+            }
+            server.sweep(self.now(), node, life);
         }
         Ok(())
     }

@@ -109,7 +109,7 @@ impl NetworkedNode {
         let room = transport.one_sided_room();
         let node = Arc::new_cyclic(|this| Self {
             this: this.clone(),
-            chains: ChainSide::default(),
+            chains: ChainSide::new(setup.rack.steering.is_some()),
             one_sided: OneSided::new(setup.id, setup.rack.nodes, room, RETRANSMISSION_FLOOR),
             incarnation,
             id: setup.id,
@@ -216,6 +216,9 @@ impl NetworkedNode {
 
     /// A message of the coordinator.
     pub(super) fn on_control(&self, courier: &mut Courier, bytes: &[u8]) {
+        if self.chains.on_control(bytes) {
+            return;
+        }
         let Ok(message) = Message::parse(bytes) else {
             return self.transport.counters().dropped(Cause::Malformed);
         };
@@ -301,6 +304,7 @@ impl NetworkedNode {
         self.visit_locks(self.id, courier, now, |locks, at, store, out| {
             locks.machine.on_new_epoch(at, view, store, out);
         });
+        self.chains.begin_epoch(view.epoch);
         self.begin_connections(courier, view);
     }
 

@@ -9,7 +9,7 @@ use transport::{Cause, Counts};
 use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
 
 use super::one_sided::NicCounts;
-use crate::chain::ServerCounts;
+use crate::chain::{ServerCounts, SteeringCounts};
 
 /// What a node counts, as of its last beat.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -138,6 +138,8 @@ pub struct SwitchReport {
     pub packets_sent: u64,
     /// Packets that its program dropped: of another life of the switch, malformed, about requests that are over.
     pub program_dropped: u64,
+    /// What it did for chains.
+    pub chains: SteeringCounts,
     /// What the coordinator has counted.
     pub membership: coordinator::Counters,
     /// What the switch's transport did.

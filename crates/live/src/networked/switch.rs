@@ -12,7 +12,7 @@ use wire::{Nanos, NodeId, SwitchEpoch};
 
 use super::node::now_since;
 use super::report::{NodeReport, NodeStatus, SwitchReport, Watch};
-use crate::chain::Relay;
+use crate::chain::{Introduction, Relay};
 use crate::config::RackConfig;
 use crate::place::SwitchPlace;
 use crate::waiting::{Crowding, Patience, Step, is_all};
@@ -59,7 +59,7 @@ impl NetworkedSwitch {
     pub fn new(setup: &SwitchSetup, transport: Arc<dyn Transport>) -> Self {
         Self {
             place: SwitchPlace::new(&setup.rack),
-            relay: Relay::new(setup.rack.nodes),
+            relay: Relay::new(setup.rack.nodes, setup.rack.steering),
             coordinator: Coordinator::new(
                 CoordinatorConfig {
                     nodes: setup.rack.nodes,
@@ -109,6 +109,7 @@ impl NetworkedSwitch {
             packets_received: self.place.received,
             packets_sent: self.place.sent,
             program_dropped: flowcc::Drop::ALL.iter().map(|cause| switch.counters().drops(*cause)).sum(),
+            chains: self.relay.counts(),
             membership: *coordinator.counters(),
             transport: self.transport.counters().counts(),
         }
@@ -180,7 +181,7 @@ impl NetworkedSwitch {
             }
             // NICs talk to each other, but about chains.
             Body::OneSided(packet, len, contents) => {
-                let carried = relay.on_packet(from, (packet, len, contents), |to, packet, len, contents| {
+                let carried = relay.on_packet(now, from, (packet, len, contents), |to, packet, len, contents| {
                     transport.send(PlaceId::node(to), Body::OneSided(packet, len, contents), outgoing);
                 });
                 if !carried {
@@ -188,6 +189,11 @@ impl NetworkedSwitch {
                 }
             }
             Body::Control(bytes) => match (from.as_node(), Message::parse(bytes)) {
+                (Some(_), Err(_)) if let Some(said) = Introduction::parse(bytes) => {
+                    if let Some(answer) = relay.on_introduction(from, &said) {
+                        transport.send(from, Body::Control(&answer.encode()), outgoing);
+                    }
+                }
                 (Some(node), Ok(message)) => coordinator.on_message(now, node, message, &mut effects),
                 _ => transport.counters().dropped(Cause::Malformed),
             },

@@ -27,6 +27,9 @@ const WINDOW: u32 = 32;
 /// Packets that one READ request asks for.
 const READ_CHUNK: u32 = 16;
 
+/// How often a request is sent again until its connection is given up: for about a second.
+const RETRIES: u8 = 100;
+
 /// How a connection begins, as both its ends know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Beginning {
@@ -103,7 +106,7 @@ impl Nic {
         };
         let send = ToSend {
             timeout: self.timeout,
-            retries: u8::MAX,
+            retries: RETRIES,
             outstanding,
             window: WINDOW,
             read_chunk: READ_CHUNK,
