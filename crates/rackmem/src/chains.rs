@@ -247,7 +247,10 @@ impl Drop for Chains {
 
 impl std::fmt::Debug for Chains {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Chains").field("store", &self.store).field("trips", &self.trips).finish_non_exhaustive()
+        f.debug_struct("Chains")
+            .field("store", &self.store)
+            .field("trips", &self.trips)
+            .finish_non_exhaustive()
     }
 }
 

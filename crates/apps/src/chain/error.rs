@@ -25,7 +25,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory(error) => error.fmt(f),
-            Self::SameHash => f.write_str("another key of the store has the same hash: name this one otherwise"),
+            Self::SameHash => {
+                f.write_str("another key of the store has the same hash: name this one otherwise")
+            }
             Self::NotAnEntry => {
                 f.write_str("what the chain has was not put by this store: others write to it by its address")
             }

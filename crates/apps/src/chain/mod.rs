@@ -93,7 +93,13 @@ impl ChainStore {
     pub fn create(handle: &mut NodeHandle, config: &Config) -> Result<Self, Error> {
         let (lease, rest) = (Nanos::from_millis(400), Nanos::from_millis(500));
         let Config { homes, server, .. } = config;
-        let chains = ChainsConfig { homes: homes.clone(), bytes: config.bytes_on_each(), server: *server, lease, rest };
+        let chains = ChainsConfig {
+            homes: homes.clone(),
+            bytes: config.bytes_on_each(),
+            server: *server,
+            lease,
+            rest,
+        };
         Ok(Self { chains: handle.chains(&chains)?, entry: Vec::new() })
     }
 

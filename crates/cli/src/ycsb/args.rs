@@ -165,10 +165,9 @@ impl Args {
                 _ => Err(Fault::usage("--steering is about chains: add --store chain")),
             };
         };
-        if self.steering != Steering::Off {
-            return Err(Fault::usage("--steering needs the switch's program for chains, which this version does not have"));
-        }
-        if let Some(workload) = workloads.iter().find(|workload| workload.mix.share(Kind::ReadModifyWrite) > 0.0) {
+        if let Some(workload) =
+            workloads.iter().find(|workload| workload.mix.share(Kind::ReadModifyWrite) > 0.0)
+        {
             return Err(Fault::usage(format_args!(
                 "workload {} changes records depending on what they were, and a chain takes whatever is put last; use \
                  another store for it",
@@ -185,6 +184,26 @@ pub(crate) enum Steering {
     Off,
     Hottest(u64),
     All,
+}
+
+impl Steering {
+    /// How many keys the switch holds; none: it does not steer.
+    pub(crate) fn keys(self) -> Option<usize> {
+        match self {
+            Self::Off => None,
+            Self::Hottest(keys) => Some(usize::try_from(keys).unwrap_or(usize::MAX)),
+            Self::All => Some(usize::MAX),
+        }
+    }
+
+    /// What it is called in results.
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::Off => "off".to_owned(),
+            Self::Hottest(keys) => keys.to_string(),
+            Self::All => "all".to_owned(),
+        }
+    }
 }
 
 impl FromStr for Steering {

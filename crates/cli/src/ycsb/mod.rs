@@ -41,9 +41,9 @@ use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::processes::TransportKind;
+use engine::Choice;
 use history::History;
 use measure::{Setting, measure};
-use engine::Choice;
 use rack::{StoreRack, impossible, memory_for, memory_for_chains, spec};
 use report::{RackShape, Report};
 

@@ -36,7 +36,8 @@ impl StoreRack {
 
     /// What the rack has counted so far; complete once the handles that were used are gone.
     pub(crate) fn traffic(&self) -> Traffic {
-        node_traffic(&self.rack.counters())
+        let appends = self.rack.steering_counts().unwrap_or_default().into();
+        Traffic { appends, ..node_traffic(&self.rack.counters()) }
     }
 }
 
@@ -51,6 +52,7 @@ pub(crate) fn node_traffic(counters: &Counters) -> Traffic {
             .as_ref()
             .map_or(0, |switch| switch.packets_received + switch.packets_sent),
         home_packets: protocol.home_received + protocol.home_sent,
+        ..Traffic::default()
     }
 }
 
@@ -67,6 +69,7 @@ pub(crate) fn spec(args: &Args, memory: Bytes) -> RackSpec {
         // An engine with locks has as much room as one with a cache.
         lock_copies: args.cache.0,
         lock_region: RackSpec::LOCK_REGION,
+        steering: args.steering.keys(),
         seed: args.seed,
     }
 }

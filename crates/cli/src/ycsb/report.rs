@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::args::Args;
 use super::engine::Engine;
 use super::measure::Measured;
-use super::store::ratio;
+use super::store::{Appends, ratio};
 use super::trips::TripCounts;
 use super::workload::{Kind, Workload};
 use crate::processes::TransportKind;
@@ -30,6 +30,7 @@ pub(crate) struct RackShape {
     pub(crate) memory_bytes_per_node: Bytes,
     pub(crate) switch_entries: usize,
     pub(crate) directory: &'static str,
+    pub(crate) steering: String,
     pub(crate) seed: u64,
 }
 
@@ -45,6 +46,7 @@ impl RackShape {
             memory_bytes_per_node: memory,
             switch_entries: args.switch_entries,
             directory: args.directory.name(),
+            steering: args.steering.name(),
             seed: args.seed,
         }
     }
@@ -106,6 +108,8 @@ struct WorkloadReport {
     hit_rate: Option<f64>,
     switch_packets: u64,
     home_packets: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    appends: Option<Appends>,
     switch_packets_per_operation: f64,
     home_packets_per_operation: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -213,6 +217,7 @@ impl Report {
             hit_rate: traffic.hit_rate(),
             switch_packets: traffic.switch_packets,
             home_packets: traffic.home_packets,
+            appends: (engine == Engine::Chain).then_some(traffic.appends),
             switch_packets_per_operation: ratio(traffic.switch_packets, operations).unwrap_or(0.0),
             home_packets_per_operation: ratio(traffic.home_packets, operations).unwrap_or(0.0),
             travelled: measured.travelled.map(|travelled| TravelReport::new(&travelled, operations)),
@@ -295,6 +300,18 @@ impl Report {
                     _ => "",
                 }
             );
+            if let Some(appends) = workload.appends.filter(|appends| *appends != Appends::default()) {
+                let _ = writeln!(
+                    text,
+                    "   steering {}: {} appends steered, {} of them to another entry than they asked for; {} passed as they were, {} refused, {} in doubt",
+                    self.rack.steering,
+                    appends.steered,
+                    appends.moved,
+                    appends.unsteered,
+                    appends.refused,
+                    appends.doubted
+                );
+            }
             if let Some(travelled) = &workload.travelled {
                 let _ = writeln!(text, "   {}", travelled.line());
             }

@@ -37,23 +37,13 @@ pub(crate) enum Ask {
     /// What is the store made of?
     Describe,
     /// A client's call. The same number again: the same call, whose answer was lost.
-    Do {
-        thread: u16,
-        number: u32,
-        call: Call,
-    },
+    Do { thread: u16, number: u32, call: Call },
     /// A client tells what it has appended. Nobody answers.
-    Told {
-        thread: u16,
-        appends: Vec<Appended>,
-    },
+    Told { thread: u16, appends: Vec<Appended> },
     /// Memory: a client's connection begins, or begins anew.
     Connect(Connect),
     /// Memory: that life of a node is over; execute nothing of it any more.
-    Fence {
-        node: NodeId,
-        life: Incarnation,
-    },
+    Fence { node: NodeId, life: Incarnation },
     /// The store ends.
     End,
 }
@@ -150,8 +140,12 @@ pub(crate) fn setup_of(words: &[u64]) -> Option<Setup> {
     let homes: Vec<Home> = homes.iter().map(home).collect();
     let each = u32::try_from(*each).ok()?;
     let is_one = left.is_empty() && lease < rest && homes.iter().all(|home| home.addr.home().index() < 64);
-    (is_one && Setup::units(each, homes.len()).is_some())
-        .then_some(Setup { lease: Nanos(*lease), rest: Nanos(*rest), each, homes })
+    (is_one && Setup::units(each, homes.len()).is_some()).then_some(Setup {
+        lease: Nanos(*lease),
+        rest: Nanos(*rest),
+        each,
+        homes,
+    })
 }
 
 fn location(bits: u64) -> Option<Location> {
@@ -186,7 +180,11 @@ fn call_of(words: &[u64]) -> Option<Call> {
         [5, word] => slot_of(word).map(|(at, version)| Call::Renew { at, version }),
         [what @ (3 | 4), key, word] => {
             let (at, version) = slot_of(word)?;
-            Some(if what == 3 { Call::Create { key, at, version } } else { Call::Settle { key, at, version } })
+            Some(if what == 3 {
+                Call::Create { key, at, version }
+            } else {
+                Call::Settle { key, at, version }
+            })
         }
         _ => None,
     }
@@ -197,7 +195,9 @@ pub(crate) fn answer_words(answer: &Answer) -> Vec<u64> {
     match answer {
         Answer::Found(at, version) => vec![1, slot(*at, *version)],
         Answer::Absent => vec![2],
-        Answer::Slots(slots) => [3].into_iter().chain(slots.iter().map(|(at, version)| slot(*at, *version))).collect(),
+        Answer::Slots(slots) => {
+            [3].into_iter().chain(slots.iter().map(|(at, version)| slot(*at, *version))).collect()
+        }
         Answer::Created => vec![4],
         Answer::Linked => vec![5],
         Answer::Free(version) => vec![6, u64::from(version.0)],
@@ -209,7 +209,9 @@ pub(crate) fn answer_of(words: &[u64]) -> Option<Answer> {
     match *words {
         [1, word] => slot_of(word).map(|(at, version)| Answer::Found(at, version)),
         [2] => Some(Answer::Absent),
-        [3, ref slots @ ..] => slots.iter().map(|word| slot_of(*word)).collect::<Option<_>>().map(Answer::Slots),
+        [3, ref slots @ ..] => {
+            slots.iter().map(|word| slot_of(*word)).collect::<Option<_>>().map(Answer::Slots)
+        }
         [4] => Some(Answer::Created),
         [5] => Some(Answer::Linked),
         [6, version] => u8::try_from(version).ok().map(|version| Answer::Free(EntryVersion(version))),
@@ -229,7 +231,8 @@ mod tests {
     #[test]
     fn what_is_asked_is_read_as_it_was_written() {
         let (place, version) = (at(15, UNITS - 1), EntryVersion(255));
-        let home = Home { addr: GlobalAddr::new(NodeId(63), 77), key: Key(u32::MAX), life: Incarnation(u32::MAX) };
+        let home =
+            Home { addr: GlobalAddr::new(NodeId(63), 77), key: Key(u32::MAX), life: Incarnation(u32::MAX) };
         let setup = Setup { lease: Nanos(1), rest: Nanos(2), each: 9, homes: vec![home; 2] };
         let calls = [
             Call::Find { key: u64::MAX },
@@ -238,9 +241,9 @@ mod tests {
             Call::Settle { key: 2, at: at(0, 1), version },
             Call::Renew { at: place, version },
         ];
-        let append =
-            Appended { key: 1, behind: at(0, 1), at: place, version, kind: EntryKind::Deleted };
-        let connect = Connect { thread: 1023, to_memory: Psn::new(1), to_client: Psn::new(0xff_ffff), outstanding: 7 };
+        let append = Appended { key: 1, behind: at(0, 1), at: place, version, kind: EntryKind::Deleted };
+        let connect =
+            Connect { thread: 1023, to_memory: Psn::new(1), to_client: Psn::new(0xff_ffff), outstanding: 7 };
         let all = calls.map(|call| Ask::Do { thread: 3, number: u32::MAX, call }).into_iter().chain([
             Ask::Serve(setup),
             Ask::Describe,
@@ -254,7 +257,9 @@ mod tests {
             assert_eq!(Ask::parse(&words), Some(ask.clone()));
             assert_ne!(Ask::parse(&words[..words.len() - 1]), Some(ask));
         }
-        for none in [&[0][..], &[], &[3, 1024, 0, 1, 0], &[3, 0, 0, 3, 1, 0], &[4, 0, 1, 1 << 32, 1], &[5, 0, 0, 0]] {
+        for none in
+            [&[0][..], &[], &[3, 1024, 0, 1, 0], &[3, 0, 0, 3, 1, 0], &[4, 0, 1, 1 << 32, 1], &[5, 0, 0, 0]]
+        {
             assert_eq!(Ask::parse(none), None, "{none:?}");
         }
     }

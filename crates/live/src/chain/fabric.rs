@@ -100,7 +100,12 @@ pub trait Chains {
     ///
     /// # Errors
     /// If there is none, or its metadata server or its memory is down.
-    fn open_chains(&self, node: NodeId, courier: &mut Courier, addr: GlobalAddr) -> Result<Arc<Store>, Failure>;
+    fn open_chains(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        addr: GlobalAddr,
+    ) -> Result<Arc<Store>, Failure>;
 
     /// The store ends: its memory is about to be given back.
     ///

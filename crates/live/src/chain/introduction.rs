@@ -29,15 +29,9 @@ pub(crate) enum Introduction {
         number: u64,
     },
     /// All connections of a life of a node are over.
-    End {
-        node: NodeId,
-        life: Incarnation,
-        number: u64,
-    },
+    End { node: NodeId, life: Incarnation, number: u64 },
     /// The switch has heard what had this number.
-    Heard {
-        number: u64,
-    },
+    Heard { number: u64 },
 }
 
 impl Introduction {

@@ -197,12 +197,7 @@ impl Session {
     }
 
     /// Asks until there is an answer: the same call, however often.
-    fn call<F: Fabric>(
-        &mut self,
-        fabric: &F,
-        courier: &mut Courier,
-        call: Call,
-    ) -> Result<Answer, Failure> {
+    fn call<F: Fabric>(&mut self, fabric: &F, courier: &mut Courier, call: Call) -> Result<Answer, Failure> {
         self.calls = self.calls.wrapping_add(1);
         let began = fabric.now();
         loop {

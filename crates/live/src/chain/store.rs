@@ -144,10 +144,10 @@ mod tests {
 
     #[test]
     fn every_slot_lies_in_one_homes_memory_also_at_its_end() {
-        let home = |node| Home { addr: GlobalAddr::new(NodeId(node), 4096), key: Key(1), life: Incarnation(0) };
+        let home =
+            |node| Home { addr: GlobalAddr::new(NodeId(node), 4096), key: Key(1), life: Incarnation(0) };
         let each = 100;
-        let setup =
-            Setup { lease: Nanos(1), rest: Nanos(2), each, homes: (0..3).map(home).collect() };
+        let setup = Setup { lease: Nanos(1), rest: Nanos(2), each, homes: (0..3).map(home).collect() };
         for class in (0..16).filter_map(Class::new) {
             for unit in 1..=3 * each {
                 let (number, bytes) = setup.home_of(Location::new(class, unit)).unwrap();

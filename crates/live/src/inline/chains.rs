@@ -19,7 +19,8 @@ use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
 
 use super::rack::InlineRack;
 use crate::chain::{
-    Chains, Connect, Fabric, Introduction, Pools, Ran, Relay, Server, ServerCounts, Session, Setup, SteeringCounts, Store, What, client_id,
+    Chains, Connect, Fabric, Introduction, Pools, Ran, Relay, Server, ServerCounts, Session, Setup,
+    SteeringCounts, Store, What, client_id,
 };
 use crate::networked::one_sided::chain_work::{Beginning, Ended, Nic, Ticket, Way, Work};
 use crate::place::{Courier, Failure};
@@ -94,8 +95,7 @@ impl OneNode<'_> {
         let mut nic = lock(&place.nic);
         // Under the lock, so that it does not run back.
         let now = self.rack.now();
-        let mut way =
-            Way { transport: &place.transport, outgoing: &mut courier.outgoing, is_fenced: false };
+        let mut way = Way { transport: &place.transport, outgoing: &mut courier.outgoing, is_fenced: false };
         let result = action(&mut nic, now, &mut way);
         place.due.store(nic.next_deadline().0, Ordering::Release);
         result
@@ -108,10 +108,15 @@ impl OneNode<'_> {
         for node in nodes {
             carried += switch.receive(&mut |from, body| {
                 if let Body::OneSided(packet, len, contents) = body {
-                    lock(relay).on_packet(self.rack.now(), from, (packet, len, contents), |to, packet, len, contents| {
-                        let body = Body::OneSided(packet, len, contents);
-                        switch.send(PlaceId::node(to), body, &mut courier.outgoing);
-                    });
+                    lock(relay).on_packet(
+                        self.rack.now(),
+                        from,
+                        (packet, len, contents),
+                        |to, packet, len, contents| {
+                            let body = Body::OneSided(packet, len, contents);
+                            switch.send(PlaceId::node(to), body, &mut courier.outgoing);
+                        },
+                    );
                 }
             });
             carried += self.receive(courier, node);

@@ -19,8 +19,8 @@ use super::node::NetworkedNode;
 use super::one_sided::calls::{Call, Reply};
 use super::one_sided::chain_work::{Beginning, Ended, Kind, Ticket, Work};
 use crate::chain::{
-    Ask, Chains, Connect, Fabric, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup, Store, What, answer_of,
-    answer_words, client_id, setup_of, setup_words,
+    Ask, Chains, Connect, Fabric, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup, Store,
+    What, answer_of, answer_words, client_id, setup_of, setup_words,
 };
 use crate::memory::one_sided::Shape;
 use crate::place::{Carrier, Courier, Failure};
@@ -135,8 +135,9 @@ impl Fabric for NetworkedNode {
     }
 
     fn introduce(&self, courier: &mut Courier, said: Introduction) -> Result<(), Failure> {
-        let (Introduction::Begin { number, .. } | Introduction::End { number, .. } | Introduction::Heard { number }) =
-            said;
+        let (Introduction::Begin { number, .. }
+        | Introduction::End { number, .. }
+        | Introduction::Heard { number }) = said;
         let mut patience = self.begin_wait();
         let mut again = Nanos::ZERO;
         let heard = loop {
@@ -342,7 +343,9 @@ impl NetworkedNode {
 
     fn begin_server(&self, addr: GlobalAddr, setup: Setup) -> Result<Reply, Refusal> {
         let tag = self.memory().cache.block_size().tag(addr);
-        if addr.home() != self.id() || self.with_node(|node| node.discipline_of(tag)) != Some(Discipline::Chain) {
+        if addr.home() != self.id()
+            || self.with_node(|node| node.discipline_of(tag)) != Some(Discipline::Chain)
+        {
             return Err(Refusal::NotAnAllocation);
         }
         let thread = self.chains.pools.thread().map_err(|_| Refusal::OutOfMemory)?;

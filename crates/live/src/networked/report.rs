@@ -44,7 +44,8 @@ pub struct NodeReport {
     pub transport: Counts,
 }
 
-const WORDS: usize = 10 + node::Drop::ALL.len() + NicCounts::WORDS + ServerCounts::WORDS + 5 + Cause::ALL.len();
+const WORDS: usize =
+    10 + node::Drop::ALL.len() + NicCounts::WORDS + ServerCounts::WORDS + 5 + Cause::ALL.len();
 
 impl NodeReport {
     /// What a beat carries.

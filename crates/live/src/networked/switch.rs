@@ -181,9 +181,10 @@ impl NetworkedSwitch {
             }
             // NICs talk to each other, but about chains.
             Body::OneSided(packet, len, contents) => {
-                let carried = relay.on_packet(now, from, (packet, len, contents), |to, packet, len, contents| {
-                    transport.send(PlaceId::node(to), Body::OneSided(packet, len, contents), outgoing);
-                });
+                let carried =
+                    relay.on_packet(now, from, (packet, len, contents), |to, packet, len, contents| {
+                        transport.send(PlaceId::node(to), Body::OneSided(packet, len, contents), outgoing);
+                    });
                 if !carried {
                     transport.counters().dropped(Cause::Malformed);
                 }

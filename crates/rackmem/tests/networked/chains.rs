@@ -16,9 +16,8 @@ fn both(body: fn(Nodes<'_>)) {
 
 everywhere!(both);
 
-#[test]
-fn histories_are_linearizable_while_the_switch_is_killed_and_restarted() {
-    let mut rack = Processes::start_on(3, true);
+fn histories_of(steering: Option<usize>) {
+    let mut rack = Processes::start_steered(3, true, steering);
     let nodes = rack.nodes.clone();
     let here = |node: u16| nodes[usize::from(node)].here();
     for round in 0..3 {
@@ -30,6 +29,31 @@ fn histories_are_linearizable_while_the_switch_is_killed_and_restarted() {
         });
         assert_linearizable(&history);
     }
+}
+
+#[test]
+fn histories_are_linearizable_while_the_switch_is_killed_and_restarted() {
+    histories_of(None);
+}
+
+#[test]
+fn histories_are_linearizable_while_a_switch_that_steers_is_killed_and_restarted() {
+    histories_of(Some(usize::MAX));
+    histories_of(Some(2));
+}
+
+mod steered {
+    use super::*;
+
+    /// On a network that loses nothing, and on one that does.
+    fn both(body: fn(Nodes<'_>)) {
+        for faulty in [false, true] {
+            let rack = Processes::start_steered(3, faulty, Some(usize::MAX));
+            body(&|node| rack.nodes[usize::from(node)].here());
+        }
+    }
+
+    everywhere!(both);
 }
 
 #[test]
@@ -133,11 +157,16 @@ fn a_store_whose_metadata_server_or_memory_dies_is_lost_and_others_are_not() {
         rack.cut_off(dead);
         let addr = lost.addr();
         let mut found = Vec::new();
-        assert_eq!(until(|| lost.get(&mut here, 1, &mut found).err()), Error::NodeDown { addr });
-        assert_eq!(lost.put(&mut here, 1, b"more"), Err(Error::NodeDown { addr }));
-        assert_eq!(until(|| here.chains_at(addr).err().or_else(|| {
-            here.chains_at(addr).ok()?.get(&mut here, 1, &mut Vec::new()).err()
-        })), Error::NodeDown { addr });
+        // Without a metadata server clients go on for as long as they know tails and have slots.
+        assert_eq!(until(|| lost.put(&mut here, 1, b"more").err()), Error::NodeDown { addr });
+        assert_eq!(lost.get(&mut here, 1, &mut found), Err(Error::NodeDown { addr }), "from then on");
+        assert_eq!(
+            until(|| here
+                .chains_at(addr)
+                .err()
+                .or_else(|| { here.chains_at(addr).ok()?.get(&mut here, 1, &mut Vec::new()).err() })),
+            Error::NodeDown { addr }
+        );
         assert!(kept.get(&mut here, 1, &mut found).unwrap() && found == b"kept");
         rack.reconnect(dead);
         let mut there = rack.nodes[dead].here();
@@ -145,7 +174,8 @@ fn a_store_whose_metadata_server_or_memory_dies_is_lost_and_others_are_not() {
         drop(there);
         rack.rejoin(dead);
         assert_eq!(lost.put(&mut here, 1, b"more"), Err(Error::NodeDown { addr }), "also in its next life");
-        let again = ChainsConfig { homes: vec![NodeId(dead as u16)], ..ChainsConfig::at(NodeId(0), 64 << 10) };
+        let again =
+            ChainsConfig { homes: vec![NodeId(dead as u16)], ..ChainsConfig::at(NodeId(0), 64 << 10) };
         let mut again = until(|| here.chains(&again).ok());
         again.put(&mut here, 1, b"again").unwrap();
         assert!(again.get(&mut here, 1, &mut found).unwrap() && found == b"again");

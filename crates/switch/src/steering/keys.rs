@@ -97,8 +97,7 @@ impl<R: SteerRules> Steering<R> {
         let mut cold: Vec<(u32, u64)> =
             self.keys.all().map(|(key, _)| (heat(&self.keys, key), key)).collect();
         cold.sort_unstable_by(|one, other| other.cmp(one));
-        let mut hot: Vec<(u32, u64)> =
-            self.keys.heat.iter().map(|(key, writes)| (*writes, *key)).collect();
+        let mut hot: Vec<(u32, u64)> = self.keys.heat.iter().map(|(key, writes)| (*writes, *key)).collect();
         hot.retain(|(_, key)| self.keys.place(*key).is_none());
         hot.sort_unstable_by(|one, other| other.cmp(one));
         for (writes, key) in hot {

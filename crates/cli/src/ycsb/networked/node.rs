@@ -1,6 +1,6 @@
 //! The children's side: a node with its clients, or the switch.
 
-use rackmem::{GlobalAddr, NodeId, Rack};
+use rackmem::{GlobalAddr, NodeId, Rack, Watch};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Moment;
@@ -89,14 +89,17 @@ pub(crate) fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) 
     teller.tell(Event::Seated);
     match seated {
         Seated::Switch { transport, watch } => {
-            // Nobody looks: it need not report.
-            drop(watch);
+            // Nobody looks but for what it did with chains: otherwise it need not report.
+            let watch = (task.job.engine == Engine::Chain).then_some(watch);
             loop {
                 if let Order::Count = orders.next() {
                     let counts = transport.counters().counts();
                     // All but a few are packets of its program; the rest is membership's.
-                    let traffic =
-                        Traffic { switch_packets: counts.received + counts.sent, ..Traffic::default() };
+                    let switch_packets = counts.received + counts.sent;
+                    // As of a moment ago.
+                    let chains = watch.as_ref().and_then(Watch::report).map(|report| report.chains);
+                    let appends = chains.unwrap_or_default().into();
+                    let traffic = Traffic { switch_packets, appends, ..Traffic::default() };
                     teller.tell(Event::Counted(Counted { traffic, travelled: Travelled::of(&counts) }));
                 }
             }

@@ -271,7 +271,13 @@ impl NetworkedNode {
     }
 
     /// Asks a home for something, until it is not in anybody's way any more.
-    pub(in crate::networked) fn ask(&self, courier: &mut Courier, home: NodeId, call: Call, bytes: &[u64]) -> Result<Reply, Failure> {
+    pub(in crate::networked) fn ask(
+        &self,
+        courier: &mut Courier,
+        home: NodeId,
+        call: Call,
+        bytes: &[u64],
+    ) -> Result<Reply, Failure> {
         loop {
             let reply = if home == self.id() {
                 let _serving =

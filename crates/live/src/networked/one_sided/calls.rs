@@ -275,7 +275,9 @@ mod tests {
         }
         for others in [vec![], vec![7], vec![7; 40]] {
             let reply = Reply::Words(others.into());
-            assert!(matches!(Message::parse(&reply.words(5)), Some(Message::Reply(5, read)) if read == reply));
+            assert!(
+                matches!(Message::parse(&reply.words(5)), Some(Message::Reply(5, read)) if read == reply)
+            );
         }
         assert!(Message::parse(&[1 << 63, 1, 0, 0, 0]).is_none(), "no such reason");
     }

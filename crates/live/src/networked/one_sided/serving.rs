@@ -103,7 +103,9 @@ impl NetworkedNode {
         let tag = self.memory().cache.block_size().tag(addr);
         match self.with_node(|node| node.discipline_of(tag)) {
             // Its block has others; this one was freed, or never was.
-            Some(Discipline::Word | Discipline::Object | Discipline::Chain) | None => Err(Refusal::Unallocated),
+            Some(Discipline::Word | Discipline::Object | Discipline::Chain) | None => {
+                Err(Refusal::Unallocated)
+            }
             Some(_) => Err(Refusal::WrongDiscipline),
         }
     }
