@@ -148,11 +148,16 @@ fn a_rack_over_udp_does_all_of_a_workload() {
 }
 
 fn the_history_is_linearizable(transport: &str, store: &str) {
+    let each = ["A", "F"].map(|workload| ["--workload", workload, "--store", store]);
+    the_histories_are_linearizable(transport, store, &each.each_ref().map(<[_; 4]>::as_slice));
+}
+
+fn the_histories_are_linearizable(transport: &str, store: &str, runs: &[&[&str]]) {
     let temporary = Temporary::new(&format!("hist-{transport}-{store}"));
-    for workload in ["A", "F"] {
+    for run in runs {
         let path = temporary.path("history.jsonl");
         let history = path.to_str().unwrap();
-        let args = tiny(transport, "20", &["--workload", workload, "--store", store, "--history", history]);
+        let args = tiny(transport, "20", &[run, &["--history", history][..]].concat());
         temporary.json(&args);
         let operations = read_json_lines(std::io::BufReader::new(fs::File::open(&path).unwrap())).unwrap();
         assert_eq!(operations.len(), 20 + 900, "the load, and the run");
@@ -160,7 +165,7 @@ fn the_history_is_linearizable(transport: &str, store: &str) {
             operations.iter().map(|operation| operation.client).collect::<std::collections::BTreeSet<_>>();
         assert_eq!(clients.len(), 6, "three nodes with two threads each");
         let verdict = check_history(&operations, Limits::default());
-        assert!(matches!(verdict, Verdict::Linearizable { .. }), "workload {workload}: {verdict}");
+        assert!(matches!(verdict, Verdict::Linearizable { .. }), "{run:?}: {verdict}");
     }
 }
 
@@ -189,6 +194,41 @@ fn the_history_of_a_store_with_locks_in_one_process_is_linearizable() {
     the_history_is_linearizable("inline", "locked");
 }
 
+fn the_history_of_chains_is_linearizable(transport: &str) {
+    let native = ["--workload", "A", "--store", "chain"];
+    let steered = ["--workload", "A", "--store", "chain", "--steering", "all"];
+    the_histories_are_linearizable(transport, "chain", &[&native, &steered]);
+}
+
+#[test]
+fn the_history_of_chains_over_shared_memory_is_linearizable_with_steering_and_without() {
+    the_history_of_chains_is_linearizable("shm");
+}
+
+#[test]
+fn the_history_of_chains_over_udp_is_linearizable_with_steering_and_without() {
+    the_history_of_chains_is_linearizable("udp");
+}
+
+#[test]
+fn the_history_of_chains_in_one_process_is_linearizable_with_steering_and_without() {
+    the_history_of_chains_is_linearizable("inline");
+}
+
+#[test]
+fn round_trips_to_chains_are_reported_by_kind_of_operation() {
+    let temporary = Temporary::new("trips");
+    let report = temporary.json(&tiny("udp", "200", &["--workload", "A", "--store", "chain"]));
+    for kind in report["workloads"][0]["latencies"].as_array().unwrap() {
+        let trips = &kind["round_trips"];
+        let least = if kind["op"] == "read" { 1.0 } else { 2.0 };
+        assert!(trips["mean"].as_f64().unwrap() >= least, "{kind}");
+        assert!(trips["p99"].as_u64().unwrap() >= trips["p50"].as_u64().unwrap(), "{kind}");
+    }
+    let coherent = temporary.json(&tiny("udp", "200", &["--workload", "A"]));
+    assert!(coherent["workloads"][0]["latencies"][0].get("round_trips").is_none());
+}
+
 #[test]
 fn what_cannot_work_across_processes_is_refused_before_any_is_started() {
     let temporary = Temporary::new("refused");
@@ -206,6 +246,8 @@ fn what_cannot_work_across_processes_is_refused_before_any_is_started() {
         (vec!["objects", "--layout", "lines,sabre,lines"], "--layout"),
         (vec!["objects", "--layout", "checksum"], "--layout"),
         (vec!["objects", "--slots", "200", "--value-size", "64KiB"], "--slots"),
+        (vec!["ycsb", "--transport", "udp", "--steering", "all"], "--store chain"),
+        (vec!["ycsb", "--transport", "udp", "--store", "chain", "--workload", "F"], "workload F"),
         (vec!["lab", "peers", "--workload", "D"], "A, B, C or F"),
         (vec!["lab", "peers", "--words", "--locks"], "--locks"),
         (vec!["lab", "peers", "--words", "--records", "5"], "--records"),

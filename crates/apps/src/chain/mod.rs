@@ -36,8 +36,10 @@ pub struct Config {
     pub expected_keys: u64,
     /// Bytes of a key and its value together, at most.
     pub record_bytes: usize,
-    /// Bytes that are written until what was replaced comes back, at most: in half a second.
-    pub in_half_a_second: u64,
+    /// How long a client may use what it knows of a key without asking. What was replaced comes back a little later.
+    pub lease: Nanos,
+    /// Bytes that are written in that time, at most.
+    pub written_meanwhile: u64,
     /// The nodes whose memories the store has.
     pub homes: Vec<NodeId>,
     /// The node that has the metadata server.
@@ -49,7 +51,8 @@ impl Default for Config {
         Self {
             expected_keys: 1 << 12,
             record_bytes: 128,
-            in_half_a_second: 1 << 20,
+            lease: Nanos::from_millis(400),
+            written_meanwhile: 1 << 20,
             homes: vec![NodeId(0)],
             server: NodeId(0),
         }
@@ -71,7 +74,7 @@ impl Config {
         /// What clients have in hand; and what little each client tells late.
         const IN_HANDS: u64 = 8 << 20;
         // Of each key there is an entry, and for as long as slots rest those that it has replaced.
-        let written = self.in_half_a_second.saturating_mul(2);
+        let written = self.written_meanwhile.saturating_mul(3);
         let all = self.expected_keys.saturating_mul(self.slot_bytes()).saturating_add(written);
         let each = all.div_ceil(self.homes.len().max(1) as u64).saturating_add(IN_HANDS);
         each.next_multiple_of(64)
@@ -91,13 +94,13 @@ impl ChainStore {
     /// # Errors
     /// If the rack's memory is full, or a node is down.
     pub fn create(handle: &mut NodeHandle, config: &Config) -> Result<Self, Error> {
-        let (lease, rest) = (Nanos::from_millis(400), Nanos::from_millis(500));
-        let Config { homes, server, .. } = config;
+        let Config { homes, server, lease, .. } = config;
+        let rest = Nanos(lease.0 + lease.0 / 4 + 1_000_000);
         let chains = ChainsConfig {
             homes: homes.clone(),
             bytes: config.bytes_on_each(),
             server: *server,
-            lease,
+            lease: *lease,
             rest,
         };
         Ok(Self { chains: handle.chains(&chains)?, entry: Vec::new() })
@@ -198,7 +201,7 @@ mod tests {
     #[test]
     fn memory_is_for_all_keys_and_for_what_rests() {
         let config = Config { expected_keys: 1000, record_bytes: 1000, ..Config::default() };
-        assert!(config.bytes_on_each() >= 1000 * 2048 + (2 << 20));
+        assert!(config.bytes_on_each() >= 1000 * 2048 + (3 << 20));
         let spread = Config { homes: vec![NodeId(0), NodeId(1)], ..config.clone() };
         assert!(spread.bytes_on_each() < config.bytes_on_each());
     }

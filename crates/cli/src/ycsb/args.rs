@@ -8,7 +8,7 @@ use rackmem::BlockSize;
 use serde::{Deserialize, Serialize};
 
 use super::core_file::{self, Overrides, SCANS};
-use super::engine::Choice;
+use super::engine::{Choice, Engine};
 use super::workload::{Kind, Workload};
 use crate::fault::Fault;
 use crate::processes::TransportKind;
@@ -89,6 +89,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "off|N|all", default_value = "off")]
     pub(crate) steering: Steering,
 
+    /// Milliseconds for which clients of chains use what they know of a key without asking (only with --store chain)
+    #[arg(long, value_name = "MS", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..60_000))]
+    pub(crate) lease: u32,
+
     /// Fixes every random choice of the clients and the rack; how threads interleave stays up to the machine
     #[arg(long, value_name = "N", default_value_t = 42)]
     pub(crate) seed: u64,
@@ -155,6 +159,11 @@ impl Args {
             }
         }
         Ok((workloads, warnings))
+    }
+
+    /// Which engine a workload runs on.
+    pub(crate) fn engine(&self, workload: &Workload) -> Engine {
+        self.store.engine(workload, self.block_size, self.lease)
     }
 
     /// The workloads as the store does them: of chains, values are replaced as a whole.
@@ -342,6 +351,30 @@ mod tests {
             (workloads[0].name.as_str(), workloads[0].records, workloads[0].operations),
             ("workloadb", 5, 1000)
         );
+    }
+
+    fn refused_for_the_store(flags: &[&str]) -> String {
+        let args = args(flags);
+        let (workloads, _) = args.workloads().unwrap();
+        let Err(Fault::Usage(message)) = args.for_store(workloads) else { panic!("{flags:?}") };
+        message
+    }
+
+    #[test]
+    fn steering_is_about_chains_and_chains_are_replaced_as_a_whole() {
+        let said = refused_for_the_store(&["--steering", "all"]);
+        assert!(said.contains("--store chain"), "{said}");
+        let said = refused_for_the_store(&["--store", "chain", "-w", "A,F"]);
+        assert!(said.contains("workload F"), "{said}");
+        let steered = args(&["--store", "chain", "--steering", "8", "-w", "A"]);
+        let (workloads, _) = steered.workloads().unwrap();
+        assert!(steered.for_store(workloads).unwrap()[0].write_all_fields);
+        let keys = |text: &str| text.parse::<Steering>().map(Steering::keys);
+        assert_eq!(
+            [keys("off"), keys("0"), keys("8"), keys("all")],
+            [Ok(None), Ok(None), Ok(Some(8)), Ok(Some(usize::MAX))]
+        );
+        assert!(keys("many").is_err());
     }
 
     #[test]

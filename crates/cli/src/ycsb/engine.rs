@@ -4,7 +4,7 @@ use apps::chain::{ChainStore, Config as ChainConfig};
 use apps::kv::{Config as KvConfig, KvStore};
 use apps::kv_locked::{Config as LockedConfig, LockedStore};
 use clap::ValueEnum;
-use rackmem::{BlockSize, GlobalAddr, NodeHandle, NodeId, block_on};
+use rackmem::{BlockSize, GlobalAddr, Nanos, NodeHandle, NodeId, block_on};
 use serde::{Deserialize, Serialize};
 
 use super::store::{Session, StoreError};
@@ -31,8 +31,11 @@ pub(crate) enum Engine {
     Coherent,
     /// `apps::kv_locked`.
     Locked,
-    /// `apps::chain`.
-    Chain,
+    /// `apps::chain`, whose clients use what they know for so long.
+    Chain {
+        /// Milliseconds.
+        lease: u32,
+    },
 }
 
 impl Engine {
@@ -41,18 +44,19 @@ impl Engine {
         match self {
             Self::Coherent => "coherent",
             Self::Locked => "locked",
-            Self::Chain => "chain",
+            Self::Chain { .. } => "chain",
         }
     }
 }
 
 impl Choice {
     /// The engine for a workload, on a rack with such blocks.
-    pub(crate) fn engine(self, workload: &Workload, block: BlockSize) -> Engine {
+    /// Clients of chains use what they know for so many milliseconds.
+    pub(crate) fn engine(self, workload: &Workload, block: BlockSize, lease: u32) -> Engine {
         match self {
             Self::Coherent => Engine::Coherent,
             Self::Locked => Engine::Locked,
-            Self::Chain => Engine::Chain,
+            Self::Chain => Engine::Chain { lease },
             Self::Auto => by_default(workload, block),
         }
     }
@@ -82,13 +86,14 @@ pub(crate) fn locked_config(workload: &Workload) -> LockedConfig {
 }
 
 /// The same in chains.
-pub(crate) fn chain_config(workload: &Workload) -> ChainConfig {
-    /// More than any machine of today writes.
-    const IN_HALF_A_SECOND: u64 = 512 << 20;
+pub(crate) fn chain_config(workload: &Workload, lease: u32) -> ChainConfig {
+    /// More than is written in a millisecond over any network.
+    const IN_A_MILLISECOND: u64 = 512 << 10;
     ChainConfig {
         expected_keys: workload.expected_records(),
         record_bytes: workload.record_len() + KEY_BYTES.max(workload.names.digits + 4),
-        in_half_a_second: IN_HALF_A_SECOND,
+        lease: Nanos::from_millis(lease.into()),
+        written_meanwhile: u64::from(lease) * IN_A_MILLISECOND,
         homes: vec![NodeId(0)],
         server: NodeId(0),
     }
@@ -117,8 +122,8 @@ impl Store {
             Engine::Locked => LockedStore::create(handle, &locked_config(workload))
                 .map(Self::Locked)
                 .map_err(StoreError::new),
-            Engine::Chain => {
-                let store = ChainStore::create(handle, &chain_config(workload));
+            Engine::Chain { lease } => {
+                let store = ChainStore::create(handle, &chain_config(workload, lease));
                 store.map(Self::Chain).map_err(StoreError::new)
             }
         }
@@ -135,7 +140,7 @@ impl Store {
                 block_on(KvStore::open(handle, root)).map(Self::Coherent).map_err(StoreError::new)
             }
             Engine::Locked => LockedStore::open(handle, root).map(Self::Locked).map_err(StoreError::new),
-            Engine::Chain => ChainStore::open(handle, root).map(Self::Chain).map_err(StoreError::new),
+            Engine::Chain { .. } => ChainStore::open(handle, root).map(Self::Chain).map_err(StoreError::new),
         }
     }
 
@@ -229,7 +234,7 @@ mod tests {
     fn records_that_do_not_fit_a_block_are_behind_locks_if_a_bucket_holds_them() {
         let of = |field_len: usize, block: u64| {
             let workload = Workload { field_len, ..Workload::letter('A').unwrap() };
-            Choice::Auto.engine(&workload, BlockSize::new(block).unwrap())
+            Choice::Auto.engine(&workload, BlockSize::new(block).unwrap(), 1)
         };
         assert_eq!(of(100, 4096), Engine::Coherent);
         assert_eq!(of(100, 512), Engine::Locked);

@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let memory = workloads
         .iter()
         .map(|workload| match args.store {
-            Choice::Chain => memory_for_chains(workload),
+            Choice::Chain => memory_for_chains(workload, args.lease),
             _ => memory_for(args.nodes, args.block_size, workload),
         })
         .max()
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let mut report = Report::new(shape);
     let mut failed = None;
     for (ordinal, workload) in (0..).zip(&workloads) {
-        let engine = args.store.engine(workload, args.block_size);
+        let engine = args.engine(workload);
         let setting = Setting {
             seed: args.seed,
             ordinal,

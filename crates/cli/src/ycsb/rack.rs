@@ -21,7 +21,7 @@ impl StoreRack {
     /// A fresh rack, with room for the workload's records.
     pub(crate) fn start(args: &Args, memory: Bytes, workload: &Workload) -> Result<Self, Fault> {
         let rack = Rack::embedded(spec(args, memory).config()).map_err(impossible)?;
-        let engine = args.store.engine(workload, args.block_size);
+        let engine = args.engine(workload);
         let store = Store::create(&mut rack.node(NodeId(0)), engine, workload)
             .map_err(|error| Fault::failed(format_args!("cannot create the key-value store: {}", error.0)))?;
         Ok(Self { rack, store, threads: args.threads })
@@ -109,8 +109,8 @@ pub(crate) fn memory_for(nodes: usize, block: BlockSize, workload: &Workload) ->
 }
 
 /// The same where the records are in chains.
-pub(crate) fn memory_for_chains(workload: &Workload) -> Bytes {
+pub(crate) fn memory_for_chains(workload: &Workload, lease: u32) -> Bytes {
     /// Chunks of allocators.
     const BESIDE: u64 = 128 << 20;
-    Bytes(chain_config(workload).bytes_on_each() + BESIDE)
+    Bytes(chain_config(workload, lease).bytes_on_each() + BESIDE)
 }

@@ -217,7 +217,7 @@ impl Report {
             hit_rate: traffic.hit_rate(),
             switch_packets: traffic.switch_packets,
             home_packets: traffic.home_packets,
-            appends: (engine == Engine::Chain).then_some(traffic.appends),
+            appends: matches!(engine, Engine::Chain { .. }).then_some(traffic.appends),
             switch_packets_per_operation: ratio(traffic.switch_packets, operations).unwrap_or(0.0),
             home_packets_per_operation: ratio(traffic.home_packets, operations).unwrap_or(0.0),
             travelled: measured.travelled.map(|travelled| TravelReport::new(&travelled, operations)),
@@ -296,7 +296,7 @@ impl Report {
                 workload.data_bytes,
                 match workload.store {
                     of if of == Engine::Locked.name() => ", behind locks",
-                    of if of == Engine::Chain.name() => ", in chains; updates replace the record",
+                    "chain" => ", in chains; updates replace the record",
                     _ => "",
                 }
             );

@@ -322,3 +322,29 @@ impl<R: VerbsRules> Device<R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_pair_is_found_by_its_number_whoever_chose_it_and_by_no_other() {
+        let mut device = Device::new(1);
+        let queue = device.create_completion_queue(8);
+        let depth = Depth { sends: 1, receives: 0 };
+        let first = device.create_queue_pair(queue, queue, depth);
+        let chosen = QpNumber::new(1 << 23 | 77);
+        device.create_numbered(chosen, queue, queue, depth);
+        let second = device.create_queue_pair(queue, queue, depth);
+        assert_eq!((first.get(), second.get()), (2, 4), "it has a place in the line, but not its number");
+        for number in [first, chosen, second] {
+            assert_eq!(device.state(number), Some(State::Reset));
+            device.init(number).unwrap();
+            assert_eq!(device.state(number), Some(State::Init));
+        }
+        for number in [3, 5, 1 << 23, 1 << 23 | 78].map(QpNumber::new) {
+            assert_eq!(device.state(number), None, "{number}");
+            assert_eq!(device.init(number), Err(StateError::NoSuchQueuePair));
+        }
+    }
+}

@@ -46,6 +46,18 @@ pub(super) fn rack(status: &Status) -> String {
         "Coherence packets that the switch had no use for.",
         switch.packets_dropped,
     );
+    let steering = &switch.steering;
+    for (name, help, count) in [
+        ("rackmem_steering_carried", "Packets of chains that the switch carried on.", steering.carried),
+        ("rackmem_steering_steered", "Appends that the switch sent to the tail.", steering.steered),
+        ("rackmem_steering_moved", "Of those, appends that would have gone elsewhere.", steering.moved),
+        ("rackmem_steering_unsteered", "Appends that passed as they were.", steering.unsteered),
+        ("rackmem_steering_refused", "Appends that were answered as refused.", steering.refused),
+        ("rackmem_steering_doubted", "Appends of which nobody knew what became.", steering.doubted),
+        ("rackmem_steering_waited", "Acknowledgements that waited for another one.", steering.waited),
+    ] {
+        page.counter(name, help, count);
+    }
     page.counter("rackmem_epochs", "Epochs that this switch has begun.", membership.epochs);
     page.counter(
         "rackmem_coordinator_stalls",

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use rackmem::transport::{Cause, Counts};
-use rackmem::{ChainCounts, NicCounts, NodeReport, Phase, SwitchReport};
+use rackmem::{ChainCounts, NicCounts, NodeReport, Phase, SteeringCounts, SwitchReport};
 use serde::{Deserialize, Serialize};
 
 /// A rack, as its switch's process sees it.
@@ -34,7 +34,25 @@ pub(crate) struct Switch {
     pub(crate) packets_sent: u64,
     /// Of those that reached it, the ones that it had no use for.
     pub(crate) packets_dropped: u64,
+    pub(crate) steering: Steering,
     pub(crate) transport: Transport,
+}
+
+/// What the switch did with packets of chains.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub(crate) struct Steering {
+    /// Packets that it carried on.
+    pub(crate) carried: u64,
+    /// Appends that it sent to the tail, and those of them that would have gone elsewhere.
+    pub(crate) steered: u64,
+    pub(crate) moved: u64,
+    /// Appends that passed as they were.
+    pub(crate) unsteered: u64,
+    /// Appends that were answered as refused, and as in doubt.
+    pub(crate) refused: u64,
+    pub(crate) doubted: u64,
+    /// Acknowledgements that were dropped because the one in front was missing.
+    pub(crate) waited: u64,
 }
 
 /// What has become of nodes.
@@ -166,6 +184,7 @@ impl Status {
                 packets_received: report.packets_received,
                 packets_sent: report.packets_sent,
                 packets_dropped: report.program_dropped,
+                steering: Steering::from(&report.chains),
                 transport: Transport::from(&report.transport),
             },
             membership: Membership {
@@ -206,6 +225,13 @@ impl From<&NicCounts> for Nic {
     fn from(counts: &NicCounts) -> Self {
         let NicCounts { received, sent, duplicates, repeated, broken, .. } = *counts;
         Self { sent, received, duplicates, repeated, broken, dropped: named(counts.dropped_by_cause()) }
+    }
+}
+
+impl From<&SteeringCounts> for Steering {
+    fn from(counts: &SteeringCounts) -> Self {
+        let SteeringCounts { carried, steered, moved, unsteered, refused, doubted, waited } = *counts;
+        Self { carried, steered, moved, unsteered, refused, doubted, waited }
     }
 }
 

@@ -32,6 +32,19 @@ pub(super) fn tables(status: &Status) -> String {
         switch.packets_sent,
         switch.packets_dropped
     );
+    let steering = &switch.steering;
+    if steering.carried > 0 {
+        let _ = writeln!(
+            text,
+            "  chains: {} packets carried; {} appends steered ({} elsewhere than they asked), {} not; {} refused, {} in doubt",
+            steering.carried,
+            steering.steered,
+            steering.moved,
+            steering.unsteered,
+            steering.refused,
+            steering.doubted
+        );
+    }
     let _ = writeln!(text, "  {}", moved(&switch.transport));
     let ended = shown(&membership.ended).unwrap_or_else(|| "none".to_owned());
     let _ = writeln!(text, "lives ended: {ended}; epochs begun here: {}", membership.epochs);
