@@ -17,7 +17,7 @@ use crate::pipeline::primitive::spread;
 /// Writes after which keys are ranked.
 const PERIOD: u32 = 4096;
 /// How many keys in a row may move to make room for one.
-const MOVES: u32 = 3;
+const MOVES: u32 = 7;
 
 /// What the control plane knows of keys.
 #[derive(Clone, Debug, Default)]

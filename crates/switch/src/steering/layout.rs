@@ -32,7 +32,7 @@ pub(super) const KEY_STAGES: [usize; WAYS] = [TAIL_STAGE, BEHIND_STAGE, BEHIND_S
 pub(super) mod class {
     /// A WRITE of an entry: is it new, is its key held?
     pub(in super::super) const WRITE: u64 = 1;
-    /// Yes: its slot is outstanding.
+    /// It is new: its slot is outstanding, if its key is held.
     pub(in super::super) const LEARN: u64 = 2;
     /// An atomic.
     pub(in super::super) const SWAP: u64 = 3;
@@ -44,6 +44,8 @@ pub(super) mod class {
     pub(in super::super) const FRONT: u64 = 6;
     /// What is the client told?
     pub(in super::super) const SETTLE: u64 = 7;
+    /// A WRITE that is not new: its slot is outstanding for this key, or for none.
+    pub(in super::super) const KEEP: u64 = 8;
 }
 
 /// What OUTSTANDING, TAIL, and the arrays of records do. 0: nothing.
@@ -56,6 +58,8 @@ pub(super) mod op {
     pub(in super::super) const TEACH: u64 = 4;
     /// TAIL: the append of this one is acknowledged.
     pub(in super::super) const CONFIRM: u64 = 5;
+    /// OUTSTANDING: is left as it is, if it is the operand.
+    pub(in super::super) const KEEP: u64 = 6;
 }
 
 /// What the client is told.
@@ -170,7 +174,7 @@ pub(super) struct Fields {
 impl Fields {
     pub(super) fn declare(p: &mut ProgramBuilder) -> Self {
         Self {
-            class: p.parsed("class", 3),
+            class: p.parsed("class", 4),
             connection: p.parsed("connection", 16),
             sequence: p.parsed("number, shifted", 32),
             key: p.parsed("key", 64),
