@@ -590,18 +590,6 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
     }
 
     fn happen(&mut self, event: Event) {
-        if std::env::var_os("TRACE2").is_some() {
-            match &event {
-                Event::AtSwitch(f) if !matches!(f.packet.opcode, Opcode::ReadRequest|Opcode::ReadResponseOnly|Opcode::ReadResponseLast|Opcode::ReadResponseFirst|Opcode::ReadResponseMiddle) => eprintln!("{} switch {}->{} {:?} {} {:x?}", self.now, f.from, f.to, f.packet.opcode, f.packet.psn, f.packet.extension),
-                Event::AtNode(f) if !matches!(f.packet.opcode, Opcode::ReadRequest|Opcode::ReadResponseOnly|Opcode::ReadResponseLast|Opcode::ReadResponseFirst|Opcode::ReadResponseMiddle) => eprintln!("{} node {}->{} {:?} {} {:x?}", self.now, f.from, f.to, f.packet.opcode, f.packet.psn, f.packet.extension),
-                Event::Outcome(c, op, o, _) => eprintln!("{} {c:?} {op:?} {o:x?}", self.now),
-                Event::Call(c, op, o) => eprintln!("{} {c:?} {op:?} {o:x?}", self.now),
-                Event::Answer(c, op, o) => eprintln!("{} {c:?} {op:?} {o:x?}", self.now),
-                Event::Notice(c, o) => eprintln!("{} {c:?} {o:x?}", self.now),
-                Event::Walked(c, o) => eprintln!("{} walked {c:?} {o:x?}", self.now),
-                _ => {}
-            }
-        }
         let mut effects = Vec::new();
         match event {
             Event::AtSwitch(flight) => self.at_switch(flight),
