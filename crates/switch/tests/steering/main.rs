@@ -1,6 +1,8 @@
 //! The steering program by itself: its rules one by one, every order of a few appends, and a rewritten packet before an independent
 //! dissector. With clients and NICs around it: `crates/chain/tests/steered`.
 
+mod capture;
+mod exhaustive;
 mod rig;
 mod scenarios;
 

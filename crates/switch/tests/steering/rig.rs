@@ -143,6 +143,14 @@ impl<R: SteerRules> Rig<R> {
         }
     }
 
+    pub(crate) fn said(&self, client: u16, psn: u32) -> Option<u64> {
+        self.said.get(&(client, psn)).copied()
+    }
+
+    pub(crate) fn all_said(&self) -> impl Iterator<Item = u64> {
+        self.said.iter().flat_map(|((client, psn), said)| [u64::from(*client) << 32 | u64::from(*psn), *said])
+    }
+
     /// The entries of a chain from this one on.
     pub(crate) fn chain(&self, from: Entry) -> Vec<Entry> {
         let mut entries = vec![from];
