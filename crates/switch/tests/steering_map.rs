@@ -49,8 +49,8 @@ fn nearly_all_places_can_be_taken() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         state ^ state >> 29
     };
-    let held = (0..95_000).filter(|_| steering.admit(key())).count();
-    println!("{held} of 95000 random keys");
-    assert!(held >= 94_000, "{held}");
+    let held = (0..88_000).filter(|_| steering.admit(key())).count();
+    println!("{held} of 88000 random keys");
+    assert!(held >= 87_900, "{held}");
     steering.invariants();
 }

@@ -160,7 +160,11 @@ fn every_mutant_is_caught() {
     let _ = std::panic::take_hook();
     assert_eq!(names, STEER_NAMES);
     // These would take luck, or cost performance only: scenarios catch them (`crates/switch/tests/steering`).
-    let by_scenario =
-        BTreeSet::from(["LAST_WRITE_COUNTS", "MISMATCHES_RESET", "PLACES_ARE_LEFT_CLEAN", "KNOWLEDGE_EXPIRES"]);
+    let by_scenario = BTreeSet::from([
+        "LAST_WRITE_COUNTS",
+        "MISMATCHES_RESET",
+        "PLACES_ARE_LEFT_CLEAN",
+        "KNOWLEDGE_EXPIRES",
+    ]);
     assert!(missed.is_subset(&by_scenario), "not caught: {missed:?}");
 }

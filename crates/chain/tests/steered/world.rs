@@ -8,8 +8,8 @@ use chain::metadata::{self, CallId, ClientId, Metadata};
 use chain::{Answer, Appended, Call, Outcome, Verb};
 use check::history::{Op, Operation};
 use nic::verbs::{
-    Completion, Depth, Effect, Mtu, Operation as Work, Payload, Remote, Span, Status, ToReceive, ToSend, WorkId,
-    WorkRequest,
+    Completion, Depth, Effect, Mtu, Operation as Work, Payload, Remote, Span, Status, ToReceive, ToSend,
+    WorkId, WorkRequest,
 };
 use switch::steering::{self, Action, Connection, End, Steering};
 use wire::chain::EntryHead;
@@ -373,10 +373,9 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
         let local = |len: u32| Span { key: nic.key, address: buffer, len };
         let remote = |location| Remote { key, address: address(location) };
         let operation = match verb {
-            Verb::Read(location) => Work::Read {
-                local: local(location.class().bytes() as u32),
-                remote: remote(location),
-            },
+            Verb::Read(location) => {
+                Work::Read { local: local(location.class().bytes() as u32), remote: remote(location) }
+            }
             Verb::Write(location, head) => {
                 let local = local(24 + head.len);
                 let bytes = nic.bytes.at(buffer, local.len);
@@ -397,8 +396,10 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
         let request = WorkRequest::new(WorkId(id), operation);
         nic.device.post_send(Nanos(self.now), own, request, &mut out).unwrap();
         for effect in &out {
-            if let Effect::Send { packet: Packet { extension: Extension::Atomic(AtomicEth { .. }), psn, .. }, .. } =
-                effect
+            if let Effect::Send {
+                packet: Packet { extension: Extension::Atomic(AtomicEth { .. }), psn, .. },
+                ..
+            } = effect
             {
                 self.posted.insert((at, peer, psn.get()), self.now);
             }

@@ -71,12 +71,11 @@ pub(super) fn cells(key: u64, ways: &[usize; WAYS]) -> [usize; WAYS] {
 
 impl<R: SteerRules> Steering<R> {
     /// A key was written: is it hot?
-    pub(super) fn on_write(&mut self, key: u64) {
+    pub(super) fn on_write(&mut self, key: u64, is_held: bool) {
         let top = self.config.top;
         if top == 0 || self.config.keys == 0 {
             return;
         }
-        let is_held = self.keys.place(key).is_some();
         if !is_held && self.keys.count() < top {
             self.admit(key);
         }
@@ -97,8 +96,7 @@ impl<R: SteerRules> Steering<R> {
         let mut cold: Vec<(u32, u64)> =
             self.keys.all().map(|(key, _)| (heat(&self.keys, key), key)).collect();
         cold.sort_unstable_by(|one, other| other.cmp(one));
-        let mut hot: Vec<(u32, u64)> =
-            self.keys.heat.iter().map(|(key, writes)| (*writes, *key)).collect();
+        let mut hot: Vec<(u32, u64)> = self.keys.heat.iter().map(|(key, writes)| (*writes, *key)).collect();
         hot.retain(|(_, key)| self.keys.place(*key).is_none());
         hot.sort_unstable_by(|one, other| other.cmp(one));
         for (writes, key) in hot {
@@ -148,7 +146,8 @@ impl<R: SteerRules> Steering<R> {
             return None;
         }
         for place in places {
-            let other = self.keys.by_place[&place];
+            // Those that moved for another key's sake may have left it.
+            let Some(other) = self.keys.by_place.get(&place).copied() else { return Some(place) };
             if let Some(elsewhere) = self.make_room(other, moves - 1)
                 && self.keys.by_place.get(&place) == Some(&other)
             {

@@ -11,6 +11,8 @@
 //!   KEY          the complement, so that an empty cell is 0
 //! ```
 
+use alloc::vec::Vec;
+
 use wire::chain::{EntryVersion, Location};
 use wire::roce::Psn;
 
@@ -46,6 +48,7 @@ pub(super) mod class {
     pub(in super::super) const SETTLE: u64 = 7;
     /// A WRITE that is not new: its slot is outstanding for this key, or for none.
     pub(in super::super) const KEEP: u64 = 8;
+    pub(in super::super) const LAST: u64 = KEEP;
 }
 
 /// What OUTSTANDING, TAIL, and the arrays of records do. 0: nothing.
@@ -172,6 +175,13 @@ pub(super) struct Fields {
 }
 
 impl Fields {
+    /// What is looked at when a pass is over.
+    pub(super) fn results(&self) -> Vec<Field> {
+        let found = [self.place, self.before, self.appended, self.of_key, self.behind, self.found_state];
+        let said = [self.new, self.same, self.verdict, self.tail_op];
+        found.into_iter().chain(said).chain(self.hit).collect()
+    }
+
     pub(super) fn declare(p: &mut ProgramBuilder) -> Self {
         Self {
             class: p.parsed("class", 4),

@@ -2,6 +2,7 @@
 //!
 //! One thread owns it, in the switch's process. What must always hold: a packet that is not a step of an append leaves as it came.
 
+use alloc::sync::Arc;
 use core::marker::PhantomData;
 
 use wire::chain::{EntryVersion, Reply, Word};
@@ -16,7 +17,7 @@ use super::layout::{self, Fields, WAYS, class, state, verdict};
 use super::parser::{self, Append, Seen};
 use super::program::{self, Arrays, Sizes};
 use crate::pipeline::stage_map::PacketPasses;
-use crate::pipeline::{BuildError, Phv, Program, StageMap};
+use crate::pipeline::{BuildError, Phv, Plan, Program, StageMap};
 
 /// Where a WRITE's payload says whose entry it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,6 +87,8 @@ pub struct Steering<R: SteerRules = Faithful> {
     pub(super) config: Config,
     pub(super) sizes: Sizes,
     pub(super) program: Program,
+    /// The program for each kind of pass.
+    plans: Arc<[Plan]>,
     pub(super) fields: Fields,
     pub(super) arrays: Arrays,
     pub(super) connections: Connections,
@@ -127,7 +130,10 @@ impl<R: SteerRules> Steering<R> {
             ways: [1, 2, 2].map(|part| (config.keys * part).div_ceil(5).max(1)),
         };
         let (program, fields, arrays) = program::build::<R>(sizes)?;
+        let plan = |class| program.plan(&[(fields.class, class)], &fields.results());
+        let plans: Result<_, _> = (0..=class::LAST).map(plan).collect();
         Ok(Self {
+            plans: plans?,
             rules: PhantomData,
             config: *config,
             sizes,
@@ -272,8 +278,23 @@ impl<R: SteerRules> Steering<R> {
             self.phv.set(cell, u64::MAX);
         }
         parse(&self.fields, &mut self.phv);
-        self.program.run(&mut self.phv);
+        #[cfg(test)]
+        let as_written = (self.program.clone(), self.phv.clone());
+        let plan = &self.plans[usize::try_from(class).expect("there are few classes")];
+        self.program.run_plan(plan, &mut self.phv);
         self.counters.passes += 1;
+        #[cfg(test)]
+        self.compare(as_written);
+    }
+
+    /// The pass that was made by its plan did what the program does as it was written.
+    #[cfg(test)]
+    fn compare(&self, (mut program, mut phv): (Program, Phv)) {
+        program.run(&mut phv);
+        assert_eq!(program.all_cells(), self.program.all_cells());
+        for field in self.fields.results() {
+            assert_eq!(phv.get(field), self.phv.get(field), "{field:?}");
+        }
     }
 
     /// An entry is on its way to its slot.
@@ -304,7 +325,7 @@ impl<R: SteerRules> Steering<R> {
             _ => self.learn(if is_new { class::LEARN } else { class::KEEP }, unit, held, candidates),
         }
         if is_new {
-            self.on_write(key);
+            self.on_write(key, held.contains(&1));
         }
     }
 

@@ -83,6 +83,8 @@ mod layout;
 pub mod machine;
 mod parser;
 mod program;
+#[cfg(test)]
+mod tests;
 
 pub use connections::{Connection, End};
 pub use counters::{Counters, Unsteered};

@@ -77,7 +77,9 @@ pub(super) fn build<R: SteerRules>(sizes: Sizes) -> Result<(Program, Fields, Arr
         of_keys: array("OF KEY".into(), TAIL_STAGE, 32, sizes.records + 1),
         behind: array("BEHIND".into(), BEHIND_STAGE, 64, sizes.records + 1),
         states: array("STATE".into(), BEHIND_STAGE, 16, sizes.records + 1),
-        keys: core::array::from_fn(|way| array(format!("KEY way {way}"), KEY_STAGES[way], 64, sizes.ways[way])),
+        keys: core::array::from_fn(|way| {
+            array(format!("KEY way {way}"), KEY_STAGES[way], 64, sizes.ways[way])
+        }),
     };
     numbers(&mut p, &f, &arrays);
     operations::<R>(&mut p, &f);
@@ -94,7 +96,9 @@ fn numbers(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
         index: f.connection,
         gate: None,
         select: f.class,
-        cases: [class::WRITE, class::SWAP, class::REQUEST].map(|class| (class, Alu::Advance(f.sequence))).into(),
+        cases: [class::WRITE, class::SWAP, class::REQUEST]
+            .map(|class| (class, Alu::Advance(f.sequence)))
+            .into(),
         out: Some(f.new),
     });
 }
@@ -199,7 +203,13 @@ fn verdicts<R: SteerRules>(p: &mut ProgramBuilder, f: &Fields) {
             steered(Is(state::LOST), Any, Any, Any, says(verdict::DOUBTED)),
             // The word was another one.
             steered(pending(), Is(0), Any, Any, becomes(verdict::REFUSED, failed, forget)),
-            steered(pending(), Any, Is(1), Is(state::APPENDED), becomes(verdict::STEERED, appended, op::CONFIRM)),
+            steered(
+                pending(),
+                Any,
+                Is(1),
+                Is(state::APPENDED),
+                becomes(verdict::STEERED, appended, op::CONFIRM),
+            ),
             steered(pending(), Any, Is(1), Is(state::FAILED), behind_failed),
             steered(pending(), Any, Is(1), pending(), unsettled),
             // The record in front is gone, or in doubt itself.

@@ -33,7 +33,7 @@ fn packets() -> [(Packet, Packet); 3] {
     rig.words.insert(b.0, wire::chain::Word::tail(b.version()));
     let psn = rig.number(2);
     let swap = swap_packet(2, psn, X, b);
-    let steered = rig.to_memory(2, psn, X, b);
+    let steered = rig.pass_to_memory(2, psn, X, b);
     let original = rig.execute(2, &steered);
     let answer = answer_packet(2, psn, original);
     let mut told = answer;
@@ -117,7 +117,8 @@ fn rows(fields: &[(&str, usize)], before: &[u8], after: &[u8]) -> String {
         let [before, after] = [before, after].map(|frame| field(name, frame));
         let changed = if before == after { "" } else { "**" };
         let name = name.strip_prefix("infiniband.").unwrap();
-        let row = format!("| `{name}` | {before:#0w$x} | {changed}{after:#0w$x}{changed} |\n", w = digits + 2);
+        let row =
+            format!("| `{name}` | {before:#0w$x} | {changed}{after:#0w$x}{changed} |\n", w = digits + 2);
         rows.push_str(&row);
     }
     rows

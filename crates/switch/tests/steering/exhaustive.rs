@@ -33,7 +33,9 @@ pub(crate) struct Scope {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Told {
     Nothing,
-    Appended { behind: Entry },
+    Appended {
+        behind: Entry,
+    },
     Doubted,
     /// It has lost too often.
     GaveUp,
@@ -98,8 +100,7 @@ impl<R: SteerRules> World<R> {
         };
         for number in 1..=scope.clients {
             let entry = Entry(10 + u32::from(number), u8::try_from(number % 2).unwrap() * 4);
-            let client =
-                Client { entry, cursor: X, psn: 0, attempts: scope.attempts, told: Told::Nothing };
+            let client = Client { entry, cursor: X, psn: 0, attempts: scope.attempts, told: Told::Nothing };
             world.clients.push(client);
             world.write_and_swap(number);
         }
@@ -153,7 +154,7 @@ impl<R: SteerRules> World<R> {
         match action {
             Action::AtSwitch(number, psn) => {
                 let (tail, entry) = self.requests[&(number, psn)];
-                let packet = self.rig.to_memory(number, Psn::new(psn), tail, entry);
+                let packet = self.rig.pass_to_memory(number, Psn::new(psn), tail, entry);
                 let Extension::Atomic(word) = packet.extension else { unreachable!() };
                 let sent = (number, psn, [word.address, word.compare, word.swap_or_add]);
                 let unlike =
@@ -171,7 +172,7 @@ impl<R: SteerRules> World<R> {
             }
             Action::Answer(number, psn, arrives) => {
                 let original = self.rig.said(number, psn).expect("it was said");
-                let told = self.rig.to_client(number, Psn::new(psn), original);
+                let told = self.rig.pass_to_client(number, Psn::new(psn), original);
                 if let (Some(reply), true) = (told, arrives) {
                     self.hear(number, psn, reply);
                 }
@@ -325,7 +326,10 @@ const SCOPES: [(&str, Scope); 8] = [
     ("two, break", Scope { clients: 2, is_taught: true, attempts: 2, forgets: 0, restarts: 0, breaks: 1 }),
     ("three", Scope { clients: 3, is_taught: true, attempts: 1, forgets: 0, restarts: 0, breaks: 0 }),
     ("three, forget", Scope { clients: 3, is_taught: true, attempts: 2, forgets: 1, restarts: 0, breaks: 0 }),
-    ("three untaught", Scope { clients: 3, is_taught: false, attempts: 2, forgets: 0, restarts: 0, breaks: 0 }),
+    (
+        "three untaught",
+        Scope { clients: 3, is_taught: false, attempts: 2, forgets: 0, restarts: 0, breaks: 0 },
+    ),
     ("three, break", Scope { clients: 3, is_taught: true, attempts: 1, forgets: 0, restarts: 0, breaks: 1 }),
 ];
 

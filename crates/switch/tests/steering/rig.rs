@@ -101,13 +101,13 @@ impl<R: SteerRules> Rig<R> {
     }
 
     pub(crate) fn swap_as(&mut self, client: u16, psn: Psn, tail: Entry, entry: Entry) -> Option<Reply> {
-        let packet = self.to_memory(client, psn, tail, entry);
+        let packet = self.pass_to_memory(client, psn, tail, entry);
         let original = self.execute(client, &packet);
-        self.to_client(client, psn, original)
+        self.pass_to_client(client, psn, original)
     }
 
     /// A compare-and-swap passes the switch: as it leaves.
-    pub(crate) fn to_memory(&mut self, client: u16, psn: Psn, tail: Entry, entry: Entry) -> Packet {
+    pub(crate) fn pass_to_memory(&mut self, client: u16, psn: Psn, tail: Entry, entry: Entry) -> Packet {
         let mut packet = swap_packet(client, psn, tail, entry);
         assert_eq!(self.switch.on_packet(self.now, MEMORY, &mut packet, &[]), Action::Forward);
         packet
@@ -132,7 +132,7 @@ impl<R: SteerRules> Rig<R> {
     }
 
     /// Its answer passes the switch: what the client is told.
-    pub(crate) fn to_client(&mut self, client: u16, psn: Psn, original: u64) -> Option<Reply> {
+    pub(crate) fn pass_to_client(&mut self, client: u16, psn: Psn, original: u64) -> Option<Reply> {
         let mut packet = answer_packet(client, psn, original);
         match self.switch.on_packet(self.now, NodeId(client), &mut packet, &[]) {
             Action::Drop => None,

@@ -65,9 +65,9 @@ pub(crate) fn repeats<R: SteerRules>() -> bool {
     rig.write(2, b, KEY);
     rig.write(3, c, KEY);
     let psn = rig.number(2);
-    let first = rig.to_memory(2, psn, X, b);
+    let first = rig.pass_to_memory(2, psn, X, b);
     assert_eq!(rig.swap(3, X, c), None, "b is not acknowledged");
-    rig.to_memory(2, psn, X, b) != first
+    rig.pass_to_memory(2, psn, X, b) != first
 }
 
 /// Something that is no tail is taken for one, because it came late.
@@ -76,8 +76,8 @@ pub(crate) fn numbers<R: SteerRules>() -> bool {
     let mut rig = begun::<R>(a);
     rig.write(2, b, KEY);
     let psn = rig.number(2);
-    let first = rig.to_memory(2, psn, X, b);
-    let again = rig.to_memory(2, psn, X, b);
+    let first = rig.pass_to_memory(2, psn, X, b);
+    let again = rig.pass_to_memory(2, psn, X, b);
     again != first
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn acks<R: SteerRules>() -> bool {
     rig.write(2, b, KEY);
     rig.write(3, c, KEY);
     let late = rig.number(2);
-    let first = rig.to_memory(2, late, X, b);
+    let first = rig.pass_to_memory(2, late, X, b);
     let psn = rig.number(3);
     let told = rig.swap_as(3, psn, X, c);
     if told.is_some() {
@@ -108,7 +108,7 @@ pub(crate) fn acks<R: SteerRules>() -> bool {
     }
     // The first one arrives after all, and its acknowledgement releases the second, which is fetched again.
     let original = rig.execute(2, &first);
-    assert_eq!(rig.to_client(2, late, original), steered(a));
+    assert_eq!(rig.pass_to_client(2, late, original), steered(a));
     assert_eq!(rig.swap_as(3, psn, X, c), steered(b));
     assert_eq!(rig.chain(X), [X, a, b, c]);
     false
@@ -124,12 +124,12 @@ pub(crate) fn followers<R: SteerRules>() -> bool {
     rig.words.insert(n.0, Word::tail(n.version()));
     rig.words.insert(a.0, Word::tail(a.version()).followed_by(n.next()));
     let psn = rig.number(2);
-    let first = rig.to_memory(2, psn, X, b);
+    let first = rig.pass_to_memory(2, psn, X, b);
     let second = rig.number(3);
-    let behind = rig.to_memory(3, second, X, c);
+    let behind = rig.pass_to_memory(3, second, X, c);
     let originals = [rig.execute(2, &first), rig.execute(3, &behind)];
-    assert_eq!(rig.to_client(2, psn, originals[0]), Some(Reply::Refused));
-    rig.to_client(3, second, originals[1]) == steered(b)
+    assert_eq!(rig.pass_to_client(2, psn, originals[0]), Some(Reply::Refused));
+    rig.pass_to_client(3, second, originals[1]) == steered(b)
 }
 
 /// A tail that a failed compare has shown to be none is used again.
@@ -152,10 +152,10 @@ pub(crate) fn strangers<R: SteerRules>() -> bool {
     let mut rig = begun::<R>(a);
     rig.write(2, b, KEY);
     let psn = rig.number(2);
-    let packet = rig.to_memory(2, psn, X, b);
+    let packet = rig.pass_to_memory(2, psn, X, b);
     rig.switch.restart();
     let original = rig.execute(2, &packet);
-    rig.to_client(2, psn, original) != Some(Reply::Doubted)
+    rig.pass_to_client(2, psn, original) != Some(Reply::Doubted)
 }
 
 /// A key gets the place of another one, and the tail of its chain.
@@ -257,12 +257,16 @@ fn forgetting_changes_nothing_for_what_is_under_way() {
     rig.write(2, b, KEY);
     rig.write(3, c, KEY);
     let psn = rig.number(2);
-    let packet = rig.to_memory(2, psn, X, b);
+    let packet = rig.pass_to_memory(2, psn, X, b);
     rig.switch.forget();
-    assert_eq!(rig.to_memory(2, psn, X, b), packet, "it is rewritten as it was");
+    assert_eq!(rig.pass_to_memory(2, psn, X, b), packet, "it is rewritten as it was");
     let original = rig.execute(2, &packet);
-    assert_eq!(rig.to_client(2, psn, original), steered(a));
-    assert_eq!(rig.to_client(2, psn, original), steered(a), "and so is its acknowledgement, as often as it comes");
+    assert_eq!(rig.pass_to_client(2, psn, original), steered(a));
+    assert_eq!(
+        rig.pass_to_client(2, psn, original),
+        steered(a),
+        "and so is its acknowledgement, as often as it comes"
+    );
     let view = rig.switch.append(client_end(2), psn).unwrap();
     assert_eq!((view.behind, view.state), (Some((a.at(), a.version())), State::Appended));
     let told = rig.swap(3, b, c);
@@ -293,13 +297,13 @@ fn whoever_stands_behind_a_broken_connection_is_in_doubt() {
         rig.write(client, entry, KEY);
     }
     let psn = rig.number(2);
-    rig.to_memory(2, psn, X, b);
+    rig.pass_to_memory(2, psn, X, b);
     let second = rig.number(3);
-    let behind = rig.to_memory(3, second, X, c);
+    let behind = rig.pass_to_memory(3, second, X, c);
     let original = rig.execute(3, &behind);
-    assert_eq!(rig.to_client(3, second, original), None);
+    assert_eq!(rig.pass_to_client(3, second, original), None);
     rig.switch.disconnect(client_end(2));
-    assert_eq!(rig.to_client(3, second, original), Some(Reply::Doubted));
+    assert_eq!(rig.pass_to_client(3, second, original), Some(Reply::Doubted));
     assert_eq!(rig.switch.tail(KEY), None);
     rig.write(1, d, KEY);
     assert_eq!(rig.swap(1, a, d), tail(a), "nothing was ever behind it");
@@ -312,7 +316,7 @@ fn a_nak_that_ends_a_connection_leaves_it_in_doubt() {
     let mut rig = begun::<wire::Faithful>(a);
     rig.write(2, b, KEY);
     let psn = rig.number(2);
-    let packet = rig.to_memory(2, psn, X, b);
+    let packet = rig.pass_to_memory(2, psn, X, b);
     let original = rig.execute(2, &packet);
     let nak = |code| {
         let aeth = Aeth { syndrome: Syndrome::Nak(code), messages: 0 };
@@ -324,7 +328,7 @@ fn a_nak_that_ends_a_connection_leaves_it_in_doubt() {
         let mut packet = before;
         _ = rig.switch.on_packet(now, client_end(2).node, &mut packet, &[]);
         assert_eq!(packet, before, "it goes on as it is");
-        rig.to_client(2, psn, original)
+        rig.pass_to_client(2, psn, original)
     };
     assert_eq!(nak(NakCode::SequenceError), steered(a), "the packet comes again, and is rewritten as it was");
     assert_eq!(nak(NakCode::RemoteAccess), Some(Reply::Doubted));
@@ -339,7 +343,8 @@ fn the_hottest_keys_are_held() {
     rig.connect(1);
     // Keys 100 to 103 are hot, those below are written once in a while; the cold ones come first.
     for round in 0..10_000_u32 {
-        let key = if round < 50 || round % 4 == 0 { u64::from(round % 97) } else { 100 + u64::from(round % 4) };
+        let key =
+            if round < 50 || round % 4 == 0 { u64::from(round % 97) } else { 100 + u64::from(round % 4) };
         rig.write(1, Entry(1 + round % 50, 0), key);
     }
     let held: Vec<u64> = (0..200).filter(|key| rig.switch.holds(*key)).collect();
