@@ -53,5 +53,8 @@ fn what_threads_of_all_nodes_put_is_there_in_the_end_whole() {
         assert!(found.len() > 90 && found.iter().all(|byte| *byte == found[0]), "{found:?}");
     }
     store.destroy(&mut here).unwrap();
-    assert!(matches!(ChainStore::open(&mut here, root), Err(Error::Memory(rackmem::Error::Unallocated { .. }))));
+    assert!(matches!(
+        ChainStore::open(&mut here, root),
+        Err(Error::Memory(rackmem::Error::Unallocated { .. }))
+    ));
 }

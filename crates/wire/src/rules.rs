@@ -382,6 +382,8 @@ rules! {
     REPEATS_ARE_ALIKE,
     /// Only a packet with a new number is taken for a new one.
     NUMBERS_ARE_NEW,
+    /// A slot is outstanding for the key that it was written for last: a client may use it for another one under the same number.
+    LAST_WRITE_COUNTS,
     // Acknowledgements.
     /// The client is told what it was steered to, and not what another word was (PROTOCOLS.md).
     ORIGINAL_IS_REWRITTEN,

@@ -103,7 +103,8 @@ pub(crate) struct World<R: ChainRules> {
 
 impl<R: ChainRules> World<R> {
     pub(crate) fn new(seed: u64, clients: usize) -> Self {
-        let config = metadata::Config { units: UNITS, rest: Nanos(REST), patience: Nanos(100), doubt: Nanos::ZERO };
+        let config =
+            metadata::Config { units: UNITS, rest: Nanos(REST), patience: Nanos(100), doubt: Nanos::ZERO };
         let mut world = Self {
             now: 1,
             random: Random(seed),

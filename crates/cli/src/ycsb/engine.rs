@@ -104,7 +104,7 @@ pub(crate) fn chain_config(workload: &Workload, lease: u32) -> ChainConfig {
 pub(crate) enum Store {
     Coherent(KvStore),
     Locked(LockedStore),
-    Chain(ChainStore),
+    Chain(Box<ChainStore>),
 }
 
 impl Store {
@@ -124,7 +124,7 @@ impl Store {
                 .map_err(StoreError::new),
             Engine::Chain { lease } => {
                 let store = ChainStore::create(handle, &chain_config(workload, lease));
-                store.map(Self::Chain).map_err(StoreError::new)
+                store.map(Box::new).map(Self::Chain).map_err(StoreError::new)
             }
         }
     }
@@ -140,7 +140,9 @@ impl Store {
                 block_on(KvStore::open(handle, root)).map(Self::Coherent).map_err(StoreError::new)
             }
             Engine::Locked => LockedStore::open(handle, root).map(Self::Locked).map_err(StoreError::new),
-            Engine::Chain { .. } => ChainStore::open(handle, root).map(Self::Chain).map_err(StoreError::new),
+            Engine::Chain { .. } => {
+                ChainStore::open(handle, root).map(Box::new).map(Self::Chain).map_err(StoreError::new)
+            }
         }
     }
 

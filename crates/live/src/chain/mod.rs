@@ -37,3 +37,8 @@ pub(crate) use store::Pools;
 pub use store::{Home, Setup, Store};
 
 pub use fabric::Chains;
+
+use wire::Nanos;
+
+/// Longer than a request of a client that is not held up is under way: it is given up after a second.
+pub(crate) const UNDER_WAY: Nanos = Nanos::from_millis(1500);

@@ -21,8 +21,6 @@ use crate::place::{Courier, Failure};
 
 /// How long an append waits for its predecessor until its chain is walked.
 const PATIENCE: Nanos = Nanos::from_millis(20);
-/// Longer than a request is under way where a switch steers: it is given up after a second.
-const DOUBT: Nanos = Nanos::from_millis(1500);
 /// Bytes that a client gets at a time: of large slots one, of small ones as many as it asks for.
 const HANDFUL: u64 = 64 << 10;
 /// Verbs of walks under way at a time.
@@ -102,11 +100,10 @@ pub(crate) struct Server {
 
 impl Server {
     /// A server of this store, with the number of its queue pairs.
-    /// `is_steered` says whether the switch steers.
-    pub(crate) fn new(store: Arc<Store>, thread: u16, is_steered: bool) -> Self {
+    /// Where the switch steers, `doubt` is longer than any request is under way; otherwise it is zero.
+    pub(crate) fn new(store: Arc<Store>, thread: u16, doubt: Nanos) -> Self {
         let Setup { rest, each, homes, .. } = &store.setup;
         let units = Setup::units(*each, homes.len()).expect("it was looked at");
-        let doubt = if is_steered { DOUBT } else { Nanos::ZERO };
         let machine = Metadata::new(Config { units, rest: *rest, patience: PATIENCE, doubt });
         let state = State {
             machine,

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use chain::client::{Client, Config, Done, Effect, OpId, Request};
 use chain::{Answer, Appended, Call, Outcome, Verb};
@@ -27,6 +28,10 @@ const TOLD: usize = 8;
 const UNTOLD: Nanos = Nanos::from_millis(2);
 /// How long an operation is tried whose connection breaks again and again.
 const PATIENCE: Nanos = Nanos(60_000_000_000);
+
+/// Where the next client's numbers of calls begin: not where those of a former client with its number have ended, whose last answer the
+/// metadata server still has.
+static FIRST_CALL: AtomicU32 = AtomicU32::new(1);
 
 /// What a client is to do.
 #[derive(Debug)]
@@ -68,7 +73,7 @@ impl Session {
             port: Port::new(store, thread, OUTSTANDING),
             machine: Client::new(config),
             ops: 0,
-            calls: 0,
+            calls: FIRST_CALL.fetch_add(0x9e37_79b9, Ordering::Relaxed),
             untold: Vec::new(),
             untold_since: Nanos::ZERO,
             landing: Box::default(),
@@ -136,7 +141,11 @@ impl Session {
                 Done::Failed => return Err(Failure::Broken),
                 Done::NoMemory if waited < room && Class::of_value(value.len() as u32).is_some() => {
                     self.tell(fabric, courier);
-                    fabric.pass_time(courier);
+                    // Each time that it asks, all chains are walked.
+                    let until = fabric.now() + Nanos(self.store().setup.rest.0 / 8);
+                    while fabric.now() < until {
+                        fabric.pass_time(courier);
+                    }
                 }
                 done => {
                     if let (Done::Value(len), What::Get(into)) = (done, what) {

@@ -20,7 +20,7 @@ use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
 use super::rack::InlineRack;
 use crate::chain::{
     Chains, Connect, Fabric, Introduction, Pools, Ran, Relay, Server, ServerCounts, Session, Setup,
-    SteeringCounts, Store, What, client_id,
+    SteeringCounts, Store, UNDER_WAY, What, client_id,
 };
 use crate::networked::one_sided::chain_work::{Beginning, Ended, Nic, Ticket, Way, Work};
 use crate::place::{Courier, Failure};
@@ -303,7 +303,8 @@ impl Chains for InlineRack {
         }
         let thread = here.chains.nodes[addr.home().index()].pools.thread()?;
         let store = Arc::new(Store { addr, life: LIFE, setup });
-        let server = Arc::new(Server::new(Arc::clone(&store), thread, here.is_steered()));
+        let doubt = if here.is_steered() { UNDER_WAY } else { Nanos::ZERO };
+        let server = Arc::new(Server::new(Arc::clone(&store), thread, doubt));
         lock(&here.chains.servers).insert(addr, server);
         Ok(store)
     }

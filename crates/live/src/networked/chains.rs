@@ -20,7 +20,7 @@ use super::one_sided::calls::{Call, Reply};
 use super::one_sided::chain_work::{Beginning, Ended, Kind, Ticket, Work};
 use crate::chain::{
     Ask, Chains, Connect, Fabric, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup, Store,
-    What, answer_of, answer_words, client_id, setup_of, setup_words,
+    UNDER_WAY, What, answer_of, answer_words, client_id, setup_of, setup_words,
 };
 use crate::memory::one_sided::Shape;
 use crate::place::{Carrier, Courier, Failure};
@@ -41,6 +41,8 @@ pub(super) struct ChainSide {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// The switch steers.
     is_steered: bool,
+    /// Then: longer than any request is under way, also one of a process that was stopped for a while and is not taken for dead.
+    doubt: Nanos,
     epoch: AtomicU64,
     introductions: AtomicU32,
     /// Introductions that the switch has heard.
@@ -48,8 +50,10 @@ pub(super) struct ChainSide {
 }
 
 impl ChainSide {
-    pub(super) fn new(is_steered: bool) -> Self {
-        Self { is_steered, ..Self::default() }
+    /// A node that is silent for so long is dead.
+    pub(super) fn new(is_steered: bool, timeout: Nanos) -> Self {
+        let doubt = if is_steered { timeout + timeout + UNDER_WAY } else { Nanos::ZERO };
+        Self { is_steered, doubt, ..Self::default() }
     }
 
     /// A new epoch: the switch may be another one.
@@ -350,7 +354,7 @@ impl NetworkedNode {
         }
         let thread = self.chains.pools.thread().map_err(|_| Refusal::OutOfMemory)?;
         let store = Arc::new(Store { addr, life: self.incarnation, setup });
-        let server = Arc::new(Server::new(store, thread, self.is_steered()));
+        let server = Arc::new(Server::new(store, thread, self.chains.doubt));
         let mut servers = self.chains.servers();
         if servers.contains_key(&addr) {
             return Err(Refusal::NotAnAllocation);

@@ -28,6 +28,7 @@
 //! | `SetIfZero(x)` | cell = 0 | x if empty | the old cell |
 //! | `SetIfAny(x)` | cell = 0 | x unless empty | the old cell |
 //! | `TakeIfHigh(x)` | upper halves of x and cell are equal | 0 if equal | the cell's lower half if equal, else 0 |
+//! | `KeepIfEqual(x)` | x = cell | 0 unless equal | the new cell |
 //! | `LowerIfEqual(x)` | x = cell | the cell without its low 24 bits if equal | the old cell |
 //! | `Advance(x)` | cell = 0; x + 255 - cell, of 32 bits with a sign, < 0 | x + 257 if neither | [`HIT`] or [`MISS`] |
 
@@ -95,6 +96,7 @@ pub enum Alu {
     MarkIfEqual(Field),
     SetIfAny(Field),
     TakeIfHigh(Field),
+    KeepIfEqual(Field),
     LowerIfEqual(Field),
     Advance(Field),
 }
@@ -123,6 +125,7 @@ impl Alu {
             | Self::MarkIfEqual(x)
             | Self::SetIfAny(x)
             | Self::TakeIfHigh(x)
+            | Self::KeepIfEqual(x)
             | Self::LowerIfEqual(x)
             | Self::Advance(x) => Some(x),
         }
@@ -150,6 +153,7 @@ impl Alu {
             | Self::TakeIfFree(_)
             | Self::MarkIfEqual(_)
             | Self::SetIfAny(_)
+            | Self::KeepIfEqual(_)
             | Self::LowerIfEqual(_)
             | Self::TakeIfEqual(_) => cell_bits,
             Self::TakeIfHigh(_) => 32,
@@ -186,6 +190,7 @@ impl Alu {
             Self::MarkIfEqual(_) => "MarkIfEqual",
             Self::SetIfAny(_) => "SetIfAny",
             Self::TakeIfHigh(_) => "TakeIfHigh",
+            Self::KeepIfEqual(_) => "KeepIfEqual",
             Self::LowerIfEqual(_) => "LowerIfEqual",
             Self::Advance(_) => "Advance",
         }
@@ -245,6 +250,7 @@ impl Alu {
             Self::TakeIfHigh(_) => |cell, x| {
                 if cell >> 32 == x >> 32 { (0, cell & 0xffff_ffff) } else { (cell, 0) }
             },
+            Self::KeepIfEqual(_) => |cell, x| if cell == x { (cell, cell) } else { (0, 0) },
             Self::LowerIfEqual(_) => |cell, x| (if cell == x { cell & !0xff_ffff } else { cell }, cell),
             Self::Advance(_) => |cell, x| {
                 let ahead = (x as u32).wrapping_add(255).wrapping_sub(cell as u32).cast_signed();
@@ -359,6 +365,8 @@ mod tests {
     fn what_is_outstanding_is_taken_once_by_whoever_names_it() {
         assert_eq!(run(Alu::TakeIfHigh(X), 7 << 32 | 9, 7 << 32), (0, 9));
         assert_eq!(run(Alu::TakeIfHigh(X), 7 << 32 | 9, 6 << 32), (7 << 32 | 9, 0));
+        assert_eq!(run(Alu::KeepIfEqual(X), 9, 9), (9, 9));
+        assert_eq!(run(Alu::KeepIfEqual(X), 8, 9), (0, 0));
         assert_eq!(run(Alu::SetIfAny(X), 0, 9), (0, 0), "nobody knows the tail");
         assert_eq!(run(Alu::SetIfAny(X), 6, 9), (9, 6));
         assert_eq!(run(Alu::LowerIfEqual(X), 0x500_0007, 0x500_0007), (0x500_0000, 0x500_0007));

@@ -1,5 +1,7 @@
 //! Looking into the program from outside: tails, appends, and keys.
 
+use alloc::vec::Vec;
+
 use wire::SteerRules;
 use wire::chain::{EntryVersion, Location};
 use wire::roce::Psn;
@@ -69,6 +71,15 @@ impl<R: SteerRules> Steering<R> {
     /// True if this key is held.
     pub fn holds(&self, key: u64) -> bool {
         self.keys.place(key).is_some()
+    }
+
+    /// The cells that are not 0, by array and index: for telling states apart. Connections and keys are not in it.
+    pub fn cells(&self) -> Vec<[u64; 3]> {
+        let arrays = self.program.all_cells().into_iter().enumerate();
+        let cells = arrays.flat_map(|(array, cells)| {
+            cells.into_iter().enumerate().map(move |(at, cell)| [array as u64, at as u64, cell])
+        });
+        cells.filter(|[.., cell]| *cell != 0).collect()
     }
 
     /// What must hold between packets.

@@ -17,7 +17,7 @@ use crate::pipeline::primitive::spread;
 /// Writes after which keys are ranked.
 const PERIOD: u32 = 4096;
 /// How many keys in a row may move to make room for one.
-const MOVES: u32 = 3;
+const MOVES: u32 = 7;
 
 /// What the control plane knows of keys.
 #[derive(Clone, Debug, Default)]
@@ -71,12 +71,11 @@ pub(super) fn cells(key: u64, ways: &[usize; WAYS]) -> [usize; WAYS] {
 
 impl<R: SteerRules> Steering<R> {
     /// A key was written: is it hot?
-    pub(super) fn on_write(&mut self, key: u64) {
+    pub(super) fn on_write(&mut self, key: u64, is_held: bool) {
         let top = self.config.top;
         if top == 0 || self.config.keys == 0 {
             return;
         }
-        let is_held = self.keys.place(key).is_some();
         if !is_held && self.keys.count() < top {
             self.admit(key);
         }
@@ -147,7 +146,8 @@ impl<R: SteerRules> Steering<R> {
             return None;
         }
         for place in places {
-            let other = self.keys.by_place[&place];
+            // Those that moved for another key's sake may have left it.
+            let Some(other) = self.keys.by_place.get(&place).copied() else { return Some(place) };
             if let Some(elsewhere) = self.make_room(other, moves - 1)
                 && self.keys.by_place.get(&place) == Some(&other)
             {

@@ -11,6 +11,8 @@
 //!   KEY          the complement, so that an empty cell is 0
 //! ```
 
+use alloc::vec::Vec;
+
 use wire::chain::{EntryVersion, Location};
 use wire::roce::Psn;
 
@@ -32,7 +34,7 @@ pub(super) const KEY_STAGES: [usize; WAYS] = [TAIL_STAGE, BEHIND_STAGE, BEHIND_S
 pub(super) mod class {
     /// A WRITE of an entry: is it new, is its key held?
     pub(in super::super) const WRITE: u64 = 1;
-    /// Yes: its slot is outstanding.
+    /// It is new: its slot is outstanding, if its key is held.
     pub(in super::super) const LEARN: u64 = 2;
     /// An atomic.
     pub(in super::super) const SWAP: u64 = 3;
@@ -44,6 +46,9 @@ pub(super) mod class {
     pub(in super::super) const FRONT: u64 = 6;
     /// What is the client told?
     pub(in super::super) const SETTLE: u64 = 7;
+    /// A WRITE that is not new: its slot is outstanding for this key, or for none.
+    pub(in super::super) const KEEP: u64 = 8;
+    pub(in super::super) const LAST: u64 = KEEP;
 }
 
 /// What OUTSTANDING, TAIL, and the arrays of records do. 0: nothing.
@@ -56,6 +61,8 @@ pub(super) mod op {
     pub(in super::super) const TEACH: u64 = 4;
     /// TAIL: the append of this one is acknowledged.
     pub(in super::super) const CONFIRM: u64 = 5;
+    /// OUTSTANDING: is left as it is, if it is the operand.
+    pub(in super::super) const KEEP: u64 = 6;
 }
 
 /// What the client is told.
@@ -168,9 +175,16 @@ pub(super) struct Fields {
 }
 
 impl Fields {
+    /// What is looked at when a pass is over.
+    pub(super) fn results(&self) -> Vec<Field> {
+        let found = [self.place, self.before, self.appended, self.of_key, self.behind, self.found_state];
+        let said = [self.new, self.same, self.verdict, self.tail_op];
+        found.into_iter().chain(said).chain(self.hit).collect()
+    }
+
     pub(super) fn declare(p: &mut ProgramBuilder) -> Self {
         Self {
-            class: p.parsed("class", 3),
+            class: p.parsed("class", 4),
             connection: p.parsed("connection", 16),
             sequence: p.parsed("number, shifted", 32),
             key: p.parsed("key", 64),

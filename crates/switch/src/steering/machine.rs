@@ -2,6 +2,7 @@
 //!
 //! One thread owns it, in the switch's process. What must always hold: a packet that is not a step of an append leaves as it came.
 
+use alloc::sync::Arc;
 use core::marker::PhantomData;
 
 use wire::chain::{EntryVersion, Reply, Word};
@@ -16,7 +17,7 @@ use super::layout::{self, Fields, WAYS, class, state, verdict};
 use super::parser::{self, Append, Seen};
 use super::program::{self, Arrays, Sizes};
 use crate::pipeline::stage_map::PacketPasses;
-use crate::pipeline::{BuildError, Phv, Program, StageMap};
+use crate::pipeline::{BuildError, Phv, Plan, Program, StageMap};
 
 /// Where a WRITE's payload says whose entry it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,6 +87,8 @@ pub struct Steering<R: SteerRules = Faithful> {
     pub(super) config: Config,
     pub(super) sizes: Sizes,
     pub(super) program: Program,
+    /// The program for each kind of pass.
+    plans: Arc<[Plan]>,
     pub(super) fields: Fields,
     pub(super) arrays: Arrays,
     pub(super) connections: Connections,
@@ -127,7 +130,10 @@ impl<R: SteerRules> Steering<R> {
             ways: [1, 2, 2].map(|part| (config.keys * part).div_ceil(5).max(1)),
         };
         let (program, fields, arrays) = program::build::<R>(sizes)?;
+        let plan = |class| program.plan(&[(fields.class, class)], &fields.results());
+        let plans: Result<_, _> = (0..=class::LAST).map(plan).collect();
         Ok(Self {
+            plans: plans?,
             rules: PhantomData,
             config: *config,
             sizes,
@@ -174,6 +180,8 @@ impl<R: SteerRules> Steering<R> {
                 self.program.set_cell(tails, place, 0);
             }
         }
+        // Its client may use its slots for other keys, without being seen.
+        self.forget_outstanding();
     }
 
     /// Forgets all tails, and what is outstanding. What is under way is acknowledged as it would have been.
@@ -181,10 +189,14 @@ impl<R: SteerRules> Steering<R> {
         for place in 0..=self.sizes.places() {
             self.program.set_cell(self.arrays.tails, place, 0);
         }
+        self.forget_outstanding();
+        self.counters.forgotten += 1;
+    }
+
+    fn forget_outstanding(&mut self) {
         for slot in 0..self.sizes.slots {
             self.program.set_cell(self.arrays.outstanding, slot, 0);
         }
-        self.counters.forgotten += 1;
     }
 
     /// A new life of the switch: nothing is known, and nobody.
@@ -211,8 +223,12 @@ impl<R: SteerRules> Steering<R> {
         };
         let seen = parser::see(packet, head, &connection, self.config.key_at);
         let Some(number) = number else {
-            if matches!(seen, Seen::Swap(Some(_))) {
-                self.counters.leave(Unsteered::NoRoom);
+            match seen {
+                Seen::Write { unit, .. } if R::LAST_WRITE_COUNTS => {
+                    self.learn(class::LEARN, unit, [0; WAYS], [0; WAYS]);
+                }
+                Seen::Swap(Some(_)) => self.counters.leave(Unsteered::NoRoom),
+                _ => {}
             }
             return Action::Forward;
         };
@@ -262,8 +278,23 @@ impl<R: SteerRules> Steering<R> {
             self.phv.set(cell, u64::MAX);
         }
         parse(&self.fields, &mut self.phv);
-        self.program.run(&mut self.phv);
+        #[cfg(test)]
+        let as_written = (self.program.clone(), self.phv.clone());
+        let plan = &self.plans[usize::try_from(class).expect("there are few classes")];
+        self.program.run_plan(plan, &mut self.phv);
         self.counters.passes += 1;
+        #[cfg(test)]
+        self.compare(as_written);
+    }
+
+    /// The pass that was made by its plan did what the program does as it was written.
+    #[cfg(test)]
+    fn compare(&self, (mut program, mut phv): (Program, Phv)) {
+        program.run(&mut phv);
+        assert_eq!(program.all_cells(), self.program.all_cells());
+        for field in self.fields.results() {
+            assert_eq!(phv.get(field), self.phv.get(field), "{field:?}");
+        }
     }
 
     /// An entry is on its way to its slot.
@@ -280,30 +311,33 @@ impl<R: SteerRules> Steering<R> {
         let f = &self.fields;
         let is_new = self.phv.get(f.new) != 0 || !R::NUMBERS_ARE_NEW;
         let held = f.hit.map(|hit| self.phv.get(hit));
-        if is_new && held.contains(&1) {
-            let tag = layout::outstanding(unit, version, bits);
-            let places: [u32; WAYS] = core::array::from_fn(|way| sizes.place(way, cells[way]));
-            let candidates = places.map(|place| tag | u64::from(place));
-            if let Some(way) = held.iter().position(|held| *held == 1) {
+        let tag = layout::outstanding(unit, version, bits);
+        let places: [u32; WAYS] = core::array::from_fn(|way| sizes.place(way, cells[way]));
+        let candidates = places.map(|place| tag | u64::from(place));
+        match held.iter().position(|held| *held == 1) {
+            Some(way) if is_new => {
                 self.keys.name(places[way]);
+                self.counters.learned += 1;
+                self.learn(class::LEARN, unit, held, candidates);
             }
-            self.learn(unit, held, candidates);
+            _ if !R::LAST_WRITE_COUNTS => {}
+            // Where no way holds the key, this leaves nothing.
+            _ => self.learn(if is_new { class::LEARN } else { class::KEEP }, unit, held, candidates),
         }
         if is_new {
-            self.on_write(key);
+            self.on_write(key, held.contains(&1));
         }
     }
 
-    fn learn(&mut self, unit: u32, held: [u64; WAYS], candidates: [u64; WAYS]) {
+    fn learn(&mut self, class: u64, unit: u32, held: [u64; WAYS], candidates: [u64; WAYS]) {
         let slot = unit as usize & (self.sizes.slots - 1);
-        self.pass(class::LEARN, |f, phv| {
+        self.pass(class, |f, phv| {
             phv.set(f.slot, slot as u64);
             for way in 0..WAYS {
                 phv.set(f.held[way], held[way]);
                 phv.set(f.candidates[way], candidates[way]);
             }
         });
-        self.counters.learned += 1;
     }
 
     /// An atomic on its way to the memory.
@@ -395,7 +429,7 @@ impl<R: SteerRules> Steering<R> {
         if said == verdict::AGAIN && place != self.nowhere() {
             let bits = self.sizes.slots.trailing_zeros();
             let candidate = layout::outstanding(at.unit(), version, bits) | place;
-            self.learn(at.unit(), [1, 0, 0], [candidate, 0, 0]);
+            self.learn(class::LEARN, at.unit(), [1, 0, 0], [candidate, 0, 0]);
         }
         let is_taught = self.phv.get(self.fields.tail_op) == layout::op::TEACH;
         self.counters.tails += u64::from(is_taught);
@@ -437,8 +471,7 @@ impl<R: SteerRules> Steering<R> {
     /// What the program uses of the chip.
     pub fn stage_map(&self) -> StageMap {
         let passes = [
-            ("WRITE of an entry", 1),
-            ("WRITE of an entry whose key is held", 2),
+            ("WRITE of an entry", 2),
             ("CmpSwap", 1),
             ("other request", 1),
             ("atomic acknowledgement without a record", 1),

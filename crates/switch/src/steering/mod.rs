@@ -62,6 +62,9 @@
 //! copies of a number are alike, whichever of them the memory executes. A record's cell is used again by the packet whose number is higher by
 //! [`Config::window`]; no requester has so many under way, so the answer to the first has arrived by then.
 //!
+//! A slot is outstanding for the key that it was written for last. A client that has given up may write another key's entry to it under the same
+//! number, so a WRITE whose key is not held clears the cell.
+//!
 //! # What is forgotten
 //! Tails are soft: [`Steering::forget`] costs the appends under way nothing and later ones a walk. Records are not: an acknowledgement without its
 //! record would be taken for what the client has asked. So a connection counts only if it began in this life of the switch.
@@ -80,6 +83,8 @@ mod layout;
 pub mod machine;
 mod parser;
 mod program;
+#[cfg(test)]
+mod tests;
 
 pub use connections::{Connection, End};
 pub use counters::{Counters, Unsteered};

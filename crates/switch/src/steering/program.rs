@@ -122,6 +122,7 @@ fn operations<R: SteerRules>(p: &mut ProgramBuilder, f: &Fields) {
         key: vec![f.class, f.new],
         rows: vec![
             row(class::LEARN, Any, &[(outstanding, op::SET)]),
+            row(class::KEEP, Any, &[(outstanding, op::KEEP)]),
             row(
                 class::SWAP,
                 is_new,
@@ -136,7 +137,7 @@ fn operations<R: SteerRules>(p: &mut ProgramBuilder, f: &Fields) {
     p.table(Table {
         name: "held".into(),
         stage: OPERATIONS_STAGE,
-        gate: Some(Gate::is(f.class, class::LEARN)),
+        gate: None,
         key: f.held.to_vec(),
         rows: (0..WAYS)
             .map(|way| Row {
@@ -224,7 +225,11 @@ fn outstanding_and_tail(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
         index: f.slot,
         gate: None,
         select: f.outstanding_op,
-        cases: vec![(op::SET, Alu::Set(f.outstanding)), (op::TAKE, Alu::TakeIfHigh(f.outstanding))],
+        cases: vec![
+            (op::SET, Alu::Set(f.outstanding)),
+            (op::TAKE, Alu::TakeIfHigh(f.outstanding)),
+            (op::KEEP, Alu::KeepIfEqual(f.outstanding)),
+        ],
         out: Some(f.place),
     });
     p.rmw(Rmw {
