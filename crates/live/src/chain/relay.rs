@@ -188,7 +188,7 @@ mod tests {
             let mut to = None;
             let body = (&packet, 0, Contents::None);
             let place = PlaceId::node(NodeId(from));
-            let carried = relay.on_packet(Nanos::ZERO, place, body, |node, ..| to = Some(node));
+            let carried = relay.on_packet(Nanos::ZERO, place, body, |node, _, _, _| to = Some(node));
             assert_eq!(carried, to.is_some());
             to
         };
