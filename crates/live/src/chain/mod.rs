@@ -1,6 +1,6 @@
 //! Chains, live: stores of versions on memory that nothing but a NIC looks after, driven by threads.
 //!
-//! The machines are [`chain`](::chain)'s. Here are what runs them: a client on each thread that uses a store, and a store's
+//! The machines are [`chain`]'s. Here are what runs them: a client on each thread that uses a store, and a store's
 //! metadata server on one node. What they ask of memory are READ, WRITE and CmpSwap on queue pairs of their own, which pass the
 //! rack's switch, on every kind of rack, so that a program there can steer them. What clients ask of the metadata server are calls.
 //!
