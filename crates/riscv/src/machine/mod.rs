@@ -1,0 +1,340 @@
+//! The machine: nodes with a core each, their memories with an engine beside each, and packets between them.
+//!
+//! ```text
+//!   core ── loads, stores, atomics ──> memory <──lines── engine (nic::atomics::Lines)
+//!     └── extended addresses: an entry of a batch ──> fabric ──> engine of the node that they name
+//!     └── ecall ──> environment
+//! ```
+//! This is the functional mode: instructions, their results and their order, without timing. Cores take turns; how long the turns
+//! are and when packets arrive is the [`Schedule`].
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `config` | what a machine is made of, and the layout of memory |
+//! | `node` | core, memory, engine, and what the core waits for |
+//! | `engine` | what drives the engine of `crates/nic` |
+//! | `fabric` | packets under way |
+//! | `environment` | calls of programs |
+//! | `report` | observers, failures, counters |
+//!
+//! What must always hold: the same program and configuration do the same each time.
+
+mod config;
+mod engine;
+mod environment;
+mod fabric;
+mod node;
+mod report;
+
+pub use config::{Config, ConfigError, Layout, Schedule};
+pub use report::{Console, Failure, NodeStats, Observer, Stats};
+
+use nic::atomics::Done;
+
+use self::engine::{Beside, Engine, Held};
+use self::environment::{After, call};
+use self::fabric::{Fabric, Packet};
+use self::node::{Node, Outgoing, Sent, State};
+use crate::core::{Core, Stop, What, run};
+use crate::memory::Memory;
+use crate::program::Program;
+use crate::random::Random;
+use crate::trap::{Cause, Trap};
+
+/// Instructions of a turn.
+const TURN: u64 = 20_000;
+
+/// A machine with a program on each node.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    program: Program,
+    layout: Layout,
+    limit: Option<u64>,
+    nodes: Vec<Node>,
+    fabric: Fabric,
+    /// Of [`Schedule::Seeded`].
+    random: Option<Random>,
+    rounds: u64,
+    answers: Vec<Done>,
+}
+
+impl Machine {
+    /// A machine that is about to begin.
+    ///
+    /// # Errors
+    /// If the program does not fit.
+    pub fn new(program: Program, config: &Config) -> Result<Self, ConfigError> {
+        let layout = Layout::new(&program, config)?;
+        let node = |index: usize| {
+            let bytes = layout.memory.end - layout.memory.start;
+            let mut memory = Memory::new(layout.memory.start, bytes, program.read_only.clone());
+            for (address, bytes) in &program.segments {
+                memory.put(*address, bytes);
+            }
+            let mut core = Core::new(program.entry, config.nodes as u64);
+            core.give(2, layout.stack_top);
+            core.give(10, index as u64);
+            core.give(11, config.nodes as u64);
+            Node {
+                core,
+                memory,
+                engine: Engine::new(config.engine),
+                state: State::Running,
+                sent: Sent::default(),
+            }
+        };
+        let nodes = (0..config.nodes).map(node).collect();
+        let random = match config.schedule {
+            Schedule::Turns => None,
+            Schedule::Seeded(seed) => Some(Random::new(seed)),
+        };
+        let fabric = Fabric::new(config.nodes);
+        Ok(Self {
+            program,
+            layout,
+            limit: config.limit,
+            nodes,
+            fabric,
+            random,
+            rounds: 0,
+            answers: Vec::new(),
+        })
+    }
+
+    /// Runs until all programs have exited. Returns their codes.
+    ///
+    /// # Errors
+    /// The first trap, or that it does not come to an end.
+    pub fn run(&mut self, observer: &mut impl Observer) -> Result<Vec<i32>, Failure> {
+        loop {
+            for index in 0..self.nodes.len() {
+                self.turn(index, observer)?;
+            }
+            self.rounds += 1;
+            if self.random.is_some() {
+                self.some_steps()
+            } else {
+                self.settle()
+            }
+            if let Some(ended) = self.meet() {
+                return ended;
+            }
+            if let Some(limit) = self.limit
+                && self.nodes.iter().map(|node| node.core.retired).sum::<u64>() >= limit
+            {
+                return Err(Failure::Limit(limit));
+            }
+        }
+    }
+
+    /// A core's turn.
+    fn turn(&mut self, index: usize, observer: &mut impl Observer) -> Result<(), Failure> {
+        let limit =
+            self.nodes[index].core.retired + self.random.as_mut().map_or(TURN, |random| 1 + random.below(8));
+        // A seed says how many instructions exactly, and who traces sees each of them.
+        let single = self.random.is_some() || observer.traces();
+        while self.nodes[index].state == State::Running && self.nodes[index].core.retired < limit {
+            if observer.traces() {
+                let core = &self.nodes[index].core;
+                if let Some(word) = self.program.code.word(core.pc) {
+                    observer.on_instruction(index, core.pc, word, &core.registers());
+                }
+            }
+            let Node { core, memory, engine, .. } = &mut self.nodes[index];
+            let budget = limit - core.retired;
+            let held = Held { base: self.layout.memory.start, lines: engine.held() };
+            let code = &self.program.code;
+            let stop = if single {
+                run::<_, true>(core, code, memory, &held, 1)
+            } else {
+                run::<_, false>(core, code, memory, &held, budget)
+            };
+            match stop {
+                Stop::Budget => {}
+                Stop::Held => break,
+                Stop::Drain => self.nodes[index].state = State::Draining,
+                Stop::Remote(remote) => {
+                    let sent = &mut self.nodes[index].sent;
+                    match remote.what {
+                        What::Load { .. } => sent.loads += 1,
+                        What::Store { .. } => sent.stores += 1,
+                        What::Atomic { .. } => sent.atomics += 1,
+                    }
+                    sent.to_itself += u64::from(remote.node == index);
+                    let offset = remote.address - self.layout.memory.start;
+                    self.send(index, Outgoing::of(remote, offset));
+                }
+                Stop::Call => match call(&mut self.nodes[index], index, &self.layout) {
+                    Ok(After::GoOn | After::Waits) => {}
+                    Ok(After::Written(bytes)) => observer.on_console(index, &bytes),
+                    Err(cause) => return Err(self.trap(index, cause)),
+                },
+                Stop::Trap(cause) => return Err(self.trap(index, cause)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a core's request. What is not posted, the core waits for.
+    fn send(&mut self, from: usize, outgoing: Outgoing) {
+        let Outgoing { node: to, entry, pending } = outgoing;
+        let ticket = (from as u64) << 1 | u64::from(pending.is_none());
+        let node = &mut self.nodes[from];
+        match pending {
+            Some(pending) => node.state = State::Waiting(pending),
+            None => {
+                node.core.posted += 1;
+                node.core.finish();
+            }
+        }
+        match &mut self.random {
+            None => self.nodes[to].engine.on_packet(ticket, entry),
+            Some(random) => {
+                let at = self.rounds + random.below(6);
+                self.fabric.send(from, to, at, Packet::Request(ticket, entry));
+            }
+        }
+    }
+
+    fn on_answer(&mut self, to: usize, old: u64, is_posted: bool) {
+        if is_posted {
+            self.nodes[to].on_stored();
+        } else if let Some(outgoing) = self.nodes[to].on_answer(old) {
+            self.send(to, outgoing);
+        }
+    }
+
+    /// Everything that is under way arrives and is done.
+    fn settle(&mut self) {
+        let mut answers = core::mem::take(&mut self.answers);
+        loop {
+            for node in self.nodes.iter_mut().filter(|node| !node.engine.is_idle()) {
+                let Node { core, memory, engine, .. } = node;
+                let reservation = &mut core.reservation;
+                engine.settle(&mut Beside { memory, reservation, answers: &mut answers });
+            }
+            if answers.is_empty() {
+                break;
+            }
+            for Done { ticket, old } in answers.drain(..) {
+                self.on_answer((ticket >> 1) as usize, old, ticket & 1 == 1);
+            }
+        }
+        self.answers = answers;
+    }
+
+    /// Some of what is under way arrives, and some of what has arrived is done: as the seed says.
+    fn some_steps(&mut self) {
+        while let Some((to, packet)) = self.fabric.arrived(self.rounds) {
+            match packet {
+                Packet::Request(ticket, entry) => self.nodes[to].engine.on_packet(ticket, entry),
+                Packet::Answer { old, is_posted } => self.on_answer(to, old, is_posted),
+            }
+        }
+        let mut answers = core::mem::take(&mut self.answers);
+        let random = self.random.as_mut().expect("this is for seeds");
+        for (index, node) in self.nodes.iter_mut().enumerate() {
+            let Node { core, memory, engine, .. } = node;
+            for _ in 0..random.below(6) {
+                let reservation = &mut core.reservation;
+                engine.step(random.below(3), &mut Beside { memory, reservation, answers: &mut answers });
+            }
+            for Done { ticket, old } in answers.drain(..) {
+                let packet = Packet::Answer { old, is_posted: ticket & 1 == 1 };
+                self.fabric.send(index, (ticket >> 1) as usize, self.rounds + random.below(6), packet);
+            }
+        }
+        self.answers = answers;
+    }
+
+    /// Lets cores go on that have met at a barrier. If nothing will happen any more: how it has ended.
+    fn meet(&mut self) -> Option<Result<Vec<i32>, Failure>> {
+        let (mut waiting, mut exited) = (0, 0);
+        for node in &self.nodes {
+            match node.state {
+                State::AtBarrier => waiting += 1,
+                State::Exited(_) => exited += 1,
+                State::Running | State::Waiting(_) | State::Draining => return None,
+            }
+        }
+        if exited == 0 {
+            for node in &mut self.nodes {
+                node.core.finish();
+                node.state = State::Running;
+            }
+            return None;
+        }
+        if waiting > 0 {
+            let those = |wanted: fn(&State) -> bool| {
+                let nodes = self.nodes.iter().enumerate().filter(|(_, node)| wanted(&node.state));
+                nodes.map(|(index, _)| index).collect()
+            };
+            return Some(Err(Failure::Stuck {
+                waiting: those(|state| *state == State::AtBarrier),
+                exited: those(|state| matches!(state, State::Exited(_))),
+            }));
+        }
+        let at_rest = self.fabric.is_empty() && self.nodes.iter().all(|node| node.engine.is_idle());
+        let code = |node: &Node| if let State::Exited(code) = node.state { code } else { 0 };
+        at_rest.then(|| Ok(self.nodes.iter().map(code).collect()))
+    }
+
+    #[cold]
+    fn trap(&self, index: usize, cause: Cause) -> Failure {
+        let core = &self.nodes[index].core;
+        Failure::Trap(Box::new(Trap {
+            node: index,
+            pc: core.pc,
+            word: self.program.code.word(core.pc),
+            place: self.program.place(core.pc).map(|(name, offset)| (name.to_owned(), offset)),
+            cause,
+            retired: core.retired,
+            nodes: self.nodes.len(),
+            x: core.registers(),
+            e: core.e,
+        }))
+    }
+
+    /// What was counted so far.
+    pub fn stats(&self) -> Stats {
+        let of_node = |node: &Node| NodeStats {
+            instructions: node.core.retired,
+            local_atomics: node.core.local_atomics,
+            remote_loads: node.sent.loads,
+            remote_stores: node.sent.stores,
+            remote_atomics: node.sent.atomics,
+            to_itself: node.sent.to_itself,
+            engine: *node.engine.counters(),
+        };
+        Stats { nodes: self.nodes.iter().map(of_node).collect(), rounds: self.rounds }
+    }
+
+    /// A node's integer registers.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn registers(&self, node: usize) -> [u64; 32] {
+        self.nodes[node].core.registers()
+    }
+
+    /// A node's memory.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn memory(&self, node: usize) -> &Memory {
+        &self.nodes[node].memory
+    }
+
+    /// A node's memory, to prepare it.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn memory_mut(&mut self, node: usize) -> &mut Memory {
+        &mut self.nodes[node].memory
+    }
+
+    /// Where everything is in each node's memory.
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+}
