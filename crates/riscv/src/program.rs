@@ -34,6 +34,8 @@ pub struct Program {
     pub(crate) end: u64,
     /// By address.
     symbols: Vec<(u64, String)>,
+    /// What it is called with: its name first.
+    pub(crate) arguments: Vec<String>,
 }
 
 /// Why a file is no program for this machine.
@@ -166,6 +168,7 @@ impl Program {
             read_only: ASSEMBLED_AT..end,
             end,
             symbols: Vec::new(),
+            arguments: vec!["program".into()],
         }
     }
 
@@ -203,7 +206,21 @@ impl Program {
         let words = bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
         symbols.sort_unstable();
         symbols.dedup_by_key(|(address, _)| *address);
-        Ok(Self { entry, code: Code::new(code.start, words), segments, read_only, end, symbols })
+        Ok(Self {
+            entry,
+            code: Code::new(code.start, words),
+            segments,
+            read_only,
+            end,
+            symbols,
+            arguments: vec!["program".into()],
+        })
+    }
+
+    /// With its name and arguments, as `main` gets them.
+    #[must_use]
+    pub fn with_arguments(self, arguments: Vec<String>) -> Self {
+        Self { arguments, ..self }
     }
 
     /// The symbol at or before an address, and how far behind it the address is.

@@ -1,5 +1,9 @@
 //! Multiplication and division on values. Division by zero and overflow have results, and trap never (unprivileged
 //! specification, section 13.2).
+#![expect(
+    clippy::manual_checked_ops,
+    reason = "division by zero has a result here, as the specification's table has it"
+)]
 
 /// The upper half of the product of signed numbers.
 pub(super) const fn mulh(a: u64, b: u64) -> u64 {

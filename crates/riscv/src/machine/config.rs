@@ -66,6 +66,8 @@ pub enum ConfigError {
         /// Bytes of the stack.
         stack: u64,
     },
+    /// The program's arguments take more than half of the stack.
+    Arguments,
     /// The memory is too small, or too large to be had.
     Memory {
         /// Bytes that there would be.
@@ -85,6 +87,7 @@ impl fmt::Display for ConfigError {
                     "the program begins at {start:#x}: below that is no room for {stack} bytes of stack"
                 )
             }
+            Self::Arguments => f.write_str("the arguments of the program take more than half of the stack"),
             Self::Memory { memory, least } => {
                 write!(
                     f,
@@ -102,10 +105,12 @@ impl core::error::Error for ConfigError {}
 pub struct Layout {
     /// All of it.
     pub memory: Range<u64>,
-    /// Where the stack begins to grow down.
-    pub stack_top: u64,
+    /// The stack pointer at the beginning.
+    pub stack_pointer: u64,
     /// The symmetric heap.
     pub heap: Range<u64>,
+    /// What is at the stack pointer: number of arguments, their addresses, and themselves, as Linux has it.
+    pub(crate) arguments: Vec<u8>,
 }
 
 impl Layout {
@@ -127,7 +132,30 @@ impl Layout {
         if memory < least || memory > 1 << 40 {
             return Err(ConfigError::Memory { memory: config.memory, least });
         }
-        // Calls leave the stack pointer a multiple of 16, as the calling convention wants it.
-        Ok(Self { memory: base..base + memory, stack_top: start - 16, heap: heap..base + memory })
+        let (stack_pointer, arguments) = arguments(&program.arguments, start);
+        if start - stack_pointer > stack / 2 {
+            return Err(ConfigError::Arguments);
+        }
+        Ok(Self { memory: base..base + memory, stack_pointer, heap: heap..base + memory, arguments })
     }
+}
+
+/// Arguments as they are on the stack whose top is given, and the stack pointer below them, a multiple of 16.
+fn arguments(arguments: &[String], top: u64) -> (u64, Vec<u8>) {
+    let strings: usize = arguments.iter().map(|argument| argument.len() + 1).sum();
+    // The number, addresses, the end of those, and empty lists of the environment and of what the kernel says.
+    let words = arguments.len() + 5;
+    let bytes = ((words * 8 + strings) as u64).next_multiple_of(16);
+    let stack_pointer = top.saturating_sub(bytes);
+    let mut contents: Vec<u8> = (arguments.len() as u64).to_le_bytes().into();
+    let mut at = stack_pointer + words as u64 * 8;
+    for argument in arguments {
+        contents.extend(at.to_le_bytes());
+        at += argument.len() as u64 + 1;
+    }
+    contents.resize(words * 8, 0);
+    for argument in arguments {
+        contents.extend(argument.bytes().chain([0]));
+    }
+    (stack_pointer, contents)
 }

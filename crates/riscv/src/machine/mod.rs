@@ -65,16 +65,15 @@ impl Machine {
     /// If the program does not fit.
     pub fn new(program: Program, config: &Config) -> Result<Self, ConfigError> {
         let layout = Layout::new(&program, config)?;
-        let node = |index: usize| {
+        let node = |_| {
             let bytes = layout.memory.end - layout.memory.start;
             let mut memory = Memory::new(layout.memory.start, bytes, program.read_only.clone());
             for (address, bytes) in &program.segments {
                 memory.put(*address, bytes);
             }
+            memory.put(layout.stack_pointer, &layout.arguments);
             let mut core = Core::new(program.entry, config.nodes as u64);
-            core.give(2, layout.stack_top);
-            core.give(10, index as u64);
-            core.give(11, config.nodes as u64);
+            core.give(2, layout.stack_pointer);
             Node {
                 core,
                 memory,
