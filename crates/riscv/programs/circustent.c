@@ -9,8 +9,8 @@
  *            CENTRAL is one hot word for each PE. global: one array over all PEs, an element at a time; CENTRAL is one word.
  *
  * Verified: with add and update the sum of all elements (rand, stride1, striden, central); where ptrchase ends; in ring form all
- * elements after sg, scatter and gather against a run in local memory. In global form these three have races by design, and only
- * their number of atomics is certain.
+ * elements after sg, scatter and gather against a run in local memory. In global form these three have races by design, and with
+ * cas they change nothing: then the program says "done", not "right".
  */
 #include <shmem.h>
 #include <stdio.h>
@@ -120,6 +120,9 @@ static void run_locally(unsigned long *local) {
     }
 }
 
+/* Whether there is a result to compare with. */
+static int is_known(void) { return pattern <= CENTRAL || !(is_global || operation == CAS); }
+
 static int is_right(unsigned long end) {
     static long sum, total;
     unsigned long changed = operation == CAS ? 0 : iterations * (unsigned long)all;
@@ -136,7 +139,7 @@ static int is_right(unsigned long end) {
         shmem_long_sum_to_all(&total, &sum, 1, 0, 0, all, 0, 0);
         return (unsigned long)total == changed;
     }
-    if (is_global || operation == CAS)
+    if (!is_known())
         return 1;
     unsigned long *local = shmem_calloc(elements, sizeof *local);
     run_locally(local);
@@ -188,7 +191,7 @@ int main(int argc, char **argv) {
     shmem_barrier_all();
     if (me == 0)
         printf("%s %s %s: %d PEs, %lu iterations of %d atomics each: %s\n", argv[1], argv[2], argv[3], all, iterations,
-               atomics_per_iteration[pattern], right ? "right" : "wrong");
+               atomics_per_iteration[pattern], !right ? "wrong" : is_known() ? "right" : "done");
     shmem_finalize();
     return !right;
 }

@@ -20,4 +20,10 @@ impl Random {
     pub(crate) const fn below(&mut self, bound: u64) -> u64 {
         ((self.next() as u128 * bound as u128) >> 64) as u64
     }
+
+    /// Rounds that a packet takes: a few, and sometimes so many that everything else overtakes it.
+    pub(crate) const fn delay(&mut self) -> u64 {
+        let most = if self.below(8) == 0 { 64 } else { 6 };
+        self.below(most)
+    }
 }

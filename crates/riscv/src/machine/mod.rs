@@ -189,7 +189,7 @@ impl Machine {
         match &mut self.random {
             None => self.nodes[to].engine.on_packet(ticket, entry),
             Some(random) => {
-                let at = self.rounds + random.below(6);
+                let at = self.rounds + random.delay();
                 self.fabric.send(from, to, at, Packet::Request(ticket, entry));
             }
         }
@@ -240,7 +240,7 @@ impl Machine {
             }
             for Done { ticket, old } in answers.drain(..) {
                 let packet = Packet::Answer { old, is_posted: ticket & 1 == 1 };
-                self.fabric.send(index, (ticket >> 1) as usize, self.rounds + random.below(6), packet);
+                self.fabric.send(index, (ticket >> 1) as usize, self.rounds + random.delay(), packet);
             }
         }
         self.answers = answers;
