@@ -56,6 +56,11 @@ impl Code {
         address.is_multiple_of(4).then(|| self.words.get(self.index(address)).copied()).flatten()
     }
 
+    /// What the instruction at an address does.
+    pub(crate) fn kind(&self, address: u64) -> Kind {
+        self.ops.get(self.index(address)).map_or(Kind::End, |op| op.kind)
+    }
+
     /// Its words, with their addresses.
     pub(crate) fn words(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         (self.start..).step_by(4).zip(self.words.iter().copied())

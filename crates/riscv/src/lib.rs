@@ -34,6 +34,7 @@
 //! | `core` | registers, and the loop |
 //! | [`trap`] | what a program did that the machine does not do |
 //! | [`machine`] | nodes, engines, packets, the environment |
+//! | [`timing`] | how long everything takes |
 #![forbid(unsafe_code)]
 
 mod code;
@@ -43,4 +44,5 @@ pub mod machine;
 pub mod memory;
 pub mod program;
 mod random;
+pub mod timing;
 pub mod trap;

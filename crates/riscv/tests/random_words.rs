@@ -19,7 +19,11 @@ fn words(seed: u64) -> Vec<u32> {
     let word = |_| {
         let random = next(&mut state);
         let row = &TABLE[(random >> 32) as usize % TABLE.len()];
-        if random % 4 == 0 { random as u32 } else { random as u32 & !row.pattern.mask | row.pattern.bits }
+        if random.is_multiple_of(4) {
+            random as u32
+        } else {
+            random as u32 & !row.pattern.mask | row.pattern.bits
+        }
     };
     (0..200).map(word).collect()
 }

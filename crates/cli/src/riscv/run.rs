@@ -1,10 +1,11 @@
-//! `rackmem riscv run`: a program on every node of a machine in functional mode.
+//! `rackmem riscv run`: a program on every node of a machine, with timing or without.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use riscv::machine::{Config, Failure, Machine, NodeStats, Schedule, Stats};
+use riscv::machine::{Config, EngineConfig, Failure, Machine, NodeStats, Schedule, Stats};
+use riscv::timing::Chip;
 use serde_json::{Value, json};
 
 use super::trace::Onlooker;
@@ -16,6 +17,7 @@ const EXAMPLES: &str = "\
 Examples (in crates/riscv/programs/prebuilt):
   rackmem riscv run hot_word.elf --nodes 64 --stats            64 nodes add to one word
   rackmem riscv run circustent.elf -- sg add global            a pattern of CircusTent, with arguments
+  rackmem riscv run hot_word.elf --timing --stats              with the cycles that everything takes
   rackmem riscv run hot_word.elf --nodes 2 --trace -- 3        every instruction, on standard error";
 
 /// Which program, on what.
@@ -37,6 +39,14 @@ pub(crate) struct Args {
     /// Let this seed say who goes when and what arrives when, one instruction at a time; without it, cores take turns
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+
+    /// Let everything take the cycles that it takes on the paper's machine: 2 GHz, caches, DDR4, a mesh
+    #[arg(long, conflicts_with = "seed")]
+    timing: bool,
+
+    /// Requests that wait together for one line in a miss-status register of an engine; with 1 nothing merges
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    subentries: u32,
 
     /// Stop after so many instructions, all nodes together
     #[arg(long, value_name = "N")]
@@ -66,7 +76,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let program = program.with_arguments([&[name], args.arguments.as_slice()].concat());
     let config = Config {
         memory: args.memory.0,
-        schedule: args.seed.map_or(Schedule::Turns, Schedule::Seeded),
+        schedule: match args.seed {
+            Some(seed) => Schedule::Seeded(seed),
+            None if args.timing => Schedule::Timed(Chip::PAPER),
+            None => Schedule::Turns,
+        },
+        engine: EngineConfig { subentries: args.subentries, ..EngineConfig::PAPER },
         limit: args.limit,
         ..Config::nodes(args.nodes)
     };
@@ -96,10 +111,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
 }
 
 /// What was counted, by what it is called.
-fn counted(stats: &NodeStats) -> [(&'static str, u64); 11] {
+fn counted(stats: &NodeStats) -> [(&'static str, u64); 16] {
     let engine = &stats.engine;
     [
         ("instructions", stats.instructions),
+        ("cycles", stats.cycles),
+        ("cycles_waited_for_answers", stats.waited),
+        ("accesses_through_caches", stats.caches.all),
+        ("first_level_misses", stats.caches.first_missed),
+        ("second_level_misses", stats.caches.second_missed),
         ("local_atomics", stats.local_atomics),
         ("remote_loads", stats.remote_loads),
         ("remote_stores", stats.remote_stores),
@@ -117,11 +137,11 @@ fn table(stats: &Stats, seconds: f64) -> String {
     let total = stats.total();
     let mut text = String::new();
     for (name, value) in counted(&total) {
-        let _ = writeln!(text, "{:24}{value:>16}", name.replace('_', " "));
+        let _ = writeln!(text, "{:26}{value:>16}", name.replace('_', " "));
     }
     let _ = writeln!(
         text,
-        "{:24}{:>16.1}",
+        "{:26}{:>16.1}",
         "M instructions/s (host)",
         total.instructions as f64 / seconds.max(1e-9) / 1e6
     );
@@ -137,7 +157,8 @@ fn document(args: &Args, stats: &Stats, seconds: f64, ended: &Result<Vec<i32>, F
         "version": env!("CARGO_PKG_VERSION"),
         "program": args.program.display().to_string(),
         "arguments": args.arguments,
-        "mode": "functional",
+        "timing": args.timing,
+        "subentries": args.subentries,
         "nodes": args.nodes,
         "memory_bytes": args.memory,
         "seed": args.seed,

@@ -37,6 +37,8 @@ pub(crate) struct Core {
     pub(crate) pc: u64,
     /// Instructions executed.
     pub(crate) retired: u64,
+    /// Cycles in which none was. Without timing there are no such cycles.
+    pub(crate) stalled: u64,
     /// Of those: atomics on the node's own memory.
     pub(crate) local_atomics: u64,
     /// The word that `lr` reserved: its address.
@@ -67,14 +69,24 @@ pub(crate) enum Stop {
 /// What stands between a core and its node's memory.
 pub(crate) trait Port {
     /// The core may read there now.
-    fn may_read(&self, address: u64) -> bool;
+    fn may_read(&mut self, address: u64) -> bool;
     /// The core may write there now.
-    fn may_write(&self, address: u64) -> bool;
+    fn may_write(&mut self, address: u64) -> bool;
 }
 
 impl Core {
     pub(crate) fn new(pc: u64, nodes: u64) -> Self {
-        Self { x: [0; 64], e: [0; 32], pc, retired: 0, local_atomics: 0, reservation: None, posted: 0, nodes }
+        Self {
+            x: [0; 64],
+            e: [0; 32],
+            pc,
+            retired: 0,
+            stalled: 0,
+            local_atomics: 0,
+            reservation: None,
+            posted: 0,
+            nodes,
+        }
     }
 
     /// The integer registers.
@@ -96,6 +108,16 @@ impl Core {
     pub(crate) fn give(&mut self, register: u8, value: u64) {
         assert!(register != 0 && register < SINK, "x{register} is no register to be written");
         self.set(register, value);
+    }
+
+    /// Cycles since it began.
+    pub(crate) const fn clock(&self) -> u64 {
+        self.retired + self.stalled
+    }
+
+    /// It does nothing until then, if that is later.
+    pub(crate) const fn stall_until(&mut self, clock: u64) {
+        self.stalled += clock.saturating_sub(self.clock());
     }
 
     /// The instruction at which it stands is done.

@@ -17,8 +17,11 @@ use crate::trap::{Access, Cause};
 const ORDERS_STORES: i32 = 0b0101;
 const RELEASE: i32 = 0b01;
 
+/// The control register that counts instructions.
+const INSTRET: i32 = 0xc02;
+
 /// Executes one instruction.
-pub(super) fn rare<P: Port>(core: &mut Core, op: Op, memory: &mut Memory, port: &P) -> Result<(), Stop> {
+pub(super) fn rare<P: Port>(core: &mut Core, op: Op, memory: &mut Memory, port: &mut P) -> Result<(), Stop> {
     match op.kind {
         // What is posted to other nodes is memory and may be a device's: both kinds of stores are waited for.
         Kind::Fence if core.posted > 0 && op.imm & ORDERS_STORES != 0 => Err(Stop::Drain),
@@ -35,12 +38,12 @@ pub(super) fn rare<P: Port>(core: &mut Core, op: Op, memory: &mut Memory, port: 
     }
 }
 
-/// The counters of Zicntr. Without timing an instruction takes one cycle of one nanosecond.
+/// The counters of Zicntr. `time` counts cycles, too. Without timing an instruction takes one.
 fn read_counter(core: &mut Core, op: Op) -> Result<(), Stop> {
     if !(0xc00..=0xc02).contains(&op.imm) {
         return Err(Stop::Trap(Cause::Illegal));
     }
-    core.set(op.rd, core.retired);
+    core.set(op.rd, if op.imm == INSTRET { core.retired } else { core.clock() });
     Ok(())
 }
 
@@ -94,7 +97,7 @@ const fn local(kind: Kind) -> Option<(Change, Width)> {
 /// Checks an access of the node's own memory that is no plain load or store, and whether the core may make it now.
 pub(super) fn may<P: Port>(
     memory: &Memory,
-    port: &P,
+    port: &mut P,
     access: Access,
     address: u64,
     bytes: u64,
@@ -126,7 +129,7 @@ fn atomic<P: Port>(
     core: &mut Core,
     op: Op,
     memory: &mut Memory,
-    port: &P,
+    port: &mut P,
     change: Change,
     width: Width,
 ) -> Result<(), Stop> {
@@ -140,7 +143,7 @@ fn atomic<P: Port>(
     Ok(())
 }
 
-fn load_reserved<P: Port>(core: &mut Core, op: Op, memory: &Memory, port: &P) -> Result<(), Stop> {
+fn load_reserved<P: Port>(core: &mut Core, op: Op, memory: &Memory, port: &mut P) -> Result<(), Stop> {
     let (address, width) = (core.get(op.rs1), if op.kind == Kind::LrW { Width::Word } else { Width::Double });
     may(memory, port, Access::Load, address, width.bytes())?;
     release(core, op)?;
@@ -149,7 +152,12 @@ fn load_reserved<P: Port>(core: &mut Core, op: Op, memory: &Memory, port: &P) ->
     Ok(())
 }
 
-fn store_conditional<P: Port>(core: &mut Core, op: Op, memory: &mut Memory, port: &P) -> Result<(), Stop> {
+fn store_conditional<P: Port>(
+    core: &mut Core,
+    op: Op,
+    memory: &mut Memory,
+    port: &mut P,
+) -> Result<(), Stop> {
     let (address, width) = (core.get(op.rs1), if op.kind == Kind::ScW { Width::Word } else { Width::Double });
     may(memory, port, Access::Atomic, address, width.bytes())?;
     release(core, op)?;

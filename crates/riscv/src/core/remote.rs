@@ -41,7 +41,12 @@ pub(crate) enum Answer {
 }
 
 /// Executes an instruction of the address extension, or a remote atomic.
-pub(super) fn extended<P: Port>(core: &mut Core, op: Op, memory: &mut Memory, port: &P) -> Result<(), Stop> {
+pub(super) fn extended<P: Port>(
+    core: &mut Core,
+    op: Op,
+    memory: &mut Memory,
+    port: &mut P,
+) -> Result<(), Stop> {
     use Kind::*;
     let constant = i64::from(op.imm).cast_unsigned();
     let near = core.get(op.rs1).wrapping_add(constant);
@@ -184,7 +189,7 @@ impl Core {
 fn go<P: Port>(
     core: &mut Core,
     memory: &mut Memory,
-    port: &P,
+    port: &mut P,
     register: u8,
     address: u64,
     what: What,

@@ -19,7 +19,7 @@ pub(crate) fn run<P: Port, const SINGLE: bool>(
     core: &mut Core,
     code: &Code,
     memory: &mut Memory,
-    port: &P,
+    port: &mut P,
     budget: u64,
 ) -> Stop {
     let ops = code.ops();

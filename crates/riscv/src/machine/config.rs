@@ -6,6 +6,7 @@ use core::ops::Range;
 use nic::atomics;
 
 use crate::program::Program;
+use crate::timing::Chip;
 
 /// Pages, for the alignment of what is laid out.
 const PAGE: u64 = 4096;
@@ -35,6 +36,8 @@ pub enum Schedule {
     /// Some instructions in a turn, and everything that is under way takes its time: as this seed says. For tests: what one
     /// seed does not show another does.
     Seeded(u64),
+    /// With timing: everything takes the cycles that it takes on this hardware.
+    Timed(Chip),
 }
 
 impl Config {

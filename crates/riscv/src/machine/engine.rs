@@ -13,6 +13,7 @@ use wire::roce::batch::Entry;
 
 use crate::core::Port;
 use crate::memory::Memory;
+use crate::timing::Hierarchy;
 
 /// An engine with its inbox.
 #[derive(Clone, Debug)]
@@ -34,12 +35,12 @@ pub(super) struct Held<'a> {
 
 impl Port for Held<'_> {
     #[inline(always)]
-    fn may_read(&self, address: u64) -> bool {
+    fn may_read(&mut self, address: u64) -> bool {
         self.lines.is_empty() || !self.lines.contains(&(address.wrapping_sub(self.base) / LINE))
     }
 
     #[inline(always)]
-    fn may_write(&self, address: u64) -> bool {
+    fn may_write(&mut self, address: u64) -> bool {
         self.may_read(address)
     }
 }
@@ -49,6 +50,8 @@ pub(super) struct Beside<'a> {
     pub(super) memory: &'a mut Memory,
     pub(super) reservation: &'a mut Option<u64>,
     pub(super) answers: &'a mut Vec<Done>,
+    /// With timing: the caches of the node, and when this is.
+    pub(super) caches: Option<(&'a mut Hierarchy, u64)>,
 }
 
 impl Engine {
@@ -81,7 +84,7 @@ impl Engine {
     }
 
     /// Takes in the oldest packet, if there is room for it.
-    fn take_in(&mut self, beside: &mut Beside<'_>) -> bool {
+    pub(super) fn take_in(&mut self, beside: &mut Beside<'_>) -> bool {
         let Some((ticket, entry)) = self.inbox.front() else { return false };
         match self.lines.on_request(Request::of_wire(*ticket, entry), &mut self.effects) {
             Ok(()) => {
@@ -96,15 +99,26 @@ impl Engine {
 
     /// The memory brings the line that it was asked for first.
     fn bring(&mut self, beside: &Beside<'_>) -> bool {
-        let Some((entry, line)) = self.asked.pop_front() else { return false };
-        self.lines.on_line(entry, beside.memory.line(line));
+        let Some((entry, line)) = self.asks() else { return false };
+        self.on_line(entry, line, beside.memory);
         true
     }
 
-    fn execute(&mut self, beside: &mut Beside<'_>) -> bool {
+    /// Executes one operation, if there is one on a line that is here.
+    pub(super) fn execute(&mut self, beside: &mut Beside<'_>) -> bool {
         let executed = self.lines.execute(&mut self.effects);
         self.apply(beside);
         executed
+    }
+
+    /// The next line that the memory is asked for: whoever calls this brings it by [`Engine::on_line`].
+    pub(super) fn asks(&mut self) -> Option<(EntryId, u64)> {
+        self.asked.pop_front()
+    }
+
+    /// The memory brings a line.
+    pub(super) fn on_line(&mut self, entry: EntryId, line: u64, memory: &Memory) {
+        self.lines.on_line(entry, memory.line(line));
     }
 
     /// Does everything that is to be done. Whatever has come is taken in before anything is executed, so that it can merge.
@@ -135,6 +149,9 @@ impl Engine {
                 Effect::Release { line, changed } => {
                     let at = self.held.iter().position(|held| *held == line).expect("it was fetched");
                     self.held.swap_remove(at);
+                    if let Some((caches, now)) = &mut beside.caches {
+                        caches.release(*now, line, changed.is_some());
+                    }
                     if let Some(contents) = changed {
                         beside.memory.set_line(line, contents);
                         beside.reservation.take_if(|address| beside.memory.offset(*address) / LINE == line);

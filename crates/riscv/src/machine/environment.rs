@@ -58,7 +58,7 @@ pub(super) fn call(node: &mut Node, index: usize, layout: &Layout) -> Result<Aft
         }
         1000 => core.give(A0, index as u64),
         1001 => core.give(A0, core.nodes),
-        1002 => core.give(A0, core.retired),
+        1002 => core.give(A0, core.clock()),
         1003 => {
             node.state = if core.posted > 0 { State::Draining } else { State::AtBarrier };
             return Ok(After::Waits);

@@ -5,8 +5,8 @@
 //!     └── extended addresses: an entry of a batch ──> fabric ──> engine of the node that they name
 //!     └── ecall ──> environment
 //! ```
-//! This is the functional mode: instructions, their results and their order, without timing. Cores take turns; how long the turns
-//! are and when packets arrive is the [`Schedule`].
+//! Without timing cores take turns; how long the turns are and when packets arrive is the [`Schedule`]. With timing (`timed`)
+//! everything takes its cycles. Instructions, their results, engines and the environment are the same.
 //!
 //! | file | what |
 //! | --- | --- |
@@ -15,6 +15,7 @@
 //! | `engine` | what drives the engine of `crates/nic` |
 //! | `fabric` | packets under way |
 //! | `environment` | calls of programs |
+//! | `timed` | what happens when, with timing |
 //! | `report` | observers, failures, counters |
 //!
 //! What must always hold: the same program and configuration do the same each time.
@@ -25,8 +26,10 @@ mod environment;
 mod fabric;
 mod node;
 mod report;
+mod timed;
 
 pub use config::{Config, ConfigError, Layout, Schedule};
+pub use nic::atomics::Config as EngineConfig;
 pub use report::{Console, Failure, NodeStats, Observer, Stats};
 
 use nic::atomics::Done;
@@ -35,6 +38,7 @@ use self::engine::{Beside, Engine, Held};
 use self::environment::{After, call};
 use self::fabric::{Fabric, Packet};
 use self::node::{Node, Outgoing, Sent, State};
+use self::timed::Timed;
 use crate::core::{Core, Stop, What, run};
 use crate::memory::Memory;
 use crate::program::Program;
@@ -56,6 +60,8 @@ pub struct Machine {
     random: Option<Random>,
     rounds: u64,
     answers: Vec<Done>,
+    /// Of [`Schedule::Timed`].
+    timed: Option<Timed>,
 }
 
 impl Machine {
@@ -83,9 +89,10 @@ impl Machine {
             }
         };
         let nodes = (0..config.nodes).map(node).collect();
-        let random = match config.schedule {
-            Schedule::Turns => None,
-            Schedule::Seeded(seed) => Some(Random::new(seed)),
+        let (random, timed) = match config.schedule {
+            Schedule::Turns => (None, None),
+            Schedule::Seeded(seed) => (Some(Random::new(seed)), None),
+            Schedule::Timed(chip) => (None, Some(Timed::new(chip, config.nodes))),
         };
         let fabric = Fabric::new(config.nodes);
         Ok(Self {
@@ -97,6 +104,7 @@ impl Machine {
             random,
             rounds: 0,
             answers: Vec::new(),
+            timed,
         })
     }
 
@@ -106,15 +114,15 @@ impl Machine {
     /// The first trap, or that it does not come to an end.
     pub fn run(&mut self, observer: &mut impl Observer) -> Result<Vec<i32>, Failure> {
         loop {
-            for index in 0..self.nodes.len() {
-                self.turn(index, observer)?;
+            if self.timed.is_some() {
+                self.window(observer)?;
+            } else {
+                for index in 0..self.nodes.len() {
+                    self.turn(index, observer)?;
+                }
+                if self.random.is_some() { self.some_steps() } else { self.settle() }
             }
             self.rounds += 1;
-            if self.random.is_some() {
-                self.some_steps()
-            } else {
-                self.settle()
-            }
             if let Some(ended) = self.meet() {
                 return ended;
             }
@@ -133,43 +141,56 @@ impl Machine {
         // A seed says how many instructions exactly, and who traces sees each of them.
         let single = self.random.is_some() || observer.traces();
         while self.nodes[index].state == State::Running && self.nodes[index].core.retired < limit {
-            if observer.traces() {
-                let core = &self.nodes[index].core;
-                if let Some(word) = self.program.code.word(core.pc) {
-                    observer.on_instruction(index, core.pc, word, &core.registers());
-                }
-            }
+            self.show(index, observer);
             let Node { core, memory, engine, .. } = &mut self.nodes[index];
             let budget = limit - core.retired;
-            let held = Held { base: self.layout.memory.start, lines: engine.held() };
+            let mut held = Held { base: self.layout.memory.start, lines: engine.held() };
             let code = &self.program.code;
             let stop = if single {
-                run::<_, true>(core, code, memory, &held, 1)
+                run::<_, true>(core, code, memory, &mut held, 1)
             } else {
-                run::<_, false>(core, code, memory, &held, budget)
+                run::<_, false>(core, code, memory, &mut held, budget)
             };
-            match stop {
-                Stop::Budget => {}
-                Stop::Held => break,
-                Stop::Drain => self.nodes[index].state = State::Draining,
-                Stop::Remote(remote) => {
-                    let sent = &mut self.nodes[index].sent;
-                    match remote.what {
-                        What::Load { .. } => sent.loads += 1,
-                        What::Store { .. } => sent.stores += 1,
-                        What::Atomic { .. } => sent.atomics += 1,
-                    }
-                    sent.to_itself += u64::from(remote.node == index);
-                    let offset = remote.address - self.layout.memory.start;
-                    self.send(index, Outgoing::of(remote, offset));
-                }
-                Stop::Call => match call(&mut self.nodes[index], index, &self.layout) {
-                    Ok(After::GoOn | After::Waits) => {}
-                    Ok(After::Written(bytes)) => observer.on_console(index, &bytes),
-                    Err(cause) => return Err(self.trap(index, cause)),
-                },
-                Stop::Trap(cause) => return Err(self.trap(index, cause)),
+            if stop == Stop::Held {
+                break;
             }
+            self.on_stop(index, stop, observer)?;
+        }
+        Ok(())
+    }
+
+    /// Shows whoever wants to see it what a core executes next.
+    fn show(&self, index: usize, observer: &mut impl Observer) {
+        if observer.traces() {
+            let core = &self.nodes[index].core;
+            if let Some(word) = self.program.code.word(core.pc) {
+                observer.on_instruction(index, core.pc, word, &core.registers());
+            }
+        }
+    }
+
+    /// A core has stopped.
+    fn on_stop(&mut self, index: usize, stop: Stop, observer: &mut impl Observer) -> Result<(), Failure> {
+        match stop {
+            Stop::Budget | Stop::Held => {}
+            Stop::Drain => self.nodes[index].state = State::Draining,
+            Stop::Remote(remote) => {
+                let sent = &mut self.nodes[index].sent;
+                match remote.what {
+                    What::Load { .. } => sent.loads += 1,
+                    What::Store { .. } => sent.stores += 1,
+                    What::Atomic { .. } => sent.atomics += 1,
+                }
+                sent.to_itself += u64::from(remote.node == index);
+                let offset = remote.address - self.layout.memory.start;
+                self.send(index, Outgoing::of(remote, offset));
+            }
+            Stop::Call => match call(&mut self.nodes[index], index, &self.layout) {
+                Ok(After::GoOn | After::Waits) => {}
+                Ok(After::Written(bytes)) => observer.on_console(index, &bytes),
+                Err(cause) => return Err(self.trap(index, cause)),
+            },
+            Stop::Trap(cause) => return Err(self.trap(index, cause)),
         }
         Ok(())
     }
@@ -179,6 +200,7 @@ impl Machine {
         let Outgoing { node: to, entry, pending } = outgoing;
         let ticket = (from as u64) << 1 | u64::from(pending.is_none());
         let node = &mut self.nodes[from];
+        let now = node.core.clock();
         match pending {
             Some(pending) => node.state = State::Waiting(pending),
             None => {
@@ -186,19 +208,21 @@ impl Machine {
                 node.core.finish();
             }
         }
-        match &mut self.random {
-            None => self.nodes[to].engine.on_packet(ticket, entry),
-            Some(random) => {
-                let at = self.rounds + random.delay();
-                self.fabric.send(from, to, at, Packet::Request(ticket, entry));
-            }
+        let packet = Packet::Request(ticket, entry);
+        if let Some(timed) = &mut self.timed {
+            timed.send(from, to, now, packet);
+        } else if let Some(random) = &mut self.random {
+            self.fabric.send(from, to, self.rounds + random.delay(), packet);
+        } else {
+            self.nodes[to].engine.on_packet(ticket, entry);
         }
     }
 
-    fn on_answer(&mut self, to: usize, old: u64, is_posted: bool) {
+    /// An answer has come; with timing, now.
+    fn on_answer(&mut self, to: usize, old: u64, is_posted: bool, now: u64) {
         if is_posted {
-            self.nodes[to].on_stored();
-        } else if let Some(outgoing) = self.nodes[to].on_answer(old) {
+            self.nodes[to].on_stored(now);
+        } else if let Some(outgoing) = self.nodes[to].on_answer(old, now) {
             self.send(to, outgoing);
         }
     }
@@ -210,13 +234,13 @@ impl Machine {
             for node in self.nodes.iter_mut().filter(|node| !node.engine.is_idle()) {
                 let Node { core, memory, engine, .. } = node;
                 let reservation = &mut core.reservation;
-                engine.settle(&mut Beside { memory, reservation, answers: &mut answers });
+                engine.settle(&mut Beside { memory, reservation, answers: &mut answers, caches: None });
             }
             if answers.is_empty() {
                 break;
             }
             for Done { ticket, old } in answers.drain(..) {
-                self.on_answer((ticket >> 1) as usize, old, ticket & 1 == 1);
+                self.on_answer((ticket >> 1) as usize, old, ticket & 1 == 1, 0);
             }
         }
         self.answers = answers;
@@ -227,7 +251,7 @@ impl Machine {
         while let Some((to, packet)) = self.fabric.arrived(self.rounds) {
             match packet {
                 Packet::Request(ticket, entry) => self.nodes[to].engine.on_packet(ticket, entry),
-                Packet::Answer { old, is_posted } => self.on_answer(to, old, is_posted),
+                Packet::Answer { old, is_posted } => self.on_answer(to, old, is_posted, 0),
             }
         }
         let mut answers = core::mem::take(&mut self.answers);
@@ -236,7 +260,10 @@ impl Machine {
             let Node { core, memory, engine, .. } = node;
             for _ in 0..random.below(6) {
                 let reservation = &mut core.reservation;
-                engine.step(random.below(3), &mut Beside { memory, reservation, answers: &mut answers });
+                engine.step(
+                    random.below(3),
+                    &mut Beside { memory, reservation, answers: &mut answers, caches: None },
+                );
             }
             for Done { ticket, old } in answers.drain(..) {
                 let packet = Packet::Answer { old, is_posted: ticket & 1 == 1 };
@@ -257,7 +284,10 @@ impl Machine {
             }
         }
         if exited == 0 {
+            let last = self.nodes.iter().map(|node| node.core.clock()).max().unwrap_or(0);
+            let met = self.timed.as_ref().map_or(0, |timed| last + timed.barrier(waiting));
             for node in &mut self.nodes {
+                node.core.stall_until(met);
                 node.core.finish();
                 node.state = State::Running;
             }
@@ -273,7 +303,9 @@ impl Machine {
                 exited: those(|state| matches!(state, State::Exited(_))),
             }));
         }
-        let at_rest = self.fabric.is_empty() && self.nodes.iter().all(|node| node.engine.is_idle());
+        let nothing_comes = self.timed.as_ref().is_none_or(Timed::is_empty);
+        let at_rest =
+            nothing_comes && self.fabric.is_empty() && self.nodes.iter().all(|node| node.engine.is_idle());
         let code = |node: &Node| if let State::Exited(code) = node.state { code } else { 0 };
         at_rest.then(|| Ok(self.nodes.iter().map(code).collect()))
     }
@@ -296,16 +328,19 @@ impl Machine {
 
     /// What was counted so far.
     pub fn stats(&self) -> Stats {
-        let of_node = |node: &Node| NodeStats {
+        let of_node = |(index, node): (usize, &Node)| NodeStats {
             instructions: node.core.retired,
             local_atomics: node.core.local_atomics,
             remote_loads: node.sent.loads,
             remote_stores: node.sent.stores,
             remote_atomics: node.sent.atomics,
             to_itself: node.sent.to_itself,
+            cycles: node.core.clock(),
+            waited: node.sent.waited,
+            caches: self.timed.as_ref().map(|timed| timed.accesses(index)).unwrap_or_default(),
             engine: *node.engine.counters(),
         };
-        Stats { nodes: self.nodes.iter().map(of_node).collect(), rounds: self.rounds }
+        Stats { nodes: self.nodes.iter().enumerate().map(of_node).collect(), rounds: self.rounds }
     }
 
     /// A node's integer registers.

@@ -50,6 +50,8 @@ pub(super) struct Sent {
     pub(super) atomics: u64,
     /// Of these, to the engine of its own node.
     pub(super) to_itself: u64,
+    /// Cycles that the core has waited for answers.
+    pub(super) waited: u64,
 }
 
 /// A request, and what the core does until it is answered.
@@ -105,11 +107,13 @@ impl Outgoing {
 }
 
 impl Node {
-    /// The core's request is answered. Returns another one, if that is not enough.
-    pub(super) fn on_answer(&mut self, old: u64) -> Option<Outgoing> {
+    /// The core's request is answered, at a time. Returns another one, if that is not enough.
+    pub(super) fn on_answer(&mut self, old: u64, now: u64) -> Option<Outgoing> {
         let State::Waiting(pending) = self.state else {
             unreachable!("the core waits for nothing: {:?}", self.state)
         };
+        self.sent.waited += now.saturating_sub(self.core.clock());
+        self.core.stall_until(now);
         match pending {
             Pending::Load { shift, bytes, is_signed, to } => {
                 self.core.accept(to, extend(old >> shift, bytes, is_signed));
@@ -128,10 +132,11 @@ impl Node {
         None
     }
 
-    /// A posted store is done.
-    pub(super) fn on_stored(&mut self) {
+    /// A posted store is done, at a time.
+    pub(super) fn on_stored(&mut self, now: u64) {
         self.core.posted -= 1;
         if self.core.posted == 0 && self.state == State::Draining {
+            self.core.stall_until(now);
             self.state = State::Running;
         }
     }

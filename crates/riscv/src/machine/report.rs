@@ -4,6 +4,7 @@ use core::fmt;
 
 use nic::atomics::Counters;
 
+use crate::timing::Accesses;
 use crate::trap::Trap;
 
 /// Somebody who looks on.
@@ -92,12 +93,18 @@ pub struct NodeStats {
     pub remote_atomics: u64,
     /// Of these three: to the engine of its own node.
     pub to_itself: u64,
+    /// Cycles until its program had ended. Without timing: as many as instructions.
+    pub cycles: u64,
+    /// Of those: that its core has waited for answers of engines.
+    pub waited: u64,
+    /// With timing: what its core's accesses of its memory found in caches.
+    pub caches: Accesses,
     /// What its engine has counted.
     pub engine: Counters,
 }
 
 impl NodeStats {
-    /// Both together.
+    /// Both together; of cycles, the larger.
     #[must_use]
     pub const fn plus(&self, other: &Self) -> Self {
         let (a, b) = (&self.engine, &other.engine);
@@ -108,6 +115,13 @@ impl NodeStats {
             remote_stores: self.remote_stores + other.remote_stores,
             remote_atomics: self.remote_atomics + other.remote_atomics,
             to_itself: self.to_itself + other.to_itself,
+            cycles: if self.cycles > other.cycles { self.cycles } else { other.cycles },
+            waited: self.waited + other.waited,
+            caches: Accesses {
+                all: self.caches.all + other.caches.all,
+                first_missed: self.caches.first_missed + other.caches.first_missed,
+                second_missed: self.caches.second_missed + other.caches.second_missed,
+            },
             engine: Counters {
                 taken: a.taken + b.taken,
                 merged: a.merged + b.merged,
