@@ -124,7 +124,7 @@ static void run_locally(unsigned long *local) {
 static int is_known(void) { return pattern <= CENTRAL || !(is_global || operation == CAS); }
 
 static int is_right(unsigned long end) {
-    static long sum, total;
+    static long sum, total, work[SHMEM_REDUCE_MIN_WRKDATA_SIZE], sync[SHMEM_REDUCE_SYNC_SIZE];
     unsigned long changed = operation == CAS ? 0 : iterations * (unsigned long)all;
     if (pattern == PTRCHASE) {
         unsigned long at = is_global ? (unsigned long)me : 0;
@@ -136,7 +136,10 @@ static int is_right(unsigned long end) {
         sum = 0;
         for (unsigned long i = 0; i < elements; i++)
             sum += (long)values[i];
-        shmem_long_sum_to_all(&total, &sum, 1, 0, 0, all, 0, 0);
+        for (int i = 0; i < SHMEM_REDUCE_SYNC_SIZE; i++)
+            sync[i] = SHMEM_SYNC_VALUE;
+        shmem_barrier_all();
+        shmem_long_sum_to_all(&total, &sum, 1, 0, 0, all, work, sync);
         return (unsigned long)total == changed;
     }
     if (!is_known())

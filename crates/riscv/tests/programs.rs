@@ -148,3 +148,16 @@ fn a_program_that_does_not_fit_is_refused() {
     let many = program.clone().with_arguments(vec!["x".repeat(1 << 20)]);
     assert_eq!(Machine::new(many, &Config::nodes(1)).err(), Some(ConfigError::Arguments));
 }
+
+/// Where the cross compiler is installed; the same compiler must give the same bytes.
+#[test]
+fn the_prebuilt_programs_are_what_their_sources_give() {
+    let script = format!("{}/programs/build", env!("CARGO_MANIFEST_DIR"));
+    let output = std::process::Command::new("bash").args([&script, "--check"]).output().unwrap();
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    eprint!("{text}");
+    let is_required = std::env::var_os("RACKMEM_RISCV").is_some();
+    assert!(!is_required || !text.starts_with("not done"), "RACKMEM_RISCV is set: {text}");
+}

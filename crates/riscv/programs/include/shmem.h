@@ -86,8 +86,8 @@ SHMEM_ATOMICS(int64, int64_t, int64_t, d)
 SHMEM_ATOMICS(uint64, uint64_t, int64_t, d)
 SHMEM_ATOMICS(size, size_t, int64_t, d)
 
-/* Reductions over all PEs, with OpenSHMEM 1.4's arguments: start, stride, size, work and synchronization arrays are not needed. */
-#define SHMEM_REDUCE_WRKDATA_SIZE 1
+/* Reductions over all PEs, with OpenSHMEM 1.4's arguments: start, stride, size, work and synchronization arrays are not looked at. */
+#define SHMEM_REDUCE_MIN_WRKDATA_SIZE 1
 #define SHMEM_REDUCE_SYNC_SIZE 1
 #define SHMEM_SYNC_VALUE 0L
 
