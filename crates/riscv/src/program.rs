@@ -18,6 +18,9 @@ use crate::isa::assemble;
 const COMPRESSED: u32 = 1;
 const FLOAT_ABI: u32 = 0b110;
 
+/// Bytes of code that are decoded at most.
+const MOST_CODE: u64 = 1 << 28;
+
 /// Where assembled programs are.
 const ASSEMBLED_AT: u64 = 0x8000_0000;
 
@@ -59,7 +62,7 @@ pub enum LoadError {
     WritableCode(u64),
     /// Its entry is not in its code.
     Entry(u64),
-    /// It reaches beyond the last address.
+    /// It reaches beyond the last address, or has more code than is decoded.
     TooLarge,
 }
 
@@ -93,7 +96,7 @@ impl fmt::Display for LoadError {
                 "code must not be writable, and be below what is: see {address:#x}; link with riscv's programs/link.ld"
             ),
             Self::Entry(entry) => write!(f, "this begins at {entry:#x}, where it has no code"),
-            Self::TooLarge => f.write_str("this reaches beyond the last address"),
+            Self::TooLarge => f.write_str("this has more code or addresses than a node can have"),
         }
     }
 }
@@ -193,6 +196,9 @@ impl Program {
         }
         if !code.contains(&entry) || !entry.is_multiple_of(4) || !code.start.is_multiple_of(4) {
             return Err(LoadError::Entry(entry));
+        }
+        if code.end - code.start > MOST_CODE {
+            return Err(LoadError::TooLarge);
         }
         let end = ranges.iter().map(|(range, _)| range.end).max().unwrap_or(code.end);
         let mut bytes = vec![0; (code.end - code.start).next_multiple_of(4) as usize];

@@ -6,6 +6,7 @@ use elf_file::{CODE, DATA, elf};
 use riscv::isa::assemble::assemble;
 use riscv::machine::{Config, ConfigError, Console, Machine, Schedule};
 use riscv::program::{LoadError, Program};
+use riscv::timing::Chip;
 
 fn prebuilt(name: &str) -> Program {
     let path = format!("{}/programs/prebuilt/{name}.elf", env!("CARGO_MANIFEST_DIR"));
@@ -113,6 +114,11 @@ fn what_is_no_program_for_the_machine_is_refused_with_the_reason() {
     assert_eq!(with(64 + 4, &7_u32.to_le_bytes()), Some(LoadError::WritableCode(CODE)));
     assert_eq!(with(120 + 16, &(CODE - 0x1000).to_le_bytes()), Some(LoadError::WritableCode(CODE - 0x1000)));
     assert_eq!(with(120 + 40, &u64::MAX.to_le_bytes()), Some(LoadError::TooLarge));
+    // Without data, code could be as large as it likes.
+    let mut large = good.clone();
+    large[64 + 40..64 + 48].copy_from_slice(&(1_u64 << 40).to_le_bytes());
+    large[120..124].fill(0);
+    assert_eq!(Program::from_elf(&large).err(), Some(LoadError::TooLarge));
 }
 
 #[test]
@@ -160,4 +166,21 @@ fn the_prebuilt_programs_are_what_their_sources_give() {
     eprint!("{text}");
     let is_required = std::env::var_os("RACKMEM_RISCV").is_some();
     assert!(!is_required || !text.starts_with("not done"), "RACKMEM_RISCV is set: {text}");
+}
+
+/// One node ends all while others wait for answers, at a barrier, or compute.
+#[test]
+fn a_program_is_ended_on_all_nodes_by_one_of_them() {
+    let text = "li a7, 1004; ecall; mv a2, a0; eaddie e12, zero, 1; li a7, 1000; ecall
+         li t0, 1; beq a0, t0, asks; li t0, 2; beq a0, t0, meets; li t0, 3; beq a0, t0, computes
+         li s0, 50; again: addi s0, s0, -1; bne s0, zero, again; li a7, 94; li a0, 5; ecall
+         asks: eld a4, 0(a2); j asks
+         meets: li a7, 1003; ecall
+         computes: j computes";
+    let program = Program::assembled(text).unwrap();
+    for schedule in (0..20).map(Schedule::Seeded).chain([Schedule::Turns, Schedule::Timed(Chip::PAPER)]) {
+        let config = Config { schedule, memory: 2 << 20, ..Config::nodes(4) };
+        let mut machine = Machine::new(program.clone(), &config).unwrap();
+        assert_eq!(machine.run(&mut Console::default()), Ok(vec![5; 4]), "{schedule:?}");
+    }
 }

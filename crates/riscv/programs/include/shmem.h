@@ -11,6 +11,8 @@
 
 void shmem_init(void);
 void shmem_finalize(void);
+/* Ends the program on all PEs. */
+void shmem_global_exit(int code) __attribute__((noreturn));
 int shmem_my_pe(void);
 int shmem_n_pes(void);
 void *shmem_malloc(size_t bytes);

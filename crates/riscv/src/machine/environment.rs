@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | 64 | write | a0 1 or 2, a1 where, a2 how many bytes; as Linux has it |
 //! | 93 | exit | a0 the code; as Linux has it |
+//! | 94 | exit of all nodes | a0 their code; as Linux has it for the threads of a process |
 //! | 1000 | node | which node this is |
 //! | 1001 | nodes | how many there are |
 //! | 1002 | clock | cycles |
@@ -33,6 +34,8 @@ pub(super) enum After {
     Written(Vec<u8>),
     /// It does not go on for the moment.
     Waits,
+    /// No core goes on: the program has ended with this code.
+    EndsAll(i32),
 }
 
 /// Carries out the call at which the core of a node stands.
@@ -55,6 +58,11 @@ pub(super) fn call(node: &mut Node, index: usize, layout: &Layout) -> Result<Aft
             core.finish();
             node.state = State::Exited(code.cast_signed());
             return Ok(After::Waits);
+        }
+        94 => {
+            let code = core.get(A0) as u32;
+            core.finish();
+            return Ok(After::EndsAll(code.cast_signed()));
         }
         1000 => core.give(A0, index as u64),
         1001 => core.give(A0, core.nodes),

@@ -187,6 +187,11 @@ impl Machine {
             }
             Stop::Call => match call(&mut self.nodes[index], index, &self.layout) {
                 Ok(After::GoOn | After::Waits) => {}
+                Ok(After::EndsAll(code)) => {
+                    for node in self.nodes.iter_mut().filter(|node| !matches!(node.state, State::Exited(_))) {
+                        node.state = State::Exited(code);
+                    }
+                }
                 Ok(After::Written(bytes)) => observer.on_console(index, &bytes),
                 Err(cause) => return Err(self.trap(index, cause)),
             },

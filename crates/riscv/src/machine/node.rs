@@ -109,8 +109,11 @@ impl Outgoing {
 impl Node {
     /// The core's request is answered, at a time. Returns another one, if that is not enough.
     pub(super) fn on_answer(&mut self, old: u64, now: u64) -> Option<Outgoing> {
-        let State::Waiting(pending) = self.state else {
-            unreachable!("the core waits for nothing: {:?}", self.state)
+        let pending = match self.state {
+            State::Waiting(pending) => pending,
+            // The program has ended while this was under way.
+            State::Exited(_) => return None,
+            state => unreachable!("the core waits for nothing: {state:?}"),
         };
         self.sent.waited += now.saturating_sub(self.core.clock());
         self.core.stall_until(now);
