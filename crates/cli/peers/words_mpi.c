@@ -14,6 +14,21 @@ static inline void fetch_add(int hot) {
     total += was;
 }
 
+void counted_operations(void);
+__attribute__((noinline)) void counted_operations(void) {
+    for (uint64_t i = 0; i < under_way; i++) {
+        if (is_counted == FETCHES) {
+            uint64_t was;
+            MPI_Fetch_and_op(&one, &was, MPI_UINT64_T, 0, 0, MPI_SUM, window);
+            MPI_Win_flush(0, window);
+            total += was;
+        } else {
+            MPI_Accumulate(&one, 1, MPI_UINT64_T, 0, 0, 1, MPI_UINT64_T, MPI_SUM, window);
+        }
+    }
+    MPI_Win_flush(0, window);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &process);
@@ -41,7 +56,13 @@ int main(int argc, char **argv) {
             MPI_Send(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
         }
     }
-    for (int hot = 0; hot < 2 && !is_busy; hot++) {
+    if (is_counted && process == 1) {
+        /* Connections are made by the first ones. */
+        for (int i = 0; i < 64; i++) fetch_add(0);
+        counted_operations();
+    }
+    if (is_counted) MPI_Barrier(MPI_COMM_WORLD);
+    for (int hot = 0; hot < 2 && !is_busy && !is_counted; hot++) {
         if (process > 0) RUN(hot ? "blocking-hot" : "blocking", CHUNK, fetch_add(hot), (void)0);
         MPI_Barrier(MPI_COMM_WORLD);
         if (process > 0) TIME(hot ? "timed-hot" : "timed", fetch_add(hot));

@@ -14,6 +14,17 @@ static uint64_t total;
 
 static inline void fetch_add(int hot) { total += shmem_ulong_atomic_fetch_add(&at[choose(hot)], 1, 0); }
 
+void counted_operations(void);
+__attribute__((noinline)) void counted_operations(void) {
+    for (uint64_t i = 0; i < under_way; i++) {
+        if (is_counted == FETCHES)
+            total += shmem_ulong_atomic_fetch_add(at, 1, 0);
+        else
+            shmem_ulong_atomic_add(at, 1, 0);
+    }
+    shmem_quiet();
+}
+
 int main(int argc, char **argv) {
     shmem_init();
     process = shmem_my_pe();
@@ -39,7 +50,12 @@ int main(int argc, char **argv) {
             shmem_quiet();
         }
     }
-    for (int hot = 0; hot < 2 && !is_busy; hot++) {
+    if (is_counted && process == 1) {
+        /* Connections are made by the first ones. */
+        for (int i = 0; i < 64; i++) fetch_add(0);
+        counted_operations();
+    }
+    for (int hot = 0; hot < 2 && !is_busy && !is_counted; hot++) {
         if (process > 0) RUN(hot ? "blocking-hot" : "blocking", CHUNK, fetch_add(hot), (void)0);
         shmem_barrier_all();
         if (process > 0) TIME(hot ? "timed-hot" : "timed", fetch_add(hot));

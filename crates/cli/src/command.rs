@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::daemon::{node, status, switch, up, write};
-use crate::{bench, check, explain, fuzz, lab, objects, pipeline, soak, ycsb};
+use crate::{bench, check, explain, fuzz, lab, objects, pipeline, riscv, soak, ycsb};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -19,6 +19,7 @@ Examples:
   rackmem fuzz --seeds 0..1000                   a thousand runs with lost packets, restarts and deaths
   rackmem explain read-miss                      what passes between the places, with times
   rackmem pipeline                               what FlowCC takes of a switch chip, stage by stage
+  rackmem riscv run hot_word.elf --nodes 64      a program whose remote atomics are instructions, on 64 nodes
   rackmem up                                     a rack of processes on this machine, until Ctrl-C
   rackmem status                                 how that rack is";
 
@@ -56,6 +57,9 @@ pub(crate) enum Command {
     Place,
     /// Print the stage map of the switch program: arrays, tables and memory against the chip's budget
     Pipeline(pipeline::Args),
+    /// Run programs for RISC-V cores that have remote atomics as instructions
+    #[command(subcommand)]
+    Riscv(riscv::Riscv),
     /// Run a rack as processes on this machine: the switch and nodes, until Ctrl-C
     Up(up::Args),
     /// Be the switch of a rack of processes

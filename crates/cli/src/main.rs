@@ -27,6 +27,7 @@ mod objects;
 mod output;
 mod pipeline;
 mod processes;
+mod riscv;
 mod size;
 mod soak;
 mod ycsb;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         Command::Lab(args) => lab::run(&args),
         Command::Objects(args) => objects::run(&args),
         Command::Pipeline(args) => pipeline::run(&args),
+        Command::Riscv(args) => riscv::run(&args),
         Command::Up(args) => daemon::up::run(&args),
         Command::Switch(args) => daemon::switch::run(&args),
         Command::Node(args) => daemon::node::run(&args),

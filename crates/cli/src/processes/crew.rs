@@ -1,5 +1,6 @@
 //! The command's side of its children.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::marker::PhantomData;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -54,6 +55,14 @@ pub(crate) enum OnInterrupt {
     Stop,
 }
 
+/// A program that one of the children runs under.
+pub(crate) struct Under<'a> {
+    /// Which child, in the order of the tasks.
+    pub(crate) at: usize,
+    /// The program, and its arguments in front of the child's own.
+    pub(crate) program: &'a [OsString],
+}
+
 /// The children of a command, which take orders of one kind and report events of one kind.
 pub(crate) struct Crew<O, E> {
     members: Vec<Member>,
@@ -90,6 +99,16 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
         runtime: RuntimeDir,
         interrupt: &Interrupt,
     ) -> Result<Self, Fault> {
+        Self::start_under(tasks, runtime, interrupt, None)
+    }
+
+    /// The same, with one of them under another program.
+    pub(crate) fn start_under(
+        tasks: Vec<(String, Task)>,
+        runtime: RuntimeDir,
+        interrupt: &Interrupt,
+        under: Option<Under<'_>>,
+    ) -> Result<Self, Fault> {
         let (tell, heard) = mpsc::channel();
         let mut crew = Self {
             members: Vec::new(),
@@ -101,25 +120,31 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
             order: PhantomData,
             event: PhantomData,
         };
-        for (name, task) in tasks {
-            crew.add(name, task)?;
+        for (at, (name, task)) in tasks.into_iter().enumerate() {
+            let under = under.as_ref().filter(|under| under.at == at).map_or(&[][..], |under| under.program);
+            crew.add_under(name, task, under)?;
         }
         Ok(crew)
     }
 
     /// Starts another one.
     pub(crate) fn add(&mut self, name: String, task: Task) -> Result<(), Fault> {
+        self.add_under(name, task, &[])
+    }
+
+    fn add_under(&mut self, name: String, task: Task, under: &[OsString]) -> Result<(), Fault> {
         let at = self.members.len();
-        let member = self.spawn(at, name, 0)?;
+        let member = self.spawn(at, name, 0, under)?;
         self.members.push(member);
         self.set_up(at, task)
     }
 
-    fn spawn(&self, at: usize, name: String, life: u32) -> Result<Member, Fault> {
+    fn spawn(&self, at: usize, name: String, life: u32, under: &[OsString]) -> Result<Member, Fault> {
         let failed = |error| Fault::failed(format_args!("cannot start a process: {error}"));
-        let executable = std::env::current_exe().map_err(failed)?;
-        let mut child = Command::new(&executable)
-            .arg("place")
+        let executable = std::env::current_exe().map_err(failed)?.into_os_string();
+        let line = [under, &[executable, "place".into()]].concat();
+        let mut child = Command::new(&line[0])
+            .args(&line[1..])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .process_group(0)
@@ -171,7 +196,7 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
     pub(crate) fn restart(&mut self, at: usize, task: Task) -> Result<(), Fault> {
         assert!(self.members[at].killed, "{} still runs", self.members[at].name);
         let (name, life) = (self.members[at].name.clone(), self.members[at].life + 1);
-        self.members[at] = self.spawn(at, name, life)?;
+        self.members[at] = self.spawn(at, name, life, &[])?;
         self.set_up(at, task)
     }
 

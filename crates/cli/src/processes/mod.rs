@@ -24,5 +24,5 @@ pub(crate) mod meeting;
 pub(crate) mod place;
 
 pub(crate) use child::{Orders, Teller};
-pub(crate) use crew::{Crew, OnInterrupt};
+pub(crate) use crew::{Crew, OnInterrupt, Under};
 pub(crate) use meeting::{Meeting, TransportKind};

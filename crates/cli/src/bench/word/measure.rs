@@ -1,5 +1,7 @@
 //! Rounds, in which every operation and its yardstick take turns.
 
+use std::ffi::OsString;
+
 use rackmem::BlockSize;
 
 use super::report::{Busy, Figure};
@@ -172,6 +174,23 @@ pub(crate) fn busy(question: &Question<'_>, interrupt: &Interrupt) -> Result<Bus
     }
     sound(rack.sum()?, added)?;
     Ok(Busy::new(median(rates), times.quantile(0.5), times.quantile(0.99)))
+}
+
+/// One operation so many times on the first word of another process, whose requester runs under a program that counts its
+/// instructions. The first ones, for which connections are made, are done before, outside the function that is counted.
+pub(crate) fn count(
+    transport: TransportKind,
+    words: u64,
+    operation: Operation,
+    times: u64,
+    program: &[OsString],
+    interrupt: &Interrupt,
+) -> Result<(), Fault> {
+    let mut rack = Subject::start_under(transport, 2, words, false, interrupt, program)?;
+    let turn = Turn { operation, hot: true, bare: false, timed: false, under_way: times.min(64), millis: 1 };
+    let added: u64 = rack.run(turn)?.iter().map(|done| done.added).sum();
+    rack.count(operation, times)?;
+    sound(rack.sum()?, added + times)
 }
 
 fn sound(found: u64, added: u64) -> Result<(), Fault> {

@@ -23,10 +23,10 @@ mod report;
 mod subject;
 mod turns;
 
-pub(crate) use measure::{Question, busy, measure};
+pub(crate) use measure::{Question, busy, count, measure};
 pub(crate) use place::{Task, place};
 pub(crate) use report::BUSY_P50;
-pub(crate) use turns::Operation;
+pub(crate) use turns::{Operation, counted_name};
 
 use self::report::Report;
 use crate::fault::Fault;

@@ -4,7 +4,7 @@ use std::thread;
 
 use serde::{Deserialize, Serialize};
 
-use super::turns::{Done, Mine, Place, Turn};
+use super::turns::{Done, Mine, Operation, Place, Turn};
 use crate::bench::networked::compute;
 use crate::processes::child::{Never, Reason};
 use crate::processes::place::{Seat, Seated};
@@ -27,6 +27,8 @@ pub(crate) enum Order {
     Open(Place),
     /// Operate on them.
     Run(Turn),
+    /// Do one so many times, on the first word, for a program that counts instructions.
+    Count(Operation, u64),
     /// Add them all up.
     Sum,
     /// Compute on every core from now on.
@@ -69,12 +71,18 @@ pub(crate) fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) 
                 Event::Ready
             }
             (Order::Run(turn), Some(mine)) => Event::Ran(mine.run(&turn).map_err(failed)?),
+            (Order::Count(operation, times), Some(mine)) => {
+                mine.counted_operations(operation, times).map_err(failed)?;
+                Event::Ready
+            }
             (Order::Sum, Some(mine)) => Event::Sum(mine.sum().map_err(failed)?),
             (Order::Compute, _) => {
                 compute()?;
                 Event::Ready
             }
-            (Order::Run(_) | Order::Sum, None) => return Err("no words were opened".to_owned()),
+            (Order::Run(_) | Order::Count(..) | Order::Sum, None) => {
+                return Err("no words were opened".to_owned());
+            }
         };
         teller.tell(event);
     }

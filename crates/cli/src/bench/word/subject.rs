@@ -1,16 +1,18 @@
 //! The rack that is measured, in this process or in several: what the command asks of it.
 
+use std::ffi::OsString;
+
 use rackmem::{BlockSize, NodeId, Rack};
 
 use super::place::{Event, Order, Task};
-use super::turns::{Done, Mine, Place, Turn};
+use super::turns::{Done, Mine, Operation, Place, Turn};
 use crate::bench::networked::pingpong;
 use crate::bench::rounds::{failed, rack};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::processes::meeting::RuntimeDir;
 use crate::processes::place::{RackSpec, Seat};
-use crate::processes::{Crew, Meeting, OnInterrupt, TransportKind, child};
+use crate::processes::{Crew, Meeting, OnInterrupt, TransportKind, Under, child};
 
 /// The child that is the words' home: the switch comes first.
 const HOME: usize = 1;
@@ -41,6 +43,18 @@ impl Subject {
         bare: bool,
         interrupt: &Interrupt,
     ) -> Result<Self, Fault> {
+        Self::start_under(transport, nodes, words, bare, interrupt, &[])
+    }
+
+    /// The same; the process of node 1, if it has one of its own, runs under this program.
+    pub(super) fn start_under(
+        transport: TransportKind,
+        nodes: u16,
+        words: u64,
+        bare: bool,
+        interrupt: &Interrupt,
+        program: &[OsString],
+    ) -> Result<Self, Fault> {
         let spec = spec(nodes, words);
         spec.check().map_err(Fault::usage)?;
         if transport == TransportKind::Inline {
@@ -56,7 +70,8 @@ impl Subject {
             .zip(Seat::all(&spec, &meeting))
             .map(|(at, (name, seat))| (name, child::Task::Word(Task { seat, bare: bare && at > HOME })))
             .collect();
-        let mut crew = Crew::start(tasks, runtime, interrupt)?;
+        let under = Under { at: HOME + 1, program };
+        let mut crew = Crew::start_under(tasks, runtime, interrupt, Some(under))?;
         let nodes = spec.nodes;
         crew.answers(0..=nodes, OnInterrupt::End, |_, event| {
             Ok(matches!(event, Event::Seated).then_some(()))
@@ -91,6 +106,12 @@ impl Subject {
                 })
             }
         }
+    }
+
+    /// Node 1 does one operation so many times.
+    pub(super) fn count(&mut self, operation: Operation, times: u64) -> Result<(), Fault> {
+        let ready = |event| matches!(event, Event::Ready).then_some(());
+        self.ask(HOME + 1..=HOME + 1, &|| Order::Count(operation, times), ready).map(drop)
     }
 
     /// What all words add up to.

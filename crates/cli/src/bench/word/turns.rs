@@ -107,6 +107,11 @@ pub(crate) struct Mine {
     state: u64,
 }
 
+/// By which name callgrind knows the function that does operations for it to count.
+pub(crate) fn counted_name() -> String {
+    format!("{}::counted_operations", std::any::type_name::<Mine>())
+}
+
 impl Mine {
     /// `bare`: with words of its own to compare with.
     pub(super) fn new(mut handle: NodeHandle, place: &Place, bare: bool) -> Result<Self, Error> {
@@ -179,6 +184,35 @@ impl Mine {
         }?;
         let adds = matches!(turn.operation, Operation::FetchAdd | Operation::Post | Operation::Add);
         Ok(Done { added: if adds && !turn.bare { done.operations } else { 0 }, ..done })
+    }
+
+    /// So many on the first word. Callgrind counts what is in here, and knows it by its name.
+    #[inline(never)]
+    pub(super) fn counted_operations(&mut self, operation: Operation, times: u64) -> Result<(), Error> {
+        // So many to a turn that the loop is hardly counted.
+        macro_rules! eight {
+            ($operation:expr) => {{
+                (
+                    $operation, $operation, $operation, $operation, $operation, $operation, $operation,
+                    $operation,
+                )
+            }};
+        }
+        assert!(times.is_multiple_of(8), "operations are counted in eights, not {times}");
+        match operation {
+            Operation::FetchAdd => {
+                for _ in 0..times / 8 {
+                    eight!(black_box(self.words.fetch_add(&mut self.handle, 0, 1)?));
+                }
+            }
+            Operation::Add => {
+                for _ in 0..times / 8 {
+                    eight!(self.words.add(&mut self.handle, 0, 1)?);
+                }
+            }
+            _ => unreachable!("nobody asks for the instructions of {operation:?}"),
+        }
+        self.handle.flush()
     }
 
     #[inline]

@@ -60,6 +60,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", requires = "words", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(super) rounds: u64,
 
+    /// With --words: instead of times, the requester's instructions for an operation, counted by valgrind's callgrind
+    #[arg(long, requires = "words", conflicts_with_all = ["processes", "millis", "rounds"])]
+    pub(super) instructions: bool,
+
     /// Where data and the drawing go
     #[arg(long, value_name = "DIR", default_value = "lab-out")]
     pub(super) out: PathBuf,

@@ -13,9 +13,11 @@
 //! | --- | --- |
 //! | `program.rs` | the peers' programs (`crates/cli/peers`), compiled and run |
 //! | `report.rs` | table, JSON, marks |
+//! | `instructions.rs` | `--instructions`: what an operation takes of its requester's instructions, instead of times |
 //!
 //! What must always hold: peers and racks have as many words, under way and requesters; whatever was started has ended.
 
+mod instructions;
 mod program;
 mod report;
 
@@ -43,6 +45,9 @@ const OPERATIONS: [Operation; 3] = [Operation::FetchAdd, Operation::Post, Operat
 pub(super) fn run(args: &Args) -> Result<(), Fault> {
     let interrupt = Interrupt::listen()
         .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    if args.instructions {
+        return instructions::run(args.json, &interrupt);
+    }
     let folder = RuntimeDir::new()?;
     let mut programs = Vec::new();
     let mut report = Report::new(args.processes.clone(), WORDS, UNDER_WAY, args.millis, args.rounds);

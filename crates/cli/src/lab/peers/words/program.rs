@@ -3,6 +3,7 @@
 //!
 //! What must always hold: a launcher that was started has ended, with its processes, before this returns.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -124,16 +125,58 @@ impl Program {
 
     /// Runs it, and gives what its processes say they have measured.
     pub(super) fn run(&self, setting: &Setting, interrupt: &Interrupt) -> Result<Vec<Measured>, Fault> {
-        let name = self.library.name();
-        let failed = |error| Fault::failed(format_args!("cannot run the program for {name}: {error}"));
-        let mut launcher = Command::new(&self.launcher);
+        let mut launcher = self.launcher(setting.kind);
         launcher
-            .args(self.library.path(setting.kind))
-            .args(["--oversubscribe", "-np", &setting.processes.to_string()])
+            .args(["-np", &setting.processes.to_string()])
             .arg(&self.program)
             .args([WORDS, UNDER_WAY, setting.millis].map(|number| number.to_string()))
-            .arg(if setting.busy { "busy" } else { "idle" })
-            .env("UCX_TLS", if setting.kind == TransportKind::Shm { "posix,self" } else { "tcp,self" })
+            .arg(if setting.busy { "busy" } else { "idle" });
+        let most = PATIENCE + 30 * Duration::from_millis(setting.millis);
+        let measured = parse(self.library, &self.launch(launcher, most, interrupt)?);
+        if measured.is_empty() {
+            return Err(Fault::failed(format_args!(
+                "the program for {} has measured nothing",
+                self.library.name()
+            )));
+        }
+        Ok(measured)
+    }
+
+    /// Runs it with two processes, of which the one that operates does so as often, under a program that counts its instructions.
+    pub(super) fn run_under(
+        &self,
+        kind: TransportKind,
+        words: u64,
+        (operation, times): (Operation, u64),
+        under: &[OsString],
+        interrupt: &Interrupt,
+    ) -> Result<(), Fault> {
+        let mut launcher = self.launcher(kind);
+        let arguments = [words, times, 1].map(|number| number.to_string());
+        let what = if operation == Operation::Add { "add" } else { "fetch" };
+        launcher.args(["-np", "1"]).arg(&self.program).args(&arguments).arg(what);
+        launcher.args([":", "-np", "1"]).args(under).arg(&self.program).args(&arguments).arg(what);
+        self.launch(launcher, PATIENCE, interrupt).map(drop)
+    }
+
+    /// Which version of the library it is, as its launcher says.
+    pub(super) fn version(&self) -> String {
+        let said = Command::new(&self.launcher).arg("--version").output();
+        let said = said.map(|said| String::from_utf8_lossy(&said.stdout).into_owned()).unwrap_or_default();
+        format!("{}: {}", self.library.name(), said.lines().next().unwrap_or("of no known version"))
+    }
+
+    pub(super) fn library(&self) -> Library {
+        self.library
+    }
+
+    /// The launcher, which is yet to be told what to run.
+    fn launcher(&self, kind: TransportKind) -> Command {
+        let mut launcher = Command::new(&self.launcher);
+        launcher
+            .args(self.library.path(kind))
+            .arg("--oversubscribe")
+            .env("UCX_TLS", if kind == TransportKind::Shm { "posix,self" } else { "tcp,self" })
             .env("UCX_NET_DEVICES", "lo")
             .env("UCX_WARN_UNUSED_ENV_VARS", "n")
             // It refuses to run for root otherwise.
@@ -142,23 +185,28 @@ impl Program {
             .env("TMPDIR", env::temp_dir())
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
+        launcher
+    }
+
+    /// What its processes print, until they have all ended.
+    fn launch(
+        &self,
+        mut launcher: Command,
+        most: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<String>, Fault> {
+        let name = self.library.name();
+        let failed = |error| Fault::failed(format_args!("cannot run the program for {name}: {error}"));
         let mut child = launcher.spawn().map_err(failed)?;
         let said = child.stdout.take().expect("standard output is a pipe");
         let lines =
             thread::spawn(move || BufReader::new(said).lines().map_while(Result::ok).collect::<Vec<_>>());
-        let ended = wait(&mut child, PATIENCE + 30 * Duration::from_millis(setting.millis), interrupt);
+        let ended = wait(&mut child, most, interrupt);
         let lines = lines.join().expect("reading lines does not panic");
         match ended? {
-            true => {}
-            false => {
-                return Err(Fault::failed(format_args!("the program for {name} failed, and has said why")));
-            }
+            true => Ok(lines),
+            false => Err(Fault::failed(format_args!("the program for {name} failed, and has said why"))),
         }
-        let measured = parse(self.library, &lines);
-        if measured.is_empty() {
-            return Err(Fault::failed(format_args!("the program for {name} has measured nothing")));
-        }
-        Ok(measured)
     }
 }
 

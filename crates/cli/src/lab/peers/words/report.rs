@@ -53,12 +53,22 @@ impl Measured {
 }
 
 impl System {
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Peer(library) => library.name(),
             Self::Rack => "rackmem",
         }
     }
+}
+
+/// Says that a library is not installed.
+pub(super) fn said_missing(library: Library) {
+    say!(
+        "{} ({}, {}) is not installed and is left out; on Debian: apt-get install openmpi-bin libopenmpi-dev",
+        library.name(),
+        library.compiler(),
+        library.launcher()
+    );
 }
 
 #[derive(Serialize)]
@@ -112,12 +122,7 @@ impl Report {
 
     /// This library is not installed.
     pub(super) fn missing(&mut self, library: Library) {
-        say!(
-            "{} ({}, {}) is not installed and is left out; on Debian: apt-get install openmpi-bin libopenmpi-dev",
-            library.name(),
-            library.compiler(),
-            library.launcher()
-        );
+        said_missing(library);
         self.missing.push(library.name());
     }
 

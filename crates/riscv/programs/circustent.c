@@ -1,0 +1,203 @@
+/* CircusTent's eight patterns of atomics, after its paper's algorithms (CircusTent: a benchmark suite for atomic memory operations).
+ *
+ *     circustent PATTERN OPERATION FORM [ITERATIONS [ELEMENTS]]
+ *
+ * PATTERN    rand stride1 striden ptrchase central sg scatter gather
+ * OPERATION  add: fetch-and-add of 1. cas: compare-and-swap of 0 for 0, as the public benchmark has it: never changes a word.
+ *            update: what compare-and-swap is for: read, and swap for one more until it succeeds.
+ * FORM       ring: all atomics of a PE go to the next PE's arrays, as the public benchmark's SHMEM and MPI backends do it; its
+ *            CENTRAL is one hot word for each PE. global: one array over all PEs, an element at a time; CENTRAL is one word.
+ *
+ * Verified: with add and update the sum of all elements (rand, stride1, striden, central); where ptrchase ends; in ring form all
+ * elements after sg, scatter and gather against a run in local memory. In global form these three have races by design, and with
+ * cas they change nothing: then the program says "done", not "right".
+ */
+#include <shmem.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum pattern { RAND, STRIDE1, STRIDEN, PTRCHASE, CENTRAL, SG, SCATTER, GATHER, PATTERNS };
+enum operation { ADD, CAS, UPDATE, OPERATIONS };
+
+static const char *const pattern_names[] = {"rand", "stride1", "striden", "ptrchase", "central", "sg", "scatter", "gather"};
+static const char *const operation_names[] = {"add", "cas", "update"};
+static const int atomics_per_iteration[] = {1, 1, 1, 1, 1, 4, 3, 3};
+enum { STRIDE = 8 };
+
+static enum pattern pattern;
+static enum operation operation;
+static int is_global, me, all;
+static unsigned long iterations, elements;
+/* Symmetric: `elements` of each on every PE. */
+static unsigned long *values, *indexes;
+
+/* Where element i is: in ring form on the next PE, in global form PE i modulo their number. */
+static int pe_of(unsigned long i) { return is_global ? (int)(i % (unsigned long)all) : (me + 1) % all; }
+static unsigned long slot_of(unsigned long i) { return is_global ? i / (unsigned long)all : i; }
+static unsigned long count(void) { return is_global ? elements * (unsigned long)all : elements; }
+
+/* The operation of the benchmark: what the word was. */
+static unsigned long atomic(unsigned long *array, unsigned long i, unsigned long more) {
+    unsigned long *at = &array[slot_of(i)];
+    int pe = pe_of(i);
+    if (operation == ADD)
+        return shmem_ulong_atomic_fetch_add(at, more, pe);
+    if (operation == CAS)
+        return shmem_ulong_atomic_compare_swap(at, 0, 0, pe);
+    for (unsigned long old = shmem_ulong_atomic_fetch(at, pe);;) {
+        unsigned long found = shmem_ulong_atomic_compare_swap(at, old, old + more, pe);
+        if (found == old)
+            return old;
+        old = found;
+    }
+}
+
+static unsigned long mix(unsigned long x) {
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ul;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebul;
+    return x ^ x >> 31;
+}
+
+/* The index that PE `pe` has at `i`; everybody can say it, so that results can be verified. */
+static unsigned long index_at(int pe, unsigned long i) {
+    return mix((unsigned long)pe * 0x9e3779b97f4a7c15ul + i + 1) % count();
+}
+
+/* Where PE `pe` finds element i of the indexes. */
+static unsigned long index_of(int pe, unsigned long i) {
+    return is_global ? index_at((int)(i % (unsigned long)all), i / (unsigned long)all) : index_at((pe + 1) % all, i);
+}
+
+static unsigned long run(void) {
+    unsigned long at = is_global ? (unsigned long)me : 0, first = is_global ? (unsigned long)me * elements : 0;
+    for (unsigned long i = 0; i < iterations; i++) {
+        unsigned long one = (first + i) % count(), next = (first + i + 1) % count();
+        unsigned long source, destination, value;
+        switch (pattern) {
+        case RAND: atomic(values, index_at(me, i % elements), 1); break;
+        case STRIDE1: atomic(values, one, 1); break;
+        case STRIDEN: atomic(values, (first + i * STRIDE) % count(), 1); break;
+        case PTRCHASE: at = atomic(indexes, at, 0) % count(); break;
+        case CENTRAL: atomic(values, 0, 1); break;
+        case SG:
+            source = atomic(indexes, one, 0);
+            destination = atomic(indexes, next, 0);
+            value = atomic(values, source, 1);
+            atomic(values, destination, value);
+            break;
+        case SCATTER:
+            destination = atomic(indexes, next, 0);
+            value = atomic(values, one, 1);
+            atomic(values, destination, value);
+            break;
+        case GATHER:
+            destination = atomic(indexes, next, 0);
+            value = atomic(values, destination, 1);
+            atomic(values, one, value);
+            break;
+        default: break;
+        }
+    }
+    return at;
+}
+
+/* The same in local memory: what the next PE's values are after this PE's run in ring form. */
+static void run_locally(unsigned long *local) {
+    for (unsigned long i = 0; i < iterations; i++) {
+        unsigned long one = i % elements, next = (i + 1) % elements, value;
+        unsigned long source = index_of(me, one), destination = index_of(me, next);
+        if (pattern == SG) {
+            value = local[source]++;
+            local[destination] += value;
+        } else if (pattern == SCATTER) {
+            value = local[one]++;
+            local[destination] += value;
+        } else {
+            value = local[destination]++;
+            local[one] += value;
+        }
+    }
+}
+
+/* Whether there is a result to compare with. */
+static int is_known(void) { return pattern <= CENTRAL || !(is_global || operation == CAS); }
+
+static int is_right(unsigned long end) {
+    static long sum, total, work[SHMEM_REDUCE_MIN_WRKDATA_SIZE], sync[SHMEM_REDUCE_SYNC_SIZE];
+    unsigned long changed = operation == CAS ? 0 : iterations * (unsigned long)all;
+    if (pattern == PTRCHASE) {
+        unsigned long at = is_global ? (unsigned long)me : 0;
+        for (unsigned long i = 0; i < iterations; i++)
+            at = index_of(me, at);
+        return at == end;
+    }
+    if (pattern < PTRCHASE || pattern == CENTRAL) {
+        sum = 0;
+        for (unsigned long i = 0; i < elements; i++)
+            sum += (long)values[i];
+        for (int i = 0; i < SHMEM_REDUCE_SYNC_SIZE; i++)
+            sync[i] = SHMEM_SYNC_VALUE;
+        shmem_barrier_all();
+        shmem_long_sum_to_all(&total, &sum, 1, 0, 0, all, work, sync);
+        return (unsigned long)total == changed;
+    }
+    if (!is_known())
+        return 1;
+    unsigned long *local = shmem_calloc(elements, sizeof *local);
+    run_locally(local);
+    for (unsigned long i = 0; i < elements; i++)
+        if (shmem_ulong_g(&values[i], (me + 1) % all) != local[i])
+            return 0;
+    return 1;
+}
+
+static int find(const char *name, const char *const *names, int count) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(name, names[i]) == 0)
+            return i;
+    return -1;
+}
+
+int main(int argc, char **argv) {
+    shmem_init();
+    me = shmem_my_pe();
+    all = shmem_n_pes();
+    int which = argc > 3 ? find(argv[1], pattern_names, PATTERNS) : -1;
+    int how = argc > 3 ? find(argv[2], operation_names, OPERATIONS) : -1;
+    static const char *const forms[] = {"ring", "global"};
+    int form = argc > 3 ? find(argv[3], forms, 2) : -1;
+    if (which < 0 || how < 0 || form < 0) {
+        if (me == 0)
+            puts("circustent rand|stride1|striden|ptrchase|central|sg|scatter|gather add|cas|update ring|global "
+                 "[ITERATIONS [ELEMENTS]]");
+        return 2;
+    }
+    pattern = (enum pattern)which;
+    operation = (enum operation)how;
+    is_global = form;
+    iterations = argc > 4 ? strtoul(argv[4], 0, 10) : 1000;
+    elements = argc > 5 ? strtoul(argv[5], 0, 10) : 1024;
+    values = shmem_calloc(elements, sizeof *values);
+    indexes = shmem_malloc(elements * sizeof *indexes);
+    if (elements == 0 || !values || !indexes) {
+        if (me == 0)
+            puts("this does not fit into the symmetric heap");
+        return 2;
+    }
+    for (unsigned long i = 0; i < elements; i++)
+        indexes[i] = index_at(me, i);
+    shmem_barrier_all();
+    unsigned long end = run();
+    shmem_barrier_all();
+    static long wrong;
+    shmem_long_atomic_add(&wrong, !is_right(end), 0);
+    shmem_barrier_all();
+    long verdict = shmem_long_g(&wrong, 0);
+    if (me == 0)
+        printf("%s %s %s: %d PEs, %lu iterations of %d atomics each: %s\n", argv[1], argv[2], argv[3], all, iterations,
+               atomics_per_iteration[pattern], verdict ? "wrong" : is_known() ? "right" : "done");
+    shmem_barrier_all();
+    /* Not shmem_finalize: Open MPI 4.1 crashes there. */
+    shmem_global_exit(verdict != 0);
+}

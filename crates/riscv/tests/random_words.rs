@@ -1,0 +1,89 @@
+//! Random words as programs: whatever they are, a machine ends with a precise trap, or makes progress until it is stopped.
+
+use riscv::isa::TABLE;
+use riscv::machine::{Config, Console, Failure, Machine, Schedule};
+use riscv::program::Program;
+
+/// SplitMix64.
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = *state;
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}
+
+/// Random words; of every four, three are instructions with random operands.
+fn words(seed: u64) -> Vec<u32> {
+    let mut state = seed;
+    let word = |_| {
+        let random = next(&mut state);
+        let row = &TABLE[(random >> 32) as usize % TABLE.len()];
+        if random.is_multiple_of(4) {
+            random as u32
+        } else {
+            random as u32 & !row.pattern.mask | row.pattern.bits
+        }
+    };
+    (0..200).map(word).collect()
+}
+
+/// First words that give registers addresses and nodes, so that more of what follows gets anywhere.
+fn prologue() -> Vec<u32> {
+    let mut text = "li a7, 1004; ecall\n".to_owned();
+    for register in ["a2", "a3", "a4", "a5", "s2", "s5", "t3", "t5"] {
+        text += &format!("mv {register}, a0\n");
+    }
+    for register in 10..32 {
+        text += &format!("eaddie e{register}, zero, {}\n", register % 4);
+    }
+    riscv::isa::assemble::assemble(&text, 0x8000_0000).unwrap()
+}
+
+/// How it ended, if it is as it should be.
+fn run(seed: u64, schedule: Schedule) -> Failure {
+    let code = [prologue(), words(seed)].concat();
+    let program = Program::from_words(&code);
+    let config = Config { schedule, memory: 2 << 20, limit: Some(20_000), ..Config::nodes(3) };
+    let mut machine = Machine::new(program, &config).unwrap();
+    let Err(failure) = machine.run(&mut Console::default()) else { return Failure::Limit(0) };
+    if let Failure::Trap(trap) = &failure {
+        // Precise: it says where the core stands, and what is there.
+        let at = trap.pc.wrapping_sub(0x8000_0000) / 4;
+        assert_eq!(trap.word, code.get(at as usize).copied(), "seed {seed}: {trap}");
+        assert_eq!(trap.x, machine.registers(trap.node), "seed {seed}");
+        assert_eq!(trap.x[0], 0, "seed {seed}");
+        assert_eq!(trap.retired, machine.stats().nodes[trap.node].instructions, "seed {seed}");
+        assert!(trap.to_string().contains("pc 0x"), "seed {seed}");
+    }
+    failure
+}
+
+#[test]
+fn random_words_end_in_a_precise_trap_or_make_progress() {
+    let (mut traps, mut others) = (0, 0);
+    for seed in 0..1500 {
+        match run(seed, Schedule::Turns) {
+            Failure::Trap(_) => traps += 1,
+            _ => others += 1,
+        }
+        run(seed, Schedule::Seeded(seed));
+    }
+    assert!(traps > 1000, "{traps} traps, {others} others");
+}
+
+#[test]
+fn both_ways_through_the_loop_do_the_same() {
+    // One node: turns and single instructions must come to the same trap.
+    for seed in 0..1500 {
+        let result = |schedule| {
+            let program = Program::from_words(&[prologue(), words(seed)].concat());
+            // Turns end at blocks: the limit is not the same instruction for both.
+            let config = Config { schedule, memory: 2 << 20, limit: Some(5_000), ..Config::nodes(1) };
+            let mut machine = Machine::new(program, &config).unwrap();
+            machine.run(&mut Console::default())
+        };
+        let (blocks, single) = (result(Schedule::Turns), result(Schedule::Seeded(seed)));
+        assert_eq!(blocks, single, "seed {seed}");
+    }
+}
