@@ -135,7 +135,8 @@ pub(crate) struct World<C: ChainRules, S: SteerRules> {
     /// When each compare-and-swap that is under way was posted.
     posted: BTreeMap<(usize, QpNumber, u32), u64>,
     pub(crate) history: Vec<Operation<u64>>,
-    pub(crate) trips: u64,
+    /// Round trips of puts and deletes, and of gets; and how many there were.
+    pub(crate) trips: [(u64, u64); 2],
     pub(crate) settled: u64,
     pub(crate) renewed: u64,
     pub(crate) failed: u64,
@@ -179,7 +180,7 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
             asked: BTreeMap::new(),
             posted: BTreeMap::new(),
             history: Vec::new(),
-            trips: 0,
+            trips: [(0, 0); 2],
             settled: 0,
             renewed: 0,
             failed: 0,
@@ -289,7 +290,8 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
     fn done(&mut self, at: usize, op: OpId, done: Done, trips: u32) {
         let place = &mut self.places[at];
         let running = place.running.remove(&op).expect("it was begun");
-        self.trips += u64::from(trips);
+        let sum = &mut self.trips[usize::from(matches!(running.op, Op::Read { .. }))];
+        *sum = (sum.0 + u64::from(trips), sum.1 + 1);
         let what = match (running.op, done) {
             (Op::Read { .. }, Done::Value(_)) => {
                 assert!(!running.is_torn, "a value is torn");
