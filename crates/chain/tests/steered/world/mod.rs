@@ -436,6 +436,14 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
                     self.reconnect(at);
                 }
             }
+            // What the metadata server takes for tails may have others behind it.
+            for key in 0..self.keys {
+                if let Some((at, version)) = self.metadata.tail(key)
+                    && self.random.below(2) == 0
+                {
+                    self.switch.preload(key, at, version);
+                }
+            }
         } else if is(forgets) {
             self.switch.forget();
         } else if is(breaks) {
