@@ -2,6 +2,7 @@
 //! back, whatever the ways lose, duplicate and reorder, and whenever the switch forgets, restarts, or lets keys go. Each rule is left
 //! out once, and something notices. `RACKMEM_SEED=N` repeats a run.
 
+mod doubt;
 mod nic;
 mod world;
 
@@ -166,6 +167,12 @@ fn histories_are_linearizable_and_memory_comes_back_whatever_happens() {
 }
 
 #[test]
+fn a_switch_that_restarts_again_and_again_costs_performance_only() {
+    let sum = runs(20, Faults::STORMS);
+    assert!(std::env::var_os("RACKMEM_SEED").is_some() || sum.doubted > 200, "{sum:?}");
+}
+
+#[test]
 fn every_mutant_is_caught() {
     let mut missed = BTreeSet::new();
     let mut names = Vec::new();
@@ -192,7 +199,7 @@ fn every_mutant_is_caught() {
     note!("DOUBTS_WAIT", caught::<without_chain::DOUBTS_WAIT, Faithful>);
     let _ = std::panic::take_hook();
     assert_eq!(names, STEER_NAMES);
-    // These would take luck, or cost performance only: scenarios catch them (`crates/switch/tests/steering`).
+    // These would take luck, or cost performance only: scenarios catch them (`doubt`, and `crates/switch/tests/steering`).
     let by_scenario = BTreeSet::from([
         "LAST_WRITE_COUNTS",
         "MISMATCHES_RESET",

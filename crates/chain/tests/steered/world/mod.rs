@@ -80,6 +80,9 @@ impl Faults {
         sleeps: 200,
         keys: 300,
     };
+
+    /// A switch that restarts again and again, while packets are lost that it has steered.
+    pub(crate) const STORMS: Self = Self { loss: 80, restarts: 1_000, ..Self::ALL };
 }
 
 #[derive(Clone)]
