@@ -244,6 +244,16 @@ impl<R: ChainRules> Metadata<R> {
         }
     }
 
+    /// What it takes for the tail of a key's chain.
+    pub fn tail(&self, key: u64) -> Option<(Location, EntryVersion)> {
+        self.chains.get(&key).map(Chain::tail)
+    }
+
+    /// Follows a key's chain to its end, so that its tail is known: for a switch that has forgotten everything.
+    pub fn scan(&mut self, key: u64, out: &mut Vec<Effect>) {
+        self.walk(key, out);
+    }
+
     /// Keys that have chains.
     pub fn keys(&self) -> usize {
         self.chains.len()

@@ -2,6 +2,7 @@
 //! back, whatever the ways lose, duplicate and reorder, and whenever the switch forgets, restarts, or lets keys go. Each rule is left
 //! out once, and something notices. `RACKMEM_SEED=N` repeats a run.
 
+mod doubt;
 mod nic;
 mod world;
 
@@ -19,7 +20,7 @@ const TIME: u64 = 60_000;
 #[derive(Default, Debug)]
 struct Sum {
     operations: u64,
-    trips: u64,
+    trips: [(u64, u64); 2],
     settled: u64,
     renewed: u64,
     failed: u64,
@@ -33,10 +34,26 @@ struct Sum {
     waited: u64,
 }
 
+impl Sum {
+    /// Round trips of a write, and of a get.
+    fn trips_each(&self) -> [f64; 2] {
+        self.trips.map(|(trips, operations)| trips as f64 / operations as f64)
+    }
+}
+
 /// What went wrong in a run, if anything did.
 fn run<C: ChainRules, S: SteerRules>(seed: u64, faults: Faults, sum: &mut Sum) -> Result<(), String> {
-    let keys = 1 + seed % 3;
     let top = if seed.is_multiple_of(4) { 1 } else { usize::MAX };
+    run_with::<C, S>(seed, top, faults, sum)
+}
+
+fn run_with<C: ChainRules, S: SteerRules>(
+    seed: u64,
+    top: usize,
+    faults: Faults,
+    sum: &mut Sum,
+) -> Result<(), String> {
+    let keys = 1 + seed % 3;
     let mut world = World::<C, S>::new(seed, 2 + (seed / 3 % 3) as usize, keys, top, faults);
     while world.now < TIME {
         world.step();
@@ -56,7 +73,9 @@ fn run<C: ChainRules, S: SteerRules>(seed: u64, faults: Faults, sum: &mut Sum) -
     }
     let counters = *world.switch.counters();
     sum.operations += world.history.len() as u64;
-    sum.trips += world.trips;
+    for (sum, trips) in sum.trips.iter_mut().zip(world.trips) {
+        *sum = (sum.0 + trips.0, sum.1 + trips.1);
+    }
     sum.settled += world.settled;
     sum.renewed += world.renewed;
     sum.failed += world.failed;
@@ -102,7 +121,7 @@ fn runs(count: u64, faults: Faults) -> Sum {
             panic!("{why}\nRACKMEM_SEED={seed} cargo test -p rackmem-chain --test steered");
         }
     }
-    println!("{sum:?}: {:.2} round trips each", sum.trips as f64 / sum.operations as f64);
+    println!("{sum:?}: {:.2?} round trips each", sum.trips_each());
     sum
 }
 
@@ -111,6 +130,21 @@ fn without_faults_nobody_waits_and_nothing_is_in_doubt() {
     let sum = runs(10, Faults::default());
     assert!(sum.moved > 100, "{sum:?}");
     assert_eq!((sum.waited, sum.doubted, sum.failed), (0, 0, 0), "{sum:?}");
+}
+
+#[test]
+fn appends_that_are_steered_take_fewer_round_trips() {
+    let trips = |top| {
+        let mut sum = Sum::default();
+        for seed in 1..11 {
+            run_with::<Faithful, Faithful>(seed, top, Faults::default(), &mut sum).unwrap();
+        }
+        println!("the {top} hottest keys: {sum:?}");
+        sum.trips_each()
+    };
+    let (native, steered) = (trips(0), trips(usize::MAX));
+    println!("round trips of a write and of a get: {native:.2?}, and {steered:.2?} if steered");
+    assert!(steered[0] < 0.7 * native[0], "{native:.2?} {steered:.2?}");
 }
 
 #[test]
@@ -130,6 +164,12 @@ fn histories_are_linearizable_and_memory_comes_back_whatever_happens() {
             assert!(count > 20, "{what}: {sum:?}");
         }
     }
+}
+
+#[test]
+fn a_switch_that_restarts_again_and_again_costs_performance_only() {
+    let sum = runs(20, Faults::STORMS);
+    assert!(std::env::var_os("RACKMEM_SEED").is_some() || sum.doubted > 200, "{sum:?}");
 }
 
 #[test]
@@ -159,7 +199,7 @@ fn every_mutant_is_caught() {
     note!("DOUBTS_WAIT", caught::<without_chain::DOUBTS_WAIT, Faithful>);
     let _ = std::panic::take_hook();
     assert_eq!(names, STEER_NAMES);
-    // These would take luck, or cost performance only: scenarios catch them (`crates/switch/tests/steering`).
+    // These would take luck, or cost performance only: scenarios catch them (`doubt`, and `crates/switch/tests/steering`).
     let by_scenario = BTreeSet::from([
         "LAST_WRITE_COUNTS",
         "MISMATCHES_RESET",

@@ -40,6 +40,8 @@ pub struct Counters {
     pub unsteered: [u64; Unsteered::ALL.len()],
     /// Tails that were learned from acknowledgements.
     pub tails: u64,
+    /// Tails that somebody else has found.
+    pub preloaded: u64,
     /// Acknowledgements that say what the entry was appended behind.
     pub appended: u64,
     /// That say that it was not appended.

@@ -5,7 +5,7 @@
 use alloc::sync::Arc;
 use core::marker::PhantomData;
 
-use wire::chain::{EntryVersion, Reply, Word};
+use wire::chain::{EntryVersion, Location, Reply, Word};
 use wire::roce::{Opcode, Packet, Psn};
 use wire::{Faithful, Nanos, NodeId, SteerRules};
 
@@ -191,6 +191,21 @@ impl<R: SteerRules> Steering<R> {
         }
         self.forget_outstanding();
         self.counters.forgotten += 1;
+    }
+
+    /// Somebody has found this entry at the end of a key's chain, not long ago: it is taken for the tail, if none is known. If it is none
+    /// any more, the next append is refused, and that ends it. False if the key has no place, or its tail is known.
+    pub fn preload(&mut self, key: u64, at: Location, version: EntryVersion) -> bool {
+        if !self.admit(key) {
+            return false;
+        }
+        let place = self.keys.place(key).expect("it was let in") as usize;
+        let is_unknown = self.program.cell(self.arrays.tails, place) == Some(0);
+        if is_unknown {
+            self.program.set_cell(self.arrays.tails, place, layout::tail(at, version, 0));
+            self.counters.preloaded += 1;
+        }
+        is_unknown
     }
 
     fn forget_outstanding(&mut self) {

@@ -400,3 +400,26 @@ fn other_packets_pass_as_they_are() {
         }
     }
 }
+
+#[test]
+fn a_tail_that_somebody_has_found_is_appended_to_at_once_and_one_that_was_none_does_no_harm() {
+    let (a, b, c, d) = (Entry(2, 0), Entry(3, 0), Entry(4, 0), Entry(5, 0));
+    let mut rig = begun::<wire::Faithful>(a);
+    rig.switch.restart();
+    (1..=3).for_each(|client| rig.connect(client));
+    assert!(rig.switch.preload(KEY, a.at(), a.version()));
+    assert!(!rig.switch.preload(KEY, X.at(), X.version()), "what is known stays");
+    rig.write(2, b, KEY);
+    assert_eq!(rig.swap(2, X, b), steered(a));
+    rig.switch.forget();
+    assert!(rig.switch.preload(KEY, a.at(), a.version()), "b stands behind it, but who knows?");
+    rig.write(3, c, KEY);
+    assert_eq!(rig.swap(3, X, c), Some(Reply::Refused));
+    let (c, found) = (Entry(c.0, 1), Word::tail(X.version()).followed_by(a.next()));
+    rig.write(3, c, KEY);
+    assert_eq!(rig.swap(3, X, c), Some(Reply::Original(found.to_bits())), "nothing is known any more");
+    assert_eq!(rig.swap(3, b, c), tail(b));
+    rig.write(2, d, KEY);
+    assert_eq!(rig.swap(2, b, d), steered(c));
+    assert_eq!(rig.chain(X), [X, a, b, c, d]);
+}

@@ -80,6 +80,9 @@ impl Faults {
         sleeps: 200,
         keys: 300,
     };
+
+    /// A switch that restarts again and again, while packets are lost that it has steered.
+    pub(crate) const STORMS: Self = Self { loss: 80, restarts: 1_000, ..Self::ALL };
 }
 
 #[derive(Clone)]
@@ -135,7 +138,8 @@ pub(crate) struct World<C: ChainRules, S: SteerRules> {
     /// When each compare-and-swap that is under way was posted.
     posted: BTreeMap<(usize, QpNumber, u32), u64>,
     pub(crate) history: Vec<Operation<u64>>,
-    pub(crate) trips: u64,
+    /// Round trips of puts and deletes, and of gets; and how many there were.
+    pub(crate) trips: [(u64, u64); 2],
     pub(crate) settled: u64,
     pub(crate) renewed: u64,
     pub(crate) failed: u64,
@@ -179,7 +183,7 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
             asked: BTreeMap::new(),
             posted: BTreeMap::new(),
             history: Vec::new(),
-            trips: 0,
+            trips: [(0, 0); 2],
             settled: 0,
             renewed: 0,
             failed: 0,
@@ -289,7 +293,8 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
     fn done(&mut self, at: usize, op: OpId, done: Done, trips: u32) {
         let place = &mut self.places[at];
         let running = place.running.remove(&op).expect("it was begun");
-        self.trips += u64::from(trips);
+        let sum = &mut self.trips[usize::from(matches!(running.op, Op::Read { .. }))];
+        *sum = (sum.0 + u64::from(trips), sum.1 + 1);
         let what = match (running.op, done) {
             (Op::Read { .. }, Done::Value(_)) => {
                 assert!(!running.is_torn, "a value is torn");
@@ -432,6 +437,14 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
             for at in 1..self.nics.len() {
                 if self.random.below(3) > 0 {
                     self.reconnect(at);
+                }
+            }
+            // What the metadata server takes for tails may have others behind it.
+            for key in 0..self.keys {
+                if let Some((at, version)) = self.metadata.tail(key)
+                    && self.random.below(2) == 0
+                {
+                    self.switch.preload(key, at, version);
                 }
             }
         } else if is(forgets) {
