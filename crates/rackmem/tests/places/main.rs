@@ -4,6 +4,7 @@
 mod chains;
 #[path = "../chains_everywhere/mod.rs"]
 mod chains_everywhere;
+mod killed;
 mod lock_regions;
 mod one_sided;
 #[path = "../one_sided_everywhere/mod.rs"]
