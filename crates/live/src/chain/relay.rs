@@ -16,10 +16,12 @@ use super::introduction::Introduction;
 
 /// Keys that the program has room for.
 const KEYS: usize = 100_000;
-/// Connections that it steers; what others send passes as it is.
-const CONNECTIONS: usize = 256;
-/// Packet numbers that a requester has under way at most: its window, and a READ's packets.
-const WINDOW: u32 = 64;
+/// Connections that it steers; what others send passes as it is. Each takes a record for each number that is remembered, and there is room
+/// for 16 Ki of them beside the other programs.
+const CONNECTIONS: usize = 128;
+/// Packet numbers of a connection that the program remembers: far more than a requester has under way, because others' appends may wait
+/// for the acknowledgement of one of them, and are in doubt if it is forgotten.
+const WINDOW: u32 = 128;
 /// Bytes of a payload that the program looks at.
 const HEAD: usize = 32;
 
