@@ -7,7 +7,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
-use wire::chain::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Word};
+use wire::chain::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Reply, Word};
 use wire::{ChainRules, Faithful, Nanos};
 
 use crate::{Answer, Appended, Call, Outcome, Verb};
@@ -91,7 +91,10 @@ enum Step {
     Writing,
     Swapping(Cursor),
     Creating,
+    /// Then it is over.
     Settling,
+    /// Then it goes on.
+    Renewing,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -173,9 +176,10 @@ impl<R: ChainRules> Client<R> {
                 self.op(id).is_written = true;
                 self.go_on(now, id, out);
             }
-            (Step::Swapping(cursor), Outcome::Swapped(found)) => {
-                self.on_swapped(now, id, cursor, since, found, out);
-            }
+            (Step::Swapping(cursor), Outcome::Swapped(found)) => match Reply::from_bits(found) {
+                Reply::Original(found) => self.on_swapped(now, id, cursor, since, found, out),
+                reply => self.on_steered(now, id, since, reply, out),
+            },
             (step, outcome) => panic!("{id:?} at {step:?} ended with {outcome:?}"),
         }
     }
@@ -239,6 +243,28 @@ impl<R: ChainRules> Client<R> {
         }
     }
 
+    /// A switch has sent the compare-and-swap somewhere else, or does not know what became of it.
+    fn on_steered(&mut self, now: Nanos, id: OpId, since: Nanos, reply: Reply, out: &mut Vec<Effect>) {
+        let op = *self.op(id);
+        let (at, version) = op.slot.expect("what was swapped in");
+        match reply {
+            Reply::Steered(behind, _) => {
+                self.learn(op.key, Cursor { at, version, known: since });
+                let (_, kind) = op.entry().expect("it appends");
+                out.push(Effect::Notice(Appended { key: op.key, behind, at, version, kind }));
+                self.appended(id, out);
+            }
+            Reply::Refused if R::REFUSED_ARE_RENEWED => {
+                self.call(now, id, Step::Renewing, Call::Renew { at, version }, out);
+            }
+            Reply::Refused => self.lose(now, id, out),
+            Reply::Doubted | Reply::Original(_) => {
+                let call = Call::Settle { key: op.key, at, version };
+                self.call(now, id, Step::Renewing, call, out);
+            }
+        }
+    }
+
     /// The metadata server has answered; none: it cannot be reached.
     ///
     /// # Panics
@@ -273,12 +299,16 @@ impl<R: ChainRules> Client<R> {
                 self.learn(op.key, Cursor { at, version, known: op.since });
                 self.appended(id, out);
             }
-            (Step::Settling, Some(Answer::Linked)) => self.appended(id, out),
-            (Step::Settling, Some(Answer::Free(version))) => {
+            (Step::Settling | Step::Renewing, Some(Answer::Linked)) => self.appended(id, out),
+            (step @ (Step::Settling | Step::Renewing), Some(Answer::Free(version))) => {
                 let op = self.op(id);
                 let (at, _) = op.slot.expect("what was in doubt");
                 (op.slot, op.is_written) = (Some((at, version)), false);
-                self.end(id, Done::Failed, out);
+                if step == Step::Renewing {
+                    self.go_on(now, id, out);
+                } else {
+                    self.end(id, Done::Failed, out);
+                }
             }
             (step, answer) => panic!("{id:?} at {step:?} was answered {answer:?}"),
         }

@@ -62,7 +62,7 @@ pub enum Outcome {
     Read(Option<EntryHead>),
     /// It is in memory.
     Written,
-    /// What the word was, as it stands in memory.
+    /// What the word was, as it stands in memory, or what a switch that steers says of it: a `wire::chain::Reply`.
     Swapped(u64),
     /// Nobody knows whether it was done. If it was not, it never will be.
     Unknown,
@@ -87,6 +87,13 @@ pub enum Call {
     Create {
         /// The key.
         key: u64,
+        /// The entry.
+        at: Location,
+        /// Which use of its slot.
+        version: EntryVersion,
+    },
+    /// This entry is in no chain, and must not come into one under its number: another number for its slot, please.
+    Renew {
         /// The entry.
         at: Location,
         /// Which use of its slot.

@@ -29,6 +29,9 @@ pub struct RackConfig {
     pub lock_copies: u64,
     /// Entries of the switch's lock directory.
     pub lock_entries: usize,
+    /// Keys of chains whose tails the switch holds, to send each append to the true one: the so many hottest. None: it steers
+    /// nothing.
+    pub steering: Option<usize>,
 }
 
 impl RackConfig {

@@ -6,8 +6,10 @@
 //! | [`place`] | a machine under a lock with its inbox, and the threads that wait for it |
 //! | [`inline`] | a whole rack in one process: the sender's thread runs the receiving place's machine |
 //! | [`networked`] | a rack of processes: each place is one of its own, with a transport to the others |
+//! | [`chain`] | chains: clients, and the metadata server, whatever carries their verbs |
 //! | [`waiting`] | how a thread waits for another one, in one place |
 
+pub mod chain;
 mod config;
 pub mod inline;
 pub mod memory;

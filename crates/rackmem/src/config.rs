@@ -34,6 +34,9 @@ pub struct Config {
     pub lock_copies: u64,
     /// Locks whose entries the switch has room for. The homes of others keep theirs.
     pub lock_entries: usize,
+    /// Keys of chains whose tails the switch holds, to send each append to the true one: the so many hottest, or all of them
+    /// (`usize::MAX`), up to 100 thousand. None: it steers nothing.
+    pub steering: Option<usize>,
     /// Bytes of the largest region that a lock guards between processes: rings and buffers are made for it. At most 1 MiB.
     pub lock_region: u64,
     /// Fixes every random choice that does not depend on how the threads of this process are scheduled.
@@ -53,6 +56,7 @@ impl Default for Config {
             epoch: Nanos::from_millis(10),
             lock_copies: 8 << 20,
             lock_entries: 65_536,
+            steering: None,
             lock_region: 64 << 10,
             seed: 1,
         }
@@ -263,6 +267,7 @@ impl Config {
             queue: self.queue,
             lock_copies: self.lock_copies,
             lock_entries: self.lock_entries,
+            steering: self.steering,
         })
     }
 }

@@ -123,6 +123,11 @@ pub enum Error {
         /// How many it can hold.
         most: usize,
     },
+    /// As many threads of this node are clients of chains as can be.
+    TooManyClients {
+        /// How many can be.
+        most: usize,
+    },
     /// This application was attached to a node whose daemon has ended, or has ended the connection. What was under way may
     /// have happened or not; locks are released. Attach again.
     Detached,
@@ -223,6 +228,9 @@ impl fmt::Display for Error {
             }
             Self::TooManyLocks { most } => {
                 write!(f, "this node already holds {most} block locks: release some first")
+            }
+            Self::TooManyClients { most } => {
+                write!(f, "this node already has {most} clients of chains: drop some first")
             }
             Self::Detached => {
                 write!(

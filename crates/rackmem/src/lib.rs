@@ -10,6 +10,7 @@
 #![warn(missing_docs)]
 
 pub mod attach;
+mod chains;
 mod config;
 mod error;
 pub mod faulty;
@@ -26,6 +27,7 @@ mod switch_process;
 mod words;
 
 pub use attach::{AttachError, AttachedHandle, Attachments};
+pub use chains::{Chains, ChainsConfig};
 pub use config::{Config, ConfigError, Directory, MOST_LOCK_ENTRIES, MOST_SWITCH_ENTRIES, ProcessConfig};
 pub use error::{Error, JoinError};
 pub use handle::NodeHandle;
@@ -36,6 +38,7 @@ pub use locked::{
 pub use memory::{Memory, block_on};
 /// Bytes that a node's cache keeps for every block that it has room for, beside the block.
 pub const METADATA_BYTES_PER_FRAME: usize = live::memory::Cache::METADATA_BYTES_PER_FRAME;
+pub use live::chain::{ServerCounts as ChainCounts, SteeringCounts};
 pub use live::networked::one_sided::NicCounts;
 pub use live::networked::{NodeReport, NodeStatus, SwitchReport, Watch};
 #[cfg(target_os = "linux")]

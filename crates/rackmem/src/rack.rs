@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use live::chain::{ServerCounts, SteeringCounts};
 use live::inline::InlineRack;
 use live::memory::NodeMemory;
 use live::networked::{NetworkedNode, NodeSetup};
@@ -55,6 +56,14 @@ impl Drop for Inner {
 impl Inner {
     /// What an application's threads ask of the nodes in this process.
     pub(crate) fn operations(&self) -> &dyn Operations {
+        match &self.places {
+            Places::Embedded(rack) => &**rack,
+            Places::Joined { node, .. } => &**node,
+        }
+    }
+
+    /// What they do with chains.
+    pub(crate) fn chains(&self) -> &dyn live::chain::Chains {
         match &self.places {
             Places::Embedded(rack) => &**rack,
             Places::Joined { node, .. } => &**node,
@@ -234,6 +243,26 @@ impl Rack {
     /// What the NIC of this process's node has counted; none on an embedded rack, which needs no NIC.
     pub fn nic_counts(&self) -> Option<live::networked::one_sided::NicCounts> {
         self.inner.joined().map(|node| node.nic_counts())
+    }
+
+    /// What the metadata servers of chains in this process have done.
+    pub fn chain_counts(&self) -> ServerCounts {
+        match &self.inner.places {
+            Places::Embedded(rack) => {
+                let mut sum = ServerCounts::default();
+                self.inner.here().for_each(|node| sum.add(&rack.chain_counts(node)));
+                sum
+            }
+            Places::Joined { node, .. } => node.chain_counts(),
+        }
+    }
+
+    /// What the switch of an embedded rack has done for chains; none in a rack of processes, whose switch reports itself.
+    pub fn steering_counts(&self) -> Option<SteeringCounts> {
+        match &self.inner.places {
+            Places::Embedded(rack) => Some(rack.steering_counts()),
+            Places::Joined { .. } => None,
+        }
     }
 
     /// A handle for one thread that works on this node.

@@ -5,6 +5,7 @@
 //! | [`pipeline`] | the switch ASIC as a machine that refuses programs which the chip could not run |
 //! | [`flowcc`] | the coherence program: directory, locks, check and forward tables, packet idempotence |
 //! | [`locks`] | the directory of the locks that carry their data |
+//! | [`steering`] | appends to chains, sent to the true tail in flight |
 //!
 //! What must always hold: a packet that the switch cannot use is dropped and counted by cause, whatever is in
 //! it; a handler panics only if the switch itself is wrong.
@@ -16,3 +17,4 @@ extern crate alloc;
 pub mod flowcc;
 pub mod locks;
 pub mod pipeline;
+pub mod steering;

@@ -225,6 +225,8 @@ pub enum Discipline {
     Word = 4,
     /// Never cached: objects in their home's memory, each with a version, read whole or not at all.
     Object = 5,
+    /// Never cached: entries of chains in their homes' memory, which nothing but a NIC there looks after.
+    Chain = 6,
 }
 
 impl Discipline {
@@ -236,6 +238,7 @@ impl Discipline {
             3 => Some(Self::Locked),
             4 => Some(Self::Word),
             5 => Some(Self::Object),
+            6 => Some(Self::Chain),
             _ => None,
         }
     }

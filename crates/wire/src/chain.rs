@@ -37,6 +37,11 @@ impl Location {
         Self((class.0 as u32) << 28 | unit)
     }
 
+    /// What stands in a word; none: no slot is there.
+    pub const fn from_bits(bits: u32) -> Option<Self> {
+        if bits & (UNITS - 1) == 0 { None } else { Some(Self(bits)) }
+    }
+
     /// The slot's size.
     pub const fn class(self) -> Class {
         Class((self.0 >> 28) as u8)
@@ -178,6 +183,50 @@ impl Word {
     }
 }
 
+/// What a compare-and-swap of a chain's word is answered: what the word was, or what a switch that steers says. Its words have the
+/// option bit, which no word in memory has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Reply {
+    /// The word was this.
+    Original(u64),
+    /// The entry was appended behind this one.
+    Steered(Location, EntryVersion),
+    /// The entry is in no chain, and under its number it must never be: others may stand behind it.
+    Refused,
+    /// Nobody knows what was swapped.
+    Doubted,
+}
+
+impl Reply {
+    const REFUSED: u64 = Word { next: Next::Closed, entry: EntryVersion(0), transaction: 0 }.to_bits() | 1;
+    const DOUBTED: u64 = Word::tail(EntryVersion(0)).to_bits() | 1;
+
+    /// As it stands in the acknowledgement.
+    pub const fn to_bits(self) -> u64 {
+        match self {
+            Self::Original(word) => word,
+            Self::Steered(behind, version) => {
+                let next = Next::Entry(behind, version);
+                Word { next, entry: EntryVersion(0), transaction: 0 }.to_bits() | 1
+            }
+            Self::Refused => Self::REFUSED,
+            Self::Doubted => Self::DOUBTED,
+        }
+    }
+
+    /// What stands in an acknowledgement.
+    pub const fn from_bits(bits: u64) -> Self {
+        match (bits, Word::from_bits(bits & !1)) {
+            (Self::REFUSED, _) => Self::Refused,
+            (Self::DOUBTED, _) => Self::Doubted,
+            (_, Some(Word { next: Next::Entry(behind, version), .. })) if bits & 1 != 0 => {
+                Self::Steered(behind, version)
+            }
+            _ => Self::Original(bits),
+        }
+    }
+}
+
 /// What an entry is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u32)]
@@ -241,6 +290,18 @@ mod tests {
         assert_eq!(Word::tail(EntryVersion(5)).to_bits(), 5 << 11, "all zeroes but the entry's version");
         assert_eq!(Word::from_bits(7 << 19), None, "a version of nothing");
         assert_eq!(Word::from_bits(1 << 56), None, "unit 0 is nobody's");
+    }
+
+    #[test]
+    fn what_a_switch_says_is_never_taken_for_a_word() {
+        let behind = Location::new(Class::new(2).unwrap(), 77);
+        for reply in [Reply::Steered(behind, EntryVersion(255)), Reply::Refused, Reply::Doubted] {
+            assert_eq!(Reply::from_bits(reply.to_bits()), reply);
+            assert_eq!(Word::from_bits(reply.to_bits()), None);
+        }
+        for word in [Word::tail(EntryVersion(3)), Word::tail(EntryVersion(0)).followed_by(Next::Closed)] {
+            assert_eq!(Reply::from_bits(word.to_bits()), Reply::Original(word.to_bits()));
+        }
     }
 
     #[test]

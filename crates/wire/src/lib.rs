@@ -13,6 +13,7 @@
 //! | [`rules`] | the protocol's rules by name: what a mutant leaves out |
 //! | [`lock`] | packets of the locks that carry their data |
 //! | [`chain`] | words and entries of chains: versions of a value, one behind the other |
+//! | [`chain_pair`] | queue pairs between clients of chains and memory, by number |
 //! | [`packet`] | the packet itself and its fixed little-endian layout |
 //! | [`roce`] | packets of one-sided operations, as RDMA NICs write them |
 //!
@@ -25,6 +26,7 @@ extern crate alloc;
 
 pub mod addr;
 pub mod chain;
+pub mod chain_pair;
 pub mod coherence;
 pub mod copyset;
 pub mod ids;
@@ -40,5 +42,5 @@ pub use copyset::Copyset;
 pub use ids::{Endpoint, Incarnation, NodeId, RequesterId, Seq, SlotId, SwitchEpoch};
 pub use lock::{LockEnd, LockKind, LockPacket, Mode, Tenure, WaitList};
 pub use packet::{Packet, ParseError};
-pub use rules::{AtomicRules, ChainRules, Faithful, LockRules, Rules, SabreRules, VerbsRules};
+pub use rules::{AtomicRules, ChainRules, Faithful, LockRules, Rules, SabreRules, SteerRules, VerbsRules};
 pub use time::Nanos;

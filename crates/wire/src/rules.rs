@@ -51,6 +51,7 @@ impl VerbsRules for Faithful {}
 impl SabreRules for Faithful {}
 impl AtomicRules for Faithful {}
 impl ChainRules for Faithful {}
+impl SteerRules for Faithful {}
 
 rules! {
     /// Which rules of FlowCC hold.
@@ -363,4 +364,40 @@ rules! {
     CHAINS_ARE_CLOSED,
     /// What a dead client was given, and did not append, comes back.
     THE_DEAD_ARE_SWEPT,
+    // Where a switch steers.
+    /// An entry whose append was refused, and that others may stand behind, is not tried again under its number.
+    REFUSED_ARE_RENEWED,
+    /// What became of a slot is decided when whatever was under way is over: something that it stands behind may come into the
+    /// chain until then.
+    DOUBTS_WAIT,
+}
+
+rules! {
+    /// Which rules of steering hold: a switch that sends each append to the true tail of its chain.
+    SteerRules, STEER_NAMES, without_steering, for_each_steering_mutant:
+    // Requests.
+    /// With the address of a compare-and-swap its operands are rewritten. The published prototype rewrites only the address.
+    COMPARE_IS_REWRITTEN,
+    /// A packet that comes again is rewritten as it was (PROTOCOLS.md).
+    REPEATS_ARE_ALIKE,
+    /// Only a packet with a new number is taken for a new one.
+    NUMBERS_ARE_NEW,
+    /// A slot is outstanding for the key that it was written for last: a client may use it for another one under the same number.
+    LAST_WRITE_COUNTS,
+    // Acknowledgements.
+    /// The client is told what it was steered to, and not what another word was (PROTOCOLS.md).
+    ORIGINAL_IS_REWRITTEN,
+    /// An append that stands behind one that is not acknowledged is not acknowledged before it (PROTOCOLS.md).
+    ACKS_WAIT,
+    /// What stands behind an append that failed has failed, too.
+    FOLLOWERS_FALL,
+    /// A compare that fails ends what is known of the tail (PROTOCOLS.md).
+    MISMATCHES_RESET,
+    /// What a connection from before a restart of the switch is told of an atomic is that nobody knows what it did.
+    STRANGERS_ARE_DOUBTED,
+    // The control plane.
+    /// When a key leaves its place to another one, nothing refers to the place any more.
+    PLACES_ARE_LEFT_CLEAN,
+    /// What is known of tails and outstanding entries is forgotten before a slot's number can come round.
+    KNOWLEDGE_EXPIRES,
 }

@@ -36,6 +36,11 @@ impl KeyHash {
         Self(fold(state ^ K2, K1 ^ key.len() as u64))
     }
 
+    /// All of it.
+    pub(crate) const fn bits(self) -> u64 {
+        self.0
+    }
+
     /// Which of `count` buckets.
     #[inline]
     pub(crate) fn below(self, count: u64) -> u64 {

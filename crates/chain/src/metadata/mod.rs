@@ -17,7 +17,7 @@ mod chains;
 mod slots;
 mod walking;
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
@@ -60,6 +60,16 @@ pub struct Config {
     pub rest: Nanos,
     /// How long an append without its predecessor may wait, until the chain is walked.
     pub patience: Nanos,
+    /// Where a switch steers: longer than any request is under way. An entry may stand behind another one that is not in a chain
+    /// yet, and comes into it with that. Zero without such a switch.
+    pub doubt: Nanos,
+}
+
+/// What is decided when everything is over that was under way.
+#[derive(Clone, Copy, Debug)]
+enum Doubt {
+    Asked(u64, walking::Asked),
+    Dead(ClientId),
 }
 
 /// A metadata server.
@@ -74,6 +84,8 @@ pub struct Metadata<R: ChainRules = Faithful> {
     sweeps: BTreeMap<ClientId, Sweep>,
     /// Keys with appends that wait for their predecessors, and since when.
     waiting: BTreeMap<u64, Nanos>,
+    /// In the order of time.
+    doubts: VecDeque<(Nanos, Doubt)>,
     rules: PhantomData<R>,
 }
 
@@ -87,6 +99,7 @@ impl<R: ChainRules> Metadata<R> {
             walks: BTreeMap::new(),
             sweeps: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            doubts: VecDeque::new(),
             rules: PhantomData,
         }
     }
@@ -117,17 +130,33 @@ impl<R: ChainRules> Metadata<R> {
                 // Nobody who knows the rules says that; it gets nothing by it.
                 None => Answer::Absent,
             },
+            Call::Renew { at, version } => self.settled(id.client, at, version),
             Call::Settle { key, at, version } => {
-                if !self.chains.contains_key(&key) {
-                    // The chain has ended: whatever was in it was found then.
-                    let answer = self.settled(id.client, at, version);
-                    out.push(Effect::Answer(id, answer));
-                    return;
-                }
-                return self.walk_for(key, walking::Asked { id, at, version }, out);
+                return self.decide(now, Doubt::Asked(key, walking::Asked { id, at, version }), out);
             }
         };
         out.push(Effect::Answer(id, answer));
+    }
+
+    /// Finds out what became of a slot, or of all of a client's: when nothing is under way any more.
+    fn decide(&mut self, now: Nanos, doubt: Doubt, out: &mut Vec<Effect>) {
+        if R::DOUBTS_WAIT && self.config.doubt > Nanos::ZERO {
+            self.doubts.push_back((now + self.config.doubt, doubt));
+        } else {
+            self.look_for(doubt, out);
+        }
+    }
+
+    fn look_for(&mut self, doubt: Doubt, out: &mut Vec<Effect>) {
+        match doubt {
+            Doubt::Asked(key, asked) if self.chains.contains_key(&key) => self.walk_for(key, asked, out),
+            Doubt::Asked(_, walking::Asked { id, at, version }) => {
+                // The chain has ended: whatever was in it was found then.
+                let answer = self.settled(id.client, at, version);
+                out.push(Effect::Answer(id, answer));
+            }
+            Doubt::Dead(client) => self.sweep(client, out),
+        }
     }
 
     /// A client tells of an append. It may tell late, twice, or never.
@@ -172,19 +201,29 @@ impl<R: ChainRules> Metadata<R> {
             self.waiting.remove(&key);
             self.walk(key, out);
         }
+        while let Some((until, doubt)) = self.doubts.front().copied()
+            && until <= now
+        {
+            self.doubts.pop_front();
+            self.look_for(doubt, out);
+        }
     }
 
     /// When something is due.
     pub fn next_deadline(&self) -> Nanos {
         let waiting = self.waiting.values().min().map(|since| *since + self.config.patience);
-        self.slots.next_waking().min(waiting.unwrap_or(Nanos::MAX))
+        let doubt = self.doubts.front().map_or(Nanos::MAX, |(until, _)| *until);
+        self.slots.next_waking().min(waiting.unwrap_or(Nanos::MAX)).min(doubt)
     }
 
     /// A client is dead, and nothing that it has asked of memory will be executed any more.
-    pub fn on_death(&mut self, client: ClientId, out: &mut Vec<Effect>) {
-        if !R::THE_DEAD_ARE_SWEPT || !self.slots.has(client) {
-            return;
+    pub fn on_death(&mut self, now: Nanos, client: ClientId, out: &mut Vec<Effect>) {
+        if R::THE_DEAD_ARE_SWEPT && self.slots.has(client) {
+            self.decide(now, Doubt::Dead(client), out);
         }
+    }
+
+    fn sweep(&mut self, client: ClientId, out: &mut Vec<Effect>) {
         // Each of its slots is at the end of some chain as it is now, or of none.
         let keys: BTreeSet<u64> = self.chains.keys().copied().collect();
         if keys.is_empty() {
@@ -203,6 +242,16 @@ impl<R: ChainRules> Metadata<R> {
         } else {
             Answer::Linked
         }
+    }
+
+    /// What it takes for the tail of a key's chain.
+    pub fn tail(&self, key: u64) -> Option<(Location, EntryVersion)> {
+        self.chains.get(&key).map(Chain::tail)
+    }
+
+    /// Follows a key's chain to its end, so that its tail is known: for a switch that has forgotten everything.
+    pub fn scan(&mut self, key: u64, out: &mut Vec<Effect>) {
+        self.walk(key, out);
     }
 
     /// Keys that have chains.

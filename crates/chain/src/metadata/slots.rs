@@ -39,7 +39,8 @@ impl Slots {
         }
     }
 
-    /// Gives a client so many slots of a class, if there are.
+    /// Gives a client so many slots of a class, if there are; if there is none, a larger one: slots keep their size for ever, and
+    /// memory that was used for large values would be of no use to small ones.
     pub(super) fn give(
         &mut self,
         client: ClientId,
@@ -48,9 +49,11 @@ impl Slots {
     ) -> Vec<(Location, EntryVersion)> {
         let mut slots = Vec::new();
         while (slots.len() as u32) < count {
-            let Some(slot) = self.free[usize::from(class.number())].pop().or_else(|| self.make(class)) else {
-                break;
-            };
+            let mut slot = self.free[usize::from(class.number())].pop().or_else(|| self.make(class));
+            if slot.is_none() && slots.is_empty() {
+                slot = self.free[usize::from(class.number())..].iter_mut().find_map(Vec::pop);
+            }
+            let Some(slot) = slot else { break };
             self.given.insert(slot.0, (client, slot.1));
             slots.push(slot);
         }
@@ -150,5 +153,26 @@ impl Slots {
         let distinct: BTreeSet<Location> = all.iter().copied().collect();
         assert_eq!(distinct.len(), all.len(), "a slot is in two states");
         assert_eq!(units, self.next - 1, "a slot is lost");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_all_memory_is_in_large_slots_a_small_value_gets_one_of_them() {
+        let (small, large) = (Class::of_value(1).unwrap(), Class::of_value(1000).unwrap());
+        let mut slots = Slots::new(4 * large.units());
+        let client = ClientId(1);
+        let given = slots.give(client, large, 9);
+        assert_eq!(given.len(), 4);
+        assert!(slots.give(client, small, 9).is_empty(), "nothing is free");
+        slots.take_back(client);
+        let given = slots.give(client, small, 9);
+        assert_eq!(given.len(), 1, "one at a time");
+        assert_eq!((given[0].0.class(), given[0].1), (large, EntryVersion(1)));
+        slots.invariants();
+        assert_eq!(slots.give(client, large, 9).len(), 3);
     }
 }

@@ -83,7 +83,7 @@ impl<R: ChainRules> Two<R> {
 /// A client reads the head of the tail. Then another one appends, waits, and appends once more. Then the first one has the value
 /// behind that head, too: does it take both for one entry?
 pub(crate) fn is_torn<R: ChainRules>(wait: Nanos) -> bool {
-    let config = metadata::Config { units: 2, rest: REST, patience: Nanos(100) };
+    let config = metadata::Config { units: 2, rest: REST, patience: Nanos(100), doubt: Nanos::ZERO };
     let mut two = Two::<R> {
         now: Nanos(1),
         memory: BTreeMap::new(),

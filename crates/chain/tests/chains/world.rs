@@ -103,7 +103,8 @@ pub(crate) struct World<R: ChainRules> {
 
 impl<R: ChainRules> World<R> {
     pub(crate) fn new(seed: u64, clients: usize) -> Self {
-        let config = metadata::Config { units: UNITS, rest: Nanos(REST), patience: Nanos(100) };
+        let config =
+            metadata::Config { units: UNITS, rest: Nanos(REST), patience: Nanos(100), doubt: Nanos::ZERO };
         let mut world = Self {
             now: 1,
             random: Random(seed),
@@ -392,7 +393,7 @@ impl<R: ChainRules> World<R> {
             self.history.push(Operation { client, key, op: running.op, invoke, ret: None });
         }
         let mut effects = Vec::new();
-        self.metadata.on_death(dead.id, &mut effects);
+        self.metadata.on_death(Nanos(self.now), dead.id, &mut effects);
         self.apply_metadata(effects);
     }
 

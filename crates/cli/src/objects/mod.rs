@@ -150,6 +150,7 @@ impl Args {
             queue: false,
             lock_copies: RackSpec::LOCK_COPIES,
             lock_region: RackSpec::LOCK_REGION,
+            steering: None,
             seed: 1,
         }
     }

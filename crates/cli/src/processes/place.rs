@@ -30,6 +30,8 @@ pub(crate) struct RackSpec {
     /// Bytes of copies for locks on each node, and of the largest region.
     pub(crate) lock_copies: u64,
     pub(crate) lock_region: u64,
+    /// Keys of chains whose tails the switch holds; none: it does not steer.
+    pub(crate) steering: Option<usize>,
     pub(crate) seed: u64,
 }
 
@@ -60,6 +62,7 @@ impl RackSpec {
             queue: self.queue,
             lock_copies: self.lock_copies,
             lock_region: self.lock_region,
+            steering: self.steering,
             seed: self.seed,
             ..Config::default()
         }

@@ -85,6 +85,7 @@ impl<'a> Soak<'a> {
             queue: false,
             lock_copies: RackSpec::LOCK_COPIES,
             lock_region: RackSpec::LOCK_REGION,
+            steering: None,
             seed: args.seed,
         };
         let meeting = Meeting::new(args.transport, nodes, &runtime)?;

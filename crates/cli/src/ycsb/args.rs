@@ -1,14 +1,15 @@
 //! The flags of `rackmem ycsb`, and what they ask for.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use clap::ValueEnum;
 use rackmem::BlockSize;
 use serde::{Deserialize, Serialize};
 
 use super::core_file::{self, Overrides, SCANS};
-use super::engine::Choice;
-use super::workload::Workload;
+use super::engine::{Choice, Engine};
+use super::workload::{Kind, Workload};
 use crate::fault::Fault;
 use crate::processes::TransportKind;
 use crate::size::Bytes;
@@ -83,6 +84,15 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Choice::Auto)]
     pub(crate) store: Choice,
 
+    /// Which keys of chains the switch holds the tails of, to send each append to the true one: none, the so many hottest, or all
+    /// (only with --store chain)
+    #[arg(long, value_name = "off|N|all", default_value = "off")]
+    pub(crate) steering: Steering,
+
+    /// Milliseconds for which clients of chains use what they know of a key without asking (only with --store chain)
+    #[arg(long, value_name = "MS", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..60_000))]
+    pub(crate) lease: u32,
+
     /// Fixes every random choice of the clients and the rack; how threads interleave stays up to the machine
     #[arg(long, value_name = "N", default_value_t = 42)]
     pub(crate) seed: u64,
@@ -149,6 +159,75 @@ impl Args {
             }
         }
         Ok((workloads, warnings))
+    }
+
+    /// Which engine a workload runs on.
+    pub(crate) fn engine(&self, workload: &Workload) -> Engine {
+        self.store.engine(workload, self.block_size, self.lease)
+    }
+
+    /// The workloads as the store does them: of chains, values are replaced as a whole.
+    pub(crate) fn for_store(&self, workloads: Vec<Workload>) -> Result<Vec<Workload>, Fault> {
+        let Choice::Chain = self.store else {
+            return match self.steering {
+                Steering::Off => Ok(workloads),
+                _ => Err(Fault::usage("--steering is about chains: add --store chain")),
+            };
+        };
+        if let Some(workload) =
+            workloads.iter().find(|workload| workload.mix.share(Kind::ReadModifyWrite) > 0.0)
+        {
+            return Err(Fault::usage(format_args!(
+                "workload {} changes records depending on what they were, and a chain takes whatever is put last; use \
+                 another store for it",
+                workload.name
+            )));
+        }
+        Ok(workloads.into_iter().map(|workload| Workload { write_all_fields: true, ..workload }).collect())
+    }
+}
+
+/// Which keys a switch holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Steering {
+    Off,
+    Hottest(u64),
+    All,
+}
+
+impl Steering {
+    /// How many keys the switch holds; none: it does not steer.
+    pub(crate) fn keys(self) -> Option<usize> {
+        match self {
+            Self::Off => None,
+            Self::Hottest(keys) => Some(usize::try_from(keys).unwrap_or(usize::MAX)),
+            Self::All => Some(usize::MAX),
+        }
+    }
+
+    /// What it is called in results.
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::Off => "off".to_owned(),
+            Self::Hottest(keys) => keys.to_string(),
+            Self::All => "all".to_owned(),
+        }
+    }
+}
+
+impl FromStr for Steering {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "off" => Ok(Self::Off),
+            "all" => Ok(Self::All),
+            number => match number.parse() {
+                Ok(0) => Ok(Self::Off),
+                Ok(number) => Ok(Self::Hottest(number)),
+                Err(_) => Err("off, all, or how many keys".to_owned()),
+            },
+        }
     }
 }
 
@@ -272,6 +351,30 @@ mod tests {
             (workloads[0].name.as_str(), workloads[0].records, workloads[0].operations),
             ("workloadb", 5, 1000)
         );
+    }
+
+    fn refused_for_the_store(flags: &[&str]) -> String {
+        let args = args(flags);
+        let (workloads, _) = args.workloads().unwrap();
+        let Err(Fault::Usage(message)) = args.for_store(workloads) else { panic!("{flags:?}") };
+        message
+    }
+
+    #[test]
+    fn steering_is_about_chains_and_chains_are_replaced_as_a_whole() {
+        let said = refused_for_the_store(&["--steering", "all"]);
+        assert!(said.contains("--store chain"), "{said}");
+        let said = refused_for_the_store(&["--store", "chain", "-w", "A,F"]);
+        assert!(said.contains("workload F"), "{said}");
+        let steered = args(&["--store", "chain", "--steering", "8", "-w", "A"]);
+        let (workloads, _) = steered.workloads().unwrap();
+        assert!(steered.for_store(workloads).unwrap()[0].write_all_fields);
+        let keys = |text: &str| text.parse::<Steering>().map(Steering::keys);
+        assert_eq!(
+            [keys("off"), keys("0"), keys("8"), keys("all")],
+            [Ok(None), Ok(None), Ok(Some(8)), Ok(Some(usize::MAX))]
+        );
+        assert!(keys("many").is_err());
     }
 
     #[test]

@@ -18,6 +18,7 @@ use super::latency::Latencies;
 use super::phase::Gauge;
 use super::random::Random;
 use super::store::{Session, StoreError};
+use super::trips::Trips;
 use super::workload::{Kind, Workload};
 
 /// Requests that are drawn at a time, where none of them changes which records there are.
@@ -49,6 +50,7 @@ pub(crate) struct Client<'a, S> {
     /// The record as the operation found it, for the history.
     before: Vec<u8>,
     latencies: Latencies,
+    trips: Trips,
     /// Operations of the run that did not find a record that must be there.
     absent: u64,
 }
@@ -75,6 +77,7 @@ impl<'a, S: Session> Client<'a, S> {
             field: vec![0; workload.field_len],
             before: Vec::new(),
             latencies: Latencies::new(&workload.mix),
+            trips: Trips::default(),
             absent: 0,
         }
     }
@@ -89,6 +92,11 @@ impl<'a, S: Session> Client<'a, S> {
         &self.latencies
     }
 
+    /// The round trips of its run.
+    pub(crate) fn trips(&self) -> &Trips {
+        &self.trips
+    }
+
     /// Operations of the run that did not find a record that must be there.
     pub(crate) fn absent(&self) -> u64 {
         self.absent
@@ -97,6 +105,7 @@ impl<'a, S: Session> Client<'a, S> {
     /// Forgets what it has measured: the next phase is another one.
     pub(crate) fn forget(&mut self) {
         self.latencies.clear();
+        self.trips = Trips::default();
         self.absent = 0;
     }
 
@@ -141,6 +150,9 @@ impl<'a, S: Session> Client<'a, S> {
                     Kind::ReadModifyWrite => self.read_modify_write()?,
                 };
                 self.latencies.record(kind, returned - invoke);
+                if let Some(trips) = self.session.trips() {
+                    self.trips.record(kind, trips);
+                }
                 done += 1;
                 gauge.show(done);
             }

@@ -1,9 +1,10 @@
-//! Which engine keeps the records: coherent memory, or regions that locks carry.
+//! Which engine keeps the records: coherent memory, regions that locks carry, or chains.
 
+use apps::chain::{ChainStore, Config as ChainConfig};
 use apps::kv::{Config as KvConfig, KvStore};
 use apps::kv_locked::{Config as LockedConfig, LockedStore};
 use clap::ValueEnum;
-use rackmem::{BlockSize, GlobalAddr, NodeHandle, block_on};
+use rackmem::{BlockSize, GlobalAddr, Nanos, NodeHandle, NodeId, block_on};
 use serde::{Deserialize, Serialize};
 
 use super::store::{Session, StoreError};
@@ -18,6 +19,8 @@ pub(crate) enum Choice {
     Coherent,
     /// Buckets behind locks that carry them
     Locked,
+    /// Versions in chains, in the memory of node 0, where nothing but a NIC looks at them
+    Chain,
 }
 
 /// An engine.
@@ -28,6 +31,11 @@ pub(crate) enum Engine {
     Coherent,
     /// `apps::kv_locked`.
     Locked,
+    /// `apps::chain`, whose clients use what they know for so long.
+    Chain {
+        /// Milliseconds.
+        lease: u32,
+    },
 }
 
 impl Engine {
@@ -36,16 +44,19 @@ impl Engine {
         match self {
             Self::Coherent => "coherent",
             Self::Locked => "locked",
+            Self::Chain { .. } => "chain",
         }
     }
 }
 
 impl Choice {
     /// The engine for a workload, on a rack with such blocks.
-    pub(crate) fn engine(self, workload: &Workload, block: BlockSize) -> Engine {
+    /// Clients of chains use what they know for so many milliseconds.
+    pub(crate) fn engine(self, workload: &Workload, block: BlockSize, lease: u32) -> Engine {
         match self {
             Self::Coherent => Engine::Coherent,
             Self::Locked => Engine::Locked,
+            Self::Chain => Engine::Chain { lease },
             Self::Auto => by_default(workload, block),
         }
     }
@@ -74,11 +85,26 @@ pub(crate) fn locked_config(workload: &Workload) -> LockedConfig {
     }
 }
 
+/// The same in chains.
+pub(crate) fn chain_config(workload: &Workload, lease: u32) -> ChainConfig {
+    /// More than is written in a millisecond over any network.
+    const IN_A_MILLISECOND: u64 = 512 << 10;
+    ChainConfig {
+        expected_keys: workload.expected_records(),
+        record_bytes: workload.record_len() + KEY_BYTES.max(workload.names.digits + 4),
+        lease: Nanos::from_millis(lease.into()),
+        written_meanwhile: u64::from(lease) * IN_A_MILLISECOND,
+        homes: vec![NodeId(0)],
+        server: NodeId(0),
+    }
+}
+
 /// A store.
 #[derive(Clone)]
 pub(crate) enum Store {
     Coherent(KvStore),
     Locked(LockedStore),
+    Chain(Box<ChainStore>),
 }
 
 impl Store {
@@ -91,11 +117,16 @@ impl Store {
         match engine {
             Engine::Coherent => {
                 let config = KvConfig { expected_keys: workload.expected_records(), ..KvConfig::default() };
-                block_on(KvStore::create(handle, &config)).map(Self::Coherent)
+                block_on(KvStore::create(handle, &config)).map(Self::Coherent).map_err(StoreError::new)
             }
-            Engine::Locked => LockedStore::create(handle, &locked_config(workload)).map(Self::Locked),
+            Engine::Locked => LockedStore::create(handle, &locked_config(workload))
+                .map(Self::Locked)
+                .map_err(StoreError::new),
+            Engine::Chain { lease } => {
+                let store = ChainStore::create(handle, &chain_config(workload, lease));
+                store.map(Box::new).map(Self::Chain).map_err(StoreError::new)
+            }
         }
-        .map_err(StoreError::new)
     }
 
     /// One that is there already.
@@ -105,10 +136,14 @@ impl Store {
         root: GlobalAddr,
     ) -> Result<Self, StoreError> {
         match engine {
-            Engine::Coherent => block_on(KvStore::open(handle, root)).map(Self::Coherent),
-            Engine::Locked => LockedStore::open(handle, root).map(Self::Locked),
+            Engine::Coherent => {
+                block_on(KvStore::open(handle, root)).map(Self::Coherent).map_err(StoreError::new)
+            }
+            Engine::Locked => LockedStore::open(handle, root).map(Self::Locked).map_err(StoreError::new),
+            Engine::Chain { .. } => {
+                ChainStore::open(handle, root).map(Box::new).map(Self::Chain).map_err(StoreError::new)
+            }
         }
-        .map_err(StoreError::new)
     }
 
     /// Its address.
@@ -116,6 +151,7 @@ impl Store {
         match self {
             Self::Coherent(store) => store.root(),
             Self::Locked(store) => store.root(),
+            Self::Chain(store) => store.root(),
         }
     }
 }
@@ -138,17 +174,23 @@ impl RackSession {
 impl Session for RackSession {
     #[inline]
     fn read(&mut self, key: &[u8], into: &mut Vec<u8>) -> Result<bool, StoreError> {
-        match &self.store {
+        match &mut self.store {
             Store::Coherent(store) => block_on(store.get(&mut self.handle, key, into)),
             Store::Locked(store) => store.get(&mut self.handle, key, into),
+            Store::Chain(store) => {
+                return store.get(&mut self.handle, key, into).map_err(StoreError::new);
+            }
         }
         .map_err(StoreError::new)
     }
 
     fn insert(&mut self, key: &[u8], record: &[u8]) -> Result<(), StoreError> {
-        match &self.store {
+        match &mut self.store {
             Store::Coherent(store) => block_on(store.put(&mut self.handle, key, record)),
             Store::Locked(store) => store.put(&mut self.handle, key, record),
+            Store::Chain(store) => {
+                return store.put(&mut self.handle, key, record).map_err(StoreError::new);
+            }
         }
         .map(|_| ())
         .map_err(StoreError::new)
@@ -158,6 +200,7 @@ impl Session for RackSession {
         match &self.store {
             Store::Coherent(store) => block_on(store.update_in_place(&mut self.handle, key, at, bytes)),
             Store::Locked(store) => store.update_in_place(&mut self.handle, key, at, bytes),
+            Store::Chain(_) => return Err(StoreError(WHOLE.to_owned())),
         }
         .map_err(StoreError::new)
     }
@@ -169,10 +212,21 @@ impl Session for RackSession {
                 block_on(store.read_modify_write(&mut self.handle, key, scratch, change))
             }
             Store::Locked(store) => store.read_modify_write(&mut self.handle, key, scratch, change),
+            Store::Chain(_) => return Err(StoreError(WHOLE.to_owned())),
         }
         .map_err(StoreError::new)
     }
+
+    fn trips(&self) -> Option<u32> {
+        match &self.store {
+            Store::Chain(store) => Some(store.trips()),
+            Store::Coherent(_) | Store::Locked(_) => None,
+        }
+    }
 }
+
+/// What chains cannot do.
+const WHOLE: &str = "a chain's values are replaced as a whole";
 
 #[cfg(test)]
 mod tests {
@@ -182,7 +236,7 @@ mod tests {
     fn records_that_do_not_fit_a_block_are_behind_locks_if_a_bucket_holds_them() {
         let of = |field_len: usize, block: u64| {
             let workload = Workload { field_len, ..Workload::letter('A').unwrap() };
-            Choice::Auto.engine(&workload, BlockSize::new(block).unwrap())
+            Choice::Auto.engine(&workload, BlockSize::new(block).unwrap(), 1)
         };
         assert_eq!(of(100, 4096), Engine::Coherent);
         assert_eq!(of(100, 512), Engine::Locked);

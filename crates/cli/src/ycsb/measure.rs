@@ -11,6 +11,7 @@ use super::phase::{Span, in_parallel};
 use super::progress::Progress;
 use super::random::Random;
 use super::store::{Session, StoreError, Traffic};
+use super::trips::Trips;
 use super::workload::Workload;
 use crate::interrupt::Interrupt;
 use crate::processes::place::Travelled;
@@ -35,6 +36,8 @@ pub(crate) struct Measured {
     /// How long the run took.
     pub(crate) took: Duration,
     pub(crate) latencies: Latencies,
+    /// Round trips, where the store counts them.
+    pub(crate) trips: Trips,
     /// Operations that did not find a record that must be there. Anything but 0 is a bug of the store.
     pub(crate) absent: u64,
     /// What the rack counted during the run.
@@ -99,8 +102,10 @@ pub(crate) fn measure<S: Session + Send>(
     let before = traffic();
     let took = run(&mut clients, "run ", workload.operations)?.took();
     let mut latencies = Latencies::new(&workload.mix);
+    let mut trips = Trips::default();
     for client in &clients {
         latencies.add(client.latencies());
+        trips.add(client.trips());
     }
     absent += clients.iter().map(Client::absent).sum::<u64>();
     drop(clients);
@@ -109,6 +114,7 @@ pub(crate) fn measure<S: Session + Send>(
         load,
         took,
         latencies,
+        trips,
         absent,
         traffic,
         travelled: None,

@@ -13,7 +13,7 @@
 //! | `store` | what is needed of a store; `engine`: which one it is; `rack`: the rack under it |
 //! | `client`, `phase`, `measure` | one client; all of them at once; load, then run |
 //! | `networked` | the same on a rack of processes |
-//! | `latency`, `history`, `progress`, `report` | what comes out |
+//! | `latency`, `trips`, `history`, `progress`, `report` | what comes out |
 
 mod args;
 mod client;
@@ -32,6 +32,7 @@ pub(crate) mod rack;
 pub(crate) mod random;
 mod report;
 mod store;
+pub(crate) mod trips;
 pub(crate) mod workload;
 
 pub(crate) use args::{Args, Directory};
@@ -40,9 +41,10 @@ use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::processes::TransportKind;
+use engine::Choice;
 use history::History;
 use measure::{Setting, measure};
-use rack::{StoreRack, impossible, memory_for, spec};
+use rack::{StoreRack, impossible, memory_for, memory_for_chains, spec};
 use report::{RackShape, Report};
 
 /// Runs the command.
@@ -53,7 +55,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     }
     let memory = workloads
         .iter()
-        .map(|workload| memory_for(args.nodes, args.block_size, workload))
+        .map(|workload| match args.store {
+            Choice::Chain => memory_for_chains(workload, args.lease),
+            _ => memory_for(args.nodes, args.block_size, workload),
+        })
         .max()
         .unwrap_or_default();
     let start = |workload| StoreRack::start(args, memory, workload);
@@ -64,6 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     if !embedded {
         workloads.iter().try_for_each(networked::refuse)?;
     }
+    let workloads = args.for_store(workloads)?;
     let mut ready = workloads.first().filter(|_| embedded).map(start).transpose()?;
     let history = args.history.as_deref().map(History::create).transpose().map_err(Fault::usage)?;
     let interrupt = Interrupt::listen()
@@ -75,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let mut report = Report::new(shape);
     let mut failed = None;
     for (ordinal, workload) in (0..).zip(&workloads) {
-        let engine = args.store.engine(workload, args.block_size);
+        let engine = args.engine(workload);
         let setting = Setting {
             seed: args.seed,
             ordinal,

@@ -3,7 +3,7 @@
 use rackmem::{BlockSize, ConfigError, Counters, NodeId, Rack};
 
 use super::args::Args;
-use super::engine::{RackSession, Store, locked_config};
+use super::engine::{RackSession, Store, chain_config, locked_config};
 use super::store::Traffic;
 use super::workload::Workload;
 use crate::fault::Fault;
@@ -21,7 +21,7 @@ impl StoreRack {
     /// A fresh rack, with room for the workload's records.
     pub(crate) fn start(args: &Args, memory: Bytes, workload: &Workload) -> Result<Self, Fault> {
         let rack = Rack::embedded(spec(args, memory).config()).map_err(impossible)?;
-        let engine = args.store.engine(workload, args.block_size);
+        let engine = args.engine(workload);
         let store = Store::create(&mut rack.node(NodeId(0)), engine, workload)
             .map_err(|error| Fault::failed(format_args!("cannot create the key-value store: {}", error.0)))?;
         Ok(Self { rack, store, threads: args.threads })
@@ -36,7 +36,8 @@ impl StoreRack {
 
     /// What the rack has counted so far; complete once the handles that were used are gone.
     pub(crate) fn traffic(&self) -> Traffic {
-        node_traffic(&self.rack.counters())
+        let appends = self.rack.steering_counts().unwrap_or_default().into();
+        Traffic { appends, ..node_traffic(&self.rack.counters()) }
     }
 }
 
@@ -51,6 +52,7 @@ pub(crate) fn node_traffic(counters: &Counters) -> Traffic {
             .as_ref()
             .map_or(0, |switch| switch.packets_received + switch.packets_sent),
         home_packets: protocol.home_received + protocol.home_sent,
+        ..Traffic::default()
     }
 }
 
@@ -67,6 +69,7 @@ pub(crate) fn spec(args: &Args, memory: Bytes) -> RackSpec {
         // An engine with locks has as much room as one with a cache.
         lock_copies: args.cache.0,
         lock_region: RackSpec::LOCK_REGION,
+        steering: args.steering.keys(),
         seed: args.seed,
     }
 }
@@ -103,4 +106,11 @@ pub(crate) fn memory_for(nodes: usize, block: BlockSize, workload: &Workload) ->
     let nodes = nodes as u64;
     let most = records.saturating_mul(2).max(buckets.saturating_add(buckets / 2));
     Bytes(most.div_ceil(nodes).saturating_add(nodes * 2 * CHUNK))
+}
+
+/// The same where the records are in chains.
+pub(crate) fn memory_for_chains(workload: &Workload, lease: u32) -> Bytes {
+    /// Chunks of allocators.
+    const BESIDE: u64 = 128 << 20;
+    Bytes(chain_config(workload, lease).bytes_on_each() + BESIDE)
 }

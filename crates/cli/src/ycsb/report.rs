@@ -12,7 +12,8 @@ use serde::Serialize;
 use super::args::Args;
 use super::engine::Engine;
 use super::measure::Measured;
-use super::store::ratio;
+use super::store::{Appends, ratio};
+use super::trips::TripCounts;
 use super::workload::{Kind, Workload};
 use crate::processes::TransportKind;
 use crate::processes::place::Travelled;
@@ -29,6 +30,7 @@ pub(crate) struct RackShape {
     pub(crate) memory_bytes_per_node: Bytes,
     pub(crate) switch_entries: usize,
     pub(crate) directory: &'static str,
+    pub(crate) steering: String,
     pub(crate) seed: u64,
 }
 
@@ -44,6 +46,7 @@ impl RackShape {
             memory_bytes_per_node: memory,
             switch_entries: args.switch_entries,
             directory: args.directory.name(),
+            steering: args.steering.name(),
             seed: args.seed,
         }
     }
@@ -105,6 +108,8 @@ struct WorkloadReport {
     hit_rate: Option<f64>,
     switch_packets: u64,
     home_packets: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    appends: Option<Appends>,
     switch_packets_per_operation: f64,
     home_packets_per_operation: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -166,6 +171,8 @@ struct KindReport {
     p99_ns: u64,
     p999_ns: u64,
     max_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    round_trips: Option<TripCounts>,
 }
 
 impl Report {
@@ -187,6 +194,7 @@ impl Report {
             p99_ns: nanos(p.p99),
             p999_ns: nanos(p.p999),
             max_ns: nanos(p.max),
+            round_trips: measured.trips.of(*kind),
         };
         self.workloads.push(WorkloadReport {
             workload: workload.name.clone(),
@@ -209,6 +217,7 @@ impl Report {
             hit_rate: traffic.hit_rate(),
             switch_packets: traffic.switch_packets,
             home_packets: traffic.home_packets,
+            appends: matches!(engine, Engine::Chain { .. }).then_some(traffic.appends),
             switch_packets_per_operation: ratio(traffic.switch_packets, operations).unwrap_or(0.0),
             home_packets_per_operation: ratio(traffic.home_packets, operations).unwrap_or(0.0),
             travelled: measured.travelled.map(|travelled| TravelReport::new(&travelled, operations)),
@@ -240,6 +249,9 @@ impl Report {
             "p50",
             "p99",
             "p99.9",
+            "round trips: mean",
+            "p50",
+            "p99",
         ]);
         for workload in &self.workloads {
             for (at, kind) in workload.latencies.iter().enumerate() {
@@ -260,10 +272,13 @@ impl Report {
                     micros(kind.p50_ns),
                     micros(kind.p99_ns),
                     micros(kind.p999_ns),
+                    kind.round_trips.map_or_else(|| "-".to_owned(), |trips| format!("{:.2}", trips.mean)),
+                    kind.round_trips.map_or_else(|| "-".to_owned(), |trips| trips.p50.to_string()),
+                    kind.round_trips.map_or_else(|| "-".to_owned(), |trips| trips.p99.to_string()),
                 ]);
             }
         }
-        for column in [1, 2, 3, 4, 6, 7, 8, 9] {
+        for column in [1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12] {
             if let Some(column) = table.column_mut(column) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
@@ -279,8 +294,24 @@ impl Report {
                 workload.records,
                 workload.record_bytes,
                 workload.data_bytes,
-                if workload.store == Engine::Locked.name() { ", behind locks" } else { "" }
+                match workload.store {
+                    of if of == Engine::Locked.name() => ", behind locks",
+                    "chain" => ", in chains; updates replace the record",
+                    _ => "",
+                }
             );
+            if let Some(appends) = workload.appends.filter(|appends| *appends != Appends::default()) {
+                let _ = writeln!(
+                    text,
+                    "   steering {}: {} appends steered, {} of them to another entry than they asked for; {} passed as they were, {} refused, {} in doubt",
+                    self.rack.steering,
+                    appends.steered,
+                    appends.moved,
+                    appends.unsteered,
+                    appends.refused,
+                    appends.doubted
+                );
+            }
             if let Some(travelled) = &workload.travelled {
                 let _ = writeln!(text, "   {}", travelled.line());
             }

@@ -29,6 +29,11 @@ pub(crate) trait Session {
     /// Changes the record atomically; false if there is none. The closure may run more than once, each time on
     /// the record as it is; the last run counts.
     fn modify(&mut self, key: &[u8], change: impl FnMut(&mut Vec<u8>)) -> Result<bool, StoreError>;
+
+    /// Round trips that the last operation took, where the store counts them.
+    fn trips(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// What a rack has counted since it started.
@@ -42,6 +47,42 @@ pub(crate) struct Traffic {
     pub(crate) switch_packets: u64,
     /// Coherence packets that the home agents received and sent.
     pub(crate) home_packets: u64,
+    /// What the switch did with appends to chains.
+    pub(crate) appends: Appends,
+}
+
+/// What a switch has done with appends to chains.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub(crate) struct Appends {
+    /// Sent to the tail.
+    pub(crate) steered: u64,
+    /// Of those, the ones that would have gone elsewhere.
+    pub(crate) moved: u64,
+    /// Passed as they were.
+    pub(crate) unsteered: u64,
+    /// Answered as refused.
+    pub(crate) refused: u64,
+    /// Answered as in doubt.
+    pub(crate) doubted: u64,
+}
+
+impl Appends {
+    fn each(&self, other: &Self, what: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            steered: what(self.steered, other.steered),
+            moved: what(self.moved, other.moved),
+            unsteered: what(self.unsteered, other.unsteered),
+            refused: what(self.refused, other.refused),
+            doubted: what(self.doubted, other.doubted),
+        }
+    }
+}
+
+impl From<rackmem::SteeringCounts> for Appends {
+    fn from(counts: rackmem::SteeringCounts) -> Self {
+        let rackmem::SteeringCounts { steered, moved, unsteered, refused, doubted, .. } = counts;
+        Self { steered, moved, unsteered, refused, doubted }
+    }
 }
 
 impl Traffic {
@@ -51,6 +92,7 @@ impl Traffic {
         self.misses += other.misses;
         self.switch_packets += other.switch_packets;
         self.home_packets += other.home_packets;
+        self.appends = self.appends.each(&other.appends, |mine, others| mine + others);
     }
 
     /// What was counted since `earlier`.
@@ -60,6 +102,7 @@ impl Traffic {
             misses: self.misses - earlier.misses,
             switch_packets: self.switch_packets - earlier.switch_packets,
             home_packets: self.home_packets - earlier.home_packets,
+            appends: self.appends.each(&earlier.appends, |now, then| now.saturating_sub(then)),
         }
     }
 
@@ -123,10 +166,16 @@ pub(crate) mod mock {
 
     #[test]
     fn traffic_is_counted_from_a_point_on() {
-        let earlier = Traffic { hits: 10, misses: 5, switch_packets: 3, home_packets: 1 };
-        let later = Traffic { hits: 40, misses: 15, switch_packets: 13, home_packets: 1 };
+        let appends = |steered| Appends { steered, ..Appends::default() };
+        let earlier =
+            Traffic { hits: 10, misses: 5, switch_packets: 3, home_packets: 1, appends: appends(2) };
+        let later =
+            Traffic { hits: 40, misses: 15, switch_packets: 13, home_packets: 1, appends: appends(9) };
         let run = later.since(&earlier);
-        assert_eq!(run, Traffic { hits: 30, misses: 10, switch_packets: 10, home_packets: 0 });
+        assert_eq!(
+            run,
+            Traffic { hits: 30, misses: 10, switch_packets: 10, home_packets: 0, appends: appends(7) }
+        );
         assert_eq!((run.hit_rate(), Traffic::default().hit_rate()), (Some(0.75), None));
     }
 }

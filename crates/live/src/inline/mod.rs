@@ -18,8 +18,10 @@
 //! | --- | --- |
 //! | `rack.rs` | the places together |
 //! | `carry.rs` | the thread that carries messages between them |
+//! | `chains.rs` | chains: NICs, and the switch between them |
 
 mod carry;
+mod chains;
 mod rack;
 
 pub use rack::InlineRack;

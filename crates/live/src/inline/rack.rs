@@ -1,5 +1,6 @@
 //! The places of an embedded rack, and how a thread carries messages between them.
 
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
@@ -8,6 +9,7 @@ use node::locks::LockNode;
 use switch::flowcc::Switch;
 use wire::{Nanos, NodeId};
 
+use super::chains::InlineChains;
 use crate::config::RackConfig;
 use crate::memory::{NodeMemory, StoreOf};
 use crate::place::{NodePlace, Place, SwitchPlace};
@@ -19,6 +21,9 @@ pub struct InlineRack {
     pub(super) switch: Place<SwitchPlace>,
     pub(super) nodes: Box<[Place<NodePlace>]>,
     pub(super) crowding: Crowding,
+    /// Made when a store is.
+    pub(super) chains: OnceLock<Box<InlineChains>>,
+    pub(super) steering: Option<usize>,
     started: Instant,
     /// When somebody should look again whether any node has something due.
     pub(super) patrol: AtomicU64,
@@ -40,6 +45,8 @@ impl InlineRack {
             nodes: nodes.collect(),
             memories: (0..config.nodes).map(|_| config.memory()).collect(),
             crowding: Crowding::default(),
+            chains: OnceLock::new(),
+            steering: config.steering,
             started: Instant::now(),
             patrol: AtomicU64::new(0),
         }

@@ -25,12 +25,14 @@
 //! | `carry.rs` | its threads and the messages |
 //! | `service.rs` | the thread that works when no other does |
 //! | `one_sided/` | a software NIC: operations on the memory of other nodes |
+//! | `chains.rs` | chains: verbs through the switch, calls, metadata servers |
 //! | `lease.rs` | until when a node may trust what it has |
 //! | `switch.rs` | the switch's process |
 //! | `report.rs` | what it tells whoever asks how the rack is |
 //! | `under_way.rs` | what a node is in the middle of, for whoever looks at a rack that does not get on |
 
 mod carry;
+mod chains;
 pub mod lease;
 mod node;
 pub mod one_sided;

@@ -1,7 +1,7 @@
 //! A node's process: joining the rack, being declared dead, leaving.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use switch::flowcc::Dump;
 use transport::{Body, Cause, Contents, Outgoing, PlaceId, Transport};
 use wire::{Incarnation, Nanos, NodeId};
 
+use super::chains::ChainSide;
 use super::lease::Lease;
 use super::one_sided::OneSided;
 use super::report::NodeReport;
@@ -57,6 +58,9 @@ pub struct NetworkedNode {
     pub(super) place: Place<NodePlace>,
     pub(super) transport: Arc<dyn Transport>,
     pub(super) one_sided: OneSided,
+    pub(super) chains: ChainSide,
+    /// This node, for threads that it begins.
+    pub(super) this: Weak<Self>,
     pub(super) lease: Arc<Lease>,
     pub(super) crowding: Crowding,
     pub(super) member: Mutex<Member>,
@@ -103,7 +107,9 @@ impl NetworkedNode {
         let locks =
             node::locks::Config { retransmission: config.retransmission, ..setup.rack.locks(setup.id) };
         let room = transport.one_sided_room();
-        let node = Arc::new(Self {
+        let node = Arc::new_cyclic(|this| Self {
+            this: this.clone(),
+            chains: ChainSide::new(setup.rack.steering.is_some(), setup.timing.timeout),
             one_sided: OneSided::new(setup.id, setup.rack.nodes, room, RETRANSMISSION_FLOOR),
             incarnation,
             id: setup.id,
@@ -205,10 +211,14 @@ impl NetworkedNode {
             // It cannot have panicked without having said so.
             drop(service.join());
         }
+        self.chains.end();
     }
 
     /// A message of the coordinator.
     pub(super) fn on_control(&self, courier: &mut Courier, bytes: &[u8]) {
+        if self.chains.on_control(bytes) {
+            return;
+        }
         let Ok(message) = Message::parse(bytes) else {
             return self.transport.counters().dropped(Cause::Malformed);
         };
@@ -238,7 +248,7 @@ impl NetworkedNode {
     }
 
     fn report(&self) -> NodeReport {
-        let nic = self.nic_counts();
+        let (nic, chains) = (self.nic_counts(), self.chain_counts());
         let place = self.place.enter();
         let counters = place.node.counters();
         let events: u64 = counters.events[1..=3].iter().sum();
@@ -256,6 +266,7 @@ impl NetworkedNode {
             recovering: u64::from(place.node.is_recovering()),
             dropped: counters.dropped,
             nic,
+            chains,
             transport: self.transport.counters().counts(),
         }
     }
@@ -293,6 +304,7 @@ impl NetworkedNode {
         self.visit_locks(self.id, courier, now, |locks, at, store, out| {
             locks.machine.on_new_epoch(at, view, store, out);
         });
+        self.chains.begin_epoch(view.epoch);
         self.begin_connections(courier, view);
     }
 

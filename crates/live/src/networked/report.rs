@@ -9,6 +9,7 @@ use transport::{Cause, Counts};
 use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
 
 use super::one_sided::NicCounts;
+use crate::chain::{ServerCounts, SteeringCounts};
 
 /// What a node counts, as of its last beat.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -37,11 +38,14 @@ pub struct NodeReport {
     pub dropped: [u64; node::Drop::ALL.len()],
     /// What its NIC did.
     pub nic: NicCounts,
+    /// What its metadata servers of chains did.
+    pub chains: ServerCounts,
     /// What its transport did.
     pub transport: Counts,
 }
 
-const WORDS: usize = 10 + node::Drop::ALL.len() + NicCounts::WORDS + 5 + Cause::ALL.len();
+const WORDS: usize =
+    10 + node::Drop::ALL.len() + NicCounts::WORDS + ServerCounts::WORDS + 5 + Cause::ALL.len();
 
 impl NodeReport {
     /// What a beat carries.
@@ -61,6 +65,7 @@ impl NodeReport {
         let Counts { sent, sent_bytes, received, received_bytes, wake_ups, dropped } = &self.transport;
         let transport = [*sent, *sent_bytes, *received, *received_bytes, *wake_ups];
         let own = own.into_iter().chain(self.dropped).chain(self.nic.words());
+        let own = own.chain(self.chains.words());
         own.chain(transport).chain(*dropped).flat_map(u64::to_le_bytes).collect()
     }
 
@@ -85,6 +90,7 @@ impl NodeReport {
             recovering: next(),
             dropped: std::array::from_fn(|_| next()),
             nic: NicCounts::of_words(&mut next),
+            chains: ServerCounts::of_words(&mut next),
             transport: Counts {
                 sent: next(),
                 sent_bytes: next(),
@@ -133,6 +139,8 @@ pub struct SwitchReport {
     pub packets_sent: u64,
     /// Packets that its program dropped: of another life of the switch, malformed, about requests that are over.
     pub program_dropped: u64,
+    /// What it did for chains.
+    pub chains: SteeringCounts,
     /// What the coordinator has counted.
     pub membership: coordinator::Counters,
     /// What the switch's transport did.
@@ -174,6 +182,7 @@ mod tests {
         report.transport.dropped[7] = 5;
         report.nic.dropped[3] = 8;
         report.nic.malformed = 9;
+        report.chains.swept = 10;
         report.transport.wake_ups = 6;
         assert_eq!(NodeReport::parse(&report.encode()), Some(report.clone()));
         assert_eq!(NodeReport::parse(&report.encode()[8..]), None);

@@ -12,6 +12,7 @@ use wire::{Nanos, NodeId, SwitchEpoch};
 
 use super::node::now_since;
 use super::report::{NodeReport, NodeStatus, SwitchReport, Watch};
+use crate::chain::{Introduction, Relay};
 use crate::config::RackConfig;
 use crate::place::SwitchPlace;
 use crate::waiting::{Crowding, Patience, Step, is_all};
@@ -38,6 +39,8 @@ pub struct SwitchSetup {
 /// The switch of a rack of processes, in this process.
 pub struct NetworkedSwitch {
     place: SwitchPlace,
+    /// The way between clients of chains and memory.
+    relay: Relay,
     coordinator: Coordinator,
     transport: Arc<dyn Transport>,
     started: Instant,
@@ -56,6 +59,7 @@ impl NetworkedSwitch {
     pub fn new(setup: &SwitchSetup, transport: Arc<dyn Transport>) -> Self {
         Self {
             place: SwitchPlace::new(&setup.rack),
+            relay: Relay::new(setup.rack.nodes, setup.rack.steering),
             coordinator: Coordinator::new(
                 CoordinatorConfig {
                     nodes: setup.rack.nodes,
@@ -105,6 +109,7 @@ impl NetworkedSwitch {
             packets_received: self.place.received,
             packets_sent: self.place.sent,
             program_dropped: flowcc::Drop::ALL.iter().map(|cause| switch.counters().drops(*cause)).sum(),
+            chains: self.relay.counts(),
             membership: *coordinator.counters(),
             transport: self.transport.counters().counts(),
         }
@@ -156,7 +161,7 @@ impl NetworkedSwitch {
         let mut effects = Vec::new();
         let mut switch_effects = Vec::new();
         let mut directory_effects = Vec::new();
-        let Self { place, coordinator, outgoing, .. } = self;
+        let Self { place, relay, coordinator, outgoing, .. } = self;
         let messages = transport.receive(&mut |from, body| match body {
             Body::Packet(packet, _) => {
                 place.on_packet(packet, &mut switch_effects, |packet| {
@@ -174,9 +179,22 @@ impl NetworkedSwitch {
                     }
                 });
             }
-            // NICs talk to each other.
-            Body::OneSided(..) => transport.counters().dropped(transport::Cause::Malformed),
+            // NICs talk to each other, but about chains.
+            Body::OneSided(packet, len, contents) => {
+                let carried =
+                    relay.on_packet(now, from, (packet, len, contents), |to, packet, len, contents| {
+                        transport.send(PlaceId::node(to), Body::OneSided(packet, len, contents), outgoing);
+                    });
+                if !carried {
+                    transport.counters().dropped(Cause::Malformed);
+                }
+            }
             Body::Control(bytes) => match (from.as_node(), Message::parse(bytes)) {
+                (Some(_), Err(_)) if let Some(said) = Introduction::parse(bytes) => {
+                    if let Some(answer) = relay.on_introduction(from, &said) {
+                        transport.send(from, Body::Control(&answer.encode()), outgoing);
+                    }
+                }
                 (Some(node), Ok(message)) => coordinator.on_message(now, node, message, &mut effects),
                 _ => transport.counters().dropped(Cause::Malformed),
             },

@@ -8,6 +8,7 @@
 //!    harmless.
 //! 4. Whatever arrives is taken, or dropped and counted. A panic is a bug in rackmem.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
@@ -31,6 +32,8 @@ pub struct Device<R: VerbsRules = Faithful> {
     regions: Regions,
     queues: Vec<CompletionQueue>,
     queue_pairs: Vec<QueuePair>,
+    /// Those whose numbers their driver has chosen, and which they are.
+    chosen: BTreeMap<QpNumber, usize>,
     counters: Counters,
     /// No deadline of a queue pair is before this.
     due: Nanos,
@@ -50,10 +53,6 @@ macro_rules! context {
     };
 }
 
-fn index(number: QpNumber) -> Option<usize> {
-    number.get().checked_sub(FIRST_QUEUE_PAIR).map(|index| index as usize)
-}
-
 impl Device {
     /// A device with room for so many memory regions.
     pub fn new(regions: u32) -> Self {
@@ -69,6 +68,7 @@ impl<R: VerbsRules> Device<R> {
             regions: Regions::new(regions),
             queues: Vec::new(),
             queue_pairs: Vec::new(),
+            chosen: BTreeMap::new(),
             counters: Counters::default(),
             due: Nanos::MAX,
         }
@@ -103,18 +103,40 @@ impl<R: VerbsRules> Device<R> {
     /// # Panics
     /// If a completion queue is not there, or 2^24 queue pairs are.
     pub fn create_queue_pair(&mut self, sends: CqNumber, receives: CqNumber, depth: Depth) -> QpNumber {
-        for queue in [sends, receives] {
-            assert!((queue.0 as usize) < self.queues.len(), "there is no {queue:?}");
-        }
         let number = u32::try_from(self.queue_pairs.len()).expect("few") + FIRST_QUEUE_PAIR;
         assert!(number < 1 << 24, "2^24 queue pairs");
         let number = QpNumber::new(number);
-        self.queue_pairs.push(QueuePair::new(number, sends, receives, depth));
+        assert!(!self.chosen.contains_key(&number), "{number} is taken");
+        self.add(QueuePair::new(number, sends, receives, depth));
         number
     }
 
+    /// Makes a queue pair with a number of the driver's choice, in RESET.
+    ///
+    /// # Panics
+    /// If a completion queue is not there, or there is a queue pair with this number.
+    pub fn create_numbered(&mut self, number: QpNumber, sends: CqNumber, receives: CqNumber, depth: Depth) {
+        assert!(self.index(number).is_none(), "{number} is taken");
+        self.chosen.insert(number, self.queue_pairs.len());
+        self.add(QueuePair::new(number, sends, receives, depth));
+    }
+
+    fn add(&mut self, pair: QueuePair) {
+        for queue in pair.queues() {
+            assert!((queue.0 as usize) < self.queues.len(), "there is no {queue:?}");
+        }
+        self.queue_pairs.push(pair);
+    }
+
+    fn index(&self, number: QpNumber) -> Option<usize> {
+        let in_turn = number.get().checked_sub(FIRST_QUEUE_PAIR).map(|index| index as usize);
+        let is_it = |at: &usize| self.queue_pairs.get(*at).is_some_and(|pair| pair.number() == number);
+        in_turn.filter(is_it).or_else(|| self.chosen.get(&number).copied())
+    }
+
     fn pair(&mut self, number: QpNumber) -> Result<&mut QueuePair, StateError> {
-        index(number).and_then(|at| self.queue_pairs.get_mut(at)).ok_or(StateError::NoSuchQueuePair)
+        let at = self.index(number).ok_or(StateError::NoSuchQueuePair)?;
+        Ok(&mut self.queue_pairs[at])
     }
 
     /// From any state to RESET: what is posted is forgotten, without completions.
@@ -122,7 +144,7 @@ impl<R: VerbsRules> Device<R> {
     /// # Errors
     /// If there is no such queue pair.
     pub fn reset(&mut self, queue_pair: QpNumber) -> Result<(), StateError> {
-        let pair = index(queue_pair).and_then(|at| self.queue_pairs.get_mut(at));
+        let pair = self.index(queue_pair).map(|at| &mut self.queue_pairs[at]);
         pair.ok_or(StateError::NoSuchQueuePair)?.reset(&mut self.queues);
         Ok(())
     }
@@ -165,7 +187,7 @@ impl<R: VerbsRules> Device<R> {
         queue_pair: QpNumber,
         out: &mut Vec<Effect>,
     ) -> Result<(), StateError> {
-        let pair = index(queue_pair).and_then(|at| self.queue_pairs.get_mut(at));
+        let pair = self.index(queue_pair).map(|at| &mut self.queue_pairs[at]);
         pair.ok_or(StateError::NoSuchQueuePair)?.fail(&mut context!(self, now, out));
         Ok(())
     }
@@ -183,7 +205,7 @@ impl<R: VerbsRules> Device<R> {
         out: &mut Vec<Effect>,
     ) {
         self.counters.received += 1;
-        let pair = index(packet.to).and_then(|at| self.queue_pairs.get_mut(at));
+        let pair = self.index(packet.to).map(|at| &mut self.queue_pairs[at]);
         let outcome = match pair {
             Some(pair) => {
                 let outcome = pair.on_packet(&mut context!(self, now, out), from, packet, payload, memory);
@@ -215,7 +237,7 @@ impl<R: VerbsRules> Device<R> {
         request: WorkRequest,
         out: &mut Vec<Effect>,
     ) -> Result<(), PostError> {
-        let pair = index(queue_pair).and_then(|at| self.queue_pairs.get_mut(at));
+        let pair = self.index(queue_pair).map(|at| &mut self.queue_pairs[at]);
         let pair = pair.ok_or(PostError::NoSuchQueuePair)?;
         let posted = pair.post_send(&mut context!(self, now, out), request);
         self.due = self.due.min(pair.next_deadline());
@@ -233,7 +255,7 @@ impl<R: VerbsRules> Device<R> {
         receive: Receive,
         out: &mut Vec<Effect>,
     ) -> Result<(), PostError> {
-        let pair = index(queue_pair).and_then(|at| self.queue_pairs.get_mut(at));
+        let pair = self.index(queue_pair).map(|at| &mut self.queue_pairs[at]);
         pair.ok_or(PostError::NoSuchQueuePair)?.post_receive(&mut context!(self, now, out), receive)
     }
 
@@ -270,7 +292,7 @@ impl<R: VerbsRules> Device<R> {
 
     /// A queue pair's state.
     pub fn state(&self, queue_pair: QpNumber) -> Option<State> {
-        index(queue_pair).and_then(|at| self.queue_pairs.get(at)).map(|pair| pair.state)
+        self.index(queue_pair).map(|at| self.queue_pairs[at].state)
     }
 
     /// The registered regions.
@@ -297,6 +319,32 @@ impl<R: VerbsRules> Device<R> {
         for pair in &self.queue_pairs {
             assert!(self.due <= pair.next_deadline(), "a deadline would be missed");
             pair.invariants::<R>();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_pair_is_found_by_its_number_whoever_chose_it_and_by_no_other() {
+        let mut device = Device::new(1);
+        let queue = device.create_completion_queue(8);
+        let depth = Depth { sends: 1, receives: 0 };
+        let first = device.create_queue_pair(queue, queue, depth);
+        let chosen = QpNumber::new(1 << 23 | 77);
+        device.create_numbered(chosen, queue, queue, depth);
+        let second = device.create_queue_pair(queue, queue, depth);
+        assert_eq!((first.get(), second.get()), (2, 4), "it has a place in the line, but not its number");
+        for number in [first, chosen, second] {
+            assert_eq!(device.state(number), Some(State::Reset));
+            device.init(number).unwrap();
+            assert_eq!(device.state(number), Some(State::Init));
+        }
+        for number in [3, 5, 1 << 23, 1 << 23 | 78].map(QpNumber::new) {
+            assert_eq!(device.state(number), None, "{number}");
+            assert_eq!(device.init(number), Err(StateError::NoSuchQueuePair));
         }
     }
 }

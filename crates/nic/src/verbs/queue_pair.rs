@@ -81,6 +81,15 @@ impl QueuePair {
         }
     }
 
+    pub(crate) const fn number(&self) -> QpNumber {
+        self.path.own
+    }
+
+    /// Where sends and receives are completed.
+    pub(crate) const fn queues(&self) -> [CqNumber; 2] {
+        [self.requester.completions(), self.responder.completions()]
+    }
+
     // Transitions.
 
     pub(crate) fn reset(&mut self, queues: &mut [CompletionQueue]) {

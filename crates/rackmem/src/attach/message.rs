@@ -339,6 +339,7 @@ fn encode_error(error: &Error, out: &mut Vec<u8>) {
         Error::Broken { addr } => (16, bits(addr), 0),
         Error::OutOfBounds { index, count } => (17, *index as u64, *count as u64),
         Error::HalfWritten { addr, index } => (18, bits(addr), *index as u64),
+        Error::TooManyClients { most } => (19, *most as u64, 0),
     };
     out.push(kind);
     out.extend(first.to_le_bytes());
@@ -377,6 +378,7 @@ fn decode_error(bytes: &mut Bytes<'_>) -> Result<Error, Malformed> {
         // There is at least one: the message counts from 0 to the last.
         17 if second > 0 => Error::OutOfBounds { index: size(first)?, count: size(second)? },
         18 => Error::HalfWritten { addr, index: size(second)? },
+        19 => Error::TooManyClients { most: size(first)? },
         _ => return Err(Malformed),
     })
 }

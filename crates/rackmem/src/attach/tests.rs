@@ -52,6 +52,7 @@ fn answers() -> Vec<Answer> {
         Error::Broken { addr: ADDR },
         Error::OutOfBounds { index: 100, count: 7 },
         Error::HalfWritten { addr: ADDR, index: 5 },
+        Error::TooManyClients { most: 1024 },
     ];
     let others = [
         Answer::Done,

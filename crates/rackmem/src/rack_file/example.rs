@@ -96,6 +96,11 @@ pub fn example(
     );
     line(
         &mut text,
+        "# steering = 0".to_owned(),
+        "keys of chains whose tails it holds, to send each append to the true one",
+    );
+    line(
+        &mut text,
         "# directory = \"auto\"".to_owned(),
         "hot blocks in the \"switch\", cold ones at their \"home\"; or one of these for all",
     );

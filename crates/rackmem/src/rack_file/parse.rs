@@ -32,7 +32,7 @@ const RACK: (&str, &[&str]) = (
     ],
 );
 const SWITCH: (&str, &[&str]) =
-    ("[switch]", &["listen", "entries", "lock_entries", "directory", "queue", "metrics"]);
+    ("[switch]", &["listen", "entries", "lock_entries", "steering", "directory", "queue", "metrics"]);
 const NODE: (&str, &[&str]) = ("[[node]]", &["id", "listen", "metrics"]);
 
 /// A heartbeat is an eighth of the timeout: under this, a process that waits for a processor would be given up.
@@ -252,6 +252,7 @@ fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
     };
     let switch_entries = entries("entries", "375000", default.switch_entries);
     let lock_entries = entries("lock_entries", "65536", default.lock_entries);
+    let steering = Some(entries("steering", "1000", 0)).filter(|keys| *keys > 0);
     let directory = switch.and_then(|switch| directory(&switch, mistakes)).unwrap_or(default.directory);
     let queue = switch.and_then(|switch| switch.flag("queue", mistakes)).unwrap_or(default.queue);
     let config = Config {
@@ -264,6 +265,7 @@ fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
         queue,
         lock_copies,
         lock_entries,
+        steering,
         lock_region,
         ..default
     };

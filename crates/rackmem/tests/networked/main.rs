@@ -1,5 +1,8 @@
 //! Racks of processes, with threads for processes: the switch and each node have a transport of their own.
 
+mod chains;
+#[path = "../chains_everywhere/mod.rs"]
+mod chains_everywhere;
 mod histories;
 mod locks;
 mod one_sided;

@@ -95,7 +95,12 @@ impl Processes {
     }
 
     pub(crate) fn start_on(nodes: usize, faulty: bool) -> Self {
-        let config = Config { nodes, memory: 4 << 20, cache: 1 << 20, ..Config::default() };
+        Self::start_steered(nodes, faulty, None)
+    }
+
+    /// With a switch that holds so many keys of chains.
+    pub(crate) fn start_steered(nodes: usize, faulty: bool, steering: Option<usize>) -> Self {
+        let config = Config { nodes, memory: 4 << 20, cache: 1 << 20, steering, ..Config::default() };
         let hub = Hub::default();
         let switch = Some(start_switch(&hub, &config, faulty));
         let mut rack = Self { hub, config, nodes: Vec::new(), cables: Vec::new(), switch, faulty };

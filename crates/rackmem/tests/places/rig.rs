@@ -22,6 +22,11 @@ pub(crate) struct Places {
 impl Places {
     /// With these lines in `[rack]`.
     pub(crate) fn start(test: &str, transport: TransportKind, lines: &str) -> Self {
+        Self::start_some(test, transport, lines, NODES as u16)
+    }
+
+    /// So many of its nodes are here; others may join in processes of their own, by the rack file.
+    pub(crate) fn start_some(test: &str, transport: TransportKind, lines: &str, here: u16) -> Self {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         // Sockets live below it, and their paths must be short.
@@ -34,19 +39,25 @@ impl Places {
         drop(sockets);
         let text = example("places", transport, &addresses, Some("run"))
             .replace("[rack]", &format!("[rack]\nmemory = \"8 MiB\"\n{lines}"));
-        let file = RackFile::parse(&folder.join("rack.toml"), &text).unwrap();
+        let path = folder.join("rack.toml");
+        std::fs::write(&path, &text).unwrap();
+        let file = RackFile::parse(&path, &text).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let mut switch = SwitchProcess::open(&file, None).unwrap();
         let stopped = Arc::clone(&stop);
         let switch = Some(std::thread::spawn(move || switch.run(&stopped)));
         let nodes = std::thread::scope(|scope| {
             let file = &file;
-            let joins: Vec<_> = (0..NODES as u16)
-                .map(|node| scope.spawn(move || Rack::join(file, NodeId(node)).unwrap()))
-                .collect();
+            let joins: Vec<_> =
+                (0..here).map(|node| scope.spawn(move || Rack::join(file, NodeId(node)).unwrap())).collect();
             joins.into_iter().map(|join| join.join().unwrap()).collect()
         });
         Self { nodes, stop, switch, folder }
+    }
+
+    /// Where its rack file is.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.folder.join("rack.toml")
     }
 
     pub(crate) fn handles(&self) -> Vec<NodeHandle> {

@@ -26,6 +26,11 @@
 //! | `TakeIfFree(x)` | low byte of the cell = 0 | cell + 256 + x if so | the old cell |
 //! | `MarkIfEqual(x)` | x = cell | cell - 128 if equal | the old cell |
 //! | `SetIfZero(x)` | cell = 0 | x if empty | the old cell |
+//! | `SetIfAny(x)` | cell = 0 | x unless empty | the old cell |
+//! | `TakeIfHigh(x)` | upper halves of x and cell are equal | 0 if equal | the cell's lower half if equal, else 0 |
+//! | `KeepIfEqual(x)` | x = cell | 0 unless equal | the new cell |
+//! | `LowerIfEqual(x)` | x = cell | the cell without its low 24 bits if equal | the old cell |
+//! | `Advance(x)` | cell = 0; x + 255 - cell, of 32 bits with a sign, < 0 | x + 257 if neither | [`HIT`] or [`MISS`] |
 
 use core::cmp::Ordering;
 
@@ -89,6 +94,11 @@ pub enum Alu {
     And(Field),
     TakeIfFree(Field),
     MarkIfEqual(Field),
+    SetIfAny(Field),
+    TakeIfHigh(Field),
+    KeepIfEqual(Field),
+    LowerIfEqual(Field),
+    Advance(Field),
 }
 
 impl Alu {
@@ -112,7 +122,12 @@ impl Alu {
             | Self::SetIfZero(x)
             | Self::And(x)
             | Self::TakeIfFree(x)
-            | Self::MarkIfEqual(x) => Some(x),
+            | Self::MarkIfEqual(x)
+            | Self::SetIfAny(x)
+            | Self::TakeIfHigh(x)
+            | Self::KeepIfEqual(x)
+            | Self::LowerIfEqual(x)
+            | Self::Advance(x) => Some(x),
         }
     }
 
@@ -137,9 +152,13 @@ impl Alu {
             | Self::And(_)
             | Self::TakeIfFree(_)
             | Self::MarkIfEqual(_)
+            | Self::SetIfAny(_)
+            | Self::KeepIfEqual(_)
+            | Self::LowerIfEqual(_)
             | Self::TakeIfEqual(_) => cell_bits,
+            Self::TakeIfHigh(_) => 32,
             Self::Compare(_) | Self::Raise(_) => 2,
-            Self::MatchTag(_) | Self::ClaimIfEmpty(_) | Self::ClearIfEqual(_) => 1,
+            Self::MatchTag(_) | Self::ClaimIfEmpty(_) | Self::ClearIfEqual(_) | Self::Advance(_) => 1,
             Self::ProbeTag(_) => 3,
             Self::TryReadLock | Self::TryWriteLock | Self::JoinWriters(_) | Self::Leave(_) => 16,
             Self::Release(_) => 0,
@@ -169,6 +188,11 @@ impl Alu {
             Self::And(_) => "And",
             Self::TakeIfFree(_) => "TakeIfFree",
             Self::MarkIfEqual(_) => "MarkIfEqual",
+            Self::SetIfAny(_) => "SetIfAny",
+            Self::TakeIfHigh(_) => "TakeIfHigh",
+            Self::KeepIfEqual(_) => "KeepIfEqual",
+            Self::LowerIfEqual(_) => "LowerIfEqual",
+            Self::Advance(_) => "Advance",
         }
     }
 
@@ -222,6 +246,16 @@ impl Alu {
                 |cell, x| (if cell & 0xff == 0 { cell.wrapping_add(0x100 + x) } else { cell }, cell)
             }
             Self::MarkIfEqual(_) => |cell, x| (if cell == x { cell.wrapping_sub(128) } else { cell }, cell),
+            Self::SetIfAny(_) => |cell, x| (if cell == 0 { 0 } else { x }, cell),
+            Self::TakeIfHigh(_) => |cell, x| {
+                if cell >> 32 == x >> 32 { (0, cell & 0xffff_ffff) } else { (cell, 0) }
+            },
+            Self::KeepIfEqual(_) => |cell, x| if cell == x { (cell, cell) } else { (0, 0) },
+            Self::LowerIfEqual(_) => |cell, x| (if cell == x { cell & !0xff_ffff } else { cell }, cell),
+            Self::Advance(_) => |cell, x| {
+                let ahead = (x as u32).wrapping_add(255).wrapping_sub(cell as u32).cast_signed();
+                if cell != 0 && ahead >= 0 { (x.wrapping_add(257), HIT) } else { (cell, MISS) }
+            },
         }
     }
 }
@@ -312,6 +346,31 @@ mod tests {
         assert_eq!(run(Alu::TakeIfFree(X), 0x502, 3), (0x502, 0x502));
         assert_eq!(run(Alu::MarkIfEqual(X), 0x582, 0x582), (0x502, 0x582));
         assert_eq!(run(Alu::MarkIfEqual(X), 0x502, 0x582), (0x502, 0x502));
+    }
+
+    #[test]
+    fn a_number_is_new_once_and_comes_round() {
+        let (next, number) = (|psn: u64| psn << 8 | 1, |psn: u64| psn << 8);
+        assert_eq!(run(Alu::Advance(X), 0, number(5)), (0, MISS), "nobody has said where to begin");
+        assert_eq!(run(Alu::Advance(X), next(5), number(5)), (next(6), HIT));
+        assert_eq!(run(Alu::Advance(X), next(6), number(5)), (next(6), MISS));
+        assert_eq!(run(Alu::Advance(X), next(6), number(9)), (next(10), HIT), "some were lost");
+        let last = 0xff_ffff;
+        let (cell, output) = run(Alu::Advance(X), next(last), number(last));
+        assert_eq!((cell & 0xffff_ffff, output), (next(0), HIT));
+        assert_eq!(run(Alu::Advance(X), next(0), number(last)), (next(0), MISS), "the last comes before 0");
+    }
+
+    #[test]
+    fn what_is_outstanding_is_taken_once_by_whoever_names_it() {
+        assert_eq!(run(Alu::TakeIfHigh(X), 7 << 32 | 9, 7 << 32), (0, 9));
+        assert_eq!(run(Alu::TakeIfHigh(X), 7 << 32 | 9, 6 << 32), (7 << 32 | 9, 0));
+        assert_eq!(run(Alu::KeepIfEqual(X), 9, 9), (9, 9));
+        assert_eq!(run(Alu::KeepIfEqual(X), 8, 9), (0, 0));
+        assert_eq!(run(Alu::SetIfAny(X), 0, 9), (0, 0), "nobody knows the tail");
+        assert_eq!(run(Alu::SetIfAny(X), 6, 9), (9, 6));
+        assert_eq!(run(Alu::LowerIfEqual(X), 0x500_0007, 0x500_0007), (0x500_0000, 0x500_0007));
+        assert_eq!(run(Alu::LowerIfEqual(X), 0x500_0007, 0x500_0008).0, 0x500_0007, "it is another tail");
     }
 
     #[test]

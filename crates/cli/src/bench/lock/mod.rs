@@ -145,6 +145,7 @@ impl Args {
             queue: true,
             lock_copies: (4 * all * self.state_size.0.next_power_of_two().max(64)).max(8 << 20),
             lock_region: self.state_size.0.max(RackSpec::LOCK_REGION),
+            steering: None,
             seed: 1,
         }
     }

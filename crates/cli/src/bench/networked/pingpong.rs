@@ -64,6 +64,7 @@ pub(in crate::bench) fn spec(block: BlockSize) -> RackSpec {
         queue: false,
         lock_copies: RackSpec::LOCK_COPIES,
         lock_region: RackSpec::LOCK_REGION,
+        steering: None,
         seed: 1,
     }
 }

@@ -105,6 +105,7 @@ impl Args {
             queue: false,
             lock_copies: RackSpec::LOCK_COPIES,
             lock_region: RackSpec::LOCK_REGION,
+            steering: None,
             seed: 1,
         }
     }

@@ -14,7 +14,7 @@ use rackmem::{Attachments, NodeId, Rack};
 
 use super::node::Joined;
 use super::status::Answers;
-use super::status::document::{Nic, Node, NodeCounts, Transport, machine_drops};
+use super::status::document::{Chains, Nic, Node, NodeCounts, Transport, machine_drops};
 use crate::fault::Fault;
 use http::Answer;
 
@@ -66,6 +66,7 @@ fn counts(rack: &Rack) -> NodeCounts {
         recovering: None,
         dropped: machine_drops(&protocol.dropped),
         nic: Nic::from(&rack.nic_counts().unwrap_or_default()),
+        chains: Chains::from(&rack.chain_counts()),
         transport: Transport::from(&rack.transport_counts().unwrap_or_default()),
     }
 }

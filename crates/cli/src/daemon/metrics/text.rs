@@ -13,7 +13,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use rackmem::attach::AttachCounts;
 
-use super::super::status::document::{Node, NodeCounts, Status, Transport};
+use super::super::status::document::{Chains, Node, NodeCounts, Status, Transport};
 
 /// The page of a whole rack.
 pub(super) fn rack(status: &Status) -> String {
@@ -46,6 +46,18 @@ pub(super) fn rack(status: &Status) -> String {
         "Coherence packets that the switch had no use for.",
         switch.packets_dropped,
     );
+    let steering = &switch.steering;
+    for (name, help, count) in [
+        ("rackmem_steering_carried", "Packets of chains that the switch carried on.", steering.carried),
+        ("rackmem_steering_steered", "Appends that the switch sent to the tail.", steering.steered),
+        ("rackmem_steering_moved", "Of those, appends that would have gone elsewhere.", steering.moved),
+        ("rackmem_steering_unsteered", "Appends that passed as they were.", steering.unsteered),
+        ("rackmem_steering_refused", "Appends that were answered as refused.", steering.refused),
+        ("rackmem_steering_doubted", "Appends of which nobody knew what became.", steering.doubted),
+        ("rackmem_steering_waited", "Acknowledgements that waited for another one.", steering.waited),
+    ] {
+        page.counter(name, help, count);
+    }
     page.counter("rackmem_epochs", "Epochs that this switch has begun.", membership.epochs);
     page.counter(
         "rackmem_coordinator_stalls",
@@ -135,7 +147,29 @@ fn add_node(page: &mut Page, node: &Node) {
         let labels = [("node", id.as_str()), ("cause", cause)];
         page.add(Kind::Counter, "rackmem_nic_dropped", "Packets that it dropped, by cause.", &labels, *count);
     }
+    chains(page, &id, &counts.chains);
     transport(page, &format!("node {id}"), &counts.transport);
+}
+
+/// Stores of chains whose metadata servers the node has.
+fn chains(page: &mut Page, node: &str, chains: &Chains) {
+    let labels = [("node", node)];
+    for (name, help, count) in [
+        ("rackmem_chains_stores", "Stores of chains whose metadata servers the node has.", chains.stores),
+        ("rackmem_chains_keys", "Keys in them.", chains.keys),
+        ("rackmem_chains_made_bytes", "Bytes that were ever given to clients.", chains.made_bytes),
+        ("rackmem_chains_free_bytes", "Bytes of those that are free.", chains.free_bytes),
+    ] {
+        page.add(Kind::Gauge, name, help, &labels, count);
+    }
+    for (name, help, count) in [
+        ("rackmem_chains_calls", "Calls of clients.", chains.calls),
+        ("rackmem_chains_appends", "Appends that the servers were told of.", chains.appends),
+        ("rackmem_chains_walked", "Entries that the servers looked at themselves.", chains.walked),
+        ("rackmem_chains_swept", "Clients that died, and whose slots came back.", chains.swept),
+    ] {
+        page.add(Kind::Counter, name, help, &labels, count);
+    }
 }
 
 fn add_applications(page: &mut Page, node: u16, counts: &AttachCounts) {

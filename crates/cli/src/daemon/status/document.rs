@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use rackmem::transport::{Cause, Counts};
-use rackmem::{NicCounts, NodeReport, Phase, SwitchReport};
+use rackmem::{ChainCounts, NicCounts, NodeReport, Phase, SteeringCounts, SwitchReport};
 use serde::{Deserialize, Serialize};
 
 /// A rack, as its switch's process sees it.
@@ -34,7 +34,25 @@ pub(crate) struct Switch {
     pub(crate) packets_sent: u64,
     /// Of those that reached it, the ones that it had no use for.
     pub(crate) packets_dropped: u64,
+    pub(crate) steering: Steering,
     pub(crate) transport: Transport,
+}
+
+/// What the switch did with packets of chains.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub(crate) struct Steering {
+    /// Packets that it carried on.
+    pub(crate) carried: u64,
+    /// Appends that it sent to the tail, and those of them that would have gone elsewhere.
+    pub(crate) steered: u64,
+    pub(crate) moved: u64,
+    /// Appends that passed as they were.
+    pub(crate) unsteered: u64,
+    /// Appends that were answered as refused, and as in doubt.
+    pub(crate) refused: u64,
+    pub(crate) doubted: u64,
+    /// Acknowledgements that were dropped because the one in front was missing.
+    pub(crate) waited: u64,
 }
 
 /// What has become of nodes.
@@ -82,7 +100,26 @@ pub(crate) struct NodeCounts {
     pub(crate) dropped: BTreeMap<String, u64>,
     /// What it did one-sided, or had done to its memory.
     pub(crate) nic: Nic,
+    /// What its metadata servers of chains did.
+    pub(crate) chains: Chains,
     pub(crate) transport: Transport,
+}
+
+/// What a node's metadata servers of chains have, and have done.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub(crate) struct Chains {
+    pub(crate) stores: u64,
+    pub(crate) keys: u64,
+    /// Bytes that were ever given to clients, and those of them that are free.
+    pub(crate) made_bytes: u64,
+    pub(crate) free_bytes: u64,
+    pub(crate) calls: u64,
+    /// Appends that it was told of.
+    pub(crate) appends: u64,
+    /// Entries that it looked at.
+    pub(crate) walked: u64,
+    /// Clients that died.
+    pub(crate) swept: u64,
 }
 
 /// What a NIC has done.
@@ -147,6 +184,7 @@ impl Status {
                 packets_received: report.packets_received,
                 packets_sent: report.packets_sent,
                 packets_dropped: report.program_dropped,
+                steering: Steering::from(&report.chains),
                 transport: Transport::from(&report.transport),
             },
             membership: Membership {
@@ -177,6 +215,7 @@ impl From<&NodeReport> for NodeCounts {
             recovering: Some(report.recovering != 0),
             dropped: machine_drops(&report.dropped),
             nic: Nic::from(&report.nic),
+            chains: Chains::from(&report.chains),
             transport: Transport::from(&report.transport),
         }
     }
@@ -186,6 +225,20 @@ impl From<&NicCounts> for Nic {
     fn from(counts: &NicCounts) -> Self {
         let NicCounts { received, sent, duplicates, repeated, broken, .. } = *counts;
         Self { sent, received, duplicates, repeated, broken, dropped: named(counts.dropped_by_cause()) }
+    }
+}
+
+impl From<&SteeringCounts> for Steering {
+    fn from(counts: &SteeringCounts) -> Self {
+        let SteeringCounts { carried, steered, moved, unsteered, refused, doubted, waited } = *counts;
+        Self { carried, steered, moved, unsteered, refused, doubted, waited }
+    }
+}
+
+impl From<&ChainCounts> for Chains {
+    fn from(counts: &ChainCounts) -> Self {
+        let ChainCounts { stores, keys, bytes_made, bytes_free, calls, appends, walked, swept } = *counts;
+        Self { stores, keys, made_bytes: bytes_made, free_bytes: bytes_free, calls, appends, walked, swept }
     }
 }
 

@@ -32,6 +32,19 @@ pub(super) fn tables(status: &Status) -> String {
         switch.packets_sent,
         switch.packets_dropped
     );
+    let steering = &switch.steering;
+    if steering.carried > 0 {
+        let _ = writeln!(
+            text,
+            "  chains: {} packets carried; {} appends steered ({} elsewhere than they asked), {} not; {} refused, {} in doubt",
+            steering.carried,
+            steering.steered,
+            steering.moved,
+            steering.unsteered,
+            steering.refused,
+            steering.doubted
+        );
+    }
     let _ = writeln!(text, "  {}", moved(&switch.transport));
     let ended = shown(&membership.ended).unwrap_or_else(|| "none".to_owned());
     let _ = writeln!(text, "lives ended: {ended}; epochs begun here: {}", membership.epochs);
@@ -46,6 +59,20 @@ pub(super) fn tables(status: &Status) -> String {
                 text,
                 "  its NIC: {} packets out, {} in; {} times sent again, {} connections failed; dropped: {dropped}",
                 nic.sent, nic.received, nic.repeated, nic.broken
+            );
+        }
+        let chains = &counts.chains;
+        if chains.stores > 0 {
+            let _ = writeln!(
+                text,
+                "  its stores of chains: {}, {} keys, {} of {} given out are free; {} calls, {} appends told, {} clients swept",
+                chains.stores,
+                chains.keys,
+                Bytes(chains.free_bytes),
+                Bytes(chains.made_bytes),
+                chains.calls,
+                chains.appends,
+                chains.swept
             );
         }
         if let Some(drops) = shown(&counts.dropped) {

@@ -196,6 +196,7 @@ fn spec(args: &Args, workload: &Workload) -> RackSpec {
         queue: true,
         lock_copies: RackSpec::LOCK_COPIES,
         lock_region: RackSpec::LOCK_REGION,
+        steering: None,
         seed: args.seed,
     }
 }

@@ -12,6 +12,7 @@ use crate::ycsb::measure::{Measured, Setting};
 use crate::ycsb::phase::Span;
 use crate::ycsb::progress::Progress;
 use crate::ycsb::store::Traffic;
+use crate::ycsb::trips::Trips;
 use crate::ycsb::workload::Workload;
 
 /// The switch is the first child.
@@ -22,6 +23,7 @@ const FIRST_NODE: usize = 1;
 struct Phase {
     span: Span,
     latencies: Latencies,
+    trips: Trips,
     absent: u64,
 }
 
@@ -98,6 +100,7 @@ impl Run<'_> {
             load: load.span.took(),
             took: run.span.took(),
             latencies: run.latencies,
+            trips: run.trips,
             absent: run.absent + warmed.map_or(0, |warmed| warmed.absent),
             traffic: after.traffic.since(&before.traffic),
             travelled: Some(after.travelled.since(&before.travelled)),
@@ -140,10 +143,11 @@ impl Run<'_> {
                         history.append(lines.as_bytes()).map_err(|error| Fault::failed(error.0))?;
                     }
                 }
-                Event::Done { span, latencies, absent } => {
+                Event::Done { span, latencies, trips, absent } => {
                     return Ok(Some(Phase {
                         span,
                         latencies: Latencies::of_recorded(mix, &latencies),
+                        trips,
                         absent,
                     }));
                 }
@@ -156,6 +160,7 @@ impl Run<'_> {
         for part in parts {
             all.span = all.span.with(part.span);
             all.latencies.add(&part.latencies);
+            all.trips.add(&part.trips);
             all.absent += part.absent;
         }
         let counted = if all.latencies.count() == 0 { total } else { all.latencies.count() };

@@ -1,6 +1,6 @@
 //! The children's side: a node with its clients, or the switch.
 
-use rackmem::{GlobalAddr, NodeId, Rack};
+use rackmem::{GlobalAddr, NodeId, Rack, Watch};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Moment;
@@ -20,6 +20,7 @@ use crate::ycsb::progress::Progress;
 use crate::ycsb::rack::node_traffic;
 use crate::ycsb::random::Random;
 use crate::ycsb::store::{StoreError, Traffic};
+use crate::ycsb::trips::Trips;
 use crate::ycsb::workload::Workload;
 
 /// A place, and what its clients do.
@@ -70,7 +71,7 @@ pub(crate) enum Event {
     /// Lines of the history.
     History(String),
     /// A phase is over.
-    Done { span: Span, latencies: Recorded, absent: u64 },
+    Done { span: Span, latencies: Recorded, trips: Trips, absent: u64 },
     /// What was counted.
     Counted(Counted),
 }
@@ -88,14 +89,17 @@ pub(crate) fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) 
     teller.tell(Event::Seated);
     match seated {
         Seated::Switch { transport, watch } => {
-            // Nobody looks: it need not report.
-            drop(watch);
+            // Nobody looks but for what it did with chains: otherwise it need not report.
+            let watch = matches!(task.job.engine, Engine::Chain { .. }).then_some(watch);
             loop {
                 if let Order::Count = orders.next() {
                     let counts = transport.counters().counts();
                     // All but a few are packets of its program; the rest is membership's.
-                    let traffic =
-                        Traffic { switch_packets: counts.received + counts.sent, ..Traffic::default() };
+                    let switch_packets = counts.received + counts.sent;
+                    // As of a moment ago.
+                    let chains = watch.as_ref().and_then(Watch::report).map(|report| report.chains);
+                    let appends = chains.unwrap_or_default().into();
+                    let traffic = Traffic { switch_packets, appends, ..Traffic::default() };
                     teller.tell(Event::Counted(Counted { traffic, travelled: Travelled::of(&counts) }));
                 }
             }
@@ -172,15 +176,16 @@ impl Node<'_> {
                 Order::Create | Order::Open(_) => return Err("there is a store already".to_owned()),
             };
             let span = done.map_err(|error| error.0)?;
-            let mut latencies = Latencies::new(&workload.mix);
+            let (mut latencies, mut trips) = (Latencies::new(&workload.mix), Trips::default());
             let absent = clients.iter().map(Client::absent).sum();
             for client in &mut clients {
                 latencies.add(client.latencies());
+                trips.add(client.trips());
                 client.forget();
                 // The old handle says what it has hit when it goes.
                 client.switch_to(session());
             }
-            self.teller.tell(Event::Done { span, latencies: latencies.recorded(), absent });
+            self.teller.tell(Event::Done { span, latencies: latencies.recorded(), trips, absent });
         }
     }
 

@@ -32,6 +32,13 @@ pub enum Shape {
         /// Bytes of one.
         len: usize,
     },
+    /// A part of the memory of chains: so many units of it.
+    Chain {
+        /// The number of the first unit.
+        first: u32,
+        /// How many.
+        units: u32,
+    },
 }
 
 impl Shape {
@@ -40,6 +47,7 @@ impl Shape {
         match self {
             Self::Words { .. } => Discipline::Word,
             Self::Objects { .. } => Discipline::Object,
+            Self::Chain { .. } => Discipline::Chain,
         }
     }
 
@@ -47,6 +55,7 @@ impl Shape {
     pub const fn stride(self) -> usize {
         match self {
             Self::Words { .. } => 1,
+            Self::Chain { .. } => wire::chain::UNIT as usize / 8,
             Self::Objects { len, .. } => match len.div_ceil(8) + 1 {
                 words @ ..=8 => words.next_power_of_two(),
                 words => words.next_multiple_of(8),
@@ -58,6 +67,7 @@ impl Shape {
     pub const fn count(self) -> usize {
         match self {
             Self::Words { count } | Self::Objects { count, .. } => count,
+            Self::Chain { units, .. } => units as usize,
         }
     }
 
@@ -134,7 +144,7 @@ impl Region {
         shared: Option<Shared>,
     ) -> Self {
         let (words, len) = match shape {
-            Shape::Words { .. } => (1, 8),
+            Shape::Words { .. } | Shape::Chain { .. } => (1, 8),
             Shape::Objects { len, .. } => (len.div_ceil(8) + 1, len),
         };
         Self {
@@ -159,6 +169,15 @@ impl Region {
     /// What it is made of.
     pub const fn shape(&self) -> Shape {
         self.shape
+    }
+
+    /// The first byte, as its home's NIC counts: by address, and in the memory of chains from their first unit on, so that a
+    /// location says where it is.
+    pub const fn base(&self) -> u64 {
+        match self.shape {
+            Shape::Chain { first, .. } => first as u64 * wire::chain::UNIT,
+            Shape::Words { .. } | Shape::Objects { .. } => self.addr.offset(),
+        }
     }
 
     /// It has not been freed. Behind an acquire fence: and what was read before that was the region's.
@@ -274,7 +293,7 @@ impl Region {
     pub fn object_at(&self, offset: u64) -> Result<Object<'_>, Missing> {
         let stride = self.stride as u64 * 8;
         let number = usize::try_from(offset / stride).unwrap_or(usize::MAX);
-        if matches!(self.shape, Shape::Words { .. }) || !offset.is_multiple_of(stride) {
+        if !matches!(self.shape, Shape::Objects { .. }) || !offset.is_multiple_of(stride) {
             return Err(Missing::Beyond);
         }
         self.object(number)

@@ -160,7 +160,7 @@ impl std::error::Error for NotMapped {}
 
 fn discipline_and_len(shape: Shape) -> u64 {
     let len = match shape {
-        Shape::Words { .. } => 8,
+        Shape::Words { .. } | Shape::Chain { .. } => 8,
         Shape::Objects { len, .. } => len as u64,
     };
     u64::from(shape.discipline() as u8) << 56 | len

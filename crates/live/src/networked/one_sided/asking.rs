@@ -158,6 +158,7 @@ impl NetworkedNode {
             Ok(Reply::Done(version, ..)) => Ok(Written::Done(version)),
             Err(Failure::Refused(Refusal::Outdated)) => Ok(Written::Changed),
             Ok(Reply::Refused(why)) => Err(why.into()),
+            Ok(Reply::Words(_)) => Err(Failure::Broken),
             Err(why) => Err(why),
         }
     }
@@ -270,7 +271,13 @@ impl NetworkedNode {
     }
 
     /// Asks a home for something, until it is not in anybody's way any more.
-    fn ask(&self, courier: &mut Courier, home: NodeId, call: Call, bytes: &[u64]) -> Result<Reply, Failure> {
+    pub(in crate::networked) fn ask(
+        &self,
+        courier: &mut Courier,
+        home: NodeId,
+        call: Call,
+        bytes: &[u64],
+    ) -> Result<Reply, Failure> {
         loop {
             let reply = if home == self.id() {
                 let _serving =
@@ -292,7 +299,7 @@ impl NetworkedNode {
         }
     }
 
-    fn ask_once(
+    pub(in crate::networked) fn ask_once(
         &self,
         courier: &mut Courier,
         home: NodeId,
@@ -347,7 +354,7 @@ impl NetworkedNode {
         }
     }
 
-    fn await_ticket(
+    pub(in crate::networked) fn await_ticket(
         &self,
         courier: &mut Courier,
         ticket: &Ticket,
@@ -359,7 +366,7 @@ impl NetworkedNode {
             if let Some(ended) = ticket.take() {
                 return ended;
             }
-            if self.is_fenced() {
+            if self.is_fenced() || self.stop.load(std::sync::atomic::Ordering::Acquire) {
                 return Ended::Failed(Failure::Fenced);
             }
             self.pause(self.id(), courier, &mut patience);

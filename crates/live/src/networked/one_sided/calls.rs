@@ -6,6 +6,7 @@
 //! ```text
 //!   call    number | what | address | four arguments | bytes, filled up to a word
 //!   reply   number | 0: done, else 1 + why not | three results
+//!           number | all bits | words
 //! ```
 //!
 //! What must always hold: whatever arrives is a call or a reply, or is counted as malformed; a reply has the number of its call.
@@ -24,16 +25,21 @@ const BEGIN: u64 = 1;
 const OPEN: u64 = 2;
 const END: u64 = 3;
 const WRITE: u64 = 4;
+const CHAIN: u64 = 5;
 
 const WORDS: u64 = 1;
 const OBJECTS: u64 = 2;
+const UNITS: u64 = 3;
+
+/// Says that a reply has other words than results.
+const OTHER_WORDS: u64 = u64::MAX;
 
 /// Most bytes of a call besides what it writes.
 pub(super) const CALL_BYTES: usize = CALL_WORDS * 8;
 
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::networked) enum Call {
+pub(crate) enum Call {
     /// Make a fresh allocation a region.
     Begin {
         /// Where.
@@ -68,15 +74,24 @@ pub(in crate::networked) enum Call {
         /// How many bytes.
         len: usize,
     },
+    /// Do something for chains: the words that come with the call say what ([`crate::chain::Ask`]).
+    Chain {
+        /// The store.
+        addr: GlobalAddr,
+        /// How many words.
+        words: usize,
+    },
 }
 
 /// What came of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::networked) enum Reply {
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Reply {
     /// Done. A region's key and what it is made of; an object's version.
     Done(u64, u64, u64),
     /// Not done.
     Refused(Refusal),
+    /// What is said about chains.
+    Words(Box<[u64]>),
 }
 
 /// Something that has come in a SEND.
@@ -87,7 +102,7 @@ pub(super) enum Message<'a> {
 
 impl Call {
     /// The words of the call with this number; what it writes is to be put behind them.
-    pub(super) fn words(&self, number: u64) -> Vec<u64> {
+    pub(crate) fn words(&self, number: u64) -> Vec<u64> {
         debug_assert_eq!(number & IS_REPLY, 0);
         let (what, addr, arguments) = match *self {
             Self::Begin { addr, shape, zeroed } => {
@@ -96,6 +111,7 @@ impl Call {
             }
             Self::Open { addr } => (OPEN, addr, [0; 4]),
             Self::End { addr } => (END, addr, [0; 4]),
+            Self::Chain { addr, words } => (CHAIN, addr, [words as u64, 0, 0, 0]),
             Self::Write { addr, key, object, at, expected, len } => {
                 // An odd version is nobody's to expect.
                 (WRITE, addr, [u64::from(key.0) << 32 | len as u64, object, at, expected.unwrap_or(u64::MAX)])
@@ -120,9 +136,14 @@ impl Call {
                 expected: (*d != u64::MAX).then_some(*d),
                 len: *a as u32 as usize,
             },
+            CHAIN => Self::Chain { addr, words: usize::try_from(*a).ok()? },
             _ => return None,
         };
-        let len = if let Self::Write { len, .. } = call { len } else { 0 };
+        let len = match call {
+            Self::Write { len, .. } => len,
+            Self::Chain { words, .. } => words.checked_mul(8)?,
+            _ => 0,
+        };
         (bytes.len() == len.div_ceil(8)).then_some((call, bytes))
     }
 }
@@ -135,21 +156,25 @@ impl Reply {
     }
 
     /// The region that a reply tells of.
-    pub(super) fn region(self) -> Option<(Key, Shape)> {
-        let Self::Done(head, count, len) = self else { return None };
+    pub(crate) fn region(&self) -> Option<(Key, Shape)> {
+        let Self::Done(head, count, len) = *self else { return None };
         Some((Key((head >> 32) as u32), shape_of(head & 0xffff_ffff, count, len)?))
     }
 
     /// The words of the reply to this call.
     pub(super) fn words(&self, number: u64) -> Vec<u64> {
-        let (outcome, [a, b, c]) = match *self {
-            Self::Done(a, b, c) => (0, [a, b, c]),
-            Self::Refused(why) => (1 + why as u64, [0; 3]),
+        let (outcome, [a, b, c]) = match self {
+            Self::Done(a, b, c) => (0, [*a, *b, *c]),
+            Self::Refused(why) => (1 + *why as u64, [0; 3]),
+            Self::Words(words) => return [&[number | IS_REPLY, OTHER_WORDS], &**words].concat(),
         };
         vec![number | IS_REPLY, outcome, a, b, c]
     }
 
     fn parse(words: &[u64]) -> Option<Self> {
+        if let [_, OTHER_WORDS, words @ ..] = words {
+            return Some(Self::Words(words.into()));
+        }
         let [_, outcome, a, b, c] = *words else { return None };
         match outcome {
             0 => Some(Self::Done(a, b, c)),
@@ -176,6 +201,7 @@ fn shape_words(shape: Shape) -> (u64, u64, u64) {
     match shape {
         Shape::Words { count } => (WORDS, count as u64, 0),
         Shape::Objects { count, len } => (OBJECTS, count as u64, len as u64),
+        Shape::Chain { first, units } => (UNITS, units.into(), first.into()),
     }
 }
 
@@ -184,6 +210,9 @@ fn shape_of(kind: u64, count: u64, len: u64) -> Option<Shape> {
     let shape = match kind {
         WORDS if len == 0 => Shape::Words { count },
         OBJECTS if len > 0 => Shape::Objects { count, len },
+        UNITS if len > 0 => {
+            Shape::Chain { first: u32::try_from(len).ok()?, units: u32::try_from(count).ok()? }
+        }
         _ => return None,
     };
     (count > 0 && shape.bytes().is_some()).then_some(shape)
@@ -200,8 +229,11 @@ mod tests {
         vec![
             Call::Begin { addr, shape: Shape::Words { count: 9 }, zeroed: true },
             Call::Begin { addr, shape: Shape::Objects { count: 2, len: 77 }, zeroed: false },
+            Call::Begin { addr, shape: Shape::Chain { first: 8, units: 77 }, zeroed: false },
             Call::Open { addr },
             Call::End { addr },
+            Call::Chain { addr, words: 0 },
+            Call::Chain { addr, words: 3 },
             write(None, 0),
             write(Some(12), 13),
         ]
@@ -211,8 +243,10 @@ mod tests {
     fn a_call_is_read_as_it_was_written() {
         for (number, call) in (1..).zip(all()) {
             let mut words = call.words(number);
-            if let Call::Write { len, .. } = call {
-                words.extend(vec![5; len.div_ceil(8)]);
+            match call {
+                Call::Write { len, .. } => words.extend(vec![5; len.div_ceil(8)]),
+                Call::Chain { words: more, .. } => words.extend(vec![5; more]),
+                _ => {}
             }
             match Message::parse(&words) {
                 Some(Message::Call(again, read, _)) => assert_eq!((again, read), (number, call)),
@@ -238,6 +272,12 @@ mod tests {
             let words = reply.words(77);
             assert!(matches!(Message::parse(&words), Some(Message::Reply(77, read)) if read == reply));
             assert!(Message::parse(&words[..4]).is_none());
+        }
+        for others in [vec![], vec![7], vec![7; 40]] {
+            let reply = Reply::Words(others.into());
+            assert!(
+                matches!(Message::parse(&reply.words(5)), Some(Message::Reply(5, read)) if read == reply)
+            );
         }
         assert!(Message::parse(&[1 << 63, 1, 0, 0, 0]).is_none(), "no such reason");
     }

@@ -49,10 +49,10 @@ impl Exported {
             return Some(*key);
         }
         let registered = Registered {
-            base: region.addr().offset(),
+            base: region.base(),
             len: region.shape().bytes().expect("it was allocated"),
             access: match region.shape().discipline() {
-                wire::Discipline::Word => Access::ALL,
+                wire::Discipline::Word | wire::Discipline::Chain => Access::ALL,
                 _ => Access::LOCAL_WRITE | Access::REMOTE_READ,
             },
         };
@@ -129,7 +129,7 @@ impl Bytes {
                 scratch.resize((len as usize).div_ceil(8), 0);
                 let into = &mut scratch.as_mut_bytes()[..len as usize];
                 // What has ended reads as zeroes: nobody has a right to what is there now.
-                region.read_bytes(address - region.addr().offset(), into);
+                region.read_bytes(address - region.base(), into);
                 Contents::own(scratch)
             }
         }
@@ -150,7 +150,7 @@ impl Bytes {
             let region = self.exported.get(key).unwrap_or_else(|| panic!("{at:?} of no region"));
             let mut bytes = vec![0; len];
             from.copy_to(0, &mut bytes);
-            region.write_bytes(address - region.addr().offset(), &bytes);
+            region.write_bytes(address - region.base(), &bytes);
             true
         };
         assert!(fits, "{len} bytes do not fit {at:?}");
@@ -172,7 +172,7 @@ pub(super) struct During<'a> {
 impl During<'_> {
     fn word<R>(&self, key: Key, address: u64, action: impl FnOnce(&AtomicU64) -> R) -> Option<R> {
         let region = self.bytes.exported.get(key)?;
-        let at = (address - region.addr().offset()) / 8;
+        let at = (address - region.base()) / 8;
         region.word(usize::try_from(at).ok()?).ok().map(action)
     }
 }
@@ -214,7 +214,7 @@ impl Memory for During<'_> {
                 requests.push(Request::of_wire(ticket as u64, &entry));
                 at += 1;
             }
-            let base = region.addr().offset();
+            let base = region.base();
             let word = |request: &Request| {
                 let at = usize::try_from((request.address - base) / 8).expect("inside the region");
                 region.word(at).ok()
@@ -254,7 +254,7 @@ impl Memory for During<'_> {
     fn snapshot(&mut self, key: Key, address: u64, len: u32, slot: Slot) -> Result<Verdict, Refused> {
         let Bytes { exported, kept, .. } = &mut *self.bytes;
         let region = exported.get(key).expect("the device knows its key");
-        let object = match region.object_at(address - region.addr().offset()) {
+        let object = match region.object_at(address - region.base()) {
             Ok(object) => object,
             Err(Missing::Beyond) => return Err(Refused::Invalid),
             Err(_) => return Ok(Verdict::Gone),

@@ -20,6 +20,7 @@
 //! | `calls.rs`, `serving.rs` | what is asked of another node, and what it does |
 //! | `asking.rs` | what application threads call |
 //! | `again.rs` | a connection that broke begins anew |
+//! | `chained.rs` | queue pairs of clients of chains, each thread with its own |
 //!
 //! What must always hold: an operation is executed once or not at all; if nobody can know which, it fails as
 //! [`Failure::Broken`] or because its home is down. Nothing of a former life of either node is executed.
@@ -27,7 +28,8 @@
 mod again;
 mod asking;
 mod bytes;
-mod calls;
+pub(super) mod calls;
+mod chained;
 mod connection;
 mod memory;
 mod nic;
@@ -37,14 +39,23 @@ mod tests;
 mod ticket;
 mod works;
 
+/// What is needed by whoever carries the verbs of chains.
+pub(crate) mod chain_work {
+    pub(crate) use super::chained::Beginning;
+    pub(crate) use super::nic::{Nic, Way};
+    pub(crate) use super::ticket::{Ended, Ticket};
+    pub(crate) use super::works::{What as Kind, Work};
+}
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ::nic::verbs::{Drop, Mtu};
 use node::View;
 use transport::{Cause, Contents, PlaceId};
+use wire::chain_pair::ChainPair;
 use wire::roce::Packet;
-use wire::{Nanos, NodeId, Refusal};
+use wire::{Incarnation, Nanos, NodeId, Refusal};
 
 use self::again::Again;
 use self::connection::Lives;
@@ -129,8 +140,13 @@ impl OneSided {
         }
     }
 
-    fn enter(&self) -> MutexGuard<'_, Nic> {
+    pub(super) fn enter(&self) -> MutexGuard<'_, Nic> {
         self.nic.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The life of another node that is in the rack.
+    pub(super) fn life_of(&self, node: NodeId) -> Option<Incarnation> {
+        self.enter().connections.get(node.index())?.lives.map(|lives| lives.theirs)
     }
 
     /// When the device wants to be called.
@@ -141,7 +157,7 @@ impl OneSided {
 
 impl NetworkedNode {
     /// Does something with the device. What it sends is still to be flushed.
-    fn with_nic<R>(
+    pub(super) fn with_nic<R>(
         &self,
         courier: &mut Courier,
         action: impl FnOnce(&mut Nic, Nanos, &mut Way<'_>) -> R,
@@ -173,7 +189,10 @@ impl NetworkedNode {
         contents: Contents<'_>,
     ) {
         match from.as_node() {
-            Some(from) if !self.lease().is_fenced() => {
+            None if from == PlaceId::SWITCH && !self.lease().is_fenced() => {
+                self.with_nic(courier, |nic, now, way| nic.on_chain_packet(now, packet, len, contents, way));
+            }
+            Some(from) if !self.lease().is_fenced() && ChainPair::of(packet.to).is_none() => {
                 self.with_nic(courier, |nic, now, way| nic.on_packet(now, from, packet, len, contents, way));
             }
             _ => self.transport.counters().dropped(Cause::Malformed),
@@ -235,6 +254,9 @@ impl NetworkedNode {
                     continue;
                 }
                 nic.disconnect(peer, Failure::Refused(Refusal::NodeDown));
+                if let Some(before) = before {
+                    nic.end_chains_of(peer, before.theirs);
+                }
                 if before.is_some() && !self.memory().regions.node_died(peer) {
                     nic.suspects.insert(peer);
                 }
@@ -252,6 +274,7 @@ impl NetworkedNode {
             for index in 0..nic.connections.len() {
                 nic.disconnect(NodeId(index as u16), Failure::Fenced);
             }
+            nic.end_chains(Failure::Fenced);
         });
     }
 }

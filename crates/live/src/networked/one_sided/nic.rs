@@ -11,11 +11,13 @@ use nic::verbs::{
     State, Status, ToReceive, ToSend, WorkId,
 };
 use transport::{Body, Contents, Outgoing, PlaceId, Transport};
+use wire::chain_pair::ChainPair;
 use wire::roce::{Packet, Psn};
 use wire::{Nanos, NodeId, Refusal};
 use zerocopy::IntoBytes as _;
 
 use super::calls::{CALL_BYTES, Message};
+use super::chained::Chained;
 use super::connection::{Connection, Lives};
 use super::memory::{Bytes, During};
 use super::ticket::{Ended, Ticket};
@@ -36,30 +38,32 @@ const OUTSTANDING: u32 = 32;
 const NAMES: u64 = 1 << 62;
 
 /// How packets leave.
-pub(super) struct Way<'a> {
-    pub(super) transport: &'a dyn Transport,
-    pub(super) outgoing: &'a mut Outgoing,
+pub(crate) struct Way<'a> {
+    pub(crate) transport: &'a dyn Transport,
+    pub(crate) outgoing: &'a mut Outgoing,
     /// Nothing leaves.
-    pub(super) is_fenced: bool,
+    pub(crate) is_fenced: bool,
 }
 
-pub(super) struct Nic {
-    me: NodeId,
-    mtu: Mtu,
+pub(crate) struct Nic {
+    pub(super) me: NodeId,
+    pub(super) mtu: Mtu,
     pub(super) device: Device,
     completions: CqNumber,
     pub(super) connections: Vec<Connection>,
-    works: Works,
+    /// Those of clients of chains, and of memory to them.
+    pub(super) chains: Chained,
+    pub(super) works: Works,
     pub(super) bytes: Bytes,
     /// Calls without a reply yet, by number, and whom they asked.
     calls: BTreeMap<u64, (NodeId, Arc<Ticket>)>,
     next_call: u64,
     /// What others have asked, to be served when no lock is held: numbers, and the words behind them.
     pub(super) asked: VecDeque<(NodeId, Vec<u64>)>,
-    effects: Vec<Effect>,
+    pub(super) effects: Vec<Effect>,
     scratch: Vec<u64>,
     /// Shortest time until a packet is sent again.
-    timeout: Nanos,
+    pub(super) timeout: Nanos,
     pub(super) malformed: u64,
     /// Nodes that are dead, but may still have a process that writes into this node's memory.
     pub(super) suspects: BTreeSet<NodeId>,
@@ -70,7 +74,7 @@ pub(super) struct Nic {
 }
 
 impl Nic {
-    pub(super) fn new(me: NodeId, nodes: usize, mtu: Mtu, timeout: Nanos) -> Self {
+    pub(crate) fn new(me: NodeId, nodes: usize, mtu: Mtu, timeout: Nanos) -> Self {
         let mut device = Device::new(REGIONS);
         let mut names = |access| {
             device
@@ -93,6 +97,7 @@ impl Nic {
             device,
             completions,
             connections,
+            chains: Chained::default(),
             works: Works::default(),
             bytes,
             calls: BTreeMap::new(),
@@ -172,7 +177,7 @@ impl Nic {
     }
 
     /// Posts work, or has it wait for its turn.
-    pub(super) fn post(&mut self, now: Nanos, work: Work, way: &mut Way<'_>) {
+    pub(crate) fn post(&mut self, now: Nanos, work: Work, way: &mut Way<'_>) {
         let peer = work.peer;
         if self.connections[peer.index()].lives.is_none() {
             if let Some(ticket) = work.ticket {
@@ -238,11 +243,11 @@ impl Nic {
     }
 
     /// When something is to be done.
-    pub(super) fn next_deadline(&self) -> Nanos {
+    pub(crate) fn next_deadline(&self) -> Nanos {
         self.device.next_deadline().min(self.say_again)
     }
 
-    pub(super) fn on_deadline(&mut self, now: Nanos, way: &mut Way<'_>) {
+    pub(crate) fn on_deadline(&mut self, now: Nanos, way: &mut Way<'_>) {
         self.repeat_again(now, way);
         if self.device.next_deadline() <= now {
             self.device.on_deadline(now, &mut self.effects);
@@ -251,19 +256,19 @@ impl Nic {
     }
 
     /// Does the effects, and what follows from completions, until nothing is left.
-    fn settle(&mut self, now: Nanos, contents: Contents<'_>, way: &mut Way<'_>) {
+    pub(super) fn settle(&mut self, now: Nanos, contents: Contents<'_>, way: &mut Way<'_>) {
         self.apply(contents, way);
-        while let Some(completion) = self.device.poll(self.completions) {
+        while let Some(completion) = self.device.poll(self.completions).or_else(|| self.poll_chains()) {
             self.complete(now, &completion);
             self.apply(Contents::None, way);
         }
     }
 
     fn apply(&mut self, contents: Contents<'_>, way: &mut Way<'_>) {
-        let Self { effects, bytes, works, scratch, connections, is_any_broken, .. } = self;
+        let Self { effects, bytes, works, scratch, connections, chains, is_any_broken, .. } = self;
         for effect in effects.drain(..) {
             match effect {
-                Effect::Send { to, packet, payload, .. } => {
+                Effect::Send { from, to, packet, payload } => {
                     if way.is_fenced {
                         continue;
                     }
@@ -271,15 +276,17 @@ impl Nic {
                         None => (0, Contents::None),
                         Some(payload) => (payload.bytes() as usize, bytes.to_send(works, payload, scratch)),
                     };
-                    way.transport.send(
-                        PlaceId::node(to),
-                        Body::OneSided(&packet, len, contents),
-                        way.outgoing,
-                    );
+                    // What is about chains goes through the switch's process, which may steer it.
+                    let is_chain = ChainPair::of(from).is_some();
+                    let to = if is_chain { PlaceId::SWITCH } else { PlaceId::node(to) };
+                    way.transport.send(to, Body::OneSided(&packet, len, contents), way.outgoing);
                 }
                 Effect::Place { at } => bytes.place(works, at, contents),
                 Effect::Store { .. } | Effect::Notify { .. } => {
                     unreachable!("nobody asked for that: {effect:?}")
+                }
+                Effect::Broken { queue_pair } if ChainPair::of(queue_pair).is_some() => {
+                    chains.break_off(queue_pair);
                 }
                 Effect::Broken { queue_pair } => {
                     let broken =
@@ -293,6 +300,9 @@ impl Nic {
 
     fn complete(&mut self, now: Nanos, completion: &Completion) {
         let number = completion.queue_pair;
+        if ChainPair::of(number).is_some() {
+            return self.complete_chain(now, completion);
+        }
         let peer = self.connections.iter().position(|connection| connection.queue_pair == number);
         let peer = NodeId(peer.expect("one of ours") as u16);
         let at = completion.id.0 as usize;

@@ -25,7 +25,13 @@ impl NetworkedNode {
                 let _serving = self.one_sided.serving.lock().unwrap_or_else(PoisonError::into_inner);
                 let Some((from, words)) = self.one_sided.enter().asked.pop_front() else { break };
                 let Some(Message::Call(number, call, bytes)) = Message::parse(&words) else { continue };
-                let reply = self.serve(call, bytes);
+                let reply = match call {
+                    Call::Chain { addr, .. } => match self.serve_chains(from, addr, bytes) {
+                        Some(reply) => reply,
+                        None => continue,
+                    },
+                    call => self.serve(call, bytes),
+                };
                 let words: Box<[u64]> = reply.words(number).into();
                 let len = words.len() * 8;
                 self.with_nic(courier, |nic, now, way| {
@@ -46,6 +52,8 @@ impl NetworkedNode {
                 let bytes = &bytes.as_bytes()[..len];
                 self.write_here(addr, key, object, at, expected, bytes)
             }
+            // Whoever asks that of its own node does not come this way.
+            Call::Chain { .. } => Err(Refusal::NotAnAllocation),
         };
         done.unwrap_or_else(Reply::Refused)
     }
@@ -67,7 +75,9 @@ impl NetworkedNode {
         if regions.reaches(addr) || regions.reaches(last) {
             return Err(Refusal::NotAnAllocation);
         }
-        let shared = self.transport().sharing().and_then(|sharing| {
+        // Nobody maps the memory of chains: all that is done to it passes the switch.
+        let sharing = self.transport().sharing().filter(|_| !matches!(shape, Shape::Chain { .. }));
+        let shared = sharing.and_then(|sharing| {
             // Where the system has no more descriptors, the others ask over the queue pair.
             regions.begin_shared(&sharing, addr, shape, self.incarnation).ok()
         });
@@ -93,7 +103,9 @@ impl NetworkedNode {
         let tag = self.memory().cache.block_size().tag(addr);
         match self.with_node(|node| node.discipline_of(tag)) {
             // Its block has others; this one was freed, or never was.
-            Some(Discipline::Word | Discipline::Object) | None => Err(Refusal::Unallocated),
+            Some(Discipline::Word | Discipline::Object | Discipline::Chain) | None => {
+                Err(Refusal::Unallocated)
+            }
             Some(_) => Err(Refusal::WrongDiscipline),
         }
     }

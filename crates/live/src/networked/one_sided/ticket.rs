@@ -6,14 +6,18 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use wire::NodeId;
+
 use super::calls::Reply;
 use crate::place::{Bell, Failure};
 
 /// How work has ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(in crate::networked) enum Ended {
+pub(crate) enum Ended {
     /// The words that came as an answer: of a batch, or of an object with its version.
     Answer(Box<[u64]>),
+    /// What a word was.
+    Original(u64),
     /// An object with its version.
     Object(u64, Box<[u64]>),
     /// Somebody was writing the object.
@@ -35,9 +39,20 @@ struct State {
 pub struct Ticket {
     is_over: AtomicBool,
     state: Mutex<State>,
+    /// Whose memory is asked, where the thread that waits carries what is on its way.
+    asks: Option<NodeId>,
 }
 
 impl Ticket {
+    /// For work at a memory to and from which the thread that waits carries packets.
+    pub(crate) fn for_work_at(memory: NodeId) -> Self {
+        Self { asks: Some(memory), ..Self::default() }
+    }
+
+    pub(crate) const fn asks(&self) -> Option<NodeId> {
+        self.asks
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -48,7 +63,7 @@ impl Ticket {
     }
 
     /// This is how it ended.
-    pub(super) fn end(&self, ended: Ended) {
+    pub(crate) fn end(&self, ended: Ended) {
         let mut state = self.state();
         debug_assert!(state.ended.is_none() && !self.is_over(), "work ends once");
         state.ended = Some(ended);
@@ -59,7 +74,7 @@ impl Ticket {
     }
 
     /// This thread is going to wait for it.
-    pub(super) fn wake(&self, bell: &Arc<Bell>) {
+    pub(crate) fn wake(&self, bell: &Arc<Bell>) {
         let mut state = self.state();
         if !self.is_over() {
             state.waiting.push(Arc::clone(bell));
@@ -67,7 +82,7 @@ impl Ticket {
     }
 
     /// How it ended: for one thread, once.
-    pub(super) fn take(&self) -> Option<Ended> {
+    pub(crate) fn take(&self) -> Option<Ended> {
         self.state().ended.take()
     }
 

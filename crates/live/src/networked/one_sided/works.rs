@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use nic::verbs::{Operation, Remote, Span, WorkId, WorkRequest};
 use wire::NodeId;
-use wire::roce::Key;
+use wire::roce::{Key, QpNumber};
 
 use super::ticket::Ticket;
 
 /// What a piece of work does, beside sending what it has to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum What {
+pub(crate) enum What {
     /// A call, or a reply to one.
     Send,
     /// A batch of remote atomics with an answer of so many bytes.
@@ -24,12 +24,16 @@ pub(super) enum What {
     Read { remote: Remote, len: u32 },
     /// Writes them.
     Write { remote: Remote },
+    /// Swaps a word, if it is what is expected.
+    CompareSwap { remote: Remote, compare: u64, swap: u64 },
 }
 
 /// A piece of work.
-pub(super) struct Work {
+pub(crate) struct Work {
     pub(super) peer: NodeId,
     pub(super) what: What,
+    /// The queue pair of a client of chains, if it is one's.
+    pub(super) chain: Option<QpNumber>,
     /// Who wants to know; nobody, of replies and of calls, whose reply is what is waited for.
     pub(super) ticket: Option<Arc<Ticket>>,
     /// What is sent.
@@ -40,7 +44,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    pub(super) fn new(
+    pub(crate) fn new(
         peer: NodeId,
         what: What,
         ticket: Option<Arc<Ticket>>,
@@ -49,17 +53,39 @@ impl Work {
     ) -> Self {
         debug_assert_eq!(source.len(), source_bytes.div_ceil(8));
         let landing = match what {
-            What::Send | What::Write { .. } => 0,
+            What::Send | What::Write { .. } | What::CompareSwap { .. } => 0,
             What::Atomics { answer: len } | What::ReadObject { len, .. } | What::Read { len, .. } => len,
         };
         Self {
             peer,
             what,
+            chain: None,
             ticket,
             source,
             source_bytes,
             landing: vec![0; (landing as usize).div_ceil(8)].into(),
         }
+    }
+
+    /// A verb on the queue pair of a client of chains.
+    pub(crate) fn of_chain(
+        peer: NodeId,
+        what: What,
+        source: Box<[u64]>,
+        source_bytes: usize,
+        chain: QpNumber,
+    ) -> Self {
+        Self { chain: Some(chain), ..Self::new(peer, what, None, source, source_bytes) }
+    }
+
+    /// Whose memory it is for.
+    pub(crate) const fn home(&self) -> NodeId {
+        self.peer
+    }
+
+    /// Somebody wants to know how it ends.
+    pub(crate) fn for_ticket(self, ticket: &Arc<Ticket>) -> Self {
+        Self { ticket: Some(Arc::clone(ticket)), ..self }
     }
 
     fn request(&self, at: usize, keys: Keys) -> WorkRequest {
@@ -72,6 +98,9 @@ impl Work {
             What::ReadObject { remote, len } => Operation::ReadObject { local: landing(len), remote },
             What::Read { remote, len } => Operation::Read { local: landing(len), remote },
             What::Write { remote } => Operation::Write { local: source, remote, immediate: None },
+            What::CompareSwap { remote, compare, swap } => {
+                Operation::CompareSwap { remote, compare, swap, result: None }
+            }
         };
         WorkRequest::new(WorkId(at as u64), operation)
     }
@@ -135,10 +164,19 @@ impl Works {
         Some(work)
     }
 
-    /// Everything that is under way to this node, or to all.
+    /// Everything that is under way to this node on the connection between the two.
     pub(super) fn drain(&mut self, peer: NodeId) -> Vec<Work> {
-        let of_peer = |work: &Option<Work>| work.as_ref().is_some_and(|work| work.peer == peer);
-        let found: Vec<usize> = (0..self.works.len()).filter(|at| of_peer(&self.works[*at])).collect();
+        self.drain_if(|work| work.peer == peer && work.chain.is_none())
+    }
+
+    /// Everything that is under way on the queue pair of a client of chains.
+    pub(super) fn drain_chain(&mut self, chain: QpNumber) -> Vec<Work> {
+        self.drain_if(|work| work.chain == Some(chain))
+    }
+
+    fn drain_if(&mut self, is_one: impl Fn(&Work) -> bool) -> Vec<Work> {
+        let found: Vec<usize> =
+            (0..self.works.len()).filter(|at| self.works[*at].as_ref().is_some_and(&is_one)).collect();
         found.into_iter().filter_map(|at| self.take(at)).collect()
     }
 }

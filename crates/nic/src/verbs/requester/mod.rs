@@ -130,6 +130,10 @@ impl Requester {
         *self = Self::new(self.own, self.completions, self.depth);
     }
 
+    pub(crate) const fn completions(&self) -> CqNumber {
+        self.completions
+    }
+
     pub(crate) const fn deadline(&self) -> Nanos {
         self.deadline
     }

@@ -101,6 +101,10 @@ impl Responder {
         self.limits().longest
     }
 
+    pub(crate) const fn completions(&self) -> CqNumber {
+        self.completions
+    }
+
     pub(crate) const fn deadline(&self) -> Nanos {
         self.ack_deadline
     }

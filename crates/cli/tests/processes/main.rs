@@ -1,6 +1,8 @@
 //! Commands that start a rack of processes: what they measure, and that nothing is left of them however they end.
 #![cfg(target_os = "linux")]
 
+mod histories;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,8 +10,6 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use check::history::read_json_lines;
-use check::linearizability::{Limits, Verdict, check_history};
 use serde_json::Value;
 
 /// A directory for temporary files that is this test's own: what a command leaves behind is seen there.
@@ -147,46 +147,18 @@ fn a_rack_over_udp_does_all_of_a_workload() {
     a_rack_of_processes_does_all_of_a_workload("udp");
 }
 
-fn the_history_is_linearizable(transport: &str, store: &str) {
-    let temporary = Temporary::new(&format!("hist-{transport}-{store}"));
-    for workload in ["A", "F"] {
-        let path = temporary.path("history.jsonl");
-        let history = path.to_str().unwrap();
-        let args = tiny(transport, "20", &["--workload", workload, "--store", store, "--history", history]);
-        temporary.json(&args);
-        let operations = read_json_lines(std::io::BufReader::new(fs::File::open(&path).unwrap())).unwrap();
-        assert_eq!(operations.len(), 20 + 900, "the load, and the run");
-        let clients =
-            operations.iter().map(|operation| operation.client).collect::<std::collections::BTreeSet<_>>();
-        assert_eq!(clients.len(), 6, "three nodes with two threads each");
-        let verdict = check_history(&operations, Limits::default());
-        assert!(matches!(verdict, Verdict::Linearizable { .. }), "workload {workload}: {verdict}");
+#[test]
+fn round_trips_to_chains_are_reported_by_kind_of_operation() {
+    let temporary = Temporary::new("trips");
+    let report = temporary.json(&tiny("udp", "200", &["--workload", "A", "--store", "chain"]));
+    for kind in report["workloads"][0]["latencies"].as_array().unwrap() {
+        let trips = &kind["round_trips"];
+        let least = if kind["op"] == "read" { 1.0 } else { 2.0 };
+        assert!(trips["mean"].as_f64().unwrap() >= least, "{kind}");
+        assert!(trips["p99"].as_u64().unwrap() >= trips["p50"].as_u64().unwrap(), "{kind}");
     }
-}
-
-#[test]
-fn the_history_of_a_rack_over_shared_memory_is_linearizable() {
-    the_history_is_linearizable("shm", "coherent");
-}
-
-#[test]
-fn the_history_of_a_rack_over_udp_is_linearizable() {
-    the_history_is_linearizable("udp", "coherent");
-}
-
-#[test]
-fn the_history_of_a_store_with_locks_over_shared_memory_is_linearizable() {
-    the_history_is_linearizable("shm", "locked");
-}
-
-#[test]
-fn the_history_of_a_store_with_locks_over_udp_is_linearizable() {
-    the_history_is_linearizable("udp", "locked");
-}
-
-#[test]
-fn the_history_of_a_store_with_locks_in_one_process_is_linearizable() {
-    the_history_is_linearizable("inline", "locked");
+    let coherent = temporary.json(&tiny("udp", "200", &["--workload", "A"]));
+    assert!(coherent["workloads"][0]["latencies"][0].get("round_trips").is_none());
 }
 
 #[test]
@@ -206,6 +178,8 @@ fn what_cannot_work_across_processes_is_refused_before_any_is_started() {
         (vec!["objects", "--layout", "lines,sabre,lines"], "--layout"),
         (vec!["objects", "--layout", "checksum"], "--layout"),
         (vec!["objects", "--slots", "200", "--value-size", "64KiB"], "--slots"),
+        (vec!["ycsb", "--transport", "udp", "--steering", "all"], "--store chain"),
+        (vec!["ycsb", "--transport", "udp", "--store", "chain", "--workload", "F"], "workload F"),
         (vec!["lab", "peers", "--workload", "D"], "A, B, C or F"),
         (vec!["lab", "peers", "--words", "--locks"], "--locks"),
         (vec!["lab", "peers", "--words", "--records", "5"], "--records"),

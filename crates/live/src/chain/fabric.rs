@@ -1,0 +1,137 @@
+//! What carries verbs and calls: the seam between clients and the kinds of racks.
+//!
+//! What must always hold: what was posted ends; a call that comes again with its number is the same call.
+
+use std::sync::Arc;
+
+use chain::metadata::ClientId;
+use chain::{Answer, Appended, Call};
+use wire::{GlobalAddr, Incarnation, Nanos, NodeId};
+
+use super::ask::Connect;
+use super::introduction::Introduction;
+use super::session::{Ran, Session, What};
+use super::store::{Setup, Store};
+use crate::networked::one_sided::chain_work::{Ended, Ticket, Work};
+use crate::place::{Courier, Failure};
+
+/// One node of a rack, as its clients of chains see it.
+pub(crate) trait Fabric {
+    /// Which node.
+    fn me(&self) -> NodeId;
+
+    /// The time, as this process counts it.
+    fn now(&self) -> Nanos;
+
+    /// A number of 32 bits that nobody knows before.
+    fn random(&self, courier: &mut Courier) -> u32 {
+        courier.random()
+    }
+
+    /// The life of another node, or of this one, that is in the rack.
+    fn life_of(&self, node: NodeId) -> Option<Incarnation>;
+
+    /// Begins a connection to memory, or begins it anew, at both ends.
+    fn connect(&self, courier: &mut Courier, memory: NodeId, connect: Connect) -> Result<(), Failure>;
+
+    /// True if the switch steers.
+    fn is_steered(&self) -> bool;
+
+    /// Which life of the switch it is: in another one it knows no connections.
+    fn epoch(&self) -> u64;
+
+    /// A number for an introduction: larger than all that this node has used.
+    fn next_number(&self) -> u64;
+
+    /// Tells the switch of connections, and waits until it has heard it.
+    fn introduce(&self, courier: &mut Courier, said: Introduction) -> Result<(), Failure>;
+
+    /// Posts a verb.
+    fn post(&self, courier: &mut Courier, work: Work) -> Arc<Ticket>;
+
+    /// Waits for how it ended.
+    fn wait(&self, courier: &mut Courier, ticket: &Ticket) -> Result<Ended, Failure>;
+
+    /// The same at once.
+    fn execute(&self, courier: &mut Courier, work: Work) -> Result<Ended, Failure>;
+
+    /// Asks the metadata server. None: it does not know yet; ask again.
+    fn call(
+        &self,
+        courier: &mut Courier,
+        store: &Store,
+        thread: u16,
+        number: u32,
+        call: Call,
+    ) -> Result<Option<Answer>, Failure>;
+
+    /// Tells it of appends.
+    fn tell(&self, courier: &mut Courier, store: &Store, thread: u16, appends: &[Appended]);
+
+    /// Waits for a moment, and does what is to be done meanwhile.
+    fn pass_time(&self, courier: &mut Courier);
+}
+
+/// How the metadata server knows a client.
+pub(crate) fn client_id(node: NodeId, life: Incarnation, thread: u16) -> ClientId {
+    ClientId(u64::from(life.0) << 16 | u64::from(node.0) << 10 | u64::from(thread))
+}
+
+/// Whose client that is.
+pub(crate) fn whose(client: ClientId) -> (NodeId, Incarnation) {
+    (NodeId((client.0 >> 10 & 63) as u16), Incarnation((client.0 >> 16) as u32))
+}
+
+/// What application threads do with chains, on whatever kind of rack.
+pub trait Chains {
+    /// Begins a store in memory that was allocated for it: what the homes' NICs call it is found out here.
+    ///
+    /// # Errors
+    /// If a node is down.
+    fn begin_chains(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        addr: GlobalAddr,
+        setup: Setup,
+    ) -> Result<Arc<Store>, Failure>;
+
+    /// The store with this address.
+    ///
+    /// # Errors
+    /// If there is none, or its metadata server or its memory is down.
+    fn open_chains(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        addr: GlobalAddr,
+    ) -> Result<Arc<Store>, Failure>;
+
+    /// The store ends: its memory is about to be given back.
+    ///
+    /// # Errors
+    /// As for [`Chains::open_chains`].
+    fn end_chains(&self, node: NodeId, courier: &mut Courier, addr: GlobalAddr) -> Result<(), Failure>;
+
+    /// A client for one thread.
+    ///
+    /// # Errors
+    /// If as many threads of the node have one as can.
+    fn chain_session(&self, node: NodeId, store: &Arc<Store>) -> Result<Session, Failure>;
+
+    /// Gives it back.
+    fn end_session(&self, node: NodeId, session: Session);
+
+    /// Does an operation, and waits for its end.
+    ///
+    /// # Errors
+    /// If something that it needs is down, and then every later operation of this client fails, too.
+    fn run_chain(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        session: &mut Session,
+        key: u64,
+        what: What<'_>,
+    ) -> Result<Ran, Failure>;
+}

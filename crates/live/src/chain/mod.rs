@@ -1,0 +1,44 @@
+//! Chains, live: stores of versions on memory that nothing but a NIC looks after, driven by threads.
+//!
+//! The machines are [`chain`]'s. Here are what runs them: a client on each thread that uses a store, and a store's
+//! metadata server on one node. What they ask of memory are READ, WRITE and CmpSwap on queue pairs of their own, which pass the
+//! rack's switch, on every kind of rack, so that a program there can steer them. What clients ask of the metadata server are calls.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `store.rs` | [`Store`]: where a store's memory is; which clients of it this process has |
+//! | `session.rs` | [`Session`]: one client, one operation at a time |
+//! | `port.rs` | a client's queue pairs: verbs, and connections that break |
+//! | `server.rs` | the metadata server |
+//! | `ask.rs` | what is asked of other nodes, as words |
+//! | `relay.rs`, `introduction.rs` | the switch, which carries verbs on, and may steer; what it is told of connections |
+//! | `fabric.rs` | what carries verbs and calls: the seam to the kinds of racks |
+//!
+//! What must always hold: a verb whose outcome is not known is not executed any more when that is said; a call is executed once.
+
+mod ask;
+mod fabric;
+mod introduction;
+mod port;
+mod relay;
+mod server;
+mod session;
+mod store;
+
+pub(crate) use ask::{Ask, Connect, answer_of, answer_words, setup_of, setup_words};
+pub(crate) use fabric::{Fabric, client_id};
+pub(crate) use introduction::Introduction;
+pub(crate) use relay::Relay;
+pub use relay::SteeringCounts;
+pub(crate) use server::Server;
+pub use server::ServerCounts;
+pub use session::{LONGEST_VALUE, Ran, Session, What};
+pub(crate) use store::Pools;
+pub use store::{Home, Setup, Store};
+
+pub use fabric::Chains;
+
+use wire::Nanos;
+
+/// Longer than a request of a client that is not held up is under way: it is given up after a second.
+pub(crate) const UNDER_WAY: Nanos = Nanos::from_millis(1500);

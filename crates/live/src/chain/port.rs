@@ -1,0 +1,221 @@
+//! A client's queue pairs to the memories of a store: verbs, and connections that break.
+//!
+//! On the client's thread, or on that of the metadata server. What must always hold: when a verb's outcome is called unknown, its
+//! connection has begun anew, so it is not executed any more.
+
+use std::sync::Arc;
+
+use chain::{Outcome, Verb};
+use nic::verbs::Remote;
+use wire::chain::{ENTRY_HEAD, EntryHead, Location};
+use wire::chain_pair::ChainPair;
+use wire::roce::{Key, Psn};
+use wire::{Nanos, Refusal};
+use zerocopy::IntoBytes as _;
+
+use super::ask::Connect;
+use super::fabric::Fabric;
+use super::introduction::Introduction;
+use super::store::{Setup, Store};
+use crate::networked::one_sided::chain_work::{Ended, Kind, Ticket, Work};
+use crate::place::{Courier, Failure};
+
+/// How long a connection is tried before the memory counts as out of reach.
+const PATIENCE: Nanos = Nanos(60_000_000_000);
+
+/// What a verb sends, and how much of an entry it wants.
+#[derive(Clone, Copy, Debug)]
+enum Amount<'a> {
+    /// Heads only.
+    Heads,
+    /// Whole entries; and this is the value of the one that is written.
+    Entries(&'a [u8]),
+}
+
+/// A verb that was posted.
+pub(super) struct Posted {
+    home: usize,
+    verb: Verb,
+    ticket: Arc<Ticket>,
+}
+
+/// A client's queue pairs.
+pub(super) struct Port {
+    pub(super) store: Arc<Store>,
+    pub(super) thread: u16,
+    outstanding: u32,
+    /// In which life of the switch each connection began.
+    connected: Box<[Option<u64>]>,
+}
+
+const fn location_of(verb: &Verb) -> Location {
+    match *verb {
+        Verb::Read(at) | Verb::Write(at, _) | Verb::CompareSwap { at, .. } => at,
+    }
+}
+
+impl Port {
+    pub(super) fn new(store: Arc<Store>, thread: u16, outstanding: u32) -> Self {
+        let connected = vec![None; store.setup.homes.len()].into();
+        Self { store, thread, outstanding, connected }
+    }
+
+    /// Begins a connection where there is none.
+    fn connect<F: Fabric>(&mut self, fabric: &F, courier: &mut Courier, home: usize) -> Result<(), Failure> {
+        let began = fabric.now();
+        // A switch that steers has to know its connections.
+        let counts = |began: Option<u64>, now| began == Some(now) || began.is_some() && !fabric.is_steered();
+        while !counts(self.connected[home], fabric.epoch()) {
+            let epoch = fabric.epoch();
+            let memory = &self.store.setup.homes[home];
+            if fabric.life_of(memory.addr.home()) != Some(memory.life) {
+                return Err(Refusal::NodeDown.into());
+            }
+            let (to_memory, to_client) = (Psn::new(fabric.random(courier)), Psn::new(fabric.random(courier)));
+            let connect =
+                Connect { thread: self.thread, to_memory, to_client, outstanding: self.outstanding };
+            let begun = fabric.connect(courier, memory.addr.home(), connect);
+            match begun.and_then(|()| self.introduce(fabric, courier, home, to_memory)) {
+                Ok(()) => self.connected[home] = Some(epoch),
+                Err(Failure::Broken) if fabric.now().saturating_sub(began) < PATIENCE => {
+                    fabric.pass_time(courier);
+                }
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(())
+    }
+
+    fn introduce<F: Fabric>(
+        &self,
+        fabric: &F,
+        courier: &mut Courier,
+        home: usize,
+        first: Psn,
+    ) -> Result<(), Failure> {
+        if !fabric.is_steered() {
+            return Ok(());
+        }
+        let Setup { homes, .. } = &self.store.setup;
+        let node = homes[home].addr.home();
+        let life = fabric.life_of(fabric.me()).ok_or(Failure::Fenced)?;
+        // A chain that may go on in another memory is not steered: no region has this key.
+        let region = if homes.len() == 1 { homes[home].key } else { Key(0) };
+        let client = ChainPair::of_client(fabric.me(), node, self.thread).number();
+        let number = fabric.next_number();
+        fabric.introduce(courier, Introduction::Begin { client, first, region, life, number })
+    }
+
+    /// The work that a verb is, and at which home; none, if it names no memory.
+    fn work<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        courier: &mut Courier,
+        verb: Verb,
+        amount: Amount<'_>,
+    ) -> Result<Option<(usize, Work)>, Failure> {
+        let at = location_of(&verb);
+        let Some((home, most)) = self.store.setup.home_of(at) else { return Ok(None) };
+        self.connect(fabric, courier, home)?;
+        let memory = &self.store.setup.homes[home];
+        let (remote, node) = (Remote { key: memory.key, address: at.offset() }, memory.addr.home());
+        let (what, source) = match (verb, amount) {
+            (Verb::Read(_), Amount::Heads) => (Kind::Read { remote, len: ENTRY_HEAD }, Vec::new()),
+            (Verb::Read(_), Amount::Entries(_)) => (Kind::Read { remote, len: most }, Vec::new()),
+            (Verb::Write(_, head), Amount::Entries(value)) => (Kind::Write { remote }, entry(&head, value)),
+            (Verb::Write(..), Amount::Heads) => unreachable!("whoever walks chains writes none"),
+            (Verb::CompareSwap { expected, new, .. }, _) => {
+                let (compare, swap) = (expected.to_bits(), new.to_bits());
+                (Kind::CompareSwap { remote, compare, swap }, Vec::new())
+            }
+        };
+        let pair = ChainPair::of_client(fabric.me(), node, self.thread).number();
+        let bytes = source.len() * 8;
+        Ok(Some((home, Work::of_chain(node, what, source.into(), bytes, pair))))
+    }
+
+    /// Posts a verb for heads; none, if it names no memory.
+    pub(super) fn post<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        courier: &mut Courier,
+        verb: Verb,
+    ) -> Result<Option<Posted>, Failure> {
+        let work = self.work(fabric, courier, verb, Amount::Heads)?;
+        Ok(work.map(|(home, work)| Posted { home, verb, ticket: fabric.post(courier, work) }))
+    }
+
+    /// Waits for a verb's end.
+    pub(super) fn wait<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        courier: &mut Courier,
+        posted: &Posted,
+    ) -> Result<Outcome, Failure> {
+        let ended = fabric.wait(courier, &posted.ticket);
+        self.outcome(fabric, courier, (posted.home, posted.verb), ended, &mut Box::default())
+    }
+
+    /// Executes one verb; what is read comes into `landing`.
+    pub(super) fn execute<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        courier: &mut Courier,
+        verb: Verb,
+        value: &[u8],
+        landing: &mut Box<[u64]>,
+    ) -> Result<Outcome, Failure> {
+        match self.work(fabric, courier, verb, Amount::Entries(value))? {
+            Some((home, work)) => {
+                let ended = fabric.execute(courier, work);
+                self.outcome(fabric, courier, (home, verb), ended, landing)
+            }
+            None if matches!(verb, Verb::Read(_)) => Ok(Outcome::Read(None)),
+            // Whoever gave that slot does not know its memory.
+            None => Err(Failure::Broken),
+        }
+    }
+
+    fn outcome<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        courier: &mut Courier,
+        (home, verb): (usize, Verb),
+        ended: Result<Ended, Failure>,
+        landing: &mut Box<[u64]>,
+    ) -> Result<Outcome, Failure> {
+        match (ended, verb) {
+            (Ok(Ended::Answer(words)), Verb::Read(at)) => {
+                let head = words.first_chunk::<3>().and_then(|words| EntryHead::from_words(*words));
+                // A value is no longer than its slot.
+                let room = at.class().bytes() - u64::from(ENTRY_HEAD);
+                *landing = words;
+                Ok(Outcome::Read(head.filter(|head| u64::from(head.len) <= room)))
+            }
+            (Ok(Ended::Answer(_)), _) => Ok(Outcome::Written),
+            (Ok(Ended::Original(word)), _) => Ok(Outcome::Swapped(word)),
+            (Err(Failure::Broken), _) => {
+                self.connected[home] = None;
+                self.connect(fabric, courier, home)?;
+                Ok(Outcome::Unknown)
+            }
+            (Err(why), _) => Err(why),
+            (Ok(ended), _) => panic!("{verb:?} ended with {ended:?}"),
+        }
+    }
+}
+
+/// An entry as it travels.
+fn entry(head: &EntryHead, value: &[u8]) -> Vec<u64> {
+    debug_assert_eq!(head.len as usize, value.len());
+    let mut words = Vec::with_capacity(3 + value.len().div_ceil(8));
+    words.extend(head.to_words());
+    words.resize(3 + value.len().div_ceil(8), 0);
+    words[3..].as_mut_bytes()[..value.len()].copy_from_slice(value);
+    words
+}
+
+/// The value of an entry that was read.
+pub(super) fn value_of(landing: &[u64], len: u32) -> &[u8] {
+    &landing[3..].as_bytes()[..len as usize]
+}

@@ -1,0 +1,166 @@
+//! A store, as everybody who uses it knows it; and the clients that a process has.
+//!
+//! What must always hold: each unit is in one home's memory, and so is each slot; a client is in one thread's hands.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use wire::chain::{Class, Location, UNITS};
+use wire::chain_pair::THREADS;
+use wire::roce::Key;
+use wire::{GlobalAddr, Incarnation, Nanos};
+
+use super::session::Session;
+use crate::memory::one_sided::Shape;
+use crate::place::Failure;
+
+/// Memory of a store at one node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Home {
+    /// Where it is allocated.
+    pub addr: GlobalAddr,
+    /// What the NIC there calls it.
+    pub key: Key,
+    /// Which life of the node it is of.
+    pub life: Incarnation,
+}
+
+/// What a store is made of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setup {
+    /// How long a client's cursor counts.
+    pub lease: Nanos,
+    /// How long slots rest.
+    pub rest: Nanos,
+    /// Units in each home's memory.
+    pub each: u32,
+    /// Those homes.
+    pub homes: Vec<Home>,
+}
+
+impl Setup {
+    /// Units behind those of a home, where there is another home: a slot that begins in the last of them lies there, too.
+    const MARGIN: u32 = Class::new(Class::COUNT as u8 - 1).expect("the last one").units() - 1;
+
+    /// What is to be allocated at a home: that with this number of so many.
+    pub fn shape(each: u32, number: usize, homes: usize) -> Shape {
+        let first = number as u32 * each + 1;
+        let margin = if number + 1 < homes { Self::MARGIN } else { 0 };
+        Shape::Chain { first, units: each + margin }
+    }
+
+    /// Units that all homes have together. None: there are not so many numbers.
+    pub fn units(each: u32, homes: usize) -> Option<u32> {
+        let all = u64::from(each) * homes as u64 + u64::from(Self::MARGIN);
+        (all < u64::from(UNITS) && each > 0 && homes > 0).then(|| each * homes as u32)
+    }
+
+    /// The home of a slot, and how many of its bytes may be read; none if it is in no memory.
+    pub(super) fn home_of(&self, at: Location) -> Option<(usize, u32)> {
+        let number = (at.unit() - 1) / self.each;
+        let number = number as usize;
+        let Shape::Chain { first, units } = Self::shape(self.each, number, self.homes.len()) else {
+            unreachable!("that is what it is made of")
+        };
+        self.homes.get(number)?;
+        let left = (u64::from(first + units) - u64::from(at.unit())) * wire::chain::UNIT;
+        Some((number, at.class().bytes().min(left) as u32))
+    }
+}
+
+/// A store.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Store {
+    /// What it is called; the home of this address has the metadata server.
+    pub addr: GlobalAddr,
+    /// Which life of that node.
+    pub life: Incarnation,
+    /// What it is made of.
+    pub setup: Setup,
+}
+
+#[derive(Default)]
+struct State {
+    idle: BTreeMap<GlobalAddr, Vec<Session>>,
+    /// Numbers of threads that nobody has.
+    free: Vec<u16>,
+    next: u16,
+}
+
+/// The clients of a node that no thread has in its hands, and those numbers that clients can have.
+#[derive(Default)]
+pub(crate) struct Pools(Mutex<State>);
+
+impl Pools {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number for a client's queue pairs.
+    pub(crate) fn thread(&self) -> Result<u16, Failure> {
+        let mut state = self.state();
+        match state.free.pop() {
+            Some(thread) => Ok(thread),
+            None if state.next < THREADS => {
+                state.next += 1;
+                Ok(state.next - 1)
+            }
+            None => Err(Failure::NoSlot),
+        }
+    }
+
+    /// A client of this store: one that knows something already, if there is one.
+    pub(crate) fn take(&self, store: &Arc<Store>) -> Result<Session, Failure> {
+        {
+            let mut state = self.state();
+            let State { idle, free, .. } = &mut *state;
+            let idle = idle.entry(store.addr).or_default();
+            // Those of a former store in this place, and those that have failed.
+            idle.retain(|session| {
+                let counts = session.counts_for(store);
+                if !counts {
+                    free.push(session.thread());
+                }
+                counts
+            });
+            if let Some(session) = idle.pop() {
+                return Ok(session);
+            }
+        }
+        Ok(Session::new(Arc::clone(store), self.thread()?))
+    }
+
+    /// Gives a client back.
+    pub(crate) fn put_back(&self, session: Session) {
+        let addr = session.store().addr;
+        self.state().idle.entry(addr).or_default().push(session);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::NodeId;
+
+    #[test]
+    fn every_slot_lies_in_one_homes_memory_also_at_its_end() {
+        let home =
+            |node| Home { addr: GlobalAddr::new(NodeId(node), 4096), key: Key(1), life: Incarnation(0) };
+        let each = 100;
+        let setup = Setup { lease: Nanos(1), rest: Nanos(2), each, homes: (0..3).map(home).collect() };
+        for class in (0..16).filter_map(Class::new) {
+            for unit in 1..=3 * each {
+                let (number, bytes) = setup.home_of(Location::new(class, unit)).unwrap();
+                assert_eq!(number, ((unit - 1) / each) as usize);
+                let Shape::Chain { first, units } = Setup::shape(each, number, 3) else { panic!() };
+                assert!(unit >= first);
+                let end = u64::from(unit - first) * 64 + u64::from(bytes);
+                assert!(end <= u64::from(units) * 64, "{class:?} at {unit}");
+                assert!(u64::from(bytes) == class.bytes() || number == 2, "only at the end of all memory");
+            }
+        }
+        assert_eq!(setup.home_of(Location::new(Class::new(0).unwrap(), 301)), None);
+        assert_eq!(Setup::units(each, 3), Some(300));
+        assert_eq!(Setup::units(1 << 27, 2), None);
+    }
+}

@@ -1,0 +1,348 @@
+//! Chains on an embedded rack: the same verbs, on the same queue pairs, through the rack's switch, carried by the thread that waits.
+//!
+//! Memory is within this thread's reach, and it could do without: but then no two operations would ever be under way at once, and
+//! a switch that steers would have nothing to see. So the way is that of a rack of processes, NICs and switch included, and only
+//! the network is a queue in memory. It loses nothing; what a NIC repeats, it repeats because a thread was away for long.
+//!
+//! What must always hold: a thread that waits carries what is on its way between its node, the switch, and the memory that it asked.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chain::{Answer, Appended, Call};
+use nic::verbs::Mtu;
+use transport::inline::{Hub, InlineTransport};
+use transport::{Body, PlaceId, Transport as _};
+use wire::chain_pair::ChainPair;
+use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
+
+use super::rack::InlineRack;
+use crate::chain::{
+    Chains, Connect, Fabric, Introduction, Pools, Ran, Relay, Server, ServerCounts, Session, Setup,
+    SteeringCounts, Store, UNDER_WAY, What, client_id,
+};
+use crate::networked::one_sided::chain_work::{Beginning, Ended, Nic, Ticket, Way, Work};
+use crate::place::{Courier, Failure};
+use crate::waiting::{Patience, Step};
+
+/// A scheduler's slice.
+const TIMEOUT: Nanos = Nanos::from_millis(10);
+/// The life of all nodes.
+const LIFE: Incarnation = Incarnation(0);
+
+/// What an embedded rack has for chains.
+pub(super) struct InlineChains {
+    nodes: Box<[Place]>,
+    switch: InlineTransport,
+    relay: Mutex<Relay>,
+    servers: Mutex<BTreeMap<GlobalAddr, Arc<Server>>>,
+    is_steered: bool,
+    introductions: AtomicU64,
+}
+
+struct Place {
+    nic: Mutex<Nic>,
+    transport: InlineTransport,
+    /// When the NIC wants to be called.
+    due: AtomicU64,
+    pools: Pools,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl InlineChains {
+    pub(super) fn new(nodes: usize, steering: Option<usize>) -> Self {
+        let hub = Hub::default();
+        let place = |node: u16| Place {
+            nic: Mutex::new(Nic::new(NodeId(node), nodes, Mtu::B4096, TIMEOUT)),
+            transport: hub.connect(PlaceId::node(NodeId(node))),
+            due: AtomicU64::new(u64::MAX),
+            pools: Pools::default(),
+        };
+        Self {
+            nodes: (0..u16::try_from(nodes).expect("at most 64")).map(place).collect(),
+            switch: hub.connect(PlaceId::SWITCH),
+            relay: Mutex::new(Relay::new(nodes, steering)),
+            servers: Mutex::default(),
+            is_steered: steering.is_some(),
+            introductions: AtomicU64::new(1),
+        }
+    }
+
+    fn server(&self, addr: GlobalAddr) -> Option<Arc<Server>> {
+        lock(&self.servers).get(&addr).cloned()
+    }
+}
+
+/// One node of an embedded rack.
+struct OneNode<'a> {
+    rack: &'a InlineRack,
+    chains: &'a InlineChains,
+    node: NodeId,
+}
+
+impl OneNode<'_> {
+    fn with_nic<R>(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        action: impl FnOnce(&mut Nic, Nanos, &mut Way<'_>) -> R,
+    ) -> R {
+        let place = &self.chains.nodes[node.index()];
+        let mut nic = lock(&place.nic);
+        // Under the lock, so that it does not run back.
+        let now = self.rack.now();
+        let mut way = Way { transport: &place.transport, outgoing: &mut courier.outgoing, is_fenced: false };
+        let result = action(&mut nic, now, &mut way);
+        place.due.store(nic.next_deadline().0, Ordering::Release);
+        result
+    }
+
+    /// Carries what is on its way between these nodes. True if there was anything.
+    fn carry(&self, courier: &mut Courier, nodes: [NodeId; 2]) -> bool {
+        let mut carried = 0;
+        let InlineChains { switch, relay, .. } = self.chains;
+        for node in nodes {
+            carried += switch.receive(&mut |from, body| {
+                if let Body::OneSided(packet, len, contents) = body {
+                    lock(relay).on_packet(
+                        self.rack.now(),
+                        from,
+                        (packet, len, contents),
+                        |to, packet, len, contents| {
+                            let body = Body::OneSided(packet, len, contents);
+                            switch.send(PlaceId::node(to), body, &mut courier.outgoing);
+                        },
+                    );
+                }
+            });
+            carried += self.receive(courier, node);
+        }
+        carried > 0
+    }
+
+    fn receive(&self, courier: &mut Courier, node: NodeId) -> usize {
+        let place = &self.chains.nodes[node.index()];
+        let due = place.due.load(Ordering::Acquire);
+        if due <= self.rack.now().0 {
+            self.with_nic(node, courier, |nic, now, way| nic.on_deadline(now, way));
+        }
+        place.transport.receive(&mut |_, body| {
+            if let Body::OneSided(packet, len, contents) = body {
+                self.with_nic(node, courier, |nic, now, way| {
+                    nic.on_chain_packet(now, packet, len, contents, way);
+                });
+            }
+        })
+    }
+
+    fn await_one(&self, courier: &mut Courier, ticket: &Ticket) -> Ended {
+        let mut patience = Patience::with_spins();
+        let memory = ticket.asks().unwrap_or(self.node);
+        loop {
+            let carried = self.carry(courier, [memory, self.node]);
+            if let Some(ended) = ticket.take() {
+                return ended;
+            }
+            if carried {
+                patience.again();
+                continue;
+            }
+            let clock = || self.rack.now();
+            let now = patience.now(clock);
+            match patience.step(now, Nanos::MAX, &self.rack.crowding) {
+                Step::Spin => std::hint::spin_loop(),
+                // Another thread has it, and carries nothing for this one: so nobody sleeps for long.
+                Step::Yield => patience.give_way(now, &self.rack.crowding, clock),
+                Step::Sleep(_) => std::thread::sleep(std::time::Duration::from_micros(50)),
+            }
+        }
+    }
+}
+
+impl Fabric for OneNode<'_> {
+    fn me(&self) -> NodeId {
+        self.node
+    }
+
+    fn now(&self) -> Nanos {
+        self.rack.now()
+    }
+
+    fn life_of(&self, _: NodeId) -> Option<Incarnation> {
+        Some(LIFE)
+    }
+
+    fn connect(&self, courier: &mut Courier, memory: NodeId, connect: Connect) -> Result<(), Failure> {
+        let Connect { thread, to_memory, to_client, outstanding } = connect;
+        let pair = ChainPair::of_client(self.node, memory, thread);
+        let beginning = Beginning { to_owner: to_client, to_peer: to_memory, outstanding };
+        self.with_nic(memory, courier, |nic, _, _| nic.connect_chain(pair.other(), LIFE, beginning.other()));
+        self.with_nic(self.node, courier, |nic, _, _| nic.connect_chain(pair, LIFE, beginning));
+        Ok(())
+    }
+
+    fn is_steered(&self) -> bool {
+        self.chains.is_steered
+    }
+
+    fn epoch(&self) -> u64 {
+        0
+    }
+
+    fn next_number(&self) -> u64 {
+        self.chains.introductions.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn introduce(&self, _: &mut Courier, said: Introduction) -> Result<(), Failure> {
+        let heard = lock(&self.chains.relay).on_introduction(PlaceId::node(self.node), &said);
+        heard.map(drop).ok_or(Failure::Broken)
+    }
+
+    fn post(&self, courier: &mut Courier, work: Work) -> Arc<Ticket> {
+        let ticket = Arc::new(Ticket::for_work_at(work.home()));
+        let work = work.for_ticket(&ticket);
+        self.with_nic(self.node, courier, |nic, now, way| nic.post_chain(now, work, way));
+        ticket
+    }
+
+    fn wait(&self, courier: &mut Courier, ticket: &Ticket) -> Result<Ended, Failure> {
+        match self.await_one(courier, ticket) {
+            Ended::Failed(why) => Err(why),
+            ended => Ok(ended),
+        }
+    }
+
+    fn execute(&self, courier: &mut Courier, work: Work) -> Result<Ended, Failure> {
+        let ticket = self.post(courier, work);
+        self.wait(courier, &ticket)
+    }
+
+    fn call(
+        &self,
+        courier: &mut Courier,
+        store: &Store,
+        thread: u16,
+        number: u32,
+        call: Call,
+    ) -> Result<Option<Answer>, Failure> {
+        let server = self.chains.server(store.addr).ok_or(Refusal::Unallocated)?;
+        let answer = server.call(self.now(), client_id(self.node, LIFE, thread), number, call);
+        self.work(courier, &server);
+        answer
+    }
+
+    fn tell(&self, courier: &mut Courier, store: &Store, thread: u16, appends: &[Appended]) {
+        if let Some(server) = self.chains.server(store.addr) {
+            server.told(self.now(), client_id(self.node, LIFE, thread), appends);
+            self.work(courier, &server);
+        }
+    }
+
+    fn pass_time(&self, courier: &mut Courier) {
+        self.carry(courier, [self.node; 2]);
+        for server in lock(&self.chains.servers).values().cloned().collect::<Vec<_>>() {
+            self.work(courier, &server);
+        }
+        std::thread::sleep(std::time::Duration::from_micros(50));
+    }
+}
+
+impl OneNode<'_> {
+    /// Executes what a server wants of memory, on its node's behalf.
+    fn work(&self, courier: &mut Courier, server: &Server) {
+        let there = OneNode { node: server.store.addr.home(), ..*self };
+        while server.work(&there, courier) {}
+    }
+}
+
+impl InlineRack {
+    fn chains_of(&self, node: NodeId) -> OneNode<'_> {
+        let new = || Box::new(InlineChains::new(self.node_count(), self.steering));
+        let chains = self.chains.get_or_init(new);
+        OneNode { rack: self, chains, node }
+    }
+
+    /// What the switch has done for chains.
+    pub fn steering_counts(&self) -> SteeringCounts {
+        self.chains.get().map_or_else(SteeringCounts::default, |chains| lock(&chains.relay).counts())
+    }
+
+    /// What the metadata servers on a node have done.
+    pub fn chain_counts(&self, node: NodeId) -> ServerCounts {
+        let mut sum = ServerCounts::default();
+        if let Some(chains) = self.chains.get() {
+            let servers = lock(&chains.servers);
+            let its = servers.values().filter(|server| server.store.addr.home() == node);
+            its.for_each(|server| sum.add(&server.counts()));
+        }
+        sum
+    }
+}
+
+impl Chains for InlineRack {
+    fn begin_chains(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        addr: GlobalAddr,
+        mut setup: Setup,
+    ) -> Result<Arc<Store>, Failure> {
+        let here = self.chains_of(node);
+        let homes = setup.homes.len();
+        for (number, home) in setup.homes.iter_mut().enumerate() {
+            let shape = Setup::shape(setup.each, number, homes);
+            let memory = self.memory(home.addr.home());
+            // What is in it does not matter: nothing is read that was not written before.
+            let region = memory.regions.begin(&memory.home, home.addr, shape, true);
+            let key = here.with_nic(home.addr.home(), courier, |nic, _, _| nic.export(&region));
+            (home.key, home.life) = (key.ok_or(Refusal::OutOfMemory)?, LIFE);
+        }
+        let thread = here.chains.nodes[addr.home().index()].pools.thread()?;
+        let store = Arc::new(Store { addr, life: LIFE, setup });
+        let doubt = if here.is_steered() { UNDER_WAY } else { Nanos::ZERO };
+        let server = Arc::new(Server::new(Arc::clone(&store), thread, doubt));
+        lock(&here.chains.servers).insert(addr, server);
+        Ok(store)
+    }
+
+    fn open_chains(&self, node: NodeId, _: &mut Courier, addr: GlobalAddr) -> Result<Arc<Store>, Failure> {
+        if let Some(server) = self.chains_of(node).chains.server(addr) {
+            return Ok(Arc::clone(&server.store));
+        }
+        let tag = self.memory(addr.home()).cache.block_size().tag(addr);
+        Err(match self.with_node(addr.home(), |node| node.discipline_of(tag)) {
+            Some(Discipline::Chain) | None => Refusal::Unallocated.into(),
+            Some(_) => Refusal::WrongDiscipline.into(),
+        })
+    }
+
+    fn end_chains(&self, node: NodeId, _: &mut Courier, addr: GlobalAddr) -> Result<(), Failure> {
+        let chains = self.chains_of(node).chains;
+        let server = lock(&chains.servers).remove(&addr).ok_or(Refusal::Unallocated)?;
+        server.end();
+        Ok(())
+    }
+
+    fn chain_session(&self, node: NodeId, store: &Arc<Store>) -> Result<Session, Failure> {
+        self.chains_of(node).chains.nodes[node.index()].pools.take(store)
+    }
+
+    fn end_session(&self, node: NodeId, session: Session) {
+        self.chains_of(node).chains.nodes[node.index()].pools.put_back(session);
+    }
+
+    fn run_chain(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        session: &mut Session,
+        key: u64,
+        what: What<'_>,
+    ) -> Result<Ran, Failure> {
+        session.run(&self.chains_of(node), courier, key, what)
+    }
+}

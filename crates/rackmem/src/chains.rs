@@ -1,0 +1,265 @@
+//! Chains: a key-value store whose memory nodes have nothing but a NIC. The public API.
+//!
+//! Runs on every node. Entries lie in the memory of one node or several, where no thread looks at a request: clients READ, WRITE and
+//! CmpSwap there, on queue pairs of their own, through the rack's switch. One node has the metadata server, which gives out slots and
+//! takes back what nobody needs. What must always hold: all operations on a key together are linearizable.
+
+use std::sync::Arc;
+
+use live::chain::{Home, LONGEST_VALUE, Ran, Session, Setup, Store, What};
+use live::place::Failure;
+use wire::roce::Key;
+use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
+
+use crate::error::Error;
+use crate::handle::{NodeHandle, failed};
+use crate::rack::Inner;
+
+/// Bytes of a unit of a store's memory.
+const UNIT: u64 = wire::chain::UNIT;
+
+/// How a store of chains is created.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChainsConfig {
+    /// The nodes whose memories it has: one at least.
+    pub homes: Vec<NodeId>,
+    /// Bytes at each of them: a multiple of 64.
+    pub bytes: u64,
+    /// The node that has the metadata server.
+    pub server: NodeId,
+    /// How long a client may use what it knows of a chain: a longer time spares calls.
+    pub lease: Nanos,
+    /// How long a slot rests before it is used anew: longer than `lease`, by more than clocks of nodes differ in so short a time.
+    /// Memory has to have room for what is written in that time.
+    pub rest: Nanos,
+}
+
+impl ChainsConfig {
+    /// A store of so many bytes at one node, which has the metadata server, too.
+    pub fn at(home: NodeId, bytes: u64) -> Self {
+        let (lease, rest) = (Nanos::from_millis(400), Nanos::from_millis(500));
+        Self { homes: vec![home], bytes, server: home, lease, rest }
+    }
+}
+
+/// One client of a store. Each thread has its own; clone it for more.
+///
+/// ```
+/// use rackmem::{ChainsConfig, Config, NodeId, Rack};
+///
+/// let rack = Rack::embedded(Config { nodes: 2, memory: 8 << 20, cache: 1 << 20, ..Config::default() })?;
+/// let (mut here, mut there) = (rack.node(NodeId(0)), rack.node(NodeId(1)));
+/// let mut store = here.chains(&ChainsConfig::at(NodeId(1), 1 << 20))?;
+/// store.put(&mut here, 7, b"seven")?;
+///
+/// let (mut same, mut value) = (there.chains_at(store.addr())?, Vec::new());
+/// assert!(same.get(&mut there, 7, &mut value)? && value == b"seven");
+/// same.delete(&mut there, 7)?;
+/// assert!(!store.get(&mut here, 7, &mut value)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Chains {
+    inner: Arc<Inner>,
+    store: Arc<Store>,
+    /// The client, and whose it is.
+    session: Option<(NodeId, Session)>,
+    trips: u32,
+}
+
+impl NodeHandle {
+    /// Creates a store of chains.
+    ///
+    /// # Errors
+    /// [`Error::BadSize`], [`Error::OutOfMemory`], [`Error::NoSuchNode`], [`Error::NodeDown`].
+    ///
+    /// # Panics
+    /// If slots would rest no longer than clients use what they know.
+    pub fn chains(&mut self, config: &ChainsConfig) -> Result<Chains, Error> {
+        let ChainsConfig { homes, bytes, server, lease, rest } = config;
+        assert!(lease < rest, "slots rest for longer than clients use what they know");
+        let each = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX);
+        if Setup::units(each, homes.len()).is_none() {
+            return Err(Error::BadSize { len: *bytes, most: (u64::from(wire::chain::UNITS) - 1) * UNIT });
+        }
+        let mut allocated = Vec::new();
+        let made = self.chains_in(&mut allocated, config, each);
+        if made.is_err() {
+            for addr in allocated {
+                // Nobody has seen it. That fails only if its home is down, and its memory with it.
+                let _ = self.free(addr);
+            }
+        }
+        let (root, setup) = made?;
+        let (inner, node) = (Arc::clone(&self.inner), self.node);
+        debug_assert_eq!(root.home(), *server);
+        let store = inner.chains().begin_chains(node, &mut self.courier, root, setup);
+        let store = store.map_err(|why| chain_failed(why, root))?;
+        Ok(Chains { inner, store, session: None, trips: 0 })
+    }
+
+    fn chains_in(
+        &mut self,
+        allocated: &mut Vec<GlobalAddr>,
+        config: &ChainsConfig,
+        each: u32,
+    ) -> Result<(GlobalAddr, Setup), Error> {
+        let ChainsConfig { homes, server, lease, rest, .. } = config;
+        let (root, _) = self.alloc_memory(UNIT, *server, Discipline::Chain)?;
+        allocated.push(root);
+        let mut parts = Vec::new();
+        for (number, home) in homes.iter().enumerate() {
+            let len = Setup::shape(each, number, homes.len()).bytes().expect("it was looked at");
+            let (addr, _) = self.alloc_memory(len, *home, Discipline::Chain)?;
+            allocated.push(addr);
+            // What its NIC calls it is found out when it begins.
+            parts.push(Home { addr, key: Key(0), life: Incarnation(0) });
+        }
+        Ok((root, Setup { lease: *lease, rest: *rest, each, homes: parts }))
+    }
+
+    /// The store with this address.
+    ///
+    /// # Errors
+    /// [`Error::Unallocated`], [`Error::WrongDiscipline`], [`Error::NoSuchNode`], [`Error::NodeDown`].
+    pub fn chains_at(&mut self, addr: GlobalAddr) -> Result<Chains, Error> {
+        let nodes = self.nodes();
+        if addr.home().index() >= nodes {
+            return Err(Error::NoSuchNode { addr, nodes });
+        }
+        let inner = Arc::clone(&self.inner);
+        let store = inner.chains().open_chains(self.node, &mut self.courier, addr);
+        let store = store.map_err(|why| chain_failed(why, addr))?;
+        Ok(Chains { inner, store, session: None, trips: 0 })
+    }
+}
+
+impl Chains {
+    /// The longest value.
+    pub const LONGEST_VALUE: usize = LONGEST_VALUE;
+
+    /// Clients that a node can have at a time.
+    pub const MOST_CLIENTS: usize = wire::chain_pair::THREADS as usize;
+
+    /// The store's address, for [`NodeHandle::chains_at`].
+    pub fn addr(&self) -> GlobalAddr {
+        self.store.addr
+    }
+
+    /// Replaces `into` by the key's value; false if it has none.
+    ///
+    /// # Errors
+    /// [`Error::NodeDown`] if the metadata server's node is down, or one whose memory the store has: then the store is lost, and every
+    /// later operation fails, too. [`Error::Unallocated`] if the store has ended, [`Error::Broken`], [`Error::Fenced`],
+    /// [`Error::TooManyClients`].
+    pub fn get(&mut self, node: &mut NodeHandle, key: u64, into: &mut Vec<u8>) -> Result<bool, Error> {
+        let ran = self.run(node, key, What::Get(into))?;
+        Ok(matches!(ran.done, chain::client::Done::Value(_)))
+    }
+
+    /// Stores a value, instead of what was there.
+    ///
+    /// # Errors
+    /// [`Error::BadSize`], [`Error::OutOfMemory`] if there is none for it also after what rests has come back, and as for
+    /// [`Chains::get`].
+    pub fn put(&mut self, node: &mut NodeHandle, key: u64, value: &[u8]) -> Result<(), Error> {
+        let (len, most) = (value.len() as u64, Self::LONGEST_VALUE as u64);
+        if len > most {
+            return Err(Error::BadSize { len, most });
+        }
+        match self.run(node, key, What::Put(value))?.done {
+            chain::client::Done::NoMemory => Err(self.full(len)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the key's value, if it has one.
+    ///
+    /// # Errors
+    /// As for [`Chains::put`]: that something was removed is an entry, too.
+    pub fn delete(&mut self, node: &mut NodeHandle, key: u64) -> Result<(), Error> {
+        match self.run(node, key, What::Delete)?.done {
+            chain::client::Done::NoMemory => Err(self.full(0)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Round trips that this client's last operation took: to memory, and to the metadata server.
+    pub fn trips(&self) -> u32 {
+        self.trips
+    }
+
+    /// Ends the store and frees its memory. Clients that still use it are told that it is not there.
+    ///
+    /// # Errors
+    /// As for [`NodeHandle::chains_at`].
+    pub fn free(mut self, node: &mut NodeHandle) -> Result<(), Error> {
+        self.give_back();
+        let (addr, store) = (self.store.addr, Arc::clone(&self.store));
+        let ended = self.inner.chains().end_chains(node.node, &mut node.courier, addr);
+        ended.map_err(|why| chain_failed(why, addr))?;
+        for home in &store.setup.homes {
+            node.free(home.addr)?;
+        }
+        node.free(addr)
+    }
+
+    fn run(&mut self, node: &mut NodeHandle, key: u64, what: What<'_>) -> Result<Ran, Error> {
+        debug_assert!(Arc::ptr_eq(&self.inner, &node.inner), "a client and a handle of one rack");
+        let addr = self.store.addr;
+        if self.session.as_ref().is_some_and(|(of, _)| *of != node.node) {
+            self.give_back();
+        }
+        let (_, session) = match &mut self.session {
+            Some(session) => session,
+            None => {
+                let session = self.inner.chains().chain_session(node.node, &self.store);
+                self.session.insert((node.node, session.map_err(|why| chain_failed(why, addr))?))
+            }
+        };
+        let ran = self.inner.chains().run_chain(node.node, &mut node.courier, session, key, what);
+        let ran = ran.map_err(|why| chain_failed(why, addr))?;
+        self.trips = ran.trips;
+        node.confirmed(ran)
+    }
+
+    fn full(&self, len: u64) -> Error {
+        Error::OutOfMemory { len, home: self.store.setup.homes[0].addr.home().0 }
+    }
+
+    fn give_back(&mut self) {
+        if let Some((node, session)) = self.session.take() {
+            self.inner.chains().end_session(node, session);
+        }
+    }
+}
+
+impl Clone for Chains {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), store: Arc::clone(&self.store), session: None, trips: 0 }
+    }
+}
+
+impl Drop for Chains {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+impl std::fmt::Debug for Chains {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Chains")
+            .field("store", &self.store)
+            .field("trips", &self.trips)
+            .finish_non_exhaustive()
+    }
+}
+
+fn chain_failed(why: Failure, addr: GlobalAddr) -> Error {
+    match why {
+        Failure::NoSlot => Error::TooManyClients { most: Chains::MOST_CLIENTS },
+        Failure::Refused(Refusal::WrongDiscipline) => {
+            Error::WrongDiscipline { addr, needs: Discipline::Chain }
+        }
+        why => failed(why, addr, 0),
+    }
+}

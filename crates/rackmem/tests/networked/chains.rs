@@ -1,0 +1,183 @@
+//! Chains between processes; also over a network that loses, doubles and reorders, and with processes and switches that die.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rackmem::{ChainsConfig, Error, Nanos, NodeId};
+
+use crate::chains_everywhere::{Nodes, a_store_for_histories, assert_linearizable, everywhere, history_of};
+use crate::rig::{Processes, until};
+
+fn both(body: fn(Nodes<'_>)) {
+    for faulty in [false, true] {
+        let rack = Processes::start_on(3, faulty);
+        body(&|node| rack.nodes[usize::from(node)].here());
+    }
+}
+
+everywhere!(both);
+
+fn histories_of(steering: Option<usize>) {
+    let mut rack = Processes::start_steered(3, true, steering);
+    let nodes = rack.nodes.clone();
+    let here = |node: u16| nodes[usize::from(node)].here();
+    for round in 0..3 {
+        let addr = a_store_for_histories(&here);
+        let history = std::thread::scope(|scope| {
+            let clients = scope.spawn(|| history_of(&here, addr, round, 60));
+            rack.restart_switch();
+            clients.join().unwrap()
+        });
+        assert_linearizable(&history);
+    }
+}
+
+#[test]
+fn histories_are_linearizable_while_the_switch_is_killed_and_restarted() {
+    histories_of(None);
+}
+
+#[test]
+fn histories_are_linearizable_while_a_switch_that_steers_is_killed_and_restarted() {
+    histories_of(Some(usize::MAX));
+    histories_of(Some(2));
+}
+
+mod steered {
+    use super::*;
+
+    /// On a network that loses nothing, and on one that does.
+    fn both(body: fn(Nodes<'_>)) {
+        for faulty in [false, true] {
+            let rack = Processes::start_steered(3, faulty, Some(usize::MAX));
+            body(&|node| rack.nodes[usize::from(node)].here());
+        }
+    }
+
+    everywhere!(both);
+}
+
+#[test]
+fn what_a_dead_client_had_comes_back_and_the_others_go_on() {
+    let mut rack = Processes::start(3);
+    let (mut here, mut there) = (rack.nodes[0].here(), rack.nodes[2].here());
+    let (lease, rest) = (Nanos::from_millis(20), Nanos::from_millis(30));
+    let mut store =
+        here.chains(&ChainsConfig { lease, rest, ..ChainsConfig::at(NodeId(1), 64 << 10) }).unwrap();
+    let mut doomed = there.chains_at(store.addr()).unwrap();
+    store.put(&mut here, 1, &[1; 1000]).unwrap();
+    doomed.put(&mut there, 2, &[2; 1000]).unwrap();
+    // It has slots that nobody else can have while it lives: of this size the memory has 64, and each client is given 16.
+    let mut keys = 10;
+    while store.put(&mut here, keys, &[3; 1000]).is_ok() {
+        keys += 1;
+    }
+    assert!(keys < 60, "{keys}");
+    drop((doomed, there));
+    rack.kill(2);
+    let before = keys;
+    until(|| store.put(&mut here, keys, &[3; 1000]).ok());
+    while store.put(&mut here, keys, &[3; 1000]).is_ok() {
+        keys += 1;
+    }
+    assert!(keys >= before + 15, "{before} keys, then {keys}");
+    let mut found = Vec::new();
+    assert!(store.get(&mut here, 2, &mut found).unwrap() && found == [2; 1000], "it was put");
+    assert_eq!(rack.nodes[1].chain_counts().swept, 1);
+}
+
+#[test]
+fn a_client_that_dies_in_the_middle_of_puts_leaves_nothing_half_visible() {
+    for round in 0..3_u64 {
+        let mut rack = Processes::start(3);
+        let mut here = rack.nodes[0].here();
+        let config = ChainsConfig {
+            lease: Nanos::from_millis(100),
+            rest: Nanos::from_millis(150),
+            ..ChainsConfig::at(NodeId(0), 512 << 10)
+        };
+        let mut store = here.chains(&config).unwrap();
+        let addr = store.addr();
+        let stop = AtomicBool::new(false);
+        let mut last = 0;
+        std::thread::scope(|scope| {
+            let doomed = rack.nodes[2].clone();
+            let stop = &stop;
+            let writer = scope.spawn(move || {
+                let mut there = doomed.here();
+                let mut store = there.chains_at(addr).unwrap();
+                let mut put = 0;
+                while !stop.load(Ordering::SeqCst) {
+                    match store.put(&mut there, 1, &(put + 1_u64).to_le_bytes().repeat(200)) {
+                        Ok(()) => put += 1,
+                        Err(error) => {
+                            assert!(matches!(error, Error::Fenced | Error::NodeDown { .. }), "{error}");
+                            break;
+                        }
+                    }
+                }
+                put
+            });
+            std::thread::sleep(std::time::Duration::from_millis(30 + 40 * round));
+            rack.cut_off(2);
+            // The others find out, and what it was in the middle of is there as a whole, or not at all.
+            until(|| (rack.nodes[0].chain_counts().swept == 1).then_some(()));
+            let mut found = Vec::new();
+            if store.get(&mut here, 1, &mut found).unwrap() {
+                let (words, rest) = found.as_chunks::<8>();
+                assert!(rest.is_empty() && words.iter().all(|word| *word == words[0]));
+                last = u64::from_le_bytes(words[0]);
+            }
+            stop.store(true, Ordering::SeqCst);
+            rack.reconnect(2);
+            let put = writer.join().unwrap();
+            assert!(last == put || last == put + 1, "{put} were put, {last} is there");
+        });
+        store.put(&mut here, 1, b"after").unwrap();
+        let mut found = Vec::new();
+        assert!(store.get(&mut here, 1, &mut found).unwrap() && found == b"after");
+    }
+}
+
+#[test]
+fn a_store_whose_metadata_server_or_memory_dies_is_lost_and_others_are_not() {
+    for dead in [1, 2] {
+        let mut rack = Processes::start(3);
+        let mut here = rack.nodes[0].here();
+        let config = ChainsConfig {
+            homes: vec![NodeId(1)],
+            server: NodeId(2),
+            lease: Nanos::from_millis(20),
+            rest: Nanos::from_millis(30),
+            bytes: 64 << 10,
+        };
+        let mut lost = here.chains(&config).unwrap();
+        let mut kept = here.chains(&ChainsConfig::at(NodeId(0), 64 << 10)).unwrap();
+        lost.put(&mut here, 1, b"lost").unwrap();
+        kept.put(&mut here, 1, b"kept").unwrap();
+        rack.cut_off(dead);
+        let addr = lost.addr();
+        let mut found = Vec::new();
+        // Without a metadata server clients go on for as long as they know tails and have slots.
+        assert_eq!(until(|| lost.put(&mut here, 1, b"more").err()), Error::NodeDown { addr });
+        assert_eq!(lost.get(&mut here, 1, &mut found), Err(Error::NodeDown { addr }), "from then on");
+        assert_eq!(
+            until(|| here
+                .chains_at(addr)
+                .err()
+                .or_else(|| { here.chains_at(addr).ok()?.get(&mut here, 1, &mut Vec::new()).err() })),
+            Error::NodeDown { addr }
+        );
+        assert!(kept.get(&mut here, 1, &mut found).unwrap() && found == b"kept");
+        rack.reconnect(dead);
+        let mut there = rack.nodes[dead].here();
+        until(|| there.chains_at(addr).err().filter(|error| *error == Error::Fenced));
+        drop(there);
+        rack.rejoin(dead);
+        assert_eq!(lost.put(&mut here, 1, b"more"), Err(Error::NodeDown { addr }), "also in its next life");
+        let again =
+            ChainsConfig { homes: vec![NodeId(dead as u16)], ..ChainsConfig::at(NodeId(0), 64 << 10) };
+        let mut again = until(|| here.chains(&again).ok());
+        again.put(&mut here, 1, b"again").unwrap();
+        assert!(again.get(&mut here, 1, &mut found).unwrap() && found == b"again");
+    }
+}

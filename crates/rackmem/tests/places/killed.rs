@@ -1,0 +1,95 @@
+//! Clients of chains whose processes are killed: by the kernel, between any two instructions.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rackmem::rack_file::TransportKind;
+use rackmem::{ChainsConfig, GlobalAddr, Nanos, NodeId, Rack, RackFile};
+
+use crate::rig::Places;
+
+/// Says to a process that it is the client, of which rack.
+const FILE: &str = "RACKMEM_KILLED_FILE";
+/// And of which store.
+const STORE: &str = "RACKMEM_KILLED_STORE";
+
+/// A process that puts one value after the other, and says which it has put, until it is killed.
+fn put_for_ever(file: &Path) -> ! {
+    let text = std::fs::read_to_string(file).unwrap();
+    let rack = Rack::join(&RackFile::parse(file, &text).unwrap(), NodeId(2)).unwrap();
+    let addr = GlobalAddr::from_bits(std::env::var(STORE).unwrap().parse().unwrap());
+    let mut here = rack.here();
+    let mut store = here.chains_at(addr).unwrap();
+    let mut out = std::io::stdout();
+    for number in 1_u64.. {
+        store.put(&mut here, 1, &number.to_le_bytes().repeat(100)).unwrap();
+        writeln!(out, "put {number}").unwrap();
+        out.flush().unwrap();
+    }
+    unreachable!("it is killed before")
+}
+
+fn until(mut look: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !look() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it did not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn clients_are_killed(test: &str, transport: TransportKind) {
+    if let Some(file) = std::env::var_os(FILE) {
+        put_for_ever(Path::new(&file));
+    }
+    let places = Places::start_some("killed", transport, "timeout = \"400 ms\"", 2);
+    let mut here = places.nodes[0].here();
+    let (lease, rest) = (Nanos::from_millis(40), Nanos::from_millis(60));
+    let config = ChainsConfig { lease, rest, ..ChainsConfig::at(NodeId(1), 2 << 20) };
+    let mut store = here.chains(&config).unwrap();
+    for round in 1..=4 {
+        store.delete(&mut here, 1).unwrap();
+        let mut client = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture"])
+            .env(FILE, places.file())
+            .env(STORE, store.addr().bits().to_string())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(client.stdout.take().unwrap()).lines().map(Result::unwrap);
+        // The test's own lines come before.
+        let put = |line: String| line.split_once("put ").and_then(|(_, number)| number.parse::<u64>().ok());
+        let mut said = lines.find_map(put).expect("it begins");
+        std::thread::sleep(Duration::from_millis(7 * round));
+        client.kill().unwrap();
+        client.wait().unwrap();
+        said = lines.filter_map(put).fold(said, u64::max);
+        let swept = || places.nodes[1].chain_counts().swept;
+        until(|| swept() == round);
+        let mut found = Vec::new();
+        assert!(store.get(&mut here, 1, &mut found).unwrap());
+        let (words, left) = found.as_chunks::<8>();
+        assert!(left.is_empty() && words.len() == 100 && words.iter().all(|word| *word == words[0]));
+        let there = u64::from_le_bytes(words[0]);
+        assert!(there == said || there == said + 1, "{said} was said, {there} is there");
+        // But for what this process has in hand, and the tail.
+        until(|| {
+            let counts = places.nodes[1].chain_counts();
+            store.get(&mut here, 2, &mut Vec::new()).unwrap();
+            counts.bytes_made - counts.bytes_free <= 17 * 64 + 1024
+        });
+    }
+}
+
+#[test]
+fn a_client_that_is_killed_in_the_middle_of_puts_leaves_a_whole_value_and_its_slots_come_back_near() {
+    let test = "killed::a_client_that_is_killed_in_the_middle_of_puts_leaves_a_whole_value_and_its_slots_come_back_near";
+    clients_are_killed(test, TransportKind::SharedMemory);
+}
+
+#[test]
+fn a_client_that_is_killed_in_the_middle_of_puts_leaves_a_whole_value_and_its_slots_come_back_far() {
+    let test = "killed::a_client_that_is_killed_in_the_middle_of_puts_leaves_a_whole_value_and_its_slots_come_back_far";
+    clients_are_killed(test, TransportKind::Udp);
+}

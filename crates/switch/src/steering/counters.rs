@@ -1,0 +1,72 @@
+//! What the program has done, and what it has left, by cause.
+
+/// Why an append passed as it was, or an entry was not learned.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Unsteered {
+    /// Its connection is not known in this life of the switch.
+    Stranger,
+    /// There was no number left for its connection.
+    NoRoom,
+    /// It came again, and had passed as it was, or had come too late the first time.
+    NotNew,
+    /// Its entry is not outstanding: its key is not held, or another entry has taken its cell.
+    NotOutstanding,
+    /// Nobody knows the tail of its key.
+    TailUnknown,
+}
+
+impl Unsteered {
+    /// Every cause.
+    pub const ALL: [Self; 5] =
+        [Self::Stranger, Self::NoRoom, Self::NotNew, Self::NotOutstanding, Self::TailUnknown];
+}
+
+/// What was counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Packets.
+    pub packets: u64,
+    /// Passes through the pipeline.
+    pub passes: u64,
+    /// Entries that are outstanding since they passed.
+    pub learned: u64,
+    /// Appends that were sent to the tail.
+    pub steered: u64,
+    /// Of those, the ones that would have gone elsewhere.
+    pub moved: u64,
+    /// Steered appends that came again.
+    pub repeated: u64,
+    /// Appends that were not steered.
+    pub unsteered: [u64; Unsteered::ALL.len()],
+    /// Tails that were learned from acknowledgements.
+    pub tails: u64,
+    /// Tails that somebody else has found.
+    pub preloaded: u64,
+    /// Acknowledgements that say what the entry was appended behind.
+    pub appended: u64,
+    /// That say that it was not appended.
+    pub refused: u64,
+    /// That say that nobody knows.
+    pub doubted: u64,
+    /// Acknowledgements that were dropped because the one in front was missing.
+    pub waited: u64,
+    /// Keys that were taken in, and left again.
+    pub admitted: u64,
+    /// Keys that left for others.
+    pub evicted: u64,
+    /// Times that all tails were forgotten.
+    pub forgotten: u64,
+    /// Connections that a NAK ended.
+    pub broken: u64,
+}
+
+impl Counters {
+    /// Appends that were not steered for this reason.
+    pub const fn unsteered(&self, why: Unsteered) -> u64 {
+        self.unsteered[why as usize]
+    }
+
+    pub(super) const fn leave(&mut self, why: Unsteered) {
+        self.unsteered[why as usize] += 1;
+    }
+}

@@ -1,0 +1,34 @@
+//! What becomes of requests and acknowledgements: the fields that are rewritten. Whoever sends the packet on computes its ICRC.
+//!
+//! What must always hold: nothing is rewritten but a compare-and-swap's address and operands, and an atomic acknowledgement's word.
+
+use wire::SteerRules;
+use wire::chain::{EntryVersion, Location, Next, Reply, Word};
+use wire::roce::{AtomicEth, Extension, Packet};
+
+use super::parser::Append;
+
+/// Sends an append to this entry, of a memory that begins at `base`.
+pub(super) fn steer<R: SteerRules>(
+    packet: &mut Packet,
+    base: u64,
+    (to, version): (Location, EntryVersion),
+    append: &Append,
+) {
+    let Extension::Atomic(word) = packet.extension else { return };
+    let address = base + to.offset();
+    let compare = Word::tail(version);
+    let swap = compare.followed_by(Next::Entry(append.at, append.version));
+    packet.extension = Extension::Atomic(if R::COMPARE_IS_REWRITTEN {
+        AtomicEth { address, compare: compare.to_bits(), swap_or_add: swap.to_bits(), ..word }
+    } else {
+        AtomicEth { address, ..word }
+    });
+}
+
+/// Tells the client this.
+pub(super) fn reply(packet: &mut Packet, reply: Reply) {
+    if let Extension::AethAtomic(_, original) = &mut packet.extension {
+        *original = reply.to_bits();
+    }
+}

@@ -1,0 +1,78 @@
+//! What a packet says, as far as this program looks at it. Everything else passes as it is.
+//!
+//! What must always hold: nothing is taken for a step of an append that a client of the store would not send.
+
+use wire::chain::{EntryVersion, Location, Next, UNIT, UNITS, Word};
+use wire::roce::{AtomicEth, Extension, NakCode, Opcode, Packet, Syndrome};
+
+use super::connections::Connection;
+use super::machine::KeyAt;
+
+/// The second step of an append.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Append {
+    /// What is appended.
+    pub(super) at: Location,
+    pub(super) version: EntryVersion,
+    /// The number of the entry that the client takes for the tail.
+    pub(super) compared: EntryVersion,
+}
+
+/// What a packet is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Seen {
+    /// An entry is written, or its first part.
+    Write { unit: u32, version: EntryVersion, key: u64 },
+    /// An atomic, and what it appends.
+    Swap(Option<Append>),
+    /// Another request.
+    Request,
+    /// What an atomic is answered.
+    Answer(u64),
+    /// A request was refused for good.
+    Broken,
+    /// Another answer.
+    Other,
+}
+
+/// What this packet is, with these first bytes of its payload.
+pub(super) fn see(packet: &Packet, head: &[u8], connection: &Connection, key_at: KeyAt) -> Seen {
+    match (packet.opcode, packet.extension) {
+        (Opcode::WriteFirst | Opcode::WriteOnly, Extension::Reth(reth)) if reth.key == connection.region => {
+            entry(connection, reth.address, head, key_at).unwrap_or(Seen::Request)
+        }
+        (_, Extension::Atomic(word)) => {
+            let is_append = packet.opcode == Opcode::CompareSwap && word.key == connection.region;
+            Seen::Swap(if is_append { append(&word) } else { None })
+        }
+        (Opcode::AtomicAcknowledge, Extension::AethAtomic(_, original)) => Seen::Answer(original),
+        (Opcode::Acknowledge, Extension::Aeth(aeth)) => match aeth.syndrome {
+            Syndrome::Nak(NakCode::SequenceError) | Syndrome::Ack(_) | Syndrome::RnrNak(_) => Seen::Other,
+            Syndrome::Nak(_) => Seen::Broken,
+        },
+        (opcode, _) if opcode.is_response() => Seen::Other,
+        _ => Seen::Request,
+    }
+}
+
+fn entry(connection: &Connection, address: u64, head: &[u8], key_at: KeyAt) -> Option<Seen> {
+    let offset = address.checked_sub(connection.base)?;
+    let unit = u32::try_from(offset / UNIT).ok().filter(|unit| (1..UNITS).contains(unit))?;
+    let word = Word::from_bits(word_at(head, 0)?)?;
+    let is_tail = offset.is_multiple_of(UNIT) && word == Word::tail(word.entry);
+    let key = word_at(head, key_at.offset())?;
+    is_tail.then_some(Seen::Write { unit, version: word.entry, key })
+}
+
+/// An entry is bytes to the NIC: its words have the byte order of the machines.
+fn word_at(head: &[u8], at: usize) -> Option<u64> {
+    head.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+}
+
+fn append(word: &AtomicEth) -> Option<Append> {
+    let compared = Word::from_bits(word.compare)?;
+    let new = Word::from_bits(word.swap_or_add)?;
+    let Next::Entry(at, version) = new.next else { return None };
+    let is_append = compared == Word::tail(compared.entry) && new == compared.followed_by(new.next);
+    is_append.then_some(Append { at, version, compared: compared.entry })
+}
