@@ -92,7 +92,7 @@ impl Class {
     /// That of slots of so many bytes.
     pub const fn of_slot(bytes: u32) -> Option<Self> {
         let units = bytes as u64 / UNIT;
-        if bytes as u64 % UNIT != 0 || !units.is_power_of_two() {
+        if !(bytes as u64).is_multiple_of(UNIT) || !units.is_power_of_two() {
             return None;
         }
         Self::new(units.trailing_zeros() as u8)
