@@ -128,6 +128,8 @@ pub struct Client<R: ChainRules = Faithful> {
     cursors: BTreeMap<u64, Cursor>,
     /// By class.
     slots: [Vec<(Location, EntryVersion)>; Class::COUNT],
+    /// A switch may send reads to the tail.
+    steered_reads: bool,
     rules: PhantomData<R>,
 }
 
@@ -139,8 +141,15 @@ impl<R: ChainRules> Client<R> {
             ops: BTreeMap::new(),
             cursors: BTreeMap::new(),
             slots: Default::default(),
+            steered_reads: false,
             rules: PhantomData,
         }
+    }
+
+    /// From now on, what a read brings may be a later entry of the same chain than the one that was asked for: a switch steers. Then
+    /// nothing tells that the one that was asked for is still in use.
+    pub fn expect_steered_reads(&mut self) {
+        self.steered_reads = true;
     }
 
     /// Begins an operation.
@@ -194,14 +203,17 @@ impl<R: ChainRules> Client<R> {
         out: &mut Vec<Effect>,
     ) {
         let key = self.op(id).key;
-        let is_it = |head: &EntryHead| head.word.entry == cursor.version && head.key == key;
+        let steered = self.steered_reads;
+        let is_it = |head: &EntryHead| (head.word.entry == cursor.version || steered) && head.key == key;
         let counts = !R::CURSORS_EXPIRE || self.counts(now, &cursor);
         let Some(head) = head.filter(|head| counts && is_it(head)) else {
             return self.lose(now, id, out);
         };
         match head.word.next {
             Next::Tail => {
-                self.learn(key, Cursor { known: since, ..cursor });
+                if !steered {
+                    self.learn(key, Cursor { known: since, ..cursor });
+                }
                 let done = match head.kind {
                     EntryKind::Value => Done::Value(head.len),
                     EntryKind::Deleted => Done::Nothing,

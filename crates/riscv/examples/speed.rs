@@ -3,7 +3,8 @@
 //! ```sh
 //! cargo run --release -p rackmem-riscv --example speed
 //! ```
-//! Times are of this machine at this moment; each line is the best of five.
+//! Times are of the processor, where the kernel says them (`/proc/self/schedstat`), so that others on a shared machine count less;
+//! each line is the best of five.
 
 use std::time::Instant;
 
@@ -56,14 +57,15 @@ fn all(schedule: Schedule, less: u64) {
         let rounds = rounds / less;
         let text = format!("li a0, {rounds}; {code}; li a7, 93; li a0, 0; ecall");
         let program = Program::assembled(&text).expect("it is understood");
+        let start = Instant::now();
         let mut best = (f64::MAX, 0, 0);
         for _ in 0..5 {
             let mut machine =
                 Machine::new(program.clone(), &Config { schedule, ..Config::nodes(nodes) }).expect("it fits");
-            let begin = Instant::now();
+            let begin = now(start);
             machine.run(&mut Console::default()).expect("it ends");
             let total = machine.stats().total();
-            let took = begin.elapsed().as_secs_f64();
+            let took = now(start) - begin;
             if took < best.0 {
                 best = (took, total.instructions, total.remote_atomics);
             }
@@ -75,4 +77,11 @@ fn all(schedule: Schedule, less: u64) {
         }
         println!();
     }
+}
+
+/// Seconds that this program has had a processor for; where nobody says that, seconds since it began.
+fn now(start: Instant) -> f64 {
+    let said = std::fs::read_to_string("/proc/self/schedstat").ok();
+    let nanos = said.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
+    nanos.map_or_else(|| start.elapsed().as_secs_f64(), |nanos| nanos as f64 / 1e9)
 }

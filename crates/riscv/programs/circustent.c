@@ -27,23 +27,24 @@ enum { STRIDE = 8 };
 
 static enum pattern pattern;
 static enum operation operation;
-static int is_global, me, all;
+static int is_global, me, all, neighbour;
 static unsigned long iterations, elements;
 /* Symmetric: `elements` of each on every PE. */
 static unsigned long *values, *indexes;
 
-/* Where element i is: in ring form on the next PE, in global form PE i modulo their number. */
-static int pe_of(unsigned long i) { return is_global ? (int)(i % (unsigned long)all) : (me + 1) % all; }
-static unsigned long slot_of(unsigned long i) { return is_global ? i / (unsigned long)all : i; }
 static unsigned long count(void) { return is_global ? elements * (unsigned long)all : elements; }
 
-/* The operation of the benchmark: what the word was. */
-static unsigned long atomic(unsigned long *array, unsigned long i, unsigned long more) {
-    unsigned long *at = &array[slot_of(i)];
-    int pe = pe_of(i);
-    if (operation == ADD)
+/* What follows is inlined into loops of their own for each pattern, operation and form: nothing is decided in them. */
+#define INLINE static inline __attribute__((always_inline))
+
+/* The operation of the benchmark on element i: what the word was. In ring form it is the next PE's, in global form PE i modulo
+ * their number has it. */
+INLINE unsigned long atomic(unsigned long *array, unsigned long i, unsigned long more, enum operation how, int spread) {
+    unsigned long *at = &array[spread ? i / (unsigned long)all : i];
+    int pe = spread ? (int)(i % (unsigned long)all) : neighbour;
+    if (how == ADD)
         return shmem_ulong_atomic_fetch_add(at, more, pe);
-    if (operation == CAS)
+    if (how == CAS)
         return shmem_ulong_atomic_compare_swap(at, 0, 0, pe);
     for (unsigned long old = shmem_ulong_atomic_fetch(at, pe);;) {
         unsigned long found = shmem_ulong_atomic_compare_swap(at, old, old + more, pe);
@@ -69,37 +70,66 @@ static unsigned long index_of(int pe, unsigned long i) {
     return is_global ? index_at((int)(i % (unsigned long)all), i / (unsigned long)all) : index_at((pe + 1) % all, i);
 }
 
-static unsigned long run(void) {
-    unsigned long at = is_global ? (unsigned long)me : 0, first = is_global ? (unsigned long)me * elements : 0;
-    for (unsigned long i = 0; i < iterations; i++) {
-        unsigned long one = (first + i) % count(), next = (first + i + 1) % count();
-        unsigned long source, destination, value;
-        switch (pattern) {
-        case RAND: atomic(values, index_at(me, i % elements), 1); break;
-        case STRIDE1: atomic(values, one, 1); break;
-        case STRIDEN: atomic(values, (first + i * STRIDE) % count(), 1); break;
-        case PTRCHASE: at = atomic(indexes, at, 0) % count(); break;
-        case CENTRAL: atomic(values, 0, 1); break;
+INLINE unsigned long loop(enum pattern which, enum operation how, int spread) {
+    unsigned long at = spread ? (unsigned long)me : 0, one = spread ? (unsigned long)me * elements : 0, all_elements = count();
+    for (unsigned long i = 0, pick = 0; i < iterations; i++) {
+        unsigned long next = one + 1 == all_elements ? 0 : one + 1, source, destination, value;
+        switch (which) {
+        case RAND:
+            atomic(values, indexes[pick], 1, how, spread);
+            pick = pick + 1 == elements ? 0 : pick + 1;
+            break;
+        case STRIDE1: atomic(values, one, 1, how, spread); break;
+        case STRIDEN:
+            atomic(values, one, 1, how, spread);
+            for (next = one + STRIDE; next >= all_elements;)
+                next -= all_elements;
+            break;
+        case PTRCHASE: at = atomic(indexes, at, 0, how, spread); break;
+        case CENTRAL: atomic(values, 0, 1, how, spread); break;
         case SG:
-            source = atomic(indexes, one, 0);
-            destination = atomic(indexes, next, 0);
-            value = atomic(values, source, 1);
-            atomic(values, destination, value);
+            source = atomic(indexes, one, 0, how, spread);
+            destination = atomic(indexes, next, 0, how, spread);
+            value = atomic(values, source, 1, how, spread);
+            atomic(values, destination, value, how, spread);
             break;
         case SCATTER:
-            destination = atomic(indexes, next, 0);
-            value = atomic(values, one, 1);
-            atomic(values, destination, value);
+            destination = atomic(indexes, next, 0, how, spread);
+            value = atomic(values, one, 1, how, spread);
+            atomic(values, destination, value, how, spread);
             break;
         case GATHER:
-            destination = atomic(indexes, next, 0);
-            value = atomic(values, destination, 1);
-            atomic(values, one, value);
+            destination = atomic(indexes, next, 0, how, spread);
+            value = atomic(values, destination, 1, how, spread);
+            atomic(values, one, value, how, spread);
             break;
         default: break;
         }
+        one = next;
     }
     return at;
+}
+
+#define FORMS(PATTERN, OPERATION) (is_global ? loop(PATTERN, OPERATION, 1) : loop(PATTERN, OPERATION, 0))
+#define LOOPS(PATTERN)                                                                                               \
+    case PATTERN:                                                                                                    \
+        return operation == ADD   ? FORMS(PATTERN, ADD)                                                              \
+               : operation == CAS ? FORMS(PATTERN, CAS)                                                              \
+                                  : FORMS(PATTERN, UPDATE);
+
+/* Returns where ptrchase has ended. */
+static unsigned long run(void) {
+    switch (pattern) {
+        LOOPS(RAND)
+        LOOPS(STRIDE1)
+        LOOPS(STRIDEN)
+        LOOPS(PTRCHASE)
+        LOOPS(CENTRAL)
+        LOOPS(SG)
+        LOOPS(SCATTER)
+        LOOPS(GATHER)
+    default: return 0;
+    }
 }
 
 /* The same in local memory: what the next PE's values are after this PE's run in ring form. */
@@ -163,6 +193,7 @@ int main(int argc, char **argv) {
     shmem_init();
     me = shmem_my_pe();
     all = shmem_n_pes();
+    neighbour = (me + 1) % all;
     int which = argc > 3 ? find(argv[1], pattern_names, PATTERNS) : -1;
     int how = argc > 3 ? find(argv[2], operation_names, OPERATIONS) : -1;
     static const char *const forms[] = {"ring", "global"};

@@ -89,6 +89,15 @@ impl Class {
         Self::new(units.trailing_zeros() as u8)
     }
 
+    /// That of slots of so many bytes.
+    pub const fn of_slot(bytes: u32) -> Option<Self> {
+        let units = bytes as u64 / UNIT;
+        if !(bytes as u64).is_multiple_of(UNIT) || !units.is_power_of_two() {
+            return None;
+        }
+        Self::new(units.trailing_zeros() as u8)
+    }
+
     /// Which one.
     pub const fn number(self) -> u8 {
         self.0
@@ -312,6 +321,11 @@ mod tests {
         assert_eq!(class((2 << 20) - ENTRY_HEAD), Some(2 << 20));
         assert_eq!(class((2 << 20) - ENTRY_HEAD + 1), None);
         assert_eq!(class(u32::MAX), None);
+        assert_eq!(
+            [64, 128, 2 << 20].map(|bytes| Class::of_slot(bytes).map(Class::bytes)),
+            [64, 128, 2 << 20].map(Some)
+        );
+        assert_eq!([0, 63, 96, 192, 4 << 20].map(Class::of_slot), [None; 5]);
     }
 
     #[test]

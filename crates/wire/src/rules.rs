@@ -384,6 +384,8 @@ rules! {
     NUMBERS_ARE_NEW,
     /// A slot is outstanding for the key that it was written for last: a client may use it for another one under the same number.
     LAST_WRITE_COUNTS,
+    /// A read is sent only to a tail whose append is acknowledged (PROTOCOLS.md).
+    READS_TAKE_WHAT_IS_ACKNOWLEDGED,
     // Acknowledgements.
     /// The client is told what it was steered to, and not what another word was (PROTOCOLS.md).
     ORIGINAL_IS_REWRITTEN,

@@ -134,7 +134,7 @@ pub(crate) fn dangles<R: ChainRules>() -> bool {
     let outcome = rig.execute(ahead);
     assert_eq!(outcome, Outcome::Swapped(Word::tail(rig.memory[&first].word.entry).to_bits()));
     let mut out = Vec::new();
-    rig.now = rig.now + DOUBT;
+    rig.now += DOUBT;
     rig.metadata.on_deadline(rig.now, &mut out);
     rig.server(out);
     let mut at = first;

@@ -27,7 +27,8 @@
 //! | `MarkIfEqual(x)` | x = cell | cell - 128 if equal | the old cell |
 //! | `SetIfZero(x)` | cell = 0 | x if empty | the old cell |
 //! | `SetIfAny(x)` | cell = 0 | x unless empty | the old cell |
-//! | `TakeIfHigh(x)` | upper halves of x and cell are equal | 0 if equal | the cell's lower half if equal, else 0 |
+//! | `TakeIfMost(x)` | x and the cell are equal but for 24 bits | 2^62 is added if equal | the low 24 bits if equal, else 0 |
+//! | `LookIfHigh(x)` | upper halves of x and cell are equal | | the low 24 bits if equal, else 0 |
 //! | `KeepIfEqual(x)` | x = cell | 0 unless equal | the new cell |
 //! | `LowerIfEqual(x)` | x = cell | the cell without its low 24 bits if equal | the old cell |
 //! | `Advance(x)` | cell = 0; x + 255 - cell, of 32 bits with a sign, < 0 | x + 257 if neither | [`HIT`] or [`MISS`] |
@@ -64,6 +65,8 @@ pub const BUSY: u64 = 1 << 15;
 pub const FOLLOWED: u64 = 3 << 13;
 /// The bit of a lock cell that says that a writer holds it (Concordia, section 5.1: 1 + 15 bits).
 pub const WRITER: u64 = 1 << 15;
+/// The low 24 bits of a cell.
+const LOW: u64 = 0xff_ffff;
 /// As many readers as a lock cell can count.
 pub const MOST_READERS: u64 = WRITER - 1;
 
@@ -95,7 +98,8 @@ pub enum Alu {
     TakeIfFree(Field),
     MarkIfEqual(Field),
     SetIfAny(Field),
-    TakeIfHigh(Field),
+    TakeIfMost(Field),
+    LookIfHigh(Field),
     KeepIfEqual(Field),
     LowerIfEqual(Field),
     Advance(Field),
@@ -124,7 +128,8 @@ impl Alu {
             | Self::TakeIfFree(x)
             | Self::MarkIfEqual(x)
             | Self::SetIfAny(x)
-            | Self::TakeIfHigh(x)
+            | Self::TakeIfMost(x)
+            | Self::LookIfHigh(x)
             | Self::KeepIfEqual(x)
             | Self::LowerIfEqual(x)
             | Self::Advance(x) => Some(x),
@@ -138,7 +143,10 @@ impl Alu {
 
     /// True if the cell stays as it is, whatever the operand.
     pub const fn only_looks(self) -> bool {
-        matches!(self, Self::Read | Self::Compare(_) | Self::MatchTag(_) | Self::ProbeTag(_))
+        matches!(
+            self,
+            Self::Read | Self::Compare(_) | Self::MatchTag(_) | Self::ProbeTag(_) | Self::LookIfHigh(_)
+        )
     }
 
     /// Bits that its output needs, from a cell of so many bits.
@@ -156,7 +164,7 @@ impl Alu {
             | Self::KeepIfEqual(_)
             | Self::LowerIfEqual(_)
             | Self::TakeIfEqual(_) => cell_bits,
-            Self::TakeIfHigh(_) => 32,
+            Self::TakeIfMost(_) | Self::LookIfHigh(_) => 24,
             Self::Compare(_) | Self::Raise(_) => 2,
             Self::MatchTag(_) | Self::ClaimIfEmpty(_) | Self::ClearIfEqual(_) | Self::Advance(_) => 1,
             Self::ProbeTag(_) => 3,
@@ -189,7 +197,8 @@ impl Alu {
             Self::TakeIfFree(_) => "TakeIfFree",
             Self::MarkIfEqual(_) => "MarkIfEqual",
             Self::SetIfAny(_) => "SetIfAny",
-            Self::TakeIfHigh(_) => "TakeIfHigh",
+            Self::TakeIfMost(_) => "TakeIfMost",
+            Self::LookIfHigh(_) => "LookIfHigh",
             Self::KeepIfEqual(_) => "KeepIfEqual",
             Self::LowerIfEqual(_) => "LowerIfEqual",
             Self::Advance(_) => "Advance",
@@ -247,9 +256,11 @@ impl Alu {
             }
             Self::MarkIfEqual(_) => |cell, x| (if cell == x { cell.wrapping_sub(128) } else { cell }, cell),
             Self::SetIfAny(_) => |cell, x| (if cell == 0 { 0 } else { x }, cell),
-            Self::TakeIfHigh(_) => |cell, x| {
-                if cell >> 32 == x >> 32 { (0, cell & 0xffff_ffff) } else { (cell, 0) }
+            Self::TakeIfMost(_) => |cell, x| match (cell ^ x) >> 24 {
+                0 => (cell.wrapping_add(1 << 62), cell & LOW),
+                _ => (cell, 0),
             },
+            Self::LookIfHigh(_) => |cell, x| (cell, if cell >> 32 == x >> 32 { cell & LOW } else { 0 }),
             Self::KeepIfEqual(_) => |cell, x| if cell == x { (cell, cell) } else { (0, 0) },
             Self::LowerIfEqual(_) => |cell, x| (if cell == x { cell & !0xff_ffff } else { cell }, cell),
             Self::Advance(_) => |cell, x| {
@@ -363,8 +374,12 @@ mod tests {
 
     #[test]
     fn what_is_outstanding_is_taken_once_by_whoever_names_it() {
-        assert_eq!(run(Alu::TakeIfHigh(X), 7 << 32 | 9, 7 << 32), (0, 9));
-        assert_eq!(run(Alu::TakeIfHigh(X), 7 << 32 | 9, 6 << 32), (7 << 32 | 9, 0));
+        let (cell, taken) = (7 << 32 | 5 << 24 | 9, 1 << 62 | 7 << 32 | 5 << 24 | 9);
+        assert_eq!(run(Alu::TakeIfMost(X), cell, 7 << 32 | 5 << 24), (taken, 9));
+        assert_eq!(run(Alu::TakeIfMost(X), cell, 7 << 32 | 4 << 24), (cell, 0), "another use of it");
+        assert_eq!(run(Alu::TakeIfMost(X), taken, 7 << 32 | 5 << 24), (taken, 0), "once more");
+        assert_eq!(run(Alu::LookIfHigh(X), taken, 1 << 62 | 7 << 32), (taken, 9));
+        assert_eq!(run(Alu::LookIfHigh(X), cell, 1 << 62 | 7 << 32), (cell, 0), "it is not taken");
         assert_eq!(run(Alu::KeepIfEqual(X), 9, 9), (9, 9));
         assert_eq!(run(Alu::KeepIfEqual(X), 8, 9), (0, 0));
         assert_eq!(run(Alu::SetIfAny(X), 0, 9), (0, 0), "nobody knows the tail");

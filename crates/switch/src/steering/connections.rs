@@ -3,7 +3,7 @@
 //! On the chip: an exact-match table from the packet's destination to a number, which the control plane writes. What must always
 //! hold: a queue pair is an end of one connection.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use wire::NodeId;
@@ -37,12 +37,14 @@ pub struct Connection {
 #[derive(Clone, Debug)]
 pub(super) struct Connections {
     known: BTreeMap<End, (Option<usize>, Connection)>,
+    /// Clients whose reads are executed as they ask.
+    as_asked: BTreeSet<End>,
     free: Vec<usize>,
 }
 
 impl Connections {
     pub(super) fn new(most: usize) -> Self {
-        Self { known: BTreeMap::new(), free: (0..most).rev().collect() }
+        Self { known: BTreeMap::new(), as_asked: BTreeSet::new(), free: (0..most).rev().collect() }
     }
 
     /// Takes a connection in; the number that it gets, if there is one left.
@@ -58,8 +60,17 @@ impl Connections {
         let (number, connection) = self.known.remove(&end)?;
         self.known.remove(&connection.client);
         self.known.remove(&connection.memory);
+        self.as_asked.remove(&connection.client);
         self.free.extend(number);
         number
+    }
+
+    pub(super) fn read_as_asked(&mut self, client: End) {
+        self.as_asked.insert(client);
+    }
+
+    pub(super) fn reads_as_asked(&self, client: End) -> bool {
+        self.as_asked.contains(&client)
     }
 
     /// The connection that a packet to this end belongs to, with its number if it has one.

@@ -34,6 +34,8 @@ pub struct Counters {
     pub steered: u64,
     /// Of those, the ones that would have gone elsewhere.
     pub moved: u64,
+    /// Reads that were sent to the tail.
+    pub reads: u64,
     /// Steered appends that came again.
     pub repeated: u64,
     /// Appends that were not steered.

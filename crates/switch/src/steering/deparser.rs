@@ -1,6 +1,7 @@
 //! What becomes of requests and acknowledgements: the fields that are rewritten. Whoever sends the packet on computes its ICRC.
 //!
-//! What must always hold: nothing is rewritten but a compare-and-swap's address and operands, and an atomic acknowledgement's word.
+//! What must always hold: nothing is rewritten but a compare-and-swap's address and operands, a read's address, and an atomic
+//! acknowledgement's word.
 
 use wire::SteerRules;
 use wire::chain::{EntryVersion, Location, Next, Reply, Word};
@@ -24,6 +25,13 @@ pub(super) fn steer<R: SteerRules>(
     } else {
         AtomicEth { address, ..word }
     });
+}
+
+/// Sends a read to this entry.
+pub(super) fn read(packet: &mut Packet, base: u64, to: Location) {
+    if let Extension::Reth(reth) = &mut packet.extension {
+        reth.address = base + to.offset();
+    }
 }
 
 /// Tells the client this.

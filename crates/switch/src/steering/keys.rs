@@ -178,7 +178,7 @@ impl<R: SteerRules> Steering<R> {
         self.program.set_cell(self.arrays.tails, place as usize, 0);
         for cell in 0..self.sizes.slots {
             let named = self.program.cell(self.arrays.outstanding, cell).unwrap_or(0);
-            if named as u32 == place {
+            if named as u32 & 0xff_ffff == place {
                 self.program.set_cell(self.arrays.outstanding, cell, 0);
             }
         }

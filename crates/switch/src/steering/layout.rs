@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   NEXT PSN     number 24 | 1                          1: the connection is known
-//!   OUTSTANDING  1 1 | version 8 | upper bits of the unit | place of the key 32
+//!   OUTSTANDING  1 1 | appended 1 | 0 10 | upper bits of the unit 20 | version 8 | place of the key 24
 //!   TAIL         location 32 | version 8 | record 24    record 0: its append is acknowledged
 //!   APPEND       location 32 | number 24 | version 8    what is appended by which packet
 //!   OF KEY       place 32
@@ -48,7 +48,9 @@ pub(super) mod class {
     pub(in super::super) const SETTLE: u64 = 7;
     /// A WRITE that is not new: its slot is outstanding for this key, or for none.
     pub(in super::super) const KEEP: u64 = 8;
-    pub(in super::super) const LAST: u64 = KEEP;
+    /// A READ of a whole entry: whose is it, and what is the tail of that chain?
+    pub(in super::super) const READ: u64 = 9;
+    pub(in super::super) const LAST: u64 = READ;
 }
 
 /// What OUTSTANDING, TAIL, and the arrays of records do. 0: nothing.
@@ -63,6 +65,8 @@ pub(super) mod op {
     pub(in super::super) const CONFIRM: u64 = 5;
     /// OUTSTANDING: is left as it is, if it is the operand.
     pub(in super::super) const KEEP: u64 = 6;
+    /// OUTSTANDING: whose entry was this?
+    pub(in super::super) const LOOK: u64 = 7;
 }
 
 /// What the client is told.
@@ -117,7 +121,12 @@ pub(super) fn entry(at: Location, version: EntryVersion) -> u64 {
 
 /// A cell of OUTSTANDING without the place: of `1 << bits` cells, which are found by the unit's lower bits.
 pub(super) const fn outstanding(unit: u32, version: EntryVersion, bits: u32) -> u64 {
-    ((1 << 31 | (version.0 as u64) << 20) ^ (unit >> bits) as u64) << 32
+    1 << 63 | ((unit >> bits) as u64) << 32 | (version.0 as u64) << 24
+}
+
+/// The upper half of such a cell, when the slot's entry has been sent to a chain.
+pub(super) const fn appended(unit: u32, bits: u32) -> u64 {
+    outstanding(unit, EntryVersion(0), bits) | 1 << 62
 }
 
 #[derive(Clone, Copy, Debug)]

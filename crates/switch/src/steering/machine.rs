@@ -52,6 +52,9 @@ pub struct Config {
     pub slots: usize,
     /// Where the key is.
     pub key_at: KeyAt,
+    /// Reads of so many bytes at most are sent to the tail, too: no more than a packet carries, or a value would be put together of two.
+    /// 0: none. Clients must expect it, and slots must rest for longer than a cursor counts, and `lifetime`, and a request is under way.
+    pub reads: u32,
     /// How long the switch may take what it knows of slots for true: less than it takes to use a slot 256 times, each with a rest.
     pub lifetime: Nanos,
 }
@@ -65,6 +68,7 @@ impl Default for Config {
             window: 256,
             slots: 1 << 14,
             key_at: KeyAt::Head,
+            reads: 0,
             lifetime: Nanos::from_millis(1000),
         }
     }
@@ -97,6 +101,8 @@ pub struct Steering<R: SteerRules = Faithful> {
     phv: Phv,
     /// When what is known of slots is forgotten.
     expires: Nanos,
+    /// The connection that was made last: it says where the memory is.
+    last: Option<Connection>,
 }
 
 impl Steering {
@@ -122,6 +128,7 @@ impl<R: SteerRules> Steering<R> {
         assert!(config.slots.is_power_of_two() && config.slots >= 256, "256 cells for slots, or 512, ...");
         let records = config.connections * config.window as usize;
         assert!(records < 1 << 24, "a record has a number of 24 bits");
+        assert!(config.keys < 1 << 23, "a place has a number of 24 bits");
         let sizes = Sizes {
             connections: config.connections,
             slots: config.slots,
@@ -145,6 +152,7 @@ impl<R: SteerRules> Steering<R> {
             counters: Counters::default(),
             phv: Phv::new(),
             expires: Nanos::ZERO,
+            last: None,
         })
     }
 
@@ -154,12 +162,19 @@ impl<R: SteerRules> Steering<R> {
     pub fn connect(&mut self, connection: Connection) -> bool {
         self.disconnect(connection.client);
         self.disconnect(connection.memory);
+        self.last = Some(connection);
         let number = self.connections.add(connection);
         if let Some(number) = number {
             let next = u64::from(connection.first_psn.get()) << 8 | 1;
             self.program.set_cell(self.arrays.numbers, number, next);
         }
         number.is_some()
+    }
+
+    /// Reads of this client are never sent elsewhere: it follows chains entry by entry, as the metadata server does. Until it is connected
+    /// anew.
+    pub fn read_as_asked(&mut self, client: End) {
+        self.connections.read_as_asked(client);
     }
 
     /// The connection of this end is over. Who stands behind its appends cannot be told what became of them.
@@ -234,9 +249,9 @@ impl<R: SteerRules> Steering<R> {
         }
         let end = End { node: to, queue_pair: packet.to };
         let Some(&(number, connection)) = self.connections.find(end) else {
-            return self.pass_stranger(packet);
+            return self.pass_stranger(packet, head);
         };
-        let seen = parser::see(packet, head, &connection, self.config.key_at);
+        let seen = parser::see(packet, head, &connection, self.config.key_at, self.config.reads);
         let Some(number) = number else {
             match seen {
                 Seen::Write { unit, .. } if R::LAST_WRITE_COUNTS => {
@@ -256,6 +271,10 @@ impl<R: SteerRules> Steering<R> {
                 self.on_swap(number, &connection, packet, append);
                 Action::Forward
             }
+            Seen::Read(at) => {
+                self.on_read(number, &connection, packet, at);
+                Action::Forward
+            }
             Seen::Write { .. } | Seen::Request => {
                 self.pass(class::REQUEST, |f, phv| number_of(f, phv, number, packet.psn));
                 Action::Forward
@@ -270,7 +289,13 @@ impl<R: SteerRules> Steering<R> {
         }
     }
 
-    fn pass_stranger(&mut self, packet: &mut Packet) -> Action {
+    fn pass_stranger(&mut self, packet: &mut Packet, head: &[u8]) -> Action {
+        // Its slots are not what they were.
+        if let Some(connection) = self.last
+            && let Seen::Write { unit, .. } = parser::see(packet, head, &connection, self.config.key_at, 0)
+        {
+            self.learn(class::LEARN, unit, [0; WAYS], [0; WAYS]);
+        }
         match packet.opcode {
             Opcode::CompareSwap => self.counters.leave(Unsteered::Stranger),
             Opcode::AtomicAcknowledge if R::STRANGERS_ARE_DOUBTED => {
@@ -398,6 +423,27 @@ impl<R: SteerRules> Steering<R> {
         }
     }
 
+    /// An entry is read that may not be the tail any more. What a read brings says itself what it is, so reads leave no record.
+    fn on_read(&mut self, number: usize, connection: &Connection, packet: &mut Packet, at: Location) {
+        let psn = packet.psn;
+        let (slots, bits) = (self.sizes.slots, self.sizes.slots.trailing_zeros());
+        self.pass(class::READ, |f, phv| {
+            number_of(f, phv, number, psn);
+            phv.set(f.slot, (at.unit() as usize & (slots - 1)) as u64);
+            phv.set(f.outstanding, layout::appended(at.unit(), bits));
+        });
+        let tail = layout::parse_tail(self.phv.get(self.fields.before));
+        if let Some((to, _, record)) = tail
+            && (record == 0 || !R::READS_TAKE_WHAT_IS_ACKNOWLEDGED)
+            && to.class() == at.class()
+            && to != at
+            && !self.connections.reads_as_asked(connection.client)
+        {
+            deparser::read(packet, connection.base, to);
+            self.counters.reads += 1;
+        }
+    }
+
     /// What the memory says to an atomic.
     fn on_answer(&mut self, number: usize, packet: &mut Packet, original: u64) -> Action {
         let record = self.record(number, packet.psn);
@@ -488,7 +534,7 @@ impl<R: SteerRules> Steering<R> {
         let passes = [
             ("WRITE of an entry", 2),
             ("CmpSwap", 1),
-            ("other request", 1),
+            ("READ, or another request", 1),
             ("atomic acknowledgement without a record", 1),
             ("of an append that was not steered", 2),
             ("of an append that was steered", 3),

@@ -65,6 +65,15 @@
 //! A slot is outstanding for the key that it was written for last. A client that has given up may write another key's entry to it under the same
 //! number, so a WRITE whose key is not held clears the cell.
 //!
+//! # Reads
+//! A client whose cursor is old reads an entry that is not the tail any more. OUTSTANDING still says whose entry the slot has, after it was
+//! appended. So a READ of a slot may be sent to the tail of that chain ([`Config::reads`]), if the tail's append is acknowledged, and its
+//! slot has the same size. What is read says itself whose it is, and whether something follows it by now; so reads leave no
+//! record, and copies of one may differ. The answer is one packet: of two, one could come from another entry. The client must know that it may get
+//! another entry of its key (`chain::client::Client::expect_steered_reads`), and that nothing tells it any more that the one it asked for is in
+//! use. A tail that the switch knows was in use not longer ago than `lifetime` and the time for which a request may be under
+//! way; slots must rest for longer than that and a cursor's time together.
+//!
 //! # What is forgotten
 //! Tails are soft: [`Steering::forget`] costs the appends under way nothing and later ones a walk. Records are not: an acknowledgement without its
 //! record would be taken for what the client has asked. So a connection counts only if it began in this life of the switch.

@@ -2,7 +2,7 @@
 //!
 //! What must always hold: nothing is taken for a step of an append that a client of the store would not send.
 
-use wire::chain::{EntryVersion, Location, Next, UNIT, UNITS, Word};
+use wire::chain::{Class, EntryVersion, Location, Next, UNIT, UNITS, Word};
 use wire::roce::{AtomicEth, Extension, NakCode, Opcode, Packet, Syndrome};
 
 use super::connections::Connection;
@@ -25,6 +25,8 @@ pub(super) enum Seen {
     Write { unit: u32, version: EntryVersion, key: u64 },
     /// An atomic, and what it appends.
     Swap(Option<Append>),
+    /// A slot is read, in a packet.
+    Read(Location),
     /// Another request.
     Request,
     /// What an atomic is answered.
@@ -36,10 +38,15 @@ pub(super) enum Seen {
 }
 
 /// What this packet is, with these first bytes of its payload.
-pub(super) fn see(packet: &Packet, head: &[u8], connection: &Connection, key_at: KeyAt) -> Seen {
+pub(super) fn see(packet: &Packet, head: &[u8], connection: &Connection, key_at: KeyAt, reads: u32) -> Seen {
     match (packet.opcode, packet.extension) {
         (Opcode::WriteFirst | Opcode::WriteOnly, Extension::Reth(reth)) if reth.key == connection.region => {
             entry(connection, reth.address, head, key_at).unwrap_or(Seen::Request)
+        }
+        (Opcode::ReadRequest, Extension::Reth(reth)) if reth.key == connection.region => {
+            let class = Class::of_slot(reth.length).filter(|_| reth.length <= reads);
+            let unit = unit(connection, reth.address);
+            class.zip(unit).map_or(Seen::Request, |(class, unit)| Seen::Read(Location::new(class, unit)))
         }
         (_, Extension::Atomic(word)) => {
             let is_append = packet.opcode == Opcode::CompareSwap && word.key == connection.region;
@@ -55,13 +62,17 @@ pub(super) fn see(packet: &Packet, head: &[u8], connection: &Connection, key_at:
     }
 }
 
+/// Which unit begins there, if one does.
+fn unit(connection: &Connection, address: u64) -> Option<u32> {
+    let offset = address.checked_sub(connection.base).filter(|offset| offset.is_multiple_of(UNIT))?;
+    u32::try_from(offset / UNIT).ok().filter(|unit| (1..UNITS).contains(unit))
+}
+
 fn entry(connection: &Connection, address: u64, head: &[u8], key_at: KeyAt) -> Option<Seen> {
-    let offset = address.checked_sub(connection.base)?;
-    let unit = u32::try_from(offset / UNIT).ok().filter(|unit| (1..UNITS).contains(unit))?;
+    let unit = unit(connection, address)?;
     let word = Word::from_bits(word_at(head, 0)?)?;
-    let is_tail = offset.is_multiple_of(UNIT) && word == Word::tail(word.entry);
     let key = word_at(head, key_at.offset())?;
-    is_tail.then_some(Seen::Write { unit, version: word.entry, key })
+    (word == Word::tail(word.entry)).then_some(Seen::Write { unit, version: word.entry, key })
 }
 
 /// An entry is bytes to the NIC: its words have the byte order of the machines.

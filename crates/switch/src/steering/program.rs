@@ -123,6 +123,8 @@ fn operations<R: SteerRules>(p: &mut ProgramBuilder, f: &Fields) {
         rows: vec![
             row(class::LEARN, Any, &[(outstanding, op::SET)]),
             row(class::KEEP, Any, &[(outstanding, op::KEEP)]),
+            // No tail is 0: what is 0 and confirmed stays as it is, and is looked at.
+            row(class::READ, Any, &[(outstanding, op::LOOK), (tail, op::CONFIRM)]),
             row(
                 class::SWAP,
                 is_new,
@@ -227,8 +229,9 @@ fn outstanding_and_tail(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
         select: f.outstanding_op,
         cases: vec![
             (op::SET, Alu::Set(f.outstanding)),
-            (op::TAKE, Alu::TakeIfHigh(f.outstanding)),
+            (op::TAKE, Alu::TakeIfMost(f.outstanding)),
             (op::KEEP, Alu::KeepIfEqual(f.outstanding)),
+            (op::LOOK, Alu::LookIfHigh(f.outstanding)),
         ],
         out: Some(f.place),
     });

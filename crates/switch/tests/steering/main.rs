@@ -16,6 +16,7 @@ fn goes_wrong<R: SteerRules>(rule: &str) -> bool {
         "REPEATS_ARE_ALIKE" => scenarios::repeats::<R>(),
         "NUMBERS_ARE_NEW" => scenarios::numbers::<R>(),
         "LAST_WRITE_COUNTS" => scenarios::last_write::<R>(),
+        "READS_TAKE_WHAT_IS_ACKNOWLEDGED" => scenarios::reads::<R>(),
         "ORIGINAL_IS_REWRITTEN" => scenarios::original::<R>(),
         "ACKS_WAIT" => scenarios::acks::<R>(),
         "FOLLOWERS_FALL" => scenarios::followers::<R>(),

@@ -59,6 +59,7 @@ impl<R: SteerRules> Rig<R> {
             window: 8,
             slots: 256,
             lifetime: Nanos(1_000),
+            reads: 1_024,
             ..Config::default()
         };
         let mut rig = Self {
@@ -104,6 +105,19 @@ impl<R: SteerRules> Rig<R> {
         let packet = self.pass_to_memory(client, psn, tail, entry);
         let original = self.execute(client, &packet);
         self.pass_to_client(client, psn, original)
+    }
+
+    /// A client reads an entry: which one does it get?
+    pub(crate) fn read(&mut self, client: u16, entry: Entry) -> Entry {
+        let psn = self.number(client);
+        let reth = Reth { address: BASE + entry.at().offset(), key: REGION, length: 64 };
+        let mut packet =
+            Packet::new(Opcode::ReadRequest, memory_end(client).queue_pair, psn, Extension::Reth(reth));
+        assert_eq!(self.switch.on_packet(self.now, MEMORY, &mut packet, &[]), Action::Forward);
+        let Extension::Reth(reth) = packet.extension else { panic!("{packet:?}") };
+        let unit = ((reth.address - BASE) / 64) as u32;
+        let version = self.words.get(&unit).map_or(entry.1, |word| word.entry.0);
+        if unit == entry.0 { entry } else { Entry(unit, version) }
     }
 
     /// A compare-and-swap passes the switch: as it leaves.

@@ -42,13 +42,18 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
             device.ready_to_send(pairs[side], send).unwrap();
         }
         self.links[at] = Some((pairs[0], pairs[1]));
+        let client = End { node: NodeId(at as u16), queue_pair: pairs[0] };
         self.switch.connect(Connection {
-            client: End { node: NodeId(at as u16), queue_pair: pairs[0] },
+            client,
             memory: End { node: NodeId(MEMORY as u16), queue_pair: pairs[1] },
             first_psn: psn[0],
             region: self.nics[MEMORY].key,
             base: BASE,
         });
+        if at == self.nics.len() - 1 {
+            // The metadata server follows chains.
+            self.switch.read_as_asked(client);
+        }
     }
 
     /// Ends a node's connection: nothing of what was asked and not executed ever will be.
