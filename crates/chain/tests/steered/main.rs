@@ -3,6 +3,7 @@
 //! out once, and something notices. `RACKMEM_SEED=N` repeats a run.
 
 mod doubt;
+mod leases;
 mod nic;
 mod world;
 
