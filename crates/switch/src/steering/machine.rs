@@ -536,8 +536,8 @@ impl<R: SteerRules> Steering<R> {
             ("CmpSwap", 1),
             ("READ, or another request", 1),
             ("atomic acknowledgement without a record", 1),
-            ("of an append that was not steered", 2),
-            ("of an append that was steered", 3),
+            ("of an append that was not steered, or behind one that was acknowledged", 2),
+            ("of an append behind one that was not acknowledged yet", 3),
         ];
         let passes = passes.map(|(packet, passes)| PacketPasses { packet: packet.into(), passes });
         StageMap { passes: passes.into(), ..self.program.stage_map().clone() }
