@@ -73,6 +73,22 @@ pub struct Config {
     pub cursors: usize,
 }
 
+/// What an operation does when the tail is somewhere else.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Walk {
+    /// An append whose compare-and-swap failed reads its way to the tail before it tries again, as Clover does. Otherwise it
+    /// tries at each entry that it learns of: fewer round trips where atomics cost no more than reads.
+    pub appends_read: bool,
+    /// Entries that an operation follows before it asks the metadata server where the tail is, and again after so many more.
+    pub ask_after: u32,
+}
+
+impl Default for Walk {
+    fn default() -> Self {
+        Self { appends_read: false, ask_after: u32::MAX }
+    }
+}
+
 /// Where a chain's tail was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Cursor {
@@ -107,6 +123,10 @@ struct Op {
     /// Where the new entry goes, and whether it is there.
     slot: Option<(Location, EntryVersion)>,
     is_written: bool,
+    /// Its compare-and-swap has failed, and it reads its way to the tail.
+    is_walking: bool,
+    /// Entries that it has followed.
+    hops: u32,
     trips: u32,
 }
 
@@ -124,6 +144,7 @@ impl Op {
 #[derive(Clone, Debug)]
 pub struct Client<R: ChainRules = Faithful> {
     config: Config,
+    walk: Walk,
     ops: BTreeMap<OpId, Op>,
     cursors: BTreeMap<u64, Cursor>,
     /// By class.
@@ -138,6 +159,7 @@ impl<R: ChainRules> Client<R> {
     pub fn new(config: Config) -> Self {
         Self {
             config,
+            walk: Walk::default(),
             ops: BTreeMap::new(),
             cursors: BTreeMap::new(),
             slots: Default::default(),
@@ -152,13 +174,28 @@ impl<R: ChainRules> Client<R> {
         self.steered_reads = true;
     }
 
+    /// The same, on its way to tails like this.
+    #[must_use]
+    pub fn walking(self, walk: Walk) -> Self {
+        Self { walk, ..self }
+    }
+
     /// Begins an operation.
     ///
     /// # Panics
     /// If one of this name is under way.
     pub fn begin(&mut self, now: Nanos, id: OpId, key: u64, request: Request, out: &mut Vec<Effect>) {
-        let op =
-            Op { key, request, step: Step::Finding, since: now, slot: None, is_written: false, trips: 0 };
+        let op = Op {
+            key,
+            request,
+            step: Step::Finding,
+            since: now,
+            slot: None,
+            is_written: false,
+            is_walking: false,
+            hops: 0,
+            trips: 0,
+        };
         let before = self.ops.insert(id, op);
         assert!(before.is_none(), "{id:?} is under way");
         self.go_on(now, id, out);
@@ -210,9 +247,16 @@ impl<R: ChainRules> Client<R> {
             return self.lose(now, id, out);
         };
         match head.word.next {
+            Next::Tail if self.op(id).request != Request::Get => {
+                if !steered {
+                    self.learn_from(now, key, cursor, Cursor { known: since, ..cursor });
+                }
+                self.op(id).is_walking = false;
+                self.go_on(now, id, out);
+            }
             Next::Tail => {
                 if !steered {
-                    self.learn(key, Cursor { known: since, ..cursor });
+                    self.learn_from(now, key, cursor, Cursor { known: since, ..cursor });
                 }
                 let done = match head.kind {
                     EntryKind::Value => Done::Value(head.len),
@@ -220,11 +264,22 @@ impl<R: ChainRules> Client<R> {
                 };
                 self.end(id, done, out);
             }
-            Next::Entry(at, version) => {
-                self.learn(key, Cursor { at, version, ..cursor });
-                self.go_on(now, id, out);
-            }
+            Next::Entry(at, version) => self.follow(now, id, cursor, Cursor { at, version, ..cursor }, out),
             Next::Closed => self.lose(now, id, out),
+        }
+    }
+
+    /// What follows where the tail was thought to be.
+    fn follow(&mut self, now: Nanos, id: OpId, from: Cursor, cursor: Cursor, out: &mut Vec<Effect>) {
+        let ask_after = self.walk.ask_after;
+        let op = self.op(id);
+        op.hops += 1;
+        let (key, asks) = (op.key, op.hops.is_multiple_of(ask_after));
+        self.learn_from(now, key, from, cursor);
+        if asks {
+            self.call(now, id, Step::Finding, Call::Find { key }, out);
+        } else {
+            self.go_on(now, id, out);
         }
     }
 
@@ -242,14 +297,14 @@ impl<R: ChainRules> Client<R> {
         match found.map(|word| word.next) {
             Some(Next::Tail) => {
                 let (at, version) = op.slot.expect("what was swapped in");
-                self.learn(op.key, Cursor { at, version, known: since });
+                self.learn_from(now, op.key, cursor, Cursor { at, version, known: since });
                 let (_, kind) = op.entry().expect("it appends");
                 out.push(Effect::Notice(Appended { key: op.key, behind: cursor.at, at, version, kind }));
                 self.appended(id, out);
             }
             Some(Next::Entry(at, version)) => {
-                self.learn(op.key, Cursor { at, version, ..cursor });
-                self.go_on(now, id, out);
+                self.op(id).is_walking = self.walk.appends_read;
+                self.follow(now, id, cursor, Cursor { at, version, ..cursor }, out);
             }
             Some(Next::Closed) | None => self.lose(now, id, out),
         }
@@ -354,13 +409,13 @@ impl<R: ChainRules> Client<R> {
             return self.call(now, id, Step::Finding, Call::Find { key: op.key }, out);
         };
         match op.slot {
-            None => self.verb(now, id, Step::Reading(cursor), Verb::Read(cursor.at), out),
-            Some((at, version)) => {
+            Some((at, version)) if !op.is_walking => {
                 let expected = Word::tail(cursor.version);
                 let new = expected.followed_by(Next::Entry(at, version));
                 let verb = Verb::CompareSwap { at: cursor.at, expected, new };
                 self.verb(now, id, Step::Swapping(cursor), verb, out);
             }
+            _ => self.verb(now, id, Step::Reading(cursor), Verb::Read(cursor.at), out),
         }
     }
 
@@ -370,6 +425,16 @@ impl<R: ChainRules> Client<R> {
 
     fn counts(&self, now: Nanos, cursor: &Cursor) -> bool {
         now.saturating_sub(cursor.known) < self.config.lease
+    }
+
+    /// What an operation that went from a cursor has learned: it counts, unless another one has learned something meanwhile. That
+    /// one began no earlier from the same cursor, or later from a later one, and would be thrown back.
+    fn learn_from(&mut self, now: Nanos, key: u64, from: Cursor, cursor: Cursor) {
+        let is_last = |last: &Cursor| (last.at, last.version) == (from.at, from.version);
+        let last = self.cursors.get(&key).filter(|last| self.counts(now, last));
+        if last.is_none_or(is_last) {
+            self.learn(key, cursor);
+        }
     }
 
     fn learn(&mut self, key: u64, cursor: Cursor) {

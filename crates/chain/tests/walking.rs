@@ -1,0 +1,124 @@
+//! How a client gets to a tail that is somewhere else.
+//!
+//! What must always hold: who learns of an entry that somebody else has passed does not throw the others back.
+
+use chain::client::{Client, Config, Effect, OpId, Request, Walk};
+use chain::{Answer, Call, Outcome, Verb};
+use wire::Nanos;
+use wire::chain::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Word};
+
+const KEY: u64 = 5;
+const VERSION: EntryVersion = EntryVersion(0);
+
+fn place(number: u32) -> Location {
+    Location::new(Class::new(0).unwrap(), 1 + number)
+}
+
+fn head(next: Option<u32>) -> EntryHead {
+    let next = next.map_or(Next::Tail, |next| Next::Entry(place(next), VERSION));
+    EntryHead { word: Word::tail(VERSION).followed_by(next), key: KEY, len: 8, kind: EntryKind::Value }
+}
+
+fn read(next: Option<u32>) -> Outcome {
+    Outcome::Read(Some(head(next)))
+}
+
+fn swapped(next: Option<u32>) -> Outcome {
+    Outcome::Swapped(head(next).word.to_bits())
+}
+
+/// A client that takes entry 0 for the tail, and has slots.
+struct Rig {
+    client: Client,
+    out: Vec<Effect>,
+}
+
+impl Rig {
+    fn new(walk: Walk) -> Self {
+        let config = Config { lease: Nanos::from_millis(1), slots: 4, cursors: 8 };
+        Self { client: Client::new(config).walking(walk), out: Vec::new() }
+    }
+
+    fn begin(&mut self, op: u64, request: Request) -> Effect {
+        self.client.begin(Nanos(1), OpId(op), KEY, request, &mut self.out);
+        self.out.pop().unwrap()
+    }
+
+    fn outcome(&mut self, op: u64, outcome: Outcome) -> Effect {
+        self.client.on_outcome(Nanos(2), OpId(op), outcome, &mut self.out);
+        self.out.pop().unwrap()
+    }
+
+    fn answer(&mut self, op: u64, answer: Answer) -> Effect {
+        self.client.on_answer(Nanos(2), OpId(op), Some(answer), &mut self.out);
+        self.out.pop().unwrap()
+    }
+
+    /// A put whose compare-and-swap is under way.
+    fn put(&mut self, op: u64) -> Verb {
+        self.begin(op, Request::Put(8));
+        let slots = (50..54).map(|number| (place(number), VERSION)).collect();
+        self.answer(op, Answer::Slots(slots));
+        assert_eq!(self.outcome(op, Outcome::Written), Effect::Call(OpId(op), Call::Find { key: KEY }));
+        verb(self.answer(op, Answer::Found(place(0), VERSION)))
+    }
+}
+
+fn verb(effect: Effect) -> Verb {
+    match effect {
+        Effect::Verb(_, verb) => verb,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn target(verb: Verb) -> Location {
+    match verb {
+        Verb::CompareSwap { at, .. } => at,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_append_tries_at_each_entry_that_it_learns_of() {
+    let mut rig = Rig::new(Walk::default());
+    assert_eq!(target(rig.put(1)), place(0));
+    for next in 1..20 {
+        assert_eq!(target(verb(rig.outcome(1, swapped(Some(next))))), place(next));
+    }
+}
+
+#[test]
+fn an_append_reads_its_way_to_the_tail_once_a_swap_has_failed() {
+    let mut rig = Rig::new(Walk { appends_read: true, ..Walk::default() });
+    assert_eq!(target(rig.put(1)), place(0));
+    assert_eq!(verb(rig.outcome(1, swapped(Some(1)))), Verb::Read(place(1)));
+    assert_eq!(verb(rig.outcome(1, read(Some(2)))), Verb::Read(place(2)));
+    assert_eq!(target(verb(rig.outcome(1, read(None)))), place(2));
+    // Too late again: it reads again.
+    assert_eq!(verb(rig.outcome(1, swapped(Some(3)))), Verb::Read(place(3)));
+}
+
+#[test]
+fn who_has_followed_many_entries_asks_the_metadata_server() {
+    let mut rig = Rig::new(Walk { ask_after: 3, ..Walk::default() });
+    rig.begin(1, Request::Get);
+    assert_eq!(verb(rig.answer(1, Answer::Found(place(0), VERSION))), Verb::Read(place(0)));
+    rig.outcome(1, read(Some(1)));
+    rig.outcome(1, read(Some(2)));
+    assert_eq!(rig.outcome(1, read(Some(3))), Effect::Call(OpId(1), Call::Find { key: KEY }));
+    assert_eq!(verb(rig.answer(1, Answer::Found(place(9), VERSION))), Verb::Read(place(9)));
+}
+
+#[test]
+fn who_lags_behind_takes_what_another_has_learned() {
+    let mut rig = Rig::new(Walk::default());
+    rig.begin(1, Request::Get);
+    rig.answer(1, Answer::Found(place(0), VERSION));
+    // Another one comes by, and goes further.
+    assert_eq!(verb(rig.begin(2, Request::Get)), Verb::Read(place(0)));
+    assert_eq!(verb(rig.outcome(2, read(Some(1)))), Verb::Read(place(1)));
+    assert_eq!(verb(rig.outcome(2, read(Some(2)))), Verb::Read(place(2)));
+    // The first one would go to entry 1.
+    assert_eq!(verb(rig.outcome(1, read(Some(1)))), Verb::Read(place(2)));
+    assert_eq!(verb(rig.begin(3, Request::Get)), Verb::Read(place(2)), "nobody is thrown back");
+}
