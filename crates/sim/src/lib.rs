@@ -1,6 +1,7 @@
 //! A rack in virtual time: the state machines of the protocols, unchanged, on the published hardware.
 #![forbid(unsafe_code)]
 
+pub mod clover;
 pub mod fault;
 pub mod flowcc;
 pub mod hardware;

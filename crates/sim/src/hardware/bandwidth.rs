@@ -77,7 +77,7 @@ impl MessageRate {
         Self { picoseconds_per_message: 1_000_000u64.div_ceil(per_second) }
     }
 
-    pub(super) const fn picos(self) -> Picos {
+    pub(crate) const fn picos(self) -> Picos {
         Picos(self.picoseconds_per_message)
     }
 }

@@ -1,0 +1,510 @@
+//! The testbed: what happens next, and what threads do.
+//!
+//! What must always hold: one load and one seed give one run.
+
+use std::collections::BTreeSet;
+
+use chain::client::{self, Client, Done, Effect, OpId, Request};
+use chain::{Outcome, Verb};
+use nic::verbs::{
+    self, Access, CqNumber, Depth, Device, Mtu, Operation, Region, Remote, Span, Status, ToReceive, ToSend,
+    WorkId, WorkRequest,
+};
+use switch::steering::{Connection, End};
+use wire::chain::{Class, Location};
+use wire::roce::{Key, Psn, QpNumber};
+use wire::{Nanos, NodeId};
+
+use super::adapter::Adapter;
+use super::bench::Bench;
+use super::entries::{self, BASE, Entries};
+use super::event::{Event, Machine, Parcel, Roce, Words};
+use super::load::{Ask, Load, Requests};
+use super::report::{Report, Tally};
+use super::server::Server;
+use super::tor::{Tor, WINDOW};
+use crate::hardware::SwitchPorts;
+use crate::queue::EventQueue;
+use crate::system::Random;
+
+/// Between two looks at deadlines. Those of the testbed are hundreds of microseconds, and may be late.
+const TICK: Nanos = Nanos::from_micros(100);
+/// Keys whose cursors a client remembers: all of them.
+const CURSORS: usize = 1 << 24;
+/// A thread's buffers, from which it writes, and to which it reads.
+const BUFFER: u64 = 1 << 22;
+
+/// A client machine.
+pub(super) struct Host {
+    pub(super) device: Device,
+    pub(super) client: Client,
+    region: Key,
+    queue: CqNumber,
+}
+
+/// A client thread.
+pub(super) struct Thread {
+    pub(super) machine: Machine,
+    queue_pair: QpNumber,
+    server_queue_pair: QpNumber,
+    /// The number of its next packet.
+    next: Psn,
+    /// The life of the switch that knows its connection.
+    life: u32,
+    ask: Ask,
+    began: Nanos,
+    /// Versions of its key that were acknowledged to somebody when it began.
+    floor: u64,
+    verb: Option<Verb>,
+    /// What it writes, and what it has read; and where that was, wherever it had asked for it.
+    pub(super) writes: Words,
+    pub(super) reads: Words,
+    written: Option<Location>,
+    read: Option<Location>,
+}
+
+/// The four machines, and what runs on them.
+pub struct Bed {
+    pub(super) bench: Bench,
+    pub(super) load: Load,
+    requests: Box<dyn Requests>,
+    queue: EventQueue<Event>,
+    pub(super) now: Nanos,
+    pub(super) hosts: [Host; 2],
+    pub(super) threads: Vec<Thread>,
+    pub(super) server: Server,
+    pub(super) tor: Tor,
+    pub(super) adapters: [Adapter; Machine::COUNT as usize],
+    pub(super) onyx: SwitchPorts,
+    /// Versions of each key that were acknowledged.
+    pub(super) acknowledged: Vec<u64>,
+    pub(super) tally: Tally,
+    since: Nanos,
+    pub(super) effects: Vec<verbs::Effect>,
+    steps: Vec<Effect>,
+    /// Keys whose tails the switch is to be told.
+    pub(super) scanned: BTreeSet<u64>,
+}
+
+impl Bed {
+    /// A testbed on which this runs, with a value for each key.
+    ///
+    /// # Panics
+    /// If there are no threads or keys, or the switch cannot hold so much.
+    pub fn new(bench: Bench, load: Load, requests: Box<dyn Requests>, seed: u64) -> Self {
+        assert!(load.threads > 0 && load.keys > 0, "nothing to do: {load:?}");
+        let class = Class::of_value(load.value).expect("a value fits a slot");
+        let mut server = Server::new(&bench, class, load.steering.is_some());
+        let reads = load.steering.is_some_and(|config| config.reads > 0);
+        let mut hosts = Machine::CLIENTS.map(|_| Host::new(&bench, reads));
+        let mut random = Random::new(seed);
+        let tor = Tor::new(&bench, load.steering.as_ref(), load.threads).expect("the switch has room");
+        let threads = (0..load.threads)
+            .map(|thread| {
+                let machine = Machine::client(usize::from(thread) % 2);
+                Thread::new(&bench, machine, &mut hosts[machine as usize], &mut server, random.bits())
+            })
+            .collect();
+        let mut bed = Self {
+            hosts,
+            threads,
+            server,
+            tor,
+            adapters: core::array::from_fn(|_| Adapter::new(&bench.hardware)),
+            onyx: SwitchPorts::new(&bench.hardware, Machine::COUNT),
+            acknowledged: vec![0; usize::try_from(load.keys).expect("they are in memory")],
+            bench,
+            load,
+            requests,
+            queue: EventQueue::new(),
+            now: Nanos::ZERO,
+            tally: Tally::default(),
+            since: Nanos::ZERO,
+            effects: Vec::new(),
+            steps: Vec::new(),
+            scanned: BTreeSet::new(),
+        };
+        bed.fill();
+        for thread in 0..bed.load.threads {
+            if bed.tor.life() > 0 {
+                bed.connect(thread);
+            }
+            bed.push(Nanos(random.below(5_000)), Event::Begin { thread });
+        }
+        bed.push(TICK, Event::Tick);
+        bed
+    }
+
+    /// Runs until so many operations more are over: what happened since [`Bed::forget`], or the beginning.
+    pub fn run(&mut self, operations: u64) -> Report {
+        let until = self.tally.operations + operations;
+        while self.tally.operations < until {
+            self.step();
+        }
+        self.report()
+    }
+
+    /// Runs until then.
+    pub fn run_until(&mut self, until: Nanos) -> Report {
+        while self.queue.peek_time().is_some_and(|at| at <= until) {
+            self.step();
+        }
+        self.now = self.now.max(until);
+        self.report()
+    }
+
+    fn step(&mut self) {
+        let (at, event) = self.queue.pop().expect("ticks never end");
+        self.now = at;
+        self.tally.events += 1;
+        self.handle(event);
+    }
+
+    /// Counts from now on.
+    pub fn forget(&mut self) {
+        self.tally = Tally::default();
+        self.since = self.now;
+    }
+
+    /// The time.
+    pub const fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// The switch stops: nothing gets from one machine to another.
+    pub const fn stop_switch(&mut self) {
+        self.tor.stop();
+    }
+
+    /// It is back, and knows nothing.
+    pub fn restart_switch(&mut self) {
+        self.tor.restart();
+    }
+
+    /// The metadata server reads all chains to their ends, and tells the switch the tails.
+    pub fn scan(&mut self) {
+        self.scanned = (0..self.load.keys).collect();
+        self.on_scan();
+    }
+
+    /// What happened since [`Bed::forget`], or the beginning.
+    pub fn report(&self) -> Report {
+        let (tally, server) = (&self.tally, &self.server);
+        let share = |busy: Nanos| busy.0 as f64 / self.now.0.max(1) as f64;
+        Report {
+            operations: tally.operations,
+            time: self.now.saturating_sub(self.since),
+            events: tally.events,
+            calls: tally.calls,
+            failed: tally.failed,
+            wrong: tally.wrong + server.entries.astray,
+            packets: tally.packets,
+            bytes: tally.bytes,
+            dropped: tally.dropped,
+            appended: server.entries.appended,
+            refused: server.entries.failed,
+            gets: tally.gets.clone(),
+            puts: tally.puts.clone(),
+            latency: tally.latency.clone(),
+            atomics: share(server.atomics.busy()),
+            link: self.adapters[Machine::Server as usize].link().utilisation(self.now),
+            metadata: server.core.utilisation(self.now),
+            steering: self.tor.steering().map(|steering| *steering.counters()),
+        }
+    }
+
+    pub(super) fn push(&mut self, at: Nanos, event: Event) {
+        self.queue.push(at, event);
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Begin { thread } => self.on_begin(thread),
+            Event::Connected { thread } => {
+                self.connect(thread);
+                self.begin(thread);
+            }
+            Event::AtTor(parcel) => self.on_tor(parcel),
+            Event::Execute(roce) => self.on_execute(&roce),
+            Event::Seen(roce) => self.on_seen(&roce),
+            Event::Step { thread, outcome } => {
+                let mut steps = core::mem::take(&mut self.steps);
+                let machine = self.threads[usize::from(thread)].machine;
+                let client = &mut self.hosts[machine as usize].client;
+                client.on_outcome(self.now, OpId(thread.into()), outcome, &mut steps);
+                self.act(machine, steps);
+            }
+            Event::AtMetadata(parcel) => self.on_metadata(parcel),
+            Event::Serve(parcel) => self.on_serve(parcel),
+            Event::Walked { key, outcome } => self.on_walked(key, outcome),
+            Event::Found { key, at, version } => self.tor.preload(key, at, version),
+            Event::Answered { thread, answer } => {
+                let mut steps = core::mem::take(&mut self.steps);
+                let machine = self.threads[usize::from(thread)].machine;
+                let client = &mut self.hosts[machine as usize].client;
+                client.on_answer(self.now, OpId(thread.into()), Some(answer), &mut steps);
+                self.act(machine, steps);
+            }
+            Event::Tick => self.on_tick(),
+        }
+    }
+
+    fn on_tick(&mut self) {
+        for machine in Machine::CLIENTS {
+            let mut effects = core::mem::take(&mut self.effects);
+            self.hosts[machine as usize].device.on_deadline(self.now, &mut effects);
+            self.do_effects(machine, self.now, effects);
+        }
+        self.on_metadata_tick();
+        self.push(self.now + TICK, Event::Tick);
+    }
+
+    fn on_begin(&mut self, thread: u16) {
+        if self.threads[usize::from(thread)].life == self.tor.life() {
+            self.begin(thread);
+        } else {
+            self.push(self.now + self.bench.control, Event::Connected { thread });
+        }
+    }
+
+    /// The switch's control plane is told of a thread's connection, which is idle.
+    fn connect(&mut self, number: u16) {
+        let thread = &mut self.threads[usize::from(number)];
+        thread.life = self.tor.life();
+        self.tor.connect(Connection {
+            client: End { node: NodeId(thread.machine as u16), queue_pair: thread.queue_pair },
+            memory: End { node: NodeId(Machine::Server as u16), queue_pair: thread.server_queue_pair },
+            first_psn: thread.next,
+            region: self.server.region,
+            base: BASE,
+        });
+    }
+
+    fn begin(&mut self, number: u16) {
+        let ask = self.requests.next(number);
+        let thread = &mut self.threads[usize::from(number)];
+        (thread.ask, thread.began) = (ask, self.now);
+        thread.floor = self.acknowledged[ask.key as usize];
+        let machine = thread.machine;
+        let mut steps = core::mem::take(&mut self.steps);
+        let client = &mut self.hosts[machine as usize].client;
+        client.begin(self.now, OpId(number.into()), ask.key, ask.request, &mut steps);
+        self.act(machine, steps);
+    }
+
+    /// Does what a client wants done.
+    fn act(&mut self, machine: Machine, mut steps: Vec<Effect>) {
+        for step in steps.drain(..) {
+            match step {
+                Effect::Verb(OpId(thread), verb) => self.post(thread as u16, verb),
+                Effect::Call(OpId(thread), call) => {
+                    self.tally.calls += 1;
+                    self.send_message(machine, self.now, Parcel::Call(thread as u16, call));
+                }
+                Effect::Notice(notice) => {
+                    self.send_message(machine, self.now, Parcel::Notice(machine, notice))
+                }
+                Effect::Done { op: OpId(thread), done, trips } => self.on_done(thread as u16, done, trips),
+            }
+        }
+        self.steps = steps;
+    }
+
+    /// Posts a verb to a thread's queue pair.
+    fn post(&mut self, number: u16, verb: Verb) {
+        let entry = self.server.entries.class().bytes() as u32;
+        let thread = &mut self.threads[usize::from(number)];
+        let host = &mut self.hosts[thread.machine as usize];
+        let local = |half: u64| Span { key: host.region, address: half * BUFFER, len: entry };
+        let slot = |half: u64| {
+            let span = local(half);
+            Span { address: span.address + u64::from(thread.queue_pair.get()) * entry as u64, ..span }
+        };
+        let remote = |at: Location| Remote { key: self.server.region, address: Entries::address(at) };
+        let operation = match verb {
+            Verb::Read(at) => Operation::Read { local: slot(2), remote: remote(at) },
+            Verb::Write(at, head) => {
+                thread.written = Some(at);
+                thread.writes = entries::words(&head);
+                let len = wire::chain::ENTRY_HEAD + head.len;
+                Operation::Write { local: Span { len, ..slot(1) }, remote: remote(at), immediate: None }
+            }
+            Verb::CompareSwap { at, expected, new } => Operation::CompareSwap {
+                remote: remote(at),
+                compare: expected.to_bits(),
+                swap: new.to_bits(),
+                result: None,
+            },
+        };
+        thread.verb = Some(verb);
+        let (machine, queue_pair) = (thread.machine, thread.queue_pair);
+        let mut effects = core::mem::take(&mut self.effects);
+        let request = WorkRequest::new(WorkId(number.into()), operation);
+        host.device
+            .post_send(self.now, queue_pair, request, &mut effects)
+            .expect("a queue pair that is idle");
+        let hardware = &self.bench.hardware;
+        let doorbell = self.now + hardware.post_write + hardware.doorbell;
+        self.do_effects(machine, doorbell, effects);
+    }
+
+    /// Does what a client's NIC wants done: packets of its requester are there at its doorbell then.
+    pub(super) fn do_effects(&mut self, machine: Machine, ready: Nanos, mut effects: Vec<verbs::Effect>) {
+        for effect in effects.drain(..) {
+            match effect {
+                verbs::Effect::Send { from, packet, payload, .. } => {
+                    let number = self.thread_of(machine, from);
+                    let thread = &mut self.threads[usize::from(number)];
+                    if packet.psn.since(thread.next) >= 0 {
+                        thread.next = packet.psn.plus(1);
+                    }
+                    let payload = payload.map_or(0, |payload| payload.bytes());
+                    let roce = Roce {
+                        from: machine,
+                        to: Machine::Server,
+                        packet,
+                        payload,
+                        words: thread.writes,
+                        at: None,
+                    };
+                    // What is written is fetched first.
+                    let hardware = &self.bench.hardware;
+                    let fetch = if payload > 0 {
+                        hardware.pcie_read + hardware.pcie.span(payload.into())
+                    } else {
+                        Nanos::ZERO
+                    };
+                    self.send(machine, ready + fetch, Parcel::Roce(roce));
+                }
+                // Bytes are with the thread.
+                verbs::Effect::Place { .. } | verbs::Effect::Store { .. } | verbs::Effect::Notify { .. } => {}
+                verbs::Effect::Broken { queue_pair } => panic!("{queue_pair:?} of {machine:?} is broken"),
+            }
+        }
+        self.effects = effects;
+    }
+
+    pub(super) fn thread_of(&self, machine: Machine, queue_pair: QpNumber) -> u16 {
+        // The n-th queue pair of a machine is that of the n-th of its threads.
+        let nth = queue_pair.get() - self.threads[machine as usize].queue_pair.get();
+        2 * nth as u16 + machine as u16
+    }
+
+    /// A processor can see an answer.
+    fn on_seen(&mut self, roce: &Roce) {
+        let machine = roce.to;
+        let number = self.thread_of(machine, roce.packet.to);
+        let mut effects = core::mem::take(&mut self.effects);
+        let host = &mut self.hosts[machine as usize];
+        let from = NodeId(roce.from as u16);
+        host.device.on_packet(
+            self.now,
+            from,
+            &roce.packet,
+            roce.payload,
+            &mut self.server.entries,
+            &mut effects,
+        );
+        if effects.iter().any(|effect| matches!(effect, verbs::Effect::Place { .. })) {
+            let thread = &mut self.threads[usize::from(number)];
+            (thread.reads, thread.read) = (roce.words, roce.at);
+        }
+        self.do_effects(machine, self.now, effects);
+        let host = &mut self.hosts[machine as usize];
+        while let Some(completion) = host.device.poll(host.queue) {
+            let thread = &mut self.threads[completion.id.0 as usize];
+            assert_eq!(completion.status, Status::Success, "nothing breaks a queue pair here");
+            let outcome = match thread.verb.take().expect("a verb is under way") {
+                Verb::Read(_) => entries::outcome(thread.reads),
+                Verb::Write(..) => Outcome::Written,
+                Verb::CompareSwap { .. } => Outcome::Swapped(completion.original.expect("an atomic has one")),
+            };
+            let at = self.now + self.bench.hardware.poll + self.bench.step;
+            self.queue.push(at, Event::Step { thread: completion.id.0 as u16, outcome });
+        }
+    }
+
+    fn on_done(&mut self, number: u16, done: Done, trips: u32) {
+        let thread = &self.threads[usize::from(number)];
+        let (ask, floor) = (thread.ask, thread.floor);
+        let place = match (ask.request, done) {
+            (Request::Get, Done::Value(_)) => thread.read,
+            (Request::Put(_), Done::Appended) => thread.written,
+            _ => None,
+        };
+        let position = place.map(|at| self.server.entries.position(at));
+        let is_right = match (ask.request, position) {
+            (Request::Get, Some(position)) => position >= floor && thread.reads[1] == ask.key,
+            (_, Some(position)) => position > floor,
+            (_, None) => true,
+        };
+        self.tally.wrong += u64::from(!is_right);
+        self.tally.failed += u64::from(position.is_none());
+        let acknowledged = &mut self.acknowledged[ask.key as usize];
+        *acknowledged = (*acknowledged).max(position.unwrap_or(0));
+        let trips_of = match ask.request {
+            Request::Get => &mut self.tally.gets,
+            Request::Put(_) | Request::Delete => &mut self.tally.puts,
+        };
+        trips_of.record(trips);
+        self.tally.operations += 1;
+        self.tally.latency.record(self.now.saturating_sub(thread.began));
+        self.push(self.now + self.bench.think, Event::Begin { thread: number });
+    }
+}
+
+impl Host {
+    fn new(bench: &Bench, reads_are_steered: bool) -> Self {
+        let mut device = Device::new(1);
+        let region = Region { base: 0, len: 4 * BUFFER, access: Access::LOCAL_WRITE };
+        let region = device.register(region).expect("a first region");
+        let queue = device.create_completion_queue(1 << 10);
+        let config = client::Config { lease: bench.lease, slots: bench.slots, cursors: CURSORS };
+        let mut client = Client::new(config).walking(bench.walk);
+        if reads_are_steered {
+            client.expect_steered_reads();
+        }
+        Self { device, client, region, queue }
+    }
+}
+
+impl Thread {
+    /// A thread with a connection to the server.
+    fn new(bench: &Bench, machine: Machine, host: &mut Host, server: &mut Server, random: u64) -> Self {
+        let depth = Depth { sends: 4, receives: 1 };
+        let queue_pair = host.device.create_queue_pair(host.queue, host.queue, depth);
+        let queue = server.device.create_completion_queue(4);
+        let server_queue_pair = server.device.create_queue_pair(queue, queue, depth);
+        let first = Psn::new(random as u32);
+        let client_end = (&mut host.device, queue_pair, Machine::Server, server_queue_pair);
+        let server_end = (&mut server.device, server_queue_pair, machine, queue_pair);
+        for (device, own, peer, at_peer) in [client_end, server_end] {
+            let receive = ToReceive::new(NodeId(peer as u16), at_peer, Mtu::B4096, first);
+            let send = ToSend {
+                timeout: bench.timeout,
+                retries: bench.retries,
+                window: WINDOW,
+                read_chunk: WINDOW,
+                ..ToSend::new(first)
+            };
+            device.init(own).expect("a new queue pair");
+            device.ready_to_receive(own, receive).expect("in INIT");
+            device.ready_to_send(own, send).expect("in RTR");
+        }
+        Self {
+            machine,
+            queue_pair,
+            server_queue_pair,
+            next: first,
+            life: 0,
+            ask: Ask { key: 0, request: Request::Get },
+            began: Nanos::ZERO,
+            floor: 0,
+            verb: None,
+            writes: Words::default(),
+            reads: Words::default(),
+            written: None,
+            read: None,
+        }
+    }
+}
