@@ -15,4 +15,5 @@ pub mod output;
 pub mod papers;
 pub mod sabres;
 pub mod sizes;
+pub mod steering;
 pub mod systems;

@@ -27,7 +27,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     pub(super) other: Option<Other>,
 
-    /// Figures, or `concordia`, `gcs` or `sabres` for all of that paper
+    /// Figures, or `concordia`, `gcs`, `sabres` or `steering` for all of that paper
     #[arg(value_name = "FIGURE", required_unless_present = "list")]
     names: Vec<String>,
 
@@ -126,6 +126,7 @@ mod tests {
         assert_eq!(figures(&["concordia"]).unwrap().len(), 9);
         assert_eq!(figures(&["gcs"]).unwrap().len(), 5);
         assert_eq!(figures(&["sabres"]).unwrap().len(), 5);
+        assert_eq!(figures(&["steering"]).unwrap().len(), 6);
     }
 
     #[test]

@@ -53,6 +53,9 @@ pub struct Measured {
     /// Moments on that curve, in seconds, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moments: Vec<(String, f64)>,
+    /// Round trips of operations and shares of what may bound them, by name, where the load asks for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trips: Vec<(String, f64)>,
 }
 
 impl Measured {
@@ -74,6 +77,11 @@ impl Measured {
     /// The time of an operation on average that has this cause, in nanoseconds.
     pub fn cause(&self, name: &str) -> f64 {
         self.budget.iter().find(|(this, _)| this == name).map_or(0.0, |(_, time)| *time)
+    }
+
+    /// Round trips, or a share, by this name.
+    pub fn trip(&self, name: &str) -> f64 {
+        self.trips.iter().find(|(this, _)| this == name).map_or(0.0, |(_, number)| *number)
     }
 
     /// When this happened.

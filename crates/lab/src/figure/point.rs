@@ -47,6 +47,14 @@ pub enum Subject {
     LockAndRead,
     /// A checksum that the reader computes again (Pilaf).
     Checksum,
+    /// Of chains: Clover without anybody's help. The switch passes packets as they are.
+    Clover,
+    /// The switch steers appends.
+    Steering,
+    /// And reads.
+    SteeringReads,
+    /// As `Steering`, and when it comes back the metadata server reads all chains to their ends, and tells it the tails.
+    SteeringScanned,
 }
 
 impl Subject {
@@ -71,6 +79,10 @@ impl Subject {
             Self::LineVersions => "per-line versions",
             Self::LockAndRead => "lock and read",
             Self::Checksum => "checksum",
+            Self::Clover => "Clover",
+            Self::Steering => "steering",
+            Self::SteeringReads => "steering, reads too",
+            Self::SteeringScanned => "steering, tails scanned",
         }
     }
 }
@@ -97,6 +109,27 @@ pub enum Load {
     Buckets(Buckets),
     /// Whole objects on the soNUMA testbed (SABRes, section 7).
     Objects(Objects),
+    /// A store of chains on the testbed of the steering paper (section 4).
+    Chains(Chains),
+    /// The same while the switch stops and comes back.
+    ChainsFailure(Chains),
+}
+
+/// What clients do with a store of chains.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Chains {
+    /// Client threads, on two machines.
+    pub threads: u16,
+    /// Operations that write, in percent.
+    pub writes: u8,
+    /// Exponent of the keys' distribution, in hundredths.
+    pub zipf: u8,
+    /// Keys.
+    pub keys: u32,
+    /// Keys that the switch has state for.
+    pub held: u32,
+    /// Nanoseconds between two atomics of different queue pairs at the memory's NIC.
+    pub apart: u16,
 }
 
 /// What readers do with the objects that they read.

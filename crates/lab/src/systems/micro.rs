@@ -154,6 +154,7 @@ pub(super) fn measured(report: &Report, before: &Tally, after: &Tally, threads: 
         budget: report.budget.as_ref().map(budget).unwrap_or_default(),
         curve: Vec::new(),
         moments: Vec::new(),
+        trips: Vec::new(),
     }
 }
 

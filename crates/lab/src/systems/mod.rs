@@ -5,10 +5,11 @@
 //! | `subject` | what the experiments need of a system besides running |
 //! | `flowcc`, `gam`, `grappa` | that, for each |
 //! | `measure` | which rack a point runs on |
-//! | `micro`, `store`, `failure`, `conflict`, `locks`, `objects` | one load |
+//! | `micro`, `store`, `failure`, `conflict`, `locks`, `objects`, `chains` | one load |
 //!
 //! What must always hold: all systems run on the same hardware under the same load.
 
+pub(crate) mod chains;
 mod conflict;
 mod failure;
 mod flowcc;

@@ -1,0 +1,57 @@
+//! What of all this depends on the NIC: the same runs with faster and slower atomics.
+
+use super::axis::{Axis, BOTH, PAPER, TRIPS};
+use crate::figure::chart::Chart;
+use crate::figure::point::{Chains, Point, Subject};
+use crate::figure::{Figure, Report, Results};
+
+/// Beyond the paper's figures: the one constant that is calibrated.
+pub(super) struct Nic;
+
+const SPANS: &[u32] = &[120, 200, 250, 300, 350, 400, 450, 500];
+const FEW: Axis = Axis { values: SPANS, load: |apart| Chains { apart: apart as u16, held: 8, ..PAPER } };
+const ALL: Axis = Axis { values: SPANS, load: |apart| Chains { apart: apart as u16, ..PAPER } };
+const READS: Axis = Axis { values: SPANS, load: |_| Chains { writes: 0, ..PAPER } };
+
+impl Figure for Nic {
+    fn name(&self) -> &'static str {
+        "steering-nic"
+    }
+
+    fn title(&self) -> &'static str {
+        "What depends on the NIC: the gain of steering against the time between two atomics"
+    }
+
+    fn points(&self) -> Vec<Point> {
+        let reads = READS.points(&[Subject::Clover])[..1].to_vec();
+        [ALL.points(&BOTH), FEW.points(&[Subject::Steering]), reads].concat()
+    }
+
+    fn report(&self, results: &Results) -> Report {
+        let line = |number: &dyn Fn(u32) -> f64| -> Vec<(f64, f64)> {
+            SPANS.iter().map(|span| (f64::from(*span), number(*span))).collect()
+        };
+        let reads = READS.at(results, Subject::Clover, SPANS[0]).mops();
+        let chart = Chart::new(self.name(), "YCSB-A, zipf 0.75, 64 threads", "ns between atomics", "times")
+            .line("state for 8 keys, over Clover", line(&|span| FEW.gain(results, span)))
+            .line("state for all keys, over Clover", line(&|span| ALL.gain(results, span)))
+            .line(
+                "Clover: read-only over half writes",
+                line(&|span| reads / ALL.at(results, Subject::Clover, span).mops()),
+            );
+        Report {
+            figure: self.name().to_owned(),
+            title: self.title().to_owned(),
+            notes: vec![
+                "Atomics of different queue pairs to one region are executed one after the other; the paper does not say how slowly. All other figures \
+                 have 350 ns. Where the NIC does nothing else any more, queues in front of it make conflicts more likely, and those make \
+                 more atomics."
+                    .to_owned(),
+            ],
+            tables: vec![ALL.table(results, ("By ns between two atomics", ""), &BOTH, &TRIPS)],
+            remarks: Vec::new(),
+            charts: vec![chart],
+            claims: Vec::new(),
+        }
+    }
+}
