@@ -156,17 +156,20 @@ impl Rack {
     /// node in it.
     ///
     /// # Errors
-    /// If the configuration is impossible, or the rack's switch does not answer.
+    /// If the configuration is impossible, the process may not have threads that are scheduled so, or the rack's switch
+    /// does not answer.
     pub fn join_over(
         config: Config,
         node: NodeId,
         process: &ProcessConfig,
         transport: Arc<dyn Transport>,
     ) -> Result<Self, JoinError> {
+        process.scheduling.check().map_err(ConfigError::Scheduling)?;
         let setup = NodeSetup {
             rack: config.checked()?,
             id: node,
             timing: process.timing,
+            scheduling: process.scheduling,
             session: Session(random_session()),
             patience: process.patience,
         };

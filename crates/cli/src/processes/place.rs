@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 use rackmem::transport::inline::Hub;
 use rackmem::transport::{Counts, PlaceId, Transport};
 use rackmem::{
-    BlockSize, Config, ConfigError, Nanos, NodeId, ProcessConfig, Rack, SwitchProcess, Timing, Watch,
+    BlockSize, Config, ConfigError, Nanos, NodeId, ProcessConfig, Rack, Scheduling, SwitchProcess, Timing,
+    Watch,
 };
 use serde::{Deserialize, Serialize};
 
@@ -117,7 +118,12 @@ impl Seat {
 
     /// Becomes the place: a node returns when the rack has begun with it.
     pub(crate) fn take(&self) -> Result<Seated, Reason> {
-        let process = ProcessConfig { timing: Timing::new(TIMEOUT), ..ProcessConfig::default() };
+        self.take_scheduled(Scheduling::Fair)
+    }
+
+    /// The same, with those who answer scheduled so.
+    pub(crate) fn take_scheduled(&self, scheduling: Scheduling) -> Result<Seated, Reason> {
+        let process = ProcessConfig { timing: Timing::new(TIMEOUT), scheduling, ..ProcessConfig::default() };
         self.take_with(&process, |transport| transport)
     }
 

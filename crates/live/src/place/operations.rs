@@ -255,7 +255,7 @@ impl<C: Carrier + Send + Sync> Operations for C {
         self.leave(node, courier, Input::Unpinned(frame));
         // Somebody wanted the block, and has it now. Two threads that hand a block to each other, each asking for
         // it back at once, would keep its entry locked for everybody else: whoever has had its turn steps back.
-        std::thread::yield_now();
+        crate::scheduling::give_way();
     }
 
     fn take(

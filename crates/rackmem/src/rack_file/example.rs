@@ -62,6 +62,11 @@ pub fn example(
         "# strict = false".to_owned(),
         "true: no access is ever stale, also on a node that was stopped",
     );
+    line(
+        &mut text,
+        "# scheduling = \"fair\"".to_owned(),
+        "\"realtime\": those who answer run before applications that compute; needs the right to do so",
+    );
     if udp {
         let comment = if loopback { "# " } else { "" };
         line(

@@ -30,6 +30,7 @@ use rackmem::BlockSize;
 use self::report::{Budget, HandOver, Mix, Report};
 use self::subject::Subject;
 use self::worker::{Done, Kind, Load};
+use super::networked::Role;
 use super::networked::crews::Three;
 use super::networked::pingpong;
 use super::networked::samples::Recorder;
@@ -219,7 +220,7 @@ fn hand_over(args: &Args, interrupt: &Interrupt) -> Result<HandOver, Fault> {
         transport => {
             let block = BlockSize::new(args.state_size.0.next_power_of_two().max(BlockSize::MIN.bytes()));
             let block = block.expect("a state is at most as large as a block may be");
-            Some(Three::start(transport, "exchange", true, &pingpong::spec(block), interrupt)?)
+            Some(Three::start(transport, Role::Bare, &pingpong::spec(block), interrupt)?)
         }
     };
     let (mut carried, mut layered, mut exchanged) = (Vec::new(), Vec::new(), Vec::new());
