@@ -6,7 +6,7 @@ use crate::figure::Figure;
 use crate::output::document::Constant;
 use crate::sizes::Sizes;
 use crate::systems::locks::buckets;
-use crate::{concordia, gcs, sabres};
+use crate::{concordia, gcs, rae, sabres};
 
 /// A paper.
 pub struct Paper {
@@ -25,7 +25,7 @@ pub struct Paper {
 }
 
 /// All papers.
-pub const PAPERS: [&Paper; 3] = [&CONCORDIA, &GCS, &SABRES];
+pub const PAPERS: [&Paper; 4] = [&CONCORDIA, &GCS, &SABRES, &RAE];
 
 /// The paper of a figure.
 ///
@@ -96,4 +96,13 @@ const SABRES: Paper = Paper {
     head: sabres::method::HEAD,
     sizes: sabres::method::sizes,
     method: sabres::method::METHOD,
+};
+
+const RAE: Paper = Paper {
+    name: "rae",
+    figures: &rae::FIGURES,
+    constants: rae::method::constants,
+    head: rae::method::HEAD,
+    sizes: rae::method::sizes,
+    method: rae::method::METHOD,
 };

@@ -69,6 +69,14 @@ static unsigned long index_of(int pe, unsigned long i) {
     return is_global ? index_at((int)(i % (unsigned long)all), i / (unsigned long)all) : index_at((pe + 1) % all, i);
 }
 
+/* What is compared is between these two. Elsewhere there is nothing that notes anything. */
+#ifdef RAE_H
+enum { BEGIN = 1, END = 2 };
+static void mark(int number) { rae_mark(number); }
+#else
+#define mark(number) (void)0
+#endif
+
 static unsigned long run(void) {
     unsigned long at = is_global ? (unsigned long)me : 0, first = is_global ? (unsigned long)me * elements : 0;
     for (unsigned long i = 0; i < iterations; i++) {
@@ -187,8 +195,13 @@ int main(int argc, char **argv) {
     }
     for (unsigned long i = 0; i < elements; i++)
         indexes[i] = index_at(me, i);
+    /* Barriers on both sides: nobody is ahead where something is noted. */
+    shmem_barrier_all();
+    mark(BEGIN);
     shmem_barrier_all();
     unsigned long end = run();
+    shmem_barrier_all();
+    mark(END);
     shmem_barrier_all();
     int right = is_right(end);
     shmem_barrier_all();

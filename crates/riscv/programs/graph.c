@@ -43,9 +43,17 @@ static int owner(word v) { return (int)(v % (word)all); }
 static word slot(word v) { return v / (word)all; }
 static word vertex(word at) { return at * (word)all + (word)me; }
 
+/* What is compared is between these two. Elsewhere there is nothing that notes anything. */
+#ifdef RAE_H
+enum { BEGIN = 1, END = 2 };
+static void mark(int number) { rae_mark(number); }
+#else
+#define mark(number) (void)0
+#endif
+
 /* An atomic minimum: what the word was. OpenSHMEM has none, RAE does. */
 static word lower(word *at, word value, int pe) {
-#ifdef RAE_H
+#if defined(RAE_H) && !defined(RAE_SOFTWARE)
     return (word)rae_fetch_min_d((int64_t *)at, (int64_t)value, pe);
 #else
     for (word old = shmem_ulong_atomic_fetch(at, pe);;) {
@@ -456,6 +464,9 @@ int main(int argc, char **argv) {
         return 2;
     }
     word from = source(), sum = 0;
+    shmem_barrier_all();
+    mark(BEGIN);
+    shmem_barrier_all();
     switch (kernel) {
     case 0: sum = bfs(from); break;
     case 1: sum = sssp(from); break;
@@ -464,6 +475,9 @@ int main(int argc, char **argv) {
     case 4: sum = bc(from); break;
     case 5: sum = tc(); break;
     }
+    shmem_barrier_all();
+    mark(END);
+    shmem_barrier_all();
     word edges = sum_of_all(begins[mine]);
     sum = sum_of_all(sum);
     if (me == 0)

@@ -25,6 +25,7 @@ pub fn points<'a>(measured: impl IntoIterator<Item = (&'a Point, &'a Measured)>)
             Load::Store(store) => ("key-value-store", store.nodes, 100, store.gets, 0),
             Load::Contend(it) => ("locks", it.blades, 100, if it.write { 0 } else { 100 }, 0),
             Load::Objects(_) => ("objects", 2, 100, 100, 0),
+            Load::Program(it) | Load::Landing(it) => (it.kernel.name(), it.nodes, 100, 0, 0),
             Load::Buckets(it) => ("locked-store", it.blades, 100, it.gets, 0),
         };
         let system = serde_json::to_string(&point.subject).expect("a name can be written");

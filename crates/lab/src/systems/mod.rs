@@ -5,7 +5,7 @@
 //! | `subject` | what the experiments need of a system besides running |
 //! | `flowcc`, `gam`, `grappa` | that, for each |
 //! | `measure` | which rack a point runs on |
-//! | `micro`, `store`, `failure`, `conflict`, `locks`, `objects` | one load |
+//! | `micro`, `store`, `failure`, `conflict`, `locks`, `objects`, `programs` | one load |
 //!
 //! What must always hold: all systems run on the same hardware under the same load.
 
@@ -18,5 +18,6 @@ pub(crate) mod locks;
 pub mod measure;
 mod micro;
 pub(crate) mod objects;
+pub(crate) mod programs;
 mod store;
 mod subject;
