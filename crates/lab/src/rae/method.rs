@@ -36,7 +36,7 @@ pub(crate) fn sizes(sizes: &Sizes, seed: u64) -> String {
         "CircusTent: {} iterations a node, arrays of {} elements of 8 B a node. Graphs: Kronecker, {} vertices, {DEGREE} times as many edges. \
          Seed {seed}, which changes nothing: programs have generators of their own.\n",
         iterations(sizes),
-        elements(sizes),
+        elements(sizes, 6),
         1_u64 << scale(sizes),
     )
 }

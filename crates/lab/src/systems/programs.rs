@@ -32,9 +32,13 @@ pub(crate) fn iterations(sizes: &Sizes) -> u64 {
     (sizes.operations / 60).max(16)
 }
 
-/// Elements of their arrays on each node: at full size eight times what the engine's cache holds.
-pub(crate) fn elements(sizes: &Sizes) -> u64 {
-    (sizes.operations / 5).next_power_of_two().clamp(256, 1 << 16)
+/// Elements of their arrays on each of so many nodes: at full size nearly eight times what the engine's cache holds, and of more than eight
+/// nodes as many together as of eight. No power of two, so that what nodes do one element after the other does not meet in the same places of
+/// that cache.
+pub(crate) fn elements(sizes: &Sizes, nodes: u8) -> u64 {
+    let all = (sizes.operations / 5).next_power_of_two().clamp(256, 1 << 16);
+    let each = all * 8 / u64::from(nodes).max(8);
+    each - each / 64
 }
 
 /// Vertices of graphs: so many times two.
@@ -54,11 +58,11 @@ pub(crate) fn library(subject: Subject) -> Option<Library> {
 }
 
 /// The program with its arguments.
-fn elf(kernel: Kernel, with_library: bool, sizes: &Sizes) -> Elf {
+fn elf(Program { kernel, nodes }: Program, with_library: bool, sizes: &Sizes) -> Elf {
     let (file, arguments) = match kernel {
         Kernel::Words(heat) => {
             assert!(!with_library, "this one is for instructions only");
-            let numbers = [iterations(sizes), u64::from(heat), elements(sizes)];
+            let numbers = [iterations(sizes), u64::from(heat), elements(sizes, nodes)];
             (prebuilt::HOT_WORD, numbers.map(|number| number.to_string()).into())
         }
         kernel if Kernel::GRAPH.contains(&kernel) => {
@@ -67,7 +71,7 @@ fn elf(kernel: Kernel, with_library: bool, sizes: &Sizes) -> Elf {
         }
         kernel => {
             let file = if with_library { prebuilt::CIRCUSTENT_SOFTWARE } else { prebuilt::CIRCUSTENT };
-            let numbers = [iterations(sizes), elements(sizes)].map(|number| number.to_string());
+            let numbers = [iterations(sizes), elements(sizes, nodes)].map(|number| number.to_string());
             let names = [kernel.name(), "add", "global"].map(str::to_owned);
             (file, [names.as_slice(), numbers.as_slice()].concat())
         }
@@ -135,7 +139,7 @@ pub(super) fn run(
         Load::Landing(program) => (program, true),
         other => panic!("{other:?} is no program"),
     };
-    let Program { kernel, nodes } = program;
+    let nodes = program.nodes;
     let library = library(subject);
     let subentries = if subject == Subject::RaeUnmerged { 1 } else { EngineConfig::PAPER.subentries };
     let config = Config {
@@ -145,7 +149,7 @@ pub(super) fn run(
         ..Config::nodes(nodes.into())
     };
     let mut machine =
-        Machine::new(elf(kernel, library.is_some(), sizes), &config).expect("programs fit into the memory");
+        Machine::new(elf(program, library.is_some(), sizes), &config).expect("programs fit into the memory");
     if let Some(library) = library {
         machine = machine.with_library(library);
     }
