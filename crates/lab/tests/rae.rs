@@ -3,6 +3,7 @@
 use lab::figure::point::{Kernel, Load, Point, Program, Subject};
 use lab::figure::run::{Unwatched, measure_all};
 use lab::figure::{Results, points_of};
+use lab::output::{Document, page};
 use lab::rae::FIGURES;
 use lab::sizes::Sizes;
 use lab::systems::measure::measure;
@@ -62,4 +63,23 @@ fn merging_makes_additions_of_all_nodes_to_one_word_four_times_as_fast() {
     let results = run(&engines.map(|subject| Point::new(subject, load)), 2, 1);
     let [with, without] = engines.map(|subject| results.at(subject, load).mops());
     assert!(with > 4.0 * without, "{with} and {without}");
+}
+
+/// The committed page says what the committed data says.
+#[test]
+fn the_page_is_that_of_the_data_and_the_reports_follow_from_the_measurements() {
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let read = |name: &str| std::fs::read_to_string(docs.join(name)).unwrap();
+    let of = |figure: &&dyn lab::figure::Figure| {
+        Document::from_json(&read(&format!("figures/{}.json", figure.name()))).unwrap()
+    };
+    let documents: Vec<Document> = FIGURES.iter().map(of).collect();
+    assert!(
+        read("rae-figures.md") == page::page(&documents, "figures"),
+        "docs/rae-figures.md differs from docs/figures: write both with rackmem lab rae"
+    );
+    for (figure, document) in FIGURES.iter().zip(documents) {
+        let again = figure.report(&Results::new(document.measured));
+        assert!(again == document.report, "{}: write it with rackmem lab", figure.name());
+    }
 }

@@ -55,8 +55,8 @@ const SLOWER: &str = "The paper does not say what an access takes elsewhere. Our
 const FETCHED: &str = "The paper's text lets a line go as soon as nothing waits for it (section III-C), and so does ours: then each request \
     fetches its line but those that meet another one there. Of lines that are kept the table has a column of its own.";
 const SCALED: &str = "The paper does not say how large its data is. Graphs here have 4096 vertices: a node's part of an array is 5 KiB, and stays in a \
-    cache of 64 KiB that lets nothing go. PTRCHASE runs into a short cycle, as chains in random maps do. RAND, SCATTER and GATHER, on arrays of \
-    eight times the cache, are near the paper's number.";
+    cache of 64 KiB that lets nothing go. PTRCHASE runs into a short cycle, as chains in random maps do. RAND, on arrays of \
+    eight times the cache, is near the paper's number; of SCATTER and GATHER two atomics in three are in order.";
 const ONCE: &str = "A line has eight elements of STRIDE1, and the stride of STRIDEN makes it one or two: an array that is gone through once misses at \
     each line, with any cache. The paper's 0.11 % needs an array that fits and is gone through many times. CENTRAL, which is one word, misses \
     once at all.";
