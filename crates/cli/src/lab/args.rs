@@ -128,6 +128,7 @@ mod tests {
         assert_eq!(figures(&["concordia"]).unwrap().len(), 9);
         assert_eq!(figures(&["gcs"]).unwrap().len(), 5);
         assert_eq!(figures(&["sabres"]).unwrap().len(), 5);
+        assert_eq!(figures(&["rae"]).unwrap().len(), 9);
     }
 
     #[test]

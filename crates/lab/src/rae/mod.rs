@@ -86,7 +86,7 @@ fn saved(ours: f64, theirs: f64) -> f64 {
     100.0 * (1.0 - ours / theirs)
 }
 
-fn at<'a>(results: &'a Results, subject: Subject, kernel: Kernel) -> &'a Measured {
+fn at(results: &Results, subject: Subject, kernel: Kernel) -> &Measured {
     results.at(subject, load(kernel))
 }
 
