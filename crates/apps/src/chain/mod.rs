@@ -11,7 +11,7 @@
 //! use apps::chain::{ChainStore, Config};
 //! use rackmem::{NodeId, Rack};
 //!
-//! let rack = Rack::embedded(rackmem::Config { nodes: 2, memory: 8 << 20, ..rackmem::Config::default() })?;
+//! let rack = Rack::embedded(rackmem::Config { nodes: 2, memory: 16 << 20, ..rackmem::Config::default() })?;
 //! let (mut here, mut there) = (rack.node(NodeId(0)), rack.node(NodeId(1)));
 //! let mut store = ChainStore::create(&mut here, &Config { expected_keys: 100, ..Config::default() })?;
 //! store.put(&mut here, b"visits", &[41])?;

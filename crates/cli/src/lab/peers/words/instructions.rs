@@ -85,10 +85,10 @@ pub(super) fn run(json: bool, interrupt: &Interrupt) -> Result<(), Fault> {
                 });
                 let is_last = |counted: &Result<u64, Fault>| counted.is_ok() || interrupt.requested();
                 let counted = tries.find(is_last).unwrap_or_else(|| {
-                    let name = program.library().name();
+                    let name = program.peer().name();
                     Err(Fault::failed(format_args!("{name} failed {TRIES} times, and has said why")))
                 })?;
-                add(System::Peer(program.library()), counted);
+                add(System::Peer(program.peer()), counted);
             }
             let counted = callgrind.around(&counted_name(), |under| {
                 count(transport, WORDS, operation, UNDER_WAY, under, interrupt)

@@ -82,7 +82,7 @@ impl Library {
 
 /// One of them.
 pub(super) struct Program {
-    library: Library,
+    peer: Library,
     launcher: PathBuf,
     program: PathBuf,
 }
@@ -128,7 +128,7 @@ impl Program {
                 String::from_utf8_lossy(&compiled.stderr)
             )));
         }
-        Ok(Some(Self { library, launcher, program }))
+        Ok(Some(Self { peer: library, launcher, program }))
     }
 
     /// Runs it, and gives what its processes say they have measured.
@@ -140,11 +140,11 @@ impl Program {
             .args([WORDS, UNDER_WAY, setting.millis].map(|number| number.to_string()))
             .arg(if setting.busy { "busy" } else { "idle" });
         let most = PATIENCE + 30 * Duration::from_millis(setting.millis);
-        let measured = parse(self.library, &self.launch(launcher, most, interrupt)?);
+        let measured = parse(self.peer, &self.launch(launcher, most, interrupt)?);
         if measured.is_empty() {
             return Err(Fault::failed(format_args!(
                 "the program for {} has measured nothing",
-                self.library.name()
+                self.peer.name()
             )));
         }
         Ok(measured)
@@ -186,18 +186,18 @@ impl Program {
     pub(super) fn version(&self) -> String {
         let said = Command::new(&self.launcher).arg("--version").output();
         let said = said.map(|said| String::from_utf8_lossy(&said.stdout).into_owned()).unwrap_or_default();
-        format!("{}: {}", self.library.name(), said.lines().next().unwrap_or("of no known version"))
+        format!("{}: {}", self.peer.name(), said.lines().next().unwrap_or("of no known version"))
     }
 
-    pub(super) fn library(&self) -> Library {
-        self.library
+    pub(super) fn peer(&self) -> Library {
+        self.peer
     }
 
     /// The launcher, which is yet to be told what to run.
     fn launcher(&self, kind: TransportKind) -> Command {
         let mut launcher = Command::new(&self.launcher);
         launcher
-            .args(self.library.path(kind))
+            .args(self.peer.path(kind))
             .arg("--oversubscribe")
             .env("UCX_TLS", if kind == TransportKind::Shm { "posix,self" } else { "tcp,self" })
             .env("UCX_NET_DEVICES", "lo")
@@ -218,7 +218,7 @@ impl Program {
         most: Duration,
         interrupt: &Interrupt,
     ) -> Result<Vec<String>, Fault> {
-        let name = self.library.name();
+        let name = self.peer.name();
         let failed = |error| Fault::failed(format_args!("cannot run the program for {name}: {error}"));
         let mut child = launcher.spawn().map_err(failed)?;
         let said = child.stdout.take().expect("standard output is a pipe");
