@@ -13,6 +13,7 @@ pub mod load;
 pub mod one_sided;
 pub mod output;
 pub mod papers;
+pub mod rae;
 pub mod sabres;
 pub mod sizes;
 pub mod steering;

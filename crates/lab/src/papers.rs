@@ -6,7 +6,7 @@ use crate::figure::Figure;
 use crate::output::document::Constant;
 use crate::sizes::Sizes;
 use crate::systems::locks::buckets;
-use crate::{concordia, gcs, sabres, steering};
+use crate::{concordia, gcs, rae, sabres, steering};
 
 /// A paper.
 pub struct Paper {
@@ -25,7 +25,7 @@ pub struct Paper {
 }
 
 /// All papers.
-pub const PAPERS: [&Paper; 4] = [&CONCORDIA, &GCS, &SABRES, &STEERING];
+pub const PAPERS: [&Paper; 5] = [&CONCORDIA, &GCS, &SABRES, &RAE, &STEERING];
 
 /// The paper of a figure.
 ///
@@ -105,4 +105,13 @@ const STEERING: Paper = Paper {
     head: steering::method::HEAD,
     sizes: steering::method::sizes,
     method: steering::method::METHOD,
+};
+
+const RAE: Paper = Paper {
+    name: "rae",
+    figures: &rae::FIGURES,
+    constants: rae::method::constants,
+    head: rae::method::HEAD,
+    sizes: rae::method::sizes,
+    method: rae::method::METHOD,
 };

@@ -70,6 +70,14 @@ static unsigned long index_of(int pe, unsigned long i) {
     return is_global ? index_at((int)(i % (unsigned long)all), i / (unsigned long)all) : index_at((pe + 1) % all, i);
 }
 
+/* What is compared is between these two. Elsewhere there is nothing that notes anything. */
+#ifdef RAE_H
+enum { BEGIN = 1, END = 2 };
+static void mark(int number) { rae_mark(number); }
+#else
+#define mark(number) (void)0
+#endif
+
 INLINE unsigned long loop(enum pattern which, enum operation how, int spread) {
     unsigned long at = spread ? (unsigned long)me : 0, one = spread ? (unsigned long)me * elements : 0, all_elements = count();
     for (unsigned long i = 0, pick = 0; i < iterations; i++) {
@@ -218,8 +226,13 @@ int main(int argc, char **argv) {
     }
     for (unsigned long i = 0; i < elements; i++)
         indexes[i] = index_at(me, i);
+    /* Barriers on both sides: nobody is ahead where something is noted. */
+    shmem_barrier_all();
+    mark(BEGIN);
     shmem_barrier_all();
     unsigned long end = run();
+    shmem_barrier_all();
+    mark(END);
     shmem_barrier_all();
     static long wrong;
     shmem_long_atomic_add(&wrong, !is_right(end), 0);

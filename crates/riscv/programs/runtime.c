@@ -11,7 +11,9 @@
 #include "string.h"
 
 /* crates/riscv/src/machine/environment.rs */
-enum { WRITE = 64, EXIT = 93, EXIT_ALL = 94, NODE = 1000, NODES = 1001, CLOCK = 1002, BARRIER = 1003, HEAP = 1004 };
+enum {
+    WRITE = 64, EXIT = 93, EXIT_ALL = 94, NODE = 1000, NODES = 1001, CLOCK = 1002, BARRIER = 1003, HEAP = 1004, MARK = 1005
+};
 
 struct pair {
     uint64_t first, second;
@@ -47,7 +49,12 @@ void shmem_global_exit(int code) {
 
 int shmem_my_pe(void) { return me; }
 int shmem_n_pes(void) { return all; }
-void shmem_barrier_all(void) { call(BARRIER, 0, 0, 0); }
+static void meet(void) { call(BARRIER, 0, 0, 0); }
+void rae_mark(int number) { call(MARK, (uint64_t)number, 0, 0); }
+void shmem_barrier_all(void) {
+    RAE_ROUTINE(BARRIER_ALL);
+    meet();
+}
 uint64_t rae_clock(void) { return call(CLOCK, 0, 0, 0).first; }
 
 /* Aligned to lines, so that what is allocated apart is apart. Nothing is reused. */
@@ -68,6 +75,7 @@ void *shmem_calloc(size_t count, size_t bytes) { return shmem_malloc(count * byt
 void shmem_free(void *pointer) { (void)pointer; shmem_barrier_all(); }
 
 void shmem_putmem(void *to, const void *from, size_t bytes, int pe) {
+    RAE_ROUTINE_OF(PUTMEM, bytes);
     char *remote = to;
     const char *local = from;
     for (; bytes >= 8 && ((uint64_t)remote | (uint64_t)local) % 8 == 0; bytes -= 8, remote += 8, local += 8)
@@ -77,6 +85,7 @@ void shmem_putmem(void *to, const void *from, size_t bytes, int pe) {
 }
 
 void shmem_getmem(void *to, const void *from, size_t bytes, int pe) {
+    RAE_ROUTINE_OF(GETMEM, bytes);
     char *local = to;
     const char *remote = from;
     for (; bytes >= 8 && ((uint64_t)remote | (uint64_t)local) % 8 == 0; bytes -= 8, remote += 8, local += 8)
@@ -90,19 +99,20 @@ void shmem_getmem(void *to, const void *from, size_t bytes, int pe) {
     void shmem_##NAME##_##OPERATION##_to_all(TYPE *to, TYPE *from, int count, int start, int stride, int size,       \
                                              TYPE *work, long *sync) {                                               \
         (void)start, (void)stride, (void)size, (void)work, (void)sync;                                               \
-        shmem_barrier_all();                                                                                         \
+        RAE_ROUTINE_OF(TO_ALL, (size_t)count * sizeof *to);                                                          \
+        meet();                                                                                                     \
         if (me == 0)                                                                                                 \
             for (int i = 0; i < count; i++)                                                                          \
                 to[i] = from[i];                                                                                     \
-        shmem_barrier_all();                                                                                         \
+        meet();                                                                                                     \
         if (me != 0)                                                                                                 \
             for (int i = 0; i < count; i++)                                                                          \
                 (void)rae_fetch_##OPERATION##_##SUFFIX((WORD *)&to[i], (WORD)from[i], 0);                  \
-        shmem_barrier_all();                                                                                         \
+        meet();                                                                                                     \
         if (me != 0)                                                                                                 \
             for (int i = 0; i < count; i++)                                                                          \
                 to[i] = (TYPE)rae_load_##SUFFIX((WORD *)&to[i], 0);                                                  \
-        shmem_barrier_all();                                                                                         \
+        meet();                                                                                                     \
     }
 #define REDUCTIONS(NAME, TYPE, WORD, SUFFIX)                                                                         \
     REDUCTION(NAME, TYPE, WORD, SUFFIX, sum)                                                                         \

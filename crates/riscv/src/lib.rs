@@ -33,6 +33,8 @@
 //! | [`memory`] | a node's memory |
 //! | `core` | registers, and the loop |
 //! | [`trap`] | what a program did that the machine does not do |
+//! | [`library`] | the software path: what routines of an OpenSHMEM library execute |
+//! | [`prebuilt`] | our own programs |
 //! | [`machine`] | nodes, engines, packets, the environment |
 //! | [`timing`] | how long everything takes |
 #![forbid(unsafe_code)]
@@ -40,8 +42,10 @@
 mod code;
 mod core;
 pub mod isa;
+pub mod library;
 pub mod machine;
 pub mod memory;
+pub mod prebuilt;
 pub mod program;
 mod random;
 pub mod timing;

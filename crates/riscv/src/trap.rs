@@ -5,6 +5,7 @@
 use core::fmt;
 
 use crate::isa::{REGISTERS, disassemble};
+use crate::library::Routine;
 
 /// What was to be done with memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +39,12 @@ pub enum Cause {
     UnknownNode(u64),
     /// The environment has no such call.
     UnknownCall(u64),
+    /// It calls a routine of a library, and the machine was given none.
+    NoLibrary,
+    /// The environment knows no routine of this number.
+    UnknownRoutine(u64),
+    /// Instructions of this routine, with so many bytes, were not counted.
+    NotCounted(Routine, u64),
     /// `ebreak`.
     Breakpoint,
 }
@@ -93,6 +100,16 @@ impl fmt::Display for Cause {
             }
             Self::UnknownNode(extended) => write!(f, "extended address {extended:#x} is of no node"),
             Self::UnknownCall(call) => write!(f, "the environment has no call {call}"),
+            Self::NoLibrary => f.write_str(
+                "a call of a library, of which none was given: this is a program for the software path",
+            ),
+            Self::UnknownRoutine(routine) => write!(f, "there is no routine {routine}"),
+            Self::NotCounted(routine, bytes) if routine.is_sized() => {
+                write!(f, "what {} of {bytes} bytes executes in this library was not counted", routine.name())
+            }
+            Self::NotCounted(routine, _) => {
+                write!(f, "what {} executes in this library was not counted", routine.name())
+            }
             Self::Breakpoint => f.write_str("ebreak"),
         }
     }

@@ -33,6 +33,18 @@ fn all_nodes_add_to_the_hot_word() {
 }
 
 #[test]
+fn additions_that_are_not_to_the_hot_word_are_to_others_and_none_is_lost() {
+    for heat in ["0", "50", "90"] {
+        let config = Config { memory: 2 << 20, ..Config::nodes(8) };
+        let (codes, text) = run("hot_word", &["25", heat, "64"], &config);
+        assert_eq!(text, "200 additions of 8 PEs, all words are 200\n");
+        assert_eq!(codes, [0; 8]);
+    }
+    let (codes, _) = run("hot_word", &["25", "101"], &Config { memory: 2 << 20, ..Config::nodes(2) });
+    assert_eq!(codes, [2, 2], "no percentage");
+}
+
+#[test]
 fn every_pattern_of_circustent_gives_the_right_result_in_every_form() {
     for pattern in ["rand", "stride1", "striden", "ptrchase", "central", "sg", "scatter", "gather"] {
         for operation in ["add", "cas", "update"] {

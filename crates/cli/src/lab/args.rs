@@ -27,7 +27,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     pub(super) other: Option<Other>,
 
-    /// Figures, or `concordia`, `gcs`, `sabres` or `steering` for all of that paper
+    /// Figures, or `concordia`, `gcs`, `sabres`, `rae` or `steering` for all of that paper
     #[arg(value_name = "FIGURE", required_unless_present = "list")]
     names: Vec<String>,
 
@@ -110,6 +110,8 @@ impl Args {
 pub(crate) enum Other {
     /// Run the same YCSB mixes on Redis and memcached, if they are installed, and on racks of processes
     Peers(super::peers::Args),
+    /// Count what each routine of the OpenSHMEM library that is installed executes, for `riscv run --library`
+    Routines(super::peers::routines::Args),
 }
 
 #[cfg(test)]

@@ -32,8 +32,10 @@ use progress::Progress;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
-    if let Some(Other::Peers(args)) = &args.other {
-        return peers::run(args);
+    match &args.other {
+        Some(Other::Peers(args)) => return peers::run(args),
+        Some(Other::Routines(args)) => return peers::routines::run(args),
+        None => {}
     }
     if args.list {
         return output::print(&list());

@@ -1,9 +1,11 @@
 //! `rackmem riscv run`: a program on every node of a machine, with timing or without.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use riscv::library::{COUNTED, Library};
 use riscv::machine::{Config, EngineConfig, Failure, Machine, NodeStats, Schedule, Stats};
 use riscv::timing::Chip;
 use serde_json::{Value, json};
@@ -18,6 +20,8 @@ Examples (in crates/riscv/programs/prebuilt):
   rackmem riscv run hot_word.elf --nodes 64 --stats            64 nodes add to one word
   rackmem riscv run circustent.elf -- sg add global            a pattern of CircusTent, with arguments
   rackmem riscv run hot_word.elf --timing --stats              with the cycles that everything takes
+  rackmem riscv run circustent-software.elf --library openmpi-shm --timing --stats -- rand add global
+                                                               each call charged with a library's instructions
   rackmem riscv run hot_word.elf --nodes 2 --trace -- 3        every instruction, on standard error";
 
 /// Which program, on what.
@@ -47,6 +51,10 @@ pub(crate) struct Args {
     /// Requests that wait together for one line in a miss-status register of an engine; with 1 nothing merges
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     subentries: u32,
+
+    /// The library whose routines a program for the software path calls: openmpi-shm, openmpi-tcp, or a file of `rackmem lab routines`
+    #[arg(long, value_name = "NAME")]
+    library: Option<String>,
 
     /// Stop after so many instructions, all nodes together
     #[arg(long, value_name = "N")]
@@ -86,6 +94,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         ..Config::nodes(args.nodes)
     };
     let mut machine = Machine::new(program, &config).map_err(Fault::usage)?;
+    if let Some(name) = &args.library {
+        machine = machine.with_library(library(name)?);
+    }
     let begin = Instant::now();
     let ended = machine.run(&mut Onlooker::new(args.trace, args.json, args.nodes));
     let seconds = begin.elapsed().as_secs_f64();
@@ -110,8 +121,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     }
 }
 
+/// One of the libraries that were counted, or a file.
+fn library(name: &str) -> Result<Library, Fault> {
+    if let Some(library) = Library::counted(name) {
+        return Ok(library);
+    }
+    let known = COUNTED.map(|(name, _)| name).join(", ");
+    let text = fs::read_to_string(name).map_err(|error| {
+        Fault::usage(format_args!("{name} is no library ({known}), and no file: {error}"))
+    })?;
+    Library::parse(name, &text).map_err(|error| Fault::usage(format_args!("{name}: {error}")))
+}
+
 /// What was counted, by what it is called.
-fn counted(stats: &NodeStats) -> [(&'static str, u64); 16] {
+fn counted(stats: &NodeStats) -> [(&'static str, u64); 18] {
     let engine = &stats.engine;
     [
         ("instructions", stats.instructions),
@@ -125,6 +148,8 @@ fn counted(stats: &NodeStats) -> [(&'static str, u64); 16] {
         ("remote_stores", stats.remote_stores),
         ("remote_atomics", stats.remote_atomics),
         ("requests_to_itself", stats.to_itself),
+        ("library_calls", stats.routines),
+        ("library_instructions", stats.charged),
         ("engine_requests", engine.taken),
         ("engine_merged", engine.merged),
         ("engine_full", engine.full),
@@ -159,6 +184,7 @@ fn document(args: &Args, stats: &Stats, seconds: f64, ended: &Result<Vec<i32>, F
         "arguments": args.arguments,
         "timing": args.timing,
         "subentries": args.subentries,
+        "library": args.library,
         "nodes": args.nodes,
         "memory_bytes": args.memory,
         "seed": args.seed,

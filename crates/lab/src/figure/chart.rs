@@ -20,6 +20,9 @@ pub struct Chart {
     /// Moments to mark: where, and what happens there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<(f64, String)>,
+    /// Its values stand for themselves: nothing is drawn between them.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub dots: bool,
 }
 
 /// One line.
@@ -35,7 +38,14 @@ impl Chart {
     /// An empty chart.
     pub fn new(name: &str, title: &str, x: &str, y: &str) -> Self {
         let [name, title, x, y] = [name, title, x, y].map(str::to_owned);
-        Self { name, title, x, y, lines: Vec::new(), marks: Vec::new() }
+        Self { name, title, x, y, lines: Vec::new(), marks: Vec::new(), dots: false }
+    }
+
+    /// Draws values alone.
+    #[must_use]
+    pub fn dots(mut self) -> Self {
+        self.dots = true;
+        self
     }
 
     /// Adds a line; one without points is left out.
@@ -57,6 +67,11 @@ impl Chart {
         all.dedup();
         all
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl Line {

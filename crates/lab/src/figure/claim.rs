@@ -65,6 +65,11 @@ impl Claim {
         Self::of(what, Kind::Quantity, (paper, Some(paper)), ours, unit)
     }
 
+    /// A quantity of which the paper says only that it is over a number.
+    pub fn over(what: &str, least: f64, ours: f64, unit: &str) -> Self {
+        Self::of(what, Kind::Order, (least, None), ours, unit)
+    }
+
     fn of(what: &str, kind: Kind, (least, most): (f64, Option<f64>), ours: f64, unit: &str) -> Self {
         Self { what: what.to_owned(), kind, least, most, ours, unit: unit.to_owned(), cause: None }
     }
@@ -113,7 +118,7 @@ impl Claim {
     pub fn paper_text(&self) -> String {
         let unit = &self.unit;
         match self.most {
-            None => format!("> {}{unit}", number(self.least)),
+            None => format!("> {}{}", number(self.least), spaced(unit)),
             Some(most) if most == self.least => format!("{}{}", number(most), spaced(unit)),
             Some(most) => format!("{} to {}{}", number(self.least), number(most), spaced(unit)),
         }

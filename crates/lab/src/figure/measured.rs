@@ -47,6 +47,12 @@ pub struct Measured {
     /// Nanoseconds of an operation on average by cause, where the load asks for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub budget: Vec<(String, f64)>,
+    /// What was counted besides, by name, where the load asks for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<(String, u64)>,
+    /// Where requests landed, where the load asks for it: which request, and the byte of the memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<(u64, u64)>,
     /// Throughput over time, where the load asks for it: seconds, operations per second.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<(f64, f64)>,
@@ -82,6 +88,11 @@ impl Measured {
     /// Round trips, or a share, by this name.
     pub fn trip(&self, name: &str) -> f64 {
         self.trips.iter().find(|(this, _)| this == name).map_or(0.0, |(_, number)| *number)
+    }
+
+    /// What was counted under this name.
+    pub fn count(&self, name: &str) -> u64 {
+        self.counted.iter().find(|(this, _)| this == name).map_or(0, |(_, count)| *count)
     }
 
     /// When this happened.

@@ -55,6 +55,14 @@ pub enum Subject {
     SteeringReads,
     /// As `Steering`, and when it comes back the metadata server reads all chains to their ends, and tells it the tails.
     SteeringScanned,
+    /// Of programs for RISC-V: remote atomics are instructions.
+    Rae,
+    /// The same, but requests for one line do not wait together: each fetches it.
+    RaeUnmerged,
+    /// Each access is a call of OpenSHMEM, with the instructions of Open MPI over shared memory.
+    LibraryNear,
+    /// With those of Open MPI over TCP.
+    LibraryTcp,
 }
 
 impl Subject {
@@ -83,6 +91,10 @@ impl Subject {
             Self::Steering => "steering",
             Self::SteeringReads => "steering, reads too",
             Self::SteeringScanned => "steering, tails scanned",
+            Self::Rae => "RAE",
+            Self::RaeUnmerged => "RAE, nothing merges",
+            Self::LibraryNear => "OpenSHMEM, shared memory",
+            Self::LibraryTcp => "OpenSHMEM, TCP",
         }
     }
 }
@@ -113,6 +125,10 @@ pub enum Load {
     Chains(Chains),
     /// The same while the switch stops and comes back.
     ChainsFailure(Chains),
+    /// A program on RISC-V cores, with timing (RAE, section 4).
+    Program(Program),
+    /// The same, with a note of where requests to node 0 land.
+    Landing(Program),
 }
 
 /// What clients do with a store of chains.
@@ -130,6 +146,89 @@ pub struct Chains {
     pub held: u32,
     /// Nanoseconds between two atomics of different queue pairs at the memory's NIC.
     pub apart: u16,
+}
+
+/// A program on every node of a machine.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Program {
+    /// Which.
+    pub kernel: Kernel,
+    /// Nodes.
+    pub nodes: u8,
+}
+
+/// What a program does: CircusTent's patterns on arrays over all nodes, GAP's kernels on a Kronecker graph over all nodes, or
+/// additions to words.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kernel {
+    /// Random elements.
+    Rand,
+    /// One element after the other.
+    Stride1,
+    /// Every eighth.
+    StrideN,
+    /// Each says which is next.
+    PtrChase,
+    /// One word of node 0's.
+    Central,
+    /// Scatter and gather.
+    Sg,
+    /// To random places.
+    Scatter,
+    /// From random places.
+    Gather,
+    /// Breadth-first search.
+    Bfs,
+    /// Shortest paths.
+    Sssp,
+    /// PageRank.
+    Pr,
+    /// Connected components.
+    Cc,
+    /// Betweenness centrality.
+    Bc,
+    /// Triangles.
+    Tc,
+    /// So many in a hundred additions are to one word, the others to random ones.
+    Words(u8),
+}
+
+impl Kernel {
+    /// CircusTent's.
+    pub const PATTERNS: [Self; 8] = [
+        Self::Rand,
+        Self::Stride1,
+        Self::StrideN,
+        Self::PtrChase,
+        Self::Central,
+        Self::Sg,
+        Self::Scatter,
+        Self::Gather,
+    ];
+    /// GAP's.
+    pub const GRAPH: [Self; 6] = [Self::Bfs, Self::Sssp, Self::Pr, Self::Cc, Self::Bc, Self::Tc];
+
+    /// As the programs call them.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rand => "rand",
+            Self::Stride1 => "stride1",
+            Self::StrideN => "striden",
+            Self::PtrChase => "ptrchase",
+            Self::Central => "central",
+            Self::Sg => "sg",
+            Self::Scatter => "scatter",
+            Self::Gather => "gather",
+            Self::Bfs => "bfs",
+            Self::Sssp => "sssp",
+            Self::Pr => "pr",
+            Self::Cc => "cc",
+            Self::Bc => "bc",
+            Self::Tc => "tc",
+            Self::Words(_) => "words",
+        }
+    }
 }
 
 /// What readers do with the objects that they read.

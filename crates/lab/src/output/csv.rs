@@ -27,6 +27,7 @@ pub fn points<'a>(measured: impl IntoIterator<Item = (&'a Point, &'a Measured)>)
             Load::Objects(_) => ("objects", 2, 100, 100, 0),
             Load::Chains(it) => ("chains", 4, 100, 100 - it.writes, 0),
             Load::ChainsFailure(it) => ("chains-switch-failure", 4, 100, 100 - it.writes, 0),
+            Load::Program(it) | Load::Landing(it) => (it.kernel.name(), it.nodes, 100, 0, 0),
             Load::Buckets(it) => ("locked-store", it.blades, 100, it.gets, 0),
         };
         let system = serde_json::to_string(&point.subject).expect("a name can be written");

@@ -58,7 +58,8 @@ pub fn bars(bars: &Bars) -> String {
 }
 
 fn plots(chart: &Chart) -> (Vec<Plot>, Layout) {
-    let plots: Vec<Plot> = chart.lines.iter().enumerate().flat_map(|(place, it)| line(place, it)).collect();
+    let plots: Vec<Plot> =
+        chart.lines.iter().enumerate().flat_map(|(place, it)| line(place, it, chart.dots)).collect();
     let highest = chart.lines.iter().flat_map(|line| line.points.iter().map(|(_, y)| *y)).fold(0.0, f64::max);
     let xs = chart.abscissae();
     let (left, right) = (xs.first().copied().unwrap_or(0.0), xs.last().copied().unwrap_or(1.0));
@@ -84,7 +85,7 @@ fn plots(chart: &Chart) -> (Vec<Plot>, Layout) {
 }
 
 /// A line, with a dot at each of its values unless there are many.
-fn line(place: usize, line: &Line) -> Vec<Plot> {
+fn line(place: usize, line: &Line, dots: bool) -> Vec<Plot> {
     const MANY: usize = 30;
     let colour = COLOURS[place % COLOURS.len()];
     let drawn = LinePlot::new()
@@ -92,13 +93,13 @@ fn line(place: usize, line: &Line) -> Vec<Plot> {
         .with_color(colour)
         .with_stroke_width(2.0)
         .with_legend(line.name.as_str());
-    let mut plots = vec![Plot::from(drawn)];
-    if line.points.len() <= MANY {
+    let mut plots = if dots { Vec::new() } else { vec![Plot::from(drawn)] };
+    if dots || line.points.len() <= MANY {
         plots.push(
             ScatterPlot::new()
                 .with_data(line.points.iter().copied())
                 .with_color(colour)
-                .with_size(4.0)
+                .with_size(if dots { 2.0 } else { 4.0 })
                 .into(),
         );
     }

@@ -5,7 +5,7 @@ use sim::flowcc::Contents;
 use sim::rack::{Blocks, Setup};
 
 use super::flowcc::Kind;
-use super::{chains, conflict, failure, flowcc, gam, grappa, locks, micro, objects, store};
+use super::{chains, conflict, failure, flowcc, gam, grappa, locks, micro, objects, programs, store};
 use crate::figure::measured::Measured;
 use crate::figure::point::{Conflict, Load, Micro, Point, Store, Subject};
 use crate::figure::run::{Interrupted, Watch};
@@ -49,6 +49,7 @@ pub fn measure(point: &Point, sizes: &Sizes, seed: u64, watch: &dyn Watch) -> Re
         Load::Objects(load) => objects::run((point.subject, load), sizes, seed, watch),
         Load::Chains(load) => chains::run((point.subject, load), sizes, seed, watch),
         Load::ChainsFailure(load) => chains::fail((point.subject, load), seed, watch),
+        Load::Program(_) | Load::Landing(_) => programs::run((point.subject, point.load), sizes, watch),
         Load::Contend(_) | Load::Buckets(_) => locks::run((point.subject, point.load), sizes, seed, watch),
     }
 }

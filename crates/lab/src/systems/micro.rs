@@ -152,6 +152,8 @@ pub(super) fn measured(report: &Report, before: &Tally, after: &Tally, threads: 
         longest: report.longest.0 as f64 / 1e3,
         least: least(&report.operations[..threads]),
         budget: report.budget.as_ref().map(budget).unwrap_or_default(),
+        counted: Vec::new(),
+        places: Vec::new(),
         curve: Vec::new(),
         moments: Vec::new(),
         trips: Vec::new(),

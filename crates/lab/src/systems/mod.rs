@@ -5,7 +5,7 @@
 //! | `subject` | what the experiments need of a system besides running |
 //! | `flowcc`, `gam`, `grappa` | that, for each |
 //! | `measure` | which rack a point runs on |
-//! | `micro`, `store`, `failure`, `conflict`, `locks`, `objects`, `chains` | one load |
+//! | `micro`, `store`, `failure`, `conflict`, `locks`, `objects`, `chains`, `programs` | one load |
 //!
 //! What must always hold: all systems run on the same hardware under the same load.
 
@@ -19,5 +19,6 @@ pub(crate) mod locks;
 pub mod measure;
 mod micro;
 pub(crate) mod objects;
+pub(crate) mod programs;
 mod store;
 mod subject;

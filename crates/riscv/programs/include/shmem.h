@@ -9,6 +9,41 @@
 
 #include "rae.h"
 
+/* The software path: with RAE_SOFTWARE every call of OpenSHMEM is the same operation and, before it, a write to a control register
+ * of the machine's, which says what routine of a library this is. The machine then charges the instructions that such a routine was
+ * counted to execute (crates/riscv/src/library.rs has the same numbers). Without RAE_SOFTWARE nothing of that is there. */
+enum {
+    RAE_ROUTINE_FETCH_ADD = 1,
+    RAE_ROUTINE_COMPARE_SWAP,
+    RAE_ROUTINE_ADD,
+    RAE_ROUTINE_FETCH,
+    RAE_ROUTINE_SET,
+    RAE_ROUTINE_SWAP,
+    RAE_ROUTINE_FETCH_INC,
+    RAE_ROUTINE_INC,
+    RAE_ROUTINE_FETCH_AND,
+    RAE_ROUTINE_FETCH_OR,
+    RAE_ROUTINE_FETCH_XOR,
+    RAE_ROUTINE_P,
+    RAE_ROUTINE_G,
+    RAE_ROUTINE_QUIET,
+    RAE_ROUTINE_FENCE,
+    RAE_ROUTINE_BARRIER_ALL,
+    RAE_ROUTINE_GETMEM,
+    RAE_ROUTINE_PUTMEM,
+    RAE_ROUTINE_TO_ALL,
+};
+#ifdef RAE_SOFTWARE
+/* csrrwi zero, 0x8c0, ROUTINE: one instruction, which is one of those that are charged. */
+#define RAE_ROUTINE(WHICH) __asm__ volatile(".insn i 0x73, 5, x0, x%0, -0x740" ::"i"(RAE_ROUTINE_##WHICH) : "memory")
+/* csrrw zero, 0x8c0, register: the routine, and above its 8 bits how many bytes it moves. */
+#define RAE_ROUTINE_OF(WHICH, BYTES)                                                                                 \
+    __asm__ volatile(".insn i 0x73, 1, x0, %0, -0x740" ::"r"(RAE_ROUTINE_##WHICH | (uint64_t)(BYTES) << 8) : "memory")
+#else
+#define RAE_ROUTINE(WHICH) (void)0
+#define RAE_ROUTINE_OF(WHICH, BYTES) (void)0
+#endif
+
 void shmem_init(void);
 void shmem_finalize(void);
 /* Ends the program on all PEs. */
@@ -23,44 +58,63 @@ void shmem_putmem(void *to, const void *from, size_t bytes, int pe);
 void shmem_getmem(void *to, const void *from, size_t bytes, int pe);
 /* Cycles; not OpenSHMEM's. */
 uint64_t rae_clock(void);
+/* The machine notes what it has counted so far, under this number; not OpenSHMEM's. */
+void rae_mark(int number);
 
 /* Everything that this node has stored is there. */
-static inline void shmem_quiet(void) { rae_fence(); }
-static inline void shmem_fence(void) { rae_fence(); }
+static inline void shmem_quiet(void) {
+    RAE_ROUTINE(QUIET);
+    rae_fence();
+}
+static inline void shmem_fence(void) {
+    RAE_ROUTINE(FENCE);
+    rae_fence();
+}
 
 #define SHMEM_ATOMICS(NAME, TYPE, WORD, SUFFIX)                                                                      \
     static inline TYPE shmem_##NAME##_atomic_fetch_add(TYPE *at, TYPE value, int pe) {                               \
+        RAE_ROUTINE(FETCH_ADD);                                                                                      \
         return (TYPE)rae_fetch_add_##SUFFIX((WORD *)at, (WORD)value, pe);                                            \
     }                                                                                                                \
     static inline void shmem_##NAME##_atomic_add(TYPE *at, TYPE value, int pe) {                                     \
+        RAE_ROUTINE(ADD);                                                                                            \
         (void)rae_fetch_add_##SUFFIX((WORD *)at, (WORD)value, pe);                                                   \
     }                                                                                                                \
     static inline TYPE shmem_##NAME##_atomic_fetch_inc(TYPE *at, int pe) {                                           \
+        RAE_ROUTINE(FETCH_INC);                                                                                      \
         return (TYPE)rae_fetch_add_##SUFFIX((WORD *)at, 1, pe);                                                      \
     }                                                                                                                \
     static inline void shmem_##NAME##_atomic_inc(TYPE *at, int pe) {                                                 \
+        RAE_ROUTINE(INC);                                                                                            \
         (void)rae_fetch_add_##SUFFIX((WORD *)at, 1, pe);                                                             \
     }                                                                                                                \
     static inline TYPE shmem_##NAME##_atomic_fetch_and(TYPE *at, TYPE value, int pe) {                               \
+        RAE_ROUTINE(FETCH_AND);                                                                                      \
         return (TYPE)rae_fetch_and_##SUFFIX((WORD *)at, (WORD)value, pe);                                            \
     }                                                                                                                \
     static inline TYPE shmem_##NAME##_atomic_fetch_or(TYPE *at, TYPE value, int pe) {                                \
+        RAE_ROUTINE(FETCH_OR);                                                                                       \
         return (TYPE)rae_fetch_or_##SUFFIX((WORD *)at, (WORD)value, pe);                                             \
     }                                                                                                                \
     static inline TYPE shmem_##NAME##_atomic_fetch_xor(TYPE *at, TYPE value, int pe) {                               \
+        RAE_ROUTINE(FETCH_XOR);                                                                                      \
         return (TYPE)rae_fetch_xor_##SUFFIX((WORD *)at, (WORD)value, pe);                                            \
     }                                                                                                                \
     static inline TYPE shmem_##NAME##_atomic_compare_swap(TYPE *at, TYPE expected, TYPE desired, int pe) {           \
+        RAE_ROUTINE(COMPARE_SWAP);                                                                                   \
         return (TYPE)rae_compare_swap_##SUFFIX((WORD *)at, (WORD)expected, (WORD)desired, pe);                       \
     }                                                                                                                \
     static inline TYPE shmem_##NAME##_atomic_fetch(const TYPE *at, int pe) {                                         \
+        RAE_ROUTINE(FETCH);                                                                                          \
         return (TYPE)rae_load_##SUFFIX((const WORD *)at, pe);                                                        \
     }                                                                                                                \
     static inline void shmem_##NAME##_atomic_set(TYPE *at, TYPE value, int pe) {                                     \
+        RAE_ROUTINE(SET);                                                                                            \
         rae_store_##SUFFIX((WORD *)at, (WORD)value, pe);                                                             \
     }                                                                                                                \
     /* RAE has no swap: compare-and-swap until it succeeds. */                                                       \
     static inline TYPE shmem_##NAME##_atomic_swap(TYPE *at, TYPE value, int pe) {                                    \
+        RAE_ROUTINE(SWAP);                                                                                           \
         WORD old = rae_load_##SUFFIX((const WORD *)at, pe);                                                          \
         for (;;) {                                                                                                   \
             WORD found = rae_compare_swap_##SUFFIX((WORD *)at, old, (WORD)value, pe);                                \
@@ -70,9 +124,11 @@ static inline void shmem_fence(void) { rae_fence(); }
         }                                                                                                            \
     }                                                                                                                \
     static inline void shmem_##NAME##_p(TYPE *at, TYPE value, int pe) {                                              \
+        RAE_ROUTINE(P);                                                                                              \
         rae_store_##SUFFIX((WORD *)at, (WORD)value, pe);                                                             \
     }                                                                                                                \
     static inline TYPE shmem_##NAME##_g(const TYPE *at, int pe) {                                                    \
+        RAE_ROUTINE(G);                                                                                              \
         return (TYPE)rae_load_##SUFFIX((const WORD *)at, pe);                                                        \
     }
 

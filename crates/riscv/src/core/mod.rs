@@ -60,6 +60,8 @@ pub(crate) enum Stop {
     Remote(Remote),
     /// It is at something that waits for its posted stores.
     Drain,
+    /// It is at a call of a library: the routine, and above 8 bits how many bytes.
+    Routine(u64),
     /// It is at an `ecall`.
     Call,
     /// It is at an instruction that cannot be executed.

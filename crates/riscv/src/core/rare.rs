@@ -8,8 +8,9 @@ use nic::atomics::{Operands, Operation, Width};
 use super::remote::extended;
 use super::run::refused;
 use super::{Core, Port, Stop};
-use crate::code::Op;
+use crate::code::{Op, SINK};
 use crate::isa::Kind;
+use crate::library::REGISTER;
 use crate::memory::Memory;
 use crate::trap::{Access, Cause};
 
@@ -28,6 +29,8 @@ pub(super) fn rare<P: Port>(core: &mut Core, op: Op, memory: &mut Memory, port: 
         Kind::Fence | Kind::FenceI => Ok(()),
         Kind::Ecall => Err(Stop::Call),
         Kind::Ebreak => Err(Stop::Trap(Cause::Breakpoint)),
+        Kind::Csrrwi if op.imm == REGISTER && op.rd == SINK => Err(Stop::Routine(u64::from(op.rs1))),
+        Kind::Csrrw if op.imm == REGISTER && op.rd == SINK => Err(Stop::Routine(core.get(op.rs1))),
         Kind::Csrrs | Kind::Csrrc | Kind::Csrrsi | Kind::Csrrci if op.rs1 == 0 => read_counter(core, op),
         Kind::LrW | Kind::LrD => load_reserved(core, op, memory, port),
         Kind::ScW | Kind::ScD => store_conditional(core, op, memory, port),

@@ -142,7 +142,8 @@ pub const REGISTERS: [&str; 32] = [
 ];
 
 /// The control registers that user programs read.
-pub(super) const CSRS: [(u32, &str); 3] = [(0xc00, "cycle"), (0xc01, "time"), (0xc02, "instret")];
+pub(super) const CSRS: [(u32, &str); 4] =
+    [(0x8c0, "routine"), (0xc00, "cycle"), (0xc01, "time"), (0xc02, "instret")];
 
 /// What a fence can order, most significant bit first.
 pub(super) const ORDERED: [char; 4] = ['i', 'o', 'r', 'w'];

@@ -9,6 +9,7 @@
 //! | 1001 | nodes | how many there are |
 //! | 1002 | clock | cycles |
 //! | 1003 | barrier | returns when all nodes have called it, after their stores |
+//! | 1005 | mark | the machine notes what it has counted so far, under the number in a0 |
 //! | 1004 | heap | where the symmetric heap begins (a0) and ends (a1) |
 //!
 //! What must always hold: a call that is not known traps.
@@ -32,6 +33,8 @@ pub(super) enum After {
     GoOn,
     /// It has written this, and goes on.
     Written(Vec<u8>),
+    /// It has asked for what was counted to be noted, under this number, and goes on.
+    Marked(u64),
     /// It does not go on for the moment.
     Waits,
     /// No core goes on: the program has ended with this code.
@@ -74,6 +77,10 @@ pub(super) fn call(node: &mut Node, index: usize, layout: &Layout) -> Result<Aft
         1004 => {
             core.give(A0, layout.heap.start);
             core.give(A1, layout.heap.end);
+        }
+        1005 => {
+            core.finish();
+            return Ok(After::Marked(core.get(A0)));
         }
         unknown => return Err(Cause::UnknownCall(unknown)),
     }

@@ -30,16 +30,17 @@ mod timed;
 
 pub use config::{Config, ConfigError, Layout, Schedule};
 pub use nic::atomics::Config as EngineConfig;
-pub use report::{Console, Failure, NodeStats, Observer, Stats};
+pub use report::{Console, Failure, NodeStats, Observer, Sent, Stats};
 
 use nic::atomics::Done;
 
 use self::engine::{Beside, Engine, Held};
 use self::environment::{After, call};
 use self::fabric::{Fabric, Packet};
-use self::node::{Node, Outgoing, Sent, State};
+use self::node::{Node, Outgoing, State};
 use self::timed::Timed;
 use crate::core::{Core, Stop, What, run};
+use crate::library::{Library, Routine};
 use crate::memory::Memory;
 use crate::program::Program;
 use crate::random::Random;
@@ -62,6 +63,10 @@ pub struct Machine {
     answers: Vec<Done>,
     /// Of [`Schedule::Timed`].
     timed: Option<Timed>,
+    /// Whose routines programs call.
+    library: Option<Library>,
+    /// Of each node: what it had counted when its program asked for that to be noted.
+    marks: Vec<Vec<(u64, NodeStats)>>,
 }
 
 impl Machine {
@@ -85,7 +90,7 @@ impl Machine {
                 memory,
                 engine: Engine::new(config.engine),
                 state: State::Running,
-                sent: Sent::default(),
+                sent: node::Sent::default(),
             }
         };
         let nodes = (0..config.nodes).map(node).collect();
@@ -105,7 +110,16 @@ impl Machine {
             rounds: 0,
             answers: Vec::new(),
             timed,
+            library: None,
+            marks: vec![Vec::new(); config.nodes],
         })
+    }
+
+    /// The same, with a library whose routines are charged to programs for the software path.
+    #[must_use]
+    pub fn with_library(mut self, library: Library) -> Self {
+        self.library = Some(library);
+        self
     }
 
     /// Runs until all programs have exited. Returns their codes.
@@ -183,6 +197,9 @@ impl Machine {
                 }
                 sent.to_itself += u64::from(remote.node == index);
                 let offset = remote.address - self.layout.memory.start;
+                let is_atomic = matches!(remote.what, What::Atomic { .. });
+                let clock = self.nodes[index].core.clock();
+                observer.on_request(&Sent { from: index, clock, to: remote.node, offset, is_atomic });
                 self.send(index, Outgoing::of(remote, offset));
             }
             Stop::Call => match call(&mut self.nodes[index], index, &self.layout) {
@@ -192,12 +209,34 @@ impl Machine {
                         node.state = State::Exited(code);
                     }
                 }
+                Ok(After::Marked(number)) => {
+                    let stats = self.stats_of(index);
+                    self.marks[index].push((number, stats));
+                    observer.on_mark(index, number);
+                }
                 Ok(After::Written(bytes)) => observer.on_console(index, &bytes),
                 Err(cause) => return Err(self.trap(index, cause)),
             },
+            Stop::Routine(what) => {
+                let charge = self.charge(what).map_err(|cause| self.trap(index, cause))?;
+                let Node { core, sent, .. } = &mut self.nodes[index];
+                sent.routines += 1;
+                sent.charged += charge;
+                // The instruction that says so is one of them.
+                core.retired += charge - 1;
+                core.finish();
+            }
             Stop::Trap(cause) => return Err(self.trap(index, cause)),
         }
         Ok(())
+    }
+
+    /// Instructions of the routine that a program says it calls.
+    fn charge(&self, what: u64) -> Result<u64, Cause> {
+        let (number, bytes) = (what & 0xff, what >> 8);
+        let routine = Routine::numbered(number).ok_or(Cause::UnknownRoutine(number))?;
+        let library = self.library.as_ref().ok_or(Cause::NoLibrary)?;
+        library.instructions(routine, bytes).ok_or(Cause::NotCounted(routine, bytes))
     }
 
     /// Sends a core's request. What is not posted, the core waits for.
@@ -333,7 +372,26 @@ impl Machine {
 
     /// What was counted so far.
     pub fn stats(&self) -> Stats {
-        let of_node = |(index, node): (usize, &Node)| NodeStats {
+        Stats {
+            nodes: (0..self.nodes.len()).map(|index| self.stats_of(index)).collect(),
+            rounds: self.rounds,
+        }
+    }
+
+    /// What each node has counted between two marks of its program: from the first to the last of these numbers. Nothing, if there is a
+    /// node without them.
+    pub fn between(&self, first: u64, last: u64) -> Option<Vec<NodeStats>> {
+        let of_node = |marks: &Vec<(u64, NodeStats)>| {
+            let (_, begin) = marks.iter().find(|(number, _)| *number == first)?;
+            let (_, end) = marks.iter().rfind(|(number, _)| *number == last)?;
+            Some(end.since(begin))
+        };
+        self.marks.iter().map(of_node).collect()
+    }
+
+    fn stats_of(&self, index: usize) -> NodeStats {
+        let node = &self.nodes[index];
+        NodeStats {
             instructions: node.core.retired,
             local_atomics: node.core.local_atomics,
             remote_loads: node.sent.loads,
@@ -342,10 +400,11 @@ impl Machine {
             to_itself: node.sent.to_itself,
             cycles: node.core.clock(),
             waited: node.sent.waited,
+            routines: node.sent.routines,
+            charged: node.sent.charged,
             caches: self.timed.as_ref().map(|timed| timed.accesses(index)).unwrap_or_default(),
             engine: *node.engine.counters(),
-        };
-        Stats { nodes: self.nodes.iter().enumerate().map(of_node).collect(), rounds: self.rounds }
+        }
     }
 
     /// A node's integer registers.

@@ -50,6 +50,10 @@ pub(super) struct Sent {
     pub(super) atomics: u64,
     /// Of these, to the engine of its own node.
     pub(super) to_itself: u64,
+    /// Routines of a library that it has called.
+    pub(super) routines: u64,
+    /// Instructions that were charged for those.
+    pub(super) charged: u64,
     /// Cycles that the core has waited for answers.
     pub(super) waited: u64,
 }

@@ -17,10 +17,35 @@ pub trait Observer {
         false
     }
 
+    /// A core sends a request to an engine.
+    fn on_request(&mut self, request: &Sent) {
+        let _ = request;
+    }
+
+    /// A program has asked for what was counted so far to be noted, under this number.
+    fn on_mark(&mut self, node: usize, number: u64) {
+        let _ = (node, number);
+    }
+
     /// A core executes an instruction next. The registers are those before it.
     fn on_instruction(&mut self, node: usize, pc: u64, word: u32, x: &[u64; 32]) {
         let _ = (node, pc, word, x);
     }
+}
+
+/// A request of a core.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sent {
+    /// Whose.
+    pub from: usize,
+    /// When, in its core's cycles.
+    pub clock: u64,
+    /// To the engine of which node.
+    pub to: usize,
+    /// Where in that node's memory, in bytes from its beginning.
+    pub offset: u64,
+    /// It is an atomic, and neither load nor store.
+    pub is_atomic: bool,
 }
 
 /// An observer that keeps what was written.
@@ -99,6 +124,10 @@ pub struct NodeStats {
     pub waited: u64,
     /// With timing: what its core's accesses of its memory found in caches.
     pub caches: Accesses,
+    /// Routines of a library that the program has called, on the software path.
+    pub routines: u64,
+    /// Of the instructions: those that were charged for these.
+    pub charged: u64,
     /// What its engine has counted.
     pub engine: Counters,
 }
@@ -107,29 +136,46 @@ impl NodeStats {
     /// Both together; of cycles, the larger.
     #[must_use]
     pub const fn plus(&self, other: &Self) -> Self {
+        let cycles = if self.cycles > other.cycles { self.cycles } else { other.cycles };
+        Self { cycles, ..self.each(other, 1) }
+    }
+
+    /// What was counted since an earlier time.
+    #[must_use]
+    pub const fn since(&self, earlier: &Self) -> Self {
+        self.each(earlier, -1)
+    }
+
+    /// Each counter, and so many times another's.
+    const fn each(&self, other: &Self, times: i64) -> Self {
+        const fn sum(a: u64, b: u64, times: i64) -> u64 {
+            a.wrapping_add(b.wrapping_mul(times.cast_unsigned()))
+        }
         let (a, b) = (&self.engine, &other.engine);
         Self {
-            instructions: self.instructions + other.instructions,
-            local_atomics: self.local_atomics + other.local_atomics,
-            remote_loads: self.remote_loads + other.remote_loads,
-            remote_stores: self.remote_stores + other.remote_stores,
-            remote_atomics: self.remote_atomics + other.remote_atomics,
-            to_itself: self.to_itself + other.to_itself,
-            cycles: if self.cycles > other.cycles { self.cycles } else { other.cycles },
-            waited: self.waited + other.waited,
+            instructions: sum(self.instructions, other.instructions, times),
+            local_atomics: sum(self.local_atomics, other.local_atomics, times),
+            remote_loads: sum(self.remote_loads, other.remote_loads, times),
+            remote_stores: sum(self.remote_stores, other.remote_stores, times),
+            remote_atomics: sum(self.remote_atomics, other.remote_atomics, times),
+            to_itself: sum(self.to_itself, other.to_itself, times),
+            cycles: sum(self.cycles, other.cycles, times),
+            waited: sum(self.waited, other.waited, times),
+            routines: sum(self.routines, other.routines, times),
+            charged: sum(self.charged, other.charged, times),
             caches: Accesses {
-                all: self.caches.all + other.caches.all,
-                first_missed: self.caches.first_missed + other.caches.first_missed,
-                second_missed: self.caches.second_missed + other.caches.second_missed,
+                all: sum(self.caches.all, other.caches.all, times),
+                first_missed: sum(self.caches.first_missed, other.caches.first_missed, times),
+                second_missed: sum(self.caches.second_missed, other.caches.second_missed, times),
             },
             engine: Counters {
-                taken: a.taken + b.taken,
-                merged: a.merged + b.merged,
-                full: a.full + b.full,
-                misaligned: a.misaligned + b.misaligned,
-                fetched: a.fetched + b.fetched,
-                written: a.written + b.written,
-                blocked: a.blocked + b.blocked,
+                taken: sum(a.taken, b.taken, times),
+                merged: sum(a.merged, b.merged, times),
+                full: sum(a.full, b.full, times),
+                misaligned: sum(a.misaligned, b.misaligned, times),
+                fetched: sum(a.fetched, b.fetched, times),
+                written: sum(a.written, b.written, times),
+                blocked: sum(a.blocked, b.blocked, times),
             },
         }
     }

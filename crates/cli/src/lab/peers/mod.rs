@@ -26,6 +26,8 @@ mod report;
 mod server;
 mod words;
 
+pub(super) use words::routines;
+
 pub(crate) use args::Args;
 pub(crate) use client::{Task, place};
 pub(crate) use command::run;

@@ -33,7 +33,7 @@ const MOST_NEAR: f64 = 20.0;
 /// Of which one is operated on.
 const WORDS: u64 = 1024;
 /// OpenSHMEM of Open MPI 4.1 crashes while it starts, every other time or so, if only one of its processes runs under valgrind.
-const TRIES: usize = 8;
+pub(super) const TRIES: usize = 8;
 /// What the peers' programs call the function that is counted.
 const COUNTED: &str = "counted_operations";
 
@@ -152,26 +152,26 @@ impl Report {
 }
 
 /// Valgrind, and where it writes to.
-struct Callgrind {
+pub(super) struct Callgrind {
     valgrind: PathBuf,
     out: PathBuf,
 }
 
 impl Callgrind {
-    fn new(folder: &Path) -> Result<Self, Fault> {
+    pub(super) fn new(folder: &Path) -> Result<Self, Fault> {
         let valgrind = installed("valgrind").ok_or_else(|| {
             Fault::usage("--instructions counts with valgrind, which is not installed; on Debian: apt-get install valgrind")
         })?;
         Ok(Self { valgrind, out: folder.join("counted") })
     }
 
-    fn version(&self) -> String {
+    pub(super) fn version(&self) -> String {
         let said = Command::new(&self.valgrind).arg("--version").output();
         said.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned()).unwrap_or_default()
     }
 
     /// What stands in front of the program that is counted.
-    fn command(&self, counted: &str) -> Vec<OsString> {
+    pub(super) fn command(&self, counted: &str) -> Vec<OsString> {
         let mut out = OsString::from("--callgrind-out-file=");
         out.push(&self.out);
         let mut all: Vec<OsString> = vec![self.valgrind.clone().into_os_string()];
@@ -184,6 +184,15 @@ impl Callgrind {
         all
     }
 
+    /// What was counted the n-th time, from 1, that the function was left. Whoever asks has it no longer.
+    pub(super) fn take(&self, number: usize) -> Option<u64> {
+        let mut dumped = self.out.clone().into_os_string();
+        dumped.push(format!(".{number}"));
+        let text = fs::read_to_string(&dumped).ok()?;
+        let _ = fs::remove_file(&dumped);
+        total(&text)
+    }
+
     /// The instructions inside this function, of what this runs.
     fn around(
         &self,
@@ -192,13 +201,9 @@ impl Callgrind {
     ) -> Result<u64, Fault> {
         run(&self.command(counted))?;
         // What was dumped when the function was left; what is without a number is written at the end.
-        let mut dumped = self.out.clone().into_os_string();
-        dumped.push(".1");
-        let failed = |why: String| Fault::failed(format_args!("callgrind has counted nothing: {why}"));
-        let text = fs::read_to_string(&dumped).map_err(|error| failed(error.to_string()))?;
-        // Of the next run, only what that has written.
-        let _ = fs::remove_file(&dumped);
-        total(&text).ok_or_else(|| failed("it never came to the function that it looks for".to_owned()))
+        self.take(1).ok_or_else(|| {
+            Fault::failed("callgrind has counted nothing: it never came to the function that it looks for")
+        })
     }
 }
 

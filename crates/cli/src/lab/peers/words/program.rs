@@ -100,11 +100,19 @@ pub(super) struct Setting {
 impl Program {
     /// Compiles it in this folder. None: it is not installed.
     pub(super) fn compile(library: Library, folder: &Path) -> Result<Option<Self>, Fault> {
+        Self::compile_source(library, library.source(), folder)
+    }
+
+    /// The same of another source.
+    pub(super) fn compile_source(
+        library: Library,
+        (name, source): (&str, &str),
+        folder: &Path,
+    ) -> Result<Option<Self>, Fault> {
         let (Some(compiler), Some(launcher)) = (installed(library.compiler()), installed(library.launcher()))
         else {
             return Ok(None);
         };
-        let (name, source) = library.source();
         let (source_at, program) = (folder.join(name), folder.join(library.compiler().to_owned() + "-words"));
         let written = fs::write(folder.join("words.h"), HEADER).and_then(|()| fs::write(&source_at, source));
         written
@@ -157,6 +165,21 @@ impl Program {
         launcher.args(["-np", "1"]).arg(&self.program).args(&arguments).arg(what);
         launcher.args([":", "-np", "1"]).args(under).arg(&self.program).args(&arguments).arg(what);
         self.launch(launcher, PATIENCE, interrupt).map(drop)
+    }
+
+    /// Runs one that calls routines with two processes, of which the one that calls is under a program that counts: what it prints.
+    pub(super) fn run_routines(
+        &self,
+        kind: TransportKind,
+        arguments: [u64; 2],
+        under: &[OsString],
+        interrupt: &Interrupt,
+    ) -> Result<Vec<String>, Fault> {
+        let mut launcher = self.launcher(kind);
+        let arguments = arguments.map(|number| number.to_string());
+        launcher.args(["-np", "1"]).arg(&self.program).args(&arguments);
+        launcher.args([":", "-np", "1"]).args(under).arg(&self.program).args(&arguments);
+        self.launch(launcher, PATIENCE, interrupt)
     }
 
     /// Which version of the library it is, as its launcher says.

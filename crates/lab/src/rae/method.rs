@@ -1,0 +1,60 @@
+//! The constants of all figures, as they stand in the code, and what is said of the method.
+
+use riscv::timing::Chip;
+
+use crate::concordia::method::listed;
+use crate::output::document::Constant;
+use crate::sizes::Sizes;
+use crate::systems::programs::{DEGREE, elements, iterations, scale};
+
+/// All constants that results depend on.
+pub fn constants() -> Vec<Constant> {
+    let parts = [
+        ("", "`riscv::timing::Chip`", format!("{:#?}", Chip::PAPER)),
+        ("engine: ", "`nic::atomics::Config`", format!("{:#?}", riscv::machine::EngineConfig::PAPER)),
+    ];
+    listed(&parts)
+}
+
+/// What the page begins with.
+pub(crate) const HEAD: &str = "\
+# Figures of RAE
+
+The figures of the RAE paper (remote atomics as instructions of RISC-V) again: programs on simulated cores, with the engine of
+rackmem beside each memory and the paper's timing, against the same programs with a library's instructions. The machine is in
+[rae.md](rae.md). This page is written by `rackmem lab`; do not edit it.
+
+```sh
+cargo run --release --features plots -- lab rae --out docs/figures --page docs/rae-figures.md
+```
+
+";
+
+/// What is said of the sizes.
+pub(crate) fn sizes(sizes: &Sizes, seed: u64) -> String {
+    format!(
+        "CircusTent: {} iterations a node, arrays of {} elements of 8 B a node. Graphs: Kronecker, {} vertices, {DEGREE} times as many edges. \
+         Seed {seed}, which changes nothing: programs have generators of their own.\n",
+        iterations(sizes),
+        elements(sizes, 6),
+        1_u64 << scale(sizes),
+    )
+}
+
+/// What is said of the method.
+pub(crate) const METHOD: &str = "
+- The same sources are compiled twice. On the software path each call of OpenSHMEM is the same operation on the same network, and
+  before it one instruction that says what routine this is. The machine charges the instructions that this routine was counted to execute,
+  one cycle each: an in-order core executes no more than one in a cycle, and none of them is made to wait for memory. So the library is charged the
+  least that it can take on such a core. A barrier is charged what two processes execute for one.
+- Counted: by callgrind, on the library of Debian, on x86-64 (`rackmem lab routines`; `crates/riscv/libraries`). Estimated: that a RISC-V
+  compiler makes as many instructions of it. The kernel's instructions are not among them, which over TCP are most of the work.
+- Where a library waits it polls, and how often is up to its testbed. The fewest instructions of all rounds are charged. Over TCP some of
+  these are polls still, on top of which the simulated network takes its time.
+- `getmem` of a size between two that were counted takes the smaller one's instructions. Words are fetched one by one on
+  both paths, where a library would fetch a list at once: in tc, which is that and little else, the library is slower here than it need be.
+- Additions without a result block their core on both paths. Atomic minima, which OpenSHMEM does not have, are compare-and-swaps in a loop on
+  the software path.
+- Published (Table I): clock, caches, engine, flits, nodes. Estimated: see the constants, and `crates/riscv/src/timing/chip.rs` for why.
+- *Met* allows 25 %. Causes given under a table are our reading, and were not tested.
+";

@@ -1,0 +1,83 @@
+//! The graph kernels, on graphs that are spread over many nodes, against the same done by one thread without any of it.
+//!
+//! What must always hold: what a kernel prints depends on the graph alone, not on how many nodes share it, nor on who runs when.
+
+mod reference;
+
+use reference::{Graph, Kind};
+use riscv::machine::{Config, Console, Machine, Schedule};
+use riscv::program::Program;
+
+fn printed(arguments: &[&str], config: &Config) -> String {
+    let path = format!("{}/programs/prebuilt/graph.elf", env!("CARGO_MANIFEST_DIR"));
+    let program = Program::from_elf(&std::fs::read(path).unwrap()).unwrap();
+    let arguments = ["graph"].iter().chain(arguments).map(ToString::to_string).collect();
+    let mut machine = Machine::new(program.with_arguments(arguments), config).unwrap();
+    let mut console = Console::default();
+    machine.run(&mut console).unwrap();
+    String::from_utf8(console.bytes).unwrap()
+}
+
+/// Each kernel with its result.
+fn results(graph: &Graph) -> [(&'static str, u64); 6] {
+    let from = graph.source();
+    [
+        ("bfs", graph.sum(&graph.depths(from))),
+        ("sssp", graph.sum(&graph.distances(from))),
+        ("pr", graph.sum(&graph.ranks())),
+        ("cc", graph.sum(&graph.components())),
+        ("bc", graph.sum(&graph.dependencies(from))),
+        ("tc", graph.triangles()),
+    ]
+}
+
+#[track_caller]
+fn agrees(kind: Kind, scale: u32, degree: u64, nodes: usize, schedule: Schedule) {
+    let graph = Graph::new(kind, scale, degree);
+    let config = Config { schedule, memory: 8 << 20, ..Config::nodes(nodes) };
+    for (kernel, result) in results(&graph) {
+        let said = printed(&[kernel, kind.name(), &scale.to_string(), &degree.to_string()], &config);
+        let (vertices, edges) = (1_u64 << scale, graph.edges());
+        let right = format!(
+            "{kernel} {}: {nodes} PEs, {vertices} vertices, {edges} edges: {result:x}\n",
+            kind.name()
+        );
+        assert_eq!(said, right, "{schedule:?}");
+    }
+}
+
+#[test]
+fn kernels_on_kronecker_graphs_give_what_one_thread_gives() {
+    agrees(Kind::Kronecker, 7, 8, 1, Schedule::Turns);
+    agrees(Kind::Kronecker, 7, 8, 6, Schedule::Turns);
+}
+
+#[test]
+fn kernels_on_uniform_graphs_give_what_one_thread_gives() {
+    agrees(Kind::Uniform, 7, 3, 1, Schedule::Turns);
+    agrees(Kind::Uniform, 7, 3, 6, Schedule::Turns);
+}
+
+#[test]
+fn results_do_not_depend_on_who_runs_when() {
+    for seed in 1..=3 {
+        agrees(Kind::Kronecker, 5, 6, 5, Schedule::Seeded(seed));
+    }
+}
+
+#[test]
+fn more_nodes_than_vertices_and_vertices_without_edges_are_no_special_case() {
+    agrees(Kind::Uniform, 3, 1, 12, Schedule::Turns);
+    let sparse = Graph::new(Kind::Uniform, 3, 1);
+    assert!((0..8).any(|vertex| sparse.neighbours(vertex).is_empty()), "each has an edge: try another graph");
+}
+
+#[test]
+fn a_vertex_out_of_reach_is_in_another_component_and_has_no_depth() {
+    let graph = Graph::new(Kind::Uniform, 3, 1);
+    let (depths, labels) = (graph.depths(graph.source()), graph.components());
+    let near = labels[graph.source() as usize];
+    for (depth, label) in depths.iter().zip(&labels) {
+        assert_eq!(*depth == u64::MAX, *label != near);
+    }
+}
