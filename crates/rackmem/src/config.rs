@@ -29,6 +29,9 @@ pub struct Config {
     /// What becomes of a request for a block of the switch that another node is just getting: it waits in line for
     /// its turn, or it is refused and tried again (as in Concordia).
     pub queue: bool,
+    /// Small reads of a block that other nodes keep writing are done where the block is, and bring no copy (PEEK). That takes fewer
+    /// messages where the same records are read and written. Up to half a block, and 2 KiB.
+    pub peek: bool,
     /// How often homes and the switch exchange hot and cold blocks.
     pub epoch: Nanos,
     /// Bytes on every node for copies of what locks guard.
@@ -54,6 +57,7 @@ impl Default for Config {
             switch_entries: 375_000,
             directory: Directory::Auto,
             queue: false,
+            peek: false,
             epoch: Nanos::from_millis(10),
             lock_copies: 8 << 20,
             lock_entries: 65_536,
@@ -277,6 +281,7 @@ impl Config {
             directory: self.directory,
             epoch: self.epoch,
             queue: self.queue,
+            peek: self.peek,
             lock_copies: self.lock_copies,
             lock_entries: self.lock_entries,
             steering: self.steering,

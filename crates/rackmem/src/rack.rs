@@ -382,13 +382,11 @@ impl Counters {
         self.nodes.iter().map(|node| node.hits).sum()
     }
 
-    /// Accesses that needed a coherence event: data misses and upgrades, counted once however often they were
+    /// Accesses that needed a coherence event: data misses, upgrades, and reads where the block is, counted once however often they were
     /// refused.
     pub fn misses(&self) -> u64 {
         let sum = self.protocol();
-        let events: u64 = sum.events[1..=3].iter().sum();
-        let refused: u64 = sum.refused.iter().sum();
-        events.saturating_sub(refused)
+        sum.granted_accesses()
     }
 
     /// The sum of what the nodes' machines have counted.

@@ -77,6 +77,7 @@ memory = "1 GiB"
 lock_copies = "3 MiB"
 lock_region = "1000 B"
 timeout = "250 ms"
+peek = true
 strict = true
 scheduling = "realtime"
 key = "rack.key"
@@ -99,6 +100,7 @@ listen = "10.0.0.2:7400"
 "#;
     let rack = RackFile::parse(&folder.join("rack.toml"), text).unwrap();
     assert_eq!((rack.name.as_str(), rack.timeout, rack.strict), ("Lab-2", Nanos::from_millis(250), true));
+    assert!(rack.config.peek);
     assert_eq!(rack.process().scheduling, Scheduling::Realtime);
     let config = &rack.config;
     assert_eq!((config.nodes, config.block_size), (2, BlockSize::new(8192).unwrap()));

@@ -28,6 +28,7 @@ pub(crate) struct RackSpec {
     pub(crate) switch_entries: usize,
     pub(crate) directory: Directory,
     pub(crate) queue: bool,
+    pub(crate) peek: bool,
     /// Bytes of copies for locks on each node, and of the largest region.
     pub(crate) lock_copies: u64,
     pub(crate) lock_region: u64,
@@ -61,6 +62,7 @@ impl RackSpec {
             switch_entries: self.switch_entries,
             directory: self.directory.into(),
             queue: self.queue,
+            peek: self.peek,
             lock_copies: self.lock_copies,
             lock_region: self.lock_region,
             steering: self.steering,

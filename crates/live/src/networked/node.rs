@@ -255,15 +255,14 @@ impl NetworkedNode {
         let (nic, chains) = (self.nic_counts(), self.chain_counts());
         let place = self.place.enter();
         let counters = place.node.counters();
-        let events: u64 = counters.events[1..=3].iter().sum();
-        let refused: u64 = counters.refused.iter().sum();
         NodeReport {
             hits: self.hits.load(Ordering::Relaxed),
-            misses: events.saturating_sub(refused),
-            refused,
+            misses: counters.granted_accesses(),
+            refused: counters.refused.iter().sum(),
             retransmissions: counters.retransmissions,
             invalidations: counters.invalidations,
             provided: counters.provided,
+            peeked: counters.peeked,
             home_packets: counters.home_received + counters.home_sent,
             lost: counters.lost,
             memory_live: place.node.memory_in_use().0,

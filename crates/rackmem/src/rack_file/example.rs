@@ -59,6 +59,11 @@ pub fn example(
     );
     line(
         &mut text,
+        "# peek = false".to_owned(),
+        "true: small reads of blocks that others keep writing are done where the block is",
+    );
+    line(
+        &mut text,
         "# strict = false".to_owned(),
         "true: no access is ever stale, also on a node that was stopped",
     );

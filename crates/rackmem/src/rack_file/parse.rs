@@ -26,6 +26,7 @@ const RACK: (&str, &[&str]) = (
         "lock_copies",
         "lock_region",
         "timeout",
+        "peek",
         "strict",
         "scheduling",
         "key",
@@ -277,6 +278,7 @@ fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
     let lock_entries = entries("lock_entries", "65536", default.lock_entries);
     let steering = Some(entries("steering", "1000", 0)).filter(|keys| *keys > 0);
     let directory = switch.and_then(|switch| directory(&switch, mistakes)).unwrap_or(default.directory);
+    let peek = rack.flag("peek", mistakes).unwrap_or(default.peek);
     let queue = switch.and_then(|switch| switch.flag("queue", mistakes)).unwrap_or(default.queue);
     let config = Config {
         nodes: nodes.len(),
@@ -286,6 +288,7 @@ fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
         switch_entries,
         directory,
         queue,
+        peek,
         lock_copies,
         lock_entries,
         steering,

@@ -8,6 +8,8 @@ mod locks;
 mod one_sided;
 #[path = "../one_sided_everywhere/mod.rs"]
 mod one_sided_everywhere;
+#[path = "../peeks_everywhere/mod.rs"]
+mod peeks_everywhere;
 mod rig;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,6 +51,11 @@ fn increments_by_threads_of_all_nodes_are_all_counted() {
         }
     });
     assert_eq!(rack.nodes[1].here().read_word(addr).unwrap(), 6 * EACH);
+}
+
+#[test]
+fn small_reads_of_a_block_that_another_node_keeps_writing_bring_no_copy() {
+    peeks_everywhere::small_reads_bring_no_copy(&Processes::start_peeking(2).nodes);
 }
 
 #[test]

@@ -101,8 +101,16 @@ impl Processes {
 
     /// With a switch that holds so many keys of chains.
     pub(crate) fn start_steered(nodes: usize, faulty: bool, steering: Option<usize>) -> Self {
-        let config = Config { nodes, memory: 4 << 20, cache: 1 << 20, steering, ..Config::default() };
+        let shape = Config { nodes, memory: 4 << 20, cache: 1 << 20, ..Config::default() };
+        // Where messages are lost, answers of both kinds are.
+        let config = Config { steering, peek: faulty, ..shape };
         Self::start_as(config, faulty, Scheduling::Fair)
+    }
+
+    /// With small reads done where the block is.
+    pub(crate) fn start_peeking(nodes: usize) -> Self {
+        let config = Config { nodes, memory: 4 << 20, cache: 1 << 20, peek: true, ..Config::default() };
+        Self::start_as(config, false, Scheduling::Fair)
     }
 
     /// With those who answer scheduled so.

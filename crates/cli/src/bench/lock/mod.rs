@@ -144,6 +144,7 @@ impl Args {
             switch_entries: 375_000,
             directory: Directory::Switch,
             queue: true,
+            peek: true,
             lock_copies: (4 * all * self.state_size.0.next_power_of_two().max(64)).max(8 << 20),
             lock_region: self.state_size.0.max(RackSpec::LOCK_REGION),
             steering: None,

@@ -15,6 +15,7 @@ use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::processes::TransportKind;
+use crate::processes::place::RackSpec;
 use crate::size::Bytes;
 
 /// Blocks that one round reads: few enough to stay in the processor's second-level cache twice.
@@ -127,19 +128,26 @@ pub(crate) fn run(question: &Question) -> Result<(), Fault> {
     let interrupt = Interrupt::listen()
         .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
     let (mut bare, mut fresh, mut modified) = (Rounds::new(), Rounds::new(), Rounds::new());
+    let mut peeked = Rounds::new();
     {
         let mut exchange = Three::start(question.transport, Role::Bare, &spec, &interrupt)?;
         let mut rack = Three::start(question.transport, Role::Rack { realtime: false }, &spec, &interrupt)?;
         let region = rack.allocate(BLOCKS)?;
+        let spec = RackSpec { peek: true, ..spec.clone() };
+        let mut peeking =
+            Three::start(question.transport, Role::Rack { realtime: false }, &spec, &interrupt)?;
+        let written = peeking.allocate(BLOCKS)?;
         for round in 0..=question.rounds {
             let exchanged = exchange.exchange(BLOCKS)?;
             let read = rack.read_fresh(BLOCKS)?;
             let changed = rack.read_modified(region, BLOCKS, round)?;
+            let shown = peeking.read_modified(written, BLOCKS, round)?;
             // The first round warms up.
             if round > 0 {
                 bare.add(&exchanged);
                 fresh.add(&read);
                 modified.add(&changed);
+                peeked.add(&shown);
             }
         }
     }
@@ -164,6 +172,7 @@ pub(crate) fn run(question: &Question) -> Result<(), Fault> {
         misses: vec![
             fresh.figure("read miss, at home elsewhere", against),
             modified.figure("read of a block modified elsewhere", against),
+            peeked.figure("the same, 8 B where the block is (PEEK)", against),
         ],
         pingpong,
         most_ratio: MOST_EXCHANGES,

@@ -63,6 +63,7 @@ pub(in crate::bench) fn spec(block: BlockSize) -> RackSpec {
         switch_entries: 65_536,
         directory: Directory::Switch,
         queue: false,
+        peek: false,
         lock_copies: RackSpec::LOCK_COPIES,
         lock_region: RackSpec::LOCK_REGION,
         steering: None,
