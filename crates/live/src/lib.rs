@@ -19,4 +19,4 @@ pub mod place;
 pub mod short_slice;
 pub mod waiting;
 
-pub use config::RackConfig;
+pub use config::{RackConfig, Steering};

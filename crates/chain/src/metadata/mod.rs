@@ -20,6 +20,7 @@ mod walking;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
+use core::ops::Bound;
 
 use wire::chain::{EntryVersion, Location};
 use wire::{ChainRules, Faithful, Nanos};
@@ -112,6 +113,13 @@ impl<R: ChainRules> Metadata<R> {
                 Some(chain) => found(chain),
                 None => Answer::Absent,
             },
+            Call::FindSome { key, more } => match self.chains.get(&key) {
+                Some(chain) => {
+                    let (at, version) = chain.tail();
+                    Answer::FoundSome(at, version, self.others(key, more))
+                }
+                None => Answer::Absent,
+            },
             Call::Slots { class, count } => {
                 let slots = self.slots.give(id.client, class, count);
                 if slots.is_empty() {
@@ -136,6 +144,13 @@ impl<R: ChainRules> Metadata<R> {
             }
         };
         out.push(Effect::Answer(id, answer));
+    }
+
+    /// Tails of other keys: of those that come behind this one, which are as good as any.
+    fn others(&self, key: u64, more: u32) -> Vec<(u64, Location, EntryVersion)> {
+        let behind = self.chains.range((Bound::Excluded(key), Bound::Unbounded));
+        let others = behind.chain(self.chains.range(..key)).take(more as usize);
+        others.map(|(key, chain)| (*key, chain.tail().0, chain.tail().1)).collect()
     }
 
     /// Finds out what became of a slot, or of all of a client's: when nothing is under way any more.

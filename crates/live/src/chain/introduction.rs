@@ -1,7 +1,7 @@
 //! What the switch is told of connections of chains, where it steers: before a connection's first packet, and when it is over for good.
 //!
 //! ```text
-//!   bytes  0 .. 4: RCST | 4: what | 0 .. | 8: client's queue pair 32, its first packet 32 | 16: region 32, life 32 | 24: number
+//!   bytes  0 .. 4: RCST | 4: what | 5: reads as asked | 0 .. | 8: client's queue pair 32, its first packet 32 | 16: region 32, life 32 | 24: number
 //! ```
 //!
 //! Between the processes of a rack it travels beside what the coordinator says, and is repeated until the switch has heard it. What must
@@ -26,6 +26,8 @@ pub(crate) enum Introduction {
         region: Key,
         /// Of the client's node.
         life: Incarnation,
+        /// Its reads are of what it asks for, and never sent elsewhere.
+        as_asked: bool,
         number: u64,
     },
     /// All connections of a life of a node are over.
@@ -37,7 +39,7 @@ pub(crate) enum Introduction {
 impl Introduction {
     pub(crate) fn encode(&self) -> [u8; BYTES] {
         let (what, first, second, number) = match *self {
-            Self::Begin { client, first, region, life, number } => {
+            Self::Begin { client, first, region, life, number, .. } => {
                 let packet = u64::from(client.get()) << 32 | u64::from(first.get());
                 (1, packet, u64::from(region.0) << 32 | u64::from(life.0), number)
             }
@@ -47,6 +49,7 @@ impl Introduction {
         let mut bytes = [0; BYTES];
         bytes[..4].copy_from_slice(&MAGIC);
         bytes[4] = what;
+        bytes[5] = u8::from(matches!(self, Self::Begin { as_asked: true, .. }));
         for (at, word) in [(8, first), (16, second), (24, number)] {
             bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
         }
@@ -64,6 +67,7 @@ impl Introduction {
                 first: Psn::new(first as u32),
                 region: Key((second >> 32) as u32),
                 life: Incarnation(second as u32),
+                as_asked: bytes[5] == 1,
                 number,
             },
             2 => Self::End { node: NodeId(first as u16), life: Incarnation(second as u32), number },
@@ -83,7 +87,8 @@ mod tests {
         let (life, number) = (Incarnation(u32::MAX), u64::MAX - 1);
         let (client, first, region) = (QpNumber::new(0x80_1234), Psn::new(0xff_ffff), Key(77));
         for said in [
-            Introduction::Begin { client, first, region, life, number },
+            Introduction::Begin { client, first, region, life, as_asked: false, number },
+            Introduction::Begin { client, first, region, life, as_asked: true, number },
             Introduction::End { node: NodeId(63), life, number },
             Introduction::Heard { number },
         ] {

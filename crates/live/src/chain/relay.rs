@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use nic::verbs::Mtu;
 use switch::steering::{self, Action, Connection, End, Steering};
 use transport::{Contents, PlaceId};
 use wire::chain_pair::{self, ChainPair};
@@ -13,6 +14,8 @@ use wire::roce::{Key, Packet, Psn, QpNumber};
 use wire::{Incarnation, Nanos, NodeId};
 
 use super::introduction::Introduction;
+use super::times::{LIFETIME, SLOT_LIFETIMES};
+use crate::config;
 
 /// Keys that the program has room for.
 const KEYS: usize = 100_000;
@@ -22,6 +25,9 @@ const CONNECTIONS: usize = 128;
 /// Packet numbers of a connection that the program remembers: far more than a requester has under way, because others' appends may wait
 /// for the acknowledgement of one of them, and are in doubt if it is forgotten.
 const WINDOW: u32 = 128;
+/// Cells for entries that were written: for reads it is the longer of use whose entry a slot has the more there are, and this many
+/// fit beside the other programs.
+const SLOTS: usize = 1 << 16;
 /// Bytes of a payload that the program looks at.
 const HEAD: usize = 32;
 
@@ -42,6 +48,8 @@ pub struct SteeringCounts {
     pub doubted: u64,
     /// Acknowledgements that were dropped because the one in front was missing.
     pub waited: u64,
+    /// Reads that were sent to the tail.
+    pub reads: u64,
 }
 
 /// The switch's part in chains.
@@ -55,19 +63,24 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// Of a rack of so many nodes; the program holds so many of the hottest keys, if there is one.
+    /// Of a rack of so many nodes, with such a program, if there is one. A packet carries so many bytes at most.
     ///
     /// # Panics
     /// If the chip has no room for the program.
-    pub(crate) fn new(nodes: usize, steering: Option<usize>) -> Self {
-        let config = |top| steering::Config {
+    pub(crate) fn new(nodes: usize, steering: Option<config::Steering>, mtu: Mtu) -> Self {
+        let config = |how: config::Steering| steering::Config {
             keys: KEYS,
-            top,
+            top: how.keys,
             connections: CONNECTIONS,
             window: WINDOW,
+            slots: SLOTS,
+            // Of two packets, one could come from another entry.
+            reads: if how.reads { mtu.bytes() } else { 0 },
+            lifetime: LIFETIME,
+            slot_lifetimes: SLOT_LIFETIMES,
             ..steering::Config::default()
         };
-        let program = steering.map(|top| Steering::new(&config(top)).expect("the program fits the chip"));
+        let program = steering.map(|how| Steering::new(&config(how)).expect("the program fits the chip"));
         Self { nodes, carried: 0, program: program.map(Box::new), known: BTreeMap::new() }
     }
 
@@ -84,6 +97,7 @@ impl Relay {
                 refused: its.refused,
                 doubted: its.doubted,
                 waited: its.waited,
+                reads: its.reads,
                 ..counts
             };
         }
@@ -120,7 +134,7 @@ impl Relay {
     pub(crate) fn begin(
         &mut self,
         client: ChainPair,
-        (first_psn, region): (Psn, Key),
+        (first_psn, region, as_asked): (Psn, Key, bool),
         life: Incarnation,
         number: u64,
     ) -> bool {
@@ -134,6 +148,9 @@ impl Relay {
             let (client, memory) = (end(client), end(client.other()));
             // The address of a unit is its number, times its bytes. If there are too many connections, this one passes as it is.
             program.connect(Connection { client, memory, first_psn, region, base: 0 });
+            if as_asked {
+                program.read_as_asked(client);
+            }
         }
         true
     }
@@ -156,11 +173,11 @@ impl Relay {
     /// What a node says of connections; what it is answered.
     pub(crate) fn on_introduction(&mut self, from: PlaceId, said: &Introduction) -> Option<Introduction> {
         match *said {
-            Introduction::Begin { client, first, region, life, number } => {
+            Introduction::Begin { client, first, region, life, as_asked, number } => {
                 let is_client = |pair: &ChainPair| pair.end == chain_pair::End::Client;
                 let pair = ChainPair::of(client).filter(is_client);
                 let pair = pair.filter(|pair| from.as_node() == Some(pair.owner))?;
-                let heard = self.begin(pair, (first, region), life, number);
+                let heard = self.begin(pair, (first, region, as_asked), life, number);
                 heard.then_some(Introduction::Heard { number })
             }
             Introduction::End { node, life, number } => {
@@ -178,13 +195,15 @@ mod tests {
     use super::*;
     use wire::roce::{Extension, Opcode};
 
+    const STEERS: config::Steering = config::Steering { keys: 8, reads: true, preload: false };
+
     fn pair(client: u16, memory: u16) -> ChainPair {
         ChainPair::of_client(NodeId(client), NodeId(memory), 5)
     }
 
     #[test]
     fn a_packet_goes_to_the_owner_of_its_queue_pair_if_it_is_from_the_other_end() {
-        let mut relay = Relay::new(3, None);
+        let mut relay = Relay::new(3, None, Mtu::B4096);
         let mut carry = |from: u16, number| {
             let packet = Packet::new(Opcode::Acknowledge, number, Psn::new(1), Extension::Plain);
             let mut to = None;
@@ -204,13 +223,14 @@ mod tests {
 
     #[test]
     fn what_is_said_late_of_a_connection_means_nothing() {
-        let mut relay = Relay::new(3, Some(8));
+        let mut relay = Relay::new(3, Some(STEERS), Mtu::B4096);
         let node = |node| PlaceId::node(NodeId(node));
         let begin = |number, life| Introduction::Begin {
             client: pair(0, 2).number(),
             first: Psn::new(9),
             region: Key(1),
             life: Incarnation(life),
+            as_asked: false,
             number,
         };
         let heard = |number| Some(Introduction::Heard { number });

@@ -23,6 +23,8 @@ use crate::place::{Courier, Failure};
 const PATIENCE: Nanos = Nanos::from_millis(20);
 /// Bytes that a client gets at a time: of large slots one, of small ones as many as it asks for.
 const HANDFUL: u64 = 64 << 10;
+/// Keys whose tails a client is told beside the one that it asks for.
+const MOST_TAILS: u32 = 31;
 /// Verbs of walks under way at a time.
 const AT_A_TIME: usize = 16;
 /// READs and atomics under way on the server's queue pairs.
@@ -113,7 +115,7 @@ impl Server {
             failed: None,
         };
         Self {
-            port: Mutex::new(Port::new(Arc::clone(&store), thread, OUTSTANDING)),
+            port: Mutex::new(Port::new(Arc::clone(&store), thread, OUTSTANDING).reading_as_asked()),
             store,
             state: Mutex::new(state),
             came: Condvar::new(),
@@ -162,6 +164,7 @@ impl Server {
                 let handful = u32::try_from((HANDFUL / class.bytes()).max(1)).unwrap_or(1);
                 Call::Slots { class, count: count.min(handful) }
             }
+            Call::FindSome { key, more } => Call::FindSome { key, more: more.min(MOST_TAILS) },
             call => call,
         };
         state.counts.calls += 1;

@@ -11,6 +11,7 @@ use wire::roce::Key;
 use wire::{GlobalAddr, Incarnation, Nanos};
 
 use super::session::Session;
+use crate::config::Steering;
 use crate::memory::one_sided::Shape;
 use crate::place::Failure;
 
@@ -110,7 +111,7 @@ impl Pools {
     }
 
     /// A client of this store: one that knows something already, if there is one.
-    pub(crate) fn take(&self, store: &Arc<Store>) -> Result<Session, Failure> {
+    pub(crate) fn take(&self, store: &Arc<Store>, steering: Option<Steering>) -> Result<Session, Failure> {
         {
             let mut state = self.state();
             let State { idle, free, .. } = &mut *state;
@@ -127,7 +128,7 @@ impl Pools {
                 return Ok(session);
             }
         }
-        Ok(Session::new(Arc::clone(store), self.thread()?))
+        Ok(Session::new(Arc::clone(store), self.thread()?, steering))
     }
 
     /// Gives a client back.

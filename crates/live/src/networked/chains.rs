@@ -20,8 +20,9 @@ use super::one_sided::calls::{Call, Reply};
 use super::one_sided::chain_work::{Beginning, Ended, Kind, Ticket, Work};
 use crate::chain::{
     Ask, Chains, Connect, Fabric, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup, Store,
-    UNDER_WAY, What, answer_of, answer_words, client_id, setup_of, setup_words,
+    What, answer_of, answer_words, client_id, doubt, least_rest, setup_of, setup_words,
 };
+use crate::config::Steering;
 use crate::memory::one_sided::Shape;
 use crate::place::{Carrier, Courier, Failure};
 
@@ -39,8 +40,8 @@ pub(super) struct ChainSide {
     pools: Pools,
     servers: Mutex<BTreeMap<GlobalAddr, Arc<Server>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// The switch steers.
-    is_steered: bool,
+    /// How the switch steers.
+    steering: Option<Steering>,
     /// Then: longer than any request is under way, also one of a process that was stopped for a while and is not taken for dead.
     doubt: Nanos,
     epoch: AtomicU64,
@@ -51,9 +52,8 @@ pub(super) struct ChainSide {
 
 impl ChainSide {
     /// A node that is silent for so long is dead.
-    pub(super) fn new(is_steered: bool, timeout: Nanos) -> Self {
-        let doubt = if is_steered { timeout + timeout + UNDER_WAY } else { Nanos::ZERO };
-        Self { is_steered, doubt, ..Self::default() }
+    pub(super) fn new(steering: Option<Steering>, timeout: Nanos) -> Self {
+        Self { steering, doubt: doubt(steering, timeout), ..Self::default() }
     }
 
     /// A new epoch: the switch may be another one.
@@ -125,8 +125,8 @@ impl Fabric for NetworkedNode {
         Ok(())
     }
 
-    fn is_steered(&self) -> bool {
-        self.chains.is_steered
+    fn steering(&self) -> Option<Steering> {
+        self.chains.steering
     }
 
     fn epoch(&self) -> u64 {
@@ -195,6 +195,12 @@ impl Fabric for NetworkedNode {
             Ended::Failed(why) => Err(why),
             ended => Ok(ended),
         }
+    }
+
+    fn execute_after(&self, courier: &mut Courier, first: Work, then: Work) -> Result<Ended, Failure> {
+        // It leaves with the other one.
+        self.with_nic(courier, |nic, now, way| nic.post_chain(now, first, way));
+        self.execute(courier, then)
     }
 
     fn call(
@@ -422,6 +428,10 @@ fn serve_store(node: &Weak<NetworkedNode>, server: &Server) {
 }
 
 impl Chains for NetworkedNode {
+    fn least_rest(&self, lease: Nanos) -> Nanos {
+        least_rest(lease, self.chains.steering)
+    }
+
     fn begin_chains(
         &self,
         _: NodeId,
@@ -460,7 +470,7 @@ impl Chains for NetworkedNode {
     }
 
     fn chain_session(&self, _: NodeId, store: &Arc<Store>) -> Result<Session, Failure> {
-        self.chains.pools.take(store)
+        self.chains.pools.take(store, self.chains.steering)
     }
 
     fn end_session(&self, _: NodeId, session: Session) {

@@ -11,6 +11,7 @@ use transport::{Body, Cause, Contents, Outgoing, PlaceId, Transport};
 use wire::{Nanos, NodeId, SwitchEpoch};
 
 use super::node::now_since;
+use super::one_sided::mtu_of;
 use super::report::{NodeReport, NodeStatus, SwitchReport, Watch};
 use crate::chain::{Introduction, Relay};
 use crate::config::RackConfig;
@@ -59,7 +60,7 @@ impl NetworkedSwitch {
     pub fn new(setup: &SwitchSetup, transport: Arc<dyn Transport>) -> Self {
         Self {
             place: SwitchPlace::new(&setup.rack),
-            relay: Relay::new(setup.rack.nodes, setup.rack.steering),
+            relay: Relay::new(setup.rack.nodes, setup.rack.steering, mtu_of(transport.one_sided_room())),
             coordinator: Coordinator::new(
                 CoordinatorConfig {
                     nodes: setup.rack.nodes,

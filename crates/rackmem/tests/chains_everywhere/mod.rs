@@ -26,7 +26,7 @@ fn on_all(nodes: Nodes<'_>, threads: u64, work: impl Fn(u64, &mut NodeHandle) + 
 /// Two memories, and the metadata server at the third node.
 fn spread(bytes: u64) -> ChainsConfig {
     let homes = vec![NodeId(0), NodeId(1)];
-    let (lease, rest) = (Nanos::from_millis(150), Nanos::from_millis(200));
+    let (lease, rest) = (Nanos::from_millis(150), Some(Nanos::from_millis(200)));
     ChainsConfig { homes, bytes, server: NodeId(2), lease, rest }
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn a_value_of_the_largest_size_comes_back_as_it_was(nodes: Nodes<'_>)
 pub(crate) fn every_round_trip_is_counted(nodes: Nodes<'_>) {
     let (mut here, mut there) = (nodes(0), nodes(1));
     // Nobody forgets anything here.
-    let (lease, rest) = (Nanos(60_000_000_000), Nanos(90_000_000_000));
+    let (lease, rest) = (Nanos(60_000_000_000), Some(Nanos(90_000_000_000)));
     let config = ChainsConfig { lease, rest, ..ChainsConfig::at(NodeId(1), 64 << 10) };
     let mut store = here.chains(&config).unwrap();
     let mut found = Vec::new();
@@ -118,7 +118,7 @@ pub(crate) fn far_more_is_written_than_memory_holds(nodes: Nodes<'_>) {
     let mut here = nodes(0);
     let config = ChainsConfig {
         lease: Nanos::from_millis(60),
-        rest: Nanos::from_millis(80),
+        rest: Some(Nanos::from_millis(80)),
         ..ChainsConfig::at(NodeId(1), bytes)
     };
     let addr = here.chains(&config).unwrap().addr();
@@ -137,7 +137,7 @@ pub(crate) fn far_more_is_written_than_memory_holds(nodes: Nodes<'_>) {
 
 pub(crate) fn memory_that_is_full_is_said_to_be_and_what_was_there_stays(nodes: Nodes<'_>) {
     let mut here = nodes(0);
-    let (lease, rest) = (Nanos::from_millis(20), Nanos::from_millis(30));
+    let (lease, rest) = (Nanos::from_millis(20), Some(Nanos::from_millis(30)));
     let mut store =
         here.chains(&ChainsConfig { lease, rest, ..ChainsConfig::at(NodeId(1), 64 << 10) }).unwrap();
     let mut keys = 0;

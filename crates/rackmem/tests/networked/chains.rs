@@ -60,7 +60,7 @@ mod steered {
 fn what_a_dead_client_had_comes_back_and_the_others_go_on() {
     let mut rack = Processes::start(3);
     let (mut here, mut there) = (rack.nodes[0].here(), rack.nodes[2].here());
-    let (lease, rest) = (Nanos::from_millis(20), Nanos::from_millis(30));
+    let (lease, rest) = (Nanos::from_millis(20), Some(Nanos::from_millis(30)));
     let mut store =
         here.chains(&ChainsConfig { lease, rest, ..ChainsConfig::at(NodeId(1), 64 << 10) }).unwrap();
     let mut doomed = there.chains_at(store.addr()).unwrap();
@@ -92,7 +92,7 @@ fn a_client_that_dies_in_the_middle_of_puts_leaves_nothing_half_visible() {
         let mut here = rack.nodes[0].here();
         let config = ChainsConfig {
             lease: Nanos::from_millis(100),
-            rest: Nanos::from_millis(150),
+            rest: Some(Nanos::from_millis(150)),
             ..ChainsConfig::at(NodeId(0), 512 << 10)
         };
         let mut store = here.chains(&config).unwrap();
@@ -147,7 +147,7 @@ fn a_store_whose_metadata_server_or_memory_dies_is_lost_and_others_are_not() {
             homes: vec![NodeId(1)],
             server: NodeId(2),
             lease: Nanos::from_millis(20),
-            rest: Nanos::from_millis(30),
+            rest: Some(Nanos::from_millis(30)),
             bytes: 64 << 10,
         };
         let mut lost = here.chains(&config).unwrap();

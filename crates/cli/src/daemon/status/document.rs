@@ -53,6 +53,9 @@ pub(crate) struct Steering {
     pub(crate) doubted: u64,
     /// Acknowledgements that were dropped because the one in front was missing.
     pub(crate) waited: u64,
+    /// Reads that were sent to the tail.
+    #[serde(default)]
+    pub(crate) reads: u64,
 }
 
 /// What has become of nodes.
@@ -230,8 +233,8 @@ impl From<&NicCounts> for Nic {
 
 impl From<&SteeringCounts> for Steering {
     fn from(counts: &SteeringCounts) -> Self {
-        let SteeringCounts { carried, steered, moved, unsteered, refused, doubted, waited } = *counts;
-        Self { carried, steered, moved, unsteered, refused, doubted, waited }
+        let SteeringCounts { carried, steered, moved, unsteered, refused, doubted, waited, reads } = *counts;
+        Self { carried, steered, moved, unsteered, refused, doubted, waited, reads }
     }
 }
 
