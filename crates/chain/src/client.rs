@@ -3,7 +3,7 @@
 //! In an application's process. Any number of operations are under way; each is at one step. What must always hold: what an
 //! operation returns was read under a cursor that counted until then; a slot of this client's is in one operation at a time.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
@@ -126,6 +126,8 @@ struct Op {
     /// Where the new entry goes, and whether it is there.
     slot: Option<(Location, EntryVersion)>,
     is_written: bool,
+    /// A WRITE to it under this number was posted before, maybe by another operation.
+    was_posted: bool,
     /// The key has no chain, as the metadata server said before the entry was written.
     is_absent: bool,
     /// Its compare-and-swap has failed, and it reads its way to the tail.
@@ -155,6 +157,8 @@ pub struct Client<R: ChainRules = Faithful> {
     cursors: BTreeMap<u64, Cursor>,
     /// By class.
     slots: [Vec<(Location, EntryVersion)>; Class::COUNT],
+    /// Those of them that may have been written to under their number.
+    used: BTreeSet<Location>,
     /// A switch may send reads to the tail.
     steered_reads: bool,
     /// For how long a cursor counts for appends: longer than `lease` where a switch steers them.
@@ -175,6 +179,7 @@ impl<R: ChainRules> Client<R> {
             ops: BTreeMap::new(),
             cursors: BTreeMap::new(),
             slots: Default::default(),
+            used: BTreeSet::new(),
             steered_reads: false,
             appends: config.lease,
             asks_for_more: 0,
@@ -228,6 +233,7 @@ impl<R: ChainRules> Client<R> {
             since: now,
             slot: None,
             is_written: false,
+            was_posted: false,
             is_absent: false,
             is_walking: false,
             hops: 0,
@@ -427,7 +433,7 @@ impl<R: ChainRules> Client<R> {
             (step @ (Step::Settling | Step::Renewing), Some(Answer::Free(version))) => {
                 let op = self.op(id);
                 let (at, _) = op.slot.expect("what was in doubt");
-                (op.slot, op.is_written) = (Some((at, version)), false);
+                (op.slot, op.is_written, op.was_posted) = (Some((at, version)), false, false);
                 if step == Step::Renewing {
                     self.go_on(now, id, out);
                 } else {
@@ -446,7 +452,9 @@ impl<R: ChainRules> Client<R> {
             let Some((at, version)) = op.slot else {
                 match self.slots[usize::from(class.number())].pop() {
                     Some(slot) => {
-                        self.op(id).slot = Some(slot);
+                        let was_posted = self.used.remove(&slot.0);
+                        let op = self.op(id);
+                        (op.slot, op.was_posted) = (Some(slot), was_posted);
                         self.go_on(now, id, out);
                     }
                     None => {
@@ -459,13 +467,18 @@ impl<R: ChainRules> Client<R> {
             if !op.is_written {
                 let cursor = self.cursors.get(&op.key).copied().filter(|cursor| self.takes(now, &op, cursor));
                 let head = EntryHead { word: Word::tail(version), key: op.key, at, len, kind };
-                return match cursor.filter(|_| self.swaps_at_once) {
+                self.op(id).was_posted = true;
+                // What was written there before under this number would be taken for the entry, and others appended behind it, until the
+                // WRITE overwrites that.
+                let at_once = self.swaps_at_once && !op.was_posted;
+                return match cursor.filter(|_| at_once) {
                     Some(cursor) => {
                         self.verb(now, id, Step::Appending(cursor), Verb::Write(at, head), out);
                         out.push(Effect::Verb(id, swap(&cursor, (at, version))));
                     }
                     // So that it can go behind that at once.
-                    None if self.swaps_at_once && !op.is_absent => {
+                    None if at_once && !op.is_absent => {
+                        self.op(id).was_posted = false;
                         self.find(now, id, out);
                     }
                     None => self.verb(now, id, Step::Writing, Verb::Write(at, head), out),
@@ -566,6 +579,9 @@ impl<R: ChainRules> Client<R> {
         let op = self.ops.remove(&id).expect("it is under way");
         if let (Some(slot), Some(class)) = (op.slot, self.class(&op)) {
             self.slots[usize::from(class.number())].push(slot);
+            if op.was_posted {
+                self.used.insert(slot.0);
+            }
         }
         out.push(Effect::Done { op: id, done, trips: op.trips });
     }

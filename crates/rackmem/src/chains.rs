@@ -89,10 +89,10 @@ impl NodeHandle {
                 let _ = self.free(addr);
             }
         }
-        let (root, setup) = made?;
+        let (root, setup, zeroed) = made?;
         let (inner, node) = (Arc::clone(&self.inner), self.node);
         debug_assert_eq!(root.home(), *server);
-        let store = inner.chains().begin_chains(node, &mut self.courier, root, setup);
+        let store = inner.chains().begin_chains(node, &mut self.courier, root, (setup, &zeroed));
         let store = store.map_err(|why| chain_failed(why, root))?;
         Ok(Chains { inner, store, session: None, trips: 0 })
     }
@@ -108,19 +108,20 @@ impl NodeHandle {
         allocated: &mut Vec<GlobalAddr>,
         config: &ChainsConfig,
         (each, rest): (u32, Nanos),
-    ) -> Result<(GlobalAddr, Setup), Error> {
+    ) -> Result<(GlobalAddr, Setup, Vec<bool>), Error> {
         let ChainsConfig { homes, server, lease, .. } = config;
         let (root, _) = self.alloc_memory(UNIT, *server, Discipline::Chain)?;
         allocated.push(root);
-        let mut parts = Vec::new();
+        let (mut parts, mut zeroed) = (Vec::new(), Vec::new());
         for (number, home) in homes.iter().enumerate() {
             let len = Setup::shape(each, number, homes.len()).bytes().expect("it was looked at");
-            let (addr, _) = self.alloc_memory(len, *home, Discipline::Chain)?;
+            let (addr, is_zeroed) = self.alloc_memory(len, *home, Discipline::Chain)?;
+            zeroed.push(is_zeroed);
             allocated.push(addr);
             // What its NIC calls it is found out when it begins.
             parts.push(Home { addr, key: Key(0), life: Incarnation(0) });
         }
-        Ok((root, Setup { lease: *lease, rest, each, homes: parts }))
+        Ok((root, Setup { lease: *lease, rest, each, homes: parts }, zeroed))
     }
 
     /// The store with this address.

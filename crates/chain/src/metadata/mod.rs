@@ -96,7 +96,7 @@ impl<R: ChainRules> Metadata<R> {
         Self {
             config,
             chains: BTreeMap::new(),
-            slots: Slots::new(config.units),
+            slots: Slots::new(config.units, EntryVersion(u8::from(R::USES_BEGIN_WITH_ONE))),
             walks: BTreeMap::new(),
             sweeps: BTreeMap::new(),
             waiting: BTreeMap::new(),

@@ -96,7 +96,8 @@ pub trait Chains {
     /// The shortest time for which slots of a store may rest whose clients use what they know for so long.
     fn least_rest(&self, lease: Nanos) -> Nanos;
 
-    /// Begins a store in memory that was allocated for it: what the homes' NICs call it is found out here.
+    /// Begins a store in memory that was allocated for it, whose bytes are known to be zero or not: what the homes' NICs call it is found
+    /// out here.
     ///
     /// # Errors
     /// If a node is down.
@@ -105,7 +106,7 @@ pub trait Chains {
         node: NodeId,
         courier: &mut Courier,
         addr: GlobalAddr,
-        setup: Setup,
+        setup: (Setup, &[bool]),
     ) -> Result<Arc<Store>, Failure>;
 
     /// The store with this address.

@@ -110,8 +110,8 @@ impl Port {
         let region = if homes.len() == 1 { homes[home].key } else { Key(0) };
         let client = ChainPair::of_client(fabric.me(), node, self.thread).number();
         let number = fabric.next_number();
-        let as_asked = self.as_asked;
-        fabric.introduce(courier, Introduction::Begin { client, first, region, life, as_asked, number })
+        let (of, as_asked) = (homes[home].life.0 as u16, self.as_asked);
+        fabric.introduce(courier, Introduction::Begin { client, first, region, of, life, as_asked, number })
     }
 
     /// The work that a verb is, and at which home; none, if it names no memory.

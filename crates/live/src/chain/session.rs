@@ -32,6 +32,8 @@ const OUTSTANDING: u32 = 2;
 /// Appends that are told together, and how long one of them waits for others.
 const TOLD: usize = 8;
 const UNTOLD: Nanos = Nanos::from_millis(2);
+/// How late clients tell that are held up, or the metadata server finds out by itself.
+const LATE: Nanos = Nanos::from_millis(250);
 /// How long an operation is tried whose connection breaks again and again.
 const PATIENCE: Nanos = Nanos(60_000_000_000);
 
@@ -148,8 +150,8 @@ impl Session {
             What::Delete => (Request::Delete, &[]),
         };
         let began = fabric.now();
-        // What rests comes back; others may have had it by then.
-        let room = self.store().setup.rest + self.store().setup.rest + UNTOLD + UNTOLD;
+        // What rests comes back; others may have had it by then, or have told late that it may rest.
+        let room = self.store().setup.rest + self.store().setup.rest + LATE;
         let mut trips = 0;
         loop {
             let (done, took) = self.once(fabric, courier, key, request, value)?;

@@ -10,6 +10,7 @@ use wire::chain_pair::THREADS;
 use wire::roce::Key;
 use wire::{GlobalAddr, Incarnation, Nanos};
 
+use super::introduction::Introduction;
 use super::session::Session;
 use crate::config::Steering;
 use crate::memory::one_sided::Shape;
@@ -42,6 +43,18 @@ pub struct Setup {
 impl Setup {
     /// Units behind those of a home, where there is another home: a slot that begins in the last of them lies there, too.
     const MARGIN: u32 = Class::new(Class::COUNT as u8 - 1).expect("the last one").units() - 1;
+
+    /// What a switch that steers is told when it is over. None: it does not steer it.
+    pub(crate) fn over(&self, number: u64) -> Option<Introduction> {
+        let [Home { addr, key, life }] = self.homes[..] else { return None };
+        Some(Introduction::Over { memory: addr.home(), of: life.0 as u16, region: key, number })
+    }
+
+    /// What it is told when somebody begins to look for tails.
+    pub(crate) fn scan(&self, number: u64) -> Option<Introduction> {
+        let [Home { addr, key, life }] = self.homes[..] else { return None };
+        Some(Introduction::Scan { memory: addr.home(), of: life.0 as u16, region: key, number })
+    }
 
     /// What is to be allocated at a home: that with this number of so many.
     pub fn shape(each: u32, number: usize, homes: usize) -> Shape {

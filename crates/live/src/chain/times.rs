@@ -22,6 +22,10 @@ pub(crate) const UNDER_WAY: Nanos = Nanos::from_millis(1500);
 /// its tail, so it costs nothing that matters; and memory has to rest for it.
 pub(crate) const LIFETIME: Nanos = Nanos::from_millis(2000);
 
+/// How long a tail counts that a metadata server has found, from when it began to look: less than what is under way in any case.
+pub(crate) const FOUND: Nanos = Nanos::from_millis(1000);
+const _: () = assert!(FOUND.0 < UNDER_WAY.0);
+
 /// Whose entries slots have, it takes for true for so many lifetimes: for less than a slot's number takes to come round (256 rests of any store
 /// that it is of any use to), so that reads of old entries are steered, too.
 pub(crate) const SLOT_LIFETIMES: u32 = 16;

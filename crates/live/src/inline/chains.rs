@@ -201,7 +201,7 @@ impl Fabric for OneNode<'_> {
     }
 
     fn introduce(&self, _: &mut Courier, said: Introduction) -> Result<(), Failure> {
-        let heard = lock(&self.chains.relay).on_introduction(PlaceId::node(self.node), &said);
+        let heard = lock(&self.chains.relay).on_introduction(self.now(), PlaceId::node(self.node), &said);
         heard.map(drop).ok_or(Failure::Broken)
     }
 
@@ -301,15 +301,15 @@ impl Chains for InlineRack {
         node: NodeId,
         courier: &mut Courier,
         addr: GlobalAddr,
-        mut setup: Setup,
+        (mut setup, zeroed): (Setup, &[bool]),
     ) -> Result<Arc<Store>, Failure> {
         let here = self.chains_of(node);
         let homes = setup.homes.len();
         for (number, home) in setup.homes.iter_mut().enumerate() {
             let shape = Setup::shape(setup.each, number, homes);
             let memory = self.memory(home.addr.home());
-            // What is in it does not matter: nothing is read that was not written before.
-            let region = memory.regions.begin(&memory.home, home.addr, shape, true);
+            // Nothing that was written before is to be taken for an entry of this store.
+            let region = memory.regions.begin(&memory.home, home.addr, shape, zeroed[number]);
             let key = here.with_nic(home.addr.home(), courier, |nic, _, _| nic.export(&region));
             (home.key, home.life) = (key.ok_or(Refusal::OutOfMemory)?, LIFE);
         }
@@ -332,10 +332,15 @@ impl Chains for InlineRack {
         })
     }
 
-    fn end_chains(&self, node: NodeId, _: &mut Courier, addr: GlobalAddr) -> Result<(), Failure> {
-        let chains = self.chains_of(node).chains;
-        let server = lock(&chains.servers).remove(&addr).ok_or(Refusal::Unallocated)?;
+    fn end_chains(&self, node: NodeId, courier: &mut Courier, addr: GlobalAddr) -> Result<(), Failure> {
+        let here = self.chains_of(node);
+        let server = lock(&here.chains.servers).remove(&addr).ok_or(Refusal::Unallocated)?;
         server.end();
+        if let Some(over) = server.store.setup.over(here.next_number())
+            && here.is_steered()
+        {
+            here.introduce(courier, over)?;
+        }
         Ok(())
     }
 

@@ -192,7 +192,7 @@ impl NetworkedSwitch {
             }
             Body::Control(bytes) => match (from.as_node(), Message::parse(bytes)) {
                 (Some(_), Err(_)) if let Some(said) = Introduction::parse(bytes) => {
-                    if let Some(answer) = relay.on_introduction(from, &said) {
+                    if let Some(answer) = relay.on_introduction(now, from, &said) {
                         transport.send(from, Body::Control(&answer.encode()), outgoing);
                     }
                 }

@@ -9,7 +9,7 @@ use rackmem::faulty::{Faulty, Passing};
 use rackmem::simulated::fault::{Rules, drop_per_mille, duplicate_per_mille, reorder};
 use rackmem::transport::inline::Hub;
 use rackmem::transport::{Body, Counters, Outgoing, PlaceId, Transport};
-use rackmem::{Config, Nanos, NodeId, ProcessConfig, Rack, SwitchProcess, Timing};
+use rackmem::{Config, Nanos, NodeId, ProcessConfig, Rack, SteeringCounts, SwitchProcess, Timing, Watch};
 
 /// Long enough for a busy machine not to declare a living node dead.
 const TIMEOUT: Nanos = Nanos::from_millis(400);
@@ -65,6 +65,7 @@ impl Transport for Cable {
 struct SwitchThread {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<()>,
+    watch: Watch,
 }
 
 pub(crate) struct Processes {
@@ -100,7 +101,15 @@ impl Processes {
 
     /// With a switch that holds so many keys of chains.
     pub(crate) fn start_steered(nodes: usize, faulty: bool, steering: Option<usize>) -> Self {
-        let config = Config { nodes, memory: 4 << 20, cache: 1 << 20, steering, ..Config::default() };
+        Self::start_with(
+            faulty,
+            Config { nodes, memory: 4 << 20, cache: 1 << 20, steering, ..Config::default() },
+        )
+    }
+
+    /// A rack like that.
+    pub(crate) fn start_with(faulty: bool, config: Config) -> Self {
+        let nodes = config.nodes;
         let hub = Hub::default();
         let switch = Some(start_switch(&hub, &config, faulty));
         let mut rack = Self { hub, config, nodes: Vec::new(), cables: Vec::new(), switch, faulty };
@@ -140,6 +149,12 @@ impl Processes {
         (self.nodes[node], self.cables[node]) = self.join(node);
     }
 
+    /// What the switch last said that it has done for chains.
+    pub(crate) fn steering_counts(&self) -> SteeringCounts {
+        let watch = &self.switch.as_ref().expect("it runs").watch;
+        watch.report().map(|report| report.chains).unwrap_or_default()
+    }
+
     pub(crate) fn restart_switch(&mut self) {
         stop(self.switch.take());
         self.switch = Some(start_switch(&self.hub, &self.config, self.faulty));
@@ -162,7 +177,8 @@ fn start_switch(hub: &Hub, config: &Config, faulty: bool) -> SwitchThread {
     let stop = Arc::new(AtomicBool::new(false));
     let mut switch = SwitchProcess::new(config, &process(), transport).unwrap();
     let stopped = Arc::clone(&stop);
-    SwitchThread { stop, thread: std::thread::spawn(move || switch.run(&stopped)) }
+    let watch = switch.watch();
+    SwitchThread { stop, thread: std::thread::spawn(move || switch.run(&stopped)), watch }
 }
 
 fn stop(switch: Option<SwitchThread>) {

@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use core::marker::PhantomData;
 
 use wire::chain::{EntryVersion, Location, Reply, Word};
-use wire::roce::{Opcode, Packet, Psn};
+use wire::roce::{Key, Opcode, Packet, Psn};
 use wire::{Faithful, Nanos, NodeId, SteerRules};
 
 use super::connections::{Connection, Connections, End};
@@ -161,11 +161,13 @@ impl<R: SteerRules> Steering<R> {
 
     // The control plane.
 
-    /// A connection begins, before its first packet. False if there is no number left for it: then its packets pass as they are.
+    /// A connection begins, before its first packet; one without a region (key 0) passes as it is. False if there is no number left for it: then its packets pass as they are.
     pub fn connect(&mut self, connection: Connection) -> bool {
         self.disconnect(connection.client);
         self.disconnect(connection.memory);
-        self.last = Some(connection);
+        if connection.region != Key(0) {
+            self.last = Some(connection);
+        }
         let number = self.connections.add(connection);
         if let Some(number) = number {
             let next = u64::from(connection.first_psn.get()) << 8 | 1;

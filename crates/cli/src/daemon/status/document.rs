@@ -56,6 +56,9 @@ pub(crate) struct Steering {
     /// Reads that were sent to the tail.
     #[serde(default)]
     pub(crate) reads: u64,
+    /// Tails that it was told after a restart.
+    #[serde(default)]
+    pub(crate) preloaded: u64,
 }
 
 /// What has become of nodes.
@@ -233,8 +236,9 @@ impl From<&NicCounts> for Nic {
 
 impl From<&SteeringCounts> for Steering {
     fn from(counts: &SteeringCounts) -> Self {
-        let SteeringCounts { carried, steered, moved, unsteered, refused, doubted, waited, reads } = *counts;
-        Self { carried, steered, moved, unsteered, refused, doubted, waited, reads }
+        let SteeringCounts { carried, steered, moved, unsteered, refused, doubted, waited, reads, preloaded } =
+            *counts;
+        Self { carried, steered, moved, unsteered, refused, doubted, waited, reads, preloaded }
     }
 }
 
