@@ -3,7 +3,7 @@
 //! In an application's process. Any number of operations are under way; each is at one step. What must always hold: what an
 //! operation returns was read under a cursor that counted until then; a slot of this client's is in one operation at a time.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
@@ -79,7 +79,8 @@ pub struct Walk {
     /// An append whose compare-and-swap failed reads its way to the tail before it tries again, as Clover does. Otherwise it
     /// tries at each entry that it learns of: fewer round trips where atomics cost no more than reads.
     pub appends_read: bool,
-    /// Entries that an operation follows before it asks the metadata server where the tail is, and again after so many more.
+    /// Entries that an operation follows before it asks the metadata server where the tail is, and again after so many more; after
+    /// twice as many from every fourth time on, since what the metadata server has not heard of yet it cannot tell.
     pub ask_after: u32,
 }
 
@@ -105,6 +106,8 @@ enum Step {
     Reading(Cursor),
     GettingSlot,
     Writing,
+    /// Both steps of an append are posted, on one ordered queue pair; the WRITE's outcome comes first.
+    Appending(Cursor),
     Swapping(Cursor),
     Creating,
     /// Then it is over.
@@ -123,10 +126,15 @@ struct Op {
     /// Where the new entry goes, and whether it is there.
     slot: Option<(Location, EntryVersion)>,
     is_written: bool,
+    /// A WRITE to it under this number was posted before, maybe by another operation.
+    was_posted: bool,
+    /// The key has no chain, as the metadata server said before the entry was written.
+    is_absent: bool,
     /// Its compare-and-swap has failed, and it reads its way to the tail.
     is_walking: bool,
-    /// Entries that it has followed.
+    /// Entries that it has followed since it asked last, and how often it has asked.
     hops: u32,
+    asked: u32,
     trips: u32,
 }
 
@@ -149,8 +157,16 @@ pub struct Client<R: ChainRules = Faithful> {
     cursors: BTreeMap<u64, Cursor>,
     /// By class.
     slots: [Vec<(Location, EntryVersion)>; Class::COUNT],
+    /// Those of them that may have been written to under their number.
+    used: BTreeSet<Location>,
     /// A switch may send reads to the tail.
     steered_reads: bool,
+    /// For how long a cursor counts for appends: longer than `lease` where a switch steers them.
+    appends: Nanos,
+    /// Other keys whose tails it asks for with each key's.
+    asks_for_more: u32,
+    /// An append's compare-and-swap is posted together with its WRITE.
+    swaps_at_once: bool,
     rules: PhantomData<R>,
 }
 
@@ -163,7 +179,11 @@ impl<R: ChainRules> Client<R> {
             ops: BTreeMap::new(),
             cursors: BTreeMap::new(),
             slots: Default::default(),
+            used: BTreeSet::new(),
             steered_reads: false,
+            appends: config.lease,
+            asks_for_more: 0,
+            swaps_at_once: false,
             rules: PhantomData,
         }
     }
@@ -172,6 +192,27 @@ impl<R: ChainRules> Client<R> {
     /// nothing tells that the one that was asked for is still in use.
     pub fn expect_steered_reads(&mut self) {
         self.steered_reads = true;
+    }
+
+    /// From now on, an append goes behind what was known no longer than so long ago: a switch sends it to the tail, and if it does not, the
+    /// memory compares the number of the entry's use, and finds another one where the slot was used anew. So it is only to be
+    /// shorter than it takes to use a slot 256 times, with a rest each. (Without such a switch an old cursor leads to a long walk.)
+    pub fn expect_steered_appends(&mut self, known: Nanos) {
+        self.appends = known.max(self.config.lease);
+    }
+
+    /// The same, which posts both steps of an append at once where it knows a tail: all of the store's memory is behind one queue pair, which
+    /// executes one after the other, and says how they ended in this order. If the first one's outcome is not known, that of the
+    /// second one is not known either.
+    #[must_use]
+    pub fn swapping_at_once(self) -> Self {
+        Self { swaps_at_once: true, ..self }
+    }
+
+    /// The same, which asks for so many other keys' tails with each key's. That pays where an old cursor leads no further from the tail.
+    #[must_use]
+    pub fn asking_for_more(self, keys: u32) -> Self {
+        Self { asks_for_more: keys, ..self }
     }
 
     /// The same, on its way to tails like this.
@@ -192,8 +233,11 @@ impl<R: ChainRules> Client<R> {
             since: now,
             slot: None,
             is_written: false,
+            was_posted: false,
+            is_absent: false,
             is_walking: false,
             hops: 0,
+            asked: 0,
             trips: 0,
         };
         let before = self.ops.insert(id, op);
@@ -212,6 +256,11 @@ impl<R: ChainRules> Client<R> {
             (Step::Reading(_), Outcome::Unknown) => self.end(id, Done::Failed, out),
             // The slot is still ours: nobody else knows of it, and a WRITE that was not executed never will be.
             (Step::Writing, Outcome::Unknown) => self.end(id, Done::Failed, out),
+            // What became of the compare-and-swap comes next.
+            (Step::Appending(cursor), Outcome::Written | Outcome::Unknown) => {
+                let op = self.op(id);
+                (op.is_written, op.step) = (true, Step::Swapping(cursor));
+            }
             (Step::Swapping(_), Outcome::Unknown) if R::DOUBTS_ARE_SETTLED => {
                 let (at, version) = op.slot.expect("what is swapped in");
                 self.call(now, id, Step::Settling, Call::Settle { key, at, version }, out);
@@ -241,23 +290,25 @@ impl<R: ChainRules> Client<R> {
     ) {
         let key = self.op(id).key;
         let steered = self.steered_reads;
-        let is_it = |head: &EntryHead| (head.word.entry == cursor.version || steered) && head.key == key;
+        let is_it = |head: &EntryHead| {
+            let is_asked_for = head.word.entry == cursor.version && (!steered || head.at == cursor.at);
+            (is_asked_for || steered && head.at != cursor.at) && head.key == key
+        };
         let counts = !R::CURSORS_EXPIRE || self.counts(now, &cursor);
         let Some(head) = head.filter(|head| counts && is_it(head)) else {
             return self.lose(now, id, out);
         };
+        // It says itself where it is. It was in use when it was read: it was the tail.
+        let at = if steered { head.at } else { cursor.at };
+        let tail = Cursor { at, version: head.word.entry, known: since };
         match head.word.next {
             Next::Tail if self.op(id).request != Request::Get => {
-                if !steered {
-                    self.learn_from(now, key, cursor, Cursor { known: since, ..cursor });
-                }
+                self.learn_from(now, key, cursor, tail);
                 self.op(id).is_walking = false;
                 self.go_on(now, id, out);
             }
             Next::Tail => {
-                if !steered {
-                    self.learn_from(now, key, cursor, Cursor { known: since, ..cursor });
-                }
+                self.learn_from(now, key, cursor, tail);
                 let done = match head.kind {
                     EntryKind::Value => Done::Value(head.len),
                     EntryKind::Deleted => Done::Nothing,
@@ -274,10 +325,13 @@ impl<R: ChainRules> Client<R> {
         let ask_after = self.walk.ask_after;
         let op = self.op(id);
         op.hops += 1;
-        let (key, asks) = (op.key, op.hops.is_multiple_of(ask_after));
+        let after = ask_after.checked_shl(op.asked / 4).filter(|after| *after >= ask_after);
+        let (key, asks) = (op.key, op.hops >= after.unwrap_or(u32::MAX));
         self.learn_from(now, key, from, cursor);
         if asks {
-            self.call(now, id, Step::Finding, Call::Find { key }, out);
+            let op = self.op(id);
+            (op.hops, op.asked) = (0, op.asked + 1);
+            self.find(now, id, out);
         } else {
             self.go_on(now, id, out);
         }
@@ -344,10 +398,19 @@ impl<R: ChainRules> Client<R> {
                 self.learn(op.key, Cursor { at, version, known: op.since });
                 self.go_on(now, id, out);
             }
+            (Step::Finding, Some(Answer::FoundSome(at, version, others))) => {
+                for (key, at, version) in others {
+                    if self.cursors.get(&key).is_none_or(|cursor| !self.counts(now, cursor)) {
+                        self.learn(key, Cursor { at, version, known: op.since });
+                    }
+                }
+                self.learn(op.key, Cursor { at, version, known: op.since });
+                self.go_on(now, id, out);
+            }
             (Step::Finding, Some(Answer::Absent)) => match (op.request, op.slot) {
-                (Request::Put(_), Some((at, version))) => {
-                    let call = Call::Create { key: op.key, at, version };
-                    self.call(now, id, Step::Creating, call, out);
+                (Request::Put(_), Some(_)) => {
+                    self.op(id).is_absent = true;
+                    self.go_on(now, id, out);
                 }
                 _ => self.end(id, Done::Nothing, out),
             },
@@ -370,7 +433,7 @@ impl<R: ChainRules> Client<R> {
             (step @ (Step::Settling | Step::Renewing), Some(Answer::Free(version))) => {
                 let op = self.op(id);
                 let (at, _) = op.slot.expect("what was in doubt");
-                (op.slot, op.is_written) = (Some((at, version)), false);
+                (op.slot, op.is_written, op.was_posted) = (Some((at, version)), false, false);
                 if step == Step::Renewing {
                     self.go_on(now, id, out);
                 } else {
@@ -389,7 +452,9 @@ impl<R: ChainRules> Client<R> {
             let Some((at, version)) = op.slot else {
                 match self.slots[usize::from(class.number())].pop() {
                     Some(slot) => {
-                        self.op(id).slot = Some(slot);
+                        let was_posted = self.used.remove(&slot.0);
+                        let op = self.op(id);
+                        (op.slot, op.was_posted) = (Some(slot), was_posted);
                         self.go_on(now, id, out);
                     }
                     None => {
@@ -400,20 +465,38 @@ impl<R: ChainRules> Client<R> {
                 return;
             };
             if !op.is_written {
-                let head = EntryHead { word: Word::tail(version), key: op.key, len, kind };
-                return self.verb(now, id, Step::Writing, Verb::Write(at, head), out);
+                let cursor = self.cursors.get(&op.key).copied().filter(|cursor| self.takes(now, &op, cursor));
+                let head = EntryHead { word: Word::tail(version), key: op.key, at, len, kind };
+                self.op(id).was_posted = true;
+                // What was written there before under this number would be taken for the entry, and others appended behind it, until the
+                // WRITE overwrites that.
+                let at_once = self.swaps_at_once && !op.was_posted;
+                return match cursor.filter(|_| at_once) {
+                    Some(cursor) => {
+                        self.verb(now, id, Step::Appending(cursor), Verb::Write(at, head), out);
+                        out.push(Effect::Verb(id, swap(&cursor, (at, version))));
+                    }
+                    // So that it can go behind that at once.
+                    None if at_once && !op.is_absent => {
+                        self.op(id).was_posted = false;
+                        self.find(now, id, out);
+                    }
+                    None => self.verb(now, id, Step::Writing, Verb::Write(at, head), out),
+                };
+            }
+            if op.is_absent {
+                self.op(id).is_absent = false;
+                let call = Call::Create { key: op.key, at, version };
+                return self.call(now, id, Step::Creating, call, out);
             }
         }
-        let Some(cursor) = self.cursors.get(&op.key).copied().filter(|cursor| self.counts(now, cursor))
+        let Some(cursor) = self.cursors.get(&op.key).copied().filter(|cursor| self.takes(now, &op, cursor))
         else {
-            return self.call(now, id, Step::Finding, Call::Find { key: op.key }, out);
+            return self.find(now, id, out);
         };
         match op.slot {
-            Some((at, version)) if !op.is_walking => {
-                let expected = Word::tail(cursor.version);
-                let new = expected.followed_by(Next::Entry(at, version));
-                let verb = Verb::CompareSwap { at: cursor.at, expected, new };
-                self.verb(now, id, Step::Swapping(cursor), verb, out);
+            Some(slot) if !op.is_walking => {
+                self.verb(now, id, Step::Swapping(cursor), swap(&cursor, slot), out);
             }
             _ => self.verb(now, id, Step::Reading(cursor), Verb::Read(cursor.at), out),
         }
@@ -425,6 +508,12 @@ impl<R: ChainRules> Client<R> {
 
     fn counts(&self, now: Nanos, cursor: &Cursor) -> bool {
         now.saturating_sub(cursor.known) < self.config.lease
+    }
+
+    /// The next step of an operation may begin there.
+    fn takes(&self, now: Nanos, op: &Op, cursor: &Cursor) -> bool {
+        let appends = op.slot.is_some() && !op.is_walking;
+        self.counts(now, cursor) || appends && now.saturating_sub(cursor.known) < self.appends
     }
 
     /// What an operation that went from a cursor has learned: it counts, unless another one has learned something meanwhile. That
@@ -465,6 +554,15 @@ impl<R: ChainRules> Client<R> {
         out.push(Effect::Call(id, call));
     }
 
+    fn find(&mut self, now: Nanos, id: OpId, out: &mut Vec<Effect>) {
+        let key = self.op(id).key;
+        let call = match self.asks_for_more {
+            0 => Call::Find { key },
+            more => Call::FindSome { key, more },
+        };
+        self.call(now, id, Step::Finding, call, out);
+    }
+
     fn step(&mut self, now: Nanos, id: OpId, step: Step) {
         let op = self.op(id);
         (op.step, op.since) = (step, now);
@@ -481,6 +579,9 @@ impl<R: ChainRules> Client<R> {
         let op = self.ops.remove(&id).expect("it is under way");
         if let (Some(slot), Some(class)) = (op.slot, self.class(&op)) {
             self.slots[usize::from(class.number())].push(slot);
+            if op.was_posted {
+                self.used.insert(slot.0);
+            }
         }
         out.push(Effect::Done { op: id, done, trips: op.trips });
     }
@@ -488,4 +589,10 @@ impl<R: ChainRules> Client<R> {
     fn op(&mut self, id: OpId) -> &mut Op {
         self.ops.get_mut(&id).unwrap_or_else(|| panic!("{id:?} is not under way"))
     }
+}
+
+/// Puts an entry behind that one.
+const fn swap(tail: &Cursor, (at, version): (Location, EntryVersion)) -> Verb {
+    let expected = Word::tail(tail.version);
+    Verb::CompareSwap { at: tail.at, expected, new: expected.followed_by(Next::Entry(at, version)) }
 }

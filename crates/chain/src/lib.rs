@@ -76,6 +76,13 @@ pub enum Call {
         /// The key.
         key: u64,
     },
+    /// The same; and where are some others' chains, whichever?
+    FindSome {
+        /// The key.
+        key: u64,
+        /// How many others, at most.
+        more: u32,
+    },
     /// Slots, please.
     Slots {
         /// How large.
@@ -115,6 +122,8 @@ pub enum Call {
 pub enum Answer {
     /// This entry was the tail not long ago.
     Found(Location, EntryVersion),
+    /// The same, and what was the tail of other keys not long ago.
+    FoundSome(Location, EntryVersion, Vec<(u64, Location, EntryVersion)>),
     /// The key has no chain.
     Absent,
     /// Slots, with the number of their next use; none if there is no memory.

@@ -16,7 +16,8 @@ fn place(number: u32) -> Location {
 
 fn head(next: Option<u32>) -> EntryHead {
     let next = next.map_or(Next::Tail, |next| Next::Entry(place(next), VERSION));
-    EntryHead { word: Word::tail(VERSION).followed_by(next), key: KEY, len: 8, kind: EntryKind::Value }
+    let word = Word::tail(VERSION).followed_by(next);
+    EntryHead { word, key: KEY, at: place(0), len: 8, kind: EntryKind::Value }
 }
 
 fn read(next: Option<u32>) -> Outcome {

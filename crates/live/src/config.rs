@@ -34,9 +34,19 @@ pub struct RackConfig {
     pub lock_copies: u64,
     /// Entries of the switch's lock directory.
     pub lock_entries: usize,
-    /// Keys of chains whose tails the switch holds, to send each append to the true one: the so many hottest. None: it steers
-    /// nothing.
-    pub steering: Option<usize>,
+    /// What the switch does with packets of chains. None: it carries them on.
+    pub steering: Option<Steering>,
+}
+
+/// How a switch steers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Steering {
+    /// Keys whose tails it holds, to send each append to the true one: the so many hottest.
+    pub keys: usize,
+    /// It sends reads to the tail, too.
+    pub reads: bool,
+    /// When it is another one, the metadata servers tell it the tails that they know.
+    pub preload: bool,
 }
 
 impl RackConfig {

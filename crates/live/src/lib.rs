@@ -18,4 +18,4 @@ pub mod place;
 pub mod scheduling;
 pub mod waiting;
 
-pub use config::RackConfig;
+pub use config::{RackConfig, Steering};

@@ -29,16 +29,15 @@ pub struct ChainsConfig {
     pub server: NodeId,
     /// How long a client may use what it knows of a chain: a longer time spares calls.
     pub lease: Nanos,
-    /// How long a slot rests before it is used anew: longer than `lease`, by more than clocks of nodes differ in so short a time.
+    /// How long a slot rests before it is used anew: no shorter than [`NodeHandle::least_rest`] says for this lease, and that if it is none.
     /// Memory has to have room for what is written in that time.
-    pub rest: Nanos,
+    pub rest: Option<Nanos>,
 }
 
 impl ChainsConfig {
     /// A store of so many bytes at one node, which has the metadata server, too.
     pub fn at(home: NodeId, bytes: u64) -> Self {
-        let (lease, rest) = (Nanos::from_millis(400), Nanos::from_millis(500));
-        Self { homes: vec![home], bytes, server: home, lease, rest }
+        Self { homes: vec![home], bytes, server: home, lease: Nanos::from_millis(400), rest: None }
     }
 }
 
@@ -70,51 +69,59 @@ impl NodeHandle {
     /// Creates a store of chains.
     ///
     /// # Errors
-    /// [`Error::BadSize`], [`Error::OutOfMemory`], [`Error::NoSuchNode`], [`Error::NodeDown`].
-    ///
-    /// # Panics
-    /// If slots would rest no longer than clients use what they know.
+    /// [`Error::BadSize`], [`Error::RestTooShort`], [`Error::OutOfMemory`], [`Error::NoSuchNode`], [`Error::NodeDown`].
     pub fn chains(&mut self, config: &ChainsConfig) -> Result<Chains, Error> {
-        let ChainsConfig { homes, bytes, server, lease, rest } = config;
-        assert!(lease < rest, "slots rest for longer than clients use what they know");
+        let ChainsConfig { homes, bytes, server, .. } = config;
         let each = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX);
         if Setup::units(each, homes.len()).is_none() {
             return Err(Error::BadSize { len: *bytes, most: (u64::from(wire::chain::UNITS) - 1) * UNIT });
         }
+        let least = self.least_rest(config.lease);
+        let rest = config.rest.unwrap_or(least);
+        if rest < least {
+            return Err(Error::RestTooShort { rest, least });
+        }
         let mut allocated = Vec::new();
-        let made = self.chains_in(&mut allocated, config, each);
+        let made = self.chains_in(&mut allocated, config, (each, rest));
         if made.is_err() {
             for addr in allocated {
                 // Nobody has seen it. That fails only if its home is down, and its memory with it.
                 let _ = self.free(addr);
             }
         }
-        let (root, setup) = made?;
+        let (root, setup, zeroed) = made?;
         let (inner, node) = (Arc::clone(&self.inner), self.node);
         debug_assert_eq!(root.home(), *server);
-        let store = inner.chains().begin_chains(node, &mut self.courier, root, setup);
+        let store = inner.chains().begin_chains(node, &mut self.courier, root, (setup, &zeroed));
         let store = store.map_err(|why| chain_failed(why, root))?;
         Ok(Chains { inner, store, session: None, trips: 0 })
+    }
+
+    /// The shortest time for which slots of a store of chains rest on this rack, whose clients use what they know for so long: longer than
+    /// that, and where the switch steers reads by what it knows and by what may be under way (seconds).
+    pub fn least_rest(&self, lease: Nanos) -> Nanos {
+        self.inner.chains().least_rest(lease)
     }
 
     fn chains_in(
         &mut self,
         allocated: &mut Vec<GlobalAddr>,
         config: &ChainsConfig,
-        each: u32,
-    ) -> Result<(GlobalAddr, Setup), Error> {
-        let ChainsConfig { homes, server, lease, rest, .. } = config;
+        (each, rest): (u32, Nanos),
+    ) -> Result<(GlobalAddr, Setup, Vec<bool>), Error> {
+        let ChainsConfig { homes, server, lease, .. } = config;
         let (root, _) = self.alloc_memory(UNIT, *server, Discipline::Chain)?;
         allocated.push(root);
-        let mut parts = Vec::new();
+        let (mut parts, mut zeroed) = (Vec::new(), Vec::new());
         for (number, home) in homes.iter().enumerate() {
             let len = Setup::shape(each, number, homes.len()).bytes().expect("it was looked at");
-            let (addr, _) = self.alloc_memory(len, *home, Discipline::Chain)?;
+            let (addr, is_zeroed) = self.alloc_memory(len, *home, Discipline::Chain)?;
+            zeroed.push(is_zeroed);
             allocated.push(addr);
             // What its NIC calls it is found out when it begins.
             parts.push(Home { addr, key: Key(0), life: Incarnation(0) });
         }
-        Ok((root, Setup { lease: *lease, rest: *rest, each, homes: parts }))
+        Ok((root, Setup { lease: *lease, rest, each, homes: parts }, zeroed))
     }
 
     /// The store with this address.

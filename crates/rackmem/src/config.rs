@@ -41,6 +41,11 @@ pub struct Config {
     /// Keys of chains whose tails the switch holds, to send each append to the true one: the so many hottest, or all of them
     /// (`usize::MAX`), up to 100 thousand. None: it steers nothing.
     pub steering: Option<usize>,
+    /// It sends reads to the tail, too: those of entries that fit a packet. Slots of a store then rest for seconds longer
+    /// ([`NodeHandle::least_rest`](crate::NodeHandle::least_rest)). Only where it steers.
+    pub steer_reads: bool,
+    /// When the switch was restarted, metadata servers tell it the tails of the keys that are written to most. Only where it steers.
+    pub preload: bool,
     /// Bytes of the largest region that a lock guards between processes: rings and buffers are made for it. At most 1 MiB.
     pub lock_region: u64,
     /// Fixes every random choice that does not depend on how the threads of this process are scheduled.
@@ -62,6 +67,8 @@ impl Default for Config {
             lock_copies: 8 << 20,
             lock_entries: 65_536,
             steering: None,
+            steer_reads: false,
+            preload: false,
             lock_region: 64 << 10,
             seed: 1,
         }
@@ -166,6 +173,8 @@ pub enum ConfigError {
     },
     /// Epochs of no length.
     Epoch,
+    /// Reads are to be steered, or tails told to the switch, and it does not steer.
+    NotSteered,
 }
 
 impl fmt::Display for ConfigError {
@@ -215,6 +224,9 @@ impl fmt::Display for ConfigError {
                 )
             }
             Self::Scheduling(refused) => refused.fmt(f),
+            Self::NotSteered => {
+                write!(f, "a switch that does not steer cannot steer reads, or be told tails: set `steering`")
+            }
             Self::Epoch => write!(f, "epochs of no length are not possible: change `epoch`"),
         }
     }
@@ -238,6 +250,17 @@ impl Config {
         let blocks = 8 * (self.block_size.bytes() + HEAD);
         let bytes = blocks.max(2 * (self.most_payload() + HEAD)).max(control).max(256 << 10);
         usize::try_from(bytes.next_power_of_two()).expect("a ring fits memory")
+    }
+
+    /// The shortest time for which slots of a store of chains rest on such a rack, whose clients use what they know for so long:
+    /// [`NodeHandle::least_rest`](crate::NodeHandle::least_rest).
+    pub fn least_rest(&self, lease: Nanos) -> Nanos {
+        live::chain::least_rest(lease, self.steers())
+    }
+
+    fn steers(&self) -> Option<live::Steering> {
+        let Self { steer_reads, preload, .. } = *self;
+        self.steering.map(|keys| live::Steering { keys, reads: steer_reads, preload })
     }
 
     /// Checks everything that can be wrong.
@@ -272,6 +295,9 @@ impl Config {
         if self.epoch == Nanos::ZERO {
             return Err(ConfigError::Epoch);
         }
+        if self.steering.is_none() && (self.steer_reads || self.preload) {
+            return Err(ConfigError::NotSteered);
+        }
         Ok(RackConfig {
             nodes: self.nodes,
             block: self.block_size,
@@ -284,7 +310,7 @@ impl Config {
             peek: self.peek,
             lock_copies: self.lock_copies,
             lock_entries: self.lock_entries,
-            steering: self.steering,
+            steering: self.steers(),
         })
     }
 }

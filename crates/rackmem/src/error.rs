@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use wire::{BlockSize, Discipline, GlobalAddr, NodeId};
+use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};
 
 use crate::config::ConfigError;
 
@@ -123,6 +123,13 @@ pub enum Error {
         /// How many it can hold.
         most: usize,
     },
+    /// Slots of a store of chains would rest for too short a time: somebody may still use what was known of them.
+    RestTooShort {
+        /// What was asked for.
+        rest: Nanos,
+        /// The shortest time, on a rack that steers like this one.
+        least: Nanos,
+    },
     /// As many threads of this node are clients of chains as can be.
     TooManyClients {
         /// How many can be.
@@ -228,6 +235,13 @@ impl fmt::Display for Error {
             }
             Self::TooManyLocks { most } => {
                 write!(f, "this node already holds {most} block locks: release some first")
+            }
+            Self::RestTooShort { rest, least } => {
+                let (rest, least) = (rest.0 / 1_000_000, least.0.div_ceil(1_000_000));
+                write!(
+                    f,
+                    "slots that rest for {rest} ms would be used anew while somebody still reads them: {least} ms, or a shorter lease"
+                )
             }
             Self::TooManyClients { most } => {
                 write!(f, "this node already has {most} clients of chains: drop some first")

@@ -27,7 +27,7 @@ fn main() {
         let version = EntryVersion((number / 200_000) as u8);
         let entry = Location::new(Class::new(0).expect("64 bytes"), 1 + number % 200_000);
         let tail = Word::tail(EntryVersion(0));
-        let head = EntryHead { word: Word::tail(version), key, len: 8, kind: EntryKind::Value };
+        let head = EntryHead { word: Word::tail(version), key, at: entry, len: 8, kind: EntryKind::Value };
         let head = head.to_words().map(u64::to_le_bytes);
         let psn = Psn::new(2 * number);
         let reth = Reth { address: base + entry.offset(), key: region, length: 32 };

@@ -7,7 +7,7 @@
 //! ```text
 //!  word    0 4 | next 32 | 0 1 | next's version 8 | entry's version 8 | transaction 10 | option 1
 //!           63   59    28   27   26            19   18             11   10            1   0
-//!  entry   word 64 | key 64 | length 32, kind 32 | value, up to the end of the slot
+//!  entry   word 64 | key 64 | location 32, length 24, kind 8 | value, up to the end of the slot
 //! ```
 
 use core::fmt;
@@ -238,7 +238,7 @@ impl Reply {
 
 /// What an entry is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(u32)]
+#[repr(u8)]
 pub enum EntryKind {
     /// A value.
     Value = 1,
@@ -253,7 +253,9 @@ pub struct EntryHead {
     pub word: Word,
     /// Whose version it is.
     pub key: u64,
-    /// Bytes of the value.
+    /// Where it is: a switch that steers may send a read to another entry than the one that was asked for.
+    pub at: Location,
+    /// Bytes of the value: fewer than 2^24.
     pub len: u32,
     /// What it is.
     pub kind: EntryKind,
@@ -262,18 +264,20 @@ pub struct EntryHead {
 impl EntryHead {
     /// Its words.
     pub const fn to_words(&self) -> [u64; 3] {
-        [self.word.to_bits(), self.key, (self.len as u64) << 32 | self.kind as u64]
+        let rest = (self.at.0 as u64) << 32 | (self.len as u64 & 0xff_ffff) << 8 | self.kind as u64;
+        [self.word.to_bits(), self.key, rest]
     }
 
     /// Reads it. None: nobody writes such words.
     pub const fn from_words([word, key, rest]: [u64; 3]) -> Option<Self> {
         let Some(word) = Word::from_bits(word) else { return None };
-        let kind = match rest as u32 {
+        let Some(at) = Location::from_bits((rest >> 32) as u32) else { return None };
+        let kind = match rest as u8 {
             1 => EntryKind::Value,
             2 => EntryKind::Deleted,
             _ => return None,
         };
-        Some(Self { word, key, len: (rest >> 32) as u32, kind })
+        Some(Self { word, key, at, len: (rest >> 8) as u32 & 0xff_ffff, kind })
     }
 }
 
@@ -331,10 +335,13 @@ mod tests {
     #[test]
     fn a_head_is_read_as_it_was_written() {
         for kind in [EntryKind::Value, EntryKind::Deleted] {
-            let head = EntryHead { word: Word::tail(EntryVersion(9)), key: u64::MAX, len: 1 << 20, kind };
+            let at = Location::new(Class::new(15).unwrap(), UNITS - 1);
+            let head = EntryHead { word: Word::tail(EntryVersion(9)), key: u64::MAX, at, len: 1 << 21, kind };
             assert_eq!(EntryHead::from_words(head.to_words()), Some(head));
         }
-        assert_eq!(EntryHead::from_words([0, 0, 3]), None);
-        assert_eq!(EntryHead::from_words([1, 0, 1]), None);
+        assert!(EntryHead::from_words([0, 0, 1 << 32 | 1]).is_some());
+        assert_eq!(EntryHead::from_words([0, 0, 1 << 32 | 3]), None, "of another kind");
+        assert_eq!(EntryHead::from_words([1, 0, 1 << 32 | 1]), None, "no word");
+        assert_eq!(EntryHead::from_words([0, 0, 1]), None, "nowhere");
     }
 }

@@ -360,6 +360,8 @@ rules! {
     // The metadata server.
     /// A slot that is not a tail any more rests before it is used anew.
     SLOTS_REST,
+    /// Memory that nobody has written to yet is not taken for a tail: a slot's first use has number 1.
+    USES_BEGIN_WITH_ONE,
     /// A chain is forgotten only after its tail was closed.
     CHAINS_ARE_CLOSED,
     /// What a dead client was given, and did not append, comes back.

@@ -36,10 +36,12 @@ pub struct Config {
     pub expected_keys: u64,
     /// Bytes of a key and its value together, at most.
     pub record_bytes: usize,
-    /// How long a client may use what it knows of a key without asking. What was replaced comes back a little later.
+    /// How long a client may use what it knows of a key without asking. What was replaced comes back a little later, or, where the rack's
+    /// switch steers reads, some seconds.
     pub lease: Nanos,
-    /// Bytes that are written in that time, at most.
-    pub written_meanwhile: u64,
+    /// Bytes that are written in a second, at most, as the slots count that they are written to ([`Config::slot_bytes`]). If it is more, writers
+    /// wait for what comes back.
+    pub written_in_a_second: u64,
     /// The nodes whose memories the store has.
     pub homes: Vec<NodeId>,
     /// The node that has the metadata server.
@@ -52,7 +54,7 @@ impl Default for Config {
             expected_keys: 1 << 12,
             record_bytes: 128,
             lease: Nanos::from_millis(400),
-            written_meanwhile: 1 << 20,
+            written_in_a_second: 4 << 20,
             homes: vec![NodeId(0)],
             server: NodeId(0),
         }
@@ -65,16 +67,17 @@ const ENTRY_HEAD: usize = 24;
 
 impl Config {
     /// Bytes of a slot for the largest record.
-    fn slot_bytes(&self) -> u64 {
+    pub fn slot_bytes(&self) -> u64 {
         ((ENTRY_HEAD + KEY_LENGTH + self.record_bytes).max(64) as u64).next_power_of_two()
     }
 
-    /// Bytes of memory at each home.
-    pub fn bytes_on_each(&self) -> u64 {
+    /// Bytes of memory at each home, if slots rest for so long.
+    pub fn bytes_on_each(&self, rest: Nanos) -> u64 {
         /// What clients have in hand; and what little each client tells late.
         const IN_HANDS: u64 = 8 << 20;
         // Of each key there is an entry, and for as long as slots rest those that it has replaced.
-        let written = self.written_meanwhile.saturating_mul(3);
+        let milliseconds = rest.0.div_ceil(1_000_000);
+        let written = self.written_in_a_second.saturating_mul(milliseconds) / 1000;
         let all = self.expected_keys.saturating_mul(self.slot_bytes()).saturating_add(written);
         let each = all.div_ceil(self.homes.len().max(1) as u64).saturating_add(IN_HANDS);
         each.next_multiple_of(64)
@@ -95,13 +98,12 @@ impl ChainStore {
     /// If the rack's memory is full, or a node is down.
     pub fn create(handle: &mut NodeHandle, config: &Config) -> Result<Self, Error> {
         let Config { homes, server, lease, .. } = config;
-        let rest = Nanos(lease.0 + lease.0 / 4 + 1_000_000);
         let chains = ChainsConfig {
             homes: homes.clone(),
-            bytes: config.bytes_on_each(),
+            bytes: config.bytes_on_each(handle.least_rest(*lease)),
             server: *server,
             lease: *lease,
-            rest,
+            rest: None,
         };
         Ok(Self { chains: handle.chains(&chains)?, entry: Vec::new() })
     }
@@ -201,8 +203,9 @@ mod tests {
     #[test]
     fn memory_is_for_all_keys_and_for_what_rests() {
         let config = Config { expected_keys: 1000, record_bytes: 1000, ..Config::default() };
-        assert!(config.bytes_on_each() >= 1000 * 2048 + (3 << 20));
+        let rest = Nanos::from_millis(1500);
+        assert!(config.bytes_on_each(rest) >= 1000 * 2048 + (6 << 20));
         let spread = Config { homes: vec![NodeId(0), NodeId(1)], ..config.clone() };
-        assert!(spread.bytes_on_each() < config.bytes_on_each());
+        assert!(spread.bytes_on_each(rest) < config.bytes_on_each(rest));
     }
 }

@@ -20,6 +20,7 @@ mod walking;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
+use core::ops::Bound;
 
 use wire::chain::{EntryVersion, Location};
 use wire::{ChainRules, Faithful, Nanos};
@@ -95,7 +96,7 @@ impl<R: ChainRules> Metadata<R> {
         Self {
             config,
             chains: BTreeMap::new(),
-            slots: Slots::new(config.units),
+            slots: Slots::new(config.units, EntryVersion(u8::from(R::USES_BEGIN_WITH_ONE))),
             walks: BTreeMap::new(),
             sweeps: BTreeMap::new(),
             waiting: BTreeMap::new(),
@@ -110,6 +111,13 @@ impl<R: ChainRules> Metadata<R> {
         let answer = match call {
             Call::Find { key } => match self.chains.get(&key) {
                 Some(chain) => found(chain),
+                None => Answer::Absent,
+            },
+            Call::FindSome { key, more } => match self.chains.get(&key) {
+                Some(chain) => {
+                    let (at, version) = chain.tail();
+                    Answer::FoundSome(at, version, self.others(key, more))
+                }
                 None => Answer::Absent,
             },
             Call::Slots { class, count } => {
@@ -136,6 +144,13 @@ impl<R: ChainRules> Metadata<R> {
             }
         };
         out.push(Effect::Answer(id, answer));
+    }
+
+    /// Tails of other keys: of those that come behind this one, which are as good as any.
+    fn others(&self, key: u64, more: u32) -> Vec<(u64, Location, EntryVersion)> {
+        let behind = self.chains.range((Bound::Excluded(key), Bound::Unbounded));
+        let others = behind.chain(self.chains.range(..key)).take(more as usize);
+        others.map(|(key, chain)| (*key, chain.tail().0, chain.tail().1)).collect()
     }
 
     /// Finds out what became of a slot, or of all of a client's: when nothing is under way any more.

@@ -19,6 +19,8 @@ use super::ClientId;
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
     units: u32,
+    /// The number of a slot's first use.
+    first: EntryVersion,
     /// The first unit that was never given away.
     next: u32,
     free: [Vec<(Location, EntryVersion)>; Class::COUNT],
@@ -28,9 +30,10 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    pub(super) fn new(units: u32) -> Self {
+    pub(super) fn new(units: u32, first: EntryVersion) -> Self {
         Self {
             units,
+            first,
             next: 1,
             free: Default::default(),
             given: BTreeMap::new(),
@@ -63,7 +66,7 @@ impl Slots {
     /// A slot of memory that nobody ever had.
     fn make(&mut self, class: Class) -> Option<(Location, EntryVersion)> {
         let end = self.next.checked_add(class.units()).filter(|end| *end <= self.units + 1)?;
-        let slot = (Location::new(class, self.next), EntryVersion::default());
+        let slot = (Location::new(class, self.next), self.first);
         self.next = end;
         Some(slot)
     }
@@ -163,7 +166,7 @@ mod tests {
     #[test]
     fn where_all_memory_is_in_large_slots_a_small_value_gets_one_of_them() {
         let (small, large) = (Class::of_value(1).unwrap(), Class::of_value(1000).unwrap());
-        let mut slots = Slots::new(4 * large.units());
+        let mut slots = Slots::new(4 * large.units(), EntryVersion(1));
         let client = ClientId(1);
         let given = slots.give(client, large, 9);
         assert_eq!(given.len(), 4);
@@ -171,7 +174,7 @@ mod tests {
         slots.take_back(client);
         let given = slots.give(client, small, 9);
         assert_eq!(given.len(), 1, "one at a time");
-        assert_eq!((given[0].0.class(), given[0].1), (large, EntryVersion(1)));
+        assert_eq!((given[0].0.class(), given[0].1), (large, EntryVersion(2)));
         slots.invariants();
         assert_eq!(slots.give(client, large, 9).len(), 3);
     }

@@ -8,38 +8,64 @@ use wire::chain::{Class, EntryHead, EntryKind, EntryVersion, Location, Word};
 const KEY: u64 = 7;
 const LEASE: u64 = 300;
 
-/// A client finds a key at time 1, reads it at 200, and reads it again at 400: does it ask where it is?
-fn asks_again(steered: bool) -> bool {
-    let mut client: Client = Client::new(Config { lease: Nanos(LEASE), slots: 1, cursors: 4 });
-    if steered {
-        client.expect_steered_reads();
-    }
-    let at = Location::new(Class::new(0).unwrap(), 5);
-    let mut get = |now: u64, version| {
-        let (op, mut out) = (OpId(now), Vec::new());
-        client.begin(Nanos(now), op, KEY, Request::Get, &mut out);
-        let mut asked = false;
-        if let Effect::Call(_, Call::Find { .. }) = out[0] {
-            asked = true;
-            out.clear();
-            client.on_answer(Nanos(now), op, Some(Answer::Found(at, EntryVersion(3))), &mut out);
+fn place(unit: u32) -> Location {
+    Location::new(Class::new(0).unwrap(), unit)
+}
+
+/// A client, and what it does at the beginning of a get.
+struct Rig(Client);
+
+impl Rig {
+    fn new(steered: bool) -> Self {
+        let mut client: Client = Client::new(Config { lease: Nanos(LEASE), slots: 1, cursors: 4 });
+        if steered {
+            client.expect_steered_reads();
         }
-        assert_eq!(out, [Effect::Verb(op, Verb::Read(at))]);
-        let word = Word::tail(EntryVersion(version));
-        let head = EntryHead { word, key: KEY, len: 8, kind: EntryKind::Value };
-        out.clear();
-        client.on_outcome(Nanos(now), op, Outcome::Read(Some(head)), &mut out);
-        assert!(matches!(out[..], [Effect::Done { .. }]), "{out:?}");
-        asked
-    };
-    assert!(get(1, 3));
-    // What comes may be another entry of the key, in the other case.
-    assert!(!get(200, if steered { 9 } else { 3 }));
-    get(1 + LEASE, 3)
+        Self(client)
+    }
+
+    /// Where a get reads first; none: it asks where the key is, and is told unit 5.
+    fn begin(&mut self, now: u64) -> Option<Location> {
+        let (op, mut out) = (OpId(now), Vec::new());
+        self.0.begin(Nanos(now), op, KEY, Request::Get, &mut out);
+        if let Effect::Call(_, Call::Find { .. }) = out[0] {
+            let answer = Answer::Found(place(5), EntryVersion(3));
+            self.0.on_answer(Nanos(now), op, Some(answer), &mut Vec::new());
+            return None;
+        }
+        let [Effect::Verb(_, Verb::Read(at))] = out[..] else { panic!("{out:?}") };
+        Some(at)
+    }
+
+    /// What that get does when it has read this tail.
+    fn read(&mut self, now: u64, unit: u32, version: u8) -> Effect {
+        let (word, mut out) = (Word::tail(EntryVersion(version)), Vec::new());
+        let head = EntryHead { word, key: KEY, at: place(unit), len: 8, kind: EntryKind::Value };
+        self.0.on_outcome(Nanos(now), OpId(now), Outcome::Read(Some(head)), &mut out);
+        out[0]
+    }
 }
 
 #[test]
-fn a_read_prolongs_a_cursor_only_if_it_was_of_the_entry_that_was_asked_for() {
-    assert!(!asks_again(false));
-    assert!(asks_again(true));
+fn a_read_of_the_tail_prolongs_a_cursor() {
+    for steered in [false, true] {
+        let mut rig = Rig::new(steered);
+        assert_eq!(rig.begin(1), None);
+        assert!(matches!(rig.read(1, 5, 3), Effect::Done { .. }));
+        assert_eq!(rig.begin(LEASE), Some(place(5)));
+        assert!(matches!(rig.read(LEASE, 5, 3), Effect::Done { .. }));
+        assert_eq!(rig.begin(2 * LEASE - 1), Some(place(5)));
+        assert!(matches!(rig.read(2 * LEASE - 1, 5, 3), Effect::Done { .. }));
+        assert_eq!(rig.begin(4 * LEASE), None);
+    }
+}
+
+#[test]
+fn a_read_that_was_sent_elsewhere_says_where_the_tail_is() {
+    let mut rig = Rig::new(true);
+    assert_eq!(rig.begin(1), None);
+    assert!(matches!(rig.read(1, 8, 9), Effect::Done { .. }));
+    assert_eq!(rig.begin(LEASE), Some(place(8)));
+    // The slot that was asked for has another use: nobody sent the read elsewhere.
+    assert!(matches!(rig.read(LEASE, 8, 10), Effect::Call(_, Call::Find { .. })));
 }

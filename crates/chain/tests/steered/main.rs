@@ -202,6 +202,7 @@ fn every_mutant_is_caught() {
     }
     for_each_steering_mutant!(look);
     note!("REFUSED_ARE_RENEWED", caught::<without_chain::REFUSED_ARE_RENEWED, Faithful>);
+    note!("USES_BEGIN_WITH_ONE", caught::<without_chain::USES_BEGIN_WITH_ONE, Faithful>);
     note!("DOUBTS_WAIT", caught::<without_chain::DOUBTS_WAIT, Faithful>);
     let _ = std::panic::take_hook();
     assert_eq!(names, STEER_NAMES);

@@ -32,9 +32,20 @@ pub(crate) struct RackSpec {
     /// Bytes of copies for locks on each node, and of the largest region.
     pub(crate) lock_copies: u64,
     pub(crate) lock_region: u64,
-    /// Keys of chains whose tails the switch holds; none: it does not steer.
-    pub(crate) steering: Option<usize>,
+    /// How the switch steers packets of chains; none: it does not.
+    pub(crate) steering: Option<Steers>,
     pub(crate) seed: u64,
+}
+
+/// What a switch does with packets of chains.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Steers {
+    /// Keys whose tails it holds.
+    pub(crate) keys: usize,
+    /// It sends reads to the tail, too.
+    pub(crate) reads: bool,
+    /// It is told tails when it was restarted.
+    pub(crate) preload: bool,
 }
 
 impl RackSpec {
@@ -65,7 +76,9 @@ impl RackSpec {
             peek: self.peek,
             lock_copies: self.lock_copies,
             lock_region: self.lock_region,
-            steering: self.steering,
+            steering: self.steering.map(|how| how.keys),
+            steer_reads: self.steering.is_some_and(|how| how.reads),
+            preload: self.steering.is_some_and(|how| how.preload),
             seed: self.seed,
             ..Config::default()
         }

@@ -8,11 +8,16 @@ use rackmem::BlockSize;
 use serde::{Deserialize, Serialize};
 
 use super::core_file::{self, Overrides, SCANS};
-use super::engine::{Choice, Engine};
+use super::engine::{Chains, Choice, Engine};
 use super::workload::{Kind, Workload};
 use crate::fault::Fault;
 use crate::processes::TransportKind;
+use crate::processes::place::Steers;
 use crate::size::Bytes;
+
+/// Milliseconds for which clients of chains use what they know: where reads are steered what is old leads no further from the tail.
+const LEASE: u32 = 400;
+const STEERED_LEASE: u32 = 4000;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,6 +25,7 @@ Examples:
   rackmem ycsb --workload A,F --nodes 4 --threads 2
   rackmem ycsb --workload ./workloads/workloada --records 1000000
   rackmem ycsb --workload C --directory home         without the switch: the homes do all the work
+  rackmem ycsb --store chain --workload A --steering all --steer-reads
   rackmem ycsb --transport shm --nodes 4             a process for each node and one for the switch
   rackmem ycsb --workload A --records 1000 --operations 100000 --history run.jsonl
 
@@ -93,9 +99,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "off|N|all", default_value = "off")]
     pub(crate) steering: Steering,
 
-    /// Milliseconds for which clients of chains use what they know of a key without asking (only with --store chain)
-    #[arg(long, value_name = "MS", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..60_000))]
-    pub(crate) lease: u32,
+    /// The switch sends reads of chains to the tail, too, if they fit a packet (only with --steering). What was replaced then rests for
+    /// seconds longer before its memory is used anew
+    #[arg(long)]
+    pub(crate) steer_reads: bool,
+
+    /// A switch that was restarted is told the tails of the keys that are written to most (only with --steering)
+    #[arg(long)]
+    pub(crate) preload: bool,
+
+    /// Milliseconds for which clients of chains use what they know of a key without asking: 1 to 20000 [default: 400, or 4000 with
+    /// --steer-reads] (only with --store chain)
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    lease: Option<u32>,
 
     /// Fixes every random choice of the clients and the rack; how threads interleave stays up to the machine
     #[arg(long, value_name = "N", default_value_t = 42)]
@@ -167,17 +183,39 @@ impl Args {
 
     /// Which engine a workload runs on.
     pub(crate) fn engine(&self, workload: &Workload) -> Engine {
-        self.store.engine(workload, self.block_size, self.lease)
+        self.store.engine(workload, self.block_size, self.chains())
+    }
+
+    /// How a store of chains is created.
+    pub(crate) fn chains(&self) -> Chains {
+        let lease = self.lease.unwrap_or(if self.steer_reads { STEERED_LEASE } else { LEASE });
+        Chains { lease, clients: self.nodes * self.threads }
+    }
+
+    /// What the switch does with packets of chains.
+    pub(crate) fn steers(&self) -> Option<Steers> {
+        let Self { steer_reads, preload, .. } = *self;
+        self.steering.keys().map(|keys| Steers { keys, reads: steer_reads, preload })
     }
 
     /// The workloads as the store does them: of chains, values are replaced as a whole.
     pub(crate) fn for_store(&self, workloads: Vec<Workload>) -> Result<Vec<Workload>, Fault> {
-        let Choice::Chain = self.store else {
-            return match self.steering {
-                Steering::Off => Ok(workloads),
-                _ => Err(Fault::usage("--steering is about chains: add --store chain")),
+        if self.store != Choice::Chain {
+            let given = [("--steering", self.steering != Steering::Off), ("--lease", self.lease.is_some())];
+            let given =
+                given.into_iter().chain([("--steer-reads", self.steer_reads), ("--preload", self.preload)]);
+            return match given.into_iter().find(|(_, is_given)| *is_given) {
+                None => Ok(workloads),
+                Some((flag, _)) => {
+                    Err(Fault::usage(format_args!("{flag} is about chains: add --store chain")))
+                }
             };
-        };
+        }
+        if self.steering == Steering::Off && (self.steer_reads || self.preload) {
+            return Err(Fault::usage(
+                "--steer-reads and --preload are about a switch that steers: add --steering all, or how many keys",
+            ));
+        }
         if let Some(workload) =
             workloads.iter().find(|workload| workload.mix.share(Kind::ReadModifyWrite) > 0.0)
         {

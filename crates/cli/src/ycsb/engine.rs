@@ -32,10 +32,16 @@ pub(crate) enum Engine {
     /// `apps::kv_locked`.
     Locked,
     /// `apps::chain`, whose clients use what they know for so long.
-    Chain {
-        /// Milliseconds.
-        lease: u32,
-    },
+    Chain(Chains),
+}
+
+/// How a store of chains is created.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Chains {
+    /// Milliseconds for which clients use what they know.
+    pub(crate) lease: u32,
+    /// Clients of the whole rack.
+    pub(crate) clients: usize,
 }
 
 impl Engine {
@@ -44,19 +50,18 @@ impl Engine {
         match self {
             Self::Coherent => "coherent",
             Self::Locked => "locked",
-            Self::Chain { .. } => "chain",
+            Self::Chain(_) => "chain",
         }
     }
 }
 
 impl Choice {
     /// The engine for a workload, on a rack with such blocks.
-    /// Clients of chains use what they know for so many milliseconds.
-    pub(crate) fn engine(self, workload: &Workload, block: BlockSize, lease: u32) -> Engine {
+    pub(crate) fn engine(self, workload: &Workload, block: BlockSize, chains: Chains) -> Engine {
         match self {
             Self::Coherent => Engine::Coherent,
             Self::Locked => Engine::Locked,
-            Self::Chain => Engine::Chain { lease },
+            Self::Chain => Engine::Chain(chains),
             Self::Auto => by_default(workload, block),
         }
     }
@@ -86,17 +91,20 @@ pub(crate) fn locked_config(workload: &Workload) -> LockedConfig {
 }
 
 /// The same in chains.
-pub(crate) fn chain_config(workload: &Workload, lease: u32) -> ChainConfig {
-    /// More than is written in a millisecond over any network.
-    const IN_A_MILLISECOND: u64 = 512 << 10;
-    ChainConfig {
+pub(crate) fn chain_config(workload: &Workload, chains: Chains) -> ChainConfig {
+    /// More than a thread puts in a second on any rack, and more bytes than all of them do on one machine.
+    const PUTS: u64 = 20_000;
+    const MOST: u64 = 512 << 20;
+    let config = ChainConfig {
         expected_keys: workload.expected_records(),
         record_bytes: workload.record_len() + KEY_BYTES.max(workload.names.digits + 4),
-        lease: Nanos::from_millis(lease.into()),
-        written_meanwhile: u64::from(lease) * IN_A_MILLISECOND,
+        lease: Nanos::from_millis(chains.lease.into()),
         homes: vec![NodeId(0)],
         server: NodeId(0),
-    }
+        ..ChainConfig::default()
+    };
+    let written = (chains.clients as u64 * PUTS).saturating_mul(config.slot_bytes());
+    ChainConfig { written_in_a_second: written.min(MOST), ..config }
 }
 
 /// A store.
@@ -122,8 +130,8 @@ impl Store {
             Engine::Locked => LockedStore::create(handle, &locked_config(workload))
                 .map(Self::Locked)
                 .map_err(StoreError::new),
-            Engine::Chain { lease } => {
-                let store = ChainStore::create(handle, &chain_config(workload, lease));
+            Engine::Chain(chains) => {
+                let store = ChainStore::create(handle, &chain_config(workload, chains));
                 store.map(Box::new).map(Self::Chain).map_err(StoreError::new)
             }
         }
@@ -140,7 +148,7 @@ impl Store {
                 block_on(KvStore::open(handle, root)).map(Self::Coherent).map_err(StoreError::new)
             }
             Engine::Locked => LockedStore::open(handle, root).map(Self::Locked).map_err(StoreError::new),
-            Engine::Chain { .. } => {
+            Engine::Chain(_) => {
                 ChainStore::open(handle, root).map(Box::new).map(Self::Chain).map_err(StoreError::new)
             }
         }
@@ -236,7 +244,8 @@ mod tests {
     fn records_that_do_not_fit_a_block_are_behind_locks_if_a_bucket_holds_them() {
         let of = |field_len: usize, block: u64| {
             let workload = Workload { field_len, ..Workload::letter('A').unwrap() };
-            Choice::Auto.engine(&workload, BlockSize::new(block).unwrap(), 1)
+            let chains = Chains { lease: 1, clients: 1 };
+            Choice::Auto.engine(&workload, BlockSize::new(block).unwrap(), chains)
         };
         assert_eq!(of(100, 4096), Engine::Coherent);
         assert_eq!(of(100, 512), Engine::Locked);

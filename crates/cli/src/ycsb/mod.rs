@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let memory = workloads
         .iter()
         .map(|workload| match args.store {
-            Choice::Chain => memory_for_chains(workload, args.lease),
+            Choice::Chain => memory_for_chains(args, workload),
             _ => memory_for(args.nodes, args.block_size, workload),
         })
         .max()

@@ -1,6 +1,6 @@
 //! The key-value store on an embedded rack, as the clients see it.
 
-use rackmem::{BlockSize, ConfigError, Counters, NodeId, Rack};
+use rackmem::{BlockSize, Config, ConfigError, Counters, Nanos, NodeId, Rack};
 
 use super::args::Args;
 use super::engine::{RackSession, Store, chain_config, locked_config};
@@ -70,7 +70,7 @@ pub(crate) fn spec(args: &Args, memory: Bytes) -> RackSpec {
         // An engine with locks has as much room as one with a cache.
         lock_copies: args.cache.0,
         lock_region: RackSpec::LOCK_REGION,
-        steering: args.steering.keys(),
+        steering: args.steers(),
         seed: args.seed,
     }
 }
@@ -110,8 +110,20 @@ pub(crate) fn memory_for(nodes: usize, block: BlockSize, workload: &Workload) ->
 }
 
 /// The same where the records are in chains.
-pub(crate) fn memory_for_chains(workload: &Workload, lease: u32) -> Bytes {
+pub(crate) fn memory_for_chains(args: &Args, workload: &Workload) -> Bytes {
     /// Chunks of allocators.
     const BESIDE: u64 = 128 << 20;
-    Bytes(chain_config(workload, lease).bytes_on_each() + BESIDE)
+    let config = chain_config(workload, args.chains());
+    Bytes(config.bytes_on_each(rest(args)) + BESIDE)
+}
+
+/// How long slots of chains rest on the rack that the flags ask for.
+pub(crate) fn rest(args: &Args) -> Nanos {
+    let steers = args.steers();
+    let config = Config {
+        steering: steers.map(|how| how.keys),
+        steer_reads: steers.is_some_and(|how| how.reads),
+        ..Config::default()
+    };
+    config.least_rest(Nanos::from_millis(args.chains().lease.into()))
 }

@@ -217,7 +217,7 @@ impl Report {
             hit_rate: traffic.hit_rate(),
             switch_packets: traffic.switch_packets,
             home_packets: traffic.home_packets,
-            appends: matches!(engine, Engine::Chain { .. }).then_some(traffic.appends),
+            appends: matches!(engine, Engine::Chain(_)).then_some(traffic.appends),
             switch_packets_per_operation: ratio(traffic.switch_packets, operations).unwrap_or(0.0),
             home_packets_per_operation: ratio(traffic.home_packets, operations).unwrap_or(0.0),
             travelled: measured.travelled.map(|travelled| TravelReport::new(&travelled, operations)),
@@ -303,13 +303,14 @@ impl Report {
             if let Some(appends) = workload.appends.filter(|appends| *appends != Appends::default()) {
                 let _ = writeln!(
                     text,
-                    "   steering {}: {} appends steered, {} of them to another entry than they asked for; {} passed as they were, {} refused, {} in doubt",
+                    "   steering {}: {} appends steered, {} of them to another entry than they asked for; {} passed as they were, {} refused, {} in doubt; {} reads sent to the tail",
                     self.rack.steering,
                     appends.steered,
                     appends.moved,
                     appends.unsteered,
                     appends.refused,
-                    appends.doubted
+                    appends.doubted,
+                    appends.reads
                 );
             }
             if let Some(travelled) = &workload.travelled {

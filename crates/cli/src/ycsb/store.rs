@@ -64,6 +64,8 @@ pub(crate) struct Appends {
     pub(crate) refused: u64,
     /// Answered as in doubt.
     pub(crate) doubted: u64,
+    /// Reads that were sent to the tail.
+    pub(crate) reads: u64,
 }
 
 impl Appends {
@@ -74,14 +76,15 @@ impl Appends {
             unsteered: what(self.unsteered, other.unsteered),
             refused: what(self.refused, other.refused),
             doubted: what(self.doubted, other.doubted),
+            reads: what(self.reads, other.reads),
         }
     }
 }
 
 impl From<rackmem::SteeringCounts> for Appends {
     fn from(counts: rackmem::SteeringCounts) -> Self {
-        let rackmem::SteeringCounts { steered, moved, unsteered, refused, doubted, .. } = counts;
-        Self { steered, moved, unsteered, refused, doubted }
+        let rackmem::SteeringCounts { steered, moved, unsteered, refused, doubted, reads, .. } = counts;
+        Self { steered, moved, unsteered, refused, doubted, reads }
     }
 }
 

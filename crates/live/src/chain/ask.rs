@@ -163,6 +163,7 @@ fn slot_of(word: u64) -> Option<(Location, EntryVersion)> {
 fn call_words(call: &Call) -> Vec<u64> {
     match *call {
         Call::Find { key } => vec![1, key],
+        Call::FindSome { key, more } => vec![6, key, u64::from(more)],
         Call::Slots { class, count } => vec![2, u64::from(class.number()), u64::from(count)],
         Call::Create { key, at, version } => vec![3, key, slot(at, version)],
         Call::Settle { key, at, version } => vec![4, key, slot(at, version)],
@@ -173,6 +174,7 @@ fn call_words(call: &Call) -> Vec<u64> {
 fn call_of(words: &[u64]) -> Option<Call> {
     match *words {
         [1, key] => Some(Call::Find { key }),
+        [6, key, more] => Some(Call::FindSome { key, more: u32::try_from(more).ok()? }),
         [2, class, count] => {
             let class = Class::new(u8::try_from(class).ok()?)?;
             Some(Call::Slots { class, count: u32::try_from(count).ok()? })
@@ -194,6 +196,10 @@ fn call_of(words: &[u64]) -> Option<Call> {
 pub(crate) fn answer_words(answer: &Answer) -> Vec<u64> {
     match answer {
         Answer::Found(at, version) => vec![1, slot(*at, *version)],
+        Answer::FoundSome(at, version, others) => {
+            let others = others.iter().flat_map(|(key, at, version)| [*key, slot(*at, *version)]);
+            [7, slot(*at, *version)].into_iter().chain(others).collect()
+        }
         Answer::Absent => vec![2],
         Answer::Slots(slots) => {
             [3].into_iter().chain(slots.iter().map(|(at, version)| slot(*at, *version))).collect()
@@ -208,6 +214,16 @@ pub(crate) fn answer_words(answer: &Answer) -> Vec<u64> {
 pub(crate) fn answer_of(words: &[u64]) -> Option<Answer> {
     match *words {
         [1, word] => slot_of(word).map(|(at, version)| Answer::Found(at, version)),
+        [7, word, ref others @ ..] => {
+            let (others, []) = others.as_chunks::<2>() else { return None };
+            let other = |[key, word]: &[u64; 2]| slot_of(*word).map(|(at, version)| (*key, at, version));
+            let (at, version) = slot_of(word)?;
+            others
+                .iter()
+                .map(other)
+                .collect::<Option<_>>()
+                .map(|others| Answer::FoundSome(at, version, others))
+        }
         [2] => Some(Answer::Absent),
         [3, ref slots @ ..] => {
             slots.iter().map(|word| slot_of(*word)).collect::<Option<_>>().map(Answer::Slots)
@@ -236,6 +252,7 @@ mod tests {
         let setup = Setup { lease: Nanos(1), rest: Nanos(2), each: 9, homes: vec![home; 2] };
         let calls = [
             Call::Find { key: u64::MAX },
+            Call::FindSome { key: u64::MAX, more: 9 },
             Call::Slots { class: Class::new(15).unwrap(), count: 9 },
             Call::Create { key: 1, at: place, version },
             Call::Settle { key: 2, at: at(0, 1), version },
@@ -269,7 +286,11 @@ mod tests {
         let slots = vec![(at(3, 7), EntryVersion(1)), (at(15, UNITS - 1), EntryVersion(255))];
         let found = Answer::Found(at(0, 1), EntryVersion(9));
         let free = Answer::Free(EntryVersion(255));
-        for answer in [found, Answer::Absent, Answer::Slots(slots), Answer::Created, Answer::Linked, free] {
+        let others = vec![(u64::MAX, at(3, 7), EntryVersion(2)), (0, at(0, 1), EntryVersion(255))];
+        let some = Answer::FoundSome(at(1, 5), EntryVersion(4), others);
+        for answer in
+            [found, some, Answer::Absent, Answer::Slots(slots), Answer::Created, Answer::Linked, free]
+        {
             assert_eq!(answer_of(&answer_words(&answer)), Some(answer));
         }
         assert_eq!(answer_of(&[1, 0]), None, "unit 0 is nobody's");

@@ -12,6 +12,7 @@ use super::ask::Connect;
 use super::introduction::Introduction;
 use super::session::{Ran, Session, What};
 use super::store::{Setup, Store};
+use crate::config::Steering;
 use crate::networked::one_sided::chain_work::{Ended, Ticket, Work};
 use crate::place::{Courier, Failure};
 
@@ -34,8 +35,13 @@ pub(crate) trait Fabric {
     /// Begins a connection to memory, or begins it anew, at both ends.
     fn connect(&self, courier: &mut Courier, memory: NodeId, connect: Connect) -> Result<(), Failure>;
 
-    /// True if the switch steers.
-    fn is_steered(&self) -> bool;
+    /// How the switch steers, if it does.
+    fn steering(&self) -> Option<Steering>;
+
+    /// True if it does.
+    fn is_steered(&self) -> bool {
+        self.steering().is_some()
+    }
 
     /// Which life of the switch it is: in another one it knows no connections.
     fn epoch(&self) -> u64;
@@ -54,6 +60,9 @@ pub(crate) trait Fabric {
 
     /// The same at once.
     fn execute(&self, courier: &mut Courier, work: Work) -> Result<Ended, Failure>;
+
+    /// The same, after other work on the same queue pair: if this succeeds, the other one has, too.
+    fn execute_after(&self, courier: &mut Courier, first: Work, then: Work) -> Result<Ended, Failure>;
 
     /// Asks the metadata server. None: it does not know yet; ask again.
     fn call(
@@ -84,7 +93,11 @@ pub(crate) fn whose(client: ClientId) -> (NodeId, Incarnation) {
 
 /// What application threads do with chains, on whatever kind of rack.
 pub trait Chains {
-    /// Begins a store in memory that was allocated for it: what the homes' NICs call it is found out here.
+    /// The shortest time for which slots of a store may rest whose clients use what they know for so long.
+    fn least_rest(&self, lease: Nanos) -> Nanos;
+
+    /// Begins a store in memory that was allocated for it, whose bytes are known to be zero or not: what the homes' NICs call it is found
+    /// out here.
     ///
     /// # Errors
     /// If a node is down.
@@ -93,7 +106,7 @@ pub trait Chains {
         node: NodeId,
         courier: &mut Courier,
         addr: GlobalAddr,
-        setup: Setup,
+        setup: (Setup, &[bool]),
     ) -> Result<Arc<Store>, Failure>;
 
     /// The store with this address.

@@ -1,12 +1,16 @@
-//! What the switch is told of connections of chains, where it steers: before a connection's first packet, and when it is over for good.
+//! What the switch is told about chains, where it steers: of connections before their first packet, and of stores.
 //!
 //! ```text
-//!   bytes  0 .. 4: RCST | 4: what | 0 .. | 8: client's queue pair 32, its first packet 32 | 16: region 32, life 32 | 24: number
+//!   bytes  0 .. 4: RCST | 4: what | 5: reads as asked | 6: memory's life | 8, 16: see below | 24: number
+//!   begin  client's queue pair 32, its first packet 32 | region 32, life 32
+//!   end    node | life              over   memory | region
+//!   scan   memory | region          tail   key | location 32, version 32
 //! ```
 //!
 //! Between the processes of a rack it travels beside what the coordinator says, and is repeated until the switch has heard it. What must
 //! always hold: of two introductions of one queue pair that with the larger number counts.
 
+use wire::chain::{EntryVersion, Location};
 use wire::roce::{Key, Psn, QpNumber};
 use wire::{Incarnation, NodeId};
 
@@ -24,30 +28,63 @@ pub(crate) enum Introduction {
         first: Psn,
         /// The memory.
         region: Key,
+        /// Of the memory's node: the lower bits.
+        of: u16,
         /// Of the client's node.
         life: Incarnation,
+        /// Its reads are of what it asks for, and never sent elsewhere.
+        as_asked: bool,
         number: u64,
     },
     /// All connections of a life of a node are over.
     End { node: NodeId, life: Incarnation, number: u64 },
     /// The switch has heard what had this number.
     Heard { number: u64 },
+    /// Somebody is going to look for the tails of a store's chains: of the one in this memory, of this life of its node. What he finds
+    /// counts for a short time from now on.
+    Scan { memory: NodeId, of: u16, region: Key, number: u64 },
+    /// He has found this one. Nobody answers.
+    Tail { key: u64, at: Location, version: EntryVersion, number: u64 },
+    /// A store is over: the one in this memory, of this life of its node.
+    Over { memory: NodeId, of: u16, region: Key, number: u64 },
 }
 
 impl Introduction {
+    /// Which one it is: a later one has a larger number, at its node.
+    pub(crate) const fn number(&self) -> u64 {
+        match *self {
+            Self::Begin { number, .. }
+            | Self::End { number, .. }
+            | Self::Heard { number }
+            | Self::Scan { number, .. }
+            | Self::Tail { number, .. }
+            | Self::Over { number, .. } => number,
+        }
+    }
+
     pub(crate) fn encode(&self) -> [u8; BYTES] {
-        let (what, first, second, number) = match *self {
-            Self::Begin { client, first, region, life, number } => {
-                let packet = u64::from(client.get()) << 32 | u64::from(first.get());
-                (1, packet, u64::from(region.0) << 32 | u64::from(life.0), number)
-            }
-            Self::End { node, life, number } => (2, u64::from(node.0), u64::from(life.0), number),
-            Self::Heard { number } => (3, 0, 0, number),
-        };
         let mut bytes = [0; BYTES];
+        let (what, first, second) = match *self {
+            Self::Begin { client, first, region, of, life, as_asked, .. } => {
+                bytes[5] = u8::from(as_asked);
+                bytes[6..8].copy_from_slice(&of.to_le_bytes());
+                let packet = u64::from(client.get()) << 32 | u64::from(first.get());
+                (1, packet, u64::from(region.0) << 32 | u64::from(life.0))
+            }
+            Self::End { node, life, .. } => (2, u64::from(node.0), u64::from(life.0)),
+            Self::Heard { .. } => (3, 0, 0),
+            Self::Tail { key, at, version, .. } => {
+                (5, key, u64::from(at.to_bits()) << 32 | u64::from(version.0))
+            }
+            Self::Scan { memory, of, region, .. } | Self::Over { memory, of, region, .. } => {
+                bytes[6..8].copy_from_slice(&of.to_le_bytes());
+                let what = if matches!(self, Self::Scan { .. }) { 4 } else { 6 };
+                (what, u64::from(memory.0), u64::from(region.0))
+            }
+        };
         bytes[..4].copy_from_slice(&MAGIC);
         bytes[4] = what;
-        for (at, word) in [(8, first), (16, second), (24, number)] {
+        for (at, word) in [(8, first), (16, second), (24, self.number())] {
             bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
         }
         bytes
@@ -58,16 +95,25 @@ impl Introduction {
         let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
         let (first, second, number) = (word(8), word(16), word(24));
+        let of = u16::from_le_bytes([bytes[6], bytes[7]]);
         let said = match bytes[4] {
             1 => Self::Begin {
                 client: QpNumber::new((first >> 32) as u32),
                 first: Psn::new(first as u32),
                 region: Key((second >> 32) as u32),
+                of,
                 life: Incarnation(second as u32),
+                as_asked: bytes[5] == 1,
                 number,
             },
             2 => Self::End { node: NodeId(first as u16), life: Incarnation(second as u32), number },
             3 => Self::Heard { number },
+            4 => Self::Scan { memory: NodeId(first as u16), of, region: Key(second as u32), number },
+            5 => {
+                let at = Location::from_bits((second >> 32) as u32)?;
+                Self::Tail { key: first, at, version: EntryVersion(second as u8), number }
+            }
+            6 => Self::Over { memory: NodeId(first as u16), of, region: Key(second as u32), number },
             _ => return None,
         };
         (said.encode() == *bytes).then_some(said)
@@ -77,20 +123,26 @@ impl Introduction {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::chain::{Class, UNITS};
 
     #[test]
     fn what_is_said_is_read_as_it_was_written_and_nothing_else_is() {
-        let (life, number) = (Incarnation(u32::MAX), u64::MAX - 1);
+        let (life, number, of) = (Incarnation(u32::MAX), u64::MAX - 1, 0x8001);
         let (client, first, region) = (QpNumber::new(0x80_1234), Psn::new(0xff_ffff), Key(77));
+        let at = Location::new(Class::new(15).unwrap(), UNITS - 1);
         for said in [
-            Introduction::Begin { client, first, region, life, number },
+            Introduction::Begin { client, first, region, of, life, as_asked: false, number },
+            Introduction::Begin { client, first, region, of, life, as_asked: true, number },
             Introduction::End { node: NodeId(63), life, number },
             Introduction::Heard { number },
+            Introduction::Scan { memory: NodeId(63), of, region, number },
+            Introduction::Tail { key: u64::MAX, at, version: EntryVersion(255), number },
+            Introduction::Over { memory: NodeId(63), of, region, number },
         ] {
             let bytes = said.encode();
             assert_eq!(Introduction::parse(&bytes), Some(said));
             assert_eq!(Introduction::parse(&bytes[..31]), None);
-            for at in [0, 4, 5, 7] {
+            for at in [0, 4, 5] {
                 let mut damaged = bytes;
                 damaged[at] ^= 0x40;
                 assert_eq!(Introduction::parse(&damaged), None, "byte {at}");

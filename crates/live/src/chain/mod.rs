@@ -12,6 +12,7 @@
 //! | `server.rs` | the metadata server |
 //! | `ask.rs` | what is asked of other nodes, as words |
 //! | `relay.rs`, `introduction.rs` | the switch, which carries verbs on, and may steer; what it is told of connections |
+//! | `times.rs` | how long things take, and how long what is known counts |
 //! | `fabric.rs` | what carries verbs and calls: the seam to the kinds of racks |
 //!
 //! What must always hold: a verb whose outcome is not known is not executed any more when that is said; a call is executed once.
@@ -24,6 +25,7 @@ mod relay;
 mod server;
 mod session;
 mod store;
+mod times;
 
 pub(crate) use ask::{Ask, Connect, answer_of, answer_words, setup_of, setup_words};
 pub(crate) use fabric::{Fabric, client_id};
@@ -35,10 +37,7 @@ pub use server::ServerCounts;
 pub use session::{LONGEST_VALUE, Ran, Session, What};
 pub(crate) use store::Pools;
 pub use store::{Home, Setup, Store};
+pub(crate) use times::doubt;
+pub use times::least_rest;
 
 pub use fabric::Chains;
-
-use wire::Nanos;
-
-/// Longer than a request of a client that is not held up is under way: it is given up after a second.
-pub(crate) const UNDER_WAY: Nanos = Nanos::from_millis(1500);

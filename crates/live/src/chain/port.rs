@@ -44,6 +44,8 @@ pub(super) struct Port {
     pub(super) store: Arc<Store>,
     pub(super) thread: u16,
     outstanding: u32,
+    /// A read is of what it asks for: a switch that steers is told so.
+    as_asked: bool,
     /// In which life of the switch each connection began.
     connected: Box<[Option<u64>]>,
 }
@@ -57,7 +59,12 @@ const fn location_of(verb: &Verb) -> Location {
 impl Port {
     pub(super) fn new(store: Arc<Store>, thread: u16, outstanding: u32) -> Self {
         let connected = vec![None; store.setup.homes.len()].into();
-        Self { store, thread, outstanding, connected }
+        Self { store, thread, outstanding, as_asked: false, connected }
+    }
+
+    /// The same, whose reads are of what they ask for, whatever a switch knows.
+    pub(super) fn reading_as_asked(self) -> Self {
+        Self { as_asked: true, ..self }
     }
 
     /// Begins a connection where there is none.
@@ -103,7 +110,8 @@ impl Port {
         let region = if homes.len() == 1 { homes[home].key } else { Key(0) };
         let client = ChainPair::of_client(fabric.me(), node, self.thread).number();
         let number = fabric.next_number();
-        fabric.introduce(courier, Introduction::Begin { client, first, region, life, number })
+        let (of, as_asked) = (homes[home].life.0 as u16, self.as_asked);
+        fabric.introduce(courier, Introduction::Begin { client, first, region, of, life, as_asked, number })
     }
 
     /// The work that a verb is, and at which home; none, if it names no memory.
@@ -174,6 +182,25 @@ impl Port {
             // Whoever gave that slot does not know its memory.
             None => Err(Failure::Broken),
         }
+    }
+
+    /// Executes a WRITE and a compare-and-swap, one after the other, and waits for the second one only: the outcomes of both.
+    pub(super) fn execute_both<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        courier: &mut Courier,
+        (write, swap): (Verb, Verb),
+        value: &[u8],
+    ) -> Result<[Outcome; 2], Failure> {
+        let first = self.work(fabric, courier, write, Amount::Entries(value))?;
+        let second = self.work(fabric, courier, swap, Amount::Heads)?;
+        let (Some((home, first)), Some((same, second))) = (first, second) else {
+            return Err(Failure::Broken);
+        };
+        debug_assert_eq!(home, same, "one queue pair");
+        let ended = fabric.execute_after(courier, first, second);
+        let swapped = self.outcome(fabric, courier, (home, swap), ended, &mut Box::default())?;
+        Ok([if swapped == Outcome::Unknown { Outcome::Unknown } else { Outcome::Written }, swapped])
     }
 
     fn outcome<F: Fabric>(

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use nic::verbs::Mtu;
 use switch::steering::{self, Action, Connection, End, Steering};
 use transport::{Contents, PlaceId};
 use wire::chain_pair::{self, ChainPair};
@@ -13,6 +14,8 @@ use wire::roce::{Key, Packet, Psn, QpNumber};
 use wire::{Incarnation, Nanos, NodeId};
 
 use super::introduction::Introduction;
+use super::times::{FOUND, LIFETIME, SLOT_LIFETIMES};
+use crate::config;
 
 /// Keys that the program has room for.
 const KEYS: usize = 100_000;
@@ -22,6 +25,11 @@ const CONNECTIONS: usize = 128;
 /// Packet numbers of a connection that the program remembers: far more than a requester has under way, because others' appends may wait
 /// for the acknowledgement of one of them, and are in doubt if it is forgotten.
 const WINDOW: u32 = 128;
+/// Cells for entries that were written: for reads it is the longer of use whose entry a slot has the more there are, and this many
+/// fit beside the other programs.
+const SLOTS: usize = 1 << 16;
+/// Scans that are remembered.
+const MOST_SCANS: usize = 64;
 /// Bytes of a payload that the program looks at.
 const HEAD: usize = 32;
 
@@ -42,6 +50,10 @@ pub struct SteeringCounts {
     pub doubted: u64,
     /// Acknowledgements that were dropped because the one in front was missing.
     pub waited: u64,
+    /// Reads that were sent to the tail.
+    pub reads: u64,
+    /// Tails that it was told after a restart, and took.
+    pub preloaded: u64,
 }
 
 /// The switch's part in chains.
@@ -50,25 +62,50 @@ pub(crate) struct Relay {
     nodes: usize,
     carried: u64,
     program: Option<Box<Steering>>,
-    /// Connections that the program was told of, by the client's queue pair: the client's life, and the introduction's number.
-    known: BTreeMap<QpNumber, (Incarnation, u64)>,
+    /// Connections that the program was told of, by the client's queue pair.
+    known: BTreeMap<QpNumber, Known>,
+    /// The store whose packets it steers.
+    steered: Option<StoreId>,
+    /// Who has begun to look for tails, when, and of which store.
+    scans: BTreeMap<(NodeId, u64), (Nanos, StoreId)>,
 }
 
+/// A connection.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// Of the client's node.
+    life: Incarnation,
+    /// The introduction's.
+    number: u64,
+    of: Option<StoreId>,
+}
+
+/// A store of one memory: its node, of which life, and what its NIC calls the memory. Keys and units of two stores are the same numbers, so
+/// the program steers one store, and the packets of others pass as they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct StoreId(NodeId, u16, Key);
+
 impl Relay {
-    /// Of a rack of so many nodes; the program holds so many of the hottest keys, if there is one.
+    /// Of a rack of so many nodes, with such a program, if there is one. A packet carries so many bytes at most.
     ///
     /// # Panics
     /// If the chip has no room for the program.
-    pub(crate) fn new(nodes: usize, steering: Option<usize>) -> Self {
-        let config = |top| steering::Config {
+    pub(crate) fn new(nodes: usize, steering: Option<config::Steering>, mtu: Mtu) -> Self {
+        let config = |how: config::Steering| steering::Config {
             keys: KEYS,
-            top,
+            top: how.keys,
             connections: CONNECTIONS,
             window: WINDOW,
+            slots: SLOTS,
+            // Of two packets, one could come from another entry.
+            reads: if how.reads { mtu.bytes() } else { 0 },
+            lifetime: LIFETIME,
+            slot_lifetimes: SLOT_LIFETIMES,
             ..steering::Config::default()
         };
-        let program = steering.map(|top| Steering::new(&config(top)).expect("the program fits the chip"));
-        Self { nodes, carried: 0, program: program.map(Box::new), known: BTreeMap::new() }
+        let program = steering.map(|how| Steering::new(&config(how)).expect("the program fits the chip"));
+        let (known, scans) = (BTreeMap::new(), BTreeMap::new());
+        Self { nodes, carried: 0, program: program.map(Box::new), known, steered: None, scans }
     }
 
     /// What it has done.
@@ -84,6 +121,8 @@ impl Relay {
                 refused: its.refused,
                 doubted: its.doubted,
                 waited: its.waited,
+                reads: its.reads,
+                preloaded: its.preloaded,
                 ..counts
             };
         }
@@ -117,35 +156,36 @@ impl Relay {
     }
 
     /// A connection begins, as its client says. False if something newer is known of it.
-    pub(crate) fn begin(
-        &mut self,
-        client: ChainPair,
-        (first_psn, region): (Psn, Key),
-        life: Incarnation,
-        number: u64,
-    ) -> bool {
-        let last = self.known.get(&client.number()).copied();
-        if last.is_some_and(|(_, last)| number <= last) {
-            return last.is_some_and(|(_, last)| number == last);
+    fn begin(&mut self, client: ChainPair, first_psn: Psn, as_asked: bool, said: Known) -> bool {
+        let last = self.known.get(&client.number()).map(|known| known.number);
+        if last.is_some_and(|last| said.number <= last) {
+            return last == Some(said.number);
         }
-        self.known.insert(client.number(), (life, number));
-        if let Some(program) = &mut self.program {
-            let end = |pair: ChainPair| End { node: pair.owner, queue_pair: pair.number() };
-            let (client, memory) = (end(client), end(client.other()));
-            // The address of a unit is its number, times its bytes. If there are too many connections, this one passes as it is.
-            program.connect(Connection { client, memory, first_psn, region, base: 0 });
+        self.known.insert(client.number(), said);
+        let Some(program) = &mut self.program else { return true };
+        if self.steered.is_none() && said.of.is_some() {
+            self.steered = said.of;
+            program.forget();
+        }
+        let region = said.of.filter(|of| Some(*of) == self.steered).map_or(Key(0), |StoreId(.., key)| key);
+        let end = |pair: ChainPair| End { node: pair.owner, queue_pair: pair.number() };
+        let (client, memory) = (end(client), end(client.other()));
+        // The address of a unit is its number, times its bytes. If there are too many connections, this one passes as it is.
+        program.connect(Connection { client, memory, first_psn, region, base: 0 });
+        if as_asked {
+            program.read_as_asked(client);
         }
         true
     }
 
-    /// All connections of that life of a node, or a former one, are over.
-    fn end(&mut self, node: NodeId, life: Incarnation) {
-        let its = |(number, (of, _)): (&QpNumber, &(Incarnation, u64))| {
+    /// All these connections are over.
+    fn end(&mut self, is_over: impl Fn(ChainPair, &Known) -> bool) {
+        let its = |(number, known): (&QpNumber, &Known)| {
             let pair = ChainPair::of(*number).expect("a client's queue pair");
-            (pair.owner == node && *of <= life).then_some(*number)
+            is_over(pair, known).then_some((*number, pair.owner))
         };
-        let its: Vec<QpNumber> = self.known.iter().filter_map(its).collect();
-        for queue_pair in its {
+        let its: Vec<(QpNumber, NodeId)> = self.known.iter().filter_map(its).collect();
+        for (queue_pair, node) in its {
             self.known.remove(&queue_pair);
             if let Some(program) = &mut self.program {
                 program.disconnect(End { node, queue_pair });
@@ -153,30 +193,62 @@ impl Relay {
         }
     }
 
-    /// What a node says of connections; what it is answered.
-    pub(crate) fn on_introduction(&mut self, from: PlaceId, said: &Introduction) -> Option<Introduction> {
+    /// What a node says about chains; what it is answered.
+    pub(crate) fn on_introduction(
+        &mut self,
+        now: Nanos,
+        from: PlaceId,
+        said: &Introduction,
+    ) -> Option<Introduction> {
+        let node = from.as_node()?;
+        let number = said.number();
         match *said {
-            Introduction::Begin { client, first, region, life, number } => {
+            Introduction::Begin { client, first, region, of, life, as_asked, .. } => {
                 let is_client = |pair: &ChainPair| pair.end == chain_pair::End::Client;
-                let pair = ChainPair::of(client).filter(is_client);
-                let pair = pair.filter(|pair| from.as_node() == Some(pair.owner))?;
-                let heard = self.begin(pair, (first, region), life, number);
-                heard.then_some(Introduction::Heard { number })
+                let pair = ChainPair::of(client).filter(is_client).filter(|pair| node == pair.owner)?;
+                let of = (region != Key(0)).then_some(StoreId(pair.peer, of, region));
+                let heard = self.begin(pair, first, as_asked, Known { life, number, of });
+                return heard.then_some(Introduction::Heard { number });
             }
-            Introduction::End { node, life, number } => {
-                from.as_node()?;
-                self.end(node, life);
-                Some(Introduction::Heard { number })
+            Introduction::End { node, life, .. } => {
+                self.end(|pair, known| pair.owner == node && known.life <= life);
             }
-            Introduction::Heard { .. } => None,
+            Introduction::Over { memory, of, region, .. } => {
+                let store = Some(StoreId(memory, of, region));
+                if self.steered == store {
+                    self.end(|_, known| known.of == store);
+                    self.steered = None;
+                }
+            }
+            Introduction::Scan { memory, of, region, .. } => {
+                if self.scans.len() >= MOST_SCANS {
+                    self.scans.pop_first();
+                }
+                self.scans.entry((node, number)).or_insert((now, StoreId(memory, of, region)));
+            }
+            Introduction::Tail { key, at, version, .. } => {
+                let (began, store) = self.scans.get(&(node, number))?;
+                if self.steered == Some(*store)
+                    && let Some(program) = &mut self.program
+                    && now.saturating_sub(*began) < FOUND
+                {
+                    program.preload(key, at, version);
+                }
+                return None;
+            }
+            Introduction::Heard { .. } => return None,
         }
+        Some(Introduction::Heard { number })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::chain::{Class, EntryVersion, Location};
     use wire::roce::{Extension, Opcode};
+
+    const STEERS: config::Steering = config::Steering { keys: 8, reads: true, preload: false };
 
     fn pair(client: u16, memory: u16) -> ChainPair {
         ChainPair::of_client(NodeId(client), NodeId(memory), 5)
@@ -184,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_packet_goes_to_the_owner_of_its_queue_pair_if_it_is_from_the_other_end() {
-        let mut relay = Relay::new(3, None);
+        let mut relay = Relay::new(3, None, Mtu::B4096);
         let mut carry = |from: u16, number| {
             let packet = Packet::new(Opcode::Acknowledge, number, Psn::new(1), Extension::Plain);
             let mut to = None;
@@ -204,25 +276,78 @@ mod tests {
 
     #[test]
     fn what_is_said_late_of_a_connection_means_nothing() {
-        let mut relay = Relay::new(3, Some(8));
+        let mut relay = Relay::new(3, Some(STEERS), Mtu::B4096);
         let node = |node| PlaceId::node(NodeId(node));
         let begin = |number, life| Introduction::Begin {
             client: pair(0, 2).number(),
             first: Psn::new(9),
             region: Key(1),
+            of: 0,
             life: Incarnation(life),
+            as_asked: false,
             number,
         };
         let heard = |number| Some(Introduction::Heard { number });
-        assert_eq!(relay.on_introduction(node(0), &begin(5, 1)), heard(5));
-        assert_eq!(relay.on_introduction(node(0), &begin(5, 1)), heard(5), "repeated");
-        assert_eq!(relay.on_introduction(node(0), &begin(4, 1)), None, "late");
-        assert_eq!(relay.on_introduction(node(1), &begin(6, 1)), None, "of somebody else");
-        assert_eq!(relay.on_introduction(node(0), &begin(7, 2)), heard(7));
+        assert_eq!(relay.on_introduction(Nanos::ZERO, node(0), &begin(5, 1)), heard(5));
+        assert_eq!(relay.on_introduction(Nanos::ZERO, node(0), &begin(5, 1)), heard(5), "repeated");
+        assert_eq!(relay.on_introduction(Nanos::ZERO, node(0), &begin(4, 1)), None, "late");
+        assert_eq!(relay.on_introduction(Nanos::ZERO, node(1), &begin(6, 1)), None, "of somebody else");
+        assert_eq!(relay.on_introduction(Nanos::ZERO, node(0), &begin(7, 2)), heard(7));
         let end = |life| Introduction::End { node: NodeId(0), life: Incarnation(life), number: 1 };
-        assert_eq!(relay.on_introduction(node(1), &end(1)), heard(1));
+        assert_eq!(relay.on_introduction(Nanos::ZERO, node(1), &end(1)), heard(1));
         assert_eq!(relay.known.len(), 1, "the next life has begun");
-        assert_eq!(relay.on_introduction(node(1), &end(2)), heard(1));
+        assert_eq!(relay.on_introduction(Nanos::ZERO, node(1), &end(2)), heard(1));
         assert!(relay.known.is_empty());
+    }
+
+    /// Whether the first append of a connection is steered, to the tail that the switch was told of a moment or so long after it was looked for.
+    fn is_preloaded(found_after: Nanos) -> bool {
+        let mut relay = Relay::new(3, Some(STEERS), Mtu::B4096);
+        let (node, number) = (PlaceId::node(NodeId(0)), 5);
+        let (memory, of, region) = (NodeId(2), 0, Key(1));
+        let client = pair(0, 2).number();
+        let (first, life, as_asked) = (Psn::new(9), Incarnation(1), false);
+        let begin = Introduction::Begin { client, first, region, of, life, as_asked, number: 4 };
+        relay.on_introduction(Nanos(1), node, &begin);
+        relay.on_introduction(Nanos(1), node, &Introduction::Scan { memory, of, region, number });
+        let at = Location::new(Class::new(0).unwrap(), 7);
+        let tail = Introduction::Tail { key: 9, at, version: EntryVersion(0), number };
+        relay.on_introduction(Nanos(1) + found_after, node, &tail);
+        relay.program.unwrap().tail(9) == Some((at, EntryVersion(0)))
+    }
+
+    #[test]
+    fn a_tail_that_was_looked_for_long_ago_is_not_taken_for_one() {
+        assert!(is_preloaded(Nanos(1)));
+        assert!(!is_preloaded(FOUND));
+    }
+
+    #[test]
+    fn one_store_is_steered_and_the_next_one_when_it_is_over() {
+        let mut relay = Relay::new(3, Some(STEERS), Mtu::B4096);
+        let mut say = |said| relay.on_introduction(Nanos::ZERO, PlaceId::node(NodeId(0)), &said);
+        let begin = |thread, region, number| Introduction::Begin {
+            client: ChainPair::of_client(NodeId(0), NodeId(2), thread).number(),
+            first: Psn::new(9),
+            region: Key(region),
+            of: 3,
+            life: Incarnation(1),
+            as_asked: false,
+            number,
+        };
+        let over = |region, number| {
+            let (memory, region) = (NodeId(2), Key(region));
+            Introduction::Over { memory, of: 3, region, number }
+        };
+        say(begin(1, 7, 1));
+        say(begin(2, 8, 2));
+        say(over(8, 3));
+        say(begin(3, 8, 4));
+        assert_eq!(relay.steered, Some(StoreId(NodeId(2), 3, Key(7))));
+        let mut say = |said| relay.on_introduction(Nanos::ZERO, PlaceId::node(NodeId(0)), &said);
+        say(over(7, 5));
+        say(begin(4, 8, 6));
+        assert_eq!(relay.steered, Some(StoreId(NodeId(2), 3, Key(8))));
+        assert_eq!(relay.known.len(), 3, "those of the other store are over");
     }
 }

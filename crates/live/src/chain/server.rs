@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use chain::metadata::{CallId, ClientId, Config, Effect, Metadata};
 use chain::{Answer, Appended, Call, Outcome, Verb};
-use wire::chain::UNIT;
+use wire::chain::{EntryVersion, Location, UNIT};
 use wire::{Incarnation, Nanos, NodeId};
 
 use super::fabric::{Fabric, whose};
@@ -23,6 +23,10 @@ use crate::place::{Courier, Failure};
 const PATIENCE: Nanos = Nanos::from_millis(20);
 /// Bytes that a client gets at a time: of large slots one, of small ones as many as it asks for.
 const HANDFUL: u64 = 64 << 10;
+/// Keys whose tails a client is told beside the one that it asks for.
+const MOST_TAILS: u32 = 31;
+/// Appends after which what was written to before counts half.
+const COOLING: u32 = 1 << 16;
 /// Verbs of walks under way at a time.
 const AT_A_TIME: usize = 16;
 /// READs and atomics under way on the server's queue pairs.
@@ -84,6 +88,10 @@ struct State {
     clients: BTreeMap<ClientId, (u32, Option<Answer>)>,
     verbs: VecDeque<(u64, Verb)>,
     counts: ServerCounts,
+    /// How often keys were written to lately.
+    heat: BTreeMap<u64, u32>,
+    /// Appends since it was halved.
+    warmed: u32,
     /// Something that it needs is down, for good.
     failed: Option<Failure>,
 }
@@ -110,10 +118,12 @@ impl Server {
             clients: BTreeMap::new(),
             verbs: VecDeque::new(),
             counts: ServerCounts { stores: 1, ..ServerCounts::default() },
+            heat: BTreeMap::new(),
+            warmed: 0,
             failed: None,
         };
         Self {
-            port: Mutex::new(Port::new(Arc::clone(&store), thread, OUTSTANDING)),
+            port: Mutex::new(Port::new(Arc::clone(&store), thread, OUTSTANDING).reading_as_asked()),
             store,
             state: Mutex::new(state),
             came: Condvar::new(),
@@ -162,6 +172,7 @@ impl Server {
                 let handful = u32::try_from((HANDFUL / class.bytes()).max(1)).unwrap_or(1);
                 Call::Slots { class, count: count.min(handful) }
             }
+            Call::FindSome { key, more } => Call::FindSome { key, more: more.min(MOST_TAILS) },
             call => call,
         };
         state.counts.calls += 1;
@@ -178,10 +189,38 @@ impl Server {
         let mut state = self.state();
         for append in appends {
             state.counts.appends += 1;
+            *state.heat.entry(append.key).or_default() += 1;
+            state.warmed += 1;
+            if state.warmed >= COOLING {
+                state.warmed = 0;
+                state.heat.retain(|_, heat| {
+                    *heat /= 2;
+                    *heat > 0
+                });
+            }
             let mut effects = Vec::new();
             state.machine.on_notice(now, client, *append, &mut effects);
             self.apply(&mut state, effects);
         }
+    }
+
+    /// Follows the chains of the so many keys that are written to most to their ends; which those are.
+    pub(crate) fn scan_hottest(&self, most: usize) -> Vec<u64> {
+        let mut state = self.state();
+        let mut keys: Vec<(u32, u64)> = state.heat.iter().map(|(key, heat)| (*heat, *key)).collect();
+        keys.sort_unstable_by(|one, other| other.cmp(one));
+        keys.truncate(most);
+        let mut effects = Vec::new();
+        for (_, key) in &keys {
+            state.machine.scan(*key, &mut effects);
+        }
+        self.apply(&mut state, effects);
+        keys.into_iter().map(|(_, key)| key).collect()
+    }
+
+    /// What it takes for the tail of a key's chain.
+    pub(crate) fn tail(&self, key: u64) -> Option<(Location, EntryVersion)> {
+        self.state().machine.tail(key)
     }
 
     fn apply(&self, state: &mut State, effects: Vec<Effect>) {

@@ -7,18 +7,24 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use chain::client::{Client, Config, Done, Effect, OpId, Request};
+use chain::client::{Client, Config, Done, Effect, OpId, Request, Walk};
 use chain::{Answer, Appended, Call, Outcome, Verb};
 use wire::Nanos;
 use wire::chain::{Class, ENTRY_HEAD};
 
 use super::fabric::Fabric;
 use super::port::{Port, value_of};
-use super::store::Store;
+use super::store::{Setup, Store};
+use super::times;
+use crate::config::Steering;
 use crate::place::{Courier, Failure};
 
 /// Slots that a client asks for at a time.
 const SLOTS: u32 = 16;
+/// Entries that an operation follows until it asks where the tail is: what it has asked for costs as much as two more.
+const ASK_AFTER: u32 = 3;
+/// Other keys whose tails a client asks for where reads are steered, so that it can use them for long.
+const MORE: u32 = 31;
 /// Keys whose chains a client remembers.
 const CURSORS: usize = 1 << 16;
 /// READs and atomics under way on a client's queue pair: a long READ is asked for in pieces.
@@ -26,6 +32,8 @@ const OUTSTANDING: u32 = 2;
 /// Appends that are told together, and how long one of them waits for others.
 const TOLD: usize = 8;
 const UNTOLD: Nanos = Nanos::from_millis(2);
+/// How late clients tell that are held up, or the metadata server finds out by itself.
+const LATE: Nanos = Nanos::from_millis(250);
 /// How long an operation is tried whose connection breaks again and again.
 const PATIENCE: Nanos = Nanos(60_000_000_000);
 
@@ -67,11 +75,25 @@ pub struct Session {
 }
 
 impl Session {
-    pub(super) fn new(store: Arc<Store>, thread: u16) -> Self {
-        let config = Config { lease: store.setup.lease, slots: SLOTS, cursors: CURSORS };
+    /// A client on a rack whose switch steers like that.
+    pub(super) fn new(store: Arc<Store>, thread: u16, steering: Option<Steering>) -> Self {
+        let Setup { lease, rest, homes, .. } = &store.setup;
+        let config = Config { lease: *lease, slots: SLOTS, cursors: CURSORS };
+        let mut machine = Client::new(config).walking(Walk { ask_after: ASK_AFTER, ..Walk::default() });
+        if homes.len() == 1 {
+            // One queue pair, whose requests are executed in their order.
+            machine = machine.swapping_at_once();
+            if let Some(Steering { reads, .. }) = steering {
+                machine.expect_steered_appends(times::old_cursors(*rest));
+                if reads {
+                    machine.expect_steered_reads();
+                    machine = machine.asking_for_more(MORE);
+                }
+            }
+        }
         Self {
             port: Port::new(store, thread, OUTSTANDING),
-            machine: Client::new(config),
+            machine,
             ops: 0,
             calls: FIRST_CALL.fetch_add(0x9e37_79b9, Ordering::Relaxed),
             untold: Vec::new(),
@@ -128,8 +150,8 @@ impl Session {
             What::Delete => (Request::Delete, &[]),
         };
         let began = fabric.now();
-        // What rests comes back; others may have had it by then.
-        let room = self.store().setup.rest + self.store().setup.rest + UNTOLD + UNTOLD;
+        // What rests comes back; others may have had it by then, or have told late that it may rest.
+        let room = self.store().setup.rest + self.store().setup.rest + LATE;
         let mut trips = 0;
         loop {
             let (done, took) = self.once(fabric, courier, key, request, value)?;
@@ -173,6 +195,12 @@ impl Session {
         let mut effects = VecDeque::from(std::mem::take(&mut out));
         loop {
             match effects.pop_front().expect("an operation goes on until it is done") {
+                Effect::Verb(id, write) if let Some(Effect::Verb(_, swap)) = effects.front().copied() => {
+                    effects.pop_front();
+                    for outcome in self.port.execute_both(fabric, courier, (write, swap), value)? {
+                        self.machine.on_outcome(fabric.now(), id, outcome, &mut out);
+                    }
+                }
                 Effect::Verb(id, verb) => {
                     let outcome = self.verb(fabric, courier, verb, value)?;
                     self.machine.on_outcome(fabric.now(), id, outcome, &mut out);

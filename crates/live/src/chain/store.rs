@@ -10,7 +10,9 @@ use wire::chain_pair::THREADS;
 use wire::roce::Key;
 use wire::{GlobalAddr, Incarnation, Nanos};
 
+use super::introduction::Introduction;
 use super::session::Session;
+use crate::config::Steering;
 use crate::memory::one_sided::Shape;
 use crate::place::Failure;
 
@@ -41,6 +43,18 @@ pub struct Setup {
 impl Setup {
     /// Units behind those of a home, where there is another home: a slot that begins in the last of them lies there, too.
     const MARGIN: u32 = Class::new(Class::COUNT as u8 - 1).expect("the last one").units() - 1;
+
+    /// What a switch that steers is told when it is over. None: it does not steer it.
+    pub(crate) fn over(&self, number: u64) -> Option<Introduction> {
+        let [Home { addr, key, life }] = self.homes[..] else { return None };
+        Some(Introduction::Over { memory: addr.home(), of: life.0 as u16, region: key, number })
+    }
+
+    /// What it is told when somebody begins to look for tails.
+    pub(crate) fn scan(&self, number: u64) -> Option<Introduction> {
+        let [Home { addr, key, life }] = self.homes[..] else { return None };
+        Some(Introduction::Scan { memory: addr.home(), of: life.0 as u16, region: key, number })
+    }
 
     /// What is to be allocated at a home: that with this number of so many.
     pub fn shape(each: u32, number: usize, homes: usize) -> Shape {
@@ -110,7 +124,7 @@ impl Pools {
     }
 
     /// A client of this store: one that knows something already, if there is one.
-    pub(crate) fn take(&self, store: &Arc<Store>) -> Result<Session, Failure> {
+    pub(crate) fn take(&self, store: &Arc<Store>, steering: Option<Steering>) -> Result<Session, Failure> {
         {
             let mut state = self.state();
             let State { idle, free, .. } = &mut *state;
@@ -127,7 +141,7 @@ impl Pools {
                 return Ok(session);
             }
         }
-        Ok(Session::new(Arc::clone(store), self.thread()?))
+        Ok(Session::new(Arc::clone(store), self.thread()?, steering))
     }
 
     /// Gives a client back.

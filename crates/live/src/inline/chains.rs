@@ -20,12 +20,15 @@ use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
 use super::rack::InlineRack;
 use crate::chain::{
     Chains, Connect, Fabric, Introduction, Pools, Ran, Relay, Server, ServerCounts, Session, Setup,
-    SteeringCounts, Store, UNDER_WAY, What, client_id,
+    SteeringCounts, Store, What, client_id, doubt, least_rest,
 };
+use crate::config::Steering;
 use crate::networked::one_sided::chain_work::{Beginning, Ended, Nic, Ticket, Way, Work};
 use crate::place::{Courier, Failure};
 use crate::waiting::{Patience, Step};
 
+/// Payload of a packet.
+const MTU: Mtu = Mtu::B4096;
 /// A scheduler's slice.
 const TIMEOUT: Nanos = Nanos::from_millis(10);
 /// The life of all nodes.
@@ -37,7 +40,7 @@ pub(super) struct InlineChains {
     switch: InlineTransport,
     relay: Mutex<Relay>,
     servers: Mutex<BTreeMap<GlobalAddr, Arc<Server>>>,
-    is_steered: bool,
+    steering: Option<Steering>,
     introductions: AtomicU64,
 }
 
@@ -54,10 +57,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl InlineChains {
-    pub(super) fn new(nodes: usize, steering: Option<usize>) -> Self {
+    pub(super) fn new(nodes: usize, steering: Option<Steering>) -> Self {
         let hub = Hub::default();
         let place = |node: u16| Place {
-            nic: Mutex::new(Nic::new(NodeId(node), nodes, Mtu::B4096, TIMEOUT)),
+            nic: Mutex::new(Nic::new(NodeId(node), nodes, MTU, TIMEOUT)),
             transport: hub.connect(PlaceId::node(NodeId(node))),
             due: AtomicU64::new(u64::MAX),
             pools: Pools::default(),
@@ -65,9 +68,9 @@ impl InlineChains {
         Self {
             nodes: (0..u16::try_from(nodes).expect("at most 64")).map(place).collect(),
             switch: hub.connect(PlaceId::SWITCH),
-            relay: Mutex::new(Relay::new(nodes, steering)),
+            relay: Mutex::new(Relay::new(nodes, steering, MTU)),
             servers: Mutex::default(),
-            is_steered: steering.is_some(),
+            steering,
             introductions: AtomicU64::new(1),
         }
     }
@@ -185,8 +188,8 @@ impl Fabric for OneNode<'_> {
         Ok(())
     }
 
-    fn is_steered(&self) -> bool {
-        self.chains.is_steered
+    fn steering(&self) -> Option<Steering> {
+        self.chains.steering
     }
 
     fn epoch(&self) -> u64 {
@@ -198,7 +201,7 @@ impl Fabric for OneNode<'_> {
     }
 
     fn introduce(&self, _: &mut Courier, said: Introduction) -> Result<(), Failure> {
-        let heard = lock(&self.chains.relay).on_introduction(PlaceId::node(self.node), &said);
+        let heard = lock(&self.chains.relay).on_introduction(self.now(), PlaceId::node(self.node), &said);
         heard.map(drop).ok_or(Failure::Broken)
     }
 
@@ -219,6 +222,11 @@ impl Fabric for OneNode<'_> {
     fn execute(&self, courier: &mut Courier, work: Work) -> Result<Ended, Failure> {
         let ticket = self.post(courier, work);
         self.wait(courier, &ticket)
+    }
+
+    fn execute_after(&self, courier: &mut Courier, first: Work, then: Work) -> Result<Ended, Failure> {
+        self.with_nic(self.node, courier, |nic, now, way| nic.post_chain(now, first, way));
+        self.execute(courier, then)
     }
 
     fn call(
@@ -284,26 +292,30 @@ impl InlineRack {
 }
 
 impl Chains for InlineRack {
+    fn least_rest(&self, lease: Nanos) -> Nanos {
+        least_rest(lease, self.steering)
+    }
+
     fn begin_chains(
         &self,
         node: NodeId,
         courier: &mut Courier,
         addr: GlobalAddr,
-        mut setup: Setup,
+        (mut setup, zeroed): (Setup, &[bool]),
     ) -> Result<Arc<Store>, Failure> {
         let here = self.chains_of(node);
         let homes = setup.homes.len();
         for (number, home) in setup.homes.iter_mut().enumerate() {
             let shape = Setup::shape(setup.each, number, homes);
             let memory = self.memory(home.addr.home());
-            // What is in it does not matter: nothing is read that was not written before.
-            let region = memory.regions.begin(&memory.home, home.addr, shape, true);
+            // Nothing that was written before is to be taken for an entry of this store.
+            let region = memory.regions.begin(&memory.home, home.addr, shape, zeroed[number]);
             let key = here.with_nic(home.addr.home(), courier, |nic, _, _| nic.export(&region));
             (home.key, home.life) = (key.ok_or(Refusal::OutOfMemory)?, LIFE);
         }
         let thread = here.chains.nodes[addr.home().index()].pools.thread()?;
         let store = Arc::new(Store { addr, life: LIFE, setup });
-        let doubt = if here.is_steered() { UNDER_WAY } else { Nanos::ZERO };
+        let doubt = doubt(here.steering(), Nanos::ZERO);
         let server = Arc::new(Server::new(Arc::clone(&store), thread, doubt));
         lock(&here.chains.servers).insert(addr, server);
         Ok(store)
@@ -320,15 +332,20 @@ impl Chains for InlineRack {
         })
     }
 
-    fn end_chains(&self, node: NodeId, _: &mut Courier, addr: GlobalAddr) -> Result<(), Failure> {
-        let chains = self.chains_of(node).chains;
-        let server = lock(&chains.servers).remove(&addr).ok_or(Refusal::Unallocated)?;
+    fn end_chains(&self, node: NodeId, courier: &mut Courier, addr: GlobalAddr) -> Result<(), Failure> {
+        let here = self.chains_of(node);
+        let server = lock(&here.chains.servers).remove(&addr).ok_or(Refusal::Unallocated)?;
         server.end();
+        if let Some(over) = server.store.setup.over(here.next_number())
+            && here.is_steered()
+        {
+            here.introduce(courier, over)?;
+        }
         Ok(())
     }
 
     fn chain_session(&self, node: NodeId, store: &Arc<Store>) -> Result<Session, Failure> {
-        self.chains_of(node).chains.nodes[node.index()].pools.take(store)
+        self.chains_of(node).chains.nodes[node.index()].pools.take(store, self.steering)
     }
 
     fn end_session(&self, node: NodeId, session: Session) {

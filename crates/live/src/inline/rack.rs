@@ -23,7 +23,7 @@ pub struct InlineRack {
     pub(super) crowding: Crowding,
     /// Made when a store is.
     pub(super) chains: OnceLock<Box<InlineChains>>,
-    pub(super) steering: Option<usize>,
+    pub(super) steering: Option<crate::config::Steering>,
     started: Instant,
     /// When somebody should look again whether any node has something due.
     pub(super) patrol: AtomicU64,

@@ -112,7 +112,7 @@ impl NetworkedNode {
         let room = transport.one_sided_room();
         let node = Arc::new_cyclic(|this| Self {
             this: this.clone(),
-            chains: ChainSide::new(setup.rack.steering.is_some(), setup.timing.timeout),
+            chains: ChainSide::new(setup.rack.steering, setup.timing.timeout),
             one_sided: OneSided::new(setup.id, setup.rack.nodes, room, RETRANSMISSION_FLOOR),
             incarnation,
             id: setup.id,

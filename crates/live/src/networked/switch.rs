@@ -11,6 +11,7 @@ use transport::{Body, Cause, Contents, Outgoing, PlaceId, Transport};
 use wire::{Nanos, NodeId, SwitchEpoch};
 
 use super::node::now_since;
+use super::one_sided::mtu_of;
 use super::report::{NodeReport, NodeStatus, SwitchReport, Watch};
 use crate::chain::{Introduction, Relay};
 use crate::config::RackConfig;
@@ -63,7 +64,7 @@ impl NetworkedSwitch {
     pub fn new(setup: &SwitchSetup, transport: Arc<dyn Transport>) -> Self {
         Self {
             place: SwitchPlace::new(&setup.rack),
-            relay: Relay::new(setup.rack.nodes, setup.rack.steering),
+            relay: Relay::new(setup.rack.nodes, setup.rack.steering, mtu_of(transport.one_sided_room())),
             coordinator: Coordinator::new(
                 CoordinatorConfig {
                     nodes: setup.rack.nodes,
@@ -198,7 +199,7 @@ impl NetworkedSwitch {
             }
             Body::Control(bytes) => match (from.as_node(), Message::parse(bytes)) {
                 (Some(_), Err(_)) if let Some(said) = Introduction::parse(bytes) => {
-                    if let Some(answer) = relay.on_introduction(from, &said) {
+                    if let Some(answer) = relay.on_introduction(now, from, &said) {
                         transport.send(from, Body::Control(&answer.encode()), outgoing);
                     }
                 }

@@ -5,7 +5,7 @@
 //! bytes by how it went. What must always hold: parsing takes any bytes whatever and never panics; what it accepts is
 //! within the bounds below.
 
-use wire::{BlockSize, Discipline, GlobalAddr, NodeId};
+use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};
 
 use crate::error::Error;
 use crate::lock::LockMode;
@@ -340,6 +340,7 @@ fn encode_error(error: &Error, out: &mut Vec<u8>) {
         Error::OutOfBounds { index, count } => (17, *index as u64, *count as u64),
         Error::HalfWritten { addr, index } => (18, bits(addr), *index as u64),
         Error::TooManyClients { most } => (19, *most as u64, 0),
+        Error::RestTooShort { rest, least } => (20, rest.0, least.0),
     };
     out.push(kind);
     out.extend(first.to_le_bytes());
@@ -379,6 +380,7 @@ fn decode_error(bytes: &mut Bytes<'_>) -> Result<Error, Malformed> {
         17 if second > 0 => Error::OutOfBounds { index: size(first)?, count: size(second)? },
         18 => Error::HalfWritten { addr, index: size(second)? },
         19 => Error::TooManyClients { most: size(first)? },
+        20 => Error::RestTooShort { rest: Nanos(first), least: Nanos(second) },
         _ => return Err(Malformed),
     })
 }

@@ -1,6 +1,6 @@
 //! Messages there and back, and bytes that are none.
 
-use wire::{BlockSize, Discipline, GlobalAddr, NodeId};
+use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};
 
 use super::message::{
     Answer, MOST_BYTES, Malformed, Operation, Request, Welcome, begin_answers, begin_batch, decode_answers,
@@ -53,6 +53,7 @@ fn answers() -> Vec<Answer> {
         Error::OutOfBounds { index: 100, count: 7 },
         Error::HalfWritten { addr: ADDR, index: 5 },
         Error::TooManyClients { most: 1024 },
+        Error::RestTooShort { rest: Nanos(u64::MAX), least: Nanos(7) },
     ];
     let others = [
         Answer::Done,

@@ -111,6 +111,16 @@ pub fn example(
     );
     line(
         &mut text,
+        "# steer_reads = false".to_owned(),
+        "where it steers: it sends reads to the tail, too, and what was replaced rests for seconds longer",
+    );
+    line(
+        &mut text,
+        "# preload = false".to_owned(),
+        "where it steers: after its restart it is told the tails of the keys that are written to most",
+    );
+    line(
+        &mut text,
         "# directory = \"auto\"".to_owned(),
         "hot blocks in the \"switch\", cold ones at their \"home\"; or one of these for all",
     );

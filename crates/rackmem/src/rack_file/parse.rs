@@ -34,8 +34,20 @@ const RACK: (&str, &[&str]) = (
         "runtime",
     ],
 );
-const SWITCH: (&str, &[&str]) =
-    ("[switch]", &["listen", "entries", "lock_entries", "steering", "directory", "queue", "metrics"]);
+const SWITCH: (&str, &[&str]) = (
+    "[switch]",
+    &[
+        "listen",
+        "entries",
+        "lock_entries",
+        "steering",
+        "steer_reads",
+        "preload",
+        "directory",
+        "queue",
+        "metrics",
+    ],
+);
 const NODE: (&str, &[&str]) = ("[[node]]", &["id", "listen", "metrics"]);
 
 /// A heartbeat is an eighth of the timeout: under this, a process that waits for a processor would be given up.
@@ -279,7 +291,8 @@ fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
     let steering = Some(entries("steering", "1000", 0)).filter(|keys| *keys > 0);
     let directory = switch.and_then(|switch| directory(&switch, mistakes)).unwrap_or(default.directory);
     let peek = rack.flag("peek", mistakes).unwrap_or(default.peek);
-    let queue = switch.and_then(|switch| switch.flag("queue", mistakes)).unwrap_or(default.queue);
+    let mut flag = |key| switch.and_then(|switch| switch.flag(key, mistakes)).unwrap_or(false);
+    let (queue, steer_reads, preload) = (flag("queue"), flag("steer_reads"), flag("preload"));
     let config = Config {
         nodes: nodes.len(),
         block_size,
@@ -292,6 +305,8 @@ fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
         lock_copies,
         lock_entries,
         steering,
+        steer_reads,
+        preload,
         lock_region,
         ..default
     };
@@ -365,6 +380,10 @@ fn impossible(tables: &Tables<'_>, error: ConfigError) -> (usize, String) {
             format!(
                 "{asked} locks are not possible: the switch has room for 1 to {most}, for example lock_entries = 65536; the homes of others keep theirs"
             ),
+        ),
+        ConfigError::NotSteered => (
+            switch.map_or(rack.at, |switch| switch.place_of("steer_reads")),
+            "a switch that does not steer cannot steer reads, or be told tails: write steering = 1000, or another number of keys, too".to_owned(),
         ),
         ConfigError::LockRegion { asked, most } => (
             rack.place_of("lock_region"),

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rackmem::{ChainsConfig, Error, Nanos, NodeId};
+use rackmem::{ChainsConfig, Config, Error, Nanos, NodeId, SteeringCounts};
 
 use crate::chains_everywhere::{Nodes, a_store_for_histories, assert_linearizable, everywhere, history_of};
 use crate::rig::{Processes, until};
@@ -56,11 +56,73 @@ mod steered {
     everywhere!(both);
 }
 
+mod reads_steered {
+    use super::*;
+
+    /// On a network that loses, doubles and reorders.
+    fn faulty(body: fn(Nodes<'_>)) {
+        let config = Config { nodes: 3, memory: 4 << 20, cache: 1 << 20, ..Config::default() };
+        let config = Config { steering: Some(usize::MAX), steer_reads: true, preload: true, ..config };
+        let rack = Processes::start_with(true, config);
+        body(&|node| rack.nodes[usize::from(node)].here());
+    }
+
+    crate::chains_everywhere::wherever_reads_are_steered!(faulty);
+}
+
+/// After a restart of the switch, a client appends to a key to which nobody has appended since: was it steered, and how many tails was the
+/// switch told?
+fn after_a_restart(preload: bool) -> (u64, u64) {
+    let config = Config { nodes: 3, memory: 4 << 20, cache: 1 << 20, ..Config::default() };
+    let mut rack = Processes::start_with(
+        false,
+        Config { steering: Some(usize::MAX), steer_reads: true, preload, ..config },
+    );
+    let mut here = rack.nodes[0].here();
+    let mut store = here.chains(&ChainsConfig::at(NodeId(1), 1 << 20)).unwrap();
+    let others = 16;
+    for _ in 0..3 {
+        (0..=others).for_each(|key| store.put(&mut here, key, b"before").unwrap());
+    }
+    rack.restart_switch();
+    // Reading takes a new connection, and appends nothing.
+    let mut found = Vec::new();
+    assert!(store.get(&mut here, 0, &mut found).unwrap() && found == b"before");
+    let told = if preload {
+        until(|| Some(rack.steering_counts().preloaded).filter(|told| *told > others))
+    } else {
+        0
+    };
+    assert_eq!(rack.steering_counts().steered, 0);
+    store.put(&mut here, 0, b"after").unwrap();
+    let appended = |counts: SteeringCounts| (counts.steered + counts.unsteered > 0).then_some(counts.steered);
+    (until(|| appended(rack.steering_counts())), told)
+}
+
+#[test]
+fn a_restarted_switch_that_is_told_tails_steers_a_key_at_once_that_nobody_has_appended_to_since() {
+    assert_eq!(after_a_restart(false), (0, 0));
+    assert_eq!(after_a_restart(true), (1, 17));
+}
+
+#[test]
+fn two_stores_with_the_same_keys_are_not_taken_for_each_other() {
+    let rack = Processes::start_steered(3, false, Some(usize::MAX));
+    let here = |node: u16| rack.nodes[usize::from(node)].here();
+    let stores = [0, 1].map(|_| a_store_for_histories(&here));
+    std::thread::scope(|scope| {
+        for (seed, addr) in (0..).zip(stores) {
+            let here = &here;
+            scope.spawn(move || assert_linearizable(&history_of(here, addr, seed, 60)));
+        }
+    });
+}
+
 #[test]
 fn what_a_dead_client_had_comes_back_and_the_others_go_on() {
     let mut rack = Processes::start(3);
     let (mut here, mut there) = (rack.nodes[0].here(), rack.nodes[2].here());
-    let (lease, rest) = (Nanos::from_millis(20), Nanos::from_millis(30));
+    let (lease, rest) = (Nanos::from_millis(20), Some(Nanos::from_millis(30)));
     let mut store =
         here.chains(&ChainsConfig { lease, rest, ..ChainsConfig::at(NodeId(1), 64 << 10) }).unwrap();
     let mut doomed = there.chains_at(store.addr()).unwrap();
@@ -92,7 +154,7 @@ fn a_client_that_dies_in_the_middle_of_puts_leaves_nothing_half_visible() {
         let mut here = rack.nodes[0].here();
         let config = ChainsConfig {
             lease: Nanos::from_millis(100),
-            rest: Nanos::from_millis(150),
+            rest: Some(Nanos::from_millis(150)),
             ..ChainsConfig::at(NodeId(0), 512 << 10)
         };
         let mut store = here.chains(&config).unwrap();
@@ -147,7 +209,7 @@ fn a_store_whose_metadata_server_or_memory_dies_is_lost_and_others_are_not() {
             homes: vec![NodeId(1)],
             server: NodeId(2),
             lease: Nanos::from_millis(20),
-            rest: Nanos::from_millis(30),
+            rest: Some(Nanos::from_millis(30)),
             bytes: 64 << 10,
         };
         let mut lost = here.chains(&config).unwrap();

@@ -9,7 +9,9 @@ use rackmem::faulty::{Faulty, Passing};
 use rackmem::simulated::fault::{Rules, drop_per_mille, duplicate_per_mille, reorder};
 use rackmem::transport::inline::Hub;
 use rackmem::transport::{Body, Counters, Outgoing, PlaceId, Transport};
-use rackmem::{Config, Nanos, NodeId, ProcessConfig, Rack, Scheduling, SwitchProcess, Timing};
+use rackmem::{
+    Config, Nanos, NodeId, ProcessConfig, Rack, Scheduling, SteeringCounts, SwitchProcess, Timing, Watch,
+};
 
 /// Long enough for a busy machine not to declare a living node dead.
 const TIMEOUT: Nanos = Nanos::from_millis(400);
@@ -65,6 +67,7 @@ impl Transport for Cable {
 struct SwitchThread {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<()>,
+    watch: Watch,
 }
 
 pub(crate) struct Processes {
@@ -119,6 +122,11 @@ impl Processes {
         Self::start_as(config, false, scheduling)
     }
 
+    /// A rack like that.
+    pub(crate) fn start_with(faulty: bool, config: Config) -> Self {
+        Self::start_as(config, faulty, Scheduling::Fair)
+    }
+
     fn start_as(config: Config, faulty: bool, scheduling: Scheduling) -> Self {
         let (hub, nodes) = (Hub::default(), config.nodes);
         let process = ProcessConfig { timing: Timing::new(TIMEOUT), scheduling, ..ProcessConfig::default() };
@@ -160,6 +168,12 @@ impl Processes {
         (self.nodes[node], self.cables[node]) = self.join(node);
     }
 
+    /// What the switch last said that it has done for chains.
+    pub(crate) fn steering_counts(&self) -> SteeringCounts {
+        let watch = &self.switch.as_ref().expect("it runs").watch;
+        watch.report().map(|report| report.chains).unwrap_or_default()
+    }
+
     pub(crate) fn restart_switch(&mut self) {
         stop(self.switch.take());
         self.switch = Some(start_switch(&self.hub, &self.config, self.faulty, &self.process));
@@ -178,7 +192,8 @@ fn start_switch(hub: &Hub, config: &Config, faulty: bool, process: &ProcessConfi
     let stop = Arc::new(AtomicBool::new(false));
     let mut switch = SwitchProcess::new(config, process, transport).unwrap();
     let stopped = Arc::clone(&stop);
-    SwitchThread { stop, thread: std::thread::spawn(move || switch.run(&stopped)) }
+    let watch = switch.watch();
+    SwitchThread { stop, thread: std::thread::spawn(move || switch.run(&stopped)), watch }
 }
 
 fn stop(switch: Option<SwitchThread>) {

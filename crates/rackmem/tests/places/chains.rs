@@ -26,3 +26,18 @@ mod udp {
 
     everywhere!(far);
 }
+
+mod udp_reads_steered {
+    use super::*;
+
+    fn far(body: fn(Nodes<'_>)) {
+        let places = Places::start(
+            "chains-steered",
+            TransportKind::Udp,
+            "[switch]\nsteering = 1000\nsteer_reads = true\n",
+        );
+        body(&|node| places.nodes[usize::from(node)].here());
+    }
+
+    crate::chains_everywhere::wherever_reads_are_steered!(far);
+}

@@ -45,7 +45,7 @@ fn clients_are_killed(test: &str, transport: TransportKind) {
     }
     let places = Places::start_some("killed", transport, "timeout = \"400 ms\"", 2);
     let mut here = places.nodes[0].here();
-    let (lease, rest) = (Nanos::from_millis(40), Nanos::from_millis(60));
+    let (lease, rest) = (Nanos::from_millis(40), Some(Nanos::from_millis(60)));
     let config = ChainsConfig { lease, rest, ..ChainsConfig::at(NodeId(1), 2 << 20) };
     let mut store = here.chains(&config).unwrap();
     for round in 1..=4 {

@@ -37,8 +37,10 @@ impl Places {
             (0..=NODES).map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect();
         let addresses: Vec<SocketAddr> = sockets.iter().map(|socket| socket.local_addr().unwrap()).collect();
         drop(sockets);
+        let (rack, switch) = lines.split_once("[switch]\n").unwrap_or((lines, ""));
         let text = example("places", transport, &addresses, Some("run"))
-            .replace("[rack]", &format!("[rack]\nmemory = \"8 MiB\"\n{lines}"));
+            .replace("[rack]", &format!("[rack]\nmemory = \"8 MiB\"\n{rack}"))
+            .replace("[switch]", &format!("[switch]\n{switch}"));
         let path = folder.join("rack.toml");
         std::fs::write(&path, &text).unwrap();
         let file = RackFile::parse(&path, &text).unwrap();

@@ -169,7 +169,7 @@ mod tests {
         let places = [0, 1, 2, 3].map(|slot| Location::new(CLASS, 1 + slot * CLASS.units()));
         for (at, key) in places.into_iter().zip([7, 7, 7, 8]) {
             let word = Word::tail(EntryVersion(5));
-            let head = EntryHead { word, key, len: 1000, kind: EntryKind::Value };
+            let head = EntryHead { word, key, at, len: 1000, kind: EntryKind::Value };
             entries.write(at, words(&head));
         }
         entries.begin(places[0]);

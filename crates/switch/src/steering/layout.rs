@@ -119,9 +119,22 @@ pub(super) fn entry(at: Location, version: EntryVersion) -> u64 {
     u64::from(at.to_bits()) << 8 | u64::from(version.0)
 }
 
-/// A cell of OUTSTANDING without the place: of `1 << bits` cells, which are found by the unit's lower bits.
+/// A unit's number, shuffled so that slots of any size take all cells of OUTSTANDING, or half of them: neighbours of 2 KiB have the same lower
+/// bits. It can be undone, so cell and tag together still say which unit it is. On the chip it is a hash, which is as linear.
+const fn shuffled(unit: u32) -> u32 {
+    let unit = unit ^ unit >> 3;
+    let unit = unit ^ (unit << 12 & (wire::chain::UNITS - 1));
+    unit ^ unit >> 17
+}
+
+/// The cell of a slot in OUTSTANDING, of `1 << bits` cells.
+pub(super) const fn slot(unit: u32, bits: u32) -> u64 {
+    (shuffled(unit) & ((1 << bits) - 1)) as u64
+}
+
+/// A cell of OUTSTANDING without the place.
 pub(super) const fn outstanding(unit: u32, version: EntryVersion, bits: u32) -> u64 {
-    1 << 63 | ((unit >> bits) as u64) << 32 | (version.0 as u64) << 24
+    1 << 63 | ((shuffled(unit) >> bits) as u64) << 32 | (version.0 as u64) << 24
 }
 
 /// The upper half of such a cell, when the slot's entry has been sent to a chain.
@@ -234,6 +247,29 @@ impl Fields {
             record_op: p.metadata("records' operation", 3),
             state_op: p.metadata("STATE's operation", 3),
             verdict: p.metadata("verdict", 3),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn slots_of_any_size_take_at_least_half_of_the_cells_and_no_two_are_taken_for_each_other() {
+        for (class, bits) in [(0, 8), (5, 8), (0, 14), (4, 14), (5, 16), (8, 16)] {
+            let units = (0..1 << bits).map(|number: u32| 1 + (number << class));
+            let mut cells: Vec<u64> = units.clone().map(|unit| slot(unit, bits)).collect();
+            let mut both: Vec<(u64, u64)> =
+                units.map(|unit| (slot(unit, bits), outstanding(unit, EntryVersion(0), bits))).collect();
+            cells.sort_unstable();
+            cells.dedup();
+            both.sort_unstable();
+            both.dedup();
+            assert!(cells.len() >= 1 << (bits - 1), "class {class}: {} of {}", cells.len(), 1 << bits);
+            assert_eq!(both.len(), 1 << bits, "class {class}");
         }
     }
 }

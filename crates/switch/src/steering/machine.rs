@@ -6,12 +6,13 @@ use alloc::sync::Arc;
 use core::marker::PhantomData;
 
 use wire::chain::{EntryVersion, Location, Reply, Word};
-use wire::roce::{Opcode, Packet, Psn};
+use wire::roce::{Key, Opcode, Packet, Psn};
 use wire::{Faithful, Nanos, NodeId, SteerRules};
 
 use super::connections::{Connection, Connections, End};
 use super::counters::{Counters, Unsteered};
 use super::deparser;
+use super::expiry::Expiry;
 use super::keys::{self, Keys};
 use super::layout::{self, Fields, WAYS, class, state, verdict};
 use super::parser::{self, Append, Seen};
@@ -55,8 +56,10 @@ pub struct Config {
     /// Reads of so many bytes at most are sent to the tail, too: no more than a packet carries, or a value would be put together of two.
     /// 0: none. Clients must expect it, and slots must rest for longer than a cursor counts, and `lifetime`, and a request is under way.
     pub reads: u32,
-    /// How long the switch may take what it knows of slots for true: less than it takes to use a slot 256 times, each with a rest.
+    /// How long the switch may take what it knows of tails for true: less than it takes to use a slot 256 times, each with a rest.
     pub lifetime: Nanos,
+    /// The same of whose entry was written to a slot, in such times: reads are not made wrong by that, and need it for longer.
+    pub slot_lifetimes: u32,
 }
 
 impl Default for Config {
@@ -70,6 +73,7 @@ impl Default for Config {
             key_at: KeyAt::Head,
             reads: 0,
             lifetime: Nanos::from_millis(1000),
+            slot_lifetimes: 1,
         }
     }
 }
@@ -99,8 +103,7 @@ pub struct Steering<R: SteerRules = Faithful> {
     pub(super) keys: Keys,
     pub(super) counters: Counters,
     phv: Phv,
-    /// When what is known of slots is forgotten.
-    expires: Nanos,
+    pub(super) expiry: Expiry,
     /// The connection that was made last: it says where the memory is.
     last: Option<Connection>,
 }
@@ -151,18 +154,20 @@ impl<R: SteerRules> Steering<R> {
             keys: Keys::default(),
             counters: Counters::default(),
             phv: Phv::new(),
-            expires: Nanos::ZERO,
+            expiry: Expiry::default(),
             last: None,
         })
     }
 
     // The control plane.
 
-    /// A connection begins, before its first packet. False if there is no number left for it: then its packets pass as they are.
+    /// A connection begins, before its first packet; one without a region (key 0) passes as it is. False if there is no number left for it: then its packets pass as they are.
     pub fn connect(&mut self, connection: Connection) -> bool {
         self.disconnect(connection.client);
         self.disconnect(connection.memory);
-        self.last = Some(connection);
+        if connection.region != Key(0) {
+            self.last = Some(connection);
+        }
         let number = self.connections.add(connection);
         if let Some(number) = number {
             let next = u64::from(connection.first_psn.get()) << 8 | 1;
@@ -199,15 +204,6 @@ impl<R: SteerRules> Steering<R> {
         self.forget_outstanding();
     }
 
-    /// Forgets all tails, and what is outstanding. What is under way is acknowledged as it would have been.
-    pub fn forget(&mut self) {
-        for place in 0..=self.sizes.places() {
-            self.program.set_cell(self.arrays.tails, place, 0);
-        }
-        self.forget_outstanding();
-        self.counters.forgotten += 1;
-    }
-
     /// Somebody has found this entry at the end of a key's chain, not long ago: it is taken for the tail, if none is known. If it is none
     /// any more, the next append is refused, and that ends it. False if the key has no place, or its tail is known.
     pub fn preload(&mut self, key: u64, at: Location, version: EntryVersion) -> bool {
@@ -223,17 +219,12 @@ impl<R: SteerRules> Steering<R> {
         is_unknown
     }
 
-    fn forget_outstanding(&mut self) {
-        for slot in 0..self.sizes.slots {
-            self.program.set_cell(self.arrays.outstanding, slot, 0);
-        }
-    }
-
     /// A new life of the switch: nothing is known, and nobody.
     pub fn restart(&mut self) {
         self.program.clear();
         self.connections = Connections::new(self.config.connections);
         self.keys.clear();
+        self.expiry = Expiry::default();
     }
 
     // Packets.
@@ -241,11 +232,8 @@ impl<R: SteerRules> Steering<R> {
     /// A packet passes on its way to a node, with these first bytes of its payload: 32, if it has so many.
     pub fn on_packet(&mut self, now: Nanos, to: NodeId, packet: &mut Packet, head: &[u8]) -> Action {
         self.counters.packets += 1;
-        if R::KNOWLEDGE_EXPIRES && now >= self.expires {
-            if self.expires > Nanos::ZERO {
-                self.forget();
-            }
-            self.expires = now + self.config.lifetime;
+        if R::KNOWLEDGE_EXPIRES && now >= self.expiry.at {
+            self.expire(now);
         }
         let end = End { node: to, queue_pair: packet.to };
         let Some(&(number, connection)) = self.connections.find(end) else {
@@ -370,9 +358,9 @@ impl<R: SteerRules> Steering<R> {
     }
 
     fn learn(&mut self, class: u64, unit: u32, held: [u64; WAYS], candidates: [u64; WAYS]) {
-        let slot = unit as usize & (self.sizes.slots - 1);
+        let slot = layout::slot(unit, self.sizes.slots.trailing_zeros());
         self.pass(class, |f, phv| {
-            phv.set(f.slot, slot as u64);
+            phv.set(f.slot, slot);
             for way in 0..WAYS {
                 phv.set(f.held[way], held[way]);
                 phv.set(f.candidates[way], candidates[way]);
@@ -389,12 +377,12 @@ impl<R: SteerRules> Steering<R> {
         append: Option<Append>,
     ) {
         let (psn, record) = (packet.psn, self.record(number, packet.psn));
-        let (slots, bits) = (self.sizes.slots, self.sizes.slots.trailing_zeros());
+        let bits = self.sizes.slots.trailing_zeros();
         self.pass(class::SWAP, |f, phv| {
             number_of(f, phv, number, psn);
             phv.set(f.record, u64::from(record));
             if let Some(Append { at, version, compared }) = append {
-                phv.set(f.slot, (at.unit() as usize & (slots - 1)) as u64);
+                phv.set(f.slot, layout::slot(at.unit(), bits));
                 phv.set(f.outstanding, layout::outstanding(at.unit(), version, bits));
                 phv.set(f.append, layout::append(at, version, psn));
                 phv.set(f.tail, layout::tail(at, version, record));
@@ -426,10 +414,10 @@ impl<R: SteerRules> Steering<R> {
     /// An entry is read that may not be the tail any more. What a read brings says itself what it is, so reads leave no record.
     fn on_read(&mut self, number: usize, connection: &Connection, packet: &mut Packet, at: Location) {
         let psn = packet.psn;
-        let (slots, bits) = (self.sizes.slots, self.sizes.slots.trailing_zeros());
+        let bits = self.sizes.slots.trailing_zeros();
         self.pass(class::READ, |f, phv| {
             number_of(f, phv, number, psn);
-            phv.set(f.slot, (at.unit() as usize & (slots - 1)) as u64);
+            phv.set(f.slot, layout::slot(at.unit(), bits));
             phv.set(f.outstanding, layout::appended(at.unit(), bits));
         });
         let tail = layout::parse_tail(self.phv.get(self.fields.before));

@@ -31,6 +31,7 @@
 //! | `deparser` | what becomes of requests and acknowledgements |
 //! | [`machine`] | the machine: packets in, packets out |
 //! | `keys` | which keys are held: places, and who gets them |
+//! | `expiry` | what is known of slots is forgotten when it is old |
 //! | [`connections`] | queue pairs that are known, and those that are not |
 //! | [`counters`] | what was done, and left, by cause |
 //! | [`inspect`] | tails and appends, for tests and tools |
@@ -71,7 +72,7 @@
 //! slot has the same size. What is read says itself whose it is, and whether something follows it by now; so reads leave no
 //! record, and copies of one may differ. The answer is one packet: of two, one could come from another entry. The client must know that it may get
 //! another entry of its key (`chain::client::Client::expect_steered_reads`), and that nothing tells it any more that the one it asked for is in
-//! use. A tail that the switch knows was in use not longer ago than `lifetime` and the time for which a request may be under
+//! use. A tail that the switch knows was in use not longer ago than `lifetime` and the time for which an acknowledgement may be under
 //! way; slots must rest for longer than that and a cursor's time together.
 //!
 //! # What is forgotten
@@ -86,6 +87,7 @@
 pub mod connections;
 pub mod counters;
 mod deparser;
+mod expiry;
 pub mod inspect;
 mod keys;
 mod layout;

@@ -34,7 +34,7 @@ fn every_pass_by_its_plan_does_what_the_program_does() {
         let (tail, version) = (Word::tail(EntryVersion(below(2) as u8)), EntryVersion(below(2) as u8));
         let new = tail.followed_by(Next::Entry(other, version));
         let psn = Psn::new(psn);
-        let head = EntryHead { word: tail, key: below(5), len: 8, kind: EntryKind::Value };
+        let head = EntryHead { word: tail, key: below(5), at: location, len: 8, kind: EntryKind::Value };
         let head: [[u8; 8]; 3] = head.to_words().map(u64::to_le_bytes);
         let (to, mut packet) = match below(3) {
             0 => {

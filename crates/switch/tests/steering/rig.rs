@@ -181,7 +181,8 @@ impl<R: SteerRules> Rig<R> {
 }
 
 pub(crate) fn head(entry: Entry, key: u64) -> Vec<u8> {
-    let head = EntryHead { word: Word::tail(entry.version()), key, len: 8, kind: EntryKind::Value };
+    let (word, at) = (Word::tail(entry.version()), entry.at());
+    let head = EntryHead { word, key, at, len: 8, kind: EntryKind::Value };
     head.to_words().into_iter().chain([key]).flat_map(u64::to_le_bytes).collect()
 }
 

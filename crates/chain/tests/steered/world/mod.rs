@@ -226,8 +226,15 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
         let slots = 1 + self.random.below(3) as u32;
         let config = client::Config { lease: Nanos(LEASE), slots, cursors };
         let mut machine = Client::new(config);
+        if self.random.below(2) == 0 {
+            machine = machine.swapping_at_once();
+        }
+        if self.random.below(2) == 0 {
+            machine.expect_steered_appends(Nanos(REST * 8));
+        }
         if self.switch.config().reads > 0 {
             machine.expect_steered_reads();
+            machine = machine.asking_for_more(self.random.below(3) as u32);
         }
         Place { id: ClientId(self.number()), machine, running: BTreeMap::new(), asleep: 0 }
     }

@@ -54,6 +54,12 @@ pub(super) fn rack(status: &Status) -> String {
         ("rackmem_steering_unsteered", "Appends that passed as they were.", steering.unsteered),
         ("rackmem_steering_refused", "Appends that were answered as refused.", steering.refused),
         ("rackmem_steering_doubted", "Appends of which nobody knew what became.", steering.doubted),
+        ("rackmem_steering_reads", "Reads that the switch sent to the tail.", steering.reads),
+        (
+            "rackmem_steering_preloaded",
+            "Tails that the switch was told after its restart.",
+            steering.preloaded,
+        ),
         ("rackmem_steering_waited", "Acknowledgements that waited for another one.", steering.waited),
     ] {
         page.counter(name, help, count);

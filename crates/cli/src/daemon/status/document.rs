@@ -53,6 +53,12 @@ pub(crate) struct Steering {
     pub(crate) doubted: u64,
     /// Acknowledgements that were dropped because the one in front was missing.
     pub(crate) waited: u64,
+    /// Reads that were sent to the tail.
+    #[serde(default)]
+    pub(crate) reads: u64,
+    /// Tails that it was told after a restart.
+    #[serde(default)]
+    pub(crate) preloaded: u64,
 }
 
 /// What has become of nodes.
@@ -232,8 +238,9 @@ impl From<&NicCounts> for Nic {
 
 impl From<&SteeringCounts> for Steering {
     fn from(counts: &SteeringCounts) -> Self {
-        let SteeringCounts { carried, steered, moved, unsteered, refused, doubted, waited } = *counts;
-        Self { carried, steered, moved, unsteered, refused, doubted, waited }
+        let SteeringCounts { carried, steered, moved, unsteered, refused, doubted, waited, reads, preloaded } =
+            *counts;
+        Self { carried, steered, moved, unsteered, refused, doubted, waited, reads, preloaded }
     }
 }
 

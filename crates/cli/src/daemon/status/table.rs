@@ -36,13 +36,14 @@ pub(super) fn tables(status: &Status) -> String {
     if steering.carried > 0 {
         let _ = writeln!(
             text,
-            "  chains: {} packets carried; {} appends steered ({} elsewhere than they asked), {} not; {} refused, {} in doubt",
+            "  chains: {} packets carried; {} appends steered ({} elsewhere than they asked), {} not; {} refused, {} in doubt; {} reads sent to the tail",
             steering.carried,
             steering.steered,
             steering.moved,
             steering.unsteered,
             steering.refused,
-            steering.doubted
+            steering.doubted,
+            steering.reads
         );
     }
     let _ = writeln!(text, "  {}", moved(&switch.transport));

@@ -90,7 +90,7 @@ pub(crate) fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) 
     match seated {
         Seated::Switch { transport, watch } => {
             // Nobody looks but for what it did with chains: otherwise it need not report.
-            let watch = matches!(task.job.engine, Engine::Chain { .. }).then_some(watch);
+            let watch = matches!(task.job.engine, Engine::Chain(_)).then_some(watch);
             loop {
                 if let Order::Count = orders.next() {
                     let counts = transport.counters().counts();

@@ -27,6 +27,9 @@ const WINDOW: u32 = 32;
 /// Packets that one READ request asks for.
 const READ_CHUNK: u32 = 16;
 
+/// How long the acknowledgement of a WRITE waits for what comes behind it.
+const ACK_DELAY: Nanos = Nanos::from_micros(100);
+
 /// How often a request is sent again until its connection is given up: for about a second.
 const RETRIES: u8 = 100;
 
@@ -102,6 +105,8 @@ impl Nic {
         let receive = ToReceive {
             remembered: outstanding + 1,
             longest: u32::try_from(largest).expect("2 MiB"),
+            // What is answered to the compare-and-swap acknowledges the WRITE in front of it.
+            ack_delay: ACK_DELAY,
             ..ToReceive::new(pair.peer, pair.other().number(), self.mtu, to_owner)
         };
         let send = ToSend {

@@ -126,11 +126,16 @@ pub(super) struct OneSided {
     packet_bytes: usize,
 }
 
+/// The largest packets that a path has room for.
+pub(super) fn mtu_of(room: usize) -> Mtu {
+    let fits = |mtu: &&Mtu| mtu.bytes() as usize <= room;
+    Mtu::ALL.iter().rev().find(fits).copied().unwrap_or(Mtu::B256)
+}
+
 impl OneSided {
     /// For a node of a rack of so many; packets of the path have room for `room` bytes of payload.
     pub(super) fn new(me: NodeId, nodes: usize, room: usize, timeout: Nanos) -> Self {
-        let fits = |mtu: &&Mtu| mtu.bytes() as usize <= room;
-        let mtu = Mtu::ALL.iter().rev().find(fits).copied().unwrap_or(Mtu::B256);
+        let mtu = mtu_of(room);
         Self {
             nic: Mutex::new(Nic::new(me, nodes, mtu, timeout)),
             due: AtomicU64::new(u64::MAX),

@@ -1,0 +1,59 @@
+//! How long things take in a store of chains, and how long what somebody knows of them counts: all of it follows from here.
+//!
+//! At all places. What must always hold: a slot rests for longer than anybody uses what was known of it.
+//!
+//! ```text
+//!   lease      what a client knows of a chain counts for reads, from when it was known to be in use
+//!   lifetime   what the switch knows of a slot counts, from when it has learned it
+//!   under way  a packet may be on its way, with all its repetitions
+//!   doubt      then nothing of what a client asked is executed any more, and is decided what became of it
+//!   rest       a slot that is no tail any more is not used anew
+//! ```
+
+use wire::Nanos;
+
+use crate::config::Steering;
+
+/// Longer than a request of a client that is not held up is under way: it is given up after a second
+/// (a hundred repetitions of ten milliseconds).
+pub(crate) const UNDER_WAY: Nanos = Nanos::from_millis(1500);
+
+/// How long the switch takes for true what it knows of slots. A key that is written to more often than twice in that time never loses
+/// its tail, so it costs nothing that matters; and memory has to rest for it.
+pub(crate) const LIFETIME: Nanos = Nanos::from_millis(2000);
+
+/// How long a tail counts that a metadata server has found, from when it began to look: less than what is under way in any case.
+pub(crate) const FOUND: Nanos = Nanos::from_millis(1000);
+const _: () = assert!(FOUND.0 < UNDER_WAY.0);
+
+/// Whose entries slots have, it takes for true for so many lifetimes: for less than a slot's number takes to come round (256 rests of any store
+/// that it is of any use to), so that reads of old entries are steered, too.
+pub(crate) const SLOT_LIFETIMES: u32 = 16;
+
+/// A client's append may go behind what it knew so many rests ago, where the switch steers: the number of a slot's use, which is compared,
+/// comes round after 256 of them.
+const RESTS: u64 = 64;
+
+/// The shortest time for which slots of a store must rest, on a rack that steers like this: longer than a cursor counts, by more than
+/// clocks of nodes differ in so short a time.
+///
+/// Where reads are steered, a client may be sent to an entry that has ceased to be the tail as long ago as the switch knows it, and the
+/// acknowledgement took from which it learned it; and follow what stands there, for as long as its own cursor counts.
+pub fn least_rest(lease: Nanos, steering: Option<Steering>) -> Nanos {
+    let cursors = lease + Nanos(lease.0 / 8) + Nanos::from_millis(1);
+    match steering {
+        Some(Steering { reads: true, .. }) => cursors + LIFETIME + UNDER_WAY,
+        _ => cursors,
+    }
+}
+
+/// How long nobody decides what became of a slot, where the switch steers: a node that is silent for `timeout` is dead, and until then its
+/// process may only have been stopped.
+pub(crate) fn doubt(steering: Option<Steering>, timeout: Nanos) -> Nanos {
+    if steering.is_some() { timeout + timeout + UNDER_WAY } else { Nanos::ZERO }
+}
+
+/// How old a cursor of a client may be for its steered appends.
+pub(crate) const fn old_cursors(rest: Nanos) -> Nanos {
+    Nanos(rest.0.saturating_mul(RESTS))
+}

@@ -1,0 +1,169 @@
+//! What clients and metadata servers of a node ask of the rack: verbs through the switch's process, calls from node to node.
+//!
+//! What must always hold: what was posted ends, also when the node is fenced.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use chain::{Answer, Appended, Call as ChainCall};
+use transport::{Body, PlaceId};
+use wire::chain_pair::ChainPair;
+use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
+
+use crate::chain::{Ask, Connect, Fabric, Introduction, Store, answer_of, client_id};
+use crate::config::Steering;
+use crate::networked::node::NetworkedNode;
+use crate::networked::one_sided::calls::{Call, Reply};
+use crate::networked::one_sided::chain_work::{Beginning, Ended, Kind, Ticket, Work};
+use crate::place::{Carrier, Courier, Failure};
+
+/// How often the switch is told of a connection, until it has heard.
+const AGAIN: Nanos = Nanos::from_millis(5);
+
+impl Fabric for NetworkedNode {
+    fn me(&self) -> NodeId {
+        self.id()
+    }
+
+    fn now(&self) -> Nanos {
+        NetworkedNode::now(self)
+    }
+
+    fn life_of(&self, node: NodeId) -> Option<Incarnation> {
+        if node == self.id() { Some(self.incarnation) } else { self.one_sided.life_of(node) }
+    }
+
+    fn connect(&self, courier: &mut Courier, memory: NodeId, connect: Connect) -> Result<(), Failure> {
+        let life = self.life_of(memory).ok_or(Refusal::NodeDown)?;
+        let nowhere = GlobalAddr::new(memory, 0);
+        self.ask_chain(courier, nowhere, &Ask::Connect(connect))?;
+        let Connect { thread, to_memory, to_client, outstanding } = connect;
+        let pair = ChainPair::of_client(self.id(), memory, thread);
+        let beginning = Beginning { to_owner: to_client, to_peer: to_memory, outstanding };
+        self.with_nic(courier, |nic, _, _| nic.connect_chain(pair, life, beginning));
+        Ok(())
+    }
+
+    fn steering(&self) -> Option<Steering> {
+        self.chains.steering
+    }
+
+    fn epoch(&self) -> u64 {
+        self.chains.epoch.load(Ordering::Acquire)
+    }
+
+    fn next_number(&self) -> u64 {
+        let number = self.chains.introductions.fetch_add(1, Ordering::Relaxed);
+        u64::from(self.incarnation.0) << 32 | u64::from(number)
+    }
+
+    fn introduce(&self, courier: &mut Courier, said: Introduction) -> Result<(), Failure> {
+        let number = said.number();
+        let mut patience = self.begin_wait();
+        let mut again = Nanos::ZERO;
+        let heard = loop {
+            if self.chains.heard().remove(&number) {
+                break Ok(());
+            }
+            if Carrier::is_fenced(self) || self.stop.load(Ordering::Acquire) {
+                break Err(Failure::Fenced);
+            }
+            let now = NetworkedNode::now(self);
+            if now >= again {
+                again = now + AGAIN;
+                self.transport.send(PlaceId::SWITCH, Body::Control(&said.encode()), &mut courier.outgoing);
+                self.flush(courier);
+            }
+            self.pause(self.id(), courier, &mut patience);
+        };
+        self.end_wait(courier);
+        heard
+    }
+
+    fn post(&self, courier: &mut Courier, work: Work) -> Arc<Ticket> {
+        let ticket = Arc::<Ticket>::default();
+        if Carrier::is_fenced(self) {
+            ticket.end(Ended::Failed(Failure::Fenced));
+            return ticket;
+        }
+        let work = work.for_ticket(&ticket);
+        self.with_nic(courier, |nic, now, way| nic.post_chain(now, work, way));
+        self.flush(courier);
+        ticket
+    }
+
+    fn wait(&self, courier: &mut Courier, ticket: &Ticket) -> Result<Ended, Failure> {
+        let patience = self.begin_wait();
+        let ended = self.await_ticket(courier, ticket, patience);
+        self.end_wait(courier);
+        match ended {
+            Ended::Failed(why) => Err(why),
+            ended => Ok(ended),
+        }
+    }
+
+    fn execute(&self, courier: &mut Courier, work: Work) -> Result<Ended, Failure> {
+        // This thread receives from now on: nobody is woken for the answer.
+        let patience = self.begin_wait();
+        let ticket = self.post(courier, work);
+        let ended = self.await_ticket(courier, &ticket, patience);
+        self.end_wait(courier);
+        match ended {
+            Ended::Failed(why) => Err(why),
+            ended => Ok(ended),
+        }
+    }
+
+    fn execute_after(&self, courier: &mut Courier, first: Work, then: Work) -> Result<Ended, Failure> {
+        // It leaves with the other one.
+        self.with_nic(courier, |nic, now, way| nic.post_chain(now, first, way));
+        self.execute(courier, then)
+    }
+
+    fn call(
+        &self,
+        courier: &mut Courier,
+        store: &Store,
+        thread: u16,
+        number: u32,
+        call: ChainCall,
+    ) -> Result<Option<Answer>, Failure> {
+        if self.life_of(store.addr.home()) != Some(store.life) {
+            return Err(Refusal::NodeDown.into());
+        }
+        match self.ask_chain(courier, store.addr, &Ask::Do { thread, number, call }) {
+            Ok(Reply::Words(words)) => answer_of(&words).map(Some).ok_or(Failure::Broken),
+            Ok(_) => Err(Failure::Broken),
+            Err(Failure::Refused(Refusal::Locked)) => Ok(None),
+            Err(why) => Err(why),
+        }
+    }
+
+    fn tell(&self, courier: &mut Courier, store: &Store, thread: u16, appends: &[Appended]) {
+        let home = store.addr.home();
+        if home == self.id() {
+            if let Some(server) = self.server(store.addr) {
+                server.told(self.now(), client_id(home, self.incarnation, thread), appends);
+            }
+            return;
+        }
+        if Carrier::is_fenced(self) {
+            return;
+        }
+        let ask = Ask::Told { thread, appends: appends.to_vec() }.words();
+        // Nobody answers: it has no number.
+        let mut words = Call::Chain { addr: store.addr, words: ask.len() }.words(0);
+        words.extend(ask);
+        let len = words.len() * 8;
+        let work = Work::new(home, Kind::Send, None, words.into(), len);
+        self.with_nic(courier, |nic, now, way| nic.post(now, work, way));
+        self.flush(courier);
+    }
+
+    fn pass_time(&self, courier: &mut Courier) {
+        let mut patience = self.begin_wait();
+        self.pause(self.id(), courier, &mut patience);
+        self.end_wait(courier);
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,193 @@
+//! Chains on a rack of processes: verbs through the switch's process, calls from node to node, and a thread for each metadata
+//! server of this node.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `fabric.rs` | what clients and servers of this node ask of the rack |
+//! | `serving.rs` | what other nodes ask of this one |
+//! | `server_thread.rs` | a metadata server's thread |
+//!
+//! What must always hold: calls are answered on the thread that received them and wait for nobody; what has to wait is done on the
+//! server's thread. A client of a node that is dead is swept when every memory of the store has ended its connections.
+
+mod fabric;
+mod server_thread;
+mod serving;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal, SwitchEpoch};
+
+use super::node::NetworkedNode;
+use super::one_sided::calls::{Call, Reply};
+use crate::chain::{
+    Ask, Chains, Fabric as _, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup, Store, What,
+    doubt, least_rest, setup_of,
+};
+use crate::config::Steering;
+use crate::memory::one_sided::Shape;
+use crate::place::{Carrier, Courier, Failure};
+
+/// Introductions that were heard more often than somebody waited.
+const MOST_HEARD: usize = 4096;
+
+/// What a node has for chains.
+#[derive(Default)]
+pub(super) struct ChainSide {
+    pools: Pools,
+    servers: Mutex<BTreeMap<GlobalAddr, Arc<Server>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// How the switch steers.
+    steering: Option<Steering>,
+    /// Then: longer than any request is under way, also one of a process that was stopped for a while and is not taken for dead.
+    doubt: Nanos,
+    epoch: AtomicU64,
+    introductions: AtomicU32,
+    /// Introductions that the switch has heard.
+    heard: Mutex<BTreeSet<u64>>,
+}
+
+impl ChainSide {
+    /// A node that is silent for so long is dead.
+    pub(super) fn new(steering: Option<Steering>, timeout: Nanos) -> Self {
+        Self { steering, doubt: doubt(steering, timeout), ..Self::default() }
+    }
+
+    /// A new epoch: the switch may be another one.
+    pub(super) fn begin_epoch(&self, epoch: SwitchEpoch) {
+        self.epoch.store(epoch.0.into(), Ordering::Release);
+    }
+
+    /// What the switch says. False if that is something else.
+    pub(super) fn on_control(&self, bytes: &[u8]) -> bool {
+        let Some(Introduction::Heard { number }) = Introduction::parse(bytes) else { return false };
+        let mut heard = self.heard();
+        if heard.len() >= MOST_HEARD {
+            heard.pop_first();
+        }
+        heard.insert(number);
+        true
+    }
+
+    fn heard(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn servers(&self) -> MutexGuard<'_, BTreeMap<GlobalAddr, Arc<Server>>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the servers' threads, which have been told to stop.
+    pub(super) fn end(&self) {
+        self.servers().values().for_each(|server| server.end());
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            // It may be one of them that drops the node.
+            if thread.thread().id() != std::thread::current().id() {
+                // It cannot have panicked without having said so.
+                drop(thread.join());
+            }
+        }
+    }
+
+    /// What the servers here have done.
+    pub(super) fn counts(&self) -> ServerCounts {
+        let mut sum = ServerCounts::default();
+        self.servers().values().for_each(|server| sum.add(&server.counts()));
+        sum
+    }
+}
+
+impl NetworkedNode {
+    /// What the metadata servers on this node have done.
+    pub fn chain_counts(&self) -> ServerCounts {
+        self.chains.counts()
+    }
+
+    fn server(&self, addr: GlobalAddr) -> Option<Arc<Server>> {
+        self.chains.servers().get(&addr).cloned()
+    }
+
+    /// Asks once; what has to wait is refused as locked.
+    fn ask_chain(&self, courier: &mut Courier, addr: GlobalAddr, ask: &Ask) -> Result<Reply, Failure> {
+        if Carrier::is_fenced(self) {
+            return Err(Failure::Fenced);
+        }
+        let words = ask.words();
+        let reply = if addr.home() == self.id() {
+            self.serve_chains(self.id(), addr, &words).expect("only what nobody answers is not answered")
+        } else {
+            let call = Call::Chain { addr, words: words.len() };
+            self.ask_once(courier, addr.home(), call, &words)?
+        };
+        match reply {
+            Reply::Refused(why) => Err(why.into()),
+            reply => Ok(reply),
+        }
+    }
+}
+
+impl Chains for NetworkedNode {
+    fn least_rest(&self, lease: Nanos) -> Nanos {
+        least_rest(lease, self.chains.steering)
+    }
+
+    fn begin_chains(
+        &self,
+        _: NodeId,
+        courier: &mut Courier,
+        addr: GlobalAddr,
+        (mut setup, zeroed): (Setup, &[bool]),
+    ) -> Result<Arc<Store>, Failure> {
+        let homes = setup.homes.len();
+        for (number, home) in setup.homes.iter_mut().enumerate() {
+            let shape = Setup::shape(setup.each, number, homes);
+            // Nothing that was written before is to be taken for an entry of this store.
+            let call = Call::Begin { addr: home.addr, shape, zeroed: zeroed[number] };
+            let life = self.life_of(home.addr.home()).ok_or(Refusal::NodeDown)?;
+            let reply = self.ask(courier, home.addr.home(), call, &[])?;
+            let (key, Shape::Chain { .. }) = reply.region().ok_or(Failure::Broken)? else {
+                return Err(Failure::Broken);
+            };
+            (home.key, home.life) = (key, life);
+        }
+        self.ask_chain(courier, addr, &Ask::Serve(setup))?;
+        self.open_chains(self.id(), courier, addr)
+    }
+
+    fn open_chains(&self, _: NodeId, courier: &mut Courier, addr: GlobalAddr) -> Result<Arc<Store>, Failure> {
+        let reply = self.ask_chain(courier, addr, &Ask::Describe)?;
+        let Reply::Words(words) = reply else { return Err(Failure::Broken) };
+        let store = words.split_first().and_then(|(life, words)| {
+            let life = Incarnation(u32::try_from(*life).ok()?);
+            Some(Store { addr, life, setup: setup_of(words)? })
+        });
+        store.map(Arc::new).ok_or(Failure::Broken)
+    }
+
+    fn end_chains(&self, _: NodeId, courier: &mut Courier, addr: GlobalAddr) -> Result<(), Failure> {
+        self.ask_chain(courier, addr, &Ask::End).map(drop)
+    }
+
+    fn chain_session(&self, _: NodeId, store: &Arc<Store>) -> Result<Session, Failure> {
+        self.chains.pools.take(store, self.chains.steering)
+    }
+
+    fn end_session(&self, _: NodeId, session: Session) {
+        self.chains.pools.put_back(session);
+    }
+
+    fn run_chain(
+        &self,
+        _: NodeId,
+        courier: &mut Courier,
+        session: &mut Session,
+        key: u64,
+        what: What<'_>,
+    ) -> Result<Ran, Failure> {
+        session.run(self, courier, key, what)
+    }
+}

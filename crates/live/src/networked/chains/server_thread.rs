@@ -1,0 +1,110 @@
+//! A metadata server's thread: what it wants of memory, who has died, and what a new switch is told.
+//!
+//! What must always hold: a client of a node that is dead is swept when every memory of the store has ended its connections.
+
+use std::sync::Weak;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use transport::{Body, PlaceId};
+use wire::{GlobalAddr, Refusal};
+
+use crate::chain::{Ask, Fabric as _, Introduction, Server};
+use crate::config::Steering;
+use crate::networked::node::NetworkedNode;
+use crate::place::{Courier, Failure};
+
+/// Tails that a new switch is told: those of so many keys take most of the writes there are, and are found in a moment.
+const MOST_PRELOADED: usize = 1024;
+/// Told at a time.
+const BURST: usize = 32;
+
+/// How often it looks who has died.
+const LOOK: Duration = Duration::from_millis(20);
+
+impl NetworkedNode {
+    /// Tells every memory of a store that lives of its clients are over, and then sweeps those.
+    fn sweep_the_dead(&self, courier: &mut Courier, server: &Server) -> Result<(), Failure> {
+        for (node, life) in server.lives() {
+            if self.life_of(node) == Some(life) {
+                continue;
+            }
+            for home in &server.store.setup.homes {
+                let memory = home.addr.home();
+                loop {
+                    if self.life_of(memory) != Some(home.life) {
+                        return Err(Refusal::NodeDown.into());
+                    }
+                    match self.ask_chain(courier, GlobalAddr::new(memory, 0), &Ask::Fence { node, life }) {
+                        Ok(_) => break,
+                        Err(Failure::Broken) => self.pass_time(courier),
+                        Err(why) => return Err(why),
+                    }
+                }
+            }
+            if self.is_steered() {
+                let number = self.next_number();
+                self.introduce(courier, Introduction::End { node, life, number })?;
+            }
+            server.sweep(self.now(), node, life);
+        }
+        Ok(())
+    }
+
+    /// The switch may be another one, and know no tails: looks for those of the keys that are written to most, and tells it.
+    fn preload(&self, courier: &mut Courier, server: &Server, most: usize) -> Result<(), Failure> {
+        let number = self.next_number();
+        let Some(scan) = server.store.setup.scan(number) else { return Ok(()) };
+        self.introduce(courier, scan)?;
+        let keys = server.scan_hottest(most.min(MOST_PRELOADED));
+        while server.work(self, courier) {}
+        for burst in keys.chunks(BURST) {
+            for (key, (at, version)) in burst.iter().filter_map(|key| Some((*key, server.tail(*key)?))) {
+                let said = Introduction::Tail { key, at, version, number };
+                self.transport.send(PlaceId::SWITCH, Body::Control(&said.encode()), &mut courier.outgoing);
+            }
+            self.flush(courier);
+        }
+        Ok(())
+    }
+}
+
+/// Does what a server wants of memory, and looks who has died, until the store or the node is gone.
+pub(super) fn serve_store(node: &Weak<NetworkedNode>, server: &Server) {
+    let mut courier = Courier::new(server.store.addr.bits());
+    let mut epoch = node.upgrade().map_or(0, |node| node.epoch());
+    loop {
+        let Some(node) = node.upgrade() else { return };
+        if node.stop.load(Ordering::Acquire) || node.lease().is_fenced() {
+            return;
+        }
+        if server.has_ended() {
+            if let Some(over) = server.store.setup.over(node.next_number())
+                && node.is_steered()
+            {
+                // Otherwise the node is going to end.
+                let _ = node.introduce(&mut courier, over);
+            }
+            return;
+        }
+        if epoch != node.epoch() {
+            epoch = node.epoch();
+            if let Some(Steering { keys, preload: true, .. }) = node.steering()
+                && let Err(why) = node.preload(&mut courier, server, keys)
+            {
+                server.fail(why);
+            }
+        }
+        if let Err(why) = node.sweep_the_dead(&mut courier, server) {
+            server.fail(why);
+        }
+        let is_down = |home: &crate::chain::Home| node.life_of(home.addr.home()) != Some(home.life);
+        if server.store.setup.homes.iter().any(is_down) {
+            server.fail(Refusal::NodeDown.into());
+        }
+        if !server.work(&*node, &mut courier) {
+            drop(node);
+            server.wait(LOOK);
+        }
+    }
+}
