@@ -1,10 +1,13 @@
 //! How a rack is set up, whatever carries its messages.
 
-use node::{Backoff, Directory, Turn};
+use node::{Backoff, Directory, Peeks, Turn};
 use switch::flowcc::{self, Switch};
 use wire::{BlockSize, LockEnd, Nanos, NodeId, SwitchEpoch};
 
 use crate::memory::NodeMemory;
+
+/// The most bytes that are read where the block is.
+const LONGEST_PEEK: u32 = 2048;
 
 /// How a rack is set up, the same on all its places. The public API checks what a user may have got wrong; here it is asserted.
 #[derive(Clone, Debug)]
@@ -23,6 +26,8 @@ pub struct RackConfig {
     pub directory: Directory,
     /// Conflicting requests wait in line at whoever has the lock, and are not refused.
     pub queue: bool,
+    /// Small reads of blocks that others are writing are done where the block is.
+    pub peek: bool,
     /// How long an epoch of hotness lasts.
     pub epoch: Nanos,
     /// Bytes on every node for copies of what locks guard.
@@ -49,12 +54,25 @@ impl RackConfig {
             switch_entries: self.switch_entries,
             epoch: self.epoch,
             queue: self.queue,
+            peeks: self.peeks(),
             // A turn ends at a deadline, and nobody carries a node's deadlines while all its threads hit: an embedded rack
             // would notice a millisecond late.
             turn: Turn::NONE,
             backoff: Backoff { first: Nanos(400), most: Nanos::from_micros(50) },
             ..node::Config::new(id, self.nodes, self.memory)
         }
+    }
+
+    /// Which reads are done where the block is: of less than half a block, so that much of it stays where it is; and not of so much
+    /// that copying it twice takes longer than fetching it. Of as many blocks as there is cache for, a node remembers how they are used.
+    fn peeks(&self) -> Peeks {
+        if !self.peek {
+            return Peeks::NEVER;
+        }
+        let half = u32::try_from(self.block.bytes() / 2).expect("a block has at most 1 MiB");
+        let frames = usize::try_from(self.cache / self.block.bytes()).unwrap_or(usize::MAX);
+        let Peeks { rows, tries, .. } = Peeks::LEARNED;
+        Peeks { most: half.min(LONGEST_PEEK), rows: frames.clamp(256, rows), tries }
     }
 
     /// How the locks of one node are set up, over a transport that loses nothing.
@@ -94,7 +112,7 @@ impl RackConfig {
             entries: self.switch_entries,
             epoch: SwitchEpoch(0),
             queue: self.queue,
-            peeks: false,
+            peeks: self.peek,
         })
         .expect("the FlowCC program fits the chip")
     }

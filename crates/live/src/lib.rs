@@ -15,8 +15,7 @@ pub mod inline;
 pub mod memory;
 pub mod networked;
 pub mod place;
-#[cfg(target_os = "linux")]
-pub mod short_slice;
+pub mod scheduling;
 pub mod waiting;
 
 pub use config::RackConfig;

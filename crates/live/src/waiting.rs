@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use wire::Nanos;
 
+use crate::scheduling::Scheduling;
+
 /// How long a thread yields before it sleeps.
 const YIELD_FOR: Nanos = Nanos::from_micros(50);
 /// A yield that takes longer than this says that the machine is full.
@@ -110,6 +112,17 @@ pub const fn is_all(messages: usize) -> bool {
 }
 
 impl Crowding {
+    /// What threads know that are scheduled so. Those of real time never find out that the machine is full, because nobody runs
+    /// before them: they take it for full always, and leave the core to others whenever they wait.
+    pub fn of(scheduling: Scheduling) -> Self {
+        match scheduling {
+            Scheduling::Fair => Self::default(),
+            Scheduling::Realtime => {
+                Self { full_until: AtomicU64::new(u64::MAX), full_for: AtomicU64::new(0) }
+            }
+        }
+    }
+
     /// A yield began and ended then.
     fn yielded(&self, began: Nanos, ended: Nanos) {
         let full_for = self.full_for.load(Ordering::Relaxed);
@@ -215,6 +228,16 @@ mod tests {
         crowding.yielded(now, now + Nanos::from_micros(1));
         crowding.yielded(now, now + Nanos::from_millis(3));
         assert!(!full_at(now + Nanos::from_millis(104)), "it begins anew after a short yield");
+    }
+
+    #[test]
+    fn threads_of_real_time_sleep_at_once() {
+        let crowding = Crowding::of(Scheduling::Realtime);
+        for _ in 0..2 {
+            let mut patience = Patience::without_spins();
+            assert_eq!(patience.step(Nanos(1), Nanos::MAX, &crowding), Step::Sleep(LONGEST_SLEEP));
+            crowding.yielded(Nanos(1), Nanos::from_millis(2));
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a node's machines count. Nothing is lost silently: whatever is dropped is counted by cause.
 
-use wire::Refusal;
+use wire::{Kind, Refusal};
 
 /// Why a packet was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +70,14 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Accesses of threads that needed an event: data misses, upgrades, and reads where the block is. Counted once however often they
+    /// were refused.
+    pub fn granted_accesses(&self) -> u64 {
+        let accesses = [Kind::ReadMiss, Kind::WriteMiss, Kind::WriteShared, Kind::Peek];
+        let events: u64 = accesses.iter().map(|kind| self.events[*kind as usize]).sum();
+        events.saturating_sub(self.refused.iter().sum())
+    }
+
     pub(crate) fn drop(&mut self, why: Drop) {
         self.dropped[why as usize] += 1;
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use live::RackConfig;
+use live::scheduling::{NoRealtime, Scheduling};
 use membership::Timing;
 use wire::{BlockSize, Copyset, Nanos};
 
@@ -28,6 +29,9 @@ pub struct Config {
     /// What becomes of a request for a block of the switch that another node is just getting: it waits in line for
     /// its turn, or it is refused and tried again (as in Concordia).
     pub queue: bool,
+    /// Small reads of a block that other nodes keep writing are done where the block is, and bring no copy (PEEK). That takes fewer
+    /// messages where the same records are read and written. Up to half a block, and 2 KiB.
+    pub peek: bool,
     /// How often homes and the switch exchange hot and cold blocks.
     pub epoch: Nanos,
     /// Bytes on every node for copies of what locks guard.
@@ -53,6 +57,7 @@ impl Default for Config {
             switch_entries: 375_000,
             directory: Directory::Auto,
             queue: false,
+            peek: false,
             epoch: Nanos::from_millis(10),
             lock_copies: 8 << 20,
             lock_entries: 65_536,
@@ -64,7 +69,7 @@ impl Default for Config {
 }
 
 /// What a process of a rack of processes needs to know beside the rack's [`Config`]. The same at all places, but for
-/// `strict` and `patience`.
+/// `strict`, `scheduling` and `patience`.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessConfig {
     /// When a node that is not heard of is given up, and what follows from that.
@@ -73,14 +78,22 @@ pub struct ProcessConfig {
     /// and declared dead meanwhile. Without this such a process may be given what it had cached until it has heard
     /// that it was declared dead.
     pub strict: bool,
+    /// How the threads are scheduled that answer other nodes. Threads of applications ask for themselves:
+    /// [`Scheduling::ask`].
+    pub scheduling: Scheduling,
     /// How long a node may take to join.
     pub patience: Duration,
 }
 
 impl Default for ProcessConfig {
-    /// A second until a node is given up, no strict leases, half a minute to join.
+    /// A second until a node is given up, no strict leases, nothing of real time, half a minute to join.
     fn default() -> Self {
-        Self { timing: Timing::new(Nanos(1_000_000_000)), strict: false, patience: Duration::from_secs(30) }
+        Self {
+            timing: Timing::new(Nanos(1_000_000_000)),
+            strict: false,
+            scheduling: Scheduling::Fair,
+            patience: Duration::from_secs(30),
+        }
     }
 }
 
@@ -98,6 +111,8 @@ const FRAMES_PER_BUCKET: u64 = 8;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ConfigError {
+    /// The process may not have threads that are scheduled so.
+    Scheduling(NoRealtime),
     /// No nodes, or more than a copyset can name.
     Nodes {
         /// How many were asked for.
@@ -199,6 +214,7 @@ impl fmt::Display for ConfigError {
                     "{asked} bytes of copies for locks are not possible: {most} is the most; change `lock_copies`"
                 )
             }
+            Self::Scheduling(refused) => refused.fmt(f),
             Self::Epoch => write!(f, "epochs of no length are not possible: change `epoch`"),
         }
     }
@@ -265,6 +281,7 @@ impl Config {
             directory: self.directory,
             epoch: self.epoch,
             queue: self.queue,
+            peek: self.peek,
             lock_copies: self.lock_copies,
             lock_entries: self.lock_entries,
             steering: self.steering,

@@ -220,12 +220,20 @@ impl NodeHandle {
         let (tag, start) = (block.tag(addr), block.offset_in_block(addr));
         let cache = Arc::clone(&self.cache);
         loop {
-            let fetched = self
-                .inner
-                .operations()
-                .fetch(self.node, &mut self.courier, tag, access)
-                .map_err(|why| failed(why, addr, len as u64))?;
-            let pinned = match (fetched, access) {
+            let (operations, courier) = (self.inner.operations(), &mut self.courier);
+            let first = start & !7;
+            let fetched = match access {
+                Access::Shared => {
+                    let bytes = (first, (start + len).next_multiple_of(8) - first);
+                    operations.read(self.node, courier, tag, bytes)
+                }
+                Access::Modified => operations.own(self.node, courier, tag),
+            };
+            let pinned = match (fetched.map_err(|why| failed(why, addr, len as u64))?, access) {
+                (Fetched::Words, _) => {
+                    let found = work(&Window::new(self.courier.peeked(), start - first, len));
+                    return self.confirmed(found);
+                }
                 (Fetched::Pinned(frame), _) => cache.adopt(frame),
                 (Fetched::Retry, Access::Modified) => match cache.pin_for_write(&mut self.hints, addr) {
                     Some(pinned) => pinned,

@@ -42,7 +42,7 @@ pub use live::chain::{ServerCounts as ChainCounts, SteeringCounts};
 pub use live::networked::one_sided::NicCounts;
 pub use live::networked::{NodeReport, NodeStatus, SwitchReport, Watch};
 #[cfg(target_os = "linux")]
-pub use live::short_slice::ask as ask_for_short_slice;
+pub use live::scheduling::{NoRealtime, Scheduling, ask_for_short_slice};
 pub use membership::Timing;
 pub use membership::coordinator::{Counters as MembershipCounters, Phase};
 pub use node::{Counters as ProtocolCounters, Window};

@@ -87,7 +87,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
             return output;
         }
-        std::thread::yield_now();
+        live::scheduling::give_way();
     }
 }
 

@@ -156,17 +156,20 @@ impl Rack {
     /// node in it.
     ///
     /// # Errors
-    /// If the configuration is impossible, or the rack's switch does not answer.
+    /// If the configuration is impossible, the process may not have threads that are scheduled so, or the rack's switch
+    /// does not answer.
     pub fn join_over(
         config: Config,
         node: NodeId,
         process: &ProcessConfig,
         transport: Arc<dyn Transport>,
     ) -> Result<Self, JoinError> {
+        process.scheduling.check().map_err(ConfigError::Scheduling)?;
         let setup = NodeSetup {
             rack: config.checked()?,
             id: node,
             timing: process.timing,
+            scheduling: process.scheduling,
             session: Session(random_session()),
             patience: process.patience,
         };
@@ -379,13 +382,11 @@ impl Counters {
         self.nodes.iter().map(|node| node.hits).sum()
     }
 
-    /// Accesses that needed a coherence event: data misses and upgrades, counted once however often they were
+    /// Accesses that needed a coherence event: data misses, upgrades, and reads where the block is, counted once however often they were
     /// refused.
     pub fn misses(&self) -> u64 {
         let sum = self.protocol();
-        let events: u64 = sum.events[1..=3].iter().sum();
-        let refused: u64 = sum.refused.iter().sum();
-        events.saturating_sub(refused)
+        sum.granted_accesses()
     }
 
     /// The sum of what the nodes' machines have counted.

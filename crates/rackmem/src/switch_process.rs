@@ -24,18 +24,20 @@ impl SwitchProcess {
     /// it recovers that rack.
     ///
     /// # Errors
-    /// If the configuration is impossible.
+    /// If the configuration is impossible, or the process may not have threads that are scheduled so.
     pub fn new(
         config: &Config,
         process: &ProcessConfig,
         transport: Arc<dyn Transport>,
     ) -> Result<Self, ConfigError> {
+        process.scheduling.check().map_err(ConfigError::Scheduling)?;
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         // 32 bits of seconds end in 2156; a clock that is off only matters if no member is left to say the last epoch.
         let origin = u32::try_from(seconds.saturating_sub(FIRST_SECOND)).unwrap_or(u32::MAX / 2);
         let setup = SwitchSetup {
             rack: config.checked()?,
             timing: process.timing,
+            scheduling: process.scheduling,
             origin: wire::SwitchEpoch(origin),
             session: random_session(),
         };

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rackmem::rack_file::{Placement, RackFile, TransportKind, example};
-use rackmem::{BlockSize, Directory, Nanos};
+use rackmem::{BlockSize, Directory, Nanos, Scheduling};
 
 const UDP: &str = r#"[rack]
 name = "lab"
@@ -77,7 +77,9 @@ memory = "1 GiB"
 lock_copies = "3 MiB"
 lock_region = "1000 B"
 timeout = "250 ms"
+peek = true
 strict = true
+scheduling = "realtime"
 key = "rack.key"
 mtu = 9000
 runtime = "run"
@@ -98,6 +100,8 @@ listen = "10.0.0.2:7400"
 "#;
     let rack = RackFile::parse(&folder.join("rack.toml"), text).unwrap();
     assert_eq!((rack.name.as_str(), rack.timeout, rack.strict), ("Lab-2", Nanos::from_millis(250), true));
+    assert!(rack.config.peek);
+    assert_eq!(rack.process().scheduling, Scheduling::Realtime);
     let config = &rack.config;
     assert_eq!((config.nodes, config.block_size), (2, BlockSize::new(8192).unwrap()));
     assert_eq!((config.cache, config.memory), (32 << 20, 1 << 30));
@@ -118,6 +122,7 @@ fn what_is_left_out_is_the_default_of_an_embedded_rack() {
     let default = rackmem::Config { nodes: 2, ..rackmem::Config::default() };
     assert_eq!(format!("{:?}", rack.config), format!("{default:?}"));
     assert_eq!((rack.timeout, rack.strict), (Nanos::from_millis(1000), false));
+    assert_eq!(rack.scheduling, Scheduling::Fair);
     assert!(rack.runtime.is_absolute() && rack.runtime.to_str().unwrap().ends_with("-lab"));
     assert_eq!((rack.switch_metrics, rack.node_metrics), (None, vec![None, None]));
 }
@@ -168,7 +173,9 @@ fn what_an_example_calls_a_default_is_taken_when_it_is_switched_on() {
             })
             .collect();
         let (off, on) = (parse(&text), parse(&on.join("\n")));
-        let config = |rack: &RackFile| format!("{:?} {:?} {}", rack.config, rack.timeout, rack.strict);
+        let config = |rack: &RackFile| {
+            format!("{:?} {:?} {} {:?}", rack.config, rack.timeout, rack.strict, rack.scheduling)
+        };
         assert_eq!(config(&on), config(&off));
         assert!(on.switch_metrics.is_some(), "the lines were switched on");
     }
@@ -331,6 +338,10 @@ fn wrong_types_are_named_with_an_example() {
         (
             in_rack("timeout = 1.5"),
             "rack.toml:4: `timeout` must be a span of time in us, ms, s or min, with the unit, in quotes, and not of type float: write timeout = \"1 s\"",
+        ),
+        (
+            in_rack("scheduling = \"fast\""),
+            "rack.toml:4: `fast` is no kind of scheduling: write scheduling = \"fair\" or \"realtime\"",
         ),
         (
             in_rack("strict = \"yes\""),

@@ -33,6 +33,24 @@ impl Contents<'_> {
         if words.is_empty() { Contents::None } else { Contents::Own(words) }
     }
 
+    /// A part of it, of `len` bytes from `start` on; both are multiples of 8.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn part(self, start: usize, len: usize) -> Self {
+        let words = start / 8..(start + len) / 8;
+        assert!(
+            start.is_multiple_of(8) && len.is_multiple_of(8) && start + len <= self.bytes(),
+            "{start}+{len} of {self:?}"
+        );
+        match self {
+            Self::None => Self::None,
+            Self::Zeroes(_) => Self::Zeroes(len),
+            Self::Shared(all) => Self::Shared(&all[words]),
+            Self::Own(all) => Self::Own(&all[words]),
+        }
+    }
+
     /// A copy of the words.
     pub fn to_words(&self) -> Vec<u64> {
         match self {
@@ -89,6 +107,13 @@ mod tests {
             for end in start..=48 {
                 let mut copied = vec![0xee; end - start];
                 Contents::Own(&words).copy_to(start, &mut copied);
+                if end.is_multiple_of(8) {
+                    for contents in [Contents::Own(&words), Contents::Shared(&shared)] {
+                        let mut part = vec![0xee; end - start];
+                        contents.part(start, end - start).copy_to(0, &mut part);
+                        assert_eq!(part, copied);
+                    }
+                }
                 assert_eq!(copied, bytes[start..end]);
                 copied.fill(0xee);
                 Contents::Shared(&shared).copy_to(start, &mut copied);

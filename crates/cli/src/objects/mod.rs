@@ -148,6 +148,7 @@ impl Args {
             switch_entries: 65_536,
             directory: Directory::Switch,
             queue: false,
+            peek: false,
             lock_copies: RackSpec::LOCK_COPIES,
             lock_region: RackSpec::LOCK_REGION,
             steering: None,

@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 use rackmem::transport::inline::Hub;
 use rackmem::transport::{Counts, PlaceId, Transport};
 use rackmem::{
-    BlockSize, Config, ConfigError, Nanos, NodeId, ProcessConfig, Rack, SwitchProcess, Timing, Watch,
+    BlockSize, Config, ConfigError, Nanos, NodeId, ProcessConfig, Rack, Scheduling, SwitchProcess, Timing,
+    Watch,
 };
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,7 @@ pub(crate) struct RackSpec {
     pub(crate) switch_entries: usize,
     pub(crate) directory: Directory,
     pub(crate) queue: bool,
+    pub(crate) peek: bool,
     /// Bytes of copies for locks on each node, and of the largest region.
     pub(crate) lock_copies: u64,
     pub(crate) lock_region: u64,
@@ -60,6 +62,7 @@ impl RackSpec {
             switch_entries: self.switch_entries,
             directory: self.directory.into(),
             queue: self.queue,
+            peek: self.peek,
             lock_copies: self.lock_copies,
             lock_region: self.lock_region,
             steering: self.steering,
@@ -117,7 +120,12 @@ impl Seat {
 
     /// Becomes the place: a node returns when the rack has begun with it.
     pub(crate) fn take(&self) -> Result<Seated, Reason> {
-        let process = ProcessConfig { timing: Timing::new(TIMEOUT), ..ProcessConfig::default() };
+        self.take_scheduled(Scheduling::Fair)
+    }
+
+    /// The same, with those who answer scheduled so.
+    pub(crate) fn take_scheduled(&self, scheduling: Scheduling) -> Result<Seated, Reason> {
+        let process = ProcessConfig { timing: Timing::new(TIMEOUT), scheduling, ..ProcessConfig::default() };
         self.take_with(&process, |transport| transport)
     }
 

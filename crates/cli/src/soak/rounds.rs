@@ -83,6 +83,7 @@ impl<'a> Soak<'a> {
             switch_entries: 4096,
             directory: Directory::Auto,
             queue: false,
+            peek: true,
             lock_copies: RackSpec::LOCK_COPIES,
             lock_region: RackSpec::LOCK_REGION,
             steering: None,

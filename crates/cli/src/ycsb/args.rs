@@ -79,6 +79,10 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) queue: bool,
 
+    /// Small reads of blocks that other nodes keep writing are done where the block is, and bring no copy
+    #[arg(long)]
+    pub(crate) peek: bool,
+
     /// Which engine keeps the records: coherent memory without locks, or buckets behind locks that carry them. By default the
     /// latter for records that do not fit a block
     #[arg(long, value_enum, default_value_t = Choice::Auto)]

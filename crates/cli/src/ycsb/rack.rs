@@ -66,6 +66,7 @@ pub(crate) fn spec(args: &Args, memory: Bytes) -> RackSpec {
         switch_entries: args.switch_entries,
         directory: args.directory,
         queue: args.queue,
+        peek: args.peek,
         // An engine with locks has as much room as one with a cache.
         lock_copies: args.cache.0,
         lock_region: RackSpec::LOCK_REGION,

@@ -88,6 +88,7 @@ pub use home::HomeMemory;
 pub use pinned::{PinnedFrame, Unpinned};
 pub use retained::Retained;
 pub use store_of::{StoreOf, contents_of};
+pub(crate) use words::copy_contents;
 
 use std::sync::Arc;
 

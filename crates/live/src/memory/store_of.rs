@@ -2,9 +2,9 @@
 
 use std::sync::atomic::AtomicU64;
 
-use node::{Access, DataRef, FrameId, Pinned, Reservation, Store};
+use node::{Access, DataRef, FrameId, Pinned, Reservation, Store, peeked_bytes};
 use transport::Contents;
-use wire::{BlockTag, NodeId};
+use wire::{BlockTag, NodeId, Packet};
 
 use super::NodeMemory;
 use super::Unpinned;
@@ -82,6 +82,15 @@ impl<'a> StoreOf<'a> {
                 Some(words) => Contents::Shared(words),
                 None => Contents::Zeroes(self.memory().cache.block_size().len()),
             },
+        }
+    }
+
+    /// What travels with a packet: a block, or for the answer to a PEEK what was asked for of it.
+    pub(crate) fn contents_with(&self, packet: &Packet, data: DataRef) -> Contents<'a> {
+        let contents = self.find(data);
+        match (peeked_bytes(packet), Place::of(data)) {
+            (Some((start, len)), (_, place)) if place != Place::Received => contents.part(start, len),
+            _ => contents,
         }
     }
 

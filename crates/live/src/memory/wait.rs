@@ -3,7 +3,9 @@
 //! Pins last some ten nanoseconds unless the holder is preempted, so a thread spins very briefly and then
 //! yields: with more threads than cores, the holder needs this core to go on.
 
-use std::{hint, thread};
+use std::hint;
+
+use crate::scheduling::give_way;
 
 /// Pauses before the first yield; a pause is 10 to 50 ns.
 const SPINS: u32 = 8;
@@ -22,7 +24,7 @@ impl Wait {
     /// Waits a little.
     pub(super) fn pause(&mut self) {
         self.pauses = self.pauses.saturating_add(1);
-        if self.pauses <= SPINS { hint::spin_loop() } else { thread::yield_now() }
+        if self.pauses <= SPINS { hint::spin_loop() } else { give_way() }
     }
 
     /// True when this thread has let an agent go first for long enough.

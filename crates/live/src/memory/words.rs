@@ -74,7 +74,7 @@ pub(super) fn copy(from: &[AtomicU64], to: &[AtomicU64]) {
 ///
 /// # Panics
 /// If the lengths differ.
-pub(super) fn copy_contents(from: Contents<'_>, to: &[AtomicU64]) {
+pub(crate) fn copy_contents(from: Contents<'_>, to: &[AtomicU64]) {
     assert_eq!(from.bytes(), to.len() * 8, "both are blocks of one rack");
     match from {
         Contents::None | Contents::Zeroes(_) => clear(to),

@@ -4,7 +4,7 @@ use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
 use node::locks::{LockEffect, LockMessage};
-use node::{Effect, Message, Moment};
+use node::{Effect, Message, Moment, peeked_bytes};
 use transport::{Body, Cause, Contents, PlaceId};
 use wire::{Kind, LockEnd, LockKind, LockPacket, Nanos, NodeId, Packet};
 
@@ -156,7 +156,8 @@ impl NetworkedNode {
         contents: Contents<'_>,
     ) {
         let block = self.memory.cache.block_size().len();
-        if self.lease.is_fenced() || contents.bytes() != 0 && contents.bytes() != block {
+        let whole = peeked_bytes(packet).map_or(block, |(_, len)| len.min(block));
+        if self.lease.is_fenced() || contents.bytes() != 0 && contents.bytes() != whole {
             return self.transport.counters().dropped(Cause::Malformed);
         }
         let at = Moment { now: machine.at(now), random: courier.random() };
@@ -173,6 +174,7 @@ impl NetworkedNode {
         });
         let message = Message { packet: *packet, data };
         machine.node.on_packet(at, &message, &mut store, &mut courier.effects);
+        machine.show_peeked(packet, &courier.effects, &store);
         self.dispatch(machine, courier);
     }
 
@@ -298,7 +300,9 @@ impl NetworkedNode {
                     if to == PlaceId::node(self.id) {
                         self.place.leave(Input::Message(message));
                     } else if !self.lease.is_fenced() {
-                        let contents = message.data.map_or(Contents::None, |data| store.find(data));
+                        let contents = message
+                            .data
+                            .map_or(Contents::None, |data| store.contents_with(&message.packet, data));
                         let body = Body::Packet(&message.packet, contents);
                         self.transport.send(to, body, &mut courier.outgoing);
                     }

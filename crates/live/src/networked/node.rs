@@ -19,6 +19,7 @@ use super::report::NodeReport;
 use crate::config::RackConfig;
 use crate::memory::{NodeMemory, StoreOf};
 use crate::place::{Carrier, Courier, NodePlace, Place};
+use crate::scheduling::Scheduling;
 use crate::waiting::Crowding;
 
 /// The shortest time after which a packet is sent again: a preempted process is away for a scheduler's slice.
@@ -36,6 +37,8 @@ pub struct NodeSetup {
     pub id: NodeId,
     /// When the rack gives a node up; the same at all places.
     pub timing: Timing,
+    /// How its service thread is scheduled.
+    pub scheduling: Scheduling,
     /// A random number that names this life of the node.
     pub session: Session,
     /// How long joining may take, until the switch has been heard.
@@ -117,7 +120,7 @@ impl NetworkedNode {
             place: Place::new(NodePlace::new(Node::new(config), locks), Nanos::MAX),
             transport,
             lease: Arc::default(),
-            crowding: Crowding::default(),
+            crowding: Crowding::of(setup.scheduling),
             member_due: AtomicU64::new(member.next_deadline().0),
             member: Mutex::new(member),
             started,
@@ -131,7 +134,8 @@ impl NetworkedNode {
         node.begin(&mut courier, &view, None);
         let service = std::thread::Builder::new().name(format!("rackmem {}", setup.id));
         let served = Arc::downgrade(&node);
-        let thread = service.spawn(move || super::service::serve(&served, courier));
+        let scheduling = setup.scheduling;
+        let thread = service.spawn(move || super::service::serve(&served, courier, scheduling));
         *node.service.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(thread.expect("the system gives a thread"));
         Ok(node)
@@ -251,15 +255,14 @@ impl NetworkedNode {
         let (nic, chains) = (self.nic_counts(), self.chain_counts());
         let place = self.place.enter();
         let counters = place.node.counters();
-        let events: u64 = counters.events[1..=3].iter().sum();
-        let refused: u64 = counters.refused.iter().sum();
         NodeReport {
             hits: self.hits.load(Ordering::Relaxed),
-            misses: events.saturating_sub(refused),
-            refused,
+            misses: counters.granted_accesses(),
+            refused: counters.refused.iter().sum(),
             retransmissions: counters.retransmissions,
             invalidations: counters.invalidations,
             provided: counters.provided,
+            peeked: counters.peeked,
             home_packets: counters.home_received + counters.home_sent,
             lost: counters.lost,
             memory_live: place.node.memory_in_use().0,

@@ -26,6 +26,8 @@ pub struct NodeReport {
     pub invalidations: u64,
     /// Blocks given to other nodes.
     pub provided: u64,
+    /// Reads of other nodes that were answered without giving a copy.
+    pub peeked: u64,
     /// Packets that the home agent received and sent.
     pub home_packets: u64,
     /// Blocks of this home whose only current copy died.
@@ -45,7 +47,7 @@ pub struct NodeReport {
 }
 
 const WORDS: usize =
-    10 + node::Drop::ALL.len() + NicCounts::WORDS + ServerCounts::WORDS + 5 + Cause::ALL.len();
+    11 + node::Drop::ALL.len() + NicCounts::WORDS + ServerCounts::WORDS + 5 + Cause::ALL.len();
 
 impl NodeReport {
     /// What a beat carries.
@@ -57,6 +59,7 @@ impl NodeReport {
             self.retransmissions,
             self.invalidations,
             self.provided,
+            self.peeked,
             self.home_packets,
             self.lost,
             self.memory_live,
@@ -84,6 +87,7 @@ impl NodeReport {
             retransmissions: next(),
             invalidations: next(),
             provided: next(),
+            peeked: next(),
             home_packets: next(),
             lost: next(),
             memory_live: next(),

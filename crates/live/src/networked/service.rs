@@ -8,15 +8,18 @@ use wire::Nanos;
 
 use super::node::NetworkedNode;
 use crate::place::{Carrier, Courier};
+use crate::scheduling::Scheduling;
 use crate::waiting::{Patience, Step, is_all};
 
 /// The longest sleep: a deadline that another thread has set meanwhile is not later than this.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(5);
 
 /// Serves until the node is gone, or told to stop.
-pub(super) fn serve(node: &Weak<NetworkedNode>, mut courier: Courier) {
-    #[cfg(target_os = "linux")]
-    crate::short_slice::ask();
+///
+/// # Panics
+/// If it may not be scheduled so, which was found out to be permitted before the node joined.
+pub(super) fn serve(node: &Weak<NetworkedNode>, mut courier: Courier, scheduling: Scheduling) {
+    scheduling.ask().expect("was permitted a moment ago");
     let mut patience = Patience::without_spins();
     let mut dropped = false;
     loop {

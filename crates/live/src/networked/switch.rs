@@ -15,6 +15,7 @@ use super::report::{NodeReport, NodeStatus, SwitchReport, Watch};
 use crate::chain::{Introduction, Relay};
 use crate::config::RackConfig;
 use crate::place::SwitchPlace;
+use crate::scheduling::Scheduling;
 use crate::waiting::{Crowding, Patience, Step, is_all};
 
 /// The longest sleep: nobody is woken for an UNLOCK, and it would be repeated after ten milliseconds.
@@ -30,6 +31,8 @@ pub struct SwitchSetup {
     pub rack: RackConfig,
     /// When the rack gives a node up; the same at all places.
     pub timing: Timing,
+    /// How its thread is scheduled.
+    pub scheduling: Scheduling,
     /// No epoch of an earlier switch has a number above this, as far as its members cannot tell us.
     pub origin: SwitchEpoch,
     /// A random number that names this life of the switch.
@@ -44,6 +47,7 @@ pub struct NetworkedSwitch {
     coordinator: Coordinator,
     transport: Arc<dyn Transport>,
     started: Instant,
+    scheduling: Scheduling,
     crowding: Crowding,
     outgoing: Outgoing,
     /// The switch is in an epoch, and may know something.
@@ -71,7 +75,8 @@ impl NetworkedSwitch {
             ),
             transport,
             started: Instant::now(),
-            crowding: Crowding::default(),
+            scheduling: setup.scheduling,
+            crowding: Crowding::of(setup.scheduling),
             outgoing: Outgoing::new(),
             began: false,
             entries: setup.rack.switch_entries,
@@ -116,9 +121,11 @@ impl NetworkedSwitch {
     }
 
     /// Works until told to stop.
+    ///
+    /// # Panics
+    /// If its thread may not be scheduled as was set up: see [`Scheduling::check`].
     pub fn run(&mut self, stop: &AtomicBool) {
-        #[cfg(target_os = "linux")]
-        crate::short_slice::ask();
+        self.scheduling.ask().expect("was permitted a moment ago");
         let transport = Arc::clone(&self.transport);
         let mut patience = Patience::without_spins();
         transport.attend();

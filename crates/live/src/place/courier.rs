@@ -1,15 +1,16 @@
 //! What a thread carries with it while it runs machines: reused buffers, its randomness, its bell.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use node::locks::LockEffect;
 use node::{Effect, Outcome};
-use transport::{Outgoing, Transport};
+use transport::{Contents, Outgoing, Transport};
 use wire::Nanos;
 
 use super::inbox::Input;
+use crate::memory::copy_contents;
 use crate::waiting::Sleeper;
 
 /// The thread-owned part of the driver. One for every application handle.
@@ -26,6 +27,8 @@ pub struct Courier {
     /// Places that something was left for, to be run.
     pub(crate) to_run: Vec<usize>,
     pub(crate) bell: Arc<Bell>,
+    /// What the last read that ended with words alone has brought.
+    peeked: Vec<AtomicU64>,
     random: u64,
 }
 
@@ -42,6 +45,7 @@ impl Courier {
             outgoing: Outgoing::new(),
             to_run: Vec::new(),
             bell: Arc::new(Bell::new()),
+            peeked: Vec::new(),
             random: seed,
         }
     }
@@ -53,6 +57,19 @@ impl Courier {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (z >> 32) as u32
+    }
+
+    /// Takes what the bell shows.
+    pub(crate) fn take_peeked(&mut self) {
+        std::mem::swap(
+            &mut self.peeked,
+            &mut self.bell.peeked.lock().unwrap_or_else(PoisonError::into_inner),
+        );
+    }
+
+    /// What the last read that ended with words alone has brought.
+    pub fn peeked(&self) -> &[AtomicU64] {
+        &self.peeked
     }
 
     /// The handle may have moved to another thread: the bell must wake that one.
@@ -67,6 +84,8 @@ impl Courier {
 /// Rings when an operation is over.
 pub(crate) struct Bell {
     outcome: Mutex<Option<Outcome>>,
+    /// Words that go with the outcome.
+    peeked: Mutex<Vec<AtomicU64>>,
     rung: AtomicBool,
     /// Somebody wants the thread to look around, whatever it waits for.
     nudged: AtomicBool,
@@ -80,6 +99,7 @@ impl Bell {
     fn new() -> Self {
         Self {
             outcome: Mutex::new(None),
+            peeked: Mutex::new(Vec::new()),
             rung: AtomicBool::new(false),
             nudged: AtomicBool::new(false),
             sleeper: Sleeper::current(),
@@ -100,6 +120,13 @@ impl Bell {
 
     fn is_of_this_thread(&self) -> bool {
         std::thread::current().id() == self.thread
+    }
+
+    /// Leaves the words that go with the outcome, before it rings.
+    pub(crate) fn show(&self, words: Contents<'_>) {
+        let mut peeked = self.peeked.lock().unwrap_or_else(PoisonError::into_inner);
+        peeked.resize_with(words.bytes() / 8, AtomicU64::default);
+        copy_contents(words, &peeked);
     }
 
     pub(crate) fn ring(&self, outcome: Outcome) {

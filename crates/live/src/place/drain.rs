@@ -34,6 +34,7 @@ impl Place<NodePlace> {
                 match input {
                     Input::Message(message) => {
                         machine.node.on_packet(at, &message, store, &mut courier.effects);
+                        machine.show_peeked(&message.packet, &courier.effects, store);
                     }
                     Input::Unpinned(frame) => {
                         machine.node.on_unpinned(at, frame, store, &mut courier.effects);

@@ -103,7 +103,7 @@ impl<M> Place<M> {
             if let Some(machine) = self.try_enter() {
                 return machine;
             }
-            if look < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+            if look < SPINS { std::hint::spin_loop() } else { crate::scheduling::give_way() }
         }
         self.machine.lock().expect(POISONED)
     }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use node::locks::{LockEffect, LockMessage, LockNode, Ticket};
-use node::{DataRef, Node, Outcome};
-use wire::{Nanos, Refusal, SlotId};
+use node::{DataRef, Effect, Node, Outcome};
+use wire::{Kind, Nanos, Packet, Refusal, SlotId};
 
 use super::courier::Bell;
+use crate::memory::StoreOf;
 
 /// The node's machines, and the threads that wait for them.
 pub(crate) struct NodePlace {
@@ -53,6 +54,20 @@ impl NodePlace {
         let mut outcome = Some(outcome);
         for bell in self.waiting[slot.index()].drain(..) {
             bell.ring(outcome.take().unwrap_or(Outcome::Retry));
+        }
+    }
+
+    /// If the packet has ended a read with words alone, the thread that waits for them gets them now: they go with the packet.
+    pub(crate) fn show_peeked(&self, packet: &Packet, effects: &[Effect], store: &StoreOf<'_>) {
+        if packet.event != Kind::Peek {
+            return;
+        }
+        for effect in effects {
+            if let Effect::Completed { slot, outcome: Outcome::Peeked(data) } = effect
+                && let Some(bell) = self.waiting[slot.index()].first()
+            {
+                bell.show(store.contents_with(packet, *data));
+            }
         }
     }
 

@@ -17,6 +17,8 @@ use crate::waiting::Patience;
 pub enum Fetched {
     /// The block is in this frame, pinned for the calling thread.
     Pinned(FrameId),
+    /// No frame has the block, but [`Courier::peeked`] has the words that were asked for.
+    Words,
     /// The block came, but another thread was quicker: try the hit again.
     Retry,
 }
@@ -87,16 +89,23 @@ pub trait Operations: Send + Sync {
     /// Time since the rack's start, as this process counts it.
     fn now(&self) -> Nanos;
 
-    /// Gets a block into the node's cache, with the access asked for.
+    /// Gets a block into the node's cache, to be written.
     ///
     /// # Errors
     /// If the block may not be accessed at all.
-    fn fetch(
+    fn own(&self, node: NodeId, courier: &mut Courier, tag: BlockTag) -> Result<Fetched, Failure>;
+
+    /// Gets a block into the node's cache to be read, or only the bytes of it that are asked for, by offset and length, both
+    /// multiples of 8.
+    ///
+    /// # Errors
+    /// If the block may not be accessed at all.
+    fn read(
         &self,
         node: NodeId,
         courier: &mut Courier,
         tag: BlockTag,
-        access: Access,
+        bytes: (usize, usize),
     ) -> Result<Fetched, Failure>;
 
     /// Takes the application lock of a block; with `once`, gives up at the first refusal. Returns the slot that
@@ -173,26 +182,30 @@ impl<C: Carrier + Send + Sync> Operations for C {
         Carrier::now(self)
     }
 
-    fn fetch(
+    fn own(&self, node: NodeId, courier: &mut Courier, tag: BlockTag) -> Result<Fetched, Failure> {
+        bring(self, node, courier, |place, at, store, out| {
+            place.node.on_access(at, tag, Access::Modified, store, out)
+        })
+    }
+
+    fn read(
         &self,
         node: NodeId,
         courier: &mut Courier,
         tag: BlockTag,
-        access: Access,
+        bytes: (usize, usize),
     ) -> Result<Fetched, Failure> {
-        loop {
-            let (started, outcome) = run(self, node, courier, |place, at, store, out| {
-                place.node.on_access(at, tag, access, store, out)
-            })?;
-            match (started, outcome) {
-                (Started::Pinned(frame), _) | (_, Some(Outcome::Pinned(frame))) => {
-                    return Ok(Fetched::Pinned(frame));
-                }
-                (Started::Full, _) => {}
-                (_, Some(Outcome::Failed(why))) => return Err(why.into()),
-                _ => return Ok(Fetched::Retry),
+        let fetched = bring(self, node, courier, |place, at, store, out| {
+            place.node.on_read(at, tag, bytes, store, out)
+        })?;
+        if fetched == Fetched::Words {
+            courier.take_peeked();
+            // From a machine that takes itself for another one; the next try may find the block elsewhere.
+            if courier.peeked().len() * 8 != bytes.1 {
+                return Ok(Fetched::Retry);
             }
         }
+        Ok(fetched)
     }
 
     fn lock(
@@ -255,7 +268,7 @@ impl<C: Carrier + Send + Sync> Operations for C {
         self.leave(node, courier, Input::Unpinned(frame));
         // Somebody wanted the block, and has it now. Two threads that hand a block to each other, each asking for
         // it back at once, would keep its entry locked for everybody else: whoever has had its turn steps back.
-        std::thread::yield_now();
+        crate::scheduling::give_way();
     }
 
     fn take(
@@ -320,6 +333,27 @@ fn run<C: Carrier>(
         // Everybody who waits is told to look again when the node is declared dead.
         Some(Outcome::Retry) if carrier.is_fenced() => Err(Failure::Fenced),
         outcome => Ok((started, outcome)),
+    }
+}
+
+/// Starts to bring a block, and waits for it.
+fn bring<C: Carrier>(
+    carrier: &C,
+    node: NodeId,
+    courier: &mut Courier,
+    mut start: impl FnMut(&mut NodePlace, Moment, &mut StoreOf<'_>, &mut Vec<Effect>) -> Started,
+) -> Result<Fetched, Failure> {
+    loop {
+        let (started, outcome) = run(carrier, node, courier, &mut start)?;
+        match (started, outcome) {
+            (Started::Pinned(frame), _) | (_, Some(Outcome::Pinned(frame))) => {
+                return Ok(Fetched::Pinned(frame));
+            }
+            (Started::Full, _) => {}
+            (_, Some(Outcome::Peeked(_))) => return Ok(Fetched::Words),
+            (_, Some(Outcome::Failed(why))) => return Err(why.into()),
+            _ => return Ok(Fetched::Retry),
+        }
     }
 }
 

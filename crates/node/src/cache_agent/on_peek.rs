@@ -53,6 +53,7 @@ impl CacheAgent {
     ) {
         let from = packet.to;
         let ack = packet.reply(Kind::Ack, from, Endpoint::Requester(packet.requester.node));
-        cx.send_words(Packet { arg: u64::from(version), ..ack }, data, Words::of(packet).len());
+        let words = Words::of(packet);
+        cx.send_words(Packet { arg: words.beside(version), ..ack }, data, words.len());
     }
 }

@@ -31,12 +31,20 @@ pub(crate) struct Words(u32);
 
 const LEN_BITS: u32 = 12;
 
+/// Which bytes of its block the answer to a PEEK carries, as offset and length. None: it is something else.
+pub fn peeked_bytes(packet: &Packet) -> Option<(usize, usize)> {
+    (packet.kind == Kind::Ack && packet.event == Kind::Peek && packet.payload > 0).then(|| {
+        #[allow(clippy::cast_possible_truncation, reason = "the upper half")]
+        let words = Words((packet.arg >> 32) as u32);
+        ((words.0 >> LEN_BITS) as usize, words.len() as usize)
+    })
+}
+
 impl Words {
     /// `len` bytes from `offset` on, if a PEEK may ask for so many.
     pub(crate) fn new(offset: usize, len: usize, peeks: &Peeks) -> Option<Self> {
         let (offset, len) = (u32::try_from(offset).ok()?, u32::try_from(len).ok()?);
-        let fits =
-            peeks.most > 0 && len <= peeks.most && len >> LEN_BITS == 0 && offset >> (32 - LEN_BITS) == 0;
+        let fits = len > 0 && len <= peeks.most && len >> LEN_BITS == 0 && offset >> (32 - LEN_BITS) == 0;
         fits.then_some(Self(offset << LEN_BITS | len))
     }
 
@@ -44,6 +52,11 @@ impl Words {
     pub(crate) const fn of(request: &Packet) -> Self {
         #[allow(clippy::cast_possible_truncation, reason = "the lower half")]
         Self(request.arg as u32)
+    }
+
+    /// As an answer names them, beside what tells one version of the contents from another.
+    pub(crate) fn beside(self, version: u32) -> u64 {
+        u64::from(self.0) << 32 | u64::from(version)
     }
 
     /// How many bytes.

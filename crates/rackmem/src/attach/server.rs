@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use live::scheduling::Scheduling;
 use live::waiting::Crowding;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
@@ -65,6 +66,8 @@ pub(super) struct Counters {
 
 pub(super) struct Shared {
     pub(super) counters: Counters,
+    /// How the threads are scheduled that work for applications.
+    scheduling: Scheduling,
     pub(super) crowding: Arc<Crowding>,
     /// How long an application may keep a block, or not take an answer.
     pub(super) hold: Duration,
@@ -103,7 +106,8 @@ impl Rack {
         let listener = Arc::new(UnixListener::bind(&socket)?);
         let shared = Arc::new(Shared {
             counters: Counters::default(),
-            crowding: Arc::default(),
+            scheduling: file.scheduling,
+            crowding: Arc::new(Crowding::of(file.scheduling)),
             hold: Duration::from_nanos(file.timeout.0 / 2),
             stop: AtomicBool::new(false),
             served: Mutex::default(),
@@ -160,6 +164,7 @@ fn admit(shared: &Arc<Shared>, stream: UnixStream, handle: impl FnOnce() -> crat
     let thread = thread::Builder::new().name("attached".to_owned()).spawn(move || {
         counted.counters.attached.fetch_add(1, Relaxed);
         counted.counters.accepted.fetch_add(1, Relaxed);
+        counted.scheduling.ask().expect("was permitted when the node joined");
         match serving::serve(&counted, &mut line, handle) {
             Cut::Gone => {}
             Cut::Malformed => drop(counted.counters.malformed.fetch_add(1, Relaxed)),

@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::hint::spin_loop;
-use std::thread;
 
 use live::memory::one_sided::{Missing, Shape, Taking, Writing};
 use live::networked::one_sided::{Opened, Read, Written};
 use live::place::Failure;
+use live::scheduling::give_way;
 use wire::{Discipline, GlobalAddr, NodeId, Refusal};
 
 use super::{ReadError, Retry};
@@ -153,7 +153,7 @@ impl ByteObjects {
                 return Err(ReadError::Torn { attempts });
             }
             // The writer is about done, or was preempted: then it needs a core.
-            if attempts.is_multiple_of(QUICK_ATTEMPTS) { thread::yield_now() } else { spin_loop() }
+            if attempts.is_multiple_of(QUICK_ATTEMPTS) { give_way() } else { spin_loop() }
         }
     }
 

@@ -59,8 +59,18 @@ pub fn example(
     );
     line(
         &mut text,
+        "# peek = false".to_owned(),
+        "true: small reads of blocks that others keep writing are done where the block is",
+    );
+    line(
+        &mut text,
         "# strict = false".to_owned(),
         "true: no access is ever stale, also on a node that was stopped",
+    );
+    line(
+        &mut text,
+        "# scheduling = \"fair\"".to_owned(),
+        "\"realtime\": those who answer run before applications that compute; needs the right to do so",
     );
     if udp {
         let comment = if loopback { "# " } else { "" };

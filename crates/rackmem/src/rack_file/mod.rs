@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 
 use wire::{Nanos, NodeId};
 
+use live::scheduling::Scheduling;
 pub use transport::udp::Key;
 
 pub use self::error::{Mistake, RackFileError};
@@ -72,6 +73,8 @@ pub struct RackFile {
     pub timeout: Nanos,
     /// A node looks at its lease on every access, so that none is ever stale, also on a node that was stopped.
     pub strict: bool,
+    /// How the threads are scheduled that answer others.
+    pub scheduling: Scheduling,
     /// What carries the messages, and where the places are.
     pub placement: Placement,
     /// Where the rack's sockets are, on each machine for itself. Nobody else may open this directory.

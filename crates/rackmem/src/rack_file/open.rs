@@ -63,7 +63,12 @@ impl std::error::Error for StartError {
 impl RackFile {
     /// What a process of this rack needs to know beside its shape.
     pub fn process(&self) -> ProcessConfig {
-        ProcessConfig { timing: Timing::new(self.timeout), strict: self.strict, ..ProcessConfig::default() }
+        ProcessConfig {
+            timing: Timing::new(self.timeout),
+            strict: self.strict,
+            scheduling: self.scheduling,
+            ..ProcessConfig::default()
+        }
     }
 
     /// Connects a place of this rack: from now on others find it.

@@ -12,6 +12,7 @@ use super::table::Table;
 use super::units::{bytes_text, most_bytes_text, span_text};
 use super::{Placement, RackFile};
 use crate::config::{Config, ConfigError, Directory};
+use live::scheduling::Scheduling;
 
 /// The keys, by table.
 const RACK: (&str, &[&str]) = (
@@ -25,7 +26,9 @@ const RACK: (&str, &[&str]) = (
         "lock_copies",
         "lock_region",
         "timeout",
+        "peek",
         "strict",
+        "scheduling",
         "key",
         "mtu",
         "runtime",
@@ -162,6 +165,7 @@ fn read(path: &Path, tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option
     let config = config(tables, mistakes);
     let timeout = timeout(&tables.rack, mistakes);
     let strict = tables.rack.flag("strict", mistakes).unwrap_or(false);
+    let scheduling = scheduling(&tables.rack, mistakes).unwrap_or_default();
     let folder = path.parent().unwrap_or(Path::new(""));
     // Of components, so that `.` goes: a directory cannot be removed under a name that ends so.
     let runtime = tables
@@ -179,11 +183,31 @@ fn read(path: &Path, tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option
         config,
         timeout,
         strict,
+        scheduling,
         placement,
         runtime,
         switch_metrics: placed.switch_metrics,
         node_metrics: placed.node_metrics,
     })
+}
+
+fn scheduling(rack: &Table<'_>, mistakes: &mut Mistakes<'_>) -> Option<Scheduling> {
+    let given = rack.text("scheduling", "\"fair\"", mistakes)?;
+    let read = match given.value {
+        "fair" => Some(Scheduling::Fair),
+        "realtime" => Some(Scheduling::Realtime),
+        _ => None,
+    };
+    if read.is_none() {
+        mistakes.add(
+            given.at,
+            format_args!(
+                "`{}` is no kind of scheduling: write scheduling = \"fair\" or \"realtime\"",
+                given.value
+            ),
+        );
+    }
+    read
 }
 
 fn name(rack: &Table<'_>, mistakes: &mut Mistakes<'_>) -> Option<String> {
@@ -254,6 +278,7 @@ fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
     let lock_entries = entries("lock_entries", "65536", default.lock_entries);
     let steering = Some(entries("steering", "1000", 0)).filter(|keys| *keys > 0);
     let directory = switch.and_then(|switch| directory(&switch, mistakes)).unwrap_or(default.directory);
+    let peek = rack.flag("peek", mistakes).unwrap_or(default.peek);
     let queue = switch.and_then(|switch| switch.flag("queue", mistakes)).unwrap_or(default.queue);
     let config = Config {
         nodes: nodes.len(),
@@ -263,6 +288,7 @@ fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
         switch_entries,
         directory,
         queue,
+        peek,
         lock_copies,
         lock_entries,
         steering,
@@ -357,6 +383,6 @@ fn impossible(tables: &Tables<'_>, error: ConfigError) -> (usize, String) {
             ),
         ),
         // No file says anything about these.
-        ConfigError::Epoch => (rack.at, error.to_string()),
+        ConfigError::Scheduling(_) | ConfigError::Epoch => (rack.at, error.to_string()),
     }
 }

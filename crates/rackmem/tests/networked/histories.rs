@@ -95,6 +95,15 @@ fn words_are_linearizable_over_a_network_that_loses_doubles_and_reorders() {
 }
 
 #[test]
+fn words_are_linearizable_where_reads_are_done_where_the_block_is() {
+    let mut rack = Processes::start_peeking(3);
+    let history = history(&mut rack, 300, |_| {});
+    let peeked: u64 = rack.nodes.iter().map(|node| node.counters().protocol().peeked).sum();
+    assert!(peeked > 0, "no read was");
+    assert_linearizable(&history);
+}
+
+#[test]
 fn words_are_linearizable_while_the_switch_is_killed_and_restarted() {
     let mut rack = Processes::start_on(3, true);
     let history = history(&mut rack, 300, |rack| {

@@ -8,11 +8,14 @@ mod locks;
 mod one_sided;
 #[path = "../one_sided_everywhere/mod.rs"]
 mod one_sided_everywhere;
+#[path = "../peeks_everywhere/mod.rs"]
+mod peeks_everywhere;
 mod rig;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rackmem::{Discipline, Error, NodeId};
+use rackmem::{Discipline, Error, NodeId, Scheduling};
 use rig::Processes;
 
 #[test]
@@ -48,6 +51,49 @@ fn increments_by_threads_of_all_nodes_are_all_counted() {
         }
     });
     assert_eq!(rack.nodes[1].here().read_word(addr).unwrap(), 6 * EACH);
+}
+
+#[test]
+fn small_reads_of_a_block_that_another_node_keeps_writing_bring_no_copy() {
+    peeks_everywhere::small_reads_bring_no_copy(&Processes::start_peeking(2).nodes);
+}
+
+#[test]
+fn real_time_threads_answer_while_more_ordinary_ones_compute_than_there_are_cores() {
+    if let Err(refused) = Scheduling::Realtime.check() {
+        eprintln!("skipped: {refused}");
+        return;
+    }
+    const EACH: u64 = 200;
+    let rack = Processes::start_scheduled(2, Scheduling::Realtime);
+    let addr = rack.nodes[0].here().alloc(8, NodeId(0), Discipline::Coherent).unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        for _ in 0..2 * cores {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        // Ordinary threads that pin what real-time ones have to take away.
+        let writers: Vec<_> = rack
+            .nodes
+            .iter()
+            .map(|node| {
+                scope.spawn(move || {
+                    let mut here = node.here();
+                    for _ in 0..EACH {
+                        here.update(addr, 8, |window| window.set_word(0, window.word(0) + 1)).unwrap();
+                    }
+                })
+            })
+            .collect();
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(rack.nodes[1].here().read_word(addr).unwrap(), 2 * EACH);
 }
 
 #[test]

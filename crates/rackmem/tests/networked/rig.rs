@@ -9,7 +9,7 @@ use rackmem::faulty::{Faulty, Passing};
 use rackmem::simulated::fault::{Rules, drop_per_mille, duplicate_per_mille, reorder};
 use rackmem::transport::inline::Hub;
 use rackmem::transport::{Body, Counters, Outgoing, PlaceId, Transport};
-use rackmem::{Config, Nanos, NodeId, ProcessConfig, Rack, SwitchProcess, Timing};
+use rackmem::{Config, Nanos, NodeId, ProcessConfig, Rack, Scheduling, SwitchProcess, Timing};
 
 /// Long enough for a busy machine not to declare a living node dead.
 const TIMEOUT: Nanos = Nanos::from_millis(400);
@@ -74,6 +74,7 @@ pub(crate) struct Processes {
     cables: Vec<Arc<Cable>>,
     switch: Option<SwitchThread>,
     faulty: bool,
+    process: ProcessConfig,
 }
 
 /// Every hundredth message is lost, every hundredth comes twice, and neighbours overtake each other.
@@ -100,10 +101,29 @@ impl Processes {
 
     /// With a switch that holds so many keys of chains.
     pub(crate) fn start_steered(nodes: usize, faulty: bool, steering: Option<usize>) -> Self {
-        let config = Config { nodes, memory: 4 << 20, cache: 1 << 20, steering, ..Config::default() };
-        let hub = Hub::default();
-        let switch = Some(start_switch(&hub, &config, faulty));
-        let mut rack = Self { hub, config, nodes: Vec::new(), cables: Vec::new(), switch, faulty };
+        let shape = Config { nodes, memory: 4 << 20, cache: 1 << 20, ..Config::default() };
+        // Where messages are lost, answers of both kinds are.
+        let config = Config { steering, peek: faulty, ..shape };
+        Self::start_as(config, faulty, Scheduling::Fair)
+    }
+
+    /// With small reads done where the block is.
+    pub(crate) fn start_peeking(nodes: usize) -> Self {
+        let config = Config { nodes, memory: 4 << 20, cache: 1 << 20, peek: true, ..Config::default() };
+        Self::start_as(config, false, Scheduling::Fair)
+    }
+
+    /// With those who answer scheduled so.
+    pub(crate) fn start_scheduled(nodes: usize, scheduling: Scheduling) -> Self {
+        let config = Config { nodes, memory: 4 << 20, cache: 1 << 20, ..Config::default() };
+        Self::start_as(config, false, scheduling)
+    }
+
+    fn start_as(config: Config, faulty: bool, scheduling: Scheduling) -> Self {
+        let (hub, nodes) = (Hub::default(), config.nodes);
+        let process = ProcessConfig { timing: Timing::new(TIMEOUT), scheduling, ..ProcessConfig::default() };
+        let switch = Some(start_switch(&hub, &config, faulty, &process));
+        let mut rack = Self { hub, config, nodes: Vec::new(), cables: Vec::new(), switch, faulty, process };
         // All at once: the rack waits for all before it begins.
         let joined: Vec<_> = std::thread::scope(|scope| {
             let rack = &rack;
@@ -118,7 +138,7 @@ impl Processes {
         let node = NodeId(node as u16);
         let inner = connect(&self.hub, PlaceId::node(node), self.faulty);
         let cable = Arc::new(Cable { inner, cut: AtomicBool::new(false) });
-        (Rack::join_over(self.config.clone(), node, &process(), cable.clone()).unwrap(), cable)
+        (Rack::join_over(self.config.clone(), node, &self.process, cable.clone()).unwrap(), cable)
     }
 
     /// The process ends without a word.
@@ -142,7 +162,7 @@ impl Processes {
 
     pub(crate) fn restart_switch(&mut self) {
         stop(self.switch.take());
-        self.switch = Some(start_switch(&self.hub, &self.config, self.faulty));
+        self.switch = Some(start_switch(&self.hub, &self.config, self.faulty, &self.process));
     }
 }
 
@@ -153,14 +173,10 @@ impl Drop for Processes {
     }
 }
 
-fn process() -> ProcessConfig {
-    ProcessConfig { timing: Timing::new(TIMEOUT), ..ProcessConfig::default() }
-}
-
-fn start_switch(hub: &Hub, config: &Config, faulty: bool) -> SwitchThread {
+fn start_switch(hub: &Hub, config: &Config, faulty: bool, process: &ProcessConfig) -> SwitchThread {
     let transport = connect(hub, PlaceId::SWITCH, faulty);
     let stop = Arc::new(AtomicBool::new(false));
-    let mut switch = SwitchProcess::new(config, &process(), transport).unwrap();
+    let mut switch = SwitchProcess::new(config, process, transport).unwrap();
     let stopped = Arc::clone(&stop);
     SwitchThread { stop, thread: std::thread::spawn(move || switch.run(&stopped)) }
 }

@@ -9,4 +9,21 @@ mod lock_regions;
 mod one_sided;
 #[path = "../one_sided_everywhere/mod.rs"]
 mod one_sided_everywhere;
+#[path = "../peeks_everywhere/mod.rs"]
+mod peeks_everywhere;
 mod rig;
+
+use rackmem::rack_file::TransportKind;
+use rig::Places;
+
+#[test]
+fn small_reads_bring_no_copy_over_shared_memory() {
+    let places = Places::start("peek-near", TransportKind::SharedMemory, "peek = true");
+    peeks_everywhere::small_reads_bring_no_copy(&places.nodes);
+}
+
+#[test]
+fn small_reads_bring_no_copy_over_udp() {
+    let places = Places::start("peek-far", TransportKind::Udp, "peek = true");
+    peeks_everywhere::small_reads_bring_no_copy(&places.nodes);
+}

@@ -30,6 +30,7 @@ use rackmem::BlockSize;
 use self::report::{Budget, HandOver, Mix, Report};
 use self::subject::Subject;
 use self::worker::{Done, Kind, Load};
+use super::networked::Role;
 use super::networked::crews::Three;
 use super::networked::pingpong;
 use super::networked::samples::Recorder;
@@ -143,6 +144,7 @@ impl Args {
             switch_entries: 375_000,
             directory: Directory::Switch,
             queue: true,
+            peek: true,
             lock_copies: (4 * all * self.state_size.0.next_power_of_two().max(64)).max(8 << 20),
             lock_region: self.state_size.0.max(RackSpec::LOCK_REGION),
             steering: None,
@@ -219,7 +221,7 @@ fn hand_over(args: &Args, interrupt: &Interrupt) -> Result<HandOver, Fault> {
         transport => {
             let block = BlockSize::new(args.state_size.0.next_power_of_two().max(BlockSize::MIN.bytes()));
             let block = block.expect("a state is at most as large as a block may be");
-            Some(Three::start(transport, "exchange", true, &pingpong::spec(block), interrupt)?)
+            Some(Three::start(transport, Role::Bare, &pingpong::spec(block), interrupt)?)
         }
     };
     let (mut carried, mut layered, mut exchanged) = (Vec::new(), Vec::new(), Vec::new());

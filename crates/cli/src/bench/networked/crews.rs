@@ -21,19 +21,17 @@ impl Three {
     /// Starts them.
     pub(in crate::bench) fn start(
         kind: TransportKind,
-        role: &str,
-        bare: bool,
+        role: Role,
         spec: &RackSpec,
         interrupt: &Interrupt,
     ) -> Result<Self, Fault> {
-        let as_what = if bare { Role::Bare } else { Role::Rack };
         let runtime = RuntimeDir::new()?;
         let meeting = Meeting::new(kind, spec.nodes, &runtime)?;
         let tasks = Seat::all(spec, &meeting)
             .into_iter()
             .map(|(place, seat)| {
-                let task = Task { seat, role: as_what };
-                (format!("{place} of the {role}"), child::Task::Bench(task))
+                let task = Task { seat, role };
+                (format!("{place} of the {}", role.name()), child::Task::Bench(task))
             })
             .collect();
         let mut crew = Crew::start(tasks, runtime, interrupt)?;

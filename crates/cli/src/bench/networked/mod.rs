@@ -19,16 +19,17 @@ pub(crate) mod pingpong;
 pub(crate) mod samples;
 
 pub(super) use node::compute;
+pub(super) use orders::Role;
 pub(crate) use orders::Task;
 
 use crate::processes::child::{Never, Reason};
 use crate::processes::{Orders, Teller};
-use orders::{Event, Order, Role};
+use orders::{Event, Order};
 
 /// Is a place until the process ends.
 pub(crate) fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) -> Result<Never, Reason> {
     match task.role {
         Role::Bare => bare::place(&task.seat, orders, teller),
-        Role::Rack => node::place(&task.seat, orders, teller),
+        Role::Rack { realtime } => node::place(&task.seat, realtime, orders, teller),
     }
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rackmem::{Discipline, GlobalAddr, NodeHandle, NodeId};
+use rackmem::{Discipline, GlobalAddr, NodeHandle, NodeId, Scheduling};
 
 use super::orders::{Event, Order};
 use super::samples::{Recorder, Samples};
@@ -18,8 +18,14 @@ const HOME: NodeId = NodeId(1);
 /// Blocks that are allocated at a time: few enough to stay in the processor's caches.
 const BATCH: u64 = 48;
 
-pub(super) fn place(seat: &Seat, orders: &Orders<Order>, teller: &Teller<Event>) -> Result<Never, Reason> {
-    let seated = seat.take()?;
+pub(super) fn place(
+    seat: &Seat,
+    realtime: bool,
+    orders: &Orders<Order>,
+    teller: &Teller<Event>,
+) -> Result<Never, Reason> {
+    let scheduling = if realtime { Scheduling::Realtime } else { Scheduling::Fair };
+    let seated = seat.take_scheduled(scheduling)?;
     teller.tell(Event::Seated);
     let Seated::Node(_, rack) = seated else {
         // The switch is at work in a thread of its own.
@@ -27,7 +33,7 @@ pub(super) fn place(seat: &Seat, orders: &Orders<Order>, teller: &Teller<Event>)
             thread::park();
         }
     };
-    rackmem::ask_for_short_slice();
+    scheduling.ask().map_err(failed)?;
     let mut node = Node { handle: rack.here(), block: seat.rack().block().bytes() };
     loop {
         let event = match orders.next() {

@@ -14,11 +14,21 @@ pub(crate) struct Task {
 
 /// Of which kind its place is.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Role {
+pub(in crate::bench) enum Role {
     /// It has a transport, and answers.
     Bare,
-    /// It is a place of a rack.
-    Rack,
+    /// It is a place of a rack; those who answer may be real-time threads, and who asks then, too.
+    Rack { realtime: bool },
+}
+
+impl Role {
+    /// What the three are together.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "exchange",
+            Self::Rack { .. } => "rack",
+        }
+    }
 }
 
 /// What the command wants.

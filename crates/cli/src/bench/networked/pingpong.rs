@@ -3,6 +3,7 @@
 use rackmem::BlockSize;
 use serde::Serialize;
 
+use super::Role;
 use super::crews::Three;
 use super::samples::Recorder;
 use crate::bench::rounds::{median, table};
@@ -62,6 +63,7 @@ pub(in crate::bench) fn spec(block: BlockSize) -> RackSpec {
         switch_entries: 65_536,
         directory: Directory::Switch,
         queue: false,
+        peek: false,
         lock_copies: RackSpec::LOCK_COPIES,
         lock_region: RackSpec::LOCK_REGION,
         steering: None,
@@ -91,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let block = block_of(args.bytes, "--bytes")?;
     let interrupt = Interrupt::listen()
         .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
-    let mut three = Three::start(args.transport, "exchange", true, &spec(block), &interrupt)?;
+    let mut three = Three::start(args.transport, Role::Bare, &spec(block), &interrupt)?;
     let (mut all, mut means) = (Recorder::new(), Vec::new());
     for round in 0..=args.rounds {
         let samples = three.exchange(args.exchanges)?;

@@ -21,6 +21,7 @@ use rackmem::BlockSize;
 use self::report::{Bare, Point, Report};
 use self::subject::Subject;
 use self::work::{Found, Kind, Mode};
+use super::networked::Role;
 use super::networked::crews::Three;
 use super::networked::pingpong;
 use super::networked::samples::Recorder;
@@ -103,6 +104,7 @@ impl Args {
             switch_entries: 65_536,
             directory: Directory::Switch,
             queue: false,
+            peek: false,
             lock_copies: RackSpec::LOCK_COPIES,
             lock_region: RackSpec::LOCK_REGION,
             steering: None,
@@ -171,7 +173,7 @@ fn bare(args: &Args, interrupt: &Interrupt) -> Result<Vec<Bare>, Fault> {
     }
     for size in &args.sizes {
         let Some(block) = BlockSize::new(size.0) else { continue };
-        let mut three = Three::start(args.transport, "exchange", true, &pingpong::spec(block), interrupt)?;
+        let mut three = Three::start(args.transport, Role::Bare, &pingpong::spec(block), interrupt)?;
         let mut times = Recorder::new();
         // The first round warms up.
         for round in 0..=args.rounds {

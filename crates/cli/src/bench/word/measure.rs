@@ -7,6 +7,7 @@ use rackmem::BlockSize;
 use super::report::{Busy, Figure};
 use super::subject::Subject;
 use super::turns::{Done, Operation, Turn};
+use crate::bench::networked::Role;
 use crate::bench::networked::crews::Three;
 use crate::bench::networked::pingpong;
 use crate::bench::networked::samples::Recorder;
@@ -70,13 +71,9 @@ pub(crate) fn measure(question: &Question<'_>, interrupt: &Interrupt) -> Result<
     let mut rack = Subject::start(question.transport, question.nodes, question.words, bare, interrupt)?;
     let mut exchange = match near || !question.yardstick {
         true => None,
-        false => Some(Three::start(
-            question.transport,
-            "exchange",
-            true,
-            &pingpong::spec(BlockSize::MIN),
-            interrupt,
-        )?),
+        false => {
+            Some(Three::start(question.transport, Role::Bare, &pingpong::spec(BlockSize::MIN), interrupt)?)
+        }
     };
     let mut all: Vec<Rounds> = question
         .patterns

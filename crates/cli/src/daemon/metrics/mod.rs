@@ -60,6 +60,7 @@ fn counts(rack: &Rack) -> NodeCounts {
         retransmissions: protocol.retransmissions,
         invalidations: protocol.invalidations,
         provided: protocol.provided,
+        peeked: protocol.peeked,
         home_packets: protocol.home_received + protocol.home_sent,
         lost_blocks: protocol.lost,
         memory_live_bytes: counters.nodes.iter().map(|node| node.memory_live).sum(),

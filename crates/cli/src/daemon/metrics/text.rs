@@ -194,7 +194,7 @@ fn add_applications(page: &mut Page, node: u16, counts: &AttachCounts) {
     }
 }
 
-fn node_counters(counts: &NodeCounts) -> [(&'static str, &'static str, u64); 8] {
+fn node_counters(counts: &NodeCounts) -> [(&'static str, &'static str, u64); 9] {
     [
         ("rackmem_node_hits", "Accesses that found their block in the cache.", counts.hits),
         ("rackmem_node_misses", "Accesses that needed a coherence event.", counts.misses),
@@ -202,6 +202,7 @@ fn node_counters(counts: &NodeCounts) -> [(&'static str, &'static str, u64); 8] 
         ("rackmem_node_retransmissions", "Packets sent again after a time-out.", counts.retransmissions),
         ("rackmem_node_invalidations", "Copies given up for other nodes' writes.", counts.invalidations),
         ("rackmem_node_provided", "Blocks given to other nodes.", counts.provided),
+        ("rackmem_node_peeked", "Reads of other nodes answered where the block is.", counts.peeked),
         ("rackmem_node_home_packets", "Packets that the home agent received and sent.", counts.home_packets),
         ("rackmem_node_lost_blocks", "Blocks of this home whose only current copy died.", counts.lost_blocks),
     ]

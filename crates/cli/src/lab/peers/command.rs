@@ -194,6 +194,7 @@ fn spec(args: &Args, workload: &Workload) -> RackSpec {
         switch_entries: config.switch_entries,
         directory: Directory::Auto,
         queue: true,
+        peek: true,
         lock_copies: RackSpec::LOCK_COPIES,
         lock_region: RackSpec::LOCK_REGION,
         steering: None,

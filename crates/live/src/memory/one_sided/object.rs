@@ -25,12 +25,12 @@
 //! returned is seen by every read that begins afterwards, on whichever object.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::thread;
 
 use node::Window;
 
 use super::shared::{Writer, is_lost, lost};
 use super::{Missing, Region};
+use crate::scheduling::give_way;
 
 /// Why a read was not whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,7 +130,7 @@ impl<'a> Object<'a> {
             }
             // Who has it is about done, or was preempted: then it needs a core.
             looks += 1;
-            if looks.is_multiple_of(64) { thread::yield_now() } else { std::hint::spin_loop() }
+            if looks.is_multiple_of(64) { give_way() } else { std::hint::spin_loop() }
         }
     }
 

@@ -315,7 +315,7 @@ impl Region {
         let mut looks = 0_u32;
         while self.is_written() {
             looks += 1;
-            if looks.is_multiple_of(64) { std::thread::yield_now() } else { spin_loop() }
+            if looks.is_multiple_of(64) { crate::scheduling::give_way() } else { spin_loop() }
         }
     }
 
