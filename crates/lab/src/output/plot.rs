@@ -11,6 +11,9 @@ use crate::figure::chart::{Chart, Line};
 /// Colours that people with colour-blindness can tell apart (Okabe and Ito), by place.
 const COLOURS: [&str; 6] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
 
+/// So many letters have room under a bar chart.
+const MOST_LETTERS: usize = 60;
+
 /// So many dots of a PNG to one of an SVG.
 const SCALE: f32 = 1.5;
 
@@ -63,6 +66,9 @@ fn of_bars(bars: &Bars) -> (Vec<Plot>, Layout) {
         .with_height(420.0)
         .with_legend_position(LegendPosition::OutsideRightTop)
         .with_y_axis_min(floor);
+    // Names that would run into each other are turned.
+    let letters: usize = bars.categories.iter().map(String::len).sum();
+    let layout = if letters > MOST_LETTERS { layout.with_x_tick_rotate(-40.0) } else { layout };
     let layout = if bars.logarithmic {
         layout.with_log_y().with_y_axis_max(highest * 1.5)
     } else {
