@@ -1,10 +1,12 @@
 /* Calls of OpenSHMEM, one routine after the other, each many times: what callgrind counts is inside counted_calls, once for each
  * line that this prints. Started by `rackmem lab routines`.
  *
- *     routines_shmem TIMES ROUNDS
+ *     routines_shmem TIMES ROUNDS [barriers]
  *
- * Two processes: process 1 calls and is counted, process 0 has the memory; collective routines are called by both. A line is
- *   routine <name> <bytes> <calls>
+ * The last process calls and is counted, process 0 has the memory; collective routines are called by all. A line is
+ *   routine <name> <size> <calls>
+ * where the size is bytes, or of a barrier how many processes there are. With `barriers` nothing else is called, by any number of
+ * processes; without, there are two.
  * The routine `nothing` is the loop alone, to be subtracted. Routines whose effect comes later (add, set, put) are followed by one
  * quiet, which is counted by itself with one store before it, less that store.
  */
@@ -81,6 +83,8 @@ static const struct call calls[] = {
 
 static unsigned long times = 100, rounds = 1;
 
+static int is_barrier(const struct call *of) { return of->call == nothing || of->call == barrier_all; }
+
 void counted_calls(const struct call *of);
 __attribute__((noinline)) void counted_calls(const struct call *of) {
     for (unsigned long i = 0; i < times; i++)
@@ -89,7 +93,7 @@ __attribute__((noinline)) void counted_calls(const struct call *of) {
 
 int main(int argc, char **argv) {
     shmem_init();
-    int me = shmem_my_pe();
+    int me = shmem_my_pe(), last = shmem_n_pes() - 1, only_barriers = argc > 3 && strcmp(argv[3], "barriers") == 0;
     if (argc > 1)
         times = strtoul(argv[1], NULL, 10);
     if (argc > 2)
@@ -106,16 +110,19 @@ int main(int argc, char **argv) {
     shmem_barrier_all();
     for (size_t which = 0; which < sizeof calls / sizeof *calls; which++) {
         const struct call *of = &calls[which];
+        unsigned long size = of->call == barrier_all ? (unsigned long)shmem_n_pes() : of->bytes;
+        if (only_barriers && !is_barrier(of))
+            continue;
         /* What is made by the first call, and what earlier ones have left under way. */
-        if (me == 1 || of->is_collective)
+        if (me == last || of->is_collective)
             for (int i = 0; i < 8; i++)
                 of->call(of->bytes);
         shmem_quiet();
         shmem_barrier_all();
         for (unsigned long round = 0; round < rounds; round++) {
-            if (me == 1) {
+            if (me == last) {
                 counted_calls(of);
-                printf("routine %s %lu %lu\n", of->name, of->bytes, times);
+                printf("routine %s %lu %lu\n", of->name, size, times);
                 fflush(stdout);
             } else if (of->is_collective) {
                 for (unsigned long i = 0; i < times; i++)

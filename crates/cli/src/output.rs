@@ -9,10 +9,15 @@ use crate::fault::Fault;
 /// Prints a result.
 pub(crate) fn print(text: &str) -> Result<(), Fault> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| match error.kind() {
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| lost(&error))
+}
+
+/// Something could not be written to standard output.
+pub(crate) fn lost(error: &io::Error) -> Fault {
+    match error.kind() {
         ErrorKind::BrokenPipe => Fault::OutputClosed,
         _ => Fault::failed(format_args!("cannot write the result to standard output: {error}")),
-    })
+    }
 }
 
 /// Prints a result as one JSON document.

@@ -1,7 +1,8 @@
 //! `rackmem riscv` as a shell sees it.
 
+use std::io::Read;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -34,7 +35,8 @@ fn a_result_for_programs_is_one_document_and_consoles_go_elsewhere() {
         rackmem(&["riscv", "run", &prebuilt("hot_word"), "--nodes", "4", "--json", "--", "50"]);
     assert_eq!(code, Some(0), "{err}");
     let document: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(document["total"]["remote_atomics"], 200);
+    // Each node has one more, with which all words are added up.
+    assert_eq!(document["total"]["remote_atomics"], 200 + 4);
     assert_eq!(document["by_node"].as_array().unwrap().len(), 4);
     assert_eq!(document["exit_codes"], serde_json::json!([0, 0, 0, 0]));
     assert_eq!(err, "200 additions of 4 PEs, the word is 200\n");
@@ -46,7 +48,7 @@ fn what_was_counted_is_printed_when_it_is_asked_for() {
         rackmem(&["riscv", "run", &prebuilt("hot_word"), "--nodes", "4", "--stats", "--", "50"]);
     assert_eq!(code, Some(0));
     let line = out.lines().find(|line| line.starts_with("remote atomics")).expect("it is counted");
-    assert!(line.ends_with(" 200"), "{line}");
+    assert!(line.ends_with(" 204"), "{line}");
 }
 
 #[test]
@@ -55,7 +57,8 @@ fn a_trace_has_every_instruction_of_every_node() {
         rackmem(&["riscv", "run", &prebuilt("hot_word"), "--nodes", "2", "--trace", "--", "3"]);
     assert_eq!(code, Some(0));
     let atomics: Vec<&str> = err.lines().filter(|line| line.contains("eamoadd.d")).collect();
-    assert_eq!(atomics.len(), 6, "{atomics:#?}");
+    // Three of each node, and one more with which all words are added up.
+    assert_eq!(atomics.len(), 2 * (3 + 1), "{atomics:#?}");
     assert!(atomics[0].starts_with("  0 8000"), "{atomics:?}");
 }
 
@@ -70,7 +73,10 @@ fn a_program_is_disassembled_with_its_symbols_and_remote_atomics() {
 
 #[test]
 fn a_wrong_file_is_refused_with_the_reason() {
-    for (content, why) in [(b"#!/bin/sh".as_slice(), "no ELF file"), (&x86(), "not for RISC-V")] {
+    let cut_off = &std::fs::read(prebuilt("hot_word")).unwrap()[..3000];
+    for (content, why) in
+        [(b"#!/bin/sh".as_slice(), "no ELF file"), (&x86(), "not for RISC-V"), (cut_off, "cut off")]
+    {
         let path = file("wrong.elf", content);
         for command in ["run", "disasm"] {
             let (code, out, err) = rackmem(&["riscv", command, &path]);
@@ -92,7 +98,12 @@ fn x86() -> Vec<u8> {
 
 #[test]
 fn a_machine_that_cannot_be_is_refused() {
-    for (args, why) in [(["--nodes", "0"], "1 to 1024 nodes"), (["--memory", "64KiB"], "does not fit")] {
+    for (args, why) in [
+        (["--nodes", "0"], "1 to 1024 nodes"),
+        (["--nodes", "2000"], "not 2000"),
+        (["--memory", "64KiB"], "does not fit"),
+        (["--memory", "100TiB"], "more than this machine has"),
+    ] {
         let (code, _, err) = rackmem(&[&["riscv", "run", &prebuilt("hot_word")], args.as_slice()].concat());
         assert_eq!(code, Some(2));
         assert!(err.contains(why), "{err}");
@@ -109,6 +120,47 @@ fn a_trap_ends_the_run_with_a_message() {
     assert_eq!(code, Some(1));
     for part in ["error: node 0: illegal instruction", "pc 0x80000000 <_start+0x0>", "sp 0000000"] {
         assert!(err.contains(part), "{part:?} in {err}");
+    }
+}
+
+#[test]
+fn what_a_program_writes_to_a_full_disk_is_not_lost_in_silence() {
+    let Ok(full) = std::fs::File::options().write(true).open("/dev/full") else {
+        eprintln!("not done: there is no /dev/full here");
+        return;
+    };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rackmem"));
+    let said =
+        command.args(["riscv", "run", &prebuilt("hot_word"), "--", "5"]).stdout(full).output().unwrap();
+    let err = String::from_utf8(said.stderr).unwrap();
+    assert_eq!(said.status.code(), Some(1), "{err}");
+    assert!(err.contains("cannot write the result to standard output"), "{err}");
+}
+
+#[test]
+fn a_run_that_is_stopped_says_so_and_prints_what_was_counted() {
+    // A node that waits for itself: `again: j again` in the place of the first instruction.
+    let mut bytes = std::fs::read(prebuilt("hot_word")).unwrap();
+    let at = bytes.windows(4).position(|word| word == 0x0000_3197_u32.to_le_bytes()).expect("auipc gp, 0x3");
+    bytes[at..at + 4].copy_from_slice(&0x0000_006f_u32.to_le_bytes());
+    for timing in [None, Some("--timing")] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rackmem"));
+        command.args(["riscv", "run", &file("endless.elf", &bytes), "--nodes", "2", "--stats", "--trace"]);
+        let command = command.args(timing).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // It runs once it traces; from then on nobody reads its trace but at the end.
+        let mut first = [0; 8];
+        let mut stderr = child.stderr.take().unwrap();
+        stderr.read_exact(&mut first).unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        let mut rest = Vec::new();
+        stderr.read_to_end(&mut rest).unwrap();
+        let mut out = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        assert!(String::from_utf8_lossy(&rest).contains("stopped by Ctrl-C"));
+        assert!(out.contains("\ninstructions") || out.starts_with("instructions"), "{out}");
     }
 }
 

@@ -7,9 +7,11 @@
  *            update: what compare-and-swap is for: read, and swap for one more until it succeeds.
  * FORM       ring: all atomics of a PE go to the next PE's arrays, as the public benchmark's SHMEM and MPI backends do it; its
  *            CENTRAL is one hot word for each PE. global: one array over all PEs, an element at a time; CENTRAL is one word.
+ *            own: the same, but what sg, scatter and gather go through in order is the PE's own: a[b[i]] = c[i], where a is over all
+ *            PEs, and b and c are here.
  *
  * Verified: with add and update the sum of all elements (rand, stride1, striden, central); where ptrchase ends; in ring form all
- * elements after sg, scatter and gather against a run in local memory. In global form these three have races by design, and with
+ * elements after sg, scatter and gather against a run in local memory. In the other forms these three have races by design, and with
  * cas they change nothing: then the program says "done", not "right".
  */
 #include <shmem.h>
@@ -19,29 +21,29 @@
 
 enum pattern { RAND, STRIDE1, STRIDEN, PTRCHASE, CENTRAL, SG, SCATTER, GATHER, PATTERNS };
 enum operation { ADD, CAS, UPDATE, OPERATIONS };
+enum form { RING, GLOBAL, OWN, FORMS };
 
 static const char *const pattern_names[] = {"rand", "stride1", "striden", "ptrchase", "central", "sg", "scatter", "gather"};
 static const char *const operation_names[] = {"add", "cas", "update"};
+static const char *const form_names[] = {"ring", "global", "own"};
 static const int atomics_per_iteration[] = {1, 1, 1, 1, 1, 4, 3, 3};
 enum { STRIDE = 8 };
 
 static enum pattern pattern;
 static enum operation operation;
-static int is_global, me, all, neighbour;
+static enum form form;
+static int me, all, neighbour;
 static unsigned long iterations, elements;
 /* Symmetric: `elements` of each on every PE. */
 static unsigned long *values, *indexes;
 
-static unsigned long count(void) { return is_global ? elements * (unsigned long)all : elements; }
+static unsigned long count(void) { return form == RING ? elements : elements * (unsigned long)all; }
 
 /* What follows is inlined into loops of their own for each pattern, operation and form: nothing is decided in them. */
 #define INLINE static inline __attribute__((always_inline))
 
-/* The operation of the benchmark on element i: what the word was. In ring form it is the next PE's, in global form PE i modulo
- * their number has it. */
-INLINE unsigned long atomic(unsigned long *array, unsigned long i, unsigned long more, enum operation how, int spread) {
-    unsigned long *at = &array[spread ? i / (unsigned long)all : i];
-    int pe = spread ? (int)(i % (unsigned long)all) : neighbour;
+/* The operation of the benchmark on a word of a PE's: what it was. */
+INLINE unsigned long operate(unsigned long *at, int pe, unsigned long more, enum operation how) {
     if (how == ADD)
         return shmem_ulong_atomic_fetch_add(at, more, pe);
     if (how == CAS)
@@ -52,6 +54,18 @@ INLINE unsigned long atomic(unsigned long *array, unsigned long i, unsigned long
             return old;
         old = found;
     }
+}
+
+/* On element i of an array. In ring form it is the next PE's, otherwise PE i modulo their number has it. */
+INLINE unsigned long atomic(unsigned long *array, unsigned long i, unsigned long more, enum operation how, enum form where) {
+    if (where == RING)
+        return operate(&array[i], neighbour, more, how);
+    return operate(&array[i / (unsigned long)all], (int)(i % (unsigned long)all), more, how);
+}
+
+/* On an element that this PE comes to in order. */
+INLINE unsigned long in_order(unsigned long *array, unsigned long i, unsigned long more, enum operation how, enum form where) {
+    return where == OWN ? operate(&array[i], me, more, how) : atomic(array, i, more, how, where);
 }
 
 static unsigned long mix(unsigned long x) {
@@ -67,7 +81,7 @@ static unsigned long index_at(int pe, unsigned long i) {
 
 /* Where PE `pe` finds element i of the indexes. */
 static unsigned long index_of(int pe, unsigned long i) {
-    return is_global ? index_at((int)(i % (unsigned long)all), i / (unsigned long)all) : index_at((pe + 1) % all, i);
+    return form == RING ? index_at((pe + 1) % all, i) : index_at((int)(i % (unsigned long)all), i / (unsigned long)all);
 }
 
 /* What is compared is between these two. Elsewhere there is nothing that notes anything. */
@@ -78,38 +92,39 @@ static void mark(int number) { rae_mark(number); }
 #define mark(number) (void)0
 #endif
 
-INLINE unsigned long loop(enum pattern which, enum operation how, int spread) {
-    unsigned long at = spread ? (unsigned long)me : 0, one = spread ? (unsigned long)me * elements : 0, all_elements = count();
+INLINE unsigned long loop(enum pattern which, enum operation how, enum form where) {
+    unsigned long at = where == RING ? 0 : (unsigned long)me, one = where == GLOBAL ? (unsigned long)me * elements : 0;
+    unsigned long all_elements = where == GLOBAL ? count() : elements;
     for (unsigned long i = 0, pick = 0; i < iterations; i++) {
         unsigned long next = one + 1 == all_elements ? 0 : one + 1, source, destination, value;
         switch (which) {
         case RAND:
-            atomic(values, indexes[pick], 1, how, spread);
+            atomic(values, indexes[pick], 1, how, where);
             pick = pick + 1 == elements ? 0 : pick + 1;
             break;
-        case STRIDE1: atomic(values, one, 1, how, spread); break;
+        case STRIDE1: atomic(values, one, 1, how, where); break;
         case STRIDEN:
-            atomic(values, one, 1, how, spread);
+            atomic(values, one, 1, how, where);
             for (next = one + STRIDE; next >= all_elements;)
                 next -= all_elements;
             break;
-        case PTRCHASE: at = atomic(indexes, at, 0, how, spread); break;
-        case CENTRAL: atomic(values, 0, 1, how, spread); break;
+        case PTRCHASE: at = atomic(indexes, at, 0, how, where); break;
+        case CENTRAL: atomic(values, 0, 1, how, where); break;
         case SG:
-            source = atomic(indexes, one, 0, how, spread);
-            destination = atomic(indexes, next, 0, how, spread);
-            value = atomic(values, source, 1, how, spread);
-            atomic(values, destination, value, how, spread);
+            source = in_order(indexes, one, 0, how, where);
+            destination = in_order(indexes, next, 0, how, where);
+            value = atomic(values, source, 1, how, where);
+            atomic(values, destination, value, how, where);
             break;
         case SCATTER:
-            destination = atomic(indexes, next, 0, how, spread);
-            value = atomic(values, one, 1, how, spread);
-            atomic(values, destination, value, how, spread);
+            destination = in_order(indexes, next, 0, how, where);
+            value = in_order(values, one, 1, how, where);
+            atomic(values, destination, value, how, where);
             break;
         case GATHER:
-            destination = atomic(indexes, next, 0, how, spread);
-            value = atomic(values, destination, 1, how, spread);
-            atomic(values, one, value, how, spread);
+            destination = in_order(indexes, next, 0, how, where);
+            value = atomic(values, destination, 1, how, where);
+            in_order(values, one, value, how, where);
             break;
         default: break;
         }
@@ -118,12 +133,16 @@ INLINE unsigned long loop(enum pattern which, enum operation how, int spread) {
     return at;
 }
 
-#define FORMS(PATTERN, OPERATION) (is_global ? loop(PATTERN, OPERATION, 1) : loop(PATTERN, OPERATION, 0))
+/* Patterns that go through nothing in order beside what they operate on are the same in both forms over all PEs. */
+#define IN_FORM(PATTERN, OPERATION)                                                                                  \
+    (form == RING                            ? loop(PATTERN, OPERATION, RING)                                        \
+     : form == GLOBAL || (PATTERN) <= CENTRAL ? loop(PATTERN, OPERATION, GLOBAL)                                      \
+                                             : loop(PATTERN, OPERATION, OWN))
 #define LOOPS(PATTERN)                                                                                               \
     case PATTERN:                                                                                                    \
-        return operation == ADD   ? FORMS(PATTERN, ADD)                                                              \
-               : operation == CAS ? FORMS(PATTERN, CAS)                                                              \
-                                  : FORMS(PATTERN, UPDATE);
+        return operation == ADD   ? IN_FORM(PATTERN, ADD)                                                            \
+               : operation == CAS ? IN_FORM(PATTERN, CAS)                                                            \
+                                  : IN_FORM(PATTERN, UPDATE);
 
 /* Returns where ptrchase has ended. */
 static unsigned long run(void) {
@@ -159,13 +178,13 @@ static void run_locally(unsigned long *local) {
 }
 
 /* Whether there is a result to compare with. */
-static int is_known(void) { return pattern <= CENTRAL || !(is_global || operation == CAS); }
+static int is_known(void) { return pattern <= CENTRAL || (form == RING && operation != CAS); }
 
 static int is_right(unsigned long end) {
     static long sum, total, work[SHMEM_REDUCE_MIN_WRKDATA_SIZE], sync[SHMEM_REDUCE_SYNC_SIZE];
     unsigned long changed = operation == CAS ? 0 : iterations * (unsigned long)all;
     if (pattern == PTRCHASE) {
-        unsigned long at = is_global ? (unsigned long)me : 0;
+        unsigned long at = form == RING ? 0 : (unsigned long)me;
         for (unsigned long i = 0; i < iterations; i++)
             at = index_of(me, at);
         return at == end;
@@ -204,17 +223,16 @@ int main(int argc, char **argv) {
     neighbour = (me + 1) % all;
     int which = argc > 3 ? find(argv[1], pattern_names, PATTERNS) : -1;
     int how = argc > 3 ? find(argv[2], operation_names, OPERATIONS) : -1;
-    static const char *const forms[] = {"ring", "global"};
-    int form = argc > 3 ? find(argv[3], forms, 2) : -1;
-    if (which < 0 || how < 0 || form < 0) {
+    int where = argc > 3 ? find(argv[3], form_names, FORMS) : -1;
+    if (which < 0 || how < 0 || where < 0) {
         if (me == 0)
-            puts("circustent rand|stride1|striden|ptrchase|central|sg|scatter|gather add|cas|update ring|global "
-                 "[ITERATIONS [ELEMENTS]]");
+            puts("circustent rand|stride1|striden|ptrchase|central|sg|scatter|gather add|cas|update "
+                 "ring|global|own [ITERATIONS [ELEMENTS]]");
         return 2;
     }
     pattern = (enum pattern)which;
     operation = (enum operation)how;
-    is_global = form;
+    form = (enum form)where;
     iterations = argc > 4 ? strtoul(argv[4], 0, 10) : 1000;
     elements = argc > 5 ? strtoul(argv[5], 0, 10) : 1024;
     values = shmem_calloc(elements, sizeof *values);

@@ -33,15 +33,25 @@ static int is_kron;
 /* Of this PE's vertices: where the neighbours of each begin, and all of them, in order. */
 static word mine, *begins, *neighbours;
 
+/* The first of a vertex's neighbours; those of the next one begin where its own end. */
+static const word *neighbours_of(word at) { return &neighbours[begins[at]]; }
+
 static word mix(word x) {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ul;
     x = (x ^ x >> 27) * 0x94d049bb133111ebul;
     return x ^ x >> 31;
 }
 
+#ifndef RAE_LOCAL
 static int owner(word v) { return (int)(v % (word)all); }
 static word slot(word v) { return v / (word)all; }
 static word vertex(word at) { return at * (word)all + (word)me; }
+#else
+/* One address space, as GAP's own programs have it: a vertex is where its number says. */
+static int owner(word v) { return (void)v, 0; }
+static word slot(word v) { return v; }
+static word vertex(word at) { return at; }
+#endif
 
 /* What is compared is between these two. Elsewhere there is nothing that notes anything. */
 #ifdef RAE_H
@@ -265,8 +275,8 @@ static word bfs(word from) {
         for (word i = 0; i < *now.count; i++) {
             word u = now.items[i], at = slot(u);
             depths[at] = depth;
-            for (word n = begins[at]; n < begins[at + 1]; n++) {
-                word v = neighbours[n];
+            for (const word *n = neighbours_of(at), *end = neighbours_of(at + 1); n < end; n++) {
+                word v = *n;
                 if (shmem_ulong_atomic_compare_swap(&parents[slot(v)], NEVER, u, owner(v)) == NEVER)
                     put(&later, v);
             }
@@ -292,8 +302,8 @@ static word sssp(word from) {
             /* From here on whoever lowers it puts it into the queue again. */
             shmem_ulong_atomic_compare_swap(&waits[at], 1, 0, me);
             word here = shmem_ulong_atomic_fetch(&distances[at], me);
-            for (word n = begins[at]; n < begins[at + 1]; n++) {
-                word v = neighbours[n], there = here + weight(u, v);
+            for (const word *n = neighbours_of(at), *end = neighbours_of(at + 1); n < end; n++) {
+                word v = *n, there = here + weight(u, v);
                 if (lower(&distances[slot(v)], there, owner(v)) <= there)
                     continue;
                 if (shmem_ulong_atomic_compare_swap(&waits[slot(v)], 0, 1, owner(v)) == 0)
@@ -315,8 +325,8 @@ static word pr(void) {
         for (word at = 0; at < mine; at++) {
             word links = begins[at + 1] - begins[at];
             word share = links ? scores[at] / links : 0;
-            for (word n = begins[at]; n < begins[at + 1]; n++)
-                shmem_ulong_atomic_add(&coming[slot(neighbours[n])], share, owner(neighbours[n]));
+            for (const word *n = neighbours_of(at), *end = neighbours_of(at + 1); n < end; n++)
+                shmem_ulong_atomic_add(&coming[slot(*n)], share, owner(*n));
         }
         shmem_quiet();
         shmem_barrier_all();
@@ -342,8 +352,8 @@ static word cc(void) {
             word u = now.items[i], at = slot(u);
             shmem_ulong_atomic_compare_swap(&waits[at], 1, 0, me);
             word label = shmem_ulong_atomic_fetch(&labels[at], me);
-            for (word n = begins[at]; n < begins[at + 1]; n++) {
-                word v = neighbours[n];
+            for (const word *n = neighbours_of(at), *end = neighbours_of(at + 1); n < end; n++) {
+                word v = *n;
                 if (lower(&labels[slot(v)], label, owner(v)) <= label)
                     continue;
                 if (shmem_ulong_atomic_compare_swap(&waits[slot(v)], 0, 1, owner(v)) == 0)
@@ -375,8 +385,8 @@ static word bc(word from) {
         for (word i = 0; i < *now.count; i++) {
             word at = slot(now.items[i]);
             order[visited++] = at;
-            for (word n = begins[at]; n < begins[at + 1]; n++) {
-                word v = neighbours[n];
+            for (const word *n = neighbours_of(at), *end = neighbours_of(at + 1); n < end; n++) {
+                word v = *n;
                 word found = shmem_ulong_atomic_compare_swap(&depths[slot(v)], NEVER, depth + 1, owner(v));
                 if (found == NEVER)
                     put(&later, v);
@@ -392,8 +402,8 @@ static word bc(word from) {
     while (depth-- > 0) {
         for (word i = levels[depth]; i < levels[depth + 1]; i++) {
             word at = order[i], sum = 0;
-            for (word n = begins[at]; n < begins[at + 1]; n++) {
-                word v = neighbours[n];
+            for (const word *n = neighbours_of(at), *end = neighbours_of(at + 1); n < end; n++) {
+                word v = *n;
                 if (shmem_ulong_g(&depths[slot(v)], owner(v)) != depth + 1)
                     continue;
                 word there = shmem_ulong_g(&dependencies[slot(v)], owner(v));
@@ -425,8 +435,8 @@ static word tc(void) {
         return 0;
     for (word at = 0; at < mine; at++) {
         word u = vertex(at);
-        for (word n = begins[at]; n < begins[at + 1] && neighbours[n] < u; n++) {
-            word v = neighbours[n];
+        for (const word *n = neighbours_of(at), *end = neighbours_of(at + 1); n < end && *n < u; n++) {
+            word v = *n;
             shmem_getmem(ends, &begins[slot(v)], sizeof ends, owner(v));
             shmem_getmem(theirs, &neighbours[ends[0]], (ends[1] - ends[0]) * sizeof *theirs, owner(v));
             /* Of a triangle u > v > w. */

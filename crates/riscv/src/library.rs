@@ -92,9 +92,9 @@ impl Routine {
         Self::ALL.into_iter().find(|routine| u64::from(*routine as u8) == number)
     }
 
-    /// Whether how many bytes it moves is said.
+    /// Whether what it takes depends on how many bytes it moves, or on how many processes take part.
     pub const fn is_sized(self) -> bool {
-        matches!(self, Self::GetMem | Self::PutMem | Self::ToAll)
+        matches!(self, Self::GetMem | Self::PutMem | Self::ToAll | Self::BarrierAll)
     }
 }
 
@@ -103,8 +103,8 @@ impl Routine {
 pub struct Count {
     /// Which.
     pub routine: Routine,
-    /// Bytes that it moves, of those that are sized.
-    pub bytes: u64,
+    /// Bytes that it moves, of those that are sized; of a barrier, processes that meet.
+    pub size: u64,
     /// Instructions of a call in the run that had the fewest. This is what is charged.
     pub least: u64,
     /// In the run that had the most: a routine that waits polls, and how often is up to how long that takes.
@@ -148,7 +148,7 @@ impl Library {
         Some(Self::parse(name, text).unwrap_or_else(|error| panic!("libraries/{name}.txt: {error}")))
     }
 
-    /// From a file of counts. A line is empty, a comment after `#`, `version` and a text, or `count`, a routine, bytes if it is sized,
+    /// From a file of counts. A line is empty, a comment after `#`, `version` and a text, or `count`, a routine, its size if it has one,
     /// and the least and the most instructions.
     ///
     /// # Errors
@@ -158,8 +158,8 @@ impl Library {
         for (at, line) in text.lines().enumerate() {
             library.take(line).map_err(|why| NoLibrary { line: at + 1, why })?;
         }
-        library.counts.sort_by_key(|count| (count.routine, count.bytes));
-        let twice = library.counts.windows(2).find(|two| two[0].is_of(two[1].routine, two[1].bytes));
+        library.counts.sort_by_key(|count| (count.routine, count.size));
+        let twice = library.counts.windows(2).find(|two| two[0].is_of(two[1].routine, two[1].size));
         match twice {
             Some(two) => Err(NoLibrary {
                 line: text.lines().count(),
@@ -185,11 +185,11 @@ impl Library {
     pub fn text(name: &str, versions: &[String], counts: &[Count]) -> String {
         let mut text = format!(
             "# {name}: instructions of a call, counted by callgrind: rackmem lab routines\n\
-             # routine, bytes if it moves some, the least and the most of all runs\n"
+             # routine, bytes if it moves some (of barriers, processes), the least and the most of all runs\n"
         );
         versions.iter().for_each(|version| text += &format!("version {version}\n"));
-        for Count { routine, bytes, least, most } in counts {
-            let size = if routine.is_sized() { format!(" {bytes}") } else { String::new() };
+        for Count { routine, size, least, most } in counts {
+            let size = if routine.is_sized() { format!(" {size}") } else { String::new() };
             text += &format!("count {}{size} {least} {most}\n", routine.name());
         }
         text
@@ -210,17 +210,18 @@ impl Library {
         &self.counts
     }
 
-    /// Instructions of a call. Between two sizes that were counted it is the smaller one's: never more than the library takes.
-    pub fn instructions(&self, routine: Routine, bytes: u64) -> Option<u64> {
+    /// Instructions of a call. Between two sizes that were counted it is the smaller one's: never more than the library takes. So it is of
+    /// barriers of more processes than were counted.
+    pub fn instructions(&self, routine: Routine, size: u64) -> Option<u64> {
         let mut of = self.counts.iter().filter(|count| count.routine == routine);
         if !routine.is_sized() {
             return of.next().map(|count| count.least);
         }
         let largest = of.clone().next_back()?;
-        if bytes > largest.bytes {
+        if size > largest.size && routine != Routine::BarrierAll {
             return None;
         }
-        of.rfind(|count| count.bytes <= bytes).map(|count| count.least)
+        of.rfind(|count| count.size <= size).map(|count| count.least)
     }
 }
 
@@ -231,9 +232,9 @@ impl Count {
         let routine = Routine::ALL.into_iter().find(|routine| routine.name() == name);
         let routine = routine.ok_or_else(|| format!("there is no routine `{name}`"))?;
         let numbers: Result<Vec<u64>, _> = words.map(str::parse).collect();
-        let (bytes, least, most) = match (numbers.as_deref(), routine.is_sized()) {
+        let (size, least, most) = match (numbers.as_deref(), routine.is_sized()) {
             (Ok([least, most]), false) => (0, *least, *most),
-            (Ok([bytes, least, most]), true) => (*bytes, *least, *most),
+            (Ok([size, least, most]), true) => (*size, *least, *most),
             _ => {
                 return Err(format!(
                     "{name} has {} numbers",
@@ -244,11 +245,11 @@ impl Count {
         if least == 0 || most < least {
             return Err(format!("{name} takes {least} instructions at least and {most} at most?"));
         }
-        Ok(Self { routine, bytes, least, most })
+        Ok(Self { routine, size, least, most })
     }
 
-    const fn is_of(&self, routine: Routine, bytes: u64) -> bool {
-        self.routine as u8 == routine as u8 && self.bytes == bytes
+    const fn is_of(&self, routine: Routine, size: u64) -> bool {
+        self.routine as u8 == routine as u8 && self.size == size
     }
 }
 
@@ -274,6 +275,13 @@ mod tests {
         assert_eq!([7, 8, 63, 64, 65].map(of), [None, Some(40), Some(40), Some(90), None]);
         assert_eq!(library.instructions(Routine::G, 0), Some(7));
         assert_eq!(library.instructions(Routine::P, 0), None);
+    }
+
+    #[test]
+    fn a_barrier_of_more_processes_than_were_counted_takes_what_the_most_took() {
+        let library = Library::parse("x", "count barrier_all 2 14 50\ncount barrier_all 6 20 90").unwrap();
+        let of = |processes| library.instructions(Routine::BarrierAll, processes);
+        assert_eq!([1, 2, 5, 6, 64].map(of), [None, Some(14), Some(14), Some(20), Some(20)]);
     }
 
     #[test]

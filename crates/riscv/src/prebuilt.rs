@@ -10,3 +10,5 @@ pub const CIRCUSTENT_SOFTWARE: &[u8] = include_bytes!("../programs/prebuilt/circ
 pub const GRAPH: &[u8] = include_bytes!("../programs/prebuilt/graph.elf");
 /// The same on the software path.
 pub const GRAPH_SOFTWARE: &[u8] = include_bytes!("../programs/prebuilt/graph-software.elf");
+/// The same in one address space, for one node: with the processor's own atomics.
+pub const GRAPH_LOCAL: &[u8] = include_bytes!("../programs/prebuilt/graph-local.elf");

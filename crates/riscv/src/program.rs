@@ -7,7 +7,7 @@ use core::fmt;
 use core::ops::Range;
 
 use elf::ElfBytes;
-use elf::abi::{EM_RISCV, ET_EXEC, PF_W, PF_X, PT_LOAD, STT_FUNC, STT_NOTYPE};
+use elf::abi::{ELFMAGIC, EM_RISCV, ET_EXEC, PF_W, PF_X, PT_LOAD, STT_FUNC, STT_NOTYPE};
 use elf::endian::LittleEndian;
 use elf::file::Class;
 
@@ -44,8 +44,10 @@ pub struct Program {
 /// Why a file is no program for this machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LoadError {
-    /// It is no ELF file, or a damaged one.
-    NotElf(String),
+    /// It is no ELF file.
+    NotElf,
+    /// It is one that is cut off or damaged.
+    Damaged(String),
     /// It is for another processor.
     Machine(u16),
     /// It is a 32-bit one.
@@ -69,7 +71,8 @@ pub enum LoadError {
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotElf(why) => write!(f, "this is no ELF file, or a damaged one: {why}"),
+            Self::NotElf => f.write_str("this is no ELF file"),
+            Self::Damaged(why) => write!(f, "this ELF file is cut off or damaged: {why}"),
             Self::Machine(machine) => {
                 let name = match machine {
                     3 => " (x86)",
@@ -109,7 +112,10 @@ impl Program {
     /// # Errors
     /// [`LoadError`].
     pub fn from_elf(bytes: &[u8]) -> Result<Self, LoadError> {
-        let damaged = |error: elf::ParseError| LoadError::NotElf(error.to_string());
+        if !bytes.starts_with(&ELFMAGIC) {
+            return Err(LoadError::NotElf);
+        }
+        let damaged = |error: elf::ParseError| LoadError::Damaged(error.to_string());
         let file = ElfBytes::<LittleEndian>::minimal_parse(bytes).map_err(damaged)?;
         let head = &file.ehdr;
         if head.e_machine != EM_RISCV {

@@ -43,7 +43,7 @@ pub enum Cause {
     NoLibrary,
     /// The environment knows no routine of this number.
     UnknownRoutine(u64),
-    /// Instructions of this routine, with so many bytes, were not counted.
+    /// Instructions of this routine, with so many bytes (of a barrier: nodes), were not counted.
     NotCounted(Routine, u64),
     /// `ebreak`.
     Breakpoint,
@@ -101,9 +101,12 @@ impl fmt::Display for Cause {
             Self::UnknownNode(extended) => write!(f, "extended address {extended:#x} is of no node"),
             Self::UnknownCall(call) => write!(f, "the environment has no call {call}"),
             Self::NoLibrary => f.write_str(
-                "a call of a library, of which none was given: this is a program for the software path",
+                "a call of a library, of which none was given: this is a program for the software path (riscv run --library NAME)",
             ),
             Self::UnknownRoutine(routine) => write!(f, "there is no routine {routine}"),
+            Self::NotCounted(Routine::BarrierAll, nodes) => {
+                write!(f, "what a barrier of {nodes} executes in this library was not counted")
+            }
             Self::NotCounted(routine, bytes) if routine.is_sized() => {
                 write!(f, "what {} of {bytes} bytes executes in this library was not counted", routine.name())
             }

@@ -48,7 +48,7 @@ fn additions_that_are_not_to_the_hot_word_are_to_others_and_none_is_lost() {
 fn every_pattern_of_circustent_gives_the_right_result_in_every_form() {
     for pattern in ["rand", "stride1", "striden", "ptrchase", "central", "sg", "scatter", "gather"] {
         for operation in ["add", "cas", "update"] {
-            for form in ["ring", "global"] {
+            for form in ["ring", "global", "own"] {
                 for schedule in [Schedule::Turns, Schedule::Seeded(5)] {
                     let config = Config { schedule, memory: 2 << 20, ..Config::nodes(6) };
                     let (codes, text) = run("circustent", &[pattern, operation, form, "40", "64"], &config);
@@ -115,7 +115,8 @@ fn what_is_no_program_for_the_machine_is_refused_with_the_reason() {
         Program::from_elf(&file).err()
     };
     assert_eq!(with(0, b"\x7fELF"), None);
-    assert!(matches!(with(0, b"what"), Some(LoadError::NotElf(_))));
+    assert_eq!(with(0, b"what"), Some(LoadError::NotElf));
+    assert!(matches!(Program::from_elf(&good[..100]), Err(LoadError::Damaged(_))));
     assert_eq!(with(18, &62_u16.to_le_bytes()), Some(LoadError::Machine(62)));
     assert_eq!(with(16, &1_u16.to_le_bytes()), Some(LoadError::NotLinked));
     assert_eq!(with(48, &1_u32.to_le_bytes()), Some(LoadError::Compressed));
@@ -159,12 +160,34 @@ fn a_program_that_does_not_fit_is_refused() {
     assert_eq!(new(Config::nodes(0)), Some(ConfigError::Nodes(0)));
     assert_eq!(new(Config::nodes(5000)), Some(ConfigError::Nodes(5000)));
     assert!(matches!(new(Config { memory: 1 << 20, ..Config::nodes(1) }), Some(ConfigError::Memory { .. })));
+    let more = new(Config { memory: 1 << 44, ..Config::nodes(1) });
+    assert_eq!(more, Some(ConfigError::TooMuch(1 << 44)));
     assert!(matches!(
         new(Config { stack: 1 << 40, ..Config::nodes(1) }),
         Some(ConfigError::NoRoomForStack { .. })
     ));
     let many = program.clone().with_arguments(vec!["x".repeat(1 << 20)]);
     assert_eq!(Machine::new(many, &Config::nodes(1)).err(), Some(ConfigError::Arguments));
+}
+
+/// Whoever looks on may stop it, in each schedule, and a program that never ends does then.
+#[test]
+fn a_machine_that_is_told_to_stop_stops() {
+    struct Impatient(std::cell::Cell<u32>);
+    impl riscv::machine::Observer for Impatient {
+        fn on_console(&mut self, _: usize, _: &[u8]) {}
+
+        fn stops(&self) -> bool {
+            self.0.set(self.0.get() + 1);
+            self.0.get() > 100
+        }
+    }
+    for schedule in [Schedule::Turns, Schedule::Seeded(1), Schedule::Timed(Chip::PAPER)] {
+        let program = Program::assembled("again: j again").unwrap();
+        let config = Config { schedule, memory: 2 << 20, ..Config::nodes(2) };
+        let ended = Machine::new(program, &config).unwrap().run(&mut Impatient(0.into()));
+        assert_eq!(ended, Err(riscv::machine::Failure::Stopped), "{schedule:?}");
+    }
 }
 
 /// Where the cross compiler is installed; the same compiler must give the same bytes.
@@ -178,6 +201,51 @@ fn the_prebuilt_programs_are_what_their_sources_give() {
     eprint!("{text}");
     let is_required = std::env::var_os("RACKMEM_RISCV").is_some();
     assert!(!is_required || !text.starts_with("not done"), "RACKMEM_RISCV is set: {text}");
+}
+
+/// What docs/rae.md begins with, literally, where the cross compiler is installed: but for the last line, which is the command's.
+#[test]
+fn the_first_program_of_the_page_is_ten_lines_and_does_what_the_page_says() {
+    let here = env!("CARGO_MANIFEST_DIR");
+    let page = std::fs::read_to_string(format!("{here}/../../docs/rae.md")).unwrap();
+    let block = |kind: &str| {
+        let (_, behind) = page.split_once("## A first program").unwrap();
+        let (_, behind) = behind.split_once(&format!("```{kind}\n")).unwrap();
+        behind.split_once("```").unwrap().0.to_owned()
+    };
+    let (source, shell) = (block("c"), block("sh"));
+    assert_eq!(source.lines().count(), 10, "{source}");
+    let (build, run) = shell.split_once("rackmem riscv run ").expect("it is run in the end");
+    assert!(run.starts_with("first.elf --nodes 64"), "{run}");
+    let clean = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("first-program");
+    let script = format!(
+        "set -e; command -v riscv64-unknown-elf-gcc >/dev/null || {{ echo not done: no cross compiler; exit; }}
+         rm -rf '{clean}'; mkdir -p '{clean}/crates/riscv'; cp -r '{here}/programs' '{clean}/crates/riscv/'; cd '{clean}'
+         cat >crates/riscv/programs/first.c; {build}",
+        clean = clean.display()
+    );
+    let mut child = std::process::Command::new("bash")
+        .args(["-c", &script])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It may have ended already, and said why.
+    let _ = std::io::Write::write_all(&mut child.stdin.take().unwrap(), source.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    if said.starts_with("not done") {
+        eprint!("{said}");
+        return;
+    }
+    let program = std::fs::read(clean.join("crates/riscv/programs/first.elf")).unwrap();
+    let config = Config { memory: 2 << 20, ..Config::nodes(64) };
+    let mut machine = Machine::new(Program::from_elf(&program).unwrap(), &config).unwrap();
+    let mut console = Console::default();
+    machine.run(&mut console).unwrap();
+    assert_eq!(String::from_utf8(console.bytes).unwrap(), "64 of 64\n");
+    assert!(page.contains("It prints `64 of 64`"));
 }
 
 /// One node ends all while others wait for answers, at a barrier, or compute.

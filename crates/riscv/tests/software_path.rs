@@ -70,6 +70,20 @@ fn what_was_not_counted_is_refused() {
 }
 
 #[test]
+fn a_barrier_takes_what_was_counted_for_as_many_nodes() {
+    let charged = |nodes: usize| {
+        let program = Program::assembled(&format!("csrrwi zero, routine, 16; {EXIT}")).unwrap();
+        let machine = Machine::new(program, &Config { memory: 2 << 20, ..Config::nodes(nodes) }).unwrap();
+        let counts = "count barrier_all 2 100 100\ncount barrier_all 4 150 150\n";
+        let mut machine = machine.with_library(Library::parse("x", counts).unwrap());
+        machine.run(&mut Console::default()).map(|_| machine.stats().total().charged)
+    };
+    assert_eq!([2, 3, 4, 9].map(charged), [Ok(200), Ok(300), Ok(600), Ok(1350)]);
+    let Err(Failure::Trap(trap)) = charged(1) else { panic!("a barrier of one was not counted") };
+    assert!(trap.to_string().contains("a barrier of 1"), "{trap}");
+}
+
+#[test]
 fn a_size_beyond_all_that_were_counted_is_refused() {
     let mut machine = machine("lui t0, 4; addi t0, t0, 273; csrrw zero, routine, t0", Schedule::Turns)
         .with_library(Library::parse("x", COUNTS).unwrap());
@@ -133,9 +147,9 @@ fn between_the_marks_a_pattern_makes_its_accesses_and_calls_and_no_others() {
     assert_eq!(theirs.remote_atomics, 90);
     // Of each of three nodes: thirty additions, and the barriers behind the first mark and before the last.
     let library = Library::counted("openmpi-shm").unwrap();
-    let of = |routine| library.instructions(routine, 0).unwrap();
+    let of = |routine, size| library.instructions(routine, size).unwrap();
     assert_eq!(theirs.routines, 3 * 32);
-    assert_eq!(theirs.charged, 90 * of(Routine::FetchAdd) + 6 * of(Routine::BarrierAll));
+    assert_eq!(theirs.charged, 90 * of(Routine::FetchAdd, 0) + 6 * of(Routine::BarrierAll, 3));
     // Nothing else is different but what the compiler makes of it.
     let rest = theirs.instructions - theirs.charged;
     assert!(rest.abs_diff(ours.instructions) * 20 < ours.instructions, "{rest} and {}", ours.instructions);

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::trace::Onlooker;
 use crate::fault::Fault;
+use crate::interrupt::Interrupt;
 use crate::output;
 use crate::size::Bytes;
 
@@ -97,8 +98,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     if let Some(name) = &args.library {
         machine = machine.with_library(library(name)?);
     }
+    let interrupt = Interrupt::listen()
+        .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    let mut onlooker = Onlooker::new((args.trace, args.json), interrupt, args.nodes);
     let begin = Instant::now();
-    let ended = machine.run(&mut Onlooker::new(args.trace, args.json, args.nodes));
+    let ended = machine.run(&mut onlooker);
     let seconds = begin.elapsed().as_secs_f64();
     let stats = machine.stats();
     if args.json {
@@ -107,6 +111,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         output::print(&table(&stats, seconds))?;
     }
     match ended {
+        Err(Failure::Stopped) => Err(Fault::Interrupted),
+        Ok(_) if onlooker.lost.is_some() => {
+            Err(onlooker.lost.as_ref().map_or(Fault::OutputClosed, output::lost))
+        }
         Ok(codes) => match codes.iter().position(|code| *code != 0) {
             None => Ok(()),
             Some(node) => Err(Fault::failed(format_args!(

@@ -1,4 +1,4 @@
-//! What a figure draws: lines over an axis.
+//! What a figure draws: lines over an axis, or bars for things that have names.
 //!
 //! What must always hold: the points of a line are in the order of their x.
 
@@ -23,6 +23,12 @@ pub struct Chart {
     /// Its values stand for themselves: nothing is drawn between them.
     #[serde(default, skip_serializing_if = "is_false")]
     pub dots: bool,
+    /// What its x are the numbers of, from 0: then bars are drawn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<String>,
+    /// Its bars span orders of magnitude.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub logarithmic: bool,
 }
 
 /// One line.
@@ -38,7 +44,40 @@ impl Chart {
     /// An empty chart.
     pub fn new(name: &str, title: &str, x: &str, y: &str) -> Self {
         let [name, title, x, y] = [name, title, x, y].map(str::to_owned);
-        Self { name, title, x, y, lines: Vec::new(), marks: Vec::new(), dots: false }
+        let (lines, marks, categories) = (Vec::new(), Vec::new(), Vec::new());
+        Self { name, title, x, y, lines, marks, dots: false, categories, logarithmic: false }
+    }
+
+    /// Bars: a group for each row, in which each column has one.
+    pub fn bars(
+        (name, title, y): (&str, &str, &str),
+        columns: &[&str],
+        rows: Vec<(String, Vec<f64>)>,
+    ) -> Self {
+        let mut chart = Self::new(name, title, "", y);
+        for (at, column) in columns.iter().enumerate() {
+            chart = chart.line(column, rows.iter().enumerate().map(|(x, (_, row))| (x as f64, row[at])));
+        }
+        chart.categories = rows.into_iter().map(|(category, _)| category).collect();
+        chart
+    }
+
+    /// Draws bars on a logarithmic scale.
+    #[must_use]
+    pub fn logarithmic(mut self) -> Self {
+        self.logarithmic = true;
+        self
+    }
+
+    /// How an x is called: by its category, or as it is.
+    pub fn called(&self, x: f64) -> String {
+        self.categories.get(x as usize).cloned().unwrap_or_else(|| x.to_string())
+    }
+
+    /// The value of a line, of a category.
+    pub fn of(&self, category: &str, line: usize) -> Option<f64> {
+        let at = self.categories.iter().position(|known| known == category)?;
+        self.lines.get(line)?.at(at as f64)
     }
 
     /// Draws values alone.

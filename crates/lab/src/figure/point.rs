@@ -59,6 +59,8 @@ pub enum Subject {
     Rae,
     /// The same, but requests for one line do not wait together: each fetches it.
     RaeUnmerged,
+    /// Programs of threads in one address space: the processor's own atomics, and nothing remote.
+    OneAddressSpace,
     /// Each access is a call of OpenSHMEM, with the instructions of Open MPI over shared memory.
     LibraryNear,
     /// With those of Open MPI over TCP.
@@ -93,6 +95,7 @@ impl Subject {
             Self::SteeringScanned => "steering, tails scanned",
             Self::Rae => "RAE",
             Self::RaeUnmerged => "RAE, nothing merges",
+            Self::OneAddressSpace => "one address space",
             Self::LibraryNear => "OpenSHMEM, shared memory",
             Self::LibraryTcp => "OpenSHMEM, TCP",
         }
@@ -129,6 +132,12 @@ pub enum Load {
     Program(Program),
     /// The same, with a note of where requests to node 0 land.
     Landing(Program),
+    /// The same, with a network that takes longer.
+    Far(Program),
+    /// A program on data of another kind or size, with timing.
+    Data(Data),
+    /// The same without timing, with a note of the lines that its requests are for.
+    Requests(Data),
 }
 
 /// What clients do with a store of chains.
@@ -155,6 +164,19 @@ pub struct Program {
     pub kernel: Kernel,
     /// Nodes.
     pub nodes: u8,
+}
+
+/// A program, and the data that it has.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Data {
+    /// Which.
+    pub kernel: Kernel,
+    /// Of graphs: any two vertices are neighbours with the same probability, not as in a Kronecker graph.
+    pub is_uniform: bool,
+    /// Of graphs: the logarithm of their vertices at full size. Of patterns: a node's part of an array, in percent of the engine's cache.
+    pub size: u16,
+    /// How often patterns go through their arrays.
+    pub times: u16,
 }
 
 /// What a program does: CircusTent's patterns on arrays over all nodes, GAP's kernels on a Kronecker graph over all nodes, or

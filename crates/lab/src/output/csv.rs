@@ -27,7 +27,8 @@ pub fn points<'a>(measured: impl IntoIterator<Item = (&'a Point, &'a Measured)>)
             Load::Objects(_) => ("objects", 2, 100, 100, 0),
             Load::Chains(it) => ("chains", 4, 100, 100 - it.writes, 0),
             Load::ChainsFailure(it) => ("chains-switch-failure", 4, 100, 100 - it.writes, 0),
-            Load::Program(it) | Load::Landing(it) => (it.kernel.name(), it.nodes, 100, 0, 0),
+            Load::Program(it) | Load::Landing(it) | Load::Far(it) => (it.kernel.name(), it.nodes, 100, 0, 0),
+            Load::Data(it) | Load::Requests(it) => (it.kernel.name(), 6, 100, 0, 0),
             Load::Buckets(it) => ("locked-store", it.blades, 100, it.gets, 0),
         };
         let system = serde_json::to_string(&point.subject).expect("a name can be written");
@@ -71,7 +72,7 @@ pub fn chart(chart: &crate::figure::chart::Chart) -> String {
     }
     text.push('\n');
     for x in chart.abscissae() {
-        write!(text, "{x}").expect("text grows");
+        text += &plain(&chart.called(x));
         for line in &chart.lines {
             text.push(',');
             if let Some(y) = line.at(x) {

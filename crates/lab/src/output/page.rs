@@ -93,16 +93,17 @@ fn row(cells: &[String]) -> String {
 fn chart_table(chart: &Chart) -> String {
     const LONGEST: usize = 16;
     let rows = chart.abscissae();
-    if rows.len() > LONGEST {
+    if chart.categories.is_empty() && rows.len() > LONGEST {
         return format!("{} values a line: `{}.csv`.\n", rows.len(), chart.name);
     }
     let mut text = format!("| {} |", chart.x);
     for line in &chart.lines {
         write!(text, " {} |", line.name).expect("text grows");
     }
-    write!(text, "\n|---:|{}\n", "---:|".repeat(chart.lines.len())).expect("text grows");
+    let names = if chart.categories.is_empty() { "---:" } else { "---" };
+    write!(text, "\n|{names}|{}\n", "---:|".repeat(chart.lines.len())).expect("text grows");
     for x in rows {
-        write!(text, "| {x} |").expect("text grows");
+        write!(text, "| {} |", chart.called(x)).expect("text grows");
         for line in &chart.lines {
             let value = line.at(x).map(number).unwrap_or_default();
             write!(text, " {value} |").expect("text grows");

@@ -11,6 +11,9 @@ use crate::figure::chart::{Chart, Line};
 /// Colours that people with colour-blindness can tell apart (Okabe and Ito), by place.
 const COLOURS: [&str; 6] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
 
+/// So many letters have room under a bar chart.
+const MOST_LETTERS: usize = 60;
+
 /// So many dots of a PNG to one of an SVG.
 const SCALE: f32 = 1.5;
 
@@ -29,13 +32,24 @@ pub fn png(chart: &Chart) -> Result<Vec<u8>, String> {
     render_to_png(plots, layout, SCALE)
 }
 
-/// A bar chart with a logarithmic scale, as SVG.
+/// A bar chart as SVG.
 pub fn bars(bars: &Bars) -> String {
-    // The axis begins at the power of ten below the shortest bar; a bar that is missing has no height.
+    let (plots, layout) = of_bars(bars);
+    render_to_svg(plots, layout)
+}
+
+fn of_bars(bars: &Bars) -> (Vec<Plot>, Layout) {
+    // The axis is linear from 0, or begins at the power of ten below the shortest bar; a bar that is missing has no height.
     let values = || bars.series.iter().flat_map(|(_, values)| values.iter().flatten().copied());
     let least = values().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
-    let floor = if least.is_finite() { 10f64.powf((least.log10() - 0.1).floor()) } else { 1.0 };
-    let highest = values().fold(floor * 10.0, f64::max);
+    let floor = if !bars.logarithmic {
+        0.0
+    } else if least.is_finite() {
+        10f64.powf((least.log10() - 0.1).floor())
+    } else {
+        1.0
+    };
+    let highest = values().fold(if bars.logarithmic { floor * 10.0 } else { 0.0 }, f64::max);
     let mut plot = BarPlot::new();
     for (at, category) in bars.categories.iter().enumerate() {
         let values = bars.series.iter().enumerate().map(|(place, (_, values))| {
@@ -51,13 +65,22 @@ pub fn bars(bars: &Bars) -> String {
         .with_width(860.0)
         .with_height(420.0)
         .with_legend_position(LegendPosition::OutsideRightTop)
-        .with_log_y()
-        .with_y_axis_min(floor)
-        .with_y_axis_max(highest * 1.5);
-    render_to_svg(plots, layout)
+        .with_y_axis_min(floor);
+    // Names that would run into each other are turned.
+    let letters: usize = bars.categories.iter().map(String::len).sum();
+    let layout = if letters > MOST_LETTERS { layout.with_x_tick_rotate(-40.0) } else { layout };
+    let layout = if bars.logarithmic {
+        layout.with_log_y().with_y_axis_max(highest * 1.5)
+    } else {
+        layout.with_y_axis_max(if highest > 0.0 { highest * 1.08 } else { 1.0 })
+    };
+    (plots, layout)
 }
 
 fn plots(chart: &Chart) -> (Vec<Plot>, Layout) {
+    if !chart.categories.is_empty() {
+        return of_bars(&Bars::of(chart));
+    }
     let plots: Vec<Plot> =
         chart.lines.iter().enumerate().flat_map(|(place, it)| line(place, it, chart.dots)).collect();
     let highest = chart.lines.iter().flat_map(|line| line.points.iter().map(|(_, y)| *y)).fold(0.0, f64::max);

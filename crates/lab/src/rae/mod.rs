@@ -6,11 +6,13 @@
 //! | `routines` | 3: instructions of an operation |
 //! | `kernels` | 7, 8 and 10: run time, instructions and misses of whole kernels, and of their accesses |
 //! | `landing` | 9: where requests land |
+//! | `data` | misses against the size of data, and other graphs |
 //! | `own` | throughput against nodes, and merging against heat: ours |
 //! | `method` | the constants of all of them |
 //!
 //! What must always hold: a figure says nothing about a constant, and no number of a library stands in one. They are what was counted.
 
+mod data;
 mod kernels;
 mod landing;
 pub mod method;
@@ -23,7 +25,7 @@ use crate::figure::point::{Kernel, Load, Point, Program, Subject};
 use crate::figure::{Figure, Report, Results};
 
 /// All figures, in their order.
-pub const FIGURES: [&dyn Figure; 9] = [
+pub const FIGURES: [&dyn Figure; 11] = [
     &shares::Atomics,
     &shares::Remote,
     &routines::Routines,
@@ -31,6 +33,8 @@ pub const FIGURES: [&dyn Figure; 9] = [
     &kernels::Instructions,
     &landing::Landing,
     &kernels::Misses,
+    &data::Sizes,
+    &data::Graphs,
     &own::Nodes,
     &own::Merging,
 ];

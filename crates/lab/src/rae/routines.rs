@@ -3,9 +3,10 @@
 use riscv::library::{Library, Routine};
 
 use super::{ACCESS, average, report, saved};
+use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::point::{Point, Subject};
-use crate::figure::{Figure, Report, Results, Table};
+use crate::figure::{Figure, Report, Results};
 use crate::systems::programs::library;
 
 /// Figure 3.
@@ -67,13 +68,14 @@ impl Figure for Routines {
             .iter()
             .map(|(_, library)| format!("{}: {}.", library.name(), library.versions().join("; ")));
         Report {
-            tables: vec![Table {
-                title: "Instructions of the caller for one call".to_owned(),
-                columns: ["RAE", "shared memory, least", "most", "TCP, least", "most"]
-                    .map(str::to_owned)
-                    .into(),
-                rows: ATOMICS.iter().chain(&WORDS).map(row).collect(),
-            }],
+            charts: vec![
+                Chart::bars(
+                    ("rae-3", "Instructions of the caller for one call", "instructions"),
+                    &["RAE", "shared memory, least", "shared memory, most", "TCP, least", "TCP, most"],
+                    ATOMICS.iter().chain(&WORDS).map(row).collect(),
+                )
+                .logarithmic(),
+            ],
             claims: libraries.iter().map(claim).collect(),
             remarks: versions.collect(),
             ..report(

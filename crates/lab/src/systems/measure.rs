@@ -49,7 +49,9 @@ pub fn measure(point: &Point, sizes: &Sizes, seed: u64, watch: &dyn Watch) -> Re
         Load::Objects(load) => objects::run((point.subject, load), sizes, seed, watch),
         Load::Chains(load) => chains::run((point.subject, load), sizes, seed, watch),
         Load::ChainsFailure(load) => chains::fail((point.subject, load), seed, watch),
-        Load::Program(_) | Load::Landing(_) => programs::run((point.subject, point.load), sizes, watch),
+        Load::Program(_) | Load::Landing(_) | Load::Far(_) | Load::Data(_) | Load::Requests(_) => {
+            programs::run((point.subject, point.load), sizes, watch)
+        }
         Load::Contend(_) | Load::Buckets(_) => locks::run((point.subject, point.load), sizes, seed, watch),
     }
 }

@@ -10,7 +10,7 @@ use riscv::program::Program as Elf;
 use riscv::timing::Chip;
 
 use crate::figure::measured::Measured;
-use crate::figure::point::{Kernel, Load, Program, Subject};
+use crate::figure::point::{Data, Kernel, Load, Program, Subject};
 use crate::figure::run::{Interrupted, Watch};
 use crate::sizes::Sizes;
 
@@ -18,12 +18,18 @@ use crate::sizes::Sizes;
 const BEGIN: u64 = 1;
 const END: u64 = 2;
 /// Bytes of a node's memory: programs with their arrays fit.
-const MEMORY: u64 = 16 << 20;
-/// Bytes of a line, and lines of an engine's cache: Table I.
+const MEMORY: u64 = 32 << 20;
+/// Bytes of a line, words in it, and lines of an engine's cache: Table I.
 const LINE: u64 = 64;
+const WORDS: u64 = 8;
 const LINES: u64 = 1024;
+/// Nodes of programs that have data of their own size: Table I.
+const NODES: u8 = 6;
 /// Requests that Figure 9 draws.
 pub(crate) const LANDED: usize = 10_000;
+/// A machine whose network is slow: packets take so much longer at each end that an access takes as long as it would have to for a library's
+/// instructions to weigh what they weigh in the paper (the remark under Figure 7).
+pub(crate) const FAR: Chip = Chip { packetizer: Chip::PAPER.packetizer + 360, ..Chip::PAPER };
 /// Edges of a vertex: half of GAP's 16, so that the longest list of neighbours is one that the library's `getmem` was counted with.
 pub(crate) const DEGREE: u64 = 8;
 
@@ -46,10 +52,16 @@ pub(crate) fn scale(sizes: &Sizes) -> u32 {
     sizes.operations.max(1).ilog2().saturating_sub(6).max(5)
 }
 
+/// Lines of the cache whose misses are counted, in runs that are about the size of data: at full size the engine's, otherwise less, as
+/// everything is.
+fn lines(sizes: &Sizes) -> u64 {
+    (sizes.operations / 256).next_power_of_two().clamp(4, LINES)
+}
+
 /// The library of a subject.
 pub(crate) fn library(subject: Subject) -> Option<Library> {
     let name = match subject {
-        Subject::Rae | Subject::RaeUnmerged => return None,
+        Subject::Rae | Subject::RaeUnmerged | Subject::OneAddressSpace => return None,
         Subject::LibraryNear => "openmpi-shm",
         Subject::LibraryTcp => "openmpi-tcp",
         _ => panic!("{subject:?} runs no programs"),
@@ -58,26 +70,50 @@ pub(crate) fn library(subject: Subject) -> Option<Library> {
 }
 
 /// The program with its arguments.
-fn elf(Program { kernel, nodes }: Program, with_library: bool, sizes: &Sizes) -> Elf {
-    let (file, arguments) = match kernel {
-        Kernel::Words(heat) => {
-            assert!(!with_library, "this one is for instructions only");
-            let numbers = [iterations(sizes), u64::from(heat), elements(sizes, nodes)];
-            (prebuilt::HOT_WORD, numbers.map(|number| number.to_string()).into())
+fn elf(load: Load, subject: Subject, sizes: &Sizes) -> Elf {
+    let (Program { kernel, nodes }, data) = program(load);
+    let is_graph = Kernel::GRAPH.contains(&kernel);
+    let with_library = library(subject).is_some();
+    let file = match (kernel, is_graph) {
+        (Kernel::Words(_), _) if with_library => panic!("this one is for instructions only"),
+        (Kernel::Words(_), _) => prebuilt::HOT_WORD,
+        (_, true) if subject == Subject::OneAddressSpace => prebuilt::GRAPH_LOCAL,
+        (_, true) if with_library => prebuilt::GRAPH_SOFTWARE,
+        (_, true) => prebuilt::GRAPH,
+        (_, false) if with_library => prebuilt::CIRCUSTENT_SOFTWARE,
+        (_, false) => prebuilt::CIRCUSTENT,
+    };
+    let (names, numbers): (&[&str], Vec<u64>) = match (kernel, data) {
+        (Kernel::Words(heat), _) => (&[], vec![iterations(sizes), heat.into(), elements(sizes, nodes)]),
+        (_, None) if is_graph => (&["kron"], vec![scale(sizes).into(), DEGREE]),
+        (_, Some(data)) if is_graph => {
+            let smaller = scale(&Sizes::FULL) - scale(sizes);
+            let scale = u64::from(data.size).saturating_sub(smaller.into()).max(5);
+            (if data.is_uniform { &["uniform"] } else { &["kron"] }, vec![scale, DEGREE])
         }
-        kernel if Kernel::GRAPH.contains(&kernel) => {
-            let file = if with_library { prebuilt::GRAPH_SOFTWARE } else { prebuilt::GRAPH };
-            (file, vec![kernel.name().into(), "kron".into(), scale(sizes).to_string(), DEGREE.to_string()])
-        }
-        kernel => {
-            let file = if with_library { prebuilt::CIRCUSTENT_SOFTWARE } else { prebuilt::CIRCUSTENT };
-            let numbers = [iterations(sizes), elements(sizes, nodes)].map(|number| number.to_string());
-            let names = [kernel.name(), "add", "global"].map(str::to_owned);
-            (file, [names.as_slice(), numbers.as_slice()].concat())
+        (_, None) => (&["add", "global"], vec![iterations(sizes), elements(sizes, nodes)]),
+        (_, Some(data)) => {
+            let all = lines(sizes) * WORDS * u64::from(data.size) / 100;
+            // No power of two, so that nodes that go through it do not meet in the same places of the cache.
+            let elements = all - all / 64;
+            (&["add", "own"], vec![elements * u64::from(data.times), elements])
         }
     };
-    let arguments = [vec!["program".to_owned()], arguments].concat();
+    let name = if matches!(kernel, Kernel::Words(_)) { None } else { Some(kernel.name()) };
+    let words = ["program"].into_iter().chain(name).chain(names.iter().copied()).map(str::to_owned);
+    let arguments = words.chain(numbers.iter().map(u64::to_string)).collect();
     Elf::from_elf(file).expect("our own programs can be loaded").with_arguments(arguments)
+}
+
+/// Which program that is, on how many nodes, and what its data is if it is not that of all figures.
+fn program(load: Load) -> (Program, Option<Data>) {
+    match load {
+        Load::Program(program) | Load::Landing(program) | Load::Far(program) => (program, None),
+        Load::Data(data) | Load::Requests(data) => {
+            (Program { kernel: data.kernel, nodes: NODES }, Some(data))
+        }
+        other => panic!("{other:?} is no program"),
+    }
 }
 
 /// Who looks on: requests between the marks.
@@ -88,17 +124,22 @@ struct Onlooker {
     /// Of each engine: lines that it would have, if it kept them.
     kept: Vec<Vec<u64>>,
     misses: u64,
+    /// Requests of other nodes than the engine's, and those of them that miss.
+    remote: u64,
+    remote_misses: u64,
     /// When, and where: requests to node 0.
     landed: Vec<(u64, u64)>,
 }
 
 impl Onlooker {
-    fn new(nodes: usize) -> Self {
+    fn new(nodes: usize, lines: u64) -> Self {
         Self {
             text: Vec::new(),
             inside: vec![false; nodes],
-            kept: vec![vec![u64::MAX; LINES as usize]; nodes],
+            kept: vec![vec![u64::MAX; lines as usize]; nodes],
             misses: 0,
+            remote: 0,
+            remote_misses: 0,
             landed: Vec::new(),
         }
     }
@@ -118,9 +159,15 @@ impl Observer for Onlooker {
             return;
         }
         let line = request.offset / LINE;
-        let place = &mut self.kept[request.to][(line % LINES) as usize];
-        self.misses += u64::from(*place != line);
-        *place = line;
+        let kept = &mut self.kept[request.to];
+        let place = (line % kept.len() as u64) as usize;
+        let missed = u64::from(kept[place] != line);
+        kept[place] = line;
+        self.misses += missed;
+        if request.to != request.from {
+            self.remote += 1;
+            self.remote_misses += missed;
+        }
         // One's own is no remote request.
         if request.to == 0 && request.from != 0 {
             self.landed.push((request.clock, request.offset));
@@ -134,26 +181,25 @@ pub(super) fn run(
     sizes: &Sizes,
     watch: &dyn Watch,
 ) -> Result<Measured, Interrupted> {
-    let (program, is_landing) = match load {
-        Load::Program(program) => (program, false),
-        Load::Landing(program) => (program, true),
-        other => panic!("{other:?} is no program"),
-    };
-    let nodes = program.nodes;
+    let (Program { nodes, .. }, _) = program(load);
     let library = library(subject);
     let subentries = if subject == Subject::RaeUnmerged { 1 } else { EngineConfig::PAPER.subentries };
     let config = Config {
         memory: MEMORY,
-        schedule: Schedule::Timed(Chip::PAPER),
+        schedule: match load {
+            Load::Requests(_) => Schedule::Turns,
+            Load::Far(_) => Schedule::Timed(FAR),
+            _ => Schedule::Timed(Chip::PAPER),
+        },
         engine: EngineConfig { subentries, ..EngineConfig::PAPER },
         ..Config::nodes(nodes.into())
     };
-    let mut machine =
-        Machine::new(elf(program, library.is_some(), sizes), &config).expect("programs fit into the memory");
+    let mut machine = Machine::new(elf(load, subject, sizes), &config).expect("programs fit into the memory");
     if let Some(library) = library {
         machine = machine.with_library(library);
     }
-    let mut onlooker = Onlooker::new(nodes.into());
+    let lines = if matches!(load, Load::Requests(_)) { lines(sizes) } else { LINES };
+    let mut onlooker = Onlooker::new(nodes.into(), lines);
     let codes = machine.run(&mut onlooker).unwrap_or_else(|failure| panic!("{load:?}: {failure}"));
     let said = String::from_utf8_lossy(&onlooker.text);
     assert!(codes.iter().all(|code| *code == 0) && !said.contains("wrong"), "{load:?}: {said}");
@@ -162,8 +208,10 @@ pub(super) fn run(
     }
     let each = machine.between(BEGIN, END).expect("every program marks its kernel");
     let total = each.iter().fold(NodeStats::default(), |sum, node| sum.plus(node));
-    let places = if is_landing { thinned(onlooker.landed, machine.layout()) } else { Vec::new() };
-    Ok(measured(&total, onlooker.misses, places))
+    let is_landing = matches!(load, Load::Landing(_));
+    let landed = core::mem::take(&mut onlooker.landed);
+    let places = if is_landing { thinned(landed, machine.layout()) } else { Vec::new() };
+    Ok(measured(&total, &onlooker, places))
 }
 
 /// So many requests as are drawn, evenly from all, in the order of their times: where they are from the beginning of the heap.
@@ -175,7 +223,7 @@ fn thinned(mut landed: Vec<(u64, u64)>, layout: &riscv::machine::Layout) -> Vec<
     (0..).zip(taken.map(|offset| offset.saturating_sub(heap))).collect()
 }
 
-fn measured(total: &NodeStats, kept_misses: u64, places: Vec<(u64, u64)>) -> Measured {
+fn measured(total: &NodeStats, onlooker: &Onlooker, places: Vec<(u64, u64)>) -> Measured {
     let counted = [
         ("instructions", total.instructions),
         ("charged", total.charged),
@@ -190,7 +238,9 @@ fn measured(total: &NodeStats, kept_misses: u64, places: Vec<(u64, u64)>) -> Mea
         ("requests", total.engine.taken),
         ("merged", total.engine.merged),
         ("fetched", total.engine.fetched),
-        ("misses of kept lines", kept_misses),
+        ("misses of kept lines", onlooker.misses),
+        ("remote requests", onlooker.remote),
+        ("misses of remote requests", onlooker.remote_misses),
     ];
     Measured {
         operations: total.remote_atomics,

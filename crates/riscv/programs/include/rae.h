@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#ifndef RAE_LOCAL
 /* opcode 0x6b, funct3 6 (.w) or 7 (.d), funct7 by operation */
 #define RAE_XOR 1
 #define RAE_AND 2
@@ -91,6 +92,51 @@ RAE_STORE(b, int8_t, 0)
 RAE_STORE(h, int16_t, 1)
 RAE_STORE(w, int32_t, 2)
 RAE_STORE(d, int64_t, 3)
+
+#else
+/* One address space: the same names, and what a program of threads executes for them. There is one node, and nothing is remote. */
+#define RAE_SAME(NAME, TYPE, DO)                                                                                     \
+    static inline TYPE rae_fetch_##NAME(TYPE *address, TYPE operand, int pe) {                                       \
+        (void)pe;                                                                                                    \
+        return __atomic_fetch_##DO(address, operand, __ATOMIC_RELAXED);                                              \
+    }
+/* The compiler has no names for these. */
+#define RAE_INSTRUCTION(NAME, TYPE, WHAT)                                                                            \
+    static inline TYPE rae_fetch_##NAME(TYPE *address, TYPE operand, int pe) {                                       \
+        TYPE old;                                                                                                    \
+        (void)pe;                                                                                                    \
+        __asm__ volatile(WHAT " %0, %2, %1" : "=r"(old), "+A"(*address) : "r"(operand));                             \
+        return old;                                                                                                  \
+    }
+#define RAE_ALL(TYPE, SUFFIX)                                                                                        \
+    RAE_SAME(xor_##SUFFIX, TYPE, xor)                                                                                \
+    RAE_SAME(and_##SUFFIX, TYPE, and)                                                                                \
+    RAE_SAME(or_##SUFFIX, TYPE, or)                                                                                  \
+    RAE_SAME(add_##SUFFIX, TYPE, add)                                                                                \
+    RAE_INSTRUCTION(min_##SUFFIX, TYPE, "amomin." #SUFFIX)                                                           \
+    RAE_INSTRUCTION(max_##SUFFIX, TYPE, "amomax." #SUFFIX)                                                           \
+    static inline TYPE rae_compare_swap_##SUFFIX(TYPE *address, TYPE expected, TYPE desired, int pe) {               \
+        (void)pe;                                                                                                    \
+        __atomic_compare_exchange_n(address, &expected, desired, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);             \
+        return expected;                                                                                             \
+    }
+#define RAE_ACCESS(SUFFIX, TYPE)                                                                                     \
+    static inline TYPE rae_load_##SUFFIX(const TYPE *address, int pe) {                                              \
+        (void)pe;                                                                                                    \
+        return *(const volatile TYPE *)address;                                                                      \
+    }                                                                                                                \
+    static inline void rae_store_##SUFFIX(TYPE *address, TYPE value, int pe) {                                       \
+        (void)pe;                                                                                                    \
+        *(volatile TYPE *)address = value;                                                                           \
+    }
+
+RAE_ALL(int32_t, w)
+RAE_ALL(int64_t, d)
+RAE_ACCESS(b, int8_t)
+RAE_ACCESS(h, int16_t)
+RAE_ACCESS(w, int32_t)
+RAE_ACCESS(d, int64_t)
+#endif
 
 static inline void rae_fence(void) { __asm__ volatile("fence rw, rw" ::: "memory"); }
 

@@ -152,6 +152,7 @@ fn load_reserved<P: Port>(core: &mut Core, op: Op, memory: &Memory, port: &mut P
     release(core, op)?;
     core.set(op.rd, read(memory, address, width));
     core.reservation = Some(address);
+    core.local_atomics += 1;
     Ok(())
 }
 
@@ -167,8 +168,8 @@ fn store_conditional<P: Port>(
     let reserved = core.reservation.take() == Some(address);
     if reserved {
         write(memory, address, width, core.get(op.rs2));
-        core.local_atomics += 1;
     }
+    core.local_atomics += 1;
     core.set(op.rd, u64::from(!reserved));
     Ok(())
 }

@@ -71,13 +71,15 @@ pub enum ConfigError {
     },
     /// The program's arguments take more than half of the stack.
     Arguments,
-    /// The memory is too small, or too large to be had.
+    /// The memory is too small.
     Memory {
         /// Bytes that there would be.
         memory: u64,
         /// Bytes that there must be.
         least: u64,
     },
+    /// So many bytes for a node are not to be had on this machine.
+    TooMuch(u64),
 }
 
 impl fmt::Display for ConfigError {
@@ -96,6 +98,9 @@ impl fmt::Display for ConfigError {
                     f,
                     "a node's memory of {memory} bytes does not fit: this program takes {least} at least"
                 )
+            }
+            Self::TooMuch(memory) => {
+                write!(f, "a node's memory of {memory} bytes is more than this machine has; give nodes less")
             }
         }
     }
@@ -132,8 +137,12 @@ impl Layout {
         let heap = program.end.next_multiple_of(PAGE);
         let memory = config.memory / PAGE * PAGE;
         let least = heap - base + PAGE;
-        if memory < least || memory > 1 << 40 {
+        if memory < least {
             return Err(ConfigError::Memory { memory: config.memory, least });
+        }
+        // Asked for and given back, to be told now.
+        if memory > 1 << 40 || Vec::<u8>::new().try_reserve_exact(memory as usize).is_err() {
+            return Err(ConfigError::TooMuch(config.memory));
         }
         let (stack_pointer, arguments) = arguments(&program.arguments, start);
         if start - stack_pointer > stack / 2 {

@@ -128,6 +128,9 @@ impl Machine {
     /// The first trap, or that it does not come to an end.
     pub fn run(&mut self, observer: &mut impl Observer) -> Result<Vec<i32>, Failure> {
         loop {
+            if observer.stops() {
+                return Err(Failure::Stopped);
+            }
             if self.timed.is_some() {
                 self.window(observer)?;
             } else {
@@ -235,8 +238,10 @@ impl Machine {
     fn charge(&self, what: u64) -> Result<u64, Cause> {
         let (number, bytes) = (what & 0xff, what >> 8);
         let routine = Routine::numbered(number).ok_or(Cause::UnknownRoutine(number))?;
+        // All nodes meet.
+        let size = if routine == Routine::BarrierAll { self.nodes.len() as u64 } else { bytes };
         let library = self.library.as_ref().ok_or(Cause::NoLibrary)?;
-        library.instructions(routine, bytes).ok_or(Cause::NotCounted(routine, bytes))
+        library.instructions(routine, size).ok_or(Cause::NotCounted(routine, size))
     }
 
     /// Sends a core's request. What is not posted, the core waits for.

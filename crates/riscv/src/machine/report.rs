@@ -17,6 +17,11 @@ pub trait Observer {
         false
     }
 
+    /// Whether the machine is to stop. It is asked again and again, between turns.
+    fn stops(&self) -> bool {
+        false
+    }
+
     /// A core sends a request to an engine.
     fn on_request(&mut self, request: &Sent) {
         let _ = request;
@@ -75,6 +80,8 @@ pub enum Failure {
     },
     /// It has executed as many instructions as it was allowed to.
     Limit(u64),
+    /// Whoever looks on wanted it to stop.
+    Stopped,
 }
 
 impl fmt::Display for Failure {
@@ -87,6 +94,7 @@ impl fmt::Display for Failure {
                     "nodes {waiting:?} wait at a barrier that nodes {exited:?}, which have exited, never reach"
                 )
             }
+            Self::Stopped => f.write_str("stopped before its end"),
             Self::Limit(limit) => write!(f, "not at its end after {limit} instructions"),
         }
     }
@@ -108,7 +116,7 @@ pub struct Stats {
 pub struct NodeStats {
     /// Instructions that its core has executed.
     pub instructions: u64,
-    /// Of those: atomics on its own memory that the core did itself.
+    /// Of those: atomics on its own memory that the core did itself; `lr` and `sc` are one each.
     pub local_atomics: u64,
     /// Loads that were requests to an engine.
     pub remote_loads: u64,

@@ -1,4 +1,5 @@
-//! The graph kernels, on graphs that are spread over many nodes, against the same done by one thread without any of it.
+//! The graph kernels, on graphs that are spread over many nodes, against the same done by one thread without any of it: on simulated
+//! nodes, in one address space, and where it is installed with a real OpenSHMEM on the machine that tests run on.
 //!
 //! What must always hold: what a kernel prints depends on the graph alone, not on how many nodes share it, nor on who runs when.
 
@@ -6,11 +7,11 @@ mod reference;
 
 use reference::{Graph, Kind};
 use riscv::machine::{Config, Console, Machine, Schedule};
+use riscv::prebuilt::{GRAPH, GRAPH_LOCAL};
 use riscv::program::Program;
 
-fn printed(arguments: &[&str], config: &Config) -> String {
-    let path = format!("{}/programs/prebuilt/graph.elf", env!("CARGO_MANIFEST_DIR"));
-    let program = Program::from_elf(&std::fs::read(path).unwrap()).unwrap();
+fn printed(file: &[u8], arguments: &[&str], config: &Config) -> String {
+    let program = Program::from_elf(file).unwrap();
     let arguments = ["graph"].iter().chain(arguments).map(ToString::to_string).collect();
     let mut machine = Machine::new(program.with_arguments(arguments), config).unwrap();
     let mut console = Console::default();
@@ -33,17 +34,24 @@ fn results(graph: &Graph) -> [(&'static str, u64); 6] {
 
 #[track_caller]
 fn agrees(kind: Kind, scale: u32, degree: u64, nodes: usize, schedule: Schedule) {
+    agree(GRAPH, (kind, scale, degree), nodes, schedule);
+}
+
+#[track_caller]
+fn agree(file: &[u8], (kind, scale, degree): (Kind, u32, u64), nodes: usize, schedule: Schedule) {
     let graph = Graph::new(kind, scale, degree);
     let config = Config { schedule, memory: 8 << 20, ..Config::nodes(nodes) };
     for (kernel, result) in results(&graph) {
-        let said = printed(&[kernel, kind.name(), &scale.to_string(), &degree.to_string()], &config);
-        let (vertices, edges) = (1_u64 << scale, graph.edges());
-        let right = format!(
-            "{kernel} {}: {nodes} PEs, {vertices} vertices, {edges} edges: {result:x}\n",
-            kind.name()
-        );
-        assert_eq!(said, right, "{schedule:?}");
+        let arguments = [kernel, kind.name(), &scale.to_string(), &degree.to_string()];
+        let said = printed(file, &arguments, &config);
+        assert_eq!(said, right(kernel, result, (kind, scale), nodes, &graph), "{schedule:?}");
     }
+}
+
+/// What a kernel prints.
+fn right(kernel: &str, result: u64, (kind, scale): (Kind, u32), nodes: usize, graph: &Graph) -> String {
+    let (vertices, edges) = (1_u64 << scale, graph.edges());
+    format!("{kernel} {}: {nodes} PEs, {vertices} vertices, {edges} edges: {result:x}\n", kind.name())
 }
 
 #[test]
@@ -56,6 +64,42 @@ fn kernels_on_kronecker_graphs_give_what_one_thread_gives() {
 fn kernels_on_uniform_graphs_give_what_one_thread_gives() {
     agrees(Kind::Uniform, 7, 3, 1, Schedule::Turns);
     agrees(Kind::Uniform, 7, 3, 6, Schedule::Turns);
+}
+
+#[test]
+fn kernels_give_the_same_at_another_scale() {
+    agrees(Kind::Kronecker, 9, 8, 6, Schedule::Turns);
+    agrees(Kind::Uniform, 9, 4, 4, Schedule::Turns);
+}
+
+#[test]
+fn kernels_in_one_address_space_give_the_same() {
+    agree(GRAPH_LOCAL, (Kind::Kronecker, 7, 8), 1, Schedule::Turns);
+    agree(GRAPH_LOCAL, (Kind::Uniform, 7, 3), 1, Schedule::Turns);
+}
+
+/// Where it is installed. Each run starts processes, so these are few: `programs/host` alone runs all kernels and patterns.
+#[test]
+fn kernels_on_this_machine_with_a_real_openshmem_give_the_same() {
+    let graph = Graph::new(Kind::Kronecker, 7, 8);
+    let wanted = ["cc", "bc"];
+    let mut all: String = results(&graph)
+        .iter()
+        .filter(|(kernel, _)| wanted.contains(kernel))
+        .map(|(kernel, result)| right(kernel, *result, (Kind::Kronecker, 7), 3, &graph))
+        .collect();
+    all += "sg update ring: 3 PEs, 50 iterations of 4 atomics each: right\n";
+    let runs = ["graph cc kron 7 8", "graph bc kron 7 8", "circustent sg update ring 50 64"];
+    let script = format!("{}/programs/host", env!("CARGO_MANIFEST_DIR"));
+    let output = std::process::Command::new("bash").arg(script).args(runs).output().unwrap();
+    let (said, complaints) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if said.starts_with("not done") {
+        eprint!("{said}");
+        return;
+    }
+    assert!(output.status.success(), "{said}{complaints}");
+    assert_eq!(said, all, "{complaints}");
 }
 
 #[test]

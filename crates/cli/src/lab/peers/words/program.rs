@@ -167,18 +167,21 @@ impl Program {
         self.launch(launcher, PATIENCE, interrupt).map(drop)
     }
 
-    /// Runs one that calls routines with two processes, of which the one that calls is under a program that counts: what it prints.
+    /// Runs one that calls routines with so many processes, of which the one that calls, the last, is under a program that counts: what it
+    /// prints.
     pub(super) fn run_routines(
         &self,
         kind: TransportKind,
-        arguments: [u64; 2],
+        processes: u64,
+        arguments: &[String],
         under: &[OsString],
         interrupt: &Interrupt,
     ) -> Result<Vec<String>, Fault> {
         let mut launcher = self.launcher(kind);
-        let arguments = arguments.map(|number| number.to_string());
-        launcher.args(["-np", "1"]).arg(&self.program).args(&arguments);
-        launcher.args([":", "-np", "1"]).args(under).arg(&self.program).args(&arguments);
+        if processes > 1 {
+            launcher.args(["-np", &(processes - 1).to_string()]).arg(&self.program).args(arguments).arg(":");
+        }
+        launcher.args(["-np", "1"]).args(under).arg(&self.program).args(arguments);
         self.launch(launcher, PATIENCE, interrupt)
     }
 
