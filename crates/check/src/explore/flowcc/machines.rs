@@ -141,7 +141,7 @@ impl<N: Rules, S: Rules> Real<N, S> {
             match input {
                 Input::Packet(message) => node.on_packet(moment, &message, store, out),
                 Input::Turn(Turn::Read(block)) => {
-                    started = Some(node.on_read(moment, tag_of(block), (0, 0), store, out));
+                    started = Some(node.on_read(moment, tag_of(block), (0, 8), store, out));
                 }
                 Input::Turn(Turn::Write(block)) => {
                     started = Some(node.on_access(moment, tag_of(block), Access::Modified, store, out));
