@@ -100,7 +100,7 @@ impl Relay {
             // Of two packets, one could come from another entry.
             reads: if how.reads { mtu.bytes() } else { 0 },
             lifetime: LIFETIME,
-            slot_lifetimes: SLOT_LIFETIMES,
+            slot_lifetimes: if how.reads { SLOT_LIFETIMES } else { 1 },
             ..steering::Config::default()
         };
         let program = steering.map(|how| Steering::new(&config(how)).expect("the program fits the chip"));
