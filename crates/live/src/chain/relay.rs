@@ -323,6 +323,18 @@ mod tests {
     }
 
     #[test]
+    fn the_program_fits_the_chip_beside_the_others() {
+        let epoch = wire::SwitchEpoch(0);
+        let flowcc = switch::flowcc::Config { nodes: 64, entries: 375_000, epoch, queue: true, peeks: true };
+        let locks = switch::locks::Config { at: wire::LockEnd::Switch, nodes: 64, entries: 65_536, epoch };
+        let flowcc = switch::flowcc::Switch::new(&flowcc).unwrap().stage_map();
+        let locks = switch::locks::Directory::new(&locks).unwrap().stage_map();
+        let both = switch::locks::beside(&flowcc, &locks).unwrap();
+        let steering = Relay::new(64, Some(STEERS), Mtu::B4096).program.unwrap().stage_map();
+        switch::locks::beside(&both, &steering).unwrap();
+    }
+
+    #[test]
     fn one_store_is_steered_and_the_next_one_when_it_is_over() {
         let mut relay = Relay::new(3, Some(STEERS), Mtu::B4096);
         let mut say = |said| relay.on_introduction(Nanos::ZERO, PlaceId::node(NodeId(0)), &said);
