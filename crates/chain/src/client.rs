@@ -3,6 +3,8 @@
 //! In an application's process. Any number of operations are under way; each is at one step. What must always hold: what an
 //! operation returns was read under a cursor that counted until then; a slot of this client's is in one operation at a time.
 
+mod cursors;
+
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -10,6 +12,7 @@ use core::marker::PhantomData;
 use wire::chain::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Reply, Word};
 use wire::{ChainRules, Faithful, Nanos};
 
+use self::cursors::{Cursor, swap};
 use crate::{Answer, Appended, Call, Outcome, Verb};
 
 /// The caller's name for an operation.
@@ -88,15 +91,6 @@ impl Default for Walk {
     fn default() -> Self {
         Self { appends_read: false, ask_after: u32::MAX }
     }
-}
-
-/// Where a chain's tail was.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Cursor {
-    at: Location,
-    version: EntryVersion,
-    /// A moment when the entry was in use, or one that it follows in the chain.
-    known: Nanos,
 }
 
 /// What an operation waits for.
@@ -326,7 +320,10 @@ impl<R: ChainRules> Client<R> {
         let op = self.op(id);
         op.hops += 1;
         let after = ask_after.checked_shl(op.asked / 4).filter(|after| *after >= ask_after);
-        let (key, asks) = (op.key, op.hops >= after.unwrap_or(u32::MAX));
+        let (key, appends) = (op.key, op.slot.is_some());
+        let is_far = op.hops >= after.unwrap_or(u32::MAX);
+        // What is too old to be read may be far behind the tail.
+        let asks = is_far || appends && !self.counts(now, &cursor);
         self.learn_from(now, key, from, cursor);
         if asks {
             let op = self.op(id);
@@ -506,37 +503,6 @@ impl<R: ChainRules> Client<R> {
         op.entry().and_then(|(len, _)| Class::of_value(len))
     }
 
-    fn counts(&self, now: Nanos, cursor: &Cursor) -> bool {
-        now.saturating_sub(cursor.known) < self.config.lease
-    }
-
-    /// The next step of an operation may begin there.
-    fn takes(&self, now: Nanos, op: &Op, cursor: &Cursor) -> bool {
-        let appends = op.slot.is_some() && !op.is_walking;
-        self.counts(now, cursor) || appends && now.saturating_sub(cursor.known) < self.appends
-    }
-
-    /// What an operation that went from a cursor has learned: it counts, unless another one has learned something meanwhile. That
-    /// one began no earlier from the same cursor, or later from a later one, and would be thrown back.
-    fn learn_from(&mut self, now: Nanos, key: u64, from: Cursor, cursor: Cursor) {
-        let is_last = |last: &Cursor| (last.at, last.version) == (from.at, from.version);
-        let last = self.cursors.get(&key).filter(|last| self.counts(now, last));
-        if last.is_none_or(is_last) {
-            self.learn(key, cursor);
-        }
-    }
-
-    fn learn(&mut self, key: u64, cursor: Cursor) {
-        if self.cursors.len() >= self.config.cursors && !self.cursors.contains_key(&key) {
-            // The one behind it: as good as any.
-            let other = self.cursors.range(key..).next().or_else(|| self.cursors.first_key_value());
-            if let Some(other) = other.map(|(other, _)| *other) {
-                self.cursors.remove(&other);
-            }
-        }
-        self.cursors.insert(key, cursor);
-    }
-
     /// The cursor led nowhere.
     fn lose(&mut self, now: Nanos, id: OpId, out: &mut Vec<Effect>) {
         let key = self.op(id).key;
@@ -589,10 +555,4 @@ impl<R: ChainRules> Client<R> {
     fn op(&mut self, id: OpId) -> &mut Op {
         self.ops.get_mut(&id).unwrap_or_else(|| panic!("{id:?} is not under way"))
     }
-}
-
-/// Puts an entry behind that one.
-const fn swap(tail: &Cursor, (at, version): (Location, EntryVersion)) -> Verb {
-    let expected = Word::tail(tail.version);
-    Verb::CompareSwap { at: tail.at, expected, new: expected.followed_by(Next::Entry(at, version)) }
 }

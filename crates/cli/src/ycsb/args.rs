@@ -408,6 +408,17 @@ mod tests {
         assert!(said.contains("--store chain"), "{said}");
         let said = refused_for_the_store(&["--store", "chain", "-w", "A,F"]);
         assert!(said.contains("workload F"), "{said}");
+        for flag in [&["--lease", "9"][..], &["--steer-reads"], &["--preload"]] {
+            let said = refused_for_the_store(flag);
+            assert!(said.contains(flag[0]) && said.contains("--store chain"), "{said}");
+        }
+        for flag in ["--steer-reads", "--preload"] {
+            for steering in ["off", "0"] {
+                let said =
+                    refused_for_the_store(&["--store", "chain", "-w", "A", "--steering", steering, flag]);
+                assert!(said.contains(flag) && said.contains("--steering all"), "{said}");
+            }
+        }
         let steered = args(&["--store", "chain", "--steering", "8", "-w", "A"]);
         let (workloads, _) = steered.workloads().unwrap();
         assert!(steered.for_store(workloads).unwrap()[0].write_all_fields);
@@ -416,7 +427,15 @@ mod tests {
             [keys("off"), keys("0"), keys("8"), keys("all")],
             [Ok(None), Ok(None), Ok(Some(8)), Ok(Some(usize::MAX))]
         );
-        assert!(keys("many").is_err());
+        assert!(keys("many").is_err() && keys("-1").is_err() && keys("").is_err());
+    }
+
+    #[test]
+    fn what_is_known_counts_for_longer_where_reads_are_steered() {
+        let lease = |flags: &[&str]| args(flags).chains().lease;
+        assert_eq!(lease(&["--store", "chain", "--steering", "all"]), LEASE);
+        assert_eq!(lease(&["--store", "chain", "--steering", "all", "--steer-reads"]), STEERED_LEASE);
+        assert_eq!(lease(&["--store", "chain", "--steering", "all", "--steer-reads", "--lease", "7"]), 7);
     }
 
     #[test]
@@ -429,6 +448,9 @@ mod tests {
             (["--records", "0"], "is not in 1.."),
             (["--block-size", "4000"], "power of two from 64 B to 1 MiB"),
             (["--block-size", "4KB"], "4KiB"),
+            (["--steering", "many"], "off, all, or how many keys"),
+            (["--lease", "0"], "is not in 1..=20000"),
+            (["--lease", "20001"], "is not in 1..=20000"),
             (["--cache", "lots"], "64MiB"),
             (["--directory", "nowhere"], "auto, switch, home"),
         ] {

@@ -10,8 +10,9 @@ use rackmem::transport::Cause;
 use serde::Serialize;
 
 use super::args::Args;
-use super::engine::Engine;
+use super::engine::{Choice, Engine};
 use super::measure::Measured;
+use super::rack::rest;
 use super::store::{Appends, ratio};
 use super::trips::TripCounts;
 use super::workload::{Kind, Workload};
@@ -31,7 +32,19 @@ pub(crate) struct RackShape {
     pub(crate) switch_entries: usize,
     pub(crate) directory: &'static str,
     pub(crate) steering: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chains: Option<ChainShape>,
     pub(crate) seed: u64,
+}
+
+/// How chains are kept.
+#[derive(Clone, Copy, Serialize, Debug)]
+pub(crate) struct ChainShape {
+    steer_reads: bool,
+    preload: bool,
+    /// Milliseconds for which clients use what they know, and for which slots rest.
+    lease_ms: u32,
+    rest_ms: u64,
 }
 
 impl RackShape {
@@ -47,6 +60,12 @@ impl RackShape {
             switch_entries: args.switch_entries,
             directory: args.directory.name(),
             steering: args.steering.name(),
+            chains: (args.store == Choice::Chain).then(|| ChainShape {
+                steer_reads: args.steer_reads,
+                preload: args.preload,
+                lease_ms: args.chains().lease,
+                rest_ms: rest(args).0.div_ceil(1_000_000),
+            }),
             seed: args.seed,
         }
     }
@@ -70,7 +89,12 @@ impl RackShape {
             self.directory,
             self.switch_entries,
             self.seed
-        )
+        ) + &self.chains.map_or_else(String::new, |ChainShape { lease_ms, rest_ms, .. }| {
+            format!(
+                "\nchains in the memory of node 0: {}, with what is written while slots rest, for {rest_ms} ms; lease of {lease_ms} ms",
+                self.memory_bytes_per_node
+            )
+        })
     }
 }
 

@@ -25,9 +25,11 @@ const CONNECTIONS: usize = 128;
 /// Packet numbers of a connection that the program remembers: far more than a requester has under way, because others' appends may wait
 /// for the acknowledgement of one of them, and are in doubt if it is forgotten.
 const WINDOW: u32 = 128;
-/// Cells for entries that were written: for reads it is the longer of use whose entry a slot has the more there are, and this many
-/// fit beside the other programs.
-const SLOTS: usize = 1 << 16;
+/// Cells for entries that were written. An append needs one until it is acknowledged.
+const SLOTS: usize = 1 << 14;
+/// A read of an old entry is steered as long as that has one: for some seconds' writes. With so many the program wants a chip without FlowCC;
+/// beside it there is room for `SLOTS`, which are a second's writes.
+const SLOTS_OF_READS: usize = 1 << 16;
 /// Scans that are remembered.
 const MOST_SCANS: usize = 64;
 /// Bytes of a payload that the program looks at.
@@ -96,11 +98,11 @@ impl Relay {
             top: how.keys,
             connections: CONNECTIONS,
             window: WINDOW,
-            slots: SLOTS,
+            slots: if how.reads { SLOTS_OF_READS } else { SLOTS },
             // Of two packets, one could come from another entry.
             reads: if how.reads { mtu.bytes() } else { 0 },
             lifetime: LIFETIME,
-            slot_lifetimes: SLOT_LIFETIMES,
+            slot_lifetimes: if how.reads { SLOT_LIFETIMES } else { 1 },
             ..steering::Config::default()
         };
         let program = steering.map(|how| Steering::new(&config(how)).expect("the program fits the chip"));
@@ -320,6 +322,21 @@ mod tests {
     fn a_tail_that_was_looked_for_long_ago_is_not_taken_for_one() {
         assert!(is_preloaded(Nanos(1)));
         assert!(!is_preloaded(FOUND));
+    }
+
+    #[test]
+    fn the_program_fits_the_chip_beside_the_others_unless_it_steers_reads() {
+        let epoch = wire::SwitchEpoch(0);
+        let flowcc = switch::flowcc::Config { nodes: 64, entries: 375_000, epoch, queue: true, peeks: true };
+        let locks = switch::locks::Config { at: wire::LockEnd::Switch, nodes: 64, entries: 65_536, epoch };
+        let flowcc = switch::flowcc::Switch::new(&flowcc).unwrap().stage_map();
+        let locks = switch::locks::Directory::new(&locks).unwrap().stage_map();
+        let both = switch::locks::beside(&flowcc, &locks).unwrap();
+        let fits = |reads| {
+            let relay = Relay::new(64, Some(config::Steering { reads, ..STEERS }), Mtu::B4096);
+            switch::locks::beside(&both, &relay.program.unwrap().stage_map()).is_ok()
+        };
+        assert_eq!([false, true].map(fits), [true, false]);
     }
 
     #[test]

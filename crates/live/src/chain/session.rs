@@ -21,8 +21,10 @@ use crate::place::{Courier, Failure};
 
 /// Slots that a client asks for at a time.
 const SLOTS: u32 = 16;
-/// Entries that an operation follows until it asks where the tail is: what it has asked for costs as much as two more.
+/// Entries that an operation follows until it asks where the tail is: what it has asked for costs as much as two more. Where reads are
+/// steered, the next one is sent to the tail as soon as that is acknowledged, and the metadata server knows no better.
 const ASK_AFTER: u32 = 3;
+const ASK_AFTER_STEERED: u32 = 16;
 /// Other keys whose tails a client asks for where reads are steered, so that it can use them for long.
 const MORE: u32 = 31;
 /// Keys whose chains a client remembers.
@@ -79,11 +81,13 @@ impl Session {
     pub(super) fn new(store: Arc<Store>, thread: u16, steering: Option<Steering>) -> Self {
         let Setup { lease, rest, homes, .. } = &store.setup;
         let config = Config { lease: *lease, slots: SLOTS, cursors: CURSORS };
-        let mut machine = Client::new(config).walking(Walk { ask_after: ASK_AFTER, ..Walk::default() });
+        let reads = homes.len() == 1 && steering.is_some_and(|how| how.reads);
+        let ask_after = if reads { ASK_AFTER_STEERED } else { ASK_AFTER };
+        let mut machine = Client::new(config).walking(Walk { ask_after, ..Walk::default() });
         if homes.len() == 1 {
             // One queue pair, whose requests are executed in their order.
             machine = machine.swapping_at_once();
-            if let Some(Steering { reads, .. }) = steering {
+            if steering.is_some() {
                 machine.expect_steered_appends(times::old_cursors(*rest));
                 if reads {
                     machine.expect_steered_reads();

@@ -26,8 +26,8 @@ pub(crate) const LIFETIME: Nanos = Nanos::from_millis(2000);
 pub(crate) const FOUND: Nanos = Nanos::from_millis(1000);
 const _: () = assert!(FOUND.0 < UNDER_WAY.0);
 
-/// Whose entries slots have, it takes for true for so many lifetimes: for less than a slot's number takes to come round (256 rests of any store
-/// that it is of any use to), so that reads of old entries are steered, too.
+/// Whose entries slots have, it takes for true for so many lifetimes where it steers reads, so that those of old entries are steered, too:
+/// for less than a slot's number takes to come round, which is 256 rests.
 pub(crate) const SLOT_LIFETIMES: u32 = 16;
 
 /// A client's append may go behind what it knew so many rests ago, where the switch steers: the number of a slot's use, which is compared,
@@ -43,7 +43,9 @@ pub fn least_rest(lease: Nanos, steering: Option<Steering>) -> Nanos {
     let cursors = lease + Nanos(lease.0 / 8) + Nanos::from_millis(1);
     match steering {
         Some(Steering { reads: true, .. }) => cursors + LIFETIME + UNDER_WAY,
-        _ => cursors,
+        // What the switch knows must be forgotten before the number of a slot's use comes round.
+        Some(_) => cursors.max(Nanos(LIFETIME.0 / RESTS)),
+        None => cursors,
     }
 }
 
@@ -56,4 +58,23 @@ pub(crate) fn doubt(steering: Option<Steering>, timeout: Nanos) -> Nanos {
 /// How old a cursor of a client may be for its steered appends.
 pub(crate) const fn old_cursors(rest: Nanos) -> Nanos {
     Nanos(rest.0.saturating_mul(RESTS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_rest_for_longer_than_anything_that_is_known_of_them_counts() {
+        let steers = |reads| Some(Steering { keys: 1, reads, preload: false });
+        for lease in [1, 20, 400, 20_000].map(Nanos::from_millis) {
+            let [native, appends, reads] =
+                [None, steers(false), steers(true)].map(|how| least_rest(lease, how));
+            assert!(native > lease && appends >= native);
+            assert!(reads > lease + LIFETIME + UNDER_WAY);
+            // Numbers come round after 256 rests.
+            assert!(LIFETIME.0 < 256 * appends.0 && old_cursors(appends).0 < 256 * appends.0);
+            assert!(u64::from(SLOT_LIFETIMES) * LIFETIME.0 < 256 * reads.0);
+        }
+    }
 }
