@@ -40,7 +40,7 @@ fn random_packets(binding: Binding) -> Counters {
         (state >> 33) % most
     };
     let mut next = [0_u32; 2];
-    for _ in 0..30_000 {
+    for _ in 0..60_000 {
         let at = below(2) as usize;
         let (client, memory) = ends[at];
         let psn = match below(4) {
