@@ -3,31 +3,40 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lab::concordia::FIGURES;
-use lab::figure::Results;
+use lab::figure::{Figure, Results};
 use lab::output::{Document, csv, page};
+
+/// Pages, and what is on them.
+const PAGES: [(&str, &[&dyn Figure]); 4] = [
+    ("concordia", &lab::concordia::FIGURES),
+    ("gcs", &lab::gcs::FIGURES),
+    ("sabres", &lab::sabres::FIGURES),
+    ("steering", &lab::steering::FIGURES),
+];
 
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-fn documents() -> Vec<Document> {
+fn documents(figures: &[&dyn Figure]) -> Vec<Document> {
     let read = |name: &str| fs::read_to_string(docs().join("figures").join(format!("{name}.json"))).unwrap();
-    FIGURES.iter().map(|figure| Document::from_json(&read(figure.name())).unwrap()).collect()
+    figures.iter().map(|figure| Document::from_json(&read(figure.name())).unwrap()).collect()
 }
 
 #[test]
-fn the_page_is_that_of_the_data() {
-    let committed = fs::read_to_string(docs().join("concordia.md")).unwrap();
-    assert!(
-        committed == page::page(&documents(), "figures"),
-        "docs/concordia.md differs from docs/figures: write both with rackmem lab concordia"
-    );
+fn each_page_is_that_of_the_data() {
+    for (name, figures) in PAGES {
+        let committed = fs::read_to_string(docs().join(format!("{name}.md"))).unwrap();
+        assert!(
+            committed == page::page(&documents(figures), "figures"),
+            "docs/{name}.md differs from docs/figures: write both with rackmem lab {name}"
+        );
+    }
 }
 
 #[test]
 fn the_reports_follow_from_the_measurements() {
-    for (figure, document) in FIGURES.iter().zip(documents()) {
+    for (figure, document) in PAGES.iter().flat_map(|(_, figures)| figures.iter().zip(documents(figures))) {
         let again = figure.report(&Results::new(document.measured));
         assert!(again == document.report, "{}: write it with rackmem lab", figure.name());
     }
@@ -35,7 +44,8 @@ fn the_reports_follow_from_the_measurements() {
 
 #[test]
 fn every_chart_has_its_drawings_and_its_data() {
-    for chart in documents().iter().flat_map(|document| &document.report.charts) {
+    let documents: Vec<Document> = PAGES.iter().flat_map(|(_, figures)| documents(figures)).collect();
+    for chart in documents.iter().flat_map(|document| &document.report.charts) {
         for kind in ["svg", "png", "csv"] {
             let path = docs().join("figures").join(format!("{}.{kind}", chart.name));
             assert!(path.is_file(), "{}", path.display());
@@ -47,7 +57,7 @@ fn every_chart_has_its_drawings_and_its_data() {
 
 #[test]
 fn a_document_comes_back_from_its_text_as_it_was() {
-    for document in documents() {
+    for document in PAGES.iter().flat_map(|(_, figures)| documents(figures)) {
         let text = document.to_json().unwrap();
         assert!(Document::from_json(&text).unwrap() == document, "{}", document.report.figure);
     }

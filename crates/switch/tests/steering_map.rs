@@ -3,11 +3,17 @@
 use switch::flowcc;
 use switch::locks::{self, beside};
 use switch::pipeline::StageMap;
-use switch::steering::{Config, Steering};
+use switch::steering::{Binding, Config, Steering};
 use wire::{LockEnd, SwitchEpoch};
 
 fn steering() -> StageMap {
     Steering::new(&Config::default()).unwrap().stage_map()
+}
+
+/// With bound queue pairs, whose numbers have records of their own.
+fn bound() -> StageMap {
+    let binding = Binding { writes: true, ..Binding::ONE };
+    Steering::new(&Config { binding, ..Config::default() }).unwrap().stage_map()
 }
 
 #[test]
@@ -24,6 +30,10 @@ fn a_key_that_is_held_takes_16_bytes() {
     println!("{map}");
 }
 
+fn alus(map: &StageMap) -> Vec<usize> {
+    map.stages.iter().map(|stage| stage.arrays.len()).collect()
+}
+
 #[test]
 fn all_three_programs_fit_one_chip() {
     let epoch = SwitchEpoch(0);
@@ -34,6 +44,9 @@ fn all_three_programs_fit_one_chip() {
         let locks = locks::Directory::new(&config).unwrap().stage_map();
         let two = beside(&flowcc, &locks).unwrap();
         let all = beside(&two, &steering()).unwrap();
+        let with_bound = beside(&two, &bound()).unwrap();
+        assert_eq!(alus(&with_bound), alus(&all), "binding takes no register array of its own");
+        println!("{with_bound}");
         assert!(all.stages.iter().all(|stage| stage.arrays.len() <= all.budget.stateful_alus_per_stage));
         assert!(beside(&all, &steering()).is_err(), "a second one does not fit");
         println!("{all}");

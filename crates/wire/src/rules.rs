@@ -399,6 +399,23 @@ rules! {
     MISMATCHES_RESET,
     /// What a connection from before a restart of the switch is told of an atomic is that nobody knows what it did.
     STRANGERS_ARE_DOUBTED,
+    // Where words are bound to queue pairs.
+    /// Every compare-and-swap goes on the bound queue pair of its word, or to no word.
+    ALL_ARE_BOUND,
+    /// A client is told of its append only when its own queue pair has come so far.
+    FILLERS_ARE_AWAITED,
+    /// A compare-and-swap that comes again takes no other number of the bound queue pair.
+    NUMBERS_ARE_TAKEN_ONCE,
+    /// What a client had under way when its connection ended is not sent again.
+    HOLES_ARE_FILLED,
+    /// What was under way on a bound queue pair that begins anew is in doubt.
+    BEGUN_ANEW_IS_DOUBTED,
+    /// Where there is no room, a compare-and-swap goes on its client's own queue pair only if it is the first that is sent to its word.
+    OVERFLOWS_ARE_FIRST,
+    /// A compare-and-swap becomes a WRITE only if nothing was sent to its word since that entry's append.
+    WRITES_FIND_NOTHING_SENT,
+    /// And only if that append is acknowledged (PROTOCOLS.md).
+    WRITES_TAKE_WHAT_IS_ACKNOWLEDGED,
     // The control plane.
     /// When a key leaves its place to another one, nothing refers to the place any more.
     PLACES_ARE_LEFT_CLEAN,

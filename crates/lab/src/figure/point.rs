@@ -53,6 +53,12 @@ pub enum Subject {
     Steering,
     /// And reads.
     SteeringReads,
+    /// As `Steering`, and words are bound to a queue pair.
+    SteeringBound,
+    /// As `SteeringBound`, and appends become WRITEs where nothing needs to be compared.
+    SteeringWrites,
+    /// All of it: appends, reads, bound words, WRITEs.
+    SteeringAll,
     /// As `Steering`, and when it comes back the metadata server reads all chains to their ends, and tells it the tails.
     SteeringScanned,
     /// Of programs for RISC-V: remote atomics are instructions.
@@ -92,6 +98,9 @@ impl Subject {
             Self::Clover => "Clover",
             Self::Steering => "steering",
             Self::SteeringReads => "steering, reads too",
+            Self::SteeringBound => "steering, words bound",
+            Self::SteeringWrites => "steering, words bound, WRITEs",
+            Self::SteeringAll => "steering, all",
             Self::SteeringScanned => "steering, tails scanned",
             Self::Rae => "RAE",
             Self::RaeUnmerged => "RAE, nothing merges",

@@ -15,7 +15,8 @@ pub(crate) const STOPS: &str = "switch stops";
 /// It forwards packets again, and knows nothing.
 pub(crate) const RESTARTS: &str = "switch is up, and empty";
 
-const SUBJECTS: [Subject; 3] = [Subject::Clover, Subject::Steering, Subject::SteeringScanned];
+const SUBJECTS: [Subject; 4] =
+    [Subject::Clover, Subject::Steering, Subject::SteeringScanned, Subject::SteeringAll];
 
 const fn load(subject: Subject) -> Load {
     let held = if matches!(subject, Subject::Clover) { 0 } else { PAPER.held };

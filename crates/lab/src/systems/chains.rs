@@ -5,7 +5,7 @@
 use chain::client::Request;
 use sim::clover::{Ask, Bed, Bench, Load, Report, Requests, Trips};
 use sim::system::Random;
-use switch::steering;
+use switch::steering::{self, Binding};
 use wire::Nanos;
 
 use crate::figure::measured::Measured;
@@ -37,6 +37,10 @@ impl Requests for Ycsb {
     }
 }
 
+/// One bound queue pair: atomics of two wait for each other. And what needs no atomic is none.
+/// WRITEs need not be replayed, so more numbers are under way than a NIC replays atomics: docs/chains.md says how many of them are atomics.
+const WRITES: Binding = Binding { writes: true, atomics: 64, ..Binding::ONE };
+
 /// What the switch's program is built for.
 fn steering(subject: Subject, load: &Chains) -> Option<steering::Config> {
     let held = load.held as usize;
@@ -45,6 +49,11 @@ fn steering(subject: Subject, load: &Chains) -> Option<steering::Config> {
         Subject::Steering | Subject::SteeringScanned => steering::Config::default(),
         Subject::SteeringReads => {
             steering::Config { reads: VALUE + wire::chain::ENTRY_HEAD, ..Default::default() }
+        }
+        Subject::SteeringBound => steering::Config { binding: Binding::ONE, ..Default::default() },
+        Subject::SteeringWrites => steering::Config { binding: WRITES, ..Default::default() },
+        Subject::SteeringAll => {
+            steering::Config { reads: VALUE + wire::chain::ENTRY_HEAD, binding: WRITES, ..Default::default() }
         }
         other => panic!("{other:?} is no store of chains"),
     };

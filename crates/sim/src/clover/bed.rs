@@ -4,65 +4,29 @@
 
 use std::collections::BTreeSet;
 
-use chain::client::{self, Client, Done, Effect, OpId, Request};
+use chain::client::{Done, Effect, OpId, Request};
 use chain::{Outcome, Verb};
-use nic::verbs::{
-    self, Access, CqNumber, Depth, Device, Mtu, Operation, Region, Remote, Span, Status, ToReceive, ToSend,
-    WorkId, WorkRequest,
-};
+use nic::verbs::{self, Operation, Remote, Span, Status, WorkId, WorkRequest};
 use switch::steering::{Connection, End};
-use wire::chain::{Class, Location};
-use wire::roce::{Key, Psn, QpNumber};
+use wire::chain::{Class, Location, Reply};
+use wire::roce::{Psn, QpNumber};
 use wire::{Nanos, NodeId};
 
 use super::adapter::Adapter;
 use super::bench::Bench;
 use super::entries::{self, BASE, Entries};
-use super::event::{Event, Machine, Parcel, Roce, Words};
-use super::load::{Ask, Load, Requests};
+use super::event::{Event, Machine, Parcel, Roce};
+use super::load::{Load, Requests};
 use super::report::{Report, Tally};
 use super::server::Server;
-use super::tor::{Tor, WINDOW};
+use super::threads::{BUFFER, Host, Thread};
+use super::tor::Tor;
 use crate::hardware::SwitchPorts;
 use crate::queue::EventQueue;
 use crate::system::Random;
 
 /// Between two looks at deadlines. Those of the testbed are hundreds of microseconds, and may be late.
 const TICK: Nanos = Nanos::from_micros(100);
-/// Keys whose cursors a client remembers: all of them.
-const CURSORS: usize = 1 << 24;
-/// A thread's buffers, from which it writes, and to which it reads.
-const BUFFER: u64 = 1 << 22;
-
-/// A client machine.
-pub(super) struct Host {
-    pub(super) device: Device,
-    pub(super) client: Client,
-    region: Key,
-    queue: CqNumber,
-}
-
-/// A client thread.
-pub(super) struct Thread {
-    pub(super) machine: Machine,
-    queue_pair: QpNumber,
-    server_queue_pair: QpNumber,
-    /// The number of its next packet.
-    next: Psn,
-    /// The life of the switch that knows its connection.
-    life: u32,
-    ask: Ask,
-    began: Nanos,
-    /// Versions of its key that were acknowledged to somebody when it began.
-    floor: u64,
-    verb: Option<Verb>,
-    /// What it writes, and what it has read; and where that was, wherever it had asked for it.
-    pub(super) writes: Words,
-    pub(super) reads: Words,
-    written: Option<Location>,
-    read: Option<Location>,
-}
-
 /// The four machines, and what runs on them.
 pub struct Bed {
     pub(super) bench: Bench,
@@ -125,6 +89,7 @@ impl Bed {
             scanned: BTreeSet::new(),
         };
         bed.fill();
+        bed.bind(&mut random);
         for thread in 0..bed.load.threads {
             if bed.tor.life() > 0 {
                 bed.connect(thread);
@@ -179,6 +144,17 @@ impl Bed {
     /// It is back, and knows nothing.
     pub fn restart_switch(&mut self) {
         self.tor.restart();
+        let mut random = Random::new(self.now.0);
+        self.bind(&mut random);
+    }
+
+    /// Words are bound to queue pairs of the switch's own, if its program is built for that: they begin, anew.
+    fn bind(&mut self, random: &mut Random) {
+        let atomics = self.load.steering.map_or(0, |config| config.binding.atomics);
+        for at in self.tor.unbound() {
+            let bound = self.server.bind(at, Psn::new(random.bits() as u32), atomics);
+            self.tor.bind(at, bound);
+        }
     }
 
     /// The metadata server reads all chains to their ends, and tells the switch the tails.
@@ -223,6 +199,11 @@ impl Bed {
             Event::Connected { thread } => {
                 self.connect(thread);
                 self.begin(thread);
+            }
+            Event::Known { thread } => {
+                if self.threads[usize::from(thread)].life != self.tor.life() {
+                    self.connect(thread);
+                }
             }
             Event::AtTor(parcel) => self.on_tor(parcel),
             Event::Execute(roce) => self.on_execute(&roce),
@@ -419,6 +400,12 @@ impl Bed {
                 Verb::Write(..) => Outcome::Written,
                 Verb::CompareSwap { .. } => Outcome::Swapped(completion.original.expect("an atomic has one")),
             };
+            // It finds out that the switch is another one, of which it must make itself known before it appends.
+            let is_doubted = outcome == Outcome::Swapped(Reply::Doubted.to_bits());
+            if is_doubted && thread.life != self.tor.life() {
+                let thread = completion.id.0 as u16;
+                self.queue.push(self.now + self.bench.control, Event::Known { thread });
+            }
             let at = self.now + self.bench.hardware.poll + self.bench.step;
             self.queue.push(at, Event::Step { thread: completion.id.0 as u16, outcome });
         }
@@ -450,61 +437,5 @@ impl Bed {
         self.tally.operations += 1;
         self.tally.latency.record(self.now.saturating_sub(thread.began));
         self.push(self.now + self.bench.think, Event::Begin { thread: number });
-    }
-}
-
-impl Host {
-    fn new(bench: &Bench, reads_are_steered: bool) -> Self {
-        let mut device = Device::new(1);
-        let region = Region { base: 0, len: 4 * BUFFER, access: Access::LOCAL_WRITE };
-        let region = device.register(region).expect("a first region");
-        let queue = device.create_completion_queue(1 << 10);
-        let config = client::Config { lease: bench.lease, slots: bench.slots, cursors: CURSORS };
-        let mut client = Client::new(config).walking(bench.walk);
-        if reads_are_steered {
-            client.expect_steered_reads();
-        }
-        Self { device, client, region, queue }
-    }
-}
-
-impl Thread {
-    /// A thread with a connection to the server.
-    fn new(bench: &Bench, machine: Machine, host: &mut Host, server: &mut Server, random: u64) -> Self {
-        let depth = Depth { sends: 4, receives: 1 };
-        let queue_pair = host.device.create_queue_pair(host.queue, host.queue, depth);
-        let queue = server.device.create_completion_queue(4);
-        let server_queue_pair = server.device.create_queue_pair(queue, queue, depth);
-        let first = Psn::new(random as u32);
-        let client_end = (&mut host.device, queue_pair, Machine::Server, server_queue_pair);
-        let server_end = (&mut server.device, server_queue_pair, machine, queue_pair);
-        for (device, own, peer, at_peer) in [client_end, server_end] {
-            let receive = ToReceive::new(NodeId(peer as u16), at_peer, Mtu::B4096, first);
-            let send = ToSend {
-                timeout: bench.timeout,
-                retries: bench.retries,
-                window: WINDOW,
-                read_chunk: WINDOW,
-                ..ToSend::new(first)
-            };
-            device.init(own).expect("a new queue pair");
-            device.ready_to_receive(own, receive).expect("in INIT");
-            device.ready_to_send(own, send).expect("in RTR");
-        }
-        Self {
-            machine,
-            queue_pair,
-            server_queue_pair,
-            next: first,
-            life: 0,
-            ask: Ask { key: 0, request: Request::Get },
-            began: Nanos::ZERO,
-            floor: 0,
-            verb: None,
-            writes: Words::default(),
-            reads: Words::default(),
-            written: None,
-            read: None,
-        }
     }
 }

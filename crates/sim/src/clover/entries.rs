@@ -94,6 +94,14 @@ impl Entries {
         }
     }
 
+    /// Writes the word of an entry, which must be that of a tail: whatever else stands there is lost.
+    pub(super) fn put_word(&mut self, at: Location, word: u64) {
+        let found = self.slot(at).words[0];
+        let expected = Word::from_bits(word).map(|word| Word::tail(word.entry).to_bits());
+        self.astray += u64::from(expected != Some(found));
+        self.swap(at, found, word);
+    }
+
     /// Swaps the word of an entry, and returns what it was.
     pub(super) fn swap(&mut self, at: Location, compare: u64, swap: u64) -> u64 {
         let front = *self.slot(at);

@@ -17,6 +17,16 @@ impl Machine {
     pub(super) const COUNT: u16 = 4;
     pub(super) const CLIENTS: [Self; 2] = [Self::ClientA, Self::ClientB];
 
+    /// The one with this number.
+    pub(super) const fn of(node: u16) -> Self {
+        match node {
+            0 => Self::ClientA,
+            1 => Self::ClientB,
+            2 => Self::Server,
+            _ => Self::Tor,
+        }
+    }
+
     pub(super) const fn client(number: usize) -> Self {
         Self::CLIENTS[number]
     }
@@ -54,6 +64,8 @@ pub(super) enum Event {
     Begin { thread: u16 },
     /// The control plane of the switch has been told of a thread's connection.
     Connected { thread: u16 },
+    /// And of one that goes on with its operation.
+    Known { thread: u16 },
     /// The program in the switch sees a parcel.
     AtTor(Parcel),
     /// The server's NIC executes a request.

@@ -15,7 +15,7 @@
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `bed` | what happens next, and what threads do |
+//! | `bed`, `threads` | what happens next, and what threads do |
 //! | `bench`, `load`, `report` | all constants, with their sources; what is run, what it gave |
 //! | `adapter` | a NIC's engines and its link |
 //! | `network` | the way of a parcel: from machine to machine, through the switch |
@@ -42,6 +42,7 @@ mod report;
 mod server;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod tor;
 
 pub use bed::Bed;

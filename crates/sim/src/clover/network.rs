@@ -5,7 +5,7 @@
 use chain::metadata::{self, CallId, ClientId};
 use chain::{Answer, Outcome, Verb};
 use nic::verbs::{self, Payload};
-use switch::steering::Action;
+use switch::steering::{Action, Sent};
 use wire::Nanos;
 use wire::chain::{EntryHead, Next, Word};
 
@@ -70,13 +70,25 @@ impl Bed {
         }
         let bytes = parcel.bytes();
         self.tally.bytes += bytes;
+        let mut goes_on = true;
         if let Parcel::Roce(roce) = &mut parcel {
             self.tally.packets += 1;
-            if self.tor.see(self.now, roce) == Action::Drop {
-                self.tally.dropped += 1;
-                return;
-            }
+            goes_on = self.tor.see(self.now, roce) == Action::Forward;
+            self.tally.dropped += u64::from(!goes_on && roce.to != Machine::Tor);
         }
+        if goes_on {
+            self.leave_tor(parcel);
+        }
+        while let Some(Sent { from, to, packet, word }) = self.tor.next_sent() {
+            let [from, to] = [from, to].map(|node| Machine::of(node.0));
+            let (payload, words) = (if word.is_some() { 8 } else { 0 }, [word.unwrap_or(0), 0, 0, 0]);
+            self.leave_tor(Parcel::Roce(Roce { from, to, packet, payload, words, at: None }));
+        }
+    }
+
+    /// A parcel leaves the switch.
+    fn leave_tor(&mut self, parcel: Parcel) {
+        let bytes = parcel.bytes();
         let done = self.tor.forward(self.now);
         let to = match &parcel {
             Parcel::Roce(roce) => roce.to,
@@ -110,8 +122,11 @@ impl Bed {
         for effect in effects.drain(..) {
             match effect {
                 verbs::Effect::Place { at } => {
-                    let at = self.server.entries.location(at.address);
-                    self.server.entries.write(at, roce.words);
+                    let (len, at) = (at.len, self.server.entries.location(at.address));
+                    match len {
+                        8 => self.server.entries.put_word(at, roce.words[0]),
+                        _ => self.server.entries.write(at, roce.words),
+                    }
                 }
                 verbs::Effect::Send { packet, payload, .. } => {
                     let at = match payload {
@@ -188,6 +203,8 @@ impl Bed {
                     self.send_message(Machine::Server, self.now, Parcel::Answer(number as u16, answer));
                 }
                 metadata::Effect::Verb(key, verb) => {
+                    let is_swap = matches!(verb, Verb::CompareSwap { .. });
+                    assert!(!is_swap || !self.tor.binds(), "it would pass beside the bound queue pair");
                     let outcome = at_once(&mut self.server.entries, verb);
                     self.push(self.now + self.bench.local, Event::Walked { key, outcome });
                 }

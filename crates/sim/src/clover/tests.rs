@@ -1,7 +1,7 @@
 //! Small runs of the whole testbed.
 
 use chain::client::Request;
-use switch::steering;
+use switch::steering::{self, Binding};
 use wire::Nanos;
 
 use super::{Ask, Bed, Bench, Load, Report, Requests};
@@ -25,8 +25,13 @@ impl Requests for Mix {
 }
 
 fn bed(threads: u16, keys: u64, writes: u64, top: Option<usize>, seed: u64) -> Bed {
+    bound(threads, keys, writes, top, Binding::NONE, seed)
+}
+
+fn bound(threads: u16, keys: u64, writes: u64, top: Option<usize>, binding: Binding, seed: u64) -> Bed {
     let requests = Mix { keys, writes, random: Random::new(seed) };
-    let steering = top.map(|top| steering::Config { keys: 1000, top, ..steering::Config::default() });
+    let steering =
+        top.map(|top| steering::Config { keys: 1000, top, binding, ..steering::Config::default() });
     Bed::new(Bench::PAPER, Load { threads, keys, value: VALUE, steering }, Box::new(requests), seed)
 }
 
@@ -97,6 +102,23 @@ fn atomics_are_executed_no_faster_than_the_nic_does() {
 }
 
 #[test]
+fn atomics_of_bound_words_do_not_wait_for_each_others_locks_and_writes_for_none() {
+    let run = |binding| {
+        let mut bed = bound(64, 1000, 100, Some(1000), binding, 5);
+        bed.run(4000);
+        let report = bed.run(8000);
+        well(&report);
+        let counters = report.steering.unwrap();
+        assert!(counters.most_atomics <= u64::from(binding.atomics) && counters.resent == 0, "{counters:?}");
+        (report.mops(), report.atomics)
+    };
+    let writes = Binding { writes: true, atomics: 64, ..Binding::ONE };
+    let [apart, alike, none] = [Binding::NONE, Binding::ONE, writes].map(run);
+    let all = format!("{apart:?} {alike:?} {none:?}");
+    assert!(alike.0 > 1.2 * apart.0 && none.0 > alike.0 && none.1 < 0.5 * alike.1, "{all}");
+}
+
+#[test]
 fn steered_appends_do_not_fail() {
     let failed = |top| {
         let mut bed = bed(32, 4, 100, top, 9);
@@ -107,6 +129,28 @@ fn steered_appends_do_not_fail() {
     };
     let (native, steered) = (failed(None), failed(Some(1000)));
     assert!(native > 1000 && steered < 20, "{native} {steered}");
+}
+
+#[test]
+fn a_switch_that_crashes_loses_nothing_where_words_are_bound() {
+    for seed in 0..6 {
+        let writes = Binding { writes: true, ..Binding::ONE };
+        let mut bed = bound(16, 16, 50, Some(1000), writes, seed);
+        let mut until = Nanos::ZERO;
+        for _ in 0..3 {
+            until += Nanos(1_300_000 + 70_000 * seed);
+            bed.run_until(until);
+            bed.stop_switch();
+            until += Nanos(2_500_000);
+            bed.run_until(until);
+            bed.restart_switch();
+        }
+        until += Nanos::from_millis(30);
+        let before = bed.run_until(until);
+        let report = bed.run(500);
+        well(&report);
+        assert!(report.dropped > 0 && report.operations == before.operations + 500);
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! What must always hold: packets leave in the order in which they came; one that is down passes nothing.
 
 use switch::pipeline::BuildError;
-use switch::steering::{Action, Config, Connection, Steering};
+use switch::steering::{Action, Bound, Config, Connection, Sent, Steering};
 use wire::chain::{EntryVersion, Location};
 use wire::{Nanos, NodeId};
 
@@ -56,6 +56,27 @@ impl Tor {
         if let Some(steering) = &mut self.steering {
             assert!(steering.connect(connection), "there is a number for each thread");
         }
+    }
+
+    /// True if its program binds words to queue pairs.
+    pub(super) fn binds(&self) -> bool {
+        self.steering.as_ref().is_some_and(|steering| steering.config().binding.queue_pairs > 0)
+    }
+
+    /// Bound queue pairs that are missing.
+    pub(super) fn unbound(&self) -> Vec<usize> {
+        self.steering.as_ref().map_or(Vec::new(), |steering| steering.unbound().collect())
+    }
+
+    pub(super) fn bind(&mut self, at: usize, bound: Bound) {
+        if let Some(steering) = &mut self.steering {
+            steering.bind(at, bound);
+        }
+    }
+
+    /// A packet that the program itself sends.
+    pub(super) fn next_sent(&mut self) -> Option<Sent> {
+        self.steering.as_mut()?.next_sent()
     }
 
     /// Somebody has found this at the end of a key's chain.

@@ -31,6 +31,7 @@
 //! | `LookIfHigh(x)` | upper halves of x and cell are equal | | the low 24 bits if equal, else 0 |
 //! | `KeepIfEqual(x)` | x = cell | 0 unless equal | the new cell |
 //! | `LowerIfEqual(x)` | x = cell | the cell without its low 24 bits if equal | the old cell |
+//! | `Passed(x)` | x + 255 - cell, of 32 bits with a sign, < 0 | | [`HIT`] or [`MISS`] |
 //! | `Advance(x)` | cell = 0; x + 255 - cell, of 32 bits with a sign, < 0 | x + 257 if neither | [`HIT`] or [`MISS`] |
 
 use core::cmp::Ordering;
@@ -102,6 +103,7 @@ pub enum Alu {
     LookIfHigh(Field),
     KeepIfEqual(Field),
     LowerIfEqual(Field),
+    Passed(Field),
     Advance(Field),
 }
 
@@ -132,6 +134,7 @@ impl Alu {
             | Self::LookIfHigh(x)
             | Self::KeepIfEqual(x)
             | Self::LowerIfEqual(x)
+            | Self::Passed(x)
             | Self::Advance(x) => Some(x),
         }
     }
@@ -145,7 +148,12 @@ impl Alu {
     pub const fn only_looks(self) -> bool {
         matches!(
             self,
-            Self::Read | Self::Compare(_) | Self::MatchTag(_) | Self::ProbeTag(_) | Self::LookIfHigh(_)
+            Self::Read
+                | Self::Compare(_)
+                | Self::MatchTag(_)
+                | Self::ProbeTag(_)
+                | Self::LookIfHigh(_)
+                | Self::Passed(_)
         )
     }
 
@@ -166,7 +174,11 @@ impl Alu {
             | Self::TakeIfEqual(_) => cell_bits,
             Self::TakeIfMost(_) | Self::LookIfHigh(_) => 24,
             Self::Compare(_) | Self::Raise(_) => 2,
-            Self::MatchTag(_) | Self::ClaimIfEmpty(_) | Self::ClearIfEqual(_) | Self::Advance(_) => 1,
+            Self::MatchTag(_)
+            | Self::ClaimIfEmpty(_)
+            | Self::ClearIfEqual(_)
+            | Self::Passed(_)
+            | Self::Advance(_) => 1,
             Self::ProbeTag(_) => 3,
             Self::TryReadLock | Self::TryWriteLock | Self::JoinWriters(_) | Self::Leave(_) => 16,
             Self::Release(_) => 0,
@@ -201,6 +213,7 @@ impl Alu {
             Self::LookIfHigh(_) => "LookIfHigh",
             Self::KeepIfEqual(_) => "KeepIfEqual",
             Self::LowerIfEqual(_) => "LowerIfEqual",
+            Self::Passed(_) => "Passed",
             Self::Advance(_) => "Advance",
         }
     }
@@ -263,12 +276,18 @@ impl Alu {
             Self::LookIfHigh(_) => |cell, x| (cell, if cell >> 32 == x >> 32 { cell & LOW } else { 0 }),
             Self::KeepIfEqual(_) => |cell, x| if cell == x { (cell, cell) } else { (0, 0) },
             Self::LowerIfEqual(_) => |cell, x| (if cell == x { cell & !0xff_ffff } else { cell }, cell),
+            Self::Passed(_) => |cell, x| (cell, if ahead(cell, x) < 0 { HIT } else { MISS }),
             Self::Advance(_) => |cell, x| {
-                let ahead = (x as u32).wrapping_add(255).wrapping_sub(cell as u32).cast_signed();
+                let ahead = ahead(cell, x);
                 if cell != 0 && ahead >= 0 { (x.wrapping_add(257), HIT) } else { (cell, MISS) }
             },
         }
     }
+}
+
+/// How far a number, shifted, is behind the cell that has the next one: negative if it has been passed.
+const fn ahead(cell: u64, x: u64) -> i32 {
+    (x as u32).wrapping_add(255).wrapping_sub(cell as u32).cast_signed()
 }
 
 #[cfg(test)]
@@ -370,6 +389,8 @@ mod tests {
         let (cell, output) = run(Alu::Advance(X), next(last), number(last));
         assert_eq!((cell & 0xffff_ffff, output), (next(0), HIT));
         assert_eq!(run(Alu::Advance(X), next(0), number(last)), (next(0), MISS), "the last comes before 0");
+        assert_eq!([4, 5, 6].map(|psn| run(Alu::Passed(X), next(5), number(psn)).1), [HIT, MISS, MISS]);
+        assert_eq!(run(Alu::Passed(X), next(0), number(last)), (next(0), HIT));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! hold: a queue pair is an end of one connection.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec;
 use alloc::vec::Vec;
 
 use wire::NodeId;
@@ -39,17 +40,27 @@ pub(super) struct Connections {
     known: BTreeMap<End, (Option<usize>, Connection)>,
     /// Clients whose reads are executed as they ask.
     as_asked: BTreeSet<End>,
+    /// By number.
+    numbered: Vec<Option<Connection>>,
     free: Vec<usize>,
 }
 
 impl Connections {
     pub(super) fn new(most: usize) -> Self {
-        Self { known: BTreeMap::new(), as_asked: BTreeSet::new(), free: (0..most).rev().collect() }
+        Self {
+            known: BTreeMap::new(),
+            as_asked: BTreeSet::new(),
+            numbered: vec![None; most],
+            free: (0..most).rev().collect(),
+        }
     }
 
     /// Takes a connection in; the number that it gets, if there is one left.
     pub(super) fn add(&mut self, connection: Connection) -> Option<usize> {
         let number = self.free.pop();
+        if let Some(number) = number {
+            self.numbered[number] = Some(connection);
+        }
         self.known.insert(connection.client, (number, connection));
         self.known.insert(connection.memory, (number, connection));
         number
@@ -61,7 +72,10 @@ impl Connections {
         self.known.remove(&connection.client);
         self.known.remove(&connection.memory);
         self.as_asked.remove(&connection.client);
-        self.free.extend(number);
+        if let Some(number) = number {
+            self.numbered[number] = None;
+            self.free.push(number);
+        }
         number
     }
 
@@ -71,6 +85,11 @@ impl Connections {
 
     pub(super) fn reads_as_asked(&self, client: End) -> bool {
         self.as_asked.contains(&client)
+    }
+
+    /// The connection with this number.
+    pub(super) fn of(&self, number: usize) -> Option<Connection> {
+        self.numbered.get(number).copied().flatten()
     }
 
     /// The connection that a packet to this end belongs to, with its number if it has one.

@@ -13,12 +13,20 @@ pub enum Unsteered {
     NotOutstanding,
     /// Nobody knows the tail of its key.
     TailUnknown,
+    /// It is no step of the store's, where words are bound to queue pairs. It was dropped.
+    Unbindable,
 }
 
 impl Unsteered {
     /// Every cause.
-    pub const ALL: [Self; 5] =
-        [Self::Stranger, Self::NoRoom, Self::NotNew, Self::NotOutstanding, Self::TailUnknown];
+    pub const ALL: [Self; 6] = [
+        Self::Stranger,
+        Self::NoRoom,
+        Self::NotNew,
+        Self::NotOutstanding,
+        Self::TailUnknown,
+        Self::Unbindable,
+    ];
 }
 
 /// What was counted.
@@ -58,8 +66,20 @@ pub struct Counters {
     pub evicted: u64,
     /// Times that all tails were forgotten.
     pub forgotten: u64,
-    /// Connections that a NAK ended.
+    /// Connections, and bound queue pairs, that a NAK ended.
     pub broken: u64,
+    /// Compare-and-swaps that were put on bound queue pairs.
+    pub bound: u64,
+    /// Of those, the ones that became WRITEs.
+    pub written: u64,
+    /// Compare-and-swaps for which there was no room there: they went on their clients' own queue pairs, or came again.
+    pub crowded: u64,
+    /// Packets of bound queue pairs that were sent again.
+    pub resent: u64,
+    /// The most numbers of a bound queue pair that were under way.
+    pub most_under_way: u64,
+    /// And the most atomics: so many the memory must be able to replay.
+    pub most_atomics: u64,
 }
 
 impl Counters {

@@ -53,7 +53,7 @@ impl<R: SteerRules> Steering<R> {
             return None;
         }
         let (at, version, recorded) = parse_append(cell(self.arrays.appends))?;
-        let state = match cell(self.arrays.states) & 0xff {
+        let state = match cell(self.arrays.states) & state::MASK {
             state::PENDING => State::Pending,
             state::APPENDED => State::Appended,
             state::FAILED => State::Failed,

@@ -10,6 +10,18 @@
 //!   STATE        version that the client compared with 8 | state 8
 //!   KEY          the complement, so that an empty cell is 0
 //! ```
+//! With bound queue pairs:
+//! ```text
+//!   OUTSTANDING  0 0 | as above: appended, and something was sent to stand behind it
+//!   STATE        .. | flags 4 | state 4
+//!   NEXT PSN     behind the connections' cells, for each bound queue pair: its last number; and as above, what the memory has
+//!                acknowledged
+//!   records      behind the connections' ones, for each number of a bound queue pair:
+//!     OF KEY     kind 8 | number 24
+//!     APPEND     location 32 | its packet's number 24 | version 8     what is put behind it
+//!     BEHIND     location 32 | version 8 | record 24     where it was sent; whose it is
+//!     STATE      number 16                               of its packet in the client's own queue pair
+//! ```
 
 use alloc::vec::Vec;
 
@@ -50,7 +62,17 @@ pub(super) mod class {
     pub(in super::super) const KEEP: u64 = 8;
     /// A READ of a whole entry: whose is it, and what is the tail of that chain?
     pub(in super::super) const READ: u64 = 9;
-    pub(in super::super) const LAST: u64 = READ;
+    /// Something is sent to stand behind an entry: has anything been, before? And what was the bound queue pair's last number?
+    pub(in super::super) const OPEN: u64 = 10;
+    /// It takes the next one, and is recorded under that.
+    pub(in super::super) const BIND: u64 = 11;
+    /// An acknowledgement on a bound queue pair: whose is it?
+    pub(in super::super) const HEARD: u64 = 12;
+    /// What stands for an atomic in its own queue pair has been executed.
+    pub(in super::super) const FILLED: u64 = 13;
+    /// Is there room on the bound queue pair?
+    pub(in super::super) const ROOM: u64 = 14;
+    pub(in super::super) const LAST: u64 = ROOM;
 }
 
 /// What OUTSTANDING, TAIL, and the arrays of records do. 0: nothing.
@@ -67,6 +89,8 @@ pub(super) mod op {
     pub(in super::super) const KEEP: u64 = 6;
     /// OUTSTANDING: whose entry was this?
     pub(in super::super) const LOOK: u64 = 7;
+    /// STATE: this holds, too.
+    pub(in super::super) const OR: u64 = 8;
 }
 
 /// What the client is told.
@@ -90,6 +114,29 @@ pub(super) mod state {
     pub(in super::super) const APPENDED: u64 = 2;
     pub(in super::super) const FAILED: u64 = 3;
     pub(in super::super) const LOST: u64 = 4;
+    /// Those.
+    pub(in super::super) const MASK: u64 = 0xf;
+    /// Its own queue pair has come so far.
+    pub(in super::super) const FILLED: u64 = 0x10;
+    /// It has no number on a bound queue pair, for there was no room.
+    pub(in super::super) const UNBOUND: u64 = 0x20;
+    /// The word was as expected.
+    pub(in super::super) const MATCHED: u64 = 0x40;
+    /// It goes on its client's own queue pair, for there was no room.
+    pub(in super::super) const OWN: u64 = 0x80;
+}
+
+/// What a number of a bound queue pair is for.
+pub(super) mod kind {
+    pub(in super::super) const SWAP: u64 = 1;
+    pub(in super::super) const WRITE: u64 = 2;
+    /// Nothing: it is passed over.
+    pub(in super::super) const HOLE: u64 = 3;
+}
+
+/// A cell of OF KEY of a bound queue pair's number.
+pub(super) fn bound(kind: u64, number: Psn) -> u64 {
+    kind << 24 | u64::from(number.get())
 }
 
 /// A cell of TAIL or BEHIND.
@@ -137,6 +184,11 @@ pub(super) const fn outstanding(unit: u32, version: EntryVersion, bits: u32) -> 
     1 << 63 | ((shuffled(unit) >> bits) as u64) << 32 | (version.0 as u64) << 24
 }
 
+/// The upper half of such a cell, when something has been sent to stand behind the entry.
+pub(super) const fn followed(unit: u32, bits: u32) -> u64 {
+    outstanding(unit, EntryVersion(0), bits) & !(1 << 63)
+}
+
 /// The upper half of such a cell, when the slot's entry has been sent to a chain.
 pub(super) const fn appended(unit: u32, bits: u32) -> u64 {
     outstanding(unit, EntryVersion(0), bits) | 1 << 62
@@ -163,6 +215,12 @@ pub(super) struct Fields {
     pub(super) tail: Field,
     pub(super) mark: Field,
     pub(super) nothing: Field,
+    pub(super) one: Field,
+    /// Of a bound queue pair: masks for a number and its lower bits, its first record, and what the number is for.
+    pub(super) number_mask: Field,
+    pub(super) low_mask: Field,
+    pub(super) first_record: Field,
+    pub(super) kind: Field,
     // Carried from pass to pass of an acknowledgement.
     pub(super) number: Field,
     pub(super) recorded_number: Field,
@@ -176,6 +234,9 @@ pub(super) struct Fields {
     /// The marks of an append that is in a chain, that failed, that is in doubt.
     pub(super) marks: [Field; 3],
     // Found on the way.
+    pub(super) low: Field,
+    pub(super) taken: Field,
+    /// It is new. Or a number.
     pub(super) new: Field,
     pub(super) hit: [Field; WAYS],
     /// The key's place, from 1: of an append as OUTSTANDING says, of an acknowledgement as its record says.
@@ -220,6 +281,13 @@ impl Fields {
             tail: p.parsed("tail", 64),
             mark: p.parsed("mark", 16),
             nothing: p.parsed("nothing", 64),
+            one: p.parsed("one", 1),
+            number_mask: p.parsed("bits of a number", 24),
+            low_mask: p.parsed("its lower bits", 24),
+            first_record: p.parsed("first record", 24),
+            kind: p.parsed("what a number is for", 32),
+            low: p.metadata("lower bits of a number", 24),
+            taken: p.metadata("number that was taken", 24),
             number: p.parsed("number", 24),
             recorded_number: p.parsed("recorded number", 24),
             original: p.parsed("original", 64),
@@ -230,10 +298,10 @@ impl Fields {
             state: p.parsed("state", 8),
             front_state: p.parsed("state of the one in front", 8),
             marks: ["mark: appended", "mark: failed", "mark: in doubt"].map(|name| p.parsed(name, 16)),
-            new: p.metadata("new", 1),
+            new: p.metadata("new", 32),
             hit: ["hit in way 0", "hit in way 1", "hit in way 2"].map(|name| p.metadata(name, 1)),
             place: p.parsed("place of the key", 64),
-            before: p.metadata("tail before", 64),
+            before: p.parsed("tail before", 64),
             appended: p.metadata("recorded append", 64),
             of_key: p.metadata("recorded place", 32),
             behind: p.metadata("recorded tail", 64),
@@ -245,7 +313,7 @@ impl Fields {
             outstanding_op: p.metadata("OUTSTANDING's operation", 3),
             tail_op: p.metadata("TAIL's operation", 3),
             record_op: p.metadata("records' operation", 3),
-            state_op: p.metadata("STATE's operation", 3),
+            state_op: p.metadata("STATE's operation", 4),
             verdict: p.metadata("verdict", 3),
         }
     }

@@ -30,6 +30,9 @@
 //! | `parser` | what a packet says, as far as this program looks at it |
 //! | `deparser` | what becomes of requests and acknowledgements |
 //! | [`machine`] | the machine: packets in, packets out |
+//! | `requests`, `answers` | what becomes of them |
+//! | [`binding`], `bound` | words that are bound to queue pairs: the switch's own queue pairs, and what passes then |
+//! | [`config`], `control` | what the control plane chooses, and does |
 //! | `keys` | which keys are held: places, and who gets them |
 //! | `expiry` | what is known of slots is forgotten when it is old |
 //! | [`connections`] | queue pairs that are known, and those that are not |
@@ -84,7 +87,12 @@
 //! What must always hold: two copies of a packet leave alike; no append is acknowledged to its client that is not in a chain; what the
 //! switch does not know passes as it is.
 
+mod answers;
+pub mod binding;
+mod bound;
+pub mod config;
 pub mod connections;
+mod control;
 pub mod counters;
 mod deparser;
 mod expiry;
@@ -94,10 +102,13 @@ mod layout;
 pub mod machine;
 mod parser;
 mod program;
+mod requests;
 #[cfg(test)]
 mod tests;
 
+pub use binding::{Bound, Sent};
+pub use config::{Binding, Config, KeyAt};
 pub use connections::{Connection, End};
 pub use counters::{Counters, Unsteered};
 pub use inspect::{AppendView, State};
-pub use machine::{Action, Config, KeyAt, Steering};
+pub use machine::{Action, Steering};

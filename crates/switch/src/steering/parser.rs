@@ -5,8 +5,8 @@
 use wire::chain::{Class, EntryVersion, Location, Next, UNIT, UNITS, Word};
 use wire::roce::{AtomicEth, Extension, NakCode, Opcode, Packet, Syndrome};
 
+use super::config::KeyAt;
 use super::connections::Connection;
-use super::machine::KeyAt;
 
 /// The second step of an append.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,6 +16,15 @@ pub(super) struct Append {
     pub(super) version: EntryVersion,
     /// The number of the entry that the client takes for the tail.
     pub(super) compared: EntryVersion,
+}
+
+/// A change of an entry's word, as far as a client may ask for one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Change {
+    /// Whose word (of whatever class).
+    pub(super) to: Location,
+    /// What is put behind it; in the place of an entry, all ones: the chain's end.
+    pub(super) append: Append,
 }
 
 /// What a packet is.
@@ -31,6 +40,8 @@ pub(super) enum Seen {
     Request,
     /// What an atomic is answered.
     Answer(u64),
+    /// What a READ of no bytes is answered.
+    Filled,
     /// A request was refused for good.
     Broken,
     /// Another answer.
@@ -57,9 +68,28 @@ pub(super) fn see(packet: &Packet, head: &[u8], connection: &Connection, key_at:
             Syndrome::Nak(NakCode::SequenceError) | Syndrome::Ack(_) | Syndrome::RnrNak(_) => Seen::Other,
             Syndrome::Nak(_) => Seen::Broken,
         },
+        (Opcode::ReadResponseOnly, _) if head.is_empty() => Seen::Filled,
         (opcode, _) if opcode.is_response() => Seen::Other,
         _ => Seen::Request,
     }
+}
+
+/// What this compare-and-swap of the store's region does.
+pub(super) fn change(packet: &Packet, word: &AtomicEth, connection: &Connection) -> Option<Change> {
+    if packet.opcode != Opcode::CompareSwap {
+        return None;
+    }
+    let to = Location::new(Class::new(0)?, unit(connection, word.address)?);
+    let append = append(word).or_else(|| closing(word))?;
+    Some(Change { to, append })
+}
+
+fn closing(word: &AtomicEth) -> Option<Append> {
+    let compared = Word::from_bits(word.compare)?;
+    let is_closing = compared == Word::tail(compared.entry)
+        && word.swap_or_add == compared.followed_by(Next::Closed).to_bits();
+    let at = Location::from_bits(u32::MAX)?;
+    is_closing.then_some(Append { at, version: EntryVersion(0), compared: compared.entry })
 }
 
 /// Which unit begins there, if one does.

@@ -36,11 +36,19 @@ pub(super) struct Sizes {
     pub(super) connections: usize,
     pub(super) slots: usize,
     pub(super) records: usize,
+    /// Bound queue pairs, and numbers that each may have under way.
+    pub(super) bound: usize,
+    pub(super) numbers: usize,
     /// Cells of each way of KEY; TAIL has one for each.
     pub(super) ways: [usize; WAYS],
 }
 
 impl Sizes {
+    /// Records of connections, and of bound queue pairs.
+    fn all_records(&self) -> usize {
+        self.records + self.bound * self.numbers
+    }
+
     /// Places for keys.
     pub(super) fn places(&self) -> usize {
         self.ways.iter().sum()
@@ -69,37 +77,71 @@ pub(super) fn build<R: SteerRules>(sizes: Sizes) -> Result<(Program, Fields, Arr
     let f = Fields::declare(&mut p);
     let mut array = |name, stage, bits, entries| p.array(Array { name, stage, bits, entries });
     let arrays = Arrays {
-        numbers: array("NEXT PSN".into(), NUMBER_STAGE, 32, sizes.connections),
+        numbers: array("NEXT PSN".into(), NUMBER_STAGE, 32, sizes.connections + 2 * sizes.bound),
         outstanding: array("OUTSTANDING".into(), OUTSTANDING_STAGE, 64, sizes.slots),
         // Places are counted from 1, and records too.
         tails: array("TAIL".into(), TAIL_STAGE, 64, sizes.places() + 1),
-        appends: array("APPEND".into(), TAIL_STAGE, 64, sizes.records + 1),
-        of_keys: array("OF KEY".into(), TAIL_STAGE, 32, sizes.records + 1),
-        behind: array("BEHIND".into(), BEHIND_STAGE, 64, sizes.records + 1),
-        states: array("STATE".into(), BEHIND_STAGE, 16, sizes.records + 1),
+        appends: array("APPEND".into(), TAIL_STAGE, 64, sizes.all_records() + 1),
+        of_keys: array("OF KEY".into(), TAIL_STAGE, 32, sizes.all_records() + 1),
+        behind: array("BEHIND".into(), BEHIND_STAGE, 64, sizes.all_records() + 1),
+        states: array("STATE".into(), BEHIND_STAGE, 16, sizes.all_records() + 1),
         keys: core::array::from_fn(|way| {
             array(format!("KEY way {way}"), KEY_STAGES[way], 64, sizes.ways[way])
         }),
     };
     numbers(&mut p, &f, &arrays);
+    bound_number(&mut p, &f);
     operations::<R>(&mut p, &f);
+    bound_record(&mut p, &f);
     verdicts::<R>(&mut p, &f);
     outstanding_and_tail(&mut p, &f, &arrays);
     records(&mut p, &f, &arrays);
     Ok((p.build(&Budget::PUBLISHED)?, f, arrays))
 }
 
-/// Is it a packet that the connection has not sent before?
+/// Is it a packet that the connection has not sent before? And on bound queue pairs: which number is next, is there room for it, how far
+/// has the memory come?
 fn numbers(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
     p.rmw(Rmw {
         array: arrays.numbers,
         index: f.connection,
         gate: None,
         select: f.class,
-        cases: [class::WRITE, class::SWAP, class::REQUEST]
-            .map(|class| (class, Alu::Advance(f.sequence)))
-            .into(),
+        cases: vec![
+            (class::WRITE, Alu::Advance(f.sequence)),
+            (class::SWAP, Alu::Advance(f.sequence)),
+            (class::REQUEST, Alu::Advance(f.sequence)),
+            (class::HEARD, Alu::Advance(f.sequence)),
+            (class::OPEN, Alu::Read),
+            (class::ROOM, Alu::Passed(f.sequence)),
+            (class::BIND, Alu::CountOrMark(f.one)),
+        ],
         out: Some(f.new),
+    });
+}
+
+/// A number of a bound queue pair was taken: 24 bits of the counter, of which the lower ones say which record is its.
+fn bound_number(p: &mut ProgramBuilder, f: &Fields) {
+    p.compute(Compute {
+        name: "number".into(),
+        stage: OPERATIONS_STAGE,
+        gate: Some(Gate::is(f.class, class::BIND)),
+        primitives: vec![
+            Primitive::And { to: f.taken, a: f.new, b: f.number_mask },
+            Primitive::And { to: f.low, a: f.new, b: f.low_mask },
+        ],
+    });
+}
+
+fn bound_record(p: &mut ProgramBuilder, f: &Fields) {
+    p.compute(Compute {
+        name: "its record".into(),
+        stage: VERDICT_STAGE,
+        gate: Some(Gate::is(f.class, class::BIND)),
+        primitives: vec![
+            Primitive::Add { to: f.record, a: f.low, b: f.first_record },
+            Primitive::Or { to: f.place, a: f.taken, b: f.kind },
+        ],
     });
 }
 
@@ -133,6 +175,10 @@ fn operations<R: SteerRules>(p: &mut ProgramBuilder, f: &Fields) {
             row(class::SWAP, Any, &[(record, op::READ), (state, op::READ)]),
             row(class::ANSWER, Any, &[(record, op::READ), (state, op::READ)]),
             row(class::FRONT, Any, &[(record, op::READ), (state, op::READ)]),
+            row(class::OPEN, Any, &[(outstanding, op::TAKE)]),
+            row(class::BIND, Any, &[(record, op::SET), (state, op::SET)]),
+            row(class::HEARD, Any, &[(record, op::READ), (state, op::READ)]),
+            row(class::FILLED, Any, &[(state, op::OR)]),
         ],
         default: Vec::new(),
     });
@@ -263,7 +309,14 @@ fn records(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
         p.rmw(Rmw { array, index: f.record, gate: None, select, cases, out: Some(out) });
     };
     record(arrays.behind, f.record_op, f.before, f.behind);
-    record(arrays.states, f.state_op, f.mark, f.found_state);
+    p.rmw(Rmw {
+        array: arrays.states,
+        index: f.record,
+        gate: None,
+        select: f.state_op,
+        cases: vec![(op::READ, Alu::Read), (op::SET, Alu::Set(f.mark)), (op::OR, Alu::Or(f.mark))],
+        out: Some(f.found_state),
+    });
     for way in 1..WAYS {
         key(p, f, arrays, way);
     }

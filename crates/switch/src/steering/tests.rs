@@ -2,16 +2,35 @@ use wire::chain::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Wor
 use wire::roce::{Aeth, AtomicEth, Extension, Key, Opcode, Packet, Psn, QpNumber, Reth, Syndrome};
 use wire::{Nanos, NodeId};
 
-use super::{Config, Connection, End, Steering};
+use super::{Binding, Bound, Config, Connection, Counters, End, Steering};
 
-/// Random packets of two connections, over a few slots and keys: each pass is compared with the program as it was written, in `pass`.
 #[test]
 fn every_pass_by_its_plan_does_what_the_program_does() {
-    let config = Config { keys: 4, connections: 2, window: 4, slots: 256, ..Config::default() };
+    let counters = random_packets(Binding::NONE);
+    let all = [counters.steered, counters.repeated, counters.appended, counters.refused, counters.tails];
+    assert!(all.iter().all(|count| *count > 10), "{counters:?}");
+}
+
+#[test]
+fn and_so_where_words_are_bound() {
+    let binding = Binding { queue_pairs: 2, window: 8, atomics: 4, writes: true };
+    let counters = random_packets(binding);
+    let all = [counters.bound, counters.written, counters.repeated, counters.appended, counters.refused];
+    assert!(all.iter().all(|count| *count > 10), "{counters:?}");
+}
+
+/// Random packets of two connections, over a few slots and keys: each pass is compared with the program as it was written, in `pass`.
+fn random_packets(binding: Binding) -> Counters {
+    let config = Config { keys: 4, connections: 2, window: 4, slots: 256, binding, ..Config::default() };
     let mut steering = Steering::new(&config).unwrap();
     let end = |node, queue_pair| End { node: NodeId(node), queue_pair: QpNumber::new(queue_pair) };
     let ends = [1, 2].map(|client| (end(client, 5), end(0, 10 + u32::from(client))));
     let (region, base, first_psn) = (Key(9), 4096, Psn::new(0));
+    for at in 0..binding.queue_pairs {
+        let number = 30 + at as u32;
+        let (switch, memory) = (end(7, number), end(0, number));
+        steering.bind(at, Bound { switch, memory, first_psn, region, base });
+    }
     for (client, memory) in ends {
         assert!(steering.connect(Connection { client, memory, first_psn, region, base }));
     }
@@ -36,7 +55,24 @@ fn every_pass_by_its_plan_does_what_the_program_does() {
         let psn = Psn::new(psn);
         let head = EntryHead { word: tail, key: below(5), at: location, len: 8, kind: EntryKind::Value };
         let head: [[u8; 8]; 3] = head.to_words().map(u64::to_le_bytes);
-        let (to, mut packet) = match below(3) {
+        // What the switch has sent is answered now and then.
+        while let Some(sent) = steering.next_sent() {
+            let aeth = Aeth { syndrome: Syndrome::NO_CREDITS, messages: 0 };
+            let is_answered = below(8) > 0;
+            let (opcode, extension) = match sent.packet.extension {
+                Extension::Atomic(atomic) => {
+                    let found = if below(4) == 0 { atomic.swap_or_add } else { atomic.compare };
+                    (Opcode::AtomicAcknowledge, Extension::AethAtomic(aeth, found))
+                }
+                Extension::Reth(_) => (Opcode::Acknowledge, Extension::Aeth(aeth)),
+                _ => continue,
+            };
+            if is_answered {
+                let mut answer = Packet::new(opcode, sent.packet.to, sent.packet.psn, extension);
+                _ = steering.on_packet(Nanos(1), NodeId(7), &mut answer, &[]);
+            }
+        }
+        let (to, mut packet) = match below(if binding.queue_pairs > 0 { 4 } else { 3 }) {
             0 => {
                 let reth = Reth { address: base + location.offset(), key: region, length: 64 };
                 (memory, Packet::new(Opcode::WriteOnly, memory.queue_pair, psn, Extension::Reth(reth)))
@@ -45,6 +81,12 @@ fn every_pass_by_its_plan_does_what_the_program_does() {
                 let (compare, swap_or_add) = (tail.to_bits(), new.to_bits());
                 let word = AtomicEth { address: base + location.offset(), key: region, compare, swap_or_add };
                 (memory, Packet::new(Opcode::CompareSwap, memory.queue_pair, psn, Extension::Atomic(word)))
+            }
+            3 => {
+                let aeth = Aeth { syndrome: Syndrome::NO_CREDITS, messages: 0 };
+                let psn = Psn::new(next[at].saturating_sub(1 + below(2) as u32));
+                let (opcode, extension) = (Opcode::ReadResponseOnly, Extension::Aeth(aeth));
+                (client, Packet::new(opcode, client.queue_pair, psn, extension))
             }
             _ => {
                 let aeth = Aeth { syndrome: Syndrome::NO_CREDITS, messages: 0 };
@@ -55,9 +97,8 @@ fn every_pass_by_its_plan_does_what_the_program_does() {
                 (client, Packet::new(Opcode::AtomicAcknowledge, client.queue_pair, psn, extension))
             }
         };
-        _ = steering.on_packet(Nanos(1), to.node, &mut packet, head.as_flattened());
+        let head = if packet.opcode.is_response() { &[][..] } else { head.as_flattened() };
+        _ = steering.on_packet(Nanos(1), to.node, &mut packet, head);
     }
-    let counters = steering.counters();
-    let all = [counters.steered, counters.repeated, counters.appended, counters.refused, counters.tails];
-    assert!(all.iter().all(|count| *count > 10), "{counters:?}");
+    *steering.counters()
 }

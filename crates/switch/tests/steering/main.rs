@@ -1,6 +1,9 @@
 //! The steering program by itself: its rules one by one, every order of a few appends, and a rewritten packet before an independent
 //! dissector. With clients and NICs around it: `crates/chain/tests/steered`.
 
+mod bed;
+mod bound;
+mod bound_orders;
 mod capture;
 mod exhaustive;
 mod rig;
@@ -22,6 +25,14 @@ fn goes_wrong<R: SteerRules>(rule: &str) -> bool {
         "FOLLOWERS_FALL" => scenarios::followers::<R>(),
         "MISMATCHES_RESET" => scenarios::mismatches::<R>(),
         "STRANGERS_ARE_DOUBTED" => scenarios::strangers::<R>(),
+        "ALL_ARE_BOUND" => bound::all_are_bound::<R>(),
+        "FILLERS_ARE_AWAITED" => bound::fillers::<R>(),
+        "NUMBERS_ARE_TAKEN_ONCE" => bound::numbers::<R>(),
+        "HOLES_ARE_FILLED" => bound::holes::<R>(),
+        "BEGUN_ANEW_IS_DOUBTED" => bound::anew::<R>(),
+        "OVERFLOWS_ARE_FIRST" => bound::overflows::<R>(),
+        "WRITES_FIND_NOTHING_SENT" => bound::nothing_sent::<R>(),
+        "WRITES_TAKE_WHAT_IS_ACKNOWLEDGED" => bound::acknowledged::<R>(),
         "PLACES_ARE_LEFT_CLEAN" => scenarios::places::<R>(),
         "KNOWLEDGE_EXPIRES" => scenarios::expires::<R>(),
         _ => panic!("no scenario is for {rule}"),

@@ -45,7 +45,7 @@ pub(crate) fn client_end(client: u16) -> End {
     End { node: NodeId(client), queue_pair: QpNumber::new(100 + u32::from(client)) }
 }
 
-fn memory_end(client: u16) -> End {
+pub(crate) fn memory_end(client: u16) -> End {
     End { node: MEMORY, queue_pair: QpNumber::new(200 + u32::from(client)) }
 }
 

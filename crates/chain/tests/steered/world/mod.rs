@@ -1,6 +1,9 @@
 //! Clients, a metadata server and a memory with real NICs, joined by a switch that steers, over ways that lose, duplicate and delay
 //! in front of the switch and behind it. What must always hold: a run follows from its seed; time goes from event to event.
 
+mod binding;
+mod faults;
+mod mishaps;
 mod network;
 
 use std::collections::BTreeMap;
@@ -10,10 +13,12 @@ use chain::metadata::{self, CallId, ClientId, Metadata};
 use chain::{Answer, Appended, Call, Outcome};
 use check::history::{Op, Operation};
 use nic::verbs::Effect;
-use switch::steering::{self, Steering};
+use switch::steering::{self, Binding, Steering};
 use wire::roce::{Packet, QpNumber};
 use wire::{ChainRules, Nanos, SteerRules};
 
+pub(crate) use self::faults::Faults;
+use self::faults::Random;
 use crate::nic::{BASE, Nic};
 
 const MEMORY: usize = 0;
@@ -28,65 +33,6 @@ const LIFETIME: u64 = 8_000;
 /// Longer than any request is under way: that is checked.
 pub(crate) const DOUBT: u64 = 12_000;
 const UNITS: u32 = 2_500;
-
-/// SplitMix64.
-pub(crate) struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    fn per_mille(&mut self, chance: u64) -> bool {
-        self.below(1000) < chance
-    }
-}
-
-/// What goes wrong, per mille.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Faults {
-    pub(crate) loss: u64,
-    pub(crate) duplication: u64,
-    /// Packets that take much longer than others.
-    pub(crate) delay: u64,
-    /// A packet's way takes up to so much more than another's.
-    pub(crate) jitter: u64,
-    /// Mishaps, out of a million, for each event.
-    pub(crate) restarts: u64,
-    pub(crate) forgets: u64,
-    pub(crate) breaks: u64,
-    pub(crate) naks: u64,
-    pub(crate) deaths: u64,
-    pub(crate) sleeps: u64,
-    pub(crate) keys: u64,
-}
-
-impl Faults {
-    pub(crate) const ALL: Self = Self {
-        loss: 10,
-        duplication: 20,
-        delay: 20,
-        jitter: 20,
-        restarts: 120,
-        forgets: 120,
-        breaks: 150,
-        naks: 150,
-        deaths: 150,
-        sleeps: 200,
-        keys: 300,
-    };
-
-    /// A switch that restarts again and again, while packets are lost that it has steered.
-    pub(crate) const STORMS: Self = Self { loss: 80, restarts: 1_000, ..Self::ALL };
-}
 
 #[derive(Clone)]
 struct Flight {
@@ -105,6 +51,18 @@ enum Event {
     Answer(ClientId, OpId, Answer),
     Notice(ClientId, Appended),
     Walked(u64, Outcome),
+    /// A bound queue pair begins.
+    Bind(usize),
+    /// A node finds out that the switch is another one.
+    Reconnect(usize),
+}
+
+/// What a switch is built for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct How {
+    pub(crate) top: usize,
+    pub(crate) reads: bool,
+    pub(crate) binding: Binding,
 }
 
 struct Running {
@@ -132,6 +90,8 @@ pub(crate) struct World<C: ChainRules, S: SteerRules> {
     keys: u64,
     nics: Vec<Nic>,
     links: Vec<Option<(QpNumber, QpNumber)>>,
+    /// The memory's ends of bound queue pairs.
+    bound: Vec<Option<QpNumber>>,
     places: Vec<Place<C>>,
     pub(crate) metadata: Metadata<C>,
     pub(crate) switch: Steering<S>,
@@ -152,22 +112,17 @@ pub(crate) struct World<C: ChainRules, S: SteerRules> {
 }
 
 impl<C: ChainRules, S: SteerRules> World<C, S> {
-    pub(crate) fn new(
-        seed: u64,
-        clients: usize,
-        keys: u64,
-        (top, reads): (usize, bool),
-        faults: Faults,
-    ) -> Self {
+    pub(crate) fn new(seed: u64, clients: usize, keys: u64, how: How, faults: Faults) -> Self {
         let config = steering::Config {
             keys: 16,
-            top,
-            // One of them finds no number, now and then.
-            connections: clients + usize::from(!seed.is_multiple_of(5)),
+            top: how.top,
+            // One of them finds no number, now and then. Where words are bound, it would never append.
+            connections: clients + usize::from(!seed.is_multiple_of(5) || how.binding.queue_pairs > 0),
             window: 64,
             slots: 256,
             lifetime: Nanos(LIFETIME),
-            reads: if reads { 256 } else { 0 },
+            reads: if how.reads { 256 } else { 0 },
+            binding: how.binding,
             ..steering::Config::default()
         };
         let rest = Nanos(REST);
@@ -184,6 +139,7 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
             faults,
             keys,
             links: vec![None; nics.len()],
+            bound: vec![None; how.binding.queue_pairs],
             nics,
             places: Vec::new(),
             metadata: Metadata::new(config_of_metadata),
@@ -202,6 +158,7 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
             out: Vec::new(),
         };
         world.places = (0..clients).map(|_| world.client()).collect();
+        (0..how.binding.queue_pairs).for_each(|at| world.bind(at));
         for at in 1..world.nics.len() {
             world.connect(at);
         }
@@ -226,7 +183,8 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
         let slots = 1 + self.random.below(3) as u32;
         let config = client::Config { lease: Nanos(LEASE), slots, cursors };
         let mut machine = Client::new(config);
-        if self.random.below(2) == 0 {
+        // Where words are bound, the steps of an append are on two queue pairs.
+        if self.bound.is_empty() && self.random.below(2) == 0 {
             machine = machine.swapping_at_once();
         }
         if self.random.below(2) == 0 {
@@ -402,6 +360,8 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
             Event::AtSwitch(flight) => self.at_switch(flight),
             Event::AtNode(flight) => self.at_node(flight),
             Event::Begin(at) => self.begin(at),
+            Event::Bind(at) => self.bind(at),
+            Event::Reconnect(at) => self.reconnect(at),
             Event::Outcome(id, ..) => {
                 let Some((at, Event::Outcome(_, op, outcome, value))) = self.awake(id, event) else { return };
                 let place = &mut self.places[at];
@@ -439,76 +399,5 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
                 self.apply_metadata(effects);
             }
         }
-    }
-
-    fn mishap(&mut self) {
-        let Faults { restarts, forgets, breaks, deaths, sleeps, keys, .. } = self.faults;
-        let at = self.random.below(self.places.len() as u64) as usize;
-        let mut left = self.random.below(1_000_000);
-        let mut is = |chance: u64| {
-            let now = left < chance;
-            left = left.wrapping_sub(chance);
-            now
-        };
-        if is(restarts) {
-            self.switch.restart();
-            // Some connections are made anew; others find out later, or never.
-            for at in 1..self.nics.len() {
-                if self.random.below(3) > 0 {
-                    self.reconnect(at);
-                }
-            }
-            // What the metadata server takes for tails may have others behind it.
-            for key in 0..self.keys {
-                if let Some((at, version)) = self.metadata.tail(key)
-                    && self.random.below(2) == 0
-                {
-                    self.switch.preload(key, at, version);
-                }
-            }
-        } else if is(forgets) {
-            self.switch.forget();
-        } else if is(breaks) {
-            self.reconnect(at + 1);
-        } else if is(deaths) {
-            self.die(at);
-        } else if is(sleeps) {
-            self.places[at].asleep = self.now + self.random.below(2 * REST);
-        } else if is(keys) {
-            let key = self.random.below(self.keys);
-            if self.switch.holds(key) { self.switch.evict(key) } else { _ = self.switch.admit(key) }
-        }
-    }
-
-    /// A client dies, and another one comes.
-    pub(crate) fn die(&mut self, at: usize) {
-        let next = self.client();
-        let dead = std::mem::replace(&mut self.places[at], next);
-        self.reconnect(at + 1);
-        for (op, running) in dead.running {
-            let client = dead.id.0 * 100_000 + op.0;
-            let (key, invoke) = (running.key, Nanos(running.invoke));
-            self.history.push(Operation { client, key, op: running.op, invoke, ret: None });
-        }
-        let mut effects = Vec::new();
-        self.metadata.on_death(Nanos(self.now), dead.id, &mut effects);
-        self.apply_metadata(effects);
-    }
-
-    /// True if no operation is under way.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.places.iter().all(|place| place.running.is_empty())
-    }
-
-    /// All clients die, and what they have comes back: how many units are neither free nor a chain's tail then.
-    pub(crate) fn leaked(&mut self) -> u64 {
-        for at in 0..self.places.len() {
-            self.die(at);
-        }
-        let until = self.now + 4 * (REST + DOUBT);
-        while self.now < until && self.step() {}
-        let (made, free) = self.metadata.memory();
-        // The tail with the largest value has eight units.
-        u64::from(made - free).saturating_sub(self.metadata.keys() as u64 * 8)
     }
 }

@@ -50,6 +50,7 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
             region: self.nics[MEMORY].key,
             base: BASE,
         });
+        self.send_own();
         if at == self.nics.len() - 1 {
             // The metadata server follows chains.
             self.switch.read_as_asked(client);
@@ -61,6 +62,7 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
         let Some((own, peer)) = self.links[at].take() else { return };
         self.broken += 1;
         self.switch.disconnect(End { node: NodeId(at as u16), queue_pair: own });
+        self.send_own();
         for (node, pair) in [(MEMORY, peer), (at, own)] {
             let mut out = std::mem::take(&mut self.out);
             self.nics[node].device.fail(Nanos(self.now), pair, &mut out).unwrap();
@@ -109,7 +111,7 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
         self.nics[at].device.invariants();
     }
 
-    fn travel(&mut self, flight: Flight, arrives: fn(Flight) -> Event) {
+    pub(super) fn travel(&mut self, flight: Flight, arrives: fn(Flight) -> Event) {
         if self.random.per_mille(self.faults.loss) {
             return;
         }
@@ -128,17 +130,31 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
 
     pub(super) fn at_switch(&mut self, mut flight: Flight) {
         let to = NodeId(flight.to as u16);
+        let missing: Vec<usize> = self.switch.unbound().collect();
+        let had_bound: Vec<usize> = (0..self.bound.len()).filter(|at| !missing.contains(at)).collect();
         let head = &flight.bytes[..flight.bytes.len().min(32)];
         match self.switch.on_packet(Nanos(self.now), to, &mut flight.packet, head) {
             Action::Drop => {}
+            // Of a bound queue pair that is no more.
+            Action::Forward if flight.to == self.switch_node() => {}
             Action::Forward => {
-                if self.random.below(1_000_000) < self.faults.naks
-                    && let Extension::Reth(reth) = &mut flight.packet.extension
-                {
-                    reth.key = Key(0);
-                }
+                self.spoil(&mut flight);
                 self.travel(flight, Event::AtNode);
             }
+        }
+        self.send_own();
+        let is_missing = |world: &Self, at: usize| world.switch.unbound().any(|missing| missing == at);
+        if had_bound.iter().any(|at| is_missing(self, *at)) {
+            self.bind_later();
+        }
+    }
+
+    /// Now and then what is sent to the memory is refused.
+    pub(super) fn spoil(&mut self, flight: &mut Flight) {
+        if self.random.below(1_000_000) < self.faults.naks
+            && let Extension::Reth(reth) = &mut flight.packet.extension
+        {
+            reth.key = Key(0);
         }
     }
 

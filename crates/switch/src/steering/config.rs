@@ -1,0 +1,85 @@
+//! What the program is built for: the control plane's choice, once.
+
+use wire::Nanos;
+
+/// Where a WRITE's payload says whose entry it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyAt {
+    /// In the entry's head.
+    Head,
+    /// In the first eight bytes of the value, as the published prototype expects it.
+    Value,
+}
+
+impl KeyAt {
+    pub(super) const fn offset(self) -> usize {
+        match self {
+            Self::Head => 8,
+            Self::Value => wire::chain::ENTRY_HEAD as usize,
+        }
+    }
+}
+
+/// How words are bound to queue pairs: see [`binding`](super::binding).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Binding {
+    /// Bound queue pairs to the memory. 0: each atomic goes on its client's own.
+    pub queue_pairs: usize,
+    /// Numbers that one of them may have under way: a power of two.
+    pub window: u32,
+    /// Of those, atomics: what the memory's NIC can replay. Real ones: 16.
+    pub atomics: u32,
+    /// A compare-and-swap that finds nothing to compare becomes a WRITE.
+    pub writes: bool,
+}
+
+impl Binding {
+    /// None.
+    pub const NONE: Self = Self { queue_pairs: 0, window: 256, atomics: 16, writes: false };
+
+    /// One queue pair for all words: no two atomics wait for each other's locks.
+    pub const ONE: Self = Self { queue_pairs: 1, ..Self::NONE };
+}
+
+/// What the program is built for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Places for keys. None: nothing is steered.
+    pub keys: usize,
+    /// The hottest keys that are held; 0 is the store without steering, and as many as there are places is all that fit.
+    pub top: usize,
+    /// Connections that are steered; those of others pass as they are.
+    pub connections: usize,
+    /// Numbers that a requester has under way at most (its window, and the packets of one READ request): a power of two.
+    pub window: u32,
+    /// Cells for entries that are outstanding: a power of two, 256 or more.
+    pub slots: usize,
+    /// Where the key is.
+    pub key_at: KeyAt,
+    /// Reads of so many bytes at most are sent to the tail, too: no more than a packet carries, or a value would be put together of two.
+    /// 0: none. Clients must expect it, and slots must rest for longer than a cursor counts, and `lifetime`, and a request is under way.
+    pub reads: u32,
+    /// How long the switch may take what it knows of tails for true: less than it takes to use a slot 256 times, each with a rest.
+    pub lifetime: Nanos,
+    /// The same of whose entry was written to a slot, in such times: reads are not made wrong by that, and need it for longer.
+    pub slot_lifetimes: u32,
+    /// Whether words are bound to queue pairs.
+    pub binding: Binding,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            keys: 100_000,
+            top: usize::MAX,
+            connections: 64,
+            window: 256,
+            slots: 1 << 14,
+            key_at: KeyAt::Head,
+            reads: 0,
+            lifetime: Nanos::from_millis(1000),
+            slot_lifetimes: 1,
+            binding: Binding::NONE,
+        }
+    }
+}
