@@ -153,8 +153,8 @@ fn round_trips_to_chains_are_reported_by_kind_of_operation() {
     let report = temporary.json(&tiny("udp", "200", &["--workload", "A", "--store", "chain"]));
     for kind in report["workloads"][0]["latencies"].as_array().unwrap() {
         let trips = &kind["round_trips"];
-        let least = if kind["op"] == "read" { 1.0 } else { 2.0 };
-        assert!(trips["mean"].as_f64().unwrap() >= least, "{kind}");
+        // Both steps of an append are under way at once.
+        assert!(trips["mean"].as_f64().unwrap() >= 1.0, "{kind}");
         assert!(trips["p99"].as_u64().unwrap() >= trips["p50"].as_u64().unwrap(), "{kind}");
     }
     let coherent = temporary.json(&tiny("udp", "200", &["--workload", "A"]));
@@ -250,13 +250,20 @@ fn misses_are_measured_beside_the_bare_exchange(transport: &str) {
     let bare = report["pingpong"]["median_ns"].as_f64().unwrap();
     assert!(bare > 0.0, "{report}");
     let misses = report["misses"].as_array().unwrap();
-    assert_eq!(misses.len(), 2);
+    assert_eq!(misses.len(), 3);
     for figure in misses {
         let ratio = figure["median_ns"].as_f64().unwrap() / bare;
         assert!((figure["ratio"].as_f64().unwrap() - ratio).abs() < 0.001, "{report}");
     }
-    assert_eq!(report["busy"]["misses"], 200);
-    assert!(report["busy"]["p99_ns"].as_u64() >= report["busy"]["p50_ns"].as_u64());
+    // Real-time threads need a right that not everybody has.
+    let busy = report["busy"].as_array().unwrap();
+    let realtime = rackmem::Scheduling::Realtime.check().is_ok();
+    let all = if realtime { &["fair", "realtime"][..] } else { &["fair"] };
+    assert_eq!(busy.iter().map(|busy| busy["scheduling"].as_str().unwrap()).collect::<Vec<_>>(), all);
+    for busy in busy {
+        assert_eq!(busy["misses"], 200);
+        assert!(busy["p99_ns"].as_u64() >= busy["p50_ns"].as_u64());
+    }
 }
 
 #[test]
