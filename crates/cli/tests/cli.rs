@@ -77,6 +77,25 @@ fn help_shows_the_subcommands_and_examples() {
     }
 }
 
+/// The words of a transcript's lines, without numbers, units of time and the frame.
+fn words(transcript: &str) -> Vec<Vec<&str>> {
+    let is_word = |word: &&str| {
+        word.chars().all(|letter| letter.is_alphabetic() || "/:%".contains(letter))
+            && !["ns", "µs", "ms", "s"].contains(word)
+    };
+    transcript.lines().map(|line| line.split_whitespace().filter(is_word).collect()).collect()
+}
+
+#[test]
+fn the_transcript_of_the_readme_is_what_the_command_prints_but_for_its_numbers() {
+    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    let (_, behind) = readme.split_once("<!-- transcript:ycsb -->\n```text\n").unwrap();
+    let (transcript, _) = behind.split_once("```").unwrap();
+    let printed = output(&["ycsb", "--operations", "2000"]);
+    // A wider number moves columns, and nothing else.
+    assert_eq!(words(&printed), words(transcript), "{printed}");
+}
+
 #[test]
 fn the_version_is_that_of_the_package() {
     assert_eq!(output(&["--version"]), format!("rackmem {}\n", env!("CARGO_PKG_VERSION")));

@@ -7,9 +7,10 @@ use lab::figure::{Figure, Results};
 use lab::output::{Document, csv, page};
 
 /// Pages, and what is on them.
-const PAGES: [(&str, &[&dyn Figure]); 4] = [
+const PAGES: [(&str, &[&dyn Figure]); 5] = [
     ("concordia", &lab::concordia::FIGURES),
     ("gcs", &lab::gcs::FIGURES),
+    ("rae-figures", &lab::rae::FIGURES),
     ("sabres", &lab::sabres::FIGURES),
     ("steering", &lab::steering::FIGURES),
 ];
@@ -29,7 +30,7 @@ fn each_page_is_that_of_the_data() {
         let committed = fs::read_to_string(docs().join(format!("{name}.md"))).unwrap();
         assert!(
             committed == page::page(&documents(figures), "figures"),
-            "docs/{name}.md differs from docs/figures: write both with rackmem lab {name}"
+            "docs/{name}.md differs from docs/figures: see its head for the command that writes both"
         );
     }
 }

@@ -1,14 +1,14 @@
 //! The figures of SABRes at a tiny scale: they run, they say something, and the same thing each time.
 
+mod tiny;
+
+use lab::figure::Results;
 use lab::figure::point::{Load, Objects, Point, Subject, Use};
-use lab::figure::run::{Unwatched, measure_all};
-use lab::figure::{Results, points_of};
 use lab::sabres::FIGURES;
 use lab::sizes::Sizes;
-use lab::systems::measure::measure;
 
 fn run(points: &[Point], threads: usize, seed: u64) -> Results {
-    measure_all(points, threads, seed, |point, seed| measure(point, &Sizes::TINY, seed, &Unwatched)).unwrap()
+    tiny::run(&Sizes::TINY, points, threads, seed)
 }
 
 const SUBJECTS: [Subject; 5] =
@@ -19,29 +19,14 @@ fn a_run_is_the_same_again_on_one_thread_and_on_two() {
     let load =
         Load::Objects(Objects { work: Use::Clean, bytes: 512, readers: 16, outstanding: 1, writers: 8 });
     let points = SUBJECTS.map(|subject| Point::new(subject, load));
-    let digests =
-        [run(&points, 1, 1), run(&points, 1, 1), run(&points, 2, 1)].map(|results| results.digest());
-    assert_eq!(digests, [digests[0]; 3]);
-    assert_ne!(run(&points, 2, 2).digest(), digests[0], "another seed gives another run");
+    tiny::a_run_is_the_same_again(&Sizes::TINY, &points, true);
 }
 
 #[test]
 fn every_figure_reports_on_all_its_points() {
-    let results = run(&points_of(&FIGURES), 2, 1);
-    for figure in FIGURES {
-        let report = figure.report(&results);
-        assert!(!report.claims.is_empty() && !report.charts.is_empty(), "{}", report.figure);
-        for line in report.charts.iter().flat_map(|chart| &chart.lines) {
-            assert!(
-                line.points.iter().all(|(x, y)| x.is_finite() && y.is_finite() && *y > 0.0),
-                "{}: {line:?}",
-                report.figure
-            );
-        }
-        for claim in &report.claims {
-            assert!(claim.ours.is_finite(), "{}: {claim:?}", report.figure);
-        }
-    }
+    tiny::every_figure_reports(&Sizes::TINY, &FIGURES, |report, heights| {
+        !report.claims.is_empty() && !report.charts.is_empty() && heights.iter().all(|it| *it > 0.0)
+    });
 }
 
 #[test]

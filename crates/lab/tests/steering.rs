@@ -1,16 +1,16 @@
 //! The figures of steering at a tiny scale: they run, they say something, and the same thing each time.
 
+mod tiny;
+
+use lab::figure::Results;
 use lab::figure::point::{Chains, Load, Point, Subject};
-use lab::figure::run::{Unwatched, measure_all};
-use lab::figure::{Results, points_of};
 use lab::sizes::Sizes;
 use lab::steering::FIGURES;
-use lab::systems::measure::measure;
 
 const SIZES: Sizes = Sizes { warm_up: 4_000, operations: 2_000, ..Sizes::TINY };
 
 fn run(points: &[Point], threads: usize, seed: u64) -> Results {
-    measure_all(points, threads, seed, |point, seed| measure(point, &SIZES, seed, &Unwatched)).unwrap()
+    tiny::run(&SIZES, points, threads, seed)
 }
 
 const fn chains(held: u32) -> Load {
@@ -24,29 +24,14 @@ fn a_run_is_the_same_again_on_one_thread_and_on_two() {
         Point::new(Subject::Steering, chains(8)),
         Point::new(Subject::Steering, chains(1024)),
     ];
-    let digests =
-        [run(&points, 1, 1), run(&points, 1, 1), run(&points, 2, 1)].map(|results| results.digest());
-    assert_eq!(digests, [digests[0]; 3]);
-    assert_ne!(run(&points, 2, 2).digest(), digests[0], "another seed gives another run");
+    tiny::a_run_is_the_same_again(&SIZES, &points, true);
 }
 
 #[test]
 fn every_figure_reports_on_all_its_points() {
-    let results = run(&points_of(&FIGURES), 2, 1);
-    for figure in FIGURES {
-        let report = figure.report(&results);
-        assert!(!report.charts.is_empty(), "{}", report.figure);
-        for line in report.charts.iter().flat_map(|chart| &chart.lines) {
-            assert!(
-                line.points.iter().all(|(x, y)| x.is_finite() && y.is_finite() && *y >= 0.0),
-                "{}: {line:?}",
-                report.figure
-            );
-        }
-        for claim in &report.claims {
-            assert!(claim.ours.is_finite(), "{}: {claim:?}", report.figure);
-        }
-    }
+    tiny::every_figure_reports(&SIZES, &FIGURES, |report, heights| {
+        !report.charts.is_empty() && heights.iter().all(|it| *it >= 0.0)
+    });
 }
 
 #[test]

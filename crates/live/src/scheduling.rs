@@ -203,12 +203,17 @@ mod tests {
                 eprintln!("not permitted here");
             }
             let other = thread::spawn(|| DONE.store(true, Ordering::Release));
+            let mut given = 0_u32;
             while !DONE.load(Ordering::Acquire) {
                 give_way();
+                given += 1;
             }
             other.join().unwrap();
+            given
         });
-        waits.join().unwrap();
+        // Who yields instead does so a million times, until the kernel takes its core away.
+        let given = waits.join().unwrap();
+        assert!(given < 100_000, "{given} times");
     }
 
     #[test]

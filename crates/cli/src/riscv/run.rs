@@ -54,8 +54,8 @@ pub(crate) struct Args {
     subentries: u32,
 
     /// The library whose routines a program for the software path calls: openmpi-shm, openmpi-tcp, or a file of `rackmem lab routines`
-    #[arg(long, value_name = "NAME")]
-    library: Option<String>,
+    #[arg(long = "library", value_name = "NAME")]
+    routines: Option<String>,
 
     /// Stop after so many instructions, all nodes together
     #[arg(long, value_name = "N")]
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         ..Config::nodes(args.nodes)
     };
     let mut machine = Machine::new(program, &config).map_err(Fault::usage)?;
-    if let Some(name) = &args.library {
+    if let Some(name) = &args.routines {
         machine = machine.with_library(library(name)?);
     }
     let interrupt = Interrupt::listen()
@@ -192,7 +192,7 @@ fn document(args: &Args, stats: &Stats, seconds: f64, ended: &Result<Vec<i32>, F
         "arguments": args.arguments,
         "timing": args.timing,
         "subentries": args.subentries,
-        "library": args.library,
+        "library": args.routines,
         "nodes": args.nodes,
         "memory_bytes": args.memory,
         "seed": args.seed,

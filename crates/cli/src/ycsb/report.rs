@@ -262,7 +262,9 @@ impl Report {
     pub(crate) fn text(&self) -> String {
         let mut table = Table::new();
         table.load_style(UTF8_FULL_CONDENSED);
-        table.set_header([
+        let mut kinds = self.workloads.iter().flat_map(|workload| &workload.latencies);
+        let counts_trips = kinds.any(|kind| kind.round_trips.is_some());
+        let common = [
             "workload",
             "ops/s",
             "hit rate",
@@ -273,15 +275,14 @@ impl Report {
             "p50",
             "p99",
             "p99.9",
-            "round trips: mean",
-            "p50",
-            "p99",
-        ]);
+        ];
+        let of_trips = ["round trips: mean", "p50", "p99"];
+        table.set_header(common.into_iter().chain(of_trips.into_iter().filter(|_| counts_trips)));
         for workload in &self.workloads {
             for (at, kind) in workload.latencies.iter().enumerate() {
                 let once = |text: String| if at == 0 { text } else { String::new() };
                 let short = if workload.complete { "" } else { " (stopped)" };
-                table.add_row([
+                let mut row = vec![
                     once(format!("{}{short}", workload.workload)),
                     once(thousands(workload.throughput_per_s)),
                     once(
@@ -296,10 +297,14 @@ impl Report {
                     micros(kind.p50_ns),
                     micros(kind.p99_ns),
                     micros(kind.p999_ns),
-                    kind.round_trips.map_or_else(|| "-".to_owned(), |trips| format!("{:.2}", trips.mean)),
-                    kind.round_trips.map_or_else(|| "-".to_owned(), |trips| trips.p50.to_string()),
-                    kind.round_trips.map_or_else(|| "-".to_owned(), |trips| trips.p99.to_string()),
-                ]);
+                ];
+                if counts_trips {
+                    let trips = kind.round_trips.map(|TripCounts { mean, p50, p99, .. }| {
+                        [format!("{mean:.2}"), p50.to_string(), p99.to_string()]
+                    });
+                    row.extend(trips.unwrap_or_else(|| ["-"; 3].map(str::to_owned)));
+                }
+                table.add_row(row);
             }
         }
         for column in [1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12] {

@@ -64,7 +64,7 @@ pub struct Machine {
     /// Of [`Schedule::Timed`].
     timed: Option<Timed>,
     /// Whose routines programs call.
-    library: Option<Library>,
+    routines: Option<Library>,
     /// Of each node: what it had counted when its program asked for that to be noted.
     marks: Vec<Vec<(u64, NodeStats)>>,
 }
@@ -110,7 +110,7 @@ impl Machine {
             rounds: 0,
             answers: Vec::new(),
             timed,
-            library: None,
+            routines: None,
             marks: vec![Vec::new(); config.nodes],
         })
     }
@@ -118,7 +118,7 @@ impl Machine {
     /// The same, with a library whose routines are charged to programs for the software path.
     #[must_use]
     pub fn with_library(mut self, library: Library) -> Self {
-        self.library = Some(library);
+        self.routines = Some(library);
         self
     }
 
@@ -240,7 +240,7 @@ impl Machine {
         let routine = Routine::numbered(number).ok_or(Cause::UnknownRoutine(number))?;
         // All nodes meet.
         let size = if routine == Routine::BarrierAll { self.nodes.len() as u64 } else { bytes };
-        let library = self.library.as_ref().ok_or(Cause::NoLibrary)?;
+        let library = self.routines.as_ref().ok_or(Cause::NoLibrary)?;
         library.instructions(routine, size).ok_or(Cause::NotCounted(routine, size))
     }
 

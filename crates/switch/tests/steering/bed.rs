@@ -275,15 +275,6 @@ impl<R: SteerRules> Bed<R> {
 
     /// The entries of a chain from this one on.
     pub(crate) fn chain(&self, from: Entry) -> Vec<Entry> {
-        let mut entries = vec![from];
-        let mut at = from;
-        while let Some(Word { next: Next::Entry(next, version), .. }) = self.words.get(&at.0) {
-            at = Entry(next.unit(), version.0);
-            if entries.contains(&at) || self.words[&at.0].entry != *version {
-                break;
-            }
-            entries.push(at);
-        }
-        entries
+        crate::rig::chain_in(&self.words, from)
     }
 }

@@ -167,17 +167,22 @@ impl<R: SteerRules> Rig<R> {
 
     /// The entries of a chain from this one on.
     pub(crate) fn chain(&self, from: Entry) -> Vec<Entry> {
-        let mut entries = vec![from];
-        let mut at = from;
-        while let Some(Word { next: Next::Entry(next, version), .. }) = self.words.get(&at.0) {
-            at = Entry(next.unit(), version.0);
-            if entries.contains(&at) || self.words[&at.0].entry != *version {
-                break;
-            }
-            entries.push(at);
-        }
-        entries
+        chain_in(&self.words, from)
     }
+}
+
+/// The entries of the chain that begins with this one, in memory with these words.
+pub(crate) fn chain_in(words: &BTreeMap<u32, Word>, from: Entry) -> Vec<Entry> {
+    let mut entries = vec![from];
+    let mut at = from;
+    while let Some(Word { next: Next::Entry(next, version), .. }) = words.get(&at.0) {
+        at = Entry(next.unit(), version.0);
+        if entries.contains(&at) || words[&at.0].entry != *version {
+            break;
+        }
+        entries.push(at);
+    }
+    entries
 }
 
 pub(crate) fn head(entry: Entry, key: u64) -> Vec<u8> {
