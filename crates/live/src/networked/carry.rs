@@ -1,7 +1,7 @@
 //! How the threads of a node's process run its machines and receive for them.
 
-use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, TryLockError};
 
 use node::locks::{LockEffect, LockMessage};
 use node::{Effect, Message, Moment, peeked_bytes};
@@ -120,6 +120,16 @@ impl NetworkedNode {
 
     /// Receives a burst and lets the machines handle it. Returns how many messages there were.
     pub(super) fn poll(&self, courier: &mut Courier, now: Nanos) -> usize {
+        // Whoever handles what came next must not answer it sooner: a switch that steers drops acknowledgements that come out of the order
+        // in which memory has executed, and each of their clients would have to ask again, one after the other.
+        let turn = match self.receiving.try_lock() {
+            Ok(turn) => turn,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                self.flush(courier);
+                return 0;
+            }
+        };
         let mut control = Vec::new();
         let mut machine: Option<MutexGuard<'_, NodePlace>> = None;
         let messages = self.transport.receive(&mut |from, body| match body {
@@ -139,6 +149,7 @@ impl NetworkedNode {
             self.finish(machine, courier, now);
         }
         self.flush(courier);
+        drop(turn);
         self.serve_calls(courier);
         for bytes in control {
             self.on_control(courier, &bytes);

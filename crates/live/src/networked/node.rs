@@ -70,6 +70,8 @@ pub struct NetworkedNode {
     /// When it wants to be called, as of its last call: the service thread looks at this in every round.
     member_due: AtomicU64,
     started: Instant,
+    /// Held from receiving a burst until what follows from it is sent.
+    pub(super) receiving: Mutex<()>,
     /// Held by the thread that sleeps in the transport.
     pub(super) blocking: Mutex<()>,
     pub(super) stop: AtomicBool,
@@ -124,6 +126,7 @@ impl NetworkedNode {
             member_due: AtomicU64::new(member.next_deadline().0),
             member: Mutex::new(member),
             started,
+            receiving: Mutex::new(()),
             blocking: Mutex::new(()),
             stop: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
