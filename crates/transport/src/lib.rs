@@ -77,6 +77,17 @@ impl Body<'_> {
             Body::OneSided(..) | Body::Control(_) => true,
         }
     }
+
+    /// True if it may wait for a moment until something else goes to the same place: an UNLOCK to the switch, whose sender goes on
+    /// without it. An UNLOCK-ACK may not: the requester's next event but one begins when it has come.
+    pub const fn can_wait(&self) -> bool {
+        match self {
+            Body::Packet(packet, _) => {
+                matches!((packet.kind, packet.to), (Kind::Unlock, Endpoint::Switch))
+            }
+            Body::Lock(..) | Body::OneSided(..) | Body::Control(_) => false,
+        }
+    }
 }
 
 /// A place's connection to all others. Threads share it.
@@ -94,7 +105,8 @@ pub trait Transport: Send + Sync {
     /// place itself.
     fn send(&self, to: PlaceId, body: Body<'_>, out: &mut Outgoing);
 
-    /// Lets everything go that `out` has taken.
+    /// Lets everything go that `out` has taken. What [can wait](Body::can_wait) may travel with the next message to its place,
+    /// a fraction of a millisecond later.
     fn flush(&self, out: &mut Outgoing);
 
     /// Hands over what has come: whom it is from, and what it is; a bounded burst. One thread at a time does this:

@@ -16,6 +16,8 @@ pub(crate) struct Datagram {
     pub(super) to: PlaceId,
     /// Messages that end in it.
     pub(super) messages: u64,
+    /// One of them cannot wait.
+    pub(super) urgent: bool,
     /// Bytes so far, the head included.
     pub(super) length: usize,
     /// Longer than that.
@@ -44,8 +46,15 @@ impl Burst {
     }
 
     /// Where the next record for this place goes, which takes so many bytes. No datagram becomes longer than `most`,
-    /// its tag included.
-    pub(super) fn record(&mut self, to: PlaceId, size: usize, most: usize, ends_message: bool) -> &mut [u8] {
+    /// its tag included. `urgent`: the message cannot wait.
+    pub(super) fn record(
+        &mut self,
+        to: PlaceId,
+        size: usize,
+        most: usize,
+        ends_message: bool,
+        urgent: bool,
+    ) -> &mut [u8] {
         debug_assert!(
             envelope::HEAD + size + TAG <= most && size.is_multiple_of(8),
             "a record of {size} in {most}"
@@ -62,6 +71,7 @@ impl Burst {
         let start = datagram.length;
         datagram.length += size;
         datagram.messages += u64::from(ends_message);
+        datagram.urgent |= urgent;
         let needed = datagram.length + TAG;
         if datagram.bytes.len() < needed {
             datagram.bytes.resize(needed.next_power_of_two().clamp(256, most.max(256)), 0);
@@ -92,9 +102,18 @@ impl Burst {
     fn begin(&mut self, to: PlaceId) -> usize {
         let at = self.used;
         match self.datagrams.get_mut(at) {
-            Some(spare) => (spare.to, spare.messages, spare.length) = (to, 0, envelope::HEAD),
+            Some(spare) => {
+                (spare.to, spare.messages, spare.urgent, spare.length) = (to, 0, false, envelope::HEAD);
+            }
             None => {
-                self.datagrams.push(Datagram { to, messages: 0, length: envelope::HEAD, bytes: Vec::new() });
+                let bytes = Vec::new();
+                self.datagrams.push(Datagram {
+                    to,
+                    messages: 0,
+                    urgent: false,
+                    length: envelope::HEAD,
+                    bytes,
+                });
             }
         }
         self.used += 1;
@@ -118,7 +137,7 @@ mod tests {
         for round in 0..2 {
             for _ in 0..2 {
                 for place in places {
-                    burst.record(place, 72, MOST, true).fill(1);
+                    burst.record(place, 72, MOST, true, true).fill(1);
                 }
             }
             assert_eq!(burst.datagrams().len(), 3, "round {round}");
@@ -132,7 +151,7 @@ mod tests {
     fn no_datagram_is_longer_than_the_path_allows() {
         let mut burst = Burst::new();
         for size in (8..=MOST - 48).step_by(8) {
-            burst.record(PlaceId::SWITCH, size, MOST, true).fill(1);
+            burst.record(PlaceId::SWITCH, size, MOST, true, true).fill(1);
         }
         assert!(burst.datagrams().iter().all(|datagram| datagram.length + super::TAG <= MOST));
         assert_eq!(burst.datagrams().iter().map(|datagram| datagram.messages).sum::<u64>(), 26);
@@ -142,7 +161,7 @@ mod tests {
     fn a_full_datagram_is_not_filled_again_when_a_smaller_message_would_fit() {
         let mut burst = Burst::new();
         for size in [200, 104, 8] {
-            burst.record(PlaceId::SWITCH, size, MOST, true).fill(1);
+            burst.record(PlaceId::SWITCH, size, MOST, true, true).fill(1);
         }
         let lengths: Vec<usize> = burst.datagrams().iter().map(|datagram| datagram.length).collect();
         assert_eq!(lengths, [232, 32 + 104 + 8]);

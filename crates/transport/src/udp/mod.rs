@@ -7,6 +7,7 @@
 //! | `receive` | the way in |
 //! | `waiting` | sleeping until something comes |
 //! | `burst` | the datagrams that a thread is filling |
+//! | `company`, `keeping` | messages that nobody waits for, until others go to the same place |
 //! | `envelope` | the head of a datagram |
 //! | `record` | messages, and pieces of them, in a datagram |
 //! | `reassembly` | messages out of their pieces |
@@ -30,11 +31,13 @@
 //! There is one session for observers. If two of them ask at the same time, each ends the other's.
 
 mod burst;
+mod company;
 mod config;
 mod envelope;
 #[doc(hidden)]
 pub mod fuzz;
 mod hello;
+mod keeping;
 mod key;
 mod mmsg;
 mod random;

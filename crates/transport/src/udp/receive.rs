@@ -67,6 +67,7 @@ impl fmt::Debug for Inbox {
 impl UdpTransport {
     /// See [`crate::Transport::receive`].
     pub(super) fn receive_burst(&self, each: &mut dyn FnMut(PlaceId, Body<'_>)) -> usize {
+        self.part_with_what_is_due();
         let mut inbox = match self.inbox.try_lock() {
             Ok(inbox) => inbox,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),

@@ -5,12 +5,13 @@
 //! sent in another life of either, or the other way, fits neither key.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use wire::Nanos;
 
 use super::burst::Datagram;
+use super::company::Company;
 use super::envelope::{Envelope, HEAD, Kind};
 use super::key::Key;
 use super::tag::{DATA_KEY, DataKey, TAG};
@@ -106,6 +107,9 @@ pub(super) struct Peer {
     /// The present session.
     session: RwLock<Option<Arc<Session>>>,
     greeting: Mutex<Greeting>,
+    company: Mutex<Company>,
+    /// It keeps something, or wants to know when the next message comes.
+    pub(super) is_expecting: AtomicBool,
 }
 
 /// What greetings with a peer need.
@@ -131,6 +135,8 @@ impl Peer {
                 next_ask: Nanos::ZERO,
                 answers: (ANSWERS, Nanos::ZERO),
             }),
+            company: Mutex::new(Company::new(place)),
+            is_expecting: AtomicBool::new(false),
         }
     }
 
@@ -152,6 +158,10 @@ impl Peer {
     /// Ends the present session and begins this one.
     pub(super) fn begin(&self, session: Arc<Session>) {
         *self.session.write().unwrap_or_else(PoisonError::into_inner) = Some(session);
+    }
+
+    pub(super) fn company(&self) -> MutexGuard<'_, Company> {
+        self.company.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn greeting(&self) -> MutexGuard<'_, Greeting> {

@@ -16,10 +16,11 @@ use super::burst::Datagram;
 use super::config::{Config, Error};
 use super::envelope;
 use super::hello::{self, Hello};
+use super::keeping::Keeping;
 use super::key::Key;
 use super::receive::Inbox;
 use super::record::{self, Kind, SEGMENT_HEAD};
-use super::session::{Greeting, Peer};
+use super::session::{Greeting, Peer, Session};
 use super::tag::{HelloKey, TAG};
 use super::waiting::Waiting;
 use super::{mmsg, random};
@@ -42,14 +43,15 @@ pub struct UdpTransport {
     pub(super) peers: Vec<Option<Peer>>,
     pub(super) block: u64,
     /// The longest datagram.
-    most: usize,
+    pub(super) most: usize,
     pub(super) inbox: Mutex<Inbox>,
     /// The last burst received was a full one.
     pub(super) more: AtomicBool,
     pub(super) counters: Counters,
     /// The number of the next message that is sent in segments.
     next_message: AtomicU64,
-    waiting: Waiting,
+    pub(super) waiting: Waiting,
+    pub(super) keeping: Keeping,
     started: Instant,
 }
 
@@ -83,6 +85,7 @@ impl UdpTransport {
             more: AtomicBool::new(false),
             counters: Counters::default(),
             next_message: Default::default(),
+            keeping: Keeping::default(),
             waiting: Waiting::new().map_err(|error| Error::Bind { listen, error })?,
             started: Instant::now(),
         };
@@ -155,11 +158,21 @@ impl UdpTransport {
                 self.ask(peer, None);
                 continue;
             };
+            if self.keeps(peer, &session, datagram) {
+                continue;
+            }
             messages[count] = datagram.messages;
             sealed[count] = (session.seal(self.me, peer.next_counter(), datagram), session.address);
             count += 1;
         }
         self.transmit(&sealed[..count], &messages[..count]);
+    }
+
+    /// Completes and sends one that somebody has kept.
+    pub(super) fn send_kept(&self, peer: &Peer, session: &Session, mut datagram: Datagram) {
+        let messages = datagram.messages;
+        let sealed = session.seal(self.me, peer.next_counter(), &mut datagram);
+        self.transmit(&[(sealed, session.address)], &[messages]);
     }
 
     /// Sends sealed datagrams with their numbers of messages.
@@ -193,13 +206,15 @@ impl UdpTransport {
     fn cut(&self, to: PlaceId, kind: Kind, message: &Message<'_>, out: &mut Outgoing) {
         let number = self.next_message.fetch_add(1, Relaxed);
         let total = message.bytes();
+        // Whatever it is, it has waited for company enough.
+        let urgent = true;
         let most_piece = self.most - envelope::HEAD - TAG - record::HEAD - SEGMENT_HEAD;
         let mut offset = 0;
         while offset < total {
             let piece = most_piece.min(total - offset);
             let content = SEGMENT_HEAD + piece;
             let ends = offset + piece == total;
-            let bytes = out.burst.record(to, record::size(content), self.most, ends);
+            let bytes = out.burst.record(to, record::size(content), self.most, ends, urgent);
             let content = record::frame(kind.segment(), content, bytes);
             message.copy_to(offset, record::frame_segment(number, offset, total, content));
             offset += piece;
@@ -285,7 +300,7 @@ impl Transport for UdpTransport {
         if envelope::HEAD + size + TAG > self.most {
             self.cut(to, kind, &message, out);
         } else {
-            let bytes = out.burst.record(to, size, self.most, true);
+            let bytes = out.burst.record(to, size, self.most, true, !body.can_wait());
             message.copy_to(0, record::frame(kind, content, bytes));
         }
     }
@@ -310,16 +325,19 @@ impl Transport for UdpTransport {
     }
 
     fn leave(&self) -> bool {
-        self.waiting.leave();
+        if self.waiting.leave() {
+            self.part();
+        }
         self.more.load(Relaxed)
     }
 
     fn wait(&self, most: Nanos) {
-        self.waiting.wait(&self.socket, most);
+        self.waiting.wait(&self.socket, most, || self.part_with_what_is_due());
     }
 
     fn block(&self, most: Nanos) {
         if !self.more.load(Relaxed) {
+            let most = self.part_with_what_is_due().map_or(most, |left| left.min(most));
             self.waiting.block(&self.socket, most);
         }
     }
@@ -335,6 +353,12 @@ impl Transport for UdpTransport {
 
     fn counters(&self) -> &Counters {
         &self.counters
+    }
+}
+
+impl Drop for UdpTransport {
+    fn drop(&mut self) {
+        self.part();
     }
 }
 

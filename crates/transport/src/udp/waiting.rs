@@ -9,7 +9,7 @@
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -29,6 +29,8 @@ pub(super) struct Waiting {
     attended: AtomicU64,
     /// That, when the waiting thread last looked.
     seen: AtomicU64,
+    /// The waiting thread naps, and looks again soon.
+    napping: AtomicBool,
     /// Threads in [`Waiting::block`].
     blocked: AtomicUsize,
     /// Ends their sleep.
@@ -46,6 +48,7 @@ impl Waiting {
             attending: AtomicUsize::new(0),
             attended: AtomicU64::new(0),
             seen: AtomicU64::new(0),
+            napping: AtomicBool::new(false),
             blocked: AtomicUsize::new(0),
             interrupt: Interrupt(interrupt),
         })
@@ -79,9 +82,16 @@ impl Waiting {
         self.attended.fetch_add(1, SeqCst);
     }
 
-    pub(super) fn leave(&self) {
+    /// Returns true if nobody attends any more, and the waiting thread does not look again soon either.
+    pub(super) fn leave(&self) -> bool {
         let attending = self.attending.fetch_sub(1, SeqCst);
         debug_assert!(attending > 0, "left more often than attended");
+        attending == 1 && !self.napping.load(SeqCst)
+    }
+
+    /// True while a thread attends.
+    pub(super) fn has_attention(&self) -> bool {
+        self.attending.load(SeqCst) > 0
     }
 
     /// True if a thread attends, or has since the last call.
@@ -90,8 +100,9 @@ impl Waiting {
         self.seen.swap(attended, SeqCst) != attended || self.attending.load(SeqCst) > 0
     }
 
-    /// Waits until a datagram is there that nobody attends to, at most so long.
-    pub(super) fn wait(&self, socket: &UdpSocket, most: Nanos) {
+    /// Waits until a datagram is there that nobody attends to, at most so long. `look` says for how long it needs no other look: none
+    /// if it needs no more.
+    pub(super) fn wait(&self, socket: &UdpSocket, most: Nanos, look: impl Fn() -> Option<Nanos>) {
         let end = Instant::now().checked_add(Duration::from_nanos(most.0));
         let mut nap = SHORTEST_NAP;
         loop {
@@ -102,8 +113,11 @@ impl Waiting {
             if left.is_zero() {
                 return;
             }
-            if self.is_attended() {
+            let looked = look();
+            if self.is_attended() || looked.is_some() {
+                self.napping.store(true, SeqCst);
                 std::thread::sleep(left.min(nap));
+                self.napping.store(false, SeqCst);
                 nap = (nap * 2).min(LONGEST_NAP);
                 continue;
             }

@@ -1,0 +1,108 @@
+//! When a transport keeps messages that nobody waits for, and when it lets them go: [`super::company`] says why, and how long.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+
+use wire::Nanos;
+
+use super::burst::Datagram;
+use super::company::LONGEST;
+use super::session::{Peer, Session};
+use super::transport::UdpTransport;
+use crate::Cause;
+
+/// What is kept for all places together.
+#[derive(Debug, Default)]
+pub(super) struct Keeping {
+    /// Places that something is kept for.
+    places: AtomicUsize,
+    /// When the first of it is due, or earlier.
+    due: AtomicU64,
+}
+
+impl UdpTransport {
+    /// True if it keeps the messages of a datagram: nobody waits for them, and others are likely to follow soon. Otherwise what is
+    /// kept for their place goes with them.
+    pub(super) fn keeps(&self, peer: &Peer, session: &Session, datagram: &mut Datagram) -> bool {
+        if datagram.urgent && !peer.is_expecting.load(SeqCst) {
+            return false;
+        }
+        let now = self.now();
+        let mut company = peer.company();
+        company.followed(now);
+        let was_kept = company.is_kept();
+        if !datagram.urgent {
+            company.wonder(now);
+            // Whoever attends looks again, or leaves, and sees to it then.
+            if self.waiting.has_attention() && company.keep(datagram, self.most, now) {
+                peer.is_expecting.store(true, SeqCst);
+                if !was_kept && self.keeping.places.fetch_add(1, SeqCst) == 0 {
+                    self.keeping.due.store((now + LONGEST).0, SeqCst);
+                }
+                return true;
+            }
+        }
+        let mut in_front = None;
+        if was_kept {
+            if !company.join(datagram, self.most) {
+                in_front = Some(company.take());
+            }
+            self.keeping.places.fetch_sub(1, SeqCst);
+        }
+        peer.is_expecting.store(company.is_waiting(), SeqCst);
+        drop(company);
+        if let Some(kept) = in_front {
+            self.send_kept(peer, session, kept);
+        }
+        false
+    }
+
+    /// Lets go what has been kept for long enough. Returns in what time somebody has to look again; none if nothing is kept.
+    pub(super) fn part_with_what_is_due(&self) -> Option<Nanos> {
+        if self.keeping.places.load(SeqCst) == 0 {
+            return None;
+        }
+        let now = self.now();
+        let due = self.keeping.due.load(SeqCst);
+        if now.0 < due {
+            return Some(Nanos(due - now.0));
+        }
+        let next = self.part_with_what_is_due_at(now)?;
+        self.keeping.due.store(next.0, SeqCst);
+        Some(next.saturating_sub(now))
+    }
+
+    /// Lets everything go.
+    pub(super) fn part(&self) {
+        if self.keeping.places.load(SeqCst) > 0 {
+            self.part_with_what_is_due_at(Nanos::MAX);
+        }
+    }
+
+    /// Lets go what is due then. Returns when the rest is.
+    fn part_with_what_is_due_at(&self, then: Nanos) -> Option<Nanos> {
+        let mut next = None;
+        for peer in self.peers.iter().flatten().filter(|peer| peer.is_expecting.load(SeqCst)) {
+            let mut company = peer.company();
+            match company.due() {
+                None => continue,
+                Some(due) if due > then => {
+                    next = Some(next.map_or(due, |next: Nanos| next.min(due)));
+                    continue;
+                }
+                Some(_) => {}
+            }
+            if then != Nanos::MAX {
+                company.give_up();
+            }
+            let kept = company.take();
+            peer.is_expecting.store(company.is_waiting(), SeqCst);
+            self.keeping.places.fetch_sub(1, SeqCst);
+            drop(company);
+            match peer.session() {
+                Some(session) => self.send_kept(peer, &session, kept),
+                None => (0..kept.messages).for_each(|_| self.counters.dropped(Cause::Unreachable)),
+            }
+        }
+        next
+    }
+}
