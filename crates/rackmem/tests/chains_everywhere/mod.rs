@@ -26,7 +26,7 @@ fn on_all(nodes: Nodes<'_>, threads: u64, work: impl Fn(u64, &mut NodeHandle) + 
 /// Two memories, and the metadata server at the third node.
 fn spread(bytes: u64) -> ChainsConfig {
     let homes = vec![NodeId(0), NodeId(1)];
-    ChainsConfig { homes, bytes, server: NodeId(2), lease: Nanos::from_millis(150), rest: None }
+    ChainsConfig { homes, bytes, copies: 1, server: NodeId(2), lease: Nanos::from_millis(150), rest: None }
 }
 
 /// A value of so many bytes that tells which one it is.

@@ -207,6 +207,7 @@ fn a_store_whose_metadata_server_or_memory_dies_is_lost_and_others_are_not() {
         let mut here = rack.nodes[0].here();
         let config = ChainsConfig {
             homes: vec![NodeId(1)],
+            copies: 1,
             server: NodeId(2),
             lease: Nanos::from_millis(20),
             rest: Some(Nanos::from_millis(30)),
