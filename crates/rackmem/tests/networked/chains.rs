@@ -61,7 +61,7 @@ mod reads_steered {
 
     /// On a network that loses, doubles and reorders.
     fn faulty(body: fn(Nodes<'_>)) {
-        let config = Config { nodes: 3, memory: 4 << 20, cache: 1 << 20, ..Config::default() };
+        let config = Config { nodes: 3, memory: 8 << 20, cache: 1 << 20, ..Config::default() };
         let config = Config { steering: Some(usize::MAX), steer_reads: true, preload: true, ..config };
         let rack = Processes::start_with(true, config);
         body(&|node| rack.nodes[usize::from(node)].here());
