@@ -1,7 +1,7 @@
 //! Random runs of clients and a metadata server: histories are linearizable, and memory comes back, although connections break,
 //! notices are lost, and clients sleep for longer than slots rest, and die. With several copies, memories die, too. Each rule is left out
 //! once, and something notices.
-//! `RACKMEM_SEED=N` repeats a run.
+//! `RACKMEM_SEED=N` repeats a run, `RACKMEM_RUNS=N` makes so many of each kind.
 
 mod memories;
 mod torn;
@@ -72,9 +72,10 @@ fn caught<R: ChainRules>(seed: u64, kind: Kind) -> Result<(), String> {
 }
 
 fn seeds(count: u64) -> std::ops::Range<u64> {
-    match std::env::var("RACKMEM_SEED").ok().and_then(|text| text.parse().ok()) {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    match number("RACKMEM_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 1..count + 1,
+        None => 1..number("RACKMEM_RUNS").unwrap_or(count) + 1,
     }
 }
 

@@ -287,6 +287,22 @@ mod tests {
     }
 
     #[test]
+    fn nothing_passes_of_a_node_that_was_declared_dead() {
+        let mut relay = Relay::new(3, None, Mtu::B4096);
+        let carried = |relay: &mut Relay, from: u16, number| {
+            let packet = Packet::new(Opcode::Acknowledge, number, Psn::new(1), Extension::Plain);
+            let place = PlaceId::node(NodeId(from));
+            relay.on_packet(Nanos::ZERO, place, (&packet, 0, Contents::None), |_, _, _, _| ())
+        };
+        let (request, answer) = (pair(0, 2).other().number(), pair(0, 2).number());
+        for (alive, is_carried) in [(&[0, 1, 2][..], true), (&[0, 1], false), (&[0, 1, 2], true)] {
+            relay.begin_epoch(alive.iter().map(|node| NodeId(*node)).collect());
+            assert_eq!(carried(&mut relay, 2, answer), is_carried, "{alive:?}");
+            assert!(carried(&mut relay, 0, request), "it may be told");
+        }
+    }
+
+    #[test]
     fn what_is_said_late_of_a_connection_means_nothing() {
         let mut relay = Relay::new(3, Some(STEERS), Mtu::B4096);
         let node = |node| PlaceId::node(NodeId(node));
