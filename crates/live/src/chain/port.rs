@@ -28,7 +28,7 @@ pub(super) type Aimed = (Replica, Verb);
 
 /// What a verb sends, and how much of an entry it wants.
 #[derive(Clone, Copy, Debug)]
-enum Amount<'a> {
+pub(super) enum Amount<'a> {
     /// Heads only.
     Heads,
     /// Whole entries; and this is the value of the one that is written.
@@ -215,10 +215,10 @@ impl Port {
         fabric: &F,
         courier: &mut Courier,
         aimed: Aimed,
-        value: &[u8],
+        amount: Amount<'_>,
         landing: &mut Box<[u64]>,
     ) -> Result<Outcome, Failure> {
-        match self.work(fabric, courier, aimed, Amount::Entries(value))? {
+        match self.work(fabric, courier, aimed, amount)? {
             Aim::At(home, work) => {
                 let ended = fabric.execute(courier, work);
                 self.outcome(fabric, courier, (home, aimed.1), ended, landing)

@@ -13,7 +13,7 @@ use wire::Nanos;
 use wire::chain::{Class, ENTRY_HEAD};
 
 use super::fabric::Fabric;
-use super::port::{Aimed, Port, value_of};
+use super::port::{Aimed, Amount, Port, value_of};
 use super::store::{Setup, Store};
 use super::times;
 use crate::config::Steering;
@@ -216,7 +216,12 @@ impl Session {
                 }
                 Effect::Verb(id, replica, verb) => {
                     let Self { port, landing, .. } = self;
-                    let outcome = port.execute(fabric, courier, (replica, verb), value, landing)?;
+                    let amount = match (verb, request) {
+                        // What an append reads on its way is what follows.
+                        (Verb::Read(_), Request::Put(_) | Request::Delete) => Amount::Heads,
+                        _ => Amount::Entries(value),
+                    };
+                    let outcome = port.execute(fabric, courier, (replica, verb), amount, landing)?;
                     self.machine.on_outcome(fabric.now(), id, outcome, &mut out);
                 }
                 Effect::Call(id, call) => {
