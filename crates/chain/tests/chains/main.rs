@@ -127,7 +127,8 @@ fn every_mutant_is_caught() {
     for_each_chain_mutant!(look);
     let _ = std::panic::take_hook();
     assert_eq!(names, CHAIN_NAMES);
-    // These are for racks whose switch steers: `tests/steered` catches them.
-    let steered = BTreeSet::from(["REFUSED_ARE_RENEWED", "DOUBTS_WAIT", "USES_BEGIN_WITH_ONE"]);
-    assert_eq!(missed, steered, "not caught");
+    // Three are for racks whose switch steers: `tests/steered` catches them. And for one, the memory must die while an entry is in its copy only
+    // that somebody has read: `tests/copies` looks at all moments.
+    let elsewhere = ["REFUSED_ARE_RENEWED", "DOUBTS_WAIT", "USES_BEGIN_WITH_ONE", "GETS_READ_THE_LAST_COPY"];
+    assert_eq!(missed, BTreeSet::from(elsewhere), "not caught");
 }

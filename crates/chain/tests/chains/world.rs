@@ -299,8 +299,15 @@ impl<R: ChainRules> World<R> {
         self.metadata.on_deadline(Nanos(self.now), &mut effects);
         self.apply_metadata(effects);
         let Some((key, replica, verb)) = self.walks.pop_front() else { return };
-        let outcome =
-            if self.random.per_mille(20) { Outcome::Unknown } else { self.memories.at_once(verb, replica) };
+        // What is lost is the verb, or its answer.
+        let outcome = match self.random.below(100) {
+            0 => Outcome::Unknown,
+            1 => {
+                self.memories.at_once(verb, replica);
+                Outcome::Unknown
+            }
+            _ => self.memories.at_once(verb, replica),
+        };
         let mut effects = Vec::new();
         self.metadata.on_outcome(Nanos(self.now), key, outcome, &mut effects);
         self.apply_metadata(effects);
