@@ -15,7 +15,7 @@ use chain::client::Request::{Delete, Get, Put};
 
 const NONE: Scenario = Scenario { copies: 2, scripts: &[], deaths: 1, breaks: 0, clients_die: 0, walks: 0 };
 
-const SCENARIOS: [(&str, Scenario); 9] = [
+const SCENARIOS: [(&str, Scenario); 10] = [
     ("two put", Scenario { scripts: &[&[Put(8)], &[Put(8)]], breaks: 1, ..NONE }),
     ("one puts, one reads", Scenario { scripts: &[&[Put(8)], &[Get, Get]], breaks: 1, ..NONE }),
     ("two put and read", Scenario { scripts: &[&[Put(8), Get], &[Put(8), Get]], ..NONE }),
@@ -29,6 +29,10 @@ const SCENARIOS: [(&str, Scenario); 9] = [
     (
         "one puts, one deletes, one dies",
         Scenario { scripts: &[&[Put(8)], &[Delete]], clients_die: 1, ..NONE },
+    ),
+    (
+        "one puts into three copies, one reads",
+        Scenario { copies: 3, scripts: &[&[Put(8)], &[Get, Get]], deaths: 2, breaks: 1, ..NONE },
     ),
     (
         "two put into three copies",
