@@ -75,7 +75,7 @@ impl<R: ChainRules> Client<R> {
         match found.map(|word| word.next) {
             Some(Next::Tail) => self.linked(now, id, Link { is_linked: true, ..link }, out),
             // The metadata server has walked by, and brought it here.
-            Some(Next::Entry(at, version)) if op.slot == Some((at, version)) => {
+            Some(Next::Entry(at, version)) if self.copies > 1 && op.slot == Some((at, version)) => {
                 self.linked(now, id, Link { is_linked: true, ..link }, out);
             }
             // From here on: if it follows in a copy in front of this one, that has died since, and it is in no chain.
