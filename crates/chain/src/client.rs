@@ -1,19 +1,30 @@
 //! A client: gets, puts and deletes as machines, and what it knows of chains.
 //!
 //! In an application's process. Any number of operations are under way; each is at one step. What must always hold: what an
-//! operation returns was read under a cursor that counted until then; a slot of this client's is in one operation at a time.
+//! operation returns was read under a cursor that counted until then, and is in all copies; a slot of this client's is in one operation at
+//! a time.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `client.rs` | operations, step by step; what READs and WRITEs bring |
+//! | `linking.rs` | putting an entry behind the tail, in all copies |
+//! | `answers.rs` | what the metadata server answers |
+//! | `cursors.rs` | what is known of chains |
 
+mod answers;
 mod cursors;
+mod linking;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
-use wire::chain::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Reply, Word};
+use wire::chain::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Word};
 use wire::{ChainRules, Faithful, Nanos};
 
 use self::cursors::{Cursor, swap};
-use crate::{Answer, Appended, Call, Outcome, Verb};
+use self::linking::Link;
+use crate::{Appended, Call, Outcome, Replica, Verb};
 
 /// The caller's name for an operation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -48,8 +59,9 @@ pub enum Done {
 /// What the client wants done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
-    /// Do this to memory; the outcome goes to [`Client::on_outcome`].
-    Verb(OpId, Verb),
+    /// Do this to that copy; the outcome goes to [`Client::on_outcome`]. Several of one operation are WRITEs to copies, whose outcomes may come in
+    /// any order, or both steps of an append.
+    Verb(OpId, Replica, Verb),
     /// Ask the metadata server; the answer goes to [`Client::on_answer`].
     Call(OpId, Call),
     /// Tell the metadata server.
@@ -97,17 +109,26 @@ impl Default for Walk {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     Finding,
-    Reading(Cursor),
+    Reading(Cursor, Replica),
     GettingSlot,
-    Writing,
+    Writing(Writes),
     /// Both steps of an append are posted, on one ordered queue pair; the WRITE's outcome comes first.
     Appending(Cursor),
-    Swapping(Cursor),
+    Swapping(Link),
     Creating,
     /// Then it is over.
     Settling,
     /// Then it goes on.
     Renewing,
+}
+
+/// WRITEs of an entry to its copies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Writes {
+    under_way: u8,
+    written: u8,
+    /// What became of one of them is not known.
+    in_doubt: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -126,6 +147,9 @@ struct Op {
     is_absent: bool,
     /// Its compare-and-swap has failed, and it reads its way to the tail.
     is_walking: bool,
+    /// Something follows this one in the first copy; and how often the last copy did not say so.
+    behind: Option<(Location, EntryVersion)>,
+    waits: u32,
     /// Entries that it has followed since it asked last, and how often it has asked.
     hops: u32,
     asked: u32,
@@ -142,11 +166,16 @@ impl Op {
     }
 }
 
+/// How often an append looks whether what it is to go behind is in all copies, until it asks the metadata server to bring it there.
+const LOOKS: u32 = 4;
+
 /// A client.
 #[derive(Clone, Debug)]
 pub struct Client<R: ChainRules = Faithful> {
     config: Config,
     walk: Walk,
+    /// Copies of each slot.
+    copies: u8,
     ops: BTreeMap<OpId, Op>,
     cursors: BTreeMap<u64, Cursor>,
     /// By class.
@@ -170,6 +199,7 @@ impl<R: ChainRules> Client<R> {
         Self {
             config,
             walk: Walk::default(),
+            copies: 1,
             ops: BTreeMap::new(),
             cursors: BTreeMap::new(),
             slots: Default::default(),
@@ -203,6 +233,16 @@ impl<R: ChainRules> Client<R> {
         Self { swaps_at_once: true, ..self }
     }
 
+    /// The same, of a store that has so many copies of each slot.
+    ///
+    /// # Panics
+    /// If that is none, or several and both steps of an append are posted at once: copies are behind several queue pairs.
+    #[must_use]
+    pub fn with_copies(self, copies: u8) -> Self {
+        assert!(copies == 1 || copies > 1 && !self.swaps_at_once, "{copies} copies");
+        Self { copies, ..self }
+    }
+
     /// The same, which asks for so many other keys' tails with each key's. That pays where an old cursor leads no further from the tail.
     #[must_use]
     pub fn asking_for_more(self, keys: u32) -> Self {
@@ -230,6 +270,8 @@ impl<R: ChainRules> Client<R> {
             was_posted: false,
             is_absent: false,
             is_walking: false,
+            behind: None,
+            waits: 0,
             hops: 0,
             asked: 0,
             trips: 0,
@@ -245,32 +287,45 @@ impl<R: ChainRules> Client<R> {
     /// If nobody waits for that.
     pub fn on_outcome(&mut self, now: Nanos, id: OpId, outcome: Outcome, out: &mut Vec<Effect>) {
         let op = self.op(id);
-        let (key, since) = (op.key, op.since);
+        let since = op.since;
         match (op.step, outcome) {
-            (Step::Reading(_), Outcome::Unknown) => self.end(id, Done::Failed, out),
-            // The slot is still ours: nobody else knows of it, and a WRITE that was not executed never will be.
-            (Step::Writing, Outcome::Unknown) => self.end(id, Done::Failed, out),
+            (Step::Reading(..), Outcome::Unknown) => self.end(id, Done::Failed, out),
+            (Step::Reading(_, Replica::FIRST), Outcome::Dead) => self.end(id, Done::Failed, out),
+            // Then the one in front of it is the last.
+            (Step::Reading(cursor, Replica(dead)), Outcome::Dead) => {
+                op.trips -= 1;
+                self.read(now, id, cursor, Replica(dead - 1), out);
+            }
+            (Step::Reading(cursor, _), Outcome::Read(head)) => {
+                self.on_read(now, id, cursor, since, head, out)
+            }
+            (Step::Writing(writes), Outcome::Written | Outcome::Unknown | Outcome::Dead) => {
+                self.on_written(now, id, writes, outcome, out);
+            }
             // What became of the compare-and-swap comes next.
             (Step::Appending(cursor), Outcome::Written | Outcome::Unknown) => {
-                let op = self.op(id);
-                (op.is_written, op.step) = (true, Step::Swapping(cursor));
+                (op.is_written, op.step) = (true, Step::Swapping(Link::new(cursor, since)));
             }
-            (Step::Swapping(_), Outcome::Unknown) if R::DOUBTS_ARE_SETTLED => {
-                let (at, version) = op.slot.expect("what is swapped in");
-                self.call(now, id, Step::Settling, Call::Settle { key, at, version }, out);
-            }
-            (Step::Swapping(_), Outcome::Unknown) => self.end(id, Done::Failed, out),
-            (Step::Reading(cursor), Outcome::Read(head)) => self.on_read(now, id, cursor, since, head, out),
-            (Step::Writing, Outcome::Written) => {
-                self.op(id).is_written = true;
-                self.go_on(now, id, out);
-            }
-            (Step::Swapping(cursor), Outcome::Swapped(found)) => match Reply::from_bits(found) {
-                Reply::Original(found) => self.on_swapped(now, id, cursor, since, found, out),
-                reply => self.on_steered(now, id, since, reply, out),
-            },
+            (Step::Swapping(link), outcome) => self.on_linking(now, id, link, outcome, out),
             (step, outcome) => panic!("{id:?} at {step:?} ended with {outcome:?}"),
         }
+    }
+
+    /// A WRITE of an operation's entry to one of its copies is over.
+    fn on_written(&mut self, now: Nanos, id: OpId, writes: Writes, outcome: Outcome, out: &mut Vec<Effect>) {
+        let writes = Writes {
+            under_way: writes.under_way - 1,
+            written: writes.written + u8::from(outcome == Outcome::Written),
+            in_doubt: writes.in_doubt || outcome == Outcome::Unknown,
+        };
+        let op = self.op(id);
+        op.step = Step::Writing(writes);
+        if writes.under_way > 0 {
+            return;
+        }
+        // Otherwise the slot is still ours: nobody else knows of it, and a WRITE that was not executed never will be.
+        op.is_written = writes.written > 0 && !(writes.in_doubt && R::ALL_COPIES_ARE_WRITTEN);
+        if op.is_written { self.go_on(now, id, out) } else { self.end(id, Done::Failed, out) }
     }
 
     fn on_read(
@@ -298,8 +353,7 @@ impl<R: ChainRules> Client<R> {
         match head.word.next {
             Next::Tail if self.op(id).request != Request::Get => {
                 self.learn_from(now, key, cursor, tail);
-                self.op(id).is_walking = false;
-                self.go_on(now, id, out);
+                self.on_tail(now, id, cursor, out);
             }
             Next::Tail => {
                 self.learn_from(now, key, cursor, tail);
@@ -309,7 +363,13 @@ impl<R: ChainRules> Client<R> {
                 };
                 self.end(id, done, out);
             }
-            Next::Entry(at, version) => self.follow(now, id, cursor, Cursor { at, version, ..cursor }, out),
+            Next::Entry(at, version) => {
+                if self.op(id).behind.take().is_some() {
+                    // Here it follows in all copies.
+                    self.op(id).is_walking = self.walk.appends_read;
+                }
+                self.follow(now, id, cursor, Cursor { at, version, ..cursor }, out);
+            }
             Next::Closed => self.lose(now, id, out),
         }
     }
@@ -331,113 +391,6 @@ impl<R: ChainRules> Client<R> {
             self.find(now, id, out);
         } else {
             self.go_on(now, id, out);
-        }
-    }
-
-    fn on_swapped(
-        &mut self,
-        now: Nanos,
-        id: OpId,
-        cursor: Cursor,
-        since: Nanos,
-        found: u64,
-        out: &mut Vec<Effect>,
-    ) {
-        let op = *self.op(id);
-        let found = Word::from_bits(found).filter(|word| word.entry == cursor.version);
-        match found.map(|word| word.next) {
-            Some(Next::Tail) => {
-                let (at, version) = op.slot.expect("what was swapped in");
-                self.learn_from(now, op.key, cursor, Cursor { at, version, known: since });
-                let (_, kind) = op.entry().expect("it appends");
-                out.push(Effect::Notice(Appended { key: op.key, behind: cursor.at, at, version, kind }));
-                self.appended(id, out);
-            }
-            Some(Next::Entry(at, version)) => {
-                self.op(id).is_walking = self.walk.appends_read;
-                self.follow(now, id, cursor, Cursor { at, version, ..cursor }, out);
-            }
-            Some(Next::Closed) | None => self.lose(now, id, out),
-        }
-    }
-
-    /// A switch has sent the compare-and-swap somewhere else, or does not know what became of it.
-    fn on_steered(&mut self, now: Nanos, id: OpId, since: Nanos, reply: Reply, out: &mut Vec<Effect>) {
-        let op = *self.op(id);
-        let (at, version) = op.slot.expect("what was swapped in");
-        match reply {
-            Reply::Steered(behind, _) => {
-                self.learn(op.key, Cursor { at, version, known: since });
-                let (_, kind) = op.entry().expect("it appends");
-                out.push(Effect::Notice(Appended { key: op.key, behind, at, version, kind }));
-                self.appended(id, out);
-            }
-            Reply::Refused if R::REFUSED_ARE_RENEWED => {
-                self.call(now, id, Step::Renewing, Call::Renew { at, version }, out);
-            }
-            Reply::Refused => self.lose(now, id, out),
-            Reply::Doubted | Reply::Original(_) => {
-                let call = Call::Settle { key: op.key, at, version };
-                self.call(now, id, Step::Renewing, call, out);
-            }
-        }
-    }
-
-    /// The metadata server has answered; none: it cannot be reached.
-    ///
-    /// # Panics
-    /// If nobody waits for that.
-    pub fn on_answer(&mut self, now: Nanos, id: OpId, answer: Option<Answer>, out: &mut Vec<Effect>) {
-        let op = *self.op(id);
-        match (op.step, answer) {
-            (_, None) => self.end(id, Done::Failed, out),
-            (Step::Finding | Step::Creating, Some(Answer::Found(at, version))) => {
-                self.learn(op.key, Cursor { at, version, known: op.since });
-                self.go_on(now, id, out);
-            }
-            (Step::Finding, Some(Answer::FoundSome(at, version, others))) => {
-                for (key, at, version) in others {
-                    if self.cursors.get(&key).is_none_or(|cursor| !self.counts(now, cursor)) {
-                        self.learn(key, Cursor { at, version, known: op.since });
-                    }
-                }
-                self.learn(op.key, Cursor { at, version, known: op.since });
-                self.go_on(now, id, out);
-            }
-            (Step::Finding, Some(Answer::Absent)) => match (op.request, op.slot) {
-                (Request::Put(_), Some(_)) => {
-                    self.op(id).is_absent = true;
-                    self.go_on(now, id, out);
-                }
-                _ => self.end(id, Done::Nothing, out),
-            },
-            (Step::GettingSlot, Some(Answer::Slots(slots))) => {
-                let class = self.class(&op).expect("it was looked at");
-                self.slots[usize::from(class.number())].extend(slots);
-                if self.slots[usize::from(class.number())].is_empty() {
-                    return self.end(id, Done::NoMemory, out);
-                }
-                self.go_on(now, id, out);
-            }
-            // The metadata server does not know the slot as ours.
-            (Step::Creating, Some(Answer::Absent)) => self.end(id, Done::Failed, out),
-            (Step::Creating, Some(Answer::Created)) => {
-                let (at, version) = op.slot.expect("what begins the chain");
-                self.learn(op.key, Cursor { at, version, known: op.since });
-                self.appended(id, out);
-            }
-            (Step::Settling | Step::Renewing, Some(Answer::Linked)) => self.appended(id, out),
-            (step @ (Step::Settling | Step::Renewing), Some(Answer::Free(version))) => {
-                let op = self.op(id);
-                let (at, _) = op.slot.expect("what was in doubt");
-                (op.slot, op.is_written, op.was_posted) = (Some((at, version)), false, false);
-                if step == Step::Renewing {
-                    self.go_on(now, id, out);
-                } else {
-                    self.end(id, Done::Failed, out);
-                }
-            }
-            (step, answer) => panic!("{id:?} at {step:?} was answered {answer:?}"),
         }
     }
 
@@ -470,15 +423,16 @@ impl<R: ChainRules> Client<R> {
                 let at_once = self.swaps_at_once && !op.was_posted;
                 return match cursor.filter(|_| at_once) {
                     Some(cursor) => {
-                        self.verb(now, id, Step::Appending(cursor), Verb::Write(at, head), out);
-                        out.push(Effect::Verb(id, swap(&cursor, (at, version))));
+                        self.step(now, id, Step::Appending(cursor));
+                        out.push(Effect::Verb(id, Replica::FIRST, Verb::Write(at, head)));
+                        out.push(Effect::Verb(id, Replica::FIRST, swap(&cursor, (at, version))));
                     }
                     // So that it can go behind that at once.
                     None if at_once && !op.is_absent => {
                         self.op(id).was_posted = false;
                         self.find(now, id, out);
                     }
-                    None => self.verb(now, id, Step::Writing, Verb::Write(at, head), out),
+                    None => self.write(now, id, at, head, out),
                 };
             }
             if op.is_absent {
@@ -492,11 +446,26 @@ impl<R: ChainRules> Client<R> {
             return self.find(now, id, out);
         };
         match op.slot {
-            Some(slot) if !op.is_walking => {
-                self.verb(now, id, Step::Swapping(cursor), swap(&cursor, slot), out);
-            }
-            _ => self.verb(now, id, Step::Reading(cursor), Verb::Read(cursor.at), out),
+            Some(_) if !op.is_walking => self.begin_link(now, id, cursor, out),
+            _ => self.read(now, id, cursor, self.last(), out),
         }
+    }
+
+    /// The copy that is read.
+    const fn last(&self) -> Replica {
+        if R::GETS_READ_THE_LAST_COPY { Replica(self.copies - 1) } else { Replica::FIRST }
+    }
+
+    fn read(&mut self, now: Nanos, id: OpId, cursor: Cursor, replica: Replica, out: &mut Vec<Effect>) {
+        self.step(now, id, Step::Reading(cursor, replica));
+        out.push(Effect::Verb(id, replica, Verb::Read(cursor.at)));
+    }
+
+    /// To all copies at once.
+    fn write(&mut self, now: Nanos, id: OpId, at: Location, head: EntryHead, out: &mut Vec<Effect>) {
+        let writes = Writes { under_way: self.copies, written: 0, in_doubt: false };
+        self.step(now, id, Step::Writing(writes));
+        out.extend((0..self.copies).map(|copy| Effect::Verb(id, Replica(copy), Verb::Write(at, head))));
     }
 
     fn class(&self, op: &Op) -> Option<Class> {
@@ -508,11 +477,6 @@ impl<R: ChainRules> Client<R> {
         let key = self.op(id).key;
         self.cursors.remove(&key);
         self.go_on(now, id, out);
-    }
-
-    fn verb(&mut self, now: Nanos, id: OpId, step: Step, verb: Verb, out: &mut Vec<Effect>) {
-        self.step(now, id, step);
-        out.push(Effect::Verb(id, verb));
     }
 
     fn call(&mut self, now: Nanos, id: OpId, step: Step, call: Call, out: &mut Vec<Effect>) {

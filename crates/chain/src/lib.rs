@@ -22,9 +22,20 @@
 //! follow words without counting longer. And each use of a slot has a number, which stands in the entry's word and in
 //! every comparison: a compare-and-swap that comes so late that its slot has another use finds another number.
 //!
+//! # Where there are several copies
+//! A slot is in several memories, and its location names all of its copies. An entry is written to all of them, and then appended copy by
+//! copy, in their order: in the first one that lives the compare-and-swap decides what follows the tail, and in the others it only
+//! repeats that. So what one copy lacks, those behind it lack, too. **Gets read the last one that lives**: what follows there follows in all
+//! copies, and no death takes it away. An append goes behind an entry only if that one is in the chain there. (This is chain replication. Clover marks
+//! an entry that is in all copies by a *commit bit*; here nobody sees one that is not.)
+//!
+//! Whoever appends is the only one who brings his link to the other copies, but for the metadata server, who does it on its walks and answers
+//! nobody in the middle of that. So what became of an entry in doubt is known when its chain has been walked, as where there is one
+//! copy. When the first copy dies, what was only there is in no chain, and nobody has seen it.
+//!
 //! All of it is plain state machines under the call contract of the protocol core: one input at a time, the time is given, effects
 //! go into the caller's buffer. What must always hold: a value that was put is read by every get that begins after the put has
-//! ended, until a later put or delete; a slot has one use at a time.
+//! ended, until a later put or delete; a slot has one use at a time. With several copies: as long as one of each slot lives.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -55,6 +66,21 @@ pub enum Verb {
     },
 }
 
+/// Which copy of an entry: where entries are in several memories, each slot is in all of them, and their order is the same for all who ask.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Replica(pub u8);
+
+impl Replica {
+    /// The first one, and the only one where there are no others.
+    pub const FIRST: Self = Self(0);
+
+    /// The one behind it.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
 /// How that ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
@@ -66,6 +92,9 @@ pub enum Outcome {
     Swapped(u64),
     /// Nobody knows whether it was done. If it was not, it never will be.
     Unknown,
+    /// The memory with that copy is dead, for good: it executes nothing more for anybody, and nobody reads it. Whether this was done there
+    /// before is not known.
+    Dead,
 }
 
 /// What a client asks of the metadata server. Each call is executed once, and answered.
@@ -98,6 +127,12 @@ pub enum Call {
         at: Location,
         /// Which use of its slot.
         version: EntryVersion,
+    },
+    /// Something follows in the first copy that is not in all of them: whoever put it there may be gone. Bring it there, please; and where
+    /// is the chain?
+    Finish {
+        /// The key.
+        key: u64,
     },
     /// This entry is in no chain, and must not come into one under its number: another number for its slot, please.
     Renew {

@@ -67,7 +67,7 @@ impl Rig {
 
 fn verb(effect: Effect) -> Verb {
     match effect {
-        Effect::Verb(_, verb) => verb,
+        Effect::Verb(_, _, verb) => verb,
         other => panic!("{other:?}"),
     }
 }

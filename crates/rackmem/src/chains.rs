@@ -4,6 +4,7 @@
 //! CmpSwap there, on queue pairs of their own, through the rack's switch. One node has the metadata server, which gives out slots and
 //! takes back what nobody needs. What must always hold: all operations on a key together are linearizable.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use live::chain::{Home, LONGEST_VALUE, Ran, Session, Setup, Store, What};
@@ -23,8 +24,11 @@ const UNIT: u64 = wire::chain::UNIT;
 pub struct ChainsConfig {
     /// The nodes whose memories it has: one at least.
     pub homes: Vec<NodeId>,
-    /// Bytes at each of them: a multiple of 64.
+    /// Bytes at each of them for what is stored: a multiple of 64. With several copies, each home has as much for each copy.
     pub bytes: u64,
+    /// In how many of these memories each entry is: the store outlives the death of one less. The metadata server has no copy: with its node
+    /// the store is lost. Each copy more takes a put one more round trip, and as much memory; and what has copies is not steered.
+    pub copies: usize,
     /// The node that has the metadata server.
     pub server: NodeId,
     /// How long a client may use what it knows of a chain: a longer time spares calls.
@@ -35,9 +39,12 @@ pub struct ChainsConfig {
 }
 
 impl ChainsConfig {
+    /// The most copies that there can be.
+    pub const MOST_COPIES: usize = 3;
+
     /// A store of so many bytes at one node, which has the metadata server, too.
     pub fn at(home: NodeId, bytes: u64) -> Self {
-        Self { homes: vec![home], bytes, server: home, lease: Nanos::from_millis(400), rest: None }
+        Self { homes: vec![home], bytes, copies: 1, server: home, lease: Nanos::from_millis(400), rest: None }
     }
 }
 
@@ -69,12 +76,20 @@ impl NodeHandle {
     /// Creates a store of chains.
     ///
     /// # Errors
-    /// [`Error::BadSize`], [`Error::RestTooShort`], [`Error::OutOfMemory`], [`Error::NoSuchNode`], [`Error::NodeDown`].
+    /// [`Error::BadSize`], [`Error::RestTooShort`], [`Error::TooManyCopies`], [`Error::OutOfMemory`], [`Error::NoSuchNode`], [`Error::NodeDown`].
     pub fn chains(&mut self, config: &ChainsConfig) -> Result<Chains, Error> {
-        let ChainsConfig { homes, bytes, server, .. } = config;
+        let ChainsConfig { homes, bytes, copies, server, .. } = config;
         let each = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX);
         if Setup::units(each, homes.len()).is_none() {
             return Err(Error::BadSize { len: *bytes, most: (u64::from(wire::chain::UNITS) - 1) * UNIT });
+        }
+        let memories = homes.iter().collect::<BTreeSet<_>>().len();
+        // Where there is one copy, a home may be named twice.
+        if *copies == 0
+            || *copies > ChainsConfig::MOST_COPIES
+            || *copies > 1 && (*copies > memories || memories < homes.len())
+        {
+            return Err(Error::TooManyCopies { copies: *copies, memories });
         }
         let least = self.least_rest(config.lease);
         let rest = config.rest.unwrap_or(least);
@@ -109,19 +124,21 @@ impl NodeHandle {
         config: &ChainsConfig,
         (each, rest): (u32, Nanos),
     ) -> Result<(GlobalAddr, Setup, Vec<bool>), Error> {
-        let ChainsConfig { homes, server, lease, .. } = config;
+        let ChainsConfig { homes, copies, server, lease, .. } = config;
         let (root, _) = self.alloc_memory(UNIT, *server, Discipline::Chain)?;
         allocated.push(root);
         let (mut parts, mut zeroed) = (Vec::new(), Vec::new());
-        for (number, home) in homes.iter().enumerate() {
-            let len = Setup::shape(each, number, homes.len()).bytes().expect("it was looked at");
-            let (addr, is_zeroed) = self.alloc_memory(len, *home, Discipline::Chain)?;
+        for (number, place) in Setup::places(homes.len(), *copies).enumerate() {
+            let shape = Setup::shape(each, number % homes.len(), homes.len());
+            let len = shape.bytes().expect("it was looked at");
+            let (addr, is_zeroed) = self.alloc_memory(len, homes[place], Discipline::Chain)?;
             zeroed.push(is_zeroed);
             allocated.push(addr);
             // What its NIC calls it is found out when it begins.
             parts.push(Home { addr, key: Key(0), life: Incarnation(0) });
         }
-        Ok((root, Setup { lease: *lease, rest, each, homes: parts }, zeroed))
+        let copies = u8::try_from(*copies).expect("it was looked at");
+        Ok((root, Setup { lease: *lease, rest, each, copies, homes: parts }, zeroed))
     }
 
     /// The store with this address.
@@ -155,8 +172,8 @@ impl Chains {
     /// Replaces `into` by the key's value; false if it has none.
     ///
     /// # Errors
-    /// [`Error::NodeDown`] if the metadata server's node is down, or one whose memory the store has: then the store is lost, and every
-    /// later operation fails, too. [`Error::Unallocated`] if the store has ended, [`Error::Broken`], [`Error::Fenced`],
+    /// [`Error::NodeDown`] if the metadata server's node is down, or as many of those whose memories the store has as there are copies:
+    /// then the store is lost, and every later operation fails, too. [`Error::Unallocated`] if the store has ended, [`Error::Broken`], [`Error::Fenced`],
     /// [`Error::TooManyClients`].
     pub fn get(&mut self, node: &mut NodeHandle, key: u64, into: &mut Vec<u8>) -> Result<bool, Error> {
         let ran = self.run(node, key, What::Get(into))?;
@@ -204,8 +221,16 @@ impl Chains {
         let (addr, store) = (self.store.addr, Arc::clone(&self.store));
         let ended = self.inner.chains().end_chains(node.node, &mut node.courier, addr);
         ended.map_err(|why| chain_failed(why, addr))?;
+        let me = node.node;
         for home in &store.setup.homes {
-            node.free(home.addr)?;
+            // Of several copies, one whose node has died went with its memory, and somebody else's may be in its place.
+            let is_gone = || store.setup.copies > 1 && !self.inner.chains().has_home(me, home);
+            if !is_gone()
+                && let Err(why) = node.free(home.addr)
+                && !is_gone()
+            {
+                return Err(why);
+            }
         }
         node.free(addr)
     }

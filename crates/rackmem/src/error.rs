@@ -130,6 +130,13 @@ pub enum Error {
         /// The shortest time, on a rack that steers like this one.
         least: Nanos,
     },
+    /// A store of chains cannot have so many copies.
+    TooManyCopies {
+        /// What was asked for.
+        copies: usize,
+        /// Different nodes that were named for its memory.
+        memories: usize,
+    },
     /// As many threads of this node are clients of chains as can be.
     TooManyClients {
         /// How many can be.
@@ -241,6 +248,13 @@ impl fmt::Display for Error {
                 write!(
                     f,
                     "slots that rest for {rest} ms would be used anew while somebody still reads them: {least} ms, or a shorter lease"
+                )
+            }
+            Self::TooManyCopies { copies, memories } => {
+                let most = crate::ChainsConfig::MOST_COPIES;
+                write!(
+                    f,
+                    "{copies} copies in the memories of {memories} nodes: name a different node for each copy, and ask for 1 to {most}"
                 )
             }
             Self::TooManyClients { most } => {

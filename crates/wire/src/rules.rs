@@ -372,6 +372,23 @@ rules! {
     /// What became of a slot is decided when whatever was under way is over: something that it stands behind may come into the
     /// chain until then.
     DOUBTS_WAIT,
+    // Where there are several copies.
+    /// An entry is appended only when no WRITE to one of its copies is in doubt.
+    ALL_COPIES_ARE_WRITTEN,
+    /// An append has ended when the entry follows in all copies that live.
+    ALL_COPIES_ARE_LINKED,
+    /// Appends are compared in the first copy that lives, and then repeated in the others, in their order.
+    COPIES_HAVE_AN_ORDER,
+    /// Gets read the last copy that lives.
+    GETS_READ_THE_LAST_COPY,
+    /// An append goes behind an entry only if that is in the chain in the last copy.
+    APPENDS_WAIT_FOR_COPIES,
+    /// What is repeated in a copy so late that the tail's slot has another use is settled by the metadata server.
+    LATE_LINKS_ARE_SETTLED,
+    /// A walk brings what it finds in the first copy to the others, before it goes on.
+    WALKS_FINISH_LINKS,
+    /// A chain is forgotten only when it is closed in all copies.
+    ALL_COPIES_ARE_CLOSED,
 }
 
 rules! {

@@ -44,6 +44,8 @@ pub struct Config {
     pub written_in_a_second: u64,
     /// The nodes whose memories the store has.
     pub homes: Vec<NodeId>,
+    /// In how many of them each record is ([`ChainsConfig::copies`]).
+    pub copies: usize,
     /// The node that has the metadata server.
     pub server: NodeId,
 }
@@ -56,6 +58,7 @@ impl Default for Config {
             lease: Nanos::from_millis(400),
             written_in_a_second: 4 << 20,
             homes: vec![NodeId(0)],
+            copies: 1,
             server: NodeId(0),
         }
     }
@@ -71,7 +74,7 @@ impl Config {
         ((ENTRY_HEAD + KEY_LENGTH + self.record_bytes).max(64) as u64).next_power_of_two()
     }
 
-    /// Bytes of memory at each home, if slots rest for so long.
+    /// Bytes of memory at each home for one copy, if slots rest for so long.
     pub fn bytes_on_each(&self, rest: Nanos) -> u64 {
         /// What clients have in hand; and what little each client tells late.
         const IN_HANDS: u64 = 8 << 20;
@@ -97,10 +100,11 @@ impl ChainStore {
     /// # Errors
     /// If the rack's memory is full, or a node is down.
     pub fn create(handle: &mut NodeHandle, config: &Config) -> Result<Self, Error> {
-        let Config { homes, server, lease, .. } = config;
+        let Config { homes, copies, server, lease, .. } = config;
         let chains = ChainsConfig {
             homes: homes.clone(),
             bytes: config.bytes_on_each(handle.least_rest(*lease)),
+            copies: *copies,
             server: *server,
             lease: *lease,
             rest: None,

@@ -18,6 +18,7 @@ mod slots;
 mod walking;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::ops::Bound;
@@ -28,7 +29,7 @@ use wire::{ChainRules, Faithful, Nanos};
 use self::chains::Chain;
 use self::slots::Slots;
 use self::walking::Sweep;
-use crate::{Answer, Appended, Call, Verb};
+use crate::{Answer, Appended, Call, Replica, Verb};
 
 /// A client, as the metadata server knows it: the driver's name for one life of one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -48,8 +49,8 @@ pub struct CallId {
 pub enum Effect {
     /// Answer a call.
     Answer(CallId, Answer),
-    /// Do this to memory, for the walk of this key; the outcome goes to [`Metadata::on_outcome`].
-    Verb(u64, Verb),
+    /// Do this to that copy, for the walk of this key; the outcome goes to [`Metadata::on_outcome`].
+    Verb(u64, Replica, Verb),
 }
 
 /// How a metadata server works.
@@ -77,6 +78,8 @@ enum Doubt {
 #[derive(Clone, Debug)]
 pub struct Metadata<R: ChainRules = Faithful> {
     config: Config,
+    /// Copies of each slot.
+    copies: u8,
     chains: BTreeMap<u64, Chain>,
     slots: Slots,
     /// Keys that are being walked, and what waits for that.
@@ -95,6 +98,7 @@ impl<R: ChainRules> Metadata<R> {
     pub fn new(config: Config) -> Self {
         Self {
             config,
+            copies: 1,
             chains: BTreeMap::new(),
             slots: Slots::new(config.units, EntryVersion(u8::from(R::USES_BEGIN_WITH_ONE))),
             walks: BTreeMap::new(),
@@ -103,6 +107,16 @@ impl<R: ChainRules> Metadata<R> {
             doubts: VecDeque::new(),
             rules: PhantomData,
         }
+    }
+
+    /// The same, of a store that has so many copies of each slot.
+    ///
+    /// # Panics
+    /// If that is none, or several where a switch steers.
+    #[must_use]
+    pub fn with_copies(self, copies: u8) -> Self {
+        assert!(copies == 1 || copies > 1 && self.config.doubt == Nanos::ZERO, "{copies} copies");
+        Self { copies, ..self }
     }
 
     /// A client has asked for something.
@@ -139,8 +153,13 @@ impl<R: ChainRules> Metadata<R> {
                 None => Answer::Absent,
             },
             Call::Renew { at, version } => self.settled(id.client, at, version),
+            Call::Finish { key } if self.chains.contains_key(&key) => {
+                return self.walk_for(key, walking::Asked { id, slot: None }, out);
+            }
+            Call::Finish { .. } => Answer::Absent,
             Call::Settle { key, at, version } => {
-                return self.decide(now, Doubt::Asked(key, walking::Asked { id, at, version }), out);
+                let asked = walking::Asked { id, slot: Some((at, version)) };
+                return self.decide(now, Doubt::Asked(key, asked), out);
             }
         };
         out.push(Effect::Answer(id, answer));
@@ -165,11 +184,8 @@ impl<R: ChainRules> Metadata<R> {
     fn look_for(&mut self, doubt: Doubt, out: &mut Vec<Effect>) {
         match doubt {
             Doubt::Asked(key, asked) if self.chains.contains_key(&key) => self.walk_for(key, asked, out),
-            Doubt::Asked(_, walking::Asked { id, at, version }) => {
-                // The chain has ended: whatever was in it was found then.
-                let answer = self.settled(id.client, at, version);
-                out.push(Effect::Answer(id, answer));
-            }
+            // The chain has ended: whatever was in it was found then.
+            Doubt::Asked(key, asked) => self.answer(key, vec![asked], out),
             Doubt::Dead(client) => self.sweep(client, out),
         }
     }

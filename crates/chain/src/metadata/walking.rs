@@ -1,6 +1,10 @@
 //! Following chains: to learn what nobody told, to end them, and to find out what became of a slot.
 //!
-//! What must always hold: a key has one walk at a time; whatever waits for a walk waits for one that began after it was asked.
+//! Where there are several copies, a walk reads the first one that lives, which decides, and brings what follows there to the others before it
+//! goes on. So whatever it has passed is in all copies.
+//!
+//! What must always hold: a key has one walk at a time; whatever waits for a walk waits for one that began after it was asked,
+//! and nothing of that walk is under way when it is answered.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -8,15 +12,23 @@ use alloc::vec::Vec;
 use wire::chain::{EntryKind, EntryVersion, Location, Next, Word};
 use wire::{ChainRules, Nanos};
 
-use super::{CallId, ClientId, Effect, Metadata};
-use crate::{Outcome, Verb};
+use super::{CallId, ClientId, Effect, Metadata, found};
+use crate::{Answer, Outcome, Replica, Verb};
 
-/// Somebody wants to know whether an entry is in the chain.
+/// Somebody wants to know whether an entry is in the chain; or, without an entry, where the chain is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     pub(super) id: CallId,
-    pub(super) at: Location,
-    pub(super) version: EntryVersion,
+    pub(super) slot: Option<(Location, EntryVersion)>,
+}
+
+/// What a walk waits for.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// What a copy says.
+    Looking(Replica),
+    /// That this stands in one more copy of the tail's word, which was that of a tail.
+    Linking(Replica, Word, Next),
 }
 
 /// A walk.
@@ -24,8 +36,7 @@ pub(super) struct Asked {
 pub(super) struct Walk {
     /// What it is at.
     at: Location,
-    /// It is ending the chain there.
-    is_closing: bool,
+    step: Step,
     /// Who waits for this one, and for the next.
     asked: Vec<Asked>,
     later: Vec<Asked>,
@@ -47,9 +58,10 @@ impl<R: ChainRules> Metadata<R> {
         match self.walks.get_mut(&key) {
             Some(walk) => walk.again = true,
             None => {
-                let walk = Walk { at, is_closing: false, asked: Vec::new(), later: Vec::new(), again: false };
+                let step = Step::Looking(Replica::FIRST);
+                let walk = Walk { at, step, asked: Vec::new(), later: Vec::new(), again: false };
                 self.walks.insert(key, walk);
-                out.push(Effect::Verb(key, Verb::Read(at)));
+                out.push(Effect::Verb(key, Replica::FIRST, Verb::Read(at)));
             }
         }
     }
@@ -58,7 +70,13 @@ impl<R: ChainRules> Metadata<R> {
     fn look(&mut self, key: u64, out: &mut Vec<Effect>) {
         let at = self.chains[&key].tail().0;
         self.walks.get_mut(&key).expect("it is walked").at = at;
-        out.push(Effect::Verb(key, Verb::Read(at)));
+        self.look_at(key, Replica::FIRST, out);
+    }
+
+    fn look_at(&mut self, key: u64, replica: Replica, out: &mut Vec<Effect>) {
+        let walk = self.walks.get_mut(&key).expect("it is walked");
+        walk.step = Step::Looking(replica);
+        out.push(Effect::Verb(key, replica, Verb::Read(walk.at)));
     }
 
     /// Walks it to answer a question.
@@ -83,47 +101,74 @@ impl<R: ChainRules> Metadata<R> {
     /// If no walk waits for that.
     pub fn on_outcome(&mut self, now: Nanos, key: u64, outcome: Outcome, out: &mut Vec<Effect>) {
         let walk = self.walks.get_mut(&key).expect("a walk waits for it");
-        let is_closing = core::mem::take(&mut walk.is_closing);
+        let (walked, step) = (walk.at, walk.step);
         let chain = self.chains.get_mut(&key).expect("what is walked is there");
         let (at, version) = chain.tail();
-        if walk.at != at && !is_closing {
+        let is_closing = matches!(step, Step::Linking(_, _, Next::Closed));
+        if walked != at && !is_closing {
             // Somebody has told of what follows meanwhile.
             return self.look(key, out);
         }
-        match (is_closing, outcome) {
-            (false, Outcome::Read(Some(head))) if head.word.entry == version && head.key == key => {
+        match (step, outcome) {
+            (Step::Looking(replica), Outcome::Read(Some(head)))
+                if head.word.entry == version && head.key == key =>
+            {
                 chain.see(head.kind);
                 match head.word.next {
-                    Next::Entry(next, next_version) => {
-                        // What it is shows when it is read.
-                        chain.note(at, next, next_version, EntryKind::Value);
-                        self.connect(now, key);
-                        self.look(key, out);
+                    Next::Tail if head.kind == EntryKind::Deleted && R::CHAINS_ARE_CLOSED => {
+                        self.link(now, key, Step::Linking(replica, head.word, Next::Closed), out);
                     }
-                    Next::Tail if head.kind == EntryKind::Deleted => {
-                        let expected = head.word;
-                        let new = expected.followed_by(Next::Closed);
-                        self.walks.get_mut(&key).expect("it is here").is_closing = true;
-                        if R::CHAINS_ARE_CLOSED {
-                            let verb = Verb::CompareSwap { at, expected, new };
-                            out.push(Effect::Verb(key, verb));
-                        } else {
-                            self.on_outcome(now, key, Outcome::Swapped(expected.to_bits()), out);
-                        }
-                    }
+                    Next::Tail if head.kind == EntryKind::Deleted => self.forget(now, key, out),
                     Next::Tail => self.end_walk(key, out),
-                    Next::Closed => self.forget(now, key, out),
+                    next if R::WALKS_FINISH_LINKS => {
+                        let word = head.word.followed_by(Next::Tail);
+                        self.link(now, key, Step::Linking(replica.next(), word, next), out);
+                    }
+                    next => self.go_behind(now, key, next, out),
                 }
             }
-            (true, Outcome::Swapped(found)) => match Word::from_bits(found).map(|word| word.next) {
-                Some(Next::Tail | Next::Closed) => self.forget(now, key, out),
-                // Somebody was quicker: the key lives.
-                _ => self.look(key, out),
-            },
-            // Once more, until the memory can be reached.
-            (_, Outcome::Unknown) => self.look(key, out),
+            (Step::Looking(Replica(dead)), Outcome::Dead) if dead + 1 < self.copies => {
+                self.look_at(key, Replica(dead + 1), out);
+            }
+            (Step::Linking(replica, word, next), Outcome::Swapped(found))
+                if found == word.to_bits() || found == word.followed_by(next).to_bits() =>
+            {
+                let is_over = next == Next::Closed && !R::ALL_COPIES_ARE_CLOSED;
+                let replica = if is_over { Replica(self.copies) } else { replica.next() };
+                self.link(now, key, Step::Linking(replica, word, next), out);
+            }
+            (Step::Linking(replica, word, next), Outcome::Dead) => {
+                self.link(now, key, Step::Linking(replica.next(), word, next), out);
+            }
+            // Somebody was quicker; or once more, until the memory can be reached.
+            (Step::Linking(..), Outcome::Swapped(_)) | (_, Outcome::Unknown | Outcome::Dead) => {
+                self.look(key, out);
+            }
             (_, outcome) => panic!("the walk of {key}, at {at:?}, found {outcome:?}"),
         }
+    }
+
+    /// Does that, if there is such a copy; otherwise it stands in all of them.
+    fn link(&mut self, now: Nanos, key: u64, step: Step, out: &mut Vec<Effect>) {
+        let Step::Linking(replica, expected, next) = step else { unreachable!("it links") };
+        let walk = self.walks.get_mut(&key).expect("it is walked");
+        if replica.0 < self.copies {
+            walk.step = step;
+            let new = expected.followed_by(next);
+            out.push(Effect::Verb(key, replica, Verb::CompareSwap { at: walk.at, expected, new }));
+        } else {
+            self.go_behind(now, key, next, out);
+        }
+    }
+
+    /// This follows the tail.
+    fn go_behind(&mut self, now: Nanos, key: u64, next: Next, out: &mut Vec<Effect>) {
+        let Next::Entry(at, version) = next else { return self.forget(now, key, out) };
+        let chain = self.chains.get_mut(&key).expect("it is walked");
+        // What it is shows when it is read.
+        chain.note(chain.tail().0, at, version, EntryKind::Value);
+        self.connect(now, key);
+        self.look(key, out);
     }
 
     /// The chain has ended: nobody can append to it. All of it rests, and the key is forgotten.
@@ -133,7 +178,7 @@ impl<R: ChainRules> Metadata<R> {
         let until = if R::SLOTS_REST { now + self.config.rest } else { now };
         self.slots.rest(at, version, until);
         let walk = self.walks.remove(&key).expect("it was walked");
-        self.answer(walk.asked.into_iter().chain(walk.later).collect(), out);
+        self.answer(key, walk.asked.into_iter().chain(walk.later).collect(), out);
         self.swept(key);
     }
 
@@ -143,7 +188,7 @@ impl<R: ChainRules> Metadata<R> {
         if !self.chains[&key].is_waiting() {
             self.waiting.remove(&key);
         }
-        self.answer(walk.asked, out);
+        self.answer(key, walk.asked, out);
         if walk.again {
             self.walk(key, out);
             self.walks.get_mut(&key).expect("it was begun").asked = walk.later;
@@ -152,9 +197,13 @@ impl<R: ChainRules> Metadata<R> {
         }
     }
 
-    fn answer(&mut self, asked: Vec<Asked>, out: &mut Vec<Effect>) {
-        for Asked { id, at, version } in asked {
-            let answer = self.settled(id.client, at, version);
+    /// Answers whoever waits for the walk of a key.
+    pub(super) fn answer(&mut self, key: u64, asked: Vec<Asked>, out: &mut Vec<Effect>) {
+        for Asked { id, slot } in asked {
+            let answer = match slot {
+                Some((at, version)) => self.settled(id.client, at, version),
+                None => self.chains.get(&key).map_or(Answer::Absent, found),
+            };
             out.push(Effect::Answer(id, answer));
         }
     }

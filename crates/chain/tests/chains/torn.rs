@@ -63,7 +63,7 @@ impl<R: ChainRules> Two<R> {
         while !out.is_empty() {
             match out.remove(0) {
                 client::Effect::Done { done, .. } => ended = Some(done),
-                client::Effect::Verb(id, verb) => {
+                client::Effect::Verb(id, _, verb) => {
                     let outcome = self.execute(verb);
                     self.writer.on_outcome(self.now, id, outcome, &mut out);
                 }
@@ -97,7 +97,9 @@ pub(crate) fn is_torn<R: ChainRules>(wait: Nanos) -> bool {
     let client::Effect::Call(id, find) = out.remove(0) else { panic!("it knows nothing yet") };
     let answer = two.ask(find);
     reader.on_answer(two.now, id, Some(answer), &mut out);
-    let client::Effect::Verb(_, read @ Verb::Read(at)) = out.remove(0) else { panic!("it knows the tail") };
+    let client::Effect::Verb(_, _, read @ Verb::Read(at)) = out.remove(0) else {
+        panic!("it knows the tail")
+    };
     let outcome = two.execute(read);
     let before = two.memory[&at];
     assert_eq!(two.put(), Done::Appended);

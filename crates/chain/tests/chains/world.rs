@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use chain::client::{self, Client, Done, OpId, Request};
 use chain::metadata::{self, CallId, ClientId, Metadata};
-use chain::{Answer, Appended, Call, Outcome, Verb};
+use chain::{Answer, Appended, Call, Outcome, Replica, Verb};
 use check::history::{Op, Operation};
-use wire::chain::{Class, EntryHead, Word};
+use wire::chain::{Class, Word};
 use wire::{ChainRules, Nanos};
+
+use crate::memories::{Flight, Memories};
 
 /// How long slots rest; cursors count for less.
 pub(crate) const REST: u64 = 400;
@@ -40,23 +42,6 @@ impl Random {
     }
 }
 
-/// An entry in memory: its head's words, and what stands for its value.
-#[derive(Clone, Copy, Default)]
-struct Cell {
-    head: [u64; 3],
-    value: u64,
-}
-
-/// Something on its way to memory.
-#[derive(Clone, Copy)]
-struct Flight {
-    op: OpId,
-    verb: Verb,
-    value: u64,
-    /// The first half was executed: what was read of the head.
-    half: Option<[u64; 3]>,
-}
-
 struct Running {
     key: u64,
     op: Op,
@@ -68,16 +53,18 @@ struct Running {
 pub(crate) struct ClientPlace<R: ChainRules> {
     id: ClientId,
     machine: Client<R>,
-    to_memory: VecDeque<Flight>,
-    outcomes: VecDeque<(OpId, Outcome, u64)>,
+    /// For each memory.
+    to_memory: Vec<VecDeque<Flight>>,
+    /// And from which memory.
+    outcomes: VecDeque<(usize, OpId, Outcome, u64)>,
     calls: VecDeque<(OpId, Call)>,
     answers: VecDeque<(OpId, Option<Answer>)>,
     notices: VecDeque<Appended>,
     running: BTreeMap<OpId, Running>,
     /// It does nothing until then.
     asleep: u64,
-    /// Nor does memory's NIC for it, whatever it is in the middle of.
-    stalled: u64,
+    /// Nor does a memory's NIC for it, whatever it is in the middle of.
+    stalled: Vec<u64>,
 }
 
 pub(crate) struct World<R: ChainRules> {
@@ -85,10 +72,11 @@ pub(crate) struct World<R: ChainRules> {
     random: Random,
     /// How many keys there are.
     keys: u64,
-    memory: BTreeMap<u32, Cell>,
+    copies: u8,
+    memories: Memories,
     clients: Vec<ClientPlace<R>>,
     pub(crate) metadata: Metadata<R>,
-    walks: VecDeque<(u64, Verb)>,
+    walks: VecDeque<(u64, Replica, Verb)>,
     /// Numbers of calls, and who made them.
     asked: BTreeMap<CallId, OpId>,
     next: u64,
@@ -96,22 +84,26 @@ pub(crate) struct World<R: ChainRules> {
     pub(crate) trips: u64,
     pub(crate) settled: u64,
     pub(crate) deaths: u64,
+    /// Times that somebody has asked the metadata server to finish an append.
+    pub(crate) finished: u64,
     pub(crate) no_memory: u64,
     /// Nothing new is begun.
     pub(crate) is_ending: bool,
 }
 
 impl<R: ChainRules> World<R> {
-    pub(crate) fn new(seed: u64, clients: usize) -> Self {
+    /// A store with so many copies of each slot, in so many memories.
+    pub(crate) fn new(seed: u64, clients: usize, copies: u8, memories: usize) -> Self {
         let config =
             metadata::Config { units: UNITS, rest: Nanos(REST), patience: Nanos(100), doubt: Nanos::ZERO };
         let mut world = Self {
             now: 1,
             random: Random(seed),
             keys: 1 + seed % KEYS,
-            memory: BTreeMap::new(),
+            copies,
+            memories: Memories::new(memories),
             clients: Vec::new(),
-            metadata: Metadata::new(config),
+            metadata: Metadata::new(config).with_copies(copies),
             walks: VecDeque::new(),
             asked: BTreeMap::new(),
             next: 1,
@@ -119,6 +111,7 @@ impl<R: ChainRules> World<R> {
             trips: 0,
             settled: 0,
             deaths: 0,
+            finished: 0,
             no_memory: 0,
             is_ending: false,
         };
@@ -137,15 +130,15 @@ impl<R: ChainRules> World<R> {
         let config = client::Config { lease: Nanos(LEASE), slots, cursors };
         ClientPlace {
             id: ClientId(self.number()),
-            machine: Client::new(config),
-            to_memory: VecDeque::new(),
+            machine: Client::new(config).with_copies(self.copies),
+            to_memory: vec![VecDeque::new(); self.memories.len()],
             outcomes: VecDeque::new(),
             calls: VecDeque::new(),
             answers: VecDeque::new(),
             notices: VecDeque::new(),
             running: BTreeMap::new(),
             asleep: 0,
-            stalled: 0,
+            stalled: vec![0; self.memories.len()],
         }
     }
 
@@ -193,12 +186,18 @@ impl<R: ChainRules> World<R> {
         for effect in effects {
             let place = &mut self.clients[at];
             match effect {
-                client::Effect::Verb(op, verb) => {
+                client::Effect::Verb(op, replica, verb) => {
                     let value = place.running[&op].value;
-                    place.to_memory.push_back(Flight { op, verb, value, half: None });
+                    let to = self.memories.of(&verb, replica);
+                    if self.memories.is_dead(to) {
+                        place.outcomes.push_back((to, op, Outcome::Dead, 0));
+                    } else {
+                        place.to_memory[to].push_back(Flight { op, verb, value, half: None });
+                    }
                 }
                 client::Effect::Call(op, call) => {
                     self.settled += u64::from(matches!(call, Call::Settle { .. }));
+                    self.finished += u64::from(matches!(call, Call::Finish { .. }));
                     place.calls.push_back((op, call));
                 }
                 client::Effect::Notice(notice) => {
@@ -233,46 +232,18 @@ impl<R: ChainRules> World<R> {
         self.history.push(Operation { client, key, op: what, invoke, ret });
     }
 
-    /// Memory's NIC executes the next half of what a client has asked.
+    /// A memory's NIC executes the next half of what a client has asked.
     fn execute(&mut self, at: usize) {
-        if self.clients[at].stalled > self.now {
+        let of = self.random.below(self.memories.len() as u64) as usize;
+        let place = &mut self.clients[at];
+        if place.stalled[of] > self.now {
             return;
         }
-        let Some(flight) = self.clients[at].to_memory.front().copied() else { return };
-        let is_over = match flight.verb {
-            Verb::CompareSwap { at: location, expected, new } => {
-                let cell = self.memory.entry(location.unit()).or_default();
-                let found = cell.head[0];
-                if found == expected.to_bits() {
-                    cell.head[0] = new.to_bits();
-                }
-                Some((Outcome::Swapped(found), 0))
-            }
-            Verb::Read(location) => {
-                let cell = self.memory.get(&location.unit()).copied().unwrap_or_default();
-                flight.half.map(|head| (Outcome::Read(EntryHead::from_words(head)), cell.value)).or_else(
-                    || {
-                        self.clients[at].to_memory[0].half = Some(cell.head);
-                        None
-                    },
-                )
-            }
-            Verb::Write(location, head) => {
-                let cell = self.memory.entry(location.unit()).or_default();
-                if flight.half.is_some() {
-                    cell.value = flight.value;
-                    Some((Outcome::Written, 0))
-                } else {
-                    cell.head = head.to_words();
-                    self.clients[at].to_memory[0].half = Some([0; 3]);
-                    None
-                }
-            }
-        };
-        if let Some((outcome, value)) = is_over {
-            let place = &mut self.clients[at];
-            place.to_memory.pop_front();
-            place.outcomes.push_back((flight.op, outcome, value));
+        let Some(flight) = place.to_memory[of].front_mut() else { return };
+        let op = flight.op;
+        if let Some((outcome, value)) = self.memories.execute(of, flight) {
+            place.to_memory[of].pop_front();
+            place.outcomes.push_back((of, op, outcome, value));
         }
     }
 
@@ -282,9 +253,10 @@ impl<R: ChainRules> World<R> {
         if place.asleep > now {
             return;
         }
-        let Some((op, outcome, value)) = place.outcomes.pop_front() else { return };
+        let Some((_, op, outcome, value)) = place.outcomes.pop_front() else { return };
         let running = place.running.get_mut(&op).expect("it is under way");
-        if let Outcome::Read(_) = outcome {
+        // A put keeps its own, although it may read its way to the tail.
+        if matches!((outcome, running.op), (Outcome::Read(_), Op::Read { .. })) {
             running.value = value;
         }
         let mut effects = Vec::new();
@@ -326,35 +298,27 @@ impl<R: ChainRules> World<R> {
         let mut effects = Vec::new();
         self.metadata.on_deadline(Nanos(self.now), &mut effects);
         self.apply_metadata(effects);
-        let Some((key, verb)) = self.walks.pop_front() else { return };
-        let outcome = if self.random.per_mille(20) { Outcome::Unknown } else { self.at_once(verb) };
+        let Some((key, replica, verb)) = self.walks.pop_front() else { return };
+        // What is lost is the verb, or its answer.
+        let outcome = match self.random.below(100) {
+            0 => Outcome::Unknown,
+            1 => {
+                self.memories.at_once(verb, replica);
+                Outcome::Unknown
+            }
+            _ => self.memories.at_once(verb, replica),
+        };
         let mut effects = Vec::new();
         self.metadata.on_outcome(Nanos(self.now), key, outcome, &mut effects);
         self.apply_metadata(effects);
     }
 
-    fn at_once(&mut self, verb: Verb) -> Outcome {
-        match verb {
-            Verb::Read(at) => {
-                let head = self.memory.get(&at.unit()).map_or([0; 3], |cell| cell.head);
-                Outcome::Read(EntryHead::from_words(head))
-            }
-            Verb::CompareSwap { at, expected, new } => {
-                let word = &mut self.memory.get_mut(&at.unit()).expect("it was read").head[0];
-                let found = *word;
-                if found == expected.to_bits() {
-                    *word = new.to_bits();
-                }
-                Outcome::Swapped(found)
-            }
-            Verb::Write(..) => panic!("the metadata server writes no entries"),
-        }
-    }
-
     fn apply_metadata(&mut self, effects: Vec<metadata::Effect>) {
         for effect in effects {
             match effect {
-                metadata::Effect::Verb(key, verb) => self.walks.push_back((key, verb)),
+                metadata::Effect::Verb(key, replica, verb) => {
+                    self.walks.push_back((key, replica, verb));
+                }
                 metadata::Effect::Answer(id, answer) => {
                     let op = self.asked.remove(&id).expect("it was asked");
                     // Whoever asked may be dead.
@@ -368,18 +332,52 @@ impl<R: ChainRules> World<R> {
 
     fn mishap(&mut self, at: usize) {
         match self.random.below(100) {
-            // The connection to memory breaks: nothing of what was asked and not executed ever will be.
+            // The connection to a memory breaks: nothing of what was asked and not executed ever will be.
             0..=3 => {
-                let place = &mut self.clients[at];
-                let lost: Vec<OpId> = place.to_memory.drain(..).map(|flight| flight.op).collect();
-                let told: Vec<OpId> = place.outcomes.drain(..).map(|(op, ..)| op).collect();
-                place.outcomes.extend(told.into_iter().chain(lost).map(|op| (op, Outcome::Unknown, 0)));
+                let of = self.random.below(self.memories.len() as u64) as usize;
+                self.lose(at, of, Outcome::Unknown);
             }
             4 => self.clients[at].asleep = self.now + self.random.below(3 * REST),
-            5..=7 => self.clients[at].stalled = self.now + self.random.below(2 * REST),
+            5..=7 => {
+                let of = self.random.below(self.memories.len() as u64) as usize;
+                self.clients[at].stalled[of] = self.now + self.random.below(2 * REST);
+            }
+            9 if self.random.below(8) == 0 => self.memory_dies(),
             8 => self.die(at),
             _ => {}
         }
+    }
+
+    /// What a client has asked of a memory ends like that, and what it has not heard yet, too.
+    fn lose(&mut self, at: usize, of: usize, outcome: Outcome) {
+        let place = &mut self.clients[at];
+        place.outcomes.iter_mut().filter(|told| told.0 == of).for_each(|told| told.2 = outcome);
+        let lost = place.to_memory[of].drain(..);
+        place.outcomes.extend(lost.map(|flight| (of, flight.op, outcome, 0)));
+    }
+
+    /// A memory dies, if one copy of everything is left then.
+    fn memory_dies(&mut self) {
+        let of = self.random.below(self.memories.len() as u64) as usize;
+        if self.memories.is_dead(of) || self.memories.dead() + 1 >= usize::from(self.copies) {
+            return;
+        }
+        self.memories.kill(of);
+        for at in 0..self.clients.len() {
+            if self.random.below(2) == 0 {
+                self.lose(at, of, Outcome::Dead);
+            } else {
+                // What it has answered arrives.
+                let place = &mut self.clients[at];
+                let lost = place.to_memory[of].drain(..);
+                place.outcomes.extend(lost.map(|flight| (of, flight.op, Outcome::Dead, 0)));
+            }
+        }
+    }
+
+    /// How many memories have died.
+    pub(crate) fn dead_memories(&self) -> usize {
+        self.memories.dead()
     }
 
     /// A client dies, and another one comes.
@@ -421,6 +419,6 @@ impl<R: ChainRules> World<R> {
 
     /// What a read of each key finds at the end, in words for an error.
     pub(crate) fn words(&self) -> Vec<Option<Word>> {
-        self.memory.values().map(|cell| Word::from_bits(cell.head[0])).collect()
+        self.memories.words().map(Word::from_bits).collect()
     }
 }

@@ -65,10 +65,10 @@ impl<R: ChainRules> Rig<R> {
         for effect in effects {
             let mut out = Vec::new();
             match effect {
-                client::Effect::Verb(op, swap @ Verb::CompareSwap { .. }) => {
+                client::Effect::Verb(op, _, swap @ Verb::CompareSwap { .. }) => {
                     self.swaps[at] = Some((op, swap))
                 }
-                client::Effect::Verb(op, verb) => {
+                client::Effect::Verb(op, _, verb) => {
                     let outcome = self.execute(verb);
                     self.clients[at].on_outcome(self.now, op, outcome, &mut out);
                 }
@@ -94,7 +94,7 @@ impl<R: ChainRules> Rig<R> {
                     self.clients[at].on_answer(self.now, OpId(id.number), Some(answer), &mut out);
                     self.client(at, out);
                 }
-                metadata::Effect::Verb(key, verb) => {
+                metadata::Effect::Verb(key, _, verb) => {
                     let (outcome, mut out) = (self.execute(verb), Vec::new());
                     self.metadata.on_outcome(self.now, key, outcome, &mut out);
                     self.server(out);

@@ -33,7 +33,7 @@ impl Rig {
             self.0.on_answer(Nanos(now), op, Some(answer), &mut Vec::new());
             return None;
         }
-        let [Effect::Verb(_, Verb::Read(at))] = out[..] else { panic!("{out:?}") };
+        let [Effect::Verb(_, _, Verb::Read(at))] = out[..] else { panic!("{out:?}") };
         Some(at)
     }
 

@@ -113,6 +113,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     lease: Option<u32>,
 
+    /// In how many memories each record of a store of chains is: 1 to 3. It then outlives the death of one less (only with --store chain,
+    /// and not with --steering)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=3))]
+    copies: Option<u8>,
+
+    /// Nodes whose memories a store of chains has, from node 0 on [default: as many as --copies] (only with --store chain)
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    memories: Option<usize>,
+
     /// Fixes every random choice of the clients and the rack; how threads interleave stays up to the machine
     #[arg(long, value_name = "N", default_value_t = 42)]
     pub(crate) seed: u64,
@@ -189,7 +198,9 @@ impl Args {
     /// How a store of chains is created.
     pub(crate) fn chains(&self) -> Chains {
         let lease = self.lease.unwrap_or(if self.steer_reads { STEERED_LEASE } else { LEASE });
-        Chains { lease, clients: self.nodes * self.threads }
+        let copies = self.copies.unwrap_or(1);
+        let memories = self.memories.unwrap_or(copies.into());
+        Chains { lease, clients: self.nodes * self.threads, memories, copies }
     }
 
     /// What the switch does with packets of chains.
@@ -204,6 +215,8 @@ impl Args {
             let given = [("--steering", self.steering != Steering::Off), ("--lease", self.lease.is_some())];
             let given =
                 given.into_iter().chain([("--steer-reads", self.steer_reads), ("--preload", self.preload)]);
+            let given =
+                given.chain([("--copies", self.copies.is_some()), ("--memories", self.memories.is_some())]);
             return match given.into_iter().find(|(_, is_given)| *is_given) {
                 None => Ok(workloads),
                 Some((flag, _)) => {
@@ -215,6 +228,18 @@ impl Args {
             return Err(Fault::usage(
                 "--steer-reads and --preload are about a switch that steers: add --steering all, or how many keys",
             ));
+        }
+        let Chains { memories, copies, .. } = self.chains();
+        if memories > 1 && self.steering != Steering::Off {
+            return Err(Fault::usage(format_args!(
+                "what is in {memories} memories is not steered: leave out --steering, or --copies and --memories"
+            )));
+        }
+        if usize::from(copies) > memories || memories > self.nodes {
+            return Err(Fault::usage(format_args!(
+                "{copies} copies in {memories} memories of {} nodes: --copies N wants --memories N at least, and --nodes as many",
+                self.nodes
+            )));
         }
         if let Some(workload) =
             workloads.iter().find(|workload| workload.mix.share(Kind::ReadModifyWrite) > 0.0)
@@ -408,7 +433,8 @@ mod tests {
         assert!(said.contains("--store chain"), "{said}");
         let said = refused_for_the_store(&["--store", "chain", "-w", "A,F"]);
         assert!(said.contains("workload F"), "{said}");
-        for flag in [&["--lease", "9"][..], &["--steer-reads"], &["--preload"]] {
+        let flags = [&["--lease", "9"][..], &["--steer-reads"], &["--preload"]];
+        for flag in flags.into_iter().chain([&["--copies", "1"][..], &["--memories", "1"]]) {
             let said = refused_for_the_store(flag);
             assert!(said.contains(flag[0]) && said.contains("--store chain"), "{said}");
         }
@@ -439,6 +465,26 @@ mod tests {
     }
 
     #[test]
+    fn copies_are_in_as_many_memories_at_least_and_are_not_steered() {
+        let of = |flags: &[&str]| {
+            let chains = args(flags).chains();
+            (chains.copies, chains.memories)
+        };
+        assert_eq!([of(&[]), of(&["--copies", "2"]), of(&["--memories", "3"])], [(1, 1), (2, 2), (1, 3)]);
+        assert_eq!(of(&["--copies", "2", "--memories", "4"]), (2, 4));
+        let chain = ["--store", "chain", "-w", "A"];
+        let refused = |flags: &[&str]| refused_for_the_store(&[&chain, flags].concat());
+        for flags in [["--copies", "2", "--memories", "1"], ["--copies", "3", "--nodes", "2"]] {
+            let said = refused(&flags);
+            assert!(said.contains("copies in") && said.contains("--nodes as many"), "{said}");
+        }
+        for flag in ["--copies", "--memories"] {
+            let said = refused(&[flag, "2", "--steering", "all"]);
+            assert!(said.contains("is not steered"), "{said}");
+        }
+    }
+
+    #[test]
     fn values_that_cannot_be_are_refused_with_what_can() {
         for (flags, said) in [
             (["--nodes", "0"], "at least 1"),
@@ -451,6 +497,9 @@ mod tests {
             (["--steering", "many"], "off, all, or how many keys"),
             (["--lease", "0"], "is not in 1..=20000"),
             (["--lease", "20001"], "is not in 1..=20000"),
+            (["--copies", "0"], "is not in 1..=3"),
+            (["--copies", "4"], "is not in 1..=3"),
+            (["--memories", "0"], "at least 1"),
             (["--cache", "lots"], "64MiB"),
             (["--directory", "nowhere"], "auto, switch, home"),
         ] {

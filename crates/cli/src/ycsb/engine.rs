@@ -19,7 +19,7 @@ pub(crate) enum Choice {
     Coherent,
     /// Buckets behind locks that carry them
     Locked,
-    /// Versions in chains, in the memory of node 0, where nothing but a NIC looks at them
+    /// Versions in chains, in the memory of node 0, or of some nodes, where nothing but a NIC looks at them
     Chain,
 }
 
@@ -42,6 +42,9 @@ pub(crate) struct Chains {
     pub(crate) lease: u32,
     /// Clients of the whole rack.
     pub(crate) clients: usize,
+    /// Nodes whose memories it has, and in how many of them each record is.
+    pub(crate) memories: usize,
+    pub(crate) copies: u8,
 }
 
 impl Engine {
@@ -99,7 +102,8 @@ pub(crate) fn chain_config(workload: &Workload, chains: Chains) -> ChainConfig {
         expected_keys: workload.expected_records(),
         record_bytes: workload.record_len() + KEY_BYTES.max(workload.names.digits + 4),
         lease: Nanos::from_millis(chains.lease.into()),
-        homes: vec![NodeId(0)],
+        homes: (0..64).map(NodeId).take(chains.memories).collect(),
+        copies: chains.copies.into(),
         server: NodeId(0),
         ..ChainConfig::default()
     };
@@ -244,7 +248,7 @@ mod tests {
     fn records_that_do_not_fit_a_block_are_behind_locks_if_a_bucket_holds_them() {
         let of = |field_len: usize, block: u64| {
             let workload = Workload { field_len, ..Workload::letter('A').unwrap() };
-            let chains = Chains { lease: 1, clients: 1 };
+            let chains = Chains { lease: 1, clients: 1, memories: 1, copies: 1 };
             Choice::Auto.engine(&workload, BlockSize::new(block).unwrap(), chains)
         };
         assert_eq!(of(100, 4096), Engine::Coherent);

@@ -113,8 +113,10 @@ pub(crate) fn memory_for(nodes: usize, block: BlockSize, workload: &Workload) ->
 pub(crate) fn memory_for_chains(args: &Args, workload: &Workload) -> Bytes {
     /// Chunks of allocators.
     const BESIDE: u64 = 128 << 20;
+    /// Behind a part of the units that is not the last one there is room for the largest slot.
+    const MARGIN: u64 = 2 << 20;
     let config = chain_config(workload, args.chains());
-    Bytes(config.bytes_on_each(rest(args)) + BESIDE)
+    Bytes((config.bytes_on_each(rest(args)) + MARGIN) * config.copies as u64 + BESIDE)
 }
 
 /// How long slots of chains rest on the rack that the flags ask for.

@@ -45,6 +45,9 @@ pub(crate) struct ChainShape {
     /// Milliseconds for which clients use what they know, and for which slots rest.
     lease_ms: u32,
     rest_ms: u64,
+    /// Nodes whose memories the store has, and in how many of them each record is.
+    memories: usize,
+    copies: u8,
 }
 
 impl RackShape {
@@ -65,6 +68,8 @@ impl RackShape {
                 preload: args.preload,
                 lease_ms: args.chains().lease,
                 rest_ms: rest(args).0.div_ceil(1_000_000),
+                memories: args.chains().memories,
+                copies: args.chains().copies,
             }),
             seed: args.seed,
         }
@@ -89,9 +94,14 @@ impl RackShape {
             self.directory,
             self.switch_entries,
             self.seed
-        ) + &self.chains.map_or_else(String::new, |ChainShape { lease_ms, rest_ms, .. }| {
+        ) + &self.chains.map_or_else(String::new, |ChainShape { lease_ms, rest_ms, memories, copies, .. }| {
+            let place = match (memories, copies) {
+                (1, _) => "in the memory of node 0".to_owned(),
+                (some, 1) => format!("in the memories of nodes 0 to {}", some - 1),
+                (some, copies) => format!("in {copies} copies in the memories of nodes 0 to {}", some - 1),
+            };
             format!(
-                "\nchains in the memory of node 0: {}, with what is written while slots rest, for {rest_ms} ms; lease of {lease_ms} ms",
+                "\nchains {place}: {}, with what is written while slots rest, for {rest_ms} ms; lease of {lease_ms} ms",
                 self.memory_bytes_per_node
             )
         })

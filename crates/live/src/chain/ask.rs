@@ -1,7 +1,7 @@
 //! What is asked of other nodes for chains, as words: of the metadata server, and of memory about connections.
 //!
 //! ```text
-//!   serve     1 | lease | rest | units at each home | homes: address, key 32 life 32
+//!   serve     1 | lease | rest | more copies 32, units at each home 32 | homes: address, key 32 life 32
 //!   describe  2
 //!   do        3 | thread | number | a client's call
 //!   told      4 | thread | appends: key, behind 32 at 32, version 8 kind 32
@@ -121,11 +121,12 @@ impl Ask {
 
 /// A store's description.
 pub(crate) fn setup_words(setup: &Setup) -> Vec<u64> {
-    let Setup { lease, rest, each, homes } = setup;
+    let Setup { lease, rest, each, copies, homes } = setup;
     let homes = homes
         .iter()
         .flat_map(|home| [home.addr.bits(), u64::from(home.key.0) << 32 | u64::from(home.life.0)]);
-    [lease.0, rest.0, u64::from(*each)].into_iter().chain(homes).collect()
+    let units = u64::from(copies - 1) << 32 | u64::from(*each);
+    [lease.0, rest.0, units].into_iter().chain(homes).collect()
 }
 
 /// Reads one.
@@ -138,14 +139,15 @@ pub(crate) fn setup_of(words: &[u64]) -> Option<Setup> {
         life: Incarnation(key as u32),
     };
     let homes: Vec<Home> = homes.iter().map(home).collect();
-    let each = u32::try_from(*each).ok()?;
-    let is_one = left.is_empty() && lease < rest && homes.iter().all(|home| home.addr.home().index() < 64);
-    (is_one && Setup::units(each, homes.len()).is_some()).then_some(Setup {
-        lease: Nanos(*lease),
-        rest: Nanos(*rest),
-        each,
-        homes,
-    })
+    let copies = u8::try_from(*each >> 32).ok()?.checked_add(1)?;
+    let setup = Setup { lease: Nanos(*lease), rest: Nanos(*rest), each: *each as u32, copies, homes };
+    let is_whole = left.is_empty() && setup.homes.len().is_multiple_of(copies.into());
+    // Copies are at different nodes.
+    let are_copies =
+        copies == 1 || usize::from(copies) <= setup.parts() && setup.nodes().count() == setup.parts();
+    let is_one = lease < rest && setup.homes.iter().all(|home| home.addr.home().index() < 64);
+    let has_units = Setup::units(setup.each, setup.parts()).is_some();
+    (is_whole && are_copies && is_one && has_units).then_some(setup)
 }
 
 fn location(bits: u64) -> Option<Location> {
@@ -168,12 +170,14 @@ fn call_words(call: &Call) -> Vec<u64> {
         Call::Create { key, at, version } => vec![3, key, slot(at, version)],
         Call::Settle { key, at, version } => vec![4, key, slot(at, version)],
         Call::Renew { at, version } => vec![5, slot(at, version)],
+        Call::Finish { key } => vec![7, key],
     }
 }
 
 fn call_of(words: &[u64]) -> Option<Call> {
     match *words {
         [1, key] => Some(Call::Find { key }),
+        [7, key] => Some(Call::Finish { key }),
         [6, key, more] => Some(Call::FindSome { key, more: u32::try_from(more).ok()? }),
         [2, class, count] => {
             let class = Class::new(u8::try_from(class).ok()?)?;
@@ -249,7 +253,15 @@ mod tests {
         let (place, version) = (at(15, UNITS - 1), EntryVersion(255));
         let home =
             Home { addr: GlobalAddr::new(NodeId(63), 77), key: Key(u32::MAX), life: Incarnation(u32::MAX) };
-        let setup = Setup { lease: Nanos(1), rest: Nanos(2), each: 9, homes: vec![home; 2] };
+        let setup = Setup { lease: Nanos(1), rest: Nanos(2), each: 9, copies: 1, homes: vec![home; 2] };
+        let at_two = |node| Home { addr: GlobalAddr::new(NodeId(node), 64), ..home };
+        let two = Setup { copies: 2, homes: [0, 1, 1, 0].map(at_two).into(), ..setup.clone() };
+        let together = Setup { copies: 2, homes: [0, 0, 0, 0].map(at_two).into(), ..setup.clone() };
+        let few = Setup { copies: 2, homes: [0, 1].map(at_two).into(), ..setup.clone() };
+        let odd = Setup { copies: 2, homes: [0, 1, 2].map(at_two).into(), ..setup.clone() };
+        for none in [together, few, odd] {
+            assert_eq!(setup_of(&setup_words(&none)), None, "{none:?}");
+        }
         let calls = [
             Call::Find { key: u64::MAX },
             Call::FindSome { key: u64::MAX, more: 9 },
@@ -257,12 +269,14 @@ mod tests {
             Call::Create { key: 1, at: place, version },
             Call::Settle { key: 2, at: at(0, 1), version },
             Call::Renew { at: place, version },
+            Call::Finish { key: u64::MAX },
         ];
         let append = Appended { key: 1, behind: at(0, 1), at: place, version, kind: EntryKind::Deleted };
         let connect =
             Connect { thread: 1023, to_memory: Psn::new(1), to_client: Psn::new(0xff_ffff), outstanding: 7 };
         let all = calls.map(|call| Ask::Do { thread: 3, number: u32::MAX, call }).into_iter().chain([
             Ask::Serve(setup),
+            Ask::Serve(two),
             Ask::Describe,
             Ask::Told { thread: 0, appends: vec![append; 3] },
             Ask::Connect(connect),

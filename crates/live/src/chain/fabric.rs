@@ -11,7 +11,7 @@ use wire::{GlobalAddr, Incarnation, Nanos, NodeId};
 use super::ask::Connect;
 use super::introduction::Introduction;
 use super::session::{Ran, Session, What};
-use super::store::{Setup, Store};
+use super::store::{Home, Setup, Store};
 use crate::config::Steering;
 use crate::networked::one_sided::chain_work::{Ended, Ticket, Work};
 use crate::place::{Courier, Failure};
@@ -125,6 +125,9 @@ pub trait Chains {
     /// # Errors
     /// As for [`Chains::open_chains`].
     fn end_chains(&self, node: NodeId, courier: &mut Courier, addr: GlobalAddr) -> Result<(), Failure>;
+
+    /// True if a store's memory there is still the store's: its node is in the rack, in the same life.
+    fn has_home(&self, node: NodeId, home: &Home) -> bool;
 
     /// A client for one thread.
     ///

@@ -1,11 +1,11 @@
 //! A client's queue pairs to the memories of a store: verbs, and connections that break.
 //!
 //! On the client's thread, or on that of the metadata server. What must always hold: when a verb's outcome is called unknown, its
-//! connection has begun anew, so it is not executed any more.
+//! connection has begun anew, so it is not executed any more; a copy is called dead only when its node's life is over.
 
 use std::sync::Arc;
 
-use chain::{Outcome, Verb};
+use chain::{Outcome, Replica, Verb};
 use nic::verbs::Remote;
 use wire::chain::{ENTRY_HEAD, EntryHead, Location};
 use wire::chain_pair::ChainPair;
@@ -16,27 +16,37 @@ use zerocopy::IntoBytes as _;
 use super::ask::Connect;
 use super::fabric::Fabric;
 use super::introduction::Introduction;
-use super::store::{Setup, Store};
+use super::store::{Home, Setup, Store};
 use crate::networked::one_sided::chain_work::{Ended, Kind, Ticket, Work};
 use crate::place::{Courier, Failure};
 
 /// How long a connection is tried before the memory counts as out of reach.
 const PATIENCE: Nanos = Nanos(60_000_000_000);
 
+/// A verb, and for which copy.
+pub(super) type Aimed = (Replica, Verb);
+
 /// What a verb sends, and how much of an entry it wants.
 #[derive(Clone, Copy, Debug)]
-enum Amount<'a> {
+pub(super) enum Amount<'a> {
     /// Heads only.
     Heads,
     /// Whole entries; and this is the value of the one that is written.
     Entries(&'a [u8]),
 }
 
-/// A verb that was posted.
-pub(super) struct Posted {
-    home: usize,
-    verb: Verb,
-    ticket: Arc<Ticket>,
+/// A verb that was posted; or it names no memory; or that is dead.
+pub(super) enum Posted {
+    To(usize, Verb, Arc<Ticket>),
+    Nowhere,
+    ToTheDead,
+}
+
+/// What a verb is for a NIC, and at which home; or as for [`Posted`].
+enum Aim {
+    At(usize, Work),
+    Nowhere,
+    Dead,
 }
 
 /// A client's queue pairs.
@@ -46,8 +56,10 @@ pub(super) struct Port {
     outstanding: u32,
     /// A read is of what it asks for: a switch that steers is told so.
     as_asked: bool,
-    /// In which life of the switch each connection began.
+    /// In which life of the switch each connection began: at the place of the first home at its node.
     connected: Box<[Option<u64>]>,
+    /// Of each home, that place.
+    at: Box<[usize]>,
 }
 
 const fn location_of(verb: &Verb) -> Location {
@@ -58,8 +70,11 @@ const fn location_of(verb: &Verb) -> Location {
 
 impl Port {
     pub(super) fn new(store: Arc<Store>, thread: u16, outstanding: u32) -> Self {
-        let connected = vec![None; store.setup.homes.len()].into();
-        Self { store, thread, outstanding, as_asked: false, connected }
+        let homes = &store.setup.homes;
+        let place = |home: &Home| homes.iter().position(|first| first.addr.home() == home.addr.home());
+        let at = homes.iter().map(|home| place(home).expect("it is among them")).collect();
+        let connected = vec![None; homes.len()].into();
+        Self { store, thread, outstanding, as_asked: false, connected, at }
     }
 
     /// The same, whose reads are of what they ask for, whatever a switch knows.
@@ -72,7 +87,7 @@ impl Port {
         let began = fabric.now();
         // A switch that steers has to know its connections.
         let counts = |began: Option<u64>, now| began == Some(now) || began.is_some() && !fabric.is_steered();
-        while !counts(self.connected[home], fabric.epoch()) {
+        while !counts(self.connected[self.at[home]], fabric.epoch()) {
             let epoch = fabric.epoch();
             let memory = &self.store.setup.homes[home];
             if fabric.life_of(memory.addr.home()) != Some(memory.life) {
@@ -83,7 +98,7 @@ impl Port {
                 Connect { thread: self.thread, to_memory, to_client, outstanding: self.outstanding };
             let begun = fabric.connect(courier, memory.addr.home(), connect);
             match begun.and_then(|()| self.introduce(fabric, courier, home, to_memory)) {
-                Ok(()) => self.connected[home] = Some(epoch),
+                Ok(()) => self.connected[self.at[home]] = Some(epoch),
                 Err(Failure::Broken) if fabric.now().saturating_sub(began) < PATIENCE => {
                     fabric.pass_time(courier);
                 }
@@ -114,17 +129,28 @@ impl Port {
         fabric.introduce(courier, Introduction::Begin { client, first, region, of, life, as_asked, number })
     }
 
-    /// The work that a verb is, and at which home; none, if it names no memory.
+    /// Something at a home has failed: is that because the home is dead, and are there other copies of what it has?
+    fn is_dead<F: Fabric>(&self, fabric: &F, home: usize) -> bool {
+        let is_up = |home: &Home| fabric.life_of(home.addr.home()) == Some(home.life);
+        let setup = &self.store.setup;
+        setup.copies > 1 && !is_up(&setup.homes[home]) && setup.has_copies(home, is_up)
+    }
+
+    /// The work that a verb is.
     fn work<F: Fabric>(
         &mut self,
         fabric: &F,
         courier: &mut Courier,
-        verb: Verb,
+        (replica, verb): Aimed,
         amount: Amount<'_>,
-    ) -> Result<Option<(usize, Work)>, Failure> {
+    ) -> Result<Aim, Failure> {
         let at = location_of(&verb);
-        let Some((home, most)) = self.store.setup.home_of(at) else { return Ok(None) };
-        self.connect(fabric, courier, home)?;
+        let Some((home, most)) = self.store.setup.home_of(at, replica) else { return Ok(Aim::Nowhere) };
+        match self.connect(fabric, courier, home) {
+            Ok(()) => {}
+            Err(_) if self.is_dead(fabric, home) => return Ok(Aim::Dead),
+            Err(why) => return Err(why),
+        }
         let memory = &self.store.setup.homes[home];
         let (remote, node) = (Remote { key: memory.key, address: at.offset() }, memory.addr.home());
         let (what, source) = match (verb, amount) {
@@ -139,18 +165,31 @@ impl Port {
         };
         let pair = ChainPair::of_client(fabric.me(), node, self.thread).number();
         let bytes = source.len() * 8;
-        Ok(Some((home, Work::of_chain(node, what, source.into(), bytes, pair))))
+        Ok(Aim::At(home, Work::of_chain(node, what, source.into(), bytes, pair)))
     }
 
-    /// Posts a verb for heads; none, if it names no memory.
+    /// Posts a verb for heads.
     pub(super) fn post<F: Fabric>(
         &mut self,
         fabric: &F,
         courier: &mut Courier,
-        verb: Verb,
-    ) -> Result<Option<Posted>, Failure> {
-        let work = self.work(fabric, courier, verb, Amount::Heads)?;
-        Ok(work.map(|(home, work)| Posted { home, verb, ticket: fabric.post(courier, work) }))
+        aimed: Aimed,
+    ) -> Result<Posted, Failure> {
+        self.post_one(fabric, courier, aimed, Amount::Heads)
+    }
+
+    fn post_one<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        courier: &mut Courier,
+        aimed: Aimed,
+        amount: Amount<'_>,
+    ) -> Result<Posted, Failure> {
+        Ok(match self.work(fabric, courier, aimed, amount)? {
+            Aim::At(home, work) => Posted::To(home, aimed.1, fabric.post(courier, work)),
+            Aim::Nowhere => Posted::Nowhere,
+            Aim::Dead => Posted::ToTheDead,
+        })
     }
 
     /// Waits for a verb's end.
@@ -160,8 +199,14 @@ impl Port {
         courier: &mut Courier,
         posted: &Posted,
     ) -> Result<Outcome, Failure> {
-        let ended = fabric.wait(courier, &posted.ticket);
-        self.outcome(fabric, courier, (posted.home, posted.verb), ended, &mut Box::default())
+        match posted {
+            Posted::To(home, verb, ticket) => {
+                let ended = fabric.wait(courier, ticket);
+                self.outcome(fabric, courier, (*home, *verb), ended, &mut Box::default())
+            }
+            Posted::Nowhere => Ok(Outcome::Unknown),
+            Posted::ToTheDead => Ok(Outcome::Dead),
+        }
     }
 
     /// Executes one verb; what is read comes into `landing`.
@@ -169,19 +214,38 @@ impl Port {
         &mut self,
         fabric: &F,
         courier: &mut Courier,
-        verb: Verb,
-        value: &[u8],
+        aimed: Aimed,
+        amount: Amount<'_>,
         landing: &mut Box<[u64]>,
     ) -> Result<Outcome, Failure> {
-        match self.work(fabric, courier, verb, Amount::Entries(value))? {
-            Some((home, work)) => {
+        match self.work(fabric, courier, aimed, amount)? {
+            Aim::At(home, work) => {
                 let ended = fabric.execute(courier, work);
-                self.outcome(fabric, courier, (home, verb), ended, landing)
+                self.outcome(fabric, courier, (home, aimed.1), ended, landing)
             }
-            None if matches!(verb, Verb::Read(_)) => Ok(Outcome::Read(None)),
+            Aim::Dead => Ok(Outcome::Dead),
+            Aim::Nowhere if matches!(aimed.1, Verb::Read(_)) => Ok(Outcome::Read(None)),
             // Whoever gave that slot does not know its memory.
-            None => Err(Failure::Broken),
+            Aim::Nowhere => Err(Failure::Broken),
         }
+    }
+
+    /// Executes WRITEs of one entry to its copies, all at once: their outcomes.
+    pub(super) fn execute_all<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        courier: &mut Courier,
+        writes: &[Aimed],
+        value: &[u8],
+    ) -> Result<Vec<Outcome>, Failure> {
+        let mut under_way = Vec::with_capacity(writes.len());
+        for write in writes {
+            match self.post_one(fabric, courier, *write, Amount::Entries(value))? {
+                Posted::Nowhere => return Err(Failure::Broken),
+                posted => under_way.push(posted),
+            }
+        }
+        under_way.iter().map(|posted| self.wait(fabric, courier, posted)).collect()
     }
 
     /// Executes a WRITE and a compare-and-swap, one after the other, and waits for the second one only: the outcomes of both.
@@ -192,9 +256,9 @@ impl Port {
         (write, swap): (Verb, Verb),
         value: &[u8],
     ) -> Result<[Outcome; 2], Failure> {
-        let first = self.work(fabric, courier, write, Amount::Entries(value))?;
-        let second = self.work(fabric, courier, swap, Amount::Heads)?;
-        let (Some((home, first)), Some((same, second))) = (first, second) else {
+        let first = self.work(fabric, courier, (Replica::FIRST, write), Amount::Entries(value))?;
+        let second = self.work(fabric, courier, (Replica::FIRST, swap), Amount::Heads)?;
+        let (Aim::At(home, first), Aim::At(same, second)) = (first, second) else {
             return Err(Failure::Broken);
         };
         debug_assert_eq!(home, same, "one queue pair");
@@ -211,23 +275,34 @@ impl Port {
         ended: Result<Ended, Failure>,
         landing: &mut Box<[u64]>,
     ) -> Result<Outcome, Failure> {
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(why) => {
+                let anew = match why {
+                    Failure::Broken => {
+                        self.connected[self.at[home]] = None;
+                        self.connect(fabric, courier, home)
+                    }
+                    why => Err(why),
+                };
+                return match anew {
+                    Ok(()) => Ok(Outcome::Unknown),
+                    Err(_) if self.is_dead(fabric, home) => Ok(Outcome::Dead),
+                    Err(why) => Err(why),
+                };
+            }
+        };
         match (ended, verb) {
-            (Ok(Ended::Answer(words)), Verb::Read(at)) => {
+            (Ended::Answer(words), Verb::Read(at)) => {
                 let head = words.first_chunk::<3>().and_then(|words| EntryHead::from_words(*words));
                 // A value is no longer than its slot.
                 let room = at.class().bytes() - u64::from(ENTRY_HEAD);
                 *landing = words;
                 Ok(Outcome::Read(head.filter(|head| u64::from(head.len) <= room)))
             }
-            (Ok(Ended::Answer(_)), _) => Ok(Outcome::Written),
-            (Ok(Ended::Original(word)), _) => Ok(Outcome::Swapped(word)),
-            (Err(Failure::Broken), _) => {
-                self.connected[home] = None;
-                self.connect(fabric, courier, home)?;
-                Ok(Outcome::Unknown)
-            }
-            (Err(why), _) => Err(why),
-            (Ok(ended), _) => panic!("{verb:?} ended with {ended:?}"),
+            (Ended::Answer(_), _) => Ok(Outcome::Written),
+            (Ended::Original(word), _) => Ok(Outcome::Swapped(word)),
+            (ended, _) => panic!("{verb:?} ended with {ended:?}"),
         }
     }
 }

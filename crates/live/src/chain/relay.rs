@@ -11,7 +11,7 @@ use switch::steering::{self, Action, Connection, End, Steering};
 use transport::{Contents, PlaceId};
 use wire::chain_pair::{self, ChainPair};
 use wire::roce::{Key, Packet, Psn, QpNumber};
-use wire::{Incarnation, Nanos, NodeId};
+use wire::{Copyset, Incarnation, Nanos, NodeId};
 
 use super::introduction::Introduction;
 use super::times::{FOUND, LIFETIME, SLOT_LIFETIMES};
@@ -62,6 +62,8 @@ pub struct SteeringCounts {
 #[derive(Debug)]
 pub(crate) struct Relay {
     nodes: usize,
+    /// Those that are in the rack, once that is known.
+    alive: Option<Copyset>,
     carried: u64,
     program: Option<Box<Steering>>,
     /// Connections that the program was told of, by the client's queue pair.
@@ -107,7 +109,7 @@ impl Relay {
         };
         let program = steering.map(|how| Steering::new(&config(how)).expect("the program fits the chip"));
         let (known, scans) = (BTreeMap::new(), BTreeMap::new());
-        Self { nodes, carried: 0, program: program.map(Box::new), known, steered: None, scans }
+        Self { nodes, alive: None, carried: 0, program: program.map(Box::new), known, steered: None, scans }
     }
 
     /// What it has done.
@@ -131,6 +133,12 @@ impl Relay {
         counts
     }
 
+    /// An epoch begins with these nodes. What another one sends has no effect from now on: it may be a memory that does not know yet that it was
+    /// declared dead, and whose copies others have ceased to write to.
+    pub(crate) fn begin_epoch(&mut self, alive: Copyset) {
+        self.alive = Some(alive);
+    }
+
     /// A packet with so many bytes of payload; `send` sends it on. False if it may not be.
     pub(crate) fn on_packet(
         &mut self,
@@ -140,7 +148,9 @@ impl Relay {
         send: impl FnOnce(NodeId, &Packet, usize, Contents<'_>),
     ) -> bool {
         let pair = ChainPair::of(packet.to).filter(|pair| from.as_node() == Some(pair.peer));
-        let Some(pair) = pair.filter(|pair| pair.owner.index() < self.nodes) else { return false };
+        let is_alive = |pair: &ChainPair| self.alive.is_none_or(|alive| alive.contains(pair.peer));
+        let pair = pair.filter(|pair| pair.owner.index() < self.nodes).filter(is_alive);
+        let Some(pair) = pair else { return false };
         self.carried += 1;
         let Some(program) = &mut self.program else {
             send(pair.owner, packet, len, contents);
@@ -274,6 +284,22 @@ mod tests {
         assert_eq!(carry(1, pair(0, 2).other().number()), None, "of somebody else");
         assert_eq!(carry(0, pair(0, 3).other().number()), None, "to nowhere");
         assert_eq!(carry(0, QpNumber::new(2)), None, "about something else");
+    }
+
+    #[test]
+    fn nothing_passes_of_a_node_that_was_declared_dead() {
+        let mut relay = Relay::new(3, None, Mtu::B4096);
+        let carried = |relay: &mut Relay, from: u16, number| {
+            let packet = Packet::new(Opcode::Acknowledge, number, Psn::new(1), Extension::Plain);
+            let place = PlaceId::node(NodeId(from));
+            relay.on_packet(Nanos::ZERO, place, (&packet, 0, Contents::None), |_, _, _, _| ())
+        };
+        let (request, answer) = (pair(0, 2).other().number(), pair(0, 2).number());
+        for (alive, is_carried) in [(&[0, 1, 2][..], true), (&[0, 1], false), (&[0, 1, 2], true)] {
+            relay.begin_epoch(alive.iter().map(|node| NodeId(*node)).collect());
+            assert_eq!(carried(&mut relay, 2, answer), is_carried, "{alive:?}");
+            assert!(carried(&mut relay, 0, request), "it may be told");
+        }
     }
 
     #[test]

@@ -10,12 +10,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chain::metadata::{CallId, ClientId, Config, Effect, Metadata};
-use chain::{Answer, Appended, Call, Outcome, Verb};
+use chain::{Answer, Appended, Call, Outcome};
 use wire::chain::{EntryVersion, Location, UNIT};
 use wire::{Incarnation, Nanos, NodeId};
 
 use super::fabric::{Fabric, whose};
-use super::port::Port;
+use super::port::{Aimed, Port};
 use super::store::{Setup, Store};
 use crate::place::{Courier, Failure};
 
@@ -86,7 +86,7 @@ struct State {
     machine: Metadata,
     /// Each client's last call, and its answer.
     clients: BTreeMap<ClientId, (u32, Option<Answer>)>,
-    verbs: VecDeque<(u64, Verb)>,
+    verbs: VecDeque<(u64, Aimed)>,
     counts: ServerCounts,
     /// How often keys were written to lately.
     heat: BTreeMap<u64, u32>,
@@ -110,9 +110,12 @@ impl Server {
     /// A server of this store, with the number of its queue pairs.
     /// Where the switch steers, `doubt` is longer than any request is under way; otherwise it is zero.
     pub(crate) fn new(store: Arc<Store>, thread: u16, doubt: Nanos) -> Self {
-        let Setup { rest, each, homes, .. } = &store.setup;
-        let units = Setup::units(*each, homes.len()).expect("it was looked at");
+        let Setup { rest, each, copies, .. } = &store.setup;
+        let units = Setup::units(*each, store.setup.parts()).expect("it was looked at");
+        // A store with copies is not steered, as none is over several memories.
+        let doubt = if *copies > 1 { Nanos::ZERO } else { doubt };
         let machine = Metadata::new(Config { units, rest: *rest, patience: PATIENCE, doubt });
+        let machine = machine.with_copies(*copies);
         let state = State {
             machine,
             clients: BTreeMap::new(),
@@ -233,11 +236,11 @@ impl Server {
                         *known = Some(answer);
                     }
                 }
-                Effect::Verb(key, verb) => {
+                Effect::Verb(key, replica, verb) => {
                     if state.verbs.is_empty() {
                         self.came.notify_all();
                     }
-                    state.verbs.push_back((key, verb));
+                    state.verbs.push_back((key, (replica, verb)));
                 }
             }
         }
@@ -250,7 +253,7 @@ impl Server {
             Err(std::sync::TryLockError::Poisoned(port)) => port.into_inner(),
             Err(std::sync::TryLockError::WouldBlock) => return false,
         };
-        let verbs: Vec<(u64, Verb)> = {
+        let verbs: Vec<(u64, Aimed)> = {
             let mut state = self.state();
             if state.failed.is_some() {
                 return false;
@@ -327,15 +330,11 @@ fn execute<F: Fabric>(
     port: &mut Port,
     fabric: &F,
     courier: &mut Courier,
-    verbs: &[(u64, Verb)],
+    verbs: &[(u64, Aimed)],
 ) -> Result<Vec<Outcome>, Failure> {
     let mut under_way = Vec::with_capacity(verbs.len());
-    for (_, verb) in verbs {
-        under_way.push(port.post(fabric, courier, *verb)?);
+    for (_, aimed) in verbs {
+        under_way.push(port.post(fabric, courier, *aimed)?);
     }
-    let wait = |posted: Option<_>| match posted {
-        Some(posted) => port.wait(fabric, courier, &posted),
-        None => Ok(Outcome::Unknown),
-    };
-    under_way.into_iter().map(wait).collect()
+    under_way.into_iter().map(|posted| port.wait(fabric, courier, &posted)).collect()
 }

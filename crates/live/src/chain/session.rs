@@ -13,7 +13,7 @@ use wire::Nanos;
 use wire::chain::{Class, ENTRY_HEAD};
 
 use super::fabric::Fabric;
-use super::port::{Port, value_of};
+use super::port::{Aimed, Amount, Port, value_of};
 use super::store::{Setup, Store};
 use super::times;
 use crate::config::Steering;
@@ -82,11 +82,12 @@ pub struct Session {
 impl Session {
     /// A client on a rack whose switch steers like that.
     pub(super) fn new(store: Arc<Store>, thread: u16, steering: Option<Steering>) -> Self {
-        let Setup { lease, rest, homes, .. } = &store.setup;
+        let Setup { lease, rest, copies, homes, .. } = &store.setup;
         let config = Config { lease: *lease, slots: SLOTS, cursors: CURSORS };
         let reads = homes.len() == 1 && steering.is_some_and(|how| how.reads);
         let ask_after = if reads { ASK_AFTER_STEERED } else { ASK_AFTER };
-        let mut machine = Client::new(config).walking(Walk { ask_after, ..Walk::default() });
+        let mut machine =
+            Client::new(config).walking(Walk { ask_after, ..Walk::default() }).with_copies(*copies);
         if homes.len() == 1 {
             // One queue pair, whose requests are executed in their order.
             machine = machine.swapping_at_once();
@@ -202,14 +203,25 @@ impl Session {
         let mut effects = VecDeque::from(std::mem::take(&mut out));
         loop {
             match effects.pop_front().expect("an operation goes on until it is done") {
-                Effect::Verb(id, write) if let Some(Effect::Verb(_, swap)) = effects.front().copied() => {
-                    effects.pop_front();
-                    for outcome in self.port.execute_both(fabric, courier, (write, swap), value)? {
+                Effect::Verb(id, replica, verb) if matches!(effects.front(), Some(Effect::Verb(..))) => {
+                    let more = effects.iter().take_while(|effect| matches!(effect, Effect::Verb(..))).count();
+                    let mut verbs = vec![(replica, verb)];
+                    verbs.extend(effects.drain(..more).map(|effect| match effect {
+                        Effect::Verb(_, replica, verb) => (replica, verb),
+                        _ => unreachable!("those are verbs"),
+                    }));
+                    for outcome in self.together(fabric, courier, &verbs, value)? {
                         self.machine.on_outcome(fabric.now(), id, outcome, &mut out);
                     }
                 }
-                Effect::Verb(id, verb) => {
-                    let outcome = self.verb(fabric, courier, verb, value)?;
+                Effect::Verb(id, replica, verb) => {
+                    let Self { port, landing, .. } = self;
+                    let amount = match (verb, request) {
+                        // What an append reads on its way is what follows.
+                        (Verb::Read(_), Request::Put(_) | Request::Delete) => Amount::Heads,
+                        _ => Amount::Entries(value),
+                    };
+                    let outcome = port.execute(fabric, courier, (replica, verb), amount, landing)?;
                     self.machine.on_outcome(fabric.now(), id, outcome, &mut out);
                 }
                 Effect::Call(id, call) => {
@@ -229,15 +241,20 @@ impl Session {
         }
     }
 
-    fn verb<F: Fabric>(
+    /// Both steps of an append, or WRITEs to copies: what becomes of each.
+    fn together<F: Fabric>(
         &mut self,
         fabric: &F,
         courier: &mut Courier,
-        verb: Verb,
+        verbs: &[Aimed],
         value: &[u8],
-    ) -> Result<Outcome, Failure> {
-        let Self { port, landing, .. } = self;
-        port.execute(fabric, courier, verb, value, landing)
+    ) -> Result<Vec<Outcome>, Failure> {
+        match *verbs {
+            [(_, write), (_, swap @ Verb::CompareSwap { .. })] => {
+                self.port.execute_both(fabric, courier, (write, swap), value).map(Vec::from)
+            }
+            ref writes => self.port.execute_all(fabric, courier, writes, value),
+        }
     }
 
     /// Asks until there is an answer: the same call, however often.

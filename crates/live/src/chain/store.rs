@@ -1,14 +1,16 @@
 //! A store, as everybody who uses it knows it; and the clients that a process has.
 //!
-//! What must always hold: each unit is in one home's memory, and so is each slot; a client is in one thread's hands.
+//! What must always hold: each unit is in as many homes' memories as it has copies, at different nodes, and so is each slot; a client is in
+//! one thread's hands.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use chain::Replica;
 use wire::chain::{Class, Location, UNITS};
 use wire::chain_pair::THREADS;
 use wire::roce::Key;
-use wire::{GlobalAddr, Incarnation, Nanos};
+use wire::{GlobalAddr, Incarnation, Nanos, NodeId};
 
 use super::introduction::Introduction;
 use super::session::Session;
@@ -36,7 +38,9 @@ pub struct Setup {
     pub rest: Nanos,
     /// Units in each home's memory.
     pub each: u32,
-    /// Those homes.
+    /// Copies of each unit.
+    pub copies: u8,
+    /// Those homes: the first copy of each part of the units, in their order, then the second one of each.
     pub homes: Vec<Home>,
 }
 
@@ -56,7 +60,41 @@ impl Setup {
         Some(Introduction::Scan { memory: addr.home(), of: life.0 as u16, region: key, number })
     }
 
-    /// What is to be allocated at a home: that with this number of so many.
+    /// Parts of the units, each in one home's memory, or in that of several, which have copies of it.
+    pub fn parts(&self) -> usize {
+        self.homes.len() / usize::from(self.copies).max(1)
+    }
+
+    /// Which of so many nodes have a store's homes: the nodes' numbers, in the order of the homes. A part's copies are at the nodes behind its
+    /// own, so that each node has as many first copies as others.
+    pub fn places(parts: usize, copies: usize) -> impl Iterator<Item = usize> {
+        (0..copies).flat_map(move |copy| (0..parts).map(move |part| (part + copy) % parts))
+    }
+
+    /// The homes that have copies of what this one has, itself among them.
+    fn copies_of(&self, number: usize) -> impl Iterator<Item = &Home> {
+        let part = number % self.parts();
+        self.homes.iter().skip(part).step_by(self.parts())
+    }
+
+    /// True if it is of a part of which a copy is left, if these homes are up.
+    pub(crate) fn has_copies(&self, number: usize, is_up: impl Fn(&Home) -> bool) -> bool {
+        self.copies_of(number).any(is_up)
+    }
+
+    /// True if of some part no copy is left.
+    pub(crate) fn is_lost(&self, is_up: impl Fn(&Home) -> bool) -> bool {
+        (0..self.parts()).any(|part| !self.has_copies(part, &is_up))
+    }
+
+    /// The nodes that have memory of it.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (NodeId, Incarnation)> {
+        let nodes: BTreeMap<NodeId, Incarnation> =
+            self.homes.iter().map(|home| (home.addr.home(), home.life)).collect();
+        nodes.into_iter()
+    }
+
+    /// What is to be allocated at a home: that with this part of so many.
     pub fn shape(each: u32, number: usize, homes: usize) -> Shape {
         let first = number as u32 * each + 1;
         let margin = if number + 1 < homes { Self::MARGIN } else { 0 };
@@ -69,16 +107,17 @@ impl Setup {
         (all < u64::from(UNITS) && each > 0 && homes > 0).then(|| each * homes as u32)
     }
 
-    /// The home of a slot, and how many of its bytes may be read; none if it is in no memory.
-    pub(super) fn home_of(&self, at: Location) -> Option<(usize, u32)> {
-        let number = (at.unit() - 1) / self.each;
-        let number = number as usize;
-        let Shape::Chain { first, units } = Self::shape(self.each, number, self.homes.len()) else {
+    /// The home of a copy of a slot, and how many of its bytes may be read; none if it is in no memory.
+    pub(super) fn home_of(&self, at: Location, replica: Replica) -> Option<(usize, u32)> {
+        let (part, parts) = (((at.unit() - 1) / self.each) as usize, self.parts());
+        let Shape::Chain { first, units } = Self::shape(self.each, part, parts) else {
             unreachable!("that is what it is made of")
         };
-        self.homes.get(number)?;
+        if part >= parts || replica.0 >= self.copies {
+            return None;
+        }
         let left = (u64::from(first + units) - u64::from(at.unit())) * wire::chain::UNIT;
-        Some((number, at.class().bytes().min(left) as u32))
+        Some((usize::from(replica.0) * parts + part, at.class().bytes().min(left) as u32))
     }
 }
 
@@ -156,15 +195,20 @@ mod tests {
     use super::*;
     use wire::NodeId;
 
+    fn store_of(each: u32, parts: usize, copies: u8) -> Setup {
+        let home =
+            |at| Home { addr: GlobalAddr::new(NodeId(at as u16), 4096), key: Key(1), life: Incarnation(0) };
+        let homes = Setup::places(parts, copies.into()).map(home).collect();
+        Setup { lease: Nanos(1), rest: Nanos(2), each, copies, homes }
+    }
+
     #[test]
     fn every_slot_lies_in_one_homes_memory_also_at_its_end() {
-        let home =
-            |node| Home { addr: GlobalAddr::new(NodeId(node), 4096), key: Key(1), life: Incarnation(0) };
         let each = 100;
-        let setup = Setup { lease: Nanos(1), rest: Nanos(2), each, homes: (0..3).map(home).collect() };
+        let setup = store_of(each, 3, 1);
         for class in (0..16).filter_map(Class::new) {
             for unit in 1..=3 * each {
-                let (number, bytes) = setup.home_of(Location::new(class, unit)).unwrap();
+                let (number, bytes) = setup.home_of(Location::new(class, unit), Replica::FIRST).unwrap();
                 assert_eq!(number, ((unit - 1) / each) as usize);
                 let Shape::Chain { first, units } = Setup::shape(each, number, 3) else { panic!() };
                 assert!(unit >= first);
@@ -173,8 +217,35 @@ mod tests {
                 assert!(u64::from(bytes) == class.bytes() || number == 2, "only at the end of all memory");
             }
         }
-        assert_eq!(setup.home_of(Location::new(Class::new(0).unwrap(), 301)), None);
+        assert_eq!(setup.home_of(Location::new(Class::new(0).unwrap(), 301), Replica::FIRST), None);
         assert_eq!(Setup::units(each, 3), Some(300));
         assert_eq!(Setup::units(1 << 27, 2), None);
+    }
+
+    #[test]
+    fn copies_of_a_slot_are_at_different_nodes_and_a_store_is_lost_with_the_last_copy_of_a_part() {
+        for (parts, copies) in [(1, 1), (2, 2), (3, 2), (3, 3), (5, 3)] {
+            let setup = store_of(10, parts, copies);
+            for unit in 1..=10 * parts as u32 {
+                let at = Location::new(Class::new(0).unwrap(), unit);
+                let homes = (0..copies).map(|copy| setup.home_of(at, Replica(copy)).unwrap().0);
+                let nodes: Vec<NodeId> = homes.clone().map(|home| setup.homes[home].addr.home()).collect();
+                let first = (unit - 1) as usize / 10;
+                let behind = (0..usize::from(copies)).map(|copy| NodeId(((first + copy) % parts) as u16));
+                assert_eq!(nodes, behind.collect::<Vec<_>>());
+                for home in homes {
+                    let its: Vec<NodeId> =
+                        setup.copies_of(home).map(|home: &Home| home.addr.home()).collect();
+                    assert_eq!(its, nodes);
+                }
+                assert_eq!(setup.home_of(at, Replica(copies)), None);
+            }
+            // A node more is down, and another one, behind each other.
+            for down in 0..=parts {
+                let is_up = |home: &Home| usize::from(home.addr.home().0) >= down;
+                assert_eq!(setup.is_lost(is_up), down >= usize::from(copies), "{down} of {parts} are down");
+            }
+            assert_eq!(setup.nodes().count(), parts);
+        }
     }
 }

@@ -19,7 +19,7 @@ use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
 
 use super::rack::InlineRack;
 use crate::chain::{
-    Chains, Connect, Fabric, Introduction, Pools, Ran, Relay, Server, ServerCounts, Session, Setup,
+    Chains, Connect, Fabric, Home, Introduction, Pools, Ran, Relay, Server, ServerCounts, Session, Setup,
     SteeringCounts, Store, What, client_id, doubt, least_rest,
 };
 use crate::config::Steering;
@@ -304,9 +304,9 @@ impl Chains for InlineRack {
         (mut setup, zeroed): (Setup, &[bool]),
     ) -> Result<Arc<Store>, Failure> {
         let here = self.chains_of(node);
-        let homes = setup.homes.len();
+        let parts = setup.parts();
         for (number, home) in setup.homes.iter_mut().enumerate() {
-            let shape = Setup::shape(setup.each, number, homes);
+            let shape = Setup::shape(setup.each, number % parts, parts);
             let memory = self.memory(home.addr.home());
             // Nothing that was written before is to be taken for an entry of this store.
             let region = memory.regions.begin(&memory.home, home.addr, shape, zeroed[number]);
@@ -342,6 +342,10 @@ impl Chains for InlineRack {
             here.introduce(courier, over)?;
         }
         Ok(())
+    }
+
+    fn has_home(&self, _: NodeId, home: &Home) -> bool {
+        home.life == LIFE
     }
 
     fn chain_session(&self, node: NodeId, store: &Arc<Store>) -> Result<Session, Failure> {

@@ -228,6 +228,8 @@ impl NetworkedSwitch {
                         switch.restart(epoch);
                         switch.set_shadow(shadow);
                         self.place.locks.restart(epoch);
+                        // Before anybody else hears of the epoch.
+                        self.relay.begin_epoch(self.coordinator.roster().live());
                         self.began = true;
                         self.coordinator.on_restarted(now, dump.as_ref(), &mut effects);
                     }

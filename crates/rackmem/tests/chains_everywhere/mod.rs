@@ -1,6 +1,8 @@
 //! What must hold of chains, on whatever rack of three nodes: tests of several kinds of racks call these.
 #![allow(dead_code, reason = "each kind of rack uses its part")]
 
+pub(crate) mod copies;
+
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -13,8 +15,13 @@ pub(crate) type Nodes<'a> = &'a (dyn Fn(u16) -> NodeHandle + Sync);
 
 /// Threads of all nodes do this.
 fn on_all(nodes: Nodes<'_>, threads: u64, work: impl Fn(u64, &mut NodeHandle) + Sync) {
+    on_some(nodes, &[0, 1, 2], threads, work);
+}
+
+/// Threads of these nodes.
+fn on_some(nodes: Nodes<'_>, some: &[u16], threads: u64, work: impl Fn(u64, &mut NodeHandle) + Sync) {
     std::thread::scope(|scope| {
-        for node in 0..3 {
+        for node in some.iter().copied() {
             for thread in 0..threads {
                 let work = &work;
                 scope.spawn(move || work(u64::from(node) * threads + thread, &mut nodes(node)));
@@ -26,7 +33,7 @@ fn on_all(nodes: Nodes<'_>, threads: u64, work: impl Fn(u64, &mut NodeHandle) + 
 /// Two memories, and the metadata server at the third node.
 fn spread(bytes: u64) -> ChainsConfig {
     let homes = vec![NodeId(0), NodeId(1)];
-    ChainsConfig { homes, bytes, server: NodeId(2), lease: Nanos::from_millis(150), rest: None }
+    ChainsConfig { homes, bytes, copies: 1, server: NodeId(2), lease: Nanos::from_millis(150), rest: None }
 }
 
 /// A value of so many bytes that tells which one it is.
@@ -203,13 +210,24 @@ impl Dice {
 
 /// What clients on all nodes did to a few keys of a store.
 pub(crate) fn history_of(nodes: Nodes<'_>, addr: GlobalAddr, seed: u64, each: u64) -> Vec<Operation<u64>> {
+    history_on(nodes, &[0, 1, 2], addr, seed, &|round| round < each)
+}
+
+/// What clients on these nodes did, for as long as they were to go on.
+pub(crate) fn history_on(
+    nodes: Nodes<'_>,
+    some: &[u16],
+    addr: GlobalAddr,
+    seed: u64,
+    goes_on: &(dyn Fn(u64) -> bool + Sync),
+) -> Vec<Operation<u64>> {
     const KEYS: u64 = 4;
     let (all, began) = (Mutex::new(Vec::new()), Instant::now());
     let now = || Nanos(1 + u64::try_from(began.elapsed().as_nanos()).unwrap());
-    on_all(nodes, 2, |client, here| {
+    on_some(nodes, some, 2, |client, here| {
         let mut store = here.chains_at(addr).unwrap();
         let (mut dice, mut mine, mut found) = (Dice(seed + client), Vec::new(), Vec::new());
-        for round in 0..each {
+        for round in (0..).take_while(|round| goes_on(*round)) {
             let (key, new) = (dice.below(KEYS), seed << 40 | client << 20 | (round + 1));
             let invoke = now();
             let op = match dice.below(10) {
@@ -303,6 +321,30 @@ macro_rules! wherever_reads_are_steered {
         fn histories_of_one_memory_are_linearizable() {
             $nodes(crate::chains_everywhere::histories_of_one_memory_are_linearizable);
         }
+
+        #[test]
+        fn what_is_put_into_copies_all_others_get_until_it_is_deleted() {
+            $nodes(
+                crate::chains_everywhere::copies::what_is_put_into_copies_all_others_get_until_it_is_deleted,
+            );
+        }
+
+        #[test]
+        fn each_copy_takes_a_put_one_round_trip_more_and_a_get_none() {
+            $nodes(
+                crate::chains_everywhere::copies::each_copy_takes_a_put_one_round_trip_more_and_a_get_none,
+            );
+        }
+
+        #[test]
+        fn copies_that_cannot_be_are_refused_with_why() {
+            $nodes(crate::chains_everywhere::copies::copies_that_cannot_be_are_refused_with_why);
+        }
+
+        #[test]
+        fn histories_of_copies_are_linearizable() {
+            $nodes(crate::chains_everywhere::copies::histories_of_copies_are_linearizable);
+        }
     };
 }
 pub(crate) use wherever_reads_are_steered;
@@ -315,6 +357,11 @@ macro_rules! everywhere {
         #[test]
         fn far_more_is_written_than_memory_holds() {
             $nodes(crate::chains_everywhere::far_more_is_written_than_memory_holds);
+        }
+
+        #[test]
+        fn far_more_is_written_than_copies_hold() {
+            $nodes(crate::chains_everywhere::copies::far_more_is_written_than_copies_hold);
         }
 
         #[test]

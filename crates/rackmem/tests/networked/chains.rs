@@ -61,7 +61,7 @@ mod reads_steered {
 
     /// On a network that loses, doubles and reorders.
     fn faulty(body: fn(Nodes<'_>)) {
-        let config = Config { nodes: 3, memory: 4 << 20, cache: 1 << 20, ..Config::default() };
+        let config = Config { nodes: 3, memory: 8 << 20, cache: 1 << 20, ..Config::default() };
         let config = Config { steering: Some(usize::MAX), steer_reads: true, preload: true, ..config };
         let rack = Processes::start_with(true, config);
         body(&|node| rack.nodes[usize::from(node)].here());
@@ -207,6 +207,7 @@ fn a_store_whose_metadata_server_or_memory_dies_is_lost_and_others_are_not() {
         let mut here = rack.nodes[0].here();
         let config = ChainsConfig {
             homes: vec![NodeId(1)],
+            copies: 1,
             server: NodeId(2),
             lease: Nanos::from_millis(20),
             rest: Some(Nanos::from_millis(30)),

@@ -3,6 +3,7 @@
 mod chains;
 #[path = "../chains_everywhere/mod.rs"]
 mod chains_everywhere;
+mod copies;
 mod histories;
 mod locks;
 mod one_sided;

@@ -104,7 +104,7 @@ impl Processes {
 
     /// With a switch that holds so many keys of chains.
     pub(crate) fn start_steered(nodes: usize, faulty: bool, steering: Option<usize>) -> Self {
-        let shape = Config { nodes, memory: 4 << 20, cache: 1 << 20, ..Config::default() };
+        let shape = Config { nodes, memory: 8 << 20, cache: 1 << 20, ..Config::default() };
         // Where messages are lost, answers of both kinds are.
         let config = Config { steering, peek: faulty, ..shape };
         Self::start_as(config, faulty, Scheduling::Fair)

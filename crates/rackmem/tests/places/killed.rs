@@ -1,4 +1,4 @@
-//! Clients of chains whose processes are killed: by the kernel, between any two instructions.
+//! Clients of chains whose processes are killed, and memories: by the kernel, between any two instructions.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -12,17 +12,22 @@ use crate::rig::Places;
 
 /// Says to a process that it is the client, of which rack.
 const FILE: &str = "RACKMEM_KILLED_FILE";
-/// And of which store.
+/// And of which store. Otherwise it reads that.
 const STORE: &str = "RACKMEM_KILLED_STORE";
 
 /// A process that puts one value after the other, and says which it has put, until it is killed.
 fn put_for_ever(file: &Path) -> ! {
     let text = std::fs::read_to_string(file).unwrap();
     let rack = Rack::join(&RackFile::parse(file, &text).unwrap(), NodeId(2)).unwrap();
-    let addr = GlobalAddr::from_bits(std::env::var(STORE).unwrap().parse().unwrap());
-    let mut here = rack.here();
-    let mut store = here.chains_at(addr).unwrap();
     let mut out = std::io::stdout();
+    let addr = std::env::var(STORE).unwrap_or_else(|_| {
+        // It has a part of the store's memory, so it is there first.
+        writeln!(out, "put 0").unwrap();
+        out.flush().unwrap();
+        std::io::stdin().lines().next().unwrap().unwrap()
+    });
+    let mut here = rack.here();
+    let mut store = here.chains_at(GlobalAddr::from_bits(addr.parse().unwrap())).unwrap();
     for number in 1_u64.. {
         store.put(&mut here, 1, &number.to_le_bytes().repeat(100)).unwrap();
         writeln!(out, "put {number}").unwrap();
@@ -37,6 +42,87 @@ fn until(mut look: impl FnMut() -> bool) {
         assert!(began.elapsed() < Duration::from_secs(60), "it did not happen");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// What a process has put, from a line that it has written. The test's own lines come before.
+fn put(line: &str) -> Option<u64> {
+    line.split_once("put ").and_then(|(_, number)| number.parse().ok())
+}
+
+/// A value that such a process has put, as a whole.
+fn number_of(found: &[u8]) -> u64 {
+    let (words, left) = found.as_chunks::<8>();
+    assert!(left.is_empty() && words.len() == 100 && words.iter().all(|word| *word == words[0]));
+    u64::from_le_bytes(words[0])
+}
+
+/// The process has a copy of the store, as this one has, and is in the middle of its puts.
+fn memories_are_killed(test: &str, transport: TransportKind) {
+    if let Some(file) = std::env::var_os(FILE) {
+        put_for_ever(Path::new(&file));
+    }
+    let places = Places::start_some("killed", transport, "timeout = \"400 ms\"", 2);
+    let mut here = places.nodes[0].here();
+    for round in 1..=3 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture"])
+            .env(FILE, places.file())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        lines.find_map(|line| put(&line)).expect("it joins");
+        // It has the first copy of one half of all slots, and the second one of the other half.
+        let (lease, rest) = (Nanos::from_millis(40), Some(Nanos::from_millis(60)));
+        let homes = vec![NodeId(1), NodeId(2)];
+        let config = ChainsConfig { homes, copies: 2, lease, rest, ..ChainsConfig::at(NodeId(1), 512 << 10) };
+        let mut store = None;
+        until(|| {
+            store = here.chains(&config).ok();
+            store.is_some()
+        });
+        let mut store = store.expect("it was made");
+        for key in 10..30_u64 {
+            store.put(&mut here, key, &key.to_le_bytes().repeat(100)).unwrap();
+        }
+        writeln!(child.stdin.as_mut().unwrap(), "{}", store.addr().bits()).unwrap();
+        let mut said = lines.find_map(|line| put(&line)).expect("it begins");
+        std::thread::sleep(Duration::from_millis(7 * round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        said = lines.filter_map(|line| put(&line)).fold(said, u64::max);
+        let mut found = Vec::new();
+        // That is as long as it takes until it is taken for dead.
+        assert!(store.get(&mut here, 1, &mut found).unwrap());
+        let there = number_of(&found);
+        assert!(there == said || there == said + 1, "{said} was said, {there} is there");
+        for key in 10..30_u64 {
+            assert!(store.get(&mut here, key, &mut found).unwrap());
+            assert_eq!(number_of(&found), key);
+            store.put(&mut here, key, &(key + 1).to_le_bytes().repeat(100)).unwrap();
+            assert!(store.get(&mut here, key, &mut found).unwrap());
+            assert_eq!(number_of(&found), key + 1);
+        }
+        // An append that it had begun may be there by now, and nothing after it.
+        until(|| places.nodes[1].chain_counts().swept == 1);
+        assert!(store.get(&mut here, 1, &mut found).unwrap());
+        let later = number_of(&found);
+        assert!(later == there || later == said + 1, "{there} was there, {later} is");
+        store.free(&mut here).unwrap();
+    }
+}
+
+#[test]
+fn a_memory_that_is_killed_under_load_takes_nothing_with_it_that_was_put_where_there_is_another_copy_near() {
+    let test = "killed::a_memory_that_is_killed_under_load_takes_nothing_with_it_that_was_put_where_there_is_another_copy_near";
+    memories_are_killed(test, TransportKind::SharedMemory);
+}
+
+#[test]
+fn a_memory_that_is_killed_under_load_takes_nothing_with_it_that_was_put_where_there_is_another_copy_far() {
+    let test = "killed::a_memory_that_is_killed_under_load_takes_nothing_with_it_that_was_put_where_there_is_another_copy_far";
+    memories_are_killed(test, TransportKind::Udp);
 }
 
 fn clients_are_killed(test: &str, transport: TransportKind) {
@@ -58,20 +144,16 @@ fn clients_are_killed(test: &str, transport: TransportKind) {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(client.stdout.take().unwrap()).lines().map(Result::unwrap);
-        // The test's own lines come before.
-        let put = |line: String| line.split_once("put ").and_then(|(_, number)| number.parse::<u64>().ok());
-        let mut said = lines.find_map(put).expect("it begins");
+        let mut said = lines.find_map(|line| put(&line)).expect("it begins");
         std::thread::sleep(Duration::from_millis(7 * round));
         client.kill().unwrap();
         client.wait().unwrap();
-        said = lines.filter_map(put).fold(said, u64::max);
+        said = lines.filter_map(|line| put(&line)).fold(said, u64::max);
         let swept = || places.nodes[1].chain_counts().swept;
         until(|| swept() == round);
         let mut found = Vec::new();
         assert!(store.get(&mut here, 1, &mut found).unwrap());
-        let (words, left) = found.as_chunks::<8>();
-        assert!(left.is_empty() && words.len() == 100 && words.iter().all(|word| *word == words[0]));
-        let there = u64::from_le_bytes(words[0]);
+        let there = number_of(&found);
         assert!(there == said || there == said + 1, "{said} was said, {there} is there");
         // But for what this process has in hand, and the tail.
         until(|| {

@@ -277,7 +277,7 @@ impl Bed {
     fn act(&mut self, machine: Machine, mut steps: Vec<Effect>) {
         for step in steps.drain(..) {
             match step {
-                Effect::Verb(OpId(thread), verb) => self.post(thread as u16, verb),
+                Effect::Verb(OpId(thread), _, verb) => self.post(thread as u16, verb),
                 Effect::Call(OpId(thread), call) => {
                     self.tally.calls += 1;
                     self.send_message(machine, self.now, Parcel::Call(thread as u16, call));

@@ -32,7 +32,7 @@ impl Bed {
         host.begin(now, op, key, request, &mut steps);
         loop {
             match steps.pop().expect("an operation ends") {
-                Effect::Verb(op, verb) => {
+                Effect::Verb(op, _, verb) => {
                     assert!(!matches!(verb, Verb::CompareSwap { .. }), "each key is stored once");
                     host.on_outcome(now, op, at_once(entries, verb), &mut steps);
                 }

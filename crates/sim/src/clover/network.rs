@@ -202,7 +202,7 @@ impl Bed {
                 metadata::Effect::Answer(CallId { number, .. }, answer) => {
                     self.send_message(Machine::Server, self.now, Parcel::Answer(number as u16, answer));
                 }
-                metadata::Effect::Verb(key, verb) => {
+                metadata::Effect::Verb(key, _, verb) => {
                     let is_swap = matches!(verb, Verb::CompareSwap { .. });
                     assert!(!is_swap || !self.tor.binds(), "it would pass beside the bound queue pair");
                     let outcome = at_once(&mut self.server.entries, verb);

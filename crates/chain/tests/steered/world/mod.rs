@@ -243,7 +243,7 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
             let place = &self.places[at];
             let id = place.id;
             match effect {
-                client::Effect::Verb(op, verb) => {
+                client::Effect::Verb(op, _, verb) => {
                     let Running { buffer, value, .. } = place.running[&op];
                     self.post(at + 1, op.0, verb, buffer, value);
                 }
@@ -305,7 +305,7 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
     fn apply_metadata(&mut self, effects: Vec<metadata::Effect>) {
         for effect in effects {
             match effect {
-                metadata::Effect::Verb(key, verb) => {
+                metadata::Effect::Verb(key, _, verb) => {
                     self.post(self.metadata_node(), key, verb, BASE + key * BUFFER, 0);
                 }
                 metadata::Effect::Answer(id, answer) => {

@@ -24,8 +24,8 @@ use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal, SwitchEpoch};
 use super::node::NetworkedNode;
 use super::one_sided::calls::{Call, Reply};
 use crate::chain::{
-    Ask, Chains, Fabric as _, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup, Store, What,
-    doubt, least_rest, setup_of,
+    Ask, Chains, Fabric as _, Home, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup, Store,
+    What, doubt, least_rest, setup_of,
 };
 use crate::config::Steering;
 use crate::memory::one_sided::Shape;
@@ -142,9 +142,9 @@ impl Chains for NetworkedNode {
         addr: GlobalAddr,
         (mut setup, zeroed): (Setup, &[bool]),
     ) -> Result<Arc<Store>, Failure> {
-        let homes = setup.homes.len();
+        let parts = setup.parts();
         for (number, home) in setup.homes.iter_mut().enumerate() {
-            let shape = Setup::shape(setup.each, number, homes);
+            let shape = Setup::shape(setup.each, number % parts, parts);
             // Nothing that was written before is to be taken for an entry of this store.
             let call = Call::Begin { addr: home.addr, shape, zeroed: zeroed[number] };
             let life = self.life_of(home.addr.home()).ok_or(Refusal::NodeDown)?;
@@ -170,6 +170,10 @@ impl Chains for NetworkedNode {
 
     fn end_chains(&self, _: NodeId, courier: &mut Courier, addr: GlobalAddr) -> Result<(), Failure> {
         self.ask_chain(courier, addr, &Ask::End).map(drop)
+    }
+
+    fn has_home(&self, _: NodeId, home: &Home) -> bool {
+        self.life_of(home.addr.home()) == Some(home.life)
     }
 
     fn chain_session(&self, _: NodeId, store: &Arc<Store>) -> Result<Session, Failure> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use transport::{Body, PlaceId};
 use wire::{GlobalAddr, Refusal};
 
-use crate::chain::{Ask, Fabric as _, Introduction, Server};
+use crate::chain::{Ask, Fabric as _, Home, Introduction, Server};
 use crate::config::Steering;
 use crate::networked::node::NetworkedNode;
 use crate::place::{Courier, Failure};
@@ -29,19 +29,24 @@ impl NetworkedNode {
             if self.life_of(node) == Some(life) {
                 continue;
             }
-            for home in &server.store.setup.homes {
-                let memory = home.addr.home();
+            for (memory, its) in server.store.setup.nodes() {
                 loop {
-                    if self.life_of(memory) != Some(home.life) {
-                        return Err(Refusal::NodeDown.into());
+                    if self.life_of(memory) != Some(its) {
+                        // It executes nothing any more, of nobody. Whether something is lost with it, the caller looks.
+                        break;
                     }
                     match self.ask_chain(courier, GlobalAddr::new(memory, 0), &Ask::Fence { node, life }) {
                         Ok(_) => break,
                         Err(Failure::Broken) => self.pass_time(courier),
+                        // It has died meanwhile.
+                        Err(Failure::Refused(Refusal::NodeDown)) if self.life_of(memory) != Some(its) => {
+                            break;
+                        }
                         Err(why) => return Err(why),
                     }
                 }
             }
+            self.look_at_memories(server)?;
             if self.is_steered() {
                 let number = self.next_number();
                 self.introduce(courier, Introduction::End { node, life, number })?;
@@ -49,6 +54,12 @@ impl NetworkedNode {
             server.sweep(self.now(), node, life);
         }
         Ok(())
+    }
+
+    /// A store goes on as long as one copy of everything is left.
+    fn look_at_memories(&self, server: &Server) -> Result<(), Failure> {
+        let is_up = |home: &Home| self.life_of(home.addr.home()) == Some(home.life);
+        if server.store.setup.is_lost(is_up) { Err(Refusal::NodeDown.into()) } else { Ok(()) }
     }
 
     /// The switch may be another one, and know no tails: looks for those of the keys that are written to most, and tells it.
@@ -98,9 +109,8 @@ pub(super) fn serve_store(node: &Weak<NetworkedNode>, server: &Server) {
         if let Err(why) = node.sweep_the_dead(&mut courier, server) {
             server.fail(why);
         }
-        let is_down = |home: &crate::chain::Home| node.life_of(home.addr.home()) != Some(home.life);
-        if server.store.setup.homes.iter().any(is_down) {
-            server.fail(Refusal::NodeDown.into());
+        if let Err(why) = node.look_at_memories(server) {
+            server.fail(why);
         }
         if !server.work(&*node, &mut courier) {
             drop(node);
