@@ -137,7 +137,7 @@ impl Relay {
         now: Nanos,
         from: PlaceId,
         (packet, len, contents): (&Packet, usize, Contents<'_>),
-        send: impl FnOnce(NodeId, &Packet, usize, Contents<'_>),
+        mut send: impl FnMut(NodeId, &Packet, usize, Contents<'_>),
     ) -> bool {
         let pair = ChainPair::of(packet.to).filter(|pair| from.as_node() == Some(pair.peer));
         let Some(pair) = pair.filter(|pair| pair.owner.index() < self.nodes) else { return false };
@@ -153,6 +153,10 @@ impl Relay {
         }
         if program.on_packet(now, pair.owner, &mut packet, head) == Action::Forward {
             send(pair.owner, &packet, len, contents);
+        }
+        // Reads that are sent once more.
+        while let Some(sent) = program.next_sent() {
+            send(sent.to, &sent.packet, 0, Contents::None);
         }
         true
     }

@@ -102,6 +102,7 @@ mod layout;
 pub mod machine;
 mod parser;
 mod program;
+mod reads;
 mod requests;
 #[cfg(test)]
 mod tests;
