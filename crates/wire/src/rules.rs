@@ -403,8 +403,12 @@ rules! {
     NUMBERS_ARE_NEW,
     /// A slot is outstanding for the key that it was written for last: a client may use it for another one under the same number.
     LAST_WRITE_COUNTS,
-    /// A read is sent only to a tail whose append is acknowledged (PROTOCOLS.md).
+    /// What a read brings that was sent to the tail is passed on only if that one's append is acknowledged (PROTOCOLS.md).
     READS_TAKE_WHAT_IS_ACKNOWLEDGED,
+    /// And only if it is that entry, and not what was in its slot before.
+    READS_BRING_WHAT_THEY_WERE_SENT_FOR,
+    /// What a read brings to a connection from before a restart of the switch is not passed on: nobody knows where the read was sent.
+    STRANGERS_READ_NOTHING,
     // Acknowledgements.
     /// The client is told what it was steered to, and not what another word was (PROTOCOLS.md).
     ORIGINAL_IS_REWRITTEN,

@@ -145,7 +145,7 @@ impl Relay {
         now: Nanos,
         from: PlaceId,
         (packet, len, contents): (&Packet, usize, Contents<'_>),
-        send: impl FnOnce(NodeId, &Packet, usize, Contents<'_>),
+        mut send: impl FnMut(NodeId, &Packet, usize, Contents<'_>),
     ) -> bool {
         let pair = ChainPair::of(packet.to).filter(|pair| from.as_node() == Some(pair.peer));
         let is_alive = |pair: &ChainPair| self.alive.is_none_or(|alive| alive.contains(pair.peer));
@@ -163,6 +163,10 @@ impl Relay {
         }
         if program.on_packet(now, pair.owner, &mut packet, head) == Action::Forward {
             send(pair.owner, &packet, len, contents);
+        }
+        // Reads that are sent once more.
+        while let Some(sent) = program.next_sent() {
+            send(sent.to, &sent.packet, 0, Contents::None);
         }
         true
     }

@@ -20,9 +20,9 @@
 //! - A compare-and-swap takes the next number of its word's bound queue pair once. What was sent under a number is sent under it again,
 //!   or nothing is: a WRITE of no bytes, when its client is gone. So whatever copies of it are under way, the memory executes one
 //!   of them, and a number that was taken is no gap.
-//! - There is room if less than [`Binding::window`](super::config::Binding) numbers are not acknowledged. An atomic wants less than
-//!   [`Binding::atomics`](super::config::Binding) of them, so that no more atomics are under way than the memory can replay. One for which
-//!   there is no room takes no number, and goes on its client's own queue pair, if nothing else was sent to its word: then no WRITE is under way to it, and none
+//! - There is room if less than [`Binding::window`](super::config::Binding) numbers are not acknowledged. Atomics are counted apart: less than
+//!   [`Binding::atomics`](super::config::Binding) of them may be under way, for the memory cannot replay more. They take turns, each of which
+//!   says which number it had last: that one must be acknowledged. One for which there is no room takes no number, and goes on its client's own queue pair, if nothing else was sent to its word: then no WRITE is under way to it, and none
 //!   will be. Otherwise its client asks again.
 //!
 //! # Repeats
@@ -96,6 +96,10 @@ impl<R: SteerRules> Steering<R> {
         let numbers = self.arrays.numbers;
         self.program.set_cell(numbers, self.last_cell(at), u64::from(bound.first_psn.before().get()));
         self.program.set_cell(numbers, self.heard_cell(at), u64::from(bound.first_psn.get()) << 8 | 1);
+        self.program.set_cell(numbers, self.turns_cell(at), 0);
+        for turn in 0..self.sizes.atomics {
+            self.set_turn(at, turn, bound.first_psn.before());
+        }
         self.bound[at] = Some(bound);
     }
 
@@ -218,6 +222,46 @@ impl<R: SteerRules> Steering<R> {
     /// The cell with how far the memory has come.
     pub(super) const fn heard_cell(&self, at: usize) -> usize {
         self.sizes.connections + self.sizes.bound + at
+    }
+
+    /// The cell with whose turn was last.
+    pub(super) const fn turns_cell(&self, at: usize) -> usize {
+        self.sizes.connections + 2 * self.sizes.bound + at
+    }
+
+    /// The record of a turn of a bound queue pair's atomics.
+    pub(super) const fn turn_record(&self, at: usize, turn: usize) -> u32 {
+        (self.sizes.records + self.sizes.bound * self.sizes.numbers + at * self.sizes.atomics + turn + 1)
+            as u32
+    }
+
+    fn set_turn(&mut self, at: usize, turn: usize, number: Psn) {
+        let record = self.turn_record(at, turn) as usize;
+        self.program.set_cell(self.arrays.of_keys, record, u64::from(number.get()));
+    }
+
+    /// True if the memory can still replay this number: it keeps the last atomics, whatever else came between.
+    pub(super) fn is_replayed(&self, at: usize, number: Psn) -> bool {
+        let behind = self.last(at).since(number);
+        let after = (1..=behind).map(|ahead| number.plus(ahead.unsigned_abs()));
+        let is_atomic = |number: &Psn| {
+            let cell = self.program.cell(self.arrays.of_keys, self.bound_record(at, *number) as usize);
+            cell != Some(layout::bound(kind::WRITE, *number))
+        };
+        behind < self.sizes.numbers as i32 && after.filter(is_atomic).count() < self.sizes.atomics
+    }
+
+    /// Numbers come round: turns that were acknowledged long ago had the last one that is.
+    pub(super) fn refresh_turns(&mut self) {
+        for at in 0..self.sizes.bound {
+            let last = self.heard(at).before();
+            for turn in 0..self.sizes.atomics {
+                let number = self.program.cell(self.arrays.of_keys, self.turn_record(at, turn) as usize);
+                if self.bound[at].is_some() && last.since(Psn::new(number.unwrap_or(0) as u32)) > 0 {
+                    self.set_turn(at, turn, last);
+                }
+            }
+        }
     }
 
     /// The last number that was taken.

@@ -155,12 +155,18 @@ impl<R: SteerRules> Steering<R> {
         let is_open = self.phv.get(self.fields.place) != 0;
         let binding = self.config.binding;
         let is_write = binding.writes && target.is_settled && (is_open || !R::WRITES_FIND_NOTHING_SENT);
-        let (what, most) = match is_write {
-            true => (kind::WRITE, binding.window),
-            false => (kind::SWAP, binding.atomics.min(binding.window)),
-        };
+        let what = if is_write { kind::WRITE } else { kind::SWAP };
         // Of numbers up to the next one less as many as may be under way, the memory must have passed all.
-        let passed = u64::from(Psn::new(last.wrapping_add(1).wrapping_sub(most)).get()) << 8;
+        let mut passed = Psn::new(last.wrapping_add(1).wrapping_sub(binding.window));
+        let mut turn = 0;
+        if !is_write {
+            let (next, before) = self.next_turn(at);
+            turn = next;
+            if before.since(passed) > 0 {
+                passed = before;
+            }
+        }
+        let passed = u64::from(passed.get()) << 8;
         let heard_cell = self.heard_cell(at) as u64;
         self.pass(class::ROOM, |f, phv| {
             phv.set(f.connection, heard_cell);
@@ -188,6 +194,12 @@ impl<R: SteerRules> Steering<R> {
             phv.set(f.mark, u64::from(psn.get() & 0xffff));
         });
         let number = Psn::new(self.phv.get(self.fields.new) as u32);
+        if !is_write {
+            self.pass(class::TAKEN, |f, phv| {
+                phv.set(f.record, u64::from(turn));
+                phv.set(f.place, u64::from(number.get()));
+            });
+        }
         self.counters.bound += 1;
         self.counters.written += u64::from(is_write);
         self.counters.most_under_way = self.counters.most_under_way.max(self.under_way(at));
@@ -196,6 +208,20 @@ impl<R: SteerRules> Steering<R> {
         }
         self.send_bound(at, number);
         false
+    }
+
+    /// The turn of the next atomic of a bound queue pair, and the number that it had last.
+    fn next_turn(&mut self, at: usize) -> (u32, Psn) {
+        let (turns_cell, first) = (self.turns_cell(at) as u64, self.turn_record(at, 0));
+        let mask = self.sizes.atomics as u64 - 1;
+        self.pass(class::TURN, |f, phv| {
+            phv.set(f.connection, turns_cell);
+            phv.set(f.one, 1);
+            phv.set(f.low_mask, mask);
+            phv.set(f.first_record, u64::from(first));
+        });
+        let (f, phv) = (&self.fields, &self.phv);
+        (first + (phv.get(f.new) & mask) as u32, Psn::new(phv.get(f.of_key) as u32))
     }
 
     /// A compare-and-swap comes again: what is missing is sent. True: it goes on its client's own queue pair.
@@ -231,7 +257,7 @@ impl<R: SteerRules> Steering<R> {
         } else if what >> 24 == kind::WRITE {
             // It was executed.
             self.settle(record, psn, None);
-        } else if self.last(at).since(number) < self.config.binding.atomics as i32 {
+        } else if self.is_replayed(at, number) {
             self.send_bound(at, number);
         } else {
             // The memory cannot tell any more.

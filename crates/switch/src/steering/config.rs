@@ -27,7 +27,7 @@ pub struct Binding {
     pub queue_pairs: usize,
     /// Numbers that one of them may have under way: a power of two.
     pub window: u32,
-    /// Of those, atomics: what the memory's NIC can replay. Real ones: 16.
+    /// Of those, atomics: what the memory's NIC can replay, a power of two. Real ones: 16.
     pub atomics: u32,
     /// A compare-and-swap that finds nothing to compare becomes a WRITE.
     pub writes: bool,
@@ -59,6 +59,9 @@ pub struct Config {
     /// Reads of so many bytes at most are sent to the tail, too: no more than a packet carries, or a value would be put together of two.
     /// 0: none. Clients must expect it, and slots must rest for longer than a cursor counts, and `lifetime`, and a request is under way.
     pub reads: u32,
+    /// Reads are sent to tails whose appends are not acknowledged yet, too. What they bring passes when they are, which takes two more passes
+    /// for the answer. Otherwise they pass as they are as long as something is under way to the tail.
+    pub reads_ahead: bool,
     /// How long the switch may take what it knows of tails for true: less than it takes to use a slot 256 times, each with a rest.
     pub lifetime: Nanos,
     /// The same of whose entry was written to a slot, in such times: reads are not made wrong by that, and need it for longer.
@@ -77,6 +80,7 @@ impl Default for Config {
             slots: 1 << 14,
             key_at: KeyAt::Head,
             reads: 0,
+            reads_ahead: true,
             lifetime: Nanos::from_millis(1000),
             slot_lifetimes: 1,
             binding: Binding::NONE,

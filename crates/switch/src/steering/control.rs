@@ -39,6 +39,7 @@ impl<R: SteerRules> Steering<R> {
     pub fn disconnect(&mut self, end: End) {
         let Some(number) = self.connections.remove(end) else { return };
         self.program.set_cell(self.arrays.numbers, number, 0);
+        self.strange_until = None;
         let first = self.record(number, Psn::new(0)) as usize;
         let records = first..first + self.config.window as usize;
         let Arrays { appends, of_keys, behind, states, tails, .. } = self.arrays;
@@ -81,5 +82,6 @@ impl<R: SteerRules> Steering<R> {
         self.expiry = Expiry::default();
         self.bound.fill(None);
         self.sent.clear();
+        self.strange_until = None;
     }
 }

@@ -44,6 +44,10 @@ pub struct Counters {
     pub moved: u64,
     /// Reads that were sent to the tail.
     pub reads: u64,
+    /// Of those, the ones to a tail whose append was not acknowledged.
+    pub reads_ahead: u64,
+    /// Answers to reads that became reads again, because that append was still not acknowledged, or had failed.
+    pub reads_turned: u64,
     /// Steered appends that came again.
     pub repeated: u64,
     /// Appends that were not steered.

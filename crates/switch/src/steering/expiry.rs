@@ -48,8 +48,10 @@ impl<R: SteerRules> Steering<R> {
         }
         if now >= due + period {
             // Nobody has looked for so long that everything is old.
+            self.refresh_turns();
             return self.forget();
         }
+        self.refresh_turns();
         let (tails, outstanding) = (self.arrays.tails, self.arrays.outstanding);
         let mut old = core::mem::take(&mut self.expiry.tails);
         old.resize(self.sizes.places() + 1, 0);

@@ -14,13 +14,15 @@
 //! ```text
 //!   OUTSTANDING  0 0 | as above: appended, and something was sent to stand behind it
 //!   STATE        .. | flags 4 | state 4
-//!   NEXT PSN     behind the connections' cells, for each bound queue pair: its last number; and as above, what the memory has
-//!                acknowledged
+//!   NEXT PSN     behind the connections' cells, for each bound queue pair: its last number; as above, what the memory has
+//!                acknowledged; and whose turn was last
 //!   records      behind the connections' ones, for each number of a bound queue pair:
 //!     OF KEY     kind 8 | number 24
 //!     APPEND     location 32 | its packet's number 24 | version 8     what is put behind it
 //!     BEHIND     location 32 | version 8 | record 24     where it was sent; whose it is
 //!     STATE      number 16                               of its packet in the client's own queue pair
+//!   records      behind those, for each atomic that the memory can replay:
+//!     OF KEY     number 24                               that this turn had last
 //! ```
 
 use alloc::vec::Vec;
@@ -72,7 +74,11 @@ pub(super) mod class {
     pub(in super::super) const FILLED: u64 = 13;
     /// Is there room on the bound queue pair?
     pub(in super::super) const ROOM: u64 = 14;
-    pub(in super::super) const LAST: u64 = ROOM;
+    /// An atomic wants a number, and takes the next turn: which number had that last?
+    pub(in super::super) const TURN: u64 = 15;
+    /// It has got one, which is noted.
+    pub(in super::super) const TAKEN: u64 = 16;
+    pub(in super::super) const LAST: u64 = TAKEN;
 }
 
 /// What OUTSTANDING, TAIL, and the arrays of records do. 0: nothing.
@@ -267,7 +273,7 @@ impl Fields {
 
     pub(super) fn declare(p: &mut ProgramBuilder) -> Self {
         Self {
-            class: p.parsed("class", 4),
+            class: p.parsed("class", 5),
             connection: p.parsed("connection", 16),
             sequence: p.parsed("number, shifted", 32),
             key: p.parsed("key", 64),

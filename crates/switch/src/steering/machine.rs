@@ -55,6 +55,8 @@ pub struct Steering<R: SteerRules = Faithful> {
     /// Packets of its own that wait to be sent.
     pub(super) sent: VecDeque<Sent>,
     pub(super) expiry: Expiry,
+    /// Until then, what reads bring to strangers may be of another life; none: nobody has asked.
+    pub(super) strange_until: Option<Nanos>,
     /// The connection that was made last: it says where the memory is.
     pub(super) last: Option<Connection>,
 }
@@ -76,7 +78,7 @@ impl<R: SteerRules> Steering<R> {
     /// As for [`Steering::new`].
     ///
     /// # Panics
-    /// If window or slots are no power of two, or too small, or there are more records than 24 bits can name.
+    /// If window, slots or atomics are no power of two, or too small, or there are more records than 24 bits can name.
     pub fn with_rules(config: &Config) -> Result<Self, BuildError> {
         assert!(config.window.is_power_of_two(), "the window is a power of two");
         assert!(config.slots.is_power_of_two() && config.slots >= 256, "256 cells for slots, or 512, ...");
@@ -84,6 +86,7 @@ impl<R: SteerRules> Steering<R> {
         assert!(records < 1 << 24, "a record has a number of 24 bits");
         let binding = config.binding;
         assert!(binding.window.is_power_of_two(), "a bound queue pair's window is a power of two");
+        assert!(binding.atomics.is_power_of_two(), "so many atomics take turns: a power of two");
         assert!(config.window <= 1 << 15, "16 bits tell a connection's numbers apart");
         assert!(config.keys < 1 << 23, "a place has a number of 24 bits");
         let sizes = Sizes {
@@ -92,6 +95,7 @@ impl<R: SteerRules> Steering<R> {
             records,
             bound: binding.queue_pairs,
             numbers: binding.window as usize,
+            atomics: binding.atomics as usize,
             // The first way shares its stage with TAIL, and is half as long as the others.
             ways: [1, 2, 2].map(|part| (config.keys * part).div_ceil(5).max(1)),
         };
@@ -113,6 +117,7 @@ impl<R: SteerRules> Steering<R> {
             bound: vec![None; binding.queue_pairs],
             sent: VecDeque::new(),
             expiry: Expiry::default(),
+            strange_until: None,
             last: None,
         })
     }
@@ -131,7 +136,7 @@ impl<R: SteerRules> Steering<R> {
         }
         let is_bound = self.sizes.bound > 0;
         let Some(&(number, connection)) = self.connections.find(end) else {
-            return self.pass_stranger(packet, head);
+            return self.pass_stranger(now, packet, head);
         };
         let seen = parser::see(packet, head, &connection, self.config.key_at, self.config.reads);
         let Some(number) = number else {
@@ -170,16 +175,19 @@ impl<R: SteerRules> Steering<R> {
                 Action::Forward
             }
             Seen::Answer(original) => self.on_answer(number, packet, original),
+            Seen::Brought(entry) if self.config.reads_ahead => {
+                self.on_brought(number, &connection, packet, entry)
+            }
             Seen::Broken => {
                 self.counters.broken += 1;
                 self.disconnect(end);
                 Action::Forward
             }
-            Seen::Filled | Seen::Other => Action::Forward,
+            Seen::Filled | Seen::Brought(_) | Seen::Other => Action::Forward,
         }
     }
 
-    fn pass_stranger(&mut self, packet: &mut Packet, head: &[u8]) -> Action {
+    fn pass_stranger(&mut self, now: Nanos, packet: &mut Packet, head: &[u8]) -> Action {
         // Its slots are not what they were.
         if let Some(connection) = self.last
             && let Seen::Write { unit, .. } = parser::see(packet, head, &connection, self.config.key_at, 0)
@@ -191,6 +199,7 @@ impl<R: SteerRules> Steering<R> {
                 return self.put_off(packet, Unsteered::Stranger);
             }
             Opcode::ReadResponseOnly if self.sizes.bound > 0 && head.is_empty() => return self.doubt(packet),
+            Opcode::ReadResponseOnly if !head.is_empty() => return self.on_brought_to_stranger(now),
             Opcode::CompareSwap => self.counters.leave(Unsteered::Stranger),
             Opcode::AtomicAcknowledge if R::STRANGERS_ARE_DOUBTED => {
                 self.counters.doubted += 1;
@@ -253,10 +262,14 @@ impl<R: SteerRules> Steering<R> {
             ("WRITE of an entry", 2),
             ("CmpSwap", 1),
             ("READ, or another request", 1),
+            ("what a READ brings", 1),
+            ("what a READ that was sent to a tail that was not acknowledged brings", 2),
+            ("of those, the ones that are sent once more", 3),
             ("atomic acknowledgement without a record", 1),
             ("of an append that was not steered, or behind one that was acknowledged", 2),
             ("of an append behind one that was not acknowledged yet", 3),
-            ("bound: CmpSwap", 4),
+            ("bound: CmpSwap that becomes a WRITE", 4),
+            ("bound: CmpSwap", 6),
             ("bound: answer to what stands for it", 2),
             ("bound: answer on the bound queue pair", 3),
             ("bound: of an append behind one that was not acknowledged yet", 4),

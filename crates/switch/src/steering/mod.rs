@@ -30,7 +30,7 @@
 //! | `parser` | what a packet says, as far as this program looks at it |
 //! | `deparser` | what becomes of requests and acknowledgements |
 //! | [`machine`] | the machine: packets in, packets out |
-//! | `requests`, `answers` | what becomes of them |
+//! | `requests`, `answers`, `reads` | what becomes of them |
 //! | [`binding`], `bound` | words that are bound to queue pairs: the switch's own queue pairs, and what passes then |
 //! | [`config`], `control` | what the control plane chooses, and does |
 //! | `keys` | which keys are held: places, and who gets them |
@@ -71,9 +71,9 @@
 //!
 //! # Reads
 //! A client whose cursor is old reads an entry that is not the tail any more. OUTSTANDING still says whose entry the slot has, after it was
-//! appended. So a READ of a slot may be sent to the tail of that chain ([`Config::reads`]), if the tail's append is acknowledged, and its
-//! slot has the same size. What is read says itself whose it is, and whether something follows it by now; so reads leave no
-//! record, and copies of one may differ. The answer is one packet: of two, one could come from another entry. The client must know that it may get
+//! appended. So a READ of a slot may be sent to the tail of that chain ([`Config::reads`]), if its
+//! slot has the same size; what it brings passes when the tail's append is acknowledged (`reads.rs`). What is read says itself whose it is, and whether something follows it by now; so copies of
+//! one may differ. The answer is one packet: of two, one could come from another entry. The client must know that it may get
 //! another entry of its key (`chain::client::Client::expect_steered_reads`), and that nothing tells it any more that the one it asked for is in
 //! use. A tail that the switch knows was in use not longer ago than `lifetime` and the time for which an acknowledgement may be under
 //! way; slots must rest for longer than that and a cursor's time together.
@@ -102,6 +102,7 @@ mod layout;
 pub mod machine;
 mod parser;
 mod program;
+mod reads;
 mod requests;
 #[cfg(test)]
 mod tests;

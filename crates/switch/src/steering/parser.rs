@@ -2,7 +2,7 @@
 //!
 //! What must always hold: nothing is taken for a step of an append that a client of the store would not send.
 
-use wire::chain::{Class, EntryVersion, Location, Next, UNIT, UNITS, Word};
+use wire::chain::{Class, EntryHead, EntryVersion, Location, Next, UNIT, UNITS, Word};
 use wire::roce::{AtomicEth, Extension, NakCode, Opcode, Packet, Syndrome};
 
 use super::config::KeyAt;
@@ -42,6 +42,8 @@ pub(super) enum Seen {
     Answer(u64),
     /// What a READ of no bytes is answered.
     Filled,
+    /// What a READ of an entry has brought; none: no entry.
+    Brought(Option<(Location, EntryVersion)>),
     /// A request was refused for good.
     Broken,
     /// Another answer.
@@ -69,6 +71,7 @@ pub(super) fn see(packet: &Packet, head: &[u8], connection: &Connection, key_at:
             Syndrome::Nak(_) => Seen::Broken,
         },
         (Opcode::ReadResponseOnly, _) if head.is_empty() => Seen::Filled,
+        (Opcode::ReadResponseOnly, _) if reads > 0 => Seen::Brought(brought(head)),
         (opcode, _) if opcode.is_response() => Seen::Other,
         _ => Seen::Request,
     }
@@ -96,6 +99,12 @@ fn closing(word: &AtomicEth) -> Option<Append> {
 fn unit(connection: &Connection, address: u64) -> Option<u32> {
     let offset = address.checked_sub(connection.base).filter(|offset| offset.is_multiple_of(UNIT))?;
     u32::try_from(offset / UNIT).ok().filter(|unit| (1..UNITS).contains(unit))
+}
+
+/// Which entry this is, as it says itself.
+fn brought(head: &[u8]) -> Option<(Location, EntryVersion)> {
+    let words = [word_at(head, 0)?, word_at(head, 8)?, word_at(head, 16)?];
+    EntryHead::from_words(words).map(|head| (head.at, head.word.entry))
 }
 
 fn entry(connection: &Connection, address: u64, head: &[u8], key_at: KeyAt) -> Option<Seen> {

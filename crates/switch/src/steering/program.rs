@@ -39,14 +39,16 @@ pub(super) struct Sizes {
     /// Bound queue pairs, and numbers that each may have under way.
     pub(super) bound: usize,
     pub(super) numbers: usize,
+    /// Of those, atomics.
+    pub(super) atomics: usize,
     /// Cells of each way of KEY; TAIL has one for each.
     pub(super) ways: [usize; WAYS],
 }
 
 impl Sizes {
-    /// Records of connections, and of bound queue pairs.
+    /// Records of connections, of bound queue pairs, and of their atomics' turns.
     fn all_records(&self) -> usize {
-        self.records + self.bound * self.numbers
+        self.records + self.bound * (self.numbers + self.atomics)
     }
 
     /// Places for keys.
@@ -77,7 +79,7 @@ pub(super) fn build<R: SteerRules>(sizes: Sizes) -> Result<(Program, Fields, Arr
     let f = Fields::declare(&mut p);
     let mut array = |name, stage, bits, entries| p.array(Array { name, stage, bits, entries });
     let arrays = Arrays {
-        numbers: array("NEXT PSN".into(), NUMBER_STAGE, 32, sizes.connections + 2 * sizes.bound),
+        numbers: array("NEXT PSN".into(), NUMBER_STAGE, 32, sizes.connections + 3 * sizes.bound),
         outstanding: array("OUTSTANDING".into(), OUTSTANDING_STAGE, 64, sizes.slots),
         // Places are counted from 1, and records too.
         tails: array("TAIL".into(), TAIL_STAGE, 64, sizes.places() + 1),
@@ -111,10 +113,12 @@ fn numbers(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
             (class::WRITE, Alu::Advance(f.sequence)),
             (class::SWAP, Alu::Advance(f.sequence)),
             (class::REQUEST, Alu::Advance(f.sequence)),
+            (class::READ, Alu::Advance(f.sequence)),
             (class::HEARD, Alu::Advance(f.sequence)),
             (class::OPEN, Alu::Read),
             (class::ROOM, Alu::Passed(f.sequence)),
             (class::BIND, Alu::CountOrMark(f.one)),
+            (class::TURN, Alu::CountOrMark(f.one)),
         ],
         out: Some(f.new),
     });
@@ -131,6 +135,12 @@ fn bound_number(p: &mut ProgramBuilder, f: &Fields) {
             Primitive::And { to: f.low, a: f.new, b: f.low_mask },
         ],
     });
+    p.compute(Compute {
+        name: "turn".into(),
+        stage: OPERATIONS_STAGE,
+        gate: Some(Gate::is(f.class, class::TURN)),
+        primitives: vec![Primitive::And { to: f.low, a: f.new, b: f.low_mask }],
+    });
 }
 
 fn bound_record(p: &mut ProgramBuilder, f: &Fields) {
@@ -142,6 +152,12 @@ fn bound_record(p: &mut ProgramBuilder, f: &Fields) {
             Primitive::Add { to: f.record, a: f.low, b: f.first_record },
             Primitive::Or { to: f.place, a: f.taken, b: f.kind },
         ],
+    });
+    p.compute(Compute {
+        name: "the turn's record".into(),
+        stage: VERDICT_STAGE,
+        gate: Some(Gate::is(f.class, class::TURN)),
+        primitives: vec![Primitive::Add { to: f.record, a: f.low, b: f.first_record }],
     });
 }
 
@@ -166,6 +182,11 @@ fn operations<R: SteerRules>(p: &mut ProgramBuilder, f: &Fields) {
             row(class::LEARN, Any, &[(outstanding, op::SET)]),
             row(class::KEEP, Any, &[(outstanding, op::KEEP)]),
             // No tail is 0: what is 0 and confirmed stays as it is, and is looked at.
+            row(
+                class::READ,
+                is_new,
+                &[(outstanding, op::LOOK), (tail, op::CONFIRM), (record, op::SET), (state, op::SET)],
+            ),
             row(class::READ, Any, &[(outstanding, op::LOOK), (tail, op::CONFIRM)]),
             row(
                 class::SWAP,
@@ -179,6 +200,8 @@ fn operations<R: SteerRules>(p: &mut ProgramBuilder, f: &Fields) {
             row(class::BIND, Any, &[(record, op::SET), (state, op::SET)]),
             row(class::HEARD, Any, &[(record, op::READ), (state, op::READ)]),
             row(class::FILLED, Any, &[(state, op::OR)]),
+            row(class::TURN, Any, &[(record, op::READ)]),
+            row(class::TAKEN, Any, &[(record, op::SET)]),
         ],
         default: Vec::new(),
     });

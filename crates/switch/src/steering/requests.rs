@@ -1,9 +1,9 @@
-//! Requests: entries that are written, appends, reads.
+//! Requests: entries that are written, and appends.
 //!
 //! What must always hold: two copies of an append leave alike.
 
 use wire::SteerRules;
-use wire::chain::{EntryVersion, Location};
+use wire::chain::EntryVersion;
 use wire::roce::{Packet, Psn};
 
 use super::connections::Connection;
@@ -98,35 +98,6 @@ impl<R: SteerRules> Steering<R> {
             (true, true, None) => self.counters.leave(Unsteered::TailUnknown),
             (false, true, _) => self.counters.leave(Unsteered::NotOutstanding),
             (_, false, _) => self.counters.leave(Unsteered::NotNew),
-        }
-    }
-
-    /// An entry is read that may not be the tail any more. What a read brings says itself what it is, so reads leave no record.
-    pub(super) fn on_read(
-        &mut self,
-        number: usize,
-        connection: &Connection,
-        packet: &mut Packet,
-        at: Location,
-    ) {
-        let psn = packet.psn;
-        let bits = self.sizes.slots.trailing_zeros();
-        // Where all that is sent to an entry is noted, only one that is not the tail any more is looked for.
-        let superseded = if self.sizes.bound > 0 { layout::followed } else { layout::appended };
-        self.pass(class::READ, |f, phv| {
-            number_of(f, phv, number, psn);
-            phv.set(f.slot, layout::slot(at.unit(), bits));
-            phv.set(f.outstanding, superseded(at.unit(), bits));
-        });
-        let tail = layout::parse_tail(self.phv.get(self.fields.before));
-        if let Some((to, _, record)) = tail
-            && (record == 0 || !R::READS_TAKE_WHAT_IS_ACKNOWLEDGED)
-            && to.class() == at.class()
-            && to != at
-            && !self.connections.reads_as_asked(connection.client)
-        {
-            deparser::read(packet, connection.base, to);
-            self.counters.reads += 1;
         }
     }
 }

@@ -304,11 +304,21 @@ fn crowded<R: SteerRules>(binding: Binding) -> Bed<R> {
     bed
 }
 
+/// An append to another chain, which is not steered: an atomic.
+fn ask_elsewhere<R: SteerRules>(bed: &mut Bed<R>, unit: u32) {
+    let (y, o) = (Entry(unit, 0), Entry(unit + 20, 0));
+    bed.words.insert(y.0, Word::tail(y.version()));
+    bed.words.insert(o.0, Word::tail(o.version()));
+    let psn = bed.number(1);
+    bed.ask(1, psn, y, o.next());
+}
+
 /// Somebody appends on a queue pair of its own, and is overwritten by a WRITE that is under way.
 pub(crate) fn overflows<R: SteerRules>() -> bool {
     use wire::roce::Extension;
     let (a, n) = (Entry(2, 5), Entry(8, 0));
     let mut bed = crowded::<R>(Binding { atomics: 1, ..WRITES });
+    ask_elsewhere(&mut bed, 9);
     // Its entry was written before the switch was there.
     bed.words.insert(n.0, Word::tail(n.version()));
     let psn = bed.number(3);
@@ -329,6 +339,26 @@ pub(crate) fn overflows<R: SteerRules>() -> bool {
         assert_eq!(told.or_else(|| bed.fill(3, psn)), Some(Reply::Original(found.to_bits())));
     }
     is_there && !bed.chain(X).contains(&n)
+}
+
+#[test]
+fn writes_take_no_room_of_atomics() {
+    let mut bed = crowded::<Faithful>(Binding { atomics: 2, ..WRITES });
+    let counts = |bed: &Bed<Faithful>| {
+        let counters = bed.switch.counters();
+        (counters.crowded, counters.most_atomics, counters.most_under_way)
+    };
+    ask_elsewhere(&mut bed, 9);
+    ask_elsewhere(&mut bed, 10);
+    assert_eq!(counts(&bed), (0, 2, 3), "one of the three is a WRITE");
+    ask_elsewhere(&mut bed, 11);
+    assert_eq!(counts(&bed), (1, 2, 3), "the memory could not replay this one, too");
+    bed.settle();
+    for unit in 12..40 {
+        ask_elsewhere(&mut bed, unit);
+        bed.settle();
+    }
+    assert_eq!(counts(&bed), (1, 2, 3), "turns come round");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod bound;
 mod bound_orders;
 mod capture;
 mod exhaustive;
+mod reads;
 mod rig;
 mod scenarios;
 
@@ -19,7 +20,9 @@ fn goes_wrong<R: SteerRules>(rule: &str) -> bool {
         "REPEATS_ARE_ALIKE" => scenarios::repeats::<R>(),
         "NUMBERS_ARE_NEW" => scenarios::numbers::<R>(),
         "LAST_WRITE_COUNTS" => scenarios::last_write::<R>(),
-        "READS_TAKE_WHAT_IS_ACKNOWLEDGED" => scenarios::reads::<R>(),
+        "READS_TAKE_WHAT_IS_ACKNOWLEDGED" => reads::reads::<R>(),
+        "READS_BRING_WHAT_THEY_WERE_SENT_FOR" => reads::other_uses::<R>(),
+        "STRANGERS_READ_NOTHING" => reads::other_lives::<R>(),
         "ORIGINAL_IS_REWRITTEN" => scenarios::original::<R>(),
         "ACKS_WAIT" => scenarios::acks::<R>(),
         "FOLLOWERS_FALL" => scenarios::followers::<R>(),

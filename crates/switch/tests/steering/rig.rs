@@ -30,6 +30,15 @@ impl Entry {
     }
 }
 
+/// What becomes of what a READ has brought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Brought {
+    Passed,
+    /// It was dropped, and the READ is sent again, to this entry.
+    Again(Entry),
+    Nothing,
+}
+
 #[derive(Clone)]
 pub(crate) struct Rig<R: SteerRules> {
     pub(crate) switch: Steering<R>,
@@ -52,7 +61,12 @@ pub(crate) fn memory_end(client: u16) -> End {
 impl<R: SteerRules> Rig<R> {
     /// Some clients, numbered from 1, and no key that is held.
     pub(crate) fn new(clients: u16, keys: usize) -> Self {
-        let config = Config {
+        Self::with(clients, keys, |_| {})
+    }
+
+    /// The same, with something changed in the switch's configuration.
+    pub(crate) fn with(clients: u16, keys: usize, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config {
             keys,
             top: 0,
             connections: usize::from(clients),
@@ -62,6 +76,7 @@ impl<R: SteerRules> Rig<R> {
             reads: 1_024,
             ..Config::default()
         };
+        change(&mut config);
         let mut rig = Self {
             switch: Steering::with_rules(&config).unwrap(),
             words: BTreeMap::new(),
@@ -109,15 +124,54 @@ impl<R: SteerRules> Rig<R> {
 
     /// A client reads an entry: which one does it get?
     pub(crate) fn read(&mut self, client: u16, entry: Entry) -> Entry {
+        let (psn, mut at) = self.ask_for(client, entry);
+        loop {
+            match self.bring(client, psn, at) {
+                Brought::Passed => return at,
+                Brought::Again(to) => at = to,
+                Brought::Nothing => panic!("what {client} has read of {entry:?} is lost"),
+            }
+        }
+    }
+
+    /// A READ passes the switch: its number, and the entry that it is sent to.
+    pub(crate) fn ask_for(&mut self, client: u16, entry: Entry) -> (Psn, Entry) {
         let psn = self.number(client);
+        (psn, self.ask_for_as(client, psn, entry))
+    }
+
+    pub(crate) fn ask_for_as(&mut self, client: u16, psn: Psn, entry: Entry) -> Entry {
         let reth = Reth { address: BASE + entry.at().offset(), key: REGION, length: 64 };
         let mut packet =
             Packet::new(Opcode::ReadRequest, memory_end(client).queue_pair, psn, Extension::Reth(reth));
         assert_eq!(self.switch.on_packet(self.now, MEMORY, &mut packet, &[]), Action::Forward);
+        self.sent_to(&packet)
+    }
+
+    /// What is at the place that a READ is sent to.
+    fn sent_to(&self, packet: &Packet) -> Entry {
         let Extension::Reth(reth) = packet.extension else { panic!("{packet:?}") };
+        assert_eq!((reth.key, reth.length), (REGION, 64));
         let unit = ((reth.address - BASE) / 64) as u32;
-        let version = self.words.get(&unit).map_or(entry.1, |word| word.entry.0);
-        if unit == entry.0 { entry } else { Entry(unit, version) }
+        Entry(unit, self.words.get(&unit).map_or(0, |word| word.entry.0))
+    }
+
+    /// A READ brings this entry: what does the switch make of it?
+    pub(crate) fn bring(&mut self, client: u16, psn: Psn, entry: Entry) -> Brought {
+        let aeth = Aeth { syndrome: Syndrome::NO_CREDITS, messages: 1 };
+        let to = client_end(client);
+        let mut packet = Packet::new(Opcode::ReadResponseOnly, to.queue_pair, psn, Extension::Aeth(aeth));
+        match self.switch.on_packet(self.now, to.node, &mut packet, &head(entry, 7)) {
+            Action::Forward => Brought::Passed,
+            Action::Drop => match self.switch.next_sent() {
+                None => Brought::Nothing,
+                Some(sent) => {
+                    assert_eq!((sent.from, sent.to, sent.packet.psn), (to.node, MEMORY, psn));
+                    assert_eq!(sent.packet.to, memory_end(client).queue_pair);
+                    Brought::Again(self.sent_to(&sent.packet))
+                }
+            },
+        }
     }
 
     /// A compare-and-swap passes the switch: as it leaves.

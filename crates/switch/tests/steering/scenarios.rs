@@ -7,11 +7,11 @@ use wire::{Nanos, SteerRules};
 
 use crate::rig::{Entry, Rig, client_end};
 
-const KEY: u64 = 7;
-const OTHER: u64 = 8;
+pub(crate) const KEY: u64 = 7;
+pub(crate) const OTHER: u64 = 8;
 pub(crate) const X: Entry = Entry(1, 0);
 
-fn steered(behind: Entry) -> Option<Reply> {
+pub(crate) fn steered(behind: Entry) -> Option<Reply> {
     Some(Reply::Steered(behind.at(), behind.version()))
 }
 
@@ -20,7 +20,7 @@ fn tail(entry: Entry) -> Option<Reply> {
 }
 
 /// A chain that begins with X, whose key is held, and an entry behind it that has taught the switch the tail.
-fn begun<R: SteerRules>(taught: Entry) -> Rig<R> {
+pub(crate) fn begun<R: SteerRules>(taught: Entry) -> Rig<R> {
     let mut rig = Rig::<R>::new(3, 5);
     assert!(rig.switch.admit(KEY));
     rig.words.insert(X.0, Word::tail(X.version()));
@@ -184,35 +184,6 @@ pub(crate) fn expires<R: SteerRules>() -> bool {
     rig.write(2, s, KEY);
     rig.swap(2, y, s);
     rig.words[&a.0].next == s.next()
-}
-
-/// A read is sent to an entry whose append may still fail.
-pub(crate) fn reads<R: SteerRules>() -> bool {
-    let (a, b, c) = (Entry(2, 3), Entry(3, 0), Entry(4, 0));
-    let mut rig = begun::<R>(a);
-    assert_eq!(rig.read(3, X), X, "X was written by nobody whom the switch has seen");
-    rig.write(2, b, KEY);
-    assert_eq!(rig.swap(2, X, b), steered(a));
-    assert_eq!(rig.read(3, a), b, "a is not the tail any more");
-    assert_eq!(rig.read(3, b), b);
-    rig.write(1, c, KEY);
-    let psn = rig.number(1);
-    let packet = rig.pass_to_memory(1, psn, b, c);
-    let is_early = rig.read(3, a) == c;
-    let original = rig.execute(1, &packet);
-    assert_eq!(rig.pass_to_client(1, psn, original), steered(b));
-    assert_eq!(rig.read(3, a), c);
-    is_early
-}
-
-#[test]
-fn a_read_of_another_keys_entry_in_the_same_slot_is_left_alone() {
-    let (a, b) = (Entry(2, 3), Entry(3, 0));
-    let mut rig = begun::<wire::Faithful>(a);
-    rig.write(2, b, KEY);
-    assert_eq!(rig.swap(2, X, b), steered(a));
-    rig.write(3, Entry(2, 4), OTHER);
-    assert_eq!(rig.read(3, a), a, "the slot is used for another key by now");
 }
 
 #[test]

@@ -57,11 +57,22 @@ enum Event {
     Reconnect(usize),
 }
 
+/// Which reads of old entries the switch sends elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reads {
+    /// None.
+    AsAsked,
+    /// To tails that are acknowledged.
+    Acknowledged,
+    /// To others, too.
+    Ahead,
+}
+
 /// What a switch is built for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
     pub(crate) top: usize,
-    pub(crate) reads: bool,
+    pub(crate) reads: Reads,
     pub(crate) binding: Binding,
 }
 
@@ -121,7 +132,8 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
             window: 64,
             slots: 256,
             lifetime: Nanos(LIFETIME),
-            reads: if how.reads { 256 } else { 0 },
+            reads: if how.reads == Reads::AsAsked { 0 } else { 256 },
+            reads_ahead: how.reads == Reads::Ahead,
             binding: how.binding,
             ..steering::Config::default()
         };
