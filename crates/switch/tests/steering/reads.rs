@@ -74,7 +74,7 @@ pub(crate) fn other_lives<R: SteerRules>() -> bool {
     // It is asked for again, and nobody knows from when the answer is.
     assert_eq!(rig.ask_for_as(3, number, A), A);
     assert_eq!(rig.bring(3, number, A), Brought::Nothing);
-    rig.now = rig.now + Nanos(1_000);
+    rig.now += Nanos(1_000);
     assert_eq!(rig.bring(3, number, A), Brought::Passed, "by now nothing is under way that is older");
     false
 }
