@@ -134,9 +134,20 @@ impl Relay {
     }
 
     /// An epoch begins with these nodes. What another one sends has no effect from now on: it may be a memory that does not know yet that it was
-    /// declared dead, and whose copies others have ceased to write to.
+    /// declared dead, and whose copies others have ceased to write to. A store is over with its memory, and another one may be steered.
     pub(crate) fn begin_epoch(&mut self, alive: Copyset) {
         self.alive = Some(alive);
+        if let Some(StoreId(memory, ..)) = self.steered
+            && !alive.contains(memory)
+        {
+            self.over(self.steered);
+        }
+    }
+
+    /// The store that is steered is over.
+    fn over(&mut self, store: Option<StoreId>) {
+        self.end(|_, known| known.of == store);
+        self.steered = None;
     }
 
     /// A packet with so many bytes of payload; `send` sends it on. False if it may not be.
@@ -232,8 +243,7 @@ impl Relay {
             Introduction::Over { memory, of, region, .. } => {
                 let store = Some(StoreId(memory, of, region));
                 if self.steered == store {
-                    self.end(|_, known| known.of == store);
-                    self.steered = None;
+                    self.over(store);
                 }
             }
             Introduction::Scan { memory, of, region, .. } => {
@@ -370,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn one_store_is_steered_and_the_next_one_when_it_is_over() {
+    fn one_store_is_steered_and_the_next_one_when_it_is_over_or_its_memory_has_died() {
         let mut relay = Relay::new(3, Some(STEERS), Mtu::B4096);
         let mut say = |said| relay.on_introduction(Nanos::ZERO, PlaceId::node(NodeId(0)), &said);
         let begin = |thread, region, number| Introduction::Begin {
@@ -396,5 +406,9 @@ mod tests {
         say(begin(4, 8, 6));
         assert_eq!(relay.steered, Some(StoreId(NodeId(2), 3, Key(8))));
         assert_eq!(relay.known.len(), 3, "those of the other store are over");
+        relay.begin_epoch([NodeId(0), NodeId(2)].into_iter().collect());
+        assert_eq!(relay.known.len(), 3, "somebody else has died");
+        relay.begin_epoch([NodeId(0), NodeId(1)].into_iter().collect());
+        assert_eq!((relay.steered, relay.known.len()), (None, 0), "it has died with its memory");
     }
 }
