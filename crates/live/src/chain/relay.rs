@@ -103,6 +103,8 @@ impl Relay {
             slots: if how.reads { SLOTS_OF_READS } else { SLOTS },
             // Of two packets, one could come from another entry.
             reads: if how.reads { mtu.bytes() } else { 0 },
+            // Our NICs execute what has come first first, so what such a READ brings is rarely refused.
+            reads_ahead: true,
             lifetime: LIFETIME,
             slot_lifetimes: if how.reads { SLOT_LIFETIMES } else { 1 },
             ..steering::Config::default()

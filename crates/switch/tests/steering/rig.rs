@@ -74,6 +74,7 @@ impl<R: SteerRules> Rig<R> {
             slots: 256,
             lifetime: Nanos(1_000),
             reads: 1_024,
+            reads_ahead: true,
             ..Config::default()
         };
         change(&mut config);
