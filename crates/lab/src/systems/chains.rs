@@ -16,7 +16,8 @@ use crate::sizes::Sizes;
 use crate::steering::failure::{RESTARTS, STOPS};
 
 /// Bytes of a value: with its head an entry is 1 KiB, a slot without a rest.
-pub(crate) const VALUE: u32 = 1024 - wire::chain::ENTRY_HEAD;
+pub(crate) const VALUE: u32 = ENTRY - wire::chain::ENTRY_HEAD;
+const ENTRY: u32 = 1024;
 /// Steps in which a run tells how far it is.
 const STEPS: u64 = 10;
 /// Operations, of those that are simulated, that are not counted.
@@ -38,8 +39,7 @@ impl Requests for Ycsb {
 }
 
 /// One bound queue pair: atomics of two wait for each other. And what needs no atomic is none.
-/// WRITEs need not be replayed, so more numbers are under way than a NIC replays atomics: docs/chains.md says how many of them are atomics.
-const WRITES: Binding = Binding { writes: true, atomics: 64, ..Binding::ONE };
+const WRITES: Binding = Binding { writes: true, ..Binding::ONE };
 
 /// What the switch's program is built for.
 fn steering(subject: Subject, load: &Chains) -> Option<steering::Config> {
@@ -47,14 +47,10 @@ fn steering(subject: Subject, load: &Chains) -> Option<steering::Config> {
     let config = match subject {
         Subject::Clover => return None,
         Subject::Steering | Subject::SteeringScanned => steering::Config::default(),
-        Subject::SteeringReads => {
-            steering::Config { reads: VALUE + wire::chain::ENTRY_HEAD, ..Default::default() }
-        }
+        Subject::SteeringReads => steering::Config { reads: ENTRY, ..Default::default() },
         Subject::SteeringBound => steering::Config { binding: Binding::ONE, ..Default::default() },
         Subject::SteeringWrites => steering::Config { binding: WRITES, ..Default::default() },
-        Subject::SteeringAll => {
-            steering::Config { reads: VALUE + wire::chain::ENTRY_HEAD, binding: WRITES, ..Default::default() }
-        }
+        Subject::SteeringAll => steering::Config { reads: ENTRY, binding: WRITES, ..Default::default() },
         other => panic!("{other:?} is no store of chains"),
     };
     Some(steering::Config { keys: (load.keys as usize).max(config.keys), top: held, ..config })

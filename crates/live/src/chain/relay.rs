@@ -103,8 +103,6 @@ impl Relay {
             slots: if how.reads { SLOTS_OF_READS } else { SLOTS },
             // Of two packets, one could come from another entry.
             reads: if how.reads { mtu.bytes() } else { 0 },
-            // Our NICs execute what has come first first, so what such a READ brings is rarely refused.
-            reads_ahead: true,
             lifetime: LIFETIME,
             slot_lifetimes: if how.reads { SLOT_LIFETIMES } else { 1 },
             ..steering::Config::default()
@@ -174,8 +172,10 @@ impl Relay {
         if !head.is_empty() {
             contents.copy_to(0, head);
         }
-        if program.on_packet(now, pair.owner, &mut packet, head) == Action::Forward {
-            send(pair.owner, &packet, len, contents);
+        match program.on_packet(now, pair.owner, &mut packet, head) {
+            Action::Forward => send(pair.owner, &packet, len, contents),
+            Action::Bare => send(pair.owner, &packet, 0, Contents::None),
+            Action::Drop => {}
         }
         // Reads that are sent once more.
         while let Some(sent) = program.next_sent() {

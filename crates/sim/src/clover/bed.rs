@@ -7,14 +7,13 @@ use std::collections::BTreeSet;
 use chain::client::{Done, Effect, OpId, Request};
 use chain::{Outcome, Verb};
 use nic::verbs::{self, Operation, Remote, Span, Status, WorkId, WorkRequest};
-use switch::steering::{Connection, End};
 use wire::chain::{Class, Location, Reply};
-use wire::roce::{Psn, QpNumber};
+use wire::roce::QpNumber;
 use wire::{Nanos, NodeId};
 
 use super::adapter::Adapter;
 use super::bench::Bench;
-use super::entries::{self, BASE, Entries};
+use super::entries::{self, Entries};
 use super::event::{Event, Machine, Parcel, Roce};
 use super::load::{Load, Requests};
 use super::report::{Report, Tally};
@@ -148,15 +147,6 @@ impl Bed {
         self.bind(&mut random);
     }
 
-    /// Words are bound to queue pairs of the switch's own, if its program is built for that: they begin, anew.
-    fn bind(&mut self, random: &mut Random) {
-        let atomics = self.load.steering.map_or(0, |config| config.binding.atomics);
-        for at in self.tor.unbound() {
-            let bound = self.server.bind(at, Psn::new(random.bits() as u32), atomics);
-            self.tor.bind(at, bound);
-        }
-    }
-
     /// The metadata server reads all chains to their ends, and tells the switch the tails.
     pub fn scan(&mut self) {
         self.scanned = (0..self.load.keys).collect();
@@ -177,6 +167,7 @@ impl Bed {
             packets: tally.packets,
             bytes: tally.bytes,
             dropped: tally.dropped,
+            reconnected: tally.reconnected,
             appended: server.entries.appended,
             refused: server.entries.failed,
             gets: tally.gets.clone(),
@@ -205,6 +196,7 @@ impl Bed {
                     self.connect(thread);
                 }
             }
+            Event::Reconnected { thread } => self.on_reconnected(thread),
             Event::AtTor(parcel) => self.on_tor(parcel),
             Event::Execute(roce) => self.on_execute(&roce),
             Event::Seen(roce) => self.on_seen(&roce),
@@ -235,37 +227,24 @@ impl Bed {
             let mut effects = core::mem::take(&mut self.effects);
             self.hosts[machine as usize].device.on_deadline(self.now, &mut effects);
             self.do_effects(machine, self.now, effects);
+            self.complete(machine);
         }
         self.on_metadata_tick();
         self.push(self.now + TICK, Event::Tick);
     }
 
-    fn on_begin(&mut self, thread: u16) {
-        if self.threads[usize::from(thread)].life == self.tor.life() {
-            self.begin(thread);
-        } else {
-            self.push(self.now + self.bench.control, Event::Connected { thread });
-        }
-    }
-
-    /// The switch's control plane is told of a thread's connection, which is idle.
-    fn connect(&mut self, number: u16) {
-        let thread = &mut self.threads[usize::from(number)];
-        thread.life = self.tor.life();
-        self.tor.connect(Connection {
-            client: End { node: NodeId(thread.machine as u16), queue_pair: thread.queue_pair },
-            memory: End { node: NodeId(Machine::Server as u16), queue_pair: thread.server_queue_pair },
-            first_psn: thread.next,
-            region: self.server.region,
-            base: BASE,
-        });
-    }
-
-    fn begin(&mut self, number: u16) {
+    pub(super) fn begin(&mut self, number: u16) {
         let ask = self.requests.next(number);
         let thread = &mut self.threads[usize::from(number)];
-        (thread.ask, thread.began) = (ask, self.now);
+        (thread.ask, thread.began, thread.trips) = (ask, self.now, 0);
         thread.floor = self.acknowledged[ask.key as usize];
+        self.begin_again(number);
+    }
+
+    /// A thread does what it is asked for; once more, if its connection broke before anything was done.
+    fn begin_again(&mut self, number: u16) {
+        let thread = &self.threads[usize::from(number)];
+        let ask = thread.ask;
         let machine = thread.machine;
         let mut steps = core::mem::take(&mut self.steps);
         let client = &mut self.hosts[machine as usize].client;
@@ -359,7 +338,8 @@ impl Bed {
                 }
                 // Bytes are with the thread.
                 verbs::Effect::Place { .. } | verbs::Effect::Store { .. } | verbs::Effect::Notify { .. } => {}
-                verbs::Effect::Broken { queue_pair } => panic!("{queue_pair:?} of {machine:?} is broken"),
+                // What was posted is flushed: its completion says so.
+                verbs::Effect::Broken { .. } => {}
             }
         }
         self.effects = effects;
@@ -391,10 +371,19 @@ impl Bed {
             (thread.reads, thread.read) = (roce.words, roce.at);
         }
         self.do_effects(machine, self.now, effects);
+        self.complete(machine);
+    }
+
+    /// A machine's threads see what has ended.
+    fn complete(&mut self, machine: Machine) {
         let host = &mut self.hosts[machine as usize];
         while let Some(completion) = host.device.poll(host.queue) {
-            let thread = &mut self.threads[completion.id.0 as usize];
-            assert_eq!(completion.status, Status::Success, "nothing breaks a queue pair here");
+            let number = completion.id.0 as u16;
+            if completion.status != Status::Success {
+                self.queue.push(self.now + self.bench.reconnect, Event::Reconnected { thread: number });
+                continue;
+            }
+            let thread = &mut self.threads[usize::from(number)];
             let outcome = match thread.verb.take().expect("a verb is under way") {
                 Verb::Read(_) => entries::outcome(thread.reads),
                 Verb::Write(..) => Outcome::Written,
@@ -403,17 +392,20 @@ impl Bed {
             // It finds out that the switch is another one, of which it must make itself known before it appends.
             let is_doubted = outcome == Outcome::Swapped(Reply::Doubted.to_bits());
             if is_doubted && thread.life != self.tor.life() {
-                let thread = completion.id.0 as u16;
-                self.queue.push(self.now + self.bench.control, Event::Known { thread });
+                self.queue.push(self.now + self.bench.control, Event::Known { thread: number });
             }
             let at = self.now + self.bench.hardware.poll + self.bench.step;
-            self.queue.push(at, Event::Step { thread: completion.id.0 as u16, outcome });
+            self.queue.push(at, Event::Step { thread: number, outcome });
         }
     }
 
     fn on_done(&mut self, number: u16, done: Done, trips: u32) {
-        let thread = &self.threads[usize::from(number)];
-        let (ask, floor) = (thread.ask, thread.floor);
+        let thread = &mut self.threads[usize::from(number)];
+        thread.trips += trips;
+        if done == Done::Failed {
+            return self.begin_again(number);
+        }
+        let (ask, floor, trips) = (thread.ask, thread.floor, thread.trips);
         let place = match (ask.request, done) {
             (Request::Get, Done::Value(_)) => thread.read,
             (Request::Put(_), Done::Appended) => thread.written,

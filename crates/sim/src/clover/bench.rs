@@ -46,6 +46,9 @@ pub struct Bench {
     pub program: Nanos,
     /// What writing to the switch's control plane takes: a connection that it is told of. Estimated: a message to a process there and back.
     pub control: Nanos,
+    /// What it takes to begin a connection anew that broke. Estimated: five commands to the firmware of the NICs at its two ends, of about 100 us
+    /// each, and a message there and back.
+    pub reconnect: Nanos,
 
     /// Silence after which a NIC sends again. Timeouts are 4.096 us doubled so often as one likes; this is the eighth doubling.
     pub timeout: Nanos,
@@ -82,6 +85,7 @@ impl Bench {
         forward: Nanos(20),
         program: Nanos(100),
         control: Nanos::from_micros(50),
+        reconnect: Nanos::from_micros(500),
         timeout: Nanos(1_048_576),
         retries: 7,
         lease: Nanos::from_millis(40),

@@ -66,6 +66,8 @@ pub(super) enum Event {
     Connected { thread: u16 },
     /// And of one that goes on with its operation.
     Known { thread: u16 },
+    /// A thread's connection that broke begins anew.
+    Reconnected { thread: u16 },
     /// The program in the switch sees a parcel.
     AtTor(Parcel),
     /// The server's NIC executes a request.

@@ -16,6 +16,7 @@
 //! | file | what |
 //! | --- | --- |
 //! | `bed`, `threads` | what happens next, and what threads do |
+//! | `connecting` | connections begin, and begin anew |
 //! | `bench`, `load`, `report` | all constants, with their sources; what is run, what it gave |
 //! | `adapter` | a NIC's engines and its link |
 //! | `network` | the way of a parcel: from machine to machine, through the switch |
@@ -33,6 +34,7 @@ mod adapter;
 mod atomics;
 mod bed;
 mod bench;
+mod connecting;
 mod entries;
 mod event;
 mod filling;

@@ -73,7 +73,11 @@ impl Bed {
         let mut goes_on = true;
         if let Parcel::Roce(roce) = &mut parcel {
             self.tally.packets += 1;
-            goes_on = self.tor.see(self.now, roce) == Action::Forward;
+            let action = self.tor.see(self.now, roce);
+            goes_on = action != Action::Drop;
+            if action == Action::Bare {
+                (roce.payload, roce.at) = (0, None);
+            }
             self.tally.dropped += u64::from(!goes_on && roce.to != Machine::Tor);
         }
         if goes_on {

@@ -57,6 +57,7 @@ pub(super) struct Tally {
     pub(super) packets: u64,
     pub(super) bytes: u64,
     pub(super) dropped: u64,
+    pub(super) reconnected: u64,
     pub(super) gets: Trips,
     pub(super) puts: Trips,
     pub(super) latency: Histogram,
@@ -83,6 +84,8 @@ pub struct Report {
     pub bytes: u64,
     /// Packets that were lost in a switch that was down, or were dropped by its program.
     pub dropped: u64,
+    /// Connections that broke, and began anew.
+    pub reconnected: u64,
     /// Compare-and-swaps that appended, since the beginning.
     pub appended: u64,
     /// And those that found another word.

@@ -29,9 +29,13 @@ fn bed(threads: u16, keys: u64, writes: u64, top: Option<usize>, seed: u64) -> B
 }
 
 fn bound(threads: u16, keys: u64, writes: u64, top: Option<usize>, binding: Binding, seed: u64) -> Bed {
-    let requests = Mix { keys, writes, random: Random::new(seed) };
     let steering =
         top.map(|top| steering::Config { keys: 1000, top, binding, ..steering::Config::default() });
+    with(threads, keys, writes, steering, seed)
+}
+
+fn with(threads: u16, keys: u64, writes: u64, steering: Option<steering::Config>, seed: u64) -> Bed {
+    let requests = Mix { keys, writes, random: Random::new(seed) };
     Bed::new(Bench::PAPER, Load { threads, keys, value: VALUE, steering }, Box::new(requests), seed)
 }
 
@@ -177,4 +181,31 @@ fn a_switch_that_crashes_and_comes_back_empty_loses_nothing() {
             assert!(report.dropped > 0 && report.operations == before.operations + 500);
         }
     }
+}
+
+#[test]
+fn reads_under_way_when_a_switch_comes_back_end_their_connections_and_are_read_again() {
+    let ahead = steering::Config { keys: 1000, reads: 1024, ..steering::Config::default() };
+    let mut reconnected = 0;
+    for seed in 0..6 {
+        // Longer than a NIC sends a packet again and again.
+        let is_long = seed % 2 == 1;
+        let mut bed = with(16, 16, 50, Some(ahead), seed);
+        for _ in 0..3 {
+            let until = bed.now() + Nanos(5_300_000 + 70_000 * seed);
+            bed.run_until(until);
+            bed.stop_switch();
+            bed.run_until(until + Nanos(if is_long { 12_000_000 } else { 20_000 }));
+            bed.restart_switch();
+        }
+        let until = bed.now() + Nanos::from_millis(30);
+        let before = bed.run_until(until);
+        let report = bed.run(500);
+        well(&report);
+        assert!(report.operations == before.operations + 500);
+        let counters = report.steering.unwrap();
+        assert!(counters.reads_ahead > 0, "{counters:?}");
+        reconnected += report.reconnected;
+    }
+    assert!(reconnected > 0);
 }

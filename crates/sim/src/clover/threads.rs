@@ -39,6 +39,8 @@ pub(super) struct Thread {
     pub(super) life: u32,
     pub(super) ask: Ask,
     pub(super) began: Nanos,
+    /// Round trips that it has taken, where it began again.
+    pub(super) trips: u32,
     /// Versions of its key that were acknowledged to somebody when it began.
     pub(super) floor: u64,
     pub(super) verb: Option<Verb>,
@@ -77,9 +79,37 @@ impl Thread {
         let queue_pair = host.device.create_queue_pair(host.queue, host.queue, depth);
         let queue = server.device.create_completion_queue(4);
         let server_queue_pair = server.device.create_queue_pair(queue, queue, depth);
-        let first = Psn::new(random as u32);
-        let client_end = (&mut host.device, queue_pair, Machine::Server, server_queue_pair);
-        let server_end = (&mut server.device, server_queue_pair, machine, queue_pair);
+        let mut thread = Self {
+            machine,
+            queue_pair,
+            server_queue_pair,
+            next: Psn::new(0),
+            life: 0,
+            ask: Ask { key: 0, request: Request::Get },
+            began: Nanos::ZERO,
+            trips: 0,
+            floor: 0,
+            verb: None,
+            writes: Words::default(),
+            reads: Words::default(),
+            written: None,
+            read: None,
+        };
+        thread.begin_connection(bench, host, server, Psn::new(random as u32));
+        thread
+    }
+
+    /// Its connection begins, anew if there was one: nothing that was asked before is executed any more.
+    pub(super) fn begin_connection(
+        &mut self,
+        bench: &Bench,
+        host: &mut Host,
+        server: &mut Server,
+        first: Psn,
+    ) {
+        self.next = first;
+        let client_end = (&mut host.device, self.queue_pair, Machine::Server, self.server_queue_pair);
+        let server_end = (&mut server.device, self.server_queue_pair, self.machine, self.queue_pair);
         for (device, own, peer, at_peer) in [client_end, server_end] {
             let receive = ToReceive::new(NodeId(peer as u16), at_peer, Mtu::B4096, first);
             let send = ToSend {
@@ -89,24 +119,10 @@ impl Thread {
                 read_chunk: WINDOW,
                 ..ToSend::new(first)
             };
-            device.init(own).expect("a new queue pair");
+            device.reset(own).expect("a queue pair of this NIC");
+            device.init(own).expect("in RESET");
             device.ready_to_receive(own, receive).expect("in INIT");
             device.ready_to_send(own, send).expect("in RTR");
-        }
-        Self {
-            machine,
-            queue_pair,
-            server_queue_pair,
-            next: first,
-            life: 0,
-            ask: Ask { key: 0, request: Request::Get },
-            began: Nanos::ZERO,
-            floor: 0,
-            verb: None,
-            writes: Words::default(),
-            reads: Words::default(),
-            written: None,
-            read: None,
         }
     }
 }

@@ -60,8 +60,8 @@ pub struct Config {
     /// 0: none. Clients must expect it, and slots must rest for longer than a cursor counts, and `lifetime`, and a request is under way.
     pub reads: u32,
     /// Reads are sent to tails whose appends are not acknowledged yet, too. What they bring passes when they are, which takes two more passes
-    /// for the answer. Otherwise they pass as they are as long as something is under way to the tail. Off: on the simulated testbed, where NICs
-    /// may execute a READ before an atomic that came first, a client's queue pair breaks, and why is not known yet.
+    /// for the answer. Otherwise they pass as they are as long as something is under way to the tail. A restart of the switch then ends the connections
+    /// that a READ is brought to before they are known again.
     pub reads_ahead: bool,
     /// How long the switch may take what it knows of tails for true: less than it takes to use a slot 256 times, each with a rest.
     pub lifetime: Nanos,
@@ -81,7 +81,7 @@ impl Default for Config {
             slots: 1 << 14,
             key_at: KeyAt::Head,
             reads: 0,
-            reads_ahead: false,
+            reads_ahead: true,
             lifetime: Nanos::from_millis(1000),
             slot_lifetimes: 1,
             binding: Binding::NONE,

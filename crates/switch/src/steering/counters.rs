@@ -48,6 +48,8 @@ pub struct Counters {
     pub reads_ahead: u64,
     /// Answers to reads that became reads again, because that append was still not acknowledged, or had failed.
     pub reads_turned: u64,
+    /// Answers to reads of connections from before a restart, which were refused.
+    pub reads_refused: u64,
     /// Steered appends that came again.
     pub repeated: u64,
     /// Appends that were not steered.

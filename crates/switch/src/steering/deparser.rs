@@ -1,11 +1,11 @@
 //! What becomes of requests and acknowledgements: the fields that are rewritten. Whoever sends the packet on computes its ICRC.
 //!
-//! What must always hold: nothing is rewritten but a compare-and-swap's address and operands, a read's address, and an atomic
-//! acknowledgement's word.
+//! What must always hold: nothing is rewritten but a compare-and-swap's address and operands, a read's address, an atomic
+//! acknowledgement's word, and an answer that becomes a refusal.
 
 use wire::SteerRules;
 use wire::chain::{EntryVersion, Location, Next, Reply, Word};
-use wire::roce::{AtomicEth, Extension, Packet};
+use wire::roce::{Aeth, AtomicEth, Extension, NakCode, Opcode, Packet, Syndrome};
 
 use super::parser::Append;
 
@@ -39,4 +39,11 @@ pub(super) fn reply(packet: &mut Packet, reply: Reply) {
     if let Extension::AethAtomic(_, original) = &mut packet.extension {
         *original = reply.to_bits();
     }
+}
+
+/// An answer becomes the memory's refusal: its client's NIC ends the connection.
+pub(super) fn refuse(packet: &mut Packet) {
+    let Extension::Aeth(Aeth { messages, .. }) = packet.extension else { return };
+    packet.opcode = Opcode::Acknowledge;
+    packet.extension = Extension::Aeth(Aeth { syndrome: Syndrome::Nak(NakCode::RemoteOperation), messages });
 }

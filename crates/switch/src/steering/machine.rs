@@ -31,6 +31,8 @@ use crate::pipeline::{BuildError, Phv, Plan, Program, StageMap};
 pub enum Action {
     /// It goes on, as it is now.
     Forward,
+    /// It goes on, as it is now, without its payload: an answer that became a refusal.
+    Bare,
     /// It does not. Its receiver asks again.
     Drop,
 }
@@ -199,7 +201,7 @@ impl<R: SteerRules> Steering<R> {
                 return self.put_off(packet, Unsteered::Stranger);
             }
             Opcode::ReadResponseOnly if self.sizes.bound > 0 && head.is_empty() => return self.doubt(packet),
-            Opcode::ReadResponseOnly if !head.is_empty() => return self.on_brought_to_stranger(now),
+            Opcode::ReadResponseOnly if !head.is_empty() => return self.on_brought_to_stranger(now, packet),
             Opcode::CompareSwap => self.counters.leave(Unsteered::Stranger),
             Opcode::AtomicAcknowledge if R::STRANGERS_ARE_DOUBTED => {
                 self.counters.doubted += 1;

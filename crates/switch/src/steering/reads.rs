@@ -129,12 +129,18 @@ impl<R: SteerRules> Steering<R> {
     }
 
     /// A READ has brought something to a queue pair that is not known: it may have been sent elsewhere in another life of the switch, or of its
-    /// connection. That is over after a while; until then its client asks again.
-    pub(super) fn on_brought_to_stranger(&mut self, now: Nanos) -> Action {
+    /// connection, for as long as an answer may be under way. It is refused, so that its client begins a connection that is known: if it were dropped, the client would ask for it until
+    /// its NIC gives the connection up, and learn nothing that it does not learn now.
+    pub(super) fn on_brought_to_stranger(&mut self, now: Nanos, packet: &mut Packet) -> Action {
         if self.config.reads == 0 || !self.config.reads_ahead || !R::STRANGERS_READ_NOTHING {
             return Action::Forward;
         }
         let until = *self.strange_until.get_or_insert(now + self.config.lifetime);
-        if now < until { Action::Drop } else { Action::Forward }
+        if now >= until {
+            return Action::Forward;
+        }
+        deparser::refuse(packet);
+        self.counters.reads_refused += 1;
+        Action::Bare
     }
 }

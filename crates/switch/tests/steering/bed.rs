@@ -171,7 +171,7 @@ impl<R: SteerRules> Bed<R> {
         let to = client_end(client);
         let mut packet = Packet::new(Opcode::ReadResponseOnly, to.queue_pair, psn, Extension::Aeth(aeth));
         match self.pass(to.node, &mut packet, &[]) {
-            Action::Drop => None,
+            Action::Drop | Action::Bare => None,
             Action::Forward => {
                 let Extension::AethAtomic(_, word) = packet.extension else { panic!("{packet:?}") };
                 assert_eq!(packet.opcode, Opcode::AtomicAcknowledge);
@@ -265,7 +265,7 @@ impl<R: SteerRules> Bed<R> {
         }
         let mut answer = crate::rig::answer_packet(client, packet.psn, found);
         match self.pass(client_end(client).node, &mut answer, &[]) {
-            Action::Drop => None,
+            Action::Drop | Action::Bare => None,
             Action::Forward => {
                 let Extension::AethAtomic(_, word) = answer.extension else { panic!("{answer:?}") };
                 Some(Reply::from_bits(word))

@@ -71,11 +71,15 @@ pub(crate) fn other_lives<R: SteerRules>() -> bool {
     if rig.bring(3, number, C) == Brought::Passed {
         return true;
     }
-    // It is asked for again, and nobody knows from when the answer is.
+    // It is asked for again, and nobody knows from when the answer is: its client must make itself known.
     assert_eq!(rig.ask_for_as(3, number, A), A);
-    assert_eq!(rig.bring(3, number, A), Brought::Nothing);
+    assert_eq!(rig.bring(3, number, A), Brought::Refused);
+    assert_eq!(rig.switch.counters().reads_refused, 2);
     rig.now += Nanos(1_000);
     assert_eq!(rig.bring(3, number, A), Brought::Passed, "by now nothing is under way that is older");
+    rig.connect(3);
+    let (number, to) = rig.ask_for(3, A);
+    assert_eq!((to, rig.bring(3, number, A)), (A, Brought::Passed));
     false
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use switch::steering::{Action, Config, Connection, End, Steering};
 use wire::chain::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Reply, Word};
-use wire::roce::{Aeth, AtomicEth, Extension, Key, Opcode, Packet, Psn, QpNumber, Reth, Syndrome};
+use wire::roce::{Aeth, AtomicEth, Extension, Key, NakCode, Opcode, Packet, Psn, QpNumber, Reth, Syndrome};
 use wire::{Nanos, NodeId, SteerRules};
 
 pub(crate) const MEMORY: NodeId = NodeId(0);
@@ -36,7 +36,8 @@ pub(crate) enum Brought {
     Passed,
     /// It was dropped, and the READ is sent again, to this entry.
     Again(Entry),
-    Nothing,
+    /// It became a refusal: the connection ends.
+    Refused,
 }
 
 #[derive(Clone)]
@@ -74,7 +75,6 @@ impl<R: SteerRules> Rig<R> {
             slots: 256,
             lifetime: Nanos(1_000),
             reads: 1_024,
-            reads_ahead: true,
             ..Config::default()
         };
         change(&mut config);
@@ -130,7 +130,7 @@ impl<R: SteerRules> Rig<R> {
             match self.bring(client, psn, at) {
                 Brought::Passed => return at,
                 Brought::Again(to) => at = to,
-                Brought::Nothing => panic!("what {client} has read of {entry:?} is lost"),
+                Brought::Refused => panic!("{client} is known, and has read {entry:?}"),
             }
         }
     }
@@ -164,14 +164,18 @@ impl<R: SteerRules> Rig<R> {
         let mut packet = Packet::new(Opcode::ReadResponseOnly, to.queue_pair, psn, Extension::Aeth(aeth));
         match self.switch.on_packet(self.now, to.node, &mut packet, &head(entry, 7)) {
             Action::Forward => Brought::Passed,
-            Action::Drop => match self.switch.next_sent() {
-                None => Brought::Nothing,
-                Some(sent) => {
-                    assert_eq!((sent.from, sent.to, sent.packet.psn), (to.node, MEMORY, psn));
-                    assert_eq!(sent.packet.to, memory_end(client).queue_pair);
-                    Brought::Again(self.sent_to(&sent.packet))
-                }
-            },
+            Action::Bare => {
+                let Extension::Aeth(Aeth { syndrome, .. }) = packet.extension else { panic!("{packet:?}") };
+                assert_eq!((packet.opcode, packet.psn), (Opcode::Acknowledge, psn));
+                assert_eq!(syndrome, Syndrome::Nak(NakCode::RemoteOperation));
+                Brought::Refused
+            }
+            Action::Drop => {
+                let sent = self.switch.next_sent().expect("what was read is not lost");
+                assert_eq!((sent.from, sent.to, sent.packet.psn), (to.node, MEMORY, psn));
+                assert_eq!(sent.packet.to, memory_end(client).queue_pair);
+                Brought::Again(self.sent_to(&sent.packet))
+            }
         }
     }
 
@@ -204,7 +208,7 @@ impl<R: SteerRules> Rig<R> {
     pub(crate) fn pass_to_client(&mut self, client: u16, psn: Psn, original: u64) -> Option<Reply> {
         let mut packet = answer_packet(client, psn, original);
         match self.switch.on_packet(self.now, NodeId(client), &mut packet, &[]) {
-            Action::Drop => None,
+            Action::Drop | Action::Bare => None,
             Action::Forward => {
                 let Extension::AethAtomic(_, word) = packet.extension else { panic!("{packet:?}") };
                 Some(Reply::from_bits(word))

@@ -137,7 +137,10 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
             Action::Drop => {}
             // Of a bound queue pair that is no more.
             Action::Forward if flight.to == self.switch_node() => {}
-            Action::Forward => {
+            action @ (Action::Forward | Action::Bare) => {
+                if action == Action::Bare {
+                    flight.bytes.clear();
+                }
                 self.spoil(&mut flight);
                 self.travel(flight, Event::AtNode);
             }
