@@ -23,7 +23,7 @@
 //! - There is room if less than [`Binding::window`](super::config::Binding) numbers are not acknowledged. Atomics are counted apart: less than
 //!   [`Binding::atomics`](super::config::Binding) of them may be under way, for the memory cannot replay more. They take turns, each of which
 //!   says which number it had last: that one must be acknowledged. One for which there is no room takes no number, and goes on its client's own queue pair, if nothing else was sent to its word: then no WRITE is under way to it, and none
-//!   will be. Otherwise its client asks again.
+//!   will be. Otherwise it goes round in the switch until there is room, or its client asks again (`waiting.rs`).
 //!
 //! # Repeats
 //! A client whose compare-and-swap stays unanswered sends it again: then the control plane sends everything of the bound queue pair again that is
@@ -106,6 +106,7 @@ impl<R: SteerRules> Steering<R> {
     /// A bound queue pair is no more: what is under way on it is in doubt.
     pub(super) fn unbind(&mut self, at: usize) {
         self.bound[at] = None;
+        self.waiting.retain(|waiting| waiting.at != at);
         if !R::BEGUN_ANEW_IS_DOUBTED {
             return;
         }

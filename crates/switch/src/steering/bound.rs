@@ -16,6 +16,7 @@ use super::layout::{self, class, kind, state, verdict};
 use super::machine::{Action, Steering, mark, number_of};
 use super::parser::{self, Append, Change};
 use super::program::Arrays;
+use super::waiting::Waiting;
 use crate::pipeline::alu;
 
 /// Where something is sent to stand behind.
@@ -128,7 +129,7 @@ impl<R: SteerRules> Steering<R> {
     }
 
     /// Sends a compare-and-swap whose record is there, on the bound queue pair of its word. True: it goes on its client's own.
-    fn send_new(&mut self, record: u32, psn: Psn, change: &Change) -> bool {
+    pub(super) fn send_new(&mut self, record: u32, psn: Psn, change: &Change) -> bool {
         let front = self.program.cell(self.arrays.behind, record as usize).and_then(layout::parse_tail);
         let target = match front {
             Some((to, version, of)) => {
@@ -137,7 +138,12 @@ impl<R: SteerRules> Steering<R> {
             }
             None => Target { to: (change.to, change.append.compared), is_settled: false },
         };
-        self.send_to(record, psn, &change.append, target)
+        let is_own = self.send_to(record, psn, &change.append, target);
+        if !is_own && self.state_of(record) & state::UNBOUND != 0 {
+            let at = self.bound_of(target.to.0);
+            self.wait(Waiting { at, record, psn, change: *change });
+        }
+        is_own
     }
 
     fn send_to(&mut self, record: u32, psn: Psn, append: &Append, target: Target) -> bool {
@@ -195,7 +201,10 @@ impl<R: SteerRules> Steering<R> {
         });
         let number = Psn::new(self.phv.get(self.fields.new) as u32);
         if !is_write {
+            let turns_cell = self.turns_cell(at) as u64;
             self.pass(class::TAKEN, |f, phv| {
+                phv.set(f.connection, turns_cell);
+                phv.set(f.one, 1);
                 phv.set(f.record, u64::from(turn));
                 phv.set(f.place, u64::from(number.get()));
             });
@@ -216,7 +225,6 @@ impl<R: SteerRules> Steering<R> {
         let mask = self.sizes.atomics as u64 - 1;
         self.pass(class::TURN, |f, phv| {
             phv.set(f.connection, turns_cell);
-            phv.set(f.one, 1);
             phv.set(f.low_mask, mask);
             phv.set(f.first_record, u64::from(first));
         });
@@ -226,7 +234,7 @@ impl<R: SteerRules> Steering<R> {
 
     /// A compare-and-swap comes again: what is missing is sent. True: it goes on its client's own queue pair.
     fn repeat(&mut self, record: u32, psn: Psn, change: &Change) -> bool {
-        let found = self.program.cell(self.arrays.states, record as usize).unwrap_or(0);
+        let found = self.state_of(record);
         if found & state::OWN != 0 {
             return true;
         }
@@ -298,7 +306,7 @@ impl<R: SteerRules> Steering<R> {
         });
         let (f, phv) = (&self.fields, &self.phv);
         let (what, psn) = (phv.get(f.of_key), phv.get(f.found_state));
-        let Some((.., record)) = layout::parse_tail(phv.get(f.behind)) else { return };
+        let Some((.., record)) = layout::parse_tail(phv.get(f.behind)) else { return self.let_in(at) };
         let is_write = what == layout::bound(kind::WRITE, number);
         let is_swap = what == layout::bound(kind::SWAP, number) && original.is_some();
         // Is the record still that packet's?
@@ -308,6 +316,7 @@ impl<R: SteerRules> Steering<R> {
         {
             self.settle(record, psn, original.filter(|_| is_swap));
         }
+        self.let_in(at);
     }
 
     /// The append of this record was executed, and the word was this; none: what was expected. Its client is told, if its own queue pair

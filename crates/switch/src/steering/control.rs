@@ -43,6 +43,7 @@ impl<R: SteerRules> Steering<R> {
         let first = self.record(number, Psn::new(0)) as usize;
         let records = first..first + self.config.window as usize;
         let Arrays { appends, of_keys, behind, states, tails, .. } = self.arrays;
+        self.waiting.retain(|waiting| !records.contains(&(waiting.record as usize)));
         self.fill_holes(&records);
         for record in records.clone() {
             for array in [appends, of_keys, behind, states] {
@@ -82,6 +83,7 @@ impl<R: SteerRules> Steering<R> {
         self.expiry = Expiry::default();
         self.bound.fill(None);
         self.sent.clear();
+        self.waiting.clear();
         self.strange_until = None;
     }
 }

@@ -80,6 +80,8 @@ pub struct Counters {
     pub written: u64,
     /// Compare-and-swaps for which there was no room there: they went on their clients' own queue pairs, or came again.
     pub crowded: u64,
+    /// Of those, the ones that were let in when there was room.
+    pub let_in: u64,
     /// Packets of bound queue pairs that were sent again.
     pub resent: u64,
     /// The most numbers of a bound queue pair that were under way.

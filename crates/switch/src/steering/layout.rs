@@ -70,15 +70,15 @@ pub(super) mod class {
     pub(in super::super) const BIND: u64 = 11;
     /// An acknowledgement on a bound queue pair: whose is it?
     pub(in super::super) const HEARD: u64 = 12;
-    /// What stands for an atomic in its own queue pair has been executed.
-    pub(in super::super) const FILLED: u64 = 13;
+    /// An atomic has got its number, which is noted, and its turn is taken.
+    pub(in super::super) const TAKEN: u64 = 13;
     /// Is there room on the bound queue pair?
     pub(in super::super) const ROOM: u64 = 14;
-    /// An atomic wants a number, and takes the next turn: which number had that last?
+    /// An atomic wants a number, and it is this one's turn: which number had that last?
     pub(in super::super) const TURN: u64 = 15;
-    /// It has got one, which is noted.
-    pub(in super::super) const TAKEN: u64 = 16;
-    pub(in super::super) const LAST: u64 = TAKEN;
+    /// What stands for an atomic in its own queue pair has been executed.
+    pub(in super::super) const FILLED: u64 = 16;
+    pub(in super::super) const LAST: u64 = FILLED;
 }
 
 /// What OUTSTANDING, TAIL, and the arrays of records do. 0: nothing.

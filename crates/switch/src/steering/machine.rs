@@ -22,6 +22,7 @@ use super::keys::Keys;
 use super::layout::{Fields, WAYS, class};
 use super::parser::{self, Seen};
 use super::program::{self, Arrays, Sizes};
+use super::waiting::Waiting;
 use crate::pipeline::stage_map::PacketPasses;
 use crate::pipeline::{BuildError, Phv, Plan, Program, StageMap};
 
@@ -56,6 +57,8 @@ pub struct Steering<R: SteerRules = Faithful> {
     pub(super) bound: Vec<Option<Bound>>,
     /// Packets of its own that wait to be sent.
     pub(super) sent: VecDeque<Sent>,
+    /// Compare-and-swaps for which a bound queue pair has no room, in their order.
+    pub(super) waiting: VecDeque<Waiting>,
     pub(super) expiry: Expiry,
     /// Until then, what reads bring to strangers may be of another life; none: nobody has asked.
     pub(super) strange_until: Option<Nanos>,
@@ -118,6 +121,7 @@ impl<R: SteerRules> Steering<R> {
             phv: Phv::new(),
             bound: vec![None; binding.queue_pairs],
             sent: VecDeque::new(),
+            waiting: VecDeque::new(),
             expiry: Expiry::default(),
             strange_until: None,
             last: None,

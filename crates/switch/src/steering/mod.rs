@@ -106,6 +106,7 @@ mod reads;
 mod requests;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 pub use binding::{Bound, Sent};
 pub use config::{Binding, Config, KeyAt};

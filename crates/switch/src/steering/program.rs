@@ -118,7 +118,8 @@ fn numbers(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
             (class::OPEN, Alu::Read),
             (class::ROOM, Alu::Passed(f.sequence)),
             (class::BIND, Alu::CountOrMark(f.one)),
-            (class::TURN, Alu::CountOrMark(f.one)),
+            (class::TURN, Alu::Read),
+            (class::TAKEN, Alu::CountOrMark(f.one)),
         ],
         out: Some(f.new),
     });

@@ -328,17 +328,39 @@ pub(crate) fn overflows<R: SteerRules>() -> bool {
         bed.execute(3, &packet);
     }
     let is_there = bed.chain(X).contains(&n);
-    bed.settle();
     if !is_there {
         assert_eq!(bed.fill(3, psn), None);
-        // There is room now, and it has lost.
-        assert!(bed.ask(3, psn, a, n.next()).is_some());
-        bed.settle();
+    }
+    bed.settle();
+    if !is_there {
+        // It was let in as soon as there was room, and has lost.
+        assert_eq!(bed.switch.counters().let_in, 1);
         let found = Word::tail(a.version()).followed_by(Entry(3, 0).next());
         let told = bed.told.iter().find(|told| told.0 == 3).map(|(.., reply)| *reply);
-        assert_eq!(told.or_else(|| bed.fill(3, psn)), Some(Reply::Original(found.to_bits())));
+        assert_eq!(told, Some(Reply::Original(found.to_bits())));
     }
     is_there && !bed.chain(X).contains(&n)
+}
+
+#[test]
+fn who_waits_for_room_is_let_in_once_however_often_it_is_asked_for_and_never_when_its_client_is_gone() {
+    for is_gone in [false, true] {
+        let (a, n) = (Entry(2, 5), Entry(8, 0));
+        let mut bed = crowded::<Faithful>(Binding { atomics: 1, ..WRITES });
+        ask_elsewhere(&mut bed, 9);
+        let before = bed.switch.counters().bound;
+        bed.words.insert(n.0, Word::tail(n.version()));
+        let psn = bed.number(3);
+        for _ in 0..3 {
+            assert!(bed.ask(3, psn, a, n.next()).is_some());
+        }
+        if is_gone {
+            bed.switch.disconnect(crate::rig::client_end(3));
+        }
+        bed.settle();
+        let (counters, once) = (bed.switch.counters(), u64::from(!is_gone));
+        assert_eq!((counters.crowded, counters.let_in, counters.bound), (3, once, before + once));
+    }
 }
 
 #[test]
