@@ -56,7 +56,7 @@ pub(crate) const METHOD: &str = "
   it is shown above (steering-nic).
 - Estimated, and said to be in the code: processor times of clients, metadata server and switch. Cores that threads share are not
   modelled, nor locks inside of the clients' library.
-- Words that are bound are on one queue pair, on which the memory replays 16 atomics, or 64 where appends become WRITEs (docs/chains.md says why).
+- Words that are bound are on one queue pair, on which the memory replays 16 atomics, as real NICs do.
   Nothing is deleted, so no chain is closed: the metadata server's own compare-and-swaps would pass beside that queue pair, at its memory.
 - *Met* allows 25 %. Causes given under a table are our reading, and were not tested.
 ";

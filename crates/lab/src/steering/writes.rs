@@ -69,7 +69,7 @@ impl Figure for Writes {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec!["Not in the paper, but for the first claim (its introduction, of Clover's Figure 7). \"Reads too\": a READ of an entry that is not the tail any more \
-                 is sent to the tail, if that is acknowledged. \"Words bound\": all compare-and-swaps reach the memory on one queue pair, whose requester is the \
+                 is sent to the tail, and what it brings passes when that is acknowledged. \"Words bound\": all compare-and-swaps reach the memory on one queue pair, whose requester is the \
                  switch, and in its client's own a READ of no bytes takes the place of each. \"WRITEs\": of those, an append to an acknowledged tail to which nothing \
                  else was sent compares nothing. (All of section 5. Tails that are scanned are in steering-failure: they matter when the switch is empty.)".to_owned()],
             tables: vec![
