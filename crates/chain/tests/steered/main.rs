@@ -5,14 +5,16 @@
 mod doubt;
 mod leases;
 mod nic;
+#[path = "../../../switch/tests/steering/table.rs"]
+mod steering_table;
+#[path = "../mutants/table.rs"]
+mod table;
 mod world;
-
-use std::collections::BTreeSet;
 
 use check::linearizability::{Limits, Verdict, check_history};
 use switch::steering::Binding;
-use wire::rules::{Faithful, STEER_NAMES, without_chain};
-use wire::{ChainRules, SteerRules, for_each_steering_mutant};
+use wire::rules::{Faithful, STEER_NAMES};
+use wire::{ChainRules, SteerRules, for_each_chain_mutant, for_each_steering_mutant};
 use world::{Faults, How, Reads, World};
 
 /// How long clients begin operations.
@@ -266,51 +268,43 @@ fn a_switch_that_restarts_again_and_again_costs_performance_only() {
     assert!(std::env::var_os("RACKMEM_SEED").is_some() || sum.doubted > 200, "{sum:?}");
 }
 
-/// These would take luck, or cost performance only: scenarios catch them (`doubt`, and `crates/switch/tests/steering`).
-const BY_SCENARIO: [&str; 12] = [
-    "READS_BRING_WHAT_THEY_WERE_SENT_FOR",
-    "STRANGERS_READ_NOTHING",
-    "DOUBTS_WAIT",
-    "LAST_WRITE_COUNTS",
-    "MISMATCHES_RESET",
-    "PLACES_ARE_LEFT_CLEAN",
-    "KNOWLEDGE_EXPIRES",
-    "ALL_ARE_BOUND",
-    "HOLES_ARE_FILLED",
-    "BEGUN_ANEW_IS_DOUBTED",
-    "OVERFLOWS_ARE_FIRST",
-    "WRITES_TAKE_WHAT_IS_ACKNOWLEDGED",
-];
-
 #[test]
 fn every_mutant_is_caught() {
-    let mut missed = BTreeSet::new();
+    let mut caught_by_runs = Vec::new();
     let mut names = Vec::new();
     std::panic::set_hook(Box::new(|_| {}));
     macro_rules! note {
         ($name:expr, $caught:expr) => {
-            let seeds = if BY_SCENARIO.contains(&$name) { 1..6 } else { 1..200 };
-            match seeds.into_iter().find_map(|seed| $caught(seed).map(|why| (seed, why))) {
-                Some((seed, why)) => {
-                    let why: String = why.chars().take(150).collect();
-                    println!("{}: seed {seed}: {why}", $name);
-                }
-                None => _ = missed.insert($name),
+            if let Some((seed, why)) = (1..200).find_map(|seed| $caught(seed).map(|why| (seed, why))) {
+                let why: String = why.chars().take(150).collect();
+                println!("{}: seed {seed}: {why}", $name);
+                caught_by_runs.push($name);
             }
         };
     }
-    macro_rules! look {
+    macro_rules! steering {
         ($name:expr, $mutant:ty) => {
             names.push($name);
-            note!($name, caught::<Faithful, $mutant>);
+            // For the others there are scenarios: `crates/switch/tests/steering`.
+            if steering_table::Row::of($name).runs {
+                note!($name, caught::<Faithful, $mutant>);
+            }
         };
     }
-    for_each_steering_mutant!(look);
-    note!("REFUSED_ARE_RENEWED", caught::<without_chain::REFUSED_ARE_RENEWED, Faithful>);
-    note!("USES_BEGIN_WITH_ONE", caught::<without_chain::USES_BEGIN_WITH_ONE, Faithful>);
-    note!("DOUBTS_WAIT", caught::<without_chain::DOUBTS_WAIT, Faithful>);
+    macro_rules! chains {
+        ($name:expr, $mutant:ty) => {
+            if table::Row::of($name).runs == table::Runs::Steered {
+                note!($name, caught::<$mutant, Faithful>);
+            }
+        };
+    }
+    for_each_steering_mutant!(steering);
+    for_each_chain_mutant!(chains);
     let _ = std::panic::take_hook();
     assert_eq!(names, STEER_NAMES);
-    let by_scenario = BTreeSet::from(BY_SCENARIO);
-    assert!(missed.is_subset(&by_scenario), "not caught: {missed:?}");
+    table::assert_caught(|row| row.runs == table::Runs::Steered, &caught_by_runs);
+    for row in steering_table::ROWS.iter().filter(|row| row.runs) {
+        let steering_table::Row { rule, without, .. } = row;
+        assert!(caught_by_runs.contains(rule), "nothing catches {rule} ({without}), but: {}", row.by());
+    }
 }

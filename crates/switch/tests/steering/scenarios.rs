@@ -71,7 +71,7 @@ pub(crate) fn repeats<R: SteerRules>() -> bool {
 }
 
 /// Something that is no tail is taken for one, because it came late.
-pub(crate) fn numbers<R: SteerRules>() -> bool {
+pub(crate) fn late_copies<R: SteerRules>() -> bool {
     let (a, b) = (Entry(2, 0), Entry(3, 0));
     let mut rig = begun::<R>(a);
     rig.write(2, b, KEY);
