@@ -4,6 +4,7 @@
 //! waits for ever.
 
 mod search;
+mod stories;
 #[path = "../mutants/table.rs"]
 mod table;
 

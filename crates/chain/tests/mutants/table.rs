@@ -84,9 +84,9 @@ rows! {
     ALL_COPIES_ARE_WRITTEN, "", Native, true, "an entry is in a chain whose second copy was never written";
     ALL_COPIES_ARE_LINKED, "", Native, true, "a put has ended that is only in the copy that dies";
     COPIES_HAVE_AN_ORDER, "", Native, true, "what the metadata server brings to the other copies is another entry than a put has brought there";
-    GETS_READ_THE_LAST_COPY, "", No, true, "a get returns what is only in the copy that dies";
+    GETS_READ_THE_LAST_COPY, "last_copy", No, true, "a get returns what is only in the copy that dies";
     APPENDS_WAIT_FOR_COPIES, "", Native, true, "a put has ended behind an entry that is only in the copy that dies";
-    LATE_LINKS_ARE_SETTLED, "", Native, false, "an entry that the metadata server has finished long ago is appended once more";
+    LATE_LINKS_ARE_SETTLED, "late_link", Native, false, "an entry that the metadata server has finished long ago is appended once more";
     WALKS_FINISH_LINKS, "", Native, true, "what a client that died has left in the first copy is gone behind, and dies with it";
     ALL_COPIES_ARE_CLOSED, "", Native, true, "somebody appends to a chain that is closed in the copy that died";
 }
