@@ -65,7 +65,7 @@ const fn reads_of(seed: u64) -> Reads {
 /// What went wrong in a run, if anything did.
 fn run<C: ChainRules, S: SteerRules>(seed: u64, faults: Faults, sum: &mut Sum) -> Result<(), String> {
     let top = if seed.is_multiple_of(4) { 1 } else { usize::MAX };
-    run_with::<C, S>(seed, How { top, reads: reads_of(seed), binding: Binding::NONE }, faults, sum)
+    run_with::<C, S>(seed, How { top, reads: reads_of(seed), ..How::NATIVE }, faults, sum)
 }
 
 /// The same where words are bound to queue pairs.
@@ -75,7 +75,7 @@ fn run_bound<C: ChainRules, S: SteerRules>(seed: u64, faults: Faults, sum: &mut 
     // Now and then there is no room.
     let (window, atomics) = if seed.is_multiple_of(5) { (4, 2) } else { (64, 16) };
     let binding = Binding { queue_pairs, window, atomics, writes: !seed.is_multiple_of(3) };
-    run_with::<C, S>(seed, How { top, reads: reads_of(seed), binding }, faults, sum)
+    run_with::<C, S>(seed, How { top, reads: reads_of(seed), binding, ..How::NATIVE }, faults, sum)
 }
 
 fn run_with<C: ChainRules, S: SteerRules>(
@@ -137,16 +137,19 @@ fn run_with<C: ChainRules, S: SteerRules>(
 }
 
 /// A run that panics has found something, too.
-fn caught<C: ChainRules, S: SteerRules>(seed: u64) -> Option<String> {
-    let run = std::panic::catch_unwind(|| match seed % 2 {
-        0 => run::<C, S>(seed, Faults::ALL, &mut Sum::default()),
-        _ => run_bound::<C, S>(seed, Faults::ALL, &mut Sum::default()),
-    });
-    let run = run.unwrap_or_else(|why| {
+fn what_went_wrong(run: impl FnOnce() -> Result<(), String>) -> Option<String> {
+    let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|why| {
         let text = why.downcast_ref::<String>().cloned();
         Err(text.or_else(|| why.downcast_ref::<&str>().map(|text| (*text).into())).unwrap_or_default())
     });
     run.err()
+}
+
+fn caught<C: ChainRules, S: SteerRules>(seed: u64) -> Option<String> {
+    what_went_wrong(|| match seed % 2 {
+        0 => run::<C, S>(seed, Faults::ALL, &mut Sum::default()),
+        _ => run_bound::<C, S>(seed, Faults::ALL, &mut Sum::default()),
+    })
 }
 
 fn seeds(count: u64) -> std::ops::Range<u64> {
@@ -186,11 +189,11 @@ fn what_is_steered_takes_fewer_round_trips() {
         println!("{what}: {:.2?} round trips of a write and of a get; {sum:?}", sum.trips_each());
         sum.trips_each()
     };
-    let (none, all, binding) = (0, usize::MAX, Binding::NONE);
-    let native = trips("native", How { top: none, reads: Reads::AsAsked, binding });
-    let appends = trips("appends steered", How { top: all, reads: Reads::AsAsked, binding });
-    let behind = trips("reads, too", How { top: all, reads: Reads::Acknowledged, binding });
-    let both = trips("reads ahead", How { top: all, reads: Reads::Ahead, binding });
+    let steered = How { top: usize::MAX, ..How::NATIVE };
+    let native = trips("native", How::NATIVE);
+    let appends = trips("appends steered", steered);
+    let behind = trips("reads, too", How { reads: Reads::Acknowledged, ..steered });
+    let both = trips("reads ahead", How { reads: Reads::Ahead, ..steered });
     assert!(appends[0] < 0.7 * native[0], "{native:.2?} {appends:.2?}");
     assert!(behind[1] < 0.8 * appends[1] && behind[1] < native[1], "{native:.2?} {appends:.2?} {behind:.2?}");
     assert!(both[1] < 0.95 * behind[1], "{behind:.2?} {both:.2?}");
@@ -224,7 +227,7 @@ fn where_words_are_bound_nobody_waits_and_nothing_is_in_doubt_without_faults() {
         let binding = Binding { writes: true, ..Binding::ONE };
         run_with::<Faithful, Faithful>(
             seed,
-            How { top: usize::MAX, reads: Reads::Ahead, binding },
+            How { top: usize::MAX, reads: Reads::Ahead, binding, ..How::NATIVE },
             faults,
             sum,
         )
@@ -254,6 +257,22 @@ fn histories_are_linearizable_where_words_are_bound_whatever_happens() {
             assert!(count > 20, "{what}: {sum:?}");
         }
     }
+}
+
+#[test]
+fn where_words_are_bound_clients_that_swap_at_once_go_wrong() {
+    let how = How { top: usize::MAX, binding: Binding::ONE, ..How::NATIVE };
+    assert!(!how.binding.lets_clients_swap_at_once());
+    let ends = |swaps_anyway| {
+        (1..50).find_map(|seed| {
+            let how = How { swaps_anyway, ..how };
+            let run = || run_with::<Faithful, Faithful>(seed, how, Faults::ALL, &mut Sum::default());
+            let why = what_went_wrong(run)?;
+            Some((seed, why.chars().take(150).collect::<String>()))
+        })
+    };
+    assert_eq!(ends(false), None);
+    println!("{:?}", ends(true).expect("an entry comes into its chain that is not in memory"));
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use nic::verbs::Mtu;
-use switch::steering::{self, Action, Connection, End, Steering};
+use switch::steering::{self, Action, Binding, Connection, End, Steering};
 use transport::{Contents, PlaceId};
 use wire::chain_pair::{self, ChainPair};
 use wire::roce::{Key, Packet, Psn, QpNumber};
@@ -32,6 +32,8 @@ const SLOTS: usize = 1 << 14;
 const SLOTS_OF_READS: usize = 1 << 16;
 /// Scans that are remembered.
 const MOST_SCANS: usize = 64;
+/// How its program binds words to queue pairs. Clients post both steps of an append at once if that allows it (`session.rs`).
+pub(super) const BINDING: Binding = Binding::NONE;
 /// Bytes of a payload that the program looks at.
 const HEAD: usize = 32;
 
@@ -107,6 +109,7 @@ impl Relay {
             reads_ahead: true,
             lifetime: LIFETIME,
             slot_lifetimes: if how.reads { SLOT_LIFETIMES } else { 1 },
+            binding: BINDING,
             ..steering::Config::default()
         };
         let program = steering.map(|how| Steering::new(&config(how)).expect("the program fits the chip"));

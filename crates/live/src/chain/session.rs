@@ -14,6 +14,7 @@ use wire::chain::{Class, ENTRY_HEAD};
 
 use super::fabric::Fabric;
 use super::port::{Aimed, Amount, Port, value_of};
+use super::relay::BINDING;
 use super::store::{Setup, Store};
 use super::times;
 use crate::config::Steering;
@@ -89,8 +90,10 @@ impl Session {
         let mut machine =
             Client::new(config).walking(Walk { ask_after, ..Walk::default() }).with_copies(*copies);
         if homes.len() == 1 {
-            // One queue pair, whose requests are executed in their order.
-            machine = machine.swapping_at_once();
+            // One queue pair, whose requests are executed in their order, if the switch leaves them there.
+            if BINDING.lets_clients_swap_at_once() {
+                machine = machine.swapping_at_once();
+            }
             if steering.is_some() {
                 machine.expect_steered_appends(times::old_cursors(*rest));
                 if reads {
