@@ -56,6 +56,10 @@ pub struct SteeringCounts {
     pub waited: u64,
     /// Reads that were sent to the tail.
     pub reads: u64,
+    /// Of those, the ones to a tail whose append was not acknowledged.
+    pub reads_ahead: u64,
+    /// Answers to reads that became reads again, because that append was still not acknowledged, or had failed.
+    pub reads_turned: u64,
     /// Tails that it was told after a restart, and took.
     pub preloaded: u64,
 }
@@ -131,6 +135,8 @@ impl Relay {
                 doubted: its.doubted,
                 waited: its.waited,
                 reads: its.reads,
+                reads_ahead: its.reads_ahead,
+                reads_turned: its.reads_turned,
                 preloaded: its.preloaded,
                 ..counts
             };
