@@ -6,6 +6,8 @@
 #[path = "../../../check/tests/mutants/document.rs"]
 mod document;
 mod memories;
+#[path = "../../../check/tests/random/mod.rs"]
+mod random;
 #[path = "../mutants/table.rs"]
 mod table;
 mod torn;

@@ -5,6 +5,8 @@
 mod doubt;
 mod leases;
 mod nic;
+#[path = "../../../check/tests/random/mod.rs"]
+mod random;
 #[path = "../../../switch/tests/steering/table.rs"]
 mod steering_table;
 #[path = "../mutants/table.rs"]

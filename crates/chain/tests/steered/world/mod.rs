@@ -18,8 +18,8 @@ use wire::roce::{Packet, QpNumber};
 use wire::{ChainRules, Nanos, SteerRules};
 
 pub(crate) use self::faults::Faults;
-use self::faults::Random;
 use crate::nic::{BASE, Nic};
+use crate::random::Random;
 
 const MEMORY: usize = 0;
 /// The bytes of an operation's buffer at its client.
@@ -156,7 +156,7 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
         let nics: Vec<Nic> = lens.map(Nic::new).collect();
         let mut world = Self {
             now: 1,
-            random: Random(seed),
+            random: Random::new(seed),
             faults,
             keys,
             links: vec![None; nics.len()],
