@@ -228,6 +228,10 @@ impl<R: ChainRules> Client<R> {
     /// The same, which posts both steps of an append at once where it knows a tail: all of the store's memory is behind one queue pair, which
     /// executes one after the other, and says how they ended in this order. If the first one's outcome is not known, that of the
     /// second one is not known either.
+    ///
+    /// So it is not for clients of a switch that binds words to queue pairs of its own (`switch::steering::binding`): there the
+    /// compare-and-swap may be executed before the WRITE, and the entry is in the chain and not in memory. Whoever makes clients asks the
+    /// switch's binding, which says whether they may (`switch::steering::Binding::lets_clients_swap_at_once`).
     #[must_use]
     pub fn swapping_at_once(self) -> Self {
         Self { swaps_at_once: true, ..self }

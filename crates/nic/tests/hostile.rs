@@ -295,7 +295,7 @@ fn a_million_hostile_packets_write_nothing_outside_and_are_counted() {
     let own = pair.nodes[0].register(BASE, LEN, Access::ALL);
     let victim = pair.connect(Mtu::B256, [Psn::new(0); 2], |_| {}, |_| {});
     let beside = pair.connect(Mtu::B256, [Psn::new(0); 2], |_| {}, |_| {});
-    let (near, random) = (Psn::new(0xff_fff0), Random(seed));
+    let (near, random) = (Psn::new(0xff_fff0), Random::new(seed));
     let mut attack = Attack { pair, random, victim, keys, near, asked: None, answer: 0..0 };
     attack.connect();
     attack.pair.record = true;

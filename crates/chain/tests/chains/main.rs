@@ -3,15 +3,21 @@
 //! once, and something notices.
 //! `RACKMEM_SEED=N` repeats a run, `RACKMEM_RUNS=N` makes so many of each kind.
 
+#[path = "../../../check/tests/mutants/document.rs"]
+mod document;
 mod memories;
+#[path = "../../../check/tests/random/mod.rs"]
+mod random;
+#[path = "../mutants/table.rs"]
+mod table;
 mod torn;
 mod world;
-
-use std::collections::BTreeSet;
 
 use check::linearizability::{Limits, Verdict, check_history};
 use wire::rules::{CHAIN_NAMES, Faithful};
 use wire::{ChainRules, for_each_chain_mutant};
+
+use table::{ROWS, Row, Runs};
 use world::World;
 
 const STEPS: u64 = 20_000;
@@ -102,33 +108,59 @@ fn histories_are_linearizable_and_memory_comes_back() {
     }
 }
 
+/// This test's scenario.
+const TORN: &str = "torn";
+
 #[test]
 fn every_mutant_is_caught() {
-    let mut missed = BTreeSet::new();
-    let mut names = Vec::new();
+    let (mut names, mut caught_by_runs, mut torn_without) = (Vec::new(), Vec::new(), Vec::new());
     std::panic::set_hook(Box::new(|_| {}));
     macro_rules! look {
         ($name:expr, $mutant:ty) => {
+            let row = Row::of($name);
             names.push($name);
-            let runs = KINDS.into_iter().flat_map(|kind| (1..100).map(move |seed| (seed, kind)));
-            let mut ends = runs.map(|(seed, kind)| ((seed, kind), caught::<$mutant>(seed, kind)));
-            match torn::WAITS.into_iter().any(torn::is_torn::<$mutant>) {
-                true => println!("{}: an entry is read over two uses of its slot", $name),
-                false => match ends.find_map(|(run, end)| end.err().map(|why| (run, why))) {
-                    Some(((seed, kind), why)) => {
-                        let why: String = why.chars().take(150).collect();
-                        println!("{}: {kind:?}, seed {seed}: {why}", $name);
-                    }
-                    None => _ = missed.insert($name),
-                },
+            if row.scenario == TORN && torn::WAITS.into_iter().any(torn::is_torn::<$mutant>) {
+                println!("{}: an entry is read over two uses of its slot", $name);
+                torn_without.push($name);
+            }
+            if row.runs == Runs::Native {
+                let runs = KINDS.into_iter().flat_map(|kind| (1..100).map(move |seed| (seed, kind)));
+                let mut ends = runs.map(|(seed, kind)| ((seed, kind), caught::<$mutant>(seed, kind)));
+                if let Some(((seed, kind), why)) = ends.find_map(|(run, end)| end.err().map(|why| (run, why)))
+                {
+                    let why: String = why.chars().take(150).collect();
+                    println!("{}: {kind:?}, seed {seed}: {why}", $name);
+                    caught_by_runs.push($name);
+                }
             }
         };
     }
     for_each_chain_mutant!(look);
     let _ = std::panic::take_hook();
     assert_eq!(names, CHAIN_NAMES);
-    // Three are for racks whose switch steers: `tests/steered` catches them. And for one, the memory must die while an entry is in its copy only
-    // that somebody has read: `tests/copies` looks at all moments.
-    let elsewhere = ["REFUSED_ARE_RENEWED", "DOUBTS_WAIT", "USES_BEGIN_WITH_ONE", "GETS_READ_THE_LAST_COPY"];
-    assert_eq!(missed, BTreeSet::from(elsewhere), "not caught");
+    table::assert_caught(|row| row.scenario == TORN, &torn_without);
+    table::assert_caught(|row| row.runs == Runs::Native, &caught_by_runs);
 }
+
+#[test]
+fn the_document_says_what_the_table_says() {
+    assert!(ROWS.iter().map(|row| row.rule).eq(CHAIN_NAMES.iter().copied()), "in the order of the rules");
+    assert!(ROWS.iter().all(|row| !row.by().is_empty()), "something catches each");
+    let rows = ROWS.iter().map(|row| format!("| `{}` | {} | {} |\n", row.rule, row.without, row.by()));
+    document::says(2, &format!("{HEAD}{}", rows.collect::<String>()));
+}
+
+const HEAD: &str = "\
+# The mutants of chains
+
+The same for the rules of [chains](chains.md) (`ChainRules` in `crates/wire/src/rules.rs`). The table is
+`crates/chain/tests/mutants/table.rs`; `cargo test -p rackmem-chain mutant -- --nocapture` prints what was found by random runs.
+
+- *random runs*: three clients and a metadata server, with one copy and with several, whose memories die (`--test chains`);
+  *steered*: through a switch that steers (`--test steered`);
+- *every order*: of a few operations on copies (`--test copies`);
+- *scenario*: a run that is too rare to wait for, step by step (in the file, or the function, of that name).
+
+| rule | without it | caught by |
+| --- | --- | --- |
+";

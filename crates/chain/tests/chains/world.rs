@@ -11,6 +11,7 @@ use wire::chain::{Class, Word};
 use wire::{ChainRules, Nanos};
 
 use crate::memories::{Flight, Memories};
+use crate::random::Random;
 
 /// How long slots rest; cursors count for less.
 pub(crate) const REST: u64 = 400;
@@ -20,27 +21,6 @@ const KEYS: u64 = 3;
 const AT_A_TIME: usize = 2;
 /// Enough for a few versions of each key, and for what rests.
 pub(crate) const UNITS: u32 = 600;
-
-/// SplitMix64.
-pub(crate) struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    fn per_mille(&mut self, chance: u64) -> bool {
-        self.below(1000) < chance
-    }
-}
 
 struct Running {
     key: u64,
@@ -98,7 +78,7 @@ impl<R: ChainRules> World<R> {
             metadata::Config { units: UNITS, rest: Nanos(REST), patience: Nanos(100), doubt: Nanos::ZERO };
         let mut world = Self {
             now: 1,
-            random: Random(seed),
+            random: Random::new(seed),
             keys: 1 + seed % KEYS,
             copies,
             memories: Memories::new(memories),

@@ -14,11 +14,12 @@ use chain::metadata::{self, CallId, ClientId, Metadata};
 use chain::{Call, Outcome, Replica, Verb};
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
-use wire::chain::EntryHead;
+use wire::chain::{EntryHead, Location, Word};
 use wire::{ChainRules, Nanos};
 
 const KEY: u64 = 5;
-const NOW: Nanos = Nanos(1);
+/// How long slots rest.
+pub(crate) const REST: Nanos = Nanos(2000);
 
 /// What clients do, and what may befall them.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +92,9 @@ struct Place<R: ChainRules> {
 }
 
 #[derive(Clone, Debug)]
-struct State<R: ChainRules> {
+pub(crate) struct State<R: ChainRules> {
+    /// What all clocks show: in a search nothing takes time.
+    pub(crate) now: Nanos,
     memories: Vec<Memory>,
     places: Vec<Place<R>>,
     metadata: Metadata<R>,
@@ -104,7 +107,7 @@ struct State<R: ChainRules> {
 
 /// What happens next.
 #[derive(Clone, Copy, Debug)]
-enum Event {
+pub(crate) enum Event {
     Begin(usize),
     Execute(usize, usize),
     Ask(usize),
@@ -120,9 +123,9 @@ enum Event {
 
 impl<R: ChainRules> State<R> {
     /// One version is there, and all clients know it and have slots.
-    fn new(scenario: &Scenario) -> Self {
+    pub(crate) fn new(scenario: &Scenario) -> Self {
         let config = client::Config { lease: Nanos(1000), slots: 4, cursors: 4 };
-        let units = metadata::Config { units: 64, rest: Nanos(2000), patience: NOW, doubt: Nanos::ZERO };
+        let units = metadata::Config { units: 64, rest: REST, patience: Nanos(1), doubt: Nanos::ZERO };
         let place = |_: &&[Request]| Place {
             machine: Client::new(config).with_copies(scenario.copies),
             next: 0,
@@ -132,6 +135,7 @@ impl<R: ChainRules> State<R> {
             is_dead: false,
         };
         let mut state = Self {
+            now: Nanos(1),
             memories: vec![Memory::default(); scenario.copies.into()],
             places: scenario.scripts.iter().map(place).collect(),
             metadata: Metadata::new(units).with_copies(scenario.copies),
@@ -151,8 +155,13 @@ impl<R: ChainRules> State<R> {
     }
 
     /// An operation from its beginning to its end, while nobody else does anything.
-    fn alone(&mut self, at: usize, request: Request) {
+    pub(crate) fn alone(&mut self, at: usize, request: Request) {
         self.begin(at, request);
+        self.finish(at);
+    }
+
+    /// What a client has begun comes to its end, while nobody else does anything.
+    pub(crate) fn finish(&mut self, at: usize) {
         while self.places[at].running.is_some() {
             let busy = (0..self.memories.len()).find(|of| !self.places[at].verbs[*of].is_empty());
             match busy {
@@ -163,7 +172,36 @@ impl<R: ChainRules> State<R> {
         }
     }
 
-    fn begin(&mut self, at: usize, request: Request) {
+    /// The metadata server walks to the end, for reasons of its own.
+    pub(crate) fn scan(&mut self) {
+        let mut out = Vec::new();
+        self.metadata.scan(KEY, &mut out);
+        self.apply_metadata(out);
+        while !self.walks.is_empty() {
+            self.walk();
+        }
+    }
+
+    /// What a client has on its way to a memory, and comes there next.
+    pub(crate) fn under_way(&self, at: usize, of: usize) -> Option<Verb> {
+        self.places[at].verbs[of].front().copied()
+    }
+
+    /// An entry's word in a memory.
+    ///
+    /// # Panics
+    /// If nothing was written there.
+    pub(crate) fn word(&self, of: usize, entry: Location) -> Word {
+        let (head, _) = self.memories[of].cells[&entry.unit()];
+        Word::from_bits(head[0]).expect("an entry was written")
+    }
+
+    /// Operations so far have come in some order.
+    pub(crate) fn is_linearizable(&self) -> bool {
+        matches!(check_history(&self.history, Limits::default()), Verdict::Linearizable { .. })
+    }
+
+    pub(crate) fn begin(&mut self, at: usize, request: Request) {
         let number = self.history.len() as u64 + 1;
         let op = match request {
             Request::Get => Op::Read { value: None },
@@ -175,7 +213,7 @@ impl<R: ChainRules> State<R> {
         let running = Running { request, value: number, at: self.history.len() - 1 };
         self.places[at].running = Some(running);
         let mut out = Vec::new();
-        self.places[at].machine.begin(NOW, OpId(0), KEY, request, &mut out);
+        self.places[at].machine.begin(self.now, OpId(0), KEY, request, &mut out);
         self.apply(at, out);
     }
 
@@ -221,7 +259,7 @@ impl<R: ChainRules> State<R> {
             running.value = value;
         }
         let mut out = Vec::new();
-        place.machine.on_outcome(NOW, OpId(0), outcome, &mut out);
+        place.machine.on_outcome(self.now, OpId(0), outcome, &mut out);
         self.apply(at, out);
     }
 
@@ -232,7 +270,7 @@ impl<R: ChainRules> State<R> {
         self.memories[of].execute(verb, place.running.as_ref().expect("it is under way").value)
     }
 
-    fn execute(&mut self, at: usize, of: usize) {
+    pub(crate) fn execute(&mut self, at: usize, of: usize) {
         let outcome = self.execute_one(at, of);
         self.outcome(at, outcome);
     }
@@ -241,7 +279,7 @@ impl<R: ChainRules> State<R> {
         let call = self.places[at].call.take().expect("it was looked at");
         let id = CallId { client: ClientId(at as u64), number: 0 };
         let mut out = Vec::new();
-        self.metadata.on_call(NOW, id, call, &mut out);
+        self.metadata.on_call(self.now, id, call, &mut out);
         self.apply_metadata(out);
     }
 
@@ -253,7 +291,7 @@ impl<R: ChainRules> State<R> {
                     let at = id.client.0 as usize;
                     if !self.places[at].is_dead {
                         let mut out = Vec::new();
-                        self.places[at].machine.on_answer(NOW, OpId(0), Some(answer), &mut out);
+                        self.places[at].machine.on_answer(self.now, OpId(0), Some(answer), &mut out);
                         self.apply(at, out);
                     }
                 }
@@ -266,7 +304,7 @@ impl<R: ChainRules> State<R> {
         let memory = &mut self.memories[usize::from(of)];
         let outcome = if memory.is_dead { Outcome::Dead } else { memory.execute(verb, 0).0 };
         let mut out = Vec::new();
-        self.metadata.on_outcome(NOW, key, outcome, &mut out);
+        self.metadata.on_outcome(self.now, key, outcome, &mut out);
         self.apply_metadata(out);
     }
 
@@ -314,7 +352,7 @@ impl<R: ChainRules> State<R> {
         events
     }
 
-    fn happen(&mut self, event: Event, scenario: &Scenario) {
+    pub(crate) fn happen(&mut self, event: Event, scenario: &Scenario) {
         match event {
             Event::Begin(at) => {
                 let request = scenario.scripts[at][self.places[at].next];
@@ -358,7 +396,7 @@ impl<R: ChainRules> State<R> {
                 place.verbs.iter_mut().for_each(VecDeque::clear);
                 (place.call, place.running, place.is_dead) = (None, None, true);
                 let mut out = Vec::new();
-                self.metadata.on_death(NOW, ClientId(at as u64), &mut out);
+                self.metadata.on_death(self.now, ClientId(at as u64), &mut out);
                 self.apply_metadata(out);
             }
         }

@@ -151,5 +151,6 @@ pub(crate) fn dangles<R: ChainRules>() -> bool {
 #[test]
 fn what_stands_behind_an_append_that_is_under_way_is_not_given_up_before_that_has_arrived() {
     assert!(!dangles::<Faithful>());
-    assert!(dangles::<wire::rules::without_chain::DOUBTS_WAIT>());
+    let missed = dangles::<wire::rules::without_chain::DOUBTS_WAIT>().then_some("DOUBTS_WAIT");
+    crate::table::assert_caught(|row| row.scenario == "doubt", missed.as_slice());
 }

@@ -1,8 +1,8 @@
 //! What the switch is told about chains, where it steers: of connections before their first packet, and of stores.
 //!
 //! ```text
-//!   bytes  0 .. 4: RCST | 4: what | 5: reads as asked | 6: memory's life | 8, 16: see below | 24: number
-//!   begin  client's queue pair 32, its first packet 32 | region 32, life 32
+//!   bytes  0 .. 4: RCST | 4: what | 5: reads as asked | 6: memory's life | 8, 16, 32: see below | 24: number
+//!   begin  client's queue pair 32, its first packet 32 | region 32, life 32 | metadata server's node 32, its life 32
 //!   end    node | life              over   memory | region
 //!   scan   memory | region          tail   key | location 32, version 32
 //! ```
@@ -15,7 +15,7 @@ use wire::roce::{Key, Psn, QpNumber};
 use wire::{Incarnation, NodeId};
 
 const MAGIC: [u8; 4] = *b"RCST";
-const BYTES: usize = 32;
+const BYTES: usize = 40;
 
 /// What is said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +32,8 @@ pub(crate) enum Introduction {
         of: u16,
         /// Of the client's node.
         life: Incarnation,
+        /// The node of the store's metadata server, and which life of it: with that the store is over.
+        server: (NodeId, Incarnation),
         /// Its reads are of what it asks for, and never sent elsewhere.
         as_asked: bool,
         number: u64,
@@ -63,9 +65,10 @@ impl Introduction {
     }
 
     pub(crate) fn encode(&self) -> [u8; BYTES] {
-        let mut bytes = [0; BYTES];
+        let (mut bytes, mut third) = ([0; BYTES], 0);
         let (what, first, second) = match *self {
-            Self::Begin { client, first, region, of, life, as_asked, .. } => {
+            Self::Begin { client, first, region, of, life, server: (node, its), as_asked, .. } => {
+                third = u64::from(node.0) << 32 | u64::from(its.0);
                 bytes[5] = u8::from(as_asked);
                 bytes[6..8].copy_from_slice(&of.to_le_bytes());
                 let packet = u64::from(client.get()) << 32 | u64::from(first.get());
@@ -84,7 +87,7 @@ impl Introduction {
         };
         bytes[..4].copy_from_slice(&MAGIC);
         bytes[4] = what;
-        for (at, word) in [(8, first), (16, second), (24, self.number())] {
+        for (at, word) in [(8, first), (16, second), (24, self.number()), (32, third)] {
             bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
         }
         bytes
@@ -94,7 +97,7 @@ impl Introduction {
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
-        let (first, second, number) = (word(8), word(16), word(24));
+        let (first, second, number, third) = (word(8), word(16), word(24), word(32));
         let of = u16::from_le_bytes([bytes[6], bytes[7]]);
         let said = match bytes[4] {
             1 => Self::Begin {
@@ -103,6 +106,7 @@ impl Introduction {
                 region: Key((second >> 32) as u32),
                 of,
                 life: Incarnation(second as u32),
+                server: (NodeId((third >> 32) as u16), Incarnation(third as u32)),
                 as_asked: bytes[5] == 1,
                 number,
             },
@@ -130,9 +134,10 @@ mod tests {
         let (life, number, of) = (Incarnation(u32::MAX), u64::MAX - 1, 0x8001);
         let (client, first, region) = (QpNumber::new(0x80_1234), Psn::new(0xff_ffff), Key(77));
         let at = Location::new(Class::new(15).unwrap(), UNITS - 1);
+        let server = (NodeId(63), Incarnation(u32::MAX - 1));
         for said in [
-            Introduction::Begin { client, first, region, of, life, as_asked: false, number },
-            Introduction::Begin { client, first, region, of, life, as_asked: true, number },
+            Introduction::Begin { client, first, region, of, life, server, as_asked: false, number },
+            Introduction::Begin { client, first, region, of, life, server, as_asked: true, number },
             Introduction::End { node: NodeId(63), life, number },
             Introduction::Heard { number },
             Introduction::Scan { memory: NodeId(63), of, region, number },
@@ -141,7 +146,7 @@ mod tests {
         ] {
             let bytes = said.encode();
             assert_eq!(Introduction::parse(&bytes), Some(said));
-            assert_eq!(Introduction::parse(&bytes[..31]), None);
+            assert_eq!(Introduction::parse(&bytes[..BYTES - 1]), None);
             for at in [0, 4, 5] {
                 let mut damaged = bytes;
                 damaged[at] ^= 0x40;

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | `store.rs` | [`Store`]: where a store's memory is; which clients of it this process has |
 //! | `session.rs` | [`Session`]: one client, one operation at a time |
+//! | `pauses.rs` | how long a client waits until it asks again |
 //! | `port.rs` | a client's queue pairs: verbs, and connections that break |
 //! | `server.rs` | the metadata server |
 //! | `ask.rs` | what is asked of other nodes, as words |
@@ -20,6 +21,7 @@
 mod ask;
 mod fabric;
 mod introduction;
+mod pauses;
 mod port;
 mod relay;
 mod server;

@@ -126,7 +126,9 @@ impl Port {
         let client = ChainPair::of_client(fabric.me(), node, self.thread).number();
         let number = fabric.next_number();
         let (of, as_asked) = (homes[home].life.0 as u16, self.as_asked);
-        fabric.introduce(courier, Introduction::Begin { client, first, region, of, life, as_asked, number })
+        let server = (self.store.addr.home(), self.store.life);
+        let said = Introduction::Begin { client, first, region, of, life, server, as_asked, number };
+        fabric.introduce(courier, said)
     }
 
     /// Something at a home has failed: is that because the home is dead, and are there other copies of what it has?

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 
 use nic::verbs::Mtu;
-use switch::steering::{self, Action, Connection, End, Steering};
+use switch::steering::{self, Action, Binding, Connection, End, Steering};
 use transport::{Contents, PlaceId};
 use wire::chain_pair::{self, ChainPair};
 use wire::roce::{Key, Packet, Psn, QpNumber};
-use wire::{Copyset, Incarnation, Nanos, NodeId};
+use wire::{Incarnation, Nanos, NodeId};
 
 use super::introduction::Introduction;
 use super::times::{FOUND, LIFETIME, SLOT_LIFETIMES};
@@ -32,6 +32,8 @@ const SLOTS: usize = 1 << 14;
 const SLOTS_OF_READS: usize = 1 << 16;
 /// Scans that are remembered.
 const MOST_SCANS: usize = 64;
+/// How its program binds words to queue pairs. Clients post both steps of an append at once if that allows it (`session.rs`).
+pub(super) const BINDING: Binding = Binding::NONE;
 /// Bytes of a payload that the program looks at.
 const HEAD: usize = 32;
 
@@ -54,6 +56,10 @@ pub struct SteeringCounts {
     pub waited: u64,
     /// Reads that were sent to the tail.
     pub reads: u64,
+    /// Of those, the ones to a tail whose append was not acknowledged.
+    pub reads_ahead: u64,
+    /// Answers to reads that became reads again, because that append was still not acknowledged, or had failed.
+    pub reads_turned: u64,
     /// Tails that it was told after a restart, and took.
     pub preloaded: u64,
 }
@@ -62,14 +68,14 @@ pub struct SteeringCounts {
 #[derive(Debug)]
 pub(crate) struct Relay {
     nodes: usize,
-    /// Those that are in the rack, once that is known.
-    alive: Option<Copyset>,
+    /// The nodes that are in the rack, each in which life, once that is known.
+    lives: Option<Vec<Option<Incarnation>>>,
     carried: u64,
     program: Option<Box<Steering>>,
     /// Connections that the program was told of, by the client's queue pair.
     known: BTreeMap<QpNumber, Known>,
     /// The store whose packets it steers.
-    steered: Option<StoreId>,
+    steered: Option<Steered>,
     /// Who has begun to look for tails, when, and of which store.
     scans: BTreeMap<(NodeId, u64), (Nanos, StoreId)>,
 }
@@ -81,13 +87,20 @@ struct Known {
     life: Incarnation,
     /// The introduction's.
     number: u64,
-    of: Option<StoreId>,
+    of: Option<Steered>,
 }
 
 /// A store of one memory: its node, of which life, and what its NIC calls the memory. Keys and units of two stores are the same numbers, so
 /// the program steers one store, and the packets of others pass as they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct StoreId(NodeId, u16, Key);
+
+/// A store that is steered, or may be; and the node of its metadata server, of which life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Steered {
+    id: StoreId,
+    server: (NodeId, Incarnation),
+}
 
 impl Relay {
     /// Of a rack of so many nodes, with such a program, if there is one. A packet carries so many bytes at most.
@@ -105,11 +118,12 @@ impl Relay {
             reads: if how.reads { mtu.bytes() } else { 0 },
             lifetime: LIFETIME,
             slot_lifetimes: if how.reads { SLOT_LIFETIMES } else { 1 },
+            binding: BINDING,
             ..steering::Config::default()
         };
         let program = steering.map(|how| Steering::new(&config(how)).expect("the program fits the chip"));
         let (known, scans) = (BTreeMap::new(), BTreeMap::new());
-        Self { nodes, alive: None, carried: 0, program: program.map(Box::new), known, steered: None, scans }
+        Self { nodes, lives: None, carried: 0, program: program.map(Box::new), known, steered: None, scans }
     }
 
     /// What it has done.
@@ -126,6 +140,8 @@ impl Relay {
                 doubted: its.doubted,
                 waited: its.waited,
                 reads: its.reads,
+                reads_ahead: its.reads_ahead,
+                reads_turned: its.reads_turned,
                 preloaded: its.preloaded,
                 ..counts
             };
@@ -133,21 +149,32 @@ impl Relay {
         counts
     }
 
-    /// An epoch begins with these nodes. What another one sends has no effect from now on: it may be a memory that does not know yet that it was
-    /// declared dead, and whose copies others have ceased to write to. A store is over with its memory, and another one may be steered.
-    pub(crate) fn begin_epoch(&mut self, alive: Copyset) {
-        self.alive = Some(alive);
-        if let Some(StoreId(memory, ..)) = self.steered
-            && !alive.contains(memory)
-        {
-            self.over(self.steered);
+    /// An epoch begins with these lives of nodes. What another one sends has no effect from now on: it may be a memory that does not know yet that it
+    /// was declared dead, and whose copies others have ceased to write to. A store is over with its memory, or with its metadata server, and another one
+    /// may be steered.
+    pub(crate) fn begin_epoch(&mut self, lives: &[Option<Incarnation>]) {
+        self.lives = Some(lives.to_vec());
+        if self.steered.is_some_and(|store| !self.goes_on(&store)) {
+            self.over();
         }
     }
 
+    /// True if nothing is known of that node's death, in the life of which this holds.
+    fn is_up(&self, node: NodeId, is_it: impl Fn(Incarnation) -> bool) -> bool {
+        let life = |lives: &Vec<Option<Incarnation>>| lives.get(node.index()).copied().flatten();
+        self.lives.as_ref().is_none_or(|lives| life(lives).is_some_and(is_it))
+    }
+
+    /// True if both nodes are up on which a store depends. Clients of one whose metadata server has died go on for as long as they know tails and
+    /// have slots, but are not steered any more: nobody would ever say that it is over.
+    fn goes_on(&self, Steered { id: StoreId(memory, of, _), server: (node, life) }: &Steered) -> bool {
+        self.is_up(*memory, |life| life.0 as u16 == *of) && self.is_up(*node, |now| now == *life)
+    }
+
     /// The store that is steered is over.
-    fn over(&mut self, store: Option<StoreId>) {
+    fn over(&mut self) {
+        let store = self.steered.take();
         self.end(|_, known| known.of == store);
-        self.steered = None;
     }
 
     /// A packet with so many bytes of payload; `send` sends it on. False if it may not be.
@@ -159,7 +186,7 @@ impl Relay {
         mut send: impl FnMut(NodeId, &Packet, usize, Contents<'_>),
     ) -> bool {
         let pair = ChainPair::of(packet.to).filter(|pair| from.as_node() == Some(pair.peer));
-        let is_alive = |pair: &ChainPair| self.alive.is_none_or(|alive| alive.contains(pair.peer));
+        let is_alive = |pair: &ChainPair| self.is_up(pair.peer, |_| true);
         let pair = pair.filter(|pair| pair.owner.index() < self.nodes).filter(is_alive);
         let Some(pair) = pair else { return false };
         self.carried += 1;
@@ -190,13 +217,15 @@ impl Relay {
         if last.is_some_and(|last| said.number <= last) {
             return last == Some(said.number);
         }
-        self.known.insert(client.number(), said);
+        // Who has not heard yet of a death may say it, or say it again and again since before.
+        let of = said.of.filter(|of| self.goes_on(of));
+        self.known.insert(client.number(), Known { of, ..said });
         let Some(program) = &mut self.program else { return true };
-        if self.steered.is_none() && said.of.is_some() {
-            self.steered = said.of;
+        if self.steered.is_none() && of.is_some() {
+            self.steered = of;
             program.forget();
         }
-        let region = said.of.filter(|of| Some(*of) == self.steered).map_or(Key(0), |StoreId(.., key)| key);
+        let region = of.filter(|of| Some(*of) == self.steered).map_or(Key(0), |of| of.id.2);
         let end = |pair: ChainPair| End { node: pair.owner, queue_pair: pair.number() };
         let (client, memory) = (end(client), end(client.other()));
         // The address of a unit is its number, times its bytes. If there are too many connections, this one passes as it is.
@@ -232,10 +261,11 @@ impl Relay {
         let node = from.as_node()?;
         let number = said.number();
         match *said {
-            Introduction::Begin { client, first, region, of, life, as_asked, .. } => {
+            Introduction::Begin { client, first, region, of, life, server, as_asked, .. } => {
                 let is_client = |pair: &ChainPair| pair.end == chain_pair::End::Client;
                 let pair = ChainPair::of(client).filter(is_client).filter(|pair| node == pair.owner)?;
-                let of = (region != Key(0)).then_some(StoreId(pair.peer, of, region));
+                let id = StoreId(pair.peer, of, region);
+                let of = (region != Key(0)).then_some(Steered { id, server });
                 let heard = self.begin(pair, first, as_asked, Known { life, number, of });
                 return heard.then_some(Introduction::Heard { number });
             }
@@ -243,9 +273,8 @@ impl Relay {
                 self.end(|pair, known| pair.owner == node && known.life <= life);
             }
             Introduction::Over { memory, of, region, .. } => {
-                let store = Some(StoreId(memory, of, region));
-                if self.steered == store {
-                    self.over(store);
+                if self.steered.is_some_and(|store| store.id == StoreId(memory, of, region)) {
+                    self.over();
                 }
             }
             Introduction::Scan { memory, of, region, .. } => {
@@ -256,7 +285,7 @@ impl Relay {
             }
             Introduction::Tail { key, at, version, .. } => {
                 let (began, store) = self.scans.get(&(node, number))?;
-                if self.steered == Some(*store)
+                if self.steered.is_some_and(|steered| steered.id == *store)
                     && let Some(program) = &mut self.program
                     && now.saturating_sub(*began) < FOUND
                 {
@@ -281,6 +310,14 @@ mod tests {
     fn pair(client: u16, memory: u16) -> ChainPair {
         ChainPair::of_client(NodeId(client), NodeId(memory), 5)
     }
+
+    /// Of three nodes; 0: it is dead.
+    fn lives_of(lives: [u32; 3]) -> [Option<Incarnation>; 3] {
+        lives.map(|life| (life != 0).then_some(Incarnation(life)))
+    }
+
+    /// The metadata server of the stores here is that of node 1, in this life of it.
+    const SERVER: (NodeId, Incarnation) = (NodeId(1), Incarnation(5));
 
     #[test]
     fn a_packet_goes_to_the_owner_of_its_queue_pair_if_it_is_from_the_other_end() {
@@ -311,9 +348,9 @@ mod tests {
             relay.on_packet(Nanos::ZERO, place, (&packet, 0, Contents::None), |_, _, _, _| ())
         };
         let (request, answer) = (pair(0, 2).other().number(), pair(0, 2).number());
-        for (alive, is_carried) in [(&[0, 1, 2][..], true), (&[0, 1], false), (&[0, 1, 2], true)] {
-            relay.begin_epoch(alive.iter().map(|node| NodeId(*node)).collect());
-            assert_eq!(carried(&mut relay, 2, answer), is_carried, "{alive:?}");
+        for (lives, is_carried) in [([1, 1, 1], true), ([1, 1, 0], false), ([1, 1, 3], true)] {
+            relay.begin_epoch(&lives_of(lives));
+            assert_eq!(carried(&mut relay, 2, answer), is_carried, "{lives:?}");
             assert!(carried(&mut relay, 0, request), "it may be told");
         }
     }
@@ -328,6 +365,7 @@ mod tests {
             region: Key(1),
             of: 0,
             life: Incarnation(life),
+            server: SERVER,
             as_asked: false,
             number,
         };
@@ -350,8 +388,8 @@ mod tests {
         let (node, number) = (PlaceId::node(NodeId(0)), 5);
         let (memory, of, region) = (NodeId(2), 0, Key(1));
         let client = pair(0, 2).number();
-        let (first, life, as_asked) = (Psn::new(9), Incarnation(1), false);
-        let begin = Introduction::Begin { client, first, region, of, life, as_asked, number: 4 };
+        let (first, life, server, as_asked) = (Psn::new(9), Incarnation(1), SERVER, false);
+        let begin = Introduction::Begin { client, first, region, of, life, server, as_asked, number: 4 };
         relay.on_introduction(Nanos(1), node, &begin);
         relay.on_introduction(Nanos(1), node, &Introduction::Scan { memory, of, region, number });
         let at = Location::new(Class::new(0).unwrap(), 7);
@@ -381,36 +419,73 @@ mod tests {
         assert_eq!([false, true].map(fits), [true, false]);
     }
 
-    #[test]
-    fn one_store_is_steered_and_the_next_one_when_it_is_over_or_its_memory_has_died() {
-        let mut relay = Relay::new(3, Some(STEERS), Mtu::B4096);
-        let mut say = |said| relay.on_introduction(Nanos::ZERO, PlaceId::node(NodeId(0)), &said);
-        let begin = |thread, region, number| Introduction::Begin {
+    /// A client of node 0 begins a connection to a store at node 2, of whose third life it is.
+    fn begins(thread: u16, region: u32, number: u64) -> Introduction {
+        Introduction::Begin {
             client: ChainPair::of_client(NodeId(0), NodeId(2), thread).number(),
             first: Psn::new(9),
             region: Key(region),
             of: 3,
             life: Incarnation(1),
+            server: SERVER,
             as_asked: false,
             number,
-        };
+        }
+    }
+
+    /// The key of the memory of the store that is steered.
+    fn steered(relay: &Relay) -> Option<Key> {
+        relay.steered.map(|store| store.id.2)
+    }
+
+    fn say(relay: &mut Relay, said: Introduction) {
+        let heard = relay.on_introduction(Nanos::ZERO, PlaceId::node(NodeId(0)), &said);
+        assert_eq!(heard, Some(Introduction::Heard { number: said.number() }), "whatever becomes of it");
+    }
+
+    #[test]
+    fn one_store_is_steered_and_the_next_one_when_it_is_over() {
+        let mut relay = Relay::new(3, Some(STEERS), Mtu::B4096);
         let over = |region, number| {
             let (memory, region) = (NodeId(2), Key(region));
             Introduction::Over { memory, of: 3, region, number }
         };
-        say(begin(1, 7, 1));
-        say(begin(2, 8, 2));
-        say(over(8, 3));
-        say(begin(3, 8, 4));
-        assert_eq!(relay.steered, Some(StoreId(NodeId(2), 3, Key(7))));
-        let mut say = |said| relay.on_introduction(Nanos::ZERO, PlaceId::node(NodeId(0)), &said);
-        say(over(7, 5));
-        say(begin(4, 8, 6));
-        assert_eq!(relay.steered, Some(StoreId(NodeId(2), 3, Key(8))));
+        for said in [begins(1, 7, 1), begins(2, 8, 2), over(8, 3), begins(3, 8, 4)] {
+            say(&mut relay, said);
+        }
+        assert_eq!(steered(&relay), Some(Key(7)));
+        say(&mut relay, over(7, 5));
+        say(&mut relay, begins(4, 8, 6));
+        assert_eq!(steered(&relay), Some(Key(8)));
         assert_eq!(relay.known.len(), 3, "those of the other store are over");
-        relay.begin_epoch([NodeId(0), NodeId(2)].into_iter().collect());
-        assert_eq!(relay.known.len(), 3, "somebody else has died");
-        relay.begin_epoch([NodeId(0), NodeId(1)].into_iter().collect());
-        assert_eq!((relay.steered, relay.known.len()), (None, 0), "it has died with its memory");
+    }
+
+    #[test]
+    fn a_store_is_over_when_its_memory_or_its_metadata_server_has_died_and_another_one_is_steered() {
+        let up = [1, SERVER.1.0, 3];
+        // The memory; the metadata server; either, which is there again in its next life, in one step.
+        for dead in [[1, 5, 0], [1, 0, 3], [1, 5, 9], [1, 9, 3]] {
+            let mut relay = Relay::new(3, Some(STEERS), Mtu::B4096);
+            relay.begin_epoch(&lives_of(up));
+            say(&mut relay, begins(1, 7, 1));
+            relay.begin_epoch(&lives_of([2, 5, 3]));
+            assert_eq!((steered(&relay), relay.known.len()), (Some(Key(7)), 1), "somebody else has died");
+            relay.begin_epoch(&lives_of(dead));
+            assert_eq!((steered(&relay), relay.known.len()), (None, 0), "{dead:?}");
+            // A client that has not heard of it yet, or that goes on without a metadata server.
+            say(&mut relay, begins(1, 7, 2));
+            assert_eq!(steered(&relay), None, "{dead:?}");
+            relay.begin_epoch(&lives_of([1, 9, 9]));
+            say(&mut relay, begins(1, 7, 3));
+            assert_eq!(steered(&relay), None, "also when the node is there again");
+            let server = (NodeId(1), Incarnation(9));
+            let Introduction::Begin { client, first, life, .. } = begins(2, 8, 4) else { unreachable!() };
+            let (of, region, as_asked, number) = (9, Key(8), false, 4);
+            say(
+                &mut relay,
+                Introduction::Begin { client, first, region, of, life, server, as_asked, number },
+            );
+            assert_eq!(steered(&relay), Some(Key(8)), "another store");
+        }
     }
 }

@@ -13,7 +13,9 @@ use wire::Nanos;
 use wire::chain::{Class, ENTRY_HEAD};
 
 use super::fabric::Fabric;
+use super::pauses::{PATIENCE, Pauses};
 use super::port::{Aimed, Amount, Port, value_of};
+use super::relay::BINDING;
 use super::store::{Setup, Store};
 use super::times;
 use crate::config::Steering;
@@ -36,11 +38,6 @@ const TOLD: usize = 8;
 const UNTOLD: Nanos = Nanos::from_millis(2);
 /// How late clients tell that are held up, or the metadata server finds out by itself.
 const LATE: Nanos = Nanos::from_millis(250);
-/// How long a client that was told that its question cannot be answered yet waits before it asks again, at first and at most.
-const FIRST_PAUSE: Nanos = Nanos::from_micros(5);
-const LONGEST_PAUSE: Nanos = Nanos::from_millis(5);
-/// How long an operation is tried whose connection breaks again and again.
-const PATIENCE: Nanos = Nanos(60_000_000_000);
 
 /// Where the next client's numbers of calls begin: not where those of a former client with its number have ended, whose last answer the
 /// metadata server still has.
@@ -89,8 +86,10 @@ impl Session {
         let mut machine =
             Client::new(config).walking(Walk { ask_after, ..Walk::default() }).with_copies(*copies);
         if homes.len() == 1 {
-            // One queue pair, whose requests are executed in their order.
-            machine = machine.swapping_at_once();
+            // One queue pair, whose requests are executed in their order, if the switch leaves them there.
+            if BINDING.lets_clients_swap_at_once() {
+                machine = machine.swapping_at_once();
+            }
             if steering.is_some() {
                 machine.expect_steered_appends(times::old_cursors(*rest));
                 if reads {
@@ -260,20 +259,17 @@ impl Session {
     /// Asks until there is an answer: the same call, however often.
     fn call<F: Fabric>(&mut self, fabric: &F, courier: &mut Courier, call: Call) -> Result<Answer, Failure> {
         self.calls = self.calls.wrapping_add(1);
-        let (began, mut pause) = (fabric.now(), FIRST_PAUSE);
+        let mut pauses = Pauses::new(fabric.now());
         loop {
             let (store, thread) = (&self.port.store, self.port.thread);
             match fabric.call(courier, store, thread, self.calls, call) {
                 Ok(Some(answer)) => return Ok(answer),
-                Ok(None) | Err(Failure::Broken) if fabric.now().saturating_sub(began) < PATIENCE => {
-                    // What it does not know yet may take as long as a doubt: nobody is helped by a thousand questions.
-                    let until = fabric.now() + pause;
+                Ok(None) | Err(Failure::Broken) => {
+                    let until = pauses.after(fabric.now()).ok_or(Failure::Broken)?;
                     while fabric.now() < until {
                         fabric.pass_time(courier);
                     }
-                    pause = Nanos(2 * pause.0).min(LONGEST_PAUSE);
                 }
-                Ok(None) => return Err(Failure::Broken),
                 Err(why) => return Err(why),
             }
         }

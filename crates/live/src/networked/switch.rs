@@ -229,7 +229,7 @@ impl NetworkedSwitch {
                         switch.set_shadow(shadow);
                         self.place.locks.restart(epoch);
                         // Before anybody else hears of the epoch.
-                        self.relay.begin_epoch(self.coordinator.roster().live());
+                        self.relay.begin_epoch(&self.coordinator.roster().view().lives);
                         self.began = true;
                         self.coordinator.on_restarted(now, dump.as_ref(), &mut effects);
                     }

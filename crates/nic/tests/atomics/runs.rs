@@ -8,33 +8,18 @@ use nic::atomics::{
 use wire::AtomicRules;
 use wire::rules::Faithful;
 
-/// A small generator (SplitMix64): one seed, one run.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ bits >> 31
-    }
-
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        (self.bits() % bound as u64) as usize
-    }
-}
+use crate::random::Random;
 
 /// Lines that requests are for: two of them have the same place in a cache of two.
 const LINES: u64 = 3;
 
 pub(crate) fn request(random: &mut Random, ticket: u64) -> Request {
-    let width = if random.below(2) == 0 { Width::Word } else { Width::Double };
+    let width = if random.pick(2) == 0 { Width::Word } else { Width::Double };
     // Few words, so that they meet, and both halves of some.
-    let address = random.bits() % LINES * 64 + (random.bits() % 2) * 8;
-    let address = if width == Width::Word { address + (random.bits() % 2) * 4 } else { address };
-    let operation = Operation::ALL[random.below(Operation::ALL.len())];
-    let small = |random: &mut Random| [0, 1, u64::MAX, 1 << 31, 1 << 63, 7][random.below(6)];
+    let address = random.next() % LINES * 64 + (random.next() % 2) * 8;
+    let address = if width == Width::Word { address + (random.next() % 2) * 4 } else { address };
+    let operation = Operation::ALL[random.pick(Operation::ALL.len())];
+    let small = |random: &mut Random| [0, 1, u64::MAX, 1 << 31, 1 << 63, 7][random.pick(6)];
     let operands = Operands { operand: small(random), expected: small(random) };
     Request { ticket, address, width, operation, operands }
 }
@@ -84,7 +69,7 @@ impl Model {
 
 pub(crate) fn run<R: AtomicRules>(config: Config, seed: u64) -> Result<(), String> {
     const REQUESTS: u64 = 300;
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut engine = Lines::<R>::new(config);
     let mut memory: BTreeMap<u64, Line> = BTreeMap::new();
     let mut owned: BTreeMap<u64, EntryId> = BTreeMap::new();
@@ -97,7 +82,7 @@ pub(crate) fn run<R: AtomicRules>(config: Config, seed: u64) -> Result<(), Strin
         if step > 100_000 {
             return Err(format!("stuck: {engine:?}"));
         }
-        match random.below(4) {
+        match random.pick(4) {
             0 | 1 if next < REQUESTS => {
                 let it = waits.take().unwrap_or_else(|| request(&mut random, next));
                 let (line, merged) = (it.address / 64, engine.counters().merged);
@@ -120,7 +105,7 @@ pub(crate) fn run<R: AtomicRules>(config: Config, seed: u64) -> Result<(), Strin
                 }
             }
             2 if !fetches.is_empty() => {
-                let (entry, line) = fetches.swap_remove(random.below(fetches.len()));
+                let (entry, line) = fetches.swap_remove(random.pick(fetches.len()));
                 engine.on_line(entry, memory.get(&line).copied().unwrap_or([0; WORDS]));
             }
             3 => {
@@ -195,11 +180,11 @@ fn words_are_changed_as_if_one_request_came_after_the_other() {
 fn a_fold_does_what_its_requests_do_one_after_the_other() {
     let mut folder = Folder::default();
     for seed in 0..2_000 {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let requests: Vec<Request> = (0..1 + seed % 24).map(|ticket| request(&mut random, ticket)).collect();
         for fold in folder.fold(&requests) {
             let mut model = Model::default();
-            let start = random.bits();
+            let start = random.next();
             for at in 0..8 {
                 model.bytes.insert(fold.address() + at, (start >> (8 * at)) as u8);
             }

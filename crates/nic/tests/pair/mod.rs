@@ -4,6 +4,8 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 mod memory;
+#[path = "../../../check/tests/random/mod.rs"]
+mod random;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -14,28 +16,7 @@ use wire::roce::{Frame, Key, Opcode, Packet, Psn, QpNumber, Route};
 use wire::{Nanos, NodeId, VerbsRules};
 
 pub(crate) use self::memory::NodeMemory;
-
-/// SplitMix64.
-#[derive(Clone)]
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    pub(crate) fn percent(&mut self, chance: u64) -> bool {
-        self.below(100) < chance
-    }
-}
+pub(crate) use self::random::Random;
 
 /// What the network does to packets, in percent.
 #[derive(Clone, Copy, Default, Debug)]
@@ -131,7 +112,7 @@ impl<R: VerbsRules> Pair<R> {
             nodes: [node(), node()],
             now: Nanos(1),
             faults,
-            random: Random(seed),
+            random: Random::new(seed),
             network: BTreeMap::new(),
             sent: 0,
             lose: Vec::new(),

@@ -76,7 +76,7 @@ pub(crate) struct Run<R: VerbsRules> {
 /// # Errors
 /// Says what was wrong.
 pub(crate) fn run<R: VerbsRules>(seed: u64, per_stream: u64) -> Result<Run<R>, String> {
-    let mut random = Random(seed ^ 0xabcd);
+    let mut random = Random::new(seed ^ 0xabcd);
     let faults = match seed % 4 {
         0 => Faults::default(),
         1 => Faults { loss: 5, ..Faults::default() },
@@ -114,7 +114,7 @@ pub(crate) fn run<R: VerbsRules>(seed: u64, per_stream: u64) -> Result<Run<R>, S
         for _ in 0..2 {
             streams.push(Stream {
                 link,
-                random: Random(random.next()),
+                random: Random::new(random.next()),
                 next: 0,
                 stamp: 0,
                 posted: vec![0; WORDS_OF_SLOT as usize],

@@ -8,22 +8,7 @@ use std::collections::BTreeMap;
 use nic::sabre::{Attempt, Effect, Engine, Load, Object, Row};
 use wire::SabreRules;
 
-/// A small generator (SplitMix64): one seed, one run.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ bits >> 31
-    }
-
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        (self.bits() % bound as u64) as usize
-    }
-}
+use crate::random::Random;
 
 /// What a block holds: which version of its object wrote it last. A header has the version besides.
 #[derive(Clone, Copy, Default)]
@@ -113,22 +98,22 @@ impl Memory {
         writing: bool,
         out: &mut Vec<Effect>,
     ) {
-        match random.below(8) {
+        match random.pick(8) {
             0..3 if !self.loads.is_empty() => {
-                let load = self.loads.swap_remove(random.below(self.loads.len()));
+                let load = self.loads.swap_remove(random.pick(self.loads.len()));
                 self.serve(load);
             }
             3..6 if !self.answers.is_empty() => {
-                let answer = self.answers.swap_remove(random.below(self.answers.len()));
+                let answer = self.answers.swap_remove(random.pick(self.answers.len()));
                 self.deliver(answer, engine, out);
             }
             6 if writing && !self.writers.is_empty() => {
-                let writer = random.below(self.writers.len());
+                let writer = random.pick(self.writers.len());
                 self.write(random, writer, engine, out);
             }
             7 if !self.is_large => {
                 // The block leaves the caches, and nothing is written.
-                let block = random.below(self.blocks.len()) as u64;
+                let block = random.pick(self.blocks.len()) as u64;
                 self.tell(block, engine, out);
             }
             _ => {}
@@ -198,7 +183,7 @@ impl Memory {
     ) {
         let Some(mut writer) = self.writers[number].take() else {
             // It takes an object by making its version odd, if nobody writes or has it locked.
-            let object = random.below(self.objects.len());
+            let object = random.pick(self.objects.len());
             let Object { first, blocks, header } = self.objects[object];
             let at = first + u64::from(header);
             if !self.blocks[at as usize].version.is_multiple_of(2) || self.readers[object] > 0 {
@@ -218,7 +203,7 @@ impl Memory {
             self.blocks[at as usize].version = writer.version;
             return;
         }
-        let block = writer.left.swap_remove(random.below(writer.left.len()));
+        let block = writer.left.swap_remove(random.pick(writer.left.len()));
         self.tell(block, engine, out);
         self.blocks[block as usize].stamp = writer.version;
         self.writers[number] = Some(writer);

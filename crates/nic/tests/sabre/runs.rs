@@ -6,7 +6,8 @@ use nic::sabre::{Attempt, Config, Effect, Engine, Load, Mode, Object, Refused};
 use wire::rules::Faithful;
 use wire::{Nanos, SabreRules};
 
-use crate::memory::{Memory, Random};
+use crate::memory::Memory;
+use crate::random::Random;
 
 /// What is run.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +38,7 @@ const REQUESTERS: u32 = 3;
 
 /// A run. Returns how many attempts were whole, and torn.
 pub(crate) fn run<R: SabreRules>(plan: Plan, seed: u64) -> Result<(u64, u64), String> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let objects = objects(&mut random, plan.most_blocks);
     let mut memory = Memory::new(&objects, plan.writers);
     memory.is_mute = plan.mode == Mode::VersionFirst;
@@ -52,18 +53,18 @@ pub(crate) fn run<R: SabreRules>(plan: Plan, seed: u64) -> Result<(u64, u64), St
         if step > 200_000 {
             return Err(format!("stuck: {engine:?}"));
         }
-        let requester = random.below(REQUESTERS as usize) as u32;
+        let requester = random.pick(REQUESTERS as usize) as u32;
         match asking.get_mut(&requester) {
             None if next[requester as usize] <= plan.attempts => {
                 let attempt = Attempt { requester, number: next[requester as usize] };
-                let object = objects[random.below(objects.len())];
+                let object = objects[random.pick(objects.len())];
                 match engine.on_register(Nanos::ZERO, attempt, object) {
                     Ok(()) => {
                         asking.insert(requester, (attempt, object, 0, 0));
                         next[requester as usize] += 1;
                         // What is late, of the attempt before.
                         let before = Attempt { number: attempt.number - 1, ..attempt };
-                        if random.below(4) == 0 && engine.on_request(Nanos::ZERO, before, 1).is_ok() {
+                        if random.pick(4) == 0 && engine.on_request(Nanos::ZERO, before, 1).is_ok() {
                             return Err("a request of an earlier attempt was taken".to_owned());
                         }
                     }
@@ -72,19 +73,19 @@ pub(crate) fn run<R: SabreRules>(plan: Plan, seed: u64) -> Result<(u64, u64), St
                 }
             }
             Some((attempt, object, asked, left)) if *asked < object.blocks => {
-                let more = 1 + random.below((object.blocks - *asked) as usize) as u32;
+                let more = 1 + random.pick((object.blocks - *asked) as usize) as u32;
                 engine.on_request(Nanos::ZERO, *attempt, more).map_err(|why| format!("{why:?}"))?;
                 *asked += more;
                 *left += more;
             }
             _ => {}
         }
-        if random.below(2) == 0
+        if random.pick(2) == 0
             && let Some(load) = engine.select(&mut out)
         {
             memory.ask(load);
         }
-        let writing = random.below(64) < 48;
+        let writing = random.pick(64) < 48;
         memory.step(&mut random, &mut engine, writing, &mut out);
         for effect in out.drain(..) {
             match effect {
@@ -127,8 +128,8 @@ fn objects(random: &mut Random, most_blocks: usize) -> Vec<Object> {
     let mut first = 0;
     (0..2)
         .map(|_| {
-            let blocks = 1 + random.below(most_blocks) as u32;
-            let object = Object { first, blocks, header: random.below(blocks as usize) as u32 };
+            let blocks = 1 + random.pick(most_blocks) as u32;
+            let object = Object { first, blocks, header: random.pick(blocks as usize) as u32 };
             first += u64::from(blocks);
             object
         })

@@ -2,7 +2,10 @@
 
 use rackmem::{ChainsConfig, Error, Nanos, NodeId};
 
-use super::{Nodes, assert_linearizable, history_of, on_all, spread, value};
+use super::{
+    Nodes, assert_linearizable, far_more_is_written, history_of, spread,
+    what_is_put_is_there_until_it_is_deleted,
+};
 
 /// So many copies in the memories of so many nodes.
 pub(crate) fn copies(copies: usize, memories: u16, bytes: u64) -> ChainsConfig {
@@ -13,28 +16,8 @@ const KINDS: [(usize, u16); 3] = [(2, 2), (2, 3), (3, 3)];
 
 pub(crate) fn what_is_put_into_copies_all_others_get_until_it_is_deleted(nodes: Nodes<'_>) {
     for (many, memories) in KINDS {
-        let mut first = nodes(0);
-        let mut store = first.chains(&copies(many, memories, 256 << 10)).unwrap();
-        let addr = store.addr();
-        let mut found = Vec::new();
-        for (key, len) in (0..).zip([0, 1, 40, 41, 5000, 70_000]) {
-            store.put(&mut first, key, &value(key, len)).unwrap();
-            store.put(&mut first, key, &value(!key, len + 3)).unwrap();
-            for node in 0..3 {
-                let mut there = nodes(node);
-                let mut same = there.chains_at(addr).unwrap();
-                assert!(same.get(&mut there, key, &mut found).unwrap());
-                assert_eq!(found, value(!key, len + 3), "key {key} at node {node}");
-            }
-        }
-        let mut second = nodes(1);
-        let mut same = second.chains_at(addr).unwrap();
-        same.delete(&mut second, 3).unwrap();
-        assert!(!store.get(&mut first, 3, &mut found).unwrap());
-        store.put(&mut first, 3, b"again").unwrap();
-        assert!(same.get(&mut second, 3, &mut found).unwrap() && found == b"again");
-        store.free(&mut first).unwrap();
-        assert_eq!(second.chains_at(addr).err(), Some(Error::Unallocated { addr }));
+        let values = [(0, 0), (1, 1), (2, 40), (3, 41), (4, 5000), (5, 70_000)];
+        what_is_put_is_there_until_it_is_deleted(nodes, &copies(many, memories, 256 << 10), &values, 3);
     }
 }
 
@@ -64,19 +47,9 @@ pub(crate) fn each_copy_takes_a_put_one_round_trip_more_and_a_get_none(nodes: No
 }
 
 pub(crate) fn far_more_is_written_than_copies_hold(nodes: Nodes<'_>) {
-    const KEYS: u64 = 5;
+    // In all there is room for twice that, whatever copies take.
     let bytes = 96 << 10;
-    let mut here = nodes(0);
-    let config = ChainsConfig { lease: Nanos::from_millis(60), ..copies(2, 2, bytes) };
-    let addr = here.chains(&config).unwrap().addr();
-    on_all(nodes, 1, |client, here| {
-        let mut store = here.chains_at(addr).unwrap();
-        // Of 550 bytes on average: 330 KB, of which there is room for 192 KB.
-        for round in 0..200 {
-            let (key, len) = ((client + round) % KEYS, 100 + (round as usize * 37) % 900);
-            store.put(here, key, &value(round, len)).unwrap();
-        }
-    });
+    far_more_is_written(nodes, copies(2, 2, bytes), 4 * bytes);
 }
 
 pub(crate) fn copies_that_cannot_be_are_refused_with_why(nodes: Nodes<'_>) {

@@ -42,12 +42,23 @@ fn value(number: u64, len: usize) -> Vec<u8> {
 }
 
 pub(crate) fn what_one_client_puts_all_others_get_until_it_is_deleted(nodes: Nodes<'_>) {
+    let values = [(1, 0), (u64::MAX, 1), (0, 40), (7, 41), (9, 5000)];
+    what_is_put_is_there_until_it_is_deleted(nodes, &spread(256 << 10), &values, 7);
+}
+
+/// Values of these keys and lengths are put twice, and all nodes get them; one of these keys is deleted, and put again; the store is freed.
+fn what_is_put_is_there_until_it_is_deleted(
+    nodes: Nodes<'_>,
+    config: &ChainsConfig,
+    values: &[(u64, usize)],
+    deleted: u64,
+) {
     let mut first = nodes(0);
-    let mut store = first.chains(&spread(256 << 10)).unwrap();
+    let mut store = first.chains(config).unwrap();
     let addr = store.addr();
     let mut found = Vec::new();
     assert!(!store.get(&mut first, 1, &mut found).unwrap());
-    for (key, len) in [(1, 0), (u64::MAX, 1), (0, 40), (7, 41), (9, 5000)] {
+    for &(key, len) in values {
         store.put(&mut first, key, &value(key, len)).unwrap();
         store.put(&mut first, key, &value(!key, len + 3)).unwrap();
         for node in 0..3 {
@@ -59,11 +70,13 @@ pub(crate) fn what_one_client_puts_all_others_get_until_it_is_deleted(nodes: Nod
     }
     let mut second = nodes(1);
     let mut same = second.chains_at(addr).unwrap();
-    same.delete(&mut second, 7).unwrap();
+    same.delete(&mut second, deleted).unwrap();
     same.delete(&mut second, 1234).unwrap();
-    assert!(!store.get(&mut first, 7, &mut found).unwrap());
-    store.put(&mut first, 7, b"again").unwrap();
-    assert!(same.get(&mut second, 7, &mut found).unwrap() && found == b"again");
+    assert!(!store.get(&mut first, deleted, &mut found).unwrap());
+    store.put(&mut first, deleted, b"again").unwrap();
+    assert!(same.get(&mut second, deleted, &mut found).unwrap() && found == b"again");
+    store.free(&mut first).unwrap();
+    assert_eq!(second.chains_at(addr).err(), Some(Error::Unallocated { addr }));
 }
 
 pub(crate) fn values_of_every_size_come_back_as_they_were(nodes: Nodes<'_>) {
@@ -120,11 +133,16 @@ pub(crate) fn every_round_trip_is_counted(nodes: Nodes<'_>) {
 }
 
 pub(crate) fn far_more_is_written_than_memory_holds(nodes: Nodes<'_>) {
-    const KEYS: u64 = 5;
     let bytes = 192 << 10;
+    let config = ChainsConfig::at(NodeId(1), bytes);
+    far_more_is_written(nodes, config, 2 * bytes);
+}
+
+/// More than so many bytes are written to a few keys of a store, by clients on all nodes.
+fn far_more_is_written(nodes: Nodes<'_>, config: ChainsConfig, than: u64) {
+    const KEYS: u64 = 5;
     let mut here = nodes(0);
-    let config = ChainsConfig { lease: Nanos::from_millis(60), ..ChainsConfig::at(NodeId(1), bytes) };
-    let addr = here.chains(&config).unwrap().addr();
+    let addr = here.chains(&ChainsConfig { lease: Nanos::from_millis(60), ..config }).unwrap().addr();
     let written = Mutex::new(0);
     on_all(nodes, 1, |client, here| {
         let mut store = here.chains_at(addr).unwrap();
@@ -135,7 +153,7 @@ pub(crate) fn far_more_is_written_than_memory_holds(nodes: Nodes<'_>) {
         }
     });
     let written = written.into_inner().unwrap();
-    assert!(written > 2 * bytes, "{written} bytes were written");
+    assert!(written > than, "{written} bytes were written");
 }
 
 pub(crate) fn memory_that_is_full_is_said_to_be_and_what_was_there_stays(nodes: Nodes<'_>) {

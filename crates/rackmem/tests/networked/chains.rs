@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rackmem::{ChainsConfig, Config, Error, Nanos, NodeId, SteeringCounts};
+use rackmem::{Chains, ChainsConfig, Config, Error, Nanos, NodeId, SteeringCounts};
 
 use crate::chains_everywhere::{Nodes, a_store_for_histories, assert_linearizable, everywhere, history_of};
 use crate::rig::{Processes, until};
@@ -242,5 +242,31 @@ fn a_store_whose_metadata_server_or_memory_dies_is_lost_and_others_are_not() {
         let mut again = until(|| here.chains(&again).ok());
         again.put(&mut here, 1, b"again").unwrap();
         assert!(again.get(&mut here, 1, &mut found).unwrap() && found == b"again");
+    }
+}
+
+#[test]
+fn when_a_steered_store_loses_its_memory_or_its_metadata_server_another_one_is_steered() {
+    for dead in [1, 2] {
+        let mut rack = Processes::start_steered(3, false, Some(usize::MAX));
+        let mut here = rack.nodes[0].here();
+        let config = ChainsConfig { server: NodeId(2), ..ChainsConfig::at(NodeId(1), 256 << 10) };
+        let mut lost = here.chains(&config).unwrap();
+        let mut kept = here.chains(&ChainsConfig::at(NodeId(0), 256 << 10)).unwrap();
+        let mut put = |store: &mut Chains, value: &[u8]| store.put(&mut here, 1, value);
+        until(|| {
+            put(&mut lost, b"lost").unwrap();
+            (rack.steering_counts().steered > 0).then_some(())
+        });
+        put(&mut kept, b"kept").unwrap();
+        rack.cut_off(dead);
+        let addr = lost.addr();
+        // Its client begins its connections anew, and goes on for as long as it has slots.
+        assert_eq!(until(|| put(&mut lost, b"more").err()), Error::NodeDown { addr });
+        let before = rack.steering_counts().steered;
+        until(|| {
+            put(&mut kept, b"kept").unwrap();
+            (rack.steering_counts().steered > before + 1).then_some(())
+        });
     }
 }

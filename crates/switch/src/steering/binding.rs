@@ -25,6 +25,10 @@
 //!   says which number it had last: that one must be acknowledged. One for which there is no room takes no number, and goes on its client's own queue pair, if nothing else was sent to its word: then no WRITE is under way to it, and none
 //!   will be. Otherwise it goes round in the switch until there is room, or its client asks again (`waiting.rs`).
 //!
+//! # Clients
+//! The two steps of an append are on two queue pairs, and nothing orders these: the compare-and-swap is sent when the WRITE is acknowledged. So clients must not post both
+//! at once: [`Binding::lets_clients_swap_at_once`](super::config::Binding::lets_clients_swap_at_once).
+//!
 //! # Repeats
 //! A client whose compare-and-swap stays unanswered sends it again: then the control plane sends everything of the bound queue pair again that is
 //! not acknowledged, in the order of its numbers, from the records. So it does when the memory asks for a number.

@@ -39,6 +39,13 @@ impl Binding {
 
     /// One queue pair for all words: no two atomics wait for each other's locks.
     pub const ONE: Self = Self { queue_pairs: 1, ..Self::NONE };
+
+    /// True if clients may post both steps of an append at once (`chain::client::Client::swapping_at_once`): then they are on one queue pair. Where
+    /// words are bound, the compare-and-swap is on another one than the WRITE of its entry, which may be lost or late, and would put an entry
+    /// into its chain that is not in memory. Whoever makes clients of a switch asks this of its binding.
+    pub const fn lets_clients_swap_at_once(&self) -> bool {
+        self.queue_pairs == 0
+    }
 }
 
 /// What the program is built for.

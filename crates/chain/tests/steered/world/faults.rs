@@ -1,25 +1,4 @@
-//! Chance, and what goes wrong by it. What must always hold: a run follows from its seed.
-
-/// SplitMix64.
-pub(crate) struct Random(pub(super) u64);
-
-impl Random {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    pub(super) fn per_mille(&mut self, chance: u64) -> bool {
-        self.below(1000) < chance
-    }
-}
+//! What goes wrong, and how often. What must always hold: a run follows from its seed.
 
 /// What goes wrong, per mille.
 #[derive(Clone, Copy, Default, Debug)]

@@ -18,8 +18,8 @@ use wire::roce::{Packet, QpNumber};
 use wire::{ChainRules, Nanos, SteerRules};
 
 pub(crate) use self::faults::Faults;
-use self::faults::Random;
 use crate::nic::{BASE, Nic};
+use crate::random::Random;
 
 const MEMORY: usize = 0;
 /// The bytes of an operation's buffer at its client.
@@ -74,6 +74,14 @@ pub(crate) struct How {
     pub(crate) top: usize,
     pub(crate) reads: Reads,
     pub(crate) binding: Binding,
+    /// Clients post both steps of an append at once, whatever the binding says.
+    pub(crate) swaps_anyway: bool,
+}
+
+impl How {
+    /// Everything passes as it is.
+    pub(crate) const NATIVE: Self =
+        Self { top: 0, reads: Reads::AsAsked, binding: Binding::NONE, swaps_anyway: false };
 }
 
 struct Running {
@@ -119,6 +127,7 @@ pub(crate) struct World<C: ChainRules, S: SteerRules> {
     pub(crate) failed: u64,
     pub(crate) broken: u64,
     pub(crate) is_ending: bool,
+    swaps_anyway: bool,
     out: Vec<Effect>,
 }
 
@@ -147,7 +156,7 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
         let nics: Vec<Nic> = lens.map(Nic::new).collect();
         let mut world = Self {
             now: 1,
-            random: Random(seed),
+            random: Random::new(seed),
             faults,
             keys,
             links: vec![None; nics.len()],
@@ -167,6 +176,7 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
             failed: 0,
             broken: 0,
             is_ending: false,
+            swaps_anyway: how.swaps_anyway,
             out: Vec::new(),
         };
         world.places = (0..clients).map(|_| world.client()).collect();
@@ -195,8 +205,8 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
         let slots = 1 + self.random.below(3) as u32;
         let config = client::Config { lease: Nanos(LEASE), slots, cursors };
         let mut machine = Client::new(config);
-        // Where words are bound, the steps of an append are on two queue pairs.
-        if self.bound.is_empty() && self.random.below(2) == 0 {
+        let may = self.swaps_anyway || self.switch.config().binding.lets_clients_swap_at_once();
+        if may && self.random.below(2) == 0 {
             machine = machine.swapping_at_once();
         }
         if self.random.below(2) == 0 {

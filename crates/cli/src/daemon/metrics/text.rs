@@ -56,6 +56,16 @@ pub(super) fn rack(status: &Status) -> String {
         ("rackmem_steering_doubted", "Appends of which nobody knew what became.", steering.doubted),
         ("rackmem_steering_reads", "Reads that the switch sent to the tail.", steering.reads),
         (
+            "rackmem_steering_reads_ahead",
+            "Of those, reads to a tail whose append was not acknowledged.",
+            steering.reads_ahead,
+        ),
+        (
+            "rackmem_steering_reads_turned",
+            "Answers to reads that became reads again: that append was still not acknowledged, or had failed.",
+            steering.reads_turned,
+        ),
+        (
             "rackmem_steering_preloaded",
             "Tails that the switch was told after its restart.",
             steering.preloaded,

@@ -56,6 +56,11 @@ pub(crate) struct Steering {
     /// Reads that were sent to the tail.
     #[serde(default)]
     pub(crate) reads: u64,
+    /// Of those, reads to a tail whose append was not acknowledged, and answers that became reads again because it still was not.
+    #[serde(default)]
+    pub(crate) reads_ahead: u64,
+    #[serde(default)]
+    pub(crate) reads_turned: u64,
     /// Tails that it was told after a restart.
     #[serde(default)]
     pub(crate) preloaded: u64,
@@ -238,9 +243,21 @@ impl From<&NicCounts> for Nic {
 
 impl From<&SteeringCounts> for Steering {
     fn from(counts: &SteeringCounts) -> Self {
-        let SteeringCounts { carried, steered, moved, unsteered, refused, doubted, waited, reads, preloaded } =
-            *counts;
-        Self { carried, steered, moved, unsteered, refused, doubted, waited, reads, preloaded }
+        let SteeringCounts { carried, steered, moved, unsteered, refused, doubted, waited, .. } = *counts;
+        let SteeringCounts { reads, reads_ahead, reads_turned, preloaded, .. } = *counts;
+        Self {
+            carried,
+            steered,
+            moved,
+            unsteered,
+            refused,
+            doubted,
+            waited,
+            reads,
+            reads_ahead,
+            reads_turned,
+            preloaded,
+        }
     }
 }
 

@@ -36,14 +36,16 @@ pub(super) fn tables(status: &Status) -> String {
     if steering.carried > 0 {
         let _ = writeln!(
             text,
-            "  chains: {} packets carried; {} appends steered ({} elsewhere than they asked), {} not; {} refused, {} in doubt; {} reads sent to the tail",
+            "  chains: {} packets carried; {} appends steered ({} elsewhere than they asked), {} not; {} refused, {} in doubt; {} reads sent to the tail ({} before its append was acknowledged), {} again",
             steering.carried,
             steering.steered,
             steering.moved,
             steering.unsteered,
             steering.refused,
             steering.doubted,
-            steering.reads
+            steering.reads,
+            steering.reads_ahead,
+            steering.reads_turned
         );
     }
     let _ = writeln!(text, "  {}", moved(&switch.transport));

@@ -1,0 +1,81 @@
+//! The rules of steering, in the order of `wire::rules::STEER_NAMES`: what goes wrong without each, and what catches its mutant.
+//!
+//! Two tests check it: `crates/switch/tests/steering` has the scenarios and all orders of a few appends, and writes the table's part of
+//! `docs/mutants.md`; `crates/chain/tests/steered` has the random runs. What must always hold: what a row claims is tried, and succeeds.
+
+use Orders::{Appends, Bound, No};
+
+/// Whether a search of all orders of a few appends catches it, and which.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Orders {
+    No,
+    Appends,
+    /// Where words are bound to queue pairs.
+    Bound,
+}
+
+/// A rule, left out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) rule: &'static str,
+    pub(crate) without: &'static str,
+    /// Each rule has one.
+    pub(crate) scenario: &'static str,
+    pub(crate) orders: Orders,
+    /// Random runs of clients and NICs catch it. For the others it would take luck, or performance is all that they cost.
+    pub(crate) runs: bool,
+}
+
+impl Row {
+    /// What catches it, in words.
+    pub(crate) fn by(&self) -> String {
+        let orders = if self.orders == No { "" } else { ", every order" };
+        let runs = if self.runs { ", random runs" } else { "" };
+        format!("scenario `{}`{orders}{runs}", self.scenario)
+    }
+
+    /// Of this rule.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(crate) fn of(rule: &str) -> Self {
+        *ROWS.iter().find(|row| row.rule == rule).unwrap_or_else(|| panic!("no row is for {rule}"))
+    }
+}
+
+macro_rules! rows {
+    ($($rule:ident, $scenario:ident, $orders:expr, $runs:literal, $without:literal;)*) => {
+        pub(crate) const ROWS: &[Row] = &[$(Row {
+            rule: stringify!($rule),
+            without: $without,
+            scenario: stringify!($scenario),
+            orders: $orders,
+            runs: $runs,
+        }),*];
+    };
+}
+
+rows! {
+    COMPARE_IS_REWRITTEN, address_only, Appends, true, "**the published prototype**, which rewrites only the address: once a slot was used before, the memory swaps nothing, and the update is lost; while none was, it works";
+    REPEATS_ARE_ALIKE, repeats, Appends, true, "a packet that comes again goes where the client sent it, and is taken for the steered one";
+    NUMBERS_ARE_NEW, late_copies, Appends, true, "a late copy is taken for another append";
+    LAST_WRITE_COUNTS, last_write, No, false, "an entry is appended to another key's chain";
+    READS_TAKE_WHAT_IS_ACKNOWLEDGED, reads, No, true, "a get returns what may never have been put";
+    READS_BRING_WHAT_THEY_WERE_SENT_FOR, other_uses, No, false, "a get returns what was in the slot before";
+    STRANGERS_READ_NOTHING, other_lives, No, false, "after a restart, a get returns what may never have been put";
+    ORIGINAL_IS_REWRITTEN, original, Appends, true, "the client appends an entry twice, and the chain becomes a ring";
+    ACKS_WAIT, acks, Appends, true, "a put has ended, and a get does not find it";
+    FOLLOWERS_FALL, followers, No, true, "a put has ended whose entry is in no chain";
+    MISMATCHES_RESET, mismatches, No, false, "every later append is sent behind one that failed";
+    STRANGERS_ARE_DOUBTED, strangers, Appends, true, "after a restart, another word is taken for the one that was asked about";
+    ALL_ARE_BOUND, all_are_bound, No, false, "a queue pair that is older than the switch changes a word beside a WRITE, and is overwritten";
+    FILLERS_ARE_AWAITED, fillers, No, true, "a client's NIC takes its WRITE for executed, which was lost";
+    NUMBERS_ARE_TAKEN_ONCE, numbers, No, true, "an append fails because it has succeeded";
+    HOLES_ARE_FILLED, holes, No, false, "a dead client's entry comes into the chain after its memory was given away";
+    BEGUN_ANEW_IS_DOUBTED, anew, Bound, false, "a put has ended that the next bound queue pair never executed";
+    OVERFLOWS_ARE_FIRST, overflows, No, false, "an append on a client's own queue pair is overwritten by a WRITE that was under way";
+    WRITES_FIND_NOTHING_SENT, nothing_sent, Bound, true, "an append that is not steered, or the end of a chain, is overwritten";
+    WRITES_TAKE_WHAT_IS_ACKNOWLEDGED, acknowledged, No, false, "a WRITE hits the next use of a slot whose append was refused";
+    PLACES_ARE_LEFT_CLEAN, places, No, false, "a key inherits another one's tail";
+    KNOWLEDGE_EXPIRES, expires, No, false, "an append is sent to a slot that has come round";
+}
