@@ -77,12 +77,38 @@ fn a_key_is_never_written_over_another_file() {
 }
 
 #[test]
+fn a_key_for_which_there_is_no_room_is_not_left_behind() {
+    let key = folder("room").join("rack.key");
+    // No file may become longer than nothing, and nobody is killed for trying.
+    let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" key \"$1\"";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_rackmem"), text(&key)]);
+    let Output { status, stderr, .. } = shell.output().expect("a shell");
+    let said = String::from_utf8(stderr).expect("text");
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains(text(&key)), "{said}");
+    assert!(!key.exists(), "half a key is in the way of the next try");
+}
+
+#[test]
 fn a_directory_is_no_rack_file_and_is_not_to_be_written_over() {
     let folder = folder("rack-file");
     for args in [&["switch"][..], &["node", "--id", "0"], &["up"], &["status"]] {
         let said = mistake(&[args, &["--config", text(&folder)]].concat(), 2);
         assert!(said.contains("Is a directory") && !said.contains("rack-file >"), "{said}");
     }
+}
+
+#[test]
+fn a_place_for_sockets_that_cannot_be_made_is_named_with_what_to_do() {
+    let file = folder("runtime").join("file");
+    fs::write(&file, "mine").expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rackmem"));
+    let Output { status, stderr, .. } =
+        command.arg("up").env("XDG_RUNTIME_DIR", &file).output().expect("it runs");
+    let said = String::from_utf8(stderr).expect("text");
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains(text(&file)) && said.contains("XDG_RUNTIME_DIR"), "{said}");
 }
 
 #[test]
