@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     }
     let Some(name) = &args.scenario else {
         let directory = args.svg.as_ref().expect("clap asks for one of the three");
-        std::fs::create_dir_all(directory).map_err(|error| unwritable(directory, &error))?;
+        output::prepare_directory("--svg", directory)?;
         for scenario in SCENARIOS {
             draw(scenario, &directory.join(format!("{}.svg", scenario.name)))?;
         }

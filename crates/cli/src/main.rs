@@ -42,10 +42,12 @@ fn main() -> ExitCode {
     let line = match CommandLine::try_parse() {
         Ok(line) => line,
         Err(error) => {
-            // Help and version arrive here too; clap knows which stream and which exit code is theirs. If even
-            // that stream is gone, there is nobody left to tell.
-            let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+            // Help and version arrive here too; clap knows which stream and which exit code is theirs. If it is standard
+            // error that is gone, there is nobody left to tell.
+            return match error.print() {
+                Err(lost) if !error.use_stderr() => output::lost(&lost).report(),
+                _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+            };
         }
     };
     let done = match line.command {

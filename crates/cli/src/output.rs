@@ -1,6 +1,8 @@
-//! Standard output, where results go and nothing else.
+//! Standard output, where results go and nothing else; and directories for results that are many files.
 
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -26,4 +28,28 @@ pub(crate) fn print_json(result: &impl Serialize) -> Result<(), Fault> {
         .map_err(|error| Fault::failed(format_args!("cannot write the result as JSON: {error}")))?;
     text.push('\n');
     print(&text)
+}
+
+/// Makes a directory for results, and finds out before any work is done whether something can be written there.
+pub(crate) fn prepare_directory(flag: &str, directory: &Path) -> Result<(), Fault> {
+    let shown = directory.display();
+    if directory.exists() && !directory.is_dir() {
+        return Err(Fault::usage(format_args!(
+            "{flag} {shown}: that is no directory, and several files are to be written: name a directory, or one to be made"
+        )));
+    }
+    let probe = directory.join(format!(".rackmem-{}", std::process::id()));
+    let tried = fs::create_dir_all(directory).and_then(|()| {
+        let written = File::create_new(&probe).and_then(|mut file| file.write_all(b"room?\n"));
+        // Whatever became of it: nothing may be left of it.
+        let removed = fs::remove_file(&probe);
+        written.and(removed)
+    });
+    tried.map_err(|error| {
+        let instead = match error.kind() {
+            ErrorKind::StorageFull => "make room, or name a directory elsewhere",
+            _ => "name a directory that you can write to",
+        };
+        Fault::usage(format_args!("{flag} {shown}: cannot be written to: {error}; {instead}"))
+    })
 }

@@ -101,8 +101,10 @@ impl Transport for InlineTransport {
         self.me
     }
 
-    fn send(&self, to: PlaceId, body: Body<'_>, _: &mut Outgoing) {
+    fn send(&self, to: PlaceId, body: Body<'_>, out: &mut Outgoing) {
         assert_ne!(to, self.me, "nothing is sent to oneself");
+        // It goes at once; but whoever forgets to flush shall not get away with it here alone.
+        out.rings |= 1 << to.index();
         let Some(inbox) = self.hub.inbox(to) else { return self.counters.dropped(crate::Cause::Unreachable) };
         let message = match body {
             Body::Packet(packet, contents) => {
@@ -130,7 +132,9 @@ impl Transport for InlineTransport {
         }
     }
 
-    fn flush(&self, _: &mut Outgoing) {}
+    fn flush(&self, out: &mut Outgoing) {
+        out.rings = 0;
+    }
 
     fn receive(&self, each: &mut dyn FnMut(PlaceId, Body<'_>)) -> usize {
         let Ok(_receiving) = self.receiving.try_lock() else { return 0 };

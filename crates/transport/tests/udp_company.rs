@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tapped::{B, Message, PATIENCE, Pair, packet, payload};
 use transport::{Body, Contents, Outgoing, Transport};
 use wire::coherence::Kind;
-use wire::{Endpoint, Nanos, Packet};
+use wire::{Endpoint, Nanos, NodeId, Packet};
 
 /// Longer than anything is kept.
 const LONG: Duration = Duration::from_millis(2);
@@ -19,6 +19,11 @@ const LONG: Duration = Duration::from_millis(2);
 /// One that nobody waits for.
 fn unlock(number: u64) -> Packet {
     Packet { kind: Kind::Unlock, to: Endpoint::Switch, ..packet(number, 0) }
+}
+
+/// Its acknowledgement.
+fn unlock_ack(number: u64) -> Packet {
+    Packet { kind: Kind::UnlockAck, to: Endpoint::Requester(NodeId(1)), ..packet(number, 0) }
 }
 
 fn send(pair: &Pair, packet: &Packet) {
@@ -98,6 +103,24 @@ fn several_travel_together_but_not_too_many() {
     assert_eq!(datagrams.len(), 1);
     pair.deliver(&datagrams);
     assert_eq!(packets(&pair), (first..=last).map(unlock).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_acknowledgement_of_an_unlock_is_never_kept_and_takes_along_what_is() {
+    let mut pair = Pair::connected(1_500);
+    // Others have followed quickly lately: whatever may wait does.
+    let (number, before) = keep_one(&pair);
+    send(&pair, &unlock_ack(number));
+    assert_eq!(sent(&pair), before + 2);
+    for next in number + 1..number + 500 {
+        send(&pair, &packet(next, 0));
+        let before = sent(&pair);
+        send(&pair, &unlock_ack(next));
+        assert_eq!(sent(&pair), before + 1, "its slot's next event but one would wait for it");
+    }
+    let datagrams = pair.tap.sent_by_a();
+    pair.deliver(&datagrams[..1]);
+    assert_eq!(packets(&pair), [unlock(number), unlock_ack(number)]);
 }
 
 #[test]

@@ -24,7 +24,12 @@ pub(super) fn prepare(directory: &Path) -> Result<(), Fault> {
 /// The same, with what is wrong as a sentence.
 pub(super) fn prepared(directory: &Path) -> Result<(), String> {
     let shown = directory.display();
-    let failed = |doing: &str, error: io::Error| format!("cannot {doing} {shown}: {error}");
+    let failed = |doing: &str, error: io::Error| {
+        format!(
+            "cannot {doing} {shown}, where the sockets of the rack go: {error}; name another directory with `runtime` in the rack \
+             file, or XDG_RUNTIME_DIR"
+        )
+    };
     DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| failed("make", error))?;
     let found = fs::symlink_metadata(directory).map_err(|error| failed("look at", error))?;
     // The kernel shows a process's own directory there as belonging to the user that the process runs as.

@@ -1,10 +1,12 @@
 //! `rackmem rack-file` and `rackmem key`: what a rack of processes needs to begin with.
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use rackmem::RackFile;
 use rackmem::rack_file::{Key, TransportKind, example};
+use rackmem::transport::udp::KeyError;
 
 use crate::fault::Fault;
 use crate::output;
@@ -98,12 +100,25 @@ pub(crate) struct KeyArgs {
 pub(crate) fn key(args: &KeyArgs) -> Result<(), Fault> {
     let key = Key::generate()
         .map_err(|error| Fault::failed(format_args!("the system has no random numbers: {error}")))?;
-    key.create(&args.file).map_err(Fault::failed)?;
+    key.create(&args.file).map_err(|error| Fault::failed(format_args!("{error}{}", instead_of(&error))))?;
     say!(
         "wrote {}, which only you can read: copy it to all machines of the rack (for example with scp -p)",
         args.file.display()
     );
     Ok(())
+}
+
+/// What to do where a key was not written.
+fn instead_of(error: &KeyError) -> &'static str {
+    match error {
+        KeyError::Io { error, .. } if error.kind() == ErrorKind::AlreadyExists => {
+            ", and no key is ever written over another file: name another one, or remove it if no rack uses it any more"
+        }
+        KeyError::Io { error, .. } if error.kind() == ErrorKind::StorageFull => {
+            ", and no key was written: make room"
+        }
+        _ => "; name a file in a folder that exists and that you can write to",
+    }
 }
 
 #[cfg(test)]

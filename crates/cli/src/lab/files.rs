@@ -7,16 +7,23 @@ use ::lab::output::{Document, csv, page};
 
 use super::Args;
 use crate::fault::Fault;
+use crate::output;
 
 /// Finds out, before hours of work, whether anything can be written.
 pub(super) fn prepare(args: &Args) -> Result<(), Fault> {
     let parent = args.page.as_deref().and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
-    for directory in [Some(args.out.as_path()), parent].into_iter().flatten() {
-        fs::create_dir_all(directory).map_err(|error| {
-            Fault::usage(format_args!("cannot write to {}: {error}", directory.display()))
-        })?;
+    output::prepare_directory("--out", &args.out)?;
+    if let Some(parent) = parent {
+        output::prepare_directory("--page", parent)?;
     }
-    Ok(())
+    match args.page.as_deref() {
+        Some(page) if page.is_dir() => Err(Fault::usage(format_args!(
+            "--page {}: that is a directory; name the file to write, for example {}",
+            page.display(),
+            page.join("page.md").display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// What was written for a figure before.

@@ -235,9 +235,16 @@ impl Args {
                 "what is in {memories} memories is not steered: leave out --steering, or --copies and --memories"
             )));
         }
-        if usize::from(copies) > memories || memories > self.nodes {
+        if usize::from(copies) > memories {
             return Err(Fault::usage(format_args!(
-                "{copies} copies in {memories} memories of {} nodes: --copies N wants --memories N at least, and --nodes as many",
+                "--copies {copies} with --memories {memories}: each copy is in a memory of its own; take --memories {copies} at least, \
+                 or fewer --copies"
+            )));
+        }
+        if memories > self.nodes {
+            return Err(Fault::usage(format_args!(
+                "{memories} memories with --nodes {}: each memory is on a node of its own; take --nodes {memories} at least, or fewer \
+                 --memories and --copies",
                 self.nodes
             )));
         }
@@ -474,9 +481,13 @@ mod tests {
         assert_eq!(of(&["--copies", "2", "--memories", "4"]), (2, 4));
         let chain = ["--store", "chain", "-w", "A"];
         let refused = |flags: &[&str]| refused_for_the_store(&[&chain, flags].concat());
-        for flags in [["--copies", "2", "--memories", "1"], ["--copies", "3", "--nodes", "2"]] {
+        for (flags, instead) in [
+            (["--copies", "2", "--memories", "1"], "--memories 2 at least"),
+            (["--copies", "3", "--nodes", "2"], "--nodes 3 at least"),
+            (["--memories", "9", "--nodes", "2"], "--nodes 9 at least"),
+        ] {
             let said = refused(&flags);
-            assert!(said.contains("copies in") && said.contains("--nodes as many"), "{said}");
+            assert!(said.contains(instead), "{said}");
         }
         for flag in ["--copies", "--memories"] {
             let said = refused(&[flag, "2", "--steering", "all"]);

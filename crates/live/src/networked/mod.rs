@@ -39,6 +39,8 @@ pub mod one_sided;
 mod report;
 mod service;
 mod switch;
+#[cfg(test)]
+mod turns_tests;
 mod under_way;
 
 pub use self::node::{JoinError, NetworkedNode, NodeSetup};

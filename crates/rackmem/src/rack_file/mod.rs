@@ -22,6 +22,7 @@ mod placement;
 mod table;
 mod units;
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -136,8 +137,20 @@ impl RackFile {
     pub fn read(path: impl AsRef<Path>) -> Result<Self, RackFileError> {
         let path = path.as_ref();
         let wrong = |what: String| RackFileError::of_file(path, what);
-        let unreadable = |error| {
-            wrong(format!("cannot be read: {error}; write one with: rackmem rack-file > {}", path.display()))
+        let unreadable = |error: io::Error| {
+            let file = path.display();
+            // Only what is not there may be written: there may be something worth keeping.
+            let instead = match error.kind() {
+                io::ErrorKind::NotFound => format!("write one with: rackmem rack-file > {file}"),
+                io::ErrorKind::IsADirectory => "name the file that is in it".to_owned(),
+                io::ErrorKind::PermissionDenied => {
+                    format!(
+                        "its owner lets you with: chmod a+r {file} (there is no secret in it: the key is in a file of its own)"
+                    )
+                }
+                _ => "name another file, or try again".to_owned(),
+            };
+            wrong(format!("cannot be read: {error}; {instead}"))
         };
         if std::fs::metadata(path).map_err(unreadable)?.len() > LONGEST_FILE {
             return Err(wrong(format!(

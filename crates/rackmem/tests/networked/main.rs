@@ -5,6 +5,7 @@ mod chains;
 mod chains_everywhere;
 mod copies;
 mod histories;
+mod lies;
 mod locks;
 mod one_sided;
 #[path = "../one_sided_everywhere/mod.rs"]

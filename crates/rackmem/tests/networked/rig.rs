@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::lies::Lies;
 use rackmem::faulty::{Faulty, Passing};
 use rackmem::simulated::fault::{Rules, drop_per_mille, duplicate_per_mille, reorder};
 use rackmem::transport::inline::Hub;
@@ -16,10 +17,11 @@ use rackmem::{
 /// Long enough for a busy machine not to declare a living node dead.
 const TIMEOUT: Nanos = Nanos::from_millis(400);
 
-/// A transport that can be cut off from all others.
+/// A transport that can be cut off from all others, and over which lies can be told.
 struct Cable {
     inner: Arc<dyn Transport>,
     cut: AtomicBool,
+    lies: Lies,
 }
 
 impl Transport for Cable {
@@ -38,7 +40,7 @@ impl Transport for Cable {
         let cut = self.cut.load(Ordering::SeqCst);
         self.inner.receive(&mut |from, body| {
             if !cut {
-                each(from, body);
+                self.lies.tell(from, body, each);
             }
         })
     }
@@ -145,7 +147,7 @@ impl Processes {
     fn join(&self, node: usize) -> (Rack, Arc<Cable>) {
         let node = NodeId(node as u16);
         let inner = connect(&self.hub, PlaceId::node(node), self.faulty);
-        let cable = Arc::new(Cable { inner, cut: AtomicBool::new(false) });
+        let cable = Arc::new(Cable { inner, cut: AtomicBool::new(false), lies: Lies::default() });
         (Rack::join_over(self.config.clone(), node, &self.process, cable.clone()).unwrap(), cable)
     }
 
@@ -162,6 +164,12 @@ impl Processes {
 
     pub(crate) fn reconnect(&mut self, node: usize) {
         self.cables[node].cut.store(false, Ordering::SeqCst);
+    }
+
+    /// Has every other answer with words to this node's small reads be one to a read of another length. Returns how many were
+    /// so far.
+    pub(crate) fn lie_to(&self, node: usize) -> u64 {
+        self.cables[node].lies.begin()
     }
 
     pub(crate) fn rejoin(&mut self, node: usize) {

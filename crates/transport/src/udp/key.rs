@@ -84,7 +84,11 @@ impl Key {
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(io)?;
         let mut text: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
         text.push('\n');
-        created.write_all(text.as_bytes()).map_err(io)
+        created.write_all(text.as_bytes()).map_err(|error| {
+            // Half a key would be in the way of the next try.
+            let _ = std::fs::remove_file(file);
+            io(error)
+        })
     }
 
     fn from_digits(digits: &[u8]) -> Option<Self> {

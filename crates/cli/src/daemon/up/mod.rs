@@ -76,7 +76,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let nodes = u16::try_from(file.config.nodes).expect("at most 64 nodes");
     let seats = args.seats.unwrap_or(u16::from(args.config.is_none() && nodes > 1));
     if seats > nodes {
-        return Err(Fault::usage(format_args!("--seats {seats}: the rack has {nodes} nodes")));
+        return Err(Fault::usage(format_args!(
+            "--seats {seats}: the rack has {nodes} nodes; take no more seats than that, or more --nodes"
+        )));
     }
     let with_process = nodes - seats;
     let mut children = Vec::new();

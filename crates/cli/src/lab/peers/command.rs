@@ -8,6 +8,7 @@ use super::server::{Server, program_of};
 use super::{locks, marks, words};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
+use crate::output;
 use crate::processes::meeting::RuntimeDir;
 use crate::processes::place::RackSpec;
 use crate::processes::{Crew, OnInterrupt, TransportKind, child};
@@ -104,8 +105,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         return words::run(args);
     }
     let workloads = args.workloads()?;
-    std::fs::create_dir_all(&args.out)
-        .map_err(|error| Fault::usage(format_args!("cannot write to {}: {error}", args.out.display())))?;
+    output::prepare_directory("--out", &args.out)?;
     let interrupt = Interrupt::listen()
         .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
     let mut report = Report::new(args);

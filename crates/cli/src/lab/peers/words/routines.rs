@@ -59,8 +59,7 @@ pub(in crate::lab) fn run(args: &Args) -> Result<(), Fault> {
     let program = Program::compile_source(Library::OpenShmem, SOURCE, folder.path())?.ok_or_else(|| {
         Fault::usage("routines are counted in OpenSHMEM, which is not installed; on Debian: apt-get install libopenmpi-dev openmpi-bin")
     })?;
-    fs::create_dir_all(&args.out)
-        .map_err(|error| Fault::usage(format_args!("cannot write to {}: {error}", args.out.display())))?;
+    output::prepare_directory("--out", &args.out)?;
     for (kind, name) in [(TransportKind::Shm, "openmpi-shm"), (TransportKind::Udp, "openmpi-tcp")] {
         let mut rounds = Vec::new();
         for run in 1..=args.runs {

@@ -1,0 +1,85 @@
+//! Answers of a node that takes itself for another one: well-formed, to a request that is open, and of another length than was asked
+//! for.
+//!
+//! Runs in tests. Only small reads that are done where the block is (PEEK) bring what their answer says, and not a whole block.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rackmem::transport::{Body, Contents, PlaceId};
+use rackmem::{Discipline, NodeId};
+use wire::{Kind, Packet};
+
+use super::rig::Processes;
+
+/// Bits of the length in what an answer names.
+const LEN_BITS: u32 = 12;
+
+/// What one node is told instead of the truth.
+#[derive(Default)]
+pub(crate) struct Lies {
+    are_told: AtomicBool,
+    answers: AtomicU64,
+    told: AtomicU64,
+}
+
+impl Lies {
+    /// From now on; returns how many were told.
+    pub(crate) fn begin(&self) -> u64 {
+        self.are_told.store(true, Ordering::SeqCst);
+        self.told.load(Ordering::SeqCst)
+    }
+
+    /// Hands a message on, or another one.
+    pub(crate) fn tell(&self, from: PlaceId, body: Body<'_>, each: &mut dyn FnMut(PlaceId, Body<'_>)) {
+        let Some((packet, words)) = peeked(body).filter(|_| self.are_told.load(Ordering::SeqCst)) else {
+            return each(from, body);
+        };
+        // A word less, the truth, a word more, the truth.
+        let words = match self.answers.fetch_add(1, Ordering::SeqCst) % 4 {
+            0 if words > 1 => words - 1,
+            2 => words + 1,
+            _ => return each(from, body),
+        };
+        self.told.fetch_add(1, Ordering::SeqCst);
+        let bytes = words as u32 * 8;
+        let named = (packet.arg >> 32) as u32 >> LEN_BITS << LEN_BITS | bytes;
+        let arg = u64::from(named) << 32 | packet.arg & u64::from(u32::MAX);
+        let packet = Packet { arg, payload: bytes, ..*packet };
+        each(from, Body::Packet(&packet, Contents::own(&vec![0xdead; words])));
+    }
+}
+
+/// An answer with words to a small read, and how many.
+fn peeked<'a>(body: Body<'a>) -> Option<(&'a Packet, usize)> {
+    match body {
+        Body::Packet(packet, _)
+            if packet.kind == Kind::Ack && packet.event == Kind::Peek && packet.payload > 0 =>
+        {
+            Some((packet, packet.payload as usize / 8))
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn an_answer_to_a_read_of_another_length_is_not_taken_for_the_words_that_were_asked_for() {
+    const ENOUGH: u64 = 60;
+    let rack = Processes::start_peeking(2);
+    let (mut writer, mut reader) = (rack.nodes[0].here(), rack.nodes[1].here());
+    let addr = writer.alloc(4096, NodeId(0), Discipline::Coherent).unwrap();
+    for value in 1_u64.. {
+        let told = rack.lie_to(1);
+        if told >= ENOUGH {
+            break;
+        }
+        assert!(value < 1_000 * ENOUGH, "{told} lies");
+        let bytes: Vec<u8> = (0..8 + value % 90).map(|byte| (byte * value) as u8).collect();
+        let at = addr + value * 8 % 1000;
+        writer.write(at, &bytes).unwrap();
+        // While the write's UNLOCK is under way nobody says who has the block, and a copy is fetched.
+        std::thread::sleep(std::time::Duration::from_micros(100));
+        let mut read = vec![0xee; bytes.len()];
+        reader.read(at, &mut read).unwrap();
+        assert_eq!(read, bytes);
+    }
+}
