@@ -5,12 +5,16 @@
 #[path = "../../../rackmem/tests/networked/rig.rs"]
 #[allow(dead_code, reason = "nothing is killed here")]
 mod bad_network;
+#[path = "../../../rackmem/tests/networked/lies.rs"]
+#[allow(dead_code, reason = "nobody lies here")]
+mod lies;
 #[path = "../../../rackmem/tests/places/rig.rs"]
 #[allow(dead_code, reason = "every node is asked for its own handle")]
 mod places;
 mod store;
 mod torn;
 
+use bad_network as rig;
 use rackmem::rack_file::TransportKind;
 use rackmem::{Config, NodeHandle, NodeId, Rack};
 

@@ -60,6 +60,8 @@ pub struct SteeringCounts {
     pub reads_ahead: u64,
     /// Answers to reads that became reads again, because that append was still not acknowledged, or had failed.
     pub reads_turned: u64,
+    /// Answers to reads of connections from before a restart, which were refused: those connections begin anew.
+    pub reads_refused: u64,
     /// Tails that it was told after a restart, and took.
     pub preloaded: u64,
 }
@@ -142,6 +144,7 @@ impl Relay {
                 reads: its.reads,
                 reads_ahead: its.reads_ahead,
                 reads_turned: its.reads_turned,
+                reads_refused: its.reads_refused,
                 preloaded: its.preloaded,
                 ..counts
             };

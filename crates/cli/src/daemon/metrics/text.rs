@@ -66,6 +66,11 @@ pub(super) fn rack(status: &Status) -> String {
             steering.reads_turned,
         ),
         (
+            "rackmem_steering_reads_refused",
+            "Answers to reads of connections from before a restart of the switch, which were refused.",
+            steering.reads_refused,
+        ),
+        (
             "rackmem_steering_preloaded",
             "Tails that the switch was told after its restart.",
             steering.preloaded,

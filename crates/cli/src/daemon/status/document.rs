@@ -61,6 +61,9 @@ pub(crate) struct Steering {
     pub(crate) reads_ahead: u64,
     #[serde(default)]
     pub(crate) reads_turned: u64,
+    /// Answers to reads of connections from before a restart, which were refused.
+    #[serde(default)]
+    pub(crate) reads_refused: u64,
     /// Tails that it was told after a restart.
     #[serde(default)]
     pub(crate) preloaded: u64,
@@ -244,7 +247,7 @@ impl From<&NicCounts> for Nic {
 impl From<&SteeringCounts> for Steering {
     fn from(counts: &SteeringCounts) -> Self {
         let SteeringCounts { carried, steered, moved, unsteered, refused, doubted, waited, .. } = *counts;
-        let SteeringCounts { reads, reads_ahead, reads_turned, preloaded, .. } = *counts;
+        let SteeringCounts { reads, reads_ahead, reads_turned, reads_refused, preloaded, .. } = *counts;
         Self {
             carried,
             steered,
@@ -256,6 +259,7 @@ impl From<&SteeringCounts> for Steering {
             reads,
             reads_ahead,
             reads_turned,
+            reads_refused,
             preloaded,
         }
     }
