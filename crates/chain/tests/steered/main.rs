@@ -35,6 +35,7 @@ struct Sum {
     reads: u64,
     ahead: u64,
     turned: u64,
+    reads_refused: u64,
     moved: u64,
     repeated: u64,
     appended: u64,
@@ -44,6 +45,7 @@ struct Sum {
     bound: u64,
     written: u64,
     crowded: u64,
+    let_in: u64,
     resent: u64,
     most_under_way: u64,
 }
@@ -117,6 +119,7 @@ fn run_with<C: ChainRules, S: SteerRules>(
     sum.reads += counters.reads;
     sum.ahead += counters.reads_ahead;
     sum.turned += counters.reads_turned;
+    sum.reads_refused += counters.reads_refused;
     sum.moved += counters.moved;
     sum.repeated += counters.repeated;
     sum.appended += counters.appended;
@@ -126,6 +129,7 @@ fn run_with<C: ChainRules, S: SteerRules>(
     sum.bound += counters.bound;
     sum.written += counters.written;
     sum.crowded += counters.crowded;
+    sum.let_in += counters.let_in;
     sum.resent += counters.resent;
     sum.most_under_way = sum.most_under_way.max(counters.most_under_way);
     match check_history(&world.history, Limits::default()) {
@@ -211,6 +215,7 @@ fn histories_are_linearizable_and_memory_comes_back_whatever_happens() {
             ("reads", sum.reads),
             ("reads ahead", sum.ahead),
             ("reads that were sent again", sum.turned),
+            ("reads that were refused", sum.reads_refused),
             ("repeated", sum.repeated),
             ("refused", sum.refused),
             ("doubted", sum.doubted),
@@ -248,10 +253,12 @@ fn histories_are_linearizable_where_words_are_bound_whatever_happens() {
             ("bound", sum.bound),
             ("written", sum.written),
             ("crowded", sum.crowded),
+            ("let in", sum.let_in),
             ("resent", sum.resent),
             ("reads", sum.reads),
             ("reads ahead", sum.ahead),
             ("reads that were sent again", sum.turned),
+            ("reads that were refused", sum.reads_refused),
             ("refused", sum.refused),
             ("doubted", sum.doubted),
             ("settled", sum.settled),
