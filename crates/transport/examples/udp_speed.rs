@@ -63,7 +63,15 @@ mod speed {
         // Both have to know the other's port: reserve one of them first.
         let reserved =
             std::net::UdpSocket::bind(listen).and_then(|socket| socket.local_addr()).expect("a port");
-        let config = |me, listen, peers| Config { me, listen, peers, key: key.cloned(), mtu, block: 1 << 20 };
+        let config = |me, listen, peers| Config {
+            me,
+            listen,
+            peers,
+            key: key.cloned(),
+            mtu,
+            block: 1 << 20,
+            company: true,
+        };
         let b = UdpTransport::bind(&config(B, listen, vec![(A, reserved)])).expect("B");
         let a = UdpTransport::bind(&config(A, reserved, vec![(B, b.address().expect("bound"))])).expect("A");
         while !(a.is_connected(B) && b.is_connected(A)) {

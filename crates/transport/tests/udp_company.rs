@@ -8,7 +8,8 @@ mod tapped;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use tapped::{B, Message, PATIENCE, Pair, packet, payload};
+use tapped::{A, B, Message, PATIENCE, Pair, config, key, packet, payload};
+use transport::udp::{Config, UdpTransport};
 use transport::{Body, Contents, Outgoing, Transport};
 use wire::coherence::Kind;
 use wire::{Endpoint, Nanos, NodeId, Packet};
@@ -208,6 +209,22 @@ fn it_leaves_with_the_last_breath() {
 #[test]
 fn where_nobody_attends_nothing_is_kept() {
     let pair = Pair::connected(1_500);
+    for number in 0..500 {
+        let before = sent(&pair);
+        send(&pair, &packet(number, 0));
+        send(&pair, &unlock(number));
+        assert_eq!(sent(&pair), before + 2);
+    }
+}
+
+#[test]
+fn where_it_is_not_wanted_nothing_is_kept() {
+    let mut pair = Pair::strangers(key(1), key(1), 1_500);
+    pair.a =
+        UdpTransport::bind(&Config { company: false, ..config(A, &[(B, pair.tap.for_a())], key(1), 1_500) })
+            .expect("A");
+    pair.connect();
+    pair.a.attend();
     for number in 0..500 {
         let before = sent(&pair);
         send(&pair, &packet(number, 0));

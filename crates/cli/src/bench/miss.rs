@@ -41,6 +41,10 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     busy_misses: u64,
 
+    /// No UNLOCK waits for the next message to the switch, to travel in its datagram: to measure what that saves (udp only)
+    #[arg(long)]
+    no_company: bool,
+
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -274,12 +278,16 @@ impl Bench<'_> {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), Fault> {
+    if args.no_company && args.transport != TransportKind::Udp {
+        return Err(Fault::usage("--no-company is about datagrams: it takes --transport udp"));
+    }
     if args.transport != TransportKind::Inline {
         return misses::run(&misses::Question {
             transport: args.transport,
             block: args.block_size,
             rounds: args.rounds,
             busy_misses: args.busy_misses,
+            company: !args.no_company,
             json: args.json,
         });
     }

@@ -42,8 +42,8 @@ impl TransportKind {
 pub(crate) enum Meeting {
     /// In this directory.
     Shm { dir: PathBuf },
-    /// At these addresses, the switch's first, under this key.
-    Udp { key: [u8; 32], addresses: Vec<SocketAddr> },
+    /// At these addresses, the switch's first, under this key; with company, messages that can wait do.
+    Udp { key: [u8; 32], addresses: Vec<SocketAddr>, company: bool },
 }
 
 /// The places of a rack of so many nodes: the switch, then the nodes.
@@ -67,8 +67,16 @@ impl Meeting {
                     .map_err(failed)?;
                 let addresses =
                     sockets.iter().map(UdpSocket::local_addr).collect::<Result<_, _>>().map_err(failed)?;
-                Ok(Self::Udp { key: random_bytes()?, addresses })
+                Ok(Self::Udp { key: random_bytes()?, addresses, company: true })
             }
+        }
+    }
+
+    /// The same, but no message waits for another one to travel with.
+    pub(crate) fn without_company(self) -> Self {
+        match self {
+            Self::Shm { .. } => self,
+            Self::Udp { key, addresses, .. } => Self::Udp { key, addresses, company: false },
         }
     }
 
@@ -86,7 +94,7 @@ impl Meeting {
                     .map(|transport| Arc::new(transport) as _)
                     .map_err(|error| error.to_string())
             }
-            Self::Udp { key, addresses } => {
+            Self::Udp { key, addresses, company } => {
                 let all: Vec<(PlaceId, SocketAddr)> =
                     places(addresses.len() - 1).zip(addresses.iter().copied()).collect();
                 let listen = all.iter().find(|(place, _)| *place == me).ok_or("no place of this rack")?.1;
@@ -97,6 +105,7 @@ impl Meeting {
                     key: Some(udp::Key::from_bytes(*key)),
                     mtu: udp::Config::usual_mtu(listen),
                     block: rack.most_payload(),
+                    company: *company,
                 };
                 udp::UdpTransport::bind(&config)
                     .map(|transport| Arc::new(transport) as _)

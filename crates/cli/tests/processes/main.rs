@@ -170,6 +170,8 @@ fn what_cannot_work_across_processes_is_refused_before_any_is_started() {
         (vec!["ycsb", "--transport", "shm", "--cache", "0"], "--cache"),
         (vec!["bench", "pingpong", "--transport", "inline"], "--transport shm"),
         (vec!["bench", "miss", "--transport", "shm", "--block-size", "1000"], "--block-size"),
+        (vec!["bench", "miss", "--transport", "shm", "--no-company"], "--transport udp"),
+        (vec!["bench", "miss", "--no-company"], "--transport udp"),
         (vec!["bench", "lock", "--nodes", "16", "--threads", "8"], "--threads"),
         (vec!["bench", "lock", "--state-size", "2MiB"], "--state-size"),
         (vec!["bench", "object", "--sizes", "4"], "--sizes"),
@@ -243,14 +245,15 @@ fn an_interrupted_run_reports_what_it_has_and_ends_its_processes() {
     temporary.assert_nothing_left();
 }
 
-fn misses_are_measured_beside_the_bare_exchange(transport: &str) {
-    let temporary = Temporary::new(&format!("miss-{transport}"));
+fn misses_are_measured_beside_the_bare_exchange(transport: &str, more: &[&str]) {
+    let temporary = Temporary::new(&format!("miss-{transport}{}", more.concat()));
     let args = ["bench", "miss", "--transport", transport, "--rounds", "3", "--busy-misses", "200"];
-    let report = temporary.json(&args);
+    let report = temporary.json(&[&args[..], more].concat());
+    assert_eq!(report["company"], more.is_empty());
     let bare = report["pingpong"]["median_ns"].as_f64().unwrap();
     assert!(bare > 0.0, "{report}");
     let misses = report["misses"].as_array().unwrap();
-    assert_eq!(misses.len(), 3);
+    assert_eq!(misses.len(), 5);
     for figure in misses {
         let ratio = figure["median_ns"].as_f64().unwrap() / bare;
         assert!((figure["ratio"].as_f64().unwrap() - ratio).abs() < 0.001, "{report}");
@@ -268,12 +271,13 @@ fn misses_are_measured_beside_the_bare_exchange(transport: &str) {
 
 #[test]
 fn misses_over_shared_memory_are_measured_beside_the_bare_exchange() {
-    misses_are_measured_beside_the_bare_exchange("shm");
+    misses_are_measured_beside_the_bare_exchange("shm", &[]);
 }
 
 #[test]
 fn misses_over_udp_are_measured_beside_the_bare_exchange() {
-    misses_are_measured_beside_the_bare_exchange("udp");
+    misses_are_measured_beside_the_bare_exchange("udp", &[]);
+    misses_are_measured_beside_the_bare_exchange("udp", &["--no-company"]);
 }
 
 #[test]

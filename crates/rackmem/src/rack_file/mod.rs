@@ -137,21 +137,8 @@ impl RackFile {
     pub fn read(path: impl AsRef<Path>) -> Result<Self, RackFileError> {
         let path = path.as_ref();
         let wrong = |what: String| RackFileError::of_file(path, what);
-        let unreadable = |error: io::Error| {
-            let file = path.display();
-            // Only what is not there may be written: there may be something worth keeping.
-            let instead = match error.kind() {
-                io::ErrorKind::NotFound => format!("write one with: rackmem rack-file > {file}"),
-                io::ErrorKind::IsADirectory => "name the file that is in it".to_owned(),
-                io::ErrorKind::PermissionDenied => {
-                    format!(
-                        "its owner lets you with: chmod a+r {file} (there is no secret in it: the key is in a file of its own)"
-                    )
-                }
-                _ => "name another file, or try again".to_owned(),
-            };
-            wrong(format!("cannot be read: {error}; {instead}"))
-        };
+        let unreadable =
+            |error: io::Error| wrong(format!("cannot be read: {error}; {}", instead_of(error.kind(), path)));
         if std::fs::metadata(path).map_err(unreadable)?.len() > LONGEST_FILE {
             return Err(wrong(format!(
                 "is longer than {}: that is no rack file",
@@ -183,5 +170,35 @@ impl RackFile {
             Placement::SharedMemory { .. } => TransportKind::SharedMemory,
             Placement::Udp { .. } => TransportKind::Udp,
         }
+    }
+}
+
+/// What to do about a file that cannot be read. Only what is not there may be written: there may be something worth keeping.
+fn instead_of(error: io::ErrorKind, path: &Path) -> String {
+    let file = path.display();
+    match error {
+        io::ErrorKind::NotFound => format!("write one with: rackmem rack-file > {file}"),
+        io::ErrorKind::IsADirectory => "name the file that is in it".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            format!("its owner lets you with: chmod a+r {file} (the rack's key is in a file of its own)")
+        }
+        _ => "name another file, or try again".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_file_that_is_not_there_is_to_be_written() {
+        use io::ErrorKind::{InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied};
+        let path = Path::new("some/rack.toml");
+        for error in [InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied] {
+            let instead = instead_of(error, path);
+            assert_eq!(instead.contains("> some/rack.toml"), error == NotFound, "{error:?}: {instead}");
+        }
+        assert!(instead_of(PermissionDenied, path).contains("chmod a+r some/rack.toml"));
+        assert!(instead_of(IsADirectory, path).contains("the file that is in it"));
     }
 }

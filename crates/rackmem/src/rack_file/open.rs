@@ -113,7 +113,8 @@ impl RackFile {
                 let (mine, peers): (Vec<_>, _) = places.into_iter().partition(|(other, _)| *other == place);
                 let listen = listen.unwrap_or_else(|| mine.first().expect("a place of this rack").1);
                 let key = key.clone();
-                let config = udp::Config { me: place, listen, peers, key, mtu: *mtu, block: payload };
+                let config =
+                    udp::Config { me: place, listen, peers, key, mtu: *mtu, block: payload, company: true };
                 Ok(Arc::new(udp::UdpTransport::bind(&config).map_err(StartError::Udp)?))
             }
         }

@@ -22,6 +22,9 @@ pub struct Config {
     pub mtu: usize,
     /// Bytes of a block: no packet brings more.
     pub block: u64,
+    /// What [can wait](crate::Body::can_wait) travels in the datagram of the next message to its place, where one is likely to
+    /// follow soon. Fewer datagrams; who needs what is kept may get it a fraction of a millisecond later.
+    pub company: bool,
 }
 
 impl Config {

@@ -52,6 +52,8 @@ pub struct UdpTransport {
     next_message: AtomicU64,
     pub(super) waiting: Waiting,
     pub(super) keeping: Keeping,
+    /// What can wait does.
+    company: bool,
     started: Instant,
 }
 
@@ -86,6 +88,7 @@ impl UdpTransport {
             counters: Counters::default(),
             next_message: Default::default(),
             keeping: Keeping::default(),
+            company: config.company,
             waiting: Waiting::new().map_err(|error| Error::Bind { listen, error })?,
             started: Instant::now(),
         };
@@ -300,7 +303,8 @@ impl Transport for UdpTransport {
         if envelope::HEAD + size + TAG > self.most {
             self.cut(to, kind, &message, out);
         } else {
-            let bytes = out.burst.record(to, size, self.most, true, !body.can_wait());
+            let urgent = !(self.company && body.can_wait());
+            let bytes = out.burst.record(to, size, self.most, true, urgent);
             message.copy_to(0, record::frame(kind, content, bytes));
         }
     }

@@ -51,7 +51,7 @@ pub(crate) fn key(number: u8) -> Option<Key> {
 
 /// The configuration of a place on loopback.
 pub(crate) fn config(me: PlaceId, peers: &[(PlaceId, SocketAddr)], key: Option<Key>, mtu: usize) -> Config {
-    Config { me, listen: loopback(), peers: peers.to_vec(), key, mtu, block: BLOCK }
+    Config { me, listen: loopback(), peers: peers.to_vec(), key, mtu, block: BLOCK, company: true }
 }
 
 /// Any port of this machine.

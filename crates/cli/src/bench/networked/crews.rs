@@ -25,8 +25,20 @@ impl Three {
         spec: &RackSpec,
         interrupt: &Interrupt,
     ) -> Result<Self, Fault> {
+        Self::start_with(kind, role, spec, interrupt, true)
+    }
+
+    /// The same; without company, no message waits for another one to travel with.
+    pub(in crate::bench) fn start_with(
+        kind: TransportKind,
+        role: Role,
+        spec: &RackSpec,
+        interrupt: &Interrupt,
+        company: bool,
+    ) -> Result<Self, Fault> {
         let runtime = RuntimeDir::new()?;
         let meeting = Meeting::new(kind, spec.nodes, &runtime)?;
+        let meeting = if company { meeting } else { meeting.without_company() };
         let tasks = Seat::all(spec, &meeting)
             .into_iter()
             .map(|(place, seat)| {

@@ -17,6 +17,7 @@ use crate::output;
 use crate::processes::TransportKind;
 use crate::processes::place::RackSpec;
 use crate::size::Bytes;
+use crate::ycsb::Directory;
 
 /// Blocks that one round reads: few enough to stay in the processor's second-level cache twice.
 const BLOCKS: u64 = 48;
@@ -34,7 +35,15 @@ pub(crate) struct Question {
     pub(crate) rounds: u64,
     /// Misses that the busy node is asked to answer.
     pub(crate) busy_misses: u64,
+    /// Over UDP: UNLOCKs wait for the next message to the switch, and travel in its datagram.
+    pub(crate) company: bool,
     pub(crate) json: bool,
+}
+
+impl Question {
+    fn rack(&self, realtime: bool, spec: &RackSpec, interrupt: &Interrupt) -> Result<Three, Fault> {
+        Three::start_with(self.transport, Role::Rack { realtime }, spec, interrupt, self.company)
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -85,6 +94,7 @@ struct Report {
     transport: TransportKind,
     block_size: Bytes,
     rounds: u64,
+    company: bool,
     pingpong: Figure,
     misses: Vec<Figure>,
     most_ratio: f64,
@@ -127,25 +137,32 @@ pub(crate) fn run(question: &Question) -> Result<(), Fault> {
     let spec = spec(block_of(question.block, "--block-size")?);
     let interrupt = Interrupt::listen()
         .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
-    let (mut bare, mut fresh, mut modified) = (Rounds::new(), Rounds::new(), Rounds::new());
-    let mut peeked = Rounds::new();
+    let [mut bare, mut modified, mut at_home, mut fresh, mut moving, mut peeked] =
+        std::array::from_fn(|_| Rounds::new());
     {
         let mut exchange = Three::start(question.transport, Role::Bare, &spec, &interrupt)?;
-        let mut rack = Three::start(question.transport, Role::Rack { realtime: false }, &spec, &interrupt)?;
+        let mut rack = question.rack(false, &spec, &interrupt)?;
         let region = rack.allocate(BLOCKS)?;
+        let keeping = RackSpec { directory: Directory::Home, ..spec.clone() };
+        let mut keeping = question.rack(false, &keeping, &interrupt)?;
+        let kept = keeping.allocate(BLOCKS)?;
         let spec = RackSpec { peek: true, ..spec.clone() };
-        let mut peeking =
-            Three::start(question.transport, Role::Rack { realtime: false }, &spec, &interrupt)?;
+        let mut peeking = question.rack(false, &spec, &interrupt)?;
         let written = peeking.allocate(BLOCKS)?;
         for round in 0..=question.rounds {
             let exchanged = exchange.exchange(BLOCKS)?;
-            let read = rack.read_fresh(BLOCKS)?;
+            let changed_at_home = keeping.read_modified(kept, BLOCKS, round)?;
+            let unread = keeping.read_fresh(BLOCKS)?;
             let changed = rack.read_modified(region, BLOCKS, round)?;
+            // The home gives the switch these blocks' entries one by one, and refuses whoever asks for the one that it has in hand.
+            let read = rack.read_fresh(BLOCKS)?;
             let shown = peeking.read_modified(written, BLOCKS, round)?;
             // The first round warms up.
             if round > 0 {
                 bare.add(&exchanged);
-                fresh.add(&read);
+                at_home.add(&changed_at_home);
+                fresh.add(&unread);
+                moving.add(&read);
                 modified.add(&changed);
                 peeked.add(&shown);
             }
@@ -155,8 +172,7 @@ pub(crate) fn run(question: &Question) -> Result<(), Fault> {
     let refused = Scheduling::Realtime.check().err();
     for realtime in [false, true] {
         if !realtime || refused.is_none() {
-            let role = Role::Rack { realtime };
-            let mut rack = Three::start(question.transport, role, &spec, &interrupt)?;
+            let mut rack = question.rack(realtime, &spec, &interrupt)?;
             let paced = rack.read_from_busy(question.busy_misses, Duration::from_secs(1) / BUSY_RATE)?;
             busy.push(Busy::of(&paced, realtime, question.busy_misses));
         }
@@ -169,10 +185,13 @@ pub(crate) fn run(question: &Question) -> Result<(), Fault> {
         transport: question.transport,
         block_size: question.block,
         rounds: question.rounds,
+        company: question.company,
         misses: vec![
-            fresh.figure("read miss, at home elsewhere", against),
-            modified.figure("read of a block modified elsewhere", against),
-            peeked.figure("the same, 8 B where the block is (PEEK)", against),
+            modified.figure("read of a block modified elsewhere, entry in the switch", against),
+            at_home.figure("the same, entry at its home", against),
+            fresh.figure("read of a fresh block, entry at its home", against),
+            moving.figure("the same, entry on its way to the switch", against),
+            peeked.figure("8 B of a block modified elsewhere, where it is (PEEK)", against),
         ],
         pingpong,
         most_ratio: MOST_EXCHANGES,
@@ -214,11 +233,12 @@ fn text(report: &Report, refused: Option<NoRealtime>) -> String {
     let mark = format!("p50 < {BUSY_P50:?}, p99 < {BUSY_P99:?}");
     let refused = refused.map_or_else(String::new, |refused| format!("\nrealtime: {refused}\n"));
     format!(
-        "Misses of a {} block over {}: node 0 asks, the switch forwards, node 1 answers\n\n{}\n\
+        "Misses of a {} block over {}{}: node 0 asks, the switch forwards, node 1 answers\n\n{}\n\
          mark: a miss at most {:.2}x the bare exchange: {}\n\n\
          {} misses while node 1 computes on every core, by how those are scheduled who answer\n\n{}{refused}",
         report.block_size,
         report.transport.name(),
+        if report.company { "" } else { ", no UNLOCK waits for company" },
         table(&["", "median", "against bare", "p50", "p99", "p99.9"], &rows),
         report.most_ratio,
         met(report.misses.iter().all(|figure| figure.ratio <= report.most_ratio)),
