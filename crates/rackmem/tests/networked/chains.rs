@@ -18,17 +18,20 @@ everywhere!(both);
 
 fn histories_of(steering: Option<usize>) {
     let mut rack = Processes::start_steered(3, true, steering);
+    (0..3).for_each(|round| a_history_over_a_restart(&mut rack, round));
+}
+
+/// Clients of a new store work while the switch is killed, and another one started.
+fn a_history_over_a_restart(rack: &mut Processes, round: u64) {
     let nodes = rack.nodes.clone();
     let here = |node: u16| nodes[usize::from(node)].here();
-    for round in 0..3 {
-        let addr = a_store_for_histories(&here);
-        let history = std::thread::scope(|scope| {
-            let clients = scope.spawn(|| history_of(&here, addr, round, 60));
-            rack.restart_switch();
-            clients.join().unwrap()
-        });
-        assert_linearizable(&history);
-    }
+    let addr = a_store_for_histories(&here);
+    let history = std::thread::scope(|scope| {
+        let clients = scope.spawn(|| history_of(&here, addr, round, 60));
+        rack.restart_switch();
+        clients.join().unwrap()
+    });
+    assert_linearizable(&history);
 }
 
 #[test]
@@ -40,6 +43,19 @@ fn histories_are_linearizable_while_the_switch_is_killed_and_restarted() {
 fn histories_are_linearizable_while_a_switch_that_steers_is_killed_and_restarted() {
     histories_of(Some(usize::MAX));
     histories_of(Some(2));
+}
+
+#[test]
+fn who_reads_while_the_switch_is_restarted_is_refused_begins_anew_and_reads_nothing_wrong() {
+    let config = Config { nodes: 3, memory: 32 << 20, cache: 1 << 20, ..Config::default() };
+    let config = Config { steering: Some(usize::MAX), steer_reads: true, ..config };
+    let mut rack = Processes::start_with(true, config);
+    // In one round of three, or so, a read is under way then.
+    let is_refused = (0..50).any(|round| {
+        a_history_over_a_restart(&mut rack, round);
+        round >= 2 && rack.steering_counts().reads_refused > 0
+    });
+    assert!(is_refused, "no read was under way in any of many restarts");
 }
 
 mod steered {
