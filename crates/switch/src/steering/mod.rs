@@ -81,7 +81,8 @@
 //! # What is forgotten
 //! Tails are soft: [`Steering::forget`] costs the appends under way nothing and later ones a walk. Records are not: an acknowledgement without its
 //! record would be taken for what the client has asked. So a connection counts only if it began in this life of the switch.
-//! After a restart, or a NAK that ends it, atomics of a connection pass as they are, and what they are told is "in doubt", until it is made anew.
+//! After a restart, or a NAK that ends it, atomics of a connection pass as they are, and what they are told is "in doubt", until it is made anew;
+//! what a read brings, which may have been sent elsewhere, is refused ([`Action::Bare`]).
 //! A NAK that asks for a packet again ends nothing: the packet that comes again is rewritten as it was.
 //!
 //! What must always hold: two copies of a packet leave alike; no append is acknowledged to its client that is not in a chain; what the
