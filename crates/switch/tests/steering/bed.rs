@@ -231,16 +231,21 @@ impl<R: SteerRules> Bed<R> {
 
     /// Everything that is under way on bound queue pairs arrives, in its order, and so do the answers.
     pub(crate) fn settle(&mut self) {
-        loop {
-            let due =
-                self.wires.iter().copied().find(|(to, psn, _)| {
-                    self.bound.get(to).is_some_and(|responder| responder.expected == *psn)
-                });
-            let Some(wire) = due else { return };
-            self.deliver(wire);
-            self.wires.remove(&wire);
-            self.answer(wire.0, wire.1);
-        }
+        while self.arrive() {}
+    }
+
+    /// The next packet of a bound queue pair arrives, and its answer does. False if there is none.
+    pub(crate) fn arrive(&mut self) -> bool {
+        let due = self
+            .wires
+            .iter()
+            .copied()
+            .find(|(to, psn, _)| self.bound.get(to).is_some_and(|responder| responder.expected == *psn));
+        let Some(wire) = due else { return false };
+        self.deliver(wire);
+        self.wires.remove(&wire);
+        self.answer(wire.0, wire.1);
+        true
     }
 
     /// An append, or a closing, and everything arrives: what the client is told, if anything.

@@ -364,6 +364,20 @@ fn who_waits_for_room_is_let_in_once_however_often_it_is_asked_for_and_never_whe
 }
 
 #[test]
+fn who_finds_no_room_passes_no_turn_over() {
+    let mut bed = crowded::<Faithful>(Binding { atomics: 2, ..WRITES });
+    (9..12).for_each(|unit| ask_elsewhere(&mut bed, unit));
+    let counts = |bed: &Bed<Faithful>| {
+        let counters = bed.switch.counters();
+        (counters.crowded, counters.let_in, bed.wires.len())
+    };
+    assert_eq!(counts(&bed), (1, 0, 3), "a WRITE and two atomics; the third one waits");
+    // The WRITE arrives, and the older one of the two.
+    assert!(bed.arrive() && bed.arrive());
+    assert_eq!(counts(&bed), (1, 1, 2), "its turn is free, and whoever waits finds that at once");
+}
+
+#[test]
 fn writes_take_no_room_of_atomics() {
     let mut bed = crowded::<Faithful>(Binding { atomics: 2, ..WRITES });
     let counts = |bed: &Bed<Faithful>| {
