@@ -380,6 +380,10 @@ impl Bed {
         while let Some(completion) = host.device.poll(host.queue) {
             let number = completion.id.0 as u16;
             if completion.status != Status::Success {
+                assert!(
+                    self.tor.has_failed(),
+                    "nothing breaks a queue pair but a switch that fails: {completion:?}"
+                );
                 self.queue.push(self.now + self.bench.reconnect, Event::Reconnected { thread: number });
                 continue;
             }
@@ -403,6 +407,7 @@ impl Bed {
         let thread = &mut self.threads[usize::from(number)];
         thread.trips += trips;
         if done == Done::Failed {
+            assert!(self.tor.has_failed(), "nothing was in doubt");
             return self.begin_again(number);
         }
         let (ask, floor, trips) = (thread.ask, thread.floor, thread.trips);

@@ -47,6 +47,11 @@ impl Tor {
         self.is_up
     }
 
+    /// True if it stopped at least once.
+    pub(super) const fn has_failed(&self) -> bool {
+        !self.is_up || self.life > 1
+    }
+
     /// The life for which a connection must be made; 0: there is no program that wants to know of any.
     pub(super) const fn life(&self) -> u32 {
         if self.steering.is_some() { self.life } else { 0 }
