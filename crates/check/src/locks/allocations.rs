@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use node::Ticket;
-use wire::{Incarnation, LockRules, Mode, NodeId};
+use wire::{Incarnation, LockRules, Mode};
 
 use super::run::LockRack;
 use super::{Thread, Want};
@@ -17,18 +17,12 @@ use super::{Thread, Want};
 pub(super) struct Allocations {
     /// How often it was freed or allocated: odd while it is free.
     changes: BTreeMap<(usize, Incarnation), u32>,
-    /// How often the lock was ended as a lost one.
-    lost: BTreeMap<(usize, Incarnation), u32>,
 }
 
 impl Allocations {
     /// Which allocation the region belongs to; to none if this is odd.
     pub(super) fn now(&self, lock: usize, life: Incarnation) -> u32 {
         self.changes.get(&(lock, life)).copied().unwrap_or(0)
-    }
-
-    pub(super) fn ended_as_lost(&self, lock: usize, life: Incarnation) -> u32 {
-        self.lost.get(&(lock, life)).copied().unwrap_or(0)
     }
 }
 
@@ -86,46 +80,70 @@ impl<R: LockRules> LockRack<R> {
         frees
     }
 
-    /// Having given back the region, it ends the lock.
-    pub(super) fn end_lock(&mut self, thread: usize, want: Want) -> Result<(), String> {
+    /// Having given back the region, it ends the lock; or gives it up, so that it is lost again.
+    pub(super) fn end_lock(&mut self, thread: usize, want: Want, lost: bool) -> Result<(), String> {
         let node = thread / self.plan.threads;
         let (lock, _) = self.locks[want.lock];
-        self.tell(|| format!("thread {thread} ends {want:?}"));
-        self.threads[thread] = Thread::Freeing(want, false);
+        self.tell(|| format!("thread {thread} ends {want:?}, lost {lost}"));
+        self.threads[thread] = Thread::Freeing(want, lost);
+        self.losses.ends(thread, self.now);
         let at = self.moment();
         let (machine, store) = &mut self.nodes[node];
         store.end(lock);
-        machine.on_free(at, Ticket(thread as u32), lock, store, &mut self.out);
+        machine.on_free(at, (Ticket(thread as u32), lost), lock, store, &mut self.out);
         self.drain(node)
     }
 
-    /// A thread was told that the lock is lost: perhaps it gives the region back, and ends the lock.
-    pub(super) fn free_lost(&mut self, thread: usize, want: Want) -> Result<(), String> {
-        // Somebody else may have ended what was lost, and be using what is there now.
-        let is_same = self.allocations.now(want.lock, want.life) == want.allocation
-            && self.allocations.ended_as_lost(want.lock, want.life) == want.losses;
-        let frees = is_same && is_allocated(want.allocation) && self.home_lives(want);
-        if !frees || !self.random.per_mille(4 * self.plan.frees) {
+    /// A thread was told that the lock is lost: perhaps it takes it all the same.
+    pub(super) fn reclaim(&mut self, thread: usize, want: Want) -> Result<(), String> {
+        if !self.random.per_mille(4 * self.plan.frees) {
             return Ok(());
         }
-        self.change_allocation(want);
-        let node = NodeId((thread / self.plan.threads) as u16);
-        self.tell(|| format!("thread {thread} ends what is lost: {want:?}"));
-        self.threads[thread] = Thread::Freeing(want, true);
+        let node = thread / self.plan.threads;
+        let want = Want { mode: Mode::Write, reclaims: true, ..want };
+        self.tell(|| format!("thread {thread} reclaims {want:?}"));
+        self.threads[thread] = Thread::Waiting(want);
+        self.waits.begin(thread, want);
+        self.losses.begin(thread);
         let at = self.moment();
-        let (machine, store) = &mut self.nodes[node.index()];
-        machine.on_free_lost(at, Ticket(thread as u32), self.locks[want.lock], store, &mut self.out);
-        self.drain(node.index())
+        let (machine, store) = &mut self.nodes[node];
+        machine.on_reclaim(at, Ticket(thread as u32), self.locks[want.lock], store, &mut self.out);
+        self.drain(node)
     }
 
-    /// The lock has ended.
+    /// It has it, alone and without data: it frees the region, writes it anew, or cannot do what it wanted.
+    pub(super) fn reclaimed(&mut self, thread: usize, want: Want, found: u64) -> Result<(), String> {
+        if !self.losses.is_hollow(want.lock, want.life) {
+            return Err(format!("thread {thread} gets a lock without data that was not lost: {want:?}"));
+        }
+        let now = self.allocations.now(want.lock, want.life);
+        self.report.reclaimed += 1;
+        self.waits.entered(thread, want)?;
+        // Whoever was about to end it died after the region was given back, and perhaps given out again.
+        let is_same = now == want.allocation && is_allocated(now);
+        let inside = Want { allocation: now, reclaims: false, ..want };
+        if !is_same && self.random.per_mille(500) || self.random.per_mille(100) {
+            self.report.given_up += 1;
+            return self.end_lock(thread, inside, true);
+        }
+        if !is_allocated(now) {
+            return self.end_lock(thread, inside, false);
+        }
+        if is_same && self.home_lives(want) && self.random.per_mille(600) {
+            self.change_allocation(want);
+            self.threads[thread] = Thread::Ending(inside);
+        } else {
+            self.threads[thread] = Thread::Inside(inside, found);
+        }
+        Ok(())
+    }
+
+    /// The lock has ended, or is lost again.
     pub(super) fn freed(&mut self, thread: usize, want: Want, lost: bool) {
         self.threads[thread] = Thread::Idle;
         self.report.freed += 1;
-        if lost {
-            self.report.freed_lost += 1;
-            self.maybe_lost.remove(&(want.lock, want.life));
-            *self.allocations.lost.entry((want.lock, want.life)).or_default() += 1;
+        if !lost {
+            self.losses.ended(thread, want.lock, want.life);
         }
     }
 }

@@ -155,13 +155,11 @@ impl<R: LockRules> LockRack<R> {
         self.control.changed = true;
         self.control.stops.nodes += 1;
         for thread in node.index() * self.plan.threads..(node.index() + 1) * self.plan.threads {
+            if let Thread::Ending(want) | Thread::Freeing(want, _) = self.threads[thread] {
+                self.losses.orphan(want.lock, want.life);
+            }
             self.threads[thread] = Thread::Idle;
             self.waits.end(thread);
-        }
-        for at in 0..self.locks.len() {
-            // Something may have been on its way to it, even of a lock that it does not know.
-            let (lock, _) = self.locks[at];
-            self.maybe_lost.insert((at, self.control.life(node, lock.home())));
         }
         self.count(node.index());
         let config = node::locks::Config { epoch: SwitchEpoch(0), ..*self.nodes[node.index()].0.config() };
@@ -216,9 +214,15 @@ impl<R: LockRules> LockRack<R> {
         let view = self.control.view.clone();
         let control = &mut self.control;
         control.untold = control.untold.without(node);
+        let mut deaths = false;
         for (known, life) in control.known[node.index()].iter_mut().zip(&view.lives) {
+            deaths |= *life != Some(*known);
             *known = life.unwrap_or(*known);
         }
+        if deaths {
+            self.losses.hears_of_death(node);
+        }
+        let control = &mut self.control;
         control.told[node.index()] = view.clone();
         self.tenures.forget_packets_of(node);
         let at = self.moment();

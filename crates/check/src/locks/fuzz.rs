@@ -26,7 +26,8 @@ impl Report {
         self.busy += other.busy;
         self.cancelled += other.cancelled;
         self.freed += other.freed;
-        self.freed_lost += other.freed_lost;
+        self.reclaimed += other.reclaimed;
+        self.given_up += other.given_up;
         self.refused += other.refused;
         self.moves += other.moves;
         self.denied += other.denied;

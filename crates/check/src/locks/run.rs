@@ -1,6 +1,6 @@
 //! The rack, step by step.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use node::Retransmission;
 use node::locks::{Config, LockCounters};
@@ -30,8 +30,10 @@ pub struct Report {
     pub cancelled: u64,
     /// Times that a lock ended.
     pub freed: u64,
-    /// Of those, lost ones.
-    pub freed_lost: u64,
+    /// Times that a thread took a lock that was lost.
+    pub reclaimed: u64,
+    /// Of those, times that it gave it up, so that it was lost again.
+    pub given_up: u64,
     /// Times that a thread was told that there is no such lock.
     pub refused: u64,
     /// Times that a lock went on.
@@ -81,8 +83,7 @@ pub struct LockRack<R: LockRules = Faithful> {
     pub locks: Vec<(GlobalAddr, u32)>,
     /// The number of each lock's last write, in each life of its home and in each allocation.
     pub truth: BTreeMap<(usize, Incarnation, u32), u64>,
-    /// Locks of which somebody had something who is dead.
-    pub(super) maybe_lost: BTreeSet<(usize, Incarnation)>,
+    pub(super) losses: properties::Losses,
     pub(super) allocations: Allocations,
     pub(super) control: Control,
     /// Every thread, node by node.
@@ -131,7 +132,7 @@ impl<R: LockRules> LockRack<R> {
             network: Network::default(),
             locks: locks.collect(),
             truth: BTreeMap::new(),
-            maybe_lost: BTreeSet::new(),
+            losses: properties::Losses::default(),
             allocations: Allocations::default(),
             control: Control::new(plan.nodes),
             threads: vec![Thread::Idle; threads],

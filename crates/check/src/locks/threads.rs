@@ -17,8 +17,8 @@ pub struct Want {
     pub life: Incarnation,
     /// Of which allocation, when it was asked for or, if the thread is inside, now. Odd: of none.
     pub allocation: u32,
-    /// How often it had ended as a lost one by then.
-    pub losses: u32,
+    /// It was told that the lock is lost, and wants it all the same.
+    pub reclaims: bool,
 }
 
 /// What a thread is doing.
@@ -32,7 +32,7 @@ pub enum Thread {
     Inside(Want, u64),
     /// Inside, having given the region back.
     Ending(Want),
-    /// Waiting for the end of the lock, which was lost or was not.
+    /// Waiting for the end of the lock; or, if it was reclaimed and is given up, until it is lost again.
     Freeing(Want, bool),
 }
 
@@ -51,15 +51,14 @@ impl<R: LockRules> LockRack<R> {
                 let mode = if self.random.per_mille(self.plan.writes) { Mode::Write } else { Mode::Read };
                 let life = self.control.life(NodeId(node as u16), self.locks[lock].0.home());
                 let allocation = self.allocations.now(lock, life);
-                let losses = self.allocations.ended_as_lost(lock, life);
-                let want = Want { lock, mode, life, allocation, losses };
+                let want = Want { lock, mode, life, allocation, reclaims: false };
                 if self.allocates(want) {
                     return Ok(());
                 }
                 self.want(thread, want)
             }
             Thread::Waiting(want) => {
-                if !calm && self.random.per_mille(self.plan.cancel) {
+                if !calm && !want.reclaims && self.random.per_mille(self.plan.cancel) {
                     return self.cancel(thread, node, want);
                 }
                 Ok(())
@@ -74,7 +73,7 @@ impl<R: LockRules> LockRack<R> {
                 self.leave(thread, node, want, found)
             }
             Thread::Ending(_) if !calm && self.random.per_mille(300) => Ok(()),
-            Thread::Ending(want) => self.end_lock(thread, want),
+            Thread::Ending(want) => self.end_lock(thread, want, false),
             Thread::Freeing(..) => Ok(()),
         }
     }
@@ -90,6 +89,7 @@ impl<R: LockRules> LockRack<R> {
         self.tell(|| format!("thread {thread} wants {want:?} once {once}"));
         self.threads[thread] = Thread::Waiting(want);
         self.waits.begin(thread, want);
+        self.losses.begin(thread);
         let at = self.moment();
         let (machine, store) = &mut self.nodes[node];
         let ticket = Ticket(thread as u32);
@@ -121,6 +121,9 @@ impl<R: LockRules> LockRack<R> {
             *last
         });
         self.threads[thread] = Thread::Idle;
+        if wrote.is_some() {
+            self.losses.released(want.lock, want.life);
+        }
         self.tell(|| format!("thread {thread} leaves {want:?}, wrote {wrote:?}"));
         if self.nodes[node].1.leave(lock, want.mode, wrote) {
             let at = self.moment();
@@ -136,8 +139,11 @@ impl<R: LockRules> LockRack<R> {
         let (lock, len) = self.locks[want.lock];
         let found = self.nodes[node].1.frames[&lock].value;
         let now = self.allocations.now(want.lock, want.life);
+        if want.reclaims {
+            return self.reclaimed(thread, want, found);
+        }
         // Of a lock without data, nothing is lost if whoever was about to end it dies.
-        let nobody_ends_it = len == 0 && self.maybe_lost.contains(&(want.lock, want.life));
+        let nobody_ends_it = len == 0 && self.losses.is_orphan(want.lock, want.life);
         if !is_allocated(now) && !nobody_ends_it {
             return Err(format!("thread {thread} gets into a lock that is no more: {want:?}, now {now}"));
         }
@@ -169,14 +175,8 @@ impl<R: LockRules> LockRack<R> {
                 !is_allocated(want.allocation)
                     || self.allocations.now(want.lock, want.life) != want.allocation
             }
-            // It was, when it was said.
-            Refusal::Lost if self.allocations.ended_as_lost(want.lock, want.life) != want.losses => true,
-            Refusal::Lost => {
-                let mut holders = self.nodes.iter().map(|(machine, _)| machine);
-                len > 0
-                    && self.maybe_lost.contains(&(want.lock, want.life))
-                    && !holders.any(|machine| alike(machine.id()) && machine.held(lock).is_some())
-            }
+            Refusal::Lost => len > 0 && !want.reclaims && self.losses.may_be_told(thread),
+            Refusal::Outdated => want.reclaims,
             Refusal::NodeDown => !alike(node) || !self.control.is_known_up(node, lock.home()),
             _ => false,
         }
@@ -199,11 +199,6 @@ impl<R: LockRules> LockRack<R> {
                     self.freed(thread, want, lost);
                     Ok(())
                 }
-                // Its home died, or somebody else ended it.
-                LockEffect::Failed(_, Refusal::Unallocated | Refusal::NodeDown) if lost => {
-                    self.threads[thread] = Thread::Idle;
-                    Ok(())
-                }
                 other => Err(format!("thread {thread} ends {want:?} and was told {other:?}")),
             };
         }
@@ -224,10 +219,10 @@ impl<R: LockRules> LockRack<R> {
                 self.threads[thread] = Thread::Idle;
                 match why {
                     Refusal::Lost => self.report.lost += 1,
-                    Refusal::Unallocated => self.report.refused += 1,
+                    Refusal::Unallocated | Refusal::Outdated => self.report.refused += 1,
                     _ => self.report.down += 1,
                 }
-                if why == Refusal::Lost { self.free_lost(thread, want) } else { Ok(()) }
+                if why == Refusal::Lost { self.reclaim(thread, want) } else { Ok(()) }
             }
             other => Err(format!("thread {thread} wanted {want:?} and was told {other:?}")),
         }

@@ -107,7 +107,9 @@ impl<R: Rules> Rack<R> {
                 turn: Turn { pause: Nanos::from_micros(5), most: Nanos::from_micros(30) },
                 retransmission: Retransmission::AfterRoundTrips {
                     floor: Nanos::from_micros(60),
-                    most: Nanos::MAX,
+                    // As on live racks, ten times the shortest. While somebody holds a lock and waits without a bound, all others
+                    // are refused; and a run that has come to rest within its steps proves that nobody waits for longer.
+                    most: Nanos::from_micros(600),
                 },
                 backoff: Backoff { first: Nanos::from_micros(2), most: Nanos::from_micros(40) },
                 switch_epoch: FIRST,

@@ -5,6 +5,7 @@
 mod asked;
 mod bypass;
 mod exclusive;
+mod losses;
 mod reigns;
 mod rest;
 mod tenures;
@@ -14,6 +15,7 @@ use wire::LockRules;
 use super::LockRack;
 pub use asked::Asked;
 pub use bypass::Waits;
+pub use losses::Losses;
 pub use tenures::Tenures;
 
 /// Checks everything that must hold at any moment.
@@ -28,6 +30,7 @@ pub fn check<R: LockRules>(rack: &mut LockRack<R>) -> Result<(), String> {
     asked::check(rack)?;
     exclusive::check(rack)?;
     reigns::check(rack)?;
+    losses::check(rack)?;
     tenures::check(rack)
 }
 
