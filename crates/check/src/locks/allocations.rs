@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use node::Ticket;
-use wire::{Incarnation, LockRules, Mode, NodeId};
+use node::{LockMessage, Ticket};
+use wire::{Incarnation, LockRules, Mode};
 
-use super::run::LockRack;
-use super::{Thread, Want};
+use super::{Locks, Thread, Want};
+use crate::rack::{Bench, Control};
 
 /// The allocations of each lock's region, in each life of its home.
 #[derive(Clone, Debug, Default)]
@@ -37,20 +37,21 @@ pub(super) const fn is_allocated(change: u32) -> bool {
     change.is_multiple_of(2)
 }
 
-impl<R: LockRules> LockRack<R> {
+impl<R: LockRules> Locks<R> {
     /// True if the lock's home runs, in the life that is meant.
-    fn home_lives(&self, want: Want) -> bool {
+    fn home_lives(&self, control: &Control, want: Want) -> bool {
         let home = self.locks[want.lock].0.home();
-        self.control.works(home) && self.control.life(home, home) == want.life
+        control.works(home) && control.life(home, home) == want.life
     }
 
     /// The region is given back, or given out again.
-    fn change_allocation(&mut self, want: Want) {
+    fn change_allocation<M: Copy>(&mut self, bench: &mut Bench<M>, want: Want) {
         let (lock, _) = self.locks[want.lock];
         let change = self.allocations.changes.entry((want.lock, want.life)).or_default();
         *change += 1;
         let change = *change;
-        self.tell(|| format!("region of lock {} changes hands: {change}", want.lock));
+        bench.note(Some(lock.bits()), || format!("region of lock {} changes hands: {change}", want.lock));
+        bench.touch(Some(lock.home()));
         let store = &mut self.nodes[lock.home().index()].1;
         if is_allocated(change) {
             // What was there before must not be seen any more.
@@ -64,66 +65,77 @@ impl<R: LockRules> LockRack<R> {
     }
 
     /// Allocates the region anew, if it is free and the dice say so. True if it did.
-    pub(super) fn allocates(&mut self, want: Want) -> bool {
-        let free = !is_allocated(want.allocation) && self.home_lives(want);
-        if free && self.random.per_mille(300) {
-            self.change_allocation(want);
+    pub(super) fn allocates<M: Copy>(&mut self, bench: &mut Bench<M>, want: Want) -> bool {
+        let free = !is_allocated(want.allocation) && self.home_lives(&bench.control, want);
+        if free && bench.random.per_mille(300) {
+            self.change_allocation(bench, want);
             return true;
         }
         false
     }
 
     /// A thread that is inside to write gives the region back, if the dice say so. True if it did.
-    pub(super) fn gives_back(&mut self, thread: usize, want: Want) -> bool {
+    pub(super) fn gives_back<M: Copy>(&mut self, bench: &mut Bench<M>, thread: usize, want: Want) -> bool {
         let frees = want.mode == Mode::Write
             && is_allocated(want.allocation)
-            && self.random.per_mille(self.plan.frees)
-            && self.home_lives(want);
+            && bench.random.per_mille(self.plan.frees)
+            && self.home_lives(&bench.control, want);
         if frees {
-            self.change_allocation(want);
+            self.change_allocation(bench, want);
             self.threads[thread] = Thread::Ending(want);
         }
         frees
     }
 
     /// Having given back the region, it ends the lock.
-    pub(super) fn end_lock(&mut self, thread: usize, want: Want) -> Result<(), String> {
-        let node = thread / self.plan.threads;
+    pub(super) fn end_lock<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        thread: usize,
+        want: Want,
+    ) -> Result<(), String> {
+        let node = self.node_of(thread);
         let (lock, _) = self.locks[want.lock];
-        self.tell(|| format!("thread {thread} ends {want:?}"));
+        bench.note(Some(lock.bits()), || format!("thread {thread} ends {want:?}"));
         self.threads[thread] = Thread::Freeing(want, false);
-        let at = self.moment();
-        let (machine, store) = &mut self.nodes[node];
+        let at = bench.moment();
+        let (machine, store) = &mut self.nodes[node.index()];
         store.end(lock);
         machine.on_free(at, Ticket(thread as u32), lock, store, &mut self.out);
-        self.drain(node)
+        self.drain(bench, node)
     }
 
     /// A thread was told that the lock is lost: perhaps it gives the region back, and ends the lock.
-    pub(super) fn free_lost(&mut self, thread: usize, want: Want) -> Result<(), String> {
+    pub(super) fn free_lost<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        thread: usize,
+        want: Want,
+    ) -> Result<(), String> {
         // Somebody else may have ended what was lost, and be using what is there now.
         let is_same = self.allocations.now(want.lock, want.life) == want.allocation
             && self.allocations.ended_as_lost(want.lock, want.life) == want.losses;
-        let frees = is_same && is_allocated(want.allocation) && self.home_lives(want);
-        if !frees || !self.random.per_mille(4 * self.plan.frees) {
+        let frees = is_same && is_allocated(want.allocation) && self.home_lives(&bench.control, want);
+        if !frees || !bench.random.per_mille(4 * self.plan.frees) {
             return Ok(());
         }
-        self.change_allocation(want);
-        let node = NodeId((thread / self.plan.threads) as u16);
-        self.tell(|| format!("thread {thread} ends what is lost: {want:?}"));
+        self.change_allocation(bench, want);
+        let node = self.node_of(thread);
+        let lock = self.locks[want.lock];
+        bench.note(Some(lock.0.bits()), || format!("thread {thread} ends what is lost: {want:?}"));
         self.threads[thread] = Thread::Freeing(want, true);
-        let at = self.moment();
+        let at = bench.moment();
         let (machine, store) = &mut self.nodes[node.index()];
-        machine.on_free_lost(at, Ticket(thread as u32), self.locks[want.lock], store, &mut self.out);
-        self.drain(node.index())
+        machine.on_free_lost(at, Ticket(thread as u32), lock, store, &mut self.out);
+        self.drain(bench, node)
     }
 
     /// The lock has ended.
     pub(super) fn freed(&mut self, thread: usize, want: Want, lost: bool) {
         self.threads[thread] = Thread::Idle;
-        self.report.freed += 1;
+        self.seen.freed += 1;
         if lost {
-            self.report.freed_lost += 1;
+            self.seen.freed_lost += 1;
             self.maybe_lost.remove(&(want.lock, want.life));
             *self.allocations.lost.entry((want.lock, want.life)).or_default() += 1;
         }

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 
 use wire::{GlobalAddr, LockRules, NodeId, Tenure};
 
-use crate::locks::{LockRack, Plan};
+use crate::locks::Locks;
+use crate::rack::{Conditions, Faults};
 
 /// Who has asked, and who has begun a reign since.
 #[derive(Clone, Debug)]
@@ -32,12 +33,12 @@ struct Since {
 }
 
 impl Asked {
-    pub(crate) fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &Conditions) -> Self {
         Self {
             locks: BTreeMap::new(),
             bound: plan.threads as u64 + 1,
             most: 0,
-            checked: plan.faults == crate::rack::Faults::default() && plan.restarts.is_never(),
+            checked: plan.faults == Faults::default() && plan.restarts.is_never(),
         }
     }
 
@@ -47,10 +48,10 @@ impl Asked {
     }
 }
 
-pub(super) fn check<R: LockRules>(rack: &mut LockRack<R>) -> Result<(), String> {
-    for (lock, _) in &rack.locks {
-        let entry = rack.switch.entry(*lock).or_else(|| rack.nodes[lock.home().index()].0.entry(*lock));
-        let asked = &mut rack.asked;
+pub(super) fn check<R: LockRules>(locks: &mut Locks<R>) -> Result<(), String> {
+    for (lock, _) in &locks.locks {
+        let entry = locks.switch.entry(*lock).or_else(|| locks.nodes[lock.home().index()].0.entry(*lock));
+        let asked = &mut locks.asked;
         let Some(entry) = entry else {
             asked.locks.remove(lock);
             continue;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use wire::{LockRules, Mode};
 
-use crate::locks::{LockRack, Thread};
+use crate::locks::{Locks, Thread};
 
-pub(super) fn check<R: LockRules>(rack: &LockRack<R>) -> Result<(), String> {
+pub(super) fn check<R: LockRules>(locks: &Locks<R>) -> Result<(), String> {
     let mut users = BTreeMap::<_, (u32, u32)>::new();
-    for thread in &rack.threads {
+    for thread in &locks.threads {
         let (Thread::Inside(want, _) | Thread::Ending(want)) = thread else { continue };
         let (readers, writers) = users.entry((want.lock, want.life)).or_default();
         *(if want.mode == Mode::Write { writers } else { readers }) += 1;

@@ -11,31 +11,28 @@ mod tenures;
 
 use wire::LockRules;
 
-use super::LockRack;
+use super::Locks;
+use crate::rack::{Bench, Control};
 pub use asked::Asked;
 pub use bypass::Waits;
 pub use tenures::Tenures;
 
-/// Checks everything that must hold at any moment.
-///
-/// # Errors
-/// What does not hold.
-pub fn check<R: LockRules>(rack: &mut LockRack<R>) -> Result<(), String> {
-    for (machine, _) in &rack.nodes {
+/// Checks what the last step can have broken.
+pub(super) fn check_after<R: LockRules, M: Copy>(
+    locks: &mut Locks<R>,
+    bench: &Bench<M>,
+) -> Result<(), String> {
+    for (machine, _) in &locks.nodes {
         machine.invariants();
     }
-    bypass::check(rack);
-    asked::check(rack)?;
-    exclusive::check(rack)?;
-    reigns::check(rack)?;
-    tenures::check(rack)
+    bypass::check(locks);
+    asked::check(locks)?;
+    exclusive::check(locks)?;
+    reigns::check(locks, &bench.control)?;
+    tenures::check(locks)
 }
 
-/// Checks everything that must hold when nothing is under way.
-///
-/// # Errors
-/// What does not hold.
-pub fn check_at_rest<R: LockRules>(rack: &mut LockRack<R>) -> Result<(), String> {
-    check(rack)?;
-    rest::check(rack)
+/// Checks everything that must hold when nothing is in flight.
+pub(super) fn check_at_rest<R: LockRules>(locks: &Locks<R>, control: &Control) -> Result<(), String> {
+    rest::check(locks, control)
 }

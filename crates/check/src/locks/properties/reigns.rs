@@ -5,24 +5,30 @@ use std::collections::BTreeSet;
 
 use wire::{Copyset, GlobalAddr, Incarnation, LockRules, Tenure};
 
-use crate::locks::LockRack;
+use crate::locks::Locks;
+use crate::rack::Control;
 
-pub(super) fn check<R: LockRules>(rack: &LockRack<R>) -> Result<(), String> {
-    for (lock, _) in &rack.locks {
+pub(super) fn check<R: LockRules>(locks: &Locks<R>, control: &Control) -> Result<(), String> {
+    for (lock, _) in &locks.locks {
         let lives: BTreeSet<_> =
-            rack.nodes.iter().map(|(machine, _)| rack.control.life(machine.id(), lock.home())).collect();
+            locks.nodes.iter().map(|(machine, _)| control.life(machine.id(), lock.home())).collect();
         for life in lives {
-            check_life(rack, *lock, life)?;
+            check_life(locks, control, *lock, life)?;
         }
     }
     Ok(())
 }
 
 /// Of the nodes that know this life of the lock's home.
-fn check_life<R: LockRules>(rack: &LockRack<R>, lock: GlobalAddr, life: Incarnation) -> Result<(), String> {
+fn check_life<R: LockRules>(
+    locks: &Locks<R>,
+    control: &Control,
+    lock: GlobalAddr,
+    life: Incarnation,
+) -> Result<(), String> {
     let machines = || {
-        let machines = rack.nodes.iter().map(|(machine, _)| machine);
-        machines.filter(|machine| rack.control.life(machine.id(), lock.home()) == life)
+        let machines = locks.nodes.iter().map(|(machine, _)| machine);
+        machines.filter(|machine| control.life(machine.id(), lock.home()) == life)
     };
     let (mut may_write, mut begun) = (None::<Tenure>, Vec::new());
     for machine in machines() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use wire::{GlobalAddr, LockRules, NodeId, Tenure};
 
-use crate::locks::LockRack;
+use crate::locks::Locks;
 
 /// The highest seen at each place.
 #[derive(Clone, Debug, Default)]
@@ -39,10 +39,10 @@ impl Where {
     }
 }
 
-pub(super) fn check<R: LockRules>(rack: &mut LockRack<R>) -> Result<(), String> {
-    for (lock, _) in &rack.locks {
-        let mut now = vec![(Where::Switch, rack.switch.entry(*lock).map(|entry| entry.tenure))];
-        for (machine, _) in &rack.nodes {
+pub(super) fn check<R: LockRules>(locks: &mut Locks<R>) -> Result<(), String> {
+    for (lock, _) in &locks.locks {
+        let mut now = vec![(Where::Switch, locks.switch.entry(*lock).map(|entry| entry.tenure))];
+        for (machine, _) in &locks.nodes {
             let id = machine.id();
             now.push((Where::Directory(id), machine.entry(*lock).map(|entry| entry.tenure)));
             now.push((Where::Fence(id), machine.view(*lock).map(|view| view.fence)));
@@ -50,7 +50,7 @@ pub(super) fn check<R: LockRules>(rack: &mut LockRack<R>) -> Result<(), String> 
         }
         for (place, tenure) in now {
             let Some(tenure) = tenure else { continue };
-            let before = rack.tenures.0.entry((place, *lock)).or_default();
+            let before = locks.tenures.0.entry((place, *lock)).or_default();
             if tenure < *before {
                 return Err(format!(
                     "the tenure of lock {lock} at {place:?} fell from {before:?} to {tenure:?}"
