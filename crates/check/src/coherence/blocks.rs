@@ -10,6 +10,7 @@ use wire::{BlockSize, BlockTag, Endpoint, Faithful, GlobalAddr, Kind, Nanos, Nod
 use super::coverage::Coverage;
 use super::threads::Doing;
 use super::{BlockPlan, PlainStore, Plan, Thread, properties};
+use crate::rack::template;
 use crate::rack::{Bench, Control, FIRST, Known, Place, Sum, World};
 
 /// What blocks went through in a run.
@@ -192,7 +193,9 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
         Self {
             plan: *plan,
             nodes: nodes.collect(),
-            switch: Switch::with_rules(&config).expect("the program fits the chip"),
+            switch: template::copy_of(&config, |config| {
+                Switch::with_rules(config).expect("the program fits the chip")
+            }),
             threads: threads.collect(),
             resubmits: VecDeque::new(),
             latest: BTreeMap::new(),

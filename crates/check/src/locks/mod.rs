@@ -10,11 +10,13 @@
 //! | `world` | the world: machines, threads, and what is true |
 //! | `allocations` | locks that end, and begin anew |
 //! | `threads` | what application threads do, and what they must find |
+//! | `facts` | what the properties look at |
 //! | `describe` | what is shown of a lock |
 //! | [`properties`] | what must hold, one property a file |
 
 mod allocations;
 mod describe;
+mod facts;
 mod plan;
 pub mod properties;
 mod store;

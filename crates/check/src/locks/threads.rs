@@ -46,7 +46,9 @@ impl<R: LockRules> Locks<R> {
         let threads = self.threads.len();
         let first = bench.random.below(threads);
         for thread in (0..threads).map(|n| (first + n) % threads) {
-            if bench.control.works(self.node_of(thread)) && self.thread_step(bench, thread)? {
+            let node = self.node_of(thread);
+            if bench.control.works(node) && self.thread_step(bench, thread)? {
+                bench.touch(Some(node));
                 return Ok(true);
             }
         }

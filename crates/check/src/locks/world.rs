@@ -10,8 +10,10 @@ use wire::{Faithful, GlobalAddr, Incarnation, LockEnd, LockRules, Nanos, NodeId,
 
 use super::allocations::Allocations;
 use super::describe::short;
+use super::facts::Facts;
 use super::properties::{self, Asked, Waits};
 use super::{LockPlan, PlainLocks, Plan, Thread};
+use crate::rack::template;
 use crate::rack::{Bench, Conditions, FIRST, Known, Place, Sum, World};
 
 /// Bytes of a region that has any.
@@ -106,7 +108,15 @@ pub struct Locks<R: LockRules = Faithful> {
     pub(super) asked: Asked,
     pub(super) tenures: properties::Tenures,
     pub(super) out: Vec<LockEffect>,
+    pub(super) facts: Facts,
+    /// What every node knows of the lives of homes may have changed.
+    pub(super) lives_changed: bool,
     pub(super) seen: Seen,
+}
+
+/// A node that knows nothing.
+fn blank<R: LockRules>(config: &Config) -> LockNode<R> {
+    template::copy_of(config, |config| LockNode::with_rules(*config))
 }
 
 impl<R: LockRules> Locks<R> {
@@ -169,7 +179,7 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
                 epoch: FIRST,
                 ..Config::new(id, rack.nodes)
             };
-            (LockNode::with_rules(config), PlainLocks::new(plan.room))
+            (blank(&config), PlainLocks::new(plan.room))
         });
         let nodes = nodes.collect();
         let entries = plan.switch_entries.max(1);
@@ -182,7 +192,9 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
             rack: *rack,
             plan: *plan,
             nodes,
-            switch: Directory::with_rules(&config).expect("a small directory fits"),
+            switch: template::copy_of(&config, |config| {
+                Directory::with_rules(config).expect("a small directory fits")
+            }),
             again: Vec::new(),
             locks: locks.collect(),
             truth: BTreeMap::new(),
@@ -190,9 +202,11 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
             allocations: Allocations::default(),
             threads: vec![Thread::Idle; rack.nodes * rack.threads],
             waits: Waits::new(whole),
-            asked: Asked::new(rack),
-            tenures: properties::Tenures::default(),
+            asked: Asked::new(rack, plan.locks),
+            tenures: properties::Tenures::new(rack.nodes, plan.locks),
             out: Vec::new(),
+            facts: Facts::new(rack.nodes, plan.locks),
+            lives_changed: false,
             seen: Seen::default(),
         }
     }
@@ -263,22 +277,25 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
         let (machine, store) = &mut self.nodes[node.index()];
         self.seen.count(machine.counters());
         let config = Config { epoch: SwitchEpoch(0), ..*machine.config() };
-        (*machine, *store) = (LockNode::with_rules(config), PlainLocks::new(self.plan.room));
-        self.tenures.forget(Some(node));
+        (*machine, *store) = (blank(&config), PlainLocks::new(self.plan.room));
+        self.tenures.forget_node(node);
         bench.touch(Some(node));
     }
 
-    fn on_node_started(&mut self, _: &mut Bench<M>, _: NodeId) {}
+    fn on_node_started(&mut self, _: &mut Bench<M>, _: NodeId) {
+        self.lives_changed = true;
+    }
 
     fn on_epoch_begins(&mut self, bench: &mut Bench<M>) {
         self.switch.restart(bench.view().epoch);
         self.again.clear();
-        self.tenures.forget(None);
+        self.tenures.forget_switch();
         bench.touch(None);
     }
 
     fn on_new_epoch(&mut self, bench: &mut Bench<M>, node: NodeId, _: &Known) -> Result<(), String> {
         self.tenures.forget_packets_of(node);
+        self.lives_changed = true;
         let at = bench.moment();
         let (machine, store) = &mut self.nodes[node.index()];
         machine.on_new_epoch(at, bench.view(), store, &mut self.out);

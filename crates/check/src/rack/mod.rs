@@ -14,6 +14,7 @@
 //! | `plan` | what a run is like |
 //! | `faults` | what goes wrong, how often it is to, and how often it did |
 //! | `tally` | what the faults of many runs came to |
+//! | [`template`] | machines that are made over and over again |
 //! | `world` | the seam: what a world is, and what it is given |
 //! | `network` | packets in flight, and what happens to them |
 //! | `control` | what stops and starts again, and who is told |
@@ -28,6 +29,7 @@ mod plan;
 mod random;
 mod run;
 mod tally;
+pub mod template;
 mod world;
 
 pub use control::{Control, FIRST, Known};

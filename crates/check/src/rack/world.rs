@@ -47,6 +47,11 @@ pub struct Touched {
 impl Touched {
     const NOTHING: Self = Self { nodes: Copyset::EMPTY, switch: false };
 
+    /// True if the step changed nothing.
+    pub fn is_nothing(&self) -> bool {
+        self.nodes.is_empty() && !self.switch
+    }
+
     /// True if more than one place changed.
     pub fn is_several(&self) -> bool {
         self.nodes.len() + usize::from(self.switch) > 1

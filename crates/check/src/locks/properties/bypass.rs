@@ -6,7 +6,7 @@
 //! when the directory has noted one more, and each time the holder's readers that have come since go with those at the
 //! queue's head. So many times more often as the node that reigns may prefer its own.
 
-use wire::LockRules;
+use wire::{LockRules, NodeId};
 
 use crate::locks::{Locks, Plan, Thread, Want};
 use crate::rack::Faults;
@@ -80,21 +80,21 @@ impl Waits {
 pub(super) fn check<R: LockRules>(locks: &mut Locks<R>) {
     for thread in 0..locks.threads.len() {
         let Thread::Waiting(want) = locks.threads[thread] else { continue };
-        let (node, (lock, _)) = (locks.node_of(thread).index(), locks.locks[want.lock]);
-        let machine = &locks.nodes[node].0;
-        let reign = machine.view(lock).and_then(|view| view.reign);
-        if reign.as_ref().is_some_and(|reign| reign.moving) {
+        let (node, (lock, _)) = (locks.node_of(thread), locks.locks[want.lock]);
+        let reign = |node: NodeId| {
+            let view = locks.facts.nodes[node.index()][want.lock].view.as_ref();
+            view.and_then(|view| view.reign.as_ref())
+        };
+        if reign(node).is_some_and(|reign| reign.moving) {
             // Whoever comes now stands nowhere, if the MOVE has been approved; whoever has come before does in either case.
             continue;
         }
-        let reigns = reign.is_some();
-        let entry = locks.switch.entry(lock).or_else(|| locks.nodes[lock.home().index()].0.entry(lock));
+        let reigns = reign(node).is_some();
+        let entry = locks.facts.entry(want.lock, lock.home());
         // The directory's bit alone may be that of an earlier request, and the queue's of one that is served by now.
-        let queued = entry.and_then(|entry| entry.holder).is_some_and(|holder| {
-            let view = locks.nodes[holder.index()].0.view(lock);
-            view.and_then(|view| view.reign).is_some_and(|reign| reign.queue.contains(machine.id()))
-        });
-        let stands = queued && entry.is_some_and(|entry| entry.waiting.contains(machine.id()));
+        let holder = entry.and_then(|entry| entry.holder).and_then(reign);
+        let queued = holder.is_some_and(|reign| reign.queue.contains(node));
+        let stands = queued && entry.is_some_and(|entry| entry.waiting.contains(node));
         if let Some(waiting) = &mut locks.waits.waiting[thread] {
             let in_queue = reigns || stands;
             if in_queue && !waiting.in_queue {

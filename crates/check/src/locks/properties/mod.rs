@@ -9,7 +9,7 @@ mod reigns;
 mod rest;
 mod tenures;
 
-use wire::LockRules;
+use wire::{LockRules, NodeId};
 
 use super::Locks;
 use crate::rack::{Bench, Control};
@@ -17,22 +17,34 @@ pub use asked::Asked;
 pub use bypass::Waits;
 pub use tenures::Tenures;
 
-/// Checks what the last step can have broken.
+/// Checks what the last step can have broken: of the machines that it touched, and the locks of which something has changed.
 pub(super) fn check_after<R: LockRules, M: Copy>(
     locks: &mut Locks<R>,
     bench: &Bench<M>,
 ) -> Result<(), String> {
-    for (machine, _) in &locks.nodes {
-        machine.invariants();
+    let touched = bench.touched();
+    if touched.is_nothing() {
+        return Ok(());
+    }
+    for node in touched.nodes.iter() {
+        locks.nodes[node.index()].0.invariants();
+    }
+    let mut changed = locks.refresh(touched);
+    if std::mem::take(&mut locks.lives_changed) {
+        changed = (0..locks.locks.len()).map(|lock| NodeId(lock as u16)).collect();
     }
     bypass::check(locks);
-    asked::check(locks)?;
     exclusive::check(locks)?;
-    reigns::check(locks, &bench.control)?;
-    tenures::check(locks)
+    tenures::check(locks, touched)?;
+    for lock in changed.iter().map(NodeId::index) {
+        asked::check(locks, lock)?;
+        reigns::check(locks, &bench.control, lock)?;
+    }
+    Ok(())
 }
 
 /// Checks everything that must hold when nothing is in flight.
-pub(super) fn check_at_rest<R: LockRules>(locks: &Locks<R>, control: &Control) -> Result<(), String> {
+pub(super) fn check_at_rest<R: LockRules>(locks: &mut Locks<R>, control: &Control) -> Result<(), String> {
+    assert!(locks.facts_are_so(), "a step has changed what it did not name");
     rest::check(locks, control)
 }
