@@ -1,6 +1,6 @@
 //! Handlers given the packets of a run that is rare: for rules that random runs and small scopes do not touch.
 
-use check::rack::PlainStore;
+use check::coherence::PlainStore;
 use node::allocator::ChunkSize;
 use node::canonical::NOW;
 use node::{Access, Config, DataRef, Effect, Message, Moment, Node, Retransmission, Store, View};

@@ -1,6 +1,6 @@
 //! The rules, in the order of `wire::rules`; where each is kept; what catches its mutant; what goes wrong without it.
 
-use check::rack::Plan;
+use check::coherence::Plan;
 use wire::Faithful;
 use wire::rules::without;
 

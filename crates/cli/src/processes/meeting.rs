@@ -115,8 +115,8 @@ impl Meeting {
     }
 }
 
-fn random_bytes() -> Result<[u8; 32], Fault> {
-    let mut bytes = [0; 32];
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], Fault> {
+    let mut bytes = [0; N];
     File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes))
         .map_err(|error| Fault::failed(format_args!("the system gives no random bytes: {error}")))?;
@@ -140,7 +140,7 @@ impl RuntimeDir {
     }
 
     fn below(parent: &Path) -> Result<Self, Fault> {
-        let name = random_bytes()?[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let name = random_bytes::<8>()?.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let path = parent.join(format!("rackmem-{}-{name}", std::process::id()));
         match DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => Ok(Self(path)),

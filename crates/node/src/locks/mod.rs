@@ -71,7 +71,7 @@ use room::After;
 pub use store::{LockStore, NoRoom, Users};
 
 /// How a node's locks are set up. The same on all nodes of a rack, but for the id.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
     /// This node.
     pub id: NodeId,
@@ -182,6 +182,7 @@ impl LockCounters {
 }
 
 /// The machines of one node for its locks.
+#[derive(Clone)]
 pub struct LockNode<R: LockRules = Faithful> {
     rules: PhantomData<R>,
     config: Config,

@@ -7,9 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wire::{Incarnation, LockRules, NodeId};
+use wire::{Incarnation, LockRules, Nanos, NodeId};
 
-use crate::locks::{LockRack, Thread};
+use crate::locks::{Locks, Thread};
+use crate::rack::Bench;
 
 /// What was lost, and what may be.
 #[derive(Clone, Debug, Default)]
@@ -19,9 +20,9 @@ pub struct Losses {
     /// Locks that were lost a step ago.
     lost: BTreeSet<(usize, Incarnation)>,
     /// Locks that were lost, when, and that nobody has released or ended since.
-    hollow: BTreeMap<(usize, Incarnation), u64>,
+    hollow: BTreeMap<(usize, Incarnation), Nanos>,
     /// When a thread began to end its lock.
-    ending: BTreeMap<usize, u64>,
+    ending: BTreeMap<usize, Nanos>,
     /// Locks without data that somebody was about to end who died: there still is one, and no allocation.
     orphans: BTreeSet<(usize, Incarnation)>,
     /// Threads that wait for a lock that was lost at some moment since they do.
@@ -59,7 +60,7 @@ impl Losses {
     }
 
     /// A thread begins to end its lock.
-    pub(crate) fn ends(&mut self, thread: usize, now: u64) {
+    pub(crate) fn ends(&mut self, thread: usize, now: Nanos) {
         self.ending.insert(thread, now);
     }
 
@@ -75,39 +76,37 @@ impl Losses {
     }
 }
 
-pub(super) fn check<R: LockRules>(rack: &mut LockRack<R>) -> Result<(), String> {
-    for (at, (lock, _)) in rack.locks.iter().enumerate() {
+pub(super) fn check<R: LockRules, M: Copy>(locks: &mut Locks<R>, bench: &Bench<M>) -> Result<(), String> {
+    for (at, (lock, _)) in locks.locks.iter().enumerate() {
         let home = lock.home();
-        let life = rack.control.life(home, home);
-        let machine = &rack.nodes[home.index()].0;
-        let is_lost = rack.control.works(home) && machine.has_lost(*lock);
-        if !is_lost {
-            rack.losses.lost.remove(&(at, life));
+        let life = bench.control.life(home, home);
+        if !locks.facts.nodes[home.index()][at].lost || !bench.control.works(home) {
+            locks.losses.lost.remove(&(at, life));
             continue;
         }
-        if rack.losses.lost.insert((at, life)) {
-            if !rack.losses.deciding.contains(&home) && !rack.losses.is_hollow(at, life) {
+        if locks.losses.lost.insert((at, life)) {
+            if !locks.losses.deciding.contains(&home) && !locks.losses.is_hollow(at, life) {
                 return Err(format!("lock {at} is lost, and its home has heard of no death"));
             }
-            let has_data = rack.nodes.iter().map(|(machine, _)| machine).find(|machine| {
+            let has_data = locks.nodes.iter().map(|(machine, _)| machine).find(|machine| {
                 let ends = machine.view(*lock).and_then(|view| view.reign).is_some_and(|reign| reign.moving);
-                rack.control.works(machine.id())
-                    && rack.control.life(machine.id(), home) == life
+                bench.control.works(machine.id())
+                    && bench.control.life(machine.id(), home) == life
                     && machine.held(*lock).is_some()
                     && !ends
             });
             if let Some(machine) = has_data {
                 return Err(format!("lock {at} is lost, and {} has its data", machine.id()));
             }
-            rack.losses.hollow.insert((at, life), rack.now);
+            locks.losses.hollow.insert((at, life), bench.now);
         }
-        for (thread, doing) in rack.threads.iter().enumerate() {
+        for (thread, doing) in locks.threads.iter().enumerate() {
             if matches!(doing, Thread::Waiting(want) if (want.lock, want.life) == (at, life)) {
-                rack.losses.waited.insert(thread);
+                locks.losses.waited.insert(thread);
             }
         }
     }
-    let nodes = &rack.nodes;
-    rack.losses.deciding.retain(|home| nodes[home.index()].0.is_recovering());
+    let nodes = &locks.nodes;
+    locks.losses.deciding.retain(|home| nodes[home.index()].0.is_recovering());
     Ok(())
 }
