@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use transport::{Handshakes, PlaceId, Reason, Refusal};
+use transport::{Handshakes, PlaceId, Reason, Refusal, Transport};
 
 /// A peer that was not heard for so long is worth a word.
 const MOST_SILENCE: Duration = Duration::from_secs(2);
@@ -60,14 +60,14 @@ impl fmt::Display for PeerEvent {
 }
 
 /// Looks at how the handshakes of a place stand, and returns what is worth a word.
-#[derive(Debug)]
 pub struct PeerWatch {
     handshakes: Option<Arc<Handshakes>>,
     /// Those who want in are applications.
     applications: bool,
-    /// Who must come for the rack to be complete.
-    expected: Vec<PlaceId>,
-    began: Instant,
+    /// Who should be heard now.
+    expected: Box<dyn Fn() -> Vec<PlaceId> + Send>,
+    /// Who is not, and since when.
+    silent: BTreeMap<PlaceId, Instant>,
     /// By place and kind of reason.
     refused: BTreeMap<(PlaceId, u8), (Refusal, Pause)>,
     waiting: Option<Pause>,
@@ -88,21 +88,29 @@ impl Pause {
 }
 
 impl PeerWatch {
-    /// Of a place with these handshakes, that waits for these peers.
-    pub fn new(handshakes: Option<Arc<Handshakes>>, expected: impl IntoIterator<Item = PlaceId>) -> Self {
+    /// Of a place with these handshakes, that should hear these peers at any moment.
+    pub(crate) fn new(
+        handshakes: Option<Arc<Handshakes>>,
+        expected: impl Fn() -> Vec<PlaceId> + Send + 'static,
+    ) -> Self {
         Self {
             handshakes,
             applications: false,
-            expected: expected.into_iter().collect(),
-            began: Instant::now(),
+            expected: Box::new(expected),
+            silent: BTreeMap::new(),
             refused: BTreeMap::new(),
             waiting: None,
         }
     }
 
+    /// Of a node that joins over this transport, and waits for its switch.
+    pub fn of_joining(transport: &dyn Transport) -> Self {
+        Self::new(transport.handshakes(), || vec![PlaceId::SWITCH])
+    }
+
     /// Of a daemon, for applications.
     pub(crate) fn of_applications(handshakes: Arc<Handshakes>) -> Self {
-        Self { applications: true, ..Self::new(Some(handshakes), []) }
+        Self { applications: true, ..Self::new(Some(handshakes), Vec::new) }
     }
 
     /// What there is to say now.
@@ -130,23 +138,31 @@ impl PeerWatch {
         // What is over may come again, and is new then; but not at every message that somebody makes up.
         let stands = |kind| refusals.iter().any(|one| (one.peer, one.reason.kind()) == kind);
         self.refused.retain(|kind, (_, pause)| now < pause.until || stands(*kind));
-        let silent = now.saturating_duration_since(self.began);
-        let is_silent =
-            |peer: &PlaceId| !handshakes.was_accepted(*peer) && refusals.iter().all(|one| one.peer != *peer);
-        if silent >= MOST_SILENCE && self.waiting.is_none_or(|pause| pause.until <= now) {
-            let peers: Vec<_> = self.expected.iter().copied().filter(is_silent).collect();
-            if !peers.is_empty() {
-                self.waiting = Some(Pause::after(self.waiting, now));
-                let with_address = |peer| (peer, handshakes.address(peer).map(str::to_owned));
-                let peers = peers.into_iter().map(with_address).collect();
-                events.push(PeerEvent::Waiting { peers, silent });
-            }
+        let unheard = (self.expected)()
+            .into_iter()
+            .filter(|peer| !handshakes.was_accepted(*peer) && refusals.iter().all(|one| one.peer != *peer));
+        self.silent = unheard.map(|peer| (peer, *self.silent.get(&peer).unwrap_or(&now))).collect();
+        let silent = |since: &Instant| now.saturating_duration_since(*since);
+        let long: Vec<_> = self.silent.iter().filter(|(_, since)| silent(since) >= MOST_SILENCE).collect();
+        if let Some(longest) = long.iter().map(|(_, since)| silent(since)).max()
+            && self.waiting.is_none_or(|pause| pause.until <= now)
+        {
+            self.waiting = Some(Pause::after(self.waiting, now));
+            let with_address = |peer| (peer, handshakes.address(peer).map(str::to_owned));
+            let peers = long.iter().map(|(peer, _)| with_address(**peer)).collect();
+            events.push(PeerEvent::Waiting { peers, silent: longest });
         }
         events
     }
 }
 
-/// What keeps this peer out, for an error: a reason that will not go away by itself.
+impl fmt::Debug for PeerWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PeerWatch").field("handshakes", &self.handshakes).finish_non_exhaustive()
+    }
+}
+
+/// False if all that is known of this peer is that what came from it was not made with the rack's key.
 pub(crate) fn authenticates(handshakes: Option<&Handshakes>, peer: PlaceId) -> bool {
     let refusal = handshakes.and_then(|handshakes| handshakes.refusal(peer));
     refusal.is_none_or(|refusal| refusal.reason != Reason::Key)
@@ -162,16 +178,20 @@ mod tests {
         Arc::new(Handshakes::new(Terms::default(), address))
     }
 
-    fn said(watch: &mut PeerWatch, seconds: u64) -> Vec<String> {
-        let at = watch.began + Duration::from_secs(seconds);
-        watch.poll_at(at).iter().map(ToString::to_string).collect()
+    fn watching(all: &Arc<Handshakes>, expected: Vec<PlaceId>) -> (PeerWatch, Instant) {
+        (PeerWatch::new(Some(Arc::clone(all)), move || expected.clone()), Instant::now())
+    }
+
+    /// Polls so many seconds after the test has begun.
+    fn said((watch, began): &mut (PeerWatch, Instant), seconds: u64) -> Vec<String> {
+        watch.poll_at(*began + Duration::from_secs(seconds)).iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn a_peer_that_does_not_answer_is_named_within_three_seconds_and_then_seldom() {
         let all = board();
-        let mut watch = PeerWatch::new(Some(Arc::clone(&all)), [PlaceId::SWITCH]);
-        assert_eq!(said(&mut watch, 1), [""; 0]);
+        let mut watch = watching(&all, vec![PlaceId::SWITCH]);
+        assert_eq!((said(&mut watch, 0), said(&mut watch, 1)), (Vec::new(), Vec::new()));
         let first = said(&mut watch, 2);
         assert!(
             first[0].starts_with("waiting for the switch at 10.0.0.1:7400: not heard for 2 s; "),
@@ -186,7 +206,7 @@ mod tests {
     #[test]
     fn a_reason_is_told_at_once_and_again_only_if_it_arises_again_and_seldom() {
         let all = board();
-        let mut watch = PeerWatch::new(Some(Arc::clone(&all)), []);
+        let mut watch = watching(&all, Vec::new());
         let refuse =
             |reason: &Reason| all.refuse(PlaceId::SWITCH, "10.0.0.1:7400".to_owned(), reason.clone());
         let version = Reason::Version { ours: 2, theirs: 3 };
@@ -216,7 +236,7 @@ mod tests {
     #[test]
     fn made_up_messages_between_real_ones_do_not_fill_a_log() {
         let all = board();
-        let mut watch = PeerWatch::new(Some(Arc::clone(&all)), []);
+        let mut watch = watching(&all, Vec::new());
         let mut count = 0;
         for second in 0..100 {
             all.refuse(PlaceId::SWITCH, format!("10.0.0.{second}:1"), Reason::Key);

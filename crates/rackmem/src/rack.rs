@@ -221,7 +221,18 @@ impl Rack {
     /// embedded rack.
     pub fn peers(&self) -> Option<PeerWatch> {
         let node = self.inner.joined()?;
-        Some(PeerWatch::new(node.transport().handshakes(), [PlaceId::SWITCH]))
+        let handshakes = node.transport().handshakes();
+        let (nodes, all) = (Arc::downgrade(node), handshakes.clone());
+        let others =
+            (0..self.inner.config.nodes).map(|id| NodeId(u16::try_from(id).expect("at most 64 nodes")));
+        let others: Vec<_> = others.filter(|id| *id != node.id()).collect();
+        // Who is in the rack can be reached, or requests to it wait for ever.
+        let expected = move || {
+            let (Some(node), Some(all)) = (nodes.upgrade(), &all) else { return Vec::new() };
+            let living = others.iter().filter(|id| node.is_alive(**id)).map(|id| PlaceId::node(*id));
+            [PlaceId::SWITCH].into_iter().chain(living.filter(|peer| all.was_greeted(*peer))).collect()
+        };
+        Some(PeerWatch::new(handshakes, expected))
     }
 
     fn of(places: Places, config: Config) -> Self {

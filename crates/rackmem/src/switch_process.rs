@@ -57,7 +57,8 @@ impl SwitchProcess {
     /// What there is to tell about the nodes, for another thread to ask.
     pub fn peers(&self) -> PeerWatch {
         let nodes = (0..self.nodes).map(|id| NodeId(u16::try_from(id).expect("at most 64 nodes")));
-        PeerWatch::new(self.handshakes.clone(), nodes.map(PlaceId::node))
+        let expected: Vec<_> = nodes.map(PlaceId::node).collect();
+        PeerWatch::new(self.handshakes.clone(), move || expected.clone())
     }
 
     /// Works until told to stop.

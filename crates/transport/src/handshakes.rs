@@ -58,6 +58,8 @@ struct State {
     refused: BTreeMap<(PlaceId, u8), Refusal>,
     /// A bit for each place whose greeting was accepted at some time.
     accepted: u128,
+    /// A bit for each place that was greeted.
+    greeted: u128,
 }
 
 impl Reason {
@@ -99,6 +101,11 @@ impl Handshakes {
         self.state().accepted >> peer.index() & 1 == 1
     }
 
+    /// True if this peer was ever greeted, or was to be.
+    pub fn was_greeted(&self, peer: PlaceId) -> bool {
+        self.state().greeted >> peer.index() & 1 == 1
+    }
+
     /// The refusals since the peers were accepted last, by place: the most certain reason first.
     pub fn refusals(&self) -> Vec<Refusal> {
         self.state().refused.values().cloned().collect()
@@ -113,6 +120,11 @@ impl Handshakes {
     pub fn objection(&self, theirs: &Terms) -> Option<Reason> {
         let differences = self.terms.compare(theirs);
         (!differences.is_empty()).then_some(Reason::Settings(differences))
+    }
+
+    /// A peer is greeted.
+    pub fn greet(&self, peer: PlaceId) {
+        self.state().greeted |= 1 << peer.index();
     }
 
     /// A peer was refused.

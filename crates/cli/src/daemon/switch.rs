@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use rackmem::SwitchProcess;
 
+use super::peers::News;
 use super::status::{Answers, socket};
 use super::{listen, metrics, owner, read, runtime};
 use crate::fault::Fault;
@@ -50,6 +51,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let status = socket::serve(&file, answers.clone())?;
     let http = args.metrics.or(file.switch_metrics).map(|address| metrics::serve_rack(address, answers));
     http.transpose()?;
+    News::of(format!("switch of rack `{}`", file.name), args.owned)
+        .go_on(switch.peers(), stop.clone())
+        .map_err(|error| Fault::failed(format_args!("the system gives no thread: {error}")))?;
     if !args.owned {
         say!("switch of rack `{}`: serving {} nodes; Ctrl-C ends it", file.name, file.config.nodes);
     }

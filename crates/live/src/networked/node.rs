@@ -156,6 +156,11 @@ impl NetworkedNode {
         self.id
     }
 
+    /// True if this peer is alive, as far as this node knows.
+    pub fn is_alive(&self, peer: NodeId) -> bool {
+        self.one_sided.life_of(peer).is_some()
+    }
+
     /// The node's memory, for hits.
     #[inline]
     pub fn memory(&self) -> &NodeMemory {

@@ -182,7 +182,7 @@ impl Rack {
             return Err(StartError::Join(JoinError::NoSuchNode { node, nodes }));
         }
         let transport = file.open(PlaceId::node(node))?;
-        let mut watch = PeerWatch::new(transport.handshakes(), [PlaceId::SWITCH]);
+        let mut watch = PeerWatch::of_joining(&*transport);
         let process = ProcessConfig { patience, ..file.process() };
         let began = Instant::now();
         let joined = Self::join_over_while(&file.config, node, &process, &transport, &mut || {

@@ -66,6 +66,7 @@ impl House {
     pub(super) fn want(&self, place: PlaceId) {
         let wanted = &self.wanted[place.index()];
         if !wanted.load(Relaxed) && !wanted.swap(true, AcqRel) {
+            self.handshakes.greet(place);
             self.call();
         }
     }

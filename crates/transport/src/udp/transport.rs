@@ -99,6 +99,9 @@ impl UdpTransport {
             started: Instant::now(),
         };
         for peer in transport.peers.iter().flatten() {
+            if peer.address.is_some() {
+                transport.handshakes.greet(peer.place);
+            }
             transport.ask(peer, None);
         }
         Ok(transport)
