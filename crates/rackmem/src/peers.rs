@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use transport::{Handshakes, PlaceId, Reason, Refusal, Transport};
 
 /// A peer that was not heard for so long is worth a word.
-const MOST_SILENCE: Duration = Duration::from_secs(2);
+const MOST_SILENCE: Duration = Duration::from_millis(1500);
 /// After the first word about something, the next one comes so much later; then twice as late each time,
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 /// up to this.
@@ -51,8 +51,8 @@ impl fmt::Display for PeerEvent {
                 }
                 write!(
                     f,
-                    ": not heard for {} s; see that it runs, that it is at this address, and that nothing on the way drops messages",
-                    silent.as_secs()
+                    ": not heard for {:.1} s; see that it runs, that it is at this address, and that nothing on the way drops messages",
+                    silent.as_secs_f32()
                 )
             }
         }
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!((said(&mut watch, 0), said(&mut watch, 1)), (Vec::new(), Vec::new()));
         let first = said(&mut watch, 2);
         assert!(
-            first[0].starts_with("waiting for the switch at 10.0.0.1:7400: not heard for 2 s; "),
+            first[0].starts_with("waiting for the switch at 10.0.0.1:7400: not heard for 2.0 s; "),
             "{first:?}"
         );
         let more: usize = (3..3600).map(|second| said(&mut watch, second).len()).sum();

@@ -3,15 +3,16 @@
 //!
 //! What must always hold: it is said within three seconds, and then seldom, which [`PeerWatch`] sees to.
 
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rackmem::{PeerEvent, PeerWatch};
 
+use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 
 /// Between two looks.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Who says it.
 #[derive(Clone, Debug)]
@@ -35,14 +36,19 @@ impl News {
         }
     }
 
-    /// Goes on saying it, on a thread of its own, until the process shall end.
-    pub(super) fn go_on(self, mut watch: PeerWatch, stop: Interrupt) -> std::io::Result<()> {
+    /// Goes on saying it, on a thread of its own, until the process shall end; and then what is left to say.
+    pub(super) fn go_on(self, mut watch: PeerWatch, stop: Interrupt) -> Result<JoinHandle<()>, Fault> {
         let looking = move || {
-            while !stop.requested() {
+            loop {
+                let ends = stop.requested();
                 self.say(&mut watch);
+                if ends {
+                    return;
+                }
                 thread::sleep(LOOK_EVERY);
             }
         };
-        thread::Builder::new().name("peers".to_owned()).spawn(looking).map(drop)
+        let thread = thread::Builder::new().name("peers".to_owned()).spawn(looking);
+        thread.map_err(|error| Fault::failed(format_args!("the system gives no thread: {error}")))
     }
 }

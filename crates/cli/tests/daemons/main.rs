@@ -322,6 +322,37 @@ fn daemons_started_one_by_one_are_a_rack() {
 }
 
 #[test]
+fn a_node_with_other_blocks_ends_and_says_why_and_so_does_the_switch() {
+    let home = Home::new("differs");
+    let text_of_file = home.output(&["rack-file", "--nodes", "2", "--transport", "shm"]);
+    let file = home.write("rack.toml", &text_of_file);
+    let block = "# block = \"4 KiB\"";
+    assert!(text_of_file.contains(block));
+    let other = home.write("other.toml", &text_of_file.replace(block, "block = \"8 KiB\""));
+    let switch = home.start(&["switch", "--config", &file]);
+    let node = home.start(&["node", "--id", "0", "--config", &file]);
+    let status = || -> Option<serde_json::Value> {
+        serde_json::from_str(&home.try_output(&["status", "--json", "--config", &file])?).ok()
+    };
+    eventually("node 0 is up", || status().is_some_and(|status| status["nodes"][0]["up"] == true));
+    let said = home.mistake(&["node", "--id", "1", "--config", &other], 1);
+    assert!(said.starts_with("error: node 1 of rack `rack`: the switch at "), "{said}");
+    let instead = "give both the same rack file";
+    assert!(said.contains("`block` is 8 KiB here and 4 KiB there") && said.contains(instead), "{said}");
+    let now = status().unwrap();
+    assert_eq!((&now["nodes"][1]["incarnation"], &now["nodes"][0]["up"]), (&0.into(), &true.into()));
+    assert_eq!(node.signal("TERM").output().status.code(), Some(0));
+    let said = text(&switch.signal("TERM").output().stderr);
+    let line =
+        said.lines().find(|line| line.starts_with("switch of rack `rack`: node 1 at ")).unwrap_or(&said);
+    assert!(line.contains("`block` is 4 KiB here and 8 KiB there") && line.contains(instead), "{said}");
+    for file in [file, other] {
+        fs::remove_file(file).unwrap();
+    }
+    home.assert_nothing_left();
+}
+
+#[test]
 fn a_key_is_written_for_its_owner_only_and_never_over_another() {
     let home = Home::new("key");
     let file = home.path("rack.key");

@@ -166,7 +166,6 @@ impl Drop for Folder {
 /// The switch and node 0, with an application that reads and writes without end.
 pub(crate) struct Running {
     pub(crate) node: Rack,
-    pub(crate) said_by_node: PeerWatch,
     pub(crate) said_by_switch: PeerWatch,
     reports: Watch,
     stop: Arc<AtomicBool>,
@@ -195,9 +194,8 @@ impl Running {
                 thread::sleep(Duration::from_micros(100));
             }
         });
-        let said_by_node = node.peers().unwrap();
         let threads = vec![application, switch];
-        Self { node, said_by_node, said_by_switch, reports, stop, accesses, threads }
+        Self { node, said_by_switch, reports, stop, accesses, threads }
     }
 
     /// Both sides of it have gone on, and work now.
