@@ -85,6 +85,11 @@ impl Folder {
         Self { path, ports, _nobody: sockets.remove(3) }
     }
 
+    /// Waits until node 0 has let go of what it has in the file system.
+    pub(crate) fn until_left(&self) {
+        until("node 0 has gone", || !fs::exists(self.path.join("run/node-0.lock")).unwrap());
+    }
+
     /// The rack's file, with other values of these keys.
     pub(crate) fn file(&self, kind: TransportKind, key: bool, changes: &[(&str, &str, &str)]) -> RackFile {
         let changed = |table: &str, key: &str| {

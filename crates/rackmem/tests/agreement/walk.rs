@@ -1,5 +1,6 @@
 //! Every key of the rack file, changed in turn in the file of one process.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rackmem::rack_file::{Agreement, Setting, TransportKind};
@@ -160,6 +161,50 @@ fn a_rack_in_shared_memory_refuses_what_must_agree_and_runs_with_what_need_not()
 #[test]
 fn a_rack_over_udp_refuses_what_must_agree_and_runs_with_what_need_not() {
     walk(TransportKind::Udp, true);
+}
+
+#[test]
+fn a_node_that_was_refused_joins_over_the_same_transport_when_the_switch_has_its_file() {
+    let folder = Folder::new();
+    let kind = TransportKind::SharedMemory;
+    let base = folder.file(kind, false, &[]);
+    let transport = base.open(PlaceId::node(NodeId(1))).unwrap();
+    let join = || Rack::join_over(base.config.clone(), NodeId(1), &base.process(), Arc::clone(&transport));
+    let rack = Running::start(&folder.file_with_other(kind, false, "[rack]", "block"));
+    for _ in 0..2 {
+        assert!(matches!(join(), Err(JoinError::Refused(_))), "each attempt is refused");
+    }
+    drop(rack);
+    folder.until_left();
+    let rack = Running::start(&base);
+    let node = join().unwrap_or_else(|error| panic!("{error}"));
+    assert!(node.leave(Duration::from_secs(10)));
+    rack.assert_works();
+}
+
+#[test]
+fn the_page_says_of_every_key_whether_it_must_be_the_same() {
+    let page = include_str!("../../../../docs/running.md");
+    let row = |name: &str| {
+        let row = page.lines().find(|line| line.starts_with(&format!("| {name} |")));
+        row.unwrap_or_else(|| panic!("no row `{name}`"))
+    };
+    let rows = ["the same in all files", "each place's own", "the same, and never shown"].map(row);
+    for (_, setting) in RackFile::keys() {
+        let expected = match setting.agreement {
+            Agreement::Same(_) => 0,
+            Agreement::Own => 1,
+            Agreement::Secret => 2,
+        };
+        for (at, row) in rows.iter().enumerate() {
+            assert_eq!(
+                row.contains(&format!("`{}`", setting.name)),
+                at == expected,
+                "`{}`: {row}",
+                setting.name
+            );
+        }
+    }
 }
 
 #[test]

@@ -216,6 +216,22 @@ impl Pair {
         self.got_b.clear();
     }
 
+    /// Passes on what there is until it is so. Returns what A has sent, in order.
+    pub(crate) fn record_until(&mut self, is_so: impl Fn(&Self) -> bool) -> Vec<Vec<u8>> {
+        let (mut recorded, start) = (Vec::new(), Instant::now());
+        while !is_so(self) {
+            let sent = self.tap.sent_by_a();
+            self.deliver(&sent);
+            recorded.extend(sent);
+            for bytes in self.tap.sent_by_b() {
+                self.tap.to_a(&self.a, &bytes);
+            }
+            self.receive();
+            assert!(start.elapsed() < PATIENCE, "it does not come about");
+        }
+        recorded
+    }
+
     /// Passes on everything that is on the wire, and lets both receive. False: there was nothing.
     pub(crate) fn pass_all(&mut self) -> bool {
         let (from_a, from_b) = (self.tap.sent_by_a(), self.tap.sent_by_b());
