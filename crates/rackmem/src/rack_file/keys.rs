@@ -45,7 +45,7 @@ pub(super) const RACK: Keys = (
     "[rack]",
     &[
         // Whoever has reached another rack has a wrong address, directory or file.
-        same("name", |file| file.name.clone()),
+        same("name", |file| format!("\"{}\"", file.name)),
         same("transport", |file| file.transport().name().to_owned()),
         // An address is a block and a place in it; buffers and rings are made for it.
         same("block", |file| bytes_text(file.config.block_size.bytes())),
