@@ -8,6 +8,7 @@ use check::rack::{Failure, Fault, Report, Sum, Tallies};
 use serde_json::{Map, Value, json};
 
 use super::Subject;
+use super::failure::{Told, name};
 
 /// The runs so far.
 pub(super) struct Summary<S: Subject> {
@@ -75,14 +76,10 @@ impl<S: Subject> Summary<S> {
         text
     }
 
-    pub(super) fn to_json(&self, took: Duration) -> Value {
+    pub(super) fn to_json(&self, took: Duration, told: &[Told]) -> Value {
         let failures = self.failures.iter().map(|(seed, failure)| {
-            let how = match failure {
-                Failure::Wrong(_) => "wrong",
-                Failure::Stuck(_) => "stuck",
-                Failure::Crashed(_) => "crash",
-            };
-            json!({ "seed": seed, "how": how, "what": failure.what() })
+            let smallest = told.iter().find(|told| told.seed == *seed).map(Told::to_json);
+            json!({ "seed": seed, "how": name(failure.verdict), "what": failure.what, "smallest": smallest })
         });
         let faults = self.faults.all().map(|(fault, tally)| {
             let tally = json!({
