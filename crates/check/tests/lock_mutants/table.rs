@@ -58,7 +58,7 @@ mutants! {
     HOLDER_LEAVES_FIRST, lossless(0), "the lock goes on with a writer inside";
     GATE_CLOSES_FIRST, lossless(0), "a thread enters a lock that is on its way";
     DENIED_ADOPTS, lossless(0), "a MOVE is denied for ever";
-    DENIALS_NAME_THEIR_MOVE, faults(60), "a late denial of a MOVE ends the next one, which is approved";
+    DENIALS_NAME_THEIR_MOVE, faults(25), "a late denial of a MOVE ends the next one, which is approved";
     MOVES_ARE_KEPT, faults(0), "data that were lost on the way are gone";
     LATER_REIGNS_APPROVE, lossless(0), "a node does not know that its reign is over";
     QUEUE_GOES_ALONG, lossless(0), "who waits is forgotten";
