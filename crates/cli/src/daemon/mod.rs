@@ -12,8 +12,10 @@
 //! | `metrics/` | `--metrics`: Prometheus over HTTP |
 //! | `write.rs` | `rackmem rack-file`, `rackmem key` |
 //! | `runtime.rs` | the directory of the rack's sockets |
+//! | `log.rs` | what operators must know, as lines on standard error |
 //! | `owner.rs` | daemons that `rackmem up` has started, and must not outlive it |
 
+mod log;
 mod metrics;
 pub(crate) mod node;
 mod owner;

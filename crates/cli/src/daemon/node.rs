@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use rackmem::transport::{PlaceId, Transport};
 use rackmem::{Attachments, JoinError, NodeId, ProcessConfig, Rack, RackFile};
+use tracing::{error, info, warn};
 
+use super::log::LogArgs;
 use super::{listen, metrics, owner, read, runtime};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
@@ -40,6 +42,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
 
+    #[command(flatten)]
+    log: LogArgs,
+
     /// End when standard input closes
     #[arg(long, hide = true)]
     owned: bool,
@@ -64,8 +69,9 @@ const MOST_CLOSING: Duration = Duration::from_secs(2);
 
 /// Runs the command: until Ctrl-C, or a polite kill.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
-    let file = read(&args.config)?;
     let id = NodeId(args.id);
+    args.log.begin(id)?;
+    let file = read(&args.config)?;
     if id.index() >= file.config.nodes {
         let last = file.config.nodes - 1;
         return Err(Fault::usage(format_args!(
@@ -82,10 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let address = args.metrics.or(file.node_metrics[id.index()]);
     address.map(|address| metrics::serve_node(address, id, Arc::clone(&joined))).transpose()?;
     while !stop.requested() {
-        let Some((rack, transport)) = join(&file, id, &stop, args.owned)? else { break };
-        if !args.owned {
-            say!("{id} of rack `{}`: joined; Ctrl-C ends it", file.name);
-        }
+        let Some((rack, transport)) = join(&file, id, &stop)? else { break };
         let applications = serve_applications(&rack, &file, id);
         show(&joined, Some(Life { applications, rack: rack.clone() }));
         while !stop.requested() && !rack.is_fenced() {
@@ -95,13 +98,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         // The end of their connections tells the applications. What they have under way ends with the node.
         life.iter().flat_map(|life| &life.applications).for_each(Attachments::end);
         if rack.is_fenced() {
-            say!(
-                "{id} of rack `{}`: declared dead, as it was not heard for too long; joining anew",
-                file.name
-            );
+            info!(target: "rackmem", node = id.0, "joining anew, with nothing of the life that was declared dead");
         }
         if !rack.is_fenced() && !rack.leave(LEAVING) {
-            say!("warning: not everything that only {id} had cached has gone home: some of it is lost");
+            error!(target: "rackmem", node = id.0, what = "blocks", "lost: not all that only this node had cached has gone home");
         }
         drop((life, rack));
         close(transport);
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
 fn serve_applications(rack: &Rack, file: &RackFile, id: NodeId) -> Option<Attachments> {
     let served = runtime::prepared(&file.runtime)
         .and_then(|()| rack.serve_applications(file, id).map_err(|error| error.to_string()));
-    served.map_err(|why| say!("warning: applications cannot attach to {id}: {why}")).ok()
+    served.map_err(|why| warn!(target: "rackmem", node = id.0, why, "applications cannot attach")).ok()
 }
 
 /// Returns what was shown before.
@@ -139,11 +139,11 @@ fn close(transport: Arc<dyn Transport>) {
 type Connected = (Rack, Arc<dyn Transport>);
 
 /// Joins the rack, however long its switch takes to come; nothing if the process shall end first.
-fn join(file: &RackFile, id: NodeId, stop: &Interrupt, quiet: bool) -> Result<Option<Connected>, Fault> {
+fn join(file: &RackFile, id: NodeId, stop: &Interrupt) -> Result<Option<Connected>, Fault> {
     let failed =
         |error: &dyn std::fmt::Display| Fault::failed(format_args!("{id} of rack `{}`: {error}", file.name));
     let transport = file.open(PlaceId::node(id)).map_err(|error| failed(&error))?;
-    let mut said = quiet;
+    let mut said = false;
     while !stop.requested() {
         // Once the switch is heard, the rack may still wait for other nodes before it begins.
         let answered = transport.counters().counts().received > 0;
@@ -155,7 +155,7 @@ fn join(file: &RackFile, id: NodeId, stop: &Interrupt, quiet: bool) -> Result<Op
             Err(JoinError::NoAnswer { .. }) if answered || said => {}
             Err(JoinError::NoAnswer { .. }) => {
                 said = true;
-                say!("{id} of rack `{}`: waiting for the switch", file.name);
+                info!(target: "rackmem", node = id.0, rack = file.name, "waiting for the switch");
             }
             Err(error) => return Err(failed(&error)),
         }

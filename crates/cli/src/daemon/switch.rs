@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use rackmem::SwitchProcess;
+use tracing::info;
 
+use super::log::LogArgs;
 use super::status::{Answers, socket};
 use super::{listen, metrics, owner, read, runtime};
 use crate::fault::Fault;
@@ -31,6 +33,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
 
+    #[command(flatten)]
+    log: LogArgs,
+
     /// End when standard input closes
     #[arg(long, hide = true)]
     owned: bool,
@@ -38,6 +43,7 @@ pub(crate) struct Args {
 
 /// Runs the command: until Ctrl-C, or a polite kill.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
+    args.log.begin("switch")?;
     let file = read(&args.config)?;
     let stop = listen()?;
     if args.owned {
@@ -50,10 +56,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let status = socket::serve(&file, answers.clone())?;
     let http = args.metrics.or(file.switch_metrics).map(|address| metrics::serve_rack(address, answers));
     http.transpose()?;
-    if !args.owned {
-        say!("switch of rack `{}`: serving {} nodes; Ctrl-C ends it", file.name, file.config.nodes);
-    }
+    let (rack, nodes, transport) = (file.name.as_str(), file.config.nodes, file.transport().name());
+    info!(target: "rackmem", rack, nodes, transport, "serving; Ctrl-C ends it");
     switch.run(stop.flag());
+    info!(target: "rackmem", rack, "ended, as it was told to");
     drop((switch, status));
     if args.owned {
         owner::clean_up(&file, &args.config);
