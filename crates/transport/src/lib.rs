@@ -141,6 +141,11 @@ pub trait Transport: Send + Sync {
         MOST_ONE_SIDED
     }
 
+    /// What keeps it from reaching others, and what to do about it: for whoever waits in vain. None: nothing that it knows of.
+    fn hindrance(&self) -> Option<String> {
+        None
+    }
+
     /// What has been sent, received, and dropped, by cause.
     fn counters(&self) -> &Counters;
 }

@@ -25,9 +25,11 @@ pub(crate) mod switch;
 pub(crate) mod up;
 pub(crate) mod write;
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use rackmem::RackFile;
+use rackmem::rack_file::{Advertised, Location, advertised};
 
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
@@ -35,6 +37,26 @@ use crate::interrupt::Interrupt;
 /// The rack file of a command.
 fn read(path: &Path) -> Result<RackFile, Fault> {
     RackFile::read(path).map_err(Fault::usage)
+}
+
+/// Where a place is, where that is not what the rack file says.
+#[derive(Debug, clap::Args)]
+struct LocationArgs {
+    /// Listen here and not where the rack file says: an IP address of this machine, or 0.0.0.0 or [::] for all of them [env: RACKMEM_LISTEN]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+
+    /// Tell the others to send here, and not where the rack file says: an IP address or a host name, with a port [env: RACKMEM_ADVERTISE]
+    #[arg(long, value_name = "ADDR", value_parser = |given: &str| advertised(given, "--advertise"))]
+    advertise: Option<Advertised>,
+}
+
+impl LocationArgs {
+    /// Flags, and where there are none the environment.
+    fn read(&self) -> Result<Location, Fault> {
+        let flags = Location { listen: self.listen, advertise: self.advertise.clone() };
+        Ok(flags.or(Location::from_environment().map_err(Fault::usage)?))
+    }
 }
 
 /// Ctrl-C as a flag.

@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rackmem::rack_file::Location;
 use rackmem::transport::{PlaceId, Transport};
 use rackmem::{Attachments, JoinError, NodeId, ProcessConfig, Rack, RackFile};
 use tracing::{error, info, warn};
 
 use super::log::LogArgs;
-use super::{listen, metrics, owner, read, runtime};
+use super::{LocationArgs, listen, metrics, owner, read, runtime};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 
@@ -37,6 +38,9 @@ pub(crate) struct Args {
     /// Which node this process is
     #[arg(long, value_name = "N")]
     id: u16,
+
+    #[command(flatten)]
+    location: LocationArgs,
 
     /// Answer HTTP here: /metrics for Prometheus. Whoever reaches the address may ask
     #[arg(long, value_name = "ADDR")]
@@ -80,6 +84,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
             args.config.display()
         )));
     }
+    let location = args.location.read()?;
     let stop = listen()?;
     if args.owned {
         owner::watch(&stop)?;
@@ -88,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let address = args.metrics.or(file.node_metrics[id.index()]);
     address.map(|address| metrics::serve_node(address, id, Arc::clone(&joined))).transpose()?;
     while !stop.requested() {
-        let Some((rack, transport)) = join(&file, id, &stop)? else { break };
+        let Some((rack, transport)) = join(&file, id, &location, &stop)? else { break };
         let applications = serve_applications(&rack, &file, id);
         show(&joined, Some(Life { applications, rack: rack.clone() }));
         while !stop.requested() && !rack.is_fenced() {
@@ -139,10 +144,15 @@ fn close(transport: Arc<dyn Transport>) {
 type Connected = (Rack, Arc<dyn Transport>);
 
 /// Joins the rack, however long its switch takes to come; nothing if the process shall end first.
-fn join(file: &RackFile, id: NodeId, stop: &Interrupt) -> Result<Option<Connected>, Fault> {
+fn join(
+    file: &RackFile,
+    id: NodeId,
+    location: &Location,
+    stop: &Interrupt,
+) -> Result<Option<Connected>, Fault> {
     let failed =
         |error: &dyn std::fmt::Display| Fault::failed(format_args!("{id} of rack `{}`: {error}", file.name));
-    let transport = file.open(PlaceId::node(id)).map_err(|error| failed(&error))?;
+    let transport = file.open_at(PlaceId::node(id), location).map_err(|error| failed(&error))?;
     let mut said = false;
     while !stop.requested() {
         // Once the switch is heard, the rack may still wait for other nodes before it begins.

@@ -8,7 +8,7 @@ use tracing::info;
 
 use super::log::LogArgs;
 use super::status::{Answers, socket};
-use super::{listen, metrics, owner, read, runtime};
+use super::{LocationArgs, listen, metrics, owner, read, runtime};
 use crate::fault::Fault;
 
 const EXAMPLES: &str = "\
@@ -25,9 +25,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", default_value = "rack.toml")]
     config: PathBuf,
 
-    /// Listen here and not at the address in the rack file, to which the nodes send all the same
-    #[arg(long, value_name = "ADDR")]
-    listen: Option<SocketAddr>,
+    #[command(flatten)]
+    location: LocationArgs,
 
     /// Answer HTTP here: /metrics for Prometheus, /status for `rackmem status`. Whoever reaches the address may ask
     #[arg(long, value_name = "ADDR")]
@@ -50,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         owner::watch(&stop)?;
     }
     runtime::prepare(&file.runtime)?;
-    let mut switch = SwitchProcess::open(&file, args.listen)
+    let mut switch = SwitchProcess::open(&file, &args.location.read()?)
         .map_err(|error| Fault::failed(format_args!("the switch of rack `{}`: {error}", file.name)))?;
     let answers = Answers::new(&file, switch.watch());
     let status = socket::serve(&file, answers.clone())?;

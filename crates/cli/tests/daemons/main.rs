@@ -2,6 +2,7 @@
 
 mod attached;
 mod log;
+mod names;
 mod rig;
 
 use std::os::unix::fs::PermissionsExt as _;

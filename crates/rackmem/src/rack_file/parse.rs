@@ -38,6 +38,7 @@ const SWITCH: (&str, &[&str]) = (
     "[switch]",
     &[
         "listen",
+        "advertise",
         "entries",
         "lock_entries",
         "steering",
@@ -48,7 +49,7 @@ const SWITCH: (&str, &[&str]) = (
         "metrics",
     ],
 );
-const NODE: (&str, &[&str]) = ("[[node]]", &["id", "listen", "metrics"]);
+const NODE: (&str, &[&str]) = ("[[node]]", &["id", "listen", "advertise", "metrics"]);
 
 /// A heartbeat is an eighth of the timeout: under this, a process that waits for a processor would be given up.
 const LEAST_TIMEOUT: Nanos = Nanos::from_millis(50);

@@ -143,6 +143,7 @@ impl UdpTransport {
                     return Err(Cause::WrongKey);
                 }
                 sender.window.accept(head.counter);
+                session.hear();
                 self.on_data(head.from, opened.body, sender, partial, each)
             }
         }
@@ -160,6 +161,10 @@ impl UdpTransport {
             |kind, content: &[u8]| record::deliver(kind, content, self.block, &mut |body| each(from, body));
         for record in Records(body) {
             let understood = match record.map_err(|_| Cause::Malformed)? {
+                Record::Whole(record::Kind::Whereabouts, content) => {
+                    self.on_whereabouts(from, content)?;
+                    true
+                }
                 Record::Whole(kind, content) => deliver(kind, content),
                 Record::Segment(segment) => {
                     let mut lost = 0;
@@ -194,7 +199,7 @@ impl UdpTransport {
             return Err(Cause::WrongKey);
         }
         let hello = Hello::parse(&opened.head, opened.body).ok_or(Cause::Malformed)?;
-        let address = peer.address.or(arrival.from()).ok_or(Cause::Malformed)?;
+        let address = peer.whereabouts.address_heard_from(arrival.from()).ok_or(Cause::Malformed)?;
         let mut greeting = peer.greeting();
         let alive = hello.echo == greeting.challenge;
         if alive {
@@ -206,13 +211,22 @@ impl UdpTransport {
                 session.theirs == hello.session && address.is_none_or(|address| address == session.address)
             })
         };
-        let adopt = alive && !knows(Some(address));
+        let adopt = alive && !(knows(Some(address)) && peer.session().is_some());
         let settled = knows(None) && hello.known == self.session;
         if adopt {
             self.adopt(&hello, peer, sender, address);
         }
         if adopt || (!settled && greeting.may_answer(self.now())) {
             self.greet(peer, &greeting, hello.challenge, address);
+            // It may be elsewhere by now. Only it can do anything with an answer.
+            if let Some(source) = arrival.from().filter(|source| *source != address) {
+                self.greet(peer, &greeting, hello.challenge, source);
+                peer.whereabouts.is_doubtful.store(true, Relaxed);
+            }
+        }
+        drop(greeting);
+        if adopt {
+            self.tell(peer);
         }
         Ok(())
     }

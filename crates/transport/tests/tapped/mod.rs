@@ -6,7 +6,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use transport::udp::{Config, Key, UdpTransport};
+use transport::udp::{Config, Key, Naming, UdpTransport};
 use transport::{Body, Cause, Contents, Outgoing, PlaceId, Transport};
 use wire::coherence::Kind;
 use wire::{BlockTag, NodeId, Packet, RequesterId, Seq, SlotId};
@@ -51,7 +51,9 @@ pub(crate) fn key(number: u8) -> Option<Key> {
 
 /// The configuration of a place on loopback.
 pub(crate) fn config(me: PlaceId, peers: &[(PlaceId, SocketAddr)], key: Option<Key>, mtu: usize) -> Config {
-    Config { me, listen: loopback(), peers: peers.to_vec(), key, mtu, block: BLOCK, company: true }
+    let peers = peers.iter().map(|&(place, address)| (place, address.into())).collect();
+    let naming = Naming::default();
+    Config { me, listen: loopback(), peers, naming, key, mtu, block: BLOCK, company: true }
 }
 
 /// Any port of this machine.

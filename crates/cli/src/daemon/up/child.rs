@@ -150,6 +150,8 @@ fn spawn(part: Part, with: &Options) -> Result<(process::Child, Option<ChildStdi
     if let (Part::Switch, Some(address)) = (part, with.metrics) {
         command.args(["--metrics", &address.to_string()]);
     }
+    // All of them are where the file says: these are about one place.
+    command.env_remove("RACKMEM_LISTEN").env_remove("RACKMEM_ADVERTISE");
     command.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
     let mut process = command.spawn().map_err(failed)?;
     let pipe = process.stdin.take();
