@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{self, Command, Output, Stdio};
+use std::process::{self, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -187,6 +187,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Its standard error, as it comes.
+    pub(crate) fn errors(&mut self) -> ChildStderr {
+        self.process.stderr.take().unwrap()
+    }
+
     pub(crate) fn signal(self, signal: &str) -> Self {
         send(signal, self.process.id());
         self

@@ -88,7 +88,7 @@ impl SwitchLog {
             }
             let bytes = NodeReport::parse(statistics).map_or(0, |report| report.memory_live);
             if bytes > 0 {
-                error!(target: "rackmem", node, epoch, what = "allocations", bytes, "lost: they were in this node's memory");
+                error!(target: "rackmem", node, epoch, what = "allocations", bytes, "lost: they were in its memory");
             }
         }
     }

@@ -16,7 +16,6 @@ use tracing::{info, warn};
 
 use self::child::{Child, Options, Part};
 use self::place::Place;
-pub(super) use self::place::runtime_directory;
 use super::log::LogArgs;
 use super::status::ask;
 use super::status::document::Status;
