@@ -42,11 +42,13 @@ fn read(path: &Path) -> Result<RackFile, Fault> {
 /// Where a place is, where that is not what the rack file says.
 #[derive(Debug, clap::Args)]
 struct LocationArgs {
-    /// Listen here and not where the rack file says: an IP address of this machine, or 0.0.0.0 or [::] for all of them [env: RACKMEM_LISTEN]
+    /// Listen here and not where the rack file says: an IP address of this machine, or `0.0.0.0` or `[::]` for all of them, with a port.
+    /// RACKMEM_LISTEN does the same
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
 
-    /// Tell the others to send here, and not where the rack file says: an IP address or a host name, with a port [env: RACKMEM_ADVERTISE]
+    /// Tell the others to send here, and not where the rack file says: an IP address or a host name, with a port.
+    /// RACKMEM_ADVERTISE does the same
     #[arg(long, value_name = "ADDR", value_parser = |given: &str| advertised(given, "--advertise"))]
     advertise: Option<Advertised>,
 }
