@@ -7,8 +7,8 @@
 //! | --- | --- |
 //! | [`history`] | what clients asked, what they were told, and when; the file format of `rackmem ycsb --history` |
 //! | [`linearizability`] | whether a history of keys or words is linearizable, and if not, the evidence |
-//! | [`rack`] | a small rack of the real machines on a network that loses, duplicates and reorders |
-//! | [`properties`] | what must hold in that rack after every step |
+//! | [`rack`] | the harness of random runs: a network that loses, duplicates and reorders, and what stops and starts again |
+//! | [`coherence`] | coherent blocks on it: the real machines, threads, and what must hold after every step |
 //! | [`locks`] | the same for the locks that carry their data |
 //!
 //! ```
@@ -34,9 +34,9 @@
 //! limit, odd clock or odd history ever turns into a false "linearizable" or a false "violation".
 #![forbid(unsafe_code)]
 
+pub mod coherence;
 pub mod explore;
 pub mod history;
 pub mod linearizability;
 pub mod locks;
-pub mod properties;
 pub mod rack;

@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use transport::udp::{Config, Key, Naming, UdpTransport};
-use transport::{PlaceId, Transport};
+use transport::{PlaceId, Terms, Transport};
 
 use conformance::Rack;
 
@@ -44,9 +44,17 @@ impl<const MTU: usize, const KEY: bool> Rack for UdpRack<MTU, KEY> {
             .map(|place| (place, self.address(place).into()))
             .collect();
         let key = KEY.then(|| Key::from_bytes([9; 32]));
-        let naming = Naming::default();
-        let listen = self.address(me);
-        let config = Config { me, listen, peers, naming, key, mtu: MTU, block: 1 << 20, company: true };
+        let config = Config {
+            me,
+            listen: self.address(me),
+            peers,
+            naming: Naming::default(),
+            key,
+            mtu: MTU,
+            block: 1 << 20,
+            company: true,
+            terms: Terms::default(),
+        };
         Box::new(UdpTransport::bind(&config).expect("opening a place"))
     }
 }

@@ -115,27 +115,25 @@ fn a_name_that_leads_nowhere_yet_is_said_with_where_it_stands_and_waited_for() {
 }
 
 #[test]
-fn a_peer_that_comes_back_elsewhere_is_looked_up_and_found_though_it_does_not_know_where_to_speak() {
+fn a_peer_that_comes_back_elsewhere_is_looked_up_and_found() {
     let names = Names::default();
-    let (_taken, nowhere) = nowhere();
-    let b = bound(&config(B, &[(A, nowhere)], key(1), 1_500));
-    names.lead_to(&[address(&b)]);
     let a = a(&names, key(1));
-    until_heard(&a, &b, &[]);
-    drop(b);
-    let b = bound(&config(B, &[(A, nowhere)], key(1), 1_500));
-    names.lead_to(&[address(&b)]);
-    until_heard(&a, &b, &[]);
+    for _ in 0..2 {
+        let b = bound(&config(B, &[(A, address(&a))], key(1), 1_500));
+        names.lead_to(&[address(&b)]);
+        until_heard(&a, &b, &[]);
+        until_heard(&b, &a, &[]);
+    }
 }
 
 #[test]
 fn of_several_addresses_the_one_that_answers_is_used() {
     let names = Names::default();
     let (_taken, nowhere) = nowhere();
-    let b = bound(&config(B, &[(A, nowhere)], key(1), 1_500));
+    let a = a(&names, key(1));
+    let b = bound(&config(B, &[(A, address(&a))], key(1), 1_500));
     let of_the_other_kind = "[2001:db8::1]:7400".parse().expect("an address");
     names.lead_to(&[of_the_other_kind, nowhere, address(&b)]);
-    let a = a(&names, key(1));
     until_heard(&a, &b, &[]);
 }
 

@@ -1,34 +1,28 @@
 //! Locks end, and begin anew: what the application and its allocator do.
 //!
 //! As the library does it: whoever is inside to write gives the allocation back, and then ends the lock; in between, and while
-//! the lock ends, the region may be allocated anew. What must hold: only who is inside, or was told that the lock is lost, gives it
-//! back, and only once.
+//! the lock ends, the region may be allocated anew. Whoever was told that the lock is lost first takes it all the same. What must
+//! hold: only who is inside gives the region back, and only once.
 
 use std::collections::BTreeMap;
 
-use node::Ticket;
-use wire::{Incarnation, LockRules, Mode, NodeId};
+use node::{LockMessage, Ticket};
+use wire::{Incarnation, LockRules, Mode};
 
-use super::run::LockRack;
-use super::{Thread, Want};
+use super::{Locks, Thread, Want};
+use crate::rack::{Bench, Control};
 
 /// The allocations of each lock's region, in each life of its home.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Allocations {
     /// How often it was freed or allocated: odd while it is free.
     changes: BTreeMap<(usize, Incarnation), u32>,
-    /// How often the lock was ended as a lost one.
-    lost: BTreeMap<(usize, Incarnation), u32>,
 }
 
 impl Allocations {
     /// Which allocation the region belongs to; to none if this is odd.
     pub(super) fn now(&self, lock: usize, life: Incarnation) -> u32 {
         self.changes.get(&(lock, life)).copied().unwrap_or(0)
-    }
-
-    pub(super) fn ended_as_lost(&self, lock: usize, life: Incarnation) -> u32 {
-        self.lost.get(&(lock, life)).copied().unwrap_or(0)
     }
 }
 
@@ -37,20 +31,21 @@ pub(super) const fn is_allocated(change: u32) -> bool {
     change.is_multiple_of(2)
 }
 
-impl<R: LockRules> LockRack<R> {
+impl<R: LockRules> Locks<R> {
     /// True if the lock's home runs, in the life that is meant.
-    fn home_lives(&self, want: Want) -> bool {
+    fn home_lives(&self, control: &Control, want: Want) -> bool {
         let home = self.locks[want.lock].0.home();
-        self.control.works(home) && self.control.life(home, home) == want.life
+        control.works(home) && control.life(home, home) == want.life
     }
 
     /// The region is given back, or given out again.
-    fn change_allocation(&mut self, want: Want) {
+    fn change_allocation<M: Copy>(&mut self, bench: &mut Bench<M>, want: Want) {
         let (lock, _) = self.locks[want.lock];
         let change = self.allocations.changes.entry((want.lock, want.life)).or_default();
         *change += 1;
         let change = *change;
-        self.tell(|| format!("region of lock {} changes hands: {change}", want.lock));
+        bench.note(Some(lock.bits()), || format!("region of lock {} changes hands: {change}", want.lock));
+        bench.touch(Some(lock.home()));
         let store = &mut self.nodes[lock.home().index()].1;
         if is_allocated(change) {
             // What was there before must not be seen any more.
@@ -64,68 +59,110 @@ impl<R: LockRules> LockRack<R> {
     }
 
     /// Allocates the region anew, if it is free and the dice say so. True if it did.
-    pub(super) fn allocates(&mut self, want: Want) -> bool {
-        let free = !is_allocated(want.allocation) && self.home_lives(want);
-        if free && self.random.per_mille(300) {
-            self.change_allocation(want);
+    pub(super) fn allocates<M: Copy>(&mut self, bench: &mut Bench<M>, want: Want) -> bool {
+        let free = !is_allocated(want.allocation) && self.home_lives(&bench.control, want);
+        if free && bench.random.per_mille(300) {
+            self.change_allocation(bench, want);
             return true;
         }
         false
     }
 
     /// A thread that is inside to write gives the region back, if the dice say so. True if it did.
-    pub(super) fn gives_back(&mut self, thread: usize, want: Want) -> bool {
+    pub(super) fn gives_back<M: Copy>(&mut self, bench: &mut Bench<M>, thread: usize, want: Want) -> bool {
         let frees = want.mode == Mode::Write
             && is_allocated(want.allocation)
-            && self.random.per_mille(self.plan.frees)
-            && self.home_lives(want);
+            && bench.random.per_mille(self.plan.frees)
+            && self.home_lives(&bench.control, want);
         if frees {
-            self.change_allocation(want);
+            self.change_allocation(bench, want);
             self.threads[thread] = Thread::Ending(want);
         }
         frees
     }
 
-    /// Having given back the region, it ends the lock.
-    pub(super) fn end_lock(&mut self, thread: usize, want: Want) -> Result<(), String> {
-        let node = thread / self.plan.threads;
+    /// Having given back the region, it ends the lock; or gives it up, so that it is lost again.
+    pub(super) fn end_lock<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        thread: usize,
+        want: Want,
+        lost: bool,
+    ) -> Result<(), String> {
+        let node = self.node_of(thread);
         let (lock, _) = self.locks[want.lock];
-        self.tell(|| format!("thread {thread} ends {want:?}"));
-        self.threads[thread] = Thread::Freeing(want, false);
-        let at = self.moment();
-        let (machine, store) = &mut self.nodes[node];
+        bench.note(Some(lock.bits()), || format!("thread {thread} ends {want:?}, lost {lost}"));
+        self.threads[thread] = Thread::Freeing(want, lost);
+        self.losses.ends(thread, bench.now);
+        let at = bench.moment();
+        let (machine, store) = &mut self.nodes[node.index()];
         store.end(lock);
-        machine.on_free(at, Ticket(thread as u32), lock, store, &mut self.out);
-        self.drain(node)
+        machine.on_free(at, (Ticket(thread as u32), lost), lock, store, &mut self.out);
+        self.drain(bench, node)
     }
 
-    /// A thread was told that the lock is lost: perhaps it gives the region back, and ends the lock.
-    pub(super) fn free_lost(&mut self, thread: usize, want: Want) -> Result<(), String> {
-        // Somebody else may have ended what was lost, and be using what is there now.
-        let is_same = self.allocations.now(want.lock, want.life) == want.allocation
-            && self.allocations.ended_as_lost(want.lock, want.life) == want.losses;
-        let frees = is_same && is_allocated(want.allocation) && self.home_lives(want);
-        if !frees || !self.random.per_mille(4 * self.plan.frees) {
+    /// A thread was told that the lock is lost: perhaps it takes it all the same.
+    pub(super) fn reclaim<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        thread: usize,
+        want: Want,
+    ) -> Result<(), String> {
+        if !bench.random.per_mille(4 * self.plan.frees) {
             return Ok(());
         }
-        self.change_allocation(want);
-        let node = NodeId((thread / self.plan.threads) as u16);
-        self.tell(|| format!("thread {thread} ends what is lost: {want:?}"));
-        self.threads[thread] = Thread::Freeing(want, true);
-        let at = self.moment();
+        let node = self.node_of(thread);
+        let want = Want { mode: Mode::Write, reclaims: true, ..want };
+        let lock = self.locks[want.lock];
+        bench.note(Some(lock.0.bits()), || format!("thread {thread} reclaims {want:?}"));
+        self.threads[thread] = Thread::Waiting(want);
+        self.waits.begin(thread, want);
+        self.losses.begin(thread);
+        let at = bench.moment();
         let (machine, store) = &mut self.nodes[node.index()];
-        machine.on_free_lost(at, Ticket(thread as u32), self.locks[want.lock], store, &mut self.out);
-        self.drain(node.index())
+        machine.on_reclaim(at, Ticket(thread as u32), lock, store, &mut self.out);
+        self.drain(bench, node)
     }
 
-    /// The lock has ended.
+    /// It has it, alone and without data: it frees the region, writes it anew, or cannot do what it wanted.
+    pub(super) fn reclaimed<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        thread: usize,
+        want: Want,
+        found: u64,
+    ) -> Result<(), String> {
+        if !self.losses.is_hollow(want.lock, want.life) {
+            return Err(format!("thread {thread} gets a lock without data that was not lost: {want:?}"));
+        }
+        let now = self.allocations.now(want.lock, want.life);
+        self.seen.reclaimed += 1;
+        self.waits.entered(thread, want)?;
+        // Whoever was about to end it died after the region was given back, and perhaps given out again.
+        let is_same = now == want.allocation && is_allocated(now);
+        let inside = Want { allocation: now, reclaims: false, ..want };
+        if !is_same && bench.random.per_mille(500) || bench.random.per_mille(100) {
+            self.seen.given_up += 1;
+            return self.end_lock(bench, thread, inside, true);
+        }
+        if !is_allocated(now) {
+            return self.end_lock(bench, thread, inside, false);
+        }
+        if is_same && self.home_lives(&bench.control, want) && bench.random.per_mille(600) {
+            self.change_allocation(bench, want);
+            self.threads[thread] = Thread::Ending(inside);
+        } else {
+            self.threads[thread] = Thread::Inside(inside, found);
+        }
+        Ok(())
+    }
+
+    /// The lock has ended, or is lost again.
     pub(super) fn freed(&mut self, thread: usize, want: Want, lost: bool) {
         self.threads[thread] = Thread::Idle;
-        self.report.freed += 1;
-        if lost {
-            self.report.freed_lost += 1;
-            self.maybe_lost.remove(&(want.lock, want.life));
-            *self.allocations.lost.entry((want.lock, want.life)).or_default() += 1;
+        self.seen.freed += 1;
+        if !lost {
+            self.losses.ended(thread, want.lock, want.life);
         }
     }
 }

@@ -1,35 +1,34 @@
-//! A small rack of locks that does its worst: the real machines, a plain store, and a network that loses, duplicates and
-//! reorders whatever it likes.
+//! Locks that carry their data as a [`World`](crate::rack::World): the real machines, a plain store, and threads that enter,
+//! leave, give up and free.
 //!
-//! One thread, one seed: every choice comes from the seed, so that a run can be repeated. Regions carry a number
-//! instead of bytes: that of the last write. After every step the [`properties`] are checked.
+//! Regions carry a number instead of bytes: that of the last write. After every step the [`properties`] are checked.
 //!
 //! | file | holds |
 //! | --- | --- |
 //! | `plan` | what a run is like |
 //! | `store` | copies, gates and home memory with numbers |
-//! | `network` | packets under way, and what happens to them |
+//! | `world` | the world: machines, threads, and what is true |
 //! | `allocations` | locks that end, and begin anew |
-//! | `control` | what stops and starts again, and who is told of it |
-//! | `run` | the rack, step by step |
 //! | `threads` | what application threads do, and what they must find |
-//! | `fuzz` | runs of a seed |
+//! | `facts` | what the properties look at |
+//! | `describe` | what is shown of a lock |
 //! | [`properties`] | what must hold, one property a file |
 
 mod allocations;
-mod control;
-mod fuzz;
-mod network;
+mod describe;
+mod facts;
 mod plan;
 pub mod properties;
-mod run;
 mod store;
 mod threads;
+mod world;
 
-pub use control::LockStops;
-pub use fuzz::{Effort, run_seed};
-pub use network::Place;
-pub use plan::Plan;
-pub use run::{LockRack, Report};
+pub use plan::{LockPlan, Plan};
 pub use store::{Frame, PlainLocks};
 pub use threads::{Thread, Want};
+pub use world::{Locks, Seen};
+
+/// A rack of locks.
+pub type LockRack<R = wire::Faithful> = crate::rack::Rack<Locks<R>, node::LockMessage>;
+/// What a run of it did.
+pub type Report = crate::rack::Report<Seen>;

@@ -1,14 +1,13 @@
-//! What a run is like: everything that is not drawn step by step.
+//! What a run of locks is like: everything that is not drawn step by step.
 
-use crate::rack::{Faults, Random, Restarts};
+use crate::rack::{self, Conditions, Faults, Order, Random, Restarts};
 
-/// What a run is like.
+/// What a run of locks is like.
+pub type Plan = rack::Plan<LockPlan>;
+
+/// What only locks have.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
-    /// How many nodes.
-    pub nodes: usize,
-    /// Threads on each.
-    pub threads: usize,
+pub struct LockPlan {
     /// Locks. Every third has no data.
     pub locks: usize,
     /// Copies that each node has room for.
@@ -25,16 +24,8 @@ pub struct Plan {
     pub cancel: u32,
     /// Of a thousand turns of a thread that is inside to write, or was told that the lock is lost, those in which it frees it.
     pub frees: u32,
-    /// What goes wrong on the way.
-    pub faults: Faults,
-    /// Packets keep their order from each place to each other one, unless `faults` says otherwise.
-    pub in_order: bool,
     /// What stays unanswered is sent again.
     pub repeats: bool,
-    /// What stops. No shadow does: locks have none.
-    pub restarts: Restarts,
-    /// Print everything that happens, for finding out why a run failed.
-    pub trace: bool,
 }
 
 impl Plan {
@@ -43,9 +34,16 @@ impl Plan {
         let mut random = Random::new(seed ^ 0x10c4);
         let mut up_to = |most: usize| random.below(most + 1);
         let locks = 1 + up_to(2);
-        Self {
+        let mut rack = Conditions {
             nodes: 2 + up_to(2),
             threads: 1 + up_to(2),
+            order: Order::None,
+            faults: Faults::default(),
+            restarts: Restarts::default(),
+            told_at_once: true,
+            trace: false,
+        };
+        let world = LockPlan {
             locks,
             room: 1 + up_to(locks - 1),
             switch_entries: [0, 2, 64][up_to(2)],
@@ -54,12 +52,12 @@ impl Plan {
             once: [0, 0, 200][up_to(2)],
             cancel: [0, 0, 30][up_to(2)],
             frees: 0,
-            faults: Faults::default(),
-            in_order: up_to(1) == 0,
             repeats: false,
-            restarts: Restarts::default(),
-            trace: false,
+        };
+        if up_to(1) == 0 {
+            rack.order = Order::OfEachPair;
         }
+        Self { rack, world }
     }
 
     /// The seed draws everything: sizes, who keeps the entries, how bad the network is.
@@ -78,24 +76,33 @@ impl Plan {
             1 => Faults { duplicate: 0, delay: 0, ..faults },
             _ => faults,
         };
-        Self { faults, repeats: true, in_order: true, ..Self::lossless(seed) }
+        let mut plan = Self::lossless(seed);
+        plan.world.repeats = true;
+        plan.rack = Conditions { faults, order: Order::OfEachPair, told_at_once: false, ..plan.rack };
+        plan
     }
 
     /// The same, and the switch and nodes stop and start again: now and then, or while the last time is being recovered
-    /// from.
+    /// from; packets are damaged, and places cannot reach each other for a while.
     pub fn with_restarts(seed: u64) -> Self {
-        Self { restarts: Self::restarts(seed), ..Self::from_seed(seed) }
+        let mut plan = Self::from_seed(seed);
+        plan.rack.restarts = Self::restarts(seed);
+        plan.rack.faults.be_worse(&mut Random::new(seed ^ 0xbad_10c4));
+        plan
     }
 
     /// Places stop and start again, and nothing else goes wrong: all hear of it before anything is delivered.
     pub fn lossless_with_restarts(seed: u64) -> Self {
-        Self { restarts: Self::restarts(seed), ..Self::lossless(seed) }
+        let mut plan = Self::lossless(seed);
+        plan.rack.restarts = Self::restarts(seed);
+        plan
     }
 
     /// The same, and locks end, and begin anew.
     #[must_use]
-    pub fn freeing(self) -> Self {
-        Self { frees: 100, ..self }
+    pub fn freeing(mut self) -> Self {
+        self.world.frees = 100;
+        self
     }
 
     fn restarts(seed: u64) -> Restarts {

@@ -1,10 +1,11 @@
 //! What application threads do, and what they must find when they are inside.
 
-use node::{LockEffect, Ticket};
-use wire::{Incarnation, LockRules, Mode, NodeId, Refusal};
+use node::{LockEffect, LockMessage, Ticket};
+use wire::{GlobalAddr, Incarnation, LockRules, Mode, NodeId, Refusal};
 
+use super::Locks;
 use super::allocations::is_allocated;
-use super::run::LockRack;
+use crate::rack::{Bench, Control};
 
 /// What a thread wants, or has.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -17,8 +18,8 @@ pub struct Want {
     pub life: Incarnation,
     /// Of which allocation, when it was asked for or, if the thread is inside, now. Odd: of none.
     pub allocation: u32,
-    /// How often it had ended as a lost one by then.
-    pub losses: u32,
+    /// It was told that the lock is lost, and wants it all the same.
+    pub reclaims: bool,
 }
 
 /// What a thread is doing.
@@ -32,87 +33,116 @@ pub enum Thread {
     Inside(Want, u64),
     /// Inside, having given the region back.
     Ending(Want),
-    /// Waiting for the end of the lock, which was lost or was not.
+    /// Waiting for the end of the lock; or, if it was reclaimed and is given up, until it is lost again.
     Freeing(Want, bool),
 }
 
-impl<R: LockRules> LockRack<R> {
-    /// Some thread does something.
-    pub(super) fn thread_step(&mut self, calm: bool) -> Result<(), String> {
-        let thread = self.random.below(self.threads.len());
-        let node = thread / self.plan.threads;
-        if !self.control.works(NodeId(node as u16)) {
-            return Ok(());
+impl<R: LockRules> Locks<R> {
+    /// Some thread does something; false if none that was asked can.
+    pub(super) fn take_turn<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+    ) -> Result<bool, String> {
+        let threads = self.threads.len();
+        let first = bench.random.below(threads);
+        for thread in (0..threads).map(|n| (first + n) % threads) {
+            let node = self.node_of(thread);
+            if bench.control.works(node) && self.thread_step(bench, thread)? {
+                bench.touch(Some(node));
+                return Ok(true);
+            }
         }
-        match self.threads[thread] {
-            Thread::Idle if calm => Ok(()),
-            Thread::Idle => {
-                let lock = self.random.below(self.locks.len());
-                let mode = if self.random.per_mille(self.plan.writes) { Mode::Write } else { Mode::Read };
-                let life = self.control.life(NodeId(node as u16), self.locks[lock].0.home());
-                let allocation = self.allocations.now(lock, life);
-                let losses = self.allocations.ended_as_lost(lock, life);
-                let want = Want { lock, mode, life, allocation, losses };
-                if self.allocates(want) {
-                    return Ok(());
-                }
-                self.want(thread, want)
-            }
-            Thread::Waiting(want) => {
-                if !calm && self.random.per_mille(self.plan.cancel) {
-                    return self.cancel(thread, node, want);
-                }
-                Ok(())
-            }
-            Thread::Inside(want, found) => {
-                if !calm && self.random.per_mille(300) {
-                    return Ok(());
-                }
-                if !calm && self.gives_back(thread, want) {
-                    return Ok(());
-                }
-                self.leave(thread, node, want, found)
-            }
-            Thread::Ending(_) if !calm && self.random.per_mille(300) => Ok(()),
-            Thread::Ending(want) => self.end_lock(thread, want),
-            Thread::Freeing(..) => Ok(()),
-        }
+        Ok(false)
     }
 
-    fn want(&mut self, thread: usize, want: Want) -> Result<(), String> {
-        let node = thread / self.plan.threads;
-        let (lock, len) = self.locks[want.lock];
-        if self.nodes[node].1.enter(lock, want.mode) {
-            self.tell(|| format!("thread {thread} walks in: {want:?}"));
-            return self.entered(thread, want);
+    /// A thread does something, or has to wait.
+    fn thread_step<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        thread: usize,
+    ) -> Result<bool, String> {
+        let busy = !bench.calm;
+        match self.threads[thread] {
+            Thread::Idle if bench.calm => return Ok(false),
+            Thread::Idle => {
+                let lock = bench.random.below(self.locks.len());
+                let mode = if bench.random.per_mille(self.plan.writes) { Mode::Write } else { Mode::Read };
+                let life = bench.control.life(self.node_of(thread), self.locks[lock].0.home());
+                let allocation = self.allocations.now(lock, life);
+                let want = Want { lock, mode, life, allocation, reclaims: false };
+                if !self.allocates(bench, want) {
+                    self.want(bench, thread, want)?;
+                }
+            }
+            Thread::Waiting(want) if busy && !want.reclaims && bench.random.per_mille(self.plan.cancel) => {
+                self.cancel(bench, thread, want)?;
+            }
+            // They take their time.
+            Thread::Inside(..) | Thread::Ending(_) if busy && bench.random.per_mille(300) => {}
+            Thread::Inside(want, found) => {
+                if !busy || !self.gives_back(bench, thread, want) {
+                    self.leave(bench, thread, want, found)?;
+                }
+            }
+            Thread::Ending(want) => self.end_lock(bench, thread, want, false)?,
+            Thread::Waiting(_) | Thread::Freeing(..) => return Ok(false),
         }
-        let once = self.random.per_mille(self.plan.once);
-        self.tell(|| format!("thread {thread} wants {want:?} once {once}"));
+        Ok(true)
+    }
+
+    fn want<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        thread: usize,
+        want: Want,
+    ) -> Result<(), String> {
+        let node = self.node_of(thread);
+        let (lock, len) = self.locks[want.lock];
+        if self.nodes[node.index()].1.enter(lock, want.mode) {
+            bench.note(Some(lock.bits()), || format!("thread {thread} walks in: {want:?}"));
+            return self.entered(bench, thread, want);
+        }
+        let once = bench.random.per_mille(self.plan.once);
+        bench.note(Some(lock.bits()), || format!("thread {thread} wants {want:?} once {once}"));
         self.threads[thread] = Thread::Waiting(want);
         self.waits.begin(thread, want);
-        let at = self.moment();
-        let (machine, store) = &mut self.nodes[node];
+        self.losses.begin(thread);
+        let at = bench.moment();
+        let (machine, store) = &mut self.nodes[node.index()];
         let ticket = Ticket(thread as u32);
         machine.on_lock(at, (ticket, want.mode, once), (lock, len), store, &mut self.out);
-        self.drain(node)
+        self.drain(bench, node)
     }
 
-    fn cancel(&mut self, thread: usize, node: usize, want: Want) -> Result<(), String> {
+    fn cancel<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        thread: usize,
+        want: Want,
+    ) -> Result<(), String> {
+        let node = self.node_of(thread);
         let (lock, _) = self.locks[want.lock];
-        let at = self.moment();
-        let (machine, store) = &mut self.nodes[node];
+        let at = bench.moment();
+        let (machine, store) = &mut self.nodes[node.index()];
         let waited = machine.on_cancel(at, Ticket(thread as u32), lock, store, &mut self.out);
         assert!(waited, "a thread that waits is known to its node");
-        self.tell(|| format!("thread {thread} gives up {want:?}"));
+        bench.note(Some(lock.bits()), || format!("thread {thread} gives up {want:?}"));
         self.waits.end(thread);
         self.threads[thread] = Thread::Idle;
-        self.report.cancelled += 1;
-        self.drain(node)
+        self.seen.cancelled += 1;
+        self.drain(bench, node)
     }
 
-    fn leave(&mut self, thread: usize, node: usize, want: Want, found: u64) -> Result<(), String> {
+    fn leave<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        thread: usize,
+        want: Want,
+        found: u64,
+    ) -> Result<(), String> {
+        let node = self.node_of(thread);
         let (lock, len) = self.locks[want.lock];
-        if len > 0 && self.nodes[node].1.frames[&lock].value != found {
+        if len > 0 && self.nodes[node.index()].1.frames[&lock].value != found {
             return Err(format!("the data changed under thread {thread}: {want:?}"));
         }
         let wrote = (want.mode == Mode::Write).then(|| {
@@ -121,34 +151,45 @@ impl<R: LockRules> LockRack<R> {
             *last
         });
         self.threads[thread] = Thread::Idle;
-        self.tell(|| format!("thread {thread} leaves {want:?}, wrote {wrote:?}"));
-        if self.nodes[node].1.leave(lock, want.mode, wrote) {
-            let at = self.moment();
-            let (machine, store) = &mut self.nodes[node];
+        if wrote.is_some() {
+            self.losses.released(want.lock, want.life);
+        }
+        bench.note(Some(lock.bits()), || format!("thread {thread} leaves {want:?}, wrote {wrote:?}"));
+        if self.nodes[node.index()].1.leave(lock, want.mode, wrote) {
+            let at = bench.moment();
+            let (machine, store) = &mut self.nodes[node.index()];
             machine.on_left(at, lock, store, &mut self.out);
         }
-        self.drain(node)
+        self.drain(bench, node)
     }
 
     /// A thread is inside: it must find what the last writer has left.
-    fn entered(&mut self, thread: usize, want: Want) -> Result<(), String> {
-        let node = thread / self.plan.threads;
+    fn entered<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        thread: usize,
+        want: Want,
+    ) -> Result<(), String> {
+        let node = self.node_of(thread);
         let (lock, len) = self.locks[want.lock];
-        let found = self.nodes[node].1.frames[&lock].value;
+        let found = self.nodes[node.index()].1.frames[&lock].value;
         let now = self.allocations.now(want.lock, want.life);
+        if want.reclaims {
+            return self.reclaimed(bench, thread, want, found);
+        }
         // Of a lock without data, nothing is lost if whoever was about to end it dies.
-        let nobody_ends_it = len == 0 && self.maybe_lost.contains(&(want.lock, want.life));
+        let nobody_ends_it = len == 0 && self.losses.is_orphan(want.lock, want.life);
         if !is_allocated(now) && !nobody_ends_it {
             return Err(format!("thread {thread} gets into a lock that is no more: {want:?}, now {now}"));
         }
         let want = Want { allocation: now, ..want };
         let last = self.last_release(want.lock, want.life, now);
         self.threads[thread] = Thread::Inside(want, found);
-        self.report.entered += 1;
+        self.seen.entered += 1;
         self.waits.entered(thread, want)?;
         if len > 0 && found != last {
             return Err(format!(
-                "thread {thread} of node {node} finds {found} under {want:?}, and the last release left {last}"
+                "thread {thread} of {node} finds {found} under {want:?}, and the last release left {last}"
             ));
         }
         Ok(())
@@ -159,31 +200,29 @@ impl<R: LockRules> LockRack<R> {
         self.truth.get(&(lock, life, allocation)).copied().unwrap_or(0)
     }
 
-    /// Data are lost if a node has died that had something of them, and nobody has them; and there is no lock without its
-    /// home.
-    fn may_fail(&self, thread: usize, want: Want, why: Refusal) -> bool {
-        let ((lock, len), node) = (self.locks[want.lock], NodeId((thread / self.plan.threads) as u16));
-        let alike = |other: NodeId| self.control.life(other, lock.home()) == want.life;
+    /// Whether data may be lost is looked at where a home says so; here, whether the thread waited for such a lock. And there is
+    /// no lock without its home.
+    fn may_fail(&self, control: &Control, thread: usize, want: Want, why: Refusal) -> bool {
+        let ((lock, len), node) = (self.locks[want.lock], self.node_of(thread));
+        let alike = |other: NodeId| control.life(other, lock.home()) == want.life;
         match why {
             Refusal::Unallocated => {
                 !is_allocated(want.allocation)
                     || self.allocations.now(want.lock, want.life) != want.allocation
             }
-            // It was, when it was said.
-            Refusal::Lost if self.allocations.ended_as_lost(want.lock, want.life) != want.losses => true,
-            Refusal::Lost => {
-                let mut holders = self.nodes.iter().map(|(machine, _)| machine);
-                len > 0
-                    && self.maybe_lost.contains(&(want.lock, want.life))
-                    && !holders.any(|machine| alike(machine.id()) && machine.held(lock).is_some())
-            }
-            Refusal::NodeDown => !alike(node) || !self.control.is_known_up(node, lock.home()),
+            Refusal::Lost => len > 0 && !want.reclaims && self.losses.may_be_told(thread),
+            Refusal::Outdated => want.reclaims,
+            Refusal::NodeDown => !alike(node) || !control.known(node).live.contains(lock.home()),
             _ => false,
         }
     }
 
     /// What a node told its threads.
-    pub(super) fn on_told(&mut self, effect: LockEffect) -> Result<(), String> {
+    pub(super) fn on_told<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        effect: LockEffect,
+    ) -> Result<(), String> {
         let (LockEffect::Entered(ticket)
         | LockEffect::Busy(ticket)
         | LockEffect::Failed(ticket, _)
@@ -192,16 +231,14 @@ impl<R: LockRules> LockRack<R> {
             unreachable!("packets are sent")
         };
         let thread = ticket.0 as usize;
+        let note = |bench: &Bench<M>, lock: GlobalAddr| {
+            bench.note(Some(lock.bits()), || format!("thread {thread}: {effect:?}"));
+        };
         if let Thread::Freeing(want, lost) = self.threads[thread] {
-            self.tell(|| format!("thread {thread}: {effect:?}"));
+            note(bench, self.locks[want.lock].0);
             return match effect {
                 LockEffect::Freed(_) => {
                     self.freed(thread, want, lost);
-                    Ok(())
-                }
-                // Its home died, or somebody else ended it.
-                LockEffect::Failed(_, Refusal::Unallocated | Refusal::NodeDown) if lost => {
-                    self.threads[thread] = Thread::Idle;
                     Ok(())
                 }
                 other => Err(format!("thread {thread} ends {want:?} and was told {other:?}")),
@@ -210,24 +247,24 @@ impl<R: LockRules> LockRack<R> {
         let Thread::Waiting(want) = self.threads[thread] else {
             return Err(format!("thread {thread} does not wait, and is told {effect:?}"));
         };
-        self.tell(|| format!("thread {thread}: {effect:?}"));
+        note(bench, self.locks[want.lock].0);
         match effect {
-            LockEffect::Entered(_) => self.entered(thread, want),
+            LockEffect::Entered(_) => self.entered(bench, thread, want),
             LockEffect::Busy(_) => {
                 self.waits.end(thread);
                 self.threads[thread] = Thread::Idle;
-                self.report.busy += 1;
+                self.seen.busy += 1;
                 Ok(())
             }
-            LockEffect::Failed(_, why) if self.may_fail(thread, want, why) => {
+            LockEffect::Failed(_, why) if self.may_fail(&bench.control, thread, want, why) => {
                 self.waits.end(thread);
                 self.threads[thread] = Thread::Idle;
                 match why {
-                    Refusal::Lost => self.report.lost += 1,
-                    Refusal::Unallocated => self.report.refused += 1,
-                    _ => self.report.down += 1,
+                    Refusal::Lost => self.seen.lost += 1,
+                    Refusal::Unallocated | Refusal::Outdated => self.seen.refused += 1,
+                    _ => self.seen.down += 1,
                 }
-                if why == Refusal::Lost { self.free_lost(thread, want) } else { Ok(()) }
+                if why == Refusal::Lost { self.reclaim(bench, thread, want) } else { Ok(()) }
             }
             other => Err(format!("thread {thread} wanted {want:?} and was told {other:?}")),
         }

@@ -1,16 +1,30 @@
-//! The control plane of the little rack: what stops, who finds out, and who is told when.
+//! The control plane of a rack: what stops, who finds out, and who is told when.
+//!
+//! What must always hold: a node hears of epochs in order, and one that comes back does nothing before it has heard of
+//! the one that it lives in.
 
-use node::{Node, View};
-use switch::flowcc::Dump;
-use wire::{Copyset, Endpoint, Incarnation, NodeId, Rules, SwitchEpoch};
+use node::View;
+use wire::{Copyset, Incarnation, NodeId, SwitchEpoch};
 
-use super::PlainStore;
-use super::run::Rack;
-use super::threads::Doing;
+use super::{Fault, Place, Rack, World};
+
+/// The first epoch. Nodes that come back are made in epoch 0, in which nobody is.
+pub const FIRST: SwitchEpoch = SwitchEpoch(1);
+
+/// What a node has been told.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// The epoch that it is in.
+    pub epoch: SwitchEpoch,
+    /// Who is up in it.
+    pub live: Copyset,
+    /// The last life of every node that it has heard of.
+    pub lives: Vec<Incarnation>,
+}
 
 /// What the control plane knows and does.
 #[derive(Clone, Debug)]
-pub(super) struct Control {
+pub struct Control {
     /// The rack as it was announced last.
     view: View,
     /// The life that each node is in, or was in last.
@@ -18,206 +32,184 @@ pub(super) struct Control {
     /// The nodes that run.
     up: Copyset,
     /// The switch runs.
-    pub(super) switch_up: bool,
+    switch_up: bool,
     /// Something has stopped or started that nobody has been told of.
     changed: bool,
     /// Nodes that have not been told of the last view.
     untold: Copyset,
-    /// What the switch knew at the end of epochs that some node may still be in.
-    dumps: Vec<Dump>,
-    /// The epoch that each node is in.
-    epochs: Vec<SwitchEpoch>,
-    pub(super) restarts: Stops,
+    /// What each node has been told.
+    known: Vec<Known>,
 }
-
-/// What stopped, how often.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct Stops {
-    pub switch: u64,
-    pub nodes: u64,
-    pub returns: u64,
-    pub shadow: u64,
-    pub epochs: u64,
-}
-
-impl Stops {
-    /// Adds another run's.
-    pub fn add(&mut self, other: &Self) {
-        self.switch += other.switch;
-        self.nodes += other.nodes;
-        self.returns += other.returns;
-        self.shadow += other.shadow;
-        self.epochs += other.epochs;
-    }
-
-    /// Places that stopped or started.
-    pub fn total(&self) -> u64 {
-        self.switch + self.nodes + self.returns + self.shadow
-    }
-}
-
-/// The first epoch. Nodes that come back are made in epoch 0, in which nobody is.
-pub(super) const FIRST: SwitchEpoch = SwitchEpoch(1);
 
 impl Control {
     pub(super) fn new(nodes: usize) -> Self {
-        let view = View { epoch: FIRST, lives: vec![Some(Incarnation(0)); nodes], shadow: NodeId(0) };
+        let lives = vec![Incarnation(0); nodes];
+        let view = View { epoch: FIRST, lives: lives.iter().copied().map(Some).collect(), shadow: NodeId(0) };
+        let known = Known { epoch: FIRST, live: view.live(), lives: lives.clone() };
         Self {
             up: view.live(),
             view,
-            lives: vec![Incarnation(0); nodes],
+            lives,
             switch_up: true,
             changed: false,
             untold: Copyset::EMPTY,
-            dumps: Vec::new(),
-            epochs: vec![FIRST; nodes],
-            restarts: Stops::default(),
+            known: vec![known; nodes],
         }
     }
 
-    pub(super) fn is_up(&self, node: NodeId) -> bool {
-        self.up.contains(node)
+    /// True if packets reach a place.
+    pub fn is_up(&self, place: Place) -> bool {
+        place.map_or(self.switch_up, |node| self.up.contains(node))
     }
 
-    /// True if the node has been told of the life that it is in.
-    pub(super) fn works(&self, node: NodeId) -> bool {
-        self.up.contains(node) && self.epochs[node.index()] >= FIRST
+    /// The nodes that run.
+    pub fn up(&self) -> Copyset {
+        self.up
     }
 
-    pub(super) fn is_settled(&self) -> bool {
+    /// True if a node has died since the rack began.
+    pub fn has_lost_a_node(&self) -> bool {
+        self.up.len() < self.lives.len() || self.lives.iter().any(|life| *life > Incarnation(0))
+    }
+
+    /// True if the node runs, and has been told of the life that it is in.
+    pub fn works(&self, node: NodeId) -> bool {
+        self.up.contains(node) && self.known(node).epoch >= FIRST
+    }
+
+    /// True if everything runs that is to run, and everybody knows.
+    pub fn is_settled(&self) -> bool {
         self.switch_up && !self.changed && self.untold.is_empty()
     }
 
-    /// The epoch that a node is in.
-    pub(super) fn epoch_of(&self, node: NodeId) -> SwitchEpoch {
-        self.epochs[node.index()]
+    /// The rack as it was announced last.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// What a node has been told.
+    pub fn known(&self, node: NodeId) -> &Known {
+        &self.known[node.index()]
+    }
+
+    /// The life that a node is in, or was in last.
+    pub fn incarnation(&self, node: NodeId) -> Incarnation {
+        self.lives[node.index()]
+    }
+
+    /// The life of a home, as far as a node knows.
+    pub fn life(&self, node: NodeId, home: NodeId) -> Incarnation {
+        self.known(node).lives[home.index()]
     }
 
     /// True if what this node thinks is the home's memory is still there.
-    pub(super) fn remembers(&self, home: NodeId, life: Incarnation) -> bool {
-        self.up.contains(home) && self.lives[home.index()] == life
+    pub fn remembers(&self, home: NodeId, life: Incarnation) -> bool {
+        self.up.contains(home) && self.incarnation(home) == life
     }
 }
 
-impl<R: Rules> Rack<R> {
+impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
     /// Something stops, or starts again, or the control plane does something about it.
-    pub(super) fn control(&mut self) {
-        let restarts = self.plan.restarts;
-        let mut happens = |times: u32| self.random.below(10_000) < times as usize;
+    pub(super) fn control_step(&mut self) -> Result<(), String> {
+        let restarts = self.bench.restarts();
+        let mut happens = |times: u32| self.bench.random.below(10_000) < times as usize;
         let (switch, node, shadow) =
             (happens(restarts.switch), happens(restarts.node), happens(restarts.shadow));
-        if switch && self.control.switch_up {
+        if switch && self.bench.control.switch_up {
             self.stop_switch();
         }
+        let nodes = self.bench.plan.nodes;
         if node {
-            let node = NodeId(self.random.below(self.nodes.len()) as u16);
-            if !self.control.is_up(node) {
+            let node = NodeId(self.bench.random.below(nodes) as u16);
+            if !self.bench.control.up.contains(node) {
                 self.start_node(node);
-            } else if self.control.up.len() > 1 {
+            } else if self.bench.control.up.len() > 1 {
                 self.stop_node(node);
             }
         }
-        if shadow && self.control.switch_up {
+        if shadow && self.bench.control.switch_up {
             self.restart_shadow();
         }
-        if !self.control.is_settled() {
-            match self.random.below(40) {
-                0 => self.announce(),
-                1..=3 => self.tell_somebody(),
+        if !self.bench.control.is_settled() {
+            match self.bench.random.below(40) {
+                0 => self.announce()?,
+                1..=3 => self.tell_somebody()?,
                 _ => {}
             }
         }
-        if self.control.up.len() < self.nodes.len() && self.random.below(1500) == 0 {
-            let down = |node: &NodeId| !self.control.is_up(*node);
-            if let Some(node) = (0..self.nodes.len() as u16).map(NodeId).find(down) {
+        if self.bench.control.up.len() < nodes && self.bench.random.below(1500) == 0 {
+            let down = |node: &NodeId| !self.bench.control.up.contains(*node);
+            if let Some(node) = (0..nodes as u16).map(NodeId).find(down) {
                 self.start_node(node);
             }
         }
+        Ok(())
     }
 
-    /// Tells everybody everything, at once.
-    pub(super) fn settle_control(&mut self) {
-        self.announce();
-        while !self.control.untold.is_empty() {
-            self.tell_somebody();
+    /// Some nodes come back, and everybody is told of everything.
+    pub(super) fn settle_control(&mut self) -> Result<(), String> {
+        for node in (0..self.bench.plan.nodes as u16).map(NodeId) {
+            if !self.bench.control.up.contains(node) && self.bench.random.per_mille(500) {
+                self.start_node(node);
+            }
         }
-    }
-
-    fn trace_control(&self, what: &str) {
-        if self.plan.trace {
-            eprintln!("{:>9} === {what}", self.now.0);
+        self.announce()?;
+        while !self.bench.control.untold.is_empty() {
+            self.tell_somebody()?;
         }
+        Ok(())
     }
 
     /// The switch loses all that it knows.
-    pub fn stop_switch(&mut self) {
-        self.trace_control("the switch stops");
-        self.control.switch_up = false;
-        self.control.changed = true;
-        self.control.restarts.switch += 1;
-        self.resubmits.clear();
+    fn stop_switch(&mut self) {
+        self.bench.note(None, || "=== the switch stops".to_owned());
+        self.bench.control.switch_up = false;
+        self.bench.control.changed = true;
+        self.bench.counts.note(Fault::SwitchStopped);
+        self.world.on_switch_stopped(&mut self.bench);
     }
 
-    /// A node dies, with its threads.
-    pub fn stop_node(&mut self, node: NodeId) {
-        self.trace_control(&format!("{node} dies"));
-        self.control.up = self.control.up.without(node);
-        self.control.changed = true;
-        self.control.restarts.nodes += 1;
-        for index in 0..self.threads.len() {
-            if self.threads[index].node == node {
-                if let Doing::Holding { tag, on_paper: false, .. } = self.threads[index].doing {
-                    self.let_go(tag);
-                }
-                self.threads[index].doing = Doing::Idle;
-            }
-        }
-        self.live.retain(|addr| addr.home() != node);
-        self.report.protocol.add(self.nodes[node.index()].0.counters());
+    /// A node dies, with its threads and all that it had.
+    fn stop_node(&mut self, node: NodeId) {
+        self.bench.note(None, || format!("=== {node} dies"));
+        let control = &mut self.bench.control;
+        control.up = control.up.without(node);
+        control.untold = control.untold.without(node);
+        control.changed = true;
+        self.bench.counts.note(Fault::NodeDied);
+        self.world.on_node_stopped(&mut self.bench, node);
     }
 
     /// A node comes back, with empty memory.
-    pub fn start_node(&mut self, node: NodeId) {
-        self.trace_control(&format!("{node} comes back"));
-        let life = &mut self.control.lives[node.index()];
+    fn start_node(&mut self, node: NodeId) {
+        self.bench.note(None, || format!("=== {node} comes back"));
+        let control = &mut self.bench.control;
+        let life = &mut control.lives[node.index()];
         *life = Incarnation(life.0 + 1);
-        let config = node::Config {
-            incarnation: *life,
-            switch_epoch: SwitchEpoch(0),
-            ..self.nodes[node.index()].0.config().clone()
-        };
-        let store = PlainStore::new(config.block, self.plan.buckets);
-        self.nodes[node.index()] = (Node::with_rules(config), store);
-        self.lives_known[node.index()].fill(Incarnation(0));
-        self.control.epochs[node.index()] = SwitchEpoch(0);
-        self.control.up = self.control.up.with(node);
-        self.control.untold = self.control.untold.without(node);
-        self.control.changed = true;
-        self.control.restarts.returns += 1;
+        let known = &mut control.known[node.index()];
+        known.epoch = SwitchEpoch(0);
+        known.lives.fill(Incarnation(0));
+        control.up = control.up.with(node);
+        control.changed = true;
+        self.bench.counts.note(Fault::NodeReturned);
+        self.world.on_node_started(&mut self.bench, node);
     }
 
     fn restart_shadow(&mut self) {
-        let shadow = self.control.view.shadow;
-        if self.control.works(shadow) && self.control.is_settled() {
-            self.control.restarts.shadow += 1;
-            let tags: Vec<_> = self.switch.entries().map(|(tag, _)| tag).collect();
-            self.nodes[shadow.index()].0.on_shadow_restarted(tags);
+        let shadow = self.bench.control.view.shadow;
+        if self.bench.control.works(shadow) && self.bench.control.is_settled() {
+            self.bench.counts.note(Fault::ShadowRestarted);
+            self.world.on_shadow_restarted(&mut self.bench, shadow);
         }
     }
 
     /// The control plane has found out: a new epoch begins. The switch is in it at once.
-    fn announce(&mut self) {
-        if !self.control.changed {
-            return;
+    fn announce(&mut self) -> Result<(), String> {
+        if !self.bench.control.changed {
+            return Ok(());
         }
-        self.trace_control("a new epoch");
-        let control = &mut self.control;
-        if control.switch_up {
-            control.dumps.push(self.switch.dump());
-        }
-        let oldest = control.up.iter().map(|node| control.epochs[node.index()]).min().unwrap_or(FIRST);
-        control.dumps.retain(|dump| dump.epoch >= oldest);
+        self.world.on_epoch_ends(&mut self.bench);
+        let control = &mut self.bench.control;
         let view = &mut control.view;
         view.epoch = SwitchEpoch(view.epoch.0 + 1);
         for (node, life) in view.lives.iter_mut().enumerate() {
@@ -226,58 +218,32 @@ impl<R: Rules> Rack<R> {
         if !control.up.contains(view.shadow) {
             view.shadow = control.up.iter().next().expect("one node is always up");
         }
-        self.switch.restart(view.epoch);
-        self.switch.set_shadow(view.shadow);
         control.switch_up = true;
         control.changed = false;
         control.untold = control.up;
-        control.restarts.epochs += 1;
+        self.bench.note(None, || format!("=== {:?}", self.bench.control.view));
+        self.bench.counts.note(Fault::Epoch);
+        self.world.on_epoch_begins(&mut self.bench);
+        while self.bench.plan.told_at_once && !self.bench.control.untold.is_empty() {
+            self.tell_somebody()?;
+        }
+        Ok(())
     }
 
     /// One node hears of the epoch.
-    fn tell_somebody(&mut self) {
-        let Some(node) = self.control.untold.pick(self.random.bits() as u32) else { return };
-        self.trace_control(&format!("{node} hears of the epoch"));
-        self.control.untold = self.control.untold.without(node);
-        let view = self.control.view.clone();
-        let left = self.control.epochs[node.index()];
-        let dump = self.control.dumps.iter().find(|dump| dump.epoch == left).cloned();
-        self.control.epochs[node.index()] = view.epoch;
-        self.forget_locks_of_the_dead(node, &view);
-        self.call(node, |node, at, store, out| node.on_new_epoch(at, &view, dump.as_ref(), store, out));
-    }
-
-    /// Threads of a node hold locks of dead homes on paper only.
-    fn forget_locks_of_the_dead(&mut self, node: NodeId, view: &View) {
-        for index in 0..self.threads.len() {
-            let thread = self.threads[index];
-            if let Doing::Holding { slot, tag, until, on_paper: false } = thread.doing
-                && thread.node == node
-                && view.lives[tag.home().index()] != Some(self.lives_known[node.index()][tag.home().index()])
-            {
-                self.let_go(tag);
-                self.threads[index].doing = Doing::Holding { slot, tag, until, on_paper: true };
-            }
-        }
-        for (known, life) in self.lives_known[node.index()].iter_mut().zip(&view.lives) {
+    fn tell_somebody(&mut self) -> Result<(), String> {
+        let drawn = self.bench.random.bits() as u32;
+        let control = &mut self.bench.control;
+        let Some(node) = control.untold.pick(drawn) else { return Ok(()) };
+        control.untold = control.untold.without(node);
+        let known = &mut control.known[node.index()];
+        let before = known.clone();
+        known.epoch = control.view.epoch;
+        known.live = control.view.live();
+        for (known, life) in known.lives.iter_mut().zip(&control.view.lives) {
             *known = life.unwrap_or(*known);
         }
-    }
-
-    pub(crate) fn is_up(&self, node: NodeId) -> bool {
-        self.control.is_up(node)
-    }
-
-    /// True if a node has died since the rack began.
-    pub(crate) fn has_lost_a_node(&self) -> bool {
-        self.control.restarts.nodes > 0
-    }
-
-    /// True if a packet reaches somebody there.
-    pub(super) fn arrives(&self, to: Endpoint) -> bool {
-        match to.node() {
-            None => self.control.switch_up,
-            Some(node) => self.control.is_up(node),
-        }
+        self.bench.note(None, || format!("=== {node} hears of the epoch"));
+        self.world.on_new_epoch(&mut self.bench, node, &before)
     }
 }

@@ -1,15 +1,15 @@
 //! One run of a seed that was worth it: so many operations, and so many faults, or it goes on.
 
-use wire::Rules;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::{Plan, Rack, Report};
+use super::{Plan, Rack, Report, World};
 
 /// What a run must have met before it may end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Effort {
     /// Steps.
     pub steps: usize,
-    /// Accesses, locks, allocations and frees that took place.
+    /// Operations of application threads that took place.
     pub operations: u64,
     /// Packets that something happened to, and places that stopped or started.
     pub faults: u64,
@@ -21,6 +21,11 @@ impl Effort {
 
     /// After so many times its steps, a run that has not met the rest is stuck.
     const PATIENCE: usize = 20;
+
+    /// So many steps, whatever they come to.
+    pub const fn steps(steps: usize) -> Self {
+        Self { steps, operations: 0, faults: 0 }
+    }
 }
 
 /// How a run went wrong.
@@ -28,7 +33,7 @@ impl Effort {
 pub enum Failure {
     /// A property did not hold.
     Wrong(String),
-    /// Something was still under way, or the work did not get on, after a long time.
+    /// Something was still in flight, or the work did not get on, after a long time.
     Stuck(String),
     /// A machine panicked.
     Crashed(String),
@@ -43,17 +48,28 @@ impl Failure {
     }
 }
 
-impl<R: Rules> Rack<R> {
-    /// Runs until the effort is made, and then until nothing is under way.
+impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
+    /// Runs one plan from one seed until the effort is made, and then until nothing is in flight. A panic is a failure like
+    /// any other; without a hook of the caller's, it also prints what panics print.
     ///
     /// # Errors
-    /// The first thing that went wrong; the report says what there was until then.
-    ///
-    /// # Panics
-    /// Where a machine of the rack does.
-    pub fn run_with(&mut self, effort: Effort) -> Result<(), Failure> {
+    /// What went wrong.
+    pub fn run_seed(plan: Plan<W::Plan>, seed: u64, effort: Effort) -> Result<Report<W::Seen>, Failure> {
+        let run = || {
+            let mut rack = Self::new(plan, seed);
+            rack.run(effort).map(|()| rack.report())
+        };
+        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            Err(Failure::Crashed(text.unwrap_or_else(|| "a panic without a message".to_owned())))
+        })
+    }
+
+    /// Runs until the effort is made, and then until nothing is in flight.
+    fn run(&mut self, effort: Effort) -> Result<(), Failure> {
         for step in 0.. {
-            let (operations, faults) = (self.report().operations(), self.faults_so_far());
+            let (operations, faults) = (self.world.operations(), self.bench.counts.total());
             if step >= effort.steps && operations >= effort.operations && faults >= effort.faults {
                 break;
             }
@@ -63,48 +79,10 @@ impl<R: Rules> Rack<R> {
             }
             self.step_checked(step).map_err(|what| Failure::Wrong(format!("step {step}: {what}")))?;
         }
-        self.settle().map_err(|what| match what.starts_with("stuck") {
-            true => Failure::Stuck(what),
-            false => Failure::Wrong(what),
-        })
+        match self.settle() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Failure::Stuck(format!("stuck: {}", self.world.describe(&self.bench)))),
+            Err(what) => Err(Failure::Wrong(what)),
+        }
     }
-}
-
-impl Report {
-    /// Accesses, locks, allocations and frees that took place.
-    pub fn operations(&self) -> u64 {
-        self.accesses + self.locks + self.allocations + self.frees
-    }
-
-    /// Adds another run's.
-    pub fn add(&mut self, other: &Self) {
-        self.accesses += other.accesses;
-        self.peeked += other.peeked;
-        self.locks += other.locks;
-        self.allocations += other.allocations;
-        self.frees += other.frees;
-        self.refused += other.refused;
-        self.lost += other.lost;
-        self.faults.add(&other.faults);
-        self.stops.add(&other.stops);
-        self.protocol.add(&other.protocol);
-        self.coverage.add(&other.coverage);
-    }
-}
-
-/// Runs one plan from one seed; a panic is a failure like any other. Without a hook of the caller's, it also
-/// prints what panics print.
-///
-/// # Errors
-/// What went wrong.
-pub fn run_seed<R: Rules>(plan: Plan, seed: u64, effort: Effort) -> Result<Report, Failure> {
-    let run = || {
-        let mut rack = Rack::<R>::with_rules(plan, seed);
-        rack.run_with(effort).map(|()| rack.report().clone())
-    };
-    std::panic::catch_unwind(run).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().cloned();
-        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        Err(Failure::Crashed(text.unwrap_or_else(|| "a panic without a message".to_owned())))
-    })
 }

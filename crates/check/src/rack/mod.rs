@@ -1,69 +1,43 @@
-//! A small rack that does its worst: the real machines, a plain store, and a network that loses, duplicates and
-//! reorders whatever it likes.
+//! The harness of random runs: a small rack of the real machines that does its worst to them.
 //!
 //! One thread, one seed: every choice (which packet next, which is lost, which thread does what) comes from the
-//! seed, so a run can be repeated. Blocks carry a stamp instead of bytes: the number of the last write. After
-//! every step the [properties](crate::properties) are checked.
+//! seed, so a run can be repeated. The harness is one for all protocols. What it runs is a [`World`]: blocks
+//! ([`coherence`](crate::coherence)), or locks that carry their data ([`locks`](crate::locks)). It brings what they have in
+//! common: chance, time, a network that loses, duplicates, reorders, delays, damages and is cut, and a control plane
+//! whose switch and nodes stop and start again. After every step the world checks its properties.
 //!
-//! This is the harness of the protocol's tests. A simulated rack with time, links and queues is another thing.
+//! This is the harness of the protocols' tests. A simulated rack with time, links and queues is another thing.
 //!
 //! | file | holds |
 //! | --- | --- |
+//! | `random` | chance, from a seed |
 //! | `plan` | what a run is like |
-//! | `store` | frames and home memory with stamps |
-//! | `network` | packets under way, and what happens to them |
-//! | `threads`, `workload` | application threads that allocate, read, write, lock and free |
+//! | `faults` | what goes wrong, how often it is to, and how often it did |
+//! | `tally` | what the faults of many runs came to |
+//! | [`template`] | machines that are made over and over again |
+//! | `world` | the seam: what a world is, and what it is given |
+//! | `network` | packets in flight, and what happens to them |
 //! | `control` | what stops and starts again, and who is told |
-//! | `coverage` | what the machines were seen to do |
 //! | `run` | the rack, step by step |
 //! | `fuzz` | runs that go on until they were worth it |
 
 mod control;
-mod coverage;
+mod faults;
 mod fuzz;
 mod network;
 mod plan;
+mod random;
 mod run;
-mod store;
-mod threads;
-mod workload;
+mod tally;
+pub mod template;
+mod world;
 
-pub use control::Stops;
-pub use coverage::Coverage;
-pub use fuzz::{Effort, Failure, run_seed};
-pub use network::{Faults, Injected};
-pub use plan::{Plan, Restarts};
-pub(crate) use run::Touched;
+pub use control::{Control, FIRST, Known};
+pub use faults::{Counts, Fault, Faults, Restarts};
+pub use fuzz::{Effort, Failure};
+pub use network::{Order, Place};
+pub use plan::{Conditions, Plan};
+pub use random::Random;
 pub use run::{Rack, Report};
-pub use store::{Frame, PlainStore};
-pub use threads::Thread;
-
-/// A small, value-stable random generator (SplitMix64).
-#[derive(Clone, Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// The stream of this seed.
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// 64 random bits.
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `bound`.
-    pub fn below(&mut self, bound: usize) -> usize {
-        ((u128::from(self.bits()) * bound as u128) >> 64) as usize
-    }
-
-    /// True so many times in a thousand.
-    pub fn per_mille(&mut self, times: u32) -> bool {
-        self.below(1000) < times as usize
-    }
-}
+pub use tally::{Tallies, Tally};
+pub use world::{Bench, REPEATED, Sum, Touched, World};

@@ -1,84 +1,62 @@
-//! Packets under way.
+//! Packets in flight between the places of a rack, whatever protocol they are of.
+//!
+//! What must always hold: a packet arrives, or a fault is counted that it fell to.
 
 use std::collections::BTreeMap;
 
-use node::Message;
-use wire::{Endpoint, NodeId};
+use wire::NodeId;
 
-use super::Random;
+use super::{Counts, Fault, Faults, Random};
 
-/// How often things go wrong, in a thousand deliveries.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Faults {
-    /// A packet is lost.
-    pub lose: u32,
-    /// A packet is delivered, and once more at some other time.
-    pub duplicate: u32,
-    /// The next packet is any of those under way, not the oldest.
-    pub reorder: u32,
-    /// A packet is put away for long: it comes back when its event is over, if that takes no longer.
-    pub delay: u32,
-    /// A packet is damaged: whoever gets it sees that, and drops it.
-    pub corrupt: u32,
-    /// Two places cannot reach each other for a while, in one direction.
-    pub partition: u32,
+/// Where a machine is: `None` is the switch.
+pub type Place = Option<NodeId>;
+
+/// Which packet comes next, where no fault has it otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// The oldest of all.
+    Oldest,
+    /// The oldest between any two places.
+    OfEachPair,
+    /// Any.
+    None,
 }
 
-/// What went wrong, by kind of fault.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[allow(missing_docs, reason = "the names are those of the faults")]
-pub struct Injected {
-    pub lost: u64,
-    pub duplicated: u64,
-    pub delayed: u64,
-    pub corrupted: u64,
-    pub unreachable: u64,
-    pub partitions: u64,
+/// A packet on its way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flight<M> {
+    from: Place,
+    pub(super) to: Place,
+    pub(super) message: M,
 }
-
-impl Injected {
-    /// Adds another run's.
-    pub fn add(&mut self, other: &Self) {
-        self.lost += other.lost;
-        self.duplicated += other.duplicated;
-        self.delayed += other.delayed;
-        self.corrupted += other.corrupted;
-        self.unreachable += other.unreachable;
-        self.partitions += other.partitions;
-    }
-
-    /// All faults. A partition counts once, and so does each packet that it stopped.
-    pub fn total(&self) -> u64 {
-        let Self { lost, duplicated, delayed, corrupted, unreachable, partitions } = self;
-        lost + duplicated + delayed + corrupted + unreachable + partitions
-    }
-}
-
-/// `None` is the switch.
-type Place = Option<NodeId>;
 
 /// The network between all places.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Network {
-    under_way: Vec<Message>,
-    put_away: Vec<Message>,
+#[derive(Clone, Debug)]
+pub(super) struct Network<M> {
+    in_flight: Vec<Flight<M>>,
+    put_away: Vec<Flight<M>>,
     /// Who cannot reach whom, for how many deliveries more.
     cut: BTreeMap<(Place, Place), u32>,
-    pub(super) injected: Injected,
 }
 
-impl Network {
-    pub(super) fn send(&mut self, message: Message) {
-        self.under_way.push(message);
+impl<M> Default for Network<M> {
+    fn default() -> Self {
+        Self { in_flight: Vec::new(), put_away: Vec::new(), cut: BTreeMap::new() }
+    }
+}
+
+impl<M: Copy> Network<M> {
+    pub(super) fn send(&mut self, from: Place, to: Place, message: M) {
+        self.in_flight.push(Flight { from, to, message });
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.under_way.is_empty() && self.put_away.is_empty()
+        self.in_flight.is_empty() && self.put_away.is_empty()
     }
 
-    /// More is under way than a few requests.
+    /// More is in flight than a few requests.
     pub(super) fn is_crowded(&self) -> bool {
-        self.under_way.len() > 12
+        self.in_flight.len() > 12
     }
 
     /// All places can reach each other again.
@@ -87,62 +65,92 @@ impl Network {
     }
 
     /// The next packet to arrive, if one does.
-    pub(super) fn deliver(&mut self, random: &mut Random, faults: Faults, nodes: usize) -> Option<Message> {
-        if !self.put_away.is_empty() && (self.under_way.is_empty() || random.per_mille(15)) {
-            let message = self.put_away.swap_remove(random.below(self.put_away.len()));
-            return Some(message);
+    pub(super) fn deliver(
+        &mut self,
+        random: &mut Random,
+        (order, faults): (Order, Faults),
+        nodes: usize,
+        counts: &mut Counts,
+    ) -> Option<Flight<M>> {
+        if !self.put_away.is_empty() && (self.in_flight.is_empty() || random.per_mille(15)) {
+            return Some(self.put_away.swap_remove(random.below(self.put_away.len())));
         }
-        if self.under_way.is_empty() {
+        if self.in_flight.is_empty() {
             return None;
         }
-        let next = if random.per_mille(faults.reorder) { random.below(self.under_way.len()) } else { 0 };
+        let next = self.next(random, order, faults.reorder, counts);
         if random.per_mille(faults.duplicate) {
-            self.injected.duplicated += 1;
-            let copy = self.under_way[next];
-            if random.per_mille(500) { self.put_away.push(copy) } else { self.under_way.push(copy) }
+            counts.note(Fault::Duplicated);
+            let copy = self.in_flight[next];
+            if random.per_mille(500) { self.put_away.push(copy) } else { self.in_flight.push(copy) }
         }
-        let message = self.under_way.remove(next);
+        let flight = self.in_flight.remove(next);
         if random.per_mille(faults.lose) {
-            self.injected.lost += 1;
+            counts.note(Fault::Lost);
             return None;
         }
         if faults.corrupt > 0 && random.per_mille(faults.corrupt) {
-            self.injected.corrupted += 1;
+            counts.note(Fault::Corrupted);
             return None;
         }
         if faults.partition > 0 && random.per_mille(faults.partition) {
-            self.cut_somewhere(random, nodes);
+            self.cut_somewhere(random, nodes, counts);
         }
-        if !self.cut.is_empty() && self.is_cut(&message) {
-            self.injected.unreachable += 1;
+        if !self.cut.is_empty() && self.is_cut(&flight) {
+            counts.note(Fault::Unreachable);
             return None;
         }
         if random.per_mille(faults.delay) {
-            self.injected.delayed += 1;
-            self.put_away.push(message);
+            counts.note(Fault::Delayed);
+            self.put_away.push(flight);
             return None;
         }
-        Some(message)
+        Some(flight)
     }
 
-    fn cut_somewhere(&mut self, random: &mut Random, nodes: usize) {
+    fn next(&self, random: &mut Random, order: Order, reorder: u32, counts: &mut Counts) -> usize {
+        let all = self.in_flight.len();
+        let first_of_pair = |drawn: usize| {
+            let Flight { from, to, .. } = self.in_flight[drawn];
+            let is_pair = |flight: &Flight<M>| (flight.from, flight.to) == (from, to);
+            self.in_flight.iter().position(is_pair).expect("it is one of them")
+        };
+        let (next, first) = match order {
+            Order::Oldest if random.per_mille(reorder) => (random.below(all), 0),
+            Order::Oldest => (0, 0),
+            Order::OfEachPair => {
+                let drawn = random.below(all);
+                let first = first_of_pair(drawn);
+                (if random.per_mille(reorder) { drawn } else { first }, first)
+            }
+            Order::None => {
+                let drawn = random.below(all);
+                (drawn, drawn)
+            }
+        };
+        if next != first {
+            counts.note(Fault::Reordered);
+        }
+        next
+    }
+
+    fn cut_somewhere(&mut self, random: &mut Random, nodes: usize, counts: &mut Counts) {
         let mut place = || match random.below(nodes + 1) {
             0 => None,
             node => Some(NodeId((node - 1) as u16)),
         };
         let (from, to) = (place(), place());
         if from != to {
-            self.injected.partitions += 1;
+            counts.note(Fault::Partition);
             self.cut.insert((from, to), 20 + random.below(200) as u32);
         }
     }
 
-    fn is_cut(&mut self, message: &Message) -> bool {
+    fn is_cut(&mut self, flight: &Flight<M>) -> bool {
         self.cut.retain(|_, left| {
             *left -= 1;
             *left > 0
         });
-        let place = |at: Endpoint| at.node();
-        self.cut.contains_key(&(place(message.packet.from), place(message.packet.to)))
+        self.cut.contains_key(&(flight.from, flight.to))
     }
 }

@@ -1,6 +1,6 @@
 //! A node on the bench: one input at a time, and what came of it.
 
-use check::rack::PlainStore;
+use check::coherence::PlainStore;
 use node::allocator::ChunkSize;
 use node::home::directory::Entry;
 use node::{
@@ -210,7 +210,7 @@ impl Rig {
 
     /// How a block is cached, and its stamp.
     pub(crate) fn cached(&self, tag: BlockTag) -> Option<(Access, u64)> {
-        let published = |frame: &check::rack::Frame| {
+        let published = |frame: &check::coherence::Frame| {
             frame.published.filter(|(holds, _)| *holds == tag).map(|(_, access)| (access, frame.stamp))
         };
         self.store.frames.iter().find_map(published)

@@ -12,7 +12,8 @@ mod mutant;
 mod scenarios;
 mod table;
 
-use check::locks::{Effort, Plan, run_seed};
+use check::locks::{LockRack, Plan};
+use check::rack::Effort;
 use wire::LockRules;
 
 use mutant::{Found, first_line};
@@ -23,7 +24,7 @@ const RUNS: u64 = 20;
 /// The first random run, from this seed on, that goes wrong.
 fn runs<R: LockRules>(plan: fn(u64) -> Plan, from: u64) -> Found {
     (from..from + RUNS).find_map(|seed| {
-        let why = run_seed::<R>(plan(seed), seed, Effort::TEST).err()?;
+        let why = LockRack::<R>::run_seed(plan(seed), seed, Effort::steps(3000)).err()?;
         Some(format!("{} (seed {seed})", first_line(why.what())))
     })
 }

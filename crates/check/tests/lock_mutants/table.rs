@@ -18,6 +18,11 @@ macro_rules! by {
     ($rule:ident, restarts($from:literal)) => {
         ("runs with restarts", || runs::<without_lock::$rule>(Plan::with_restarts, $from))
     };
+    ($rule:ident, losses($from:literal)) => {
+        ("runs in which locks end", || {
+            runs::<without_lock::$rule>(|seed| Plan::with_restarts(seed).freeing(), $from)
+        })
+    };
     ($rule:ident, scenario($scenario:ident)) => {
         (concat!("scenario ", stringify!($scenario)), || {
             scenario(scenarios::$scenario::<without_lock::$rule>, scenarios::$scenario::<Faithful>)
@@ -64,5 +69,7 @@ mutants! {
     LOCK_EPOCHS_ARE_FENCED, restarts(0), "packets of the switch's former life act";
     LOCK_HOME_AWAITS_REPORTS, restarts(0), "the lock is granted while somebody alive has it";
     DEAD_HOLDERS_LOSE, restarts(0), "stale data are served as if nothing had been lost";
+    LOSSES_ARE_NAMED, losses(0), "a late copy takes a later loss, and those who ask next get stale data";
+    TAKEN_LOSSES_STAY, losses(0), "whoever took a lost lock does not hear so, and others get stale data";
     MOVES_ARE_REPORTED, restarts(0), "data that were on their way are forgotten, and stale ones served";
 }

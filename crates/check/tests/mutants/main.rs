@@ -11,11 +11,10 @@ mod mutant;
 mod scenarios;
 mod table;
 
-use std::panic::{self, AssertUnwindSafe};
-
+use check::coherence::{Plan, Rack};
 use check::explore::flowcc::{Coverage, Scope, explore, explore_with_rules};
 use check::explore::{Explored, Verdict};
-use check::rack::{Plan, Rack};
+use check::rack::Effort;
 use wire::Rules;
 
 use mutant::{Found, first_line};
@@ -36,13 +35,8 @@ fn scope<N: Rules, S: Rules>(name: &str) -> Found {
 /// The first random run, from this seed on, that goes wrong.
 fn runs<R: Rules>(plan: impl Fn(u64) -> Plan, from: u64) -> Found {
     (from..from + RUNS).find_map(|seed| {
-        let run = || Rack::<R>::with_rules(plan(seed), seed).run(STEPS);
-        let what = match panic::catch_unwind(AssertUnwindSafe(run)) {
-            Ok(Ok(_)) => return None,
-            Ok(Err(what)) => what,
-            Err(panic) => panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "a panic".into()),
-        };
-        Some(format!("{} (seed {seed})", first_line(&what)))
+        let why = Rack::<R>::run_seed(plan(seed), seed, Effort::steps(STEPS)).err()?;
+        Some(format!("{} (seed {seed})", first_line(why.what())))
     })
 }
 

@@ -13,12 +13,14 @@
 //! | `write.rs` | `rackmem rack-file`, `rackmem key` |
 //! | `runtime.rs` | the directory of the rack's sockets |
 //! | `log.rs` | what operators must know, as lines on standard error |
+//! | `peers.rs` | what daemons say about other processes: who is refused, who does not answer |
 //! | `owner.rs` | daemons that `rackmem up` has started, and must not outlive it |
 
 mod log;
 mod metrics;
 pub(crate) mod node;
 mod owner;
+mod peers;
 mod runtime;
 pub(crate) mod status;
 pub(crate) mod switch;

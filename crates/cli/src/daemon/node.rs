@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 
 use rackmem::rack_file::Location;
 use rackmem::transport::{PlaceId, Transport};
-use rackmem::{Attachments, JoinError, NodeId, ProcessConfig, Rack, RackFile};
+use rackmem::{Attachments, NodeId, PeerWatch, ProcessConfig, Rack, RackFile};
 use tracing::{error, info, warn};
 
 use super::log::LogArgs;
+use super::peers::News;
 use super::{LocationArgs, listen, metrics, owner, read, runtime};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
@@ -66,8 +67,6 @@ pub(super) struct Life {
 
 /// How often the node looks whether it shall end, or was declared dead.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How long it waits for a switch that has never answered before it looks whether it shall end.
-const PATIENCE: Duration = Duration::from_millis(300);
 /// The longest that a thread of a node that has ended may take to let go of its transport.
 const MOST_CLOSING: Duration = Duration::from_secs(2);
 
@@ -92,11 +91,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let joined = Joined::default();
     let address = args.metrics.or(file.node_metrics[id.index()]);
     address.map(|address| metrics::serve_node(address, id, Arc::clone(&joined))).transpose()?;
+    let news = News::of(Some(id), args.owned);
     while !stop.requested() {
-        let Some((rack, transport)) = join(&file, id, &location, &stop)? else { break };
+        let Some((rack, transport)) = join(&file, id, &location, &stop, &news)? else { break };
         let applications = serve_applications(&rack, &file, id);
+        let mut watches: Vec<PeerWatch> =
+            rack.peers().into_iter().chain(applications.as_ref().map(Attachments::peers)).collect();
         show(&joined, Some(Life { applications, rack: rack.clone() }));
         while !stop.requested() && !rack.is_fenced() {
+            watches.iter_mut().for_each(|watch| news.say(watch));
             thread::sleep(LOOK_EVERY);
         }
         let life = show(&joined, None);
@@ -149,26 +152,20 @@ fn join(
     id: NodeId,
     location: &Location,
     stop: &Interrupt,
+    news: &News,
 ) -> Result<Option<Connected>, Fault> {
     let failed =
         |error: &dyn std::fmt::Display| Fault::failed(format_args!("{id} of rack `{}`: {error}", file.name));
     let transport = file.open_at(PlaceId::node(id), location).map_err(|error| failed(&error))?;
-    let mut said = false;
-    while !stop.requested() {
-        // Once the switch is heard, the rack may still wait for other nodes before it begins.
-        let answered = transport.counters().counts().received > 0;
-        let timeout = Duration::from_nanos(file.timeout.0);
-        let patience = if answered { 3 * timeout + PATIENCE } else { PATIENCE };
-        let process = ProcessConfig { patience, ..file.process() };
-        match Rack::join_over(file.config.clone(), id, &process, Arc::clone(&transport)) {
-            Ok(rack) => return Ok(Some((rack, transport))),
-            Err(JoinError::NoAnswer { .. }) if answered || said => {}
-            Err(JoinError::NoAnswer { .. }) => {
-                said = true;
-                info!(target: "rackmem", node = id.0, rack = file.name, "waiting for the switch");
-            }
-            Err(error) => return Err(failed(&error)),
-        }
+    let mut watch = PeerWatch::of_joining(&*transport);
+    let process = ProcessConfig { patience: Duration::MAX, ..file.process() };
+    let joined = Rack::join_over_while(&file.config, id, &process, &transport, &mut || {
+        news.say(&mut watch);
+        !stop.requested()
+    });
+    match joined {
+        Ok(rack) => Ok(Some((rack, transport))),
+        Err(_) if stop.requested() => Ok(None),
+        Err(error) => Err(failed(&error)),
     }
-    Ok(None)
 }

@@ -7,6 +7,7 @@ use rackmem::SwitchProcess;
 use tracing::info;
 
 use super::log::LogArgs;
+use super::peers::News;
 use super::status::{Answers, socket};
 use super::{LocationArgs, listen, metrics, owner, read, runtime};
 use crate::fault::Fault;
@@ -56,10 +57,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let http = args.metrics.or(file.switch_metrics).map(|address| metrics::serve_rack(address, answers));
     http.transpose()?;
     let (rack, nodes, transport) = (file.name.as_str(), file.config.nodes, file.transport().name());
+    let news = News::of(None, args.owned).go_on(switch.peers(), stop.clone())?;
     info!(target: "rackmem", rack, nodes, transport, "serving; Ctrl-C ends it");
     switch.run(stop.flag());
     info!(target: "rackmem", rack, "ended, as it was told to");
     drop((switch, status));
+    // It cannot have panicked without having said so.
+    drop(news.join());
     if args.owned {
         owner::clean_up(&file, &args.config);
     } else {

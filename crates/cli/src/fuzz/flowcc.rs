@@ -1,38 +1,33 @@
 //! Random runs of FlowCC, and what they came to.
 
-use check::rack::{Effort, Failure, Plan, Report, run_seed};
+use check::coherence::{BlockPlan, Blocks, Plan, Seen};
+use check::rack;
+use node::Message;
 use switch::flowcc::tables::{CHECK, FORWARD};
 use wire::{Faithful, Kind, Refusal};
 
-use super::{Groups, Runs};
+use super::{Groups, Subject, named};
 
 /// The coherence of blocks.
-pub(super) enum FlowCC {}
+pub(super) enum BlockRuns {}
 
-impl Runs for FlowCC {
-    type Report = Report;
+impl Subject for BlockRuns {
+    type Message = Message;
+    type Plan = BlockPlan;
+    type Seen = Seen;
+    type World = Blocks<Faithful>;
 
-    const FLAG: &'static str = "";
-    const STEPS: usize = Effort::FUZZ.steps;
-
-    fn run(seed: u64, steps: usize, trace: bool) -> Result<Report, Failure> {
-        let plan = Plan { trace, ..Plan::with_restarts(seed).with_options(seed) };
-        run_seed::<Faithful>(plan, seed, Effort { steps, ..Effort::FUZZ })
+    fn plan(seed: u64) -> rack::Plan<BlockPlan> {
+        Plan::with_restarts(seed).with_options(seed)
     }
 
-    fn operations(report: &Report) -> u64 {
-        report.operations()
+    fn operations(seen: &Seen) -> u64 {
+        seen.operations()
     }
 
-    fn add(sum: &mut Report, report: &Report) {
-        sum.add(report);
-    }
-
-    fn groups(sum: &Report, fewest: u64) -> Groups {
-        let Report { accesses, locks, allocations, frees, refused, lost, .. } = *sum;
-        let named = |rows: &[(&str, u64)]| rows.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
-        let (faults, stops, coverage) = (&sum.faults, &sum.stops, &sum.coverage);
-        let protocol = &sum.protocol;
+    fn groups(sum: &Seen, fewest: u64) -> Groups {
+        let Seen { accesses, locks, allocations, frees, refused, lost, .. } = *sum;
+        let (protocol, coverage) = (&sum.protocol, &sum.coverage);
         let check = CHECK.iter().zip(coverage.check).map(|(row, seen)| {
             let member = match row.member {
                 None => "",
@@ -62,31 +57,10 @@ impl Runs for FlowCC {
                 ]),
             ),
             (
-                "faults",
-                named(&[
-                    ("packets lost", faults.lost),
-                    ("duplicated", faults.duplicated),
-                    ("delayed", faults.delayed),
-                    ("corrupted", faults.corrupted),
-                    ("partitions", faults.partitions),
-                    ("packets stopped by them", faults.unreachable),
-                ]),
-            ),
-            (
-                "restarts",
-                named(&[
-                    ("switch stopped", stops.switch),
-                    ("nodes died", stops.nodes),
-                    ("nodes came back", stops.returns),
-                    ("shadow restarted", stops.shadow),
-                    ("epochs", stops.epochs),
-                    ("blocks lost", protocol.lost),
-                    ("blocks saved from answers", protocol.salvaged),
-                ]),
-            ),
-            (
                 "protocol",
                 named(&[
+                    ("blocks lost", protocol.lost),
+                    ("blocks saved from answers", protocol.salvaged),
                     ("retransmissions", protocol.retransmissions),
                     ("requests parked", protocol.parked),
                     ("turns waited for", protocol.turns),

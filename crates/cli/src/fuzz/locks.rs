@@ -1,38 +1,32 @@
 //! Random runs of locks that carry their data, and what they came to.
 
-use check::locks::{Effort, Plan, Report, run_seed};
-use check::rack::Failure;
+use check::locks::{LockPlan, Locks, Plan, Seen};
+use check::rack;
+use node::LockMessage;
 use wire::Faithful;
 
-use super::{Groups, Runs};
+use super::{Groups, Subject, named};
 
 /// The locks that carry their data.
-pub(super) enum Locks {}
+pub(super) enum LockRuns {}
 
-impl Runs for Locks {
-    type Report = Report;
+impl Subject for LockRuns {
+    type Message = LockMessage;
+    type Plan = LockPlan;
+    type Seen = Seen;
+    type World = Locks<Faithful>;
 
-    const FLAG: &'static str = " --locks";
-    const STEPS: usize = Effort::FUZZ.steps;
-
-    fn run(seed: u64, steps: usize, trace: bool) -> Result<Report, Failure> {
-        let plan = Plan { trace, ..Plan::with_restarts(seed) };
+    fn plan(seed: u64) -> rack::Plan<LockPlan> {
+        let plan = Plan::with_restarts(seed);
         // In every other run locks end, and begin anew.
-        let plan = if seed.is_multiple_of(2) { plan } else { plan.freeing() };
-        run_seed::<Faithful>(plan, seed, Effort { steps })
+        if seed.is_multiple_of(2) { plan } else { plan.freeing() }
     }
 
-    fn operations(report: &Report) -> u64 {
-        report.entered
+    fn operations(seen: &Seen) -> u64 {
+        seen.operations()
     }
 
-    fn add(sum: &mut Report, report: &Report) {
-        sum.add(report);
-    }
-
-    fn groups(sum: &Report, fewest: u64) -> Groups {
-        let named = |rows: &[(&str, u64)]| rows.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
-        let (faults, stops) = (&sum.faults, &sum.stops);
+    fn groups(sum: &Seen, fewest: u64) -> Groups {
         vec![
             (
                 "operations",
@@ -43,26 +37,10 @@ impl Runs for Locks {
                     ("refused as lost", sum.lost),
                     ("refused, no such lock", sum.refused),
                     ("locks that ended", sum.freed),
-                    ("of those, lost ones", sum.freed_lost),
+                    ("lost ones that were reclaimed", sum.reclaimed),
+                    ("of those, given up again", sum.given_up),
                     ("refused, the home was gone", sum.down),
-                    ("fewest entered in a run", fewest),
-                ]),
-            ),
-            (
-                "faults",
-                named(&[
-                    ("packets lost", faults.lost),
-                    ("duplicated", faults.duplicated),
-                    ("delayed", faults.delayed),
-                ]),
-            ),
-            (
-                "restarts",
-                named(&[
-                    ("switch stopped", stops.switch),
-                    ("nodes died", stops.nodes),
-                    ("nodes came back", stops.returns),
-                    ("epochs", stops.epochs),
+                    ("fewest in a run", fewest),
                 ]),
             ),
             (

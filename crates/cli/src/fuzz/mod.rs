@@ -1,7 +1,7 @@
 //! `rackmem fuzz`: a protocol under faults, one random run a seed.
 //!
-//! The runs are `check::rack`'s, and with `--locks` `check::locks`'; here they are spread over threads, summed up and told. The sums do not depend
-//! on the threads: a seed gives one run, and the seeds that failed are listed in order.
+//! The runs are those of `check::rack`, of one world or another; here they are spread over threads, summed up and told. The sums
+//! do not depend on the threads: a seed gives one run, and the seeds that failed are listed in order.
 
 mod flowcc;
 mod locks;
@@ -13,34 +13,44 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use check::rack::Failure;
+use check::rack::{Effort, Failure, Plan, Rack, Report, Sum, World};
 
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::output::{print, print_json};
+use crate::processes::meeting::random_bytes;
 use crate::ycsb::progress::Progress;
 use report::Summary;
 
 /// Counts, by name and group.
 type Groups = Vec<(&'static str, Vec<(String, u64)>)>;
 
-/// What is run: a protocol's random racks.
-trait Runs: 'static {
+fn named(rows: &[(&str, u64)]) -> Vec<(String, u64)> {
+    rows.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+}
+
+/// What is run: the random racks of a world.
+trait Subject: 'static {
+    /// What its machines send one another.
+    type Message: Copy;
+    /// What runs of it are like.
+    type Plan: Copy;
     /// What a run did.
-    type Report: Default + Send;
+    type Seen: Sum + Send;
+    /// The machines.
+    type World: World<Self::Message, Message = Self::Message, Plan = Self::Plan, Seen = Self::Seen>;
 
-    /// What the command line has for it.
-    const FLAG: &'static str;
-    /// Steps that a run takes at least, if nothing else is said.
-    const STEPS: usize;
+    /// What the run of a seed is like.
+    fn plan(seed: u64) -> Plan<Self::Plan>;
 
-    fn run(seed: u64, steps: usize, trace: bool) -> Result<Self::Report, Failure>;
+    fn operations(seen: &Self::Seen) -> u64;
 
-    fn operations(report: &Self::Report) -> u64;
+    fn groups(sum: &Self::Seen, fewest: u64) -> Groups;
+}
 
-    fn add(sum: &mut Self::Report, report: &Self::Report);
-
-    fn groups(sum: &Self::Report, fewest: u64) -> Groups;
+fn run_seed<S: Subject>(seed: u64, args: &Args) -> Result<Report<S::Seen>, Failure> {
+    let effort = Effort { steps: args.steps.unwrap_or(Effort::FUZZ.steps), ..Effort::FUZZ };
+    Rack::<S::World, S::Message>::run_seed(S::plan(seed).traced(args.trace), seed, effort)
 }
 
 /// Failures that are told in full; of the others, only the seeds.
@@ -50,9 +60,10 @@ const EXAMPLES: &str = "\
 Examples:
   rackmem fuzz --seeds 0..10000        ten thousand runs
   rackmem fuzz --seeds 17..18 --trace  one run, every delivery on standard error
+  rackmem fuzz --fresh 10000           ten thousand that nobody has run before
   rackmem fuzz --locks --seeds 0..200  locks that carry their data
 
-Every run of blocks has at least 2,000 operations and 20 faults. Exit codes: 1 a property did not hold, 3 a run was stuck,
+Every run has at least 2,000 operations and 20 faults. Exit codes: 1 a property did not hold, 3 a run was stuck,
 4 a machine panicked.";
 
 /// The flags.
@@ -62,6 +73,9 @@ pub(crate) struct Args {
     /// The seeds: from A, up to but not including B
     #[arg(long, value_name = "A..B", default_value = "0..200", value_parser = seeds)]
     seeds: Range<u64>,
+    /// So many seeds, from one on that the operating system draws
+    #[arg(long, value_name = "N", conflicts_with = "seeds", value_parser = clap::value_parser!(u64).range(1..))]
+    fresh: Option<u64>,
     /// Locks that carry their data, instead of coherent blocks
     #[arg(long)]
     locks: bool,
@@ -89,10 +103,28 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
-    if args.locks { runs::<locks::Locks>(args) } else { runs::<flowcc::FlowCC>(args) }
+    let args = &Args { seeds: chosen(args)?, ..args.clone() };
+    if args.locks { runs::<locks::LockRuns>(args) } else { runs::<flowcc::BlockRuns>(args) }
 }
 
-fn runs<R: Runs>(args: &Args) -> Result<(), Fault> {
+/// The seeds to run.
+fn chosen(args: &Args) -> Result<Range<u64>, Fault> {
+    let Some(count) = args.fresh else { return Ok(args.seeds.clone()) };
+    // Short enough to be typed.
+    let first = u64::from_le_bytes(random_bytes()?) >> 24;
+    let seeds = first..first.saturating_add(count);
+    say!("these runs again: {}", again(args, &seeds));
+    Ok(seeds)
+}
+
+/// The command that runs some seeds in the same way.
+fn again(args: &Args, seeds: &Range<u64>) -> String {
+    let which = if args.locks { " --locks" } else { "" };
+    let steps = args.steps.map(|steps| format!(" --steps {steps}")).unwrap_or_default();
+    format!("rackmem fuzz{which} --seeds {}..{}{steps}", seeds.start, seeds.end)
+}
+
+fn runs<S: Subject>(args: &Args) -> Result<(), Fault> {
     let interrupt = Interrupt::listen().map_err(|why| Fault::failed(format_args!("no signals: {why}")))?;
     if !args.trace {
         // What panicked is told with its seed.
@@ -101,13 +133,13 @@ fn runs<R: Runs>(args: &Args) -> Result<(), Fault> {
     let start = Instant::now();
     let total = args.seeds.end - args.seeds.start;
     let mut progress = Progress::start("fuzz".to_owned(), total);
-    let mut summary = Summary::<R>::new(args.seeds.clone());
+    let mut summary = Summary::<S>::new(args.seeds.clone());
     let next = AtomicU64::new(args.seeds.start);
     let (done, results) = mpsc::channel();
     thread::scope(|scope| {
         for _ in 0..jobs(args) {
             let (done, next, interrupt) = (done.clone(), &next, interrupt.clone());
-            scope.spawn(move || work::<R>(args, next, &interrupt, &done));
+            scope.spawn(move || work::<S>(args, next, &interrupt, &done));
         }
         drop(done);
         for (seed, result) in results {
@@ -125,40 +157,35 @@ fn jobs(args: &Args) -> usize {
 }
 
 /// One thread: takes the next seed until there are none, or somebody asks to stop.
-fn work<R: Runs>(
+fn work<S: Subject>(
     args: &Args,
     next: &AtomicU64,
     interrupt: &Interrupt,
-    done: &mpsc::Sender<(u64, Result<R::Report, Failure>)>,
+    done: &mpsc::Sender<(u64, Result<Report<S::Seen>, Failure>)>,
 ) {
     while !interrupt.requested() {
         let seed = next.fetch_add(1, Ordering::Relaxed);
         if seed >= args.seeds.end {
             return;
         }
-        let result = R::run(seed, args.steps.unwrap_or(R::STEPS), args.trace);
+        let result = run_seed::<S>(seed, args);
         if done.send((seed, result)).is_err() {
             return;
         }
     }
 }
 
-fn finish<R: Runs>(args: &Args, mut summary: Summary<R>, took: Duration) -> Result<(), Fault> {
+fn finish<S: Subject>(args: &Args, mut summary: Summary<S>, took: Duration) -> Result<(), Fault> {
     summary.failures.sort_by_key(|(seed, _)| *seed);
     if args.json {
         print_json(&summary.to_json(took))?;
     } else {
         print(&summary.to_text())?;
     }
-    let steps = args.steps.map(|steps| format!(" --steps {steps}")).unwrap_or_default();
-    let which = R::FLAG;
     let mut told = String::new();
     for (seed, failure) in summary.failures.iter().take(TOLD) {
-        told += &format!(
-            "seed {seed}: {}\n  repeat it: rackmem fuzz{which} --seeds {seed}..{}{steps} --trace\n",
-            failure.what(),
-            seed + 1
-        );
+        let again = again(args, &(*seed..*seed + 1));
+        told += &format!("seed {seed}: {}\n  repeat it: {again} --trace\n", failure.what());
     }
     let count = summary.failures.len();
     if count > TOLD {
@@ -174,6 +201,13 @@ fn finish<R: Runs>(args: &Args, mut summary: Summary<R>, took: Duration) -> Resu
     }
     if worst(|failure| matches!(failure, Failure::Stuck(_))) {
         return Err(Fault::Stuck(told));
+    }
+    let blind: Vec<_> = summary.blind().into_iter().map(check::rack::Fault::name).collect();
+    if !blind.is_empty() {
+        return Err(Fault::failed(format_args!(
+            "the search is blind: {} were to happen in these runs, and never did",
+            blind.join(", ")
+        )));
     }
     if summary.done < args.seeds.end - args.seeds.start {
         return Err(Fault::Interrupted);

@@ -4,45 +4,67 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::time::Duration;
 
-use check::rack::Failure;
+use check::rack::{Failure, Fault, Report, Sum, Tallies};
 use serde_json::{Map, Value, json};
 
-use super::Runs;
+use super::Subject;
 
 /// The runs so far.
-pub(super) struct Summary<R: Runs> {
+pub(super) struct Summary<S: Subject> {
     seeds: Range<u64>,
     /// Runs that ended, well or not.
     pub(super) done: u64,
     pub(super) failures: Vec<(u64, Failure)>,
-    sum: R::Report,
+    faults: Tallies,
+    sum: S::Seen,
     /// The fewest operations of any run.
     fewest: Option<u64>,
 }
 
-impl<R: Runs> Summary<R> {
+impl<S: Subject> Summary<S> {
     pub(super) fn new(seeds: Range<u64>) -> Self {
-        Self { seeds, done: 0, failures: Vec::new(), sum: R::Report::default(), fewest: None }
+        let (faults, sum) = (Tallies::default(), S::Seen::default());
+        Self { seeds, done: 0, failures: Vec::new(), faults, sum, fewest: None }
     }
 
-    pub(super) fn take(&mut self, seed: u64, result: Result<R::Report, Failure>) {
+    pub(super) fn take(&mut self, seed: u64, result: Result<Report<S::Seen>, Failure>) {
         self.done += 1;
         match result {
             Ok(report) => {
-                let operations = R::operations(&report);
+                let operations = S::operations(&report.seen);
                 self.fewest = Some(self.fewest.map_or(operations, |fewest| fewest.min(operations)));
-                R::add(&mut self.sum, &report);
+                self.faults.take(&S::plan(seed).rack, &report.faults);
+                self.sum.add(&report.seen);
             }
             Err(failure) => self.failures.push((seed, failure)),
         }
     }
 
+    /// Faults that were to happen, and never did.
+    pub(super) fn blind(&self) -> Vec<Fault> {
+        self.faults.blind()
+    }
+
     fn groups(&self) -> super::Groups {
-        R::groups(&self.sum, self.fewest.unwrap_or(0))
+        S::groups(&self.sum, self.fewest.unwrap_or(0))
     }
 
     pub(super) fn to_text(&self) -> String {
-        let mut text = String::new();
+        let head =
+            format!("{:<33} {:>12} {:>9} {:>8} {:>10}", "faults", "total", "fewest", "runs", "drawn, and");
+        let mut text =
+            format!("{head}\n{:<33} {:>12} {:>9} {:>8} {:>10}\n", "", "", "in a run", "without", "without");
+        for (fault, tally) in self.faults.all() {
+            let _ = writeln!(
+                text,
+                "  {:<31} {:>12} {:>9} {:>8} {:>10}",
+                fault.name(),
+                tally.total,
+                tally.fewest,
+                tally.runs_without,
+                tally.drawn_without
+            );
+        }
         for (title, rows) in self.groups() {
             let _ = writeln!(text, "{title}");
             for (name, count) in rows {
@@ -62,6 +84,16 @@ impl<R: Runs> Summary<R> {
             };
             json!({ "seed": seed, "how": how, "what": failure.what() })
         });
+        let faults = self.faults.all().map(|(fault, tally)| {
+            let tally = json!({
+                "total": tally.total,
+                "fewest": tally.fewest,
+                "runs_without": tally.runs_without,
+                "drawn": tally.drawn,
+                "drawn_without": tally.drawn_without,
+            });
+            (fault.name().replace(' ', "_"), tally)
+        });
         let groups = self.groups().into_iter().map(|(title, rows)| {
             let rows: Map<String, Value> =
                 rows.into_iter().map(|(name, count)| (name, Value::from(count))).collect();
@@ -72,6 +104,7 @@ impl<R: Runs> Summary<R> {
             "done": self.done,
             "seconds": took.as_secs_f64(),
             "failures": failures.collect::<Vec<_>>(),
+            "faults": faults.collect::<Map<String, Value>>(),
             "seen": groups.collect::<Map<String, Value>>(),
         })
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use rackmem::transport::{PlaceId, Transport, shm, udp};
+use rackmem::transport::{PlaceId, Terms, Transport, shm, udp};
 use rackmem::{Config, NodeId};
 use serde::{Deserialize, Serialize};
 
@@ -89,6 +89,7 @@ impl Meeting {
                     me,
                     block: rack.most_payload(),
                     ring_bytes: Some(rack.ring_bytes()),
+                    terms: Terms::default(),
                 };
                 shm::ShmTransport::open(&config)
                     .map(|transport| Arc::new(transport) as _)
@@ -111,6 +112,7 @@ impl Meeting {
                     mtu: udp::Config::usual_mtu(listen),
                     block: rack.most_payload(),
                     company: *company,
+                    terms: Terms::default(),
                 };
                 udp::UdpTransport::bind(&config)
                     .map(|transport| Arc::new(transport) as _)
@@ -120,8 +122,8 @@ impl Meeting {
     }
 }
 
-fn random_bytes() -> Result<[u8; 32], Fault> {
-    let mut bytes = [0; 32];
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], Fault> {
+    let mut bytes = [0; N];
     File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes))
         .map_err(|error| Fault::failed(format_args!("the system gives no random bytes: {error}")))?;
@@ -145,7 +147,7 @@ impl RuntimeDir {
     }
 
     fn below(parent: &Path) -> Result<Self, Fault> {
-        let name = random_bytes()?[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let name = random_bytes::<8>()?.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let path = parent.join(format!("rackmem-{}-{name}", std::process::id()));
         match DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => Ok(Self(path)),

@@ -92,14 +92,16 @@ fn an_advertised_name_that_does_not_resolve_is_said_with_its_line_and_what_to_do
     };
     let said = error.to_string();
     assert!(
-        said.starts_with("the switch has not let this node in within 3 s") && said.contains(&begins),
+        said.starts_with("the switch at switch.rackmem.invalid:")
+            && said.contains(" within 3 s: ")
+            && said.contains(&begins),
         "{said}"
     );
     assert!(said.ends_with(ends), "{said}");
     let said = end([node]).remove(0);
     assert!(said.contains(&format!(" WARN  node 0: {begins}")), "{said}");
     assert!(said.contains(&format!("{ends}; it is tried again every second")), "{said}");
-    assert!(said.contains(" INFO  node 0: waiting for the switch"), "{said}");
+    assert!(said.contains(" INFO  node 0: waiting for the switch at switch.rackmem.invalid:"), "{said}");
 }
 
 #[test]

@@ -15,8 +15,9 @@ use super::report::NodeReport;
 /// Between two lines about the same count.
 const EVERY: Nanos = Nanos::from_millis(10_000);
 
-/// What is refused because somebody is hostile, or has another key, file or version. (Other causes are those of a network.)
-const REFUSED: [Cause; 4] = [Cause::Malformed, Cause::WrongKey, Cause::Replayed, Cause::BrokenRing];
+/// What is refused because somebody is hostile, or something is broken. (Whose greetings are refused, and why, is said by
+/// whoever watches the handshakes; other causes are those of a network.)
+const REFUSED: [Cause; 3] = [Cause::Malformed, Cause::Replayed, Cause::BrokenRing];
 
 /// A count that says something when it grows.
 #[derive(Default)]

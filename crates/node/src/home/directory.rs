@@ -159,6 +159,11 @@ impl Directory {
             + self.locks.len() * (ENTRY_BYTES + size_of::<BlockTag>())
     }
 
+    /// True if all entries of blocks that were made are such.
+    pub fn all(&self, such: impl Fn(&Entry) -> bool) -> bool {
+        self.pages.iter().flatten().all(|page| page.iter().all(&such))
+    }
+
     /// The entries that were made, with their tags.
     pub fn entries(&self, home: wire::NodeId) -> impl Iterator<Item = (BlockTag, &Entry)> {
         let block = self.block;

@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use membership::Timing;
 use transport::{PlaceId, Transport, shm, udp};
@@ -14,6 +14,7 @@ use super::location::{ADVERTISE, LISTEN, Location};
 use super::{Placement, RackFile};
 use crate::config::{ConfigError, ProcessConfig};
 use crate::error::JoinError;
+use crate::peers::{PeerEvent, PeerWatch};
 use crate::rack::Rack;
 use crate::switch_process::SwitchProcess;
 
@@ -112,6 +113,7 @@ impl RackFile {
                     me: place,
                     block: payload,
                     ring_bytes: Some(self.config.ring_bytes()),
+                    terms: self.terms(),
                 };
                 Ok(Arc::new(shm::ShmTransport::open(&config).map_err(StartError::SharedMemory)?))
             }
@@ -126,16 +128,9 @@ impl RackFile {
                 let advertise = location.advertise.clone().filter(|it| *it != mine.advertise);
                 let naming = udp::Naming { advertise, ..udp::Naming::default() };
                 let key = key.clone();
-                let config = udp::Config {
-                    me: place,
-                    listen,
-                    peers,
-                    naming,
-                    key,
-                    mtu: *mtu,
-                    block: payload,
-                    company: true,
-                };
+                let (mtu, block, terms) = (*mtu, payload, self.terms());
+                let config =
+                    udp::Config { me: place, listen, peers, naming, key, mtu, block, company: true, terms };
                 Ok(Arc::new(udp::UdpTransport::bind(&config).map_err(StartError::Udp)?))
             }
         }
@@ -180,16 +175,59 @@ impl Rack {
         location: &Location,
         patience: Duration,
     ) -> Result<Self, StartError> {
+        Self::join_with(file, node, location, |transport| {
+            let process = ProcessConfig { patience, ..file.process() };
+            Self::join_over(file.config.clone(), node, &process, Arc::clone(transport))
+        })
+    }
+
+    fn join_with(
+        file: &RackFile,
+        node: NodeId,
+        location: &Location,
+        join: impl FnOnce(&Arc<dyn Transport>) -> Result<Self, JoinError>,
+    ) -> Result<Self, StartError> {
         let nodes = file.config.nodes;
         if node.index() >= nodes {
             return Err(StartError::Join(JoinError::NoSuchNode { node, nodes }));
         }
         let transport = file.open_at(PlaceId::node(node), location)?;
-        let process = ProcessConfig { patience, ..file.process() };
-        let joined = Self::join_over(file.config.clone(), node, &process, Arc::clone(&transport));
-        joined.map_err(|error| match transport.hindrance() {
+        join(&transport).map_err(|error| match transport.hindrance() {
             Some(why) => StartError::Hindered { error, why },
             None => StartError::Join(error),
+        })
+    }
+
+    /// The same, and tells meanwhile what a person would want to know: whom it waits for, and who is refused and why.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    /// use rackmem::{NodeId, Rack, RackFile};
+    ///
+    /// let file = RackFile::read("rack.toml")?;
+    /// let rack = Rack::join_watched(&file, NodeId(3), Duration::from_secs(60), |event| eprintln!("{event}"))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    pub fn join_watched(
+        file: &RackFile,
+        node: NodeId,
+        patience: Duration,
+        mut tell: impl FnMut(PeerEvent),
+    ) -> Result<Self, StartError> {
+        Self::join_with(file, node, &Location::from_environment()?, |transport| {
+            let mut watch = PeerWatch::of_joining(&**transport);
+            let process = ProcessConfig { patience, ..file.process() };
+            let began = Instant::now();
+            let joined = Self::join_over_while(&file.config, node, &process, transport, &mut || {
+                watch.poll().into_iter().for_each(&mut tell);
+                began.elapsed() < patience
+            });
+            // What was refused, or not, while the last attempt was made.
+            watch.poll().into_iter().for_each(tell);
+            joined
         })
     }
 }

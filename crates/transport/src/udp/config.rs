@@ -8,6 +8,7 @@ use super::advertised::{Advertised, Lookup};
 use super::key::Key;
 use super::whereabouts::Reach;
 use crate::place::PlaceId;
+use crate::terms::Terms;
 
 /// What a UDP transport has to know.
 #[derive(Clone, Debug)]
@@ -29,6 +30,8 @@ pub struct Config {
     /// What [can wait](crate::Body::can_wait) travels in the datagram of the next message to its place, where one is likely to
     /// follow soon. Fewer datagrams; who needs what is kept may get it a fraction of a millisecond later.
     pub company: bool,
+    /// The settings that peers must have, too.
+    pub terms: Terms,
 }
 
 /// What has to do with names, and with places that are not where the rack file says.

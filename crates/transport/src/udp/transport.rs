@@ -16,7 +16,7 @@ use super::advertised::Advertised;
 use super::burst::Datagram;
 use super::config::{Config, Error, Naming};
 use super::envelope;
-use super::hello::{self, Hello};
+use super::hello::Hello;
 use super::keeping::Keeping;
 use super::key::Key;
 use super::receive::Inbox;
@@ -27,7 +27,9 @@ use super::waiting::Waiting;
 use super::whereabouts::{Finder, Reach, Whereabouts};
 use super::{mmsg, random};
 use crate::head::{Head, MOST_ONE_SIDED_HEAD};
-use crate::{Body, Cause, Contents, Counters, MOST_CONTROL, MOST_ONE_SIDED, Outgoing, PlaceId, Transport};
+use crate::{
+    Body, Cause, Contents, Counters, Handshakes, MOST_CONTROL, MOST_ONE_SIDED, Outgoing, PlaceId, Transport,
+};
 
 /// The socket buffers asked for: some 1,000 datagrams while this process waits for a processor.
 const SOCKET_BUFFER: usize = 4 << 20;
@@ -54,6 +56,7 @@ pub struct UdpTransport {
     /// The last burst received was a full one.
     pub(super) more: AtomicBool,
     pub(super) counters: Counters,
+    pub(super) handshakes: Arc<Handshakes>,
     /// The number of the next message that is sent in segments.
     next_message: AtomicU64,
     pub(super) waiting: Waiting,
@@ -84,8 +87,12 @@ impl UdpTransport {
         }
         let named = config.peers.iter().any(|(_, advertised)| advertised.address().is_none());
         let Naming { advertise, lookup } = config.naming.clone();
+        let told = |of: PlaceId| config.peers.iter().find(|(place, _)| *place == of);
+        let address = |place: PlaceId| told(place).map(|(_, advertised)| advertised.to_string());
+        let handshakes = Arc::new(Handshakes::new(config.terms.clone(), address));
         let transport = Self {
             me: config.me,
+            handshakes,
             session: random::nonce().map_err(Error::Random)?,
             key: config.key.clone(),
             hello_key: config.key.as_ref().map(HelloKey::new),
@@ -106,6 +113,9 @@ impl UdpTransport {
             started: Instant::now(),
         };
         for peer in transport.peers.iter().flatten() {
+            if peer.place != PlaceId::OBSERVER {
+                transport.handshakes.greet(peer.place);
+            }
             transport.ask(peer, None);
         }
         if named || transport.advertise.is_some() {
@@ -173,11 +183,11 @@ impl UdpTransport {
             echo,
             known: peer.session().map_or(0, |session| session.theirs),
             counter: peer.last_counter(),
+            elsewhere: self.advertise.is_some(),
         };
-        let mut bytes = [0; envelope::HEAD + hello::BODY + TAG];
-        let length = hello.encode(self.me, peer.place, self.hello_key.as_ref(), &mut bytes);
+        let bytes = hello.encode(self.me, peer.place, self.handshakes.terms(), self.hello_key.as_ref());
         // A greeting that is lost, here or on its way, is asked for again.
-        if let Err(error) = self.socket.send_to(&bytes[..length], address) {
+        if let Err(error) = self.socket.send_to(&bytes, address) {
             self.counters.dropped(cause(&error));
         }
     }
@@ -396,6 +406,10 @@ impl Transport for UdpTransport {
 
     fn hindrance(&self) -> Option<String> {
         self.unresolved()
+    }
+
+    fn handshakes(&self) -> Option<Arc<Handshakes>> {
+        Some(Arc::clone(&self.handshakes))
     }
 
     fn counters(&self) -> &Counters {

@@ -95,11 +95,11 @@ impl Whereabouts {
         self.known().address
     }
 
-    /// The same, now that it was heard from there. Of several that its name leads to, the one that it speaks from is right. If
-    /// none is known, it is where it speaks from.
-    pub(super) fn address_heard_from(&self, source: Option<SocketAddr>) -> Option<SocketAddr> {
+    /// The same, now that a greeting came from there. Of several addresses that its name leads to, the one from which it answers is
+    /// right. If none is known, it is where it speaks from.
+    pub(super) fn address_heard_from(&self, source: Option<SocketAddr>, answers: bool) -> Option<SocketAddr> {
         let mut known = self.known();
-        if let Some(source) = source.filter(|source| known.candidates.contains(source)) {
+        if let Some(source) = source.filter(|source| answers && known.candidates.contains(source)) {
             known.address = Some(source);
         }
         known.address.or(source)
@@ -113,6 +113,12 @@ impl Whereabouts {
     fn told(&self) -> Option<Advertised> {
         let known = self.known();
         known.advertised.clone().filter(|_| known.told)
+    }
+
+    /// True if another address than the present one may be right.
+    pub(super) fn may_change(&self) -> bool {
+        let known = self.known();
+        known.told || matches!(known.advertised, Some(Advertised::Name(_)))
     }
 
     fn name(&self) -> Option<HostName> {
@@ -319,7 +325,7 @@ mod tests {
 
     use super::Reach;
     use crate::udp::{Config, Naming, UdpTransport};
-    use crate::{Cause, PlaceId};
+    use crate::{Cause, PlaceId, Terms};
 
     #[test]
     fn a_place_is_believed_about_itself_and_the_switch_about_all() {
@@ -330,7 +336,9 @@ mod tests {
             [other, third, PlaceId::SWITCH].map(|place| (place, "127.0.0.1:9".parse().expect("an address")));
         let peers = peers.map(|(place, address): (_, std::net::SocketAddr)| (place, address.into())).to_vec();
         let naming = Naming::default();
-        let config = Config { me, listen, peers, naming, key: None, mtu: 1_500, block: 4096, company: true };
+        let terms = Terms::default();
+        let config =
+            Config { me, listen, peers, naming, key: None, mtu: 1_500, block: 4096, company: true, terms };
         let place = UdpTransport::bind(&config).expect("loopback");
         let says = |from, about: PlaceId, text: &[u8]| {
             let outcome = place.on_whereabouts(from, &[&[about.to_wire()], text].concat());

@@ -18,7 +18,7 @@ use wire::{
 
 use super::scope::{Scope, Turn};
 use super::shape::{aged, block_number, contents, is_latest};
-use crate::rack::PlainStore;
+use crate::coherence::PlainStore;
 
 pub(super) const BLOCK: BlockSize = BlockSize::MIN;
 

@@ -9,14 +9,15 @@
 
 use std::collections::BTreeMap;
 
-use wire::{GlobalAddr, LockRules, NodeId, Tenure};
+use wire::{LockRules, NodeId, Tenure};
 
-use crate::locks::{LockRack, Plan};
+use crate::locks::Locks;
+use crate::rack::{Conditions, Faults};
 
 /// Who has asked, and who has begun a reign since.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    locks: BTreeMap<GlobalAddr, Since>,
+    locks: Vec<Since>,
     /// No node may begin a reign more often before another one.
     bound: u64,
     most: u64,
@@ -32,12 +33,12 @@ struct Since {
 }
 
 impl Asked {
-    pub(crate) fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &Conditions, locks: usize) -> Self {
         Self {
-            locks: BTreeMap::new(),
+            locks: vec![Since::default(); locks],
             bound: plan.threads as u64 + 1,
             most: 0,
-            checked: plan.faults == crate::rack::Faults::default() && plan.restarts.is_never(),
+            checked: plan.faults == Faults::default() && plan.restarts.is_never(),
         }
     }
 
@@ -47,37 +48,35 @@ impl Asked {
     }
 }
 
-pub(super) fn check<R: LockRules>(rack: &mut LockRack<R>) -> Result<(), String> {
-    for (lock, _) in &rack.locks {
-        let entry = rack.switch.entry(*lock).or_else(|| rack.nodes[lock.home().index()].0.entry(*lock));
-        let asked = &mut rack.asked;
-        let Some(entry) = entry else {
-            asked.locks.remove(lock);
-            continue;
-        };
-        // Between the passes of a MOVE, who waits is in the packet.
-        if entry.moving {
-            continue;
-        }
-        let since = asked.locks.entry(*lock).or_default();
-        let begun = entry.holder.filter(|_| entry.tenure > since.tenure);
-        since.tenure = entry.tenure;
-        since.passed.retain(|node, _| entry.waiting.contains(*node) && begun != Some(*node));
-        if let Some(holder) = begun {
-            for (node, passed) in &mut since.passed {
-                let times = passed.entry(holder).or_default();
-                *times += 1;
-                asked.most = asked.most.max(*times);
-                if asked.checked && *times > asked.bound {
-                    return Err(format!(
-                        "{holder} has begun {times} reigns over lock {lock} since {node} asked for it"
-                    ));
-                }
+pub(super) fn check<R: LockRules>(locks: &mut Locks<R>, at: usize) -> Result<(), String> {
+    let (lock, _) = locks.locks[at];
+    let (asked, entry) = (&mut locks.asked, locks.facts.entry(at, lock.home()));
+    let since = &mut asked.locks[at];
+    let Some(entry) = entry else {
+        *since = Since::default();
+        return Ok(());
+    };
+    // Between the passes of a MOVE, who waits is in the packet.
+    if entry.moving {
+        return Ok(());
+    }
+    let begun = entry.holder.filter(|_| entry.tenure > since.tenure);
+    since.tenure = entry.tenure;
+    since.passed.retain(|node, _| entry.waiting.contains(*node) && begun != Some(*node));
+    if let Some(holder) = begun {
+        for (node, passed) in &mut since.passed {
+            let times = passed.entry(holder).or_default();
+            *times += 1;
+            asked.most = asked.most.max(*times);
+            if asked.checked && *times > asked.bound {
+                return Err(format!(
+                    "{holder} has begun {times} reigns over lock {lock} since {node} asked for it"
+                ));
             }
         }
-        for node in entry.waiting.iter() {
-            since.passed.entry(node).or_default();
-        }
+    }
+    for node in entry.waiting.iter() {
+        since.passed.entry(node).or_default();
     }
     Ok(())
 }

@@ -2,12 +2,14 @@
 //!
 //! A node stands in a lock's queue once, for all its threads, and takes one of them (or its readers together) a round. So
 //! while a thread waits, and its node is in the queue or keeps it, no other thread gets in before it more often than a
-//! node has threads, and once more for what was under way when it came; so many times more often as the node that
-//! reigns may prefer its own.
+//! node has threads, once more for what was in flight when it came, and once for every further node: a MOVE is denied
+//! when the directory has noted one more, and each time the holder's readers that have come since go with those at the
+//! queue's head. So many times more often as the node that reigns may prefer its own.
 
-use wire::LockRules;
+use wire::{LockRules, NodeId};
 
-use crate::locks::{LockRack, Plan, Thread, Want};
+use crate::locks::{Locks, Plan, Thread, Want};
+use crate::rack::Faults;
 
 /// Who waits, and who got in since.
 #[derive(Clone, Debug)]
@@ -31,12 +33,14 @@ struct Waiting {
 
 impl Waits {
     pub(crate) fn new(plan: &Plan) -> Self {
-        let threads = plan.threads as u64;
+        let threads = plan.rack.threads as u64;
+        // Beside the one that waits, and the holder.
+        let others = plan.rack.nodes.saturating_sub(2) as u64;
         Self {
-            waiting: vec![None; plan.nodes * plan.threads],
-            bound: (threads + 1) * (1 + u64::from(plan.preference)),
+            waiting: vec![None; plan.rack.nodes * plan.rack.threads],
+            bound: (threads + 1 + others) * (1 + u64::from(plan.world.preference)),
             most: 0,
-            checked: plan.faults == crate::rack::Faults::default() && plan.restarts.is_never(),
+            checked: plan.rack.faults == Faults::default() && plan.rack.restarts.is_never(),
         }
     }
 
@@ -73,25 +77,25 @@ impl Waits {
 }
 
 /// Notes who stands in a queue now: not whoever has been served, and waits for what is on its way.
-pub(super) fn check<R: LockRules>(rack: &mut LockRack<R>) {
-    for thread in 0..rack.threads.len() {
-        let Thread::Waiting(want) = rack.threads[thread] else { continue };
-        let (node, (lock, _)) = (thread / rack.plan.threads, rack.locks[want.lock]);
-        let machine = &rack.nodes[node].0;
-        let reign = machine.view(lock).and_then(|view| view.reign);
-        if reign.as_ref().is_some_and(|reign| reign.moving) {
+pub(super) fn check<R: LockRules>(locks: &mut Locks<R>) {
+    for thread in 0..locks.threads.len() {
+        let Thread::Waiting(want) = locks.threads[thread] else { continue };
+        let (node, (lock, _)) = (locks.node_of(thread), locks.locks[want.lock]);
+        let reign = |node: NodeId| {
+            let view = locks.facts.nodes[node.index()][want.lock].view.as_ref();
+            view.and_then(|view| view.reign.as_ref())
+        };
+        if reign(node).is_some_and(|reign| reign.moving) {
             // Whoever comes now stands nowhere, if the MOVE has been approved; whoever has come before does in either case.
             continue;
         }
-        let reigns = reign.is_some();
-        let entry = rack.switch.entry(lock).or_else(|| rack.nodes[lock.home().index()].0.entry(lock));
+        let reigns = reign(node).is_some();
+        let entry = locks.facts.entry(want.lock, lock.home());
         // The directory's bit alone may be that of an earlier request, and the queue's of one that is served by now.
-        let queued = entry.and_then(|entry| entry.holder).is_some_and(|holder| {
-            let view = rack.nodes[holder.index()].0.view(lock);
-            view.and_then(|view| view.reign).is_some_and(|reign| reign.queue.contains(machine.id()))
-        });
-        let stands = queued && entry.is_some_and(|entry| entry.waiting.contains(machine.id()));
-        if let Some(waiting) = &mut rack.waits.waiting[thread] {
+        let holder = entry.and_then(|entry| entry.holder).and_then(reign);
+        let queued = holder.is_some_and(|reign| reign.queue.contains(node));
+        let stands = queued && entry.is_some_and(|entry| entry.waiting.contains(node));
+        if let Some(waiting) = &mut locks.waits.waiting[thread] {
             let in_queue = reigns || stands;
             if in_queue && !waiting.in_queue {
                 // Perhaps anew: a copy that was to end before it came is not taken.

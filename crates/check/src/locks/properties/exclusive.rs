@@ -1,22 +1,24 @@
 //! A writer that is inside excludes every other user, anywhere in the rack, as long as the lock's home lives.
 
-use std::collections::BTreeMap;
-
 use wire::{LockRules, Mode};
 
-use crate::locks::{LockRack, Thread};
+use crate::locks::{Locks, Thread};
 
-pub(super) fn check<R: LockRules>(rack: &LockRack<R>) -> Result<(), String> {
-    let mut users = BTreeMap::<_, (u32, u32)>::new();
-    for thread in &rack.threads {
-        let (Thread::Inside(want, _) | Thread::Ending(want)) = thread else { continue };
-        let (readers, writers) = users.entry((want.lock, want.life)).or_default();
-        *(if want.mode == Mode::Write { writers } else { readers }) += 1;
-    }
-    for ((lock, life), (readers, writers)) in users {
-        if writers > 1 || writers == 1 && readers > 0 {
+pub(super) fn check<R: LockRules>(locks: &Locks<R>) -> Result<(), String> {
+    let inside = || {
+        locks.threads.iter().enumerate().filter_map(|(thread, doing)| match doing {
+            Thread::Inside(want, _) | Thread::Ending(want) => Some((thread, want)),
+            _ => None,
+        })
+    };
+    for (writer, want) in inside().filter(|(_, want)| want.mode == Mode::Write) {
+        let same = |(thread, other): &(usize, &crate::locks::Want)| {
+            *thread != writer && (other.lock, other.life) == (want.lock, want.life)
+        };
+        if let Some((other, with)) = inside().find(same) {
             return Err(format!(
-                "{writers} writers and {readers} readers are inside of lock {lock}, {life:?}"
+                "thread {writer} is inside of lock {} to write, and thread {other} is beside it: {want:?} {with:?}",
+                want.lock
             ));
         }
     }

@@ -5,37 +5,49 @@
 mod asked;
 mod bypass;
 mod exclusive;
+mod losses;
 mod reigns;
 mod rest;
 mod tenures;
 
-use wire::LockRules;
+use wire::{LockRules, NodeId};
 
-use super::LockRack;
+use super::Locks;
+use crate::rack::{Bench, Control};
 pub use asked::Asked;
 pub use bypass::Waits;
+pub use losses::Losses;
 pub use tenures::Tenures;
 
-/// Checks everything that must hold at any moment.
-///
-/// # Errors
-/// What does not hold.
-pub fn check<R: LockRules>(rack: &mut LockRack<R>) -> Result<(), String> {
-    for (machine, _) in &rack.nodes {
-        machine.invariants();
+/// Checks what the last step can have broken: of the machines that it touched, and the locks of which something has changed.
+pub(super) fn check_after<R: LockRules, M: Copy>(
+    locks: &mut Locks<R>,
+    bench: &Bench<M>,
+) -> Result<(), String> {
+    let touched = bench.touched();
+    if touched.is_nothing() {
+        return Ok(());
     }
-    bypass::check(rack);
-    asked::check(rack)?;
-    exclusive::check(rack)?;
-    reigns::check(rack)?;
-    tenures::check(rack)
+    for node in touched.nodes.iter() {
+        locks.nodes[node.index()].0.invariants();
+    }
+    let mut changed = locks.refresh(touched);
+    if std::mem::take(&mut locks.lives_changed) {
+        changed = (0..locks.locks.len()).map(|lock| NodeId(lock as u16)).collect();
+    }
+    bypass::check(locks);
+    exclusive::check(locks)?;
+    tenures::check(locks, touched)?;
+    losses::check(locks, bench)?;
+    for lock in changed.iter().map(NodeId::index) {
+        asked::check(locks, lock)?;
+        reigns::check(locks, &bench.control, lock)?;
+    }
+    Ok(())
 }
 
-/// Checks everything that must hold when nothing is under way.
-///
-/// # Errors
-/// What does not hold.
-pub fn check_at_rest<R: LockRules>(rack: &mut LockRack<R>) -> Result<(), String> {
-    check(rack)?;
-    rest::check(rack)
+/// Checks everything that must hold when nothing is in flight.
+pub(super) fn check_at_rest<R: LockRules>(locks: &mut Locks<R>, control: &Control) -> Result<(), String> {
+    assert!(locks.facts_are_so(), "a step has changed what it did not name");
+    rest::check(locks, control)
 }

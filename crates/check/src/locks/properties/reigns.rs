@@ -1,53 +1,55 @@
 //! At most one node may write, and while one may, nobody has a copy to read of before its reign: of a lock in one life
 //! of its home.
 
-use std::collections::BTreeSet;
+use node::locks::LockView;
+use wire::{Copyset, Incarnation, LockRules, NodeId, Tenure};
 
-use wire::{Copyset, GlobalAddr, Incarnation, LockRules, Tenure};
+use crate::locks::Locks;
+use crate::rack::Control;
 
-use crate::locks::LockRack;
-
-pub(super) fn check<R: LockRules>(rack: &LockRack<R>) -> Result<(), String> {
-    for (lock, _) in &rack.locks {
-        let lives: BTreeSet<_> =
-            rack.nodes.iter().map(|(machine, _)| rack.control.life(machine.id(), lock.home())).collect();
-        for life in lives {
-            check_life(rack, *lock, life)?;
+pub(super) fn check<R: LockRules>(locks: &Locks<R>, control: &Control, at: usize) -> Result<(), String> {
+    let home = locks.locks[at].0.home();
+    let life_of = |node: usize| control.life(NodeId(node as u16), home);
+    for node in 0..locks.nodes.len() {
+        // Each life once.
+        if !(0..node).any(|before| life_of(before) == life_of(node)) {
+            check_life(locks, control, at, life_of(node))?;
         }
     }
     Ok(())
 }
 
 /// Of the nodes that know this life of the lock's home.
-fn check_life<R: LockRules>(rack: &LockRack<R>, lock: GlobalAddr, life: Incarnation) -> Result<(), String> {
-    let machines = || {
-        let machines = rack.nodes.iter().map(|(machine, _)| machine);
-        machines.filter(|machine| rack.control.life(machine.id(), lock.home()) == life)
+fn check_life<R: LockRules>(
+    locks: &Locks<R>,
+    control: &Control,
+    at: usize,
+    life: Incarnation,
+) -> Result<(), String> {
+    let (lock, _) = locks.locks[at];
+    let views = || {
+        let knows = |node: &NodeId| control.life(*node, lock.home()) == life;
+        let nodes = (0..locks.nodes.len()).map(|node| NodeId(node as u16)).filter(knows);
+        nodes.filter_map(|node| Some((node, locks.facts.nodes[node.index()][at].view.as_ref()?)))
     };
-    let (mut may_write, mut begun) = (None::<Tenure>, Vec::new());
-    for machine in machines() {
-        let Some(view) = machine.view(lock) else { continue };
-        if let Some(reign) = view.reign {
-            if begun.contains(&reign.tenure) {
-                return Err(format!("two nodes have reign {:?} over {lock}", reign.tenure));
-            }
-            begun.push(reign.tenure);
-            if reign.complete && !reign.moving && may_write.replace(reign.tenure).is_some() {
-                return Err(format!("two nodes may write under lock {lock}"));
-            }
+    let mut may_write = None::<Tenure>;
+    for (node, view) in views() {
+        let Some(reign) = &view.reign else { continue };
+        let same = |(other, view): &(NodeId, &LockView)| {
+            *other < node && view.reign.as_ref().is_some_and(|other| other.tenure == reign.tenure)
+        };
+        if views().any(|it| same(&it)) {
+            return Err(format!("two nodes have reign {:?} over {lock}", reign.tenure));
+        }
+        if reign.complete && !reign.moving && may_write.replace(reign.tenure).is_some() {
+            return Err(format!("two nodes may write under lock {lock}"));
         }
     }
-    let copies = |than: Tenure| -> Copyset {
-        let nodes = machines().filter(|machine| {
-            let view = machine.view(lock);
-            view.and_then(|view| view.copy).is_some_and(|copy| copy <= than)
-        });
-        nodes.map(node::LockNode::id).collect()
-    };
-    if let Some(tenure) = may_write
-        && !copies(tenure).is_empty()
-    {
-        return Err(format!("{:?} have copies of lock {lock}, and a node may write", copies(tenure)));
+    let Some(tenure) = may_write else { return Ok(()) };
+    let has_copy = |(_, view): &(NodeId, &LockView)| view.copy.is_some_and(|copy| copy <= tenure);
+    let copies: Copyset = views().filter(has_copy).map(|(node, _)| node).collect();
+    match copies.is_empty() {
+        true => Ok(()),
+        false => Err(format!("{copies:?} have copies of lock {lock}, and a node may write")),
     }
-    Ok(())
 }

@@ -2,28 +2,29 @@
 
 use wire::LockRules;
 
-use crate::locks::LockRack;
+use crate::locks::Locks;
+use crate::rack::Control;
 
-pub(super) fn check<R: LockRules>(rack: &LockRack<R>) -> Result<(), String> {
-    for (at, (lock, len)) in rack.locks.iter().enumerate() {
-        let home = &rack.nodes[lock.home().index()];
-        if !rack.control.works(lock.home()) {
+pub(super) fn check<R: LockRules>(locks: &Locks<R>, control: &Control) -> Result<(), String> {
+    for (at, (lock, len)) in locks.locks.iter().enumerate() {
+        let home = &locks.nodes[lock.home().index()];
+        if !control.works(lock.home()) {
             continue;
         }
         if home.0.has_lost(*lock) {
-            if rack.switch.entry(*lock).is_some() || home.0.entry(*lock).is_some() {
+            if locks.switch.entry(*lock).is_some() || home.0.entry(*lock).is_some() {
                 return Err(format!("lock {lock} is lost, and a directory has it"));
             }
             continue;
         }
-        let Some(entry) = rack.switch.entry(*lock).or_else(|| home.0.entry(*lock)) else { continue };
-        if rack.switch.entry(*lock).is_some() && home.0.entry(*lock).is_some() {
+        let Some(entry) = locks.switch.entry(*lock).or_else(|| home.0.entry(*lock)) else { continue };
+        if locks.switch.entry(*lock).is_some() && home.0.entry(*lock).is_some() {
             return Err(format!("two directories have lock {lock}"));
         }
         let wrong = |what: &str| Err(format!("at rest, {what}: lock {lock} {entry:?}"));
-        let life = rack.control.life(lock.home(), lock.home());
-        let last = rack.last_release(at, life, rack.allocations.now(at, life));
-        for (machine, store) in &rack.nodes {
+        let life = control.life(lock.home(), lock.home());
+        let last = locks.last_release(at, life, locks.allocations.now(at, life));
+        for (machine, store) in &locks.nodes {
             let id = machine.id();
             let Some(view) = machine.view(*lock) else { continue };
             match (&view.reign, entry.holder == Some(id)) {
@@ -39,7 +40,7 @@ pub(super) fn check<R: LockRules>(rack: &LockRack<R>) -> Result<(), String> {
                 (Some(_), false) => return wrong("somebody reigns who is not the holder"),
                 // A late copy of a request may have made it the holder, and what that brought be lost: whoever asks next has it
                 // ask again.
-                (None, true) if rack.plan.faults.lose > 0 => {}
+                (None, true) if locks.rack.faults.may_lose() => {}
                 (None, true) => return wrong("the holder does not reign"),
             }
             if view.copy.is_some() && !entry.sharers.contains(id) {
@@ -51,7 +52,7 @@ pub(super) fn check<R: LockRules>(rack: &LockRack<R>) -> Result<(), String> {
                     return wrong("a copy is not of the last release");
                 }
                 let open = machine.held(*lock);
-                if open.is_some() && frame.gate != open && rack.plan.room >= rack.locks.len() {
+                if open.is_some() && frame.gate != open && locks.plan.room >= locks.locks.len() {
                     return wrong("a gate is closed where nobody waits");
                 }
             }

@@ -1,62 +1,68 @@
 //! Within an epoch tenures only grow, those of a directory's entry, of what a node refuses, and of the data at home.
 
-use std::collections::BTreeMap;
+use wire::{LockRules, NodeId, Tenure};
 
-use wire::{GlobalAddr, LockRules, NodeId, Tenure};
+use crate::locks::Locks;
+use crate::rack::Touched;
 
-use crate::locks::LockRack;
+/// The highest seen at each place, by lock.
+#[derive(Clone, Debug)]
+pub struct Tenures {
+    switch: Vec<Tenure>,
+    nodes: Vec<Vec<Highest>>,
+}
 
-/// The highest seen at each place.
-#[derive(Clone, Debug, Default)]
-pub struct Tenures(BTreeMap<(Where, GlobalAddr), Tenure>);
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Where {
-    Switch,
-    Directory(NodeId),
-    Fence(NodeId),
-    Home(NodeId),
+/// At a node.
+#[derive(Clone, Copy, Debug, Default)]
+struct Highest {
+    directory: Tenure,
+    fence: Tenure,
+    home: Tenure,
 }
 
 impl Tenures {
-    /// An epoch begins for the switch, or a node has died.
-    pub(crate) fn forget(&mut self, dead: Option<NodeId>) {
-        self.0.retain(|(place, _), _| place.node() != dead);
+    pub(crate) fn new(nodes: usize, locks: usize) -> Self {
+        Self { switch: vec![Tenure::default(); locks], nodes: vec![vec![Highest::default(); locks]; nodes] }
+    }
+
+    /// An epoch begins for the switch.
+    pub(crate) fn forget_switch(&mut self) {
+        self.switch.fill(Tenure::default());
+    }
+
+    /// A node has died.
+    pub(crate) fn forget_node(&mut self, node: NodeId) {
+        self.nodes[node.index()].fill(Highest::default());
     }
 
     /// A node hears of an epoch. The data in its memory stay what they are.
     pub(crate) fn forget_packets_of(&mut self, node: NodeId) {
-        self.0.retain(|(place, _), _| place.node() != Some(node) || matches!(place, Where::Home(_)));
-    }
-}
-
-impl Where {
-    const fn node(self) -> Option<NodeId> {
-        match self {
-            Self::Switch => None,
-            Self::Directory(node) | Self::Fence(node) | Self::Home(node) => Some(node),
+        for highest in &mut self.nodes[node.index()] {
+            *highest = Highest { home: highest.home, ..Highest::default() };
         }
     }
 }
 
-pub(super) fn check<R: LockRules>(rack: &mut LockRack<R>) -> Result<(), String> {
-    for (lock, _) in &rack.locks {
-        let mut now = vec![(Where::Switch, rack.switch.entry(*lock).map(|entry| entry.tenure))];
-        for (machine, _) in &rack.nodes {
-            let id = machine.id();
-            now.push((Where::Directory(id), machine.entry(*lock).map(|entry| entry.tenure)));
-            now.push((Where::Fence(id), machine.view(*lock).map(|view| view.fence)));
-            now.push((Where::Home(id), machine.home_of(*lock).map(|(tenure, _)| tenure)));
-        }
-        for (place, tenure) in now {
-            let Some(tenure) = tenure else { continue };
-            let before = rack.tenures.0.entry((place, *lock)).or_default();
-            if tenure < *before {
-                return Err(format!(
-                    "the tenure of lock {lock} at {place:?} fell from {before:?} to {tenure:?}"
-                ));
+pub(super) fn check<R: LockRules>(locks: &mut Locks<R>, touched: Touched) -> Result<(), String> {
+    for (at, (lock, _)) in locks.locks.iter().enumerate() {
+        let grows = |place: &str, before: &mut Tenure, now: Option<Tenure>| {
+            let Some(now) = now else { return Ok(()) };
+            if now < *before {
+                return Err(format!("the tenure of lock {lock} {place} fell from {before:?} to {now:?}"));
             }
-            *before = tenure;
+            *before = now;
+            Ok(())
+        };
+        if touched.switch {
+            let now = locks.facts.switch[at].map(|entry| entry.tenure);
+            grows("in the switch", &mut locks.tenures.switch[at], now)?;
+        }
+        for node in touched.nodes.iter() {
+            let fact = &locks.facts.nodes[node.index()][at];
+            let highest = &mut locks.tenures.nodes[node.index()][at];
+            grows("in a home's directory", &mut highest.directory, fact.entry.map(|entry| entry.tenure))?;
+            grows("that a node refuses", &mut highest.fence, fact.view.as_ref().map(|view| view.fence))?;
+            grows("of the data at home", &mut highest.home, fact.home)?;
         }
     }
     Ok(())

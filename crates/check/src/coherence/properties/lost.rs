@@ -5,15 +5,16 @@
 use wire::Rules;
 
 use super::copies;
-use crate::rack::Rack;
+use crate::coherence::Blocks;
+use crate::rack::Control;
 
-pub(super) fn check<R: Rules>(rack: &Rack<R>) -> Result<(), String> {
-    for (home, _) in rack.up() {
+pub(super) fn check<R: Rules>(blocks: &Blocks<R>, control: &Control) -> Result<(), String> {
+    for (home, _) in blocks.up(control) {
         for tag in home.lost() {
-            if !rack.has_lost_a_node() {
+            if !control.has_lost_a_node() {
                 return Err(format!("{tag:?} is lost, and no node has died"));
             }
-            if let Some(copy) = copies(rack).find(|copy| copy.tag == tag) {
+            if let Some(copy) = copies(blocks, control).find(|copy| copy.tag == tag) {
                 return Err(format!("{tag:?} is lost, and there is a copy: {copy:?}"));
             }
         }

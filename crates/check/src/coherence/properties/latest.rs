@@ -4,11 +4,11 @@
 use wire::{NodeId, Rules};
 
 use super::copies_of;
-use crate::rack::Rack;
+use crate::coherence::Blocks;
 
-pub(super) fn check<R: Rules>(rack: &Rack<R>, node: NodeId) -> Result<(), String> {
-    for copy in copies_of(rack, node) {
-        let latest = rack.latest.get(&copy.tag).copied().unwrap_or(0);
+pub(super) fn check<R: Rules>(blocks: &Blocks<R>, node: NodeId) -> Result<(), String> {
+    for copy in copies_of(blocks, node) {
+        let latest = blocks.latest.get(&copy.tag).copied().unwrap_or(0);
         if copy.stamp != latest {
             return Err(format!("the latest write is {latest}, and a node has a copy without it: {copy:?}"));
         }

@@ -1,14 +1,21 @@
 //! What application threads of the little rack do: allocate, read, write, lock and free.
 
-use node::{Access, Effect, FrameId, Moment, Node, Outcome, Started};
+use node::{Access, Effect, FrameId, Message, Moment, Node, Outcome, Started};
 use wire::{BlockTag, Discipline, GlobalAddr, Nanos, NodeId, Refusal, Rules, SlotId};
 
 use super::PlainStore;
-use super::run::{BLOCK, Rack};
+use super::blocks::{BLOCK, Blocks};
 use super::threads::Doing;
+use crate::rack::Bench;
 
-impl<R: Rules> Rack<R> {
-    pub(super) fn completed(&mut self, node: NodeId, slot: SlotId, outcome: Outcome) {
+impl<R: Rules> Blocks<R> {
+    pub(super) fn completed<M: Copy + From<Message>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        node: NodeId,
+        slot: SlotId,
+        outcome: Outcome,
+    ) {
         for index in 0..self.threads.len() {
             let thread = self.threads[index];
             let Some((waits_for, started)) = thread.waits_for() else { continue };
@@ -25,36 +32,36 @@ impl<R: Rules> Rack<R> {
                     let latest = self.latest.get(&tag).copied().unwrap_or(0);
                     let fits = since.is_none_or(|since| (since..=latest).contains(&data.0));
                     assert!(fits, "{node} reads {} of {tag:?}, which had {since:?} and has {latest}", data.0);
-                    self.report.accesses += 1;
-                    self.report.peeked += 1;
+                    self.seen.accesses += 1;
+                    self.seen.peeked += 1;
                     Doing::Idle
                 }
                 (Doing::Locking { tag, write, .. }, Outcome::Locked) => {
                     self.hold(tag, write);
                     // Some are held for long, so that restarts find them held.
-                    let span = if self.random.per_mille(60) { Nanos::from_millis(1) } else { Nanos::ZERO };
-                    Doing::Holding { slot, tag, until: self.now + span, on_paper: false }
+                    let span = if bench.random.per_mille(60) { Nanos::from_millis(1) } else { Nanos::ZERO };
+                    Doing::Holding { slot, tag, until: bench.now + span, on_paper: false }
                 }
                 (Doing::Allocating { home, .. }, Outcome::Allocated { addr, .. }) => {
-                    self.report.allocations += 1;
-                    let life = self.lives_known[node.index()][home.index()];
-                    if self.control.remembers(home, life) {
+                    self.seen.allocations += 1;
+                    let life = bench.control.life(node, home);
+                    if bench.control.remembers(home, life) {
                         assert!(self.live.insert(addr), "{addr} was allocated twice");
                     }
                     Doing::Idle
                 }
                 (Doing::Freeing { .. }, Outcome::Freed) => {
-                    self.report.frees += 1;
+                    self.seen.frees += 1;
                     Doing::Idle
                 }
                 (Doing::Fetching { .. } | Doing::Locking { .. }, Outcome::Failed(why)) => {
-                    self.report.refused += 1;
-                    self.report.lost += u64::from(why == Refusal::Lost);
+                    self.seen.refused += 1;
+                    self.seen.lost += u64::from(why == Refusal::Lost);
                     Doing::Idle
                 }
                 // Its allocator, or its home, has died.
                 (Doing::Freeing { .. }, Outcome::Failed(Refusal::NodeDown | Refusal::NotAnAllocation))
-                    if self.control.restarts.nodes > 0 =>
+                    if bench.control.has_lost_a_node() =>
                 {
                     Doing::Idle
                 }
@@ -68,7 +75,7 @@ impl<R: Rules> Rack<R> {
         let holders = self.holders.entry(tag).or_insert((0, false));
         assert!(!holders.1 && (!write || holders.0 == 0), "{tag:?} is held by {holders:?}");
         *holders = (holders.0 + 1, write);
-        self.report.locks += 1;
+        self.seen.locks += 1;
     }
 
     /// One holder less.
@@ -80,46 +87,47 @@ impl<R: Rules> Rack<R> {
         }
     }
 
-    pub(super) fn pick(&mut self) -> Option<GlobalAddr> {
-        let nth = self.random.below(self.live.len().max(1));
+    pub(super) fn pick<M: Copy>(&mut self, bench: &mut Bench<M>) -> Option<GlobalAddr> {
+        let nth = bench.random.below(self.live.len().max(1));
         self.live.iter().nth(nth).copied()
     }
 
     /// A thread takes its next step; false if all of them wait.
-    pub(super) fn act(&mut self) -> bool {
-        let first = self.random.below(self.threads.len());
+    pub(super) fn take_turn<M: Copy + From<Message>>(&mut self, bench: &mut Bench<M>) -> bool {
+        let first = bench.random.below(self.threads.len());
         let threads = self.threads.len();
         let ready = (0..threads).map(|n| (first + n) % threads).find(|index| {
             let thread = &self.threads[*index];
             let can = match thread.doing {
-                Doing::Idle => !self.quiet,
+                Doing::Idle => !bench.calm,
                 Doing::Accessing { .. } => true,
-                Doing::Holding { until, .. } => self.quiet || self.now >= until,
+                Doing::Holding { until, .. } => bench.calm || bench.now >= until,
                 _ => false,
             };
-            can && self.control.works(thread.node)
+            can && bench.control.works(thread.node)
         });
         let Some(index) = ready else { return false };
         let thread = self.threads[index];
         match thread.doing {
-            Doing::Accessing { frame, tag, access } => self.access(index, frame, tag, access),
+            Doing::Accessing { frame, tag, access } => self.access(bench, index, frame, tag, access),
             Doing::Holding { slot, tag, on_paper, .. } => {
                 if !on_paper {
                     self.let_go(tag);
                 }
                 self.threads[index].doing = Doing::Idle;
-                self.call(thread.node, |node, at, store, out| node.on_release(at, slot, store, out));
+                self.call(bench, thread.node, |node, at, store, out| node.on_release(at, slot, store, out));
             }
-            _ => self.begin(index, thread.node),
+            _ => self.begin(bench, index, thread.node),
         }
         true
     }
 
-    fn begin(&mut self, index: usize, node: NodeId) {
-        let what = self.random.below(100);
+    fn begin<M: Copy + From<Message>>(&mut self, bench: &mut Bench<M>, index: usize, node: NodeId) {
+        let what = bench.random.below(100);
         if what < 5 && self.live.len() < self.plan.blocks || self.live.is_empty() {
-            let home = NodeId(self.random.below(self.nodes.len()) as u16);
+            let home = NodeId(bench.random.below(self.nodes.len()) as u16);
             self.start(
+                bench,
                 index,
                 node,
                 |slot| Doing::Allocating { slot, home },
@@ -129,19 +137,21 @@ impl<R: Rules> Rack<R> {
             );
             return;
         }
-        let addr = self.pick().expect("something is live");
+        let addr = self.pick(bench).expect("something is live");
         let tag = BLOCK.tag(addr);
         if what < 7 {
             self.live.remove(&addr);
             self.start(
+                bench,
                 index,
                 node,
                 |slot| Doing::Freeing { slot, addr },
                 |node, at, store, out| node.on_free(at, addr, store, out),
             );
         } else if what < 20 {
-            let write = self.random.per_mille(400);
+            let write = bench.random.per_mille(400);
             self.start(
+                bench,
                 index,
                 node,
                 |slot| Doing::Locking { slot, tag, write },
@@ -149,14 +159,22 @@ impl<R: Rules> Rack<R> {
             );
         } else {
             let access =
-                if self.random.per_mille(self.plan.writes) { Access::Modified } else { Access::Shared };
-            self.fetch(index, node, tag, access);
+                if bench.random.per_mille(self.plan.writes) { Access::Modified } else { Access::Shared };
+            self.fetch(bench, index, node, tag, access);
         }
     }
 
-    fn fetch(&mut self, index: usize, node: NodeId, tag: BlockTag, access: Access) {
+    fn fetch<M: Copy + From<Message>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        index: usize,
+        node: NodeId,
+        tag: BlockTag,
+        access: Access,
+    ) {
         let since = self.latest.get(&tag).copied();
         let started = self.start(
+            bench,
             index,
             node,
             |slot| Doing::Fetching { slot, tag, access, since },
@@ -170,14 +188,15 @@ impl<R: Rules> Rack<R> {
         }
     }
 
-    fn start(
+    fn start<M: Copy + From<Message>>(
         &mut self,
+        bench: &mut Bench<M>,
         index: usize,
         node: NodeId,
         doing: impl FnOnce(SlotId) -> Doing,
         input: impl FnOnce(&mut Node<R>, Moment, &mut PlainStore, &mut Vec<Effect>) -> Started,
     ) -> Started {
-        let at = self.moment();
+        let at = bench.moment();
         let mut out = Vec::new();
         let (machine, store) = &mut self.nodes[node.index()];
         let started = input(machine, at, store, &mut out);
@@ -186,12 +205,19 @@ impl<R: Rules> Rack<R> {
             Started::Join(slot) => Doing::Joining { slot },
             Started::Pinned(_) | Started::Retry | Started::Full => Doing::Idle,
         };
-        self.effects(node, out);
+        self.effects(bench, node, out);
         started
     }
 
     /// The access itself, with the frame pinned; the pin lasted until now.
-    fn access(&mut self, index: usize, frame: FrameId, tag: BlockTag, access: Access) {
+    fn access<M: Copy + From<Message>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        index: usize,
+        frame: FrameId,
+        tag: BlockTag,
+        access: Access,
+    ) {
         let node = self.threads[index].node;
         let (_, store) = &mut self.nodes[node.index()];
         let it = &mut store.frames[frame.0 as usize];
@@ -206,10 +232,10 @@ impl<R: Rules> Rack<R> {
         } else {
             assert_eq!(it.stamp, self.latest[&tag], "{node} reads {tag:?}");
         }
-        self.report.accesses += 1;
+        self.seen.accesses += 1;
         self.threads[index].doing = Doing::Idle;
         if store.unpin(frame) {
-            self.call(node, |node, at, store, out| node.on_unpinned(at, frame, store, out));
+            self.call(bench, node, |node, at, store, out| node.on_unpinned(at, frame, store, out));
         }
     }
 }

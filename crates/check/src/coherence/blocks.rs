@@ -1,0 +1,334 @@
+//! The world of coherent blocks: its machines, its threads, and the last write to every block.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use node::allocator::ChunkSize;
+use node::{Backoff, Config, Effect, Message, Moment, Node, Turn};
+use switch::flowcc::{self, Dump, Resubmit, Switch};
+use wire::{BlockSize, BlockTag, Endpoint, Faithful, GlobalAddr, Kind, Nanos, NodeId, Packet, Rules, SlotId};
+
+use super::coverage::Coverage;
+use super::threads::Doing;
+use super::{BlockPlan, PlainStore, Plan, Thread, properties};
+use crate::rack::template;
+use crate::rack::{Bench, Control, FIRST, Known, Place, REPEATED, Sum, World};
+
+/// What blocks went through in a run.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// Reads and writes that took place.
+    pub accesses: u64,
+    /// Of the reads, those that were done where the block is.
+    pub peeked: u64,
+    /// Block locks that were held.
+    pub locks: u64,
+    /// Allocations made.
+    pub allocations: u64,
+    /// Allocations freed.
+    pub frees: u64,
+    /// Operations that were refused because the block had been freed, or its home or contents are gone.
+    pub refused: u64,
+    /// Of these, how many because the contents were lost.
+    pub lost: u64,
+    /// What the nodes counted.
+    pub protocol: node::Counters,
+    /// What the machines were seen to do.
+    pub coverage: Coverage,
+}
+
+impl Seen {
+    /// Accesses, locks, allocations and frees that took place.
+    pub fn operations(&self) -> u64 {
+        self.accesses + self.locks + self.allocations + self.frees
+    }
+}
+
+impl Sum for Seen {
+    fn add(&mut self, other: &Self) {
+        self.accesses += other.accesses;
+        self.peeked += other.peeked;
+        self.locks += other.locks;
+        self.allocations += other.allocations;
+        self.frees += other.frees;
+        self.refused += other.refused;
+        self.lost += other.lost;
+        self.protocol.add(&other.protocol);
+        self.coverage.add(&other.coverage);
+    }
+}
+
+/// Coherent blocks.
+pub struct Blocks<R: Rules = Faithful> {
+    pub(super) plan: BlockPlan,
+    /// The nodes, with their stores.
+    pub nodes: Vec<(Node<R>, PlainStore)>,
+    /// The switch.
+    pub switch: Switch<R>,
+    pub(super) threads: Vec<Thread>,
+    /// Packets between two passes through the switch.
+    pub(super) resubmits: VecDeque<Resubmit>,
+    /// The number of the last write to every block.
+    pub(super) latest: BTreeMap<BlockTag, u64>,
+    pub(super) writes: u64,
+    pub(super) live: BTreeSet<GlobalAddr>,
+    pub(super) holders: BTreeMap<BlockTag, (usize, bool)>,
+    /// What the switch knew at the end of epochs that some node may still be in.
+    pub(super) dumps: Vec<Dump>,
+    pub(super) seen: Seen,
+}
+
+pub(super) const BLOCK: BlockSize = BlockSize::MIN;
+
+impl<R: Rules> Blocks<R> {
+    /// The nodes that run.
+    pub(super) fn up(&self, control: &Control) -> impl Iterator<Item = &(Node<R>, PlainStore)> {
+        self.nodes.iter().filter(|(node, _)| control.is_up(Some(node.config().id)))
+    }
+
+    fn take_from_switch<M: Copy + From<Message>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        effects: Vec<flowcc::Effect>,
+    ) {
+        for effect in effects {
+            match effect {
+                flowcc::Effect::Send(packet) => bench.send(None, packet.to.node(), Message::from(packet)),
+                flowcc::Effect::Resubmit(again) => self.resubmits.push_back(again),
+            }
+        }
+    }
+
+    /// A demotion that nobody asked for: the home must cope with any.
+    fn demote<M: Copy + From<Message>>(&mut self, bench: &mut Bench<M>) {
+        let Some(addr) = self.pick(bench) else { return };
+        let tag = BLOCK.tag(addr);
+        let (shadow, home) = (NodeId(0), tag.home());
+        let requester = wire::RequesterId { node: shadow, slot: SlotId::MIGRATION };
+        let packet = Packet {
+            epoch: bench.epoch_of(home),
+            incarnation: bench.control.life(home, shadow),
+            from: Endpoint::Shadow(shadow),
+            to: Endpoint::HomeAgent(home),
+            ..Packet::request(Kind::Demote, tag, requester, wire::Seq::NONE)
+        };
+        bench.send(Some(shadow), Some(home), Message::from(packet));
+    }
+
+    pub(super) fn call<M: Copy + From<Message>, T>(
+        &mut self,
+        bench: &mut Bench<M>,
+        node: NodeId,
+        input: impl FnOnce(&mut Node<R>, Moment, &mut PlainStore, &mut Vec<Effect>) -> T,
+    ) -> T {
+        let at = bench.moment();
+        bench.touch(Some(node));
+        let mut out = Vec::new();
+        let (machine, store) = &mut self.nodes[node.index()];
+        let result = input(machine, at, store, &mut out);
+        for tag in store.zeroed.drain(..) {
+            self.latest.insert(tag, 0);
+            self.threads.iter_mut().for_each(|thread| thread.ends_with(tag));
+        }
+        bench.note(None, || {
+            let frames = store.frames.iter().map(|f| (f.published, f.reserved, f.pinned));
+            format!("{node} {:?}", frames.collect::<Vec<_>>())
+        });
+        self.effects(bench, node, out);
+        result
+    }
+
+    pub(super) fn effects<M: Copy + From<Message>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        node: NodeId,
+        effects: Vec<Effect>,
+    ) {
+        for effect in effects {
+            match effect {
+                Effect::Send(message) => bench.send(Some(node), message.packet.to.node(), message),
+                Effect::Completed { slot, outcome } => self.completed(bench, node, slot, outcome),
+            }
+        }
+    }
+}
+
+impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
+    type Plan = BlockPlan;
+    type Message = Message;
+    type Seen = Seen;
+
+    fn new(Plan { rack, world: plan }: &Plan) -> Self {
+        let memory = 64 * BLOCK.bytes();
+        let nodes = (0..rack.nodes).map(|id| {
+            let config = Config {
+                block: BLOCK,
+                chunk: ChunkSize::new(4 * BLOCK.bytes()).expect("a power of two"),
+                directory: plan.directory,
+                switch_entries: plan.switch_entries,
+                epoch: Nanos::from_micros(300),
+                hottest: 2,
+                queue: plan.queue,
+                peeks: plan.peeks,
+                persistent: plan.persistent,
+                turn: Turn { pause: Nanos::from_micros(5), most: Nanos::from_micros(30) },
+                retransmission: REPEATED,
+                backoff: Backoff { first: Nanos::from_micros(2), most: Nanos::from_micros(40) },
+                switch_epoch: FIRST,
+                ..Config::new(NodeId(id as u16), rack.nodes, memory)
+            };
+            (Node::with_rules(config), PlainStore::new(BLOCK, plan.buckets))
+        });
+        let config = flowcc::Config {
+            nodes: rack.nodes,
+            entries: plan.switch_entries,
+            epoch: FIRST,
+            queue: plan.queue,
+            peeks: plan.peeks.most > 0,
+        };
+        let threads = (0..rack.nodes * rack.threads)
+            .map(|t| Thread { node: NodeId((t % rack.nodes) as u16), doing: Doing::Idle });
+        Self {
+            plan: *plan,
+            nodes: nodes.collect(),
+            switch: template::copy_of(&config, |config| {
+                Switch::with_rules(config).expect("the program fits the chip")
+            }),
+            threads: threads.collect(),
+            resubmits: VecDeque::new(),
+            latest: BTreeMap::new(),
+            writes: 0,
+            live: BTreeSet::new(),
+            holders: BTreeMap::new(),
+            dumps: Vec::new(),
+            seen: Seen::default(),
+        }
+    }
+
+    fn deliver(&mut self, bench: &mut Bench<M>, to: Place, message: &Message) -> Result<(), String> {
+        bench.note(Some(message.packet.tag.bits()), || short(message));
+        self.seen.coverage.note(&message.packet);
+        match to {
+            None => {
+                bench.touch(None);
+                let mut out = Vec::new();
+                self.switch.on_packet(&message.packet, &mut out);
+                self.take_from_switch(bench, out);
+            }
+            Some(node) => {
+                self.call(bench, node, |node, at, store, out| node.on_packet(at, message, store, out));
+            }
+        }
+        Ok(())
+    }
+
+    fn second_passes(&self) -> usize {
+        self.resubmits.len()
+    }
+
+    fn second_pass(&mut self, bench: &mut Bench<M>) {
+        if let Some(again) = self.resubmits.pop_front() {
+            bench.touch(None);
+            let mut out = Vec::new();
+            self.switch.on_resubmit(again, &mut out);
+            self.take_from_switch(bench, out);
+        }
+    }
+
+    fn act(&mut self, bench: &mut Bench<M>) -> Result<bool, String> {
+        Ok(self.take_turn(bench))
+    }
+
+    fn next_deadline(&self, node: NodeId) -> Nanos {
+        self.nodes[node.index()].0.next_deadline()
+    }
+
+    fn on_deadline(&mut self, bench: &mut Bench<M>, node: NodeId) -> Result<(), String> {
+        self.call(bench, node, |node, at, store, out| node.on_deadline(at, store, out));
+        if bench.random.per_mille(30) {
+            self.demote(bench);
+        }
+        Ok(())
+    }
+
+    fn on_switch_stopped(&mut self, _: &mut Bench<M>) {
+        self.resubmits.clear();
+    }
+
+    fn on_node_stopped(&mut self, _: &mut Bench<M>, node: NodeId) {
+        self.stop(node);
+    }
+
+    fn on_node_started(&mut self, bench: &mut Bench<M>, node: NodeId) {
+        self.start_anew(node, bench.control.incarnation(node));
+    }
+
+    fn on_shadow_restarted(&mut self, _: &mut Bench<M>, shadow: NodeId) {
+        let tags: Vec<_> = self.switch.entries().map(|(tag, _)| tag).collect();
+        self.nodes[shadow.index()].0.on_shadow_restarted(tags);
+    }
+
+    fn on_epoch_ends(&mut self, bench: &mut Bench<M>) {
+        self.dump(&bench.control);
+    }
+
+    fn on_epoch_begins(&mut self, bench: &mut Bench<M>) {
+        self.switch.restart(bench.view().epoch);
+        self.switch.set_shadow(bench.view().shadow);
+    }
+
+    fn on_new_epoch(&mut self, bench: &mut Bench<M>, node: NodeId, before: &Known) -> Result<(), String> {
+        self.hear(bench, node, before);
+        Ok(())
+    }
+
+    fn is_quiet(&self, bench: &Bench<M>) -> bool {
+        self.threads.iter().all(|thread| thread.doing == Doing::Idle)
+            && self.up(&bench.control).all(|(node, _)| node.is_quiet())
+    }
+
+    fn check_after(&mut self, bench: &Bench<M>, step: usize) -> Result<(), String> {
+        properties::check_after(self, bench, step)
+    }
+
+    fn check_at_rest(&mut self, bench: &Bench<M>) -> Result<(), String> {
+        properties::check_at_rest(self, bench)
+    }
+
+    fn operations(&self) -> u64 {
+        self.seen.operations()
+    }
+
+    fn seen(&self, bench: &Bench<M>) -> Seen {
+        let mut seen = self.seen.clone();
+        self.up(&bench.control).for_each(|(node, _)| seen.protocol.add(node.counters()));
+        seen.coverage.note_switch(self.switch.counters());
+        seen
+    }
+
+    fn describe(&self, bench: &Bench<M>) -> String {
+        let stuck: Vec<_> = self.threads.iter().filter(|thread| thread.doing != Doing::Idle).collect();
+        let nodes: Vec<_> = self.up(&bench.control).filter(|(node, _)| !node.is_quiet()).collect();
+        format!("threads {stuck:#?}; nodes {nodes:#?}")
+    }
+}
+
+/// A packet in a line.
+fn short(message: &Message) -> String {
+    let p = &message.packet;
+    format!(
+        "{:?}({:?}) {:?} {:?}#{} {:?} -> {:?} {:?} {:?}{:?}{}{} data {:?}",
+        p.kind,
+        p.event,
+        p.tag,
+        p.requester,
+        p.seq.0,
+        p.from,
+        p.to,
+        p.status,
+        p.global_status,
+        p.copyset,
+        if p.in_switch { " in-switch" } else { "" },
+        if p.repeated { " repeated" } else { "" },
+        message.data.map(|data| data.0),
+    )
+}

@@ -1,0 +1,96 @@
+//! What a run of coherent blocks is like: everything that is not drawn step by step.
+
+use node::{Directory, Peeks};
+
+use crate::rack::{self, Conditions, Faults, Order, Random, Restarts};
+
+/// What a run of coherent blocks is like.
+pub type Plan = rack::Plan<BlockPlan>;
+
+/// What only blocks have.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockPlan {
+    /// Blocks that threads allocate at most.
+    pub blocks: usize,
+    /// Buckets of two frames in each cache.
+    pub buckets: usize,
+    /// Entries of the switch.
+    pub switch_entries: usize,
+    /// Where entries are kept.
+    pub directory: Directory,
+    /// Conflicting requests wait in line.
+    pub queue: bool,
+    /// Which reads are done where the block is.
+    pub peeks: Peeks,
+    /// Entries move to the switch as soon as they are free.
+    pub persistent: bool,
+    /// Of a thousand accesses, those that write.
+    pub writes: u32,
+}
+
+impl Plan {
+    /// The seed draws everything: sizes, where entries are kept, how bad the network is. Nothing stops.
+    pub fn from_seed(seed: u64) -> Self {
+        let mut random = Random::new(seed ^ 0x5eed);
+        let mut up_to = |most: usize| random.below(most + 1) as u32;
+        let faults = Faults {
+            lose: up_to(60),
+            duplicate: up_to(80),
+            reorder: up_to(600),
+            delay: up_to(40),
+            ..Faults::default()
+        };
+        let rack = Conditions {
+            nodes: 2 + up_to(2) as usize,
+            threads: 1 + up_to(2) as usize,
+            order: Order::Oldest,
+            faults,
+            restarts: Restarts::default(),
+            told_at_once: false,
+            trace: false,
+        };
+        let world = BlockPlan {
+            blocks: 1 + up_to(5) as usize,
+            buckets: 1 + up_to(1) as usize,
+            switch_entries: [7, 14, 70][up_to(2) as usize],
+            directory: [Directory::Auto, Directory::Switch, Directory::Home][up_to(2) as usize],
+            queue: false,
+            peeks: Peeks::NEVER,
+            persistent: false,
+            writes: 500,
+        };
+        Self { rack, world }
+    }
+
+    /// The same with our own options, that follow from the seed: the line, PEEK always or where it is worth it, and
+    /// migration that waits.
+    #[must_use]
+    pub fn with_options(mut self, seed: u64) -> Self {
+        let few = Peeks { rows: 4, ..Peeks::ALWAYS };
+        self.world.peeks = [Peeks::NEVER, Peeks::ALWAYS, few][(seed / 2 % 3) as usize];
+        self.world.queue = seed % 2 == 1;
+        self.world.persistent = seed / 6 % 2 == 1;
+        self
+    }
+
+    /// The same, and places stop and start again, packets are damaged, and places cannot reach each other for
+    /// a while.
+    pub fn with_restarts(seed: u64) -> Self {
+        let mut random = Random::new(seed ^ 0xdead);
+        let mut plan = Self::from_seed(seed);
+        plan.world.writes = 200 + random.below(601) as u32;
+        plan.rack.faults.be_worse(&mut random);
+        let mut up_to = |most: u32| random.below(most as usize + 1) as u32;
+        // Now and then, or again and again while the last one is being recovered from.
+        let often = [1, 2, 4, 12][up_to(3) as usize];
+        let restarts = &mut plan.rack.restarts;
+        *restarts = Restarts { switch: up_to(often), node: up_to(often), shadow: up_to(often.div_ceil(2)) };
+        match up_to(7) {
+            0 => restarts.node = 0,
+            1 => restarts.switch = 0,
+            2 => plan.rack.faults = Faults { reorder: 300, duplicate: 20, ..Faults::default() },
+            _ => {}
+        }
+        plan
+    }
+}

@@ -1,0 +1,70 @@
+//! What stops and starts again, as far as blocks are concerned.
+
+use node::{Message, Node};
+use wire::{Incarnation, NodeId, Rules, SwitchEpoch};
+
+use super::PlainStore;
+use super::blocks::Blocks;
+use super::threads::Doing;
+use crate::rack::{Bench, Control, FIRST, Known};
+
+impl<R: Rules> Blocks<R> {
+    /// A node dies, with its threads.
+    pub(super) fn stop(&mut self, node: NodeId) {
+        for index in 0..self.threads.len() {
+            if self.threads[index].node == node {
+                if let Doing::Holding { tag, on_paper: false, .. } = self.threads[index].doing {
+                    self.let_go(tag);
+                }
+                self.threads[index].doing = Doing::Idle;
+            }
+        }
+        self.live.retain(|addr| addr.home() != node);
+        self.seen.protocol.add(self.nodes[node.index()].0.counters());
+    }
+
+    /// A node comes back, with empty memory.
+    pub(super) fn start_anew(&mut self, node: NodeId, incarnation: Incarnation) {
+        let config = node::Config {
+            incarnation,
+            switch_epoch: SwitchEpoch(0),
+            ..self.nodes[node.index()].0.config().clone()
+        };
+        let store = PlainStore::new(config.block, self.plan.buckets);
+        self.nodes[node.index()] = (Node::with_rules(config), store);
+    }
+
+    /// An epoch ends: what the switch knows is kept for those who are still in it.
+    pub(super) fn dump(&mut self, control: &Control) {
+        if control.is_up(None) {
+            self.dumps.push(self.switch.dump());
+        }
+        let oldest = control.up().iter().map(|node| control.known(node).epoch).min().unwrap_or(FIRST);
+        self.dumps.retain(|dump| dump.epoch >= oldest);
+    }
+
+    /// One node hears of the epoch.
+    pub(super) fn hear<M: Copy + From<Message>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        node: NodeId,
+        before: &Known,
+    ) {
+        let view = bench.view().clone();
+        let dump = self.dumps.iter().find(|dump| dump.epoch == before.epoch).cloned();
+        // Threads of a node hold locks of dead homes on paper only.
+        for index in 0..self.threads.len() {
+            let thread = self.threads[index];
+            if let Doing::Holding { slot, tag, until, on_paper: false } = thread.doing
+                && thread.node == node
+                && view.lives[tag.home().index()] != Some(before.lives[tag.home().index()])
+            {
+                self.let_go(tag);
+                self.threads[index].doing = Doing::Holding { slot, tag, until, on_paper: true };
+            }
+        }
+        self.call(bench, node, |node, at, store, out| {
+            node.on_new_epoch(at, &view, dump.as_ref(), store, out)
+        });
+    }
+}

@@ -1,0 +1,337 @@
+//! The world of locks: its machines, its threads, and what was written last under every lock.
+
+use std::collections::BTreeMap;
+
+use node::Retransmission;
+use node::locks::{Config, LockCounters};
+use node::{LockEffect, LockMessage, LockNode};
+use switch::locks::{Directory, Effect, Resubmit};
+use wire::{Faithful, GlobalAddr, Incarnation, LockEnd, LockRules, Nanos, NodeId, SwitchEpoch};
+
+use super::allocations::Allocations;
+use super::describe::short;
+use super::facts::Facts;
+use super::properties::{self, Asked, Waits};
+use super::{LockPlan, PlainLocks, Plan, Thread};
+use crate::rack::template;
+use crate::rack::{Bench, Conditions, FIRST, Known, Place, REPEATED, Sum, World};
+
+/// Bytes of a region that has any.
+const LEN: u32 = 8;
+
+/// What locks went through in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Times that a thread got in.
+    pub entered: u64,
+    /// Times that one did not want to wait, and did not.
+    pub busy: u64,
+    /// Times that one gave up.
+    pub cancelled: u64,
+    /// Times that a lock ended.
+    pub freed: u64,
+    /// Times that a thread took a lock that was lost.
+    pub reclaimed: u64,
+    /// Of those, times that it gave it up, so that it was lost again.
+    pub given_up: u64,
+    /// Times that a thread was told that there is no such lock.
+    pub refused: u64,
+    /// Times that a lock went on.
+    pub moves: u64,
+    /// Of those, times that the directory said no.
+    pub denied: u64,
+    /// Copies that went for want of room.
+    pub evicted: u64,
+    /// Packets sent again.
+    pub repeated: u64,
+    /// Times that a thread was told that the data are lost.
+    pub lost: u64,
+    /// Times that one was told that the lock's home is gone.
+    pub down: u64,
+    /// The most times that a thread passed one that stood in a queue.
+    pub passed: u64,
+    /// The most times that a node began a reign while another one waited.
+    pub reigns_before: u64,
+}
+
+impl Seen {
+    /// Times that a thread got in, gave up, did not wait, or ended a lock.
+    pub fn operations(&self) -> u64 {
+        self.entered + self.busy + self.cancelled + self.freed
+    }
+
+    fn count(&mut self, counters: &LockCounters) {
+        self.moves += counters.moves;
+        self.denied += counters.denied;
+        self.evicted += counters.evicted;
+        self.repeated += counters.repeated;
+    }
+}
+
+impl Sum for Seen {
+    fn add(&mut self, other: &Self) {
+        self.entered += other.entered;
+        self.busy += other.busy;
+        self.cancelled += other.cancelled;
+        self.freed += other.freed;
+        self.reclaimed += other.reclaimed;
+        self.given_up += other.given_up;
+        self.refused += other.refused;
+        self.moves += other.moves;
+        self.denied += other.denied;
+        self.evicted += other.evicted;
+        self.repeated += other.repeated;
+        self.lost += other.lost;
+        self.down += other.down;
+        self.passed = self.passed.max(other.passed);
+        self.reigns_before = self.reigns_before.max(other.reigns_before);
+    }
+}
+
+/// Locks that carry their data.
+pub struct Locks<R: LockRules = Faithful> {
+    /// What the run is like.
+    pub(super) rack: Conditions,
+    pub(super) plan: LockPlan,
+    /// Every node's machine, and its store.
+    pub nodes: Vec<(LockNode<R>, PlainLocks)>,
+    /// The directory in the switch.
+    pub switch: Directory<R>,
+    pub(super) again: Vec<(Resubmit, LockMessage)>,
+    /// The locks, with the bytes of their regions.
+    pub locks: Vec<(GlobalAddr, u32)>,
+    /// The number of each lock's last write, in each life of its home and in each allocation.
+    pub(super) truth: BTreeMap<(usize, Incarnation, u32), u64>,
+    pub(super) losses: properties::Losses,
+    pub(super) allocations: Allocations,
+    /// Every thread, node by node.
+    pub(super) threads: Vec<Thread>,
+    pub(super) waits: Waits,
+    pub(super) asked: Asked,
+    pub(super) tenures: properties::Tenures,
+    pub(super) out: Vec<LockEffect>,
+    pub(super) facts: Facts,
+    /// What every node knows of the lives of homes may have changed.
+    pub(super) lives_changed: bool,
+    pub(super) seen: Seen,
+}
+
+/// A node that knows nothing.
+fn blank<R: LockRules>(config: &Config) -> LockNode<R> {
+    template::copy_of(config, |config| LockNode::with_rules(*config))
+}
+
+impl<R: LockRules> Locks<R> {
+    /// The node of a thread.
+    pub(super) fn node_of(&self, thread: usize) -> NodeId {
+        NodeId((thread / self.rack.threads) as u16)
+    }
+
+    fn drain_switch<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        message: &LockMessage,
+        effects: Vec<Effect>,
+    ) {
+        for effect in effects {
+            match effect {
+                Effect::Send(packet) => {
+                    let data = if packet.payload > 0 { message.data } else { None };
+                    bench.send(None, packet.to.node(), LockMessage { packet, data });
+                }
+                Effect::Resubmit(again) => self.again.push((again, *message)),
+            }
+        }
+    }
+
+    /// Sends and tells what a node wants sent and told.
+    pub(super) fn drain<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        node: NodeId,
+    ) -> Result<(), String> {
+        bench.touch(Some(node));
+        for effect in std::mem::take(&mut self.out) {
+            match effect {
+                LockEffect::Send(message) => bench.send(Some(node), message.packet.to.node(), message),
+                told => self.on_told(bench, told)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
+    type Plan = LockPlan;
+    type Message = LockMessage;
+    type Seen = Seen;
+
+    fn new(whole: &Plan) -> Self {
+        let Plan { rack, world: plan } = whole;
+        let nodes = (0..rack.nodes).map(|node| {
+            let id = NodeId(node as u16);
+            let retransmission = match plan.repeats {
+                true => REPEATED,
+                false => Retransmission::Never,
+            };
+            let config = Config {
+                in_switch: plan.switch_entries > 0,
+                preference: plan.preference,
+                retransmission,
+                epoch: FIRST,
+                ..Config::new(id, rack.nodes)
+            };
+            (blank(&config), PlainLocks::new(plan.room))
+        });
+        let nodes = nodes.collect();
+        let entries = plan.switch_entries.max(1);
+        let config = switch::locks::Config { at: LockEnd::Switch, nodes: rack.nodes, entries, epoch: FIRST };
+        let locks = (0..plan.locks).map(|lock| {
+            let home = NodeId((lock % rack.nodes) as u16);
+            (GlobalAddr::new(home, 4096 + 64 * lock as u64), if lock % 3 == 2 { 0 } else { LEN })
+        });
+        Self {
+            rack: *rack,
+            plan: *plan,
+            nodes,
+            switch: template::copy_of(&config, |config| {
+                Directory::with_rules(config).expect("a small directory fits")
+            }),
+            again: Vec::new(),
+            locks: locks.collect(),
+            truth: BTreeMap::new(),
+            losses: properties::Losses::default(),
+            allocations: Allocations::default(),
+            threads: vec![Thread::Idle; rack.nodes * rack.threads],
+            waits: Waits::new(whole),
+            asked: Asked::new(rack, plan.locks),
+            tenures: properties::Tenures::new(rack.nodes, plan.locks),
+            out: Vec::new(),
+            facts: Facts::new(rack.nodes, plan.locks),
+            lives_changed: false,
+            seen: Seen::default(),
+        }
+    }
+
+    fn deliver(&mut self, bench: &mut Bench<M>, to: Place, message: &LockMessage) -> Result<(), String> {
+        bench.note(Some(message.packet.lock.bits()), || short(message));
+        let Some(to) = to else {
+            bench.touch(None);
+            let mut effects = Vec::new();
+            self.switch.on_packet(&message.packet, &mut effects);
+            self.drain_switch(bench, message, effects);
+            return Ok(());
+        };
+        let at = bench.moment();
+        let (machine, store) = &mut self.nodes[to.index()];
+        machine.on_packet(at, message, store, &mut self.out);
+        self.drain(bench, to)
+    }
+
+    fn second_passes(&self) -> usize {
+        self.again.len()
+    }
+
+    fn second_pass(&mut self, bench: &mut Bench<M>) {
+        let at = bench.random.below(self.again.len());
+        let (again, message) = self.again.swap_remove(at);
+        bench.note(Some(message.packet.lock.bits()), || {
+            format!("second pass, approved {}: {}", again.approved, short(&message))
+        });
+        bench.touch(None);
+        let mut effects = Vec::new();
+        self.switch.on_resubmit(&again, &mut effects);
+        self.drain_switch(bench, &message, effects);
+    }
+
+    fn act(&mut self, bench: &mut Bench<M>) -> Result<bool, String> {
+        self.take_turn(bench)
+    }
+
+    fn next_deadline(&self, node: NodeId) -> Nanos {
+        self.nodes[node.index()].0.next_deadline()
+    }
+
+    fn on_deadline(&mut self, bench: &mut Bench<M>, node: NodeId) -> Result<(), String> {
+        bench.note(None, || format!("{node} is called for its deadline"));
+        let at = bench.moment();
+        let (machine, store) = &mut self.nodes[node.index()];
+        machine.on_deadline(at, store, &mut self.out);
+        self.drain(bench, node)
+    }
+
+    fn on_switch_stopped(&mut self, _: &mut Bench<M>) {
+        self.again.clear();
+    }
+
+    fn on_node_stopped(&mut self, bench: &mut Bench<M>, node: NodeId) {
+        for thread in 0..self.threads.len() {
+            if self.node_of(thread) == node {
+                if let Thread::Ending(want) | Thread::Freeing(want, _) = self.threads[thread] {
+                    self.losses.orphan(want.lock, want.life);
+                }
+                self.threads[thread] = Thread::Idle;
+                self.waits.end(thread);
+            }
+        }
+        let (machine, store) = &mut self.nodes[node.index()];
+        self.seen.count(machine.counters());
+        let config = Config { epoch: SwitchEpoch(0), ..*machine.config() };
+        (*machine, *store) = (blank(&config), PlainLocks::new(self.plan.room));
+        self.tenures.forget_node(node);
+        bench.touch(Some(node));
+    }
+
+    fn on_node_started(&mut self, _: &mut Bench<M>, _: NodeId) {
+        self.lives_changed = true;
+    }
+
+    fn on_epoch_begins(&mut self, bench: &mut Bench<M>) {
+        self.switch.restart(bench.view().epoch);
+        self.again.clear();
+        self.tenures.forget_switch();
+        bench.touch(None);
+    }
+
+    fn on_new_epoch(&mut self, bench: &mut Bench<M>, node: NodeId, before: &Known) -> Result<(), String> {
+        let lives = before.lives.iter().zip(&bench.view().lives);
+        if lives.into_iter().any(|(before, now)| *now != Some(*before)) {
+            self.losses.hears_of_death(node);
+        }
+        self.tenures.forget_packets_of(node);
+        self.lives_changed = true;
+        let at = bench.moment();
+        let (machine, store) = &mut self.nodes[node.index()];
+        machine.on_new_epoch(at, bench.view(), store, &mut self.out);
+        self.drain(bench, node)
+    }
+
+    fn is_quiet(&self, _: &Bench<M>) -> bool {
+        self.threads.iter().all(|thread| *thread == Thread::Idle)
+            && self.nodes.iter().all(|(machine, _)| machine.is_quiet())
+    }
+
+    fn check_after(&mut self, bench: &Bench<M>, _: usize) -> Result<(), String> {
+        properties::check_after(self, bench)
+    }
+
+    fn check_at_rest(&mut self, bench: &Bench<M>) -> Result<(), String> {
+        properties::check_at_rest(self, &bench.control)
+    }
+
+    fn operations(&self) -> u64 {
+        self.seen.operations()
+    }
+
+    fn seen(&self, _: &Bench<M>) -> Seen {
+        let mut seen = self.seen.clone();
+        self.nodes.iter().for_each(|(machine, _)| seen.count(machine.counters()));
+        seen.passed = self.waits.most();
+        seen.reigns_before = self.asked.most();
+        seen
+    }
+
+    fn describe(&self, _: &Bench<M>) -> String {
+        self.describe_all()
+    }
+}
