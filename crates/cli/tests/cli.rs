@@ -52,6 +52,7 @@ fn tiny<'a>(more: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn help_shows_the_subcommands_and_examples() {
     let help = output(&["--help"]);
+    assert!(help.starts_with("One shared memory for a rack of machines"), "{help}");
     for word in ["ycsb", "switch", "pipeline", "up", "status", "Examples:", "--version"] {
         assert!(help.contains(word), "{word} in {help}");
     }

@@ -148,6 +148,11 @@ pub trait Transport: Send + Sync {
         MOST_ONE_SIDED
     }
 
+    /// What keeps it from reaching others, and what to do about it: for whoever waits in vain. None: nothing that it knows of.
+    fn hindrance(&self) -> Option<String> {
+        None
+    }
+
     /// How the handshakes with the other places stand, where there are any. None: nobody is refused.
     fn handshakes(&self) -> Option<Arc<Handshakes>> {
         None

@@ -9,7 +9,7 @@ mod conformance;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use transport::udp::{Config, Key, UdpTransport};
+use transport::udp::{Config, Key, Naming, UdpTransport};
 use transport::{PlaceId, Terms, Transport};
 
 use conformance::Rack;
@@ -41,13 +41,14 @@ impl<const MTU: usize, const KEY: bool> Rack for UdpRack<MTU, KEY> {
         let peers = (0..PlaceId::OBSERVER.to_wire())
             .filter_map(PlaceId::from_wire)
             .filter(|&place| place != me)
-            .map(|place| (place, self.address(place)))
+            .map(|place| (place, self.address(place).into()))
             .collect();
         let key = KEY.then(|| Key::from_bytes([9; 32]));
         let config = Config {
             me,
             listen: self.address(me),
             peers,
+            naming: Naming::default(),
             key,
             mtu: MTU,
             block: 1 << 20,

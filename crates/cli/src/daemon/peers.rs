@@ -6,7 +6,8 @@
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rackmem::{PeerEvent, PeerWatch};
+use rackmem::{NodeId, PeerEvent, PeerWatch};
+use tracing::{info, warn};
 
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
@@ -17,21 +18,30 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Who says it.
 #[derive(Clone, Debug)]
 pub(super) struct News {
-    who: String,
+    /// None: the switch.
+    node: Option<NodeId>,
     /// A daemon of `rackmem up` does not say that others are missing: `up` sees to them, and may have left some out.
     owned: bool,
 }
 
 impl News {
-    pub(super) const fn of(who: String, owned: bool) -> Self {
-        Self { who, owned }
+    pub(super) const fn of(node: Option<NodeId>, owned: bool) -> Self {
+        Self { node, owned }
     }
 
     /// Says what there is to say now.
     pub(super) fn say(&self, watch: &mut PeerWatch) {
+        let node = self.node.map(|node| node.0);
         for event in watch.poll() {
-            if !(self.owned && matches!(event, PeerEvent::Waiting { .. })) {
-                say!("{}: {event}", self.who);
+            match &event {
+                PeerEvent::Waiting { .. } if self.owned => {}
+                PeerEvent::Refused(refusal) => {
+                    warn!(target: "rackmem", node, peer = %refusal.peer, address = refusal.address, "{event}");
+                }
+                PeerEvent::Application(refusal) => {
+                    warn!(target: "rackmem", node, address = refusal.address, "{event}");
+                }
+                _ => info!(target: "rackmem", node, "{event}"),
             }
         }
     }

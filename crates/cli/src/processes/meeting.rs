@@ -102,7 +102,12 @@ impl Meeting {
                 let config = udp::Config {
                     me,
                     listen,
-                    peers: all.into_iter().filter(|(place, _)| *place != me).collect(),
+                    peers: all
+                        .into_iter()
+                        .filter(|(place, _)| *place != me)
+                        .map(|(place, address)| (place, address.into()))
+                        .collect(),
+                    naming: udp::Naming::default(),
                     key: Some(udp::Key::from_bytes(*key)),
                     mtu: udp::Config::usual_mtu(listen),
                     block: rack.most_payload(),

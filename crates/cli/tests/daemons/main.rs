@@ -1,6 +1,9 @@
 //! Racks of processes as a shell sees them: what starts, what is said, and that nothing is left behind.
 
 mod attached;
+mod found;
+mod log;
+mod names;
 mod rig;
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -293,9 +296,8 @@ fn a_node_says_within_three_seconds_whom_it_waits_for_and_where_and_ends_when_it
     let ended = node.signal("TERM").output();
     let said = text(&ended.stderr);
     let socket = home.path("rackmem-rack/switch.sock");
-    let expected =
-        format!("node 0 of rack `rack`: waiting for the switch at {}: not heard", socket.display());
-    assert!(said.starts_with(&expected) && said.lines().count() == 1, "{said}");
+    let expected = format!(" INFO  node 0: waiting for the switch at {}: not heard", socket.display());
+    assert!(said.contains(&expected) && said.lines().count() == 1, "{said}");
     assert_eq!(ended.status.code(), Some(0));
     fs::remove_file(&file).unwrap();
     home.assert_nothing_left();
@@ -343,8 +345,7 @@ fn a_node_with_other_blocks_ends_and_says_why_and_so_does_the_switch() {
     assert_eq!((&now["nodes"][1]["incarnation"], &now["nodes"][0]["up"]), (&0.into(), &true.into()));
     assert_eq!(node.signal("TERM").output().status.code(), Some(0));
     let said = text(&switch.signal("TERM").output().stderr);
-    let line =
-        said.lines().find(|line| line.starts_with("switch of rack `rack`: node 1 at ")).unwrap_or(&said);
+    let line = said.lines().find(|line| line.contains(" WARN  switch: node 1 at ")).unwrap_or(&said);
     assert!(line.contains("`block` is 4 KiB here and 8 KiB there") && line.contains(instead), "{said}");
     for file in [file, other] {
         fs::remove_file(file).unwrap();

@@ -14,6 +14,7 @@ use wire::{Incarnation, Nanos, NodeId};
 
 use super::chains::ChainSide;
 use super::lease::Lease;
+use super::log::NodeLog;
 use super::one_sided::OneSided;
 use super::report::NodeReport;
 use crate::config::RackConfig;
@@ -82,6 +83,8 @@ pub struct NetworkedNode {
     /// Hits that handles have reported.
     hits: AtomicU64,
     service: Mutex<Option<JoinHandle<()>>>,
+    /// Taken after the membership, and last.
+    log: Mutex<NodeLog>,
 }
 
 impl NetworkedNode {
@@ -134,7 +137,9 @@ impl NetworkedNode {
             leaving: AtomicBool::new(false),
             hits: AtomicU64::new(0),
             service: Mutex::new(None),
+            log: Mutex::default(),
         });
+        node.log().on_joined(setup.id, view.epoch, incarnation);
         let mut courier = Courier::new(setup.session.0);
         node.begin(&mut courier, &view, None);
         let service = std::thread::Builder::new().name(format!("rackmem {}", setup.id));
@@ -212,6 +217,8 @@ impl NetworkedNode {
         self.apply(&mut courier, effects);
         self.fence(&mut courier);
         self.end_service();
+        let epoch = self.member().epoch();
+        self.log().on_left(self.id, epoch);
         left == 0
     }
 
@@ -249,8 +256,11 @@ impl NetworkedNode {
         }
         let mut member = self.member();
         let mut effects = Vec::new();
-        member.set_statistics(&self.report().encode());
+        let report = self.report();
+        member.set_statistics(&report.encode());
         member.on_deadline(now, &mut effects);
+        let locks = self.place.enter().locks.machine.counters().lost;
+        self.log().look(now, (self.id, member.epoch()), &report, locks);
         let next = member.next_deadline();
         self.member_due.store(next.0, Ordering::Relaxed);
         drop(member);
@@ -295,15 +305,36 @@ impl NetworkedNode {
         self.member.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn log(&self) -> std::sync::MutexGuard<'_, NodeLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn apply(&self, courier: &mut Courier, effects: Vec<Membership>) {
+        let at = || (self.id, self.member().epoch());
         for effect in effects {
             match effect {
                 Membership::Send(message) => send_control(&*self.transport, &message),
-                Membership::Begin { view, dump } => self.begin(courier, &view, dump.as_ref()),
-                Membership::Leased { until } => self.lease.extend(until),
-                // Whoever must know asks the lease.
-                Membership::Suspended => {}
-                Membership::Fenced | Membership::Left => self.fence(courier),
+                Membership::Begin { view, dump } => {
+                    self.log().on_epoch(self.id, view.epoch, view.live().len() as u64);
+                    self.begin(courier, &view, dump.as_ref());
+                }
+                Membership::Leased { until } => {
+                    self.lease.extend(until);
+                    let (node, epoch) = at();
+                    self.log().on_leased(node, epoch);
+                }
+                // Whoever must know asks the lease. Who leaves gives it up.
+                Membership::Suspended if self.leaving.load(Ordering::Acquire) => {}
+                Membership::Suspended => {
+                    let (node, epoch) = at();
+                    self.log().on_suspended(node, epoch);
+                }
+                Membership::Fenced => {
+                    let (node, epoch) = at();
+                    self.log().on_fenced(node, epoch);
+                    self.fence(courier);
+                }
+                Membership::Left => self.fence(courier),
             }
         }
     }

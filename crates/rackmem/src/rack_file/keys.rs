@@ -80,6 +80,7 @@ pub(super) const SWITCH: Keys = (
     &[
         // The same machine may have another address, or name, for each of the others.
         own("listen"),
+        own("advertise"),
         // The switch's hash sets, which node 0 shadows.
         same("entries", |file| file.config.switch_entries.to_string()),
         // The switch's alone: for a lock that it has no entry for, it says so, and the home keeps it.
@@ -109,6 +110,7 @@ pub(super) const NODE: Keys = (
         // Copysets and allocators are made for so many.
         same("id", |file| format!("0 to {}", file.config.nodes - 1)),
         own("listen"),
+        own("advertise"),
         own("metrics"),
     ],
 );

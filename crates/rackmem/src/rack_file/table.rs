@@ -7,10 +7,12 @@ use std::net::SocketAddr;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use transport::udp::Advertised;
 use wire::Nanos;
 
 use super::error::Mistakes;
 use super::keys::Keys;
+use super::location::advertised;
 use super::units;
 
 /// A value, and where in the text it stands.
@@ -179,6 +181,23 @@ impl<'a> Table<'a> {
                         text.value
                     ),
                 );
+                None
+            }
+        }
+    }
+
+    /// What others use to reach a place: an address or a name, with a port.
+    pub(super) fn advertised(
+        &self,
+        key: &str,
+        example: &str,
+        mistakes: &mut Mistakes<'_>,
+    ) -> Option<Placed<Advertised>> {
+        let text = self.text(key, example, mistakes)?;
+        match advertised(text.value, &mistakes.place(text.at)) {
+            Ok(value) => Some(Placed { value, at: text.at }),
+            Err(what) => {
+                mistakes.add(text.at, format_args!("{what}, for example {key} = {example}"));
                 None
             }
         }

@@ -41,7 +41,7 @@ fn a_node_and_a_switch_of_different_versions_refuse_each_other_and_both_name_bot
     // The switch takes what leads to node 1 for node 1, and the other way round.
     let mut base = folder.file(TransportKind::Udp, false, &[]);
     let rackmem::rack_file::Placement::Udp { nodes, .. } = &mut base.placement else { panic!("UDP") };
-    nodes[1] = to_node.local_addr().unwrap();
+    nodes[1].advertise = to_node.local_addr().unwrap().into();
     let file = folder.file(TransportKind::Udp, false, &[("[switch]", "listen", &address(&to_switch))]);
     let mut rack = Running::start(&base);
     let stop = Arc::new(AtomicBool::new(false));

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-use rackmem::rack_file::TransportKind;
+use rackmem::rack_file::{Location, TransportKind};
 use rackmem::transport::{Difference, PlaceId, Reason, Terms};
 use rackmem::{Discipline, NodeId, PeerEvent, PeerWatch, Rack, RackFile, SwitchProcess, SwitchReport, Watch};
 
@@ -37,7 +37,7 @@ fn other(table: &str, key: &str, port: u16) -> String {
         ("[switch]", "lock_entries") => "128".into(),
         ("[switch]", "steering") => "200".into(),
         ("[switch]", "directory") => r#""home""#.into(),
-        (_, "listen" | "metrics") => format!(r#""127.0.0.1:{port}""#),
+        (_, "listen" | "advertise" | "metrics") => format!(r#""127.0.0.1:{port}""#),
         // A new key belongs into this list, and into the walk, which says what becomes of a rack with two values of it.
         _ => panic!("no other value of `{key}` in {table} to try"),
     }
@@ -127,8 +127,8 @@ impl Folder {
             if kind == TransportKind::Udp {
                 text += &format!("listen = {}\n", change("listen").unwrap_or(&address));
             }
-            if let Some(metrics) = change("metrics") {
-                text += &format!("metrics = {metrics}\n");
+            for key in ["advertise", "metrics"] {
+                text += &change(key).map_or_else(String::new, |value| format!("{key} = {value}\n"));
             }
         }
         if changed("[[node]]", "id").is_some() {
@@ -180,7 +180,7 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(file: &RackFile) -> Self {
-        let mut switch = SwitchProcess::open(file, None).unwrap();
+        let mut switch = SwitchProcess::open(file, &Location::default()).unwrap();
         let (said_by_switch, reports) = (switch.peers(), switch.watch());
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);

@@ -31,11 +31,14 @@ enum Outcome {
 fn expected(kind: TransportKind, table: &str, setting: &Setting) -> Outcome {
     let shm = kind == TransportKind::SharedMemory;
     match (table, setting.name, setting.agreement) {
-        (_, "key" | "mtu", _) | ("[switch]" | "[[node]]", "listen", _) if shm => Outcome::Absent,
+        (_, "key" | "mtu", _) | ("[switch]" | "[[node]]", "listen" | "advertise", _) if shm => {
+            Outcome::Absent
+        }
         // Nobody hears a process where it is not looked for.
-        (_, "transport", Agreement::Same(_)) | ("[switch]", "listen", Agreement::Own) => Outcome::Unheard,
+        (_, "transport", Agreement::Same(_)) => Outcome::Unheard,
+        ("[switch]", "listen" | "advertise", Agreement::Own) => Outcome::Unheard,
         (_, "runtime", Agreement::Own) if shm => Outcome::Unheard,
-        ("[[node]]", "listen", Agreement::Own) => Outcome::NodeUnheard,
+        ("[[node]]", "listen" | "advertise", Agreement::Own) => Outcome::NodeUnheard,
         (_, _, Agreement::Secret) => Outcome::OtherKey,
         (_, _, Agreement::Same(_)) => Outcome::Refused,
         (_, _, Agreement::Own) => Outcome::Runs,

@@ -7,7 +7,8 @@
 //! | 32..48 | echo: the challenge of the greeting that this one answers, or 0 |
 //! | 48..64 | the receiver's session as the sender knows it, or 0 |
 //! | 64..66 | bytes of the settings |
-//! | 66..72 | 0 |
+//! | 66 | 1: the sender is elsewhere than the rack file says, and is answered where it speaks from; or 0 |
+//! | 67..72 | 0 |
 //! | 72.. | the sender's settings ([`Terms`]), filled up with zeroes to a multiple of 8 |
 //!
 //! The head and the first 64 bytes are the same in all versions; what is behind them is read only in this one.
@@ -43,6 +44,8 @@ pub(super) struct Hello {
     pub(super) known: u128,
     /// The last counter that the sender has used for the receiver.
     pub(super) counter: u64,
+    /// The sender is elsewhere than the rack file says. (Not in all versions.)
+    pub(super) elsewhere: bool,
 }
 
 /// What else it says.
@@ -79,6 +82,7 @@ impl Hello {
         for (at, value) in [self.session, self.challenge, self.echo, self.known].into_iter().enumerate() {
             body[16 * at..][..16].copy_from_slice(&value.to_le_bytes());
         }
+        body[FRONT + 2] = u8::from(self.elsewhere);
         let terms = terms.as_bytes();
         body[FRONT..FRONT + 2].copy_from_slice(&(terms.len() as u16).to_le_bytes());
         bytes.extend(terms);
@@ -100,20 +104,25 @@ impl Hello {
             echo: value(2),
             known: value(3),
             counter: head.counter,
+            elsewhere: false,
         };
         let named = head.from_session == 0 && head.to_session == 0;
         let hello = (named && hello.session != 0 && hello.challenge != 0).then_some(hello)?;
         if head.version != WIRE_VERSION {
             return Some((hello, Offer::Version(head.version)));
         }
-        let ([low, high, reserved @ ..], rest) = rest.split_first_chunk::<{ TERMS - FRONT }>()?;
+        let ([low, high, elsewhere @ 0..=1, reserved @ ..], rest) =
+            rest.split_first_chunk::<{ TERMS - FRONT }>()?
+        else {
+            return None;
+        };
         let length = usize::from(u16::from_le_bytes([*low, *high]));
         let (terms, filling) = rest.split_at_checked(length)?;
         let zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
         if !zero(reserved) || !zero(filling) || filling.len() >= 8 {
             return None;
         }
-        Some((hello, Offer::Terms(Terms::parse(terms)?)))
+        Some((Self { elsewhere: *elsewhere == 1, ..hello }, Offer::Terms(Terms::parse(terms)?)))
     }
 }
 
@@ -133,7 +142,8 @@ mod tests {
     }
 
     fn greeting() -> (Hello, Terms) {
-        let hello = Hello { session: 1 << 100, challenge: 2, echo: u128::MAX, known: 0, counter: 9 };
+        let hello =
+            Hello { session: 1 << 100, challenge: 2, echo: u128::MAX, known: 0, counter: 9, elsewhere: true };
         (hello, Terms::new([("block", "4 KiB"), ("name", "lab")]))
     }
 
@@ -146,7 +156,7 @@ mod tests {
     #[test]
     fn a_greeting_without_session_or_challenge_is_refused() {
         for (session, challenge) in [(0, 1), (1, 0)] {
-            let hello = Hello { session, challenge, echo: 0, known: 0, counter: 0 };
+            let hello = Hello { session, challenge, echo: 0, known: 0, counter: 0, elsewhere: false };
             assert_eq!(read(&written(hello, &Terms::default())), None);
         }
     }
@@ -158,6 +168,7 @@ mod tests {
             let mut bytes = written(hello, &terms);
             bytes[2] = version;
             bytes[HEAD + FRONT..].fill(0xee);
+            let hello = Hello { elsewhere: false, ..hello };
             assert_eq!(read(&bytes), Some((hello, Offer::Version(version))));
             assert_eq!(read(&bytes[..HEAD + FRONT]), Some((hello, Offer::Version(version))));
             assert_eq!(read(&bytes[..HEAD + FRONT - 8]), None);

@@ -19,7 +19,7 @@ use super::mmsg::{self, Arrival};
 use super::random;
 use super::reassembly::Reassembly;
 use super::record::{self, Record, Records};
-use super::session::{Peer, Session, name};
+use super::session::{Greeting, Peer, Session, name};
 use super::transport::UdpTransport;
 use super::window::Window;
 use crate::{Body, Cause, PlaceId, Reason, WIRE_VERSION};
@@ -143,6 +143,7 @@ impl UdpTransport {
                     return Err(Cause::WrongKey);
                 }
                 sender.window.accept(head.counter);
+                session.hear();
                 self.on_data(head.from, opened.body, sender, partial, each)
             }
         }
@@ -160,6 +161,10 @@ impl UdpTransport {
             |kind, content: &[u8]| record::deliver(kind, content, self.block, &mut |body| each(from, body));
         for record in Records(body) {
             let understood = match record.map_err(|_| Cause::Malformed)? {
+                Record::Whole(record::Kind::Whereabouts, content) => {
+                    self.on_whereabouts(from, content)?;
+                    true
+                }
                 Record::Whole(kind, content) => deliver(kind, content),
                 Record::Segment(segment) => {
                     let mut lost = 0;
@@ -197,9 +202,10 @@ impl UdpTransport {
             self.refuse(peer, arrival, Reason::Malformed);
             return Err(Cause::Malformed);
         };
-        let address = peer.address.or(arrival.from()).ok_or(Cause::Malformed)?;
         let mut greeting = peer.greeting();
         let alive = hello.echo == greeting.challenge;
+        let heard_from = peer.whereabouts.address_heard_from(arrival.from(), alive);
+        let address = heard_from.ok_or(Cause::Malformed)?;
         if alive {
             // Nobody shall be able to echo it a second time.
             greeting.challenge = random::nonce().map_err(|_| Cause::NoRoom)?;
@@ -214,7 +220,7 @@ impl UdpTransport {
                 self.refuse(peer, arrival, reason);
             }
             if greeting.may_refuse(self.now()) {
-                self.greet(peer, &greeting, hello.challenge, address);
+                self.answer(peer, &greeting, &hello, address, arrival);
             }
             return Err(Cause::Refused);
         }
@@ -223,15 +229,37 @@ impl UdpTransport {
                 session.theirs == hello.session && address.is_none_or(|address| address == session.address)
             })
         };
-        let adopt = alive && !knows(Some(address));
+        let adopt = alive && !(knows(Some(address)) && peer.session().is_some());
         let settled = knows(None) && hello.known == self.session;
         if adopt {
             self.adopt(&hello, peer, sender, address);
         }
         if adopt || (!settled && greeting.may_answer(self.now())) {
-            self.greet(peer, &greeting, hello.challenge, address);
+            self.answer(peer, &greeting, &hello, address, arrival);
+        }
+        drop(greeting);
+        if adopt {
+            self.tell(peer);
         }
         Ok(())
+    }
+
+    /// Answers a greeting: where the peer is; and where this came from, if it may be there by now. Nobody else can do anything
+    /// with an answer.
+    fn answer(
+        &self,
+        peer: &Peer,
+        greeting: &Greeting,
+        hello: &Hello,
+        address: SocketAddr,
+        arrival: &Arrival,
+    ) {
+        self.greet(peer, greeting, hello.challenge, address);
+        let moves = hello.elsewhere || peer.whereabouts.may_change();
+        if let Some(source) = arrival.from().filter(|source| moves && *source != address) {
+            self.greet(peer, greeting, hello.challenge, source);
+            peer.whereabouts.is_doubtful.store(true, Relaxed);
+        }
     }
 
     /// Something came that was not made with this rack's key. If it was the peer, it shall hear of that: it is greeted, at its
@@ -240,7 +268,7 @@ impl UdpTransport {
         if kind == Kind::Hello {
             self.refuse(peer, arrival, Reason::Key);
             let mut greeting = peer.greeting();
-            if let Some(address) = peer.address.filter(|_| greeting.may_refuse(self.now())) {
+            if let Some(address) = peer.address().filter(|_| greeting.may_refuse(self.now())) {
                 self.greet(peer, &greeting, 0, address);
             }
         }
@@ -248,7 +276,8 @@ impl UdpTransport {
     }
 
     fn refuse(&self, peer: &Peer, arrival: &Arrival, reason: Reason) {
-        let address = arrival.from().or(peer.address).map_or_else(String::new, |address| address.to_string());
+        let address =
+            arrival.from().or(peer.address()).map_or_else(String::new, |address| address.to_string());
         self.handshakes.refuse(peer.place, address, reason);
     }
 

@@ -6,7 +6,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use transport::udp::{Config, Key, UdpTransport};
+use transport::udp::{Config, Key, Naming, UdpTransport};
 use transport::{Body, Cause, Contents, Outgoing, PlaceId, Terms, Transport};
 use wire::coherence::Kind;
 use wire::{BlockTag, NodeId, Packet, RequesterId, Seq, SlotId};
@@ -54,7 +54,8 @@ pub(crate) fn config(me: PlaceId, peers: &[(PlaceId, SocketAddr)], key: Option<K
     Config {
         me,
         listen: loopback(),
-        peers: peers.to_vec(),
+        peers: peers.iter().map(|&(place, address)| (place, address.into())).collect(),
+        naming: Naming::default(),
         key,
         mtu,
         block: BLOCK,
