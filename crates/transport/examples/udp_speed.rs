@@ -21,7 +21,7 @@ mod speed {
     use std::time::{Duration, Instant};
 
     use transport::udp::{Config, Key, UdpTransport};
-    use transport::{Body, Contents, Outgoing, PlaceId, Transport};
+    use transport::{Body, Contents, Outgoing, PlaceId, Terms, Transport};
     use wire::coherence::Kind;
     use wire::{BlockTag, NodeId, Packet, RequesterId, Seq, SlotId};
 
@@ -71,6 +71,7 @@ mod speed {
             mtu,
             block: 1 << 20,
             company: true,
+            terms: Terms::default(),
         };
         let b = UdpTransport::bind(&config(B, listen, vec![(A, reserved)])).expect("B");
         let a = UdpTransport::bind(&config(A, reserved, vec![(B, b.address().expect("bound"))])).expect("A");

@@ -98,6 +98,7 @@ fn expected_of_lock(kind: LockKind) -> Haste {
         | LockKind::Report
         | LockKind::Reported
         | LockKind::Free
+        | LockKind::Reclaim
         | LockKind::Freed
         | LockKind::LastReport
         | LockKind::Remove

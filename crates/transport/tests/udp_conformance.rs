@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use transport::udp::{Config, Key, UdpTransport};
-use transport::{PlaceId, Transport};
+use transport::{PlaceId, Terms, Transport};
 
 use conformance::Rack;
 
@@ -44,8 +44,16 @@ impl<const MTU: usize, const KEY: bool> Rack for UdpRack<MTU, KEY> {
             .map(|place| (place, self.address(place)))
             .collect();
         let key = KEY.then(|| Key::from_bytes([9; 32]));
-        let config =
-            Config { me, listen: self.address(me), peers, key, mtu: MTU, block: 1 << 20, company: true };
+        let config = Config {
+            me,
+            listen: self.address(me),
+            peers,
+            key,
+            mtu: MTU,
+            block: 1 << 20,
+            company: true,
+            terms: Terms::default(),
+        };
         Box::new(UdpTransport::bind(&config).expect("opening a place"))
     }
 }

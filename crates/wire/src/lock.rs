@@ -124,7 +124,7 @@ pub enum LockKind {
     Report = 20,
     /// Home to agent: what became of that.
     Reported = 21,
-    /// Holder to home: the lock shall be no more. With `mode` read: nobody holds it, for it is lost.
+    /// Holder to home: the lock shall be no more. With `mode` read: it was reclaimed, and shall be lost again.
     Free = 22,
     /// Home to holder: it is no more.
     Freed = 23,
@@ -135,11 +135,13 @@ pub enum LockKind {
     Remove = 25,
     /// Switch to home: I do not.
     Removed = 26,
+    /// Agent to home: the lock is lost, as of `tenure`; lend it to me all the same. Its data are gone, and I know.
+    Reclaim = 27,
 }
 
 impl LockKind {
     /// Every kind.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Acquire,
         Self::Forward,
         Self::Serve,
@@ -166,6 +168,7 @@ impl LockKind {
         Self::LastReport,
         Self::Remove,
         Self::Removed,
+        Self::Reclaim,
     ];
 
     /// The kind with this wire form.

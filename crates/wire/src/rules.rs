@@ -81,6 +81,8 @@ rules! {
     REQUESTS_ARE_REPEATED,
     /// Unlocks that stay unacknowledged are sent again (section 5.3.1).
     UNLOCKS_ARE_REPEATED,
+    /// However often an answer was missing, and however long the last one took, it is asked for again within a bounded time.
+    WAITS_ARE_BOUNDED,
     /// An answer to an earlier PEEK is not taken for that to this one.
     PEEK_KNOWS_ITS_ANSWER,
     // The requester, if conflicting requests stand in line.
@@ -267,6 +269,10 @@ rules! {
     LOCK_HOME_AWAITS_REPORTS,
     /// A lock that was lent for writing, and that nobody alive has, is lost.
     DEAD_HOLDERS_LOSE,
+    /// Whoever takes a lost lock names the loss: a late copy of that takes no later one.
+    LOSSES_ARE_NAMED,
+    /// A lock that was lost and taken stays lost until data come from whoever took it.
+    TAKEN_LOSSES_STAY,
     /// Data that were on their way are reported.
     MOVES_ARE_REPORTED,
 }

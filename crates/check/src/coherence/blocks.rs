@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use node::allocator::ChunkSize;
-use node::{Backoff, Config, Effect, Message, Moment, Node, Retransmission, Turn};
+use node::{Backoff, Config, Effect, Message, Moment, Node, Turn};
 use switch::flowcc::{self, Dump, Resubmit, Switch};
 use wire::{BlockSize, BlockTag, Endpoint, Faithful, GlobalAddr, Kind, Nanos, NodeId, Packet, Rules, SlotId};
 
@@ -12,7 +12,7 @@ use super::describe::short;
 use super::threads::Doing;
 use super::{BlockPlan, PlainStore, Plan, Thread, properties};
 use crate::rack::template;
-use crate::rack::{Bench, Control, FIRST, Known, Place, Sum, World};
+use crate::rack::{Bench, Control, FIRST, Known, Place, REPEATED, Sum, World};
 
 /// What blocks went through in a run.
 #[derive(Clone, Debug, Default)]
@@ -168,10 +168,7 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
                 peeks: plan.peeks,
                 persistent: plan.persistent,
                 turn: Turn { pause: Nanos::from_micros(5), most: Nanos::from_micros(30) },
-                retransmission: Retransmission::AfterRoundTrips {
-                    floor: Nanos::from_micros(60),
-                    most: Nanos::MAX,
-                },
+                retransmission: REPEATED,
                 backoff: Backoff { first: Nanos::from_micros(2), most: Nanos::from_micros(40) },
                 switch_epoch: FIRST,
                 ..Config::new(NodeId(id as u16), rack.nodes, memory)

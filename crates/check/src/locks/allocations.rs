@@ -1,8 +1,8 @@
 //! Locks end, and begin anew: what the application and its allocator do.
 //!
 //! As the library does it: whoever is inside to write gives the allocation back, and then ends the lock; in between, and while
-//! the lock ends, the region may be allocated anew. What must hold: only who is inside, or was told that the lock is lost, gives it
-//! back, and only once.
+//! the lock ends, the region may be allocated anew. Whoever was told that the lock is lost first takes it all the same. What must
+//! hold: only who is inside gives the region back, and only once.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,12 @@ use crate::rack::{Bench, Control};
 pub(super) struct Allocations {
     /// How often it was freed or allocated: odd while it is free.
     changes: BTreeMap<(usize, Incarnation), u32>,
-    /// How often the lock was ended as a lost one.
-    lost: BTreeMap<(usize, Incarnation), u32>,
 }
 
 impl Allocations {
     /// Which allocation the region belongs to; to none if this is odd.
     pub(super) fn now(&self, lock: usize, life: Incarnation) -> u32 {
         self.changes.get(&(lock, life)).copied().unwrap_or(0)
-    }
-
-    pub(super) fn ended_as_lost(&self, lock: usize, life: Incarnation) -> u32 {
-        self.lost.get(&(lock, life)).copied().unwrap_or(0)
     }
 }
 
@@ -87,57 +81,88 @@ impl<R: LockRules> Locks<R> {
         frees
     }
 
-    /// Having given back the region, it ends the lock.
+    /// Having given back the region, it ends the lock; or gives it up, so that it is lost again.
     pub(super) fn end_lock<M: Copy + From<LockMessage>>(
         &mut self,
         bench: &mut Bench<M>,
         thread: usize,
         want: Want,
+        lost: bool,
     ) -> Result<(), String> {
         let node = self.node_of(thread);
         let (lock, _) = self.locks[want.lock];
-        bench.note(Some(lock.bits()), || format!("thread {thread} ends {want:?}"));
-        self.threads[thread] = Thread::Freeing(want, false);
+        bench.note(Some(lock.bits()), || format!("thread {thread} ends {want:?}, lost {lost}"));
+        self.threads[thread] = Thread::Freeing(want, lost);
+        self.losses.ends(thread, bench.now);
         let at = bench.moment();
         let (machine, store) = &mut self.nodes[node.index()];
         store.end(lock);
-        machine.on_free(at, Ticket(thread as u32), lock, store, &mut self.out);
+        machine.on_free(at, (Ticket(thread as u32), lost), lock, store, &mut self.out);
         self.drain(bench, node)
     }
 
-    /// A thread was told that the lock is lost: perhaps it gives the region back, and ends the lock.
-    pub(super) fn free_lost<M: Copy + From<LockMessage>>(
+    /// A thread was told that the lock is lost: perhaps it takes it all the same.
+    pub(super) fn reclaim<M: Copy + From<LockMessage>>(
         &mut self,
         bench: &mut Bench<M>,
         thread: usize,
         want: Want,
     ) -> Result<(), String> {
-        // Somebody else may have ended what was lost, and be using what is there now.
-        let is_same = self.allocations.now(want.lock, want.life) == want.allocation
-            && self.allocations.ended_as_lost(want.lock, want.life) == want.losses;
-        let frees = is_same && is_allocated(want.allocation) && self.home_lives(&bench.control, want);
-        if !frees || !bench.random.per_mille(4 * self.plan.frees) {
+        if !bench.random.per_mille(4 * self.plan.frees) {
             return Ok(());
         }
-        self.change_allocation(bench, want);
         let node = self.node_of(thread);
+        let want = Want { mode: Mode::Write, reclaims: true, ..want };
         let lock = self.locks[want.lock];
-        bench.note(Some(lock.0.bits()), || format!("thread {thread} ends what is lost: {want:?}"));
-        self.threads[thread] = Thread::Freeing(want, true);
+        bench.note(Some(lock.0.bits()), || format!("thread {thread} reclaims {want:?}"));
+        self.threads[thread] = Thread::Waiting(want);
+        self.waits.begin(thread, want);
+        self.losses.begin(thread);
         let at = bench.moment();
         let (machine, store) = &mut self.nodes[node.index()];
-        machine.on_free_lost(at, Ticket(thread as u32), lock, store, &mut self.out);
+        machine.on_reclaim(at, Ticket(thread as u32), lock, store, &mut self.out);
         self.drain(bench, node)
     }
 
-    /// The lock has ended.
+    /// It has it, alone and without data: it frees the region, writes it anew, or cannot do what it wanted.
+    pub(super) fn reclaimed<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        thread: usize,
+        want: Want,
+        found: u64,
+    ) -> Result<(), String> {
+        if !self.losses.is_hollow(want.lock, want.life) {
+            return Err(format!("thread {thread} gets a lock without data that was not lost: {want:?}"));
+        }
+        let now = self.allocations.now(want.lock, want.life);
+        self.seen.reclaimed += 1;
+        self.waits.entered(thread, want)?;
+        // Whoever was about to end it died after the region was given back, and perhaps given out again.
+        let is_same = now == want.allocation && is_allocated(now);
+        let inside = Want { allocation: now, reclaims: false, ..want };
+        if !is_same && bench.random.per_mille(500) || bench.random.per_mille(100) {
+            self.seen.given_up += 1;
+            return self.end_lock(bench, thread, inside, true);
+        }
+        if !is_allocated(now) {
+            return self.end_lock(bench, thread, inside, false);
+        }
+        if is_same && self.home_lives(&bench.control, want) && bench.random.per_mille(600) {
+            self.change_allocation(bench, want);
+            self.threads[thread] = Thread::Ending(inside);
+        } else {
+            self.threads[thread] = Thread::Inside(inside, found);
+        }
+        Ok(())
+    }
+
+    /// The lock has ended, or is lost again.
     pub(super) fn freed(&mut self, thread: usize, want: Want, lost: bool) {
         self.threads[thread] = Thread::Idle;
         self.seen.freed += 1;
-        if lost {
-            self.seen.freed_lost += 1;
-            self.maybe_lost.remove(&(want.lock, want.life));
-            *self.allocations.lost.entry((want.lock, want.life)).or_default() += 1;
+        if !lost {
+            self.losses.ended(thread, want.lock, want.life);
         }
     }
 }

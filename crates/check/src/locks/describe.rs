@@ -34,10 +34,10 @@ impl<R: LockRules> Locks<R> {
             let _ = writeln!(page, "lock {at}: {lock}, {len} bytes");
             let _ = writeln!(page, "  switch: {:?}", self.switch.entry(*lock));
             for (machine, store) in &self.nodes {
-                let Fact { view, entry, home } = Fact::of(machine, *lock);
+                let Fact { view, entry, home, lost } = Fact::of(machine, *lock);
                 let (id, frame) = (machine.id(), store.frames.get(lock));
                 if lock.home() == id {
-                    let lost = if machine.has_lost(*lock) { ", lost" } else { "" };
+                    let lost = if lost { ", lost" } else { "" };
                     let _ = writeln!(page, "  home {id}: entry {entry:?}, data of {home:?}{lost}");
                 }
                 if view.is_some() || frame.is_some() {

@@ -19,6 +19,8 @@ pub(super) struct Fact {
     pub(super) entry: Option<EntryView>,
     /// The tenure of the data in its memory.
     pub(super) home: Option<Tenure>,
+    /// It says that they are lost.
+    pub(super) lost: bool,
 }
 
 /// What everybody says, by lock.
@@ -42,7 +44,7 @@ impl Facts {
 impl Fact {
     pub(super) fn of<R: LockRules>(machine: &LockNode<R>, lock: GlobalAddr) -> Self {
         let home = machine.home_of(lock).map(|(tenure, _)| tenure);
-        Self { view: machine.view(lock), entry: machine.entry(lock), home }
+        Self { view: machine.view(lock), entry: machine.entry(lock), home, lost: machine.has_lost(lock) }
     }
 }
 

@@ -18,8 +18,8 @@ pub struct Want {
     pub life: Incarnation,
     /// Of which allocation, when it was asked for or, if the thread is inside, now. Odd: of none.
     pub allocation: u32,
-    /// How often it had ended as a lost one by then.
-    pub losses: u32,
+    /// It was told that the lock is lost, and wants it all the same.
+    pub reclaims: bool,
 }
 
 /// What a thread is doing.
@@ -33,7 +33,7 @@ pub enum Thread {
     Inside(Want, u64),
     /// Inside, having given the region back.
     Ending(Want),
-    /// Waiting for the end of the lock, which was lost or was not.
+    /// Waiting for the end of the lock; or, if it was reclaimed and is given up, until it is lost again.
     Freeing(Want, bool),
 }
 
@@ -69,13 +69,12 @@ impl<R: LockRules> Locks<R> {
                 let mode = if bench.random.per_mille(self.plan.writes) { Mode::Write } else { Mode::Read };
                 let life = bench.control.life(self.node_of(thread), self.locks[lock].0.home());
                 let allocation = self.allocations.now(lock, life);
-                let losses = self.allocations.ended_as_lost(lock, life);
-                let want = Want { lock, mode, life, allocation, losses };
+                let want = Want { lock, mode, life, allocation, reclaims: false };
                 if !self.allocates(bench, want) {
                     self.want(bench, thread, want)?;
                 }
             }
-            Thread::Waiting(want) if busy && bench.random.per_mille(self.plan.cancel) => {
+            Thread::Waiting(want) if busy && !want.reclaims && bench.random.per_mille(self.plan.cancel) => {
                 self.cancel(bench, thread, want)?;
             }
             // They take their time.
@@ -85,7 +84,7 @@ impl<R: LockRules> Locks<R> {
                     self.leave(bench, thread, want, found)?;
                 }
             }
-            Thread::Ending(want) => self.end_lock(bench, thread, want)?,
+            Thread::Ending(want) => self.end_lock(bench, thread, want, false)?,
             Thread::Waiting(_) | Thread::Freeing(..) => return Ok(false),
         }
         Ok(true)
@@ -101,12 +100,13 @@ impl<R: LockRules> Locks<R> {
         let (lock, len) = self.locks[want.lock];
         if self.nodes[node.index()].1.enter(lock, want.mode) {
             bench.note(Some(lock.bits()), || format!("thread {thread} walks in: {want:?}"));
-            return self.entered(thread, want);
+            return self.entered(bench, thread, want);
         }
         let once = bench.random.per_mille(self.plan.once);
         bench.note(Some(lock.bits()), || format!("thread {thread} wants {want:?} once {once}"));
         self.threads[thread] = Thread::Waiting(want);
         self.waits.begin(thread, want);
+        self.losses.begin(thread);
         let at = bench.moment();
         let (machine, store) = &mut self.nodes[node.index()];
         let ticket = Ticket(thread as u32);
@@ -151,6 +151,9 @@ impl<R: LockRules> Locks<R> {
             *last
         });
         self.threads[thread] = Thread::Idle;
+        if wrote.is_some() {
+            self.losses.released(want.lock, want.life);
+        }
         bench.note(Some(lock.bits()), || format!("thread {thread} leaves {want:?}, wrote {wrote:?}"));
         if self.nodes[node.index()].1.leave(lock, want.mode, wrote) {
             let at = bench.moment();
@@ -161,13 +164,21 @@ impl<R: LockRules> Locks<R> {
     }
 
     /// A thread is inside: it must find what the last writer has left.
-    fn entered(&mut self, thread: usize, want: Want) -> Result<(), String> {
+    fn entered<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        thread: usize,
+        want: Want,
+    ) -> Result<(), String> {
         let node = self.node_of(thread);
         let (lock, len) = self.locks[want.lock];
         let found = self.nodes[node.index()].1.frames[&lock].value;
         let now = self.allocations.now(want.lock, want.life);
+        if want.reclaims {
+            return self.reclaimed(bench, thread, want, found);
+        }
         // Of a lock without data, nothing is lost if whoever was about to end it dies.
-        let nobody_ends_it = len == 0 && self.maybe_lost.contains(&(want.lock, want.life));
+        let nobody_ends_it = len == 0 && self.losses.is_orphan(want.lock, want.life);
         if !is_allocated(now) && !nobody_ends_it {
             return Err(format!("thread {thread} gets into a lock that is no more: {want:?}, now {now}"));
         }
@@ -189,8 +200,8 @@ impl<R: LockRules> Locks<R> {
         self.truth.get(&(lock, life, allocation)).copied().unwrap_or(0)
     }
 
-    /// Data are lost if a node has died that had something of them, and nobody has them; and there is no lock without its
-    /// home.
+    /// Whether data may be lost is looked at where a home says so; here, whether the thread waited for such a lock. And there is
+    /// no lock without its home.
     fn may_fail(&self, control: &Control, thread: usize, want: Want, why: Refusal) -> bool {
         let ((lock, len), node) = (self.locks[want.lock], self.node_of(thread));
         let alike = |other: NodeId| control.life(other, lock.home()) == want.life;
@@ -199,14 +210,8 @@ impl<R: LockRules> Locks<R> {
                 !is_allocated(want.allocation)
                     || self.allocations.now(want.lock, want.life) != want.allocation
             }
-            // It was, when it was said.
-            Refusal::Lost if self.allocations.ended_as_lost(want.lock, want.life) != want.losses => true,
-            Refusal::Lost => {
-                let mut holders = self.nodes.iter().map(|(machine, _)| machine);
-                len > 0
-                    && self.maybe_lost.contains(&(want.lock, want.life))
-                    && !holders.any(|machine| alike(machine.id()) && machine.held(lock).is_some())
-            }
+            Refusal::Lost => len > 0 && !want.reclaims && self.losses.may_be_told(thread),
+            Refusal::Outdated => want.reclaims,
             Refusal::NodeDown => !alike(node) || !control.known(node).live.contains(lock.home()),
             _ => false,
         }
@@ -236,11 +241,6 @@ impl<R: LockRules> Locks<R> {
                     self.freed(thread, want, lost);
                     Ok(())
                 }
-                // Its home died, or somebody else ended it.
-                LockEffect::Failed(_, Refusal::Unallocated | Refusal::NodeDown) if lost => {
-                    self.threads[thread] = Thread::Idle;
-                    Ok(())
-                }
                 other => Err(format!("thread {thread} ends {want:?} and was told {other:?}")),
             };
         }
@@ -249,7 +249,7 @@ impl<R: LockRules> Locks<R> {
         };
         note(bench, self.locks[want.lock].0);
         match effect {
-            LockEffect::Entered(_) => self.entered(thread, want),
+            LockEffect::Entered(_) => self.entered(bench, thread, want),
             LockEffect::Busy(_) => {
                 self.waits.end(thread);
                 self.threads[thread] = Thread::Idle;
@@ -261,10 +261,10 @@ impl<R: LockRules> Locks<R> {
                 self.threads[thread] = Thread::Idle;
                 match why {
                     Refusal::Lost => self.seen.lost += 1,
-                    Refusal::Unallocated => self.seen.refused += 1,
+                    Refusal::Unallocated | Refusal::Outdated => self.seen.refused += 1,
                     _ => self.seen.down += 1,
                 }
-                if why == Refusal::Lost { self.free_lost(bench, thread, want) } else { Ok(()) }
+                if why == Refusal::Lost { self.reclaim(bench, thread, want) } else { Ok(()) }
             }
             other => Err(format!("thread {thread} wanted {want:?} and was told {other:?}")),
         }

@@ -1,6 +1,6 @@
 //! The world of locks: its machines, its threads, and what was written last under every lock.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use node::Retransmission;
 use node::locks::{Config, LockCounters};
@@ -14,7 +14,7 @@ use super::facts::Facts;
 use super::properties::{self, Asked, Waits};
 use super::{LockPlan, PlainLocks, Plan, Thread};
 use crate::rack::template;
-use crate::rack::{Bench, Conditions, FIRST, Known, Place, Sum, World};
+use crate::rack::{Bench, Conditions, FIRST, Known, Place, REPEATED, Sum, World};
 
 /// Bytes of a region that has any.
 const LEN: u32 = 8;
@@ -30,8 +30,10 @@ pub struct Seen {
     pub cancelled: u64,
     /// Times that a lock ended.
     pub freed: u64,
-    /// Of those, lost ones.
-    pub freed_lost: u64,
+    /// Times that a thread took a lock that was lost.
+    pub reclaimed: u64,
+    /// Of those, times that it gave it up, so that it was lost again.
+    pub given_up: u64,
     /// Times that a thread was told that there is no such lock.
     pub refused: u64,
     /// Times that a lock went on.
@@ -72,7 +74,8 @@ impl Sum for Seen {
         self.busy += other.busy;
         self.cancelled += other.cancelled;
         self.freed += other.freed;
-        self.freed_lost += other.freed_lost;
+        self.reclaimed += other.reclaimed;
+        self.given_up += other.given_up;
         self.refused += other.refused;
         self.moves += other.moves;
         self.denied += other.denied;
@@ -99,8 +102,7 @@ pub struct Locks<R: LockRules = Faithful> {
     pub locks: Vec<(GlobalAddr, u32)>,
     /// The number of each lock's last write, in each life of its home and in each allocation.
     pub(super) truth: BTreeMap<(usize, Incarnation, u32), u64>,
-    /// Locks of which somebody had something who is dead.
-    pub(super) maybe_lost: BTreeSet<(usize, Incarnation)>,
+    pub(super) losses: properties::Losses,
     pub(super) allocations: Allocations,
     /// Every thread, node by node.
     pub(super) threads: Vec<Thread>,
@@ -168,7 +170,7 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
         let nodes = (0..rack.nodes).map(|node| {
             let id = NodeId(node as u16);
             let retransmission = match plan.repeats {
-                true => Retransmission::AfterRoundTrips { floor: Nanos::from_micros(60), most: Nanos::MAX },
+                true => REPEATED,
                 false => Retransmission::Never,
             };
             let config = Config {
@@ -197,7 +199,7 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
             again: Vec::new(),
             locks: locks.collect(),
             truth: BTreeMap::new(),
-            maybe_lost: BTreeSet::new(),
+            losses: properties::Losses::default(),
             allocations: Allocations::default(),
             threads: vec![Thread::Idle; rack.nodes * rack.threads],
             waits: Waits::new(whole),
@@ -263,14 +265,12 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
     fn on_node_stopped(&mut self, bench: &mut Bench<M>, node: NodeId) {
         for thread in 0..self.threads.len() {
             if self.node_of(thread) == node {
+                if let Thread::Ending(want) | Thread::Freeing(want, _) = self.threads[thread] {
+                    self.losses.orphan(want.lock, want.life);
+                }
                 self.threads[thread] = Thread::Idle;
                 self.waits.end(thread);
             }
-        }
-        for at in 0..self.locks.len() {
-            // Something may have been on its way to it, even of a lock that it does not know.
-            let (lock, _) = self.locks[at];
-            self.maybe_lost.insert((at, bench.control.life(node, lock.home())));
         }
         let (machine, store) = &mut self.nodes[node.index()];
         self.seen.count(machine.counters());
@@ -291,7 +291,11 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
         bench.touch(None);
     }
 
-    fn on_new_epoch(&mut self, bench: &mut Bench<M>, node: NodeId, _: &Known) -> Result<(), String> {
+    fn on_new_epoch(&mut self, bench: &mut Bench<M>, node: NodeId, before: &Known) -> Result<(), String> {
+        let lives = before.lives.iter().zip(&bench.view().lives);
+        if lives.into_iter().any(|(before, now)| *now != Some(*before)) {
+            self.losses.hears_of_death(node);
+        }
         self.tenures.forget_packets_of(node);
         self.lives_changed = true;
         let at = bench.moment();

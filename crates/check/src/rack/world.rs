@@ -6,12 +6,19 @@
 //!
 //! What must always hold: a world draws all its chance from the bench, and sends all its packets over it.
 
-use node::{Moment, View};
+use node::{Moment, Retransmission, View};
 use wire::{Copyset, Nanos, NodeId, SwitchEpoch};
 
 use super::events::Events;
 use super::network::Network;
 use super::{Conditions, Control, Counts, Faults, Knobs, Known, Place, Plan, Random, Restarts};
+
+/// When machines send again what was not answered.
+///
+/// As on live racks, nothing waits for longer than ten times the shortest wait. While somebody has an entry's lock and waits without
+/// a bound, all others are refused. A run that comes to rest within its steps shows that nobody waits for longer.
+pub const REPEATED: Retransmission =
+    Retransmission::AfterRoundTrips { floor: Nanos::from_micros(60), most: Nanos::from_micros(600) };
 
 /// What passes in a step.
 pub(super) const STEP: Nanos = Nanos(1000);

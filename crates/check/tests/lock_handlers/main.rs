@@ -9,7 +9,8 @@
 //! | `reigning` | the queue, and the lock on its way to others |
 //! | `reading` | copies to read, and their end |
 //! | `home` | the home's requests of the switch, its data, its directory |
-//! | `freeing` | a lock ends, at its holder, its home and in the switch; a lost one does |
+//! | `freeing` | a lock ends, at its holder, its home and in the switch |
+//! | `reclaiming` | a lost lock is taken all the same |
 //! | `epochs` | a new epoch: what is reported, and what a home makes of it |
 //! | `hostile` | what no honest sender says |
 
@@ -21,4 +22,5 @@ mod freeing;
 mod home;
 mod hostile;
 mod reading;
+mod reclaiming;
 mod reigning;

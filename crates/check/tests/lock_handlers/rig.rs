@@ -48,7 +48,9 @@ pub(crate) fn to_agent(kind: LockKind, lock: GlobalAddr, node: u16, tenure: u64)
 /// A packet for the home on the bench.
 pub(crate) fn to_home(kind: LockKind, node: u16, tenure: u64) -> LockPacket {
     let from = match kind {
-        LockKind::Free | LockKind::Report | LockKind::LastReport => LockEnd::Agent(NodeId(node)),
+        LockKind::Free | LockKind::Reclaim | LockKind::Report | LockKind::LastReport => {
+            LockEnd::Agent(NodeId(node))
+        }
         _ => LockEnd::Switch,
     };
     let packet = LockPacket::new(kind, mine(), LEN, NodeId(node));
@@ -170,11 +172,18 @@ impl Rig {
     /// The thread that is inside to write ends the lock.
     pub(crate) fn frees(&mut self, ticket: u32, lock: GlobalAddr) -> Effects {
         self.store.end(lock);
-        self.input(|node, at, store, out| node.on_free(at, Ticket(ticket), lock, store, out))
+        self.input(|node, at, store, out| node.on_free(at, (Ticket(ticket), false), lock, store, out))
     }
 
-    pub(crate) fn frees_lost(&mut self, ticket: u32, lock: GlobalAddr) -> Effects {
-        self.input(|node, at, store, out| node.on_free_lost(at, Ticket(ticket), (lock, LEN), store, out))
+    /// The thread that has reclaimed the lock gives it up.
+    pub(crate) fn gives_up(&mut self, ticket: u32, lock: GlobalAddr) -> Effects {
+        self.store.end(lock);
+        self.input(|node, at, store, out| node.on_free(at, (Ticket(ticket), true), lock, store, out))
+    }
+
+    /// A thread that was told that the lock is lost wants it all the same.
+    pub(crate) fn reclaims(&mut self, ticket: u32, lock: GlobalAddr) -> Effects {
+        self.input(|node, at, store, out| node.on_reclaim(at, Ticket(ticket), (lock, LEN), store, out))
     }
 
     /// So much time passes; then the node is called.

@@ -18,6 +18,11 @@ macro_rules! by {
     ($rule:ident, restarts($from:literal)) => {
         ("runs with restarts", || runs::<without_lock::$rule>(Plan::with_restarts, $from))
     };
+    ($rule:ident, losses($from:literal)) => {
+        ("runs in which locks end", || {
+            runs::<without_lock::$rule>(|seed| Plan::with_restarts(seed).freeing(), $from)
+        })
+    };
     ($rule:ident, scenario($scenario:ident)) => {
         (concat!("scenario ", stringify!($scenario)), || {
             scenario(scenarios::$scenario::<without_lock::$rule>, scenarios::$scenario::<Faithful>)
@@ -53,7 +58,7 @@ mutants! {
     HOLDER_LEAVES_FIRST, lossless(0), "the lock goes on with a writer inside";
     GATE_CLOSES_FIRST, lossless(0), "a thread enters a lock that is on its way";
     DENIED_ADOPTS, lossless(0), "a MOVE is denied for ever";
-    DENIALS_NAME_THEIR_MOVE, faults(60), "a late denial of a MOVE ends the next one, which is approved";
+    DENIALS_NAME_THEIR_MOVE, faults(25), "a late denial of a MOVE ends the next one, which is approved";
     MOVES_ARE_KEPT, faults(0), "data that were lost on the way are gone";
     LATER_REIGNS_APPROVE, lossless(0), "a node does not know that its reign is over";
     QUEUE_GOES_ALONG, lossless(0), "who waits is forgotten";
@@ -64,5 +69,7 @@ mutants! {
     LOCK_EPOCHS_ARE_FENCED, restarts(0), "packets of the switch's former life act";
     LOCK_HOME_AWAITS_REPORTS, restarts(0), "the lock is granted while somebody alive has it";
     DEAD_HOLDERS_LOSE, restarts(0), "stale data are served as if nothing had been lost";
+    LOSSES_ARE_NAMED, losses(0), "a late copy takes a later loss, and those who ask next get stale data";
+    TAKEN_LOSSES_STAY, losses(0), "whoever took a lost lock does not hear so, and others get stale data";
     MOVES_ARE_REPORTED, restarts(0), "data that were on their way are forgotten, and stale ones served";
 }

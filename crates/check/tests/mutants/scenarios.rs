@@ -3,10 +3,10 @@
 use check::coherence::PlainStore;
 use node::allocator::ChunkSize;
 use node::canonical::NOW;
-use node::{Access, Config, DataRef, Effect, Message, Moment, Node, Store, View};
+use node::{Access, Config, DataRef, Effect, Message, Moment, Node, Retransmission, Store, View};
 use wire::{
-    BlockSize, BlockTag, Copyset, Discipline, Endpoint, GlobalAddr, GlobalStatus, Incarnation, Kind, NodeId,
-    Packet, RequesterId, Rules, Seq, SlotId, SwitchEpoch,
+    BlockSize, BlockTag, Copyset, Discipline, Endpoint, GlobalAddr, GlobalStatus, Incarnation, Kind, Nanos,
+    NodeId, Packet, RequesterId, Rules, Seq, SlotId, SwitchEpoch,
 };
 
 const BLOCK: BlockSize = BlockSize::MIN;
@@ -217,4 +217,50 @@ pub(crate) fn a_free_outlives_its_allocator<R: Rules>() -> Result<(), String> {
             other.iter().map(|it| it.kind).collect::<Vec<_>>()
         )),
     }
+}
+
+/// A node is cut off from the switch while it has an entry's lock: its answer took long before, and it repeats its request ever
+/// more rarely. All others are refused until it asks again, so that must be soon.
+pub(crate) fn a_lock_holder_was_cut_off<R: Rules>() -> Result<(), String> {
+    let (floor, most) = (Nanos::from_micros(60), Nanos::from_micros(600));
+    let mut bench = Bench::<R>::new();
+    let config = Config {
+        retransmission: Retransmission::AfterRoundTrips { floor, most },
+        ..bench.node.config().clone()
+    };
+    bench.node = Node::with_rules(config);
+    let mut now = Nanos::from_millis(1);
+    let mut out = Vec::new();
+    let asked = |tag, now, bench: &mut Bench<R>, out: &mut Vec<Effect>| {
+        let at = Moment { now, random: 1 };
+        bench.node.on_access(at, tag, Access::Shared, &mut bench.store, out);
+        sent(&std::mem::take(out))[0]
+    };
+    let first = asked(block(0, 1), now, &mut bench, &mut out);
+    // Some of its packets were lost, or whoever had to answer was stopped.
+    now += Nanos::from_millis(2);
+    let ack = Packet {
+        kind: Kind::Ack,
+        global_status: GlobalStatus::Unshared,
+        payload: 64,
+        from: Endpoint::HomeAgent(NodeId(0)),
+        to: Endpoint::Requester(ME),
+        ..first
+    };
+    let at = Moment { now, random: 1 };
+    let message = Message { packet: ack, data: Some(DataRef(7)) };
+    bench.node.on_packet(at, &message, &mut bench.store, &mut out);
+    let second = asked(block(0, 2), now, &mut bench, &mut out);
+    for repeat in 0..6 {
+        let waited = bench.node.next_deadline().0 - now.0;
+        now = bench.node.next_deadline();
+        let at = Moment { now, random: 1 };
+        bench.node.on_deadline(at, &mut bench.store, &mut out);
+        let again = sent(&std::mem::take(&mut out));
+        if waited > most.0 {
+            return Err(format!("it waits {} us before it asks for the {repeat}th time", waited / 1000));
+        }
+        assert!(!again.is_empty() || repeat > 0, "something is asked again: {second:?}");
+    }
+    Ok(())
 }

@@ -64,6 +64,7 @@ mutants! {
     REPEATS_CHOOSE_ALIKE, nodes, runs, "two copies of a request ask two providers";
     REQUESTS_ARE_REPEATED, nodes, runs, "a lost request is waited for for ever";
     UNLOCKS_ARE_REPEATED, nodes, runs, "a lost unlock leaves the entry locked";
+    WAITS_ARE_BOUNDED, nodes, scenario(a_lock_holder_was_cut_off), "after a few losses a node sits on a lock for longer than all others can wait";
     PEEK_KNOWS_ITS_ANSWER, nodes, scope("peek-duplicate"), "a late answer to an earlier PEEK is read as one to this";
     HANDS_OVER_ONCE, nodes, scope("line-late-follow"), "a late word of a former follower hands the lock to nobody";
     HANDED_UNLOCK_SAYS_SO, nodes, scope("line"), "an unlock is answered \"followed\" for ever, though the lock went on";

@@ -12,11 +12,13 @@
 //! | `metrics/` | `--metrics`: Prometheus over HTTP |
 //! | `write.rs` | `rackmem rack-file`, `rackmem key` |
 //! | `runtime.rs` | the directory of the rack's sockets |
+//! | `peers.rs` | what daemons say about other processes: who is refused, who does not answer |
 //! | `owner.rs` | daemons that `rackmem up` has started, and must not outlive it |
 
 mod metrics;
 pub(crate) mod node;
 mod owner;
+mod peers;
 mod runtime;
 pub(crate) mod status;
 pub(crate) mod switch;

@@ -10,8 +10,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rackmem::transport::{PlaceId, Transport};
-use rackmem::{Attachments, JoinError, NodeId, ProcessConfig, Rack, RackFile};
+use rackmem::{Attachments, NodeId, PeerWatch, ProcessConfig, Rack, RackFile};
 
+use super::peers::News;
 use super::{listen, metrics, owner, read, runtime};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
@@ -57,8 +58,6 @@ pub(super) struct Life {
 
 /// How often the node looks whether it shall end, or was declared dead.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How long it waits for a switch that has never answered before it looks whether it shall end.
-const PATIENCE: Duration = Duration::from_millis(300);
 /// The longest that a thread of a node that has ended may take to let go of its transport.
 const MOST_CLOSING: Duration = Duration::from_secs(2);
 
@@ -81,14 +80,18 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let joined = Joined::default();
     let address = args.metrics.or(file.node_metrics[id.index()]);
     address.map(|address| metrics::serve_node(address, id, Arc::clone(&joined))).transpose()?;
+    let news = News::of(format!("{id} of rack `{}`", file.name), args.owned);
     while !stop.requested() {
-        let Some((rack, transport)) = join(&file, id, &stop, args.owned)? else { break };
+        let Some((rack, transport)) = join(&file, id, &stop, &news)? else { break };
         if !args.owned {
             say!("{id} of rack `{}`: joined; Ctrl-C ends it", file.name);
         }
         let applications = serve_applications(&rack, &file, id);
+        let mut watches: Vec<PeerWatch> =
+            rack.peers().into_iter().chain(applications.as_ref().map(Attachments::peers)).collect();
         show(&joined, Some(Life { applications, rack: rack.clone() }));
         while !stop.requested() && !rack.is_fenced() {
+            watches.iter_mut().for_each(|watch| news.say(watch));
             thread::sleep(LOOK_EVERY);
         }
         let life = show(&joined, None);
@@ -139,26 +142,19 @@ fn close(transport: Arc<dyn Transport>) {
 type Connected = (Rack, Arc<dyn Transport>);
 
 /// Joins the rack, however long its switch takes to come; nothing if the process shall end first.
-fn join(file: &RackFile, id: NodeId, stop: &Interrupt, quiet: bool) -> Result<Option<Connected>, Fault> {
+fn join(file: &RackFile, id: NodeId, stop: &Interrupt, news: &News) -> Result<Option<Connected>, Fault> {
     let failed =
         |error: &dyn std::fmt::Display| Fault::failed(format_args!("{id} of rack `{}`: {error}", file.name));
     let transport = file.open(PlaceId::node(id)).map_err(|error| failed(&error))?;
-    let mut said = quiet;
-    while !stop.requested() {
-        // Once the switch is heard, the rack may still wait for other nodes before it begins.
-        let answered = transport.counters().counts().received > 0;
-        let timeout = Duration::from_nanos(file.timeout.0);
-        let patience = if answered { 3 * timeout + PATIENCE } else { PATIENCE };
-        let process = ProcessConfig { patience, ..file.process() };
-        match Rack::join_over(file.config.clone(), id, &process, Arc::clone(&transport)) {
-            Ok(rack) => return Ok(Some((rack, transport))),
-            Err(JoinError::NoAnswer { .. }) if answered || said => {}
-            Err(JoinError::NoAnswer { .. }) => {
-                said = true;
-                say!("{id} of rack `{}`: waiting for the switch", file.name);
-            }
-            Err(error) => return Err(failed(&error)),
-        }
+    let mut watch = PeerWatch::of_joining(&*transport);
+    let process = ProcessConfig { patience: Duration::MAX, ..file.process() };
+    let joined = Rack::join_over_while(&file.config, id, &process, &transport, &mut || {
+        news.say(&mut watch);
+        !stop.requested()
+    });
+    match joined {
+        Ok(rack) => Ok(Some((rack, transport))),
+        Err(_) if stop.requested() => Ok(None),
+        Err(error) => Err(failed(&error)),
     }
-    Ok(None)
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use rackmem::SwitchProcess;
 
+use super::peers::News;
 use super::status::{Answers, socket};
 use super::{listen, metrics, owner, read, runtime};
 use crate::fault::Fault;
@@ -50,11 +51,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let status = socket::serve(&file, answers.clone())?;
     let http = args.metrics.or(file.switch_metrics).map(|address| metrics::serve_rack(address, answers));
     http.transpose()?;
+    let news = News::of(format!("switch of rack `{}`", file.name), args.owned);
+    let news = news.go_on(switch.peers(), stop.clone())?;
     if !args.owned {
         say!("switch of rack `{}`: serving {} nodes; Ctrl-C ends it", file.name, file.config.nodes);
     }
     switch.run(stop.flag());
     drop((switch, status));
+    // It cannot have panicked without having said so.
+    drop(news.join());
     if args.owned {
         owner::clean_up(&file, &args.config);
     } else {

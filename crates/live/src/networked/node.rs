@@ -9,7 +9,7 @@ use membership::member::{Config as MemberConfig, Effect as Membership, Member};
 use membership::{Message, Session, Timing};
 use node::{Node, Outcome, Pinned, Retransmission, Store, View};
 use switch::flowcc::Dump;
-use transport::{Body, Cause, Contents, Outgoing, PlaceId, Transport};
+use transport::{Body, Cause, Contents, Outgoing, PlaceId, Refusal, Transport};
 use wire::{Incarnation, Nanos, NodeId};
 
 use super::chains::ChainSide;
@@ -46,10 +46,12 @@ pub struct NodeSetup {
 }
 
 /// Why a node could not join.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum JoinError {
     /// The switch did not answer, or did not begin.
     NoAnswer,
+    /// The switch has other settings, or is of another version: that does not change by waiting.
+    Refused(Refusal),
 }
 
 /// A node of a rack of processes, in this process.
@@ -86,7 +88,7 @@ impl NetworkedNode {
     /// Joins the rack: waits until the coordinator has begun an epoch with this node in it.
     ///
     /// # Errors
-    /// If that does not happen within the patience given.
+    /// If that does not happen within the patience given, or cannot happen.
     ///
     /// # Panics
     /// If the system gives no thread.
@@ -152,6 +154,11 @@ impl NetworkedNode {
     /// Which node this is.
     pub fn id(&self) -> NodeId {
         self.id
+    }
+
+    /// True if this peer is alive, as far as this node knows.
+    pub fn is_alive(&self, peer: NodeId) -> bool {
+        self.one_sided.life_of(peer).is_some()
     }
 
     /// The node's memory, for hits.
@@ -366,7 +373,14 @@ fn await_view(
     started: Instant,
     patience: Duration,
 ) -> Result<View, JoinError> {
+    let handshakes = transport.handshakes();
+    let refusal = || handshakes.as_ref()?.refusal(PlaceId::SWITCH).filter(|one| one.reason.is_final());
+    // Of an earlier attempt to join, with the same transport.
+    let former = refusal();
     while started.elapsed() < patience {
+        if let Some(refusal) = refusal().filter(|one| former.as_ref() != Some(one)) {
+            return Err(JoinError::Refused(refusal));
+        }
         let now = now_since(started);
         let mut effects = Vec::new();
         if member.next_deadline() <= now {

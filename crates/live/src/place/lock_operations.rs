@@ -15,6 +15,9 @@ pub enum Wait {
     Not,
     /// At most so long.
     AtMost(Nanos),
+    /// As long as it takes, for a lock that is lost: whoever gets in knows that the data are gone. Refused as outdated if it is
+    /// not lost any more.
+    Reclaim,
 }
 
 /// Takes a lock: true if the thread is in.
@@ -36,12 +39,16 @@ pub(super) fn take<C: Carrier>(
     let mut patience = carrier.begin_wait();
     let ticket = carrier.visit_locks(node, courier, now, |locks, at, store, out| {
         let ticket = locks.ticket_for(bell);
-        locks.machine.on_lock(at, (ticket, mode, wait == Wait::Not), lock, store, out);
+        if wait == Wait::Reclaim {
+            locks.machine.on_reclaim(at, ticket, lock, store, out);
+        } else {
+            locks.machine.on_lock(at, (ticket, mode, wait == Wait::Not), lock, store, out);
+        }
         ticket
     });
     let mut until = match wait {
         Wait::AtMost(most) => now + most,
-        Wait::Forever | Wait::Not => Nanos::MAX,
+        Wait::Forever | Wait::Not | Wait::Reclaim => Nanos::MAX,
     };
     let outcome = loop {
         if let Some(outcome) = courier.bell.heard() {
@@ -82,12 +89,12 @@ pub(super) fn take<C: Carrier>(
     }
 }
 
-/// Ends a lock that this thread is inside of to write, or that is lost.
+/// Ends a lock that this thread is inside of to write; or its data are lost, once more.
 pub(super) fn end<C: Carrier>(
     carrier: &C,
     node: NodeId,
     courier: &mut Courier,
-    lock: (GlobalAddr, u32),
+    lock: GlobalAddr,
     is_lost: bool,
 ) -> Result<(), Failure> {
     if carrier.is_fenced() {
@@ -97,11 +104,7 @@ pub(super) fn end<C: Carrier>(
     let mut patience = carrier.begin_wait();
     carrier.visit_locks(node, courier, carrier.now(), |locks, at, store, out| {
         let ticket = locks.ticket_for(bell);
-        if is_lost {
-            locks.machine.on_free_lost(at, ticket, lock, store, out);
-        } else {
-            locks.machine.on_free(at, ticket, lock.0, store, out);
-        }
+        locks.machine.on_free(at, (ticket, is_lost), lock, store, out);
     });
     let outcome = loop {
         if let Some(outcome) = courier.bell.heard() {

@@ -161,7 +161,8 @@ pub trait Operations: Send + Sync {
         wait: Wait,
     ) -> Result<bool, Failure>;
 
-    /// Ends a lock that the calling thread is inside of to write: the rack forgets it, and whoever waits for it is refused.
+    /// Ends a lock that the calling thread is inside of to write: the rack forgets it, and whoever waits for it is refused. Or
+    /// its data are lost, once more: the thread has reclaimed it, and could not do what it wanted.
     ///
     /// # Errors
     /// If this node counts no more.
@@ -169,7 +170,7 @@ pub trait Operations: Send + Sync {
         &self,
         node: NodeId,
         courier: &mut Courier,
-        lock: (GlobalAddr, u32),
+        lock: GlobalAddr,
         is_lost: bool,
     ) -> Result<(), Failure>;
 
@@ -286,7 +287,7 @@ impl<C: Carrier + Send + Sync> Operations for C {
         &self,
         node: NodeId,
         courier: &mut Courier,
-        lock: (GlobalAddr, u32),
+        lock: GlobalAddr,
         is_lost: bool,
     ) -> Result<(), Failure> {
         lock_operations::end(self, node, courier, lock, is_lost)

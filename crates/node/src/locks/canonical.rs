@@ -202,7 +202,6 @@ impl State {
         for lock in &self.locks {
             let threads = lock.threads.iter().chain(lock.reign.iter().flat_map(Reign::threads));
             let asked = lock.request.map(|it| it.number).into_iter();
-            let asked = asked.chain(lock.freeing.map(|it| it.number));
             asked.chain(threads.map(|thread| thread.after)).for_each(|number| found(me, lock.at, number));
         }
         let homes = self.homes.iter().flat_map(|(_, home)| home.parked());
@@ -217,7 +216,6 @@ impl State {
             let change = |number: &mut u32| *number = to(me, at, *number);
             change(&mut lock.asked);
             lock.request.iter_mut().for_each(|it| change(&mut it.number));
-            lock.freeing.iter_mut().for_each(|it| change(&mut it.number));
             let in_queue = lock.reign.iter_mut().flat_map(Reign::threads_mut);
             lock.threads.iter_mut().chain(in_queue).for_each(|thread| change(&mut thread.after));
         }

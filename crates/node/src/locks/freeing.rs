@@ -1,6 +1,6 @@
 //! A lock ends: its allocation is about to be freed.
 //!
-//! Whoever wants that has the lock to write, so nobody else has anything of it; or nobody has, because it is lost. The home
+//! Whoever wants that has the lock to write, so nobody else has anything of it. (A lost one is reclaimed first.) The home
 //! forgets it, and the switch. Whoever waits asks the home again, which knows whether the region is still allocated, or anew.
 //! So an allocation is given back first, and then its locks end: in between whoever gets it waits for that end.
 //!
@@ -21,12 +21,12 @@ use super::{Context, LockDrop, LockEffect, LockMessage, LockNode, Ticket, contex
 use crate::store::Moment;
 
 impl<R: LockRules> LockNode<R> {
-    /// A thread that was in the lock to write, and has told its copy that it never leaves, wants it to be no more.
-    /// [`LockEffect::Freed`] follows.
+    /// A thread that was in the lock to write, and has told its copy that it never leaves, wants it to be no more; or to be lost
+    /// again, if it has reclaimed it. [`LockEffect::Freed`] follows.
     pub fn on_free<S: LockStore>(
         &mut self,
         at: Moment,
-        ticket: Ticket,
+        (ticket, lost): (Ticket, bool),
         lock: GlobalAddr,
         store: &mut S,
         out: &mut Vec<LockEffect>,
@@ -44,36 +44,10 @@ impl<R: LockRules> LockNode<R> {
         };
         // Whoever comes from now on is reported, and asks the home at the end.
         let _ = cx.store.close(lock);
-        it.freeing = Some(Freeing { ticket, tenure, lost: false, number: 0, again: Again::first(&cx) });
+        it.freeing = Some(Freeing { ticket, tenure, lost, again: Again::first(&cx) });
         if it.report.is_none() {
             it.send_free(&mut cx);
         }
-        let after = cx.after(it);
-        self.after(at, lock, after, store, out);
-    }
-
-    /// A thread that was told that the lock is lost wants it to be no more. [`LockEffect::Freed`] follows, or a failure if it
-    /// is not lost.
-    pub fn on_free_lost<S: LockStore>(
-        &mut self,
-        at: Moment,
-        ticket: Ticket,
-        (lock, len): (GlobalAddr, u32),
-        store: &mut S,
-        out: &mut Vec<LockEffect>,
-    ) {
-        if !self.live.contains(lock.home()) {
-            return out.push(LockEffect::Failed(ticket, Refusal::NodeDown));
-        }
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
-        let it = self.locks.entry(lock).or_insert_with(|| Lock::new(lock, len));
-        if it.freeing.is_some() || it.reigns() || it.copy.is_some() {
-            // Somebody ends it already, or it is another one.
-            return cx.out.push(LockEffect::Failed(ticket, Refusal::Unallocated));
-        }
-        let (number, again) = (it.next_number(), Again::first(&cx));
-        it.freeing = Some(Freeing { ticket, tenure: Tenure::NONE, lost: true, number, again });
-        it.send_free(&mut cx);
         let after = cx.after(it);
         self.after(at, lock, after, store, out);
     }
@@ -86,16 +60,9 @@ impl<R: LockRules> LockNode<R> {
         store: &mut S,
         out: &mut Vec<LockEffect>,
     ) {
-        let is_lost = packet.mode == Mode::Read;
-        if let Some(rebuilding) = &mut self.rebuilding {
+        if self.rebuilding.is_some() {
             // Holders ask again when their reports are answered.
-            if is_lost && !rebuilding.parked.contains(packet) {
-                rebuilding.parked.push(*packet);
-            }
             return self.counters.drop(LockDrop::NotCurrent);
-        }
-        if is_lost {
-            return self.on_free_of_lost(at, packet, store, out);
         }
         let lock = packet.lock;
         let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
@@ -114,7 +81,7 @@ impl<R: LockRules> LockNode<R> {
             }
             Some(keeper @ (Keeper::Switch | Keeper::Ending(..))) => {
                 if *keeper == Keeper::Switch {
-                    *keeper = Keeper::Ending(packet.node, packet.tenure, Vec::new());
+                    *keeper = Keeper::Ending(*packet, Vec::new());
                 }
                 return cx.send(packet.reply(LockKind::Remove, from, LockEnd::Switch), None);
             }
@@ -124,35 +91,7 @@ impl<R: LockRules> LockNode<R> {
         }
         cx.send(packet.reply(LockKind::Freed, from, LockEnd::Agent(packet.node)), None);
         if self.homes.get(&lock).is_some_and(|home| packet.tenure >= home.tenure) {
-            self.forget(at, lock, packet.tenure, store, out);
-        }
-    }
-
-    /// Whoever asks for the end of a lost lock hears first which loss that is: a late copy must not end a later lock of that name.
-    fn on_free_of_lost<S: LockStore>(
-        &mut self,
-        at: Moment,
-        packet: &LockPacket,
-        store: &mut S,
-        out: &mut Vec<LockEffect>,
-    ) {
-        let lost = self.homes.get(&packet.lock).filter(|home| home.lost).map(|home| home.tenure);
-        let refused = match lost {
-            Some(tenure) if tenure == packet.tenure => None,
-            Some(tenure) => Some((Refusal::Lost, tenure)),
-            // It was, and its end was asked for before.
-            None if packet.tenure != Tenure::NONE => None,
-            None => Some((Refusal::Unallocated, Tenure::NONE)),
-        };
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
-        let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
-        if let Some((why, tenure)) = refused {
-            let refused = packet.reply(LockKind::Refused, from, to);
-            return cx.send(LockPacket { status: Status::Refused(why), tenure, ..refused }, None);
-        }
-        cx.send(packet.reply(LockKind::Freed, from, to), None);
-        if lost.is_some() {
-            self.forget(at, packet.lock, packet.tenure, store, out);
+            self.forget(at, packet, store, out);
         }
     }
 
@@ -166,42 +105,55 @@ impl<R: LockRules> LockNode<R> {
     ) {
         let (lock, tenure) = (packet.lock, packet.tenure);
         let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
-        let (node, waiting) = match self.homes.get_mut(&lock).map(|home| &mut home.keeper) {
-            Some(Keeper::Ending(node, ended, waiting)) if *ended == tenure => {
-                (*node, core::mem::take(waiting))
-            }
+        let (free, waiting) = match self.homes.get_mut(&lock).map(|home| &mut home.keeper) {
+            Some(Keeper::Ending(free, waiting)) if free.tenure == tenure => (*free, core::mem::take(waiting)),
             _ => return cx.counters.drop(LockDrop::Late),
         };
-        let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(node));
+        let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(free.node));
         cx.send(packet.reply(LockKind::Freed, from, to), None);
-        self.forget(at, lock, tenure, store, out);
+        self.forget(at, &free, store, out);
         for packet in waiting {
             self.on_directory_packet(at, &LockMessage { packet, data: None }, store, out);
         }
     }
 
-    /// A lock of this home is no more.
+    /// A lock of this home is no more, or lost again.
     fn forget<S: LockStore>(
         &mut self,
         at: Moment,
-        lock: GlobalAddr,
-        tenure: Tenure,
+        free: &LockPacket,
         store: &mut S,
         out: &mut Vec<LockEffect>,
     ) {
-        let Some(home) = self.homes.remove(&lock) else { return };
-        self.ended = self.ended.max(tenure.next());
-        for packet in home.early {
-            self.refuse(at, &packet, Refusal::Unallocated, store, out);
+        let Some(mut home) = self.homes.remove(&free.lock) else { return };
+        let (why, next) = if is_of_lost(free) {
+            (Refusal::Lost, free.tenure.next())
+        } else {
+            self.ended = self.ended.max(free.tenure.next());
+            (Refusal::Unallocated, Tenure::NONE)
+        };
+        for packet in core::mem::take(&mut home.early) {
+            self.refuse(at, &packet, why, store, out);
+        }
+        if why == Refusal::Lost {
+            // Another loss than the one that was taken: a late copy of this does nothing to who takes it next.
+            home.comes_back(next);
+            (home.since, home.lost, home.keeper) = (next, true, Keeper::Nobody);
+            self.homes.insert(free.lock, home);
         }
     }
 }
 
+/// True if what ends is a holder's turn at a lock that it has reclaimed: the lock is lost again.
+fn is_of_lost(free: &LockPacket) -> bool {
+    free.mode == Mode::Read
+}
+
 impl Lock {
     pub(super) fn send_free<S, R>(&self, cx: &mut Context<'_, S, R>) {
-        let Some(Freeing { tenure, lost, number, .. }) = self.freeing else { return };
+        let Some(Freeing { tenure, lost, .. }) = self.freeing else { return };
         let mode = if lost { Mode::Read } else { Mode::Write };
-        let free = LockPacket { tenure, mode, number, ..self.packet(cx, LockKind::Free) };
+        let free = LockPacket { tenure, mode, ..self.packet(cx, LockKind::Free) };
         cx.send(LockPacket { to: LockEnd::Home(self.at.home()), ..free }, None);
     }
 
@@ -216,24 +168,6 @@ impl Lock {
         }
         self.end(cx);
         self.advance(cx);
-    }
-
-    /// The home does not end a lock that nobody holds: not this one, or not yet.
-    pub(super) fn on_free_refused<S: LockStore, R: LockRules>(
-        &mut self,
-        cx: &mut Context<'_, S, R>,
-        packet: &LockPacket,
-        why: Refusal,
-    ) {
-        let Some(freeing) = &mut self.freeing else { return };
-        if why != Refusal::Lost {
-            cx.out.push(LockEffect::Failed(freeing.ticket, why));
-            self.freeing = None;
-        } else if freeing.tenure < packet.tenure {
-            freeing.tenure = packet.tenure;
-            freeing.again = Again::first(cx);
-            self.send_free(cx);
-        }
     }
 
     /// The lock is no more. [`Lock::advance`] has to follow.

@@ -20,9 +20,9 @@ pub(super) enum Keeper {
     Switch,
     /// This home's directory.
     Here,
-    /// The switch is asked to forget it, for this node, which has reigned in this tenure. These wait: there may be a new
-    /// lock of that name by then.
-    Ending(NodeId, Tenure, Vec<LockPacket>),
+    /// The switch is asked to forget it, for the holder that has sent this. These wait: there may be a new lock of that name by
+    /// then.
+    Ending(LockPacket, Vec<LockPacket>),
 }
 
 /// What an entry is to begin with.
@@ -45,7 +45,7 @@ pub(super) struct HomeLock {
     pub(super) tenure: Tenure,
     /// They have been lent for writing, to this node in this tenure, and are not back.
     pub(super) lent: Option<(NodeId, Tenure)>,
-    /// Whoever had them last is gone.
+    /// Whoever had them last is gone. If they are lent, then to a node that knows.
     pub(super) lost: bool,
     pub(super) keeper: Keeper,
     /// What was asked for data that are still on their way back.
@@ -60,7 +60,7 @@ impl HomeLock {
     /// The requests that wait here.
     pub(super) fn parked(&self) -> impl Iterator<Item = &LockPacket> {
         let waiting = match &self.keeper {
-            Keeper::Asked(_, waiting) | Keeper::Ending(_, _, waiting) => waiting.as_slice(),
+            Keeper::Asked(_, waiting) | Keeper::Ending(_, waiting) => waiting.as_slice(),
             _ => &[],
         };
         self.early.iter().chain(waiting)
@@ -69,7 +69,7 @@ impl HomeLock {
     /// The same, for whoever gives requests other numbers.
     pub(super) fn parked_mut(&mut self) -> impl Iterator<Item = &mut LockPacket> {
         let waiting = match &mut self.keeper {
-            Keeper::Asked(_, waiting) | Keeper::Ending(_, _, waiting) => waiting.as_mut_slice(),
+            Keeper::Asked(_, waiting) | Keeper::Ending(_, waiting) => waiting.as_mut_slice(),
             _ => &mut [],
         };
         self.early.iter_mut().chain(waiting)
@@ -97,6 +97,7 @@ impl<R: LockRules> LockNode<R> {
             LockKind::WriteBack => self.on_write_back(at, message, store, out),
             LockKind::Installed => self.on_installed(at, &message.packet, store, out),
             LockKind::Free => self.on_free_packet(at, &message.packet, store, out),
+            LockKind::Reclaim => self.on_reclaim_packet(at, &message.packet, store, out),
             LockKind::Removed => self.on_removed(at, &message.packet, store, out),
             LockKind::Report => self.on_report(at, message, store, out),
             LockKind::LastReport => self.on_last_report(at, &message.packet, store, out),
@@ -140,11 +141,11 @@ impl<R: LockRules> LockNode<R> {
             self.homes.insert(lock, HomeLock::new(len, self.ended));
         }
         let home = self.homes.get_mut(&lock).expect("it is there by now");
+        if home.is_lost() {
+            return self.refuse(at, packet, Refusal::Lost, store, out);
+        }
         if home.len != len {
             return self.refuse(at, packet, Refusal::WrongLength, store, out);
-        }
-        if home.lost {
-            return self.refuse(at, packet, Refusal::Lost, store, out);
         }
         if home.keeper == Keeper::Nobody {
             let entry = Entry { tenure: home.tenure, ..Entry::default() };
@@ -168,7 +169,7 @@ impl<R: LockRules> LockNode<R> {
                 cx.send(LockPacket { to: LockEnd::Switch, ..*packet }, message.data);
             }
             Keeper::Here => self.run_directory(at, packet, message.data, store, out),
-            Keeper::Ending(_, _, waiting) => {
+            Keeper::Ending(_, waiting) => {
                 if packet.kind == LockKind::Acquire && !waiting.contains(packet) {
                     waiting.push(*packet);
                 }
@@ -284,6 +285,7 @@ impl<R: LockRules> LockNode<R> {
             self.directory.insert(lock, entry.tenure, entry.holder, entry.sharers);
         }
         self.answer_reports(at, lock, store, out);
+        self.lend_what_was_lost(at, lock, store, out);
         for packet in waiting {
             if packet.kind == LockKind::Free {
                 self.on_free_packet(at, &packet, store, out);
@@ -377,8 +379,7 @@ impl<R: LockRules> LockNode<R> {
             return cx.send(packet.reply(LockKind::Received, from, to), None);
         };
         if packet.tenure > home.tenure || !R::WRITE_BACK_IS_NEWER {
-            home.tenure = packet.tenure;
-            home.lent = None;
+            home.comes_back(packet.tenure);
             store.write_home(packet.lock, packet.len, data);
         }
         let early = core::mem::take(&mut home.early);

@@ -11,6 +11,7 @@
 //! | `taking.rs` | the lock comes, for reading or for writing |
 //! | `ending.rs` | a copy ends, because somebody wants to write |
 //! | `freeing.rs` | the lock's end |
+//! | `reclaiming.rs` | a lost lock is taken again |
 //! | `room.rs` | copies that have to go, so that others fit |
 //! | `home.rs` | the data of locks that nobody has, and the directory of those that the switch does not keep |
 //! | `inspect.rs` | what a checker sees |
@@ -42,6 +43,7 @@ mod freeing;
 mod home;
 mod inspect;
 mod moving;
+mod reclaiming;
 mod record;
 mod recovery;
 mod room;

@@ -78,7 +78,7 @@ impl Lock {
                 | LockKind::Received
                 | LockKind::Refused
         );
-        if follows && self.freeing.is_some_and(|it| !it.lost && it.tenure < packet.tenure) {
+        if follows && self.freeing.is_some_and(|it| it.tenure < packet.tenure) {
             // Of the next lock of this name: this one has ended.
             self.end(cx);
             return true;
@@ -152,7 +152,7 @@ impl Lock {
             Copy { tenure: packet.tenure.next(), at_home: self.len == 0 }
         });
         if let Some((_, mode)) = packet.queue.iter().find(|(node, _)| *node == me) {
-            self.expect(cx, mode, false);
+            self.expect(cx, mode, false, None);
         }
         if done {
             self.moving = None;

@@ -2,7 +2,9 @@
 
 use alloc::collections::VecDeque;
 
-use wire::{Copyset, GlobalAddr, LockKind, LockPacket, LockRules, Mode, Nanos, NodeId, Tenure, WaitList};
+use wire::{
+    Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Mode, Nanos, NodeId, Tenure, WaitList,
+};
 
 use super::store::{LockStore, NoRoom};
 use super::{Context, LockEffect, Ticket};
@@ -14,6 +16,8 @@ pub(super) struct Thread {
     pub(super) ticket: Ticket,
     pub(super) mode: Mode,
     pub(super) once: bool,
+    /// It knows that the data are lost, and wants the lock all the same; and only if they are.
+    pub(super) reclaims: bool,
     /// The number of the last request that was asked before it came: what becomes of that says nothing to it.
     pub(super) after: u32,
 }
@@ -34,6 +38,8 @@ pub(super) struct Request {
     pub(super) once: bool,
     /// Somebody has the lock, as was answered to a request that wants it `once`.
     pub(super) busy: bool,
+    /// Asked of the home, which has lost the lock: for a thread that knows, and names the loss. `NONE`: not known yet.
+    pub(super) reclaims: Option<Tenure>,
     pub(super) again: Again,
 }
 
@@ -135,12 +141,10 @@ impl Moving {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Freeing {
     pub(super) ticket: Ticket,
-    /// This node's reign; or that of which the home says that it is lost.
+    /// This node's reign.
     pub(super) tenure: Tenure,
-    /// Nobody has it.
+    /// It was reclaimed, and shall be lost again.
     pub(super) lost: bool,
-    /// As for a [`Request`]; 0 for a holder, whom nobody refuses.
-    pub(super) number: u32,
     pub(super) again: Again,
 }
 
@@ -217,7 +221,7 @@ pub(super) struct Lock {
     /// The MOVE that a new epoch has cut short, with the tenure that it was to begin: only here are data that were on their
     /// way. Until the home has answered.
     pub(super) cut: Option<Cut>,
-    /// A thread that is in it to write, or was told that it is lost, wants it to be no more.
+    /// A thread that is in it to write wants it to be no more.
     pub(super) freeing: Option<Freeing>,
     /// The number of the last request.
     pub(super) asked: u32,
@@ -317,35 +321,40 @@ impl Lock {
             return;
         }
         if let Some(thread) = self.threads.front().copied() {
-            self.ask(cx, thread.mode, thread.once);
+            self.ask(cx, &thread);
         }
     }
 
-    /// Asks the directory, if nothing is asked already.
-    fn ask<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>, mode: Mode, once: bool) {
+    /// Asks the directory, or the home of a lost lock, if nothing is asked already.
+    fn ask<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>, thread: &Thread) {
         if self.request.is_some() || !self.make_room(cx) {
             return;
         }
-        self.expect(cx, mode, once);
+        self.expect(cx, thread.mode, thread.once, thread.reclaims.then_some(Tenure::NONE));
         self.send_request(cx);
     }
 
     /// From now on something is asked for.
-    pub(super) fn expect<S, R>(&mut self, cx: &Context<'_, S, R>, mode: Mode, once: bool) {
-        let number = self.next_number();
-        self.request = Some(Request { number, mode, once, busy: false, again: Again::first(cx) });
-    }
-
-    /// Names one more thing that is asked for.
-    pub(super) fn next_number(&mut self) -> u32 {
+    pub(super) fn expect<S, R>(
+        &mut self,
+        cx: &Context<'_, S, R>,
+        mode: Mode,
+        once: bool,
+        reclaims: Option<Tenure>,
+    ) {
         self.asked = self.asked.wrapping_add(1).max(1);
-        self.asked
+        let (number, again) = (self.asked, Again::first(cx));
+        self.request = Some(Request { number, mode, once, busy: false, reclaims, again });
     }
 
     pub(super) fn send_request<S, R>(&self, cx: &mut Context<'_, S, R>) {
-        let Some(Request { number, mode, once, .. }) = self.request else { return };
-        let has_copy = self.copy.is_some() && self.ending.is_none();
+        let Some(Request { number, mode, once, reclaims, .. }) = self.request else { return };
         cx.counters.requests += 1;
+        if let Some(tenure) = reclaims {
+            let reclaim = LockPacket { mode, tenure, number, ..self.packet(cx, LockKind::Reclaim) };
+            return cx.send(LockPacket { to: LockEnd::Home(self.at.home()), ..reclaim }, None);
+        }
+        let has_copy = self.copy.is_some() && self.ending.is_none();
         cx.send(LockPacket { mode, once, has_copy, number, ..self.packet(cx, LockKind::Acquire) }, None);
     }
 

@@ -23,7 +23,7 @@ use wire::{
     Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Mode, NodeId, Refusal, Status, Tenure,
 };
 
-use super::home::{Entry, Keeper};
+use super::home::{Entry, HomeLock, Keeper};
 use super::record::{Again, Copy, Cut, Lock, Report, Waiter};
 use super::store::LockStore;
 use super::{Context, LockDrop, LockEffect, LockMessage, LockNode, context};
@@ -133,9 +133,6 @@ impl<R: LockRules> LockNode<R> {
         for lock in locks {
             let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
             let it = self.locks.get_mut(&lock).expect("it is known");
-            if it.freeing.is_some_and(|freeing| freeing.lost) {
-                it.send_free(&mut cx);
-            }
             it.advance(&mut cx);
             // What was asked for and is not wanted any more.
             it.leave_room(&mut cx);
@@ -153,7 +150,7 @@ impl<R: LockRules> LockNode<R> {
 
     /// True if the data of this home's lock are lost.
     pub fn has_lost(&self, lock: GlobalAddr) -> bool {
-        self.homes.get(&lock).is_some_and(|home| home.lost)
+        self.homes.get(&lock).is_some_and(HomeLock::is_lost)
     }
 
     pub(super) fn repeat_last_reports<S: LockStore>(
@@ -256,7 +253,7 @@ impl<R: LockRules> LockNode<R> {
         }
         for packet in rebuilding.parked {
             match packet.kind {
-                LockKind::Free => self.on_free_packet(at, &packet, store, out),
+                LockKind::Reclaim => self.on_reclaim_packet(at, &packet, store, out),
                 _ => self.on_directory_packet(at, &LockMessage { packet, data: None }, store, out),
             }
         }
@@ -316,7 +313,10 @@ impl<R: LockRules> LockNode<R> {
             let with_data = of(copies).find(|(_, (packet, data))| packet.tenure == tenure && data.is_some());
             if tenure > home.tenure && home.len > 0 {
                 match with_data {
-                    Some((_, (_, Some(data)))) => store.write_home(lock, home.len, *data),
+                    Some((_, (_, Some(data)))) => {
+                        store.write_home(lock, home.len, *data);
+                        home.lost = false;
+                    }
                     // Nobody honest has a copy that its home does not have, and reports it without its data.
                     _ => lost = true,
                 }
@@ -329,13 +329,13 @@ impl<R: LockRules> LockNode<R> {
             if let Some(data) = data {
                 store.write_home(lock, home.len, *data);
             }
-            home.tenure = packet.tenure;
-            home.lent = None;
+            home.comes_back(packet.tenure);
             entry.tenure = home.tenure;
         } else if let Some((to, tenure)) = home.lent {
             // It never came there, if who it was lent to is alive and has not reigned.
             let arrived = heard.gone.contains(to) || past >= tenure || last_move.is_some();
             lost = arrived && home.len > 0 && R::DEAD_HOLDERS_LOSE;
+            home.lost &= R::TAKEN_LOSSES_STAY;
             // From hand to hand it may have gone on since: the next lock of this name must begin behind all of that.
             let latest = reports.iter().map(|(_, (packet, _))| packet.tenure).max();
             entry.tenure = tenure.max(latest.unwrap_or(tenure));
@@ -356,7 +356,7 @@ impl<R: LockRules> LockNode<R> {
             let decision = Decision { len: home.len, tenure: entry.tenure, stays, placed: false };
             self.decided.insert((lock, *node), decision);
         }
-        if home.lost {
+        if home.is_lost() {
             // No directory knows it, so that whoever asks comes here, and is refused.
             return self.answer_reports(at, lock, store, out);
         }
@@ -502,7 +502,7 @@ impl Lock {
         if let Some(copy) = self.copy.as_mut().filter(|copy| copy.tenure <= packet.tenure) {
             *copy = Copy { tenure: packet.tenure, at_home: true };
         }
-        if self.freeing.is_some_and(|freeing| !freeing.lost) {
+        if self.freeing.is_some() {
             // Asked for again, or done before the epoch; unless what was reported was before this reign.
             if !packet.status.is_granted() && said.mode == Mode::Write {
                 self.end(cx);

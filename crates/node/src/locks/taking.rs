@@ -63,6 +63,7 @@ impl Lock {
             return self.ask_again(cx);
         }
         self.arrived();
+        self.settle_reclaims(cx, tenure);
         self.request = None;
         self.take_room(cx);
         if let Some(data) = message.data {
@@ -134,7 +135,7 @@ impl Lock {
         if !had_copy && message.data.is_none() && self.len > 0 {
             // A late copy of a request had it lent, and this node's copy has ended since.
             self.reign.as_mut().expect("it has begun").lacks_data = true;
-            self.expect(cx, Mode::Write, false);
+            self.expect(cx, Mode::Write, false, None);
             self.send_request(cx);
         }
         self.serve(cx);
@@ -216,6 +217,7 @@ impl Lock {
         by_hand: bool,
     ) {
         self.take_room(cx);
+        self.settle_reclaims(cx, tenure);
         self.fence = self.fence.max(tenure.next());
         self.request = None;
         self.copy = None;

@@ -34,7 +34,7 @@ impl<R: LockRules> LockNode<R> {
             return;
         }
         let after = it.asked;
-        it.line_up(Thread { ticket, mode, once, after });
+        it.line_up(Thread { ticket, mode, once, reclaims: false, after });
         it.advance(&mut cx);
         it.give_up_at_once(&mut cx);
         let after = cx.after(it);
@@ -82,7 +82,7 @@ impl<R: LockRules> LockNode<R> {
 
 impl Lock {
     /// False if this node knows the lock with another length, and has something of it.
-    fn adopts(&mut self, len: u32) -> bool {
+    pub(super) fn adopts(&mut self, len: u32) -> bool {
         if self.len != len && self.is_vacant() {
             // Of an allocation that is no more, or named wrongly before.
             self.len = len;
@@ -182,21 +182,22 @@ impl Lock {
         let wire::Status::Refused(why) = packet.status else {
             return cx.counters.drop(super::LockDrop::Nonsense);
         };
-        if self.freeing.is_some_and(|freeing| freeing.number == packet.number && packet.number != 0) {
-            return self.on_free_refused(cx, packet, why);
-        }
-        if self.request.is_none_or(|request| request.number != packet.number) {
+        let Some(request) = self.request.filter(|request| request.number == packet.number) else {
             cx.counters.drop(super::LockDrop::Late);
             if packet.number == 0 {
                 // The lock in whose queue this node stood is no more. Whether there is one now, its home knows.
                 self.ask_again(cx);
             }
             return;
+        };
+        if self.names_loss(cx, packet) {
+            return;
         }
         self.request = None;
         let out = &mut *cx.out;
         self.threads.retain(|thread| {
             let asked = packet.number.wrapping_sub(thread.after).cast_signed() > 0;
+            let asked = asked && thread.reclaims == request.reclaims.is_some();
             if asked {
                 out.push(LockEffect::Failed(thread.ticket, why));
             }

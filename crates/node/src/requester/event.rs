@@ -127,6 +127,7 @@ impl Requesters {
                     Timeout::Unlock => 3,
                 };
                 let span = Nanos(self.round_trip.bound().0 * round_trips).max(floor);
+                let most = if R::WAITS_ARE_BOUNDED { most } else { Nanos::MAX };
                 cx.now + Nanos(span.0 << repeats.min(6)).min(most)
             }
         }

@@ -73,7 +73,7 @@ impl Region {
         Some(Inside { region: self, entered, node, mode })
     }
 
-    /// Enters from this handle's node. None: not within the wait.
+    /// Enters from this handle's node. None: not within the wait, or the lock is not lost any more.
     #[cold]
     #[inline(never)]
     pub(super) fn enter(
@@ -99,51 +99,33 @@ impl Region {
         Ok(Some(inside))
     }
 
-    /// Enters to write, where memory was allocated a moment ago: a lock that is lost there is one of before, whose end nobody
-    /// has heard of.
-    pub(super) fn enter_new(&self, handle: &mut NodeHandle) -> Result<Inside<'_>, Error> {
-        let inside = match self.enter(handle, Mode::Write, Wait::Forever) {
-            Err(Error::Lost { .. }) => {
-                self.end_lost(handle)?;
-                self.enter(handle, Mode::Write, Wait::Forever)
+    /// Enters to write, also if the lock is lost: then what is found means nothing, which is the second answer. So does whoever
+    /// has just allocated the memory, where a lock may be lost of whose end nobody has heard; and whoever gives it back.
+    pub(super) fn enter_alone(&self, handle: &mut NodeHandle) -> Result<(Inside<'_>, bool), Error> {
+        let mut wait = Wait::Forever;
+        loop {
+            match self.enter(handle, Mode::Write, wait) {
+                Err(Error::Lost { .. }) => wait = Wait::Reclaim,
+                Err(why) => return Err(why),
+                Ok(Some(inside)) => return Ok((inside, wait == Wait::Reclaim)),
+                // Somebody else has taken what was lost, and it is a lock like any other by now.
+                Ok(None) => wait = Wait::Forever,
             }
-            entered => entered,
-        };
-        inside.map(|inside| inside.expect("this wait has no end"))
+        }
     }
 
     /// Ends the lock, when everybody else has left it, or if it is lost.
     pub(super) fn end(&self, handle: &mut NodeHandle) -> Result<(), Error> {
-        match self.enter(handle, Mode::Write, Wait::Forever) {
-            Ok(inside) => inside.expect("this wait has no end").end(handle),
-            Err(Error::Lost { .. }) => self.end_lost(handle),
-            Err(why) => Err(why),
-        }
+        self.enter_alone(handle)?.0.end(handle, false)
     }
 
     /// The same, and gives back the allocation: before the lock ends, so that nobody gets a new one of what is about to go.
     pub(super) fn free(&self, handle: &mut NodeHandle) -> Result<(), Error> {
-        match self.enter(handle, Mode::Write, Wait::Forever) {
-            Ok(inside) => {
-                let inside = inside.expect("this wait has no end");
-                handle.free(self.addr)?;
-                inside.end(handle)
-            }
-            Err(Error::Lost { .. }) => {
-                handle.free(self.addr)?;
-                self.end_lost(handle)
-            }
+        let (inside, was_lost) = self.enter_alone(handle)?;
+        match handle.free(self.addr) {
+            Ok(()) => inside.end(handle, false),
+            Err(why) if was_lost => inside.end(handle, true).and(Err(why)),
             Err(why) => Err(why),
-        }
-    }
-
-    fn end_lost(&self, handle: &mut NodeHandle) -> Result<(), Error> {
-        let lock = (self.addr, self.len);
-        let ended = self.inner.operations().end(handle.node, &mut handle.courier, lock, true);
-        match ended {
-            // Somebody else has ended it.
-            Err(Failure::Refused(Refusal::Unallocated)) => Ok(()),
-            ended => ended.map_err(|why| failed(why, self.addr, u64::from(self.len))),
         }
     }
 
@@ -155,15 +137,14 @@ impl Region {
         wait: Wait,
     ) -> Result<Option<Entered<'a>>, Error> {
         let lock = (self.addr, self.len);
-        let entered =
-            self.inner.operations().take(handle.node, &mut handle.courier, lock, mode, wait).map_err(
-                |why| match why {
-                    Failure::Refused(Refusal::WrongDiscipline) => {
-                        Error::WrongDiscipline { addr: self.addr, needs: Discipline::Locked }
-                    }
-                    why => failed(why, self.addr, u64::from(self.len)),
-                },
-            )?;
+        let taken = self.inner.operations().take(handle.node, &mut handle.courier, lock, mode, wait);
+        let entered = match taken {
+            Err(Failure::Refused(Refusal::WrongDiscipline)) => {
+                return Err(Error::WrongDiscipline { addr: self.addr, needs: Discipline::Locked });
+            }
+            Err(Failure::Refused(Refusal::Outdated)) if wait == Wait::Reclaim => false,
+            taken => taken.map_err(|why| failed(why, self.addr, u64::from(self.len)))?,
+        };
         Ok(entered.then(|| copies.admitted(&mut handle.lock_hints, lock)))
     }
 }
@@ -181,15 +162,15 @@ impl Inside<'_> {
 }
 
 impl Inside<'_> {
-    /// Ends the lock: this thread is inside to write, and never leaves.
-    pub(super) fn end(self, handle: &mut NodeHandle) -> Result<(), Error> {
+    /// Ends the lock: this thread is inside to write, and never leaves. Or the lock is lost, once more.
+    fn end(self, handle: &mut NodeHandle, is_lost: bool) -> Result<(), Error> {
         assert!(self.mode == Mode::Write, "only a writer is alone");
         let inside = std::mem::ManuallyDrop::new(self);
         let Region { inner, addr, len } = inside.region;
         inside.entered.end();
         inner
             .operations()
-            .end(handle.node, &mut handle.courier, (*addr, *len), false)
+            .end(handle.node, &mut handle.courier, *addr, is_lost)
             .map_err(|why| failed(why, *addr, u64::from(*len)))
     }
 }

@@ -88,7 +88,7 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
         Region::new(handle, GlobalAddr::new(home, 0), Self::BYTES)?;
         let addr = handle.alloc(Self::BYTES, home, Discipline::Locked)?;
         let locked = Self::at(handle, addr)?;
-        let mut inside = locked.region.enter_new(handle)?;
+        let (mut inside, _) = locked.region.enter_alone(handle)?;
         inside.words().iter().for_each(|word| word.store(0, Relaxed));
         *view::value_mut(&mut inside, STATE_WORDS) = value;
         drop(inside);

@@ -6,6 +6,7 @@
 //!
 //! | file | holds |
 //! | --- | --- |
+//! | `keys.rs` | the keys, and which of them must be the same in all processes |
 //! | `parse.rs` | the file as a whole, and `[rack]` |
 //! | `placement.rs` | where the places are: `transport`, addresses, key, and what does not go together |
 //! | `table.rs` | tables and typed values |
@@ -16,6 +17,7 @@
 
 mod error;
 mod example;
+mod keys;
 mod open;
 mod parse;
 mod placement;
@@ -33,6 +35,7 @@ pub use transport::udp::Key;
 
 pub use self::error::{Mistake, RackFileError};
 pub use self::example::example;
+pub use self::keys::{Agreement, Setting};
 pub use self::open::StartError;
 pub use self::placement::runtime_directory;
 use crate::config::Config;

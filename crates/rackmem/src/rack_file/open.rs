@@ -5,7 +5,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use membership::Timing;
 use transport::{PlaceId, Transport, shm, udp};
@@ -14,6 +14,7 @@ use wire::NodeId;
 use super::{Placement, RackFile};
 use crate::config::{ConfigError, ProcessConfig};
 use crate::error::JoinError;
+use crate::peers::{PeerEvent, PeerWatch};
 use crate::rack::Rack;
 use crate::switch_process::SwitchProcess;
 
@@ -104,6 +105,7 @@ impl RackFile {
                     me: place,
                     block: payload,
                     ring_bytes: Some(self.config.ring_bytes()),
+                    terms: self.terms(),
                 };
                 Ok(Arc::new(shm::ShmTransport::open(&config).map_err(StartError::SharedMemory)?))
             }
@@ -113,8 +115,9 @@ impl RackFile {
                 let (mine, peers): (Vec<_>, _) = places.into_iter().partition(|(other, _)| *other == place);
                 let listen = listen.unwrap_or_else(|| mine.first().expect("a place of this rack").1);
                 let key = key.clone();
+                let (mtu, terms) = (*mtu, self.terms());
                 let config =
-                    udp::Config { me: place, listen, peers, key, mtu: *mtu, block: payload, company: true };
+                    udp::Config { me: place, listen, peers, key, mtu, block: payload, company: true, terms };
                 Ok(Arc::new(udp::UdpTransport::bind(&config).map_err(StartError::Udp)?))
             }
         }
@@ -153,6 +156,42 @@ impl Rack {
         let transport = file.open(PlaceId::node(node))?;
         let process = ProcessConfig { patience, ..file.process() };
         Self::join_over(file.config.clone(), node, &process, transport).map_err(StartError::Join)
+    }
+
+    /// The same, and tells meanwhile what a person would want to know: whom it waits for, and who is refused and why.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    /// use rackmem::{NodeId, Rack, RackFile};
+    ///
+    /// let file = RackFile::read("rack.toml")?;
+    /// let rack = Rack::join_watched(&file, NodeId(3), Duration::from_secs(60), |event| eprintln!("{event}"))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    pub fn join_watched(
+        file: &RackFile,
+        node: NodeId,
+        patience: Duration,
+        mut tell: impl FnMut(PeerEvent),
+    ) -> Result<Self, StartError> {
+        let nodes = file.config.nodes;
+        if node.index() >= nodes {
+            return Err(StartError::Join(JoinError::NoSuchNode { node, nodes }));
+        }
+        let transport = file.open(PlaceId::node(node))?;
+        let mut watch = PeerWatch::of_joining(&*transport);
+        let process = ProcessConfig { patience, ..file.process() };
+        let began = Instant::now();
+        let joined = Self::join_over_while(&file.config, node, &process, &transport, &mut || {
+            watch.poll().into_iter().for_each(&mut tell);
+            began.elapsed() < patience
+        });
+        // What was refused, or not, while the last attempt was made.
+        watch.poll().into_iter().for_each(tell);
+        joined.map_err(StartError::Join)
     }
 }
 

@@ -10,6 +10,7 @@ use toml::de::{DeTable, DeValue};
 use wire::Nanos;
 
 use super::error::Mistakes;
+use super::keys::Keys;
 use super::units;
 
 /// A value, and where in the text it stands.
@@ -35,11 +36,12 @@ impl<'a> Table<'a> {
     }
 
     /// Finds keys that do not belong here. `keys` are those that do, by table, this table's first.
-    pub(super) fn refuse_unknown(&self, keys: &[(&str, &[&str])], mistakes: &mut Mistakes<'_>) {
-        let (_, own) = keys[0];
+    pub(super) fn refuse_unknown(&self, keys: &[Keys], mistakes: &mut Mistakes<'_>) {
+        let names = |(_, settings): &Keys| settings.iter().map(|setting| setting.name).collect::<Vec<_>>();
+        let own = names(&keys[0]);
         for key in self.entries.keys().filter(|key| !own.contains(&key.get_ref().as_ref())) {
             let name: &str = key.get_ref().as_ref();
-            let elsewhere = keys[1..].iter().find(|(_, theirs)| theirs.contains(&name));
+            let elsewhere = keys[1..].iter().find(|theirs| names(theirs).contains(&name));
             let alike = own.iter().map(|known| (distance(known, name), *known)).min();
             let instead = match (elsewhere, alike) {
                 (_, Some((0..=1, known))) | (None, Some((2, known))) => format!("did you mean `{known}`?"),

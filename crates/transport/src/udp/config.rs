@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::key::Key;
 use crate::place::PlaceId;
+use crate::terms::Terms;
 
 /// What a UDP transport has to know.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub struct Config {
     /// What [can wait](crate::Body::can_wait) travels in the datagram of the next message to its place, where one is likely to
     /// follow soon. Fewer datagrams; who needs what is kept may get it a fraction of a millisecond later.
     pub company: bool,
+    /// The settings that peers must have, too.
+    pub terms: Terms,
 }
 
 impl Config {

@@ -14,7 +14,7 @@ use std::sync::{Arc, TryLockError};
 use zerocopy::{FromZeros as _, IntoBytes as _};
 
 use super::envelope::{Envelope, Kind, Opened};
-use super::hello::Hello;
+use super::hello::{Hello, Offer};
 use super::mmsg::{self, Arrival};
 use super::random;
 use super::reassembly::Reassembly;
@@ -22,7 +22,7 @@ use super::record::{self, Record, Records};
 use super::session::{Peer, Session, name};
 use super::transport::UdpTransport;
 use super::window::Window;
-use crate::{Body, Cause, PlaceId};
+use crate::{Body, Cause, PlaceId, Reason, WIRE_VERSION};
 
 /// What the thread that receives needs.
 pub(super) struct Inbox {
@@ -124,7 +124,7 @@ impl UdpTransport {
         }
         let peer = self.peer(head.from).ok_or(Cause::Malformed)?;
         if head.guarded != self.key.is_some() {
-            return Err(Cause::WrongKey);
+            return Err(self.on_other_key(head.kind, peer, arrival));
         }
         let sender = &mut senders[head.from.index()];
         match head.kind {
@@ -191,15 +191,32 @@ impl UdpTransport {
         if let (Some(key), Some(tag)) = (&self.hello_key, opened.tag)
             && !key.verify(opened.covered, tag)
         {
-            return Err(Cause::WrongKey);
+            return Err(self.on_other_key(opened.head.kind, peer, arrival));
         }
-        let hello = Hello::parse(&opened.head, opened.body).ok_or(Cause::Malformed)?;
+        let Some((hello, offer)) = Hello::parse(&opened.head, opened.body) else {
+            self.refuse(peer, arrival, Reason::Malformed);
+            return Err(Cause::Malformed);
+        };
         let address = peer.address.or(arrival.from()).ok_or(Cause::Malformed)?;
         let mut greeting = peer.greeting();
         let alive = hello.echo == greeting.challenge;
         if alive {
             // Nobody shall be able to echo it a second time.
             greeting.challenge = random::nonce().map_err(|_| Cause::NoRoom)?;
+        }
+        let objection = match offer {
+            Offer::Terms(terms) => self.handshakes.objection(&terms),
+            Offer::Version(theirs) => Some(Reason::Version { ours: WIRE_VERSION, theirs }),
+        };
+        if let Some(reason) = objection {
+            // What somebody said before, and sends again, is not believed: a peer may have another file by now.
+            if alive {
+                self.refuse(peer, arrival, reason);
+            }
+            if greeting.may_refuse(self.now()) {
+                self.greet(peer, &greeting, hello.challenge, address);
+            }
+            return Err(Cause::Refused);
         }
         let knows = |address: Option<SocketAddr>| {
             sender.session.as_ref().is_some_and(|session| {
@@ -217,6 +234,24 @@ impl UdpTransport {
         Ok(())
     }
 
+    /// Something came that was not made with this rack's key. If it was the peer, it shall hear of that: it is greeted, at its
+    /// own address, and cannot authenticate that either.
+    fn on_other_key(&self, kind: Kind, peer: &Peer, arrival: &Arrival) -> Cause {
+        if kind == Kind::Hello {
+            self.refuse(peer, arrival, Reason::Key);
+            let mut greeting = peer.greeting();
+            if let Some(address) = peer.address.filter(|_| greeting.may_refuse(self.now())) {
+                self.greet(peer, &greeting, 0, address);
+            }
+        }
+        Cause::WrongKey
+    }
+
+    fn refuse(&self, peer: &Peer, arrival: &Arrival, reason: Reason) {
+        let address = arrival.from().or(peer.address).map_or_else(String::new, |address| address.to_string());
+        self.handshakes.refuse(peer.place, address, reason);
+    }
+
     /// The peer's former session has ended.
     fn adopt(&self, hello: &Hello, peer: &Peer, sender: &mut Sender, address: SocketAddr) {
         let (me, them) = ((self.me, self.session), (peer.place, hello.session));
@@ -225,6 +260,7 @@ impl UdpTransport {
         self.lost(sender.reassembly.clear());
         sender.session = Some(Arc::clone(&session));
         peer.begin(session);
+        self.handshakes.accept(peer.place);
     }
 
     fn expire(&self, senders: &mut [Sender], partial: &mut bool) {

@@ -16,6 +16,7 @@ use super::envelope::{Envelope, HEAD, Kind};
 use super::key::Key;
 use super::tag::{DATA_KEY, DataKey, TAG};
 use crate::place::PlaceId;
+use crate::terms::WIRE_VERSION;
 
 /// How often a peer is asked for its session.
 const ASK_EVERY: Nanos = Nanos::from_millis(5);
@@ -23,6 +24,8 @@ const ASK_EVERY: Nanos = Nanos::from_millis(5);
 const ANSWERS: u64 = 8;
 /// and how long it takes until one more is.
 const ANSWER_EVERY: Nanos = Nanos::from_millis(1);
+/// How often a peer that is refused is told so. Both do it, and each in answer to the other.
+const REFUSE_EVERY: Nanos = Nanos::from_millis(100);
 
 /// The name of a session in a datagram's head.
 pub(super) const fn name(session: u128) -> u64 {
@@ -67,6 +70,7 @@ impl Session {
     /// Writes head and tag of a datagram. Returns its bytes.
     pub(super) fn seal<'a>(&self, me: PlaceId, counter: u64, datagram: &'a mut Datagram) -> &'a [u8] {
         let head = Envelope {
+            version: WIRE_VERSION,
             kind: Kind::Data,
             from: me,
             to: datagram.to,
@@ -121,6 +125,8 @@ pub(super) struct Greeting {
     next_ask: Nanos,
     /// Greetings that may be answered, and when that was so.
     answers: (u64, Nanos),
+    /// When the peer may be told again that it is refused.
+    next_refusal: Nanos,
 }
 
 impl Peer {
@@ -134,6 +140,7 @@ impl Peer {
                 challenge,
                 next_ask: Nanos::ZERO,
                 answers: (ANSWERS, Nanos::ZERO),
+                next_refusal: Nanos::ZERO,
             }),
             company: Mutex::new(Company::new(place)),
             is_expecting: AtomicBool::new(false),
@@ -175,6 +182,15 @@ impl Greeting {
         let may = now >= self.next_ask;
         if may {
             self.next_ask = now + ASK_EVERY;
+        }
+        may
+    }
+
+    /// True if the peer may be told now that it is refused.
+    pub(super) fn may_refuse(&mut self, now: Nanos) -> bool {
+        let may = now >= self.next_refusal;
+        if may {
+            self.next_refusal = now + REFUSE_EVERY;
         }
         may
     }

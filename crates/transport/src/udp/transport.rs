@@ -5,8 +5,8 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd as _;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use wire::Nanos;
@@ -15,7 +15,7 @@ use wire::packet::HEADER_BYTES;
 use super::burst::Datagram;
 use super::config::{Config, Error};
 use super::envelope;
-use super::hello::{self, Hello};
+use super::hello::Hello;
 use super::keeping::Keeping;
 use super::key::Key;
 use super::receive::Inbox;
@@ -25,7 +25,9 @@ use super::tag::{HelloKey, TAG};
 use super::waiting::Waiting;
 use super::{mmsg, random};
 use crate::head::{Head, MOST_ONE_SIDED_HEAD};
-use crate::{Body, Cause, Contents, Counters, MOST_CONTROL, MOST_ONE_SIDED, Outgoing, PlaceId, Transport};
+use crate::{
+    Body, Cause, Contents, Counters, Handshakes, MOST_CONTROL, MOST_ONE_SIDED, Outgoing, PlaceId, Transport,
+};
 
 /// The socket buffers asked for: some 1,000 datagrams while this process waits for a processor.
 const SOCKET_BUFFER: usize = 4 << 20;
@@ -48,6 +50,7 @@ pub struct UdpTransport {
     /// The last burst received was a full one.
     pub(super) more: AtomicBool,
     pub(super) counters: Counters,
+    pub(super) handshakes: Arc<Handshakes>,
     /// The number of the next message that is sent in segments.
     next_message: AtomicU64,
     pub(super) waiting: Waiting,
@@ -74,8 +77,11 @@ impl UdpTransport {
             let challenge = random::nonce().map_err(Error::Random)?;
             peers[place.index()] = Some(Peer::new(place, address, challenge));
         }
+        let address = |place: PlaceId| peers[place.index()].as_ref()?.address.map(|it| it.to_string());
+        let handshakes = Arc::new(Handshakes::new(config.terms.clone(), address));
         let transport = Self {
             me: config.me,
+            handshakes,
             session: random::nonce().map_err(Error::Random)?,
             key: config.key.clone(),
             hello_key: config.key.as_ref().map(HelloKey::new),
@@ -93,6 +99,9 @@ impl UdpTransport {
             started: Instant::now(),
         };
         for peer in transport.peers.iter().flatten() {
+            if peer.address.is_some() {
+                transport.handshakes.greet(peer.place);
+            }
             transport.ask(peer, None);
         }
         Ok(transport)
@@ -138,10 +147,9 @@ impl UdpTransport {
             known: peer.session().map_or(0, |session| session.theirs),
             counter: peer.last_counter(),
         };
-        let mut bytes = [0; envelope::HEAD + hello::BODY + TAG];
-        let length = hello.encode(self.me, peer.place, self.hello_key.as_ref(), &mut bytes);
+        let bytes = hello.encode(self.me, peer.place, self.handshakes.terms(), self.hello_key.as_ref());
         // A greeting that is lost, here or on its way, is asked for again.
-        if let Err(error) = self.socket.send_to(&bytes[..length], address) {
+        if let Err(error) = self.socket.send_to(&bytes, address) {
             self.counters.dropped(cause(&error));
         }
     }
@@ -353,6 +361,10 @@ impl Transport for UdpTransport {
     fn one_sided_room(&self) -> usize {
         let around = envelope::HEAD + TAG + record::HEAD + MOST_ONE_SIDED_HEAD;
         (self.most - around).min(MOST_ONE_SIDED)
+    }
+
+    fn handshakes(&self) -> Option<Arc<Handshakes>> {
+        Some(Arc::clone(&self.handshakes))
     }
 
     fn counters(&self) -> &Counters {

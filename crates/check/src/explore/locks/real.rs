@@ -104,7 +104,7 @@ impl<R: LockRules> Real<R> {
             }
             Input::End(ticket, lock) => {
                 store.end(lock_at(lock));
-                node.on_free(moment, ticket, lock_at(lock), &mut store, out);
+                node.on_free(moment, (ticket, false), lock_at(lock), &mut store, out);
             }
             Input::Fire(timer) => node.fire(timer, &mut store, out),
             Input::Leaving => {

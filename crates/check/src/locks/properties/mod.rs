@@ -5,6 +5,7 @@
 mod asked;
 mod bypass;
 mod exclusive;
+mod losses;
 mod reigns;
 mod rest;
 mod tenures;
@@ -15,6 +16,7 @@ use super::Locks;
 use crate::rack::{Bench, Control};
 pub use asked::Asked;
 pub use bypass::Waits;
+pub use losses::Losses;
 pub use tenures::Tenures;
 
 /// Checks what the last step can have broken: of the machines that it touched, and the locks of which something has changed.
@@ -36,6 +38,7 @@ pub(super) fn check_after<R: LockRules, M: Copy>(
     bypass::check(locks);
     exclusive::check(locks)?;
     tenures::check(locks, touched)?;
+    losses::check(locks, bench)?;
     for lock in changed.iter().map(NodeId::index) {
         asked::check(locks, lock)?;
         reigns::check(locks, &bench.control, lock)?;

@@ -1,0 +1,112 @@
+//! Data are lost only with a node that may have had them, and who is told so waited for a lock that was lost.
+//!
+//! What a home must decide from: it hears of a death, and then nobody alive reports the data. A node that is dead already, while
+//! its home has not heard so, may still be lent a lock: so it is the epoch that the home hears of that counts, and not the
+//! moment of the death. Whoever reclaims a lost lock gets it without data; until he leaves, it may be lost once more without a
+//! death, if he never hears that he has it, or gives it up.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wire::{Incarnation, LockRules, Nanos, NodeId};
+
+use crate::locks::{Locks, Thread};
+use crate::rack::Bench;
+
+/// What was lost, and what may be.
+#[derive(Clone, Debug, Default)]
+pub struct Losses {
+    /// Homes that have heard of a death, and have not decided what is lost by it.
+    deciding: BTreeSet<NodeId>,
+    /// Locks that were lost a step ago.
+    lost: BTreeSet<(usize, Incarnation)>,
+    /// Locks that were lost, when, and that nobody has released or ended since.
+    hollow: BTreeMap<(usize, Incarnation), Nanos>,
+    /// When a thread began to end its lock.
+    ending: BTreeMap<usize, Nanos>,
+    /// Locks without data that somebody was about to end who died: there still is one, and no allocation.
+    orphans: BTreeSet<(usize, Incarnation)>,
+    /// Threads that wait for a lock that was lost at some moment since they do.
+    waited: BTreeSet<usize>,
+}
+
+impl Losses {
+    /// A node hears of an epoch, in which somebody is gone of whom it knew.
+    pub(crate) fn hears_of_death(&mut self, home: NodeId) {
+        self.deciding.insert(home);
+    }
+
+    /// Who was about to end a lock has died.
+    pub(crate) fn orphan(&mut self, lock: usize, life: Incarnation) {
+        self.orphans.insert((lock, life));
+    }
+
+    pub(crate) fn is_orphan(&self, lock: usize, life: Incarnation) -> bool {
+        self.orphans.contains(&(lock, life))
+    }
+
+    /// A thread begins to wait.
+    pub(crate) fn begin(&mut self, thread: usize) {
+        self.waited.remove(&thread);
+    }
+
+    /// True if a thread may be told that its lock is lost.
+    pub(crate) fn may_be_told(&self, thread: usize) -> bool {
+        self.waited.contains(&thread)
+    }
+
+    /// True if the lock is without data: whoever is inside has reclaimed it.
+    pub(crate) fn is_hollow(&self, lock: usize, life: Incarnation) -> bool {
+        self.hollow.contains_key(&(lock, life))
+    }
+
+    /// A thread begins to end its lock.
+    pub(crate) fn ends(&mut self, thread: usize, now: Nanos) {
+        self.ending.insert(thread, now);
+    }
+
+    /// It has ended; since when, the thread hears late, and the next lock of that name may be lost by then.
+    pub(crate) fn ended(&mut self, thread: usize, lock: usize, life: Incarnation) {
+        let began = self.ending[&thread];
+        self.hollow.retain(|at, since| *at != (lock, life) || *since > began);
+    }
+
+    /// Somebody leaves a lock, having written.
+    pub(crate) fn released(&mut self, lock: usize, life: Incarnation) {
+        self.hollow.remove(&(lock, life));
+    }
+}
+
+pub(super) fn check<R: LockRules, M: Copy>(locks: &mut Locks<R>, bench: &Bench<M>) -> Result<(), String> {
+    for (at, (lock, _)) in locks.locks.iter().enumerate() {
+        let home = lock.home();
+        let life = bench.control.life(home, home);
+        if !locks.facts.nodes[home.index()][at].lost || !bench.control.works(home) {
+            locks.losses.lost.remove(&(at, life));
+            continue;
+        }
+        if locks.losses.lost.insert((at, life)) {
+            if !locks.losses.deciding.contains(&home) && !locks.losses.is_hollow(at, life) {
+                return Err(format!("lock {at} is lost, and its home has heard of no death"));
+            }
+            let has_data = locks.nodes.iter().map(|(machine, _)| machine).find(|machine| {
+                let ends = machine.view(*lock).and_then(|view| view.reign).is_some_and(|reign| reign.moving);
+                bench.control.works(machine.id())
+                    && bench.control.life(machine.id(), home) == life
+                    && machine.held(*lock).is_some()
+                    && !ends
+            });
+            if let Some(machine) = has_data {
+                return Err(format!("lock {at} is lost, and {} has its data", machine.id()));
+            }
+            locks.losses.hollow.insert((at, life), bench.now);
+        }
+        for (thread, doing) in locks.threads.iter().enumerate() {
+            if matches!(doing, Thread::Waiting(want) if (want.lock, want.life) == (at, life)) {
+                locks.losses.waited.insert(thread);
+            }
+        }
+    }
+    let nodes = &locks.nodes;
+    locks.losses.deciding.retain(|home| nodes[home.index()].0.is_recovering());
+    Ok(())
+}
