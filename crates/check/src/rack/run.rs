@@ -63,9 +63,7 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
     pub(super) fn settle(&mut self) -> Result<bool, String> {
         self.bench.note(None, || "=== no more faults".to_owned());
         self.bench.end_faults();
-        self.bench.touch_nothing();
         self.settle_control()?;
-        self.world.check_after(&self.bench, 0)?;
         self.check_after(0)?;
         for step in 0..SETTLING {
             if self.is_quiet() {
