@@ -307,7 +307,8 @@ fn a_switch_program_that_does_not_fit_is_refused_with_the_flag_to_change() {
 #[test]
 fn fresh_seeds_come_with_the_command_that_runs_them_again() {
     for which in [&["fuzz"][..], &["fuzz", "--locks"]] {
-        let args = [which, &["--fresh", "2", "--steps", "500", "--with", "operations=100", "--json"]].concat();
+        let args =
+            [which, &["--fresh", "2", "--steps", "500", "--with", "operations=100", "--json"]].concat();
         let fresh = rackmem(&args);
         let (said, did) = (text(&fresh.stderr), text(&fresh.stdout));
         let line = said.lines().find(|line| line.contains("rackmem fuzz")).expect("it says how");

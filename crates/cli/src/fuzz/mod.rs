@@ -49,6 +49,9 @@ trait Subject: 'static {
     fn groups(sum: &Self::Seen, fewest: u64) -> Groups;
 }
 
+/// How a run ended.
+type Outcome<S> = Result<Report<<S as Subject>::Seen>, Failure>;
+
 /// What the run of a seed is, as the command line has it.
 fn case_of<S: Subject>(seed: u64, args: &Args) -> Result<Case<S::Plan>, String> {
     let effort = Effort { steps: args.steps.unwrap_or(Effort::FUZZ.steps), ..Effort::FUZZ };
@@ -189,7 +192,7 @@ fn work<S: Subject>(
     args: &Args,
     next: &AtomicU64,
     interrupt: &Interrupt,
-    done: &mpsc::Sender<(u64, Result<Report<S::Seen>, Failure>)>,
+    done: &mpsc::Sender<(u64, Outcome<S>)>,
 ) {
     while !interrupt.requested() {
         let seed = next.fetch_add(1, Ordering::Relaxed);

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::time::Duration;
 
-use check::rack::{Failure, Fault, Report, Sum, Tallies};
+use check::rack::{Failure, Fault, Sum, Tallies};
 use serde_json::{Map, Value, json};
 
-use super::Subject;
 use super::failure::{Told, name};
+use super::{Outcome, Subject};
 
 /// The runs so far.
 pub(super) struct Summary<S: Subject> {
@@ -28,7 +28,7 @@ impl<S: Subject> Summary<S> {
         Self { seeds, done: 0, failures: Vec::new(), faults, sum, fewest: None }
     }
 
-    pub(super) fn take(&mut self, seed: u64, result: Result<Report<S::Seen>, Failure>) {
+    pub(super) fn take(&mut self, seed: u64, result: Outcome<S>) {
         self.done += 1;
         match result {
             Ok(report) => {
