@@ -95,6 +95,11 @@ impl<R: LockRules> LockNode<R> {
         }
     }
 
+    /// These blocks of this node's memory belong to no allocation any more.
+    pub(crate) fn on_blocks_ended(&mut self, first: GlobalAddr, bytes: u64) {
+        let _ = (first, bytes, &self.homes);
+    }
+
     /// The switch has forgotten it.
     pub(super) fn on_removed<S: LockStore>(
         &mut self,
