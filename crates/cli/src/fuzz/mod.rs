@@ -4,6 +4,7 @@
 //! do not depend on the threads: a seed gives one run, and the seeds that failed are listed in order.
 
 mod flowcc;
+mod joint;
 mod locks;
 mod report;
 
@@ -62,6 +63,7 @@ Examples:
   rackmem fuzz --seeds 17..18 --trace  one run, every delivery on standard error
   rackmem fuzz --fresh 10000           ten thousand that nobody has run before
   rackmem fuzz --locks --seeds 0..200  locks that carry their data
+  rackmem fuzz --all --seeds 0..200    blocks, locks and the allocator in one rack
 
 Every run has at least 2,000 operations and 20 faults. Exit codes: 1 a property did not hold, 3 a run was stuck,
 4 a machine panicked.";
@@ -77,8 +79,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", conflicts_with = "seeds", value_parser = clap::value_parser!(u64).range(1..))]
     fresh: Option<u64>,
     /// Locks that carry their data, instead of coherent blocks
-    #[arg(long)]
+    #[arg(long, conflicts_with = "all")]
     locks: bool,
+    /// Blocks and locks in one rack, and allocations of every discipline at the same addresses
+    #[arg(long)]
+    all: bool,
     /// Steps that each run takes at least [default: 40000]
     #[arg(long)]
     steps: Option<usize>,
@@ -104,7 +109,13 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let args = &Args { seeds: chosen(args)?, ..args.clone() };
-    if args.locks { runs::<locks::LockRuns>(args) } else { runs::<flowcc::BlockRuns>(args) }
+    if args.all {
+        runs::<joint::JointRuns>(args)
+    } else if args.locks {
+        runs::<locks::LockRuns>(args)
+    } else {
+        runs::<flowcc::BlockRuns>(args)
+    }
 }
 
 /// The seeds to run.
@@ -119,7 +130,11 @@ fn chosen(args: &Args) -> Result<Range<u64>, Fault> {
 
 /// The command that runs some seeds in the same way.
 fn again(args: &Args, seeds: &Range<u64>) -> String {
-    let which = if args.locks { " --locks" } else { "" };
+    let which = match (args.all, args.locks) {
+        (true, _) => " --all",
+        (_, true) => " --locks",
+        _ => "",
+    };
     let steps = args.steps.map(|steps| format!(" --steps {steps}")).unwrap_or_default();
     format!("rackmem fuzz{which} --seeds {}..{}{steps}", seeds.start, seeds.end)
 }
