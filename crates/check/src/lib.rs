@@ -10,6 +10,7 @@
 //! | [`rack`] | the harness of random runs: a network that loses, duplicates and reorders, and what stops and starts again |
 //! | [`coherence`] | coherent blocks on it: the real machines, threads, and what must hold after every step |
 //! | [`locks`] | the same for the locks that carry their data |
+//! | [`joint`] | both in one rack, with the real allocator |
 //!
 //! ```
 //! use check::history::{Op, Operation};
@@ -37,6 +38,7 @@
 pub mod coherence;
 pub mod explore;
 pub mod history;
+pub mod joint;
 pub mod linearizability;
 pub mod locks;
 pub mod rack;

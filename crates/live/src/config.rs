@@ -1,7 +1,9 @@
 //! How a rack is set up, whatever carries its messages.
 
-use node::{Backoff, Directory, Peeks, Turn};
+use node::{Backoff, Peeks, Turn};
+use switch::Chip;
 use switch::flowcc::{self, Switch};
+use switch::locks::Directory;
 use wire::{BlockSize, LockEnd, Nanos, NodeId, SwitchEpoch};
 
 use crate::memory::NodeMemory;
@@ -23,7 +25,7 @@ pub struct RackConfig {
     /// Entries of the switch's directory.
     pub switch_entries: usize,
     /// Where directory entries are kept.
-    pub directory: Directory,
+    pub directory: node::Directory,
     /// Conflicting requests wait in line at whoever has the lock, and are not refused.
     pub queue: bool,
     /// Small reads of blocks that others are writing are done where the block is.
@@ -88,7 +90,7 @@ impl RackConfig {
     /// How the locks of one node are set up, over a transport that loses nothing.
     pub(crate) fn locks(&self, id: NodeId) -> node::locks::Config {
         node::locks::Config {
-            in_switch: self.directory != Directory::Home,
+            in_switch: self.directory != node::Directory::Home,
             ..node::locks::Config::new(id, self.nodes)
         }
     }
@@ -98,32 +100,23 @@ impl RackConfig {
         NodeMemory::new(self.block, self.cache, self.memory).with_lock_copies(self.lock_copies)
     }
 
-    /// The switch's lock directory.
-    ///
-    /// # Panics
-    /// If the chip has no room for it.
-    pub(crate) fn lock_directory(&self) -> switch::locks::Directory {
-        switch::locks::Directory::new(&switch::locks::Config {
-            at: LockEnd::Switch,
-            nodes: self.nodes,
-            entries: self.lock_entries,
-            epoch: SwitchEpoch(0),
-        })
-        .expect("the lock program fits the chip")
-    }
-
     /// The switch's machine.
     ///
     /// # Panics
-    /// If the chip has no room for such a directory.
-    pub(crate) fn switch(&self) -> Switch {
-        Switch::new(&flowcc::Config {
-            nodes: self.nodes,
+    /// If the chip has no room for such directories.
+    pub(crate) fn chip(&self) -> Chip {
+        let (nodes, epoch) = (self.nodes, SwitchEpoch(0));
+        let flowcc = flowcc::Config {
+            nodes,
             entries: self.switch_entries,
-            epoch: SwitchEpoch(0),
+            epoch,
             queue: self.queue,
             peeks: self.peek,
-        })
-        .expect("the FlowCC program fits the chip")
+        };
+        let locks = switch::locks::Config { at: LockEnd::Switch, nodes, entries: self.lock_entries, epoch };
+        Chip {
+            flowcc: Switch::new(&flowcc).expect("the FlowCC program fits the chip"),
+            locks: Directory::new(&locks).expect("the lock program fits the chip"),
+        }
     }
 }

@@ -15,11 +15,12 @@ use core::marker::PhantomData;
 
 use switch::flowcc::line;
 use wire::{
-    BlockTag, Copyset, Discipline, Endpoint, Faithful, GlobalAddr, Incarnation, Kind, Nanos, NodeId, Rules,
-    SlotId,
+    BlockTag, Copyset, Discipline, Endpoint, Faithful, GlobalAddr, Incarnation, Kind, Nanos, NodeId, Refusal,
+    Rules, SlotId,
 };
 
 use crate::allocation::Allocation;
+use crate::allocator::BlockRange;
 use crate::cache_agent::CacheAgent;
 use crate::config::Config;
 use crate::context::Context;
@@ -116,6 +117,7 @@ impl<R: Rules> Node<R> {
         out: &mut Vec<Effect>,
     ) {
         let packet = &message.packet;
+        self.home.ended.clear();
         let cx = &mut context!(self, at, store, out);
         let nodes = cx.config.nodes;
         if R::EPOCHS_ARE_FENCED && packet.epoch != cx.config.switch_epoch {
@@ -361,6 +363,36 @@ impl<R: Rules> Node<R> {
     /// The discipline that a block of this node's memory obeys, while it belongs to an allocation.
     pub fn discipline_of(&self, tag: BlockTag) -> Option<Discipline> {
         self.home.chunks.discipline_of(tag)
+    }
+
+    /// The blocks of this node's memory that have ended their lives with the packet that came last.
+    pub fn ended(&self) -> &[BlockRange] {
+        &self.home.ended
+    }
+
+    /// Whether a lock may carry these bytes of this node's memory: whole words, all in live blocks of that discipline.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn may_lock(&self, lock: GlobalAddr, len: u32) -> Result<(), Refusal> {
+        if !lock.bits().is_multiple_of(8) || !len.is_multiple_of(8) {
+            return Err(Refusal::WrongLength);
+        }
+        let block = self.config.block;
+        // A region without bytes is the place where it would begin.
+        let end = lock.offset() + u64::from(len.max(1));
+        if end > self.config.memory {
+            return Err(Refusal::Unallocated);
+        }
+        let first = lock.offset() >> block.shift() << block.shift();
+        for offset in (first..end).step_by(block.len()) {
+            match self.discipline_of(block.tag(GlobalAddr::new(self.config.id, offset))) {
+                Some(Discipline::Locked) => {}
+                Some(_) => return Err(Refusal::WrongDiscipline),
+                None => return Err(Refusal::Unallocated),
+            }
+        }
+        Ok(())
     }
 
     /// Bytes of this node's memory in live blocks, and in chunks that allocators have.

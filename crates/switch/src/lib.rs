@@ -2,6 +2,7 @@
 //!
 //! | module | holds |
 //! | --- | --- |
+//! | [`chip`] | the programs for coherence and for locks, as one machine |
 //! | [`pipeline`] | the switch ASIC as a machine that refuses programs which the chip could not run |
 //! | [`flowcc`] | the coherence program: directory, locks, check and forward tables, packet idempotence |
 //! | [`locks`] | the directory of the locks that carry their data |
@@ -14,7 +15,10 @@
 
 extern crate alloc;
 
+pub mod chip;
 pub mod flowcc;
 pub mod locks;
 pub mod pipeline;
 pub mod steering;
+
+pub use chip::Chip;

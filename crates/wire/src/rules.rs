@@ -275,6 +275,13 @@ rules! {
     TAKEN_LOSSES_STAY,
     /// Data that were on their way are reported.
     MOVES_ARE_REPORTED,
+    // Locks whose memory was given back.
+    /// What comes back of a lock is not written to memory that belongs to no allocation any more, or to another one.
+    FREED_MEMORY_IS_NOT_WRITTEN,
+    /// A lock whose memory was given back is no more in the next epoch, whoever has it.
+    FREED_LOCKS_END,
+    /// Whoever was inside to write when an epoch began lets nobody in before the home has said that the lock is still one.
+    WRITERS_MAY_HAVE_FREED,
 }
 
 rules! {

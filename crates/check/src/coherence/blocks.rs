@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use node::allocator::ChunkSize;
-use node::{Backoff, Config, Effect, Message, Moment, Node, Turn};
+use node::{Backoff, Config, Effect, Message, Moment, Node, Outcome, Turn};
 use switch::flowcc::{self, Dump, Resubmit, Switch};
 use wire::{BlockSize, BlockTag, Endpoint, Faithful, GlobalAddr, Kind, Nanos, NodeId, Packet, Rules, SlotId};
 
@@ -72,6 +72,11 @@ pub struct Blocks<R: Rules = Faithful> {
     pub(super) latest: BTreeMap<BlockTag, u64>,
     pub(super) writes: u64,
     pub(super) live: BTreeSet<GlobalAddr>,
+    /// Allocations of words and objects.
+    pub(super) others: BTreeSet<GlobalAddr>,
+    /// Frees that somebody else has called, and what became of them.
+    pub(crate) guests: BTreeMap<(NodeId, SlotId), usize>,
+    pub(crate) told: Vec<(usize, Outcome)>,
     pub(super) holders: BTreeMap<BlockTag, (usize, bool)>,
     /// What the switch knew at the end of epochs that some node may still be in.
     pub(super) dumps: Vec<Dump>,
@@ -81,7 +86,7 @@ pub struct Blocks<R: Rules = Faithful> {
     pub(super) seen: Seen,
 }
 
-pub(super) const BLOCK: BlockSize = BlockSize::MIN;
+pub(crate) const BLOCK: BlockSize = BlockSize::MIN;
 
 impl<R: Rules> Blocks<R> {
     /// The nodes that run.
@@ -95,6 +100,35 @@ impl<R: Rules> Blocks<R> {
                 flowcc::Effect::Send(packet) => bench.send(None, packet.to.node(), Message::from(packet)),
                 flowcc::Effect::Resubmit(again) => self.resubmits.push_back(again),
             }
+        }
+    }
+
+    /// A packet arrives, at a node for whoever handles it there.
+    pub(crate) fn arrives<M: Copy + From<Message>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        to: Place,
+        message: &Message,
+        on_packet: impl FnOnce(&mut Node<R>, Moment, &Message, &mut PlainStore, &mut Vec<Effect>),
+    ) {
+        bench.note(Some(message.packet.tag.bits()), || short(message));
+        self.seen.coverage.note(&message.packet);
+        match to {
+            None => {
+                bench.touch(None);
+                self.switch.on_packet(&message.packet, &mut self.switch_out);
+                self.take_from_switch(bench);
+            }
+            Some(node) => {
+                self.call(bench, node, |node, at, store, out| on_packet(node, at, message, store, out));
+            }
+        }
+    }
+
+    /// Now and then something is demoted.
+    pub(crate) fn perhaps_demote<M: Copy + From<Message>>(&mut self, bench: &mut Bench<M>) {
+        if bench.random.per_mille(30) {
+            self.demote(bench);
         }
     }
 
@@ -114,7 +148,7 @@ impl<R: Rules> Blocks<R> {
         bench.send(Some(shadow), Some(home), Message::from(packet));
     }
 
-    pub(super) fn call<M: Copy + From<Message>, T>(
+    pub(crate) fn call<M: Copy + From<Message>, T>(
         &mut self,
         bench: &mut Bench<M>,
         node: NodeId,
@@ -155,11 +189,11 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
     type Seen = Seen;
 
     fn new(Plan { rack, world: plan }: &Plan) -> Self {
-        let memory = 64 * BLOCK.bytes();
+        let memory = plan.memory.0 * BLOCK.bytes();
         let nodes = (0..rack.nodes).map(|id| {
             let config = Config {
                 block: BLOCK,
-                chunk: ChunkSize::new(4 * BLOCK.bytes()).expect("a power of two"),
+                chunk: ChunkSize::new(plan.memory.1 * BLOCK.bytes()).expect("a power of two"),
                 directory: plan.directory,
                 switch_entries: plan.switch_entries,
                 epoch: Nanos::from_micros(300),
@@ -195,6 +229,9 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
             latest: BTreeMap::new(),
             writes: 0,
             live: BTreeSet::new(),
+            others: BTreeSet::new(),
+            guests: BTreeMap::new(),
+            told: Vec::new(),
             holders: BTreeMap::new(),
             dumps: Vec::new(),
             out: Vec::new(),
@@ -204,18 +241,7 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
     }
 
     fn deliver(&mut self, bench: &mut Bench<M>, to: Place, message: &Message) -> Result<(), String> {
-        bench.note(Some(message.packet.tag.bits()), || short(message));
-        self.seen.coverage.note(&message.packet);
-        match to {
-            None => {
-                bench.touch(None);
-                self.switch.on_packet(&message.packet, &mut self.switch_out);
-                self.take_from_switch(bench);
-            }
-            Some(node) => {
-                self.call(bench, node, |node, at, store, out| node.on_packet(at, message, store, out));
-            }
-        }
+        self.arrives(bench, to, message, Node::on_packet);
         Ok(())
     }
 
@@ -241,9 +267,7 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
 
     fn on_deadline(&mut self, bench: &mut Bench<M>, node: NodeId) -> Result<(), String> {
         self.call(bench, node, |node, at, store, out| node.on_deadline(at, store, out));
-        if bench.random.per_mille(30) {
-            self.demote(bench);
-        }
+        self.perhaps_demote(bench);
         Ok(())
     }
 
@@ -274,7 +298,10 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
     }
 
     fn on_new_epoch(&mut self, bench: &mut Bench<M>, node: NodeId, before: &Known) -> Result<(), String> {
-        self.hear(bench, node, before);
+        let (view, dump) = self.hears(bench, node, before);
+        self.call(bench, node, |node, at, store, out| {
+            node.on_new_epoch(at, &view, dump.as_ref(), store, out);
+        });
         Ok(())
     }
 

@@ -26,6 +26,10 @@ pub struct BlockPlan {
     pub persistent: bool,
     /// Of a thousand accesses, those that write.
     pub writes: u32,
+    /// Blocks of each node's memory, and of a chunk of it.
+    pub memory: (u64, u64),
+    /// Of a thousand allocations, those of other disciplines.
+    pub others: u32,
 }
 
 impl Knobs for BlockPlan {
@@ -69,6 +73,8 @@ impl Plan {
             peeks: Peeks::NEVER,
             persistent: false,
             writes: 500,
+            memory: (64, 4),
+            others: 0,
         };
         Self { rack, world }
     }

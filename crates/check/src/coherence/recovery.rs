@@ -1,6 +1,7 @@
 //! What stops and starts again, as far as blocks are concerned.
 
-use node::{Message, Node};
+use node::{Node, View};
+use switch::flowcc::Dump;
 use wire::{Incarnation, NodeId, Rules, SwitchEpoch};
 
 use super::PlainStore;
@@ -20,6 +21,8 @@ impl<R: Rules> Blocks<R> {
             }
         }
         self.live.retain(|addr| addr.home() != node);
+        self.others.retain(|addr| addr.home() != node);
+        self.guests.retain(|(caller, _), _| *caller != node);
         self.seen.protocol.add(self.nodes[node.index()].0.counters());
     }
 
@@ -43,13 +46,13 @@ impl<R: Rules> Blocks<R> {
         self.dumps.retain(|dump| dump.epoch >= oldest);
     }
 
-    /// One node hears of the epoch.
-    pub(super) fn hear<M: Copy + From<Message>>(
+    /// One node hears of the epoch: what it is told.
+    pub(crate) fn hears<M: Copy>(
         &mut self,
         bench: &mut Bench<M>,
         node: NodeId,
         before: &Known,
-    ) {
+    ) -> (View, Option<Dump>) {
         let view = bench.view().clone();
         let dump = self.dumps.iter().find(|dump| dump.epoch == before.epoch).cloned();
         // Threads of a node hold locks of dead homes on paper only.
@@ -63,8 +66,6 @@ impl<R: Rules> Blocks<R> {
                 self.threads[index].doing = Doing::Holding { slot, tag, until, on_paper: true };
             }
         }
-        self.call(bench, node, |node, at, store, out| {
-            node.on_new_epoch(at, &view, dump.as_ref(), store, out)
-        });
+        (view, dump)
     }
 }

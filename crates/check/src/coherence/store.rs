@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use node::{Access, DataRef, FrameId, Pinned, Reservation, Store};
-use wire::{BlockSize, BlockTag};
+use wire::{BlockSize, BlockTag, GlobalAddr};
 
 /// Frames in a bucket: few, so that evictions are frequent.
 const WAYS: usize = 2;
@@ -30,7 +30,8 @@ pub struct Frame {
 pub struct PlainStore {
     /// The cache.
     pub frames: Vec<Frame>,
-    home: BTreeMap<BlockTag, u64>,
+    /// The memory that this node is home of, by the address of each block.
+    pub(crate) home: BTreeMap<GlobalAddr, u64>,
     block: BlockSize,
     clock: u64,
     /// Blocks zeroed since somebody looked.
@@ -75,7 +76,7 @@ impl PlainStore {
 
     /// The memory's stamp of a block whose home this is.
     pub fn home_stamp(&self, tag: BlockTag) -> u64 {
-        self.home.get(&tag).copied().unwrap_or(0)
+        self.home.get(&tag.addr()).copied().unwrap_or(0)
     }
 
     /// Replaces every stamp; and the times of use by their order, which is all that they are there for.
@@ -231,13 +232,13 @@ impl Store for PlainStore {
     }
 
     fn write_home(&mut self, tag: BlockTag, data: DataRef) {
-        self.home.insert(tag, data.0);
+        self.home.insert(tag.addr(), data.0);
     }
 
     fn zero_home(&mut self, first: BlockTag, bytes: u64) {
         for block in 0..bytes.div_ceil(self.block.bytes()) {
             let tag = BlockTag::from_bits(first.bits() + (block << self.block.shift()));
-            self.home.insert(tag, 0);
+            self.home.insert(tag.addr(), 0);
             self.zeroed.push(tag);
         }
     }

@@ -1,7 +1,7 @@
 //! Application threads of the little rack.
 
 use node::{Access, FrameId};
-use wire::{BlockTag, GlobalAddr, Nanos, NodeId, SlotId};
+use wire::{BlockTag, Discipline, GlobalAddr, Nanos, NodeId, SlotId};
 
 /// What a thread is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,7 +19,7 @@ pub enum Doing {
     /// Holding a block lock, until then; on paper only, if the lock's home has died.
     Holding { slot: SlotId, tag: BlockTag, until: Nanos, on_paper: bool },
     /// Waiting for an allocation.
-    Allocating { slot: SlotId, home: NodeId },
+    Allocating { slot: SlotId, home: NodeId, discipline: Discipline },
     /// Waiting for a free.
     Freeing { slot: SlotId, addr: GlobalAddr },
 }

@@ -16,6 +16,9 @@ impl<R: Rules> Blocks<R> {
         slot: SlotId,
         outcome: Outcome,
     ) {
+        if let Some(guest) = self.guests.remove(&(node, slot)) {
+            return self.told.push((guest, outcome));
+        }
         for index in 0..self.threads.len() {
             let thread = self.threads[index];
             let Some((waits_for, started)) = thread.waits_for() else { continue };
@@ -42,11 +45,21 @@ impl<R: Rules> Blocks<R> {
                     let span = if bench.random.per_mille(60) { Nanos::from_millis(1) } else { Nanos::ZERO };
                     Doing::Holding { slot, tag, until: bench.now + span, on_paper: false }
                 }
-                (Doing::Allocating { home, .. }, Outcome::Allocated { addr, .. }) => {
+                (Doing::Allocating { home, discipline, .. }, Outcome::Allocated { addr, .. }) => {
                     self.seen.allocations += 1;
                     let life = bench.control.life(node, home);
                     if bench.control.remembers(home, life) {
-                        assert!(self.live.insert(addr), "{addr} was allocated twice");
+                        let known = match discipline {
+                            Discipline::Coherent => Some(&mut self.live),
+                            Discipline::Locked => None,
+                            _ => Some(&mut self.others),
+                        };
+                        let is_new = known.is_none_or(|known| known.insert(addr));
+                        assert!(is_new, "{addr} was allocated twice");
+                        assert!(
+                            !(self.live.contains(&addr) && self.others.contains(&addr)),
+                            "{addr} was allocated twice, differently"
+                        );
                     }
                     Doing::Idle
                 }
@@ -125,17 +138,19 @@ impl<R: Rules> Blocks<R> {
     fn begin<M: Copy + From<Message>>(&mut self, bench: &mut Bench<M>, index: usize, node: NodeId) {
         let what = bench.random.below(100);
         if what < 5 && self.live.len() < self.plan.blocks || self.live.is_empty() {
+            let discipline = self.draw_discipline(bench);
             let home = NodeId(bench.random.below(self.nodes.len()) as u16);
             self.start(
                 bench,
                 index,
                 node,
-                |slot| Doing::Allocating { slot, home },
-                |node, at, store, out| {
-                    node.on_alloc(at, BLOCK.bytes(), home, Discipline::Coherent, store, out)
-                },
+                |slot| Doing::Allocating { slot, home, discipline },
+                |node, at, store, out| node.on_alloc(at, BLOCK.bytes(), home, discipline, store, out),
             );
             return;
+        }
+        if self.plan.others > 0 && bench.random.per_mille(30) && !self.others.is_empty() {
+            return self.begin_with_others(bench, index, node);
         }
         let addr = self.pick(bench).expect("something is live");
         let tag = BLOCK.tag(addr);
@@ -162,6 +177,54 @@ impl<R: Rules> Blocks<R> {
                 if bench.random.per_mille(self.plan.writes) { Access::Modified } else { Access::Shared };
             self.fetch(bench, index, node, tag, access);
         }
+    }
+
+    fn draw_discipline<M: Copy>(&self, bench: &mut Bench<M>) -> Discipline {
+        if self.plan.others == 0 || !bench.random.per_mille(self.plan.others) {
+            return Discipline::Coherent;
+        }
+        let others = [Discipline::Locked, Discipline::Locked, Discipline::Word, Discipline::Object];
+        others[bench.random.below(others.len())]
+    }
+
+    /// Words and objects are freed; and nobody may access them as blocks.
+    fn begin_with_others<M: Copy + From<Message>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        index: usize,
+        node: NodeId,
+    ) {
+        let nth = bench.random.below(self.others.len());
+        let addr = *self.others.iter().nth(nth).expect("there is one");
+        if bench.random.per_mille(500) {
+            return self.fetch(bench, index, node, BLOCK.tag(addr), Access::Shared);
+        }
+        self.others.remove(&addr);
+        self.start(
+            bench,
+            index,
+            node,
+            |slot| Doing::Freeing { slot, addr },
+            |node, at, store, out| node.on_free(at, addr, store, out),
+        );
+    }
+
+    /// Somebody else frees an allocation; false if the node has no slot for that now.
+    pub(crate) fn free_for<M: Copy + From<Message>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        (node, guest): (NodeId, usize),
+        addr: GlobalAddr,
+    ) -> bool {
+        let at = bench.moment();
+        bench.touch(Some(node));
+        let (machine, store) = &mut self.nodes[node.index()];
+        let started = machine.on_free(at, addr, store, &mut self.out);
+        if let Started::Slot(slot) = started {
+            self.guests.insert((node, slot), guest);
+        }
+        self.effects(bench, node);
+        matches!(started, Started::Slot(_))
     }
 
     fn fetch<M: Copy + From<Message>>(

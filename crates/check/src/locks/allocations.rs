@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use node::{LockMessage, Ticket};
-use wire::{Incarnation, LockRules, Mode};
+use node::{LockMessage, Outcome, Ticket};
+use wire::{GlobalAddr, Incarnation, LockRules, Mode, NodeId};
 
 use super::{Locks, Thread, Want};
 use crate::rack::{Bench, Control};
@@ -17,12 +17,16 @@ use crate::rack::{Bench, Control};
 pub(super) struct Allocations {
     /// How often it was freed or allocated: odd while it is free.
     changes: BTreeMap<(usize, Incarnation), u32>,
+    /// Not this file, but the machines allocate: then there is nothing at the beginning.
+    pub(super) real: bool,
+    /// What threads, inside of that lock to write, ask of the real allocator.
+    pub(super) frees: Vec<(usize, GlobalAddr)>,
 }
 
 impl Allocations {
     /// Which allocation the region belongs to; to none if this is odd.
     pub(super) fn now(&self, lock: usize, life: Incarnation) -> u32 {
-        self.changes.get(&(lock, life)).copied().unwrap_or(0)
+        self.changes.get(&(lock, life)).copied().unwrap_or(u32::from(self.real))
     }
 }
 
@@ -36,6 +40,11 @@ impl<R: LockRules> Locks<R> {
     fn home_lives(&self, control: &Control, want: Want) -> bool {
         let home = self.locks[want.lock].0.home();
         control.works(home) && control.life(home, home) == want.life
+    }
+
+    /// True if the lock's region is allocated; or if the stand-in does that, which is never at rest in between.
+    pub(super) fn is_allocated(&self, lock: usize, life: Incarnation) -> bool {
+        !self.allocations.real || is_allocated(self.allocations.now(lock, life))
     }
 
     /// The region is given back, or given out again.
@@ -60,7 +69,8 @@ impl<R: LockRules> Locks<R> {
 
     /// Allocates the region anew, if it is free and the dice say so. True if it did.
     pub(super) fn allocates<M: Copy>(&mut self, bench: &mut Bench<M>, want: Want) -> bool {
-        let free = !is_allocated(want.allocation) && self.home_lives(&bench.control, want);
+        let free =
+            !self.allocations.real && !is_allocated(want.allocation) && self.home_lives(&bench.control, want);
         if free && bench.random.per_mille(300) {
             self.change_allocation(bench, want);
             return true;
@@ -69,16 +79,88 @@ impl<R: LockRules> Locks<R> {
     }
 
     /// A thread that is inside to write gives the region back, if the dice say so. True if it did.
-    pub(super) fn gives_back<M: Copy>(&mut self, bench: &mut Bench<M>, thread: usize, want: Want) -> bool {
+    pub(super) fn gives_back<M: Copy>(
+        &mut self,
+        bench: &mut Bench<M>,
+        thread: usize,
+        (want, found): (Want, u64),
+    ) -> bool {
         let frees = want.mode == Mode::Write
             && is_allocated(want.allocation)
             && bench.random.per_mille(self.plan.frees)
             && self.home_lives(&bench.control, want);
-        if frees {
+        if frees && self.allocations.real {
+            self.ask_to_free(thread, (want, found), false);
+        } else if frees {
             self.change_allocation(bench, want);
             self.threads[thread] = Thread::Ending(want);
         }
         frees
+    }
+
+    /// The real allocator is asked to take the region back.
+    fn ask_to_free(&mut self, thread: usize, (want, found): (Want, u64), was_lost: bool) {
+        self.threads[thread] = Thread::Returning(want, found, was_lost);
+        self.allocations.frees.push((thread, self.locks[want.lock].0));
+    }
+
+    /// What the real allocator has said to that; `None` if it was too busy to be asked. As the library does it: if it fails, the
+    /// thread leaves like any other, or gives up what it has reclaimed.
+    pub(crate) fn on_free_told<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        thread: usize,
+        outcome: Option<Outcome>,
+    ) -> Result<(), String> {
+        let Thread::Returning(want, found, was_lost) = self.threads[thread] else {
+            return Err(format!("thread {thread} frees nothing, and is told {outcome:?}"));
+        };
+        bench.note(Some(self.locks[want.lock].0.bits()), || {
+            format!("thread {thread} is told {outcome:?} of {want:?}")
+        });
+        let is_gone = self.allocations.now(want.lock, want.life) != want.allocation;
+        self.threads[thread] = match outcome {
+            Some(Outcome::Freed) if !is_gone && self.home_lives(&bench.control, want) => {
+                return Err(format!("thread {thread} has freed what is still allocated: {want:?}"));
+            }
+            Some(Outcome::Freed) => Thread::Ending(want),
+            Some(_) if was_lost => return self.end_lock(bench, thread, want, true),
+            Some(_) if is_gone => Thread::OnPaper(want),
+            _ => Thread::Inside(want, found),
+        };
+        Ok(())
+    }
+
+    /// Every region is allocated, or free, as these say.
+    pub(crate) fn compare_allocations<M: Copy>(
+        &mut self,
+        bench: &mut Bench<M>,
+        home: NodeId,
+        is_live: impl Fn(GlobalAddr) -> bool,
+    ) {
+        let life = bench.control.incarnation(home);
+        for at in 0..self.locks.len() {
+            let (lock, _) = self.locks[at];
+            let now = self.allocations.now(at, life);
+            if lock.home() == home && is_live(lock) != is_allocated(now) {
+                bench.note(Some(lock.bits()), || format!("region of lock {at} changes hands: {}", now + 1));
+                self.allocations.changes.insert((at, life), now + 1);
+            }
+        }
+    }
+
+    /// A lock for a thread: mostly one that is allocated.
+    pub(super) fn pick<M: Copy>(&self, bench: &mut Bench<M>, node: NodeId) -> usize {
+        let all = self.locks.len();
+        let first = bench.random.below(all);
+        if !self.allocations.real || bench.random.per_mille(100) {
+            return first;
+        }
+        let is_there = |lock: &usize| {
+            let life = bench.control.life(node, self.locks[*lock].0.home());
+            is_allocated(self.allocations.now(*lock, life))
+        };
+        (0..all).map(|n| (first + n) % all).find(is_there).unwrap_or(first)
     }
 
     /// Having given back the region, it ends the lock; or gives it up, so that it is lost again.
@@ -138,6 +220,14 @@ impl<R: LockRules> Locks<R> {
         let now = self.allocations.now(want.lock, want.life);
         self.seen.reclaimed += 1;
         self.waits.entered(thread, want)?;
+        if self.allocations.real {
+            let inside = (Want { allocation: now, reclaims: false, ..want }, found);
+            self.threads[thread] = Thread::Inside(inside.0, found);
+            if self.home_lives(&bench.control, want) && bench.random.per_mille(600) {
+                self.ask_to_free(thread, inside, true);
+            }
+            return Ok(());
+        }
         // Whoever was about to end it died after the region was given back, and perhaps given out again.
         let is_same = now == want.allocation && is_allocated(now);
         let inside = Want { allocation: now, reclaims: false, ..want };

@@ -19,6 +19,8 @@ impl<R: LockRules> Locks<R> {
                 Thread::Waiting(want) => (want, "waits to enter"),
                 Thread::Inside(want, _) => (want, "is inside of"),
                 Thread::Ending(want) => (want, "is about to end"),
+                Thread::Returning(want, ..) => (want, "gives back the region of"),
+                Thread::OnPaper(want) => (want, "is inside of what was"),
                 Thread::Freeing(want, _) => (want, "waits for the end of"),
             };
             waiting[want.lock] += 1;

@@ -33,6 +33,10 @@ pub enum Thread {
     Inside(Want, u64),
     /// Inside, having given the region back.
     Ending(Want),
+    /// Inside, having asked the allocator to take the region back; and whether it has reclaimed the lock.
+    Returning(Want, u64, bool),
+    /// Inside of a lock whose region is gone: what it does means nothing to anybody.
+    OnPaper(Want),
     /// Waiting for the end of the lock; or, if it was reclaimed and is given up, until it is lost again.
     Freeing(Want, bool),
 }
@@ -65,7 +69,7 @@ impl<R: LockRules> Locks<R> {
         match self.threads[thread] {
             Thread::Idle if bench.calm => return Ok(false),
             Thread::Idle => {
-                let lock = bench.random.below(self.locks.len());
+                let lock = self.pick(bench, self.node_of(thread));
                 let mode = if bench.random.per_mille(self.plan.writes) { Mode::Write } else { Mode::Read };
                 let life = bench.control.life(self.node_of(thread), self.locks[lock].0.home());
                 let allocation = self.allocations.now(lock, life);
@@ -78,14 +82,16 @@ impl<R: LockRules> Locks<R> {
                 self.cancel(bench, thread, want)?;
             }
             // They take their time.
-            Thread::Inside(..) | Thread::Ending(_) if busy && bench.random.per_mille(300) => {}
+            Thread::Inside(..) | Thread::Ending(_) | Thread::OnPaper(_)
+                if busy && bench.random.per_mille(300) => {}
             Thread::Inside(want, found) => {
-                if !busy || !self.gives_back(bench, thread, want) {
+                if !busy || !self.gives_back(bench, thread, (want, found)) {
                     self.leave(bench, thread, want, found)?;
                 }
             }
             Thread::Ending(want) => self.end_lock(bench, thread, want, false)?,
-            Thread::Waiting(_) | Thread::Freeing(..) => return Ok(false),
+            Thread::OnPaper(want) => self.leave_on_paper(bench, thread, want)?,
+            Thread::Waiting(_) | Thread::Returning(..) | Thread::Freeing(..) => return Ok(false),
         }
         Ok(true)
     }
@@ -147,7 +153,7 @@ impl<R: LockRules> Locks<R> {
         }
         let wrote = (want.mode == Mode::Write).then(|| {
             let last = self.truth.entry((want.lock, want.life, want.allocation)).or_default();
-            *last += 1;
+            *last = (*last + 1).max(u64::from(want.allocation) * 1_000_000);
             *last
         });
         self.threads[thread] = Thread::Idle;
@@ -155,6 +161,30 @@ impl<R: LockRules> Locks<R> {
             self.losses.released(want.lock, want.life);
         }
         bench.note(Some(lock.bits()), || format!("thread {thread} leaves {want:?}, wrote {wrote:?}"));
+        self.tell_left(bench, node, want, wrote)
+    }
+
+    /// What it writes, nobody may see.
+    fn leave_on_paper<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        thread: usize,
+        want: Want,
+    ) -> Result<(), String> {
+        let node = self.node_of(thread);
+        self.threads[thread] = Thread::Idle;
+        bench.note(None, || format!("thread {thread} leaves {want:?}, on paper"));
+        self.tell_left(bench, node, want, Some(u64::from(want.allocation) * 1_000_000 + 999_999))
+    }
+
+    fn tell_left<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        node: NodeId,
+        want: Want,
+        wrote: Option<u64>,
+    ) -> Result<(), String> {
+        let (lock, _) = self.locks[want.lock];
         if self.nodes[node.index()].1.leave(lock, want.mode, wrote) {
             let at = bench.moment();
             let (machine, store) = &mut self.nodes[node.index()];
@@ -206,7 +236,8 @@ impl<R: LockRules> Locks<R> {
         let ((lock, len), node) = (self.locks[want.lock], self.node_of(thread));
         let alike = |other: NodeId| control.life(other, lock.home()) == want.life;
         match why {
-            Refusal::Unallocated => {
+            Refusal::WrongDiscipline if !self.allocations.real => false,
+            Refusal::Unallocated | Refusal::WrongDiscipline => {
                 !is_allocated(want.allocation)
                     || self.allocations.now(want.lock, want.life) != want.allocation
             }
@@ -261,7 +292,9 @@ impl<R: LockRules> Locks<R> {
                 self.threads[thread] = Thread::Idle;
                 match why {
                     Refusal::Lost => self.seen.lost += 1,
-                    Refusal::Unallocated | Refusal::Outdated => self.seen.refused += 1,
+                    Refusal::Unallocated | Refusal::WrongDiscipline | Refusal::Outdated => {
+                        self.seen.refused += 1
+                    }
                     _ => self.seen.down += 1,
                 }
                 if why == Refusal::Lost { self.reclaim(bench, thread, want) } else { Ok(()) }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use node::Retransmission;
 use node::locks::{Config, LockCounters};
-use node::{LockEffect, LockMessage, LockNode};
+use node::{LockEffect, LockMessage, LockNode, Moment};
 use switch::locks::{Directory, Effect, Resubmit};
 use wire::{Faithful, GlobalAddr, Incarnation, LockEnd, LockRules, Nanos, NodeId, SwitchEpoch};
 
@@ -110,7 +110,7 @@ pub struct Locks<R: LockRules = Faithful> {
     pub(super) asked: Asked,
     pub(super) tenures: properties::Tenures,
     /// What machines write their effects to.
-    pub(super) out: Vec<LockEffect>,
+    pub(crate) out: Vec<LockEffect>,
     switch_out: Vec<Effect>,
     pub(super) facts: Facts,
     /// What every node knows of the lives of homes may have changed.
@@ -125,7 +125,7 @@ fn blank<R: LockRules>(config: &Config) -> LockNode<R> {
 
 impl<R: LockRules> Locks<R> {
     /// The node of a thread.
-    pub(super) fn node_of(&self, thread: usize) -> NodeId {
+    pub(crate) fn node_of(&self, thread: usize) -> NodeId {
         NodeId((thread / self.rack.threads) as u16)
     }
 
@@ -142,7 +142,7 @@ impl<R: LockRules> Locks<R> {
     }
 
     /// Sends and tells what a node wants sent and told.
-    pub(super) fn drain<M: Copy + From<LockMessage>>(
+    pub(crate) fn drain<M: Copy + From<LockMessage>>(
         &mut self,
         bench: &mut Bench<M>,
         node: NodeId,
@@ -157,6 +157,58 @@ impl<R: LockRules> Locks<R> {
         }
         self.out = out;
         Ok(())
+    }
+
+    /// A packet arrives, at a node for whoever handles it there.
+    pub(crate) fn arrives<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        to: Place,
+        message: &LockMessage,
+        on_packet: impl FnOnce(&mut LockNode<R>, Moment, &LockMessage, &mut PlainLocks, &mut Vec<LockEffect>),
+    ) -> Result<(), String> {
+        bench.note(Some(message.packet.lock.bits()), || short(message));
+        let Some(to) = to else {
+            bench.touch(None);
+            self.switch.on_packet(&message.packet, &mut self.switch_out);
+            self.drain_switch(bench, message);
+            return Ok(());
+        };
+        self.call(bench, to, |machine, at, store, out| on_packet(machine, at, message, store, out))
+    }
+
+    /// A node's machine is called, and what it wants is sent and told.
+    pub(crate) fn call<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        node: NodeId,
+        input: impl FnOnce(&mut LockNode<R>, Moment, &mut PlainLocks, &mut Vec<LockEffect>),
+    ) -> Result<(), String> {
+        let at = bench.moment();
+        let (machine, store) = &mut self.nodes[node.index()];
+        input(machine, at, store, &mut self.out);
+        self.drain(bench, node)
+    }
+
+    /// A node hears of an epoch; what it knew `before`.
+    pub(crate) fn hears<M: Copy>(&mut self, bench: &Bench<M>, node: NodeId, before: &Known) {
+        let lives = before.lives.iter().zip(&bench.view().lives);
+        if lives.into_iter().any(|(before, now)| *now != Some(*before)) {
+            self.losses.hears_of_death(node);
+        }
+        self.tenures.forget_packets_of(node);
+        self.lives_changed = true;
+    }
+
+    /// These regions, of which there are none at the beginning: the real allocator makes them.
+    pub(crate) fn allocate_for_real(&mut self, regions: impl Iterator<Item = GlobalAddr>) {
+        self.locks = regions.map(|region| (region, LEN)).collect();
+        self.allocations.real = true;
+    }
+
+    /// A thread, and what it wants to be freed.
+    pub(crate) fn next_free(&mut self) -> Option<(usize, GlobalAddr)> {
+        self.allocations.frees.pop()
     }
 }
 
@@ -214,17 +266,7 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
     }
 
     fn deliver(&mut self, bench: &mut Bench<M>, to: Place, message: &LockMessage) -> Result<(), String> {
-        bench.note(Some(message.packet.lock.bits()), || short(message));
-        let Some(to) = to else {
-            bench.touch(None);
-            self.switch.on_packet(&message.packet, &mut self.switch_out);
-            self.drain_switch(bench, message);
-            return Ok(());
-        };
-        let at = bench.moment();
-        let (machine, store) = &mut self.nodes[to.index()];
-        machine.on_packet(at, message, store, &mut self.out);
-        self.drain(bench, to)
+        self.arrives(bench, to, message, LockNode::on_packet)
     }
 
     fn second_passes(&self) -> usize {
@@ -252,10 +294,7 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
 
     fn on_deadline(&mut self, bench: &mut Bench<M>, node: NodeId) -> Result<(), String> {
         bench.note(None, || format!("{node} is called for its deadline"));
-        let at = bench.moment();
-        let (machine, store) = &mut self.nodes[node.index()];
-        machine.on_deadline(at, store, &mut self.out);
-        self.drain(bench, node)
+        self.call(bench, node, LockNode::on_deadline)
     }
 
     fn on_switch_stopped(&mut self, _: &mut Bench<M>) {
@@ -265,7 +304,9 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
     fn on_node_stopped(&mut self, bench: &mut Bench<M>, node: NodeId) {
         for thread in 0..self.threads.len() {
             if self.node_of(thread) == node {
-                if let Thread::Ending(want) | Thread::Freeing(want, _) = self.threads[thread] {
+                if let Thread::Returning(want, ..) | Thread::Ending(want) | Thread::Freeing(want, _) =
+                    self.threads[thread]
+                {
                     self.losses.orphan(want.lock, want.life);
                 }
                 self.threads[thread] = Thread::Idle;
@@ -292,16 +333,9 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
     }
 
     fn on_new_epoch(&mut self, bench: &mut Bench<M>, node: NodeId, before: &Known) -> Result<(), String> {
-        let lives = before.lives.iter().zip(&bench.view().lives);
-        if lives.into_iter().any(|(before, now)| *now != Some(*before)) {
-            self.losses.hears_of_death(node);
-        }
-        self.tenures.forget_packets_of(node);
-        self.lives_changed = true;
-        let at = bench.moment();
-        let (machine, store) = &mut self.nodes[node.index()];
-        machine.on_new_epoch(at, bench.view(), store, &mut self.out);
-        self.drain(bench, node)
+        self.hears(bench, node, before);
+        let view = bench.view().clone();
+        self.call(bench, node, |machine, at, store, out| machine.on_new_epoch(at, &view, store, out))
     }
 
     fn is_quiet(&self, _: &Bench<M>) -> bool {

@@ -5,6 +5,7 @@
 
 mod failure;
 mod flowcc;
+mod joint;
 mod locks;
 mod report;
 
@@ -73,6 +74,7 @@ Examples:
   rackmem fuzz --locks --seeds 0..200  locks that carry their data
   rackmem fuzz --seeds 17..18 --with nodes=2,lose=0
                                        a run with some of its numbers changed
+  rackmem fuzz --all --seeds 0..200    blocks, locks and the allocator in one rack
 
 Every run has at least 2,000 operations and 20 faults. Exit codes: 1 a property did not hold, 3 a run was stuck,
 4 a machine panicked.";
@@ -88,8 +90,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", conflicts_with = "seeds", value_parser = clap::value_parser!(u64).range(1..))]
     fresh: Option<u64>,
     /// Locks that carry their data, instead of coherent blocks
-    #[arg(long)]
+    #[arg(long, conflicts_with = "all")]
     locks: bool,
+    /// Blocks and locks in one rack, and allocations of every discipline at the same addresses
+    #[arg(long)]
+    all: bool,
     /// Steps that each run takes at least [default: 40000]
     #[arg(long)]
     steps: Option<usize>,
@@ -127,7 +132,13 @@ fn number(text: &str) -> Result<(String, u64), String> {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let args = &Args { seeds: chosen(args)?, ..args.clone() };
-    if args.locks { runs::<locks::LockRuns>(args) } else { runs::<flowcc::BlockRuns>(args) }
+    if args.all {
+        runs::<joint::JointRuns>(args)
+    } else if args.locks {
+        runs::<locks::LockRuns>(args)
+    } else {
+        runs::<flowcc::BlockRuns>(args)
+    }
 }
 
 /// The seeds to run.
@@ -148,7 +159,11 @@ fn again(args: &Args, seeds: &Range<u64>) -> String {
 }
 
 fn command(args: &Args, seeds: &Range<u64>, with: &str) -> String {
-    let which = if args.locks { " --locks" } else { "" };
+    let which = match (args.all, args.locks) {
+        (true, _) => " --all",
+        (_, true) => " --locks",
+        _ => "",
+    };
     let with = if with.is_empty() { String::new() } else { format!(" --with {with}") };
     format!("rackmem fuzz{which} --seeds {}..{}{with}", seeds.start, seeds.end)
 }

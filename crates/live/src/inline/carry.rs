@@ -52,8 +52,8 @@ impl Carrier for InlineRack {
         let place = &self.nodes[node.index()];
         let mut machine = place.enter();
         let at = Moment { now: machine.at(now), random: courier.random() };
-        let NodePlace { node: allocated, locks, .. } = &mut *machine;
-        let mut store = LockStoreOf::new(&self.memories, node, allocated);
+        let locks = &mut machine.locks;
+        let mut store = LockStoreOf::new(&self.memories, node);
         let result = action(locks, at, &mut store, &mut courier.lock_effects);
         self.dispatch_locks(locks, courier);
         self.drain_node(place, &mut machine, node, courier, at.now);
@@ -165,15 +165,14 @@ impl InlineRack {
         at: Moment,
         input: Input,
     ) {
-        let NodePlace { node: allocated, locks, .. } = machine;
-        let mut store = LockStoreOf::new(&self.memories, node, allocated);
-        let out = &mut courier.lock_effects;
+        let mut store = LockStoreOf::new(&self.memories, node);
+        let (mut machines, out) = (machine.machines(), &mut courier.lock_effects);
         match input {
-            Input::Lock(message) => locks.machine.on_packet(at, &message, &mut store, out),
-            Input::Left(lock) => locks.machine.on_left(at, lock, &mut store, out),
+            Input::Lock(message) => machines.on_lock_packet(at, &message, &mut store, out),
+            Input::Left(lock) => machines.locks.on_left(at, lock, &mut store, out),
             Input::Message(_) | Input::Unpinned(_) => unreachable!("that is for the node's other machines"),
         }
-        self.dispatch_locks(locks, courier);
+        self.dispatch_locks(&mut machine.locks, courier);
     }
 
     /// As [`InlineRack::dispatch`], for locks.

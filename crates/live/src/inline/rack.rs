@@ -77,7 +77,7 @@ impl InlineRack {
     /// Looks at the switch, between two packets; with the packets that it received and sent.
     pub fn with_switch<R>(&self, look: impl FnOnce(&Switch, u64, u64) -> R) -> R {
         let place = self.switch.enter();
-        look(&place.switch, place.received, place.sent)
+        look(&place.chip.flowcc, place.received, place.sent)
     }
 
     /// Looks at a node's locks, between two inputs.
@@ -96,6 +96,6 @@ impl InlineRack {
             place.node.invariants(&StoreOf::new(&self.memories, id));
             place.locks.machine.invariants();
         }
-        self.switch.enter().switch.invariants();
+        self.switch.enter().chip.invariants();
     }
 }

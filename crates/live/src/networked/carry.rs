@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, TryLockError};
 
 use node::locks::{LockEffect, LockMessage};
-use node::{Effect, Message, Moment, peeked_bytes};
+use node::{Effect, Message, Moment, Node, RackNode, peeked_bytes};
 use transport::{Body, Cause, Contents, PlaceId};
 use wire::{Kind, LockEnd, LockKind, LockPacket, Nanos, NodeId, Packet};
 
@@ -46,7 +46,7 @@ impl Carrier for NetworkedNode {
         debug_assert_eq!(node, self.id);
         let mut machine = self.place.enter();
         let at = Moment { now: machine.at(now), random: courier.random() };
-        let result = self.with_locks_of(&mut machine, courier, Contents::None, |locks, store, out| {
+        let result = self.with_locks_of(&mut machine, courier, Contents::None, |_, locks, store, out| {
             action(locks, at, store, out)
         });
         self.finish(machine, courier, at.now);
@@ -58,13 +58,10 @@ impl Carrier for NetworkedNode {
         self.run(courier);
     }
 
-    fn run_due(&self, node: NodeId, courier: &mut Courier, now: Nanos) {
+    fn run_due(&self, _: NodeId, courier: &mut Courier, now: Nanos) {
         self.run_nic(courier, now);
         if self.place.deadline() <= now && !self.lease.is_fenced() {
-            self.visit(node, courier, now, |place, at, store, out| place.node.on_deadline(at, store, out));
-            self.visit_locks(node, courier, now, |locks, at, store, out| {
-                locks.machine.on_deadline(at, store, out);
-            });
+            self.visit_all(courier, now, |mut all, at, store, locks| all.on_deadline(at, store, locks));
         }
     }
 
@@ -184,7 +181,7 @@ impl NetworkedNode {
             }
         });
         let message = Message { packet: *packet, data };
-        machine.node.on_packet(at, &message, &mut store, &mut courier.effects);
+        machine.machines().on_packet(at, &message, &mut store, &mut courier.effects);
         machine.show_peeked(packet, &courier.effects, &store);
         self.dispatch(machine, courier);
     }
@@ -209,8 +206,8 @@ impl NetworkedNode {
             courier,
             now,
             |machine, courier, at, input| {
-                self.with_locks_of(machine, courier, Contents::None, |locks, store, out| match input {
-                    Input::Lock(message) => locks.machine.on_packet(at, &message, store, out),
+                self.with_locks_of(machine, courier, Contents::None, |node, locks, store, out| match input {
+                    Input::Lock(message) => locks.with(node).on_lock_packet(at, &message, store, out),
                     Input::Left(lock) => locks.machine.on_left(at, lock, store, out),
                     Input::Message(_) | Input::Unpinned(_) => {
                         unreachable!("that is for the node's other machines")
@@ -255,9 +252,35 @@ impl NetworkedNode {
             }
         });
         let message = LockMessage { packet: *packet, data };
-        self.with_locks_of(machine, courier, region, |locks, store, out| {
-            locks.machine.on_packet(at, &message, store, out);
+        self.with_locks_of(machine, courier, region, |node, locks, store, out| {
+            locks.with(node).on_lock_packet(at, &message, store, out);
         });
+    }
+
+    /// Does something with all machines of the node.
+    pub(super) fn visit_all<R>(
+        &self,
+        courier: &mut Courier,
+        now: Nanos,
+        action: impl FnOnce(
+            RackNode<'_>,
+            Moment,
+            (&mut StoreOf<'_>, &mut Vec<Effect>),
+            (&mut LockStoreOf<'_>, &mut Vec<LockEffect>),
+        ) -> R,
+    ) -> R {
+        let mut machine = self.place.enter();
+        let at = Moment { now: machine.at(now), random: courier.random() };
+        let mut store = StoreOf::alone(&self.memory, self.id, Contents::None);
+        let mut effects = std::mem::take(&mut courier.effects);
+        let result =
+            self.with_locks_of(&mut machine, courier, Contents::None, |node, locks, lock_store, out| {
+                action(locks.with(node), at, (&mut store, &mut effects), (lock_store, out))
+            });
+        courier.effects = effects;
+        self.dispatch(&mut machine, courier);
+        self.finish(machine, courier, at.now);
+        result
     }
 
     /// Does something with the locks, while a message with this region is handled, and sends what follows from it, still
@@ -267,14 +290,14 @@ impl NetworkedNode {
         machine: &mut NodePlace,
         courier: &mut Courier,
         region: Contents<'_>,
-        action: impl FnOnce(&mut LocksPlace, &mut LockStoreOf<'_>, &mut Vec<LockEffect>) -> R,
+        action: impl FnOnce(&mut Node, &mut LocksPlace, &mut LockStoreOf<'_>, &mut Vec<LockEffect>) -> R,
     ) -> R {
         let NodePlace { node, locks, .. } = machine;
         let kept = std::mem::take(&mut locks.kept);
         let Courier { lock_effects, outgoing, scratch, .. } = courier;
         let mut later = Vec::new();
-        let mut store = LockStoreOf::alone(&self.memory, self.id, region, &kept, node);
-        let result = action(locks, &mut store, lock_effects);
+        let mut store = LockStoreOf::alone(&self.memory, self.id, region, &kept);
+        let result = action(node, locks, &mut store, lock_effects);
         locks.apply(lock_effects, |message| {
             let to = match message.packet.to {
                 LockEnd::Switch => PlaceId::SWITCH,

@@ -202,12 +202,8 @@ impl NetworkedNode {
         let mut left = 1;
         while left > 0 && began.elapsed() < patience && !self.lease.is_fenced() {
             let now = self.now();
-            left = self.visit(self.id, &mut courier, now, |place, at, store, out| {
-                place.node.on_leaving(at, store, out)
-            });
-            left += self.visit_locks(self.id, &mut courier, now, |locks, at, store, out| {
-                locks.machine.on_leaving(at, store, out)
-            });
+            left = self
+                .visit_all(&mut courier, now, |mut all, at, store, locks| all.on_leaving(at, store, locks));
             let mut waiting = self.begin_wait();
             self.pause(self.id, &mut courier, &mut waiting);
             self.end_wait(&mut courier);
@@ -342,11 +338,8 @@ impl NetworkedNode {
     /// A new epoch.
     fn begin(&self, courier: &mut Courier, view: &View, dump: Option<&Dump>) {
         let now = self.now();
-        self.visit(self.id, courier, now, |place, at, store, out| {
-            place.node.on_new_epoch(at, view, dump, store, out);
-        });
-        self.visit_locks(self.id, courier, now, |locks, at, store, out| {
-            locks.machine.on_new_epoch(at, view, store, out);
+        self.visit_all(courier, now, |mut all, at, store, locks| {
+            all.on_new_epoch(at, (view, dump), store, locks);
         });
         self.chains.begin_epoch(view.epoch);
         self.begin_connections(courier, view);

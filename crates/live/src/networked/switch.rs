@@ -95,7 +95,7 @@ impl NetworkedSwitch {
     }
 
     fn report(&self, now: Nanos) -> SwitchReport {
-        let (switch, coordinator) = (&self.place.switch, &self.coordinator);
+        let (switch, coordinator) = (&self.place.chip.flowcc, &self.coordinator);
         let roster = coordinator.roster();
         let nodes = (0..roster.lives.len()).filter_map(|node| {
             let node = NodeId(u16::try_from(node).expect("at most 64 nodes"));
@@ -229,11 +229,8 @@ impl NetworkedSwitch {
                     }
                     Effect::Restart { epoch, shadow, changes } => {
                         self.log.on_epoch(epoch, &changes, self.coordinator.roster().live().len() as u64);
-                        let switch = &mut self.place.switch;
-                        let dump = self.began.then(|| switch.dump());
-                        switch.restart(epoch);
-                        switch.set_shadow(shadow);
-                        self.place.locks.restart(epoch);
+                        let dump = self.began.then(|| self.place.chip.flowcc.dump());
+                        self.place.chip.restart(epoch, shadow);
                         // Before anybody else hears of the epoch.
                         self.relay.begin_epoch(&self.coordinator.roster().view().lives);
                         self.began = true;

@@ -33,7 +33,7 @@ impl Place<NodePlace> {
                 let at = Moment { now, random: courier.random() };
                 match input {
                     Input::Message(message) => {
-                        machine.node.on_packet(at, &message, store, &mut courier.effects);
+                        machine.machines().on_packet(at, &message, store, &mut courier.effects);
                         machine.show_peeked(&message.packet, &courier.effects, store);
                     }
                     Input::Unpinned(frame) => {
@@ -45,6 +45,6 @@ impl Place<NodePlace> {
             }
         }
         courier.batch = batch;
-        self.set_deadline(machine.next_deadline());
+        self.set_deadline(machine.machines().next_deadline());
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use node::locks::{LockEffect, LockMessage, LockNode, Ticket};
-use node::{DataRef, Effect, Node, Outcome};
+use node::{DataRef, Effect, Node, Outcome, RackNode};
 use wire::{Kind, Nanos, Packet, Refusal, SlotId};
 
 use super::courier::Bell;
@@ -33,9 +33,9 @@ impl NodePlace {
         }
     }
 
-    /// When one of the machines wants to be called.
-    pub(crate) fn next_deadline(&self) -> Nanos {
-        self.node.next_deadline().min(self.locks.machine.next_deadline())
+    /// All machines of the node, for one call.
+    pub(crate) fn machines(&mut self) -> RackNode<'_> {
+        self.locks.with(&mut self.node)
     }
 
     /// Time as the node sees it: it never runs back.
@@ -95,6 +95,11 @@ pub(crate) struct LocksPlace {
 impl LocksPlace {
     fn new(machine: LockNode) -> Self {
         Self { machine, waiting: BTreeMap::new(), next: 0, kept: Vec::new() }
+    }
+
+    /// With the node's other machines, for one call.
+    pub(crate) fn with<'a>(&'a mut self, node: &'a mut Node) -> RackNode<'a> {
+        RackNode { node, locks: &mut self.machine }
     }
 
     /// A ticket for a thread that is going to wait.

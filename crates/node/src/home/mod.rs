@@ -38,7 +38,7 @@ use wire::{
     SwitchEpoch,
 };
 
-use crate::allocator::ChunkTable;
+use crate::allocator::{BlockRange, ChunkTable};
 use crate::config::Config;
 use directory::{Directory, Keeper};
 use migration::Migration;
@@ -61,6 +61,8 @@ pub(crate) struct HomeAgent {
     warm: Vec<BlockTag>,
     /// Blocks whose only current copy died.
     pub(crate) lost: BTreeSet<BlockTag>,
+    /// Blocks whose lives the packet that came last has ended.
+    pub(crate) ended: Vec<BlockRange>,
     /// After a restart, until everybody has reported.
     rebuilding: Option<Rebuilding>,
     /// What was known before.
@@ -116,6 +118,7 @@ impl HomeAgent {
             calls: core::iter::repeat_n(None, rows).collect(),
             warm: Vec::new(),
             lost: BTreeSet::new(),
+            ended: Vec::new(),
             rebuilding: None,
             knowledge: None,
             rebuilt: SwitchEpoch(0),

@@ -87,6 +87,7 @@ impl HomeAgent {
                 }
             }
         } else {
+            self.ended.push(range);
             for tag in range.tags(cx.config.block) {
                 if self.directory.get(tag).keeper == Keeper::Switch {
                     self.want_removed(cx, tag);

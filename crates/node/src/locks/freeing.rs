@@ -95,6 +95,34 @@ impl<R: LockRules> LockNode<R> {
         }
     }
 
+    /// These blocks of this node's memory belong to no allocation any more: nothing of a lock is written there from now on. The
+    /// lock ends when who has given them back ends it, or with the epoch, if he does not: then nobody has it after that.
+    pub fn on_blocks_ended(&mut self, first: GlobalAddr, bytes: u64) {
+        let end = GlobalAddr::from_bits(first.bits() + bytes);
+        // One that begins before them may reach into them.
+        let before = self.homes.range(..first).next_back();
+        let reaches = before.filter(|(lock, home)| lock.bits() + u64::from(home.len) > first.bits());
+        let from = reaches.map_or(first, |(lock, _)| *lock);
+        let mut gone = Vec::new();
+        for (lock, home) in self.homes.range_mut(from..end) {
+            home.freed = true;
+            if home.lent.is_none() && home.keeper == Keeper::Nobody {
+                gone.push(*lock);
+            }
+        }
+        // Nobody has anything of these.
+        for lock in gone {
+            self.end_freed(lock, Tenure::NONE);
+        }
+    }
+
+    /// A lock whose memory was given back is no more; its tenures have come so far.
+    pub(super) fn end_freed(&mut self, lock: GlobalAddr, latest: Tenure) {
+        let Some(home) = self.homes.remove(&lock) else { return };
+        let lent = home.lent.map_or(Tenure::NONE, |(_, tenure)| tenure);
+        self.ended = self.ended.max(home.tenure.max(lent).max(latest).next());
+    }
+
     /// The switch has forgotten it.
     pub(super) fn on_removed<S: LockStore>(
         &mut self,
@@ -126,7 +154,7 @@ impl<R: LockRules> LockNode<R> {
         out: &mut Vec<LockEffect>,
     ) {
         let Some(mut home) = self.homes.remove(&free.lock) else { return };
-        let (why, next) = if is_of_lost(free) {
+        let (why, next) = if is_of_lost(free) && !home.freed {
             (Refusal::Lost, free.tenure.next())
         } else {
             self.ended = self.ended.max(free.tenure.next());

@@ -47,6 +47,8 @@ pub(super) struct HomeLock {
     pub(super) lent: Option<(NodeId, Tenure)>,
     /// Whoever had them last is gone. If they are lent, then to a node that knows.
     pub(super) lost: bool,
+    /// Its memory belongs to no allocation any more, or to another one.
+    pub(super) freed: bool,
     pub(super) keeper: Keeper,
     /// What was asked for data that are still on their way back.
     pub(super) early: Vec<LockPacket>,
@@ -54,7 +56,16 @@ pub(super) struct HomeLock {
 
 impl HomeLock {
     const fn new(len: u32, since: Tenure) -> Self {
-        Self { len, since, tenure: since, lent: None, lost: false, keeper: Keeper::Nobody, early: Vec::new() }
+        Self {
+            len,
+            since,
+            tenure: since,
+            lent: None,
+            lost: false,
+            freed: false,
+            keeper: Keeper::Nobody,
+            early: Vec::new(),
+        }
     }
 
     /// The requests that wait here.
@@ -380,7 +391,9 @@ impl<R: LockRules> LockNode<R> {
         };
         if packet.tenure > home.tenure || !R::WRITE_BACK_IS_NEWER {
             home.comes_back(packet.tenure);
-            store.write_home(packet.lock, packet.len, data);
+            if !home.freed || !R::FREED_MEMORY_IS_NOT_WRITTEN {
+                store.write_home(packet.lock, packet.len, data);
+            }
         }
         let early = core::mem::take(&mut home.early);
         let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);

@@ -242,7 +242,8 @@ impl<R: LockRules> LockNode<R> {
         };
         let Some(rebuilding) = self.rebuilding.take_if(complete) else { return };
         let mut locks: Vec<GlobalAddr> = rebuilding.reports.keys().map(|(lock, _)| *lock).collect();
-        locks.extend(self.homes.iter().filter(|(_, home)| home.lent.is_some()).map(|(lock, _)| *lock));
+        let unsure = |home: &HomeLock| home.lent.is_some() || home.freed;
+        locks.extend(self.homes.iter().filter(|(_, home)| unsure(home)).map(|(lock, _)| *lock));
         locks.sort_unstable();
         locks.dedup();
         for lock in locks {
@@ -270,6 +271,10 @@ impl<R: LockRules> LockNode<R> {
     ) {
         let range = (lock, NodeId(0))..=(lock, NodeId(u16::MAX));
         let reports: Vec<_> = heard.reports.range(range).map(|((_, node), report)| (*node, report)).collect();
+        if self.homes.get(&lock).is_some_and(|home| home.freed) && R::FREED_LOCKS_END {
+            let latest = reports.iter().map(|(_, (packet, _))| packet.tenure).max();
+            self.end_freed(lock, latest.unwrap_or(Tenure::NONE));
+        }
         let Some(home) = self.homes.get_mut(&lock) else {
             // It was freed, and not everybody has heard.
             for (node, (packet, _)) in &reports {
@@ -478,7 +483,10 @@ impl Lock {
             self.cut = None;
         }
         let with_data = with_data && self.len > 0;
-        self.report = Some(Report { packet, with_data, again: Again::first(cx) });
+        // Whoever is inside to write may have given the memory back, and may hear that he could not: then it may be gone all
+        // the same.
+        let holds = self.reigns() && R::WRITERS_MAY_HAVE_FREED && cx.store.close(self.at).writer;
+        self.report = Some(Report { packet, with_data, holds, again: Again::first(cx) });
         self.send_report(cx);
         true
     }
@@ -511,10 +519,27 @@ impl Lock {
             }
             self.send_free(cx);
         }
-        debug_assert!(
-            packet.status.is_granted() || said.mode == Mode::Read && !said.has_copy,
-            "what a live node has is not out of date: {self:?}, {packet:?}"
-        );
+        let had = said.mode == Mode::Write || said.has_copy;
+        if had && !packet.status.is_granted() {
+            return self.lose_memory(cx, said.tenure);
+        }
+        self.leave_room(cx);
+        self.advance(cx);
+    }
+
+    /// What this node had of the lock is of memory that was given back, and whoever did so has not ended the lock: it is no more.
+    fn lose_memory<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>, tenure: Tenure) {
+        if self.reign.as_ref().is_some_and(|reign| reign.tenure == tenure) {
+            self.end_reign();
+        }
+        if self.copy.is_some_and(|copy| copy.tenure <= tenure) {
+            self.copy = None;
+            self.ending = None;
+        }
+        self.last = None;
+        if self.has_room && !self.reigns() && self.copy.is_none() {
+            let _ = cx.store.close(self.at);
+        }
         self.leave_room(cx);
         self.advance(cx);
     }

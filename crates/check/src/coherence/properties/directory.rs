@@ -2,7 +2,7 @@
 //! copies that there are; an unshared or shared block's home memory is current.
 
 use node::home::directory::{Entry, Keeper};
-use wire::{BlockTag, Copyset, GlobalStatus, Rules};
+use wire::{BlockTag, Copyset, Discipline, GlobalStatus, Rules};
 
 use super::copies;
 use crate::coherence::Blocks;
@@ -41,7 +41,7 @@ fn check_entry<R: Rules>(blocks: &Blocks<R>, control: &Control, tag: BlockTag) -
     let latest = blocks.latest[&tag];
     // A freed block's last contents are nobody's any more.
     let (machine, _) = &blocks.nodes[tag.home().index()];
-    let readable = machine.discipline_of(tag).is_some() && !machine.has_lost(tag);
+    let readable = machine.discipline_of(tag) == Some(Discipline::Coherent) && !machine.has_lost(tag);
     if status != GlobalStatus::Modified && home != latest && readable {
         return Err(format!("{tag:?} is {status:?}, and its home has write {home} of {latest}"));
     }

@@ -7,7 +7,9 @@ use crate::locks::{Locks, Thread};
 pub(super) fn check<R: LockRules>(locks: &Locks<R>) -> Result<(), String> {
     let inside = || {
         locks.threads.iter().enumerate().filter_map(|(thread, doing)| match doing {
-            Thread::Inside(want, _) | Thread::Ending(want) => Some((thread, want)),
+            Thread::Inside(want, _) | Thread::Returning(want, ..) | Thread::Ending(want) => {
+                Some((thread, want))
+            }
             _ => None,
         })
     };

@@ -11,6 +11,10 @@ pub(super) fn check<R: LockRules>(locks: &Locks<R>, control: &Control) -> Result
         if !control.works(lock.home()) {
             continue;
         }
+        let life = control.life(lock.home(), lock.home());
+        if !locks.is_allocated(at, life) {
+            continue;
+        }
         if home.0.has_lost(*lock) {
             if locks.switch.entry(*lock).is_some() || home.0.entry(*lock).is_some() {
                 return Err(format!("lock {lock} is lost, and a directory has it"));
@@ -22,7 +26,6 @@ pub(super) fn check<R: LockRules>(locks: &Locks<R>, control: &Control) -> Result
             return Err(format!("two directories have lock {lock}"));
         }
         let wrong = |what: &str| Err(format!("at rest, {what}: lock {lock} {entry:?}"));
-        let life = control.life(lock.home(), lock.home());
         let last = locks.last_release(at, life, locks.allocations.now(at, life));
         for (machine, store) in &locks.nodes {
             let id = machine.id();

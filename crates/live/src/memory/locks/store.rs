@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::sync::atomic::AtomicU64;
 
+use node::DataRef;
 use node::locks::{LockStore, NoRoom, Users};
-use node::{DataRef, Node};
 use transport::Contents;
-use wire::{Discipline, GlobalAddr, Mode, NodeId, Refusal};
+use wire::{GlobalAddr, Mode, NodeId};
 
 use super::Slot;
 use super::lock_data::LockPlace;
@@ -22,24 +22,14 @@ pub struct LockStoreOf<'a> {
     received: Contents<'a>,
     /// Messages whose data are needed longer than they are handled.
     kept: &'a [Box<[u64]>],
-    /// Who knows which memory is allocated, and what for.
-    node: &'a Node,
     /// The slot that was looked for last. Slots come and go by this store only, as long as there is one.
     found: Cell<Option<(GlobalAddr, u32)>>,
 }
 
 impl<'a> LockStoreOf<'a> {
     /// The store of node `me`, of the rack with these nodes.
-    pub(crate) fn new(all: &'a [NodeMemory], me: NodeId, node: &'a Node) -> Self {
-        Self {
-            here: all,
-            first: NodeId(0),
-            me,
-            received: Contents::None,
-            kept: &[],
-            node,
-            found: Cell::new(None),
-        }
+    pub(crate) fn new(all: &'a [NodeMemory], me: NodeId) -> Self {
+        Self { here: all, first: NodeId(0), me, received: Contents::None, kept: &[], found: Cell::new(None) }
     }
 
     /// The store of node `me`, alone in this process, while it handles a message with these contents.
@@ -48,17 +38,8 @@ impl<'a> LockStoreOf<'a> {
         me: NodeId,
         received: Contents<'a>,
         kept: &'a [Box<[u64]>],
-        node: &'a Node,
     ) -> Self {
-        Self {
-            here: std::slice::from_ref(memory),
-            first: me,
-            me,
-            received,
-            kept,
-            node,
-            found: Cell::new(None),
-        }
+        Self { here: std::slice::from_ref(memory), first: me, me, received, kept, found: Cell::new(None) }
     }
 
     /// The data that came with the message that is being handled.
@@ -160,28 +141,6 @@ impl LockStore for LockStoreOf<'_> {
 
     fn admit(&mut self, lock: GlobalAddr, mode: Mode) {
         self.slot_of(lock).gate().admit(mode);
-    }
-
-    fn may_lock(&self, lock: GlobalAddr, len: u32) -> Result<(), Refusal> {
-        if !lock.bits().is_multiple_of(8) || !len.is_multiple_of(8) {
-            return Err(Refusal::WrongLength);
-        }
-        let memory = self.memory();
-        let block = memory.cache.block_size();
-        // A region without bytes is the place where it would begin.
-        let end = lock.offset() + u64::from(len.max(1));
-        if end > memory.home.bytes() {
-            return Err(Refusal::Unallocated);
-        }
-        let first = lock.offset() >> block.shift() << block.shift();
-        for offset in (first..end).step_by(block.len()) {
-            match self.node.discipline_of(block.tag(GlobalAddr::new(self.me, offset))) {
-                Some(Discipline::Locked) => {}
-                Some(_) => return Err(Refusal::WrongDiscipline),
-                None => return Err(Refusal::Unallocated),
-            }
-        }
-        Ok(())
     }
 
     fn home_contents(&self, lock: GlobalAddr, _: u32) -> DataRef {

@@ -1,0 +1,51 @@
+//! What a run of blocks and locks together is like.
+
+use crate::coherence::{self, BlockPlan};
+use crate::locks::{self, LockPlan};
+use crate::rack::{self, Knob, Knobs};
+
+/// What a run of both is like.
+pub type Plan = rack::Plan<JointPlan>;
+
+/// What blocks have, and what locks have.
+#[derive(Clone, Copy, Debug)]
+pub struct JointPlan {
+    /// What only blocks have, and allocations of all kinds.
+    pub blocks: BlockPlan,
+    /// What only locks have.
+    pub locks: LockPlan,
+}
+
+impl Knobs for JointPlan {
+    fn knobs(&mut self) -> Vec<Knob<'_>> {
+        let Self { blocks, locks } = self;
+        let mut knobs = blocks.knobs();
+        // How many locks there may be follows from the memory.
+        let locks = locks.knobs().into_iter().filter(|knob| knob.name != "locks").map(|mut knob| {
+            if knob.name == "writes" {
+                knob.name = "lock-writes";
+            }
+            knob
+        });
+        knobs.extend(locks);
+        knobs
+    }
+}
+
+/// Blocks of each node's memory: so few that all disciplines meet at the same addresses. The first is never handed out.
+const MEMORY: u64 = 10;
+
+impl Plan {
+    /// The seed draws everything; places stop and start again.
+    pub fn with_restarts(seed: u64) -> Self {
+        let blocks = coherence::Plan::with_restarts(seed).with_options(seed);
+        let locks = locks::Plan::with_restarts(seed).freeing();
+        // One's conditions, or the other's.
+        let rack = if seed.is_multiple_of(2) { blocks.rack } else { locks.rack };
+        // A chunk has one discipline as long as its allocator lives: a block each, so that all of them get some.
+        let blocks = BlockPlan { memory: (MEMORY, 1), others: 700, ..blocks.world };
+        let regions = rack.nodes * (MEMORY as usize - 1);
+        let locks = LockPlan { locks: regions, room: 1 + locks.world.room, ..locks.world };
+        Self { rack, world: JointPlan { blocks, locks } }
+    }
+}
