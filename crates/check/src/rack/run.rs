@@ -59,7 +59,9 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
         self.bench.note(None, || "=== no more faults".to_owned());
         self.bench.calm = true;
         self.bench.network.heal();
+        self.bench.touch_nothing();
         self.settle_control()?;
+        self.world.check_after(&self.bench, 0).map_err(|what| format!("faults off: {what}"))?;
         for step in 0..SETTLING {
             if self.is_quiet() {
                 self.world.check_at_rest(&self.bench).map_err(|what| format!("at rest: {what}"))?;
