@@ -32,7 +32,7 @@ fn every_run_is_right_while_allocations_of_all_disciplines_come_and_go() {
         // The runs must have been worth it.
         let (blocks, locks) = (&sum.seen.blocks, &sum.seen.locks);
         assert!(sum.faults[Fault::NodeDied] > 0 && sum.faults[Fault::SwitchStopped] > 0, "{sum:?}");
-        assert!(blocks.accesses > 10_000 && locks.entered > 10_000, "{sum:?}");
+        assert!(blocks.accesses > 5_000 && locks.entered > 5_000, "{sum:?}");
         assert!(locks.freed > 100 && locks.reclaimed > 0 && blocks.frees > 100, "{sum:?}");
         let refused = wire::Refusal::ALL.iter().position(|why| *why == wire::Refusal::WrongDiscipline);
         assert!(blocks.coverage.refusals[refused.expect("it is one")] > 0, "{sum:?}");

@@ -370,6 +370,11 @@ impl<R: Rules> Node<R> {
         &self.home.ended
     }
 
+    /// True if this node's allocator takes something back in that home's memory, and the home may not know.
+    pub fn takes_back_at(&self, home: NodeId) -> bool {
+        self.allocation.takes_back_at(home)
+    }
+
     /// Whether a lock may carry these bytes of this node's memory: whole words, all in live blocks of that discipline.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 //! the other passes here. What must always hold:
 //! - A region is locked only while all its blocks are live, and of that discipline: the node's table of live blocks says so.
 //! - When blocks of its memory end their lives, the locks in them end, too: nothing of them is written there any more.
-//! - All machines of a node are in the same epoch.
+//! - All machines of a node are in the same epoch. In a new one, homes know what is free before they judge what is lost.
 
 use alloc::vec::Vec;
 
@@ -39,6 +39,11 @@ impl<R: Rules, L: LockRules> RackNode<'_, R, L> {
         for range in self.node.ended() {
             self.locks.on_blocks_ended(range.first.addr(), range.bytes(self.node.config().block));
         }
+        for home in self.locks.awaited_frees().iter() {
+            if !self.node.takes_back_at(home) {
+                self.locks.on_frees_done(at.now, home);
+            }
+        }
     }
 
     /// A packet about a lock has arrived.
@@ -63,7 +68,12 @@ impl<R: Rules, L: LockRules> RackNode<'_, R, L> {
         (store, out): (&mut S, &mut Vec<Effect>),
         (locks, lock_out): (&mut T, &mut Vec<LockEffect>),
     ) {
+        let is_new = view.epoch > self.node.config().switch_epoch;
         self.node.on_new_epoch(at, view, dump, store, out);
+        if is_new {
+            self.locks
+                .await_frees(view.live().iter().filter(|home| self.node.takes_back_at(*home)).collect());
+        }
         self.locks.on_new_epoch(at, view, locks, lock_out);
     }
 

@@ -280,6 +280,8 @@ rules! {
     FREED_MEMORY_IS_NOT_WRITTEN,
     /// A lock whose memory was given back is no more in the next epoch, whoever has it.
     FREED_LOCKS_END,
+    /// A node says that it has no more to report when what its allocator takes back there is taken back.
+    FREES_COME_FIRST,
     /// Whoever was inside to write when an epoch began lets nobody in before the home has said that the lock is still one.
     WRITERS_MAY_HAVE_FREED,
 }

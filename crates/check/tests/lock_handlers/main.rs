@@ -19,6 +19,7 @@ mod rig;
 mod asking;
 mod epochs;
 mod freeing;
+mod given_back;
 mod home;
 mod hostile;
 mod reading;

@@ -12,9 +12,10 @@ mod mutant;
 mod scenarios;
 mod table;
 
+use check::joint;
 use check::locks::{LockRack, Plan};
 use check::rack::Effort;
-use wire::LockRules;
+use wire::{Faithful, LockRules};
 
 use mutant::{Found, first_line};
 
@@ -25,6 +26,15 @@ const RUNS: u64 = 300;
 fn runs<R: LockRules>(plan: fn(u64) -> Plan, from: u64) -> Found {
     (from..from + RUNS).find_map(|seed| {
         let why = LockRack::<R>::run_seed(plan(seed), seed, Effort::steps(3000)).err()?;
+        Some(format!("{} (seed {seed})", first_line(why.what())))
+    })
+}
+
+/// The same, of blocks and locks in one rack.
+fn joint_runs<R: LockRules>(from: u64) -> Found {
+    (from..from + RUNS).find_map(|seed| {
+        let plan = joint::Plan::with_restarts(seed);
+        let why = joint::Rack::<Faithful, R>::run_seed(plan, seed, Effort::steps(20_000)).err()?;
         Some(format!("{} (seed {seed})", first_line(why.what())))
     })
 }
@@ -54,6 +64,8 @@ The same for the rules of the locks (`LockRules` in `crates/wire/src/rules.rs`),
 
 - *runs without faults*: one of the first random runs in which nothing is lost and nothing comes twice; packets may pass each
   other;
+- *runs with blocks and locks*: random runs with restarts in which both share a rack, its memory and the allocator
+  (`rackmem fuzz --all`);
 - *random runs*, *runs with restarts*, *scenario*: as above.
 
 | rule | without it | caught by |

@@ -27,6 +27,12 @@ impl Job {
 }
 
 impl Allocation {
+    /// True if blocks of that home are to end their lives, and it has not answered.
+    pub(crate) fn takes_back_at(&self, home: NodeId) -> bool {
+        let first_has_ended = self.pending[SlotId::RECLAIM.index()].is_none();
+        self.reclaim.iter().skip(usize::from(first_has_ended)).any(|job| job.home() == home)
+    }
+
     pub(super) fn reclaim<S: Store, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,

@@ -205,6 +205,8 @@ pub struct LockNode<R: LockRules = Faithful> {
     installs: u32,
     /// Homes that have not answered that all reports are in.
     last_reports: BTreeMap<NodeId, recovery::LastReport>,
+    /// Of these, the ones to whom it must not be said yet.
+    freeing_at: Copyset,
     /// Until everybody has reported to this home.
     rebuilding: Option<recovery::Rebuilding>,
     /// What this home has answered to reports of this epoch.
@@ -284,6 +286,7 @@ impl<R: LockRules> LockNode<R> {
             installs: 0,
             directory: directory.expect("a small directory fits any chip"),
             last_reports: BTreeMap::new(),
+            freeing_at: Copyset::EMPTY,
             rebuilding: None,
             decided: BTreeMap::new(),
             live: Copyset::from_bits(u64::MAX >> (wire::Copyset::NODES - config.nodes)),

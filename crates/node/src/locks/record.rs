@@ -51,6 +51,9 @@ pub(super) struct Again {
 }
 
 impl Again {
+    /// Not before somebody says so.
+    pub(super) const NEVER: Self = Self { at: Nanos::MAX, repeats: 0 };
+
     /// Waits double up to eight times the shortest: a lock may be held for long, and nothing be lost.
     pub(super) fn after<S, R>(cx: &Context<'_, S, R>, repeats: u8) -> Self {
         let at = match cx.config.retransmission {

@@ -123,6 +123,10 @@ impl<R: LockRules> LockNode<R> {
                 to: LockEnd::Home(home),
                 ..LockPacket::new(LockKind::LastReport, GlobalAddr::new(home, 0), 0, cx.config.id)
             };
+            if R::FREES_COME_FIRST && self.freeing_at.contains(home) {
+                self.last_reports.insert(home, LastReport { packet, again: Again::NEVER });
+                continue;
+            }
             self.last_reports.insert(home, LastReport { packet, again: Again::first(&cx) });
             cx.send(packet, None);
         }
@@ -138,6 +142,25 @@ impl<R: LockRules> LockNode<R> {
             it.leave_room(&mut cx);
             let after = cx.after(it);
             self.after(at, lock, after, store, out);
+        }
+    }
+
+    /// In the epoch that begins now, these homes must not hear yet that they have all reports: this node's allocator takes
+    /// something back there, for somebody who may be dead. What he had is not lost, but free, and nobody may reclaim it.
+    pub fn await_frees(&mut self, homes: Copyset) {
+        self.freeing_at = homes;
+    }
+
+    /// The homes that wait for that.
+    pub const fn awaited_frees(&self) -> Copyset {
+        self.freeing_at
+    }
+
+    /// Nothing is taken back there any more.
+    pub fn on_frees_done(&mut self, now: wire::Nanos, home: NodeId) {
+        self.freeing_at = self.freeing_at.without(home);
+        if let Some(last) = self.last_reports.get_mut(&home) {
+            last.again.at = now;
         }
     }
 
