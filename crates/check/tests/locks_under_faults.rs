@@ -63,6 +63,7 @@ fn every_run_is_right_while_places_stop_and_start_again() {
                 && sum.faults[Fault::NodeReturned] > 0,
             "{sum:?}"
         );
+        assert!(sum.faults[Fault::Corrupted] > 0 && sum.faults[Fault::Unreachable] > 0, "{:?}", sum.faults);
         assert!(sum.seen.lost > 0 && sum.seen.down > 0 && sum.seen.entered > 10_000, "{sum:?}");
     }
 }

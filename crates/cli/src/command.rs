@@ -23,9 +23,9 @@ Examples:
   rackmem up                                     a rack of processes on this machine, until Ctrl-C
   rackmem status                                 how that rack is";
 
-/// One shared memory for a rack of machines, kept coherent in the network.
+/// One shared memory for a rack of machines, kept coherent in the network: run a rack, measure it, check it.
 #[derive(Debug, Parser)]
-#[command(name = "rackmem", version, about, arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(name = "rackmem", version, arg_required_else_help = true, after_help = EXAMPLES)]
 pub(crate) struct CommandLine {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -52,6 +52,7 @@ fn tiny<'a>(more: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn help_shows_the_subcommands_and_examples() {
     let help = output(&["--help"]);
+    assert!(help.starts_with("One shared memory for a rack of machines"), "{help}");
     for word in ["ycsb", "switch", "pipeline", "up", "status", "Examples:", "--version"] {
         assert!(help.contains(word), "{word} in {help}");
     }
@@ -301,4 +302,34 @@ fn a_switch_program_that_does_not_fit_is_refused_with_the_flag_to_change() {
         let said = mistake(&[&["pipeline"][..], &flags].concat(), 2);
         assert!(said.contains(flags[0]), "{flags:?}: {said}");
     }
+}
+
+#[test]
+fn fresh_seeds_come_with_the_command_that_runs_them_again() {
+    for which in [&["fuzz"][..], &["fuzz", "--locks"]] {
+        let args =
+            [which, &["--fresh", "2", "--steps", "500", "--with", "operations=100", "--json"]].concat();
+        let fresh = rackmem(&args);
+        let (said, did) = (text(&fresh.stderr), text(&fresh.stdout));
+        let line = said.lines().find(|line| line.contains("rackmem fuzz")).expect("it says how");
+        let again = line.split_once("rackmem ").expect("a command").1;
+        let again: Vec<&str> = again.split(' ').chain(["--json"]).collect();
+        assert!(again.contains(&"--seeds") && again.starts_with(which), "{again:?}");
+        let seen = |json: &str| {
+            let json: Value = serde_json::from_str(json).expect("one JSON document");
+            assert_eq!(json["done"], 2);
+            (json["faults"].clone(), json["seen"].clone(), json["seeds"].clone())
+        };
+        assert_eq!(seen(&did), seen(&text(&rackmem(&again).stdout)));
+    }
+}
+
+#[test]
+fn mistakes_in_what_is_to_be_searched_are_named() {
+    let why = mistake(&["fuzz", "--with", "nods=2"], 2);
+    assert!(why.contains("`nods`") && why.contains("nodes"), "{why}");
+    let why = mistake(&["fuzz", "--with", "nodes"], 2);
+    assert!(why.contains("nodes=2"), "{why}");
+    let why = mistake(&["fuzz", "--fresh", "2", "--seeds", "0..3"], 2);
+    assert!(why.contains("--seeds"), "{why}");
 }

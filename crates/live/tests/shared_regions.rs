@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use live::memory::one_sided::{Missing, NotMapped, Region, Regions, Shape, Torn};
 use transport::shm::{Config, ShmTransport};
-use transport::{NotObtained, PlaceId, SharedMemory, Sharing, Transport};
+use transport::{NotObtained, PlaceId, SharedMemory, Sharing, Terms, Transport};
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId};
 
 const RACK: &str = "RACKMEM_TEST_RACK";
@@ -60,7 +60,13 @@ struct Node {
 
 impl Node {
     fn open(dir: &std::path::Path, node: NodeId) -> Self {
-        let config = Config { dir: dir.into(), me: PlaceId::node(node), block: 4096, ring_bytes: None };
+        let config = Config {
+            dir: dir.into(),
+            me: PlaceId::node(node),
+            block: 4096,
+            ring_bytes: None,
+            terms: Terms::default(),
+        };
         let transport = ShmTransport::open(&config).unwrap();
         let sharing = transport.sharing().unwrap();
         Self { regions: Regions::default(), sharing, _transport: transport }

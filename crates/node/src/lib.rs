@@ -44,6 +44,7 @@ pub use message::{Effect, Message, Outcome, Started};
 pub use node::Node;
 pub use rack_node::RackNode;
 pub use recovery::View;
+pub use requester::inspect::Pending;
 pub use requester::peek::peeked_bytes;
 pub use store::{Access, DataRef, FrameId, Moment, Pinned, Reservation, Store};
 pub use window::Window;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use rackmem::transport::{PlaceId, Transport, shm};
+use rackmem::transport::{PlaceId, Terms, Transport, shm};
 use rackmem::{Config, Discipline, GlobalAddr, NodeHandle, NodeId, ProcessConfig, Rack, SwitchProcess};
 
 const LOCKS: u64 = 64;
@@ -51,7 +51,13 @@ fn measure(mut nodes: Vec<NodeHandle>, rounds: Option<usize>) {
 fn over_shared_memory(config: &Config, rounds: Option<usize>) {
     let dir = std::env::temp_dir().join(format!("rackmem-hand-over-{}", std::process::id()));
     let open = |me| -> Arc<dyn Transport> {
-        let config = shm::Config { dir: PathBuf::from(&dir), me, block: 4096, ring_bytes: None };
+        let config = shm::Config {
+            dir: PathBuf::from(&dir),
+            me,
+            block: 4096,
+            ring_bytes: None,
+            terms: Terms::default(),
+        };
         Arc::new(shm::ShmTransport::open(&config).expect("shared memory"))
     };
     let process = ProcessConfig::default();

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use transport::Refusal;
 use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};
 
 use crate::config::ConfigError;
@@ -273,7 +274,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// Why a process could not join a rack.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum JoinError {
     /// The rack cannot be set up this way.
@@ -289,7 +290,13 @@ pub enum JoinError {
     NoAnswer {
         /// How long was waited.
         patience: Duration,
+        /// Where the switch was expected, if that is known.
+        address: Option<String>,
+        /// What came from there was not made with this rack's key.
+        other_key: bool,
     },
+    /// The switch has other settings, or is of another version: the two refuse each other, and always will.
+    Refused(Refusal),
 }
 
 impl From<ConfigError> for JoinError {
@@ -305,11 +312,16 @@ impl fmt::Display for JoinError {
             Self::NoSuchNode { node, nodes } => {
                 write!(f, "this rack has nodes 0 to {}, and no {node}", nodes - 1)
             }
-            Self::NoAnswer { patience } => write!(
-                f,
-                "the switch has not let this node in within {} s: see that it runs, that both have the same rack file and key, and that nobody else is this node",
-                patience.as_secs()
-            ),
+            Self::NoAnswer { patience, address, other_key } => {
+                let at = address.as_ref().map_or_else(String::new, |address| format!(" at {address}"));
+                let why = if *other_key {
+                    "what came from it could not be authenticated: compare the files that `key` in the rack file names"
+                } else {
+                    "see that it runs, that it is at this address, and that nobody else is this node"
+                };
+                write!(f, "the switch{at} has not let this node in within {} s: {why}", patience.as_secs())
+            }
+            Self::Refused(refusal) => refusal.fmt(f),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use sim::fault::{Counts, Rules};
 use sim::system::{Place, Random};
-use transport::{Body, Contents, Counters, Outgoing, PlaceId, Sharing, Transport};
+use transport::{Body, Contents, Counters, Handshakes, Outgoing, PlaceId, Sharing, Transport};
 use wire::{LockPacket, Nanos, Packet, roce};
 
 /// What fault rules are asked about: a packet of the coherence protocol, or another message.
@@ -184,6 +184,10 @@ impl Transport for Faulty {
 
     fn sharing(&self) -> Option<Arc<dyn Sharing>> {
         self.inner.sharing()
+    }
+
+    fn handshakes(&self) -> Option<Arc<Handshakes>> {
+        self.inner.handshakes()
     }
 
     fn counters(&self) -> &Counters {

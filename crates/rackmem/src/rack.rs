@@ -10,12 +10,16 @@ use live::memory::NodeMemory;
 use live::networked::{NetworkedNode, NodeSetup};
 use live::place::Operations;
 use membership::Session;
-use transport::Transport;
+use transport::{PlaceId, Transport};
 use wire::{BlockTag, Copyset, Discipline, NodeId};
 
 use crate::config::{Config, ConfigError, ProcessConfig};
 use crate::error::JoinError;
 use crate::handle::NodeHandle;
+use crate::peers::{PeerWatch, authenticates};
+
+/// How long one attempt to join takes while no switch has answered.
+const UNANSWERED: Duration = Duration::from_millis(300);
 
 /// A rack of machines with one shared memory. Cheap to clone; all clones are the same rack.
 #[derive(Clone)]
@@ -157,7 +161,7 @@ impl Rack {
     ///
     /// # Errors
     /// If the configuration is impossible, the process may not have threads that are scheduled so, or the rack's switch
-    /// does not answer.
+    /// does not answer, or refuses this process.
     pub fn join_over(
         config: Config,
         node: NodeId,
@@ -176,9 +180,59 @@ impl Rack {
         if node.index() >= config.nodes {
             return Err(JoinError::NoSuchNode { node, nodes: config.nodes });
         }
-        let joined = NetworkedNode::join(&setup, transport)
-            .map_err(|_| JoinError::NoAnswer { patience: process.patience })?;
+        let handshakes = transport.handshakes();
+        let joined = NetworkedNode::join(&setup, transport).map_err(|error| match error {
+            live::networked::JoinError::Refused(refusal) => JoinError::Refused(refusal),
+            live::networked::JoinError::NoAnswer => JoinError::NoAnswer {
+                patience: process.patience,
+                address: handshakes.as_ref().and_then(|all| all.address(PlaceId::SWITCH)).map(str::to_owned),
+                other_key: !authenticates(handshakes.as_deref(), PlaceId::SWITCH),
+            },
+        })?;
         Ok(Self::of(Places::Joined { node: joined, strict: process.strict }, config))
+    }
+
+    /// The same as long as `go_on`, which is asked several times a second, says so; however often the switch is started
+    /// anew meanwhile. No single attempt takes longer than the patience of `process`, where that is shorter.
+    ///
+    /// # Errors
+    /// As [`join_over`](Self::join_over); without an answer, only when `go_on` has said that it is enough.
+    pub fn join_over_while(
+        config: &Config,
+        node: NodeId,
+        process: &ProcessConfig,
+        transport: &Arc<dyn Transport>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Self, JoinError> {
+        loop {
+            // Once the switch is heard, the rack may still wait for other nodes before it begins.
+            let answered = transport.counters().counts().received > 0;
+            let timeout = Duration::from_nanos(process.timing.timeout.0);
+            let patience = if answered { 3 * timeout + UNANSWERED } else { UNANSWERED };
+            let attempt = ProcessConfig { patience: patience.min(process.patience), ..*process };
+            match Self::join_over(config.clone(), node, &attempt, Arc::clone(transport)) {
+                Err(JoinError::NoAnswer { .. }) if go_on() => {}
+                ended => return ended,
+            }
+        }
+    }
+
+    /// What there is to tell about the other places of the rack of processes that this one has joined; none on an
+    /// embedded rack.
+    pub fn peers(&self) -> Option<PeerWatch> {
+        let node = self.inner.joined()?;
+        let handshakes = node.transport().handshakes();
+        let (nodes, all) = (Arc::downgrade(node), handshakes.clone());
+        let others =
+            (0..self.inner.config.nodes).map(|id| NodeId(u16::try_from(id).expect("at most 64 nodes")));
+        let others: Vec<_> = others.filter(|id| *id != node.id()).collect();
+        // Who is in the rack can be reached, or requests to it wait for ever.
+        let expected = move || {
+            let (Some(node), Some(all)) = (nodes.upgrade(), &all) else { return Vec::new() };
+            let living = others.iter().filter(|id| node.is_alive(**id)).map(|id| PlaceId::node(*id));
+            [PlaceId::SWITCH].into_iter().chain(living.filter(|peer| all.was_greeted(*peer))).collect()
+        };
+        Some(PeerWatch::new(handshakes, expected))
     }
 
     fn of(places: Places, config: Config) -> Self {

@@ -5,9 +5,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use live::networked::{NetworkedSwitch, SwitchSetup, Watch};
-use transport::Transport;
+use transport::{Handshakes, PlaceId, Transport};
+use wire::NodeId;
 
 use crate::config::{Config, ConfigError, ProcessConfig};
+use crate::peers::PeerWatch;
 use crate::rack::random_session;
 
 /// 2020-01-01, in seconds since 1970: epochs are numbered from the seconds since then.
@@ -17,6 +19,8 @@ const FIRST_SECOND: u64 = 1_577_836_800;
 /// [`SwitchProcess::run`].
 pub struct SwitchProcess {
     inner: NetworkedSwitch,
+    handshakes: Option<Arc<Handshakes>>,
+    nodes: usize,
 }
 
 impl SwitchProcess {
@@ -41,12 +45,20 @@ impl SwitchProcess {
             origin: wire::SwitchEpoch(origin),
             session: random_session(),
         };
-        Ok(Self { inner: NetworkedSwitch::new(&setup, transport) })
+        let handshakes = transport.handshakes();
+        Ok(Self { inner: NetworkedSwitch::new(&setup, transport), handshakes, nodes: config.nodes })
     }
 
     /// Where it leaves reports of how the rack is, for other threads.
     pub fn watch(&self) -> Watch {
         self.inner.watch()
+    }
+
+    /// What there is to tell about the nodes, for another thread to ask.
+    pub fn peers(&self) -> PeerWatch {
+        let nodes = (0..self.nodes).map(|id| NodeId(u16::try_from(id).expect("at most 64 nodes")));
+        let expected: Vec<_> = nodes.map(PlaceId::node).collect();
+        PeerWatch::new(self.handshakes.clone(), move || expected.clone())
     }
 
     /// Works until told to stop.

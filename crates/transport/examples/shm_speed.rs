@@ -20,7 +20,7 @@ mod speed {
     use std::time::{Duration, Instant};
 
     use transport::shm::{Config, ShmTransport};
-    use transport::{Body, Contents, Outgoing, PlaceId, Transport};
+    use transport::{Body, Contents, Outgoing, PlaceId, Terms, Transport};
     use wire::{BlockTag, Kind, Nanos, NodeId, Packet, RequesterId, Seq, SlotId};
 
     const US: PlaceId = PlaceId::node(NodeId(0));
@@ -93,7 +93,8 @@ mod speed {
     }
 
     fn open(dir: &Path, me: PlaceId) -> ShmTransport {
-        let config = Config { dir: dir.to_path_buf(), me, block: 4096, ring_bytes: None };
+        let config =
+            Config { dir: dir.to_path_buf(), me, block: 4096, ring_bytes: None, terms: Terms::default() };
         ShmTransport::open(&config).unwrap_or_else(|error| panic!("{error}"))
     }
 

@@ -20,8 +20,8 @@ mod speed {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     use std::time::{Duration, Instant};
 
-    use transport::udp::{Config, Key, UdpTransport};
-    use transport::{Body, Contents, Outgoing, PlaceId, Transport};
+    use transport::udp::{Config, Key, Naming, UdpTransport};
+    use transport::{Body, Contents, Outgoing, PlaceId, Terms, Transport};
     use wire::coherence::Kind;
     use wire::{BlockTag, NodeId, Packet, RequesterId, Seq, SlotId};
 
@@ -67,13 +67,16 @@ mod speed {
             me,
             listen,
             peers,
+            naming: Naming::default(),
             key: key.cloned(),
             mtu,
             block: 1 << 20,
             company: true,
+            terms: Terms::default(),
         };
-        let b = UdpTransport::bind(&config(B, listen, vec![(A, reserved)])).expect("B");
-        let a = UdpTransport::bind(&config(A, reserved, vec![(B, b.address().expect("bound"))])).expect("A");
+        let b = UdpTransport::bind(&config(B, listen, vec![(A, reserved.into())])).expect("B");
+        let a = UdpTransport::bind(&config(A, reserved, vec![(B, b.address().expect("bound").into())]))
+            .expect("A");
         while !(a.is_connected(B) && b.is_connected(A)) {
             a.receive(&mut |_, _| {});
             b.receive(&mut |_, _| {});

@@ -22,11 +22,13 @@ pub enum Cause {
     OtherLife,
     /// A peer broke the rules of a shared ring: the ring is not used any more.
     BrokenRing,
+    /// Coming in: a greeting of a process with other settings, or of another version.
+    Refused,
 }
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Unreachable,
         Self::NoRoom,
         Self::Malformed,
@@ -35,6 +37,7 @@ impl Cause {
         Self::Incomplete,
         Self::OtherLife,
         Self::BrokenRing,
+        Self::Refused,
     ];
 
     /// A name for reports and metrics.
@@ -48,6 +51,7 @@ impl Cause {
             Self::Incomplete => "incomplete",
             Self::OtherLife => "other_life",
             Self::BrokenRing => "broken_ring",
+            Self::Refused => "refused",
         }
     }
 }

@@ -9,6 +9,9 @@
 //! | `shm` | through rings in shared memory: between processes of one machine and one user |
 //! | `udp` | in authenticated UDP datagrams: between machines |
 //!
+//! Before two processes talk they greet each other with the [version](WIRE_VERSION) of what they say and the settings that
+//! all processes of a rack share ([`Terms`]). Who differs is refused on both sides, and both can say why ([`Handshakes`]).
+//!
 //! The tests have one more, over the links of the simulated rack in virtual time (`tests/simulated`), and one body of
 //! scenarios for all of them (`tests/conformance`).
 //!
@@ -21,6 +24,7 @@
 
 mod contents;
 mod counters;
+mod handshakes;
 mod head;
 pub mod inline;
 mod outgoing;
@@ -28,14 +32,17 @@ mod place;
 mod sharing;
 #[cfg(target_os = "linux")]
 pub mod shm;
+mod terms;
 #[cfg(target_os = "linux")]
 pub mod udp;
 
 pub use contents::Contents;
 pub use counters::{Cause, Counters, Counts};
+pub use handshakes::{Handshakes, Reason, Refusal};
 pub use outgoing::Outgoing;
 pub use place::PlaceId;
 pub use sharing::{Claim, NotObtained, SharedMemory, Sharing};
+pub use terms::{Difference, MOST_TERMS, Terms, WIRE_VERSION};
 
 use std::sync::Arc;
 
@@ -139,6 +146,16 @@ pub trait Transport: Send + Sync {
     /// Bytes of payload of a packet between NICs that travels in one piece. At most [`MOST_ONE_SIDED`].
     fn one_sided_room(&self) -> usize {
         MOST_ONE_SIDED
+    }
+
+    /// What keeps it from reaching others, and what to do about it: for whoever waits in vain. None: nothing that it knows of.
+    fn hindrance(&self) -> Option<String> {
+        None
+    }
+
+    /// How the handshakes with the other places stand, where there are any. None: nobody is refused.
+    fn handshakes(&self) -> Option<Arc<Handshakes>> {
+        None
     }
 
     /// What has been sent, received, and dropped, by cause.

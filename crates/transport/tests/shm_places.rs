@@ -5,8 +5,8 @@ use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
-use transport::PlaceId;
 use transport::shm::{Config, Error, ShmTransport};
+use transport::{PlaceId, Terms};
 use wire::NodeId;
 
 /// A directory for one test, which goes with it.
@@ -31,7 +31,13 @@ impl Drop for Scratch {
 }
 
 fn config(dir: &Path) -> Config {
-    Config { dir: dir.to_path_buf(), me: PlaceId::node(NodeId(3)), block: 4096, ring_bytes: None }
+    Config {
+        dir: dir.to_path_buf(),
+        me: PlaceId::node(NodeId(3)),
+        block: 4096,
+        ring_bytes: None,
+        terms: Terms::default(),
+    }
 }
 
 fn mode(path: &Path) -> u32 {

@@ -61,13 +61,13 @@ fn what_cannot_work_is_refused_by_name() {
     assert!(matches!(refused(&|config| config.block = 0), Error::Block { block: 0 }));
     assert!(matches!(refused(&|config| config.block = 12), Error::Block { block: 12 }));
     assert!(
-        matches!(refused(&|config| config.peers.push((B, loopback()))), Error::Twice { place } if place == B)
+        matches!(refused(&|config| config.peers.push((B, loopback().into()))), Error::Twice { place } if place == B)
     );
     assert!(
-        matches!(refused(&|config| config.peers.push((A, loopback()))), Error::Twice { place } if place == A)
+        matches!(refused(&|config| config.peers.push((A, loopback().into()))), Error::Twice { place } if place == A)
     );
-    let ipv6 = "[::1]:9".parse().expect("an address");
-    assert!(matches!(refused(&|config| config.peers[0].1 = ipv6), Error::Family { .. }));
+    let ipv6: std::net::SocketAddr = "[::1]:9".parse().expect("an address");
+    assert!(matches!(refused(&|config| config.peers[0].1 = ipv6.into()), Error::Family { .. }));
     let taken = std::net::UdpSocket::bind(loopback()).expect("loopback");
     let address = taken.local_addr().expect("bound");
     assert!(

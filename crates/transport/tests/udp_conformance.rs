@@ -9,8 +9,8 @@ mod conformance;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use transport::udp::{Config, Key, UdpTransport};
-use transport::{PlaceId, Transport};
+use transport::udp::{Config, Key, Naming, UdpTransport};
+use transport::{PlaceId, Terms, Transport};
 
 use conformance::Rack;
 
@@ -41,11 +41,20 @@ impl<const MTU: usize, const KEY: bool> Rack for UdpRack<MTU, KEY> {
         let peers = (0..PlaceId::OBSERVER.to_wire())
             .filter_map(PlaceId::from_wire)
             .filter(|&place| place != me)
-            .map(|place| (place, self.address(place)))
+            .map(|place| (place, self.address(place).into()))
             .collect();
         let key = KEY.then(|| Key::from_bytes([9; 32]));
-        let config =
-            Config { me, listen: self.address(me), peers, key, mtu: MTU, block: 1 << 20, company: true };
+        let config = Config {
+            me,
+            listen: self.address(me),
+            peers,
+            naming: Naming::default(),
+            key,
+            mtu: MTU,
+            block: 1 << 20,
+            company: true,
+            terms: Terms::default(),
+        };
         Box::new(UdpTransport::bind(&config).expect("opening a place"))
     }
 }

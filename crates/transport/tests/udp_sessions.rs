@@ -73,18 +73,7 @@ fn greetings_and_messages_of_a_former_life_change_nothing_when_they_are_sent_aga
     let b = UdpTransport::bind(&config(B, &[(A, tap.for_b())], key(1), 1_500)).expect("B");
     let mut pair = Pair { a, b, tap, got_a: Vec::new(), got_b: Vec::new() };
     // Everything that A says in its first life, answers to B's challenges included.
-    let mut recorded = Vec::new();
-    let start = Instant::now();
-    while !(pair.a.is_connected(B) && pair.b.is_connected(A)) {
-        let sent = pair.tap.sent_by_a();
-        pair.deliver(&sent);
-        recorded.extend(sent);
-        for bytes in pair.tap.sent_by_b() {
-            pair.tap.to_a(&pair.a, &bytes);
-        }
-        pair.receive();
-        assert!(start.elapsed() < PATIENCE, "no connection");
-    }
+    let mut recorded = pair.record_until(|pair| pair.a.is_connected(B) && pair.b.is_connected(A));
     let sent = pair.sealed([1], 8);
     pair.deliver(&sent);
     recorded.extend(sent);
@@ -106,18 +95,7 @@ fn greetings_and_messages_of_a_former_life_change_nothing_when_they_are_sent_aga
 #[test]
 fn recorded_greetings_of_the_present_life_do_not_open_the_window_again() {
     let mut pair = Pair::strangers(key(1), key(1), 1_500);
-    let mut recorded = Vec::new();
-    let start = Instant::now();
-    while !(pair.a.is_connected(B) && pair.b.is_connected(A)) {
-        let sent = pair.tap.sent_by_a();
-        pair.deliver(&sent);
-        recorded.extend(sent);
-        for bytes in pair.tap.sent_by_b() {
-            pair.tap.to_a(&pair.a, &bytes);
-        }
-        pair.receive();
-        assert!(start.elapsed() < PATIENCE, "no connection");
-    }
+    let recorded = pair.record_until(|pair| pair.a.is_connected(B) && pair.b.is_connected(A));
     let sent = pair.sealed([1], 8);
     pair.deliver(&sent);
     pair.deliver(&recorded);

@@ -8,6 +8,7 @@ use switch::flowcc::{self, Dump, Resubmit, Switch};
 use wire::{BlockSize, BlockTag, Endpoint, Faithful, GlobalAddr, Kind, Nanos, NodeId, Packet, Rules, SlotId};
 
 use super::coverage::Coverage;
+use super::describe::short;
 use super::threads::Doing;
 use super::{BlockPlan, PlainStore, Plan, Thread, properties};
 use crate::rack::template;
@@ -79,6 +80,9 @@ pub struct Blocks<R: Rules = Faithful> {
     pub(super) holders: BTreeMap<BlockTag, (usize, bool)>,
     /// What the switch knew at the end of epochs that some node may still be in.
     pub(super) dumps: Vec<Dump>,
+    /// What machines write their effects to.
+    pub(super) out: Vec<Effect>,
+    switch_out: Vec<flowcc::Effect>,
     pub(super) seen: Seen,
 }
 
@@ -90,12 +94,8 @@ impl<R: Rules> Blocks<R> {
         self.nodes.iter().filter(|(node, _)| control.is_up(Some(node.config().id)))
     }
 
-    fn take_from_switch<M: Copy + From<Message>>(
-        &mut self,
-        bench: &mut Bench<M>,
-        effects: Vec<flowcc::Effect>,
-    ) {
-        for effect in effects {
+    fn take_from_switch<M: Copy + From<Message>>(&mut self, bench: &mut Bench<M>) {
+        for effect in self.switch_out.drain(..) {
             match effect {
                 flowcc::Effect::Send(packet) => bench.send(None, packet.to.node(), Message::from(packet)),
                 flowcc::Effect::Resubmit(again) => self.resubmits.push_back(again),
@@ -116,9 +116,8 @@ impl<R: Rules> Blocks<R> {
         match to {
             None => {
                 bench.touch(None);
-                let mut out = Vec::new();
-                self.switch.on_packet(&message.packet, &mut out);
-                self.take_from_switch(bench, out);
+                self.switch.on_packet(&message.packet, &mut self.switch_out);
+                self.take_from_switch(bench);
             }
             Some(node) => {
                 self.call(bench, node, |node, at, store, out| on_packet(node, at, message, store, out));
@@ -157,9 +156,8 @@ impl<R: Rules> Blocks<R> {
     ) -> T {
         let at = bench.moment();
         bench.touch(Some(node));
-        let mut out = Vec::new();
         let (machine, store) = &mut self.nodes[node.index()];
-        let result = input(machine, at, store, &mut out);
+        let result = input(machine, at, store, &mut self.out);
         for tag in store.zeroed.drain(..) {
             self.latest.insert(tag, 0);
             self.threads.iter_mut().for_each(|thread| thread.ends_with(tag));
@@ -168,22 +166,20 @@ impl<R: Rules> Blocks<R> {
             let frames = store.frames.iter().map(|f| (f.published, f.reserved, f.pinned));
             format!("{node} {:?}", frames.collect::<Vec<_>>())
         });
-        self.effects(bench, node, out);
+        self.effects(bench, node);
         result
     }
 
-    pub(super) fn effects<M: Copy + From<Message>>(
-        &mut self,
-        bench: &mut Bench<M>,
-        node: NodeId,
-        effects: Vec<Effect>,
-    ) {
-        for effect in effects {
+    /// Sends and tells what a node wants sent and told.
+    pub(super) fn effects<M: Copy + From<Message>>(&mut self, bench: &mut Bench<M>, node: NodeId) {
+        let mut out = std::mem::take(&mut self.out);
+        for effect in out.drain(..) {
             match effect {
                 Effect::Send(message) => bench.send(Some(node), message.packet.to.node(), message),
                 Effect::Completed { slot, outcome } => self.completed(bench, node, slot, outcome),
             }
         }
+        self.out = out;
     }
 }
 
@@ -238,6 +234,8 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
             told: Vec::new(),
             holders: BTreeMap::new(),
             dumps: Vec::new(),
+            out: Vec::new(),
+            switch_out: Vec::new(),
             seen: Seen::default(),
         }
     }
@@ -254,9 +252,8 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
     fn second_pass(&mut self, bench: &mut Bench<M>) {
         if let Some(again) = self.resubmits.pop_front() {
             bench.touch(None);
-            let mut out = Vec::new();
-            self.switch.on_resubmit(again, &mut out);
-            self.take_from_switch(bench, out);
+            self.switch.on_resubmit(again, &mut self.switch_out);
+            self.take_from_switch(bench);
         }
     }
 
@@ -332,30 +329,7 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
         seen
     }
 
-    fn describe(&self, bench: &Bench<M>) -> String {
-        let stuck: Vec<_> = self.threads.iter().filter(|thread| thread.doing != Doing::Idle).collect();
-        let nodes: Vec<_> = self.up(&bench.control).filter(|(node, _)| !node.is_quiet()).collect();
-        format!("threads {stuck:#?}; nodes {nodes:#?}")
+    fn describe(&self, bench: &Bench<M>) -> (String, Option<u64>) {
+        self.page(&bench.control)
     }
-}
-
-/// A packet in a line.
-fn short(message: &Message) -> String {
-    let p = &message.packet;
-    format!(
-        "{:?}({:?}) {:?} {:?}#{} {:?} -> {:?} {:?} {:?}{:?}{}{} data {:?}",
-        p.kind,
-        p.event,
-        p.tag,
-        p.requester,
-        p.seq.0,
-        p.from,
-        p.to,
-        p.status,
-        p.global_status,
-        p.copyset,
-        if p.in_switch { " in-switch" } else { "" },
-        if p.repeated { " repeated" } else { "" },
-        message.data.map(|data| data.0),
-    )
 }

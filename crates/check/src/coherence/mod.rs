@@ -10,11 +10,13 @@
 //! | `blocks` | the world: machines, threads, and what is true |
 //! | `threads`, `workload` | application threads that allocate, read, write, lock and free |
 //! | `recovery` | what stops and starts again, as far as blocks are concerned |
+//! | `describe` | what is shown of blocks |
 //! | `coverage` | what the machines were seen to do |
 //! | [`properties`] | what must hold, one property a file |
 
 mod blocks;
 mod coverage;
+mod describe;
 mod plan;
 pub mod properties;
 mod recovery;

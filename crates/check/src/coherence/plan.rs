@@ -2,7 +2,7 @@
 
 use node::{Directory, Peeks};
 
-use crate::rack::{self, Conditions, Faults, Order, Random, Restarts};
+use crate::rack::{self, Conditions, Faults, Knob, Knobs, Order, Random, Restarts};
 
 /// What a run of coherent blocks is like.
 pub type Plan = rack::Plan<BlockPlan>;
@@ -32,6 +32,16 @@ pub struct BlockPlan {
     pub others: u32,
 }
 
+impl Knobs for BlockPlan {
+    fn knobs(&mut self) -> Vec<Knob<'_>> {
+        vec![
+            Knob::size("blocks", &mut self.blocks, 1, 32),
+            Knob::size("buckets", &mut self.buckets, 1, 64),
+            Knob::rate("writes", &mut self.writes, 1000),
+        ]
+    }
+}
+
 impl Plan {
     /// The seed draws everything: sizes, where entries are kept, how bad the network is. Nothing stops.
     pub fn from_seed(seed: u64) -> Self {
@@ -51,6 +61,7 @@ impl Plan {
             faults,
             restarts: Restarts::default(),
             told_at_once: false,
+            most_faults: u64::MAX,
             trace: false,
         };
         let world = BlockPlan {

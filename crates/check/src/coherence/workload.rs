@@ -218,13 +218,12 @@ impl<R: Rules> Blocks<R> {
     ) -> bool {
         let at = bench.moment();
         bench.touch(Some(node));
-        let mut out = Vec::new();
         let (machine, store) = &mut self.nodes[node.index()];
-        let started = machine.on_free(at, addr, store, &mut out);
+        let started = machine.on_free(at, addr, store, &mut self.out);
         if let Started::Slot(slot) = started {
             self.guests.insert((node, slot), guest);
         }
-        self.effects(bench, node, out);
+        self.effects(bench, node);
         matches!(started, Started::Slot(_))
     }
 
@@ -261,15 +260,15 @@ impl<R: Rules> Blocks<R> {
         input: impl FnOnce(&mut Node<R>, Moment, &mut PlainStore, &mut Vec<Effect>) -> Started,
     ) -> Started {
         let at = bench.moment();
-        let mut out = Vec::new();
+        bench.touch(Some(node));
         let (machine, store) = &mut self.nodes[node.index()];
-        let started = input(machine, at, store, &mut out);
+        let started = input(machine, at, store, &mut self.out);
         self.threads[index].doing = match started {
             Started::Slot(slot) => doing(slot),
             Started::Join(slot) => Doing::Joining { slot },
             Started::Pinned(_) | Started::Retry | Started::Full => Doing::Idle,
         };
-        self.effects(bench, node, out);
+        self.effects(bench, node);
         started
     }
 

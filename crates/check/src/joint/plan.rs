@@ -2,7 +2,7 @@
 
 use crate::coherence::{self, BlockPlan};
 use crate::locks::{self, LockPlan};
-use crate::rack;
+use crate::rack::{self, Knob, Knobs};
 
 /// What a run of both is like.
 pub type Plan = rack::Plan<JointPlan>;
@@ -14,6 +14,22 @@ pub struct JointPlan {
     pub blocks: BlockPlan,
     /// What only locks have.
     pub locks: LockPlan,
+}
+
+impl Knobs for JointPlan {
+    fn knobs(&mut self) -> Vec<Knob<'_>> {
+        let Self { blocks, locks } = self;
+        let mut knobs = blocks.knobs();
+        // How many locks there may be follows from the memory.
+        let locks = locks.knobs().into_iter().filter(|knob| knob.name != "locks").map(|mut knob| {
+            if knob.name == "writes" {
+                knob.name = "lock-writes";
+            }
+            knob
+        });
+        knobs.extend(locks);
+        knobs
+    }
 }
 
 /// Blocks of each node's memory: so few that all disciplines meet at the same addresses. The first is never handed out.

@@ -270,7 +270,8 @@ impl<R: Rules, L: LockRules> World<Packet> for Joint<R, L> {
         Seen { blocks: self.blocks.seen(bench), locks: self.locks.seen(bench) }
     }
 
-    fn describe(&self, bench: &Bench<Packet>) -> String {
-        format!("{}; {}", self.blocks.describe(bench), self.locks.describe(bench))
+    fn describe(&self, bench: &Bench<Packet>) -> (String, Option<u64>) {
+        let ((blocks, block), (locks, lock)) = (self.blocks.describe(bench), self.locks.describe(bench));
+        (blocks + &locks, block.or(lock))
     }
 }

@@ -1,22 +1,54 @@
 //! What is shown of a lock, to whoever asks why a run failed.
 
+use std::fmt::Write as _;
+
 use node::LockMessage;
 use wire::LockRules;
 
-use super::Locks;
+use super::facts::Fact;
+use super::{Locks, Thread};
 
 impl<R: LockRules> Locks<R> {
-    pub(super) fn describe_all(&self) -> String {
-        let mut text = format!("threads are {:?}", self.threads);
-        for (at, (lock, _)) in self.locks.iter().enumerate() {
-            text += &format!("\nlock {at}: switch {:?}", self.switch.entry(*lock));
+    /// A page, and the lock that most wait for.
+    pub(super) fn page(&self) -> (String, Option<u64>) {
+        let mut page = String::new();
+        let mut waiting = vec![0; self.locks.len()];
+        for (index, thread) in self.threads.iter().enumerate() {
+            let (want, does) = match thread {
+                Thread::Idle => continue,
+                Thread::Waiting(want) => (want, "waits to enter"),
+                Thread::Inside(want, _) => (want, "is inside of"),
+                Thread::Ending(want) => (want, "is about to end"),
+                Thread::Returning(want, ..) => (want, "gives back the region of"),
+                Thread::OnPaper(want) => (want, "is inside of what was"),
+                Thread::Freeing(want, _) => (want, "waits for the end of"),
+            };
+            waiting[want.lock] += 1;
+            let node = self.node_of(index);
+            let _ = writeln!(page, "thread {index} of {node} {does} lock {} ({want:?})", want.lock);
+        }
+        for (at, (lock, len)) in self.locks.iter().enumerate() {
+            let not_quiet =
+                self.nodes.iter().any(|(machine, _)| machine.view(*lock).is_some_and(|it| it.asked));
+            if waiting[at] == 0 && !not_quiet {
+                continue;
+            }
+            let _ = writeln!(page, "lock {at}: {lock}, {len} bytes");
+            let _ = writeln!(page, "  switch: {:?}", self.switch.entry(*lock));
             for (machine, store) in &self.nodes {
-                let id = machine.id();
-                text += &format!("\n  {id}: {:?} {:?}", machine.view(*lock), store.frames.get(lock));
-                text += &format!(" home {:?} entry {:?}", machine.home_of(*lock), machine.entry(*lock));
+                let Fact { view, entry, home, lost } = Fact::of(machine, *lock);
+                let (id, frame) = (machine.id(), store.frames.get(lock));
+                if lock.home() == id {
+                    let lost = if lost { ", lost" } else { "" };
+                    let _ = writeln!(page, "  home {id}: entry {entry:?}, data of {home:?}{lost}");
+                }
+                if view.is_some() || frame.is_some() {
+                    let _ = writeln!(page, "  {id}: {view:?} {frame:?}");
+                }
             }
         }
-        text
+        let most = (0..waiting.len()).max_by_key(|lock| waiting[*lock]);
+        (page, most.map(|lock| self.locks[lock].0.bits()))
     }
 }
 

@@ -41,12 +41,10 @@ impl Facts {
     }
 }
 
-fn fact<R: LockRules>(machine: &LockNode<R>, lock: GlobalAddr) -> Fact {
-    Fact {
-        view: machine.view(lock),
-        entry: machine.entry(lock),
-        home: machine.home_of(lock).map(|(tenure, _)| tenure),
-        lost: machine.has_lost(lock),
+impl Fact {
+    pub(super) fn of<R: LockRules>(machine: &LockNode<R>, lock: GlobalAddr) -> Self {
+        let home = machine.home_of(lock).map(|(tenure, _)| tenure);
+        Self { view: machine.view(lock), entry: machine.entry(lock), home, lost: machine.has_lost(lock) }
     }
 }
 
@@ -63,7 +61,7 @@ impl<R: LockRules> Locks<R> {
                 self.facts.switch[at] = now;
             }
             for node in touched.nodes.iter() {
-                let now = fact(&self.nodes[node.index()].0, *lock);
+                let now = Fact::of(&self.nodes[node.index()].0, *lock);
                 let before = &mut self.facts.nodes[node.index()][at];
                 take(now != *before);
                 *before = now;

@@ -1,6 +1,6 @@
 //! What a run of locks is like: everything that is not drawn step by step.
 
-use crate::rack::{self, Conditions, Faults, Order, Random, Restarts};
+use crate::rack::{self, Conditions, Faults, Knob, Knobs, Order, Random, Restarts};
 
 /// What a run of locks is like.
 pub type Plan = rack::Plan<LockPlan>;
@@ -28,6 +28,20 @@ pub struct LockPlan {
     pub repeats: bool,
 }
 
+impl Knobs for LockPlan {
+    fn knobs(&mut self) -> Vec<Knob<'_>> {
+        vec![
+            Knob::size("locks", &mut self.locks, 1, 32),
+            Knob::size("room", &mut self.room, 1, 32),
+            Knob::rate("preference", &mut self.preference, 64),
+            Knob::rate("writes", &mut self.writes, 1000),
+            Knob::rate("once", &mut self.once, 1000),
+            Knob::rate("cancel", &mut self.cancel, 1000),
+            Knob::rate("frees", &mut self.frees, 1000),
+        ]
+    }
+}
+
 impl Plan {
     /// Nothing is lost or comes twice, and nothing is sent again: what a rack inside one process relies on.
     pub fn lossless(seed: u64) -> Self {
@@ -41,6 +55,7 @@ impl Plan {
             faults: Faults::default(),
             restarts: Restarts::default(),
             told_at_once: true,
+            most_faults: u64::MAX,
             trace: false,
         };
         let world = LockPlan {

@@ -109,7 +109,9 @@ pub struct Locks<R: LockRules = Faithful> {
     pub(super) waits: Waits,
     pub(super) asked: Asked,
     pub(super) tenures: properties::Tenures,
+    /// What machines write their effects to.
     pub(crate) out: Vec<LockEffect>,
+    switch_out: Vec<Effect>,
     pub(super) facts: Facts,
     /// What every node knows of the lives of homes may have changed.
     pub(super) lives_changed: bool,
@@ -127,13 +129,8 @@ impl<R: LockRules> Locks<R> {
         NodeId((thread / self.rack.threads) as u16)
     }
 
-    fn drain_switch<M: Copy + From<LockMessage>>(
-        &mut self,
-        bench: &mut Bench<M>,
-        message: &LockMessage,
-        effects: Vec<Effect>,
-    ) {
-        for effect in effects {
+    fn drain_switch<M: Copy + From<LockMessage>>(&mut self, bench: &mut Bench<M>, message: &LockMessage) {
+        for effect in self.switch_out.drain(..) {
             match effect {
                 Effect::Send(packet) => {
                     let data = if packet.payload > 0 { message.data } else { None };
@@ -151,12 +148,14 @@ impl<R: LockRules> Locks<R> {
         node: NodeId,
     ) -> Result<(), String> {
         bench.touch(Some(node));
-        for effect in std::mem::take(&mut self.out) {
+        let mut out = std::mem::take(&mut self.out);
+        for effect in out.drain(..) {
             match effect {
                 LockEffect::Send(message) => bench.send(Some(node), message.packet.to.node(), message),
                 told => self.on_told(bench, told)?,
             }
         }
+        self.out = out;
         Ok(())
     }
 
@@ -171,9 +170,8 @@ impl<R: LockRules> Locks<R> {
         bench.note(Some(message.packet.lock.bits()), || short(message));
         let Some(to) = to else {
             bench.touch(None);
-            let mut effects = Vec::new();
-            self.switch.on_packet(&message.packet, &mut effects);
-            self.drain_switch(bench, message, effects);
+            self.switch.on_packet(&message.packet, &mut self.switch_out);
+            self.drain_switch(bench, message);
             return Ok(());
         };
         self.call(bench, to, |machine, at, store, out| on_packet(machine, at, message, store, out))
@@ -260,6 +258,7 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
             asked: Asked::new(rack, plan.locks),
             tenures: properties::Tenures::new(rack.nodes, plan.locks),
             out: Vec::new(),
+            switch_out: Vec::new(),
             facts: Facts::new(rack.nodes, plan.locks),
             lives_changed: false,
             seen: Seen::default(),
@@ -281,9 +280,8 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
             format!("second pass, approved {}: {}", again.approved, short(&message))
         });
         bench.touch(None);
-        let mut effects = Vec::new();
-        self.switch.on_resubmit(&again, &mut effects);
-        self.drain_switch(bench, &message, effects);
+        self.switch.on_resubmit(&again, &mut self.switch_out);
+        self.drain_switch(bench, &message);
     }
 
     fn act(&mut self, bench: &mut Bench<M>) -> Result<bool, String> {
@@ -365,7 +363,7 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
         seen
     }
 
-    fn describe(&self, _: &Bench<M>) -> String {
-        self.describe_all()
+    fn describe(&self, _: &Bench<M>) -> (String, Option<u64>) {
+        self.page()
     }
 }

@@ -123,25 +123,29 @@ impl Fault {
 
 /// How often each kind of fault has happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts([u64; Fault::ALL.len()]);
+pub struct Counts {
+    kinds: [u64; Fault::ALL.len()],
+    total: u64,
+}
 
 impl Counts {
     /// One more.
     pub fn note(&mut self, fault: Fault) {
-        self.0[fault as usize] += 1;
+        self.kinds[fault as usize] += 1;
+        self.total += u64::from(!matches!(fault, Fault::Reordered | Fault::Epoch));
     }
 
     /// Adds another run's.
     pub fn add(&mut self, other: &Self) {
-        self.0.iter_mut().zip(other.0).for_each(|(sum, n)| *sum += n);
+        self.kinds.iter_mut().zip(other.kinds).for_each(|(sum, n)| *sum += n);
+        self.total += other.total;
     }
 
     /// All that broke something: packets that were lost, repeated or held up, and places that stopped or started. A
     /// partition counts once, and so does each packet that it stopped. That packets pass each other, and that an epoch begins
     /// after a stop, is nothing of its own.
-    pub fn total(&self) -> u64 {
-        let counts = Fault::ALL.iter().filter(|fault| !matches!(fault, Fault::Reordered | Fault::Epoch));
-        counts.map(|fault| self[*fault]).sum()
+    pub const fn total(&self) -> u64 {
+        self.total
     }
 }
 
@@ -149,6 +153,6 @@ impl Index<Fault> for Counts {
     type Output = u64;
 
     fn index(&self, fault: Fault) -> &u64 {
-        &self.0[fault as usize]
+        &self.kinds[fault as usize]
     }
 }

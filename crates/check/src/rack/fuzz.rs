@@ -28,61 +28,114 @@ impl Effort {
     }
 }
 
+/// All that a run follows from.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<P> {
+    /// What it is like.
+    pub plan: Plan<P>,
+    /// Where its choices come from: its seed, or another one of the same plan.
+    pub stream: u64,
+    /// How long it is.
+    pub effort: Effort,
+}
+
+/// In which way a run went wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// A property did not hold.
+    Wrong,
+    /// Something was still in flight, or the work did not get on, after a long time.
+    Stuck,
+    /// A machine panicked.
+    Crashed,
+}
+
 /// How a run went wrong.
 #[derive(Clone, Debug)]
-pub enum Failure {
-    /// A property did not hold.
-    Wrong(String),
-    /// Something was still in flight, or the work did not get on, after a long time.
-    Stuck(String),
-    /// A machine panicked.
-    Crashed(String),
+pub struct Failure {
+    /// In which way.
+    pub verdict: Verdict,
+    /// What happened.
+    pub what: String,
+    /// The steps under faults that it took to get there.
+    pub steps: usize,
+    /// The block or lock that it is about, or that the last thing which happened was about.
+    pub about: Option<u64>,
 }
 
 impl Failure {
     /// What happened.
     pub fn what(&self) -> &str {
-        match self {
-            Self::Wrong(what) | Self::Stuck(what) | Self::Crashed(what) => what,
-        }
+        &self.what
     }
 }
 
 impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
-    /// Runs one plan from one seed until the effort is made, and then until nothing is in flight. A panic is a failure like
-    /// any other; without a hook of the caller's, it also prints what panics print.
+    /// Runs one plan from one seed until the effort is made, and then until nothing is in flight.
     ///
     /// # Errors
     /// What went wrong.
     pub fn run_seed(plan: Plan<W::Plan>, seed: u64, effort: Effort) -> Result<Report<W::Seen>, Failure> {
-        let run = || {
-            let mut rack = Self::new(plan, seed);
-            rack.run(effort).map(|()| rack.report())
+        Self::run_case(&Case { plan, stream: seed, effort })
+    }
+
+    /// Runs one case until the effort is made, and then until nothing is in flight. A panic is a failure like
+    /// any other; without a hook of the caller's, it also prints what panics print.
+    ///
+    /// # Errors
+    /// What went wrong.
+    pub fn run_case(case: &Case<W::Plan>) -> Result<Report<W::Seen>, Failure> {
+        let mut rack = Self::new(case.plan, case.stream);
+        rack.run_to_its_end(case.effort).map(|()| rack.report())
+    }
+
+    /// The last things that happened to the block or lock that a failure is about: the case is run once more, for that.
+    pub fn last_events(case: &Case<W::Plan>, failure: &Failure) -> Vec<String> {
+        let mut rack = Self::new(case.plan, case.stream);
+        rack.bench.plan.trace = false;
+        rack.bench.watch(failure.about);
+        let again = rack.run_to_its_end(case.effort);
+        debug_assert!(again.is_err(), "a case gives one run");
+        rack.bench.events()
+    }
+
+    fn run_to_its_end(&mut self, effort: Effort) -> Result<(), Failure> {
+        let mut steps = 0;
+        let ended = catch_unwind(AssertUnwindSafe(|| self.run(effort, &mut steps)));
+        let (verdict, what, about) = match ended {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(wrong)) => wrong,
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().cloned();
+                let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+                (Verdict::Crashed, text.unwrap_or_else(|| "a panic without a message".to_owned()), None)
+            }
         };
-        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-            let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            Err(Failure::Crashed(text.unwrap_or_else(|| "a panic without a message".to_owned())))
-        })
+        Err(Failure { verdict, what, steps, about: about.or_else(|| self.bench.last_about()) })
     }
 
     /// Runs until the effort is made, and then until nothing is in flight.
-    fn run(&mut self, effort: Effort) -> Result<(), Failure> {
-        for step in 0.. {
-            let (operations, faults) = (self.world.operations(), self.bench.counts.total());
+    fn run(&mut self, effort: Effort, steps: &mut usize) -> Result<(), (Verdict, String, Option<u64>)> {
+        loop {
+            let (operations, faults, step) = (self.world.operations(), self.bench.counts.total(), *steps);
             if step >= effort.steps && operations >= effort.operations && faults >= effort.faults {
                 break;
             }
             if step >= effort.steps.max(1000) * Effort::PATIENCE {
-                let what = format!("{operations} operations and {faults} faults after {step} steps");
-                return Err(Failure::Stuck(what));
+                let (what, about) = self.world.describe(&self.bench);
+                let did = format!("{operations} operations and {faults} faults after {step} steps");
+                return Err((Verdict::Stuck, format!("{did}\n{what}"), about));
             }
-            self.step_checked(step).map_err(|what| Failure::Wrong(format!("step {step}: {what}")))?;
+            *steps += 1;
+            self.step_checked(step).map_err(|what| (Verdict::Wrong, format!("step {step}: {what}"), None))?;
         }
         match self.settle() {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Failure::Stuck(format!("stuck: {}", self.world.describe(&self.bench)))),
-            Err(what) => Err(Failure::Wrong(what)),
+            Ok(false) => {
+                let (what, about) = self.world.describe(&self.bench);
+                Err((Verdict::Stuck, format!("it does not come to rest\n{what}"), about))
+            }
+            Err(what) => Err((Verdict::Wrong, what, None)),
         }
     }
 }

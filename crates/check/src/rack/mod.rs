@@ -20,21 +20,28 @@
 //! | `control` | what stops and starts again, and who is told |
 //! | `run` | the rack, step by step |
 //! | `fuzz` | runs that go on until they were worth it |
+//! | `knobs` | the numbers of a run, by name |
+//! | `shrink` | failing runs are made smaller |
+//! | `events` | what happened last to one block or lock |
 
 mod control;
+mod events;
 mod faults;
 mod fuzz;
+mod knobs;
 mod network;
 mod plan;
 mod random;
 mod run;
+mod shrink;
 mod tally;
 pub mod template;
 mod world;
 
 pub use control::{Control, FIRST, Known};
 pub use faults::{Counts, Fault, Faults, Restarts};
-pub use fuzz::{Effort, Failure};
+pub use fuzz::{Case, Effort, Failure, Verdict};
+pub use knobs::{Knob, Knobs};
 pub use network::{Order, Place};
 pub use plan::{Conditions, Plan};
 pub use random::Random;

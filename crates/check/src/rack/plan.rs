@@ -17,6 +17,8 @@ pub struct Conditions {
     pub restarts: Restarts,
     /// Everybody hears of an epoch before anything is delivered in it: where nothing is sent again, nothing may come too early.
     pub told_at_once: bool,
+    /// After so many faults, none happens any more.
+    pub most_faults: u64,
     /// Print every delivery, for finding out why a run failed.
     pub trace: bool,
 }

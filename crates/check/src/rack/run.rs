@@ -46,9 +46,14 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
     /// # Errors
     /// The first property that did not hold.
     pub fn step_checked(&mut self, step: usize) -> Result<(), String> {
-        self.bench.touch_nothing();
         self.step()?;
-        self.world.check_after(&self.bench, step)
+        self.check_after(step)
+    }
+
+    fn check_after(&mut self, step: usize) -> Result<(), String> {
+        self.world.check_after(&self.bench, step)?;
+        self.bench.touch_nothing();
+        Ok(())
     }
 
     /// Ends the faults, starts what is down as far as it must run, and runs until nothing is in flight.
@@ -57,11 +62,9 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
     /// The first property that did not hold, or, as `Ok(false)`, that it does not come to rest.
     pub(super) fn settle(&mut self) -> Result<bool, String> {
         self.bench.note(None, || "=== no more faults".to_owned());
-        self.bench.calm = true;
-        self.bench.network.heal();
-        self.bench.touch_nothing();
+        self.bench.end_faults();
         self.settle_control()?;
-        self.world.check_after(&self.bench, 0).map_err(|what| format!("faults off: {what}"))?;
+        self.check_after(0)?;
         for step in 0..SETTLING {
             if self.is_quiet() {
                 self.world.check_at_rest(&self.bench).map_err(|what| format!("at rest: {what}"))?;

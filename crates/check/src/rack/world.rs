@@ -9,8 +9,9 @@
 use node::{Moment, Retransmission, View};
 use wire::{Copyset, Nanos, NodeId, SwitchEpoch};
 
+use super::events::Events;
 use super::network::Network;
-use super::{Conditions, Control, Counts, Faults, Known, Place, Plan, Random, Restarts};
+use super::{Conditions, Control, Counts, Faults, Knobs, Known, Place, Plan, Random, Restarts};
 
 /// When machines send again what was not answered.
 ///
@@ -38,6 +39,7 @@ pub struct Bench<M> {
     /// No more faults, and no new work.
     pub calm: bool,
     pub(super) network: Network<M>,
+    events: Events,
     /// What the last step changed.
     pub(super) touched: Touched,
 }
@@ -74,6 +76,7 @@ impl<M: Copy> Bench<M> {
             counts: Counts::default(),
             calm: false,
             network: Network::default(),
+            events: Events::default(),
             touched: Touched::NOTHING,
             plan,
         }
@@ -107,18 +110,49 @@ impl<M: Copy> Bench<M> {
     }
 
     /// Something happens: to a block or a lock, or to the rack.
-    pub fn note(&self, _about: Option<u64>, what: impl FnOnce() -> String) {
-        if self.plan.trace {
-            eprintln!("{:>9} {}", self.now.0, what());
+    pub fn note(&self, about: Option<u64>, what: impl FnOnce() -> String) {
+        let watched = self.events.note(about);
+        if self.plan.trace || watched {
+            let line = format!("{:>9} {}", self.now.0, what());
+            if self.plan.trace {
+                eprintln!("{line}");
+            }
+            if watched {
+                self.events.keep(line);
+            }
         }
     }
 
+    /// From now on, the last events are kept of a block or lock, and of the rack.
+    pub(super) fn watch(&mut self, about: Option<u64>) {
+        self.events.watch(about);
+    }
+
+    pub(super) fn end_faults(&mut self) {
+        self.calm = true;
+        self.network.heal();
+        self.events.end_faults();
+    }
+
+    pub(super) fn events(&self) -> Vec<String> {
+        self.events.kept()
+    }
+
+    pub(super) fn last_about(&self) -> Option<u64> {
+        self.events.last_about()
+    }
+
+    /// No fault happens any more.
+    fn is_spent(&self) -> bool {
+        self.calm || self.counts.total() >= self.plan.most_faults
+    }
+
     pub(super) fn faults(&self) -> Faults {
-        if self.calm { Faults::default() } else { self.plan.faults }
+        if self.is_spent() { Faults::default() } else { self.plan.faults }
     }
 
     pub(super) fn restarts(&self) -> Restarts {
-        if self.calm { Restarts::default() } else { self.plan.restarts }
+        if self.is_spent() { Restarts::default() } else { self.plan.restarts }
     }
 
     /// The epoch that a node is in.
@@ -141,7 +175,7 @@ pub trait Sum: Clone + Default {
 /// What runs on a bench, where packets are of kind `M`.
 pub trait World<M>: Sized {
     /// What runs of it are like.
-    type Plan: Copy;
+    type Plan: Knobs;
     /// Its packets, with what they carry.
     type Message: Copy + Into<M>;
     /// What was done in a run, faults aside.
@@ -222,6 +256,6 @@ pub trait World<M>: Sized {
     /// What was done so far.
     fn seen(&self, bench: &Bench<M>) -> Self::Seen;
 
-    /// Who waits for whom, where a run is stuck.
-    fn describe(&self, bench: &Bench<M>) -> String;
+    /// Who waits for whom where a run is stuck, in a page; and the block or lock that more is to be told of.
+    fn describe(&self, bench: &Bench<M>) -> (String, Option<u64>);
 }

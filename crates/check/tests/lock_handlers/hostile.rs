@@ -89,6 +89,7 @@ fn a_copy_that_is_reported_without_its_data_is_a_loss() {
     let _ = rig.gets(bare(LockPacket { epoch: SwitchEpoch(4), ..to_home(LockKind::LastReport, 0, 1) }));
     let _ = rig.hears_reports(&own, 4, &[2, 3]);
     assert!(rig.node.has_lost(mine()));
+    assert_eq!(rig.node.counters().lost, 1);
 }
 
 /// Any packet at all, about one of two locks.

@@ -20,7 +20,7 @@ use wire::{Faithful, LockRules};
 use mutant::{Found, first_line};
 
 /// Seeds that are tried, from the one in the table on.
-const RUNS: u64 = 20;
+const RUNS: u64 = 300;
 
 /// The first random run, from this seed on, that goes wrong.
 fn runs<R: LockRules>(plan: fn(u64) -> Plan, from: u64) -> Found {

@@ -9,10 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rackmem::rack_file::Location;
 use rackmem::transport::{PlaceId, Transport};
-use rackmem::{Attachments, JoinError, NodeId, ProcessConfig, Rack, RackFile};
+use rackmem::{Attachments, NodeId, PeerWatch, ProcessConfig, Rack, RackFile};
+use tracing::{error, info, warn};
 
-use super::{listen, metrics, owner, read, runtime};
+use super::log::LogArgs;
+use super::peers::News;
+use super::{LocationArgs, listen, metrics, owner, read, runtime};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 
@@ -36,9 +40,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     id: u16,
 
+    #[command(flatten)]
+    location: LocationArgs,
+
     /// Answer HTTP here: /metrics for Prometheus. Whoever reaches the address may ask
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
+
+    #[command(flatten)]
+    log: LogArgs,
 
     /// End when standard input closes
     #[arg(long, hide = true)]
@@ -57,15 +67,14 @@ pub(super) struct Life {
 
 /// How often the node looks whether it shall end, or was declared dead.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How long it waits for a switch that has never answered before it looks whether it shall end.
-const PATIENCE: Duration = Duration::from_millis(300);
 /// The longest that a thread of a node that has ended may take to let go of its transport.
 const MOST_CLOSING: Duration = Duration::from_secs(2);
 
 /// Runs the command: until Ctrl-C, or a polite kill.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
-    let file = read(&args.config)?;
     let id = NodeId(args.id);
+    args.log.begin(id)?;
+    let file = read(&args.config)?;
     if id.index() >= file.config.nodes {
         let last = file.config.nodes - 1;
         return Err(Fault::usage(format_args!(
@@ -74,6 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
             args.config.display()
         )));
     }
+    let location = args.location.read()?;
     let stop = listen()?;
     if args.owned {
         owner::watch(&stop)?;
@@ -81,27 +91,25 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let joined = Joined::default();
     let address = args.metrics.or(file.node_metrics[id.index()]);
     address.map(|address| metrics::serve_node(address, id, Arc::clone(&joined))).transpose()?;
+    let news = News::of(Some(id), args.owned);
     while !stop.requested() {
-        let Some((rack, transport)) = join(&file, id, &stop, args.owned)? else { break };
-        if !args.owned {
-            say!("{id} of rack `{}`: joined; Ctrl-C ends it", file.name);
-        }
+        let Some((rack, transport)) = join(&file, id, &location, &stop, &news)? else { break };
         let applications = serve_applications(&rack, &file, id);
+        let mut watches: Vec<PeerWatch> =
+            rack.peers().into_iter().chain(applications.as_ref().map(Attachments::peers)).collect();
         show(&joined, Some(Life { applications, rack: rack.clone() }));
         while !stop.requested() && !rack.is_fenced() {
+            watches.iter_mut().for_each(|watch| news.say(watch));
             thread::sleep(LOOK_EVERY);
         }
         let life = show(&joined, None);
         // The end of their connections tells the applications. What they have under way ends with the node.
         life.iter().flat_map(|life| &life.applications).for_each(Attachments::end);
         if rack.is_fenced() {
-            say!(
-                "{id} of rack `{}`: declared dead, as it was not heard for too long; joining anew",
-                file.name
-            );
+            info!(target: "rackmem", node = id.0, "joining anew, with nothing of the life that was declared dead");
         }
         if !rack.is_fenced() && !rack.leave(LEAVING) {
-            say!("warning: not everything that only {id} had cached has gone home: some of it is lost");
+            error!(target: "rackmem", node = id.0, what = "blocks", "lost: not all that only this node had cached has gone home");
         }
         drop((life, rack));
         close(transport);
@@ -118,7 +126,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
 fn serve_applications(rack: &Rack, file: &RackFile, id: NodeId) -> Option<Attachments> {
     let served = runtime::prepared(&file.runtime)
         .and_then(|()| rack.serve_applications(file, id).map_err(|error| error.to_string()));
-    served.map_err(|why| say!("warning: applications cannot attach to {id}: {why}")).ok()
+    served.map_err(|why| warn!(target: "rackmem", node = id.0, why, "applications cannot attach")).ok()
 }
 
 /// Returns what was shown before.
@@ -139,26 +147,25 @@ fn close(transport: Arc<dyn Transport>) {
 type Connected = (Rack, Arc<dyn Transport>);
 
 /// Joins the rack, however long its switch takes to come; nothing if the process shall end first.
-fn join(file: &RackFile, id: NodeId, stop: &Interrupt, quiet: bool) -> Result<Option<Connected>, Fault> {
+fn join(
+    file: &RackFile,
+    id: NodeId,
+    location: &Location,
+    stop: &Interrupt,
+    news: &News,
+) -> Result<Option<Connected>, Fault> {
     let failed =
         |error: &dyn std::fmt::Display| Fault::failed(format_args!("{id} of rack `{}`: {error}", file.name));
-    let transport = file.open(PlaceId::node(id)).map_err(|error| failed(&error))?;
-    let mut said = quiet;
-    while !stop.requested() {
-        // Once the switch is heard, the rack may still wait for other nodes before it begins.
-        let answered = transport.counters().counts().received > 0;
-        let timeout = Duration::from_nanos(file.timeout.0);
-        let patience = if answered { 3 * timeout + PATIENCE } else { PATIENCE };
-        let process = ProcessConfig { patience, ..file.process() };
-        match Rack::join_over(file.config.clone(), id, &process, Arc::clone(&transport)) {
-            Ok(rack) => return Ok(Some((rack, transport))),
-            Err(JoinError::NoAnswer { .. }) if answered || said => {}
-            Err(JoinError::NoAnswer { .. }) => {
-                said = true;
-                say!("{id} of rack `{}`: waiting for the switch", file.name);
-            }
-            Err(error) => return Err(failed(&error)),
-        }
+    let transport = file.open_at(PlaceId::node(id), location).map_err(|error| failed(&error))?;
+    let mut watch = PeerWatch::of_joining(&*transport);
+    let process = ProcessConfig { patience: Duration::MAX, ..file.process() };
+    let joined = Rack::join_over_while(&file.config, id, &process, &transport, &mut || {
+        news.say(&mut watch);
+        !stop.requested()
+    });
+    match joined {
+        Ok(rack) => Ok(Some((rack, transport))),
+        Err(_) if stop.requested() => Ok(None),
+        Err(error) => Err(failed(&error)),
     }
-    Ok(None)
 }

@@ -4,9 +4,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use rackmem::SwitchProcess;
+use tracing::info;
 
+use super::log::LogArgs;
+use super::peers::News;
 use super::status::{Answers, socket};
-use super::{listen, metrics, owner, read, runtime};
+use super::{LocationArgs, listen, metrics, owner, read, runtime};
 use crate::fault::Fault;
 
 const EXAMPLES: &str = "\
@@ -23,13 +26,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", default_value = "rack.toml")]
     config: PathBuf,
 
-    /// Listen here and not at the address in the rack file, to which the nodes send all the same
-    #[arg(long, value_name = "ADDR")]
-    listen: Option<SocketAddr>,
+    #[command(flatten)]
+    location: LocationArgs,
 
     /// Answer HTTP here: /metrics for Prometheus, /status for `rackmem status`. Whoever reaches the address may ask
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
+
+    #[command(flatten)]
+    log: LogArgs,
 
     /// End when standard input closes
     #[arg(long, hide = true)]
@@ -38,23 +43,27 @@ pub(crate) struct Args {
 
 /// Runs the command: until Ctrl-C, or a polite kill.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
+    args.log.begin("switch")?;
     let file = read(&args.config)?;
     let stop = listen()?;
     if args.owned {
         owner::watch(&stop)?;
     }
     runtime::prepare(&file.runtime)?;
-    let mut switch = SwitchProcess::open(&file, args.listen)
+    let mut switch = SwitchProcess::open(&file, &args.location.read()?)
         .map_err(|error| Fault::failed(format_args!("the switch of rack `{}`: {error}", file.name)))?;
     let answers = Answers::new(&file, switch.watch());
     let status = socket::serve(&file, answers.clone())?;
     let http = args.metrics.or(file.switch_metrics).map(|address| metrics::serve_rack(address, answers));
     http.transpose()?;
-    if !args.owned {
-        say!("switch of rack `{}`: serving {} nodes; Ctrl-C ends it", file.name, file.config.nodes);
-    }
+    let (rack, nodes, transport) = (file.name.as_str(), file.config.nodes, file.transport().name());
+    let news = News::of(None, args.owned).go_on(switch.peers(), stop.clone())?;
+    info!(target: "rackmem", rack, nodes, transport, "serving; Ctrl-C ends it");
     switch.run(stop.flag());
+    info!(target: "rackmem", rack, "ended, as it was told to");
     drop((switch, status));
+    // It cannot have panicked without having said so.
+    drop(news.join());
     if args.owned {
         owner::clean_up(&file, &args.config);
     } else {

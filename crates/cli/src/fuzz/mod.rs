@@ -3,6 +3,7 @@
 //! The runs are those of `check::rack`, of one world or another; here they are spread over threads, summed up and told. The sums
 //! do not depend on the threads: a seed gives one run, and the seeds that failed are listed in order.
 
+mod failure;
 mod flowcc;
 mod joint;
 mod locks;
@@ -14,7 +15,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use check::rack::{Effort, Failure, Plan, Rack, Report, Sum, World};
+use check::rack::{Case, Effort, Failure, Knobs, Plan, Rack, Report, Sum, Verdict, World};
 
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
@@ -35,7 +36,7 @@ trait Subject: 'static {
     /// What its machines send one another.
     type Message: Copy;
     /// What runs of it are like.
-    type Plan: Copy;
+    type Plan: Knobs + Send;
     /// What a run did.
     type Seen: Sum + Send;
     /// The machines.
@@ -49,9 +50,17 @@ trait Subject: 'static {
     fn groups(sum: &Self::Seen, fewest: u64) -> Groups;
 }
 
-fn run_seed<S: Subject>(seed: u64, args: &Args) -> Result<Report<S::Seen>, Failure> {
+/// How a run ended.
+type Outcome<S> = Result<Report<<S as Subject>::Seen>, Failure>;
+
+/// What the run of a seed is, as the command line has it.
+fn case_of<S: Subject>(seed: u64, args: &Args) -> Result<Case<S::Plan>, String> {
     let effort = Effort { steps: args.steps.unwrap_or(Effort::FUZZ.steps), ..Effort::FUZZ };
-    Rack::<S::World, S::Message>::run_seed(S::plan(seed).traced(args.trace), seed, effort)
+    let mut case = Case { plan: S::plan(seed).traced(args.trace), stream: seed, effort };
+    for (name, to) in &args.with {
+        case.set(name, *to)?;
+    }
+    Ok(case)
 }
 
 /// Failures that are told in full; of the others, only the seeds.
@@ -63,6 +72,8 @@ Examples:
   rackmem fuzz --seeds 17..18 --trace  one run, every delivery on standard error
   rackmem fuzz --fresh 10000           ten thousand that nobody has run before
   rackmem fuzz --locks --seeds 0..200  locks that carry their data
+  rackmem fuzz --seeds 17..18 --with nodes=2,lose=0
+                                       a run with some of its numbers changed
   rackmem fuzz --all --seeds 0..200    blocks, locks and the allocator in one rack
 
 Every run has at least 2,000 operations and 20 faults. Exit codes: 1 a property did not hold, 3 a run was stuck,
@@ -87,6 +98,12 @@ pub(crate) struct Args {
     /// Steps that each run takes at least [default: 40000]
     #[arg(long)]
     steps: Option<usize>,
+    /// Numbers of the runs that are not as the seed has them: nodes=2,lose=0. A wrong name says which there are
+    #[arg(long, value_name = "NAME=N,...", value_delimiter = ',', value_parser = number)]
+    with: Vec<(String, u64)>,
+    /// Seconds that each failing run is made smaller for, before it is told; 0: it is told as it was
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    shrink: u64,
     /// Threads; by default one for each core
     #[arg(long)]
     jobs: Option<usize>,
@@ -104,6 +121,12 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
     let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
     let range = number(first)?..number(end)?;
     if range.is_empty() { Err(wrong()) } else { Ok(range) }
+}
+
+fn number(text: &str) -> Result<(String, u64), String> {
+    let wrong = || format!("`{text}` is not a number of a run: write it as nodes=2");
+    let (name, to) = text.split_once('=').ok_or_else(wrong)?;
+    Ok((name.to_owned(), to.parse().map_err(|_| wrong())?))
 }
 
 /// Runs the command.
@@ -130,16 +153,24 @@ fn chosen(args: &Args) -> Result<Range<u64>, Fault> {
 
 /// The command that runs some seeds in the same way.
 fn again(args: &Args, seeds: &Range<u64>) -> String {
+    let with: Vec<_> = args.with.iter().map(|(name, to)| format!("{name}={to}")).collect();
+    let steps = args.steps.map(|steps| format!(" --steps {steps}")).unwrap_or_default();
+    format!("{}{steps}", command(args, seeds, &with.join(",")))
+}
+
+fn command(args: &Args, seeds: &Range<u64>, with: &str) -> String {
     let which = match (args.all, args.locks) {
         (true, _) => " --all",
         (_, true) => " --locks",
         _ => "",
     };
-    let steps = args.steps.map(|steps| format!(" --steps {steps}")).unwrap_or_default();
-    format!("rackmem fuzz{which} --seeds {}..{}{steps}", seeds.start, seeds.end)
+    let with = if with.is_empty() { String::new() } else { format!(" --with {with}") };
+    format!("rackmem fuzz{which} --seeds {}..{}{with}", seeds.start, seeds.end)
 }
 
 fn runs<S: Subject>(args: &Args) -> Result<(), Fault> {
+    // What is wrong with the numbers is wrong for every seed.
+    case_of::<S>(args.seeds.start, args).map_err(|why| Fault::usage(format_args!("--with: {why}")))?;
     let interrupt = Interrupt::listen().map_err(|why| Fault::failed(format_args!("no signals: {why}")))?;
     if !args.trace {
         // What panicked is told with its seed.
@@ -163,7 +194,7 @@ fn runs<S: Subject>(args: &Args) -> Result<(), Fault> {
         }
     });
     progress.finish(summary.done, start.elapsed());
-    finish(args, summary, start.elapsed())
+    finish(args, summary, start.elapsed(), &interrupt)
 }
 
 fn jobs(args: &Args) -> usize {
@@ -176,45 +207,51 @@ fn work<S: Subject>(
     args: &Args,
     next: &AtomicU64,
     interrupt: &Interrupt,
-    done: &mpsc::Sender<(u64, Result<Report<S::Seen>, Failure>)>,
+    done: &mpsc::Sender<(u64, Outcome<S>)>,
 ) {
     while !interrupt.requested() {
         let seed = next.fetch_add(1, Ordering::Relaxed);
         if seed >= args.seeds.end {
             return;
         }
-        let result = run_seed::<S>(seed, args);
+        let case = case_of::<S>(seed, args).expect("the numbers were looked at");
+        let result = Rack::<S::World, S::Message>::run_case(&case);
         if done.send((seed, result)).is_err() {
             return;
         }
     }
 }
 
-fn finish<S: Subject>(args: &Args, mut summary: Summary<S>, took: Duration) -> Result<(), Fault> {
+fn finish<S: Subject>(
+    args: &Args,
+    mut summary: Summary<S>,
+    took: Duration,
+    interrupt: &Interrupt,
+) -> Result<(), Fault> {
     summary.failures.sort_by_key(|(seed, _)| *seed);
+    let first = summary.failures.iter().take(TOLD);
+    let told: Vec<_> =
+        first.map(|(seed, failure)| failure::Told::of::<S>(args, *seed, failure, interrupt)).collect();
     if args.json {
-        print_json(&summary.to_json(took))?;
+        print_json(&summary.to_json(took, &told))?;
     } else {
         print(&summary.to_text())?;
     }
-    let mut told = String::new();
-    for (seed, failure) in summary.failures.iter().take(TOLD) {
-        let again = again(args, &(*seed..*seed + 1));
-        told += &format!("seed {seed}: {}\n  repeat it: {again} --trace\n", failure.what());
-    }
+    let mut text: String = told.iter().map(failure::Told::to_text).collect();
     let count = summary.failures.len();
     if count > TOLD {
-        told += &format!("and {} more\n", count - TOLD);
+        let seeds: Vec<_> = summary.failures[TOLD..].iter().map(|(seed, _)| seed.to_string()).collect();
+        text += &format!("and {} more, with seeds {}\n", count - TOLD, seeds.join(" "));
     }
-    let told = format!("{count} of {} runs failed\n{told}", summary.done);
-    let worst = |is: fn(&Failure) -> bool| summary.failures.iter().any(|(_, failure)| is(failure));
-    if worst(|failure| matches!(failure, Failure::Crashed(_))) {
+    let told = format!("{count} of {} runs failed\n{text}", summary.done);
+    let any = |verdict| summary.failures.iter().any(|(_, failure)| failure.verdict == verdict);
+    if any(Verdict::Crashed) {
         return Err(Fault::Crashed(told));
     }
-    if worst(|failure| matches!(failure, Failure::Wrong(_))) {
+    if any(Verdict::Wrong) {
         return Err(Fault::Failed(told));
     }
-    if worst(|failure| matches!(failure, Failure::Stuck(_))) {
+    if any(Verdict::Stuck) {
         return Err(Fault::Stuck(told));
     }
     let blind: Vec<_> = summary.blind().into_iter().map(check::rack::Fault::name).collect();

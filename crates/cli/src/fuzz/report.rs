@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::time::Duration;
 
-use check::rack::{Failure, Fault, Report, Sum, Tallies};
+use check::rack::{Failure, Fault, Sum, Tallies};
 use serde_json::{Map, Value, json};
 
-use super::Subject;
+use super::failure::{Told, name};
+use super::{Outcome, Subject};
 
 /// The runs so far.
 pub(super) struct Summary<S: Subject> {
@@ -27,7 +28,7 @@ impl<S: Subject> Summary<S> {
         Self { seeds, done: 0, failures: Vec::new(), faults, sum, fewest: None }
     }
 
-    pub(super) fn take(&mut self, seed: u64, result: Result<Report<S::Seen>, Failure>) {
+    pub(super) fn take(&mut self, seed: u64, result: Outcome<S>) {
         self.done += 1;
         match result {
             Ok(report) => {
@@ -75,14 +76,10 @@ impl<S: Subject> Summary<S> {
         text
     }
 
-    pub(super) fn to_json(&self, took: Duration) -> Value {
+    pub(super) fn to_json(&self, took: Duration, told: &[Told]) -> Value {
         let failures = self.failures.iter().map(|(seed, failure)| {
-            let how = match failure {
-                Failure::Wrong(_) => "wrong",
-                Failure::Stuck(_) => "stuck",
-                Failure::Crashed(_) => "crash",
-            };
-            json!({ "seed": seed, "how": how, "what": failure.what() })
+            let smallest = told.iter().find(|told| told.seed == *seed).map(Told::to_json);
+            json!({ "seed": seed, "how": name(failure.verdict), "what": failure.what, "smallest": smallest })
         });
         let faults = self.faults.all().map(|(fault, tally)| {
             let tally = json!({

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use rackmem::transport::{PlaceId, Transport, shm, udp};
+use rackmem::transport::{PlaceId, Terms, Transport, shm, udp};
 use rackmem::{Config, NodeId};
 use serde::{Deserialize, Serialize};
 
@@ -89,6 +89,7 @@ impl Meeting {
                     me,
                     block: rack.most_payload(),
                     ring_bytes: Some(rack.ring_bytes()),
+                    terms: Terms::default(),
                 };
                 shm::ShmTransport::open(&config)
                     .map(|transport| Arc::new(transport) as _)
@@ -101,11 +102,17 @@ impl Meeting {
                 let config = udp::Config {
                     me,
                     listen,
-                    peers: all.into_iter().filter(|(place, _)| *place != me).collect(),
+                    peers: all
+                        .into_iter()
+                        .filter(|(place, _)| *place != me)
+                        .map(|(place, address)| (place, address.into()))
+                        .collect(),
+                    naming: udp::Naming::default(),
                     key: Some(udp::Key::from_bytes(*key)),
                     mtu: udp::Config::usual_mtu(listen),
                     block: rack.most_payload(),
                     company: *company,
+                    terms: Terms::default(),
                 };
                 udp::UdpTransport::bind(&config)
                     .map(|transport| Arc::new(transport) as _)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use rackmem::transport::inline::Hub;
-use rackmem::transport::{Counts, PlaceId, Transport};
+use rackmem::transport::{Cause, Counts, PlaceId, Transport};
 use rackmem::{
     BlockSize, Config, ConfigError, Nanos, NodeId, ProcessConfig, Rack, Scheduling, SwitchProcess, Timing,
     Watch,
@@ -171,7 +171,7 @@ pub(crate) struct Travelled {
     pub(crate) bytes: u64,
     pub(crate) wake_ups: u64,
     /// By cause, in the order of [`rackmem::transport::Cause::ALL`].
-    pub(crate) dropped: [u64; 8],
+    pub(crate) dropped: [u64; Cause::ALL.len()],
 }
 
 impl Travelled {

@@ -1,6 +1,9 @@
 //! Racks of processes as a shell sees them: what starts, what is said, and that nothing is left behind.
 
 mod attached;
+mod found;
+mod log;
+mod names;
 mod rig;
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -284,18 +287,18 @@ fn a_status_that_is_to_come_from_another_machine_names_the_address() {
 }
 
 #[test]
-fn a_node_waits_for_its_switch_and_ends_when_it_is_told_to() {
+fn a_node_says_within_three_seconds_whom_it_waits_for_and_where_and_ends_when_it_is_told_to() {
     let home = Home::new("waiting");
     let file = home.write("rack.toml", &home.output(&["rack-file", "--transport", "shm"]));
     let node = home.start(&["node", "--id", "0", "--config", &file]);
     eventually("the node is there", || home.find(&["node", "--id", "0"]).is_some());
-    thread::sleep(Duration::from_millis(500));
+    thread::sleep(Duration::from_secs(3));
     let ended = node.signal("TERM").output();
     let said = text(&ended.stderr);
-    assert_eq!(
-        (ended.status.code(), said.as_str()),
-        (Some(0), "node 0 of rack `rack`: waiting for the switch\n")
-    );
+    let socket = home.path("rackmem-rack/switch.sock");
+    let expected = format!(" INFO  node 0: waiting for the switch at {}: not heard", socket.display());
+    assert!(said.contains(&expected) && said.lines().count() == 1, "{said}");
+    assert_eq!(ended.status.code(), Some(0));
     fs::remove_file(&file).unwrap();
     home.assert_nothing_left();
 }
@@ -317,6 +320,36 @@ fn daemons_started_one_by_one_are_a_rack() {
         assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
     }
     fs::remove_file(&file).unwrap();
+    home.assert_nothing_left();
+}
+
+#[test]
+fn a_node_with_other_blocks_ends_and_says_why_and_so_does_the_switch() {
+    let home = Home::new("differs");
+    let text_of_file = home.output(&["rack-file", "--nodes", "2", "--transport", "shm"]);
+    let file = home.write("rack.toml", &text_of_file);
+    let block = "# block = \"4 KiB\"";
+    assert!(text_of_file.contains(block));
+    let other = home.write("other.toml", &text_of_file.replace(block, "block = \"8 KiB\""));
+    let switch = home.start(&["switch", "--config", &file]);
+    let node = home.start(&["node", "--id", "0", "--config", &file]);
+    let status = || -> Option<serde_json::Value> {
+        serde_json::from_str(&home.try_output(&["status", "--json", "--config", &file])?).ok()
+    };
+    eventually("node 0 is up", || status().is_some_and(|status| status["nodes"][0]["up"] == true));
+    let said = home.mistake(&["node", "--id", "1", "--config", &other], 1);
+    assert!(said.starts_with("error: node 1 of rack `rack`: the switch at "), "{said}");
+    let instead = "give both the same rack file";
+    assert!(said.contains("`block` is 8 KiB here and 4 KiB there") && said.contains(instead), "{said}");
+    let now = status().unwrap();
+    assert_eq!((&now["nodes"][1]["incarnation"], &now["nodes"][0]["up"]), (&0.into(), &true.into()));
+    assert_eq!(node.signal("TERM").output().status.code(), Some(0));
+    let said = text(&switch.signal("TERM").output().stderr);
+    let line = said.lines().find(|line| line.contains(" WARN  switch: node 1 at ")).unwrap_or(&said);
+    assert!(line.contains("`block` is 4 KiB here and 8 KiB there") && line.contains(instead), "{said}");
+    for file in [file, other] {
+        fs::remove_file(file).unwrap();
+    }
     home.assert_nothing_left();
 }
 

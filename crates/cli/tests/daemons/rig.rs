@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{self, Command, Output, Stdio};
+use std::process::{self, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -69,6 +69,7 @@ impl Home {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rackmem"));
         // It runs there, so that an orphan is known by its folder.
         command.args(args).current_dir(&self.0).env("XDG_RUNTIME_DIR", &self.0).stdin(Stdio::null());
+        command.env_remove("RACKMEM_LOG");
         command
     }
 
@@ -102,8 +103,14 @@ impl Home {
     }
 
     pub(crate) fn start(&self, args: &[&str]) -> Running {
-        let process = self.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        Running { process }
+        self.start_with(args, &[])
+    }
+
+    /// The same, with more in its environment.
+    pub(crate) fn start_with(&self, args: &[&str], environment: &[(&str, &str)]) -> Running {
+        let mut command = self.command(args);
+        command.envs(environment.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running { process: command.spawn().unwrap() }
     }
 
     /// `rackmem up`, when it is up.
@@ -180,6 +187,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Its standard error, as it comes.
+    pub(crate) fn errors(&mut self) -> ChildStderr {
+        self.process.stderr.take().unwrap()
+    }
+
     pub(crate) fn signal(self, signal: &str) -> Self {
         send(signal, self.process.id());
         self

@@ -6,7 +6,7 @@ use std::net::{TcpStream, UdpSocket};
 use rackmem::{Discipline, NodeId};
 use serde_json::Value;
 
-use crate::rig::{Rig, Shape, eventually, host};
+use crate::rig::{Rig, SWITCH, Shape, eventually, host};
 
 fn dropped(status: &Value, cause: &str) -> u64 {
     status["switch"]["transport"]["dropped"][cause].as_u64().unwrap()
@@ -27,9 +27,17 @@ fn a_host_with_another_key_is_kept_out_and_counted_until_it_has_the_right_one() 
     let mut here = rack.here();
     let word = here.alloc(8, NodeId(0), Discipline::Coherent).unwrap();
     here.write_word(word, 1).unwrap();
-    let said = "node 1 of rack `hosts`: waiting for the switch\n";
-    eventually("it says that nobody answers", || rig.said(host(1)) == said);
-    assert_eq!(rig.end(host(1)), (Some(0), said.to_owned()));
+    let refuses = |said: &str, who: &str, other: &str| {
+        let named =
+            |line: &str| line.contains(who) && line.contains(&format!("who says to be {other}, is refused"));
+        said.lines()
+            .any(|line| named(line) && line.contains("compare the files that `key` in the rack file names"))
+    };
+    eventually("both say that the key differs", || {
+        refuses(&rig.said(host(1)), " WARN  node 1: somebody at ", "the switch")
+            && refuses(&rig.said(SWITCH), " WARN  switch: somebody at ", "node 1")
+    });
+    assert_eq!(rig.end(host(1)).0, Some(0));
 
     rig.give_key("rack.key", host(1));
     rig.start_node(1);

@@ -9,11 +9,13 @@
 //! | `cuts` | a link is cut for longer than the timeout |
 //! | `losses` | links that fail for moments, and a lossy network at the switch |
 //! | `keys` | hosts that do not have the rack's key |
+//! | `names` | nodes that are known by name |
 
 mod cuts;
 mod history;
 mod keys;
 mod losses;
+mod names;
 mod network;
 mod paths;
 mod rig;

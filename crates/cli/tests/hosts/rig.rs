@@ -113,7 +113,12 @@ impl Rig {
         );
         for node in 0..*nodes {
             let address = self.address(host(node));
-            file.push_str(&format!("\n[[node]]\nid = {node}\nlisten = \"{address}:{PORT}\"\n"));
+            // Every other one listens at all its addresses.
+            let listen = match node % 2 {
+                0 => format!("listen = \"{address}:{PORT}\""),
+                _ => format!("listen = \"0.0.0.0:{PORT}\"\nadvertise = \"{address}:{PORT}\""),
+            };
+            file.push_str(&format!("\n[[node]]\nid = {node}\n{listen}\n"));
         }
         file
     }
@@ -144,8 +149,43 @@ impl Rig {
         fs::copy(self.folder.join(name), self.home(host).join("rack.key")).unwrap();
     }
 
+    /// Nodes are known by name from now on: `node-0` and so on. No name leads anywhere yet.
+    pub(crate) fn name_nodes(&self, hosts: usize) {
+        for host in 0..hosts {
+            let path = self.home(host).join("rack.toml");
+            let mut text = fs::read_to_string(&path).unwrap();
+            for node in 0..self.nodes {
+                let address = format!("\"{}:{PORT}\"", self.address(self::host(node)));
+                let named = format!("\"0.0.0.0:{PORT}\"\nadvertise = \"node-{node}:{PORT}\"");
+                let advertised = format!("\"0.0.0.0:{PORT}\"\nadvertise = {address}");
+                text = text
+                    .replace(&advertised, &named)
+                    .replace(&format!("listen = {address}"), &format!("listen = {named}"));
+            }
+            fs::write(path, text).unwrap();
+            self.lead(host, &[]);
+        }
+    }
+
+    /// Where the names of nodes lead from now on, on this host: to these hosts.
+    pub(crate) fn lead(&self, host: usize, to: &[usize]) {
+        let mut names = "127.0.0.1 localhost\n".to_owned();
+        for (node, to) in to.iter().enumerate() {
+            names.push_str(&format!("{} node-{node}\n", self.address(*to)));
+        }
+        // The same file, so that those who have it mounted see it.
+        fs::write(self.home(host).join("hosts"), names).unwrap();
+    }
+
     fn command(&self, host: usize, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rackmem"));
+        const NAMED: &str = "mount --bind hosts /etc/hosts && exec \"$0\" \"$@\"";
+        let rackmem = env!("CARGO_BIN_EXE_rackmem");
+        let named = self.home(host).join("hosts").exists();
+        let mut command = Command::new(if named { "unshare" } else { rackmem });
+        if named {
+            // With a file of hosts of its own.
+            command.args(["--mount", "sh", "-c", NAMED, rackmem]);
+        }
         command.args(args).current_dir(self.home(host)).stdin(Stdio::null());
         command
     }

@@ -28,12 +28,14 @@
 //! | `chains.rs` | chains: verbs through the switch, calls, metadata servers |
 //! | `lease.rs` | until when a node may trust what it has |
 //! | `switch.rs` | the switch's process |
+//! | `log.rs` | what their operators must know |
 //! | `report.rs` | what it tells whoever asks how the rack is |
 //! | `under_way.rs` | what a node is in the middle of, for whoever looks at a rack that does not get on |
 
 mod carry;
 mod chains;
 pub mod lease;
+mod log;
 mod node;
 pub mod one_sided;
 mod report;

@@ -9,11 +9,12 @@ use membership::member::{Config as MemberConfig, Effect as Membership, Member};
 use membership::{Message, Session, Timing};
 use node::{Node, Outcome, Pinned, Retransmission, Store, View};
 use switch::flowcc::Dump;
-use transport::{Body, Cause, Contents, Outgoing, PlaceId, Transport};
+use transport::{Body, Cause, Contents, Outgoing, PlaceId, Refusal, Transport};
 use wire::{Incarnation, Nanos, NodeId};
 
 use super::chains::ChainSide;
 use super::lease::Lease;
+use super::log::NodeLog;
 use super::one_sided::OneSided;
 use super::report::NodeReport;
 use crate::config::RackConfig;
@@ -46,10 +47,12 @@ pub struct NodeSetup {
 }
 
 /// Why a node could not join.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum JoinError {
     /// The switch did not answer, or did not begin.
     NoAnswer,
+    /// The switch has other settings, or is of another version: that does not change by waiting.
+    Refused(Refusal),
 }
 
 /// A node of a rack of processes, in this process.
@@ -80,13 +83,15 @@ pub struct NetworkedNode {
     /// Hits that handles have reported.
     hits: AtomicU64,
     service: Mutex<Option<JoinHandle<()>>>,
+    /// Taken after the membership, and last.
+    log: Mutex<NodeLog>,
 }
 
 impl NetworkedNode {
     /// Joins the rack: waits until the coordinator has begun an epoch with this node in it.
     ///
     /// # Errors
-    /// If that does not happen within the patience given.
+    /// If that does not happen within the patience given, or cannot happen.
     ///
     /// # Panics
     /// If the system gives no thread.
@@ -132,7 +137,9 @@ impl NetworkedNode {
             leaving: AtomicBool::new(false),
             hits: AtomicU64::new(0),
             service: Mutex::new(None),
+            log: Mutex::default(),
         });
+        node.log().on_joined(setup.id, view.epoch, incarnation);
         let mut courier = Courier::new(setup.session.0);
         node.begin(&mut courier, &view, None);
         let service = std::thread::Builder::new().name(format!("rackmem {}", setup.id));
@@ -152,6 +159,11 @@ impl NetworkedNode {
     /// Which node this is.
     pub fn id(&self) -> NodeId {
         self.id
+    }
+
+    /// True if this peer is alive, as far as this node knows.
+    pub fn is_alive(&self, peer: NodeId) -> bool {
+        self.one_sided.life_of(peer).is_some()
     }
 
     /// The node's memory, for hits.
@@ -201,6 +213,8 @@ impl NetworkedNode {
         self.apply(&mut courier, effects);
         self.fence(&mut courier);
         self.end_service();
+        let epoch = self.member().epoch();
+        self.log().on_left(self.id, epoch);
         left == 0
     }
 
@@ -238,8 +252,11 @@ impl NetworkedNode {
         }
         let mut member = self.member();
         let mut effects = Vec::new();
-        member.set_statistics(&self.report().encode());
+        let report = self.report();
+        member.set_statistics(&report.encode());
         member.on_deadline(now, &mut effects);
+        let locks = self.place.enter().locks.machine.counters().lost;
+        self.log().look(now, (self.id, member.epoch()), &report, locks);
         let next = member.next_deadline();
         self.member_due.store(next.0, Ordering::Relaxed);
         drop(member);
@@ -284,15 +301,36 @@ impl NetworkedNode {
         self.member.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn log(&self) -> std::sync::MutexGuard<'_, NodeLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn apply(&self, courier: &mut Courier, effects: Vec<Membership>) {
+        let at = || (self.id, self.member().epoch());
         for effect in effects {
             match effect {
                 Membership::Send(message) => send_control(&*self.transport, &message),
-                Membership::Begin { view, dump } => self.begin(courier, &view, dump.as_ref()),
-                Membership::Leased { until } => self.lease.extend(until),
-                // Whoever must know asks the lease.
-                Membership::Suspended => {}
-                Membership::Fenced | Membership::Left => self.fence(courier),
+                Membership::Begin { view, dump } => {
+                    self.log().on_epoch(self.id, view.epoch, view.live().len() as u64);
+                    self.begin(courier, &view, dump.as_ref());
+                }
+                Membership::Leased { until } => {
+                    self.lease.extend(until);
+                    let (node, epoch) = at();
+                    self.log().on_leased(node, epoch);
+                }
+                // Whoever must know asks the lease. Who leaves gives it up.
+                Membership::Suspended if self.leaving.load(Ordering::Acquire) => {}
+                Membership::Suspended => {
+                    let (node, epoch) = at();
+                    self.log().on_suspended(node, epoch);
+                }
+                Membership::Fenced => {
+                    let (node, epoch) = at();
+                    self.log().on_fenced(node, epoch);
+                    self.fence(courier);
+                }
+                Membership::Left => self.fence(courier),
             }
         }
     }
@@ -359,7 +397,14 @@ fn await_view(
     started: Instant,
     patience: Duration,
 ) -> Result<View, JoinError> {
+    let handshakes = transport.handshakes();
+    let refusal = || handshakes.as_ref()?.refusal(PlaceId::SWITCH).filter(|one| one.reason.is_final());
+    // Of an earlier attempt to join, with the same transport.
+    let former = refusal();
     while started.elapsed() < patience {
+        if let Some(refusal) = refusal().filter(|one| former.as_ref() != Some(one)) {
+            return Err(JoinError::Refused(refusal));
+        }
         let now = now_since(started);
         let mut effects = Vec::new();
         if member.next_deadline() <= now {

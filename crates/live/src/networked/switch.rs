@@ -10,6 +10,7 @@ use switch::flowcc;
 use transport::{Body, Cause, Contents, Outgoing, PlaceId, Transport};
 use wire::{Nanos, NodeId, SwitchEpoch};
 
+use super::log::SwitchLog;
 use super::node::now_since;
 use super::one_sided::mtu_of;
 use super::report::{NodeReport, NodeStatus, SwitchReport, Watch};
@@ -57,6 +58,7 @@ pub struct NetworkedSwitch {
     watch: Watch,
     /// When to report next.
     report_at: Nanos,
+    log: SwitchLog,
 }
 
 impl NetworkedSwitch {
@@ -83,6 +85,7 @@ impl NetworkedSwitch {
             entries: setup.rack.switch_entries,
             watch: Watch::default(),
             report_at: Nanos::ZERO,
+            log: SwitchLog::default(),
         }
     }
 
@@ -138,6 +141,8 @@ impl NetworkedSwitch {
                 let mut effects = Vec::new();
                 self.coordinator.on_deadline(now, &mut effects);
                 self.apply(now, effects);
+                let (epoch, counters) = (self.coordinator.roster().epoch, self.coordinator.counters());
+                self.log.look(now, epoch, counters, &transport.counters().counts());
             }
             if now >= self.report_at && self.watch.is_watched() {
                 self.report_at = now + REPORT_EVERY;
@@ -222,7 +227,8 @@ impl NetworkedSwitch {
                         let body = message.encode();
                         self.transport.send(PlaceId::node(to), Body::Control(&body), &mut self.outgoing);
                     }
-                    Effect::Restart { epoch, shadow } => {
+                    Effect::Restart { epoch, shadow, changes } => {
+                        self.log.on_epoch(epoch, &changes, self.coordinator.roster().live().len() as u64);
                         let dump = self.began.then(|| self.place.chip.flowcc.dump());
                         self.place.chip.restart(epoch, shadow);
                         // Before anybody else hears of the epoch.

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use led::Led;
 use live::memory::one_sided::{Missing, Region, Regions, Shape};
 use transport::shm::{Config, ShmTransport};
-use transport::{PlaceId, Sharing, Transport};
+use transport::{PlaceId, Sharing, Terms, Transport};
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId};
 
 const RACK: &str = "RACKMEM_TEST_RACK";
@@ -43,7 +43,13 @@ struct Node {
 
 impl Node {
     fn open(dir: &Path, node: NodeId) -> Self {
-        let config = Config { dir: dir.into(), me: PlaceId::node(node), block: 4096, ring_bytes: None };
+        let config = Config {
+            dir: dir.into(),
+            me: PlaceId::node(node),
+            block: 4096,
+            ring_bytes: None,
+            terms: Terms::default(),
+        };
         let transport = ShmTransport::open(&config).unwrap();
         let sharing = transport.sharing().unwrap();
         Self { regions: Regions::default(), sharing, _transport: transport }

@@ -50,7 +50,51 @@ pub enum Effect {
         epoch: SwitchEpoch,
         /// The node that keeps the shadow of the switch's tags.
         shadow: NodeId,
+        /// Who is in it and was not in the one before, and the other way round, by node: for whoever keeps a log.
+        changes: Vec<(NodeId, Change)>,
     },
+}
+
+/// What an epoch changes about a node. A node that is replaced ends first, and then joins.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// A life begins.
+    Joined,
+    /// One is over.
+    Ended {
+        /// Why.
+        why: End,
+        /// What it said about itself last.
+        statistics: Vec<u8>,
+    },
+}
+
+/// Why a life ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// It was not heard for the timeout.
+    Silent,
+    /// It was heard, and did not begin an epoch in time.
+    Behind,
+    /// It wished to.
+    Left,
+    /// A new process of the node has taken its place.
+    Replaced,
+    /// It was in the rack of the coordinator before this one, which has not heard it.
+    Missing,
+}
+
+impl End {
+    /// A name for logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Silent => "silent",
+            Self::Behind => "behind",
+            Self::Left => "left",
+            Self::Replaced => "replaced",
+            Self::Missing => "missing",
+        }
+    }
 }
 
 /// What the coordinator is doing.

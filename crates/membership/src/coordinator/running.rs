@@ -7,18 +7,9 @@ use alloc::vec::Vec;
 use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
 
 use super::contact::Contact;
-use super::{Coordinator, Effect, Phase, Seat};
+use super::{Change, Coordinator, Effect, End, Phase, Seat};
 use crate::roster::Life;
 use crate::timing::Timing;
-
-/// Why a life ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum End {
-    Silent,
-    Lost,
-    Left,
-    Replaced,
-}
 
 impl Seat {
     /// Why the life in this seat is over, if it is. Each reason means that it has no lease: it was not heard for longer
@@ -29,7 +20,7 @@ impl Seat {
         match () {
             () if life.leaving => Some(End::Left),
             () if life.is_silent(now, timing) => Some(End::Silent),
-            () if life.is_lost(now, timing) => Some(End::Lost),
+            () if life.is_lost(now, timing) => Some(End::Behind),
             () if replaced => Some(End::Replaced),
             () => None,
         }
@@ -85,9 +76,11 @@ impl Coordinator {
         let latest = self.highest.max(self.roster.epoch);
         let epoch = SwitchEpoch(latest.0.saturating_add(1));
         let admitted: Vec<NodeId> = self.callers().map(|(node, _)| node).collect();
+        let mut changes = Vec::new();
         for node in (0..self.config.nodes).map(|node| NodeId(u16::try_from(node).expect("at most 64 nodes")))
         {
-            self.end(now, node);
+            let before = self.roster.lives[node.index()];
+            let ended = self.end(now, node);
             if admitted.contains(&node) {
                 self.admit(node, epoch);
             }
@@ -97,25 +90,33 @@ impl Coordinator {
                 self.buried.insert(life.session);
                 life.alive = false;
             }
+            if before.alive && (!life.alive || life.session != before.session) {
+                let (why, statistics) = ended.unwrap_or((End::Missing, Vec::new()));
+                changes.push((node, Change::Ended { why, statistics }));
+            }
+            if life.alive && (!before.alive || life.session != before.session) {
+                changes.push((node, Change::Joined));
+            }
         }
         self.roster.epoch = epoch;
         self.highest = epoch;
         self.settled = true;
         self.phase = Phase::Restarting;
-        out.push(Effect::Restart { epoch, shadow: self.roster.view().shadow });
+        out.push(Effect::Restart { epoch, shadow: self.roster.view().shadow, changes });
     }
 
-    fn end(&mut self, now: Nanos, node: NodeId) {
+    /// Ends a life that is over. Says why, and what it said about itself last.
+    fn end(&mut self, now: Nanos, node: NodeId) -> Option<(End, Vec<u8>)> {
         let seat = &mut self.seats[node.index()];
-        let count = match seat.end(now, self.config.timing) {
-            None => return,
-            Some(End::Silent) => &mut self.counters.silent,
-            Some(End::Lost) => &mut self.counters.lost,
-            Some(End::Left) => &mut self.counters.left,
-            Some(End::Replaced) => &mut self.counters.replaced,
-        };
-        *count += 1;
-        seat.life = None;
+        let why = seat.end(now, self.config.timing)?;
+        match why {
+            End::Silent => self.counters.silent += 1,
+            End::Behind => self.counters.lost += 1,
+            End::Left => self.counters.left += 1,
+            End::Replaced => self.counters.replaced += 1,
+            End::Missing => {}
+        }
+        seat.life.take().map(|life| (why, life.statistics))
     }
 
     /// Lets the caller in, if the node's life is not another's and the caller's is not over.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use membership::coordinator::Change;
 use membership::{Roster, Session};
 use node::View;
 use switch::flowcc::Dump;
@@ -50,7 +51,12 @@ impl Rig {
     }
 
     /// A coordinator decides on a new epoch.
-    pub(crate) fn check_decision(&mut self, epoch: SwitchEpoch, shadow: NodeId) {
+    pub(crate) fn check_decision(
+        &mut self,
+        epoch: SwitchEpoch,
+        shadow: NodeId,
+        changes: &[(NodeId, Change)],
+    ) {
         let roster = self.coordinator().roster().clone();
         assert_eq!(roster.epoch, epoch);
         assert_eq!(
@@ -84,8 +90,17 @@ impl Rig {
         // Of this coordinator's own rosters, whoever is not up in this one and was in the last is dead.
         let made = &self.control.as_ref().expect("it decides").made;
         if let Some(last) = made.last().and_then(|epoch| self.seen.rosters.get(epoch)) {
-            let gone = up(last).into_iter().filter(|(node, session)| !roster.is_alive(*node, *session));
-            self.seen.dead.extend(gone.map(|(_, session)| session));
+            let gone: Vec<_> =
+                up(last).into_iter().filter(|(node, session)| !roster.is_alive(*node, *session)).collect();
+            let come = up(&roster).into_iter().filter(|(node, session)| !last.is_alive(*node, *session));
+            let told = |joined: bool| {
+                let such =
+                    changes.iter().filter(move |(_, change)| matches!(change, Change::Joined) == joined);
+                such.map(|(node, _)| *node).collect::<Vec<_>>()
+            };
+            assert_eq!(told(true), come.map(|(node, _)| node).collect::<Vec<_>>(), "who has joined");
+            assert_eq!(told(false), gone.iter().map(|(node, _)| *node).collect::<Vec<_>>(), "who has ended");
+            self.seen.dead.extend(gone.into_iter().map(|(_, session)| session));
         }
         if std::env::var_os("RACKMEM_TRACE").is_some() {
             let up: Vec<_> = self

@@ -335,8 +335,8 @@ impl Rig {
         for effect in out {
             match effect {
                 coordinator::Effect::Send(node, message) => self.send(To::Node(node), &message),
-                coordinator::Effect::Restart { epoch, shadow } => {
-                    self.check_decision(epoch, shadow);
+                coordinator::Effect::Restart { epoch, shadow, changes } => {
+                    self.check_decision(epoch, shadow, &changes);
                     let control = self.control.as_mut().expect("it just spoke");
                     let dump = control.switch.map(|epoch| directory(epoch, self.nodes));
                     control.switch = Some(epoch);

@@ -167,6 +167,8 @@ pub struct LockCounters {
     pub evicted: u64,
     /// Packets sent again.
     pub repeated: u64,
+    /// Locks of this home whose only current data died.
+    pub lost: u64,
     drops: [u64; LockDrop::ALL.len()],
 }
 

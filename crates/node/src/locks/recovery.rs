@@ -373,6 +373,7 @@ impl<R: LockRules> LockNode<R> {
             entry.tenure = home.tenure.max(past);
             home.tenure = entry.tenure;
         }
+        self.counters.lost += u64::from(lost && !home.lost);
         home.lost |= lost;
         for (node, (packet, _)) in &past_ones {
             let decision = Decision { len: packet.len, tenure: packet.tenure, stays: false, placed: false };

@@ -16,6 +16,7 @@
 //! | `line.rs` | with `queue`: the lock comes from the requester before, and goes to the one behind |
 //! | `on_new_epoch.rs` | the switch or a node was restarted: everything is started again |
 //! | `peek.rs` | with `peeks`: words are read where the block is |
+//! | `inspect.rs` | what a checker sees |
 //! | `next_state.rs` | Figure 6: the metadata that an unlock installs |
 //!
 //! What must always hold: every event that was requested is unlocked exactly once, after its last answer; a
@@ -25,6 +26,7 @@
 mod access;
 pub(crate) mod canonical;
 mod event;
+pub(crate) mod inspect;
 mod leaving;
 mod line;
 mod lock;

@@ -13,11 +13,12 @@ use live::waiting::Crowding;
 use node::Window;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
+use transport::{Reason, Terms, WIRE_VERSION};
 use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};
 
 use super::error::AttachError;
 use super::line::{Cut, Line};
-use super::message::{self, Answer, MOST_BYTES, Operation, Welcome};
+use super::message::{self, Answer, MOST_BYTES, Operation, Welcome, put_hello};
 use super::socket_of;
 use crate::error::Error;
 use crate::memory::Memory;
@@ -74,22 +75,39 @@ impl Rack {
         if node.index() >= nodes {
             return Err(AttachError::NoSuchNode { node, nodes });
         }
-        let handle = AttachedHandle::at(&socket_of(file, node), node)?;
-        let expected = Welcome { node, nodes, block: file.config.block_size, memory: file.config.memory };
-        if handle.welcome == expected { Ok(handle) } else { Err(AttachError::OtherRack { node }) }
+        AttachedHandle::at(&socket_of(file, node), node, &file.terms())
     }
 }
 
 impl AttachedHandle {
-    fn at(socket: &Path, node: NodeId) -> Result<Self, AttachError> {
+    fn at(socket: &Path, node: NodeId, terms: &Terms) -> Result<Self, AttachError> {
         let failed = |source| AttachError::NoDaemon { node, socket: socket.to_path_buf(), source };
         let stream = UnixStream::connect(socket).map_err(failed)?;
         if !socket_peercred(&stream).is_ok_and(|peer| peer.uid == geteuid()) {
             return Err(AttachError::OtherUser { socket: socket.to_path_buf() });
         }
         let mut line = Line::new(stream, Arc::<Crowding>::default()).map_err(failed)?;
+        // Both greet before they hear the other one, so that each knows why it is refused.
+        line.send(Some(MOST_GREETING), |out| put_hello(out, terms))
+            .map_err(|_| AttachError::Refused { node })?;
         let greeting = line.receive(Some(MOST_GREETING)).map_err(|_| AttachError::Refused { node })?;
-        let welcome = Welcome::decode(greeting).map_err(|_| AttachError::OtherRack { node })?;
+        let (welcome, reason) = match Welcome::decode(greeting) {
+            Ok(Ok(welcome)) => {
+                let differences = terms.compare(&welcome.terms);
+                let reason = (!differences.is_empty()).then_some(Reason::Settings(differences));
+                let other = (welcome.node != node).then_some(Reason::Malformed);
+                (Some(welcome), reason.or(other))
+            }
+            Ok(Err(theirs)) => (None, Some(Reason::Version { ours: WIRE_VERSION, theirs })),
+            Err(_) => (None, Some(Reason::Malformed)),
+        };
+        let welcome = match (welcome, reason) {
+            (Some(welcome), None) => welcome,
+            (_, reason) => {
+                let reason = reason.unwrap_or(Reason::Malformed);
+                return Err(AttachError::Disagrees { node, reason });
+            }
+        };
         let state = State { line, cut: false, updating: false, unlock_later: Vec::new() };
         Ok(Self {
             conversation: Arc::new(Conversation { state: Mutex::new(state) }),
@@ -105,9 +123,7 @@ impl AttachedHandle {
     /// # Errors
     /// As [`Rack::attach`].
     pub fn another(&self) -> Result<Self, AttachError> {
-        let other = Self::at(&self.socket, self.welcome.node)?;
-        let node = self.welcome.node;
-        if other.welcome == self.welcome { Ok(other) } else { Err(AttachError::OtherRack { node }) }
+        Self::at(&self.socket, self.welcome.node, &self.welcome.terms)
     }
 
     /// The node that this handle is on.
@@ -305,7 +321,8 @@ impl AttachedHandle {
     }
 
     fn in_range(&self, addr: GlobalAddr, len: usize) -> Result<GlobalAddr, Error> {
-        let Welcome { nodes, memory, .. } = self.welcome;
+        let Welcome { nodes, memory, .. } = &self.welcome;
+        let (nodes, memory) = (*nodes, *memory);
         let fits = addr.offset().checked_add(len as u64).is_some_and(|end| end <= memory);
         if addr.home().index() >= nodes {
             Err(Error::NoSuchNode { addr, nodes })

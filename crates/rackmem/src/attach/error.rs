@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use transport::Reason;
 use wire::NodeId;
 
 /// Why an application could not attach.
@@ -36,10 +37,12 @@ pub enum AttachError {
         /// The node asked for.
         node: NodeId,
     },
-    /// The daemon is of another version, or has another rack file.
-    OtherRack {
+    /// The daemon and this process refuse each other, as they have different rack files or are of different versions.
+    Disagrees {
         /// The node asked for.
         node: NodeId,
+        /// What differs.
+        reason: Reason,
     },
 }
 
@@ -63,10 +66,7 @@ impl fmt::Display for AttachError {
                 "the daemon of {node} serves {} threads of applications already",
                 super::MOST_ATTACHED
             ),
-            Self::OtherRack { node } => write!(
-                f,
-                "the daemon of {node} has another rack file, or another version of rackmem: start both with the same"
-            ),
+            Self::Disagrees { node, reason } => write!(f, "the daemon of {node} is refused: {reason}"),
         }
     }
 }

@@ -2,10 +2,13 @@
 //!
 //! The fuzzer `attach` under `fuzz/` and the test `attach_fuzz` call this; nothing else does.
 
-use super::message::{Request, begin_answers, begin_batch, decode_answers, put_changed, put_update};
+use super::message::{
+    Request, Welcome, begin_answers, begin_batch, decode_answers, decode_hello, put_changed, put_hello,
+    put_update,
+};
 
-/// A request of an application, or the answers of a daemon: what is accepted can be said again, and is the same. Returns true
-/// if either is accepted.
+/// A greeting, a request of an application, or the answers of a daemon: what is accepted can be said again, and is the same.
+/// Returns true if any of them is accepted.
 ///
 /// # Panics
 /// If a parser breaks its word.
@@ -31,5 +34,17 @@ pub fn attach(bytes: &[u8]) -> bool {
         // Errors are shown to people.
         drop(format!("{answers:?}"));
     }
-    request.is_ok() || answers.is_ok()
+    let hello = decode_hello(bytes);
+    if let Ok(Ok(terms)) = &hello {
+        again.clear();
+        put_hello(&mut again, terms);
+        assert_eq!(again, bytes);
+    }
+    let welcome = Welcome::decode(bytes);
+    if let Ok(Ok(welcome)) = &welcome {
+        again.clear();
+        welcome.encode(&mut again);
+        assert_eq!(again, bytes);
+    }
+    request.is_ok() || answers.is_ok() || hello.is_ok() || welcome.is_ok()
 }

@@ -25,6 +25,8 @@ pub(super) enum Cut {
     Malformed,
     /// It did not answer in time.
     Late,
+    /// It has another rack file, or is of another version.
+    Refused,
 }
 
 /// One side of a connection.

@@ -1,10 +1,12 @@
 //! What an application and a daemon say to each other, as bytes and back: in the byte order of little endians.
 //!
-//! A *frame* is one message behind its length. The daemon greets with a [`Welcome`]. Then the application asks, and each
-//! question is answered: a batch of operations by as many results, an update by the bytes that are there, and the changed
+//! A *frame* is one message behind its length. Both sides greet: the daemon with a [`Welcome`], the application with its
+//! settings ([`Terms`]). They begin with the version in all versions, and each side refuses what differs. Then the
+//! application asks, and each question is answered: a batch of operations by as many results, an update by the bytes that are there, and the changed
 //! bytes by how it went. What must always hold: parsing takes any bytes whatever and never panics; what it accepts is
 //! within the bounds below.
 
+use transport::{Terms, WIRE_VERSION};
 use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};
 
 use crate::error::Error;
@@ -16,20 +18,25 @@ pub(super) const MOST_BYTES: usize = 1 << 20;
 pub(super) const MOST_OPERATIONS: usize = 1024;
 /// The longest frame.
 pub(super) const MOST_FRAME: usize = MOST_BYTES + 64 * MOST_OPERATIONS;
-/// "rackmem", and the version of what is said here.
-const MAGIC: u64 = u64::from_le_bytes(*b"rackmem\x01");
+/// What greetings begin with, in front of the version.
+const MAGIC: &[u8; 7] = b"rackmem";
 
 /// Bytes that are no message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Malformed;
 
+/// A greeting: what was said, or with which version what this one cannot read.
+pub(super) type Greeting<T> = Result<T, u8>;
+
 /// What the daemon is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Welcome {
     pub(super) node: NodeId,
     pub(super) nodes: usize,
     pub(super) block: BlockSize,
     pub(super) memory: u64,
+    /// Its settings.
+    pub(super) terms: Terms,
 }
 
 /// What an application asks for.
@@ -126,6 +133,20 @@ impl<'a> Bytes<'a> {
         if count <= MOST_OPERATIONS { Ok(count) } else { Err(Malformed) }
     }
 
+    /// Opens a greeting.
+    fn version(&mut self) -> Result<Greeting<()>, Malformed> {
+        if self.take(MAGIC.len())? != MAGIC {
+            return Err(Malformed);
+        }
+        let version = self.byte()?;
+        Ok(if version == WIRE_VERSION { Ok(()) } else { Err(version) })
+    }
+
+    /// All that is left.
+    fn terms(&mut self) -> Result<Terms, Malformed> {
+        Terms::parse(std::mem::take(&mut self.0)).ok_or(Malformed)
+    }
+
     const fn end(&self) -> Result<(), Malformed> {
         if self.0.is_empty() { Ok(()) } else { Err(Malformed) }
     }
@@ -137,26 +158,47 @@ fn put_counted(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend(bytes);
 }
 
+fn put_version(out: &mut Vec<u8>) {
+    out.extend(MAGIC);
+    out.push(WIRE_VERSION);
+}
+
 impl Welcome {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend(MAGIC.to_le_bytes());
+        put_version(out);
         out.extend(self.node.0.to_le_bytes());
         out.extend((self.nodes as u16).to_le_bytes());
         out.extend(self.block.bytes().to_le_bytes());
         out.extend(self.memory.to_le_bytes());
+        out.extend(self.terms.as_bytes());
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<Greeting<Self>, Malformed> {
         let mut bytes = Bytes(bytes);
-        if bytes.u64()? != MAGIC {
-            return Err(Malformed);
+        if let Err(version) = bytes.version()? {
+            return Ok(Err(version));
         }
         let (node, nodes) = (NodeId(bytes.u16()?), usize::from(bytes.u16()?));
         let block = BlockSize::new(bytes.u64()?).ok_or(Malformed)?;
         let memory = bytes.u64()?;
-        bytes.end()?;
-        Ok(Self { node, nodes, block, memory })
+        let terms = bytes.terms()?;
+        Ok(Ok(Self { node, nodes, block, memory, terms }))
     }
+}
+
+/// The application's greeting.
+pub(super) fn put_hello(out: &mut Vec<u8>, terms: &Terms) {
+    put_version(out);
+    out.extend(terms.as_bytes());
+}
+
+/// What it says.
+pub(super) fn decode_hello(bytes: &[u8]) -> Result<Greeting<Terms>, Malformed> {
+    let mut bytes = Bytes(bytes);
+    if let Err(version) = bytes.version()? {
+        return Ok(Err(version));
+    }
+    bytes.terms().map(Ok)
 }
 
 const BATCH: u8 = 1;

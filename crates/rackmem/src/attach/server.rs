@@ -18,11 +18,13 @@ use live::scheduling::Scheduling;
 use live::waiting::Crowding;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
+use transport::{Handshakes, PlaceId, Reason, WIRE_VERSION};
 use wire::NodeId;
 
 use super::line::{Cut, Line};
-use super::message::Welcome;
+use super::message::{Welcome, decode_hello};
 use super::{MOST_ATTACHED, serving, socket_of};
+use crate::peers::PeerWatch;
 use crate::rack::Rack;
 use crate::rack_file::RackFile;
 
@@ -50,7 +52,7 @@ pub struct AttachCounts {
     pub malformed: u64,
     /// Connections that were ended because the application kept a block for too long, or did not take its answers.
     pub late: u64,
-    /// Those that were not served: of another user, or one too many.
+    /// Those that were not served: of another user, with another rack file, of another version, or one too many.
     pub refused: u64,
 }
 
@@ -72,6 +74,8 @@ pub(super) struct Shared {
     /// How long an application may keep a block, or not take an answer.
     pub(super) hold: Duration,
     pub(super) stop: AtomicBool,
+    /// The settings that applications must have, and who had others.
+    handshakes: Arc<Handshakes>,
     served: Mutex<Vec<Served>>,
 }
 
@@ -110,6 +114,7 @@ impl Rack {
             crowding: Arc::new(Crowding::of(file.scheduling)),
             hold: Duration::from_nanos(file.timeout.0 / 2),
             stop: AtomicBool::new(false),
+            handshakes: Arc::new(Handshakes::new(file.terms(), |_| None)),
             served: Mutex::default(),
         });
         // Looked at now, and not when the first one comes.
@@ -143,7 +148,9 @@ fn admit(shared: &Arc<Shared>, stream: UnixStream, handle: impl FnOnce() -> crat
         // A panic of its thread has been reported on standard error.
         let _ = ended.thread.join();
     }
-    let ours = socket_peercred(&stream).is_ok_and(|peer| peer.uid == geteuid());
+    let peer = socket_peercred(&stream);
+    let ours = peer.as_ref().is_ok_and(|peer| peer.uid == geteuid());
+    let who = peer.map_or_else(|_| "unknown".to_owned(), |peer| format!("process {}", peer.pid.as_raw_pid()));
     let kept = stream.try_clone();
     let (true, true, Ok(kept)) = (ours, served.len() < MOST_ATTACHED, kept) else {
         shared.counters.refused.fetch_add(1, Relaxed);
@@ -156,22 +163,23 @@ fn admit(shared: &Arc<Shared>, stream: UnixStream, handle: impl FnOnce() -> crat
         nodes: handle.nodes(),
         block: handle.block_size(),
         memory: handle.inner.config.memory,
+        terms: shared.handshakes.terms().clone(),
     };
     if line.send(Some(Duration::ZERO), |out| welcome.encode(out)).is_err() {
         return;
     }
     let counted = Arc::clone(shared);
     let thread = thread::Builder::new().name("attached".to_owned()).spawn(move || {
-        counted.counters.attached.fetch_add(1, Relaxed);
-        counted.counters.accepted.fetch_add(1, Relaxed);
         counted.scheduling.ask().expect("was permitted when the node joined");
-        match serving::serve(&counted, &mut line, handle) {
+        match agree(&counted, &mut line, who)
+            .map_or_else(|cut| cut, |()| served_to_the_end(&counted, &mut line, handle))
+        {
             Cut::Gone => {}
             Cut::Malformed => drop(counted.counters.malformed.fetch_add(1, Relaxed)),
             Cut::Late => drop(counted.counters.late.fetch_add(1, Relaxed)),
+            Cut::Refused => drop(counted.counters.refused.fetch_add(1, Relaxed)),
         }
         line.cut();
-        counted.counters.attached.fetch_sub(1, Relaxed);
     });
     match thread {
         Ok(thread) => served.push(Served { stream: kept, thread }),
@@ -179,7 +187,37 @@ fn admit(shared: &Arc<Shared>, stream: UnixStream, handle: impl FnOnce() -> crat
     }
 }
 
+/// Serves an application that has greeted as it should.
+fn served_to_the_end(shared: &Shared, line: &mut Line, handle: crate::NodeHandle) -> Cut {
+    shared.counters.attached.fetch_add(1, Relaxed);
+    shared.counters.accepted.fetch_add(1, Relaxed);
+    let cut = serving::serve(shared, line, handle);
+    shared.counters.attached.fetch_sub(1, Relaxed);
+    cut
+}
+
+/// Hears the application's greeting. An error: it is not served.
+fn agree(shared: &Shared, line: &mut Line, who: String) -> Result<(), Cut> {
+    let objection = match decode_hello(line.receive(Some(shared.hold))?) {
+        Ok(Ok(terms)) => shared.handshakes.objection(&terms),
+        Ok(Err(theirs)) => Some(Reason::Version { ours: WIRE_VERSION, theirs }),
+        Err(_) => Some(Reason::Malformed),
+    };
+    let Some(reason) = objection else {
+        shared.handshakes.accept(PlaceId::OBSERVER);
+        return Ok(());
+    };
+    let malformed = reason == Reason::Malformed;
+    shared.handshakes.refuse(PlaceId::OBSERVER, who, reason);
+    Err(if malformed { Cut::Malformed } else { Cut::Refused })
+}
+
 impl Attachments {
+    /// What there is to tell about applications that wanted to attach.
+    pub fn peers(&self) -> PeerWatch {
+        PeerWatch::of_applications(Arc::clone(&self.shared.handshakes))
+    }
+
     /// What has come of applications so far.
     pub fn counts(&self) -> AttachCounts {
         let Counters { attached, accepted, operations, malformed, late, refused } = &self.shared.counters;

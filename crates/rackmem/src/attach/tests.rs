@@ -1,10 +1,11 @@
 //! Messages there and back, and bytes that are none.
 
+use transport::{Terms, WIRE_VERSION};
 use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};
 
 use super::message::{
     Answer, MOST_BYTES, Malformed, Operation, Request, Welcome, begin_answers, begin_batch, decode_answers,
-    put_changed, put_update,
+    decode_hello, put_changed, put_hello, put_update,
 };
 use crate::error::Error;
 use crate::lock::LockMode;
@@ -83,10 +84,20 @@ fn every_message_comes_back_as_it_was() {
     put_changed(&mut changed, b"new");
     assert_eq!(Request::decode(&changed), Ok(Request::Changed(b"new")));
     assert_eq!(decode_answers(&encoded_answers(&answers())), Ok(answers()));
-    let welcome = Welcome { node: NodeId(2), nodes: 64, block: BlockSize::MAX, memory: u64::MAX };
+    let terms = Terms::new([("block", "4 KiB")]);
+    let welcome =
+        Welcome { node: NodeId(2), nodes: 64, block: BlockSize::MAX, memory: u64::MAX, terms: terms.clone() };
     let mut bytes = Vec::new();
     welcome.encode(&mut bytes);
-    assert_eq!(Welcome::decode(&bytes), Ok(welcome));
+    assert_eq!(Welcome::decode(&bytes), Ok(Ok(welcome)));
+    let mut hello = Vec::new();
+    put_hello(&mut hello, &terms);
+    assert_eq!(decode_hello(&hello), Ok(Ok(terms)));
+    for greeting in [&mut bytes, &mut hello] {
+        greeting[7] += 1;
+    }
+    let next = WIRE_VERSION + 1;
+    assert_eq!((Welcome::decode(&bytes), decode_hello(&hello)), (Ok(Err(next)), Ok(Err(next))));
 }
 
 #[test]

@@ -76,16 +76,24 @@ impl<'t> Mistakes<'t> {
         self.found.is_empty()
     }
 
+    /// File and line of this byte of the text.
+    pub(super) fn place(&self, at: usize) -> String {
+        format!("{}:{}", self.path.display(), self.line(at))
+    }
+
+    fn line(&self, at: usize) -> usize {
+        let before = &self.text.as_bytes()[..at.min(self.text.len())];
+        1 + before.iter().filter(|byte| **byte == b'\n').count()
+    }
+
     /// The error, if there is a mistake.
     pub(super) fn into_result(mut self) -> Result<(), RackFileError> {
         if self.found.is_empty() {
             return Ok(());
         }
         self.found.sort_by_key(|(at, _)| *at);
-        let lines = self.found.into_iter().map(|(at, what)| {
-            let before = &self.text.as_bytes()[..at.min(self.text.len())];
-            Mistake { line: Some(1 + before.iter().filter(|byte| **byte == b'\n').count()), what }
-        });
+        let found = std::mem::take(&mut self.found);
+        let lines = found.into_iter().map(|(at, what)| Mistake { line: Some(self.line(at)), what });
         Err(RackFileError { path: self.path.to_owned(), mistakes: lines.collect() })
     }
 }

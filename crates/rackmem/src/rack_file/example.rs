@@ -92,7 +92,12 @@ pub fn example(
     }
     text.push_str("\n[switch]\n");
     if udp {
-        line(&mut text, format!("listen = \"{}\"", addresses[0]), "where the others reach it");
+        line(&mut text, format!("listen = \"{}\"", addresses[0]), "\"0.0.0.0:7400\": at all its addresses");
+        line(
+            &mut text,
+            format!("# advertise = \"{}\"", addresses[0]),
+            "what the others use, an address or a host name; nodes have this key, too",
+        );
     }
     line(
         &mut text,

@@ -6,16 +6,20 @@
 //!
 //! | file | holds |
 //! | --- | --- |
+//! | `keys.rs` | the keys, and which of them must be the same in all processes |
 //! | `parse.rs` | the file as a whole, and `[rack]` |
 //! | `placement.rs` | where the places are: `transport`, addresses, key, and what does not go together |
 //! | `table.rs` | tables and typed values |
 //! | `units.rs` | `"64 MiB"`, `"250 ms"` |
+//! | `location.rs` | where a place listens, and what the others use: as the file, the environment or flags say |
 //! | `open.rs` | from the file to running places |
 //! | `error.rs` | mistakes with their lines |
 //! | `example.rs` | a file to begin with |
 
 mod error;
 mod example;
+mod keys;
+mod location;
 mod open;
 mod parse;
 mod placement;
@@ -29,10 +33,12 @@ use std::path::{Path, PathBuf};
 use wire::{Nanos, NodeId};
 
 use live::scheduling::Scheduling;
-pub use transport::udp::Key;
+pub use transport::udp::{Advertised, Key};
 
 pub use self::error::{Mistake, RackFileError};
 pub use self::example::example;
+pub use self::keys::{Agreement, Setting};
+pub use self::location::{Endpoint, Location, advertised};
 pub use self::open::StartError;
 pub use self::placement::runtime_directory;
 use crate::config::Config;
@@ -96,11 +102,11 @@ pub enum Placement {
     },
     /// UDP.
     Udp {
-        /// The switch's address.
-        switch: SocketAddr,
-        /// The nodes' addresses.
-        nodes: Vec<SocketAddr>,
-        /// Whoever has it may talk to the rack. There always is one, unless all addresses are loopback.
+        /// The switch.
+        switch: Endpoint,
+        /// The nodes.
+        nodes: Vec<Endpoint>,
+        /// Whoever has it may talk to the rack. There always is one, unless all listen on loopback.
         key: Option<Key>,
         /// The longest datagram that all paths between them carry, IP and UDP headers included.
         mtu: usize,

@@ -3,17 +3,18 @@
 //! What must always hold: all places of a rack are opened from the same file, so they agree on its shape and times.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use membership::Timing;
 use transport::{PlaceId, Transport, shm, udp};
 use wire::NodeId;
 
+use super::location::{ADVERTISE, LISTEN, Location};
 use super::{Placement, RackFile};
 use crate::config::{ConfigError, ProcessConfig};
 use crate::error::JoinError;
+use crate::peers::{PeerEvent, PeerWatch};
 use crate::rack::Rack;
 use crate::switch_process::SwitchProcess;
 
@@ -25,12 +26,21 @@ pub enum StartError {
     SharedMemory(shm::Error),
     /// The place could not be opened on the network.
     Udp(udp::Error),
-    /// An address to listen at was given, and the rack is in shared memory.
-    NoAddress(SocketAddr),
+    /// An address was given, and the rack is in shared memory.
+    NoAddress(String),
+    /// The environment says where this place is, and that cannot be.
+    Location(String),
     /// The rack is impossible.
     Config(ConfigError),
     /// The rack did not let the node in.
     Join(JoinError),
+    /// The same, and something that can be corrected keeps this place from reaching others.
+    Hindered {
+        /// What came of it.
+        error: JoinError,
+        /// Why, and what to do about it.
+        why: String,
+    },
 }
 
 impl fmt::Display for StartError {
@@ -40,10 +50,12 @@ impl fmt::Display for StartError {
             Self::Udp(error) => error.fmt(f),
             Self::NoAddress(address) => write!(
                 f,
-                "nothing can listen at {address}: the rack is in shared memory; leave the address out, or write transport = \"udp\""
+                "nothing can listen at {address}: the rack is in shared memory; leave the address out (--listen, --advertise, {LISTEN}, {ADVERTISE}), or write transport = \"udp\""
             ),
+            Self::Location(what) => f.write_str(what),
             Self::Config(error) => error.fmt(f),
             Self::Join(error) => error.fmt(f),
+            Self::Hindered { error, why } => write!(f, "{error}\n{why}"),
         }
     }
 }
@@ -53,9 +65,9 @@ impl std::error::Error for StartError {
         match self {
             Self::SharedMemory(error) => Some(error),
             Self::Udp(error) => Some(error),
-            Self::NoAddress(_) => None,
+            Self::NoAddress(_) | Self::Location(_) => None,
             Self::Config(error) => Some(error),
-            Self::Join(error) => Some(error),
+            Self::Join(error) | Self::Hindered { error, .. } => Some(error),
         }
     }
 }
@@ -71,7 +83,8 @@ impl RackFile {
         }
     }
 
-    /// Connects a place of this rack: from now on others find it.
+    /// Connects a place of this rack: from now on others find it. It is where the file says, or the environment
+    /// (`RACKMEM_LISTEN`, `RACKMEM_ADVERTISE`).
     ///
     /// # Errors
     /// If the system does not let us, or a living process is this place already.
@@ -79,24 +92,20 @@ impl RackFile {
     /// # Panics
     /// If the rack has no such node.
     pub fn open(&self, place: PlaceId) -> Result<Arc<dyn Transport>, StartError> {
-        self.open_at(place, None)
+        self.open_at(place, &Location::from_environment()?)
     }
 
-    /// Connects a place of this rack. With an address it listens there, and not at the one in the file, to which the
-    /// others send all the same: for machines whose own address is not the one that others see.
+    /// Connects a place of this rack that is not where the file says: with `listen` it listens there, and with `advertise`
+    /// it tells the others to send there.
     ///
     /// # Errors
     /// As [`open`](Self::open); and if the rack is in shared memory and an address was given.
     ///
     /// # Panics
     /// If the rack has no such node.
-    pub fn open_at(
-        &self,
-        place: PlaceId,
-        listen: Option<SocketAddr>,
-    ) -> Result<Arc<dyn Transport>, StartError> {
+    pub fn open_at(&self, place: PlaceId, location: &Location) -> Result<Arc<dyn Transport>, StartError> {
         let payload = self.config.most_payload();
-        match (&self.placement, listen) {
+        match (&self.placement, location.given()) {
             (Placement::SharedMemory { .. }, Some(address)) => Err(StartError::NoAddress(address)),
             (Placement::SharedMemory { directory }, None) => {
                 let config = shm::Config {
@@ -104,17 +113,24 @@ impl RackFile {
                     me: place,
                     block: payload,
                     ring_bytes: Some(self.config.ring_bytes()),
+                    terms: self.terms(),
                 };
                 Ok(Arc::new(shm::ShmTransport::open(&config).map_err(StartError::SharedMemory)?))
             }
-            (Placement::Udp { switch, nodes, key, mtu }, listen) => {
-                let nodes = self.nodes().map(PlaceId::node).zip(nodes.iter().copied());
-                let places: Vec<_> = nodes.chain([(PlaceId::SWITCH, *switch)]).collect();
-                let (mine, peers): (Vec<_>, _) = places.into_iter().partition(|(other, _)| *other == place);
-                let listen = listen.unwrap_or_else(|| mine.first().expect("a place of this rack").1);
+            (Placement::Udp { switch, nodes, key, mtu }, _) => {
+                let nodes = self.nodes().map(PlaceId::node).zip(nodes);
+                let (mine, peers): (Vec<_>, Vec<_>) =
+                    nodes.chain([(PlaceId::SWITCH, switch)]).partition(|(other, _)| *other == place);
+                let (_, mine) = mine.first().expect("a place of this rack");
+                let listen = location.listen.unwrap_or(mine.listen);
+                let peers = peers.into_iter().map(|(place, it)| (place, it.advertise.clone())).collect();
+                // The others have the file.
+                let advertise = location.advertise.clone().filter(|it| *it != mine.advertise);
+                let naming = udp::Naming { advertise, ..udp::Naming::default() };
                 let key = key.clone();
+                let (mtu, block, terms) = (*mtu, payload, self.terms());
                 let config =
-                    udp::Config { me: place, listen, peers, key, mtu: *mtu, block: payload, company: true };
+                    udp::Config { me: place, listen, peers, naming, key, mtu, block, company: true, terms };
                 Ok(Arc::new(udp::UdpTransport::bind(&config).map_err(StartError::Udp)?))
             }
         }
@@ -146,24 +162,83 @@ impl Rack {
     /// # Errors
     /// As [`join`](Self::join).
     pub fn join_patiently(file: &RackFile, node: NodeId, patience: Duration) -> Result<Self, StartError> {
+        Self::join_at(file, node, &Location::from_environment()?, patience)
+    }
+
+    /// The same for a node that is not where the file says: for applications with flags of their own.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    pub fn join_at(
+        file: &RackFile,
+        node: NodeId,
+        location: &Location,
+        patience: Duration,
+    ) -> Result<Self, StartError> {
+        Self::join_with(file, node, location, |transport| {
+            let process = ProcessConfig { patience, ..file.process() };
+            Self::join_over(file.config.clone(), node, &process, Arc::clone(transport))
+        })
+    }
+
+    fn join_with(
+        file: &RackFile,
+        node: NodeId,
+        location: &Location,
+        join: impl FnOnce(&Arc<dyn Transport>) -> Result<Self, JoinError>,
+    ) -> Result<Self, StartError> {
         let nodes = file.config.nodes;
         if node.index() >= nodes {
             return Err(StartError::Join(JoinError::NoSuchNode { node, nodes }));
         }
-        let transport = file.open(PlaceId::node(node))?;
-        let process = ProcessConfig { patience, ..file.process() };
-        Self::join_over(file.config.clone(), node, &process, transport).map_err(StartError::Join)
+        let transport = file.open_at(PlaceId::node(node), location)?;
+        join(&transport).map_err(|error| match transport.hindrance() {
+            Some(why) => StartError::Hindered { error, why },
+            None => StartError::Join(error),
+        })
+    }
+
+    /// The same, and tells meanwhile what a person would want to know: whom it waits for, and who is refused and why.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    /// use rackmem::{NodeId, Rack, RackFile};
+    ///
+    /// let file = RackFile::read("rack.toml")?;
+    /// let rack = Rack::join_watched(&file, NodeId(3), Duration::from_secs(60), |event| eprintln!("{event}"))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    pub fn join_watched(
+        file: &RackFile,
+        node: NodeId,
+        patience: Duration,
+        mut tell: impl FnMut(PeerEvent),
+    ) -> Result<Self, StartError> {
+        Self::join_with(file, node, &Location::from_environment()?, |transport| {
+            let mut watch = PeerWatch::of_joining(&**transport);
+            let process = ProcessConfig { patience, ..file.process() };
+            let began = Instant::now();
+            let joined = Self::join_over_while(&file.config, node, &process, transport, &mut || {
+                watch.poll().into_iter().for_each(&mut tell);
+                began.elapsed() < patience
+            });
+            // What was refused, or not, while the last attempt was made.
+            watch.poll().into_iter().for_each(tell);
+            joined
+        })
     }
 }
 
 impl SwitchProcess {
-    /// The switch of the rack that this file describes; with an address, it listens there (see
-    /// [`RackFile::open_at`]).
+    /// The switch of the rack that this file describes, at this location (see [`RackFile::open_at`]).
     ///
     /// # Errors
     /// If another process is the switch, or the system does not let us listen.
-    pub fn open(file: &RackFile, listen: Option<SocketAddr>) -> Result<Self, StartError> {
-        let transport = file.open_at(PlaceId::SWITCH, listen)?;
+    pub fn open(file: &RackFile, location: &Location) -> Result<Self, StartError> {
+        let transport = file.open_at(PlaceId::SWITCH, location)?;
         Self::new(&file.config, &file.process(), transport).map_err(StartError::Config)
     }
 }

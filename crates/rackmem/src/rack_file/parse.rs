@@ -7,48 +7,13 @@ use toml::de::{DeTable, DeValue};
 use wire::{BlockSize, Nanos};
 
 use super::error::{Mistakes, RackFileError};
+use super::keys::{NODE, RACK, SWITCH};
 use super::placement;
 use super::table::Table;
 use super::units::{bytes_text, most_bytes_text, span_text};
 use super::{Placement, RackFile};
 use crate::config::{Config, ConfigError, Directory};
 use live::scheduling::Scheduling;
-
-/// The keys, by table.
-const RACK: (&str, &[&str]) = (
-    "[rack]",
-    &[
-        "name",
-        "transport",
-        "block",
-        "cache",
-        "memory",
-        "lock_copies",
-        "lock_region",
-        "timeout",
-        "peek",
-        "strict",
-        "scheduling",
-        "key",
-        "mtu",
-        "runtime",
-    ],
-);
-const SWITCH: (&str, &[&str]) = (
-    "[switch]",
-    &[
-        "listen",
-        "entries",
-        "lock_entries",
-        "steering",
-        "steer_reads",
-        "preload",
-        "directory",
-        "queue",
-        "metrics",
-    ],
-);
-const NODE: (&str, &[&str]) = ("[[node]]", &["id", "listen", "metrics"]);
 
 /// A heartbeat is an eighth of the timeout: under this, a process that waits for a processor would be given up.
 const LEAST_TIMEOUT: Nanos = Nanos::from_millis(50);
@@ -93,7 +58,8 @@ fn tables<'a>(document: &'a DeTable<'a>, mistakes: &mut Mistakes<'_>) -> Option<
     for key in document.keys() {
         let (name, at) = (key.get_ref().as_ref(), key.span().start);
         if !["rack", "switch", "node"].contains(&name) {
-            let owner = [RACK, SWITCH, NODE].into_iter().find(|(_, keys)| keys.contains(&name));
+            let owner =
+                [RACK, SWITCH, NODE].into_iter().find(|(_, keys)| keys.iter().any(|key| key.name == name));
             match owner {
                 Some((table, _)) => mistakes.add(at, format_args!("`{name}` stands in no table: write it under {table}")),
                 None => mistakes.add(

@@ -2,13 +2,15 @@
 //!
 //! What must always hold: what listens beyond this machine has a key.
 
+use std::fmt::Display;
 use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use transport::udp::{Key, KeyError};
+use transport::udp::{Advertised, Key, KeyError};
 
 use super::error::Mistakes;
+use super::location::{Endpoint, wrong_to_send_to};
 use super::parse::Tables;
 use super::table::{Placed, Table};
 use super::{Placement, TransportKind};
@@ -34,10 +36,39 @@ pub(super) struct Places {
 }
 
 /// An address of the file.
-struct Address {
+struct Address<T> {
     /// Whose it is, in words.
     whose: String,
-    placed: Placed<SocketAddr>,
+    placed: Placed<T>,
+}
+
+/// A place that listens.
+struct Listening {
+    whose: String,
+    /// Where `listen` stands.
+    at: usize,
+    /// Where what the others use stands, and which key that is.
+    advertise_at: usize,
+    advertise_key: &'static str,
+    endpoint: Endpoint,
+}
+
+impl Listening {
+    /// True: only this machine reaches it. None: that depends on where a name leads.
+    fn is_local(&self) -> Option<bool> {
+        let listen = self.endpoint.listen.ip();
+        match self.endpoint.advertise.address() {
+            Some(address) => Some(address.ip().is_loopback() || listen.is_loopback()),
+            None => Some(listen.is_loopback()).filter(|_| !listen.is_unspecified()),
+        }
+    }
+
+    /// True unless it cannot send to what the other advertises.
+    fn can_send_to(&self, other: &Self) -> bool {
+        let listen = self.endpoint.listen;
+        let all = listen.is_ipv6() && listen.ip().is_unspecified();
+        all || other.endpoint.advertise.address().is_none_or(|it| it.is_ipv4() == listen.is_ipv4())
+    }
 }
 
 /// Reads where everything is. There may be mistakes also if it returns something.
@@ -56,7 +87,7 @@ pub(super) fn read(folder: &Path, tables: &Tables<'_>, mistakes: &mut Mistakes<'
         let nodes = by_id.iter().enumerate();
         nodes.map(|(id, node)| metrics_of(node, format!("node {id}"), mistakes)).collect()
     });
-    refuse_doubles("metrics", &metrics, mistakes);
+    refuse_doubles(&metrics, |_| "metrics", mistakes);
     let placement = match transport? {
         TransportKind::SharedMemory => {
             refuse_network(tables, mistakes);
@@ -108,9 +139,11 @@ fn by_id<'a>(nodes: &[Table<'a>], mistakes: &mut Mistakes<'_>) -> Option<Vec<Tab
 /// What belongs to addresses has no meaning in shared memory, and would be believed to have one.
 fn refuse_network(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) {
     const INSTEAD: &str = "with transport = \"shm\": remove it, or write transport = \"udp\"";
-    for table in tables.switch.iter().chain(&tables.nodes).filter(|table| table.has("listen")) {
-        let at = table.place_of("listen");
-        mistakes.add(at, format_args!("{} has an address that nothing listens on {INSTEAD}", table.name));
+    for table in tables.switch.iter().chain(&tables.nodes) {
+        for key in ["listen", "advertise"].into_iter().filter(|key| table.has(key)) {
+            let at = table.place_of(key);
+            mistakes.add(at, format_args!("{} has an address that nothing listens on {INSTEAD}", table.name));
+        }
     }
     for (key, why) in [("key", "file permissions guard shared memory"), ("mtu", "there are no datagrams")] {
         if tables.rack.has(key) {
@@ -134,60 +167,88 @@ fn udp(
     }
     let switch = tables.switch.and_then(|switch| listen(&switch, "the switch", SWITCH_EXAMPLE, mistakes));
     let nodes = by_id.unwrap_or(&[]).iter().enumerate();
-    let nodes: Vec<Option<Address>> =
+    let nodes: Vec<Option<Listening>> =
         nodes.map(|(id, node)| listen(node, &format!("node {id}"), NODE_EXAMPLE, mistakes)).collect();
-    let all = [switch].into_iter().chain(nodes).collect::<Option<Vec<Address>>>();
+    let all = [switch].into_iter().chain(nodes).collect::<Option<Vec<Listening>>>();
     let key = key(folder, &tables.rack, mistakes);
     let mtu = mtu(&tables.rack, mistakes);
     let all = all.filter(|_| tables.switch.is_some() && by_id.is_some())?;
-    refuse_doubles("listen", &all, mistakes);
+    let advertised: Vec<Address<&Advertised>> = all
+        .iter()
+        .map(|it| {
+            let placed = Placed { value: &it.endpoint.advertise, at: it.advertise_at };
+            Address { whose: it.whose.clone(), placed }
+        })
+        .collect();
+    refuse_doubles(&advertised, |index| all[index].advertise_key, mistakes);
     let reachable = reachable(&all, mistakes);
-    let loopback = all[0].placed.value.ip().is_loopback();
-    if reachable && !loopback && !tables.rack.has("key") {
+    let beyond = all.iter().find(|it| !it.endpoint.listen.ip().is_loopback());
+    if let Some(beyond) = beyond.filter(|_| reachable && !tables.rack.has("key")) {
         mistakes.add(
-            all[0].placed.at,
+            beyond.at,
             format_args!(
                 "{} is not loopback, and the rack has no key, so anybody could write its memory: write key = {KEY_EXAMPLE} under [rack], and make that file with: rackmem key rack.key",
-                all[0].placed.value
+                beyond.endpoint.listen
             ),
         );
     }
-    let mut addresses = all.iter().map(|address| address.placed.value);
+    let loopback = beyond.is_none();
+    let mut endpoints = all.into_iter().map(|it| it.endpoint);
     Some(Placement::Udp {
-        switch: addresses.next().expect("the switch is the first"),
-        nodes: addresses.collect(),
+        switch: endpoints.next().expect("the switch is the first"),
+        nodes: endpoints.collect(),
         key,
         mtu: mtu.unwrap_or(if loopback { MOST_MTU as usize } else { DEFAULT_MTU }),
     })
 }
 
-fn listen(table: &Table<'_>, whose: &str, example: &str, mistakes: &mut Mistakes<'_>) -> Option<Address> {
+fn listen(table: &Table<'_>, whose: &str, example: &str, mistakes: &mut Mistakes<'_>) -> Option<Listening> {
     table.require("listen", example, mistakes);
-    let placed = table.address("listen", example, mistakes)?;
-    let ip = placed.value.ip();
-    let broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
-    let wrong = if placed.value.port() == 0 {
-        "has no port that the others could know: write one from 1 to 65535"
-    } else if ip.is_unspecified() {
-        "is no address that the others could send to: write the one of this machine that they reach"
-    } else if ip.is_multicast() || broadcast {
-        "is the address of more than one machine: write the one of this machine that the others reach"
-    } else {
-        return Some(Address { whose: whose.to_owned(), placed });
+    let advertise = match table.has("advertise") {
+        true => Some(table.advertised("advertise", example, mistakes)),
+        false => None,
     };
-    mistakes.add(placed.at, format_args!("{} {wrong}, for example listen = {example}", placed.value));
-    None
+    let listen = table.address("listen", example, mistakes)?;
+    let ip = listen.value.ip();
+    let wrong = if ip.is_unspecified() && listen.value.port() != 0 {
+        advertise.is_none().then(|| {
+            format!(
+                "{} is no address that the others could send to: write what they use, too, for example advertise = {example} or a host name with a port",
+                listen.value
+            )
+        })
+    } else {
+        let wrong = wrong_to_send_to(listen.value, Some(ip), listen.value.port());
+        wrong.map(|wrong| format!("{wrong}, for example listen = {example}"))
+    };
+    if let Some(wrong) = wrong {
+        mistakes.add(listen.at, wrong);
+        return None;
+    }
+    let (whose, at, listen) = (whose.to_owned(), listen.at, listen.value);
+    let (advertise, advertise_at, advertise_key) = match advertise {
+        Some(given) => given.map(|given| (given.value, given.at, "advertise"))?,
+        None => (listen.into(), at, "listen"),
+    };
+    Some(Listening { whose, at, advertise_at, advertise_key, endpoint: Endpoint { listen, advertise } })
 }
 
-fn refuse_doubles(key: &str, addresses: &[Address], mistakes: &mut Mistakes<'_>) {
+fn refuse_doubles<T: PartialEq + Display>(
+    addresses: &[Address<T>],
+    key: impl Fn(usize) -> &'static str,
+    mistakes: &mut Mistakes<'_>,
+) {
     for (index, later) in addresses.iter().enumerate() {
         let earlier = addresses[..index].iter().find(|earlier| earlier.placed.value == later.placed.value);
         if let Some(earlier) = earlier {
             mistakes.add(
                 later.placed.at,
                 format_args!(
-                    "{} and {} have the same `{key}`, {}: write another port or address for one of them",
-                    earlier.whose, later.whose, later.placed.value
+                    "{} and {} have the same `{}`, {}: write another port or address for one of them",
+                    earlier.whose,
+                    later.whose,
+                    key(index),
+                    later.placed.value
                 ),
             );
         }
@@ -195,23 +256,22 @@ fn refuse_doubles(key: &str, addresses: &[Address], mistakes: &mut Mistakes<'_>)
 }
 
 /// Whether all can send to all: one kind of address, and loopback for all or for none.
-fn reachable(all: &[Address], mistakes: &mut Mistakes<'_>) -> bool {
+fn reachable(all: &[Listening], mistakes: &mut Mistakes<'_>) -> bool {
     let first = &all[0];
     let mut reachable = true;
-    for address in &all[1..] {
-        let (here, there) = (first.placed.value, address.placed.value);
-        let what = if here.is_ipv4() != there.is_ipv4() {
+    for other in &all[1..] {
+        let what = if !first.can_send_to(other) || !other.can_send_to(first) {
             "one is IPv4, the other IPv6: write all addresses of one kind"
-        } else if here.ip().is_loopback() != there.ip().is_loopback() {
+        } else if matches!((first.is_local(), other.is_local()), (Some(here), Some(there)) if here != there) {
             "one is loopback, so only this machine reaches it: write loopback addresses for all or for none"
         } else {
             continue;
         };
         reachable = false;
-        let whose = &address.whose;
+        let (here, there) = (&first.endpoint.advertise, &other.endpoint.advertise);
         mistakes.add(
-            address.placed.at,
-            format_args!("{whose} ({there}) cannot talk to {} ({here}): {what}", first.whose),
+            other.advertise_at,
+            format_args!("{} ({there}) cannot talk to {} ({here}): {what}", other.whose, first.whose),
         );
     }
     reachable

@@ -7,9 +7,12 @@ use std::net::SocketAddr;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use transport::udp::Advertised;
 use wire::Nanos;
 
 use super::error::Mistakes;
+use super::keys::Keys;
+use super::location::advertised;
 use super::units;
 
 /// A value, and where in the text it stands.
@@ -35,11 +38,12 @@ impl<'a> Table<'a> {
     }
 
     /// Finds keys that do not belong here. `keys` are those that do, by table, this table's first.
-    pub(super) fn refuse_unknown(&self, keys: &[(&str, &[&str])], mistakes: &mut Mistakes<'_>) {
-        let (_, own) = keys[0];
+    pub(super) fn refuse_unknown(&self, keys: &[Keys], mistakes: &mut Mistakes<'_>) {
+        let names = |(_, settings): &Keys| settings.iter().map(|setting| setting.name).collect::<Vec<_>>();
+        let own = names(&keys[0]);
         for key in self.entries.keys().filter(|key| !own.contains(&key.get_ref().as_ref())) {
             let name: &str = key.get_ref().as_ref();
-            let elsewhere = keys[1..].iter().find(|(_, theirs)| theirs.contains(&name));
+            let elsewhere = keys[1..].iter().find(|theirs| names(theirs).contains(&name));
             let alike = own.iter().map(|known| (distance(known, name), *known)).min();
             let instead = match (elsewhere, alike) {
                 (_, Some((0..=1, known))) | (None, Some((2, known))) => format!("did you mean `{known}`?"),
@@ -177,6 +181,23 @@ impl<'a> Table<'a> {
                         text.value
                     ),
                 );
+                None
+            }
+        }
+    }
+
+    /// What others use to reach a place: an address or a name, with a port.
+    pub(super) fn advertised(
+        &self,
+        key: &str,
+        example: &str,
+        mistakes: &mut Mistakes<'_>,
+    ) -> Option<Placed<Advertised>> {
+        let text = self.text(key, example, mistakes)?;
+        match advertised(text.value, &mistakes.place(text.at)) {
+            Ok(value) => Some(Placed { value, at: text.at }),
+            Err(what) => {
+                mistakes.add(text.at, format_args!("{what}, for example {key} = {example}"));
                 None
             }
         }

@@ -5,12 +5,25 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rackmem::attach::socket_of;
-use rackmem::{Discipline, NodeId};
+use rackmem::transport::{Reason, WIRE_VERSION};
+use rackmem::{Discipline, NodeId, PeerEvent};
 
 use crate::rig::{Daemons, until};
 
-/// A connection that has been greeted.
+/// The greeting of an application.
+fn hello(rack: &Daemons) -> Vec<u8> {
+    [b"rackmem", &[WIRE_VERSION][..], rack.file.terms().as_bytes()].concat()
+}
+
+/// A connection that has been greeted, and has greeted.
 fn stranger(rack: &Daemons) -> UnixStream {
+    let mut stream = mute(rack);
+    stream.write_all(&frame(&hello(rack))).unwrap();
+    stream
+}
+
+/// A connection that has been greeted.
+fn mute(rack: &Daemons) -> UnixStream {
     let mut stream = UnixStream::connect(socket_of(&rack.file, NodeId(0))).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let mut length = [0; 4];
@@ -61,6 +74,55 @@ fn what_is_no_message_ends_the_connection_and_is_counted() {
     }
     assert_eq!(app.write_word(addr, 3), Ok(()), "the others are served");
     assert_eq!(rack.nodes[1].here().read_word(addr), Ok(3));
+}
+
+#[test]
+fn an_application_that_greets_with_another_version_or_with_nonsense_is_refused_and_said() {
+    let rack = Daemons::start();
+    let mut app = rack.attach(0);
+    let addr = app.alloc(8, NodeId(1), Discipline::Coherent).unwrap();
+    let mut said = rack.service(0).peers();
+    let good = hello(&rack);
+    let next = WIRE_VERSION + 1;
+    let with = |at: usize, value: u8| {
+        let mut changed = good.clone();
+        changed[at] = value;
+        changed
+    };
+    let version = Reason::Version { ours: WIRE_VERSION, theirs: next };
+    let (before, cases) = (
+        rack.service(0).counts(),
+        [
+            (with(7, next), version.clone()),
+            ([b"rackmem", &[next][..], b"whatever comes later"].concat(), version.clone()),
+            (good[..7].to_vec(), Reason::Malformed),
+            (good[..good.len() - 1].to_vec(), Reason::Malformed),
+            (with(0, b'R'), Reason::Malformed),
+            (with(12, 0x1b), Reason::Malformed),
+            // No greeting, but what may come behind one.
+            (vec![1, 0, 0], Reason::Malformed),
+        ],
+    );
+    let mut all = Vec::new();
+    for (bytes, reason) in &cases {
+        let mut stream = mute(&rack);
+        stream.write_all(&frame(bytes)).unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        assert!(answer.is_empty(), "{bytes:?} is answered");
+        for event in said.poll() {
+            let PeerEvent::Application(refusal) = event else { panic!("{event}") };
+            assert_eq!(refusal.reason, *reason);
+            all.push(refusal.reason);
+        }
+    }
+    // The same reason is said once in a while only.
+    assert_eq!(all, [version, Reason::Malformed]);
+    until("they are counted", || {
+        let now = rack.service(0).counts();
+        (now.refused - before.refused, now.malformed - before.malformed) == (2, 5)
+    });
+    assert_eq!(app.write_word(addr, 3), Ok(()), "the others are served");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
+use rackmem::rack_file::Location;
 use rackmem::{AttachedHandle, Attachments, GlobalAddr, NodeId, Rack, RackFile, SwitchProcess};
 
 /// Set in the application: the rack file, and an address.
@@ -42,7 +43,7 @@ impl Daemons {
         fs::write(&path, text).unwrap();
         let file = RackFile::read(&path).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        let mut switch = SwitchProcess::open(&file, None).unwrap();
+        let mut switch = SwitchProcess::open(&file, &Location::default()).unwrap();
         let stopped = Arc::clone(&stop);
         let switch = thread::spawn(move || switch.run(&stopped));
         // Both at once: the rack waits for both before it begins.

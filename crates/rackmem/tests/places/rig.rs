@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
-use rackmem::rack_file::{TransportKind, example};
+use rackmem::rack_file::{Location, TransportKind, example};
 use rackmem::{NodeHandle, NodeId, Rack, RackFile, SwitchProcess};
 
 pub(crate) const NODES: usize = 3;
@@ -45,7 +45,7 @@ impl Places {
         std::fs::write(&path, &text).unwrap();
         let file = RackFile::parse(&path, &text).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        let mut switch = SwitchProcess::open(&file, None).unwrap();
+        let mut switch = SwitchProcess::open(&file, &Location::default()).unwrap();
         let stopped = Arc::clone(&stop);
         let switch = Some(std::thread::spawn(move || switch.run(&stopped)));
         let nodes = std::thread::scope(|scope| {

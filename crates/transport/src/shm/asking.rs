@@ -21,11 +21,11 @@ use rustix::net::{
 use wire::Nanos;
 
 use super::doorman::House;
-use super::greeting::connect_to;
+use super::greeting::{connect_to, magic};
 use super::rendezvous::Name;
 use crate::{Cause, NotObtained, PlaceId, SharedMemory, Sharing};
 
-const MAGIC: [u8; 8] = *b"rackask1";
+const MAGIC: [u8; 8] = magic(b"rackask");
 /// Bytes of a question, and of an answer.
 pub(super) const QUESTION_BYTES: usize = 18;
 const ANSWER_BYTES: usize = 18;

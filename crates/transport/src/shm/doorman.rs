@@ -17,11 +17,11 @@ use rustix::net::{SocketFlags, accept_with};
 
 use super::asking::{Published, Question};
 use super::bell::{Bell, OwnBell};
-use super::greeting::{Caller, Heard, check_user, dial, hear_caller, hear_welcome, welcome};
+use super::greeting::{Caller, Heard, Offer, check_user, dial, hear_caller, hear_welcome, refuse, welcome};
 use super::links::{Arrivals, Incoming, Link, Links, hang_up};
 use super::rendezvous::{Name, Rendezvous};
 use super::ring::{Consumer, Producer, Ring};
-use crate::{Cause, Counters, PlaceId};
+use crate::{Cause, Counters, Handshakes, PlaceId, Reason, WIRE_VERSION};
 
 /// How long after an attempt to reach a place the next one is made.
 const PATIENCE: Duration = Duration::from_millis(10);
@@ -37,6 +37,7 @@ pub(super) struct House {
     pub(super) links: Links,
     pub(super) arrivals: Arrivals,
     pub(super) counters: Counters,
+    pub(super) handshakes: Arc<Handshakes>,
     pub(super) published: Published,
     wanted: [AtomicBool; PlaceId::COUNT],
     stop: AtomicBool,
@@ -45,7 +46,7 @@ pub(super) struct House {
 }
 
 impl House {
-    pub(super) fn new(me: PlaceId, ring_bytes: usize) -> std::io::Result<Self> {
+    pub(super) fn new(me: PlaceId, ring_bytes: usize, handshakes: Handshakes) -> std::io::Result<Self> {
         Ok(Self {
             me,
             ring_bytes,
@@ -53,6 +54,7 @@ impl House {
             links: Links::new(),
             arrivals: Arrivals::new(),
             counters: Counters::default(),
+            handshakes: Arc::new(handshakes),
             published: Published::default(),
             wanted: std::array::from_fn(|_| AtomicBool::new(false)),
             stop: AtomicBool::new(false),
@@ -64,8 +66,22 @@ impl House {
     pub(super) fn want(&self, place: PlaceId) {
         let wanted = &self.wanted[place.index()];
         if !wanted.load(Relaxed) && !wanted.swap(true, AcqRel) {
+            self.handshakes.greet(place);
             self.call();
         }
+    }
+
+    /// A peer is not talked to: what it offers differs, or it says what nobody says.
+    fn refuse(&self, peer: PlaceId, offer: Option<Offer>) {
+        let reason = match offer {
+            Some(Offer::Terms(terms)) => self.handshakes.objection(&terms),
+            Some(Offer::Version(theirs)) => Some(Reason::Version { ours: WIRE_VERSION, theirs }),
+            None => None,
+        };
+        let refused = reason.is_some();
+        self.counters.dropped(if refused { Cause::Refused } else { Cause::Malformed });
+        let address = self.handshakes.address(peer).unwrap_or("its socket").to_owned();
+        self.handshakes.refuse(peer, address, reason.unwrap_or(Reason::Malformed));
     }
 
     /// Asks the doorman to go home.
@@ -190,7 +206,8 @@ impl Doorman {
         };
         let Some(name) = name else { return };
         // A place that is not there, or has too many callers, is dialled again when somebody wants it again.
-        if let Ok(socket) = dial(&name.socket(&self.rendezvous.dir), self.rendezvous.name) {
+        let terms = self.house.handshakes.terms();
+        if let Ok(socket) = dial(&name.socket(&self.rendezvous.dir), self.rendezvous.name, terms) {
             self.connections.push(Connection { socket: Arc::new(socket), state: State::Dialled(name) });
         }
     }
@@ -228,14 +245,21 @@ impl Doorman {
         let socket = Arc::clone(&self.connections[at].socket);
         let state = match std::mem::replace(&mut self.connections[at].state, State::Over) {
             State::Silent => match hear_caller(&socket) {
-                Heard::This(Caller::Sends(name)) => self.on_hello(name, &socket),
+                Heard::This(Caller::Sends(name, offer)) => self.on_hello(name, offer, &socket),
+                Heard::This(Caller::Garbled(place)) => self.on_refused(place, None),
                 Heard::This(Caller::Asks(question)) => self.on_question(question, &socket),
                 Heard::Nothing => State::Silent,
+                Heard::Nonsense | Heard::Refused(_) => {
+                    self.house.counters.dropped(Cause::Malformed);
+                    State::Over
+                }
                 Heard::End => State::Over,
             },
             State::Dialled(name) => match hear_welcome(&socket, name.place) {
                 Heard::This((producer, bell)) => self.on_welcome(name, producer, bell, &socket),
                 Heard::Nothing => State::Dialled(name),
+                Heard::Nonsense => self.on_refused(name.place, None),
+                Heard::Refused(offer) => self.on_refused(name.place, Some(offer)),
                 Heard::End => State::Over,
             },
             // Nothing is said on a connection that stands: this is its end.
@@ -258,11 +282,18 @@ impl Doorman {
     }
 
     /// Somebody wants to send to us: a new ring, which takes the place of the one it had before.
-    fn on_hello(&mut self, name: Name, socket: &Arc<OwnedFd>) -> State {
-        if name.place == self.house.me {
+    fn on_hello(&mut self, name: Name, offer: Offer, socket: &Arc<OwnedFd>) -> State {
+        let House { me, handshakes, .. } = &*self.house;
+        if name.place == *me {
             self.house.counters.dropped(Cause::Malformed);
             return State::Over;
         }
+        if !matches!(&offer, Offer::Terms(terms) if handshakes.objection(terms).is_none()) {
+            refuse(socket, *me, handshakes.terms());
+            self.house.refuse(name.place, Some(offer));
+            return State::Over;
+        }
+        handshakes.accept(name.place);
         let Ok((file, ring)) = Ring::create(self.house.ring_bytes) else { return State::Over };
         let ring = Arc::new(Incoming::new(name.place, Consumer::new(ring), Arc::clone(socket)));
         for one in &mut self.connections {
@@ -314,8 +345,15 @@ impl Doorman {
         }
     }
 
+    /// A place does not let us send to it, or makes no sense.
+    fn on_refused(&mut self, place: PlaceId, offer: Option<Offer>) -> State {
+        self.house.refuse(place, offer);
+        State::Over
+    }
+
     /// We can send to a place.
     fn on_welcome(&mut self, name: Name, producer: Producer, bell: Bell, socket: &Arc<OwnedFd>) -> State {
+        self.house.handshakes.accept(name.place);
         let link = Link { producer, bell: Arc::new(bell), connection: Arc::clone(socket) };
         *self.house.links.to(name.place) = Some(link);
         State::Outgoing(name.place)

@@ -1,11 +1,20 @@
 //! What two places say to each other when they connect.
 //!
-//! Whoever wants to send connects to the receiver's socket and says who it is. The receiver makes a ring and answers
-//! with it and its bell, both as descriptors. After that nothing is said: the connection stands for as long as both
-//! live and want it, and its end is how each learns that the other is gone. Others call to ask for memory (`asking`).
+//! Whoever wants to send connects to the receiver's socket and says who it is, and with which settings. If the receiver has
+//! the same ones it makes a ring and answers with it and its bell, both as descriptors. After that nothing is said: the
+//! connection stands for as long as both live and want it, and its end is how each learns that the other is gone. If they
+//! differ the receiver answers with its own settings and hangs up, so that both know. Others call to ask for memory
+//! (`asking`).
+//!
+//! ```text
+//! hello    version: 8 bytes | place: 1 | observer: 8 | settings
+//! welcome  version: 8 bytes | place: 1                          and two descriptors
+//! refusal  version: 8 bytes | place: 1 | settings
+//! ```
 //!
 //! What must always hold: nobody of another user gets an answer, no call here waits, and what comes is either exactly
-//! one of the two messages or refused. Descriptors that nobody asked for are closed by the kernel.
+//! one of these messages or refused. The front of each, up to the place, is the same in all versions. Descriptors that
+//! nobody asked for are closed by the kernel.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -26,10 +35,62 @@ use super::bell::Bell;
 use super::rendezvous::Name;
 use super::ring::{Producer, Ring};
 use crate::PlaceId;
+use crate::terms::{MOST_TERMS, Terms, WIRE_VERSION};
 
-const MAGIC: [u8; 8] = *b"rackshm1";
+/// Of a hello, in front of the settings.
 const HELLO_BYTES: usize = 17;
+/// Of a welcome; and of a refusal in front of the settings.
 const WELCOME_BYTES: usize = 9;
+
+/// What begins a message of this version: seven letters and a digit. (Behind 9 come the characters behind it.)
+pub(super) const fn magic(letters: &[u8; 7]) -> [u8; 8] {
+    let [a, b, c, d, e, f, g] = *letters;
+    [a, b, c, d, e, f, g, b'0' + WIRE_VERSION]
+}
+
+const LETTERS: &[u8; 7] = b"rackshm";
+const MAGIC: [u8; 8] = magic(LETTERS);
+
+/// What the other side of a connection says about itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Offer {
+    /// Its settings.
+    Terms(Terms),
+    /// That it is of another version.
+    Version(u8),
+}
+
+/// The front of a message, and what is behind it. None: it is none, in any version.
+fn open(bytes: &[u8]) -> Option<(PlaceId, Result<&[u8], u8>)> {
+    let (magic, rest) = bytes.split_first_chunk::<8>()?;
+    let (place, rest) = rest.split_first()?;
+    let of_some_version = magic[..7] == *LETTERS;
+    let rest = if *magic == MAGIC { Ok(rest) } else { Err(magic[7].wrapping_sub(b'0')) };
+    of_some_version.then_some((PlaceId::from_wire(*place)?, rest))
+}
+
+/// Who says hello, and what else it says. None: nobody says that.
+pub(super) fn parse_hello(bytes: &[u8]) -> Option<(Name, Offer)> {
+    let (place, rest) = open(bytes)?;
+    let rest = match rest {
+        Ok(rest) => rest,
+        Err(version) => return Some((Name { place, observer: (0, 0) }, Offer::Version(version))),
+    };
+    let (observer, terms) = rest.split_first_chunk::<8>()?;
+    let number = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| observer[at + i]));
+    let observer = if place == PlaceId::OBSERVER { (number(0), number(4)) } else { (0, 0) };
+    Some((Name { place, observer }, Offer::Terms(Terms::parse(terms)?)))
+}
+
+/// Who refuses, and why. None: nobody says that.
+pub(super) fn parse_refusal(bytes: &[u8]) -> Option<(PlaceId, Offer)> {
+    let (place, rest) = open(bytes)?;
+    let offer = match rest {
+        Ok(rest) => Offer::Terms(Terms::parse(rest)?),
+        Err(version) => Offer::Version(version),
+    };
+    Some((place, offer))
+}
 
 /// What has come on a connection.
 pub(super) enum Heard<T> {
@@ -37,15 +98,21 @@ pub(super) enum Heard<T> {
     This(T),
     /// Nothing so far.
     Nothing,
-    /// The other side has gone, or is none of ours.
+    /// The other side has gone.
     End,
+    /// What nobody says.
+    Nonsense,
+    /// The other side does not want to talk, as it has other settings or is of another version.
+    Refused(Offer),
 }
 
 /// What somebody called for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Caller {
     /// To send to us.
-    Sends(Name),
+    Sends(Name, Offer),
+    /// To send to us, says this place, and nothing that makes sense behind it.
+    Garbled(PlaceId),
     /// For memory.
     Asks(Question),
 }
@@ -59,16 +126,28 @@ pub(super) fn connect_to(socket: &Path) -> io::Result<OwnedFd> {
     Ok(connection)
 }
 
+/// Who we are, and with which settings.
+pub(super) fn hello(me: Name, terms: &Terms) -> Vec<u8> {
+    let (process, number) = me.observer;
+    let front = [&MAGIC[..], &[me.place.to_wire()], &process.to_le_bytes(), &number.to_le_bytes()];
+    [&front.concat(), terms.as_bytes()].concat()
+}
+
+/// That we do not talk, and with which settings we would.
+pub(super) fn refusal(me: PlaceId, terms: &Terms) -> Vec<u8> {
+    [&MAGIC[..], &[me.to_wire()], terms.as_bytes()].concat()
+}
+
 /// Connects to a place and says who we are. Its answer comes later.
-pub(super) fn dial(socket: &Path, me: Name) -> io::Result<OwnedFd> {
+pub(super) fn dial(socket: &Path, me: Name, terms: &Terms) -> io::Result<OwnedFd> {
     let connection = connect_to(socket)?;
-    let mut hello = [0; HELLO_BYTES];
-    hello[..8].copy_from_slice(&MAGIC);
-    hello[8] = me.place.to_wire();
-    hello[9..13].copy_from_slice(&me.observer.0.to_le_bytes());
-    hello[13..].copy_from_slice(&me.observer.1.to_le_bytes());
-    send(&connection, &hello, SendFlags::NOSIGNAL)?;
+    send(&connection, &hello(me, terms), SendFlags::NOSIGNAL)?;
     Ok(connection)
+}
+
+/// Answers that we do not talk. If that cannot be sent, whoever called is not there any more.
+pub(super) fn refuse(connection: &OwnedFd, me: PlaceId, terms: &Terms) {
+    let _ = send(connection, &refusal(me, terms), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
 }
 
 /// The other end of a connection is a process of our user.
@@ -82,24 +161,24 @@ pub(super) fn check_user(connection: &OwnedFd) -> io::Result<()> {
 
 /// Who is calling, and what for.
 pub(super) fn hear_caller(connection: &OwnedFd) -> Heard<Caller> {
-    let mut bytes = [0; QUESTION_BYTES + 1];
-    match recv(connection, &mut bytes[..], RecvFlags::DONTWAIT) {
-        Ok((_, HELLO_BYTES)) => {}
-        Ok((_, QUESTION_BYTES)) => {
-            let question = Question::of_bytes(&bytes[..QUESTION_BYTES]);
-            return question.map_or(Heard::End, |question| Heard::This(Caller::Asks(question)));
-        }
+    // What is longer has another length than all that is said.
+    let mut bytes = [0; HELLO_BYTES + MOST_TERMS + 1];
+    let length = match recv(connection, &mut bytes[..], RecvFlags::DONTWAIT) {
+        Ok((_, 0)) => return Heard::End,
+        Ok((_, length)) => length.min(bytes.len()),
         Err(Errno::AGAIN | Errno::INTR) => return Heard::Nothing,
-        _ => return Heard::End,
-    }
-    let number = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
-    match PlaceId::from_wire(bytes[8]) {
-        Some(place) if bytes[..8] == MAGIC => {
-            let observer = if place == PlaceId::OBSERVER { (number(9), number(13)) } else { (0, 0) };
-            Heard::This(Caller::Sends(Name { place, observer }))
-        }
-        _ => Heard::End,
-    }
+        Err(_) => return Heard::End,
+    };
+    let bytes = &bytes[..length];
+    let question = || (bytes.len() == QUESTION_BYTES).then(|| Question::of_bytes(bytes)).flatten();
+    let caller = if let Some((name, offer)) = parse_hello(bytes) {
+        Some(Caller::Sends(name, offer))
+    } else if let Some((place, _)) = open(bytes) {
+        Some(Caller::Garbled(place))
+    } else {
+        question().map(Caller::Asks)
+    };
+    caller.map_or(Heard::Nonsense, Heard::This)
 }
 
 /// Answers with the descriptors of a new ring and of our bell.
@@ -122,16 +201,18 @@ pub(super) fn hear_welcome(connection: &OwnedFd, place: PlaceId) -> Heard<(Produ
         Heard::This(descriptors) => descriptors,
         Heard::Nothing => return Heard::Nothing,
         Heard::End => return Heard::End,
+        Heard::Nonsense => return Heard::Nonsense,
+        Heard::Refused(offer) => return Heard::Refused(offer),
     };
     match (Ring::open(ring), Bell::open(bell)) {
         (Ok(ring), Ok(bell)) => Heard::This((Producer::new(ring), bell)),
-        _ => Heard::End,
+        _ => Heard::Nonsense,
     }
 }
 
 /// The same, as descriptors of whatever it may be.
 pub(super) fn hear_descriptors(connection: &OwnedFd, place: PlaceId) -> Heard<[OwnedFd; 2]> {
-    let mut bytes = [0; WELCOME_BYTES + 1];
+    let mut bytes = [0; WELCOME_BYTES + MOST_TERMS + 1];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
@@ -147,8 +228,13 @@ pub(super) fn hear_descriptors(connection: &OwnedFd, place: PlaceId) -> Heard<[O
             descriptors.extend(more);
         }
     }
-    if length != WELCOME_BYTES || bytes[..8] != MAGIC || bytes[8] != place.to_wire() {
-        return Heard::End;
+    let bytes = &bytes[..length.min(bytes.len())];
+    match (parse_refusal(bytes), descriptors.len()) {
+        _ if bytes.is_empty() => Heard::End,
+        (Some((from, Offer::Terms(_))), 2) if from == place && bytes.len() == WELCOME_BYTES => {
+            descriptors.try_into().map_or(Heard::Nonsense, Heard::This)
+        }
+        (Some((from, offer)), 0) if from == place => Heard::Refused(offer),
+        _ => Heard::Nonsense,
     }
-    descriptors.try_into().map_or(Heard::End, Heard::This)
 }

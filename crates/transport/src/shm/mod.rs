@@ -16,6 +16,7 @@
 //! | --- | --- |
 //! | `rendezvous` | the directory, the sockets and locks in it |
 //! | `greeting` | what is said on a connection |
+//! | `fuzz` | what a fuzzer does with its parsers |
 //! | `doorman` | the thread that connects, and notices who is gone |
 //! | `links` | what threads send through and receive from |
 //! | `ring` | records from one producer to one consumer |
@@ -34,6 +35,8 @@ mod bell;
 pub(crate) mod claim;
 mod doorman;
 mod error;
+#[doc(hidden)]
+pub mod fuzz;
 mod greeting;
 mod links;
 pub(crate) mod mapping;
@@ -62,7 +65,10 @@ use self::links::{Incoming, hang_up};
 use self::rendezvous::{Name, Rendezvous};
 use self::ring::{Broken, Refused, record_bytes};
 use crate::head::MOST_HEAD;
-use crate::{Body, Cause, Counters, MOST_CONTROL, MOST_ONE_SIDED, Outgoing, PlaceId, Sharing, Transport};
+use crate::{
+    Body, Cause, Counters, Handshakes, MOST_CONTROL, MOST_ONE_SIDED, Outgoing, PlaceId, Sharing, Terms,
+    Transport,
+};
 
 /// Rings are at least so large: bursts of small messages should fit however small the blocks are.
 const LEAST_RING: usize = 256 << 10;
@@ -84,6 +90,8 @@ pub struct Config {
     /// Bytes of each ring that others fill for this place: a power of two, at least twice the largest message. None:
     /// eight of the largest messages, and 256 KiB at least.
     pub ring_bytes: Option<usize>,
+    /// The settings that the other places must have, too.
+    pub terms: Terms,
 }
 
 impl Config {
@@ -130,7 +138,11 @@ impl ShmTransport {
     pub fn open(config: &Config) -> Result<Self, Error> {
         let ring_bytes = config.ring()?;
         let failed = |doing| move |source| Error::System { doing, path: config.dir.clone(), source };
-        let house = House::new(config.me, ring_bytes).map_err(failed("making shared memory for"))?;
+        let socket = |place| Name { place, observer: (0, 0) }.socket(&config.dir).display().to_string();
+        let address = |place| (place != PlaceId::OBSERVER).then(|| socket(place));
+        let handshakes = Handshakes::new(config.terms.clone(), address);
+        let house =
+            House::new(config.me, ring_bytes, handshakes).map_err(failed("making shared memory for"))?;
         let house = Arc::new(house);
         let rendezvous = Rendezvous::open(&config.dir, Name::new(config.me))?;
         let sharing = Arc::new(ShmSharing { house: Arc::clone(&house), dir: rendezvous.dir.clone() });
@@ -283,6 +295,10 @@ impl Transport for ShmTransport {
 
     fn sharing(&self) -> Option<Arc<dyn Sharing>> {
         Some(Arc::clone(&self.sharing) as Arc<dyn Sharing>)
+    }
+
+    fn handshakes(&self) -> Option<Arc<Handshakes>> {
+        Some(Arc::clone(&self.house.handshakes))
     }
 
     fn counters(&self) -> &Counters {

@@ -13,6 +13,7 @@ use super::bell::{ATTENDED, Bell};
 use super::greeting::{Heard, dial, hear_caller, hear_descriptors, welcome};
 use super::mapping::Mapping;
 use super::*;
+use crate::{Reason, WIRE_VERSION};
 
 pub(super) const ME: PlaceId = PlaceId::node(NodeId(1));
 pub(super) const HOSTILE: PlaceId = PlaceId::node(NodeId(2));
@@ -27,7 +28,11 @@ impl Dir {
     }
 
     pub(super) fn open(&self, me: PlaceId) -> ShmTransport {
-        ShmTransport::open(&Config { dir: self.0.clone(), me, block: 4096, ring_bytes: None }).unwrap()
+        self.open_with(me, Terms::default())
+    }
+
+    fn open_with(&self, me: PlaceId, terms: Terms) -> ShmTransport {
+        ShmTransport::open(&Config { dir: self.0.clone(), me, block: 4096, ring_bytes: None, terms }).unwrap()
     }
 }
 
@@ -51,7 +56,7 @@ pub(super) fn until(what: &str, mut done: impl FnMut() -> bool) {
 
 /// Connects as `HOSTILE` would, and returns the connection with the descriptors of ring and bell.
 fn call(dir: &Path) -> (OwnedFd, [OwnedFd; 2]) {
-    let connection = dial(&name(ME).socket(dir), name(HOSTILE)).unwrap();
+    let connection = dial(&name(ME).socket(dir), name(HOSTILE), &Terms::default()).unwrap();
     let mut got = None;
     until("a welcome", || match hear_descriptors(&connection, ME) {
         Heard::This(descriptors) => {
@@ -59,7 +64,7 @@ fn call(dir: &Path) -> (OwnedFd, [OwnedFd; 2]) {
             true
         }
         Heard::Nothing => false,
-        Heard::End => panic!("refused"),
+        _ => panic!("refused"),
     });
     (connection, got.unwrap())
 }
@@ -148,7 +153,7 @@ fn who_does_not_say_hello_properly_gets_no_ring() {
     let dir = Dir::new("hello");
     let _me = dir.open(ME);
     // Somebody who says that it is this place itself, and one who goes on talking.
-    let impostor = dial(&name(ME).socket(&dir.0), name(ME)).unwrap();
+    let impostor = dial(&name(ME).socket(&dir.0), name(ME), &Terms::default()).unwrap();
     until("the impostor's end", || matches!(hear_descriptors(&impostor, ME), Heard::End));
     let (talker, _) = call(&dir.0);
     send(&talker, b"and another thing", SendFlags::NOSIGNAL).unwrap();
@@ -236,4 +241,117 @@ fn a_consumer_that_breaks_its_ring_is_not_sent_to_any_more() {
         let mut bytes = [0; 64];
         matches!(rustix::net::recv(caller, &mut bytes[..], rustix::net::RecvFlags::DONTWAIT), Ok((_, 0)))
     });
+}
+
+/// Sends to a place until its handshake with `from` is refused, and returns why.
+fn until_refused(from: &ShmTransport, to: PlaceId) -> Reason {
+    let handshakes = from.handshakes().unwrap();
+    let mut reason = None;
+    until("a refusal", || {
+        from.send(to, Body::Control(b"hello?"), &mut Outgoing::new());
+        reason = handshakes.refusal(to).map(|refusal| refusal.reason);
+        reason.is_some()
+    });
+    reason.unwrap()
+}
+
+#[test]
+fn places_with_different_settings_refuse_each_other_and_both_name_the_setting_with_both_values() {
+    let dir = Dir::new("settings");
+    let terms = |block: &str| Terms::new([("name", "lab"), ("block", block)]);
+    let me = dir.open_with(ME, terms("4 KiB"));
+    let other = dir.open_with(HOSTILE, terms("8 KiB"));
+    let friend = dir.open_with(FRIEND, terms("4 KiB"));
+    let differs = |ours: &str, theirs: &str| {
+        let one = crate::Difference { field: "block".into(), ours: ours.into(), theirs: theirs.into() };
+        Reason::Settings(vec![one])
+    };
+    assert_eq!(until_refused(&other, ME), differs("8 KiB", "4 KiB"));
+    assert_eq!(until_refused(&me, HOSTILE), differs("4 KiB", "8 KiB"));
+    assert!(me.counters().counts().dropped_for(Cause::Refused) > 0);
+    assert_reaches(&friend, &me);
+    assert_reaches(&me, &friend);
+    // Restarted with the same settings it is let in, and nothing is said about it any more.
+    drop(other);
+    let other = dir.open_with(HOSTILE, terms("4 KiB"));
+    assert_reaches(&other, &me);
+    assert_eq!(me.handshakes().unwrap().refusals(), []);
+}
+
+/// What `ME` answers to these bytes of a caller: nothing but what it hangs up with.
+fn answer_to(dir: &Dir, bytes: &[u8]) -> Vec<u8> {
+    let connection = super::greeting::connect_to(&name(ME).socket(&dir.0)).unwrap();
+    send(&connection, bytes, SendFlags::NOSIGNAL).unwrap();
+    let (mut answer, mut end) = (Vec::new(), false);
+    until("the end of the connection", || {
+        let mut bytes = [0; 2048];
+        match rustix::net::recv(&connection, &mut bytes[..], rustix::net::RecvFlags::DONTWAIT) {
+            Ok((_, 0)) | Err(rustix::io::Errno::CONNRESET) => end = true,
+            Ok((_, length)) => answer.extend(&bytes[..length]),
+            Err(_) => {}
+        }
+        end
+    });
+    answer
+}
+
+#[test]
+fn a_greeting_of_another_version_is_refused_with_ours_and_said() {
+    let dir = Dir::new("version");
+    let (me, friend) = (dir.open(ME), dir.open(FRIEND));
+    assert_reaches(&friend, &me);
+    for theirs in [1, WIRE_VERSION + 1, 200] {
+        // Of another version the front alone is known: the place stands there.
+        let mut hello = super::greeting::hello(name(HOSTILE), &Terms::default());
+        hello[7] = b'0'.wrapping_add(theirs);
+        hello.extend(b"whatever comes later");
+        let answer = answer_to(&dir, &hello);
+        let (place, offer) = super::greeting::parse_refusal(&answer).unwrap();
+        assert_eq!((place, offer), (ME, super::greeting::Offer::Terms(Terms::default())));
+        let said = me.handshakes().unwrap().refusal(HOSTILE).unwrap().reason;
+        assert_eq!(said, Reason::Version { ours: WIRE_VERSION, theirs });
+    }
+    assert_eq!(me.counters().counts().dropped_for(Cause::Refused), 3);
+    assert_reaches(&friend, &me);
+}
+
+#[test]
+fn who_is_refused_by_a_place_of_another_version_says_so() {
+    let dir = Dir::new("newer");
+    let me = dir.open(ME);
+    let place = Rendezvous::open(&dir.0, name(HOSTILE)).unwrap();
+    let handshakes = me.handshakes().unwrap();
+    until("the refusal", || {
+        me.send(HOSTILE, Body::Control(b"hello?"), &mut Outgoing::new());
+        if let Ok(caller) = accept_with(&place.listener, SocketFlags::CLOEXEC) {
+            let mut answer = super::greeting::refusal(HOSTILE, &Terms::default());
+            answer[7] += 1;
+            send(&caller, &answer, SendFlags::NOSIGNAL).unwrap();
+        }
+        handshakes.refusal(HOSTILE).is_some()
+    });
+    let theirs = WIRE_VERSION + 1;
+    assert_eq!(handshakes.refusal(HOSTILE).unwrap().reason, Reason::Version { ours: WIRE_VERSION, theirs });
+}
+
+#[test]
+fn a_greeting_that_is_cut_short_or_damaged_is_refused_and_counted() {
+    let dir = Dir::new("damaged");
+    let (me, friend) = (dir.open(ME), dir.open(FRIEND));
+    assert_reaches(&friend, &me);
+    let hello = super::greeting::hello(name(HOSTILE), &Terms::new([("block", "4 KiB")]));
+    let cut = (1..17).map(|length| hello[..length].to_vec());
+    let damaged = (0..7).chain([8, hello.len() - 1]).map(|at| {
+        let mut damaged = hello.clone();
+        damaged[at] = 0xff;
+        damaged
+    });
+    let all: Vec<_> = cut.chain(damaged).chain([[&hello[..], &[b'x'; 2000]].concat()]).collect();
+    for bytes in &all {
+        assert_eq!(answer_to(&dir, bytes), [], "{bytes:?}");
+    }
+    until("they are counted", || me.counters().counts().dropped_for(Cause::Malformed) == all.len() as u64);
+    // Where it says who it is, people are told.
+    assert_eq!(me.handshakes().unwrap().refusal(HOSTILE).unwrap().reason, Reason::Malformed);
+    assert_reaches(&friend, &me);
 }

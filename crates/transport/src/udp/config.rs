@@ -4,8 +4,11 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use super::advertised::{Advertised, Lookup};
 use super::key::Key;
+use super::whereabouts::Reach;
 use crate::place::PlaceId;
+use crate::terms::Terms;
 
 /// What a UDP transport has to know.
 #[derive(Clone, Debug)]
@@ -15,7 +18,9 @@ pub struct Config {
     /// Where it receives. Port 0 takes any.
     pub listen: SocketAddr,
     /// Where the other places receive. Observers are not among them: they are answered where they ask from.
-    pub peers: Vec<(PlaceId, SocketAddr)>,
+    pub peers: Vec<(PlaceId, Advertised)>,
+    /// Names.
+    pub naming: Naming,
     /// The rack's key. Without one, only loopback addresses are bound, and nothing is authenticated.
     pub key: Option<Key>,
     /// The longest IP packet that the path carries, headers and all: [`Config::LEAST_MTU`] to [`Config::MOST_MTU`].
@@ -25,6 +30,17 @@ pub struct Config {
     /// What [can wait](crate::Body::can_wait) travels in the datagram of the next message to its place, where one is likely to
     /// follow soon. Fewer datagrams; who needs what is kept may get it a fraction of a millisecond later.
     pub company: bool,
+    /// The settings that peers must have, too.
+    pub terms: Terms,
+}
+
+/// What has to do with names, and with places that are not where the rack file says.
+#[derive(Clone, Default, Debug)]
+pub struct Naming {
+    /// Where this place is reached, if the others have not been told so from the start.
+    pub advertise: Option<Advertised>,
+    /// Who looks names up.
+    pub lookup: Lookup,
 }
 
 impl Config {
@@ -58,15 +74,20 @@ impl Config {
         {
             return Err(Error::Block { block: self.block });
         }
-        for (at, &(place, address)) in self.peers.iter().enumerate() {
+        for (at, (place, advertised)) in self.peers.iter().enumerate() {
+            let place = *place;
             if place == self.me || self.peers[..at].iter().any(|&(other, _)| other == place) {
                 return Err(Error::Twice { place });
             }
-            if address.is_ipv4() != self.listen.is_ipv4() {
+            if let Some(address) = advertised.address().filter(|it| self.reach().to(*it).is_none()) {
                 return Err(Error::Family { place, address, listen: self.listen });
             }
         }
         Ok(())
+    }
+
+    pub(super) fn reach(&self) -> Reach {
+        Reach { listen: self.listen, loopback_only: self.key.is_none() }
     }
 }
 

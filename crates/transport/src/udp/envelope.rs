@@ -3,7 +3,7 @@
 //! | bytes | field | |
 //! | --- | --- | --- |
 //! | 0..2 | magic | `RU` |
-//! | 2 | version | 1 |
+//! | 2 | version | [`WIRE_VERSION`] |
 //! | 3 | kind | 1 data ([`super::record`]), 2 greeting ([`super::hello`]) |
 //! | 4, 5 | from, to | [`PlaceId`] |
 //! | 6 | guard | 0 none, 1 a tag of 16 bytes at the end ([`super::tag`]) |
@@ -13,16 +13,17 @@
 //! | 24..32 | receiver's session | its first half, as the sender knows it; greeting: 0 |
 //!
 //! What must always hold: the tag is over everything before it, so nothing here is believed before it was checked.
-//! Until then the fields only say which key to check with, and what to count if that fails.
+//! Until then the fields only say which key to check with, and what to count if that fails. The head and the tag of a
+//! greeting are the same in all versions, so that processes of different versions can say so to each other.
 
 use super::tag::TAG;
 use crate::place::PlaceId;
+use crate::terms::WIRE_VERSION;
 
 /// Bytes of the head.
 pub(super) const HEAD: usize = 32;
 
 const MAGIC: [u8; 2] = *b"RU";
-const VERSION: u8 = 1;
 
 /// What a datagram is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +36,8 @@ pub(super) enum Kind {
 /// A head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Envelope {
+    /// Of what follows: this one, but for greetings.
+    pub(super) version: u8,
     pub(super) kind: Kind,
     pub(super) from: PlaceId,
     pub(super) to: PlaceId,
@@ -63,7 +66,7 @@ impl Envelope {
     /// Writes the head.
     pub(super) fn encode(&self, out: &mut [u8; HEAD]) {
         out[0..2].copy_from_slice(&MAGIC);
-        out[2] = VERSION;
+        out[2] = self.version;
         out[3] = self.kind as u8;
         out[4] = self.from.to_wire();
         out[5] = self.to.to_wire();
@@ -77,7 +80,7 @@ impl Envelope {
     /// Takes a datagram apart. None: nobody of this rack's format has written it.
     pub(super) fn open(bytes: &[u8]) -> Option<Opened<'_>> {
         let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
-        if head[0..2] != MAGIC || head[2] != VERSION || head[7] != 0 || !bytes.len().is_multiple_of(8) {
+        if head[0..2] != MAGIC || head[7] != 0 || !bytes.len().is_multiple_of(8) {
             return None;
         }
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| head[at + i]));
@@ -91,7 +94,12 @@ impl Envelope {
             2 => Kind::Hello,
             _ => return None,
         };
+        let version = head[2];
+        if version != WIRE_VERSION && kind != Kind::Hello {
+            return None;
+        }
         let head = Self {
+            version,
             kind,
             from: PlaceId::from_wire(head[4])?,
             to: PlaceId::from_wire(head[5])?,
@@ -112,11 +120,12 @@ impl Envelope {
 
 #[cfg(test)]
 mod tests {
-    use super::{Envelope, HEAD, Kind};
+    use super::{Envelope, HEAD, Kind, WIRE_VERSION};
     use crate::place::PlaceId;
 
     fn head(guarded: bool) -> Envelope {
         Envelope {
+            version: WIRE_VERSION,
             kind: Kind::Data,
             from: PlaceId::SWITCH,
             to: PlaceId::node(wire::NodeId(3)),
@@ -151,10 +160,22 @@ mod tests {
     }
 
     #[test]
+    fn a_greeting_of_any_version_is_taken_apart() {
+        for version in 0..=u8::MAX {
+            let mut bytes = [0; HEAD + 16];
+            let head = Envelope { version, kind: Kind::Hello, ..head(true) };
+            head.encode(bytes.first_chunk_mut().expect("long enough"));
+            assert_eq!(Envelope::open(&bytes).map(|opened| opened.head), Some(head));
+        }
+    }
+
+    #[test]
     fn fields_with_values_that_nobody_writes_are_refused() {
         let mut good = [0; HEAD + 16];
         head(true).encode(good.first_chunk_mut().expect("long enough"));
-        for (at, value) in [(0, 0), (1, 0), (2, 2), (3, 0), (3, 3), (4, 200), (5, 200), (6, 2), (7, 1)] {
+        for (at, value) in
+            [(0, 0), (1, 0), (2, WIRE_VERSION + 1), (3, 0), (3, 3), (4, 200), (5, 200), (6, 2), (7, 1)]
+        {
             let mut bytes = good;
             bytes[at] = value;
             assert!(Envelope::open(&bytes).is_none(), "byte {at} = {value}");

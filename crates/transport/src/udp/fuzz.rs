@@ -8,10 +8,11 @@ use wire::{LockPacket, Nanos, Packet};
 use zerocopy::IntoBytes as _;
 
 use super::envelope::{self, Envelope};
-use super::hello::Hello;
+use super::hello::{Hello, Offer};
 use super::reassembly::Reassembly;
 use super::record::{self, Kind, Record, Records};
 use crate::head::{Head, parse_one_sided};
+use crate::terms::Terms;
 
 /// A packet's header and payload: what is accepted is what the encoder writes.
 pub fn packet(bytes: &[u8]) -> bool {
@@ -51,10 +52,11 @@ pub fn envelope(bytes: &[u8]) -> bool {
     let tag: &[u8] = opened.tag.map_or(&[], |tag| tag);
     assert_eq!([&head[..], opened.body, tag].concat(), bytes);
     assert_eq!(bytes[..opened.covered.len()], *opened.covered);
-    if let Some(hello) = Hello::parse(&opened.head, opened.body) {
-        let mut again = [0; envelope::HEAD + super::hello::BODY + super::tag::TAG];
-        let length = hello.encode(opened.head.from, opened.head.to, None, &mut again);
-        assert_eq!(again[envelope::HEAD..length], *opened.body);
+    if let Some((hello, Offer::Terms(terms))) = Hello::parse(&opened.head, opened.body) {
+        let again = hello.encode(opened.head.from, opened.head.to, &terms, None);
+        assert_eq!(again[envelope::HEAD..], *opened.body);
+        // A peer may be told what differs, and people are.
+        Terms::default().compare(&terms).iter().for_each(|difference| drop(difference.to_string()));
     }
     true
 }

@@ -13,6 +13,8 @@
 //! | `reassembly` | messages out of their pieces |
 //! | `hello` | greetings: how sessions become known |
 //! | `session` | a peer, its session, and the session's keys |
+//! | `advertised` | addresses and names at which places are reached |
+//! | `whereabouts` | where a peer is: lookups, and what it says itself |
 //! | `window` | which counters have been seen |
 //! | `key`, `tag` | the rack's key, and the tags made with it |
 //! | `mmsg` | several datagrams with one system call |
@@ -30,6 +32,7 @@
 //!
 //! There is one session for observers. If two of them ask at the same time, each ends the other's.
 
+mod advertised;
 mod burst;
 mod company;
 mod config;
@@ -48,9 +51,11 @@ mod session;
 mod tag;
 mod transport;
 mod waiting;
+mod whereabouts;
 mod window;
 
+pub use advertised::{Advertised, HostName, Lookup};
 pub(crate) use burst::Burst;
-pub use config::{Config, Error};
+pub use config::{Config, Error, Naming};
 pub use key::{Key, KeyError};
 pub use transport::UdpTransport;

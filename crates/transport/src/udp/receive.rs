@@ -14,15 +14,15 @@ use std::sync::{Arc, TryLockError};
 use zerocopy::{FromZeros as _, IntoBytes as _};
 
 use super::envelope::{Envelope, Kind, Opened};
-use super::hello::Hello;
+use super::hello::{Hello, Offer};
 use super::mmsg::{self, Arrival};
 use super::random;
 use super::reassembly::Reassembly;
 use super::record::{self, Record, Records};
-use super::session::{Peer, Session, name};
+use super::session::{Greeting, Peer, Session, name};
 use super::transport::UdpTransport;
 use super::window::Window;
-use crate::{Body, Cause, PlaceId};
+use crate::{Body, Cause, PlaceId, Reason, WIRE_VERSION};
 
 /// What the thread that receives needs.
 pub(super) struct Inbox {
@@ -124,7 +124,7 @@ impl UdpTransport {
         }
         let peer = self.peer(head.from).ok_or(Cause::Malformed)?;
         if head.guarded != self.key.is_some() {
-            return Err(Cause::WrongKey);
+            return Err(self.on_other_key(head.kind, peer, arrival));
         }
         let sender = &mut senders[head.from.index()];
         match head.kind {
@@ -143,6 +143,7 @@ impl UdpTransport {
                     return Err(Cause::WrongKey);
                 }
                 sender.window.accept(head.counter);
+                session.hear();
                 self.on_data(head.from, opened.body, sender, partial, each)
             }
         }
@@ -160,6 +161,10 @@ impl UdpTransport {
             |kind, content: &[u8]| record::deliver(kind, content, self.block, &mut |body| each(from, body));
         for record in Records(body) {
             let understood = match record.map_err(|_| Cause::Malformed)? {
+                Record::Whole(record::Kind::Whereabouts, content) => {
+                    self.on_whereabouts(from, content)?;
+                    true
+                }
                 Record::Whole(kind, content) => deliver(kind, content),
                 Record::Segment(segment) => {
                     let mut lost = 0;
@@ -191,30 +196,89 @@ impl UdpTransport {
         if let (Some(key), Some(tag)) = (&self.hello_key, opened.tag)
             && !key.verify(opened.covered, tag)
         {
-            return Err(Cause::WrongKey);
+            return Err(self.on_other_key(opened.head.kind, peer, arrival));
         }
-        let hello = Hello::parse(&opened.head, opened.body).ok_or(Cause::Malformed)?;
-        let address = peer.address.or(arrival.from()).ok_or(Cause::Malformed)?;
+        let Some((hello, offer)) = Hello::parse(&opened.head, opened.body) else {
+            self.refuse(peer, arrival, Reason::Malformed);
+            return Err(Cause::Malformed);
+        };
         let mut greeting = peer.greeting();
         let alive = hello.echo == greeting.challenge;
+        let heard_from = peer.whereabouts.address_heard_from(arrival.from(), alive);
+        let address = heard_from.ok_or(Cause::Malformed)?;
         if alive {
             // Nobody shall be able to echo it a second time.
             greeting.challenge = random::nonce().map_err(|_| Cause::NoRoom)?;
+        }
+        let objection = match offer {
+            Offer::Terms(terms) => self.handshakes.objection(&terms),
+            Offer::Version(theirs) => Some(Reason::Version { ours: WIRE_VERSION, theirs }),
+        };
+        if let Some(reason) = objection {
+            // What somebody said before, and sends again, is not believed: a peer may have another file by now.
+            if alive {
+                self.refuse(peer, arrival, reason);
+            }
+            if greeting.may_refuse(self.now()) {
+                self.answer(peer, &greeting, &hello, address, arrival);
+            }
+            return Err(Cause::Refused);
         }
         let knows = |address: Option<SocketAddr>| {
             sender.session.as_ref().is_some_and(|session| {
                 session.theirs == hello.session && address.is_none_or(|address| address == session.address)
             })
         };
-        let adopt = alive && !knows(Some(address));
+        let adopt = alive && !(knows(Some(address)) && peer.session().is_some());
         let settled = knows(None) && hello.known == self.session;
         if adopt {
             self.adopt(&hello, peer, sender, address);
         }
         if adopt || (!settled && greeting.may_answer(self.now())) {
-            self.greet(peer, &greeting, hello.challenge, address);
+            self.answer(peer, &greeting, &hello, address, arrival);
+        }
+        drop(greeting);
+        if adopt {
+            self.tell(peer);
         }
         Ok(())
+    }
+
+    /// Answers a greeting: where the peer is; and where this came from, if it may be there by now. Nobody else can do anything
+    /// with an answer.
+    fn answer(
+        &self,
+        peer: &Peer,
+        greeting: &Greeting,
+        hello: &Hello,
+        address: SocketAddr,
+        arrival: &Arrival,
+    ) {
+        self.greet(peer, greeting, hello.challenge, address);
+        let moves = hello.elsewhere || peer.whereabouts.may_change();
+        if let Some(source) = arrival.from().filter(|source| moves && *source != address) {
+            self.greet(peer, greeting, hello.challenge, source);
+            peer.whereabouts.is_doubtful.store(true, Relaxed);
+        }
+    }
+
+    /// Something came that was not made with this rack's key. If it was the peer, it shall hear of that: it is greeted, at its
+    /// own address, and cannot authenticate that either.
+    fn on_other_key(&self, kind: Kind, peer: &Peer, arrival: &Arrival) -> Cause {
+        if kind == Kind::Hello {
+            self.refuse(peer, arrival, Reason::Key);
+            let mut greeting = peer.greeting();
+            if let Some(address) = peer.address().filter(|_| greeting.may_refuse(self.now())) {
+                self.greet(peer, &greeting, 0, address);
+            }
+        }
+        Cause::WrongKey
+    }
+
+    fn refuse(&self, peer: &Peer, arrival: &Arrival, reason: Reason) {
+        let address =
+            arrival.from().or(peer.address()).map_or_else(String::new, |address| address.to_string());
+        self.handshakes.refuse(peer.place, address, reason);
     }
 
     /// The peer's former session has ended.
@@ -225,6 +289,7 @@ impl UdpTransport {
         self.lost(sender.reassembly.clear());
         sender.session = Some(Arc::clone(&session));
         peer.begin(session);
+        self.handshakes.accept(peer.place);
     }
 
     fn expire(&self, senders: &mut [Sender], partial: &mut bool) {

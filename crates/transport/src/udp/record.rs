@@ -50,6 +50,8 @@ pub(super) enum Kind {
     OneSided = 8,
     /// A piece of one.
     OneSidedSegment = 9,
+    /// Where a place is ([`super::whereabouts`]): for the transport alone.
+    Whereabouts = 10,
 }
 
 impl Kind {
@@ -60,6 +62,8 @@ impl Kind {
             Self::Packet | Self::Zeroes | Self::PacketSegment => Self::PacketSegment,
             Self::Lock | Self::LockSegment => Self::LockSegment,
             Self::OneSided | Self::OneSidedSegment => Self::OneSidedSegment,
+            // It is never cut.
+            Self::Whereabouts => self,
         }
     }
 }
@@ -67,8 +71,8 @@ impl Kind {
 /// A record, or the part of a message that is in one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Record<'a> {
-    /// A whole message: [`Kind::Packet`], [`Kind::Zeroes`], [`Kind::Lock`], [`Kind::OneSided`] or
-    /// [`Kind::Control`].
+    /// A whole message: [`Kind::Packet`], [`Kind::Zeroes`], [`Kind::Lock`], [`Kind::OneSided`],
+    /// [`Kind::Control`] or [`Kind::Whereabouts`].
     Whole(Kind, &'a [u8]),
     /// A piece of one.
     Segment(Segment<'a>),
@@ -150,6 +154,7 @@ fn split<'a>(bytes: &mut &'a [u8]) -> Option<Record<'a>> {
         7 => Record::Segment(segment(Kind::Lock, content)?),
         8 => Record::Whole(Kind::OneSided, content),
         9 => Record::Segment(segment(Kind::OneSided, content)?),
+        10 => Record::Whole(Kind::Whereabouts, content),
         _ => return None,
     };
     *bytes = rest;
@@ -210,9 +215,11 @@ pub(super) fn deliver(kind: Kind, content: &[u8], block: u64, each: &mut dyn FnM
             let Ok(words) = <[u64]>::ref_from_bytes(&content[read.head..]) else { return false };
             each(Body::OneSided(&read.packet, read.payload, Contents::own(words)));
         }
-        Kind::PacketSegment | Kind::ControlSegment | Kind::LockSegment | Kind::OneSidedSegment => {
-            return false;
-        }
+        Kind::PacketSegment
+        | Kind::ControlSegment
+        | Kind::LockSegment
+        | Kind::OneSidedSegment
+        | Kind::Whereabouts => return false,
     }
     true
 }

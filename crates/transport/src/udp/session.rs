@@ -15,14 +15,20 @@ use super::company::Company;
 use super::envelope::{Envelope, HEAD, Kind};
 use super::key::Key;
 use super::tag::{DATA_KEY, DataKey, TAG};
+use super::whereabouts::Whereabouts;
 use crate::place::PlaceId;
+use crate::terms::WIRE_VERSION;
 
 /// How often a peer is asked for its session.
 const ASK_EVERY: Nanos = Nanos::from_millis(5);
+/// How often the switch is asked where a peer is that has not answered.
+const INQUIRE_EVERY: Nanos = Nanos::from_millis(500);
 /// How many greetings of a peer are answered at once,
 const ANSWERS: u64 = 8;
 /// and how long it takes until one more is.
 const ANSWER_EVERY: Nanos = Nanos::from_millis(1);
+/// How often a peer that is refused is told so. Both do it, and each in answer to the other.
+const REFUSE_EVERY: Nanos = Nanos::from_millis(100);
 
 /// The name of a session in a datagram's head.
 pub(super) const fn name(session: u128) -> u64 {
@@ -37,6 +43,8 @@ pub(super) struct Session {
     /// Where the peer is.
     pub(super) address: SocketAddr,
     keys: Option<Keys>,
+    /// Something has come in it since somebody asked.
+    heard: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -61,12 +69,13 @@ impl Session {
         };
         let keys =
             key.map(|key| Keys { sending: direction(key, me, peer), receiving: direction(key, peer, me) });
-        Self { mine: me.1, theirs: peer.1, address, keys }
+        Self { mine: me.1, theirs: peer.1, address, keys, heard: AtomicBool::new(true) }
     }
 
     /// Writes head and tag of a datagram. Returns its bytes.
     pub(super) fn seal<'a>(&self, me: PlaceId, counter: u64, datagram: &'a mut Datagram) -> &'a [u8] {
         let head = Envelope {
+            version: WIRE_VERSION,
             kind: Kind::Data,
             from: me,
             to: datagram.to,
@@ -96,12 +105,26 @@ impl Session {
     }
 }
 
+impl Session {
+    /// Something has come in it. Most of the time that is known: then nothing is written that other threads read.
+    pub(super) fn hear(&self) {
+        if !self.heard.load(Relaxed) {
+            self.heard.store(true, Relaxed);
+        }
+    }
+
+    /// True if something has come since the last call.
+    pub(super) fn was_heard(&self) -> bool {
+        self.heard.swap(false, Relaxed)
+    }
+}
+
 /// Another place.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) place: PlaceId,
     /// Where it is; observers are where they ask from.
-    pub(super) address: Option<SocketAddr>,
+    pub(super) whereabouts: Whereabouts,
     /// The last counter used for it.
     counter: AtomicU64,
     /// The present session.
@@ -119,21 +142,27 @@ pub(super) struct Greeting {
     pub(super) challenge: u128,
     /// When the peer may be asked again.
     next_ask: Nanos,
+    /// When the switch may be asked again where the peer is.
+    next_inquiry: Nanos,
     /// Greetings that may be answered, and when that was so.
     answers: (u64, Nanos),
+    /// When the peer may be told again that it is refused.
+    next_refusal: Nanos,
 }
 
 impl Peer {
-    pub(super) fn new(place: PlaceId, address: Option<SocketAddr>, challenge: u128) -> Self {
+    pub(super) fn new(place: PlaceId, whereabouts: Whereabouts, challenge: u128) -> Self {
         Self {
             place,
-            address,
+            whereabouts,
             counter: AtomicU64::new(0),
             session: RwLock::new(None),
             greeting: Mutex::new(Greeting {
                 challenge,
                 next_ask: Nanos::ZERO,
+                next_inquiry: Nanos::ZERO,
                 answers: (ANSWERS, Nanos::ZERO),
+                next_refusal: Nanos::ZERO,
             }),
             company: Mutex::new(Company::new(place)),
             is_expecting: AtomicBool::new(false),
@@ -160,6 +189,17 @@ impl Peer {
         *self.session.write().unwrap_or_else(PoisonError::into_inner) = Some(session);
     }
 
+    /// Where it is, as far as is known.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        self.whereabouts.address()
+    }
+
+    /// It is there now: a session that leads elsewhere ends, and whoever sends next asks for another one.
+    pub(super) fn end_unless_at(&self, address: SocketAddr) {
+        let mut session = self.session.write().unwrap_or_else(PoisonError::into_inner);
+        drop(session.take_if(|session| session.address != address));
+    }
+
     pub(super) fn company(&self) -> MutexGuard<'_, Company> {
         self.company.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -175,6 +215,24 @@ impl Greeting {
         let may = now >= self.next_ask;
         if may {
             self.next_ask = now + ASK_EVERY;
+        }
+        may
+    }
+
+    /// True if the switch may be asked now where the peer is.
+    pub(super) fn may_inquire(&mut self, now: Nanos) -> bool {
+        let may = now >= self.next_inquiry;
+        if may {
+            self.next_inquiry = now + INQUIRE_EVERY;
+        }
+        may
+    }
+
+    /// True if the peer may be told now that it is refused.
+    pub(super) fn may_refuse(&mut self, now: Nanos) -> bool {
+        let may = now >= self.next_refusal;
+        if may {
+            self.next_refusal = now + REFUSE_EVERY;
         }
         may
     }
@@ -195,21 +253,21 @@ impl Greeting {
 
 #[cfg(test)]
 mod tests {
-    use super::{ANSWERS, Peer, Session};
+    use super::{ANSWERS, Peer, Session, Whereabouts};
     use crate::place::PlaceId;
     use crate::udp::key::Key;
     use wire::{Nanos, NodeId};
 
     #[test]
     fn a_peer_is_asked_at_most_every_5_ms() {
-        let peer = Peer::new(PlaceId::SWITCH, None, 1);
+        let peer = Peer::new(PlaceId::SWITCH, Whereabouts::default(), 1);
         let asked = (0..100).filter(|&ms| peer.greeting().may_ask(Nanos::from_millis(ms))).count();
         assert_eq!(asked, 20);
     }
 
     #[test]
     fn a_flood_of_greetings_is_answered_once_a_millisecond_and_a_few_at_once() {
-        let peer = Peer::new(PlaceId::SWITCH, None, 1);
+        let peer = Peer::new(PlaceId::SWITCH, Whereabouts::default(), 1);
         let answered =
             (0..100_000).filter(|&us| peer.greeting().may_answer(Nanos::from_micros(us))).count() as u64;
         assert!((99..=100 + ANSWERS).contains(&answered), "{answered} in 100 ms");

@@ -5,17 +5,18 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd as _;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use wire::Nanos;
 use wire::packet::HEADER_BYTES;
 
+use super::advertised::Advertised;
 use super::burst::Datagram;
-use super::config::{Config, Error};
+use super::config::{Config, Error, Naming};
 use super::envelope;
-use super::hello::{self, Hello};
+use super::hello::Hello;
 use super::keeping::Keeping;
 use super::key::Key;
 use super::receive::Inbox;
@@ -23,9 +24,12 @@ use super::record::{self, Kind, SEGMENT_HEAD};
 use super::session::{Greeting, Peer, Session};
 use super::tag::{HelloKey, TAG};
 use super::waiting::Waiting;
+use super::whereabouts::{Finder, Reach, Whereabouts};
 use super::{mmsg, random};
 use crate::head::{Head, MOST_ONE_SIDED_HEAD};
-use crate::{Body, Cause, Contents, Counters, MOST_CONTROL, MOST_ONE_SIDED, Outgoing, PlaceId, Transport};
+use crate::{
+    Body, Cause, Contents, Counters, Handshakes, MOST_CONTROL, MOST_ONE_SIDED, Outgoing, PlaceId, Transport,
+};
 
 /// The socket buffers asked for: some 1,000 datagrams while this process waits for a processor.
 const SOCKET_BUFFER: usize = 4 << 20;
@@ -40,7 +44,11 @@ pub struct UdpTransport {
     pub(super) hello_key: Option<HelloKey>,
     pub(super) socket: UdpSocket,
     /// By place.
-    pub(super) peers: Vec<Option<Peer>>,
+    pub(super) peers: Arc<[Option<Peer>]>,
+    pub(super) reach: Reach,
+    pub(super) finder: Finder,
+    /// Where this place is reached, if the others have to be told.
+    pub(super) advertise: Option<Advertised>,
     pub(super) block: u64,
     /// The longest datagram.
     pub(super) most: usize,
@@ -48,6 +56,7 @@ pub struct UdpTransport {
     /// The last burst received was a full one.
     pub(super) more: AtomicBool,
     pub(super) counters: Counters,
+    pub(super) handshakes: Arc<Handshakes>,
     /// The number of the next message that is sent in segments.
     next_message: AtomicU64,
     pub(super) waiting: Waiting,
@@ -68,19 +77,30 @@ impl UdpTransport {
         let socket = open(listen).map_err(|error| Error::Bind { listen, error })?;
         let mut peers: Vec<Option<Peer>> = (0..PlaceId::COUNT).map(|_| None).collect();
         let observer = (config.me != PlaceId::OBSERVER).then_some((PlaceId::OBSERVER, None));
-        let configured = config.peers.iter().map(|&(place, address)| (place, Some(address)));
-        for (place, address) in observer.into_iter().chain(configured) {
-            let address = address.filter(|_| place != PlaceId::OBSERVER);
+        let configured = config.peers.iter().map(|(place, advertised)| (*place, Some(advertised.clone())));
+        let reach = config.reach();
+        for (place, advertised) in observer.into_iter().chain(configured) {
+            let advertised = advertised.filter(|_| place != PlaceId::OBSERVER);
             let challenge = random::nonce().map_err(Error::Random)?;
-            peers[place.index()] = Some(Peer::new(place, address, challenge));
+            let whereabouts = Whereabouts::new(advertised, reach);
+            peers[place.index()] = Some(Peer::new(place, whereabouts, challenge));
         }
+        let named = config.peers.iter().any(|(_, advertised)| advertised.address().is_none());
+        let Naming { advertise, lookup } = config.naming.clone();
+        let told = |of: PlaceId| config.peers.iter().find(|(place, _)| *place == of);
+        let address = |place: PlaceId| told(place).map(|(_, advertised)| advertised.to_string());
+        let handshakes = Arc::new(Handshakes::new(config.terms.clone(), address));
         let transport = Self {
             me: config.me,
+            handshakes,
             session: random::nonce().map_err(Error::Random)?,
             key: config.key.clone(),
             hello_key: config.key.as_ref().map(HelloKey::new),
             socket,
-            peers,
+            peers: peers.into(),
+            reach,
+            finder: Finder::new(lookup),
+            advertise,
             block: config.block,
             most: config.datagram(),
             inbox: Mutex::new(Inbox::new(record::longest(config.block))),
@@ -93,7 +113,13 @@ impl UdpTransport {
             started: Instant::now(),
         };
         for peer in transport.peers.iter().flatten() {
+            if peer.place != PlaceId::OBSERVER {
+                transport.handshakes.greet(peer.place);
+            }
             transport.ask(peer, None);
+        }
+        if named || transport.advertise.is_some() {
+            transport.finder.begin(&transport.peers, reach);
         }
         Ok(transport)
     }
@@ -122,10 +148,30 @@ impl UdpTransport {
 
     /// Asks a peer for its session, but not too often: at its address or, if it has none, where a message came from.
     pub(super) fn ask(&self, peer: &Peer, source: Option<SocketAddr>) {
-        let Some(address) = peer.address.or(source) else { return };
         let mut greeting = peer.greeting();
-        if greeting.may_ask(self.now()) {
+        if !greeting.may_ask(self.now()) {
+            return;
+        }
+        if let Some(address) = peer.address().or(source) {
             self.greet(peer, &greeting, 0, address);
+        }
+        if greeting.may_inquire(self.now()) {
+            self.inquire(peer);
+        }
+    }
+
+    /// Tells a peer where a place is, or asks it, if there is a session with it.
+    pub(super) fn send_whereabouts(&self, peer: &Peer, of: PlaceId, text: &str) {
+        let Some(session) = peer.session() else { return };
+        let mut out = Outgoing::new();
+        let content = 1 + text.len();
+        let bytes = out.burst.record(peer.place, record::size(content), self.most, false, true);
+        let bytes = record::frame(Kind::Whereabouts, content, bytes);
+        bytes[0] = of.to_wire();
+        bytes[1..].copy_from_slice(text.as_bytes());
+        for datagram in out.burst.datagrams() {
+            let sealed = session.seal(self.me, peer.next_counter(), datagram);
+            self.transmit(&[(sealed, session.address)], &[0]);
         }
     }
 
@@ -137,11 +183,11 @@ impl UdpTransport {
             echo,
             known: peer.session().map_or(0, |session| session.theirs),
             counter: peer.last_counter(),
+            elsewhere: self.advertise.is_some(),
         };
-        let mut bytes = [0; envelope::HEAD + hello::BODY + TAG];
-        let length = hello.encode(self.me, peer.place, self.hello_key.as_ref(), &mut bytes);
+        let bytes = hello.encode(self.me, peer.place, self.handshakes.terms(), self.hello_key.as_ref());
         // A greeting that is lost, here or on its way, is asked for again.
-        if let Err(error) = self.socket.send_to(&bytes[..length], address) {
+        if let Err(error) = self.socket.send_to(&bytes, address) {
             self.counters.dropped(cause(&error));
         }
     }
@@ -161,6 +207,9 @@ impl UdpTransport {
                 self.ask(peer, None);
                 continue;
             };
+            if peer.whereabouts.is_silent.load(Relaxed) {
+                self.reach_out(peer);
+            }
             if self.keeps(peer, &session, datagram) {
                 continue;
             }
@@ -353,6 +402,14 @@ impl Transport for UdpTransport {
     fn one_sided_room(&self) -> usize {
         let around = envelope::HEAD + TAG + record::HEAD + MOST_ONE_SIDED_HEAD;
         (self.most - around).min(MOST_ONE_SIDED)
+    }
+
+    fn hindrance(&self) -> Option<String> {
+        self.unresolved()
+    }
+
+    fn handshakes(&self) -> Option<Arc<Handshakes>> {
+        Some(Arc::clone(&self.handshakes))
     }
 
     fn counters(&self) -> &Counters {

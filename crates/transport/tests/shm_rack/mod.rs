@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use transport::shm::{Config, ShmTransport};
-use transport::{PlaceId, Transport};
+use transport::{PlaceId, Terms, Transport};
 
 use crate::conformance::Rack;
 
@@ -27,7 +27,7 @@ impl ShmRack {
     }
 
     fn config(&self, me: PlaceId) -> Config {
-        Config { dir: self.dir.clone(), me, block: 1 << 20, ring_bytes: None }
+        Config { dir: self.dir.clone(), me, block: 1 << 20, ring_bytes: None, terms: Terms::default() }
     }
 }
 

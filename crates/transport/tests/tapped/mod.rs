@@ -6,8 +6,8 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use transport::udp::{Config, Key, UdpTransport};
-use transport::{Body, Cause, Contents, Outgoing, PlaceId, Transport};
+use transport::udp::{Config, Key, Naming, UdpTransport};
+use transport::{Body, Cause, Contents, Outgoing, PlaceId, Terms, Transport};
 use wire::coherence::Kind;
 use wire::{BlockTag, NodeId, Packet, RequesterId, Seq, SlotId};
 
@@ -51,7 +51,17 @@ pub(crate) fn key(number: u8) -> Option<Key> {
 
 /// The configuration of a place on loopback.
 pub(crate) fn config(me: PlaceId, peers: &[(PlaceId, SocketAddr)], key: Option<Key>, mtu: usize) -> Config {
-    Config { me, listen: loopback(), peers: peers.to_vec(), key, mtu, block: BLOCK, company: true }
+    Config {
+        me,
+        listen: loopback(),
+        peers: peers.iter().map(|&(place, address)| (place, address.into())).collect(),
+        naming: Naming::default(),
+        key,
+        mtu,
+        block: BLOCK,
+        company: true,
+        terms: Terms::default(),
+    }
 }
 
 /// Any port of this machine.
@@ -176,9 +186,17 @@ pub(crate) struct Pair {
 impl Pair {
     /// With these keys, not connected yet.
     pub(crate) fn strangers(key_a: Option<Key>, key_b: Option<Key>, mtu: usize) -> Self {
+        Self::of((key_a, Terms::default()), (key_b, Terms::default()), mtu)
+    }
+
+    /// With these keys and settings, not connected yet.
+    pub(crate) fn of(a: (Option<Key>, Terms), b: (Option<Key>, Terms), mtu: usize) -> Self {
         let tap = Tap::new();
-        let a = UdpTransport::bind(&config(A, &[(B, tap.for_a())], key_a, mtu)).expect("A");
-        let b = UdpTransport::bind(&config(B, &[(A, tap.for_b())], key_b, mtu)).expect("B");
+        let place = |me, peer, address, (key, terms)| {
+            UdpTransport::bind(&Config { terms, ..config(me, &[(peer, address)], key, mtu) })
+                .expect("a place")
+        };
+        let (a, b) = (place(A, B, tap.for_a(), a), place(B, A, tap.for_b(), b));
         Self { a, b, tap, got_a: Vec::new(), got_b: Vec::new() }
     }
 
@@ -197,6 +215,22 @@ impl Pair {
         }
         self.got_a.clear();
         self.got_b.clear();
+    }
+
+    /// Passes on what there is until it is so. Returns what A has sent, in order.
+    pub(crate) fn record_until(&mut self, is_so: impl Fn(&Self) -> bool) -> Vec<Vec<u8>> {
+        let (mut recorded, start) = (Vec::new(), Instant::now());
+        while !is_so(self) {
+            let sent = self.tap.sent_by_a();
+            self.deliver(&sent);
+            recorded.extend(sent);
+            for bytes in self.tap.sent_by_b() {
+                self.tap.to_a(&self.a, &bytes);
+            }
+            self.receive();
+            assert!(start.elapsed() < PATIENCE, "it does not come about");
+        }
+        recorded
     }
 
     /// Passes on everything that is on the wire, and lets both receive. False: there was nothing.

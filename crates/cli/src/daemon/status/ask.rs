@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rackmem::RackFile;
@@ -49,21 +49,28 @@ impl fmt::Display for AskError {
 
 /// How the rack is.
 pub(in super::super) fn ask(file: &RackFile) -> Result<Status, AskError> {
-    let socket = runtime::status_socket(file);
-    let answer = match (over_socket(&socket), file.switch_metrics) {
-        (Ok(answer), _) => answer,
-        (Err(error), None) => return Err(AskError::NotHere { socket, error }),
-        (Err(_), Some(address)) => {
-            over_http(address).map_err(|error| AskError::NotThere { address, error })?
+    match (ask_at(&runtime::status_socket(file)), file.switch_metrics) {
+        (Err(AskError::NotHere { .. }), Some(address)) => {
+            read(&over_http(address).map_err(|error| AskError::NotThere { address, error })?)
         }
-    };
+        (answer, _) => answer,
+    }
+}
+
+/// How the rack is whose switch has this socket.
+pub(super) fn ask_at(socket: &Path) -> Result<Status, AskError> {
+    let answer = over_socket(socket);
+    read(&answer.map_err(|error| AskError::NotHere { socket: socket.to_owned(), error })?)
+}
+
+fn read(answer: &[u8]) -> Result<Status, AskError> {
     if answer.is_empty() {
         return Err(AskError::NotYet);
     }
-    serde_json::from_slice(&answer).map_err(|error| AskError::Nonsense(error.to_string()))
+    serde_json::from_slice(answer).map_err(|error| AskError::Nonsense(error.to_string()))
 }
 
-fn over_socket(socket: &PathBuf) -> io::Result<Vec<u8>> {
+fn over_socket(socket: &Path) -> io::Result<Vec<u8>> {
     let connection = UnixStream::connect(socket)?;
     connection.set_read_timeout(Some(MOST_WAIT))?;
     let mut answer = Vec::new();

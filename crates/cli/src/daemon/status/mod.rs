@@ -4,39 +4,48 @@
 //! | --- | --- |
 //! | `document.rs` | how a rack is, as one document |
 //! | `socket.rs` | on the switch's side: who connects gets one |
+//! | `find.rs` | which rack is meant where none is named |
 //! | `ask.rs` | on this side: over that socket, or over HTTP from another machine |
 //! | `table.rs` | the document for people |
 
 pub(super) mod ask;
 pub(super) mod document;
+mod find;
 pub(super) mod socket;
 mod table;
 
 use std::io::{self, IsTerminal as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rackmem::{RackFile, Watch};
 
-use super::{listen, owner, read};
+use super::listen;
 use crate::fault::Fault;
 use crate::output;
 use document::Status;
+use find::Meant;
 
 const EXAMPLES: &str = "\
 Examples:
-  rackmem status                          the rack of ./rack.toml, or else the one that `rackmem up` runs
-  rackmem status --config lab.toml --json
+  rackmem status                          the rack that runs on this machine
+  rackmem status --rack lab               the one with this name, if several do
+  rackmem status --config lab.toml --json also if its switch runs on another machine
   rackmem status --watch                  again every second, until Ctrl-C";
 
 /// Which rack, and how to show it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The rack file [default: rack.toml, or else that of `rackmem up`]
+    /// The rack file. Without it: the rack of ./rack.toml if there is that file and it runs, or else the one that runs on
+    /// this machine
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+
+    /// The rack with this name that runs on this machine
+    #[arg(long, value_name = "NAME", conflicts_with = "config")]
+    rack: Option<String>,
 
     /// Print one JSON document instead of tables. Times are in nanoseconds, sizes in bytes
     #[arg(long)]
@@ -71,16 +80,21 @@ impl Answers {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
-    let path = args.config.clone().unwrap_or_else(usual_file);
-    let file = read(&path)?;
+    let meant = match &args.config {
+        Some(path) => Meant::of(path)?,
+        None => find::meant(args.rack.as_deref())?,
+    };
+    if args.config.is_none() {
+        say!("{meant}");
+    }
     if !args.watch {
-        return show(args, &file, &path, false);
+        return show(args, &meant, false);
     }
     let stop = listen()?;
     let clear = io::stdout().is_terminal() && !args.json;
     let mut shown_before = false;
     while !stop.requested() {
-        match show(args, &file, &path, clear) {
+        match show(args, &meant, clear) {
             Err(Fault::Failed(message)) if shown_before => say!("{message}"),
             done => done?,
         }
@@ -93,21 +107,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The rack file that is meant where none is named.
-fn usual_file() -> PathBuf {
-    let here = PathBuf::from("rack.toml");
-    let up = owner::own_file(&super::up::runtime_directory());
-    if !here.exists() && up.exists() { up } else { here }
-}
-
-fn show(args: &Args, file: &RackFile, path: &Path, clear: bool) -> Result<(), Fault> {
-    let status = ask::ask(file).map_err(|error| {
-        Fault::failed(format_args!(
-            "the switch of rack `{}` does not say how it is: {error}\n  start it with: rackmem switch --config {} (or all of the rack with rackmem up)",
-            file.name,
-            path.display()
-        ))
-    })?;
+fn show(args: &Args, meant: &Meant, clear: bool) -> Result<(), Fault> {
+    let status = match meant {
+        Meant::Of(file, path) => ask::ask(file).map_err(|error| {
+            Fault::failed(format_args!(
+                "the switch of rack `{}` does not say how it is: {error}\n  start it with: rackmem switch --config {} (or all of the rack with rackmem up)",
+                file.name,
+                path.display()
+            ))
+        })?,
+        Meant::Found { name, socket, .. } => ask::ask_at(socket).map_err(|error| {
+            Fault::failed(format_args!("the switch of rack `{name}` does not say how it is any more: {error}"))
+        })?,
+    };
     if args.json {
         return output::print_json(&status);
     }

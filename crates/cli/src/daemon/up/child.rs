@@ -6,10 +6,11 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{self, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use super::super::log::Format;
 use crate::fault::Fault;
 
 /// Which place of the rack.
@@ -37,6 +38,14 @@ impl fmt::Display for Part {
             Self::Node(id) => write!(f, "node {id}"),
         }
     }
+}
+
+/// What children are started with.
+pub(super) struct Options {
+    pub(super) file: PathBuf,
+    /// Where the switch answers HTTP.
+    pub(super) metrics: Option<SocketAddr>,
+    pub(super) log: Format,
 }
 
 /// How a child has died.
@@ -72,8 +81,8 @@ pub(super) struct Child {
 }
 
 impl Child {
-    pub(super) fn start(part: Part, path: &Path, metrics: Option<SocketAddr>) -> Result<Self, Fault> {
-        let (process, pipe) = spawn(part, path, metrics)?;
+    pub(super) fn start(part: Part, with: &Options) -> Result<Self, Fault> {
+        let (process, pipe) = spawn(part, with)?;
         let started = Instant::now();
         Ok(Self { part, process, pipe, started, dead: None, pause: FIRST_PAUSE, killed: false })
     }
@@ -100,9 +109,9 @@ impl Child {
     }
 
     /// Starts it again if it has been dead for long enough.
-    pub(super) fn restart_if_due(&mut self, path: &Path, metrics: Option<SocketAddr>) -> Result<(), Fault> {
+    pub(super) fn restart_if_due(&mut self, with: &Options) -> Result<(), Fault> {
         if self.dead.is_some_and(|due| due <= Instant::now()) {
-            (self.process, self.pipe) = spawn(self.part, path, metrics)?;
+            (self.process, self.pipe) = spawn(self.part, with)?;
             (self.started, self.dead) = (Instant::now(), None);
         }
         Ok(())
@@ -130,21 +139,19 @@ impl Child {
     }
 }
 
-fn spawn(
-    part: Part,
-    path: &Path,
-    metrics: Option<SocketAddr>,
-) -> Result<(process::Child, Option<ChildStdin>), Fault> {
+fn spawn(part: Part, with: &Options) -> Result<(process::Child, Option<ChildStdin>), Fault> {
     let failed = |error| Fault::failed(format_args!("cannot start {part}: {error}"));
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
     match part {
         Part::Switch => command.arg("switch"),
         Part::Node(id) => command.args(["node", "--id", &id.to_string()]),
     };
-    command.arg("--owned").arg("--config").arg(path);
-    if let (Part::Switch, Some(address)) = (part, metrics) {
+    command.arg("--owned").arg("--config").arg(&with.file).args(["--log", with.log.name()]);
+    if let (Part::Switch, Some(address)) = (part, with.metrics) {
         command.args(["--metrics", &address.to_string()]);
     }
+    // All of them are where the file says: these are about one place.
+    command.env_remove("RACKMEM_LISTEN").env_remove("RACKMEM_ADVERTISE");
     command.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
     let mut process = command.spawn().map_err(failed)?;
     let pipe = process.stdin.take();

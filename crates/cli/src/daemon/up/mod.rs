@@ -12,10 +12,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rackmem::RackFile;
+use tracing::{info, warn};
 
-use self::child::{Child, Part};
+use self::child::{Child, Options, Part};
 use self::place::Place;
-pub(super) use self::place::runtime_directory;
+use super::log::LogArgs;
 use super::status::ask;
 use super::status::document::Status;
 use super::write::Transport;
@@ -58,15 +59,21 @@ pub(crate) struct Args {
     /// Answer HTTP here for the whole rack: /metrics for Prometheus, /status for `rackmem status`
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
+
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// Between two looks at the children.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Between two lines that say whom a rack still waits for.
+const SAY_EVERY: Duration = Duration::from_secs(5);
 /// How long children may take to end before they are killed.
 const MOST_ENDING: Duration = Duration::from_secs(5);
 
 /// Runs the command: until Ctrl-C, or a polite kill.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
+    args.log.begin("up")?;
     let stop = listen()?;
     let place = match &args.config {
         Some(path) => Place::given(path),
@@ -81,12 +88,18 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         )));
     }
     let with_process = nodes - seats;
+    info!(
+        target: "rackmem", rack = file.name,
+        "starting the switch and {} over {}, and waiting until they are a rack",
+        counted(with_process), file.transport().name()
+    );
+    let with = Options { file: place.file.clone(), metrics: args.metrics, log: args.log.log };
     let mut children = Vec::new();
     let parts = [Part::Switch].into_iter().chain((0..with_process).map(Part::Node));
     let ended = parts
-        .map(|part| Child::start(part, &place.file, args.metrics))
+        .map(|part| Child::start(part, &with))
         .try_for_each(|child| child.map(|child| children.push(child)))
-        .and_then(|()| watch(args, &file, &place.file, with_process, &mut children, &stop));
+        .and_then(|()| watch(args.restart, &file, &with, with_process, &mut children, &stop));
     end(&mut children);
     place.clear(&file, &children);
     ended
@@ -94,38 +107,58 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
 
 /// Looks after the children until told to stop.
 fn watch(
-    args: &Args,
+    restart: bool,
     file: &RackFile,
-    path: &Path,
+    with: &Options,
     with_process: u16,
     children: &mut [Child],
     stop: &Interrupt,
 ) -> Result<(), Fault> {
     let mut ready = false;
+    let mut say_at = Instant::now() + SAY_EVERY;
     while !stop.requested() {
         for child in &mut *children {
             let Some(death) = child.death() else { continue };
-            if !ready && !args.restart {
-                return Err(Fault::failed(format_args!("{} {death} before the rack was up", child.part())));
+            let part = child.part();
+            if !ready && !restart {
+                return Err(Fault::failed(format_args!("{part} {death} before the rack was up")));
             }
-            if args.restart {
-                say!("{} {death}; starting it again", child.part());
+            if restart {
+                warn!(target: "rackmem", "{part} {death}; starting it again");
             } else {
-                say!("{} {death}; start it again with: {}", child.part(), child.part().command(path));
+                warn!(target: "rackmem", "{part} {death}; start it again with: {}", part.command(&with.file));
             }
         }
-        if args.restart {
-            children.iter_mut().try_for_each(|child| child.restart_if_due(path, args.metrics))?;
+        if restart {
+            children.iter_mut().try_for_each(|child| child.restart_if_due(with))?;
         } else if children.iter().all(Child::is_dead) {
             return Err(Fault::failed("all of them have died"));
         }
-        if !ready && ask::ask(file).is_ok_and(|status| is_up(&status, with_process)) {
-            ready = true;
-            output::print(&banner(file, path, with_process))?;
+        if !ready {
+            let status = ask::ask(file);
+            if status.as_ref().is_ok_and(|status| is_up(status, with_process)) {
+                ready = true;
+                output::print(&banner(file, &with.file, with_process))?;
+            } else if Instant::now() >= say_at {
+                say_at += SAY_EVERY;
+                info!(target: "rackmem", "still waiting for {}", missing(status.ok().as_ref(), with_process));
+            }
         }
         thread::sleep(LOOK_EVERY);
     }
     Ok(())
+}
+
+/// Whom the rack waits for.
+fn missing(status: Option<&Status>, with_process: u16) -> String {
+    let Some(status) = status else { return "the switch".to_owned() };
+    let down = status.nodes.iter().filter(|node| !node.up && node.id < with_process);
+    let down: Vec<String> = down.map(|node| format!("node {}", node.id)).collect();
+    if down.is_empty() { "the first epoch".to_owned() } else { down.join(", ") }
+}
+
+fn counted(nodes: u16) -> String {
+    if nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") }
 }
 
 /// Every node that has a process is in the rack.
@@ -137,7 +170,7 @@ fn is_up(status: &Status, with_process: u16) -> bool {
 /// What there is now, and what can be done with it.
 fn banner(file: &RackFile, path: &Path, with_process: u16) -> String {
     let (path, transport) = (path.display(), file.transport().name());
-    let processes = if with_process == 1 { "1 node" } else { &format!("{with_process} nodes") };
+    let processes = counted(with_process);
     let seats: Vec<String> = file.nodes().skip(with_process.into()).map(|node| node.0.to_string()).collect();
     let join = match seats.first() {
         Some(seat) => format!(
@@ -165,7 +198,7 @@ fn end(children: &mut [Child]) {
         }
         for child in group {
             if !child.has_ended() {
-                say!("{} does not end: killed", child.part());
+                warn!(target: "rackmem", "{} does not end: killed", child.part());
                 child.kill();
             }
         }

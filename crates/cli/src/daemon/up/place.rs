@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 use rackmem::attach::socket_of;
-use rackmem::rack_file::{TransportKind, example, runtime_directory as runtime_of};
+use rackmem::rack_file::{TransportKind, example, runtime_directory};
 use rackmem::{NodeId, RackFile};
 
 use super::super::{owner, runtime};
@@ -15,11 +15,6 @@ use crate::fault::Fault;
 
 /// The name of a rack that was not given one.
 const NAME: &str = "up";
-
-/// Where the sockets are of a rack that was not given.
-pub(in super::super) fn runtime_directory() -> PathBuf {
-    runtime_of(NAME)
-}
 
 /// A rack file, and whether it goes when the rack does.
 pub(super) struct Place {
@@ -36,7 +31,7 @@ impl Place {
 
     /// A file of our own.
     pub(super) fn made(nodes: u16, transport: TransportKind) -> Result<Self, Fault> {
-        let directory = runtime_directory();
+        let directory = runtime_directory(NAME);
         runtime::prepare(&directory)?;
         let lock = owner::lock_file(&directory);
         let failed = |path: &Path, error: io::Error| {

@@ -1,10 +1,12 @@
 //! Rack files: what they mean, and what is said about each mistake in them.
 
+mod addresses;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rackmem::rack_file::{Placement, RackFile, TransportKind, example};
+use rackmem::rack_file::{Advertised, Endpoint, Placement, RackFile, TransportKind, example};
 use rackmem::{BlockSize, Directory, Nanos, Scheduling};
 
 const UDP: &str = r#"[rack]
@@ -92,7 +94,8 @@ queue = true
 metrics = "127.0.0.1:9400"
 [[node]]
 id = 1
-listen = "10.0.0.3:7400"
+listen = "0.0.0.0:7400"
+advertise = "node-1.lab:7401"
 metrics = "127.0.0.1:9401"
 [[node]]
 id = 0
@@ -111,8 +114,13 @@ listen = "10.0.0.2:7400"
     assert_eq!(rack.switch_metrics, Some("127.0.0.1:9400".parse().unwrap()));
     assert_eq!(rack.node_metrics, [None, Some("127.0.0.1:9401".parse().unwrap())]);
     let Placement::Udp { switch, nodes, key, mtu } = rack.placement else { panic!("{:?}", rack.placement) };
-    assert_eq!(switch, "10.0.0.1:7400".parse().unwrap());
-    assert_eq!(nodes, ["10.0.0.2:7400".parse().unwrap(), "10.0.0.3:7400".parse().unwrap()]);
+    let shown = |it: &Endpoint| (it.listen.to_string(), it.advertise.to_string());
+    let same = |address: &str| (address.to_owned(), address.to_owned());
+    assert_eq!(shown(&switch), same("10.0.0.1:7400"));
+    assert_eq!(shown(&nodes[0]), same("10.0.0.2:7400"));
+    assert_eq!(shown(&nodes[1]), ("0.0.0.0:7400".to_owned(), "node-1.lab:7401".to_owned()));
+    let Advertised::Name(name) = &nodes[1].advertise else { panic!("{nodes:?}") };
+    assert_eq!(name.whence(), format!("{}:27", folder.join("rack.toml").display()));
     assert_eq!((key.is_some(), mtu), (true, 9000));
 }
 
@@ -125,12 +133,6 @@ fn what_is_left_out_is_the_default_of_an_embedded_rack() {
     assert_eq!(rack.scheduling, Scheduling::Fair);
     assert!(rack.runtime.is_absolute() && rack.runtime.to_str().unwrap().ends_with("-lab"));
     assert_eq!((rack.switch_metrics, rack.node_metrics), (None, vec![None, None]));
-}
-
-#[test]
-fn loopback_needs_no_key_and_has_room_for_long_datagrams() {
-    let Placement::Udp { key, mtu, .. } = parse(UDP).placement else { panic!("udp") };
-    assert_eq!((key.is_none(), mtu), (true, 65_535));
 }
 
 #[test]
@@ -312,7 +314,7 @@ fn unknown_keys_are_named_with_what_was_meant() {
         ),
         (
             format!("{SHM}colour = \"red\"\n"),
-            "rack.toml:8: `colour` is not a key of [[node]]: remove it; the keys of [[node]] are id, listen, metrics",
+            "rack.toml:8: `colour` is not a key of [[node]]: remove it; the keys of [[node]] are id, listen, advertise, metrics",
         ),
         (
             format!("mtu = 1500\nlink = 2\n{SHM}"),
@@ -510,7 +512,7 @@ fn addresses_that_nobody_could_send_to_are_refused() {
         ),
         (
             listen("0.0.0.0:7400"),
-            "rack.toml:11: 0.0.0.0:7400 is no address that the others could send to: write the one of this machine that they reach, for example listen = \"10.0.0.2:7400\"",
+            "rack.toml:11: 0.0.0.0:7400 is no address that the others could send to: write what they use, too, for example advertise = \"10.0.0.2:7400\" or a host name with a port",
         ),
         (
             listen("224.0.0.1:7400"),
@@ -525,15 +527,6 @@ fn addresses_that_nobody_could_send_to_are_refused() {
             "rack.toml:11: node 1 (10.0.0.2:7400) cannot talk to the switch (127.0.0.1:7400): one is loopback, so only this machine reaches it: write loopback addresses for all or for none",
         ),
     ]);
-}
-
-#[test]
-fn a_rack_that_others_reach_needs_a_key() {
-    assert_eq!(
-        refused(&with(UDP, "127.0.0.1", "10.0.0.1")),
-        "rack.toml:5: 10.0.0.1:7400 is not loopback, and the rack has no key, so anybody could write its memory: \
-         write key = \"rack.key\" under [rack], and make that file with: rackmem key rack.key"
-    );
 }
 
 #[test]

@@ -1,0 +1,102 @@
+//! Which rack `rackmem status` is about: the one of a file, or the one that runs on this machine.
+//!
+//! What must always hold: a rack that was not named is shown only if no other one can be meant, and it is said which.
+
+use std::fmt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use rackmem::RackFile;
+
+use super::super::{read, runtime};
+use crate::fault::Fault;
+
+/// The file of a rack whose file is not named.
+const FILE: &str = "rack.toml";
+
+/// A rack.
+pub(super) enum Meant {
+    /// Of this file.
+    Of(Box<RackFile>, PathBuf),
+    /// One that runs here, of whatever file.
+    Found {
+        name: String,
+        /// Where its switch answers.
+        socket: PathBuf,
+        /// The rack of the file in this folder, which does not run.
+        instead_of: Option<String>,
+    },
+}
+
+impl Meant {
+    pub(super) fn of(path: &Path) -> Result<Self, Fault> {
+        Ok(Self::Of(Box::new(read(path)?), path.to_owned()))
+    }
+}
+
+impl fmt::Display for Meant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Of(file, path) => write!(f, "rack `{}` of {}", file.name, path.display()),
+            Self::Found { name, socket, instead_of } => {
+                if let Some(other) = instead_of {
+                    write!(f, "rack `{other}` of ./{FILE} does not run on this machine; ")?;
+                }
+                write!(f, "rack `{name}`, which answers at {}", socket.display())
+            }
+        }
+    }
+}
+
+/// The rack with this name that runs here; without a name that of the file in this folder, or else the one that runs here.
+pub(super) fn meant(name: Option<&str>) -> Result<Meant, Fault> {
+    let here = Path::new(FILE);
+    let file = if name.is_none() && here.exists() { Some(read(here)?) } else { None };
+    if let Some(file) = &file {
+        // Its switch may run on another machine.
+        if answers(&runtime::status_socket(file)) || file.switch_metrics.is_some() {
+            return Meant::of(here);
+        }
+    }
+    let mut running = runtime::status_sockets();
+    running.retain(|(_, socket)| answers(socket));
+    if let Some(name) = name {
+        let found = running.iter().position(|(known, _)| known == name);
+        let found = found.map(|at| running.swap_remove(at));
+        return match found {
+            Some((name, socket)) => Ok(Meant::Found { name, socket, instead_of: None }),
+            None => Err(Fault::failed(format_args!(
+                "--rack {name}: no rack with this name runs on this machine as this user ({}); name its file with --config, if \
+                 that says where its `runtime` directory is",
+                match running.as_slice() {
+                    [] => "none does".to_owned(),
+                    others => format!("those that do: {}", names(others)),
+                }
+            ))),
+        };
+    }
+    match (running.as_slice(), file) {
+        ([(name, socket)], file) => {
+            let (name, socket) = (name.clone(), socket.clone());
+            Ok(Meant::Found { name, socket, instead_of: file.map(|file| file.name) })
+        }
+        ([], Some(_)) => Meant::of(here),
+        ([], None) => Err(Fault::failed(
+            "no rack runs on this machine as this user: start one with rackmem up, or name the file of one with --config FILE (also \
+             if it runs on another machine, or has a `runtime` directory of its own)",
+        )),
+        (several, _) => Err(Fault::usage(format_args!(
+            "{} racks run on this machine: {}; choose one with --rack NAME",
+            several.len(),
+            names(several)
+        ))),
+    }
+}
+
+fn names(racks: &[(String, PathBuf)]) -> String {
+    racks.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn answers(socket: &Path) -> bool {
+    UnixStream::connect(socket).is_ok()
+}
