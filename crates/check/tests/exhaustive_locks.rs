@@ -142,9 +142,10 @@ fn a_full_switch_gets_room() {
 
 #[test]
 fn the_switch_restarts() {
-    holds("switch-restart", 147_930, 577_746, 60);
-    holds("home-restart", 112_852, 433_942, 60);
-    holds("switch-restart-free", 25_224, 85_487, 21);
+    // A thread that is inside to write keeps others out until the home has answered: it may have freed the memory.
+    holds("switch-restart", 154_265, 598_703, 60);
+    holds("home-restart", 117_219, 447_811, 60);
+    holds("switch-restart-free", 27_284, 92_086, 21);
 }
 
 #[test]
@@ -153,7 +154,7 @@ fn a_lock_guards_no_data() {
     holds("switch-no-data-loss", 3437, 6000, 93);
     holds("switch-no-data-duplicate", 5095, 12_682, 34);
     holds("switch-no-data-leave", 15_159, 38_522, 136);
-    holds("switch-no-data-restart", 95_509, 365_096, 51);
+    holds("switch-no-data-restart", 101_429, 384_703, 51);
 }
 
 #[test]
@@ -204,7 +205,9 @@ fn every_row_of_the_program_and_every_kind_of_packet_is_reached() {
         coverage.add(&all_states(name).coverage);
     }
     for (what, in_switch, at_node) in coverage.table() {
-        assert!(in_switch || at_node, "{what} is reached nowhere");
+        // A lock is lost, and reclaimed, only when a node dies: that is left to random runs.
+        let reached = in_switch || at_node;
+        assert_eq!(reached, what != "packet Reclaim", "{what} is reached nowhere, or is by now");
         // A home makes both passes at once, and its directory is not asked for what it does not have.
         let only_in_switch = ["pass MoveUnderWay", "pass NotHere"].contains(&what.as_str());
         if what.starts_with("pass") {

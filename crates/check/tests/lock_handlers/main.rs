@@ -10,6 +10,7 @@
 //! | `reading` | copies to read, and their end |
 //! | `home` | the home's requests of the switch, its data, its directory |
 //! | `freeing` | a lock ends, at its holder, its home and in the switch |
+//! | `given_back` | its memory is given back, and nobody ends it |
 //! | `reclaiming` | a lost lock is taken all the same |
 //! | `epochs` | a new epoch: what is reported, and what a home makes of it |
 //! | `hostile` | what no honest sender says |

@@ -35,3 +35,28 @@ pub(crate) fn a_forward_of_an_earlier_tenure_comes<R: LockRules>() -> Result<(),
         other => Err(format!("it is sent on: {other:?}")),
     }
 }
+
+/// Memory is given back by somebody who was not inside of its lock, which nobody in these runs does; then the lock comes home.
+pub(crate) fn a_lock_comes_back_to_memory_that_was_given_back<R: LockRules>() -> Result<(), String> {
+    const ME: NodeId = NodeId(0);
+    let lock = GlobalAddr::new(ME, 4096);
+    let mut home = LockNode::<R>::with_rules(Config { in_switch: false, ..Config::new(ME, 3) });
+    let mut store = PlainLocks::new(1);
+    let (at, mut out) = (Moment { now: Nanos(1), random: 1 }, Vec::new());
+    let packet = |kind, tenure| LockPacket {
+        mode: Mode::Write,
+        tenure: Tenure(tenure),
+        from: LockEnd::Agent(NodeId(1)),
+        to: LockEnd::Home(ME),
+        ..LockPacket::new(kind, lock, 8, NodeId(1))
+    };
+    let acquire = LockMessage { packet: packet(LockKind::Acquire, 0), data: None };
+    home.on_packet(at, &acquire, &mut store, &mut out);
+    home.on_blocks_ended(lock, 64);
+    let back = LockPacket { payload: 8, ..packet(LockKind::WriteBack, 2) };
+    home.on_packet(at, &LockMessage { packet: back, data: Some(DataRef(7)) }, &mut store, &mut out);
+    match store.home.get(&lock) {
+        None => Ok(()),
+        Some(wrote) => Err(format!("the lock's data are written to the memory: {wrote}")),
+    }
+}

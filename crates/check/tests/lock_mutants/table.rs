@@ -75,7 +75,7 @@ mutants! {
     LOSSES_ARE_NAMED, losses(0), "a late copy takes a later loss, and those who ask next get stale data";
     TAKEN_LOSSES_STAY, losses(0), "whoever took a lost lock does not hear so, and others get stale data";
     MOVES_ARE_REPORTED, restarts(0), "data that were on their way are forgotten, and stale ones served";
-    FREED_MEMORY_IS_NOT_WRITTEN, all(0), "what comes back late is written to memory that is a block by now";
+    FREED_MEMORY_IS_NOT_WRITTEN, scenario(a_lock_comes_back_to_memory_that_was_given_back), "what comes back late is written to memory that is a block by now";
     FREED_LOCKS_END, all(0), "whoever was told that he could not free goes on with a lock of no memory";
     FREES_COME_FIRST, all(1040), "a lock is reclaimed whose memory a dead thread has freed";
     WRITERS_MAY_HAVE_FREED, all(0), "a thread gets in behind one that has freed the memory";
