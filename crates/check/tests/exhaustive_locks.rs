@@ -144,8 +144,8 @@ fn a_full_switch_gets_room() {
 fn the_switch_restarts() {
     // A thread that is inside to write keeps others out until the home has answered: it may have freed the memory.
     holds("switch-restart", 154_265, 598_703, 60);
-    holds("home-restart", 112_852, 433_942, 60);
-    holds("switch-restart-free", 25_224, 85_487, 21);
+    holds("home-restart", 117_219, 447_811, 60);
+    holds("switch-restart-free", 27_284, 92_086, 21);
 }
 
 #[test]
@@ -205,7 +205,9 @@ fn every_row_of_the_program_and_every_kind_of_packet_is_reached() {
         coverage.add(&all_states(name).coverage);
     }
     for (what, in_switch, at_node) in coverage.table() {
-        assert!(in_switch || at_node, "{what} is reached nowhere");
+        // A lock is lost, and reclaimed, only when a node dies: that is left to random runs.
+        let reached = in_switch || at_node;
+        assert_eq!(reached, what != "packet Reclaim", "{what} is reached nowhere, or is by now");
         // A home makes both passes at once, and its directory is not asked for what it does not have.
         let only_in_switch = ["pass MoveUnderWay", "pass NotHere"].contains(&what.as_str());
         if what.starts_with("pass") {

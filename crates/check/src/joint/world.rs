@@ -94,8 +94,7 @@ impl<R: Rules, L: LockRules> Joint<R, L> {
 
     /// Threads inside of locks have asked for frees, or been told of them.
     fn settle_frees(&mut self, bench: &mut Bench<Packet>) -> Result<(), String> {
-        loop {
-            let Some((thread, addr)) = self.locks.next_free() else { break };
+        while let Some((thread, addr)) = self.locks.next_free() {
             let node = self.locks.node_of(thread);
             if !self.blocks.free_for(bench, (node, thread), addr) {
                 self.with_locks(|both| both.locks.on_free_told(bench, thread, None))?;
