@@ -64,7 +64,7 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
         self.bench.note(None, || "=== no more faults".to_owned());
         self.bench.end_faults();
         self.settle_control()?;
-        self.check_after(0)?;
+        self.check_after(0).map_err(|what| format!("faults off: {what}"))?;
         for step in 0..SETTLING {
             if self.is_quiet() {
                 self.world.check_at_rest(&self.bench).map_err(|what| format!("at rest: {what}"))?;
