@@ -112,12 +112,12 @@ mutants! {
     RETAINED_ANSWERS_ARE_REPORTED, nodes, restarts(0), "the only copy is forgotten";
     ONLY_CUT_EVENTS_COUNT, nodes, restarts(0), "an old answer counts as the latest copy";
     OLD_SAVINGS_ARE_DROPPED, nodes, scenario(what_was_saved_is_old), "old contents come home";
-    SAVINGS_ARE_KEPT, nodes, restarts(860), "the only copy is lost in a second restart";
+    SAVINGS_ARE_KEPT, nodes, restarts(480), "the only copy is lost in a second restart";
     STALE_HOME_IS_MENDED, nodes, restarts(320), "the home's memory stays stale";
     HELD_LOCKS_ARE_REPORTED, nodes, restarts(0), "a lock is given away twice";
     DEAD_WRITERS_LOSE, nodes, restarts(0), "stale contents are served as if nothing had been lost";
     ENDED_COPIES_ARE_DROPPED, nodes, restarts(0), "copies of freed blocks stay";
     ORPHANED_COPIES_ARE_DROPPED, nodes, restarts(0), "copies of a dead home's blocks stay";
     FREES_ARE_FOR_THEIR_ALLOCATOR, nodes, scenario(a_free_outlives_its_allocator), "an old FREE frees what the next owner gave out";
-    KNOWLEDGE_IS_KEPT, nodes, restarts(360), "what a home knew is forgotten by a second restart";
+    KNOWLEDGE_IS_KEPT, nodes, restarts(140), "what a home knew is forgotten by a second restart";
 }
