@@ -68,11 +68,16 @@ impl<R: LockRules> LockNode<R> {
         let Some(home) = self.homes.get_mut(&lock).filter(|home| home.lost) else {
             return self.refuse(at, packet, Refusal::Outdated, store, out);
         };
+        // Another length is that of another allocation, if there is one that has room for it.
+        if home.len != packet.len
+            && let Err(why) = store.may_lock(lock, packet.len)
+        {
+            return self.refuse(at, packet, why, store, out);
+        }
         match home.lent {
             None if packet.tenure == home.tenure || !R::LOSSES_ARE_NAMED => {
                 let tenure = home.tenure.next();
                 home.lent = Some((packet.node, tenure));
-                // It may be another allocation by now, of another length.
                 home.len = packet.len;
                 let entry = Entry { tenure, holder: Some(packet.node), ..Entry::default() };
                 self.place(at, lock, entry, store, out);
