@@ -228,3 +228,14 @@ fn a_thread_that_gives_it_up_says_so() {
     assert_eq!(rig.gets(bare(freed)).told(), [LockEffect::Freed(Ticket(1))]);
     assert_eq!(rig.node.held(theirs()), None);
 }
+
+#[test]
+fn a_reclaim_of_another_length_needs_memory_that_may_be_locked() {
+    let mut rig = lost();
+    rig.store.unallocated.insert(mine());
+    let other = LockPacket { len: 1 << 20, ..says(LockKind::Reclaim, 3, 1, 2) };
+    assert_eq!(rig.gets(bare(other)).only().status, Status::Refused(Refusal::Unallocated));
+    assert!(rig.node.has_lost(mine()), "nobody has taken it");
+    // Whoever was told of the loss may still take it: its memory may have been given back by somebody who died.
+    assert_eq!(rig.gets(bare(says(LockKind::Reclaim, 3, 1, 3))).only().kind, LockKind::Install);
+}
