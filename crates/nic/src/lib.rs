@@ -9,6 +9,8 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`atomics`] | remote atomics: miss-status registers that merge, or folds for memory that processors change too |
+//! | [`connections`] | a node's queue pairs to all others: which lives they connect, how they begin anew |
+//! | [`regions`] | allocations that others use: how they begin, are found, are named by keys, and end |
 //! | [`sabre`] | whole-object reads, validated where the memory is |
 //! | [`verbs`] | memory regions and keys, reliable-connected queue pairs, completion queues |
 //!
@@ -22,5 +24,7 @@
 extern crate alloc;
 
 pub mod atomics;
+pub mod connections;
+pub mod regions;
 pub mod sabre;
 pub mod verbs;

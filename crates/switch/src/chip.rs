@@ -1,8 +1,8 @@
 //! The switch as one machine: the programs that share its chip, each with packets of its own, in one epoch.
 //!
 //! Runs wherever a switch does. What must always hold: all programs are in the same epoch, for who begins one tells them all.
-//! Appends to chains ([`crate::steering`]) are beside them where a rack steers; they come as RoCE packets, between other
-//! machines than these two programs serve, and know no epochs: whoever carries those packets has that program.
+//! What is between clients of chains and memory ([`crate::relay`]) is beside them; it comes as RoCE packets, between other
+//! machines than these two programs serve: whoever carries those packets has that machine, and tells it of epochs.
 
 use alloc::vec::Vec;
 

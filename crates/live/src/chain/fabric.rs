@@ -8,8 +8,8 @@ use chain::metadata::ClientId;
 use chain::{Answer, Appended, Call};
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId};
 
+use super::Introduction;
 use super::ask::Connect;
-use super::introduction::Introduction;
 use super::session::{Ran, Session, What};
 use super::store::{Home, Setup, Store};
 use crate::config::Steering;

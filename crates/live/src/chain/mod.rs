@@ -12,7 +12,7 @@
 //! | `port.rs` | a client's queue pairs: verbs, and connections that break |
 //! | `server.rs` | the metadata server |
 //! | `ask.rs` | what is asked of other nodes, as words |
-//! | `relay.rs`, `introduction.rs` | the switch, which carries verbs on, and may steer; what it is told of connections |
+//! | `relay.rs` | the switch, which carries verbs on, and may steer |
 //! | `times.rs` | how long things take, and how long what is known counts |
 //! | `fabric.rs` | what carries verbs and calls: the seam to the kinds of racks |
 //!
@@ -20,7 +20,6 @@
 
 mod ask;
 mod fabric;
-mod introduction;
 mod pauses;
 mod port;
 mod relay;
@@ -31,7 +30,6 @@ mod times;
 
 pub(crate) use ask::{Ask, Connect, answer_of, answer_words, setup_of, setup_words};
 pub(crate) use fabric::{Fabric, client_id};
-pub(crate) use introduction::Introduction;
 pub(crate) use relay::Relay;
 pub use relay::SteeringCounts;
 pub(crate) use server::Server;
@@ -39,6 +37,7 @@ pub use server::ServerCounts;
 pub use session::{LONGEST_VALUE, Ran, Session, What};
 pub(crate) use store::Pools;
 pub use store::{Home, Setup, Store};
+pub(crate) use switch::relay::Introduction;
 pub(crate) use times::doubt;
 pub use times::least_rest;
 

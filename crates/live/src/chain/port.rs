@@ -13,9 +13,9 @@ use wire::roce::{Key, Psn};
 use wire::{Nanos, Refusal};
 use zerocopy::IntoBytes as _;
 
+use super::Introduction;
 use super::ask::Connect;
 use super::fabric::Fabric;
-use super::introduction::Introduction;
 use super::store::{Home, Setup, Store};
 use crate::networked::one_sided::chain_work::{Ended, Kind, Ticket, Work};
 use crate::place::{Courier, Failure};

@@ -12,7 +12,7 @@ use wire::chain_pair::THREADS;
 use wire::roce::Key;
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId};
 
-use super::introduction::Introduction;
+use super::Introduction;
 use super::session::Session;
 use crate::config::Steering;
 use crate::memory::one_sided::Shape;

@@ -326,6 +326,7 @@ impl NetworkedNode {
 
     /// Hands the effects of a call to the transport, still under the place's lock: what they name may change later.
     fn dispatch(&self, machine: &mut NodePlace, courier: &mut Courier) {
+        self.end_regions_in(machine.node.ended());
         let store = StoreOf::alone(&self.memory, self.id, Contents::None);
         for effect in courier.effects.drain(..) {
             match effect {

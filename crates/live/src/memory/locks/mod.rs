@@ -208,6 +208,15 @@ impl LockCopies {
         self.entered(slot)
     }
 
+    /// The slot of a lock that the calling thread is inside of.
+    ///
+    /// # Panics
+    /// If it is not.
+    pub fn inside(&self, lock: (GlobalAddr, u32)) -> Entered<'_> {
+        let (slot, _) = self.look_up(lock).expect("whoever is inside keeps the copy here");
+        self.entered(self.slot(slot))
+    }
+
     /// To be asked inside: until whoever is there has left, the slot belongs to the lock, and its data stay where they are.
     #[inline]
     fn entered<'a>(&'a self, slot: Slot<'a>) -> Entered<'a> {

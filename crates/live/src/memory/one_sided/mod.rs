@@ -26,7 +26,8 @@ mod regions;
 mod shared;
 
 pub use atomics::{execute, execute_fold};
+pub use nic::regions::Shape;
 pub use object::{Object, Taking, Torn, Writing};
-pub use region::{Missing, Region, Shape};
+pub use region::{Missing, Region};
 pub use regions::Regions;
 pub use shared::NotMapped;

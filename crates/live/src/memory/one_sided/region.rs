@@ -9,78 +9,14 @@ use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use wire::{Discipline, GlobalAddr};
+use nic::regions::Shape;
+use wire::GlobalAddr;
 
 use super::held::Held;
 use super::shared::{Shared, Writer};
 use super::{Object, Torn, object};
 use crate::memory::home::HomeMemory;
 use crate::memory::words::Words;
-
-/// What an allocation is made of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Shape {
-    /// So many words of 64 bits.
-    Words {
-        /// How many.
-        count: usize,
-    },
-    /// Objects of one length, beside each other.
-    Objects {
-        /// How many.
-        count: usize,
-        /// Bytes of one.
-        len: usize,
-    },
-    /// A part of the memory of chains: so many units of it.
-    Chain {
-        /// The number of the first unit.
-        first: u32,
-        /// How many.
-        units: u32,
-    },
-}
-
-impl Shape {
-    /// The discipline that it goes with.
-    pub const fn discipline(self) -> Discipline {
-        match self {
-            Self::Words { .. } => Discipline::Word,
-            Self::Objects { .. } => Discipline::Object,
-            Self::Chain { .. } => Discipline::Chain,
-        }
-    }
-
-    /// Words from one element to the next. Objects begin with their version, and none lies on more cache lines than it has to.
-    pub const fn stride(self) -> usize {
-        match self {
-            Self::Words { .. } => 1,
-            Self::Chain { .. } => wire::chain::UNIT as usize / 8,
-            Self::Objects { len, .. } => match len.div_ceil(8) + 1 {
-                words @ ..=8 => words.next_power_of_two(),
-                words => words.next_multiple_of(8),
-            },
-        }
-    }
-
-    /// Elements.
-    pub const fn count(self) -> usize {
-        match self {
-            Self::Words { count } | Self::Objects { count, .. } => count,
-            Self::Chain { units, .. } => units as usize,
-        }
-    }
-
-    /// Words of the whole allocation; none if there are more than can be counted.
-    pub(super) fn words(self) -> Option<usize> {
-        self.count().checked_mul(self.stride())
-    }
-
-    /// Bytes of the whole allocation; none if there are more than can be counted.
-    pub fn bytes(self) -> Option<u64> {
-        u64::try_from(self.words()?).ok()?.checked_mul(8)
-    }
-}
 
 /// Why a word or an object cannot be had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -174,10 +110,7 @@ impl Region {
     /// The first byte, as its home's NIC counts: by address, and in the memory of chains from their first unit on, so that a
     /// location says where it is.
     pub const fn base(&self) -> u64 {
-        match self.shape {
-            Shape::Chain { first, .. } => first as u64 * wire::chain::UNIT,
-            Shape::Words { .. } | Shape::Objects { .. } => self.addr.offset(),
-        }
+        self.shape.base(self.addr)
     }
 
     /// It has not been freed. Behind an acquire fence: and what was read before that was the region's.

@@ -156,13 +156,23 @@ impl Regions {
         self.all().get(&addr).map(|own| Arc::clone(&own.region))
     }
 
+    /// The region that an address lies in.
+    pub fn at(&self, addr: GlobalAddr) -> Option<Arc<Region>> {
+        let all = self.all();
+        let (first, own) = all.range(..=addr).next_back()?;
+        let bytes = own.region.shape().bytes().expect("it was allocated");
+        (addr.bits() - first.bits() < bytes).then(|| Arc::clone(&own.region))
+    }
+
     /// True if the address lies in a region.
     pub fn reaches(&self, addr: GlobalAddr) -> bool {
-        let all = self.all();
-        let before = all.range(..=addr).next_back();
-        before.is_some_and(|(first, own)| {
-            addr.bits() - first.bits() < own.region.shape().bytes().expect("it was allocated")
-        })
+        self.at(addr).is_some()
+    }
+
+    /// Where the first region begins that does so in these bytes.
+    pub fn first_in(&self, addr: GlobalAddr, bytes: u64) -> Option<GlobalAddr> {
+        let end = GlobalAddr::from_bits(addr.bits() + bytes);
+        self.all().range(addr..end).next().map(|(first, _)| *first)
     }
 
     /// Ends the region that begins at an address, if there is one: before its memory is given back.

@@ -13,9 +13,9 @@ use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
 use crate::chain::{Ask, Connect, Fabric, Introduction, Store, answer_of, client_id};
 use crate::config::Steering;
 use crate::networked::node::NetworkedNode;
-use crate::networked::one_sided::calls::{Call, Reply};
 use crate::networked::one_sided::chain_work::{Beginning, Ended, Kind, Ticket, Work};
 use crate::place::{Carrier, Courier, Failure};
+use nic::regions::{Call, Reply};
 
 /// How often the switch is told of a connection, until it has heard.
 const AGAIN: Nanos = Nanos::from_millis(5);

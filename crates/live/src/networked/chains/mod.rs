@@ -22,7 +22,6 @@ use std::thread::JoinHandle;
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal, SwitchEpoch};
 
 use super::node::NetworkedNode;
-use super::one_sided::calls::{Call, Reply};
 use crate::chain::{
     Ask, Chains, Fabric as _, Home, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup, Store,
     What, doubt, least_rest, setup_of,
@@ -30,6 +29,7 @@ use crate::chain::{
 use crate::config::Steering;
 use crate::memory::one_sided::Shape;
 use crate::place::{Carrier, Courier, Failure};
+use nic::regions::{Call, Reply};
 
 /// Introductions that were heard more often than somebody waited.
 const MOST_HEARD: usize = 4096;
@@ -121,7 +121,7 @@ impl NetworkedNode {
             self.serve_chains(self.id(), addr, &words).expect("only what nobody answers is not answered")
         } else {
             let call = Call::Chain { addr, words: words.len() };
-            self.ask_once(courier, addr.home(), call, &words)?
+            self.ask_once(courier, (addr.home(), None), call, &words)?
         };
         match reply {
             Reply::Refused(why) => Err(why.into()),

@@ -10,9 +10,9 @@ use wire::{Discipline, GlobalAddr, Incarnation, NodeId, Refusal};
 use super::server_thread::serve_store;
 use crate::chain::{Ask, Connect, Fabric as _, Server, Setup, Store, answer_words, client_id, setup_words};
 use crate::networked::node::NetworkedNode;
-use crate::networked::one_sided::calls::Reply;
 use crate::networked::one_sided::chain_work::Beginning;
 use crate::place::Failure;
+use nic::regions::Reply;
 
 impl NetworkedNode {
     /// Does what a node has asked for, this one or another. None: nobody waits for an answer.

@@ -5,13 +5,12 @@
 
 use std::sync::Arc;
 
+use nic::regions::{Call, Reply, refused_words};
 use nic::verbs::Remote;
 use wire::roce::Key;
-use wire::{GlobalAddr, Nanos, NodeId, Refusal};
+use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
 use zerocopy::IntoBytes as _;
 
-use super::calls::{Call, Reply};
-use super::memory::refused_words;
 use super::ticket::{Ended, Ticket};
 use super::works::{What, Work};
 use crate::memory::one_sided::{Region, Shape};
@@ -21,11 +20,22 @@ use crate::place::{Carrier, Courier, Failure};
 /// How long another process may take to give this one its memory.
 const MAPPING: Nanos = Nanos::from_millis(200);
 
+/// A node, in one of its lives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HomeLife {
+    /// The node.
+    pub node: NodeId,
+    /// Its life.
+    pub life: Incarnation,
+}
+
 /// A region at another node, beyond the reach of loads and stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Far {
     /// Where it begins.
     pub addr: GlobalAddr,
+    /// The life of its home in which it was told of: in another one, the key is another region's.
+    pub life: Incarnation,
     /// What its home's NIC calls it.
     pub key: Key,
     /// What it is made of.
@@ -36,6 +46,11 @@ impl Far {
     /// Where an element is, as the home's NIC counts.
     pub fn address_of(&self, number: usize) -> u64 {
         self.addr.offset() + (number * self.shape.stride()) as u64 * 8
+    }
+
+    /// Whose memory it is.
+    pub const fn home(&self) -> HomeLife {
+        HomeLife { node: self.addr.home(), life: self.life }
     }
 
     fn remote(&self, number: usize) -> Remote {
@@ -100,8 +115,9 @@ impl NetworkedNode {
         shape: Shape,
         zeroed: bool,
     ) -> Result<Opened, Failure> {
+        let life = self.life_asked(addr.home())?;
         let reply = self.ask(courier, addr.home(), Call::Begin { addr, shape, zeroed }, &[])?;
-        self.opened(addr, reply)
+        self.opened(addr, life, &reply)
     }
 
     /// The region that begins at an address, of whatever shape.
@@ -109,25 +125,33 @@ impl NetworkedNode {
     /// # Errors
     /// If there is none, or its home is down.
     pub fn open_region(&self, courier: &mut Courier, addr: GlobalAddr) -> Result<Opened, Failure> {
+        let life = self.life_asked(addr.home())?;
         let reply = self.ask(courier, addr.home(), Call::Open { addr }, &[])?;
-        self.opened(addr, reply)
+        self.opened(addr, life, &reply)
     }
 
-    fn opened(&self, addr: GlobalAddr, reply: Reply) -> Result<Opened, Failure> {
+    /// The life of a home that is about to be asked: not a later one than that which answers.
+    fn life_asked(&self, home: NodeId) -> Result<Incarnation, Failure> {
+        if home == self.id() {
+            return Ok(self.incarnation);
+        }
+        self.one_sided.life_of(home).ok_or(Failure::Refused(Refusal::NodeDown))
+    }
+
+    fn opened(&self, addr: GlobalAddr, life: Incarnation, reply: &Reply) -> Result<Opened, Failure> {
         if addr.home() == self.id() {
             let region = self.memory().regions.find(addr);
             return region.map(Opened::Near).ok_or(Failure::Refused(Refusal::Unallocated));
         }
         let (key, shape) = reply.region().ok_or(Failure::Broken)?;
-        let life = self.one_sided.enter().connections[addr.home().index()].lives;
-        if let (Some(sharing), Some(lives)) = (self.transport().sharing(), life) {
+        if let Some(sharing) = self.transport().sharing() {
             // If it is not to be had so (a former life of this node still has it), the home's NIC does the same on the same words.
-            let mapped = self.memory().regions.map_shared(&*sharing, addr, lives.theirs, MAPPING);
+            let mapped = self.memory().regions.map_shared(&*sharing, addr, life, MAPPING);
             if let Ok(region) = mapped {
                 return Ok(Opened::Near(region));
             }
         }
-        Ok(Opened::Far(Far { addr, key, shape }))
+        Ok(Opened::Far(Far { addr, life, key, shape }))
     }
 
     /// Ends a region, before its memory is given back. Waits for those who write its objects.
@@ -154,7 +178,7 @@ impl NetworkedNode {
         let &Far { addr, key, .. } = region;
         let call =
             Call::Write { addr, key, object: number as u64, at: at as u64, expected, len: bytes.len() };
-        match self.ask(courier, addr.home(), call, &words_of(bytes)) {
+        match self.ask_in(courier, (addr.home(), Some(region.life)), call, &words_of(bytes)) {
             Ok(Reply::Done(version, ..)) => Ok(Written::Done(version)),
             Err(Failure::Refused(Refusal::Outdated)) => Ok(Written::Changed),
             Ok(Reply::Refused(why)) => Err(why.into()),
@@ -178,7 +202,7 @@ impl NetworkedNode {
         into: &mut [u8],
     ) -> Result<Read, Failure> {
         let what = What::ReadObject { remote: region.remote(number), len: into.len() as u32 };
-        match self.do_one(courier, region.addr.home(), what, &[])? {
+        match self.do_one(courier, region.home(), what, &[])? {
             Ended::Object(version, words) => {
                 copy_out(&words, into);
                 Ok(Read::Whole(version))
@@ -201,7 +225,7 @@ impl NetworkedNode {
     ) -> Result<(), Failure> {
         let Remote { key, address } = region.remote(number);
         let remote = Remote { key, address: address + at as u64 };
-        match self.do_one(courier, region.addr.home(), What::Read { remote, len: into.len() as u32 }, &[])? {
+        match self.do_one(courier, region.home(), What::Read { remote, len: into.len() as u32 }, &[])? {
             Ended::Answer(words) => copy_out(&words, into),
             other => panic!("a READ ended with {other:?}"),
         }
@@ -221,7 +245,7 @@ impl NetworkedNode {
     ) -> Result<(), Failure> {
         let Remote { key, address } = region.remote(number);
         let remote = Remote { key, address: address + at as u64 };
-        self.do_one(courier, region.addr.home(), What::Write { remote }, bytes).map(drop)
+        self.do_one(courier, region.home(), What::Write { remote }, bytes).map(drop)
     }
 
     /// Sends a batch of operations on words of regions of one home; `entries` of them, of which `fetches` fetch.
@@ -229,7 +253,7 @@ impl NetworkedNode {
     pub fn post_batch(
         &self,
         courier: &mut Courier,
-        home: NodeId,
+        home: HomeLife,
         batch: &[u8],
         (entries, fetches): (usize, usize),
     ) -> Arc<Ticket> {
@@ -240,8 +264,8 @@ impl NetworkedNode {
             return ticket;
         }
         let what = What::Atomics { answer: answer as u32 };
-        let work = Work::new(home, what, Some(Arc::clone(&ticket)), words_of(batch), batch.len());
-        self.with_nic(courier, |nic, now, way| nic.post(now, work, way));
+        let work = Work::new(home.node, what, Some(Arc::clone(&ticket)), words_of(batch), batch.len());
+        self.with_nic(courier, |nic, now, way| nic.post(now, work.in_life(home.life), way));
         self.flush(courier);
         ticket
     }
@@ -278,13 +302,24 @@ impl NetworkedNode {
         call: Call,
         bytes: &[u64],
     ) -> Result<Reply, Failure> {
+        self.ask_in(courier, (home, None), call, bytes)
+    }
+
+    /// The same; only in this life of the home, if one is given.
+    fn ask_in(
+        &self,
+        courier: &mut Courier,
+        (home, life): (NodeId, Option<Incarnation>),
+        call: Call,
+        bytes: &[u64],
+    ) -> Result<Reply, Failure> {
         loop {
             let reply = if home == self.id() {
                 let _serving =
                     self.one_sided.serving.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 self.serve(call, bytes)
             } else {
-                self.ask_once(courier, home, call, bytes)?
+                self.ask_once(courier, (home, life), call, bytes)?
             };
             match reply {
                 // Whoever is inside is about done, or waits for a core.
@@ -302,7 +337,7 @@ impl NetworkedNode {
     pub(in crate::networked) fn ask_once(
         &self,
         courier: &mut Courier,
-        home: NodeId,
+        (home, life): (NodeId, Option<Incarnation>),
         call: Call,
         bytes: &[u64],
     ) -> Result<Reply, Failure> {
@@ -312,7 +347,7 @@ impl NetworkedNode {
         let ticket = Arc::<Ticket>::default();
         let patience = self.begin_wait();
         self.with_nic(courier, |nic, now, way| {
-            if nic.connections[home.index()].lives.is_none() {
+            if !nic.reaches(home, life) {
                 return ticket.end(Ended::Failed(Refusal::NodeDown.into()));
             }
             let mut words = call.words(nic.number_call(home, &ticket));
@@ -334,7 +369,7 @@ impl NetworkedNode {
     fn do_one(
         &self,
         courier: &mut Courier,
-        home: NodeId,
+        home: HomeLife,
         what: What,
         bytes: &[u8],
     ) -> Result<Ended, Failure> {
@@ -342,9 +377,9 @@ impl NetworkedNode {
             return Err(Failure::Fenced);
         }
         let ticket = Arc::<Ticket>::default();
-        let work = Work::new(home, what, Some(Arc::clone(&ticket)), words_of(bytes), bytes.len());
+        let work = Work::new(home.node, what, Some(Arc::clone(&ticket)), words_of(bytes), bytes.len());
         let patience = self.begin_wait();
-        self.with_nic(courier, |nic, now, way| nic.post(now, work, way));
+        self.with_nic(courier, |nic, now, way| nic.post(now, work.in_life(home.life), way));
         self.flush(courier);
         let ended = self.await_ticket(courier, &ticket, patience);
         self.end_wait(courier);

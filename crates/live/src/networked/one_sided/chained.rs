@@ -14,6 +14,7 @@ use wire::chain_pair::{ChainPair, End};
 use wire::roce::{Key, Packet, Psn, QpNumber};
 use wire::{Incarnation, Nanos, NodeId, Refusal};
 
+use super::memory::Same;
 use super::nic::{Nic, Way};
 use super::ticket::Ended;
 use super::works::{What, Work};
@@ -127,7 +128,8 @@ impl Nic {
 
     /// What this NIC calls a region.
     pub(crate) fn export(&mut self, region: &Arc<Region>) -> Option<Key> {
-        self.bytes.exported.key_of(&mut self.device, region)
+        let Self { bytes, device, .. } = self;
+        bytes.exported.key_of(device, (region.addr(), region.shape()), Same(Arc::clone(region)))
     }
 
     /// Ends a connection: nothing more is executed that came over it.

@@ -3,16 +3,15 @@
 //! At both ends. What must always hold: what an effect names was checked by the device, so a name that means nothing here is a
 //! bug, and panics; a region that has ended is never touched, whatever key it had.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use nic::atomics::{Folder, Request};
-use nic::verbs::{Access, Device, Memory, Payload, Refused, Region as Registered, Regions as Registry};
-use nic::verbs::{Slot, Span};
+use nic::regions::{Exported, KEPT, refused_words};
+use nic::verbs::{Memory, Payload, Refused, Regions as Registry, Slot, Span};
 use transport::Contents;
-use wire::GlobalAddr;
 use wire::roce::{Key, Verdict};
 use zerocopy::IntoBytes as _;
 
@@ -20,68 +19,26 @@ use super::bytes::{part, place};
 use super::works::{Keys, Works, place_of};
 use crate::memory::one_sided::{Missing, Region, Torn, execute, execute_fold};
 
-/// Regions that have ended and still have their keys: whoever uses one is told that it has ended. Behind that the key means
-/// nothing, and whoever uses it then fails with its queue pair.
-pub(super) const ENDED_WITH_KEYS: usize = 4096;
+/// A region: not another one at the same address.
+pub(super) struct Same(pub(super) Arc<Region>);
 
-/// Words at the front of a batch's answer, with a bit for each entry: it was not executed, for its region has ended.
-pub const fn refused_words(entries: usize) -> usize {
-    entries.div_ceil(64)
+impl PartialEq for Same {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
-/// Regions of this node's memory, by key and by address.
-pub(super) struct Exported {
-    by_key: BTreeMap<Key, Arc<Region>>,
-    by_addr: BTreeMap<GlobalAddr, Key>,
-    ended: VecDeque<Key>,
-}
+impl std::ops::Deref for Same {
+    type Target = Region;
 
-impl Exported {
-    pub(super) const fn new() -> Self {
-        Self { by_key: BTreeMap::new(), by_addr: BTreeMap::new(), ended: VecDeque::new() }
-    }
-
-    /// The key of a region, which gets one if it has none.
-    pub(super) fn key_of(&mut self, device: &mut Device, region: &Arc<Region>) -> Option<Key> {
-        if let Some(key) = self.by_addr.get(&region.addr())
-            && Arc::ptr_eq(&self.by_key[key], region)
-        {
-            return Some(*key);
-        }
-        let registered = Registered {
-            base: region.base(),
-            len: region.shape().bytes().expect("it was allocated"),
-            access: match region.shape().discipline() {
-                wire::Discipline::Word | wire::Discipline::Chain => Access::ALL,
-                _ => Access::LOCAL_WRITE | Access::REMOTE_READ,
-            },
-        };
-        let key = device.register(registered).ok()?;
-        self.by_key.insert(key, Arc::clone(region));
-        self.by_addr.insert(region.addr(), key);
-        Some(key)
-    }
-
-    /// A region has ended. Its key stays for a while.
-    pub(super) fn end(&mut self, device: &mut Device, addr: GlobalAddr) {
-        let Some(key) = self.by_addr.remove(&addr) else { return };
-        self.ended.push_back(key);
-        if self.ended.len() > ENDED_WITH_KEYS
-            && let Some(oldest) = self.ended.pop_front()
-        {
-            device.deregister(oldest).expect("it was registered");
-            self.by_key.remove(&oldest);
-        }
-    }
-
-    pub(super) fn get(&self, key: Key) -> Option<&Arc<Region>> {
-        self.by_key.get(&key)
+    fn deref(&self) -> &Region {
+        &self.0
     }
 }
 
 /// Everything that the device names but works.
 pub(super) struct Bytes {
-    pub(super) exported: Exported,
+    pub(super) exported: Exported<Same>,
     pub(super) keys: Keys,
     /// Where messages are received.
     pub(super) receiving: Key,
@@ -96,7 +53,7 @@ pub(super) struct Bytes {
 impl Bytes {
     pub(super) fn new(keys: Keys, receiving: Key) -> Self {
         Self {
-            exported: Exported::new(),
+            exported: Exported::new(KEPT),
             keys,
             receiving,
             receives: Vec::new(),

@@ -14,23 +14,18 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `nic.rs` | the device, and what its effects need |
-//! | `connection.rs` | which lives of two nodes a queue pair connects |
 //! | `memory.rs`, `bytes.rs` | the bytes that the device names |
 //! | `works.rs`, `ticket.rs` | what is under way, and who waits for it |
-//! | `calls.rs`, `serving.rs` | what is asked of another node, and what it does |
+//! | `serving.rs` | what is asked of this node by others, and what it does |
 //! | `asking.rs` | what application threads call |
-//! | `again.rs` | a connection that broke begins anew |
 //! | `chained.rs` | queue pairs of clients of chains, each thread with its own |
 //!
 //! What must always hold: an operation is executed once or not at all; if nobody can know which, it fails as
 //! [`Failure::Broken`] or because its home is down. Nothing of a former life of either node is executed.
 
-mod again;
 mod asking;
 mod bytes;
-pub(super) mod calls;
 mod chained;
-mod connection;
 mod memory;
 mod nic;
 mod serving;
@@ -50,22 +45,21 @@ pub(crate) mod chain_work {
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use ::nic::connections::Again;
 use ::nic::verbs::{Drop, Mtu};
 use node::View;
 use transport::{Cause, Contents, PlaceId};
 use wire::chain_pair::ChainPair;
 use wire::roce::Packet;
-use wire::{Incarnation, Nanos, NodeId, Refusal};
+use wire::{Incarnation, Nanos, NodeId};
 
-use self::again::Again;
-use self::connection::Lives;
 use self::nic::{Nic, Way};
 use super::node::NetworkedNode;
 use crate::place::{Courier, Failure};
 
-pub use self::asking::{Far, Opened, Read, Written};
-pub use self::memory::refused_words;
+pub use self::asking::{Far, HomeLife, Opened, Read, Written};
 pub use self::ticket::Ticket;
+pub use ::nic::regions::refused_words;
 
 /// What a node's NIC has counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -151,7 +145,7 @@ impl OneSided {
 
     /// The life of another node that is in the rack.
     pub(super) fn life_of(&self, node: NodeId) -> Option<Incarnation> {
-        self.enter().connections.get(node.index())?.lives.map(|lives| lives.theirs)
+        self.enter().connections.lives(node).map(|lives| lives.theirs)
     }
 
     /// When the device wants to be called.
@@ -245,28 +239,11 @@ impl NetworkedNode {
 
     /// A new epoch: connections to nodes that are down, or in another life, have ended, and others begin.
     pub(super) fn begin_connections(&self, courier: &mut Courier, view: &View) {
-        let me = self.id();
-        let Some(mine) = view.lives[me.index()] else { return };
         self.with_nic(courier, |nic, now, way| {
-            for (index, theirs) in view.lives.iter().enumerate().filter(|(index, _)| *index != me.index()) {
-                let peer = NodeId(u16::try_from(index).expect("at most 64 nodes"));
-                let lives = theirs.map(|theirs| Lives { mine, theirs, attempt: 0 });
-                let before = nic.connections[index].lives;
-                let same = |a: Lives, b: Lives| (a.mine, a.theirs) == (b.mine, b.theirs);
-                if let (Some(before), Some(lives)) = (before, lives)
-                    && same(before, lives)
-                {
-                    continue;
-                }
-                nic.disconnect(peer, Failure::Refused(Refusal::NodeDown));
-                if let Some(before) = before {
-                    nic.end_chains_of(peer, before.theirs);
-                }
-                if before.is_some() && !self.memory().regions.node_died(peer) {
+            nic.change(now, way, |connections, out| connections.on_view(&view.lives, out));
+            for peer in std::mem::take(&mut nic.gone) {
+                if !self.memory().regions.node_died(peer) {
                     nic.suspects.insert(peer);
-                }
-                if let Some(lives) = lives {
-                    nic.connect(now, peer, lives, way);
                 }
             }
         });
@@ -275,11 +252,6 @@ impl NetworkedNode {
 
     /// This node counts no more: whatever it has under way has failed.
     pub(super) fn end_connections(&self, courier: &mut Courier) {
-        self.with_nic(courier, |nic, _, _| {
-            for index in 0..nic.connections.len() {
-                nic.disconnect(NodeId(index as u16), Failure::Fenced);
-            }
-            nic.end_chains(Failure::Fenced);
-        });
+        self.with_nic(courier, |nic, now, way| nic.end_all(now, Failure::Fenced, way));
     }
 }

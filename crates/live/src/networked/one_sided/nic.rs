@@ -6,19 +6,19 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use nic::connections::{Again, Change, Connections, Ended as Over};
+use nic::regions::{CALL_BYTES, Message};
 use nic::verbs::{
     Access, Completion, CqNumber, Depth, Device, Effect, Mtu, PostError, Receive, Region as Registered,
-    State, Status, ToReceive, ToSend, WorkId,
+    Status, ToReceive, ToSend, WorkId,
 };
 use transport::{Body, Contents, Outgoing, PlaceId, Transport};
 use wire::chain_pair::ChainPair;
 use wire::roce::{Packet, Psn};
-use wire::{Nanos, NodeId, Refusal};
+use wire::{Incarnation, Nanos, NodeId, Refusal};
 use zerocopy::IntoBytes as _;
 
-use super::calls::{CALL_BYTES, Message};
 use super::chained::Chained;
-use super::connection::{Connection, Lives};
 use super::memory::{Bytes, During};
 use super::ticket::{Ended, Ticket};
 use super::works::{Keys, What, Work, Works, address_of};
@@ -50,7 +50,10 @@ pub(crate) struct Nic {
     pub(super) mtu: Mtu,
     pub(super) device: Device,
     completions: CqNumber,
-    pub(super) connections: Vec<Connection>,
+    pub(super) connections: Connections,
+    /// By node: work that waits to be posted on the connection to it.
+    waiting: Vec<VecDeque<usize>>,
+    changes: Vec<Change>,
     /// Those of clients of chains, and of memory to them.
     pub(super) chains: Chained,
     pub(super) works: Works,
@@ -65,12 +68,10 @@ pub(crate) struct Nic {
     /// Shortest time until a packet is sent again.
     pub(super) timeout: Nanos,
     pub(super) malformed: u64,
+    /// Nodes whose connected life is over, for whoever has to do more about that.
+    pub(super) gone: Vec<NodeId>,
     /// Nodes that are dead, but may still have a process that writes into this node's memory.
     pub(super) suspects: BTreeSet<NodeId>,
-    /// Some connection is.
-    pub(super) is_any_broken: bool,
-    /// When somebody is to be told once more that a connection begins anew.
-    pub(super) say_again: Nanos,
 }
 
 impl Nic {
@@ -86,9 +87,8 @@ impl Nic {
         let completions = device.create_completion_queue(nodes * (SENDS + RECEIVES));
         let depth = Depth { sends: SENDS, receives: RECEIVES };
         // One for each node, so that everybody knows the numbers of the others; that for this node is never connected.
-        let connections = (0..nodes)
-            .map(|_| Connection::new(device.create_queue_pair(completions, completions, depth)))
-            .collect();
+        let queue_pairs = (0..nodes).map(|_| device.create_queue_pair(completions, completions, depth));
+        let connections = Connections::new(me, queue_pairs);
         let mut bytes = Bytes::new(keys, receiving);
         bytes.receives.resize_with(nodes * RECEIVES, Vec::new);
         Self {
@@ -97,6 +97,8 @@ impl Nic {
             device,
             completions,
             connections,
+            waiting: vec![VecDeque::new(); nodes],
+            changes: Vec::new(),
             chains: Chained::default(),
             works: Works::default(),
             bytes,
@@ -107,35 +109,67 @@ impl Nic {
             scratch: Vec::new(),
             timeout,
             malformed: 0,
+            gone: Vec::new(),
             suspects: BTreeSet::new(),
-            is_any_broken: false,
-            say_again: Nanos::MAX,
         }
     }
 
+    /// What has become of connections is done: what was under way has failed, others begin, something is said.
+    pub(super) fn change(
+        &mut self,
+        now: Nanos,
+        way: &mut Way<'_>,
+        action: impl FnOnce(&mut Connections, &mut Vec<Change>),
+    ) {
+        let mut changes = std::mem::take(&mut self.changes);
+        action(&mut self.connections, &mut changes);
+        for change in changes.drain(..) {
+            match change {
+                Change::Ended(peer, Over::Broken) => self.disconnect(peer, Failure::Broken),
+                Change::Ended(peer, Over::Down(life)) => {
+                    self.disconnect(peer, Failure::Refused(Refusal::NodeDown));
+                    if let Some(life) = life {
+                        self.end_chains_of(peer, life);
+                        self.gone.push(peer);
+                    }
+                }
+                Change::Begun(peer) => self.connect(now, peer, way),
+                Change::Say(peer, said) => {
+                    if !way.is_fenced {
+                        let body = said.encode();
+                        way.transport.send(PlaceId::node(peer), Body::Control(&body), way.outgoing);
+                    }
+                }
+            }
+        }
+        self.changes = changes;
+    }
+
+    /// Connections that have broken begin anew.
+    pub(super) fn mend_broken(&mut self, now: Nanos, way: &mut Way<'_>) {
+        self.change(now, way, |connections, out| connections.mend(now, out));
+    }
+
+    /// What another node says of the connection to it.
+    pub(super) fn on_again(&mut self, now: Nanos, from: NodeId, said: &Again, way: &mut Way<'_>) {
+        self.change(now, way, |connections, out| connections.on_again(now, from, said, out));
+    }
+
     /// Begins a connection anew, after everything that was under way on it has failed.
-    pub(super) fn connect(&mut self, now: Nanos, peer: NodeId, lives: Lives, way: &mut Way<'_>) {
-        // Every node has made its queue pairs in the same order.
-        let there = self.connections[self.me.index()].queue_pair;
-        let connection = &mut self.connections[peer.index()];
-        (connection.lives, connection.is_broken) = (Some(lives), false);
-        let number = connection.queue_pair;
-        let (to_me, to_peer) = (lives.first_to_me(self.me, peer), lives.first_to_peer(self.me, peer));
-        let device = &mut self.device;
-        device.init(number).expect("it was reset");
+    fn connect(&mut self, now: Nanos, peer: NodeId, way: &mut Way<'_>) {
+        let any = (peer, self.connections.queue_pair(peer), Psn::new(0));
         let receive = ToReceive {
             remembered: OUTSTANDING,
             longest: LONGEST,
-            ..ToReceive::new(peer, there, self.mtu, Psn::new(to_me))
+            ..ToReceive::new(any.0, any.1, self.mtu, any.2)
         };
-        device.ready_to_receive(number, receive).expect("it was begun");
         let send = ToSend {
             timeout: self.timeout,
             retries: u8::MAX,
             outstanding: OUTSTANDING,
-            ..ToSend::new(Psn::new(to_peer))
+            ..ToSend::new(any.2)
         };
-        device.ready_to_send(number, send).expect("it can receive");
+        self.connections.connect(&mut self.device, peer, receive, send);
         for receive in 0..RECEIVES {
             self.post_receive(now, peer, peer.index() * RECEIVES + receive);
         }
@@ -143,11 +177,9 @@ impl Nic {
     }
 
     /// Ends a connection: what was under way on it has failed.
-    pub(super) fn disconnect(&mut self, peer: NodeId, why: Failure) {
-        let connection = &mut self.connections[peer.index()];
-        (connection.lives, connection.is_broken, connection.say_again) = (None, false, Nanos::MAX);
-        connection.waiting.clear();
-        let number = connection.queue_pair;
+    fn disconnect(&mut self, peer: NodeId, why: Failure) {
+        self.waiting[peer.index()].clear();
+        let number = self.connections.queue_pair(peer);
         self.device.reset(number).expect("it is there");
         self.bytes.forget_kept(number);
         // What had come of the others' ends is completed no more: a reset forgets it. What was completed is polled after each call.
@@ -166,11 +198,20 @@ impl Nic {
         self.asked.retain(|(from, _)| *from != peer);
     }
 
+    /// This node counts no more: whatever it has under way has failed.
+    pub(super) fn end_all(&mut self, now: Nanos, why: Failure, way: &mut Way<'_>) {
+        for index in 0..self.waiting.len() {
+            self.disconnect(NodeId(index as u16), why);
+        }
+        self.end_chains(why);
+        self.change(now, way, |connections, out| connections.end_all(out));
+    }
+
     fn post_receive(&mut self, now: Nanos, peer: NodeId, at: usize) {
         self.bytes.receives[at].clear();
         let span = nic::verbs::Span { key: self.bytes.receiving, address: address_of(at, 0), len: LONGEST };
         let receive = Receive { id: WorkId(at as u64), local: span };
-        let number = self.connections[peer.index()].queue_pair;
+        let number = self.connections.queue_pair(peer);
         let posted = self.device.post_receive(now, number, receive, &mut self.effects);
         // In the error state it is flushed, and comes back as a completion.
         debug_assert!(posted.is_ok(), "{posted:?}");
@@ -179,16 +220,24 @@ impl Nic {
     /// Posts work, or has it wait for its turn.
     pub(crate) fn post(&mut self, now: Nanos, work: Work, way: &mut Way<'_>) {
         let peer = work.peer;
-        if self.connections[peer.index()].lives.is_none() {
+        if !self.reaches(peer, work.life) {
             if let Some(ticket) = work.ticket {
                 ticket.end(Ended::Failed(Failure::Refused(Refusal::NodeDown)));
             }
             return;
         }
         let at = self.works.add(work);
-        self.connections[peer.index()].waiting.push_back(at);
+        self.waiting[peer.index()].push_back(at);
         self.pump(now, peer);
         self.settle(now, Contents::None, way);
+    }
+
+    /// True if the other node can be asked; only in this life, if one is given.
+    pub(super) fn reaches(&self, peer: NodeId, life: Option<Incarnation>) -> bool {
+        match life {
+            Some(life) => self.connections.reaches(peer, life),
+            None => self.connections.lives(peer).is_some(),
+        }
     }
 
     /// The number of a call that this node is to be asked.
@@ -201,10 +250,10 @@ impl Nic {
 
     /// Posts what waits, as far as there is room.
     fn pump(&mut self, now: Nanos, peer: NodeId) {
-        let Connection { queue_pair, waiting, .. } = &mut self.connections[peer.index()];
+        let (queue_pair, waiting) = (self.connections.queue_pair(peer), &mut self.waiting[peer.index()]);
         while let Some(&at) = waiting.front() {
             let request = self.works.request(at, self.bytes.keys);
-            match self.device.post_send(now, *queue_pair, request, &mut self.effects) {
+            match self.device.post_send(now, queue_pair, request, &mut self.effects) {
                 Ok(()) => {
                     waiting.pop_front();
                 }
@@ -244,11 +293,11 @@ impl Nic {
 
     /// When something is to be done.
     pub(crate) fn next_deadline(&self) -> Nanos {
-        self.device.next_deadline().min(self.say_again)
+        self.device.next_deadline().min(self.connections.next_deadline())
     }
 
     pub(crate) fn on_deadline(&mut self, now: Nanos, way: &mut Way<'_>) {
-        self.repeat_again(now, way);
+        self.change(now, way, |connections, out| connections.on_deadline(now, out));
         if self.device.next_deadline() <= now {
             self.device.on_deadline(now, &mut self.effects);
             self.settle(now, Contents::None, way);
@@ -265,7 +314,7 @@ impl Nic {
     }
 
     fn apply(&mut self, contents: Contents<'_>, way: &mut Way<'_>) {
-        let Self { effects, bytes, works, scratch, connections, chains, is_any_broken, .. } = self;
+        let Self { effects, bytes, works, scratch, connections, chains, .. } = self;
         for effect in effects.drain(..) {
             match effect {
                 Effect::Send { from, to, packet, payload } => {
@@ -288,12 +337,7 @@ impl Nic {
                 Effect::Broken { queue_pair } if ChainPair::of(queue_pair).is_some() => {
                     chains.break_off(queue_pair);
                 }
-                Effect::Broken { queue_pair } => {
-                    let broken =
-                        connections.iter_mut().find(|connection| connection.queue_pair == queue_pair);
-                    broken.expect("one of ours").is_broken = true;
-                    *is_any_broken = true;
-                }
+                Effect::Broken { queue_pair } => connections.on_broken(queue_pair),
             }
         }
     }
@@ -303,8 +347,7 @@ impl Nic {
         if ChainPair::of(number).is_some() {
             return self.complete_chain(now, completion);
         }
-        let peer = self.connections.iter().position(|connection| connection.queue_pair == number);
-        let peer = NodeId(peer.expect("one of ours") as u16);
+        let peer = self.connections.peer(number).expect("one of ours");
         let at = completion.id.0 as usize;
         if completion.receive {
             if completion.status != Status::Success {
@@ -350,7 +393,6 @@ impl Nic {
 
     /// True if the connection works.
     pub(super) fn is_connected(&self, peer: NodeId) -> bool {
-        let connection = &self.connections[peer.index()];
-        connection.lives.is_some() && self.device.state(connection.queue_pair) == Some(State::Rts)
+        self.connections.is_connected(&self.device, peer)
     }
 }

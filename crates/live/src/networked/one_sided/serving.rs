@@ -6,13 +6,15 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
+use nic::regions::{self, Call, Home, Message, Reply, Shape};
+use node::allocator::BlockRange;
 use wire::roce::Key;
-use wire::{Discipline, GlobalAddr, NodeId, Refusal};
+use wire::{Discipline, Faithful, GlobalAddr, NodeId, Refusal};
 use zerocopy::IntoBytes as _;
 
-use super::calls::{Call, Message, Reply};
 use super::works::{What, Work};
-use crate::memory::one_sided::{Missing, Region, Shape, Taking};
+use crate::memory::NodeMemory;
+use crate::memory::one_sided::{Missing, Region, Taking};
 use crate::networked::NetworkedNode;
 use crate::place::Courier;
 
@@ -44,95 +46,85 @@ impl NetworkedNode {
 
     /// Does one thing that was asked for, by another node or by this one.
     pub(super) fn serve(&self, call: Call, bytes: &[u64]) -> Reply {
-        let done = match call {
-            Call::Begin { addr, shape, zeroed } => self.begin_region_here(addr, shape, zeroed),
-            Call::Open { addr } => self.open_region_here(addr),
-            Call::End { addr } => self.end_region_here(addr),
-            Call::Write { addr, key, object, at, expected, len } => {
-                let bytes = &bytes.as_bytes()[..len];
-                self.write_here(addr, key, object, at, expected, bytes)
-            }
-            // Whoever asks that of its own node does not come this way.
-            Call::Chain { .. } => Err(Refusal::NotAnAllocation),
-        };
-        done.unwrap_or_else(Reply::Refused)
+        regions::serve::<Faithful, _>(&mut Here(self), &call, bytes)
     }
 
-    fn begin_region_here(&self, addr: GlobalAddr, shape: Shape, zeroed: bool) -> Result<Reply, Refusal> {
-        let bytes = shape.bytes().ok_or(Refusal::OutOfMemory)?;
-        let end = addr.offset().checked_add(bytes).filter(|end| *end <= self.memory().home.bytes());
-        let tag = self.memory().cache.block_size().tag(addr);
-        if addr.home() != self.id() || end.is_none() || !addr.offset().is_multiple_of(8) {
-            return Err(Refusal::NotAnAllocation);
+    /// Blocks of this node's memory have ended their lives.
+    pub(in crate::networked) fn end_regions_in(&self, ended: &[BlockRange]) {
+        for range in ended {
+            let bytes = range.bytes(self.memory().cache.block_size());
+            regions::on_blocks_ended::<Faithful, _>(&mut Here(self), range.first.addr(), bytes);
         }
-        match self.with_node(|node| node.discipline_of(tag)) {
-            Some(discipline) if discipline == shape.discipline() => {}
-            Some(_) => return Err(Refusal::WrongDiscipline),
-            None => return Err(Refusal::Unallocated),
-        }
-        let regions = &self.memory().regions;
-        let last = GlobalAddr::from_bits(addr.bits() + bytes - 1);
-        if regions.reaches(addr) || regions.reaches(last) {
-            return Err(Refusal::NotAnAllocation);
-        }
+    }
+
+    /// True if the other node can be asked.
+    pub fn reaches(&self, node: NodeId) -> bool {
+        node == self.id() || self.one_sided.enter().is_connected(node)
+    }
+}
+
+/// This node's memory, with its allocator and its device.
+struct Here<'a>(&'a NetworkedNode);
+
+impl Home for Here<'_> {
+    type Region = Arc<Region>;
+
+    fn memory(&self) -> (NodeId, u64) {
+        (self.0.id(), self.0.memory().home.bytes())
+    }
+
+    fn discipline_of(&self, addr: GlobalAddr) -> Option<Discipline> {
+        let tag = self.0.memory().cache.block_size().tag(addr);
+        self.0.with_node(|node| node.discipline_of(tag))
+    }
+
+    fn region_at(&self, addr: GlobalAddr) -> Option<(GlobalAddr, bool)> {
+        self.0.memory().regions.at(addr).map(|region| (region.addr(), region.lives()))
+    }
+
+    fn first_in(&self, addr: GlobalAddr, bytes: u64) -> Option<GlobalAddr> {
+        self.0.memory().regions.first_in(addr, bytes)
+    }
+
+    fn find(&self, addr: GlobalAddr) -> Option<(Arc<Region>, Shape)> {
+        let region = self.0.memory().regions.find(addr).filter(|region| region.lives())?;
+        let shape = region.shape();
+        Some((region, shape))
+    }
+
+    fn begin(&mut self, addr: GlobalAddr, shape: Shape, zeroed: bool) -> Arc<Region> {
+        let NodeMemory { regions, home, .. } = self.0.memory();
         // Nobody maps the memory of chains: all that is done to it passes the switch.
-        let sharing = self.transport().sharing().filter(|_| !matches!(shape, Shape::Chain { .. }));
+        let sharing = self.0.transport().sharing().filter(|_| !matches!(shape, Shape::Chain { .. }));
         let shared = sharing.and_then(|sharing| {
             // Where the system has no more descriptors, the others ask over the queue pair.
-            regions.begin_shared(&sharing, addr, shape, self.incarnation).ok()
+            regions.begin_shared(&sharing, addr, shape, self.0.incarnation).ok()
         });
-        let region = shared.unwrap_or_else(|| regions.begin(&self.memory().home, addr, shape, zeroed));
-        let key = self.key_of(&region).ok_or(Refusal::OutOfMemory)?;
-        Ok(Reply::of_region(key, shape))
+        shared.unwrap_or_else(|| regions.begin(home, addr, shape, zeroed))
     }
 
-    fn key_of(&self, region: &Arc<Region>) -> Option<Key> {
-        let nic = &mut *self.one_sided.enter();
-        nic.bytes.exported.key_of(&mut nic.device, region)
+    fn key_of(&mut self, region: &Arc<Region>) -> Option<Key> {
+        self.0.one_sided.enter().export(region)
     }
 
-    fn open_region_here(&self, addr: GlobalAddr) -> Result<Reply, Refusal> {
-        let regions = &self.memory().regions;
-        if let Some(region) = regions.find(addr) {
-            let key = self.key_of(&region).ok_or(Refusal::OutOfMemory)?;
-            return Ok(Reply::of_region(key, region.shape()));
+    fn end(&mut self, addr: GlobalAddr) -> Option<bool> {
+        let has_ended = self.0.memory().regions.try_end(addr)?;
+        if has_ended {
+            let nic = &mut *self.0.one_sided.enter();
+            nic.bytes.exported.end(&mut nic.device, addr);
         }
-        if regions.reaches(addr) {
+        Some(has_ended)
+    }
+
+    fn write(&mut self, call: &Call, bytes: &[u64]) -> Result<u64, Refusal> {
+        let Call::Write { addr, key, object, at, expected, len } = *call else {
             return Err(Refusal::NotAnAllocation);
-        }
-        let tag = self.memory().cache.block_size().tag(addr);
-        match self.with_node(|node| node.discipline_of(tag)) {
-            // Its block has others; this one was freed, or never was.
-            Some(Discipline::Word | Discipline::Object | Discipline::Chain) | None => {
-                Err(Refusal::Unallocated)
-            }
-            Some(_) => Err(Refusal::WrongDiscipline),
-        }
-    }
-
-    fn end_region_here(&self, addr: GlobalAddr) -> Result<Reply, Refusal> {
-        // A writer that is inside an object may be a thread that has no core.
-        match self.memory().regions.try_end(addr) {
-            None => Err(Refusal::NotAnAllocation),
-            Some(false) => Err(Refusal::Locked),
-            Some(true) => {
-                let nic = &mut *self.one_sided.enter();
-                nic.bytes.exported.end(&mut nic.device, addr);
-                Ok(Reply::Done(0, 0, 0))
-            }
-        }
-    }
-
-    fn write_here(
-        &self,
-        addr: GlobalAddr,
-        key: Key,
-        object: u64,
-        at: u64,
-        expected: Option<u64>,
-        bytes: &[u8],
-    ) -> Result<Reply, Refusal> {
-        let region = self.one_sided.enter().bytes.exported.get(key).cloned().ok_or(Refusal::Unallocated)?;
+        };
+        let bytes = &bytes.as_bytes()[..len];
+        let nic = self.0.one_sided.enter();
+        let region = nic.bytes.exported.get(key).map(|region| Arc::clone(&region.0));
+        drop(nic);
+        let region = region.ok_or(Refusal::Unallocated)?;
         let index = usize::try_from(object).map_err(|_| Refusal::NotAnAllocation)?;
         let object = match region.object(index) {
             Ok(object) if region.addr() == addr => object,
@@ -148,17 +140,12 @@ impl NetworkedNode {
         match object.try_take(is_whole, expected) {
             Ok(Taking::Taken(writing)) => {
                 writing.write(at, bytes);
-                Ok(Reply::Done(writing.version(), 0, 0))
+                Ok(writing.version())
             }
             Ok(Taking::Busy) => Err(Refusal::Locked),
             Ok(Taking::Changed) => Err(Refusal::Outdated),
             Err(Missing::Lost) => Err(Refusal::Lost),
             Err(_) => Err(Refusal::Unallocated),
         }
-    }
-
-    /// True if the other node can be asked.
-    pub fn reaches(&self, node: NodeId) -> bool {
-        node == self.id() || self.one_sided.enter().is_connected(node)
     }
 }

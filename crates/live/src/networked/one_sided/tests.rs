@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
+use nic::connections::{Again, Lives};
+use nic::regions::KEPT;
 use nic::verbs::{Mtu, Remote};
 use transport::inline::{Hub, InlineTransport};
 use transport::{Body, Outgoing, PlaceId, Transport as _};
 use wire::roce::Key;
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
 
-use super::again::Again;
-use super::connection::Lives;
-use super::memory::ENDED_WITH_KEYS;
 use super::nic::{Nic, Way};
 use super::ticket::{Ended, Ticket};
 use super::works::{What, Work};
@@ -37,9 +36,9 @@ impl Two {
             now: Nanos(1),
             lost: 0,
         };
-        let lives = Lives { mine: Incarnation(1), theirs: Incarnation(1), attempt: 0 };
+        let lives = [Some(Incarnation(1)); 2];
         for at in 0..2 {
-            two.at(at, |nic, now, way| nic.connect(now, NodeId(1 - at as u16), lives, way));
+            two.at(at, |nic, now, way| nic.change(now, way, |it, out| it.on_view(&lives, out)));
         }
         two
     }
@@ -122,8 +121,8 @@ fn a_connection_that_broke_begins_anew_at_both_ends() {
                 assert!(matches!(two.until(&again), Ended::Answer(_)), "{lost} lost");
             }
         }
-        assert_eq!(two.nics[0].connections[1].lives.unwrap().attempt, 1);
-        assert_eq!(two.nics[1].connections[0].lives.unwrap().attempt, 1);
+        assert_eq!(two.nics[0].connections.lives(NodeId(1)).unwrap().attempt, 1);
+        assert_eq!(two.nics[1].connections.lives(NodeId(0)).unwrap().attempt, 1);
     }
 }
 
@@ -140,7 +139,8 @@ fn both_ends_may_break_at_a_time() {
         assert!(matches!(ended, Ended::Answer(_) | Ended::Failed(Failure::Broken)), "{ended:?}");
         let next = two.post(turn % 2, What::Send, 100);
         assert!(matches!(two.until(&next), Ended::Answer(_)));
-        let attempts = [0, 1].map(|at: usize| two.nics[at].connections[1 - at].lives.unwrap().attempt);
+        let attempts =
+            [0, 1].map(|at: usize| two.nics[at].connections.lives(NodeId(1 - at as u16)).unwrap().attempt);
         assert_eq!(attempts[0], attempts[1]);
     }
 }
@@ -149,19 +149,39 @@ fn both_ends_may_break_at_a_time() {
 fn a_node_that_is_down_fails_what_is_asked_of_it() {
     let mut two = Two::new();
     let pending = two.post(0, What::Send, 100);
-    two.at(0, |nic, _, _| nic.disconnect(NodeId(1), Failure::Refused(Refusal::NodeDown)));
+    two.at(0, |nic, now, way| {
+        nic.change(now, way, |it, out| it.on_view(&[Some(Incarnation(1)), None], out));
+    });
     let down = Ended::Failed(Failure::Refused(Refusal::NodeDown));
     assert_eq!(pending.take(), Some(down.clone()));
     assert_eq!(two.post(0, What::Send, 100).take(), Some(down));
 }
 
 #[test]
+fn a_key_of_a_former_life_is_used_no_more() {
+    let mut two = Two::new();
+    let view = |life| [Some(Incarnation(1)), Some(Incarnation(life))];
+    let ask = |two: &mut Two, life| {
+        let ticket = Arc::<Ticket>::default();
+        let work = Work::new(NodeId(1), What::Send, Some(Arc::clone(&ticket)), Box::new([7]), 8);
+        two.at(0, |nic, now, way| nic.post(now, work.in_life(Incarnation(life)), way));
+        ticket
+    };
+    let pending = ask(&mut two, 1);
+    two.at(0, |nic, now, way| nic.change(now, way, |it, out| it.on_view(&view(2), out)));
+    let down = Ended::Failed(Failure::Refused(Refusal::NodeDown));
+    assert_eq!(pending.take(), Some(down.clone()));
+    assert_eq!(ask(&mut two, 1).take(), Some(down), "another region may have that key by now");
+    assert_eq!(ask(&mut two, 2).take(), None, "that is under way");
+}
+
+#[test]
 fn what_is_said_of_other_lives_means_nothing() {
     let mut two = Two::new();
     let other = Lives { mine: Incarnation(2), theirs: Incarnation(1), attempt: 5 };
-    let said = Again::of(other, false);
+    let said = Again { lives: other, is_answer: false };
     two.at(0, |nic, now, way| nic.on_again(now, NodeId(1), &said, way));
-    assert_eq!(two.nics[0].connections[1].lives.unwrap().attempt, 0);
+    assert_eq!(two.nics[0].connections.lives(NodeId(1)).unwrap().attempt, 0);
     let works = two.post(0, What::Send, 100);
     assert!(matches!(two.until(&works), Ended::Answer(_)));
 }
@@ -172,11 +192,11 @@ fn the_key_of_an_ended_region_is_known_for_a_while_and_then_means_nothing() {
     let home = crate::memory::NodeMemory::new(wire::BlockSize::DEFAULT, 1 << 20, 1 << 20);
     let nic = &mut two.nics[0];
     let mut keys = Vec::new();
-    for number in 0..ENDED_WITH_KEYS + 2 {
+    for number in 0..KEPT + 2 {
         let addr = GlobalAddr::new(NodeId(0), 4096 + number as u64 * 8);
         let region = home.regions.begin(&home.home, addr, Shape::Words { count: 1 }, true);
-        let key = nic.bytes.exported.key_of(&mut nic.device, &region).unwrap();
-        assert_eq!(nic.bytes.exported.key_of(&mut nic.device, &region), Some(key), "it has one");
+        let key = nic.export(&region).unwrap();
+        assert_eq!(nic.export(&region), Some(key), "it has one");
         home.regions.end(addr);
         nic.bytes.exported.end(&mut nic.device, addr);
         keys.push(key);

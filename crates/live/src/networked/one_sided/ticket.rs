@@ -6,9 +6,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use nic::regions::Reply;
 use wire::NodeId;
 
-use super::calls::Reply;
 use crate::place::{Bell, Failure};
 
 /// How work has ended.

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use nic::verbs::{Operation, Remote, Span, WorkId, WorkRequest};
-use wire::NodeId;
 use wire::roce::{Key, QpNumber};
+use wire::{Incarnation, NodeId};
 
 use super::ticket::Ticket;
 
@@ -31,6 +31,8 @@ pub(crate) enum What {
 /// A piece of work.
 pub(crate) struct Work {
     pub(super) peer: NodeId,
+    /// The only life of that node that it is for: it names a key that was told then.
+    pub(super) life: Option<Incarnation>,
     pub(super) what: What,
     /// The queue pair of a client of chains, if it is one's.
     pub(super) chain: Option<QpNumber>,
@@ -58,6 +60,7 @@ impl Work {
         };
         Self {
             peer,
+            life: None,
             what,
             chain: None,
             ticket,
@@ -76,6 +79,11 @@ impl Work {
         chain: QpNumber,
     ) -> Self {
         Self { chain: Some(chain), ..Self::new(peer, what, None, source, source_bytes) }
+    }
+
+    /// Only in this life of the other node.
+    pub(super) fn in_life(self, life: Incarnation) -> Self {
+        Self { life: Some(life), ..self }
     }
 
     /// Whose memory it is for.

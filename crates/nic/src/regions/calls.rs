@@ -11,10 +11,14 @@
 //!
 //! What must always hold: whatever arrives is a call or a reply, or is counted as malformed; a reply has the number of its call.
 
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
 use wire::roce::Key;
 use wire::{GlobalAddr, Refusal};
 
-use crate::memory::one_sided::Shape;
+use super::Shape;
 
 /// Set in the numbers of replies.
 const IS_REPLY: u64 = 1 << 63;
@@ -35,11 +39,11 @@ const UNITS: u64 = 3;
 const OTHER_WORDS: u64 = u64::MAX;
 
 /// Most bytes of a call besides what it writes.
-pub(super) const CALL_BYTES: usize = CALL_WORDS * 8;
+pub const CALL_BYTES: usize = CALL_WORDS * 8;
 
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Call {
+pub enum Call {
     /// Make a fresh allocation a region.
     Begin {
         /// Where.
@@ -74,7 +78,7 @@ pub(crate) enum Call {
         /// How many bytes.
         len: usize,
     },
-    /// Do something for chains: the words that come with the call say what ([`crate::chain::Ask`]).
+    /// Do something for chains: the words that come with the call say what.
     Chain {
         /// The store.
         addr: GlobalAddr,
@@ -85,7 +89,7 @@ pub(crate) enum Call {
 
 /// What came of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Reply {
+pub enum Reply {
     /// Done. A region's key and what it is made of; an object's version.
     Done(u64, u64, u64),
     /// Not done.
@@ -95,14 +99,16 @@ pub(crate) enum Reply {
 }
 
 /// Something that has come in a SEND.
-pub(super) enum Message<'a> {
+pub enum Message<'a> {
+    /// This is asked, under this number, and these are the words that came with it.
     Call(u64, Call, &'a [u64]),
+    /// This is what became of the call with that number.
     Reply(u64, Reply),
 }
 
 impl Call {
     /// The words of the call with this number; what it writes is to be put behind them.
-    pub(crate) fn words(&self, number: u64) -> Vec<u64> {
+    pub fn words(&self, number: u64) -> Vec<u64> {
         debug_assert_eq!(number & IS_REPLY, 0);
         let (what, addr, arguments) = match *self {
             Self::Begin { addr, shape, zeroed } => {
@@ -150,19 +156,19 @@ impl Call {
 
 impl Reply {
     /// What is said of a region.
-    pub(super) fn of_region(key: Key, shape: Shape) -> Self {
+    pub fn of_region(key: Key, shape: Shape) -> Self {
         let (kind, count, len) = shape_words(shape);
         Self::Done(u64::from(key.0) << 32 | kind, count, len)
     }
 
     /// The region that a reply tells of.
-    pub(crate) fn region(&self) -> Option<(Key, Shape)> {
+    pub fn region(&self) -> Option<(Key, Shape)> {
         let Self::Done(head, count, len) = *self else { return None };
         Some((Key((head >> 32) as u32), shape_of(head & 0xffff_ffff, count, len)?))
     }
 
     /// The words of the reply to this call.
-    pub(super) fn words(&self, number: u64) -> Vec<u64> {
+    pub fn words(&self, number: u64) -> Vec<u64> {
         let (outcome, [a, b, c]) = match self {
             Self::Done(a, b, c) => (0, [*a, *b, *c]),
             Self::Refused(why) => (1 + *why as u64, [0; 3]),
@@ -188,7 +194,7 @@ impl Reply {
 
 impl<'a> Message<'a> {
     /// Reads what has come.
-    pub(super) fn parse(words: &'a [u64]) -> Option<Self> {
+    pub fn parse(words: &'a [u64]) -> Option<Self> {
         let number = words.first()? & !IS_REPLY;
         if words[0] & IS_REPLY != 0 {
             return Reply::parse(words).map(|reply| Self::Reply(number, reply));

@@ -1,19 +1,18 @@
-//! A queue pair to another node: which lives of the two it connects, and how it begins anew when it breaks.
+//! What a connection connects, and the packet numbers that follow from it.
 //!
-//! What must always hold: both ends derive the same first packet numbers from the same lives and the same attempt; a connection
-//! that begins anew takes no packet of the one before.
+//! What must always hold: both ends derive the same first packet numbers from the same lives and the same attempt.
 
-use std::collections::VecDeque;
-
-use wire::roce::QpNumber;
-use wire::{Incarnation, Nanos, NodeId};
+use wire::{Incarnation, NodeId};
 
 /// What a connection connects: both nodes' lives, and how often it began between those.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Lives {
-    pub(super) mine: Incarnation,
-    pub(super) theirs: Incarnation,
-    pub(super) attempt: u32,
+pub struct Lives {
+    /// Of this node.
+    pub mine: Incarnation,
+    /// Of the other one.
+    pub theirs: Incarnation,
+    /// How often it began between these.
+    pub attempt: u32,
 }
 
 impl Lives {
@@ -28,31 +27,13 @@ impl Lives {
     }
 
     /// The first packet that this node sends.
-    pub(super) fn first_to_peer(&self, me: NodeId, peer: NodeId) -> u32 {
+    pub fn first_to_peer(&self, me: NodeId, peer: NodeId) -> u32 {
         Self::mix((me, self.mine), (peer, self.theirs), self.attempt)
     }
 
     /// The first packet that this node gets.
-    pub(super) fn first_to_me(&self, me: NodeId, peer: NodeId) -> u32 {
+    pub fn first_to_me(&self, me: NodeId, peer: NodeId) -> u32 {
         Self::mix((peer, self.theirs), (me, self.mine), self.attempt)
-    }
-}
-
-pub(super) struct Connection {
-    pub(super) queue_pair: QpNumber,
-    /// None: the other node is down.
-    pub(super) lives: Option<Lives>,
-    /// Work that waits to be posted.
-    pub(super) waiting: VecDeque<usize>,
-    /// It has failed, and has to begin anew.
-    pub(super) is_broken: bool,
-    /// When to say once more which attempt this end is at.
-    pub(super) say_again: Nanos,
-}
-
-impl Connection {
-    pub(super) const fn new(queue_pair: QpNumber) -> Self {
-        Self { queue_pair, lives: None, waiting: VecDeque::new(), is_broken: false, say_again: Nanos::MAX }
     }
 }
 
@@ -63,7 +44,7 @@ mod tests {
     #[test]
     fn both_ends_know_the_same_numbers_and_every_life_has_others() {
         let (a, b) = (NodeId(3), NodeId(7));
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = alloc::collections::BTreeSet::new();
         for (mine, theirs, attempt) in [(1, 1, 0), (2, 1, 0), (1, 2, 0), (1, 1, 1), (1, 1, 2)] {
             let of_a = Lives { mine: Incarnation(mine), theirs: Incarnation(theirs), attempt };
             let of_b = Lives { mine: Incarnation(theirs), theirs: Incarnation(mine), attempt };

@@ -19,7 +19,7 @@ const BYTES: usize = 40;
 
 /// What is said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Introduction {
+pub enum Introduction {
     /// A connection begins, or begins anew.
     Begin {
         /// The client's queue pair.
@@ -36,24 +36,62 @@ pub(crate) enum Introduction {
         server: (NodeId, Incarnation),
         /// Its reads are of what it asks for, and never sent elsewhere.
         as_asked: bool,
+        /// Of the introduction.
         number: u64,
     },
     /// All connections of a life of a node are over.
-    End { node: NodeId, life: Incarnation, number: u64 },
+    End {
+        /// The node.
+        node: NodeId,
+        /// Its life.
+        life: Incarnation,
+        /// Of the introduction.
+        number: u64,
+    },
     /// The switch has heard what had this number.
-    Heard { number: u64 },
+    Heard {
+        /// Of the introduction that was heard.
+        number: u64,
+    },
     /// Somebody is going to look for the tails of a store's chains: of the one in this memory, of this life of its node. What he finds
     /// counts for a short time from now on.
-    Scan { memory: NodeId, of: u16, region: Key, number: u64 },
+    Scan {
+        /// The node whose memory it is in.
+        memory: NodeId,
+        /// The lower bits of that node's life.
+        of: u16,
+        /// The memory.
+        region: Key,
+        /// Of the introduction.
+        number: u64,
+    },
     /// He has found this one. Nobody answers.
-    Tail { key: u64, at: Location, version: EntryVersion, number: u64 },
+    Tail {
+        /// The chain's.
+        key: u64,
+        /// Where its tail is.
+        at: Location,
+        /// Which use of that slot.
+        version: EntryVersion,
+        /// That of the introduction which said that he would look.
+        number: u64,
+    },
     /// A store is over: the one in this memory, of this life of its node.
-    Over { memory: NodeId, of: u16, region: Key, number: u64 },
+    Over {
+        /// The node whose memory it is in.
+        memory: NodeId,
+        /// The lower bits of that node's life.
+        of: u16,
+        /// The memory.
+        region: Key,
+        /// Of the introduction.
+        number: u64,
+    },
 }
 
 impl Introduction {
     /// Which one it is: a later one has a larger number, at its node.
-    pub(crate) const fn number(&self) -> u64 {
+    pub const fn number(&self) -> u64 {
         match *self {
             Self::Begin { number, .. }
             | Self::End { number, .. }
@@ -64,7 +102,8 @@ impl Introduction {
         }
     }
 
-    pub(crate) fn encode(&self) -> [u8; BYTES] {
+    /// Its bytes.
+    pub fn encode(&self) -> [u8; BYTES] {
         let (mut bytes, mut third) = ([0; BYTES], 0);
         let (what, first, second) = match *self {
             Self::Begin { client, first, region, of, life, server: (node, its), as_asked, .. } => {
@@ -94,9 +133,9 @@ impl Introduction {
     }
 
     /// Reads one. None: it is something else.
-    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
-        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+        let word = |at: usize| u64::from_le_bytes(core::array::from_fn(|i| bytes[at + i]));
         let (first, second, number, third) = (word(8), word(16), word(24), word(32));
         let of = u16::from_le_bytes([bytes[6], bytes[7]]);
         let said = match bytes[4] {

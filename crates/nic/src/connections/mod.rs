@@ -1,0 +1,260 @@
+//! The queue pairs of a node to all others: which lives of two nodes each connects, and how it begins anew when it breaks.
+//!
+//! In every node, one for each other node. A driver tells what happens, and does the [`Change`]s that follow, in their order.
+//!
+//! A queue pair breaks when the other node is silent for long without being dead, or when somebody uses the key of a region that
+//! ended long ago. Whoever notices fails what was under way, counts the attempt up, and says so until the other node has done the
+//! same.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `lives` | what a connection connects, and the packet numbers that follow from it |
+//! | `again` | what the two ends say about a connection that broke |
+//!
+//! What must always hold: nothing of a former life of either node is executed; a connection that begins anew takes no packet of
+//! the one before; both ends go to the larger attempt.
+
+mod again;
+mod lives;
+
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+
+use wire::roce::{Psn, QpNumber};
+use wire::{Faithful, Incarnation, Nanos, NodeId, RegionRules, VerbsRules};
+
+use crate::verbs::{Device, State, ToReceive, ToSend};
+
+pub use again::Again;
+pub use lives::Lives;
+
+/// Between two times that an attempt is said.
+const BETWEEN: Nanos = Nanos::from_millis(10);
+
+/// What a driver is to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// The connection has ended: what was under way on it has failed, and its queue pair is reset.
+    Ended(NodeId, Ended),
+    /// It begins: to be connected, by [`Connections::connect`].
+    Begun(NodeId),
+    /// Say this to that node. It may be lost.
+    Say(NodeId, Again),
+}
+
+/// Why a connection has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// The other node, which was in this life if it was connected, is not in the rack any more.
+    Down(Option<Incarnation>),
+    /// Its queue pair broke; another attempt begins.
+    Broken,
+}
+
+#[derive(Debug)]
+struct Connection {
+    queue_pair: QpNumber,
+    /// None: the other node is down.
+    lives: Option<Lives>,
+    /// It has failed, and has to begin anew.
+    is_broken: bool,
+    /// When to say once more which attempt this end is at.
+    say_again: Nanos,
+}
+
+/// A node's connections to all nodes; that to itself is never connected.
+#[derive(Debug)]
+pub struct Connections<R: RegionRules = Faithful> {
+    rules: PhantomData<R>,
+    me: NodeId,
+    all: Vec<Connection>,
+    /// Some of them is.
+    is_any_broken: bool,
+    say_again: Nanos,
+}
+
+impl<R: RegionRules> Connections<R> {
+    /// Every node has made its queue pairs in the same order: so everybody knows the numbers of the others.
+    pub fn new(me: NodeId, queue_pairs: impl Iterator<Item = QpNumber>) -> Self {
+        let all = queue_pairs.map(|queue_pair| Connection {
+            queue_pair,
+            lives: None,
+            is_broken: false,
+            say_again: Nanos::MAX,
+        });
+        Self { rules: PhantomData, me, all: all.collect(), is_any_broken: false, say_again: Nanos::MAX }
+    }
+
+    /// The queue pair to another node.
+    pub fn queue_pair(&self, peer: NodeId) -> QpNumber {
+        self.all[peer.index()].queue_pair
+    }
+
+    /// The node at the other end.
+    pub fn peer(&self, queue_pair: QpNumber) -> Option<NodeId> {
+        let at = self.all.iter().position(|connection| connection.queue_pair == queue_pair)?;
+        u16::try_from(at).ok().map(NodeId)
+    }
+
+    /// What is connected; None: the other node is down.
+    pub fn lives(&self, peer: NodeId) -> Option<Lives> {
+        self.all.get(peer.index())?.lives
+    }
+
+    /// True if another node can be asked for something that was told of in this life of it: a key, say.
+    pub fn reaches(&self, peer: NodeId, life: Incarnation) -> bool {
+        self.lives(peer).is_some_and(|lives| lives.theirs == life || !R::KEYS_ARE_OF_LIVES)
+    }
+
+    /// A new epoch: connections to nodes that are down, or in another life, have ended, and others begin.
+    pub fn on_view(&mut self, lives: &[Option<Incarnation>], out: &mut Vec<Change>) {
+        let me = self.me;
+        let Some(mine) = lives[me.index()] else { return };
+        for (peer, theirs) in (0..).map(NodeId).zip(lives).filter(|(peer, _)| *peer != me) {
+            let before = self.all[peer.index()].lives;
+            let is_same = |before: Lives| before.mine == mine && Some(before.theirs) == *theirs;
+            if before.is_some_and(|before| is_same(before) || !R::CONNECTIONS_END_WITH_LIVES) {
+                continue;
+            }
+            self.end(peer, Ended::Down(before.map(|before| before.theirs)), out);
+            if let Some(theirs) = *theirs {
+                self.begin(peer, Lives { mine, theirs, attempt: 0 }, out);
+            }
+        }
+    }
+
+    /// This node counts no more.
+    pub fn end_all(&mut self, out: &mut Vec<Change>) {
+        for peer in (0..).map(NodeId).take(self.all.len()) {
+            self.end(peer, Ended::Down(None), out);
+        }
+    }
+
+    fn end(&mut self, peer: NodeId, why: Ended, out: &mut Vec<Change>) {
+        let connection = &mut self.all[peer.index()];
+        (connection.lives, connection.is_broken, connection.say_again) = (None, false, Nanos::MAX);
+        out.push(Change::Ended(peer, why));
+    }
+
+    fn begin(&mut self, peer: NodeId, lives: Lives, out: &mut Vec<Change>) {
+        self.all[peer.index()].lives = Some(lives);
+        out.push(Change::Begun(peer));
+    }
+
+    /// Connects the queue pair of a connection that begins, with these attributes but for who the peer is and the first packets.
+    ///
+    /// # Panics
+    /// If the queue pair was not reset.
+    pub fn connect<V: VerbsRules>(
+        &self,
+        device: &mut Device<V>,
+        peer: NodeId,
+        receive: ToReceive,
+        send: ToSend,
+    ) {
+        let there = self.all[self.me.index()].queue_pair;
+        let Connection { queue_pair, lives, .. } = self.all[peer.index()];
+        let mut lives = lives.expect("it begins");
+        if !R::ATTEMPTS_HAVE_NUMBERS {
+            lives.attempt = 0;
+        }
+        let first = |psn| Psn::new(psn);
+        let receive = ToReceive {
+            peer,
+            peer_queue_pair: there,
+            first_psn: first(lives.first_to_me(self.me, peer)),
+            ..receive
+        };
+        let send = ToSend { first_psn: first(lives.first_to_peer(self.me, peer)), ..send };
+        device.init(queue_pair).expect("it was reset");
+        device.ready_to_receive(queue_pair, receive).expect("it was begun");
+        device.ready_to_send(queue_pair, send).expect("it can receive");
+    }
+
+    /// True if the connection works.
+    pub fn is_connected<V: VerbsRules>(&self, device: &Device<V>, peer: NodeId) -> bool {
+        let Connection { queue_pair, lives, .. } = self.all[peer.index()];
+        lives.is_some() && device.state(queue_pair) == Some(State::Rts)
+    }
+
+    /// The device says that a queue pair has failed.
+    ///
+    /// # Panics
+    /// If it is none of these.
+    pub fn on_broken(&mut self, queue_pair: QpNumber) {
+        let broken = self.all.iter_mut().find(|connection| connection.queue_pair == queue_pair);
+        broken.expect("one of ours").is_broken = true;
+        self.is_any_broken = true;
+    }
+
+    /// Connections that have broken begin anew. To be called when the effects of the device are done.
+    pub fn mend(&mut self, now: Nanos, out: &mut Vec<Change>) {
+        if !core::mem::take(&mut self.is_any_broken) {
+            return;
+        }
+        for peer in (0..).map(NodeId).take(self.all.len()) {
+            if let Connection { is_broken: true, lives: Some(lives), .. } = self.all[peer.index()] {
+                self.renew(peer, Lives { attempt: lives.attempt.wrapping_add(1), ..lives }, out);
+                self.say(now, peer, false, out);
+            }
+        }
+    }
+
+    fn renew(&mut self, peer: NodeId, lives: Lives, out: &mut Vec<Change>) {
+        self.end(peer, Ended::Broken, out);
+        self.begin(peer, lives, out);
+    }
+
+    /// Says which attempt this end is at; if it is no answer, until there is one.
+    fn say(&mut self, now: Nanos, peer: NodeId, is_answer: bool, out: &mut Vec<Change>) {
+        let connection = &mut self.all[peer.index()];
+        let Some(lives) = connection.lives else { return };
+        if !is_answer {
+            connection.say_again = now + BETWEEN;
+            self.say_again = self.say_again.min(now + BETWEEN);
+        }
+        out.push(Change::Say(peer, Again { lives, is_answer }));
+    }
+
+    /// What another node says.
+    pub fn on_again(&mut self, now: Nanos, from: NodeId, said: &Again, out: &mut Vec<Change>) {
+        let Some(mine) = self.lives(from) else { return };
+        if (said.lives.mine, said.lives.theirs) != (mine.theirs, mine.mine) {
+            return;
+        }
+        let attempt = said.lives.attempt;
+        if attempt > mine.attempt && R::THE_LATER_ATTEMPT_COUNTS {
+            self.renew(from, Lives { attempt, ..mine }, out);
+        } else if attempt == mine.attempt {
+            // It is where we are.
+            self.all[from.index()].say_again = Nanos::MAX;
+        }
+        if attempt < mine.attempt || !said.is_answer {
+            self.say(now, from, attempt >= mine.attempt, out);
+        }
+    }
+
+    /// When something is to be said once more.
+    pub fn next_deadline(&self) -> Nanos {
+        self.say_again
+    }
+
+    /// Says once more what has not been answered.
+    pub fn on_deadline(&mut self, now: Nanos, out: &mut Vec<Change>) {
+        if self.say_again > now {
+            return;
+        }
+        let later = self.all.iter().map(|it| it.say_again).filter(|it| *it > now);
+        self.say_again = later.min().unwrap_or(Nanos::MAX);
+        for peer in (0..).map(NodeId).take(self.all.len()) {
+            if self.all[peer.index()].say_again <= now {
+                self.say(now, peer, false, out);
+            }
+        }
+    }
+
+    /// True if nothing is to be said.
+    pub fn is_quiet(&self) -> bool {
+        self.all.iter().all(|it| it.say_again == Nanos::MAX)
+    }
+}

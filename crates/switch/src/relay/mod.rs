@@ -1,0 +1,230 @@
+//! The switch's part in chains: it carries packets between clients and memory on, and where it steers it lets its program see each of
+//! them first.
+//!
+//! In the switch, beside its other programs ([`Chip`](crate::Chip)). It knows which lives of nodes there are, which connections, and which
+//! store is steered; a driver moves payloads, and tells it what nodes say ([`Introduction`]).
+//!
+//! What must always hold: a packet comes from the node that has the other end of the queue pair that it is for, or it goes
+//! nowhere; the program knows of a connection before its first packet.
+
+mod introduction;
+#[cfg(test)]
+mod tests;
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use wire::chain_pair::{self, ChainPair};
+use wire::roce::{Key, Packet, Psn, QpNumber};
+use wire::{Faithful, Incarnation, Nanos, NodeId, SteerRules};
+
+use crate::steering::{Action, Connection, End, Sent, Steering};
+
+pub use introduction::Introduction;
+
+/// Scans that are remembered.
+const MOST_SCANS: usize = 64;
+/// Bytes of a payload that the program looks at.
+pub const HEAD: usize = 32;
+
+/// The switch's part in chains.
+#[derive(Debug)]
+pub struct Relay<S: SteerRules = Faithful> {
+    nodes: usize,
+    /// The nodes that are in the rack, each in which life, once that is known.
+    lives: Option<Vec<Option<Incarnation>>>,
+    carried: u64,
+    program: Option<Box<Steering<S>>>,
+    /// How long a tail counts that somebody has found, from when he began to look.
+    found: Nanos,
+    /// Connections that the program was told of, by the client's queue pair.
+    known: BTreeMap<QpNumber, Known>,
+    /// The store whose packets it steers.
+    steered: Option<Steered>,
+    /// Who has begun to look for tails, when, and of which store.
+    scans: BTreeMap<(NodeId, u64), (Nanos, StoreId)>,
+}
+
+/// A connection.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// Of the client's node.
+    life: Incarnation,
+    /// The introduction's.
+    number: u64,
+    of: Option<Steered>,
+}
+
+/// A store of one memory: its node, of which life, and what its NIC calls the memory. Keys and units of two stores are the same numbers, so
+/// the program steers one store, and the packets of others pass as they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct StoreId(NodeId, u16, Key);
+
+/// A store that is steered, or may be; and the node of its metadata server, of which life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Steered {
+    id: StoreId,
+    server: (NodeId, Incarnation),
+}
+
+impl<S: SteerRules> Relay<S> {
+    /// Of a rack of so many nodes, with such a program, if there is one. A tail that somebody has found counts for so long from when he
+    /// began to look.
+    pub fn new(nodes: usize, program: Option<Steering<S>>, found: Nanos) -> Self {
+        Self {
+            nodes,
+            lives: None,
+            carried: 0,
+            program: program.map(Box::new),
+            found,
+            known: BTreeMap::new(),
+            steered: None,
+            scans: BTreeMap::new(),
+        }
+    }
+
+    /// Packets that were carried on.
+    pub const fn carried(&self) -> u64 {
+        self.carried
+    }
+
+    /// What it steers with, if it does.
+    pub fn program(&self) -> Option<&Steering<S>> {
+        self.program.as_deref()
+    }
+
+    /// An epoch begins with these lives of nodes. What another one sends has no effect from now on: it may be a memory that does not know yet that it
+    /// was declared dead, and whose copies others have ceased to write to. A store is over with its memory, or with its metadata server, and another one
+    /// may be steered.
+    pub fn begin_epoch(&mut self, lives: &[Option<Incarnation>]) {
+        self.lives = Some(lives.to_vec());
+        if self.steered.is_some_and(|store| !self.goes_on(&store)) {
+            self.over();
+        }
+    }
+
+    /// True if nothing is known of that node's death, in the life of which this holds.
+    fn is_up(&self, node: NodeId, is_it: impl Fn(Incarnation) -> bool) -> bool {
+        let life = |lives: &Vec<Option<Incarnation>>| lives.get(node.index()).copied().flatten();
+        self.lives.as_ref().is_none_or(|lives| life(lives).is_some_and(is_it))
+    }
+
+    /// True if both nodes are up on which a store depends. Clients of one whose metadata server has died go on for as long as they know tails and
+    /// have slots, but are not steered any more: nobody would ever say that it is over.
+    fn goes_on(&self, Steered { id: StoreId(memory, of, _), server: (node, life) }: &Steered) -> bool {
+        self.is_up(*memory, |life| life.0 as u16 == *of) && self.is_up(*node, |now| now == *life)
+    }
+
+    /// The store that is steered is over.
+    fn over(&mut self) {
+        let store = self.steered.take();
+        self.end(|_, known| known.of == store);
+    }
+
+    /// A packet of that node, whose payload begins with these bytes, at most [`HEAD`] of them: to whom it goes, and what of it. None: it may
+    /// not be here. Then what the switch itself sends is to be asked for ([`Relay::next_sent`]).
+    pub fn on_packet(
+        &mut self,
+        now: Nanos,
+        from: NodeId,
+        packet: &mut Packet,
+        head: &[u8],
+    ) -> Option<(NodeId, Action)> {
+        let pair = ChainPair::of(packet.to).filter(|pair| from == pair.peer);
+        let is_alive = |pair: &ChainPair| self.is_up(pair.peer, |_| true);
+        let pair = pair.filter(|pair| pair.owner.index() < self.nodes).filter(is_alive)?;
+        self.carried += 1;
+        let action = match &mut self.program {
+            Some(program) => program.on_packet(now, pair.owner, packet, head),
+            None => Action::Forward,
+        };
+        Some((pair.owner, action))
+    }
+
+    /// The next packet that the switch itself sends: a read once more.
+    pub fn next_sent(&mut self) -> Option<Sent> {
+        self.program.as_mut()?.next_sent()
+    }
+
+    /// A connection begins, as its client says. False if something newer is known of it.
+    fn begin(&mut self, client: ChainPair, first_psn: Psn, as_asked: bool, said: Known) -> bool {
+        let last = self.known.get(&client.number()).map(|known| known.number);
+        if last.is_some_and(|last| said.number <= last) {
+            return last == Some(said.number);
+        }
+        // Who has not heard yet of a death may say it, or say it again and again since before.
+        let of = said.of.filter(|of| self.goes_on(of));
+        self.known.insert(client.number(), Known { of, ..said });
+        let Some(program) = &mut self.program else { return true };
+        if self.steered.is_none() && of.is_some() {
+            self.steered = of;
+            program.forget();
+        }
+        let region = of.filter(|of| Some(*of) == self.steered).map_or(Key(0), |of| of.id.2);
+        let end = |pair: ChainPair| End { node: pair.owner, queue_pair: pair.number() };
+        let (client, memory) = (end(client), end(client.other()));
+        // The address of a unit is its number, times its bytes. If there are too many connections, this one passes as it is.
+        program.connect(Connection { client, memory, first_psn, region, base: 0 });
+        if as_asked {
+            program.read_as_asked(client);
+        }
+        true
+    }
+
+    /// All these connections are over.
+    fn end(&mut self, is_over: impl Fn(ChainPair, &Known) -> bool) {
+        let its = |(number, known): (&QpNumber, &Known)| {
+            let pair = ChainPair::of(*number).expect("a client's queue pair");
+            is_over(pair, known).then_some((*number, pair.owner))
+        };
+        let its: Vec<(QpNumber, NodeId)> = self.known.iter().filter_map(its).collect();
+        for (queue_pair, node) in its {
+            self.known.remove(&queue_pair);
+            if let Some(program) = &mut self.program {
+                program.disconnect(End { node, queue_pair });
+            }
+        }
+    }
+
+    /// What a node says about chains; what it is answered.
+    pub fn on_introduction(&mut self, now: Nanos, node: NodeId, said: &Introduction) -> Option<Introduction> {
+        let number = said.number();
+        match *said {
+            Introduction::Begin { client, first, region, of, life, server, as_asked, .. } => {
+                let is_client = |pair: &ChainPair| pair.end == chain_pair::End::Client;
+                let pair = ChainPair::of(client).filter(is_client).filter(|pair| node == pair.owner)?;
+                let id = StoreId(pair.peer, of, region);
+                let of = (region != Key(0)).then_some(Steered { id, server });
+                let heard = self.begin(pair, first, as_asked, Known { life, number, of });
+                return heard.then_some(Introduction::Heard { number });
+            }
+            Introduction::End { node, life, .. } => {
+                self.end(|pair, known| pair.owner == node && known.life <= life);
+            }
+            Introduction::Over { memory, of, region, .. } => {
+                if self.steered.is_some_and(|store| store.id == StoreId(memory, of, region)) {
+                    self.over();
+                }
+            }
+            Introduction::Scan { memory, of, region, .. } => {
+                if self.scans.len() >= MOST_SCANS {
+                    self.scans.pop_first();
+                }
+                self.scans.entry((node, number)).or_insert((now, StoreId(memory, of, region)));
+            }
+            Introduction::Tail { key, at, version, .. } => {
+                let (began, store) = self.scans.get(&(node, number))?;
+                if self.steered.is_some_and(|steered| steered.id == *store)
+                    && let Some(program) = &mut self.program
+                    && now.saturating_sub(*began) < self.found
+                {
+                    program.preload(key, at, version);
+                }
+                return None;
+            }
+            Introduction::Heard { .. } => return None,
+        }
+        Some(Introduction::Heard { number })
+    }
+}
