@@ -2,11 +2,14 @@
 //!
 //! A [`State`] holds what decides about the future, and nothing else: no times, no counters, no heat, no
 //! measurements, and only rows and entries that are not as they were at first. Two nodes with equal states behave
-//! alike from there on, if no epoch ends and nothing is allocated: the allocator's side stays as it is.
+//! alike from there on, if no epoch ends and nothing is allocated: the allocator's side stays as it is. What that leaves
+//! out is in [`rest`].
 //!
 //! Time is taken out like this: in a saved state everything that is armed is due in the far future, and
 //! [`Node::fire`] makes one [`Timer`] due and calls the node. Numbers of events only count for what they are
 //! compared with; [`State::numbers`] and [`State::renumber`] let the checker, who sees all places, make them small.
+
+pub mod rest;
 
 use alloc::vec::Vec;
 

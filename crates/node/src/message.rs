@@ -5,7 +5,7 @@ use wire::{GlobalAddr, Packet, Refusal, SlotId};
 use crate::store::{DataRef, FrameId};
 
 /// A packet and, where it carries one, the block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Message {
     /// The header.
     pub packet: Packet,
@@ -20,7 +20,7 @@ impl From<Packet> for Message {
 }
 
 /// What a call of a machine asks its driver to do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Effect {
     /// Deliver this to `packet.to`, after everything that this node sent there before.
     Send(Message),
@@ -34,7 +34,7 @@ pub enum Effect {
 }
 
 /// How an operation of an application thread ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Outcome {
     /// The block is in this frame with the access asked for, pinned for the thread that started the operation.
     Pinned(FrameId),
@@ -59,7 +59,7 @@ pub enum Outcome {
 }
 
 /// What became of an operation that a thread started.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Started {
     /// It runs in this slot; an [`Effect::Completed`] for it follows, or has followed already.
     Slot(SlotId),

@@ -42,5 +42,7 @@ pub use copyset::Copyset;
 pub use ids::{Endpoint, Incarnation, NodeId, RequesterId, Seq, SlotId, SwitchEpoch};
 pub use lock::{LockEnd, LockKind, LockPacket, Mode, Tenure, WaitList};
 pub use packet::{Packet, ParseError};
-pub use rules::{AtomicRules, ChainRules, Faithful, LockRules, Rules, SabreRules, SteerRules, VerbsRules};
+pub use rules::{
+    AtomicRules, ChainRules, Faithful, LockRules, RegionRules, Rules, SabreRules, SteerRules, VerbsRules,
+};
 pub use time::Nanos;

@@ -48,6 +48,7 @@ pub struct Faithful;
 impl Rules for Faithful {}
 impl LockRules for Faithful {}
 impl VerbsRules for Faithful {}
+impl RegionRules for Faithful {}
 impl SabreRules for Faithful {}
 impl AtomicRules for Faithful {}
 impl ChainRules for Faithful {}
@@ -184,6 +185,8 @@ rules! {
     ONLY_CUT_EVENTS_COUNT,
     /// What was saved for a home that has rebuilt its directory since is old.
     OLD_SAVINGS_ARE_DROPPED,
+    /// A request of an epoch in which its home decided nothing is not reported.
+    VAIN_REQUESTS_ARE_FORGOTTEN,
     /// What was saved is kept until the home has rebuilt its directory.
     SAVINGS_ARE_KEPT,
     /// A shared copy that the home may not have yet is sent home again.
@@ -284,6 +287,8 @@ rules! {
     FREES_COME_FIRST,
     /// Whoever was inside to write when an epoch began lets nobody in before the home has said that the lock is still one.
     WRITERS_MAY_HAVE_FREED,
+    /// So it is when another epoch begins before the home has, also if he has left.
+    DOUBT_OUTLIVES_EPOCHS,
 }
 
 rules! {
@@ -316,6 +321,23 @@ rules! {
     PACKETS_ARE_REPEATED,
     /// No more READs and atomics are under way than the responder remembers.
     OUTSTANDING_IS_LIMITED,
+}
+
+rules! {
+    /// Which rules of regions hold: allocations that others use by one-sided operations, and the connections on which they do.
+    RegionRules, REGION_NAMES, without_region, for_each_region_mutant:
+    /// A region begins only in live memory of its discipline.
+    REGIONS_BEGIN_IN_LIVE_MEMORY,
+    /// When memory is given back, the regions in it end.
+    REGIONS_END_WITH_THEIR_MEMORY,
+    /// A connection ends with either node's life.
+    CONNECTIONS_END_WITH_LIVES,
+    /// A key is used only in the life of its home in which it was told.
+    KEYS_ARE_OF_LIVES,
+    /// Where a connection begins anew, its packets have other numbers.
+    ATTEMPTS_HAVE_NUMBERS,
+    /// An end that hears of a later attempt goes to that.
+    THE_LATER_ATTEMPT_COUNTS,
 }
 
 rules! {

@@ -15,6 +15,7 @@
 //! used again while some node may still have a copy of what it held; `free` is answered when a block that it
 //! emptied can no longer be read anywhere.
 
+pub(crate) mod canonical;
 mod on_alloc;
 mod on_free;
 mod on_new_epoch;
@@ -59,14 +60,14 @@ pub(crate) struct Allocation {
 }
 
 /// A call that is not answered.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Pending {
     packet: Packet,
     deadline: Nanos,
 }
 
 /// A FREE that came to this allocator.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Freeing {
     seq: Seq,
     answer: Option<Packet>,

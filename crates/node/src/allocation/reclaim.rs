@@ -10,7 +10,7 @@ use crate::requester::{Requesters, Work};
 use crate::store::Store;
 
 /// A range to reclaim.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Job {
     range: BlockRange,
     /// How many blocks of it have been purged.

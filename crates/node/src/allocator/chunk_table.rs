@@ -40,7 +40,7 @@ pub enum GiveBackRefused {
 }
 
 /// A chunk in use by a node's allocator.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Grant {
     owner: NodeId,
     /// The owner died: what is allocated here stays, and cannot be freed.
@@ -50,7 +50,7 @@ struct Grant {
 }
 
 /// The chunks of one home's memory.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ChunkTable {
     home: NodeId,
     geometry: Geometry,

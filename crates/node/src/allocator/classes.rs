@@ -13,7 +13,7 @@ use wire::BlockSize;
 pub(super) const MAX_CLASSES: usize = 8 + 4 * 12;
 
 /// Objects of one size in one block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Class {
     /// Bytes of an object: a multiple of 16.
     pub(super) size: usize,
@@ -21,7 +21,7 @@ pub(super) struct Class {
     pub(super) capacity: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Classes {
     list: Vec<Class>,
     /// The class of each step; see [`step`].

@@ -6,7 +6,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::ops::Range;
 
-#[derive(Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Extents {
     /// First block to blocks.
     by_start: BTreeMap<u64, u64>,

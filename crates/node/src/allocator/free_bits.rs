@@ -5,7 +5,7 @@
 
 use alloc::boxed::Box;
 
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum FreeBits {
     /// Up to 64 objects.
     Few(u64),

@@ -66,7 +66,7 @@ impl fmt::Display for ChunkSize {
 }
 
 /// Block size and chunk size together. Blocks and chunks are numbered from the start of a home's memory.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Geometry {
     pub(super) block: BlockSize,
     pub(super) chunk: ChunkSize,

@@ -13,7 +13,7 @@ use wire::{BlockTag, GlobalAddr, NodeId};
 use super::geometry::Geometry;
 
 /// What starts at a block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Start {
     /// Nothing: the block is free, or inside something that starts before it.
     Nothing,
@@ -53,7 +53,7 @@ impl Start {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct HeldChunk {
     /// Which home and discipline it is for: an index into the allocator's spaces.
     pub(super) space: usize,
@@ -81,7 +81,7 @@ impl HeldChunk {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct HeldChunks {
     geometry: Geometry,
     /// By the address of the chunk, in chunks.

@@ -23,7 +23,7 @@ use super::held_chunks::{HeldChunks, Start};
 use super::slabs::{Partial, Slabs};
 
 /// What an allocator holds, in bytes but for the first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Usage {
     /// Live allocations.
     pub live_objects: u64,
@@ -38,7 +38,7 @@ pub struct Usage {
 }
 
 /// The chunks of one home for one discipline, and what is free in them.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Space {
     pub(super) home: NodeId,
     /// Runs of free blocks; they may go across chunks.
@@ -50,7 +50,7 @@ pub(super) struct Space {
 }
 
 /// The allocator of one node: cuts the chunks that homes granted it into allocations.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Allocator {
     pub(super) geometry: Geometry,
     /// Blocks in the largest memory of the rack.

@@ -18,7 +18,7 @@ use super::free_bits::FreeBits;
 const NONE: u32 = u32::MAX;
 
 /// 40 bytes, and beyond 64 objects one bit an object (and one in 64) on the heap.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Slab {
     /// Of the block.
     addr: GlobalAddr,
@@ -34,7 +34,7 @@ struct Slab {
 }
 
 /// The slabs of one home and discipline that have room, as the head of a list for each class.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Partial([u32; MAX_CLASSES]);
 
 impl Default for Partial {
@@ -51,7 +51,7 @@ pub(super) struct Given {
     pub(super) empty: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Slabs {
     classes: Classes,
     /// Never shrinks: as many as there ever were at once.

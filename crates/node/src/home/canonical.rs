@@ -1,12 +1,17 @@
 //! What of a home agent tells one state from another, for checkers that explore all states.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use wire::{BlockTag, NodeId, RequesterId, Seq, SlotId};
+use wire::{BlockTag, NodeId, Packet, RequesterId, Seq, SlotId, SwitchEpoch};
 
 use super::directory::Entry;
 use super::migration::{Migration, Step};
+use super::on_report::Rebuilding;
+use super::rebuild::Knowledge;
 use super::{Decided, HomeAgent};
+use crate::allocator::ChunkTable;
+use crate::canonical::rest::{rows, set_rows};
 use crate::canonical::{FAR, Timer, Use, requester_of};
 
 /// The rows and entries that are not as they were at first; heat is left out.
@@ -65,6 +70,40 @@ impl HomeAgent {
     /// Makes the packet of the migration under way due to be sent again.
     pub(crate) fn make_move_due(&mut self) {
         self.migration.deadline = wire::Nanos::ZERO;
+    }
+}
+
+/// What a home agent keeps beside: memory that is granted and live, and what it knew when epochs ended.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct HomeRest {
+    chunks: ChunkTable,
+    calls: Vec<(u32, Option<Packet>)>,
+    lost: BTreeSet<BlockTag>,
+    rebuilding: Option<Rebuilding>,
+    knowledge: Option<Knowledge>,
+    rebuilt: SwitchEpoch,
+}
+
+impl HomeAgent {
+    pub(crate) fn save_rest(&self) -> HomeRest {
+        HomeRest {
+            chunks: self.chunks.clone(),
+            calls: rows(&self.calls, &None),
+            lost: self.lost.clone(),
+            rebuilding: self.rebuilding.clone(),
+            knowledge: self.knowledge.clone(),
+            rebuilt: self.rebuilt,
+        }
+    }
+
+    pub(crate) fn load_rest(&mut self, rest: &HomeRest) {
+        self.chunks.clone_from(&rest.chunks);
+        set_rows(&mut self.calls, None, &rest.calls);
+        self.lost.clone_from(&rest.lost);
+        self.rebuilding.clone_from(&rest.rebuilding);
+        self.knowledge.clone_from(&rest.knowledge);
+        self.rebuilt = rest.rebuilt;
+        self.ended.clear();
     }
 }
 

@@ -67,7 +67,7 @@ pub(crate) struct HomeAgent {
     rebuilding: Option<Rebuilding>,
     /// What was known before.
     knowledge: Option<Knowledge>,
-    /// The epoch in which the directory was last rebuilt.
+    /// The last epoch in which this home has decided anything: the directory was rebuilt in it, or was new.
     rebuilt: SwitchEpoch,
 }
 
@@ -121,7 +121,7 @@ impl HomeAgent {
             ended: Vec::new(),
             rebuilding: None,
             knowledge: None,
-            rebuilt: SwitchEpoch(0),
+            rebuilt: config.switch_epoch,
         }
     }
 

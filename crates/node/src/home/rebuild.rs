@@ -16,7 +16,7 @@ use crate::store::Store;
 
 /// What a home and the switch knew when the first of the restarts came that the directory has not been rebuilt
 /// after. With it go the entries of the directory, which stay as they were.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Knowledge {
     /// Nodes that have died since.
     pub(super) died: Copyset,

@@ -30,6 +30,7 @@ pub struct State {
     ended: Tenure,
     installs: u32,
     last_reports: Vec<(NodeId, LastReport)>,
+    freeing_at: Copyset,
     rebuilding: Option<Rebuilding>,
     decided: Vec<((GlobalAddr, NodeId), Decision)>,
 }
@@ -76,6 +77,7 @@ impl<R: LockRules> LockNode<R> {
             ended: self.ended,
             installs: self.installs,
             last_reports: last_reports.collect(),
+            freeing_at: self.freeing_at,
             rebuilding: self.rebuilding.clone(),
             decided: self.decided.iter().map(|(key, decision)| (*key, *decision)).collect(),
         }
@@ -96,16 +98,22 @@ impl<R: LockRules> LockNode<R> {
         self.ended = state.ended;
         self.installs = state.installs;
         self.last_reports = state.last_reports.iter().copied().collect();
+        self.freeing_at = state.freeing_at;
         self.rebuilding.clone_from(&state.rebuilding);
         self.decided = state.decided.iter().copied().collect();
     }
 
     /// Lets one timer of a loaded state go off.
     pub fn fire<S: LockStore>(&mut self, timer: Timer, store: &mut S, out: &mut Vec<LockEffect>) {
+        self.make_due(timer);
+        self.on_deadline(Moment { now: NOW, random: 0 }, store, out);
+    }
+
+    /// Makes one timer of a loaded state due.
+    pub fn make_due(&mut self, timer: Timer) {
         let now = |again: &mut Again| again.at = Nanos::ZERO;
         match timer {
             Timer::LastReport(home) => {
-                self.last_reports.values_mut().for_each(|last| last.again.forget_time());
                 self.last_reports.get_mut(&home).map(|last| &mut last.again).map(now);
             }
             Timer::Request(at)
@@ -119,7 +127,6 @@ impl<R: LockRules> LockNode<R> {
                 }
             }
         }
-        self.on_deadline(Moment { now: NOW, random: 0 }, store, out);
     }
 }
 

@@ -32,6 +32,8 @@ pub struct ReignView {
     /// A MOVE has been sent, and it is not known whether it was approved; or the lock is to end, and it is not known whether it
     /// has.
     pub moving: bool,
+    /// Whoever is inside to write may have given the memory back: nobody else is let in until the home has said that there is the lock.
+    pub doubted: bool,
     /// Nodes that the directory has sent here.
     pub known: Copyset,
     /// Of those, nodes of whom the MOVE under way does not know.
@@ -56,6 +58,7 @@ impl<R: LockRules> LockNode<R> {
                 tenure: reign.tenure,
                 complete: reign.is_complete(),
                 moving: it.moving.is_some_and(|moving| !moving.approved) || it.freeing.is_some(),
+                doubted: it.report.is_some_and(|report| report.holds),
                 known: reign.known,
                 late: it.moving.map_or(reign.known, |moving| reign.known.without_all(moving.packet.waiting)),
                 queue: reign.queue.iter().filter_map(node).collect::<Copyset>(),

@@ -109,7 +109,7 @@ impl Config {
 pub struct Ticket(pub u32);
 
 /// A packet about a lock, with the region's bytes if it has a payload.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LockMessage {
     /// The packet.
     pub packet: LockPacket,

@@ -109,10 +109,11 @@ impl<R: LockRules> LockNode<R> {
             let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
             let it = self.locks.get_mut(&lock).expect("it is known");
             it.scheduled = wire::Nanos::MAX;
+            let held = it.report.is_some_and(|report| report.holds);
             it.cut_short(&mut cx);
             if !stayed[lock.home().index()] {
                 it.lose_home(&mut cx);
-            } else if it.report(&mut cx) {
+            } else if it.report(&mut cx, held) {
                 *counts.get_mut(&lock.home()).expect("its home is up") += 1;
             }
         }
@@ -485,8 +486,9 @@ impl Lock {
         }
     }
 
-    /// Tells the home what there is of the lock. False if there is nothing to tell.
-    fn report<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) -> bool {
+    /// Tells the home what there is of the lock. False if there is nothing to tell. A report of an earlier epoch, which nobody has
+    /// answered, `held` the lock.
+    fn report<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>, held: bool) -> bool {
         // Without data, nothing can be lost, and nobody has to know who had it.
         let last = self.last.take().filter(|_| self.len > 0);
         let packet = LockPacket { to: LockEnd::Home(self.at.home()), ..self.packet(cx, LockKind::Report) };
@@ -507,8 +509,9 @@ impl Lock {
         }
         let with_data = with_data && self.len > 0;
         // Whoever is inside to write may have given the memory back, and may hear that he could not: then it may be gone all
-        // the same.
-        let holds = self.reigns() && R::WRITERS_MAY_HAVE_FREED && cx.store.close(self.at).writer;
+        // the same. Also if he has left by now.
+        let held = held && R::DOUBT_OUTLIVES_EPOCHS;
+        let holds = self.reigns() && R::WRITERS_MAY_HAVE_FREED && (cx.store.close(self.at).writer || held);
         self.report = Some(Report { packet, with_data, holds, again: Again::first(cx) });
         self.send_report(cx);
         true

@@ -2,8 +2,8 @@
 //!
 //! One packet at a time for each home, numbered, repeated until it is acknowledged. The first says nothing; its
 //! acknowledgement says in which epoch the home has last rebuilt its directory, so that what was saved before
-//! can be thrown away. The last one says that there is no more, and is acknowledged when the home has rebuilt
-//! its directory.
+//! can be thrown away, and what was asked for since, in vain. The last one says that there is no more, and is
+//! acknowledged when the home has rebuilt its directory.
 //!
 //! | `event` | reports | fields |
 //! | --- | --- | --- |
@@ -85,6 +85,11 @@ impl Reporter {
 
     pub(crate) fn next_deadline(&self) -> Nanos {
         self.streams.values().map(|stream| stream.deadline).min().unwrap_or(Nanos::MAX)
+    }
+
+    /// When everything under way is sent again: for checkers that know no time.
+    pub(crate) fn set_deadlines(&mut self, due: Nanos) {
+        self.streams.values_mut().for_each(|stream| stream.deadline = due);
     }
 
     /// Starts to report to all live homes. Copies of blocks of nodes that are `gone` are dropped.
@@ -213,7 +218,7 @@ impl Reporter {
         match stream.items.pop_front().expect("something was under way") {
             Item::Nothing => {
                 let rebuilt = wire::SwitchEpoch(u32::try_from(packet.arg).unwrap_or(0));
-                self.saved.drop_old(cx, home, rebuilt);
+                self.saved.keep_only(cx, home, rebuilt);
                 self.add_saved::<S, R>(cx, home);
             }
             Item::Copies { first, blocks, .. } => self.drop_ended(cx, first, blocks & packet.arg),

@@ -2,7 +2,8 @@
 //!
 //! What must always hold: whatever is saved for a home is kept until that home has rebuilt its directory; and
 //! it is thrown away if the home has rebuilt it without, in an epoch after the one that it was saved from. Its
-//! blocks have moved on since, and an old answer must not overwrite them.
+//! blocks have moved on since, and an old answer must not overwrite them. And there is no more of it than of one epoch:
+//! however often a recovery is cut short, the next one takes no longer.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -77,18 +78,23 @@ impl Saved {
         self.0.retain(|home, _| !gone.contains(*home) && R::SAVINGS_ARE_KEPT);
     }
 
-    /// The home has last rebuilt its directory in `rebuilt`: older savings are settled.
-    pub(crate) fn drop_old<S: Store, R: Rules>(
+    /// The home has last rebuilt its directory in `rebuilt`: older savings are settled. In later epochs it has decided
+    /// nothing, so nobody was granted anything there, and nothing was answered.
+    pub(crate) fn keep_only<S: Store, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         home: NodeId,
         rebuilt: SwitchEpoch,
     ) {
-        let Some(saved) = self.0.get_mut(&home).filter(|_| R::OLD_SAVINGS_ARE_DROPPED) else { return };
-        for retained in saved.retained.extract_if(.., |it| it.epoch < rebuilt) {
+        let Some(saved) = self.0.get_mut(&home) else { return };
+        let counts = |epoch: SwitchEpoch| {
+            (epoch >= rebuilt || !R::OLD_SAVINGS_ARE_DROPPED)
+                && (epoch <= rebuilt || !R::VAIN_REQUESTS_ARE_FORGOTTEN)
+        };
+        for retained in saved.retained.extract_if(.., |it| !counts(it.epoch)) {
             cx.store.discard(retained.data);
         }
-        saved.cut.retain(|cut| cut.epoch >= rebuilt);
+        saved.cut.retain(|cut| counts(cut.epoch));
     }
 
     /// The home has rebuilt its directory, with all that was saved for it.

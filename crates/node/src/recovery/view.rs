@@ -7,7 +7,7 @@ use wire::{Copyset, Incarnation, NodeId, SwitchEpoch};
 /// The rack from an epoch on. The control plane makes one for every change (a switch or a node stopped, or
 /// started again) and hands it to all live nodes, in any order and at any time. A node may miss one if it gets a
 /// later one instead.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct View {
     /// The life of the switch that begins.
     pub epoch: SwitchEpoch,

@@ -25,6 +25,7 @@ const COOLING: u32 = 16;
 const MOST_PER_EPOCH: usize = 256;
 
 /// The state of the shadow.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Shadow {
     node: NodeId,
     /// Heat of the switch's entries. By hash set, so that the rivals for a place

@@ -38,7 +38,7 @@ pub struct RequesterView {
 }
 
 /// All that a control plane reads out of a switch before it restarts it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Dump {
     /// The life that this was read in.
     pub epoch: SwitchEpoch,
