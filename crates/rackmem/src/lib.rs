@@ -34,9 +34,10 @@ pub use error::{Error, JoinError};
 pub use handle::NodeHandle;
 pub use lock::{BlockLock, LockMode};
 pub use locked::{
-    BytesReadGuard, BytesWriteGuard, LockError, Locked, LockedBytes, LockedReadGuard, LockedWriteGuard,
+    BytesReadGuard, BytesWriteGuard, HeldLock, LockError, Locked, LockedBytes, LockedReadGuard,
+    LockedWriteGuard,
 };
-pub use memory::{Memory, block_on};
+pub use memory::{LockMemory, Memory, block_on};
 /// Bytes that a node's cache keeps for every block that it has room for, beside the block.
 pub const METADATA_BYTES_PER_FRAME: usize = live::memory::Cache::METADATA_BYTES_PER_FRAME;
 pub use live::chain::{ServerCounts as ChainCounts, SteeringCounts};

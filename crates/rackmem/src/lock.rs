@@ -9,13 +9,22 @@ use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
 use crate::rack::Inner;
 
-/// How a block lock is held.
+/// How a lock is held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LockMode {
     /// With other readers, on any node.
     Read,
     /// Alone in the rack.
     Write,
+}
+
+impl From<LockMode> for wire::Mode {
+    fn from(mode: LockMode) -> Self {
+        match mode {
+            LockMode::Read => Self::Read,
+            LockMode::Write => Self::Write,
+        }
+    }
 }
 
 /// A block lock that is held, until this is dropped.

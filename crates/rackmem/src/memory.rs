@@ -8,6 +8,9 @@
 //! # What is atomic
 //! Whatever lies inside one block: an aligned word always, and any range that does not cross a block
 //! boundary. Ranges that cross one are read and written block by block.
+//!
+//! [`LockMemory`] is a [`Memory`] with the rack's locks: what is read and written inside a lock is atomic as a whole. It is a
+//! trait of its own, for there are memories without them: an application attached to a daemon has none.
 
 use core::future::Future;
 use core::pin::pin;
@@ -18,6 +21,7 @@ use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};
 
 use crate::error::Error;
 use crate::handle::NodeHandle;
+use crate::lock::LockMode;
 
 /// One worker's view of the rack's memory.
 pub trait Memory {
@@ -77,6 +81,90 @@ pub trait Memory {
 
     /// Gives an allocation back. Its address must be the one that [`Memory::alloc`] returned, on any node.
     fn free(&mut self, addr: GlobalAddr) -> impl Future<Output = Result<(), Error>>;
+}
+
+/// One worker's view of a rack whose locks carry their data ([`Locked`](crate::Locked) says what those are).
+///
+/// A lock is named by the address of its region, in an allocation of [`Discipline::Locked`], and all threads of the rack
+/// name one length for it. A worker may hold any number of locks, over any number of awaits; taking them in one order
+/// everywhere keeps workers from waiting for each other in a circle. What is released is there for whoever takes the lock
+/// next, on whatever node.
+///
+/// ```
+/// use rackmem::{Discipline, Error, GlobalAddr, LockMemory, LockMode};
+///
+/// /// Moves 1 from an account to another one: 8 bytes each.
+/// async fn transfer<M: LockMemory>(mem: &mut M, from: GlobalAddr, to: GlobalAddr) -> Result<(), Error> {
+///     let [low, high] = [from.min(to), from.max(to)];
+///     let mut low = mem.lock(low, 8, LockMode::Write).await?;
+///     let mut high = mem.lock(high, 8, LockMode::Write).await?;
+///     let (from, to) = if from < to { (&mut low, &mut high) } else { (&mut high, &mut low) };
+///     for (account, change) in [(from, -1), (to, 1)] {
+///         let mut balance = [0; 8];
+///         mem.read_locked(account, 0, &mut balance).await;
+///         let balance = i64::from_le_bytes(balance) + change;
+///         mem.write_locked(account, 0, &balance.to_le_bytes()).await;
+///     }
+///     mem.unlock(high).await;
+///     mem.unlock(low).await;
+///     Ok(())
+/// }
+/// # use rackmem::{Config, Memory, NodeId, Rack, block_on};
+/// # let rack = Rack::embedded(Config { nodes: 2, memory: 1 << 20, cache: 1 << 20, ..Config::default() })?;
+/// # let mut node = rack.node(NodeId(0));
+/// # block_on(async {
+/// #     let a = Memory::alloc(&mut node, 8, NodeId(0), Discipline::Locked).await?;
+/// #     let b = Memory::alloc(&mut node, 8, NodeId(1), Discipline::Locked).await?;
+/// #     transfer(&mut node, a, b).await?;
+/// #     node.free_locked(a, 8).await?;
+/// #     node.free_locked(b, 8).await
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait LockMemory: Memory {
+    /// A lock that is held. It is released when this is dropped; whoever releases it by [`LockMemory::unlock`] does so when it
+    /// is his turn, as every other operation is done.
+    type Held;
+
+    /// Waits for a lock over `len` bytes at `addr`.
+    ///
+    /// Fails if there is no such lock ([`Error::Unallocated`], [`Error::WrongDiscipline`], [`Error::WrongLength`]), or no more
+    /// ([`Error::Lost`], [`Error::NodeDown`], [`Error::Fenced`]), or if there cannot be ([`Error::Unaligned`],
+    /// [`Error::NoSuchNode`], [`Error::OutOfRange`], [`Error::RegionTooLong`]).
+    fn lock(
+        &mut self,
+        addr: GlobalAddr,
+        len: usize,
+        mode: LockMode,
+    ) -> impl Future<Output = Result<Self::Held, Error>>;
+
+    /// The same; none if somebody has it, or waits for it. (A message may have to travel.)
+    fn try_lock(
+        &mut self,
+        addr: GlobalAddr,
+        len: usize,
+        mode: LockMode,
+    ) -> impl Future<Output = Result<Option<Self::Held>, Error>>;
+
+    /// The same to write, also if the lock is lost: then its bytes mean nothing. So does whoever has just allocated them, or
+    /// restores them from elsewhere.
+    fn lock_anew(&mut self, addr: GlobalAddr, len: usize) -> impl Future<Output = Result<Self::Held, Error>>;
+
+    /// Releases a lock.
+    fn unlock(&mut self, held: Self::Held) -> impl Future<Output = ()>;
+
+    /// Reads bytes of a held lock's region, from this one on. Panics if there are not so many, as slices do.
+    fn read_locked(&mut self, held: &Self::Held, at: usize, into: &mut [u8]) -> impl Future<Output = ()>;
+
+    /// Writes bytes of the region of a lock that is held to write. Panics otherwise, and if there are not so many.
+    fn write_locked(&mut self, held: &mut Self::Held, at: usize, bytes: &[u8]) -> impl Future<Output = ()>;
+
+    /// Waits for a lock, ends it, and gives back the allocation that begins where its bytes do. Whoever waits for the lock, or
+    /// asks later, is told that there is none ([`Error::Unallocated`]). A lost one can be freed, too.
+    ///
+    /// What is checked is blocks: where other allocations are left in the block, whoever asks later gets in, to memory that is
+    /// nobody's. So nobody may ask later, or the region has blocks of its own.
+    fn free_locked(&mut self, addr: GlobalAddr, len: usize) -> impl Future<Output = Result<(), Error>>;
 }
 
 /// Runs a future that never waits for anything but the rack: on a live rack that is one poll.

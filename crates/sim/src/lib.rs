@@ -5,6 +5,8 @@ pub mod clover;
 pub mod fault;
 pub mod flowcc;
 pub mod hardware;
+mod home;
+pub mod joint;
 pub mod locks;
 pub mod queue;
 pub mod rack;

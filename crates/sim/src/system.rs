@@ -10,7 +10,7 @@
 use core::fmt::Debug;
 
 use node::{Access, Window};
-use wire::{Discipline, GlobalAddr, Nanos, NodeId, Refusal};
+use wire::{Discipline, GlobalAddr, Mode, Nanos, NodeId, Refusal};
 
 /// An application thread of the rack. Thread `t` runs on node `t / threads of a node`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -105,6 +105,21 @@ impl<M> Call<'_, M> {
     pub fn charge(&mut self, time: Nanos) {
         self.charged += time;
     }
+
+    /// Calls a part of the system as if it were all of it.
+    pub fn inside<P, T>(&mut self, wrap: impl Fn(P) -> M, input: impl FnOnce(&mut Call<'_, P>) -> T) -> T {
+        let mut actions = Vec::new();
+        let mut part =
+            Call { now: self.now, actions: &mut actions, charged: Nanos::ZERO, random: &mut *self.random };
+        let result = input(&mut part);
+        self.charged += part.charged;
+        self.actions.extend(actions.into_iter().map(|action| match action {
+            Action::Send(message) => Action::Send(wrap(message)),
+            Action::Resubmit(message) => Action::Resubmit(wrap(message)),
+            Action::Wake(thread, later) => Action::Wake(thread, later),
+        }));
+        result
+    }
 }
 
 /// What a call wants done.
@@ -185,6 +200,57 @@ pub enum Operation<'a> {
         /// What [`Outcome::Locked`] said.
         token: u64,
     },
+    /// Something about a lock that carries its data.
+    Region(RegionOperation<'a>),
+}
+
+/// What an application thread wants of a lock that carries its data: a region of bytes.
+pub enum RegionOperation<'a> {
+    /// Get into it.
+    Enter {
+        /// Its first byte.
+        addr: GlobalAddr,
+        /// How many. All threads of a rack name one length.
+        len: u32,
+        /// To read together with others, or to write alone.
+        mode: Mode,
+        /// How much the thread wants it.
+        want: Want,
+    },
+    /// Look at the bytes, or change them: the thread is inside. The closure runs once.
+    Show {
+        /// What [`Outcome::Locked`] said.
+        token: u64,
+        /// The first byte, from the region's.
+        start: usize,
+        /// How many.
+        len: usize,
+        /// What to do with them.
+        with: &'a mut dyn FnMut(&Window<'_>),
+    },
+    /// Leave it.
+    Leave {
+        /// What [`Outcome::Locked`] said.
+        token: u64,
+    },
+    /// End it, for good: the thread is inside to write, and never leaves.
+    End {
+        /// What [`Outcome::Locked`] said.
+        token: u64,
+        /// The thread has reclaimed it, and it is lost again.
+        lost: bool,
+    },
+}
+
+/// How much a thread wants to get into a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Want {
+    /// It waits as long as it takes.
+    Waits,
+    /// It waits for nobody who has it: [`Refusal::Locked`].
+    Tries,
+    /// It was told that the lock is lost, and wants it all the same. [`Refusal::Outdated`] if it is not lost any more.
+    Reclaims,
 }
 
 /// How far an operation has come.

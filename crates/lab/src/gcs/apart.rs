@@ -8,7 +8,7 @@
 
 use sim::flowcc::{self, FlowCc};
 use sim::locks::{self, Locks};
-use sim::system::{Action, Call, Envelope, Operation, Progress, System, ThreadId};
+use sim::system::{Call, Envelope, Operation, Progress, System, ThreadId};
 use wire::{Nanos, NodeId};
 
 /// Locks, and coherent memory.
@@ -26,25 +26,6 @@ pub enum Parcel {
     Lock(locks::Parcel),
     /// About a block.
     Block(flowcc::Parcel),
-}
-
-/// Calls a part of the system as if it were all of it.
-fn inside<M, T>(
-    call: &mut Call<'_, Parcel>,
-    wrap: impl Fn(M) -> Parcel,
-    input: impl FnOnce(&mut Call<'_, M>) -> T,
-) -> T {
-    let mut actions = Vec::new();
-    let mut part =
-        Call { now: call.now, actions: &mut actions, charged: Nanos::ZERO, random: &mut *call.random };
-    let result = input(&mut part);
-    call.charged += part.charged;
-    call.actions.extend(actions.into_iter().map(|action| match action {
-        Action::Send(message) => Action::Send(wrap(message)),
-        Action::Resubmit(message) => Action::Resubmit(wrap(message)),
-        Action::Wake(thread, later) => Action::Wake(thread, later),
-    }));
-    result
 }
 
 impl System for Apart {
@@ -66,8 +47,8 @@ impl System for Apart {
 
     fn on_message(&mut self, call: &mut Call<'_, Parcel>, parcel: &Parcel) {
         match parcel {
-            Parcel::Lock(parcel) => inside(call, Parcel::Lock, |call| self.locks.on_message(call, parcel)),
-            Parcel::Block(parcel) => inside(call, Parcel::Block, |call| self.memory.on_message(call, parcel)),
+            Parcel::Lock(parcel) => call.inside(Parcel::Lock, |call| self.locks.on_message(call, parcel)),
+            Parcel::Block(parcel) => call.inside(Parcel::Block, |call| self.memory.on_message(call, parcel)),
         }
     }
 
@@ -79,9 +60,9 @@ impl System for Apart {
     ) -> Progress {
         match operation {
             Operation::Lock { .. } | Operation::Unlock { .. } => {
-                inside(call, Parcel::Lock, |call| self.locks.attempt(call, thread, operation))
+                call.inside(Parcel::Lock, |call| self.locks.attempt(call, thread, operation))
             }
-            _ => inside(call, Parcel::Block, |call| self.memory.attempt(call, thread, operation)),
+            _ => call.inside(Parcel::Block, |call| self.memory.attempt(call, thread, operation)),
         }
     }
 
@@ -91,10 +72,10 @@ impl System for Apart {
 
     fn on_deadline(&mut self, call: &mut Call<'_, Parcel>, node: NodeId) {
         if self.locks.next_deadline(node) <= call.now {
-            inside(call, Parcel::Lock, |call| self.locks.on_deadline(call, node));
+            call.inside(Parcel::Lock, |call| self.locks.on_deadline(call, node));
         }
         if self.memory.next_deadline(node) <= call.now {
-            inside(call, Parcel::Block, |call| self.memory.on_deadline(call, node));
+            call.inside(Parcel::Block, |call| self.memory.on_deadline(call, node));
         }
     }
 

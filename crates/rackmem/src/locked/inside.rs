@@ -1,5 +1,6 @@
 //! Entering and leaving the copy of a lock, whatever it guards.
 
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use live::place::{Courier, Failure, Wait};
 use wire::{Discipline, GlobalAddr, Mode, Nanos, NodeId, Refusal};
 
 use crate::error::Error;
-use crate::handle::{NodeHandle, failed};
+use crate::handle::{NodeHandle, failed, refused};
 use crate::rack::Inner;
 
 /// A lock, as its guards know it.
@@ -34,24 +35,42 @@ pub(super) fn at_most(most: Duration) -> Wait {
     Wait::AtMost(Nanos(u64::try_from(most.as_nanos()).unwrap_or(u64::MAX / 2).min(u64::MAX / 2)))
 }
 
+/// The bytes of the region that a lock at `addr` guards: `len`, in whole words. Of nodes with so much memory each, where
+/// a region is no longer than that.
+pub(crate) fn region_of(
+    addr: GlobalAddr,
+    len: u64,
+    nodes: usize,
+    (most, memory): (u64, u64),
+) -> Result<u32, Error> {
+    if !addr.bits().is_multiple_of(8) {
+        return Err(Error::Unaligned { addr });
+    }
+    if addr.home().index() >= nodes {
+        return Err(Error::NoSuchNode { addr, nodes });
+    }
+    let words = len.checked_next_multiple_of(8).filter(|words| *words <= most);
+    let words = words.ok_or(Error::RegionTooLong { len, most })?;
+    if addr.offset().checked_add(words).is_none_or(|end| end > memory) {
+        return Err(Error::OutOfRange { addr, len });
+    }
+    Ok(u32::try_from(words).expect("at most a mebibyte"))
+}
+
+/// Why a lock of so many bytes was refused.
+pub(crate) fn refused_lock(why: Refusal, addr: GlobalAddr, len: u32) -> Error {
+    match why {
+        Refusal::WrongDiscipline => Error::WrongDiscipline { addr, needs: Discipline::Locked },
+        why => refused(why, addr, u64::from(len)),
+    }
+}
+
 impl Region {
     /// The lock of `len` bytes at `addr`, rounded up to whole words.
     pub(super) fn new(handle: &NodeHandle, addr: GlobalAddr, len: u64) -> Result<Self, Error> {
         let inner = Arc::clone(&handle.inner);
-        let nodes = inner.config.nodes;
-        if !addr.bits().is_multiple_of(8) {
-            return Err(Error::Unaligned { addr });
-        }
-        if addr.home().index() >= nodes {
-            return Err(Error::NoSuchNode { addr, nodes });
-        }
-        let most = inner.largest_region();
-        let words = len.checked_next_multiple_of(8).filter(|words| *words <= most);
-        let words = words.ok_or(Error::RegionTooLong { len, most })?;
-        if addr.offset().checked_add(words).is_none_or(|end| end > inner.config.memory) {
-            return Err(Error::OutOfRange { addr, len });
-        }
-        Ok(Self { inner, addr, len: u32::try_from(words).expect("at most a mebibyte") })
+        let len = region_of(addr, len, inner.config.nodes, (inner.largest_region(), inner.config.memory))?;
+        Ok(Self { inner, addr, len })
     }
 
     pub(super) const fn addr(&self) -> GlobalAddr {
@@ -139,10 +158,8 @@ impl Region {
         let lock = (self.addr, self.len);
         let taken = self.inner.operations().take(handle.node, &mut handle.courier, lock, mode, wait);
         let entered = match taken {
-            Err(Failure::Refused(Refusal::WrongDiscipline)) => {
-                return Err(Error::WrongDiscipline { addr: self.addr, needs: Discipline::Locked });
-            }
             Err(Failure::Refused(Refusal::Outdated)) if wait == Wait::Reclaim => false,
+            Err(Failure::Refused(why)) => return Err(refused_lock(why, self.addr, self.len)),
             taken => taken.map_err(|why| failed(why, self.addr, u64::from(self.len)))?,
         };
         Ok(entered.then(|| copies.admitted(&mut handle.lock_hints, lock)))
@@ -159,13 +176,27 @@ impl Inside<'_> {
     pub(super) const fn mode(&self) -> Mode {
         self.mode
     }
+
+    /// The thread stays inside, and does not need this to leave: [`Inside::again`] does.
+    pub(super) fn stay(self) -> (NodeId, Mode) {
+        let stays = ManuallyDrop::new(self);
+        (stays.node, stays.mode)
+    }
+}
+
+impl<'a> Inside<'a> {
+    /// A thread that has stayed inside of this lock. Made to leave, or not to be dropped.
+    pub(super) fn again(region: &'a Region, (node, mode): (NodeId, Mode)) -> Self {
+        let entered = region.inner.memory(node).locks.inside((region.addr, region.len));
+        Self { region, entered, node, mode }
+    }
 }
 
 impl Inside<'_> {
     /// Ends the lock: this thread is inside to write, and never leaves. Or the lock is lost, once more.
     fn end(self, handle: &mut NodeHandle, is_lost: bool) -> Result<(), Error> {
         assert!(self.mode == Mode::Write, "only a writer is alone");
-        let inside = std::mem::ManuallyDrop::new(self);
+        let inside = ManuallyDrop::new(self);
         let Region { inner, addr, len } = inside.region;
         inside.entered.end();
         inner

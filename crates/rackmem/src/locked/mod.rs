@@ -8,7 +8,8 @@
 //! | --- | --- |
 //! | `typed.rs` | [`Locked`]: a value behind a lock, and its guards |
 //! | `bytes.rs` | [`LockedBytes`]: a region of plain bytes |
-//! | `inside.rs` | entering and leaving, for both |
+//! | `held.rs` | a held lock as [`LockMemory`](crate::LockMemory) has it, for applications that run on simulated racks, too |
+//! | `inside.rs` | entering and leaving, for all of them |
 //! | `view.rs` | the words of a region as values and bytes: the unsafe code |
 //! | `error.rs` | what can go wrong |
 //!
@@ -17,10 +18,13 @@
 
 mod bytes;
 mod error;
+mod held;
 mod inside;
 mod typed;
 mod view;
 
 pub use bytes::{BytesReadGuard, BytesWriteGuard, LockedBytes};
 pub use error::LockError;
+pub use held::HeldLock;
+pub(crate) use inside::{refused_lock, region_of};
 pub use typed::{Locked, LockedReadGuard, LockedWriteGuard};

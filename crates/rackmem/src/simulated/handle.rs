@@ -3,7 +3,7 @@
 use node::{Access, Window};
 use sim::rack::Handle;
 use sim::system::System;
-use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};
+use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId, Refusal};
 
 use crate::error::Error;
 use crate::handle::refused;
@@ -22,8 +22,8 @@ pub struct Shape {
 
 /// One worker's view of a simulated rack's memory.
 pub struct SimulatedHandle<S: System> {
-    handle: Handle<S>,
-    shape: Shape,
+    pub(super) handle: Handle<S>,
+    pub(super) shape: Shape,
 }
 
 impl<S: System> SimulatedHandle<S> {
@@ -165,7 +165,10 @@ impl<S: System> Memory for SimulatedHandle<S> {
             return Err(Error::NoSuchNode { addr: GlobalAddr::new(home, 0), nodes });
         }
         let allocated = self.handle.alloc(len, home, discipline).await;
-        let (addr, zeroed) = allocated.map_err(|_| Error::OutOfMemory { len, home: home.0 })?;
+        let (addr, zeroed) = allocated.map_err(|why| match why {
+            Refusal::NodeDown => Error::NodeDown { addr: GlobalAddr::new(home, 0) },
+            _ => Error::OutOfMemory { len, home: home.0 },
+        })?;
         if !zeroed && discipline == Discipline::Coherent {
             // Used before, so it lies inside one block.
             let len = usize::try_from(len).expect("less than a block");

@@ -1,6 +1,7 @@
 //! Racks in virtual time: the same applications, the same protocol machines, on simulated hardware.
 //!
-//! A [`SimulatedRack`] runs workers that are written against [`Memory`](crate::Memory). Each is one future on one
+//! A [`SimulatedRack`] runs workers that are written against [`Memory`](crate::Memory), or, with locks that carry their data,
+//! [`LockMemory`](crate::LockMemory). Each is one future on one
 //! thread of a node; it waits for the rack's memory only, and virtual time passes while it does. One seed gives
 //! one run.
 //!
@@ -24,12 +25,15 @@
 //! ```
 
 mod handle;
+mod lock;
 mod rack;
 
 pub use handle::{Shape, SimulatedHandle};
+pub use lock::SimulatedLock;
 pub use rack::{SimulatedConfig, SimulatedRack};
 pub use sim::fault;
 pub use sim::flowcc::Contents;
 pub use sim::hardware::Testbed;
+pub use sim::joint::Joint;
 pub use sim::rack::{Ended, Report, Until};
 pub use sim::system::Fault;

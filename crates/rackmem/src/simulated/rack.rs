@@ -1,9 +1,11 @@
-//! A rack of FlowCC in virtual time.
+//! A rack in virtual time: coherent blocks, and locks that carry their data.
 
 use core::future::Future;
 
-use sim::flowcc::{self, Contents, FlowCc};
+use sim::flowcc::{self, Contents};
 use sim::hardware::Testbed;
+use sim::joint::{self, Joint};
+use sim::locks::Costs;
 use sim::rack::{Rack, Report, Setup, Until};
 use sim::system::ThreadId;
 use wire::{BlockSize, Nanos, NodeId};
@@ -27,6 +29,10 @@ pub struct SimulatedConfig {
     pub memory: u64,
     /// Directory entries that the switch has room for.
     pub switch_entries: usize,
+    /// Bytes of copies of locked regions on every node.
+    pub lock_copies: u64,
+    /// Locks that the switch has room for.
+    pub lock_entries: usize,
     /// Where directory entries are kept.
     pub directory: Directory,
     /// What becomes of a request for a block of the switch that another node is just getting: it waits in line, or is
@@ -50,7 +56,18 @@ pub struct SimulatedConfig {
 impl Default for SimulatedConfig {
     fn default() -> Self {
         let Config {
-            nodes, block_size, cache, memory, switch_entries, directory, queue, epoch, seed, ..
+            nodes,
+            block_size,
+            cache,
+            memory,
+            switch_entries,
+            lock_copies,
+            lock_entries,
+            directory,
+            queue,
+            epoch,
+            seed,
+            ..
         } = Config::default();
         Self {
             nodes,
@@ -59,6 +76,8 @@ impl Default for SimulatedConfig {
             cache,
             memory,
             switch_entries,
+            lock_copies,
+            lock_entries,
             directory,
             queue,
             epoch,
@@ -73,7 +92,7 @@ impl Default for SimulatedConfig {
 
 /// A rack of machines with one shared memory, in virtual time.
 pub struct SimulatedRack {
-    rack: Rack<FlowCc>,
+    rack: Rack<Joint>,
     shape: Shape,
     threads: usize,
 }
@@ -90,6 +109,8 @@ impl SimulatedRack {
             cache,
             memory,
             switch_entries,
+            lock_copies,
+            lock_entries,
             directory,
             queue,
             epoch,
@@ -102,6 +123,8 @@ impl SimulatedRack {
             cache,
             memory,
             switch_entries,
+            lock_copies,
+            lock_entries,
             directory,
             queue,
             epoch,
@@ -111,13 +134,14 @@ impl SimulatedRack {
         .checked()?;
         let setup = Setup {
             threads: config.threads,
+            agents: joint::AGENTS,
             testbed: config.testbed,
             seed,
             run_ahead: config.run_ahead,
             check: config.check,
             ..Setup::new(nodes)
         };
-        let flowcc = flowcc::Config {
+        let blocks = flowcc::Config {
             threads: config.threads,
             block: block_size,
             cache,
@@ -130,8 +154,9 @@ impl SimulatedRack {
             check: config.check,
             ..flowcc::Config::new(nodes)
         };
+        let system = joint::Config { blocks, lock_copies, lock_entries, costs: Costs::LIBRARY };
         Ok(Self {
-            rack: Rack::new(setup, FlowCc::new(flowcc)),
+            rack: Rack::new(setup, Joint::new(system)),
             shape: Shape { nodes, block_size, memory },
             threads: config.threads,
         })
@@ -141,7 +166,7 @@ impl SimulatedRack {
     ///
     /// # Panics
     /// If there is no such thread, or it has a worker.
-    pub fn spawn<F>(&mut self, node: NodeId, thread: usize, worker: impl FnOnce(SimulatedHandle<FlowCc>) -> F)
+    pub fn spawn<F>(&mut self, node: NodeId, thread: usize, worker: impl FnOnce(SimulatedHandle<Joint>) -> F)
     where
         F: Future<Output = ()> + 'static,
     {
@@ -157,7 +182,7 @@ impl SimulatedRack {
         &mut self,
         node: NodeId,
         thread: usize,
-        worker: impl FnOnce(SimulatedHandle<FlowCc>) -> F,
+        worker: impl FnOnce(SimulatedHandle<Joint>) -> F,
     ) -> T
     where
         T: 'static,
@@ -173,7 +198,7 @@ impl SimulatedRack {
     }
 
     /// The rack itself: faults, observers, measurements, the protocol's machines.
-    pub fn rack(&mut self) -> &mut Rack<FlowCc> {
+    pub fn rack(&mut self) -> &mut Rack<Joint> {
         &mut self.rack
     }
 

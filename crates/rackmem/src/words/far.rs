@@ -8,12 +8,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use live::networked::NetworkedNode;
-use live::networked::one_sided::{Far, Ticket, refused_words};
+use live::networked::one_sided::{Far, HomeLife, Ticket, refused_words};
 use live::place::{Courier, Failure};
 use nic::atomics::Request;
+use wire::GlobalAddr;
 use wire::roce::Key;
 use wire::roce::batch::{Entry, Operation, SECTION_BYTES, Writer};
-use wire::{GlobalAddr, NodeId};
 
 use crate::error::Error;
 
@@ -22,7 +22,7 @@ const MOST_SENT: usize = 1024;
 
 /// Operations that travel together.
 pub(super) struct Batch {
-    home: NodeId,
+    home: HomeLife,
     state: Mutex<State>,
 }
 
@@ -73,7 +73,7 @@ enum Open {
 /// What a handle has under way.
 #[derive(Default)]
 pub(crate) struct Pipeline {
-    open: Vec<(NodeId, Open)>,
+    open: Vec<(HomeLife, Open)>,
     sent: VecDeque<Arc<Batch>>,
     /// The first error of an operation that nobody else asks for.
     failed: Option<Error>,
@@ -127,7 +127,7 @@ impl Collected {
         }
     }
 
-    fn post(&mut self, node: &NetworkedNode, courier: &mut Courier, home: NodeId) -> Arc<Ticket> {
+    fn post(&mut self, node: &NetworkedNode, courier: &mut Courier, home: HomeLife) -> Arc<Ticket> {
         self.write_last();
         let counts = (self.writer.len(), self.fetches() as usize);
         node.post_batch(courier, home, self.writer.bytes(), counts)
@@ -213,7 +213,7 @@ impl Open {
     /// None: it is full, or somebody has sent it.
     fn push(
         &mut self,
-        home: NodeId,
+        home: HomeLife,
         key: Key,
         entry: &Entry,
         room: usize,
@@ -273,7 +273,7 @@ impl Pipeline {
         request: &Request,
         silent: bool,
     ) -> Option<Place> {
-        let (home, room) = (region.addr.home(), node.batch_bytes());
+        let (home, room) = (region.home(), node.batch_bytes());
         let (entry, of) = (request.to_wire(!silent), (region.addr, silent));
         loop {
             let at = match self.open.iter().position(|(to, _)| *to == home) {
@@ -291,7 +291,7 @@ impl Pipeline {
         }
     }
 
-    fn begin(&mut self, home: NodeId, room: usize) -> usize {
+    fn begin(&mut self, home: HomeLife, room: usize) -> usize {
         let writer = self.spare.take().unwrap_or_else(|| Writer::new(room));
         let collected = Collected { writer, last: None };
         let entries = self.spare_entries.pop().unwrap_or_default();
@@ -300,7 +300,7 @@ impl Pipeline {
     }
 
     /// Sends what is collected for a home.
-    pub(super) fn send(&mut self, node: &NetworkedNode, courier: &mut Courier, home: NodeId) {
+    pub(super) fn send(&mut self, node: &NetworkedNode, courier: &mut Courier, home: HomeLife) {
         let Some(at) = self.open.iter().position(|(to, _)| *to == home) else { return };
         let batch = match self.open.swap_remove(at).1 {
             Open::Own(State { stage: Stage::Open(mut collected), entries }) => {
@@ -357,6 +357,7 @@ impl Pipeline {
 
 #[cfg(test)]
 mod tests {
+    use wire::NodeId;
     use wire::roce::batch::Batch as Parsed;
 
     use super::*;

@@ -224,7 +224,7 @@ impl<W: Word> Words<W> {
                 let place = place.expect("whoever fetches has a place");
                 return node.sent(|joined, courier, pipeline| {
                     // With everything before it to this home, in the order in which it was begun.
-                    pipeline.send(joined, courier, far.addr.home());
+                    pipeline.send(joined, courier, far.home());
                     place.wait(joined, courier).map(W::of_bits)
                 });
             }

@@ -7,7 +7,7 @@ use wire::{BlockSize, Nanos, NodeId};
 use super::cache::Placement;
 use super::control::FIRST;
 use super::costs::Costs;
-use super::memory::Contents;
+use crate::home::Contents;
 
 /// A rack's FlowCC.
 #[derive(Clone, Debug)]

@@ -13,10 +13,11 @@ use wire::{BlockTag, Incarnation, NodeId, Rules, SwitchEpoch};
 
 use super::memory::Memory;
 use super::{FlowCc, Parcel};
+use crate::home::Home;
 use crate::system::{Call, Fault};
 
 /// The epoch that a rack begins in. Nothing but a node that has not been told anything is in the one before.
-pub(super) const FIRST: SwitchEpoch = SwitchEpoch(1);
+pub(crate) const FIRST: SwitchEpoch = SwitchEpoch(1);
 
 /// Who is alive.
 pub(super) struct Control {
@@ -59,29 +60,45 @@ fn id(index: usize) -> NodeId {
     NodeId(u16::try_from(index).expect("at most 64 nodes"))
 }
 
+/// A new epoch begins: what every live node is to be told.
+pub(crate) struct NewEpoch {
+    pub(crate) view: View,
+    /// What the switch knew, if it lives.
+    pub(crate) dump: Option<Dump>,
+}
+
 impl<R: Rules> FlowCc<R> {
-    pub(super) fn change(&mut self, call: &mut Call<'_, Parcel>, fault: Fault) {
+    /// What a fault does to the machines. The nodes that live are to be told of the epoch that begins.
+    #[must_use]
+    pub(crate) fn change(&mut self, fault: Fault) -> Option<NewEpoch> {
         match fault {
             Fault::NodeStops(node) => {
                 self.control.up[node.index()] = false;
                 self.forget(node);
-                self.begin_epoch(call);
+                self.next_epoch()
             }
             Fault::NodeRestarts(node) => {
                 self.control.up[node.index()] = true;
-                self.begin_epoch(call);
+                self.next_epoch()
             }
-            Fault::SwitchStops => self.control.switch_up = false,
+            Fault::SwitchStops => {
+                self.control.switch_up = false;
+                None
+            }
             Fault::SwitchRestarts => {
                 self.switch.restart(self.control.epoch);
                 self.control.switch_up = true;
-                self.begin_epoch_after(call, None);
+                Some(self.new_epoch(None))
             }
-            Fault::ShadowStops => self.control.shadow_up = false,
+            Fault::ShadowStops => {
+                self.control.shadow_up = false;
+                None
+            }
             Fault::ShadowRestarts => {
                 self.control.shadow_up = true;
                 let tags: Vec<BlockTag> = self.switch.dump().entries.iter().map(|(tag, _)| *tag).collect();
                 self.nodes[self.control.shadow.index()].on_shadow_restarted(tags);
+                None
             }
         }
     }
@@ -105,19 +122,20 @@ impl<R: Rules> FlowCc<R> {
         self.nodes[node.index()] = Node::with_rules(config);
         let flowcc = &self.config;
         self.memories[node.index()] =
-            Memory::new(flowcc.block, (flowcc.cache, flowcc.placement), flowcc.memory, flowcc.contents);
+            Memory::new(flowcc.block, (flowcc.cache, flowcc.placement), flowcc.contents);
+        self.homes[node.index()] = Home::new(flowcc.block, flowcc.memory, flowcc.contents);
         self.waits.forget(node);
     }
 
     /// Somebody died or came back. While the switch is down, everything waits for it.
-    fn begin_epoch(&mut self, call: &mut Call<'_, Parcel>) {
-        if self.control.switch_up {
+    fn next_epoch(&mut self) -> Option<NewEpoch> {
+        self.control.switch_up.then(|| {
             let dump = self.switch.dump();
-            self.begin_epoch_after(call, Some(&dump));
-        }
+            self.new_epoch(Some(dump))
+        })
     }
 
-    pub(super) fn begin_epoch_after(&mut self, call: &mut Call<'_, Parcel>, dump: Option<&Dump>) {
+    pub(super) fn new_epoch(&mut self, dump: Option<Dump>) -> NewEpoch {
         let control = &mut self.control;
         control.epoch.0 += 1;
         if !control.up[control.shadow.index()] {
@@ -126,9 +144,15 @@ impl<R: Rules> FlowCc<R> {
         }
         self.switch.restart(control.epoch);
         self.switch.set_shadow(control.shadow);
-        let (view, live) = (control.view(), control.live().collect::<Vec<_>>());
-        for node in live {
-            self.call_node(call, node, |node, at, store, out| node.on_new_epoch(at, &view, dump, store, out));
+        NewEpoch { view: control.view(), dump }
+    }
+
+    pub(super) fn tell_all(&mut self, call: &mut Call<'_, Parcel>, new: &NewEpoch) {
+        let NewEpoch { view, dump } = new;
+        for node in view.live().iter() {
+            self.call_node(call, node, |node, at, store, out| {
+                node.on_new_epoch(at, view, dump.as_ref(), store, out);
+            });
         }
     }
 }

@@ -39,6 +39,7 @@ use switch::flowcc::{self as program, Resubmit, Switch, line};
 use wire::packet::HEADER_BYTES;
 use wire::{Endpoint, Faithful, Kind, Nanos, NodeId, Packet, Rules, SlotId};
 
+use crate::home::Home;
 use crate::system::{
     Call, Envelope, Fault, Operation, Place, Processor, Progress, Service, System, ThreadId,
 };
@@ -47,12 +48,13 @@ use memory::Memory;
 use operations::{Joined, Waits};
 use properties::Latest;
 use shown::Shown;
-use store::StoreOf;
 
+pub use crate::home::Contents;
 pub use cache::Placement;
 pub use config::Config;
+pub(crate) use control::{FIRST, NewEpoch};
 pub use costs::Costs;
-pub use memory::Contents;
+pub(crate) use store::StoreOf;
 
 /// The background thread of the cache agent.
 const CACHE_AGENT: u8 = 0;
@@ -87,9 +89,10 @@ impl Parcel {
 /// All machines of a rack.
 pub struct FlowCc<R: Rules = Faithful> {
     config: Config,
-    nodes: Vec<Node<R>>,
+    pub(crate) nodes: Vec<Node<R>>,
     switch: Switch<R>,
     memories: Vec<Memory>,
+    pub(crate) homes: Vec<Home>,
     waits: Waits,
     control: Control,
     /// The number of the last write.
@@ -128,18 +131,19 @@ impl<R: Rules> FlowCc<R> {
             peeks: config.peeks.most > 0,
         };
         let ids = (0..config.nodes).map(|index| NodeId(u16::try_from(index).expect("at most 64 nodes")));
-        let memory =
-            |_| Memory::new(config.block, (config.cache, config.placement), config.memory, config.contents);
+        let memory = |_| Memory::new(config.block, (config.cache, config.placement), config.contents);
+        let home = |_| Home::new(config.block, config.memory, config.contents);
         Self {
             nodes: ids.clone().map(|id| Node::with_rules(config.of_node(id))).collect(),
             switch: Switch::with_rules(&of_switch).expect("the program fits the chip"),
-            memories: ids.map(memory).collect(),
+            memories: ids.clone().map(memory).collect(),
+            homes: ids.map(home).collect(),
             waits: Waits::new(config.nodes, config.threads),
             control: Control::new(config.nodes, NodeId(0)),
             writes: 0,
             hits: 0,
             latest: config.check.then(Latest::default),
-            zeroes: memory::zeroes(config.block),
+            zeroes: crate::home::zeroes(config.block),
             shown: Shown::new(config.nodes * config.threads),
             effects: Vec::new(),
             from_switch: Vec::new(),
@@ -179,7 +183,7 @@ impl<R: Rules> FlowCc<R> {
     // Calls
 
     /// Calls a node's machines, and hands on what they want done.
-    fn call_node<T>(
+    pub(crate) fn call_node<T>(
         &mut self,
         call: &mut Call<'_, Parcel>,
         node: NodeId,
@@ -202,6 +206,7 @@ impl<R: Rules> FlowCc<R> {
         let at = Moment { now: call.now, random: call.random.bits() as u32 };
         let mut store = StoreOf {
             all: &mut self.memories,
+            homes: &mut self.homes,
             me: node,
             block: self.config.block,
             contents: self.config.contents,
@@ -217,7 +222,7 @@ impl<R: Rules> FlowCc<R> {
                 Effect::Completed { slot, outcome } => {
                     if let node::Outcome::Peeked(data) = outcome {
                         self.shown.show(
-                            &self.memories,
+                            (&self.memories, &self.homes),
                             self.config.contents,
                             self.waits.owner(node, slot),
                             data,
@@ -229,6 +234,24 @@ impl<R: Rules> FlowCc<R> {
                     });
                 }
             }
+        }
+    }
+
+    /// A packet arrives, at a node for whoever handles it there.
+    pub(crate) fn arrives(
+        &mut self,
+        call: &mut Call<'_, Parcel>,
+        parcel: &Parcel,
+        on_packet: impl FnOnce(&mut Node<R>, Moment, &Message, &mut StoreOf<'_>, &mut Vec<Effect>),
+    ) {
+        if matches!(parcel.packet().to, Endpoint::Shadow(_)) && !self.control.shadow_up {
+            return;
+        }
+        match (parcel, parcel.packet().to.node()) {
+            (Parcel::Message(message), Some(node)) => {
+                self.call_node(call, node, |node, at, store, out| on_packet(node, at, message, store, out));
+            }
+            _ => self.call_switch(call, parcel),
         }
     }
 
@@ -302,15 +325,7 @@ impl<R: Rules> System for FlowCc<R> {
     }
 
     fn on_message(&mut self, call: &mut Call<'_, Parcel>, parcel: &Parcel) {
-        if matches!(parcel.packet().to, Endpoint::Shadow(_)) && !self.control.shadow_up {
-            return;
-        }
-        match (parcel, parcel.packet().to.node()) {
-            (Parcel::Message(message), Some(node)) => {
-                self.call_node(call, node, |node, at, store, out| node.on_packet(at, message, store, out));
-            }
-            _ => self.call_switch(call, parcel),
-        }
+        self.arrives(call, parcel, |node, at, message, store, out| node.on_packet(at, message, store, out));
     }
 
     fn attempt(
@@ -331,7 +346,9 @@ impl<R: Rules> System for FlowCc<R> {
     }
 
     fn on_fault(&mut self, call: &mut Call<'_, Parcel>, fault: Fault) {
-        self.change(call, fault);
+        if let Some(new) = self.change(fault) {
+            self.tell_all(call, &new);
+        }
     }
 
     fn invariants(&mut self) {

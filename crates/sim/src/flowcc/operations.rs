@@ -6,9 +6,9 @@
 use node::{Access, Effect, FrameId, Moment, Node, Outcome, Started, Window};
 use wire::{GlobalAddr, Nanos, NodeId, Refusal, Rules, SlotId};
 
-use super::memory::Contents;
 use super::store::StoreOf;
 use super::{FlowCc, Parcel};
+use crate::home::Contents;
 use crate::system::{self, Call, Operation, Progress, ThreadId};
 
 /// What a thread waits for.
@@ -224,6 +224,8 @@ impl<R: Rules> FlowCc<R> {
                 call.charge(self.config.costs.other);
                 self.start(call, node, thread, |node, at, store, out| node.on_free(at, addr, store, out))
             }
+            // Locks that carry their data are another system's: see `joint`.
+            Operation::Region(_) => return Some(Progress::Failed(Refusal::WrongDiscipline)),
             Operation::Lock { addr, write, once } => {
                 let (block, write, once) = (self.config.block.tag(*addr), *write, *once);
                 call.charge(self.config.costs.miss);

@@ -12,9 +12,9 @@ use std::collections::VecDeque;
 use node::{Access, Effect, Moment, Node, Outcome, Started};
 use wire::{Discipline, GlobalAddr, Nanos, NodeId, Refusal, Rules};
 
-use super::memory::{Contents, copy};
 use super::store::StoreOf;
 use super::{FlowCc, Parcel};
+use crate::home::{Contents, copy};
 use crate::system::{Action, Call, Random, System, ThreadId};
 
 /// Prepares a run.
@@ -73,15 +73,15 @@ impl<R: Rules> Preload<'_, R> {
     /// A node has this block in its cache, and has used it later than all that were installed before; what it used least
     /// recently may be gone for that. No directory knows before [`Preload::report`]. The home has the contents.
     pub fn install(&mut self, on: NodeId, addr: GlobalAddr, access: Access) {
-        let FlowCc { config, memories, .. } = &mut *self.system;
+        let FlowCc { config, memories, homes, .. } = &mut *self.system;
         let tag = config.block.tag(addr);
-        let number = memories[tag.home().index()].home.number(tag.addr().offset());
-        let stamp = memories[tag.home().index()].home.stamp(number);
+        let number = homes[tag.home().index()].number(tag.addr().offset());
+        let stamp = homes[tag.home().index()].stamp(number);
         let frame = memories[on.index()].cache.install(tag, access);
         memories[on.index()].cache.set_stamp(frame, stamp);
         if config.contents == Contents::Bytes {
             let mut words = memories[on.index()].frames[frame.0 as usize].take();
-            copy(memories[tag.home().index()].home.words(number), &mut words);
+            copy(homes[tag.home().index()].words(number), &mut words);
             memories[on.index()].frames[frame.0 as usize] = words;
         }
     }
@@ -94,7 +94,8 @@ impl<R: Rules> Preload<'_, R> {
     pub fn report(&mut self) {
         let Self { system, actions, random, .. } = self;
         let mut call = Call { now: Nanos::ZERO, actions, charged: Nanos::ZERO, random };
-        system.begin_epoch_after(&mut call, None);
+        let new = system.new_epoch(None);
+        system.tell_all(&mut call, &new);
         self.carry();
         assert!(!self.system.is_recovering(), "nothing is lost on the way");
         if self.system.config.check {

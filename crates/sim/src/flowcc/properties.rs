@@ -62,7 +62,14 @@ impl<R: Rules> FlowCc<R> {
         let (block, contents) = (self.config.block, self.config.contents);
         for (index, node) in self.nodes.iter().enumerate() {
             let me = NodeId(u16::try_from(index).expect("at most 64 nodes"));
-            node.invariants(&StoreOf { all: &mut self.memories, me, block, contents, latest: None });
+            node.invariants(&StoreOf {
+                all: &mut self.memories,
+                homes: &mut self.homes,
+                me,
+                block,
+                contents,
+                latest: None,
+            });
         }
         let mut seen: BTreeMap<BlockTag, (usize, bool)> = BTreeMap::new();
         for (index, memory) in self.memories.iter().enumerate() {

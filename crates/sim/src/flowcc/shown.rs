@@ -7,7 +7,8 @@ use core::sync::atomic::AtomicU64;
 
 use node::DataRef;
 
-use super::memory::{Contents, Memory, Words, contents_of, copy};
+use super::memory::{Memory, contents_of};
+use crate::home::{Contents, Home, Words, copy};
 use crate::system::ThreadId;
 
 /// The words of every thread's last PEEK, and the number of the last write in them.
@@ -21,7 +22,13 @@ impl Shown {
     }
 
     /// An answer is for this thread.
-    pub(super) fn show(&mut self, all: &[Memory], kept: Contents, thread: ThreadId, data: DataRef) {
+    pub(super) fn show(
+        &mut self,
+        all: (&[Memory], &[Home]),
+        kept: Contents,
+        thread: ThreadId,
+        data: DataRef,
+    ) {
         let (stamp, words) = contents_of(all, kept, data);
         let place = &mut self.of_threads[usize::from(thread.0)];
         place.0 = stamp;

@@ -9,12 +9,14 @@ use std::sync::atomic::AtomicU64;
 use node::{Access, DataRef, FrameId, Pinned, Reservation, Store};
 use wire::{BlockSize, BlockTag, NodeId};
 
-use super::memory::{Contents, Memory, Name, Words, contents_of, copy};
+use super::memory::{Memory, Name, contents_of};
 use super::properties::Latest;
+use crate::home::{Contents, Home, Words, copy};
 
 /// The store of node `me`.
-pub(super) struct StoreOf<'a> {
+pub(crate) struct StoreOf<'a> {
     pub(super) all: &'a mut [Memory],
+    pub(super) homes: &'a mut [Home],
     pub(super) me: NodeId,
     pub(super) block: BlockSize,
     pub(super) contents: Contents,
@@ -31,14 +33,22 @@ impl StoreOf<'_> {
         &mut self.all[self.me.index()]
     }
 
+    fn home(&self) -> &Home {
+        &self.homes[self.me.index()]
+    }
+
+    fn home_mut(&mut self) -> &mut Home {
+        &mut self.homes[self.me.index()]
+    }
+
     fn own_block(&self, tag: BlockTag) -> u64 {
         assert_eq!(tag.home(), self.me, "{tag:?} is at home elsewhere");
-        self.mine().home.number(tag.addr().offset())
+        self.home().number(tag.addr().offset())
     }
 
     /// What a name stands for.
     fn look_up(&self, data: DataRef) -> (u32, Option<&[AtomicU64]>) {
-        contents_of(self.all, self.contents, data)
+        contents_of((self.all, self.homes), self.contents, data)
     }
 
     /// The name of contents with this stamp here.
@@ -155,7 +165,7 @@ impl Store for StoreOf<'_> {
 
     fn home_contents(&self, tag: BlockTag) -> DataRef {
         let number = self.own_block(tag);
-        self.name(self.mine().home.stamp(number), Name::Home(number))
+        self.name(self.home().stamp(number), Name::Home(number))
     }
 
     fn write_home(&mut self, tag: BlockTag, data: DataRef) {
@@ -164,13 +174,13 @@ impl Store for StoreOf<'_> {
         let (stamp, from) = self.look_up(data);
         let mut words = None;
         copy(from, &mut words);
-        self.mine_mut().home.write(number, stamp, words.as_deref());
+        self.home_mut().write(number, stamp, words.as_deref());
     }
 
     fn zero_home(&mut self, first: BlockTag, bytes: u64) {
         let number = self.own_block(first);
         let count = bytes.div_ceil(self.block.bytes());
-        self.mine_mut().home.zero(number, count);
+        self.home_mut().zero(number, count);
         if let Some(latest) = &mut self.latest {
             latest.zeroed(first, count, self.block);
         }

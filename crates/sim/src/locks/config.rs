@@ -1,9 +1,10 @@
 //! What can be set.
 
 use node::Retransmission;
-use wire::{Nanos, NodeId};
+use wire::{Nanos, NodeId, SwitchEpoch};
 
 use super::costs::Costs;
+use crate::home::Contents;
 
 /// A rack's locks.
 #[derive(Clone, Debug)]
@@ -12,8 +13,10 @@ pub struct Config {
     pub nodes: usize,
     /// Application threads on each.
     pub threads: usize,
-    /// Bytes of the region that each lock guards.
+    /// Bytes of the region that each lock guards, where it says nothing else.
     pub len: u32,
+    /// What is kept of regions.
+    pub contents: Contents,
     /// Bytes of cache on every node.
     pub cache: u64,
     /// Entries of the switch's directory.
@@ -24,6 +27,12 @@ pub struct Config {
     pub preference: u32,
     /// A lock stays where it was used last.
     pub keeps: bool,
+    /// The background thread of a node that handles what no thread waits for.
+    pub agent: u8,
+    /// Homes are memory blades: their NICs answer, and no processor.
+    pub blades: bool,
+    /// The epoch that the rack begins in.
+    pub epoch: SwitchEpoch,
     /// When lost packets are sent again.
     pub retransmission: Retransmission,
     /// What takes how much processor time.
@@ -39,11 +48,15 @@ impl Config {
             nodes,
             threads: 10,
             len: 1024,
+            contents: Contents::Stamps,
             cache: 512 << 20,
             switch_entries: 64 << 10,
             in_switch: true,
             preference: 0,
             keeps: true,
+            agent: 0,
+            blades: true,
+            epoch: SwitchEpoch(0),
             retransmission: Retransmission::AfterRoundTrips {
                 floor: Nanos::from_micros(200),
                 most: Nanos::MAX,
@@ -53,17 +66,13 @@ impl Config {
         }
     }
 
-    /// Copies that a node has room for. What guards no data takes a cache line for its gate.
-    pub(super) fn room(&self) -> usize {
-        usize::try_from(self.cache / u64::from(self.len.max(64))).expect("a cache fits into memory")
-    }
-
     pub(super) fn of_node(&self, id: NodeId) -> node::locks::Config {
         node::locks::Config {
             in_switch: self.in_switch,
             preference: self.preference,
             keeps: self.keeps,
             retransmission: self.retransmission,
+            epoch: self.epoch,
             ..node::locks::Config::new(id, self.nodes)
         }
     }

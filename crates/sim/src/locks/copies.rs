@@ -1,45 +1,34 @@
-//! A node's copies of locked regions, each with its gate, and the regions in its memory. Instead of bytes there is the number
-//! of the last write; a [`DataRef`] is that number.
+//! A node's copies of locked regions, each with its gate. There is the number of the last write, and the bytes, if they are
+//! kept. A [`DataRef`] is that number; the bytes that travel with it are in [`Sent`].
 //!
 //! What must always hold: writers are alone, in virtual time too. Threads run ahead of the event queue, so a thread may try
 //! a gate at an earlier time than the one at which another, that went before it, had left. It enters when that one had.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::AtomicU64;
 
 use node::locks::{LockStore, NoRoom, Users};
 use node::store::DataRef;
 use wire::{GlobalAddr, Mode, Nanos, NodeId, Refusal};
 
-/// Where regions are: one length for all, in a row.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Layout {
-    stride: u64,
-    homes: usize,
-}
+use crate::home::{Contents, Home, Words, copy};
 
-impl Layout {
-    pub(super) fn new(len: u32, homes: usize) -> Self {
-        Self { stride: u64::from(len.max(64)).next_power_of_two(), homes }
-    }
-
-    /// The region of a home with this number, from 1.
-    pub(super) const fn addr(self, home: NodeId, number: u64) -> GlobalAddr {
-        GlobalAddr::new(home, number * self.stride)
-    }
-
-    fn place(self, lock: GlobalAddr) -> (usize, usize) {
-        let number = usize::try_from(lock.offset() / self.stride).expect("a region of a small memory");
-        (lock.home().index(), number)
-    }
-}
+/// Bytes of a copy that guards no data: a cache line, for its gate.
+const LEAST: u32 = 64;
 
 /// A copy, or the place where one may be.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Default, Debug)]
 struct Copy {
-    /// There is room for it.
+    /// Bytes of the region.
+    len: u32,
+    /// There is room for it, whether that was planned or not.
     kept: bool,
     /// Who may enter without asking.
     gate: Option<Mode>,
     users: Users,
     stamp: u64,
+    words: Words,
     /// When it was entered last, in calls.
     used: u64,
     /// When the last writer had left, and the last thread.
@@ -47,33 +36,25 @@ struct Copy {
     left: Nanos,
 }
 
-/// One node's copies, and its memory.
+/// One node's copies.
 pub(super) struct Copies {
-    layout: Layout,
-    room: usize,
-    kept: usize,
+    /// Bytes that they may take together, and do.
+    room: u64,
+    taken: u64,
     calls: u64,
-    /// By home and number.
-    copies: Vec<Vec<Copy>>,
-    /// By number.
-    memory: Vec<u64>,
+    copies: BTreeMap<GlobalAddr, Copy>,
 }
 
 impl Copies {
-    pub(super) fn new(layout: Layout, room: usize) -> Self {
-        let copies = vec![Vec::new(); layout.homes];
-        Self { layout, room, kept: 0, calls: 0, copies, memory: Vec::new() }
-    }
-
-    pub(super) const fn layout(&self) -> Layout {
-        self.layout
+    pub(super) const fn new(room: u64) -> Self {
+        Self { room, taken: 0, calls: 0, copies: BTreeMap::new() }
     }
 
     /// A thread tries the gate at this time of its clock. Returns when it is in, if it gets in.
-    pub(super) fn enter(&mut self, lock: GlobalAddr, mode: Mode, now: Nanos) -> Option<Nanos> {
+    pub(super) fn enter(&mut self, (lock, len): (GlobalAddr, u32), mode: Mode, now: Nanos) -> Option<Nanos> {
         self.calls += 1;
         let calls = self.calls;
-        let copy = self.copy(lock);
+        let copy = self.copies.get_mut(&lock).filter(|copy| copy.len == len)?;
         let open = match (copy.gate, mode) {
             (None, _) | (Some(Mode::Read), Mode::Write) => false,
             (Some(_), Mode::Read) => !copy.users.writer,
@@ -109,33 +90,34 @@ impl Copies {
         copy.gate.is_none().then_some(copy.left)
     }
 
-    pub(super) fn stamp(&mut self, lock: GlobalAddr) -> u64 {
-        self.copy(lock).stamp
+    /// A writer will never leave, for the lock is to end.
+    pub(super) fn end(&mut self, lock: GlobalAddr) {
+        let copy = self.copy(lock);
+        assert!(core::mem::take(&mut copy.users.writer), "a writer ends its lock");
+        copy.gate = None;
+    }
+
+    /// The number of the last write to a region that somebody is inside of, and the region's length.
+    pub(super) fn seen(&self, lock: GlobalAddr) -> (u64, u32) {
+        let copy = &self.copies[&lock];
+        (copy.stamp, copy.len)
+    }
+
+    /// The words of a copy, made if there are none.
+    pub(super) fn words(&mut self, lock: GlobalAddr) -> &[AtomicU64] {
+        let copy = self.copy(lock);
+        let len = copy.len;
+        copy.words.get_or_insert_with(|| (0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect())
     }
 
     fn copy(&mut self, lock: GlobalAddr) -> &mut Copy {
-        let (home, number) = self.layout.place(lock);
-        grown(&mut self.copies[home], number)
+        self.copies.get_mut(&lock).expect("there was room for this copy")
     }
 
-    fn home(&mut self, lock: GlobalAddr) -> &mut u64 {
-        let (_, number) = self.layout.place(lock);
-        grown(&mut self.memory, number)
-    }
-
-    fn seen(&self, lock: GlobalAddr) -> Copy {
-        let (home, number) = self.layout.place(lock);
-        self.copies[home].get(number).copied().unwrap_or_default()
-    }
-
-    /// The copy used longest ago, of those that nobody is in, if there are such.
+    /// The copy used longest ago, of those that may go: anybody could enter, and nobody is inside.
     fn oldest(&self) -> Option<GlobalAddr> {
-        let all = self.copies.iter().zip(0..).flat_map(|(of_home, home)| {
-            of_home.iter().zip(0..).map(move |(copy, number)| (copy, NodeId(home), number))
-        });
-        let kept = all.filter(|(copy, ..)| copy.kept);
-        kept.min_by_key(|(copy, ..)| (!copy.users.is_none(), copy.used))
-            .map(|(_, home, number)| self.layout.addr(home, number))
+        let idle = self.copies.iter().filter(|(_, copy)| copy.gate.is_some() && copy.users.is_none());
+        idle.min_by_key(|(_, copy)| copy.used).map(|(lock, _)| *lock)
     }
 }
 
@@ -159,49 +141,98 @@ impl Copy {
     }
 }
 
-fn grown<T: Clone + Default>(all: &mut Vec<T>, number: usize) -> &mut T {
-    if number >= all.len() {
-        all.resize(number + 1, T::default());
+/// The bytes of regions on their way, of the whole rack: by lock, with the numbers that name them.
+#[derive(Default)]
+pub(super) struct Sent(BTreeMap<GlobalAddr, VecDeque<(u64, Words)>>);
+
+impl Sent {
+    /// Of those sent before these, no packet can count any more: the lock has come to whoever has changed it so often since.
+    const MOST: usize = 4;
+
+    fn note(&mut self, lock: GlobalAddr, stamp: u64, words: Words) {
+        let of_lock = self.0.entry(lock).or_default();
+        of_lock.retain(|(it, _)| *it != stamp);
+        of_lock.push_back((stamp, words));
+        if of_lock.len() > Self::MOST {
+            of_lock.pop_front();
+        }
     }
-    &mut all[number]
+
+    fn find(&self, lock: GlobalAddr, stamp: u64) -> Option<&[AtomicU64]> {
+        let found = self.0.get(&lock).and_then(|sent| sent.iter().find(|(it, _)| *it == stamp));
+        let (_, words) = found.unwrap_or_else(|| panic!("write {stamp} of {lock} was not sent lately"));
+        words.as_deref()
+    }
 }
 
-/// What the machines of a node see of its copies.
-pub(super) struct StoreOf<'a> {
+/// What the machines of a node see of its copies, and of its memory.
+pub(crate) struct StoreOf<'a> {
+    pub(super) me: NodeId,
     pub(super) copies: &'a mut Copies,
-    /// The length of all regions.
+    /// All nodes' memory.
+    pub(super) homes: &'a mut [Home],
+    /// What of it is on its way; a cell, for naming what is sent changes nothing.
+    pub(super) sent: &'a RefCell<Sent>,
+    pub(super) contents: Contents,
+    /// The length of all regions, unless somebody knows what is allocated.
     pub(super) region: u32,
 }
 
-impl LockStore for StoreOf<'_> {
-    fn reserve(&mut self, lock: GlobalAddr, _: u32, must: bool) -> Result<(), NoRoom> {
-        if !must && self.copies.kept >= self.copies.room {
-            return Err(self.copies.oldest().map_or(NoRoom::Busy, NoRoom::Evict));
+impl StoreOf<'_> {
+    /// Names what is sent.
+    fn send(&self, lock: GlobalAddr, stamp: u64, words: impl FnOnce() -> Words) -> DataRef {
+        if self.contents == Contents::Bytes {
+            self.sent.borrow_mut().note(lock, stamp, words());
         }
-        self.copies.kept += 1;
-        self.copies.calls += 1;
-        let calls = self.copies.calls;
-        let copy = self.copies.copy(lock);
+        DataRef(stamp)
+    }
+}
+
+impl LockStore for StoreOf<'_> {
+    fn reserve(&mut self, lock: GlobalAddr, len: u32, must: bool) -> Result<(), NoRoom> {
+        let more = u64::from(len.max(LEAST));
+        // As on a live node: a thread may hold any number of locks, and if no copy can go, there is one more than planned.
+        let is_full = self.copies.taken + more > self.copies.room;
+        if !must
+            && is_full
+            && let Some(victim) = self.copies.oldest()
+        {
+            return Err(NoRoom::Evict(victim));
+        }
+        let Copies { taken, calls, copies, .. } = &mut *self.copies;
+        *taken += more;
+        *calls += 1;
+        let copy = copies.entry(lock).or_default();
         assert!(!copy.kept, "a copy has room once");
-        *copy = Copy { kept: true, used: calls, written: copy.written, left: copy.left, ..Copy::default() };
+        let (written, left) = (copy.written, copy.left);
+        *copy = Copy { len, kept: true, used: *calls, written, left, ..Copy::default() };
         Ok(())
     }
 
     fn release(&mut self, lock: GlobalAddr) {
-        self.copies.kept -= 1;
         let copy = self.copies.copy(lock);
         assert!(copy.kept && copy.users.is_none(), "a copy with room, and nobody inside");
-        (copy.kept, copy.gate) = (false, None);
+        (copy.kept, copy.gate, copy.words) = (false, None, None);
+        self.copies.taken -= u64::from(self.copies.copies[&lock].len.max(LEAST));
     }
 
     fn fill(&mut self, lock: GlobalAddr, data: DataRef) {
-        let copy = self.copies.copy(lock);
-        assert!(copy.users.is_none() && copy.gate.is_none(), "a copy is filled under its users");
-        copy.stamp = data.0;
+        let it = self.copies.copy(lock);
+        assert!(it.users.is_none() && it.gate.is_none(), "a copy is filled under its users");
+        it.stamp = data.0;
+        if self.contents == Contents::Bytes {
+            copy(self.sent.borrow().find(lock, data.0), &mut it.words);
+        }
     }
 
     fn contents(&self, lock: GlobalAddr) -> DataRef {
-        DataRef(self.copies.seen(lock).stamp)
+        let it = &self.copies.copies[&lock];
+        assert!(!it.users.writer, "what is being written is sent: {lock}");
+        self.send(lock, it.stamp, || {
+            let mut words = None;
+            copy(it.words.as_deref(), &mut words);
+            words
+        })
     }
 
     fn open(&mut self, lock: GlobalAddr, mode: Mode) {
@@ -226,12 +257,14 @@ impl LockStore for StoreOf<'_> {
         if len == self.region { Ok(()) } else { Err(Refusal::WrongLength) }
     }
 
-    fn home_contents(&self, lock: GlobalAddr, _: u32) -> DataRef {
-        let (_, number) = self.copies.layout.place(lock);
-        DataRef(self.copies.memory.get(number).copied().unwrap_or(0))
+    fn home_contents(&self, lock: GlobalAddr, len: u32) -> DataRef {
+        let home = &self.homes[self.me.index()];
+        self.send(lock, home.region_stamp(lock.offset()), || home.region(lock.offset(), len))
     }
 
-    fn write_home(&mut self, lock: GlobalAddr, _: u32, data: DataRef) {
-        *self.copies.home(lock) = data.0;
+    fn write_home(&mut self, lock: GlobalAddr, len: u32, data: DataRef) {
+        let sent = self.sent.borrow();
+        let words = if self.contents == Contents::Bytes { sent.find(lock, data.0) } else { None };
+        self.homes[self.me.index()].write_region(lock.offset(), len, data.0, words);
     }
 }

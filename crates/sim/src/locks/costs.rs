@@ -9,6 +9,8 @@
 
 use wire::{LockEnd, LockKind, LockPacket, Nanos};
 
+use crate::flowcc;
+
 /// Processor times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Costs {
@@ -29,6 +31,8 @@ pub struct Costs {
     pub unmap: Nanos,
     /// The kernel takes in a message that no thread waits for: estimated.
     pub note: Nanos,
+    /// A home decides, or takes data: nothing, where it is a memory blade.
+    pub home: Nanos,
     /// A thread that sleeps for another thread of its blade goes on: a futex's wake-up, through the scheduler. Estimated.
     pub wake: Nanos,
 }
@@ -43,14 +47,30 @@ impl Costs {
         arrive: Nanos(4_000),
         unmap: Nanos(4_000),
         note: Nanos(1_000),
+        home: Nanos::ZERO,
         wake: Nanos(2_000),
+    };
+
+    /// Locks in a library, as coherence is: the handlers of [`flowcc::Costs::PAPER`](crate::flowcc::Costs::PAPER) that do the
+    /// like, counted there; a gate is one atomic instruction on a line that another core had (50 ns, as in `Costs::MIND`
+    /// there). What leaves a node is unmapped by closing its gate, and a thread that waits polls.
+    pub const LIBRARY: Self = Self {
+        enter: Nanos(50),
+        leave: Nanos(50),
+        access: Nanos(50),
+        ask: flowcc::Costs::PAPER.miss,
+        arrive: flowcc::Costs::PAPER.answer,
+        unmap: Nanos::ZERO,
+        note: flowcc::Costs::PAPER.give,
+        home: flowcc::Costs::PAPER.decide,
+        wake: Nanos::ZERO,
     };
 
     /// Of handling a packet where it is going.
     pub const fn handling(&self, packet: &LockPacket) -> Nanos {
         match (packet.to, packet.kind) {
-            // The switch's pipeline, and the NIC of a memory blade.
-            (LockEnd::Switch | LockEnd::Home(_), _) => Nanos::ZERO,
+            (LockEnd::Switch, _) => Nanos::ZERO,
+            (LockEnd::Home(_), _) => self.home,
             (LockEnd::Agent(_), LockKind::Granted | LockKind::Lent | LockKind::Hand) => self.arrive,
             (LockEnd::Agent(_), _) => self.note,
         }

@@ -8,14 +8,17 @@
 //! | --- | --- |
 //! | `config` | what can be set |
 //! | `costs` | what takes how much processor time, with sources |
-//! | `copies` | a node's copies with their gates, and the regions in its memory |
+//! | `copies` | a node's copies with their gates, and what the machines see of them and of its memory |
 //! | `operations` | what a thread's operation does |
 //! | `properties` | what must hold for threads inside a lock |
 //!
 //! # Who runs what
 //! As in the paper's cache controller: a thread that asks for a lock waits for the answer itself, and handles it. All else
-//! is handled by one background thread of the node, agent 0. Homes are memory blades: their NICs answer, and no processor
-//! (MIND's memory blades serve one-sided requests).
+//! is handled by one background thread of the node. Homes are memory blades: their NICs answer, and no processor (MIND's memory
+//! blades serve one-sided requests); or that thread answers for them, too ([`Config::blades`]).
+//!
+//! Alone, regions are one length, in a row, and never given back. Beside coherence ([`joint`](crate::joint)) they are what the
+//! allocator says.
 //!
 //! What must always hold: see [`node::locks`] and [`switch::locks`].
 
@@ -25,21 +28,25 @@ mod costs;
 mod operations;
 mod properties;
 
+use std::cell::RefCell;
+
 use node::locks::{LockCounters, LockEffect, LockMessage, LockNode, Ticket};
 use node::store::{DataRef, Moment};
 use switch::locks::{Directory, Effect, Resubmit};
-use wire::{Faithful, GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Nanos, NodeId, SwitchEpoch};
+use wire::{
+    BlockSize, Faithful, GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Nanos, NodeId, SwitchEpoch,
+};
 
+use crate::home::{Contents, Home};
 use crate::system::{Call, Envelope, Operation, Place, Processor, Progress, Service, System, ThreadId};
-use copies::{Copies, Layout, StoreOf};
+use copies::{Copies, Sent};
 use operations::Waits;
 use properties::Properties;
 
 pub use config::Config;
+pub(crate) use copies::StoreOf;
 pub use costs::Costs;
 
-/// The background thread that handles what no thread waits for.
-const AGENT: u8 = 0;
 /// Background threads that a node needs.
 pub const AGENTS: usize = 1;
 
@@ -75,15 +82,18 @@ pub struct Locks<R: LockRules = Faithful> {
     nodes: Vec<LockNode<R>>,
     switch: Directory<R>,
     copies: Vec<Copies>,
+    /// Every node's memory; beside coherence it is lent.
+    pub(crate) homes: Vec<Home>,
+    sent: RefCell<Sent>,
     waits: Waits,
-    /// Regions of each home that are allocated.
+    /// Regions of each home that are allocated, without an allocator.
     allocated: Vec<u64>,
     /// The number of the last write.
     writes: u64,
     /// Threads that entered by themselves.
     hits: u64,
     properties: Option<Properties>,
-    effects: Vec<LockEffect>,
+    pub(crate) effects: Vec<LockEffect>,
     from_switch: Vec<Effect>,
 }
 
@@ -107,19 +117,22 @@ impl<R: LockRules> Locks<R> {
             at: LockEnd::Switch,
             nodes: config.nodes,
             entries: config.switch_entries,
-            epoch: SwitchEpoch(0),
+            epoch: config.epoch,
         };
         let ids = (0..config.nodes).map(|index| NodeId(u16::try_from(index).expect("at most 64 nodes")));
-        let layout = Layout::new(config.len, config.nodes);
+        // Only numbers of regions, unless memory is lent.
+        let home = |_| Home::new(BlockSize::DEFAULT, 0, Contents::Stamps);
         Self {
-            nodes: ids.map(|id| LockNode::with_rules(config.of_node(id))).collect(),
+            nodes: ids.clone().map(|id| LockNode::with_rules(config.of_node(id))).collect(),
             switch: Directory::with_rules(&of_switch).expect("the program fits the chip"),
-            copies: (0..config.nodes).map(|_| Copies::new(layout, config.room())).collect(),
+            copies: ids.clone().map(|_| Copies::new(config.cache)).collect(),
+            homes: ids.map(home).collect(),
+            sent: RefCell::default(),
             waits: Waits::new(config.nodes, config.threads, config.costs.wake),
             allocated: vec![0; config.nodes],
             writes: 0,
             hits: 0,
-            properties: config.check.then(|| Properties::new(config.len > 0)),
+            properties: config.check.then(Properties::default),
             effects: Vec::new(),
             from_switch: Vec::new(),
             config,
@@ -159,13 +172,39 @@ impl<R: LockRules> Locks<R> {
     fn call_node<T>(
         &mut self,
         call: &mut Call<'_, Parcel>,
-        (node, by): (NodeId, Processor),
+        by: (NodeId, Processor),
         input: impl FnOnce(&mut LockNode<R>, Moment, &mut StoreOf<'_>, &mut Vec<LockEffect>) -> T,
     ) -> T {
         #[allow(clippy::cast_possible_truncation, reason = "32 random bits")]
         let at = Moment { now: call.now, random: call.random.bits() as u32 };
-        let mut store = StoreOf { copies: &mut self.copies[node.index()], region: self.config.len };
-        let result = input(&mut self.nodes[node.index()], at, &mut store, &mut self.effects);
+        let mut out = core::mem::take(&mut self.effects);
+        let (machine, mut store) = self.parts(by.0);
+        let result = input(machine, at, &mut store, &mut out);
+        self.effects = out;
+        self.hand_on(call, by);
+        result
+    }
+
+    /// A node's machine, and what it sees.
+    pub(crate) fn parts(&mut self, node: NodeId) -> (&mut LockNode<R>, StoreOf<'_>) {
+        let store = StoreOf {
+            me: node,
+            copies: &mut self.copies[node.index()],
+            homes: &mut self.homes,
+            sent: &self.sent,
+            contents: self.config.contents,
+            region: self.config.len,
+        };
+        (&mut self.nodes[node.index()], store)
+    }
+
+    /// The processor of a node that does what no thread waits for.
+    pub(crate) const fn agent(&self, node: NodeId) -> Processor {
+        Processor::Agent(node, self.config.agent)
+    }
+
+    /// Sends and tells what a node's machines want sent and told.
+    pub(crate) fn hand_on(&mut self, call: &mut Call<'_, Parcel>, (node, by): (NodeId, Processor)) {
         for index in 0..self.effects.len() {
             match self.effects[index] {
                 LockEffect::Send(message) => {
@@ -176,10 +215,10 @@ impl<R: LockRules> Locks<R> {
                     call.send(Parcel { body: Body::Message(message), sender: by, receiver });
                 }
                 LockEffect::Entered(Ticket(thread)) => {
-                    let (thread, mode) = self.waits.entered(thread, by);
+                    let (thread, (lock, mode, reclaims)) = self.waits.entered(thread, by);
                     if let Some(properties) = &mut self.properties {
-                        let (lock, mode) = mode;
-                        properties.entered(lock, mode, self.copies[node.index()].stamp(lock));
+                        let seen = self.copies[node.index()].seen(lock);
+                        properties.entered((thread, reclaims), (lock, mode), seen);
                     }
                     call.wake(thread);
                 }
@@ -191,7 +230,46 @@ impl<R: LockRules> Locks<R> {
             }
         }
         self.effects.clear();
-        result
+    }
+
+    /// A packet arrives, at a node for whoever handles it there.
+    pub(crate) fn arrives(
+        &mut self,
+        call: &mut Call<'_, Parcel>,
+        parcel: &Parcel,
+        on_packet: impl FnOnce(&mut LockNode<R>, Moment, &LockMessage, &mut StoreOf<'_>, &mut Vec<LockEffect>),
+    ) {
+        match (&parcel.body, parcel.packet().to.node()) {
+            (Body::Message(message), Some(node)) => {
+                let by = (node, parcel.receiver);
+                self.call_node(call, by, |node, at, store, out| on_packet(node, at, message, store, out));
+            }
+            _ => self.call_switch(call, parcel),
+        }
+    }
+
+    /// A new epoch begins: the switch is empty.
+    pub(crate) fn begin_epoch(&mut self, epoch: SwitchEpoch) {
+        self.config.epoch = epoch;
+        self.switch.restart(epoch);
+    }
+
+    /// A node stops. Its machines begin a new life, and hear nothing until they are told of an epoch.
+    pub(crate) fn forget(&mut self, node: NodeId) {
+        let config = node::locks::Config { epoch: SwitchEpoch(0), ..self.config.of_node(node) };
+        self.nodes[node.index()] = LockNode::with_rules(config);
+        self.copies[node.index()] = Copies::new(self.config.cache);
+        self.waits.forget(node);
+        if let Some(properties) = &mut self.properties {
+            properties.died(node, |thread| self.waits.node_of(thread) == node);
+        }
+    }
+
+    /// These blocks belong to no allocation any more.
+    pub(crate) fn given_back(&mut self, first: GlobalAddr, bytes: u64) {
+        if let Some(properties) = &mut self.properties {
+            properties.ended(first, bytes);
+        }
     }
 
     fn call_switch(&mut self, call: &mut Call<'_, Parcel>, parcel: &Parcel) {
@@ -200,6 +278,8 @@ impl<R: LockRules> Locks<R> {
                 self.switch.on_packet(&message.packet, &mut self.from_switch);
                 message.data
             }
+            // What was between two passes went with the switch's state.
+            Body::Again(again, _) if again.packet.epoch != self.config.epoch => None,
             Body::Again(again, data) => {
                 self.switch.on_resubmit(again, &mut self.from_switch);
                 *data
@@ -225,14 +305,15 @@ impl<R: LockRules> Locks<R> {
     fn receiver(&self, end: LockEnd, packet: &LockPacket) -> Processor {
         match end {
             LockEnd::Switch => Processor::Switch,
-            LockEnd::Home(node) => Processor::Nic(node),
+            LockEnd::Home(node) if self.config.blades => Processor::Nic(node),
+            LockEnd::Home(node) => self.agent(node),
             LockEnd::Agent(node) => {
                 let answers = matches!(
                     packet.kind,
                     LockKind::Granted | LockKind::Lent | LockKind::Hand | LockKind::Busy | LockKind::Refused
                 );
                 let waits = self.waits.first(node, packet.lock).filter(|_| answers);
-                waits.map_or(Processor::Agent(node, AGENT), Processor::Thread)
+                waits.map_or(self.agent(node), Processor::Thread)
             }
         }
     }
@@ -241,7 +322,7 @@ impl<R: LockRules> Locks<R> {
     pub fn allocate(&mut self, home: NodeId) -> Option<GlobalAddr> {
         let count = self.allocated.get_mut(home.index())?;
         *count += 1;
-        Some(self.copies[0].layout().addr(home, *count))
+        Some(GlobalAddr::new(home, *count * u64::from(self.config.len.max(64)).next_power_of_two()))
     }
 }
 
@@ -280,13 +361,7 @@ impl<R: LockRules> System for Locks<R> {
     }
 
     fn on_message(&mut self, call: &mut Call<'_, Parcel>, parcel: &Parcel) {
-        match (&parcel.body, parcel.packet().to.node()) {
-            (Body::Message(message), Some(node)) => {
-                let by = (node, parcel.receiver);
-                self.call_node(call, by, |node, at, store, out| node.on_packet(at, message, store, out));
-            }
-            _ => self.call_switch(call, parcel),
-        }
+        self.arrives(call, parcel, |node, at, message, store, out| node.on_packet(at, message, store, out));
     }
 
     fn attempt(
@@ -303,7 +378,7 @@ impl<R: LockRules> System for Locks<R> {
     }
 
     fn on_deadline(&mut self, call: &mut Call<'_, Parcel>, node: NodeId) {
-        let by = (node, Processor::Agent(node, AGENT));
+        let by = (node, self.agent(node));
         self.call_node(call, by, |node, at, store, out| node.on_deadline(at, store, out));
     }
 

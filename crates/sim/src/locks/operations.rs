@@ -10,19 +10,22 @@ use node::locks::Ticket;
 use wire::{GlobalAddr, LockRules, Mode, Nanos, NodeId, Refusal};
 
 use super::{Locks, Parcel};
-use crate::system::{Call, Operation, Outcome, Processor, Progress, ThreadId};
+use crate::system::{Call, Operation, Outcome, Processor, Progress, RegionOperation, ThreadId, Want};
 
 /// What a thread waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wait {
     Nothing,
-    /// To get into this lock.
-    Asked(GlobalAddr, Mode),
+    /// To get into this lock, which is perhaps lost; or for its end.
+    Asked(Asked),
     /// It is in. It takes this time until it goes on.
     Entered(Nanos),
     Failed(Refusal),
     Over,
 }
+
+/// A lock, how it is wanted, and whether it was told to be lost.
+type Asked = (GlobalAddr, Mode, bool);
 
 /// Who waits for what, on all nodes.
 pub(super) struct Waits {
@@ -53,24 +56,31 @@ impl Waits {
         self.asked[node.index()].iter().find(|(asked, _)| *asked == lock).map(|(_, thread)| *thread)
     }
 
-    fn ask(&mut self, thread: ThreadId, lock: GlobalAddr, mode: Mode) {
-        self.waits[usize::from(thread.0)] = Wait::Asked(lock, mode);
-        let node = self.node_of(thread);
-        self.asked[node.index()].push_back((lock, thread));
+    /// The node's threads are gone.
+    pub(super) fn forget(&mut self, node: NodeId) {
+        let first = node.index() * self.threads_of_node;
+        self.waits[first..first + self.threads_of_node].fill(Wait::Nothing);
+        self.asked[node.index()].clear();
     }
 
-    fn answer(&mut self, thread: u32, with: Wait) -> (ThreadId, (GlobalAddr, Mode)) {
+    fn ask(&mut self, thread: ThreadId, asked: Asked) {
+        self.waits[usize::from(thread.0)] = Wait::Asked(asked);
+        let node = self.node_of(thread);
+        self.asked[node.index()].push_back((asked.0, thread));
+    }
+
+    fn answer(&mut self, thread: u32, with: Wait) -> (ThreadId, Asked) {
         let id = ThreadId(u16::try_from(thread).expect("a ticket is a thread's number"));
         let node = self.node_of(id);
-        let Wait::Asked(lock, mode) = core::mem::replace(&mut self.waits[usize::from(id.0)], with) else {
+        let Wait::Asked(asked) = core::mem::replace(&mut self.waits[usize::from(id.0)], with) else {
             panic!("{id:?} is told {with:?} and has not asked");
         };
         self.asked[node.index()].retain(|(_, thread)| *thread != id);
-        (id, (lock, mode))
+        (id, asked)
     }
 
     /// A thread was let in by this processor. Its own has paid for that already.
-    pub(super) fn entered(&mut self, thread: u32, by: Processor) -> (ThreadId, (GlobalAddr, Mode)) {
+    pub(super) fn entered(&mut self, thread: u32, by: Processor) -> (ThreadId, Asked) {
         let own = matches!(by, Processor::Thread(id) if u32::from(id.0) == thread);
         self.answer(thread, Wait::Entered(if own { Nanos::ZERO } else { self.wake }))
     }
@@ -107,9 +117,22 @@ impl<R: LockRules> Locks<R> {
         match operation {
             Operation::Lock { addr, write, once } => {
                 let mode = if *write { Mode::Write } else { Mode::Read };
-                self.lock(call, (node, thread), *addr, mode, *once)
+                let want = if *once { Want::Tries } else { Want::Waits };
+                self.enter(call, (node, thread), (*addr, self.config.len), (mode, want))
             }
-            Operation::Unlock { token } => self.unlock(call, (node, thread), *token),
+            Operation::Unlock { token } => self.leave(call, (node, thread), *token),
+            Operation::Region(RegionOperation::Enter { addr, len, mode, want }) => {
+                self.enter(call, (node, thread), (*addr, *len), (*mode, *want))
+            }
+            Operation::Region(RegionOperation::Show { token, start, len, with }) => {
+                let (lock, _) = of_token(*token);
+                with(&Window::new(self.copies[node.index()].words(lock), *start, *len));
+                Progress::Done(Outcome::Done, self.config.costs.access)
+            }
+            Operation::Region(RegionOperation::Leave { token }) => self.leave(call, (node, thread), *token),
+            Operation::Region(RegionOperation::End { token, lost }) => {
+                self.end(call, (node, thread), *token, *lost)
+            }
             Operation::Touch { addr, len, with, .. } => {
                 let cost = self.config.costs.access;
                 self.show(node, *addr, *len, *with);
@@ -129,32 +152,38 @@ impl<R: LockRules> Locks<R> {
         }
     }
 
-    fn lock(
+    fn enter(
         &mut self,
         call: &mut Call<'_, Parcel>,
         (node, thread): (NodeId, ThreadId),
-        lock: GlobalAddr,
-        mode: Mode,
-        once: bool,
+        lock: (GlobalAddr, u32),
+        (mode, want): (Mode, Want),
     ) -> Progress {
-        let held = Outcome::Locked(token(lock, mode));
-        let waits = self.waits.waits[usize::from(thread.0)];
-        if waits == Wait::Nothing {
-            if let Some(entered) = self.copies[node.index()].enter(lock, mode, call.now) {
+        let held = Outcome::Locked(token(lock.0, mode));
+        if self.waits.waits[usize::from(thread.0)] == Wait::Nothing {
+            let reclaims = want == Want::Reclaims;
+            let copies = &mut self.copies[node.index()];
+            if !reclaims && let Some(entered) = copies.enter(lock, mode, call.now) {
                 self.hits += 1;
                 if let Some(properties) = &mut self.properties {
-                    properties.entered(lock, mode, self.copies[node.index()].stamp(lock));
+                    properties.entered((thread, false), (lock.0, mode), copies.seen(lock.0));
                 }
                 return Progress::Done(held, entered.saturating_sub(call.now) + self.config.costs.enter);
             }
             call.charge(self.config.costs.ask);
-            self.waits.ask(thread, lock, mode);
-            let (ticket, len) = (Ticket(thread.0.into()), self.config.len);
+            self.waits.ask(thread, (lock.0, mode, reclaims));
+            let ticket = Ticket(thread.0.into());
             let by = (node, Processor::Thread(thread));
-            self.call_node(call, by, |node, at, store, out| {
-                node.on_lock(at, (ticket, mode, once), (lock, len), store, out);
+            self.call_node(call, by, |node, at, store, out| match want {
+                Want::Reclaims => node.on_reclaim(at, ticket, lock, store, out),
+                _ => node.on_lock(at, (ticket, mode, want == Want::Tries), lock, store, out),
             });
         }
+        self.told(thread, held)
+    }
+
+    /// What a thread that has asked was told, if it was.
+    fn told(&mut self, thread: ThreadId, held: Outcome) -> Progress {
         let wait = &mut self.waits.waits[usize::from(thread.0)];
         match core::mem::replace(wait, Wait::Nothing) {
             Wait::Entered(time) => Progress::Done(held, time),
@@ -167,7 +196,7 @@ impl<R: LockRules> Locks<R> {
         }
     }
 
-    fn unlock(
+    fn leave(
         &mut self,
         call: &mut Call<'_, Parcel>,
         (node, thread): (NodeId, ThreadId),
@@ -179,7 +208,7 @@ impl<R: LockRules> Locks<R> {
             self.writes
         });
         if let Some(properties) = &mut self.properties {
-            properties.left(lock, mode, wrote);
+            properties.left(thread, (lock, mode), wrote);
         }
         call.charge(self.config.costs.leave);
         if !self.config.keeps && mode == Mode::Read {
@@ -195,9 +224,33 @@ impl<R: LockRules> Locks<R> {
         Progress::Done(Outcome::Done, Nanos::ZERO)
     }
 
+    fn end(
+        &mut self,
+        call: &mut Call<'_, Parcel>,
+        (node, thread): (NodeId, ThreadId),
+        held: u64,
+        lost: bool,
+    ) -> Progress {
+        let (lock, mode) = of_token(held);
+        assert_eq!(mode, Mode::Write, "only a writer is alone");
+        if self.waits.waits[usize::from(thread.0)] == Wait::Nothing {
+            if let Some(properties) = &mut self.properties {
+                properties.ended(lock, 1);
+            }
+            self.copies[node.index()].end(lock);
+            self.waits.ask(thread, (lock, mode, false));
+            let ticket = Ticket(thread.0.into());
+            let by = (node, Processor::Thread(thread));
+            self.call_node(call, by, |node, at, store, out| {
+                node.on_free(at, (ticket, lost), lock, store, out);
+            });
+        }
+        self.told(thread, Outcome::Done)
+    }
+
     /// The bytes of a region that a thread of the node is in: zeroes, and the number of the last write in the first word.
     fn show(&mut self, node: NodeId, addr: GlobalAddr, len: usize, with: &mut dyn FnMut(&Window<'_>)) {
-        let stamp = self.copies[node.index()].stamp(addr);
+        let (stamp, _) = self.copies[node.index()].seen(addr);
         let words: Vec<AtomicU64> =
             (0..len.div_ceil(8)).map(|word| AtomicU64::new(if word == 0 { stamp } else { 0 })).collect();
         with(&Window::new(&words, 0, len));

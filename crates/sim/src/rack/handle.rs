@@ -9,10 +9,10 @@ use core::task::{Context, Poll};
 use std::rc::Rc;
 
 use node::{Access, Window};
-use wire::{Discipline, GlobalAddr, Nanos, NodeId, Refusal};
+use wire::{Discipline, GlobalAddr, Mode, Nanos, NodeId, Refusal};
 
 use super::state::State;
-use crate::system::{Operation, Outcome, System, ThreadId};
+use crate::system::{Operation, Outcome, RegionOperation, System, ThreadId, Want};
 
 /// One thread's handle.
 pub struct Handle<S: System> {
@@ -108,6 +108,54 @@ impl<S: System> Handle<S> {
         self.attempt(Operation::Unlock { token }).await.map(|_| ())
     }
 
+    /// Gets into a lock that carries its data. Whoever is inside leaves when what is returned is dropped, if not before.
+    ///
+    /// # Errors
+    /// [`Refusal::Locked`] with [`Want::Tries`], [`Refusal::Outdated`] with [`Want::Reclaims`], and what else the system refuses.
+    pub async fn enter(
+        &mut self,
+        (addr, len): (GlobalAddr, u32),
+        mode: Mode,
+        want: Want,
+    ) -> Result<Inside<S>, Refusal> {
+        let entered = self.region(RegionOperation::Enter { addr, len, mode, want }).await?;
+        let Outcome::Locked(token) = entered else { panic!("a lock operation ended with {entered:?}") };
+        Ok(Inside { state: Rc::clone(&self.state), thread: self.thread, token: Some(token) })
+    }
+
+    /// Looks at the bytes of a lock that this thread is inside of, or changes them. The closure runs once.
+    pub async fn show(
+        &mut self,
+        inside: &Inside<S>,
+        (start, len): (usize, usize),
+        with: &mut dyn FnMut(&Window<'_>),
+    ) {
+        let token = inside.token_of(self.thread);
+        let shown = self.region(RegionOperation::Show { token, start, len, with }).await;
+        shown.expect("whoever is inside sees the bytes");
+    }
+
+    /// Leaves a lock.
+    pub async fn leave(&mut self, mut inside: Inside<S>) {
+        let token = inside.token_of(self.thread);
+        self.region(RegionOperation::Leave { token }).await.expect("whoever is inside may leave");
+        inside.token = None;
+    }
+
+    /// Ends a lock, for good: this thread is inside to write. Or it has reclaimed it, and it is lost again.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub async fn end(&mut self, mut inside: Inside<S>, lost: bool) -> Result<(), Refusal> {
+        let token = inside.token_of(self.thread);
+        inside.token = None;
+        self.region(RegionOperation::End { token, lost }).await.map(|_| ())
+    }
+
+    async fn region<'a>(&'a mut self, operation: RegionOperation<'a>) -> Result<Outcome, Refusal> {
+        self.attempt(Operation::Region(operation)).await
+    }
+
     /// Takes processor time of the application's own.
     pub fn compute(&mut self, time: Nanos) {
         let mut state = self.state.borrow_mut();
@@ -136,6 +184,31 @@ impl<S: System> Handle<S> {
 
     fn attempt<'a>(&'a self, operation: Operation<'a>) -> Attempt<'a, S> {
         Attempt { handle: self, operation }
+    }
+}
+
+/// A thread inside a lock.
+#[must_use = "the lock is left when this is dropped"]
+pub struct Inside<S: System> {
+    state: Rc<RefCell<State<S>>>,
+    thread: ThreadId,
+    /// None: it has left.
+    token: Option<u64>,
+}
+
+impl<S: System> Inside<S> {
+    fn token_of(&self, thread: ThreadId) -> u64 {
+        assert_eq!(self.thread, thread, "another thread is inside");
+        self.token.expect("it has not left")
+    }
+}
+
+impl<S: System> Drop for Inside<S> {
+    /// At once, though others may not have come so far in time: what is left is free for them when this thread's clock says so. A
+    /// worker that is dropped itself has died, and leaves nothing.
+    fn drop(&mut self) {
+        let Some(token) = self.token else { return };
+        self.state.borrow_mut().leave_now(self.thread, token);
     }
 }
 

@@ -47,7 +47,7 @@ use state::{Next, State};
 use worker::Phase;
 
 pub use budget::Budget;
-pub use handle::Handle;
+pub use handle::{Handle, Inside};
 pub use histogram::Histogram;
 pub use report::{Counts, Ended, Report};
 pub use setup::{Blocks, Setup};

@@ -27,7 +27,7 @@ use wire::{Nanos, NodeId, Refusal};
 use super::event::{Event, ServerId};
 use super::state::State;
 use super::trace::Trace;
-use crate::system::{Operation, Outcome, Progress, System, ThreadId};
+use crate::system::{Operation, Outcome, Progress, RegionOperation, System, ThreadId};
 
 /// What a thread is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -173,6 +173,19 @@ impl<S: System> State<S> {
         };
         self.thread(thread).phase = Phase::Running;
         Poll::Ready(result)
+    }
+
+    /// The worker that is polled lets go of a lock, and does not wait for its turn.
+    pub(super) fn leave_now(&mut self, thread: ThreadId, token: u64) {
+        if self.thread(thread).phase != Phase::Running {
+            return;
+        }
+        let clock = self.clock(thread);
+        self.begin_budget(clock);
+        let mut leave = Operation::Region(RegionOperation::Leave { token });
+        let own = Some(ServerId(thread.0));
+        self.call(own, clock, |system, call| system.attempt(call, thread, &mut leave));
+        self.arm(self.node_of(thread));
     }
 
     /// The thread's worker is over.

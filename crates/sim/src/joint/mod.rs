@@ -1,0 +1,249 @@
+//! A whole rack: coherent blocks and locks that carry their data, on the same nodes, in the same memory.
+//!
+//! It runs inside a [`Rack`](crate::rack::Rack). It is [`FlowCc`] and [`Locks`], composed by the product's own machines of a
+//! whole node ([`RackNode`]): the allocator of one says what the other may lock, and what it takes back. So this file has
+//! no protocol; it has what passes between the two.
+//!
+//! # Who runs what
+//! Blocks as in [`flowcc`]. For locks a node has one more background thread, which is the home of its memory's regions, too:
+//! its table of live blocks is asked, so no NIC could answer.
+//!
+//! # What must always hold
+//! - All machines of the rack are in one epoch, and hear of it in the same call.
+//! - A node's memory is one. It is with the blocks, and lent to the locks while one of their machines runs: what
+//!   comes late to memory that belongs to another discipline by now is found there, by the checks of that discipline.
+//! - A rack whose applications take no locks runs as one of [`FlowCc`] alone does, to the nanosecond, until a machine stops.
+
+use node::locks::LockEffect;
+use node::{Effect, Moment, RackNode};
+use wire::{Faithful, LockRules, Nanos, NodeId, Rules};
+
+use crate::flowcc::{self, FlowCc};
+use crate::locks::{self, Locks};
+use crate::system::{Call, Envelope, Fault, Operation, Progress, System, ThreadId};
+
+/// Background threads that a node needs.
+pub const AGENTS: usize = flowcc::AGENTS + locks::AGENTS;
+
+/// A rack with blocks and locks.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Blocks, the allocator, and what both have: nodes, threads, memory.
+    pub blocks: flowcc::Config,
+    /// Bytes of copies of locks on every node.
+    pub lock_copies: u64,
+    /// Entries of locks that the switch has room for.
+    pub lock_entries: usize,
+    /// What locks take of processors.
+    pub costs: locks::Costs,
+}
+
+impl Config {
+    /// Of the locks: as blocks are, where both have it.
+    fn locks(&self) -> locks::Config {
+        let Self { blocks, lock_copies, lock_entries, costs } = self;
+        locks::Config {
+            threads: blocks.threads,
+            contents: blocks.contents,
+            cache: *lock_copies,
+            switch_entries: *lock_entries,
+            agent: flowcc::AGENTS as u8,
+            blades: false,
+            epoch: flowcc::FIRST,
+            retransmission: blocks.retransmission,
+            costs: *costs,
+            check: blocks.check,
+            ..locks::Config::new(blocks.nodes)
+        }
+    }
+}
+
+/// What travels.
+#[derive(Clone, Copy, Debug)]
+pub enum Parcel {
+    /// About blocks and allocations.
+    Block(flowcc::Parcel),
+    /// About locks.
+    Lock(locks::Parcel),
+}
+
+/// All machines of a rack.
+pub struct Joint<R: Rules = Faithful, L: LockRules = Faithful> {
+    blocks: FlowCc<R>,
+    locks: Locks<L>,
+}
+
+impl Joint {
+    /// Machines in their initial state.
+    ///
+    /// # Panics
+    /// If the configuration is impossible.
+    pub fn new(config: Config) -> Self {
+        Self::with_rules(config)
+    }
+}
+
+impl<R: Rules, L: LockRules> Joint<R, L> {
+    /// Machines in their initial state, in which some rules of the protocols may not hold: for checkers.
+    ///
+    /// # Panics
+    /// If the configuration is impossible.
+    pub fn with_rules(config: Config) -> Self {
+        let mut locks = Locks::with_rules(config.locks());
+        locks.homes.clear();
+        Self { blocks: FlowCc::with_rules(config.blocks), locks }
+    }
+
+    /// The blocks, and the allocator.
+    pub const fn blocks(&self) -> &FlowCc<R> {
+        &self.blocks
+    }
+
+    /// The locks.
+    pub const fn locks(&self) -> &Locks<L> {
+        &self.locks
+    }
+
+    /// True until every live node has reported to every home, and every home knows again what it is home of.
+    pub fn is_recovering(&self) -> bool {
+        self.nodes().any(|node| self.blocks.is_up(node) && self.locks.node(node).is_recovering())
+            || self.blocks.is_recovering()
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = NodeId> + use<R, L> {
+        (0..self.blocks.config().nodes).map(|node| NodeId(u16::try_from(node).expect("at most 64 nodes")))
+    }
+
+    /// Lends the nodes' memory to the locks, and takes it back.
+    fn with_locks<T>(
+        &mut self,
+        call: &mut Call<'_, Parcel>,
+        action: impl FnOnce(&mut Self, &mut Call<'_, locks::Parcel>) -> T,
+    ) -> T {
+        core::mem::swap(&mut self.blocks.homes, &mut self.locks.homes);
+        let result = call.inside(Parcel::Lock, |call| action(self, call));
+        core::mem::swap(&mut self.blocks.homes, &mut self.locks.homes);
+        result
+    }
+
+    /// Something is done to all machines of a node that writes nothing to its memory but blocks.
+    fn call_all(
+        &mut self,
+        call: &mut Call<'_, Parcel>,
+        node: NodeId,
+        input: impl FnOnce(
+            RackNode<'_, R, L>,
+            Moment,
+            (&mut flowcc::StoreOf<'_>, &mut Vec<Effect>),
+            (&mut locks::StoreOf<'_>, &mut Vec<LockEffect>),
+        ),
+    ) {
+        let Self { blocks, locks } = self;
+        let mut lock_out = core::mem::take(&mut locks.effects);
+        call.inside(Parcel::Block, |call| {
+            blocks.call_node(call, node, |node_machine, at, store, out| {
+                let (machine, mut lock_store) = locks.parts(node);
+                let all = RackNode { node: node_machine, locks: machine };
+                input(all, at, (store, out), (&mut lock_store, &mut lock_out));
+            });
+        });
+        locks.effects = lock_out;
+        let by = (node, locks.agent(node));
+        call.inside(Parcel::Lock, |call| locks.hand_on(call, by));
+    }
+
+    /// A packet about blocks arrives. What has ended with it, the locks are told.
+    fn block_arrives(&mut self, call: &mut Call<'_, Parcel>, parcel: &flowcc::Parcel) {
+        let Self { blocks, locks } = self;
+        let Some(node) = parcel.packet().to.node() else {
+            return call.inside(Parcel::Block, |call| blocks.on_message(call, parcel));
+        };
+        call.inside(Parcel::Block, |call| {
+            blocks.arrives(call, parcel, |node_machine, at, message, store, out| {
+                let (machine, _) = locks.parts(node);
+                RackNode { node: node_machine, locks: machine }.on_packet(at, message, store, out);
+            });
+        });
+        let block = blocks.config().block;
+        for range in blocks.node(node).ended() {
+            locks.given_back(range.first.addr(), range.bytes(block));
+        }
+    }
+}
+
+impl<R: Rules, L: LockRules> System for Joint<R, L> {
+    type Message = Parcel;
+
+    fn envelope(&self, parcel: &Parcel) -> Envelope {
+        match parcel {
+            Parcel::Block(parcel) => self.blocks.envelope(parcel),
+            Parcel::Lock(parcel) => self.locks.envelope(parcel),
+        }
+    }
+
+    fn cost(&self, parcel: &Parcel) -> Nanos {
+        match parcel {
+            Parcel::Block(parcel) => self.blocks.cost(parcel),
+            Parcel::Lock(parcel) => self.locks.cost(parcel),
+        }
+    }
+
+    fn on_message(&mut self, call: &mut Call<'_, Parcel>, parcel: &Parcel) {
+        match parcel {
+            Parcel::Block(parcel) => self.block_arrives(call, parcel),
+            Parcel::Lock(parcel) => self.with_locks(call, |both, call| {
+                let Self { blocks, locks } = both;
+                match parcel.packet().to.node() {
+                    None => locks.on_message(call, parcel),
+                    Some(node) => locks.arrives(call, parcel, |locks, at, message, store, out| {
+                        let all = &mut blocks.nodes[node.index()];
+                        RackNode { node: all, locks }.on_lock_packet(at, message, store, out);
+                    }),
+                }
+            }),
+        }
+    }
+
+    fn attempt(
+        &mut self,
+        call: &mut Call<'_, Parcel>,
+        thread: ThreadId,
+        operation: &mut Operation<'_>,
+    ) -> Progress {
+        match operation {
+            Operation::Region(_) => {
+                self.with_locks(call, |both, call| both.locks.attempt(call, thread, operation))
+            }
+            _ => call.inside(Parcel::Block, |call| self.blocks.attempt(call, thread, operation)),
+        }
+    }
+
+    fn next_deadline(&self, node: NodeId) -> Nanos {
+        match self.blocks.is_up(node) {
+            true => self.blocks.next_deadline(node).min(self.locks.next_deadline(node)),
+            false => Nanos::MAX,
+        }
+    }
+
+    fn on_deadline(&mut self, call: &mut Call<'_, Parcel>, node: NodeId) {
+        self.call_all(call, node, |mut all, at, blocks, locks| all.on_deadline(at, blocks, locks));
+    }
+
+    fn on_fault(&mut self, call: &mut Call<'_, Parcel>, fault: Fault) {
+        if let Fault::NodeStops(node) = fault {
+            self.locks.forget(node);
+        }
+        let Some(flowcc::NewEpoch { view, dump }) = self.blocks.change(fault) else { return };
+        self.locks.begin_epoch(view.epoch);
+        for node in view.live().iter() {
+            self.call_all(call, node, |mut all, at, blocks, locks| {
+                all.on_new_epoch(at, (&view, dump.as_ref()), blocks, locks);
+            });
+        }
+    }
+
+    fn invariants(&mut self) {
+        self.blocks.invariants();
+        self.locks.invariants();
+    }
+}
