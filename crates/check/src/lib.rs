@@ -10,7 +10,8 @@
 //! | [`rack`] | the harness of random runs: a network that loses, duplicates and reorders, and what stops and starts again |
 //! | [`coherence`] | coherent blocks on it: the real machines, threads, and what must hold after every step |
 //! | [`locks`] | the same for the locks that carry their data |
-//! | [`joint`] | both in one rack, with the real allocator |
+//! | [`one_sided`] | words and objects, through the NICs of nodes |
+//! | [`joint`] | all of them in one rack, with the real allocator |
 //!
 //! ```
 //! use check::history::{Op, Operation};
@@ -41,4 +42,5 @@ pub mod history;
 pub mod joint;
 pub mod linearizability;
 pub mod locks;
+pub mod one_sided;
 pub mod rack;

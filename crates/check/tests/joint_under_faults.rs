@@ -1,4 +1,4 @@
-//! Blocks, locks and the allocator in one rack, where the switch and nodes stop and start again.
+//! Blocks, locks, words, objects and the allocator in one rack, where the switch and nodes stop and start again.
 //!
 //! A failure prints the command that repeats just that run; `RACKMEM_TRACE=1` before it prints all that happens.
 
@@ -30,10 +30,13 @@ fn every_run_is_right_while_allocations_of_all_disciplines_come_and_go() {
     );
     if std::env::var_os("RACKMEM_SEED").is_none() {
         // The runs must have been worth it.
-        let (blocks, locks) = (&sum.seen.blocks, &sum.seen.locks);
+        let (blocks, locks, words) = (&sum.seen.blocks, &sum.seen.locks, &sum.seen.words);
         assert!(sum.faults[Fault::NodeDied] > 0 && sum.faults[Fault::SwitchStopped] > 0, "{sum:?}");
         assert!(blocks.accesses > 5_000 && locks.entered > 5_000, "{sum:?}");
         assert!(locks.freed > 100 && locks.reclaimed > 0 && blocks.frees > 100, "{sum:?}");
+        assert!(words.changes > 2_000 && words.reads > 1_000 && words.writes > 1_000, "{sum:?}");
+        assert!(words.begun > 100 && words.ended > 100 && words.freed > 100, "{sum:?}");
+        assert!(words.refused > 0 && words.torn > 0 && words.doubted > 0 && words.broken > 0, "{sum:?}");
         let refused = wire::Refusal::ALL.iter().position(|why| *why == wire::Refusal::WrongDiscipline);
         assert!(blocks.coverage.refusals[refused.expect("it is one")] > 0, "{sum:?}");
     }

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use node::allocator::ChunkSize;
 use node::{Backoff, Config, Effect, Message, Moment, Node, Outcome, Turn};
 use switch::flowcc::{self, Dump, Resubmit, Switch};
-use wire::{BlockSize, BlockTag, Endpoint, Faithful, GlobalAddr, Kind, Nanos, NodeId, Packet, Rules, SlotId};
+use wire::{
+    BlockSize, BlockTag, Discipline, Endpoint, Faithful, GlobalAddr, Kind, Nanos, NodeId, Packet, Rules,
+    SlotId,
+};
 
 use super::coverage::Coverage;
 use super::describe::short;
@@ -69,11 +72,11 @@ pub struct Blocks<R: Rules = Faithful> {
     /// Packets between two passes through the switch.
     pub(super) resubmits: VecDeque<Resubmit>,
     /// The number of the last write to every block.
-    pub(super) latest: BTreeMap<BlockTag, u64>,
+    pub(crate) latest: BTreeMap<BlockTag, u64>,
     pub(super) writes: u64,
     pub(super) live: BTreeSet<GlobalAddr>,
-    /// Allocations of words and objects.
-    pub(super) others: BTreeSet<GlobalAddr>,
+    /// Allocations of words and objects, until somebody who uses them gives them back.
+    pub(crate) others: BTreeMap<GlobalAddr, Discipline>,
     /// Frees that somebody else has called, and what became of them.
     pub(crate) guests: BTreeMap<(NodeId, SlotId), usize>,
     pub(crate) told: Vec<(usize, Outcome)>,
@@ -229,7 +232,7 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
             latest: BTreeMap::new(),
             writes: 0,
             live: BTreeSet::new(),
-            others: BTreeSet::new(),
+            others: BTreeMap::new(),
             guests: BTreeMap::new(),
             told: Vec::new(),
             holders: BTreeMap::new(),

@@ -21,7 +21,7 @@ impl<R: Rules> Blocks<R> {
             }
         }
         self.live.retain(|addr| addr.home() != node);
-        self.others.retain(|addr| addr.home() != node);
+        self.others.retain(|addr, _| addr.home() != node);
         self.guests.retain(|(caller, _), _| *caller != node);
         self.seen.protocol.add(self.nodes[node.index()].0.counters());
     }

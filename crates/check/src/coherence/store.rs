@@ -30,7 +30,7 @@ pub struct Frame {
 pub struct PlainStore {
     /// The cache.
     pub frames: Vec<Frame>,
-    /// The memory that this node is home of, by the address of each block.
+    /// The memory that this node is home of, by the address of each block; of words and objects, by their own.
     pub(crate) home: BTreeMap<GlobalAddr, u64>,
     block: BlockSize,
     clock: u64,
@@ -238,6 +238,8 @@ impl Store for PlainStore {
     fn zero_home(&mut self, first: BlockTag, bytes: u64) {
         for block in 0..bytes.div_ceil(self.block.bytes()) {
             let tag = BlockTag::from_bits(first.bits() + (block << self.block.shift()));
+            let end = GlobalAddr::from_bits(tag.addr().bits() + self.block.bytes());
+            self.home.extract_if(tag.addr()..end, |_, _| true).for_each(drop);
             self.home.insert(tag.addr(), 0);
             self.zeroed.push(tag);
         }

@@ -49,15 +49,14 @@ impl<R: Rules> Blocks<R> {
                     self.seen.allocations += 1;
                     let life = bench.control.life(node, home);
                     if bench.control.remembers(home, life) {
-                        let known = match discipline {
-                            Discipline::Coherent => Some(&mut self.live),
-                            Discipline::Locked => None,
-                            _ => Some(&mut self.others),
+                        let is_new = match discipline {
+                            Discipline::Coherent => self.live.insert(addr),
+                            Discipline::Locked => true,
+                            _ => self.others.insert(addr, discipline).is_none(),
                         };
-                        let is_new = known.is_none_or(|known| known.insert(addr));
                         assert!(is_new, "{addr} was allocated twice");
                         assert!(
-                            !(self.live.contains(&addr) && self.others.contains(&addr)),
+                            !(self.live.contains(&addr) && self.others.contains_key(&addr)),
                             "{addr} was allocated twice, differently"
                         );
                     }
@@ -149,8 +148,11 @@ impl<R: Rules> Blocks<R> {
             );
             return;
         }
-        if self.plan.others > 0 && bench.random.per_mille(30) && !self.others.is_empty() {
-            return self.begin_with_others(bench, index, node);
+        if self.plan.others > 0 && bench.random.per_mille(15) && !self.others.is_empty() {
+            // Nobody may access words and objects as blocks.
+            let nth = bench.random.below(self.others.len());
+            let addr = *self.others.keys().nth(nth).expect("there is one");
+            return self.fetch(bench, index, node, BLOCK.tag(addr), Access::Shared);
         }
         let addr = self.pick(bench).expect("something is live");
         let tag = BLOCK.tag(addr);
@@ -185,28 +187,6 @@ impl<R: Rules> Blocks<R> {
         }
         let others = [Discipline::Locked, Discipline::Locked, Discipline::Word, Discipline::Object];
         others[bench.random.below(others.len())]
-    }
-
-    /// Words and objects are freed; and nobody may access them as blocks.
-    fn begin_with_others<M: Copy + From<Message>>(
-        &mut self,
-        bench: &mut Bench<M>,
-        index: usize,
-        node: NodeId,
-    ) {
-        let nth = bench.random.below(self.others.len());
-        let addr = *self.others.iter().nth(nth).expect("there is one");
-        if bench.random.per_mille(500) {
-            return self.fetch(bench, index, node, BLOCK.tag(addr), Access::Shared);
-        }
-        self.others.remove(&addr);
-        self.start(
-            bench,
-            index,
-            node,
-            |slot| Doing::Freeing { slot, addr },
-            |node, at, store, out| node.on_free(at, addr, store, out),
-        );
     }
 
     /// Somebody else frees an allocation; false if the node has no slot for that now.

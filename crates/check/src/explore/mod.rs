@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `flowcc` | racks of coherent blocks |
 //! | `locks` | racks of locks that carry their data |
+//! | `joint` | racks of both, in which memory comes and goes |
 //! | `search` | breadth first over all states, then back from rest: of whatever is a `Space` |
 //! | `states`, `hashing` | the states found so far; tables |
 //! | `world` | a state of the rack, in small numbers |
@@ -13,6 +14,7 @@
 
 pub mod flowcc;
 mod hashing;
+pub mod joint;
 pub mod locks;
 mod search;
 mod states;

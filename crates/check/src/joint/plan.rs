@@ -2,23 +2,26 @@
 
 use crate::coherence::{self, BlockPlan};
 use crate::locks::{self, LockPlan};
-use crate::rack::{self, Knob, Knobs};
+use crate::one_sided::OneSidedPlan;
+use crate::rack::{self, Knob, Knobs, Restarts};
 
-/// What a run of both is like.
+/// What a run of all of them is like.
 pub type Plan = rack::Plan<JointPlan>;
 
-/// What blocks have, and what locks have.
+/// What blocks have, what locks have, and what words and objects have.
 #[derive(Clone, Copy, Debug)]
 pub struct JointPlan {
     /// What only blocks have, and allocations of all kinds.
     pub blocks: BlockPlan,
     /// What only locks have.
     pub locks: LockPlan,
+    /// What only words and objects have.
+    pub words: OneSidedPlan,
 }
 
 impl Knobs for JointPlan {
     fn knobs(&mut self) -> Vec<Knob<'_>> {
-        let Self { blocks, locks } = self;
+        let Self { blocks, locks, words } = self;
         let mut knobs = blocks.knobs();
         // How many locks there may be follows from the memory.
         let locks = locks.knobs().into_iter().filter(|knob| knob.name != "locks").map(|mut knob| {
@@ -28,12 +31,15 @@ impl Knobs for JointPlan {
             knob
         });
         knobs.extend(locks);
+        knobs.extend(words.knobs());
         knobs
     }
 }
 
 /// Blocks of each node's memory: so few that all disciplines meet at the same addresses. The first is never handed out.
 const MEMORY: u64 = 10;
+/// In ten thousand steps: a recovery of everything takes up to a thousand, and what never gets to its end does no work.
+const MOST_RESTARTS: u32 = 20;
 
 impl Plan {
     /// The seed draws everything; places stop and start again.
@@ -41,11 +47,14 @@ impl Plan {
         let blocks = coherence::Plan::with_restarts(seed).with_options(seed);
         let locks = locks::Plan::with_restarts(seed).freeing();
         // One's conditions, or the other's.
-        let rack = if seed.is_multiple_of(2) { blocks.rack } else { locks.rack };
+        let mut rack = if seed.is_multiple_of(2) { blocks.rack } else { locks.rack };
+        // Locks alone have recovered before the next stop even where stops are that frequent.
+        let Restarts { switch, node, .. } = &mut rack.restarts;
+        [switch, node].into_iter().for_each(|often| *often = MOST_RESTARTS.min(*often));
         // A chunk has one discipline as long as its allocator lives: a block each, so that all of them get some.
         let blocks = BlockPlan { memory: (MEMORY, 1), others: 700, ..blocks.world };
         let regions = rack.nodes * (MEMORY as usize - 1);
         let locks = LockPlan { locks: regions, room: 1 + locks.world.room, ..locks.world };
-        Self { rack, world: JointPlan { blocks, locks } }
+        Self { rack, world: JointPlan { blocks, locks, words: OneSidedPlan::from_seed(seed) } }
     }
 }

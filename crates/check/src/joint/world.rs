@@ -1,11 +1,14 @@
-//! The world of both: every packet and every deadline goes to the machines of a whole node.
+//! The world of all of them: every packet and every deadline goes to the machines of a whole node.
 
 use node::{Effect, LockEffect, LockMessage, LockNode, Message, Node, RackNode};
-use wire::{Discipline, Faithful, GlobalAddr, LockRules, Nanos, NodeId, Rules};
+use wire::{
+    Discipline, Endpoint, Faithful, GlobalAddr, LockRules, Nanos, NodeId, RegionRules, Rules, VerbsRules,
+};
 
 use super::{JointPlan, Plan};
 use crate::coherence::{self, Blocks, PlainStore};
 use crate::locks::{self, Locks, PlainLocks};
+use crate::one_sided::{self, OneSided};
 use crate::rack::{self, Bench, Known, Place, Sum, World};
 
 /// What is on the network.
@@ -15,6 +18,8 @@ pub enum Packet {
     Block(Message),
     /// About locks.
     Lock(LockMessage),
+    /// About words and objects.
+    OneSided(one_sided::Message),
 }
 
 impl From<Message> for Packet {
@@ -29,31 +34,51 @@ impl From<LockMessage> for Packet {
     }
 }
 
-/// What both did.
+impl From<one_sided::Message> for Packet {
+    fn from(message: one_sided::Message) -> Self {
+        Self::OneSided(message)
+    }
+}
+
+/// What all of them did.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// Blocks.
     pub blocks: coherence::Seen,
     /// Locks.
     pub locks: locks::Seen,
+    /// Words and objects.
+    pub words: one_sided::Seen,
 }
 
 impl Sum for Seen {
     fn add(&mut self, other: &Self) {
         self.blocks.add(&other.blocks);
         self.locks.add(&other.locks);
+        self.words.add(&other.words);
     }
 }
 
-/// Blocks and locks.
-pub struct Joint<R: Rules = Faithful, L: LockRules = Faithful> {
+/// The number of the first thread that uses words, to the allocator.
+const WORDS: usize = 1 << 20;
+
+/// Blocks, locks, words and objects.
+pub struct Joint<R = Faithful, L = Faithful, V = Faithful, G = Faithful>
+where
+    R: Rules,
+    L: LockRules,
+    V: VerbsRules,
+    G: RegionRules,
+{
     /// The blocks, with the allocator and every node's memory.
     pub blocks: Blocks<R>,
     /// The locks. Their memory is that of the blocks: it is here while one of their machines runs.
     pub locks: Locks<L>,
+    /// Words and objects.
+    pub words: OneSided<V, G>,
 }
 
-impl<R: Rules, L: LockRules> Joint<R, L> {
+impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules> Joint<R, L, V, G> {
     /// Lends the nodes' memory to the locks, and takes it back.
     fn with_locks<T>(&mut self, action: impl FnOnce(&mut Self) -> T) -> T {
         self.pass_memory();
@@ -80,7 +105,7 @@ impl<R: Rules, L: LockRules> Joint<R, L> {
             (&mut PlainLocks, &mut Vec<LockEffect>),
         ),
     ) -> Result<(), String> {
-        let Self { blocks, locks } = self;
+        let Self { blocks, locks, .. } = self;
         let (machine, lock_store) = &mut locks.nodes[node.index()];
         let mut lock_out = std::mem::take(&mut locks.out);
         blocks.call(bench, node, |node, at, store, out| {
@@ -92,7 +117,7 @@ impl<R: Rules, L: LockRules> Joint<R, L> {
         self.settle_frees(bench)
     }
 
-    /// Threads inside of locks have asked for frees, or been told of them.
+    /// Threads inside of locks, and those that have ended regions, have asked for frees, or been told of them.
     fn settle_frees(&mut self, bench: &mut Bench<Packet>) -> Result<(), String> {
         while let Some((thread, addr)) = self.locks.next_free() {
             let node = self.locks.node_of(thread);
@@ -100,7 +125,17 @@ impl<R: Rules, L: LockRules> Joint<R, L> {
                 self.with_locks(|both| both.locks.on_free_told(bench, thread, None))?;
             }
         }
+        while let Some((thread, addr)) = self.words.next_free() {
+            let node = self.words.node_of(thread);
+            if !self.blocks.free_for(bench, (node, WORDS + thread), addr) {
+                self.words.on_free_told(bench, thread, None);
+            }
+        }
         for (thread, outcome) in std::mem::take(&mut self.blocks.told) {
+            if let Some(thread) = thread.checked_sub(WORDS) {
+                self.words.on_free_told(bench, thread, Some(outcome));
+                continue;
+            }
             self.with_locks(|both| both.locks.on_free_told(bench, thread, Some(outcome)))?;
         }
         Ok(())
@@ -125,7 +160,7 @@ impl<R: Rules, L: LockRules> Joint<R, L> {
     }
 }
 
-impl<R: Rules, L: LockRules> World<Packet> for Joint<R, L> {
+impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules> World<Packet> for Joint<R, L, V, G> {
     type Plan = JointPlan;
     type Message = Packet;
     type Seen = Seen;
@@ -138,17 +173,30 @@ impl<R: Rules, L: LockRules> World<Packet> for Joint<R, L> {
         locks.allocate_for_real((0..world.locks.locks).map(|at| {
             GlobalAddr::new(NodeId((at % rack.nodes) as u16), block * (1 + at / rack.nodes) as u64)
         }));
-        Self { blocks, locks }
+        let words = OneSided::new(&rack, &world.words);
+        Self { blocks, locks, words }
     }
 
     fn deliver(&mut self, bench: &mut Bench<Packet>, to: Place, message: &Packet) -> Result<(), String> {
         match (message, to) {
             (Packet::Block(message), Some(node)) => {
-                let Self { blocks, locks } = self;
+                let Self { blocks, locks, words } = self;
                 let (machine, _) = &mut locks.nodes[node.index()];
+                let mut told = false;
                 blocks.arrives(bench, to, message, |node, at, message, store, out| {
+                    let awaited = machine.awaited_frees();
                     RackNode { node, locks: machine }.on_packet(at, message, store, out);
+                    told = !node.ended().is_empty() || machine.awaited_frees() != awaited;
                 });
+                if told {
+                    locks.touched.touch(to);
+                }
+                if !blocks.nodes[node.index()].0.ended().is_empty() {
+                    words.on_blocks_ended(blocks, node, bench.control.incarnation(node));
+                }
+                if !matches!(message.packet.to, Endpoint::HomeAgent(_)) {
+                    return self.settle_frees(bench);
+                }
                 let block = blocks.nodes[node.index()].0.config().block;
                 locks.compare_allocations(bench, node, |region| {
                     blocks.nodes[node.index()].0.discipline_of(block.tag(region)) == Some(Discipline::Locked)
@@ -156,13 +204,17 @@ impl<R: Rules, L: LockRules> World<Packet> for Joint<R, L> {
             }
             (Packet::Block(message), None) => self.blocks.arrives(bench, to, message, Node::on_packet),
             (Packet::Lock(message), Some(node)) => self.with_locks(|both| {
-                let Self { blocks, locks } = both;
+                let Self { blocks, locks, .. } = both;
                 let (machine, _) = &mut blocks.nodes[node.index()];
                 locks.arrives(bench, to, message, |locks, at, message, store, out| {
                     RackNode { node: machine, locks }.on_lock_packet(at, message, store, out);
                 })
             })?,
             (Packet::Lock(message), None) => self.locks.arrives(bench, to, message, LockNode::on_packet)?,
+            (Packet::OneSided(message), Some(node)) => {
+                self.words.arrives(bench, &mut self.blocks, node, message);
+            }
+            (Packet::OneSided(message), None) => panic!("nobody sends that to the switch: {message:?}"),
         }
         self.settle_frees(bench)
     }
@@ -181,8 +233,9 @@ impl<R: Rules, L: LockRules> World<Packet> for Joint<R, L> {
     }
 
     fn act(&mut self, bench: &mut Bench<Packet>) -> Result<bool, String> {
+        let words_first = bench.random.per_mille(self.words.turns());
+        let mut acted = words_first && self.words.take_turn(bench, &mut self.blocks);
         let blocks_first = bench.random.per_mille(500);
-        let mut acted = false;
         for blocks in [blocks_first, !blocks_first] {
             acted = acted
                 || match blocks {
@@ -190,6 +243,7 @@ impl<R: Rules, L: LockRules> World<Packet> for Joint<R, L> {
                     false => self.with_locks(|both| both.locks.act(bench))?,
                 };
         }
+        acted = acted || !words_first && self.words.take_turn(bench, &mut self.blocks);
         self.settle_frees(bench)?;
         Ok(acted)
     }
@@ -197,10 +251,12 @@ impl<R: Rules, L: LockRules> World<Packet> for Joint<R, L> {
     fn next_deadline(&self, node: NodeId) -> Nanos {
         World::<Packet>::next_deadline(&self.blocks, node)
             .min(World::<Packet>::next_deadline(&self.locks, node))
+            .min(self.words.next_deadline(node))
     }
 
     fn on_deadline(&mut self, bench: &mut Bench<Packet>, node: NodeId) -> Result<(), String> {
         self.call_all(bench, node, |mut all, at, store, locks| all.on_deadline(at, store, locks))?;
+        self.words.on_deadline(bench, node);
         self.blocks.perhaps_demote(bench);
         Ok(())
     }
@@ -213,6 +269,7 @@ impl<R: Rules, L: LockRules> World<Packet> for Joint<R, L> {
     fn on_node_stopped(&mut self, bench: &mut Bench<Packet>, node: NodeId) {
         self.blocks.on_node_stopped(bench, node);
         self.locks.on_node_stopped(bench, node);
+        self.words.on_node_stopped(&mut self.blocks, node);
     }
 
     fn on_node_started(&mut self, bench: &mut Bench<Packet>, node: NodeId) {
@@ -243,34 +300,40 @@ impl<R: Rules, L: LockRules> World<Packet> for Joint<R, L> {
         let (view, dump) = self.blocks.hears(bench, node, before);
         self.call_all(bench, node, |mut all, at, store, locks| {
             all.on_new_epoch(at, (&view, dump.as_ref()), store, locks);
-        })
+        })?;
+        self.words.on_new_epoch(bench, node);
+        Ok(())
     }
 
     fn is_quiet(&self, bench: &Bench<Packet>) -> bool {
-        self.blocks.is_quiet(bench) && self.locks.is_quiet(bench)
+        self.blocks.is_quiet(bench) && self.locks.is_quiet(bench) && self.words.is_quiet(bench)
     }
 
     fn check_after(&mut self, bench: &Bench<Packet>, step: usize) -> Result<(), String> {
         self.blocks.check_after(bench, step)?;
         self.with_locks(|both| both.locks.check_after(bench, step))?;
+        self.words.check_after(bench, &self.blocks)?;
         self.check_disciplines(bench)
     }
 
     fn check_at_rest(&mut self, bench: &Bench<Packet>) -> Result<(), String> {
         self.blocks.check_at_rest(bench)?;
-        self.with_locks(|both| both.locks.check_at_rest(bench))
+        self.with_locks(|both| both.locks.check_at_rest(bench))?;
+        self.words.check_at_rest(bench, &self.blocks)
     }
 
     fn operations(&self) -> u64 {
-        World::<Packet>::operations(&self.blocks) + World::<Packet>::operations(&self.locks)
+        World::<Packet>::operations(&self.blocks)
+            + World::<Packet>::operations(&self.locks)
+            + self.words.operations()
     }
 
     fn seen(&self, bench: &Bench<Packet>) -> Seen {
-        Seen { blocks: self.blocks.seen(bench), locks: self.locks.seen(bench) }
+        Seen { blocks: self.blocks.seen(bench), locks: self.locks.seen(bench), words: self.words.seen() }
     }
 
     fn describe(&self, bench: &Bench<Packet>) -> (String, Option<u64>) {
         let ((blocks, block), (locks, lock)) = (self.blocks.describe(bench), self.locks.describe(bench));
-        (blocks + &locks, block.or(lock))
+        (blocks + &locks + &self.words.describe(bench), block.or(lock))
     }
 }

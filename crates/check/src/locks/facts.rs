@@ -43,8 +43,12 @@ impl Facts {
 
 impl Fact {
     pub(super) fn of<R: LockRules>(machine: &LockNode<R>, lock: GlobalAddr) -> Self {
+        let view = machine.view(lock);
+        if lock.home() != machine.id() {
+            return Self { view, ..Self::default() };
+        }
         let home = machine.home_of(lock).map(|(tenure, _)| tenure);
-        Self { view: machine.view(lock), entry: machine.entry(lock), home, lost: machine.has_lost(lock) }
+        Self { view, entry: machine.entry(lock), home, lost: machine.has_lost(lock) }
     }
 }
 

@@ -52,7 +52,7 @@ impl<R: LockRules> Locks<R> {
         for thread in (0..threads).map(|n| (first + n) % threads) {
             let node = self.node_of(thread);
             if bench.control.works(node) && self.thread_step(bench, thread)? {
-                bench.touch(Some(node));
+                self.touched.touch(Some(node));
                 return Ok(true);
             }
         }

@@ -14,7 +14,7 @@ use super::facts::Facts;
 use super::properties::{self, Asked, Waits};
 use super::{LockPlan, PlainLocks, Plan, Thread};
 use crate::rack::template;
-use crate::rack::{Bench, Conditions, FIRST, Known, Place, REPEATED, Sum, World};
+use crate::rack::{Bench, Conditions, FIRST, Known, Place, REPEATED, Sum, Touched, World};
 
 /// Bytes of a region that has any.
 const LEN: u32 = 8;
@@ -113,6 +113,8 @@ pub struct Locks<R: LockRules = Faithful> {
     pub(crate) out: Vec<LockEffect>,
     switch_out: Vec<Effect>,
     pub(super) facts: Facts,
+    /// What the last step changed of locks.
+    pub(crate) touched: Touched,
     /// What every node knows of the lives of homes may have changed.
     pub(super) lives_changed: bool,
     pub(super) seen: Seen,
@@ -147,7 +149,7 @@ impl<R: LockRules> Locks<R> {
         bench: &mut Bench<M>,
         node: NodeId,
     ) -> Result<(), String> {
-        bench.touch(Some(node));
+        self.touched.touch(Some(node));
         let mut out = std::mem::take(&mut self.out);
         for effect in out.drain(..) {
             match effect {
@@ -169,7 +171,7 @@ impl<R: LockRules> Locks<R> {
     ) -> Result<(), String> {
         bench.note(Some(message.packet.lock.bits()), || short(message));
         let Some(to) = to else {
-            bench.touch(None);
+            self.touched.touch(None);
             self.switch.on_packet(&message.packet, &mut self.switch_out);
             self.drain_switch(bench, message);
             return Ok(());
@@ -260,6 +262,7 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
             out: Vec::new(),
             switch_out: Vec::new(),
             facts: Facts::new(rack.nodes, plan.locks),
+            touched: Touched::NOTHING,
             lives_changed: false,
             seen: Seen::default(),
         }
@@ -279,7 +282,7 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
         bench.note(Some(message.packet.lock.bits()), || {
             format!("second pass, approved {}: {}", again.approved, short(&message))
         });
-        bench.touch(None);
+        self.touched.touch(None);
         self.switch.on_resubmit(&again, &mut self.switch_out);
         self.drain_switch(bench, &message);
     }
@@ -301,7 +304,7 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
         self.again.clear();
     }
 
-    fn on_node_stopped(&mut self, bench: &mut Bench<M>, node: NodeId) {
+    fn on_node_stopped(&mut self, _: &mut Bench<M>, node: NodeId) {
         for thread in 0..self.threads.len() {
             if self.node_of(thread) == node {
                 if let Thread::Returning(want, ..) | Thread::Ending(want) | Thread::Freeing(want, _) =
@@ -318,7 +321,7 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
         let config = Config { epoch: SwitchEpoch(0), ..*machine.config() };
         (*machine, *store) = (blank(&config), PlainLocks::new(self.plan.room));
         self.tenures.forget_node(node);
-        bench.touch(Some(node));
+        self.touched.touch(Some(node));
     }
 
     fn on_node_started(&mut self, _: &mut Bench<M>, _: NodeId) {
@@ -329,7 +332,7 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
         self.switch.restart(bench.view().epoch);
         self.again.clear();
         self.tenures.forget_switch();
-        bench.touch(None);
+        self.touched.touch(None);
     }
 
     fn on_new_epoch(&mut self, bench: &mut Bench<M>, node: NodeId, before: &Known) -> Result<(), String> {

@@ -57,6 +57,20 @@ impl Control {
         }
     }
 
+    /// What it knows when everybody has been told of this; and the life that each node is in, or was in last.
+    pub(crate) fn settled(view: View, lives: Vec<Incarnation>) -> Self {
+        let known = Known { epoch: view.epoch, live: view.live(), lives: lives.clone() };
+        Self {
+            up: view.live(),
+            known: vec![known; lives.len()],
+            view,
+            lives,
+            switch_up: true,
+            changed: false,
+            untold: Copyset::EMPTY,
+        }
+    }
+
     /// True if packets reach a place.
     pub fn is_up(&self, place: Place) -> bool {
         place.map_or(self.switch_up, |node| self.up.contains(node))

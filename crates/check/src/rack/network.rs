@@ -72,7 +72,9 @@ impl<M: Copy> Network<M> {
         nodes: usize,
         counts: &mut Counts,
     ) -> Option<Flight<M>> {
-        if !self.put_away.is_empty() && (self.in_flight.is_empty() || random.per_mille(15)) {
+        // The more there are, the sooner one comes back, or most would never come.
+        let comes_back = 15 + self.put_away.len() as u32;
+        if !self.put_away.is_empty() && (self.in_flight.is_empty() || random.per_mille(comes_back)) {
             return Some(self.put_away.swap_remove(random.below(self.put_away.len())));
         }
         if self.in_flight.is_empty() {

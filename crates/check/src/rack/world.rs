@@ -54,7 +54,15 @@ pub struct Touched {
 }
 
 impl Touched {
-    const NOTHING: Self = Self { nodes: Copyset::EMPTY, switch: false };
+    pub(crate) const NOTHING: Self = Self { nodes: Copyset::EMPTY, switch: false };
+
+    /// The step changes this place, too.
+    pub(crate) fn touch(&mut self, place: Place) {
+        match place {
+            None => self.switch = true,
+            Some(node) => self.nodes = self.nodes.with(node),
+        }
+    }
 
     /// True if the step changed nothing.
     pub fn is_nothing(&self) -> bool {
@@ -94,10 +102,7 @@ impl<M: Copy> Bench<M> {
 
     /// What a step changes must be told, or it is not looked at.
     pub fn touch(&mut self, place: Place) {
-        match place {
-            None => self.touched.switch = true,
-            Some(node) => self.touched.nodes = self.touched.nodes.with(node),
-        }
+        self.touched.touch(place);
     }
 
     /// What the step changed.

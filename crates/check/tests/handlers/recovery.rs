@@ -64,7 +64,10 @@ fn everybody_reports(
             Kind::Report if packet.to == home_of(mine(0)) => rig.packet(packet),
             Kind::Report => {
                 reported.push(packet);
-                rig.packet(Packet { arg: 0, ..packet.reply(Kind::ReportAck, packet.to, packet.from) })
+                // The first report says nothing, and asks when the home has last rebuilt its directory.
+                let is_first = packet.event == Kind::Report && packet.arg == 0;
+                let arg = if is_first { u64::from(EPOCH.0) } else { 0 };
+                rig.packet(Packet { arg, ..packet.reply(Kind::ReportAck, packet.to, packet.from) })
             }
             Kind::ReportAck if packet.to == agent(ME.0) => rig.packet(packet),
             _ => continue,

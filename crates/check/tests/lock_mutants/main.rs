@@ -12,7 +12,8 @@ mod mutant;
 mod scenarios;
 mod table;
 
-use check::joint;
+use check::explore::Verdict;
+use check::explore::joint::{Scope, explore_with_rules};
 use check::locks::{LockRack, Plan};
 use check::rack::Effort;
 use wire::{Faithful, LockRules};
@@ -30,13 +31,12 @@ fn runs<R: LockRules>(plan: fn(u64) -> Plan, from: u64) -> Found {
     })
 }
 
-/// The same, of blocks and locks in one rack.
-fn joint_runs<R: LockRules>(from: u64) -> Found {
-    (from..from + RUNS).find_map(|seed| {
-        let plan = joint::Plan::with_restarts(seed);
-        let why = joint::Rack::<Faithful, R>::run_seed(plan, seed, Effort::steps(20_000)).err()?;
-        Some(format!("{} (seed {seed})", first_line(why.what())))
-    })
+/// All states of a small rack in which memory comes and goes.
+fn scope<R: LockRules>(name: &str) -> Found {
+    let scope = Scope::named(name).unwrap_or_else(|| panic!("there is no scope {name}"));
+    let explored = explore_with_rules::<Faithful, R>(scope, 400_000, |_| {});
+    let Verdict::Broken(found) = explored.verdict else { return None };
+    Some(format!("{} (after {} states)", first_line(&found.what), explored.states))
 }
 
 #[test]
@@ -64,8 +64,7 @@ The same for the rules of the locks (`LockRules` in `crates/wire/src/rules.rs`),
 
 - *runs without faults*: one of the first random runs in which nothing is lost and nothing comes twice; packets may pass each
   other;
-- *runs with blocks and locks*: random runs with restarts in which both share a rack, its memory and the allocator
-  (`rackmem fuzz --all`);
+- *scope NAME*: every state of a small rack in which memory comes and goes (`rackmem check joint --scope NAME`);
 - *random runs*, *runs with restarts*, *scenario*: as above.
 
 | rule | without it | caught by |

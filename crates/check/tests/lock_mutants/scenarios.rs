@@ -2,8 +2,11 @@
 
 use check::locks::PlainLocks;
 use node::locks::Config;
-use node::{DataRef, LockEffect, LockMessage, LockNode, Moment, Ticket};
-use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Mode, Nanos, NodeId, Tenure};
+use node::{DataRef, LockEffect, LockMessage, LockNode, Moment, Ticket, View};
+use wire::{
+    GlobalAddr, Incarnation, LockEnd, LockKind, LockPacket, LockRules, Mode, Nanos, NodeId, SwitchEpoch,
+    Tenure,
+};
 
 /// A node reigns, and nobody waits; then it hears of somebody who was sent to its queue in an earlier reign of it. The directory
 /// would deny the MOVE to him, so that nothing is wrong in the end; but a lock stays where nobody else asks for it.
@@ -36,27 +39,40 @@ pub(crate) fn a_forward_of_an_earlier_tenure_comes<R: LockRules>() -> Result<(),
     }
 }
 
-/// Memory is given back by somebody who was not inside of its lock, which nobody in these runs does; then the lock comes home.
-pub(crate) fn a_lock_comes_back_to_memory_that_was_given_back<R: LockRules>() -> Result<(), String> {
-    const ME: NodeId = NodeId(0);
-    let lock = GlobalAddr::new(ME, 4096);
-    let mut home = LockNode::<R>::with_rules(Config { in_switch: false, ..Config::new(ME, 3) });
+/// A writer is inside when an epoch begins; he leaves; another epoch begins before the home has answered what was reported. The home
+/// may still know that he has given the memory back, whatever he was told: nobody is let in behind him.
+pub(crate) fn an_epoch_begins_before_the_home_has_said_that_the_lock_is_one<R: LockRules>()
+-> Result<(), String> {
+    const ME: NodeId = NodeId(1);
+    const HOME: NodeId = NodeId(0);
+    let lock = GlobalAddr::new(HOME, 4096);
+    let mut node = LockNode::<R>::with_rules(Config::new(ME, 2));
     let mut store = PlainLocks::new(1);
     let (at, mut out) = (Moment { now: Nanos(1), random: 1 }, Vec::new());
-    let packet = |kind, tenure| LockPacket {
+    for ticket in [Ticket(1), Ticket(2)] {
+        node.on_lock(at, (ticket, Mode::Write, false), (lock, 8), &mut store, &mut out);
+    }
+    let lent = LockPacket {
         mode: Mode::Write,
-        tenure: Tenure(tenure),
-        from: LockEnd::Agent(NodeId(1)),
-        to: LockEnd::Home(ME),
-        ..LockPacket::new(kind, lock, 8, NodeId(1))
+        tenure: Tenure(5),
+        payload: 8,
+        from: LockEnd::Home(HOME),
+        to: LockEnd::Agent(ME),
+        ..LockPacket::new(LockKind::Lent, lock, 8, ME)
     };
-    let acquire = LockMessage { packet: packet(LockKind::Acquire, 0), data: None };
-    home.on_packet(at, &acquire, &mut store, &mut out);
-    home.on_blocks_ended(lock, 64);
-    let back = LockPacket { payload: 8, ..packet(LockKind::WriteBack, 2) };
-    home.on_packet(at, &LockMessage { packet: back, data: Some(DataRef(7)) }, &mut store, &mut out);
-    match store.home.get(&lock) {
-        None => Ok(()),
-        Some(wrote) => Err(format!("the lock's data are written to the memory: {wrote}")),
+    node.on_packet(at, &LockMessage { packet: lent, data: Some(DataRef(1)) }, &mut store, &mut out);
+    assert!(out.contains(&LockEffect::Entered(Ticket(1))), "{out:?}");
+    let begin = |node: &mut LockNode<R>, store: &mut PlainLocks, epoch, out: &mut Vec<LockEffect>| {
+        let view = View { epoch: SwitchEpoch(epoch), lives: vec![Some(Incarnation(0)); 2], shadow: HOME };
+        node.on_new_epoch(at, &view, store, out);
+    };
+    begin(&mut node, &mut store, 1, &mut out);
+    if store.leave(lock, Mode::Write, Some(2)) {
+        node.on_left(at, lock, &mut store, &mut out);
+    }
+    begin(&mut node, &mut store, 2, &mut out);
+    match out.contains(&LockEffect::Entered(Ticket(2))) {
+        false => Ok(()),
+        true => Err("the next thread is let in".into()),
     }
 }

@@ -5,7 +5,7 @@ use wire::Faithful;
 use wire::rules::without_lock;
 
 use crate::mutant::{Found, Mutant, scenario};
-use crate::{joint_runs, runs, scenarios};
+use crate::{runs, scenarios, scope};
 
 /// One way to catch a mutant: words for it, and the function that does it.
 macro_rules! by {
@@ -23,8 +23,8 @@ macro_rules! by {
             runs::<without_lock::$rule>(|seed| Plan::with_restarts(seed).freeing(), $from)
         })
     };
-    ($rule:ident, all($from:literal)) => {
-        ("runs with blocks and locks", || joint_runs::<without_lock::$rule>($from))
+    ($rule:ident, scope($scope:literal)) => {
+        (concat!("scope ", $scope), || scope::<without_lock::$rule>($scope))
     };
     ($rule:ident, scenario($scenario:ident)) => {
         (concat!("scenario ", stringify!($scenario)), || {
@@ -75,8 +75,9 @@ mutants! {
     LOSSES_ARE_NAMED, losses(0), "a late copy takes a later loss, and those who ask next get stale data";
     TAKEN_LOSSES_STAY, losses(0), "whoever took a lost lock does not hear so, and others get stale data";
     MOVES_ARE_REPORTED, restarts(0), "data that were on their way are forgotten, and stale ones served";
-    FREED_MEMORY_IS_NOT_WRITTEN, scenario(a_lock_comes_back_to_memory_that_was_given_back), "what comes back late is written to memory that is a block by now";
-    FREED_LOCKS_END, all(0), "whoever was told that he could not free goes on with a lock of no memory";
-    FREES_COME_FIRST, all(1040), "a lock is reclaimed whose memory a dead thread has freed";
-    WRITERS_MAY_HAVE_FREED, all(0), "a thread gets in behind one that has freed the memory";
+    FREED_MEMORY_IS_NOT_WRITTEN, scope("lock-free-outside"), "what comes back late is written to memory that is a block by now";
+    FREED_LOCKS_END, scope("lock-free-death"), "whoever was told that he could not free goes on with a lock of no memory";
+    FREES_COME_FIRST, scope("lock-take-death"), "a lock is reclaimed whose memory a dead thread has freed";
+    WRITERS_MAY_HAVE_FREED, scope("lock-free-death"), "a thread gets in behind one that has freed the memory";
+    DOUBT_OUTLIVES_EPOCHS, scenario(an_epoch_begins_before_the_home_has_said_that_the_lock_is_one), "so it does if two epochs begin in a row";
 }

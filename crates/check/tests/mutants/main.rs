@@ -13,9 +13,9 @@ mod table;
 
 use check::coherence::{Plan, Rack};
 use check::explore::flowcc::{Coverage, Scope, explore, explore_with_rules};
-use check::explore::{Explored, Verdict};
+use check::explore::{Explored, Verdict, joint};
 use check::rack::Effort;
-use wire::Rules;
+use wire::{Faithful, Rules};
 
 use mutant::{Found, first_line};
 
@@ -28,6 +28,14 @@ const STEPS: usize = 3000;
 fn scope<N: Rules, S: Rules>(name: &str) -> Found {
     let scope = Scope::named(name).unwrap_or_else(|| panic!("there is no scope {name}"));
     let explored = explore_with_rules::<N, S>(scope, MOST, |_| {});
+    let Verdict::Broken(found) = explored.verdict else { return None };
+    Some(format!("{} (after {} states)", first_line(&found.what), explored.states))
+}
+
+/// The same, where memory comes and goes.
+fn joint_scope<N: Rules>(name: &str) -> Found {
+    let scope = joint::Scope::named(name).unwrap_or_else(|| panic!("there is no scope {name}"));
+    let explored = joint::explore_with_rules::<N, Faithful>(scope, MOST, |_| {});
     let Verdict::Broken(found) = explored.verdict else { return None };
     Some(format!("{} (after {} states)", first_line(&found.what), explored.states))
 }
@@ -72,6 +80,7 @@ This table is written by `crates/check/tests/mutants`, which also runs all of it
 `cargo test -p rackmem-check --test mutants -- --nocapture` prints what was found.
 
 - *scope NAME*: every state of a small rack (`rackmem check flowcc --scope NAME`);
+- *joint scope NAME*: the same where memory comes and goes (`rackmem check joint --scope NAME`);
 - *random runs*: one of the first runs under loss, duplication, delay and reordering;
 - *runs with restarts*: the same, with a switch and nodes that stop and start again;
 - *scenario*: a handler given the packets of a rare run;

@@ -5,8 +5,8 @@ use node::allocator::ChunkSize;
 use node::canonical::NOW;
 use node::{Access, Config, DataRef, Effect, Message, Moment, Node, Retransmission, Store, View};
 use wire::{
-    BlockSize, BlockTag, Copyset, Discipline, Endpoint, GlobalAddr, GlobalStatus, Incarnation, Kind, Nanos,
-    NodeId, Packet, RequesterId, Rules, Seq, SlotId, SwitchEpoch,
+    BlockSize, BlockTag, Copyset, Endpoint, GlobalAddr, GlobalStatus, Incarnation, Kind, Nanos, NodeId,
+    Packet, RequesterId, Rules, Seq, SlotId, SwitchEpoch,
 };
 
 const BLOCK: BlockSize = BlockSize::MIN;
@@ -47,33 +47,12 @@ impl<R: Rules> Bench<R> {
     }
 
     /// The switch begins another life; what the node sends then.
-    fn new_epoch(&mut self, epoch: u32, down: Option<NodeId>) -> Vec<Packet> {
-        let life = |node| (down != Some(NodeId(node))).then_some(Incarnation(0));
-        let lives = (0..3).map(life).collect();
+    fn new_epoch(&mut self, epoch: u32) -> Vec<Packet> {
+        let lives = vec![Some(Incarnation(0)); 3];
         let view = View { epoch: SwitchEpoch(epoch), lives, shadow: NodeId(0) };
         let mut out = Vec::new();
         self.node.on_new_epoch(AT, &view, None, &mut self.store, &mut out);
         sent(&out)
-    }
-
-    /// The bench and the only other live node report that they have nothing; the bench's home decides again.
-    fn hear_reports(&mut self, own: Vec<Packet>, other: NodeId, epoch: SwitchEpoch) {
-        let (from, to) = (Endpoint::CacheAgent(other), Endpoint::HomeAgent(ME));
-        let requester = RequesterId { node: other, slot: SlotId::MIGRATION };
-        let report = |event, seq| Packet {
-            event,
-            from,
-            to,
-            epoch,
-            ..Packet::request(Kind::Report, block(ME.0, 0), requester, Seq(seq))
-        };
-        let mut waiting = own;
-        waiting.extend([report(Kind::Close, 2), report(Kind::Report, 1)]);
-        while let Some(packet) = waiting.pop() {
-            if packet.to.node() == Some(ME) {
-                waiting.extend(self.packet(packet, None));
-            }
-        }
     }
 
     /// A thread needs a block; the request that this sends.
@@ -179,8 +158,8 @@ pub(crate) fn what_was_saved_is_old<R: Rules>() -> Result<(), String> {
     };
     bench.packet(request, None);
     assert_eq!(bench.store.retained, 1, "the provider keeps its answer");
-    bench.new_epoch(1, None);
-    let sent = bench.new_epoch(2, None);
+    bench.new_epoch(1);
+    let sent = bench.new_epoch(2);
     let hello = sent.iter().find(|packet| packet.to == Endpoint::HomeAgent(NodeId(2)));
     let hello = hello.expect("every node reports to every home");
     // The home says that it has rebuilt its directory in the epoch before.
@@ -191,31 +170,36 @@ pub(crate) fn what_was_saved_is_old<R: Rules>() -> Result<(), String> {
     }
 }
 
-/// A node calls FREE; the allocator dies, and its chunk goes to another one before the FREE comes.
-pub(crate) fn a_free_outlives_its_allocator<R: Rules>() -> Result<(), String> {
-    let mut bench = Bench::<R>::new();
-    let call = |kind, from: u16, seq, arg| Packet {
-        from: Endpoint::Allocator(NodeId(from)),
-        to: Endpoint::HomeAgent(ME),
-        arg,
-        discipline: Some(Discipline::Coherent),
-        ..Packet::request(kind, block(ME.0, 1), RequesterId { node: NodeId(from), slot: SlotId(9) }, Seq(seq))
-    };
-    let chunk = 8 * BLOCK.bytes();
-    let granted = |sent: Vec<Packet>| assert!(sent[0].status.is_granted(), "{sent:?}");
-    granted(bench.packet(call(Kind::ChunkRequest, 0, 1, chunk), None));
-    let sent = bench.new_epoch(1, Some(NodeId(0)));
-    bench.hear_reports(sent, NodeId(2), SwitchEpoch(1));
-    let later = |packet| Packet { epoch: SwitchEpoch(1), ..packet };
-    granted(bench.packet(later(call(Kind::ChunkRequest, 2, 1, chunk)), None));
-    // It was called in epoch 0.
-    let sent = bench.packet(later(call(Kind::Free, 2, 2, 0)), None);
-    match sent.as_slice() {
-        [answer] if answer.kind == Kind::FreeReply => Ok(()),
-        other => Err(format!(
-            "the FREE goes to the next allocator: {:?}",
-            other.iter().map(|it| it.kind).collect::<Vec<_>>()
-        )),
+/// The switch stops again and again, each time before everybody has reported. A thread wants to write a block all that while.
+pub(crate) fn a_recovery_is_cut_short_again_and_again<R: Rules>() -> Result<(), String> {
+    const EPOCHS: u32 = 8;
+    let (mut bench, home) = (Bench::<R>::new(), NodeId(2));
+    bench.miss(block(home.0, 1), Access::Modified);
+    let mut at = AT;
+    for epoch in 1..EPOCHS {
+        bench.new_epoch(epoch);
+        // Its request goes out once more, and the home, which waits for reports, refuses it.
+        let asks_again = (0..8).any(|_| {
+            at.now = at.now.max(bench.node.next_deadline());
+            let mut out = Vec::new();
+            bench.node.on_deadline(at, &mut bench.store, &mut out);
+            sent(&out).iter().any(|packet| packet.kind == Kind::WriteMiss)
+        });
+        assert!(asks_again, "a thread that waits asks again in every epoch");
+    }
+    // At last there is time to report. The home has decided nothing since epoch 0: what it may have granted then counts.
+    let mut waiting = bench.new_epoch(EPOCHS);
+    let mut cut = 0;
+    while let Some(packet) = waiting.pop() {
+        if packet.kind == Kind::Report && packet.to == Endpoint::HomeAgent(home) {
+            cut += usize::from(packet.event == Kind::WriteMiss);
+            let answer = packet.reply(Kind::ReportAck, packet.to, packet.from);
+            waiting.extend(bench.packet(answer, None));
+        }
+    }
+    match cut {
+        1 => Ok(()),
+        other => Err(format!("one request was cut short by {EPOCHS} epochs, and {other} are reported")),
     }
 }
 

@@ -5,7 +5,7 @@ use wire::Faithful;
 use wire::rules::without;
 
 use crate::mutant::{Found, Mutant, scenario};
-use crate::{changes_nothing, runs, scenarios, scope};
+use crate::{changes_nothing, joint_scope, runs, scenarios, scope};
 
 /// One way to catch a mutant: words for it, and the function that does it. Only the machines that keep the rule are
 /// compiled without it.
@@ -18,6 +18,9 @@ macro_rules! by {
     };
     ($rule:ident, both, scope($scope:literal)) => {
         (concat!("scope ", $scope), || scope::<without::$rule, without::$rule>($scope))
+    };
+    ($rule:ident, nodes, joint($scope:literal)) => {
+        (concat!("joint scope ", $scope), || joint_scope::<without::$rule>($scope))
     };
     ($rule:ident, nodes, subsumed($scope:literal)) => {
         (concat!("subsumed in ", $scope), || {
@@ -112,12 +115,13 @@ mutants! {
     RETAINED_ANSWERS_ARE_REPORTED, nodes, restarts(0), "the only copy is forgotten";
     ONLY_CUT_EVENTS_COUNT, nodes, restarts(0), "an old answer counts as the latest copy";
     OLD_SAVINGS_ARE_DROPPED, nodes, scenario(what_was_saved_is_old), "old contents come home";
-    SAVINGS_ARE_KEPT, nodes, restarts(480), "the only copy is lost in a second restart";
+    VAIN_REQUESTS_ARE_FORGOTTEN, nodes, scenario(a_recovery_is_cut_short_again_and_again), "each recovery takes longer than the last, and where stops are frequent none ends";
+    SAVINGS_ARE_KEPT, nodes, scenario(a_recovery_is_cut_short_again_and_again), "the only copy is lost in a second restart";
     STALE_HOME_IS_MENDED, nodes, restarts(320), "the home's memory stays stale";
     HELD_LOCKS_ARE_REPORTED, nodes, restarts(0), "a lock is given away twice";
     DEAD_WRITERS_LOSE, nodes, restarts(0), "stale contents are served as if nothing had been lost";
-    ENDED_COPIES_ARE_DROPPED, nodes, restarts(0), "copies of freed blocks stay";
+    ENDED_COPIES_ARE_DROPPED, nodes, joint("block-change-death"), "copies of freed blocks stay";
     ORPHANED_COPIES_ARE_DROPPED, nodes, restarts(0), "copies of a dead home's blocks stay";
-    FREES_ARE_FOR_THEIR_ALLOCATOR, nodes, scenario(a_free_outlives_its_allocator), "an old FREE frees what the next owner gave out";
+    FREES_ARE_FOR_THEIR_ALLOCATOR, nodes, joint("block-free-death"), "an old FREE frees what the next owner gave out";
     KNOWLEDGE_IS_KEPT, nodes, restarts(140), "what a home knew is forgotten by a second restart";
 }

@@ -1,4 +1,4 @@
-//! `rackmem check flowcc` and `rackmem check locks`: scope by scope, with progress on standard error and a table, or a document, at the end.
+//! `rackmem check flowcc`, `rackmem check locks` and `rackmem check joint`: scope by scope, with progress on standard error and a table, or a document, at the end.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};

@@ -3,6 +3,7 @@
 mod explore;
 
 use ::check::explore::flowcc::FlowCC;
+use ::check::explore::joint::Joint;
 use ::check::explore::locks::Locks;
 
 use crate::fault::Fault;
@@ -14,6 +15,8 @@ pub(crate) enum Check {
     Flowcc(explore::Args),
     /// Explore every state of small racks with locks that carry their data, with faults wherever they can happen
     Locks(explore::Args),
+    /// Explore every state of small racks in which blocks, locks and words come and go, while places die
+    Joint(explore::Args),
 }
 
 /// Runs the command.
@@ -21,5 +24,6 @@ pub(crate) fn run(check: &Check) -> Result<(), Fault> {
     match check {
         Check::Flowcc(args) => explore::run::<FlowCC>(args),
         Check::Locks(args) => explore::run::<Locks>(args),
+        Check::Joint(args) => explore::run::<Joint>(args),
     }
 }

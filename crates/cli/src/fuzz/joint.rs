@@ -1,4 +1,4 @@
-//! Random runs of blocks and locks in one rack, and what they came to.
+//! Random runs of blocks, locks, words and objects in one rack, and what they came to.
 
 use check::joint::{Joint, JointPlan, Packet, Plan, Seen};
 use check::rack;
@@ -6,9 +6,9 @@ use wire::Faithful;
 
 use super::flowcc::BlockRuns;
 use super::locks::LockRuns;
-use super::{Groups, Subject};
+use super::{Groups, Subject, named};
 
-/// Blocks and locks, with the allocator that gives out the memory of both.
+/// Blocks, locks, words and objects, with the allocator that gives out the memory of all.
 pub(super) enum JointRuns {}
 
 impl Subject for JointRuns {
@@ -22,7 +22,7 @@ impl Subject for JointRuns {
     }
 
     fn operations(seen: &Seen) -> u64 {
-        seen.blocks.operations() + seen.locks.operations()
+        seen.blocks.operations() + seen.locks.operations() + seen.words.operations()
     }
 
     fn groups(sum: &Seen, fewest: u64) -> Groups {
@@ -31,6 +31,25 @@ impl Subject for JointRuns {
             let title = if title == "operations" { "operations of locks" } else { "protocol of locks" };
             (title, rows)
         }));
+        let words = &sum.words;
+        groups.push((
+            "words and objects",
+            named(&[
+                ("regions that began", words.begun),
+                ("regions that ended", words.ended),
+                ("allocations freed", words.freed),
+                ("operations on words", words.changes),
+                ("objects read whole", words.reads),
+                ("found torn", words.torn),
+                ("objects written", words.writes),
+                ("refused, the region had ended", words.refused),
+                ("calls refused", words.calls_refused),
+                ("in doubt", words.doubted),
+                ("connections that broke", words.broken),
+                ("requests that came again", words.duplicates),
+                ("retransmissions of devices", words.repeated),
+            ]),
+        ));
         groups
     }
 }

@@ -74,7 +74,7 @@ Examples:
   rackmem fuzz --locks --seeds 0..200  locks that carry their data
   rackmem fuzz --seeds 17..18 --with nodes=2,lose=0
                                        a run with some of its numbers changed
-  rackmem fuzz --all --seeds 0..200    blocks, locks and the allocator in one rack
+  rackmem fuzz --all --seeds 0..200    blocks, locks, words, objects and the allocator in one rack
 
 Every run has at least 2,000 operations and 20 faults. Exit codes: 1 a property did not hold, 3 a run was stuck,
 4 a machine panicked.";
@@ -92,7 +92,7 @@ pub(crate) struct Args {
     /// Locks that carry their data, instead of coherent blocks
     #[arg(long, conflicts_with = "all")]
     locks: bool,
-    /// Blocks and locks in one rack, and allocations of every discipline at the same addresses
+    /// Blocks, locks, words and objects in one rack, at the same addresses
     #[arg(long)]
     all: bool,
     /// Steps that each run takes at least [default: 40000]

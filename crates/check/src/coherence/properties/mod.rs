@@ -49,8 +49,13 @@ pub(super) fn check_after<R: Rules, M: Copy>(
 
 /// Checks everything that must hold when nothing is in flight.
 pub(super) fn check_at_rest<R: Rules, M: Copy>(blocks: &Blocks<R>, bench: &Bench<M>) -> Result<(), String> {
-    check(blocks, &bench.control)?;
-    directory::check_at_rest(blocks, &bench.control)
+    check_settled(blocks, &bench.control)
+}
+
+/// The same, of a rack without a bench.
+pub(crate) fn check_settled<R: Rules>(blocks: &Blocks<R>, control: &Control) -> Result<(), String> {
+    check(blocks, control)?;
+    directory::check_at_rest(blocks, control)
 }
 
 /// A copy of a block that hits are possible in.

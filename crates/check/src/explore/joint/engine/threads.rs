@@ -1,0 +1,384 @@
+//! What threads do, and what they are told: as the library does it, and whether it can be so.
+
+use std::rc::Rc;
+
+use node::{Access, FrameId, LockEffect, Outcome, Started};
+use wire::{Discipline, Mode, NodeId, Refusal, SlotId};
+
+use super::{Engine, Next};
+use crate::explore::joint::action::Action;
+use crate::explore::joint::coverage::Ending;
+use crate::explore::joint::machines::{FIRST, HOME, Input, Told, region};
+use crate::explore::joint::scope::Turn;
+use crate::explore::joint::world::{Doing, Memory, Outside, World};
+
+/// What is written inside of a lock that is no more: nobody may see it.
+const ON_PAPER: u64 = 999;
+
+/// The allocation is one of a life of its home that is over.
+const NO_CHANGE: u8 = u8::MAX;
+
+/// What a thread writes in this turn.
+fn write_of(thread: usize, turn: u8) -> u64 {
+    (thread as u64 + 1) * 10 + u64::from(turn)
+}
+
+impl Engine {
+    pub(super) fn turn_of(&self, outside: &Outside, thread: usize) -> Option<Turn> {
+        self.scope.threads[thread].does.get(usize::from(outside.threads[thread].turn)).copied()
+    }
+
+    fn done(&mut self, outside: &mut Outside, thread: usize, ending: Ending) {
+        self.coverage.note(ending);
+        outside.threads[thread].doing = Doing::Idle;
+        outside.threads[thread].turn += 1;
+    }
+
+    /// True if the thread will do nothing more, unless something dies.
+    pub(super) fn is_over(&self, world: &World, thread: usize) -> bool {
+        let outside = self.outside(world);
+        let node = usize::from(self.scope.threads[thread].node);
+        match self.turn_of(outside, thread) {
+            None => true,
+            Some(Turn::AllocateAnew(_)) => {
+                outside.threads[thread].doing == Doing::Idle && self.facts(world, node).epoch <= FIRST
+            }
+            // It is somebody else's, who has not got it yet, or has freed it.
+            Some(Turn::Free) => {
+                outside.threads[thread].doing == Doing::Idle && outside.memory.discipline.is_none()
+            }
+            Some(_) => false,
+        }
+    }
+
+    /// What a thread can do next.
+    pub(super) fn thread(&mut self, world: &World, thread: usize, found: &mut Vec<(Action, Next)>) {
+        let plan = self.scope.threads[thread];
+        let node = usize::from(plan.node);
+        let outside = Rc::clone(self.outside(world));
+        let Some(turn) = self.turn_of(&outside, thread) else { return };
+        if self.facts(world, node).epoch < FIRST || self.is_over(world, thread) {
+            return;
+        }
+        let at = outside.threads[thread].turn;
+        let who = thread as u8;
+        let memory = outside.memory;
+        let mut after = Outside::clone(&outside);
+        let doing = &mut after.threads[thread].doing;
+        let (input, goes_on) = match *doing {
+            Doing::Idle => {
+                let input = match turn {
+                    Turn::Allocate(discipline) | Turn::AllocateAnew(discipline) => {
+                        Input::Allocate(discipline)
+                    }
+                    Turn::Free => Input::Free,
+                    Turn::SendHome => {
+                        self.done(&mut after, thread, Ending::SentHome);
+                        Input::SendHome
+                    }
+                    Turn::Read => Input::Fetch(Access::Shared),
+                    Turn::Write => Input::Fetch(Access::Modified),
+                    Turn::Enter(_) | Turn::Take | Turn::EnterAndFree | Turn::TakeAndFree => {
+                        *doing = Doing::Waiting(memory.changes, false);
+                        Input::Enter(who, turn.enters().expect("it does"))
+                    }
+                };
+                (input, None)
+            }
+            Doing::Pinned { frame, on_paper } => {
+                let wrote = (turn == Turn::Write).then(|| write_of(thread, at));
+                match wrote {
+                    _ if on_paper || !self.knows_memory(world, NodeId(plan.node.into())) => {}
+                    Some(wrote) => after.memory.latest = wrote,
+                    None => {
+                        let copy = self.facts(world, node).copy;
+                        if copy.is_none_or(|(_, write)| write != memory.latest) {
+                            let what = format!(
+                                "thread {thread} reads {copy:?}, and the last write is {}",
+                                memory.latest
+                            );
+                            found.push((Action::GoOn(who, at, "accesses the block"), Err(what)));
+                            return;
+                        }
+                    }
+                }
+                self.done(&mut after, thread, Ending::Accessed);
+                (Input::Access(FrameId(frame), wrote), Some("accesses the block"))
+            }
+            Doing::ToldOfLoss => {
+                *doing = Doing::Waiting(memory.changes, true);
+                (Input::Reclaim(who), Some("takes what is lost"))
+            }
+            Doing::Inside { frees: true, .. } => (Input::Free, Some("wants it freed")),
+            Doing::Inside { of, .. } => {
+                let mode = turn.enters().expect("it is inside");
+                let is_there = of == memory.changes;
+                let value = self.facts(world, node).value;
+                if is_there && !memory.hollow && value != Some(memory.latest) {
+                    let what = format!("the data changed under thread {thread}: {value:?}, {memory:?}");
+                    found.push((Action::GoOn(who, at, "leaves"), Err(what)));
+                    return;
+                }
+                let wrote =
+                    (mode == Mode::Write).then(|| if is_there { write_of(thread, at) } else { ON_PAPER });
+                if let Some(wrote) = wrote
+                    && is_there
+                {
+                    (after.memory.latest, after.memory.hollow) = (wrote, false);
+                }
+                let how = if is_there { Ending::Entered } else { Ending::LeftOnPaper };
+                self.done(&mut after, thread, how);
+                (Input::Leave(mode, wrote), Some("leaves"))
+            }
+            Doing::Returned(lost) => {
+                *doing = Doing::Ending(lost);
+                (Input::End(who, lost), Some("ends the lock"))
+            }
+            _ => return,
+        };
+        let action = goes_on.map_or(Action::Begin(who, at), |does| Action::GoOn(who, at, does));
+        let next = self.node_step(world, node, input, after, Some(thread));
+        // Somebody was in the way, and nothing else has changed.
+        if !matches!(&next, Ok(next) if next == world) {
+            found.push((action, next));
+        }
+    }
+
+    /// A thread's operation has begun.
+    pub(super) fn started(
+        &mut self,
+        outside: &mut Outside,
+        thread: usize,
+        started: Started,
+    ) -> Result<(), String> {
+        let turn = self.turn_of(outside, thread).expect("it has one");
+        let since = outside.memory.changes;
+        let doing = &mut outside.threads[thread].doing;
+        *doing = match (started, turn, *doing) {
+            (Started::Slot(slot), _, Doing::Inside { of, taken, .. }) => {
+                Doing::Returning { of, taken, slot: slot.0 }
+            }
+            (Started::Slot(slot), Turn::Allocate(_) | Turn::AllocateAnew(_), _) => {
+                Doing::Allocating(slot.0, since)
+            }
+            (Started::Slot(slot), Turn::Free, _) => Doing::Freeing { of: since, slot: slot.0 },
+            (Started::Slot(slot), _, _) => Doing::Fetching(slot.0, since),
+            (Started::Join(slot), ..) => Doing::Joining(slot.0),
+            (Started::Pinned(frame), ..) => Doing::Pinned { frame: frame.0, on_paper: false },
+            (Started::Retry, ..) => Doing::Idle,
+            (Started::Full, ..) => return Err("every slot is taken, by so few threads".into()),
+        };
+        Ok(())
+    }
+
+    /// A node tells its threads something.
+    pub(super) fn told(
+        &mut self,
+        world: &World,
+        outside: &mut Outside,
+        node: usize,
+        told: Told,
+    ) -> Result<(), String> {
+        match told {
+            Told::Lock(effect) => self.told_of_lock(world, outside, effect),
+            Told::Block(slot, outcome) => {
+                for thread in 0..self.scope.threads.len() {
+                    if usize::from(self.scope.threads[thread].node) == node {
+                        self.told_of_block(world, outside, thread, slot, outcome)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn told_of_block(
+        &mut self,
+        world: &World,
+        outside: &mut Outside,
+        thread: usize,
+        slot: SlotId,
+        outcome: Outcome,
+    ) -> Result<(), String> {
+        let control = Rc::clone(self.control(world));
+        let (died, home_died) = (control.has_lost_a_node(), control.has_lost(HOME));
+        let memory = outside.memory;
+        match (outside.threads[thread].doing, outcome) {
+            (Doing::Allocating(its, _), Outcome::Allocated { addr, .. }) if its == slot.0 => {
+                let Some(Turn::Allocate(discipline) | Turn::AllocateAnew(discipline)) =
+                    self.turn_of(outside, thread)
+                else {
+                    unreachable!("it allocates")
+                };
+                if addr != region() {
+                    return Err(format!("thread {thread} gets {addr}, which there is not"));
+                }
+                self.done(outside, thread, Ending::Allocated(discipline));
+            }
+            (Doing::Allocating(its, since), Outcome::Failed(why)) if its == slot.0 => {
+                // Somebody else has the block, or its chunk.
+                let others =
+                    outside.threads.iter().filter(|it| matches!(it.doing, Doing::Allocating(..))).count() > 1;
+                let is_taken = memory.changes > 0 || since != memory.changes || others;
+                let may = match why {
+                    Refusal::OutOfMemory => is_taken,
+                    Refusal::NodeDown => home_died,
+                    _ => died,
+                };
+                if !may {
+                    return Err(format!("thread {thread} gets no memory: {why:?}, {memory:?}"));
+                }
+                self.done(outside, thread, Ending::NotAllocated(why));
+                outside.threads[thread].turn = self.scope.threads[thread].does.len() as u8;
+            }
+            (Doing::Freeing { of, slot: its }, Outcome::Freed) if its == slot.0 => {
+                if of == memory.changes && !home_died {
+                    return Err(format!("thread {thread} has freed what is still allocated: {memory:?}"));
+                }
+                self.done(outside, thread, Ending::Freed);
+            }
+            (Doing::Freeing { slot: its, .. }, Outcome::Failed(why)) if its == slot.0 && died => {
+                self.done(outside, thread, Ending::NotFreed(why));
+            }
+            (Doing::Returning { of, taken, slot: its }, outcome) if its == slot.0 => {
+                let is_gone = of != memory.changes;
+                outside.threads[thread].doing = match outcome {
+                    Outcome::Freed if !is_gone && !home_died => {
+                        return Err(format!("thread {thread} has freed what is still allocated: {memory:?}"));
+                    }
+                    Outcome::Freed => Doing::Returned(false),
+                    Outcome::Failed(why) if died => {
+                        self.coverage.note(Ending::NotFreed(why));
+                        if taken { Doing::Returned(true) } else { Doing::Inside { of, taken, frees: false } }
+                    }
+                    other => {
+                        return Err(format!(
+                            "thread {thread} wanted the memory freed, and is told {other:?}"
+                        ));
+                    }
+                };
+            }
+            (Doing::Fetching(its, _), Outcome::Pinned(frame)) if its == slot.0 => {
+                outside.threads[thread].doing = Doing::Pinned { frame: frame.0, on_paper: false };
+            }
+            (Doing::Fetching(its, _), Outcome::Retry) | (Doing::Joining(its), _) if its == slot.0 => {
+                outside.threads[thread].doing = Doing::Idle;
+            }
+            (Doing::Fetching(its, since), Outcome::Failed(why)) if its == slot.0 => {
+                let may = match why {
+                    Refusal::Lost => died,
+                    Refusal::NodeDown => home_died,
+                    _ => may_be_refused(memory, since, Discipline::Coherent, why),
+                };
+                if !may {
+                    return Err(format!("thread {thread} is refused the block: {why:?}, {memory:?}"));
+                }
+                self.done(outside, thread, Ending::NotAccessed(why));
+            }
+            (
+                Doing::Allocating(its, _) | Doing::Freeing { slot: its, .. } | Doing::Fetching(its, _),
+                other,
+            ) if its == slot.0 => {
+                return Err(format!("thread {thread} is told {other:?}"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn told_of_lock(
+        &mut self,
+        world: &World,
+        outside: &mut Outside,
+        effect: LockEffect,
+    ) -> Result<(), String> {
+        let (LockEffect::Entered(ticket)
+        | LockEffect::Busy(ticket)
+        | LockEffect::Failed(ticket, _)
+        | LockEffect::Freed(ticket)) = effect
+        else {
+            unreachable!("packets are sent")
+        };
+        let thread = ticket.0 as usize;
+        let control = Rc::clone(self.control(world));
+        match (outside.threads[thread].doing, effect) {
+            (Doing::Waiting(..), LockEffect::Entered(_)) => self.entered(world, outside, thread),
+            (Doing::Ending(lost), LockEffect::Freed(_)) => {
+                self.done(outside, thread, if lost { Ending::GivenUp } else { Ending::Ended });
+                Ok(())
+            }
+            (Doing::Waiting(since, takes), LockEffect::Failed(_, why)) => {
+                let may = match why {
+                    Refusal::Lost => control.has_lost_a_node() && !takes,
+                    Refusal::Outdated => takes,
+                    Refusal::NodeDown => control.has_lost(HOME),
+                    _ => may_be_refused(outside.memory, since, Discipline::Locked, why),
+                };
+                if !may {
+                    return Err(format!(
+                        "thread {thread} is refused the lock: {why:?}, {:?}",
+                        outside.memory
+                    ));
+                }
+                let reclaims = self.turn_of(outside, thread).is_some_and(Turn::reclaims);
+                if why == Refusal::Lost && reclaims {
+                    self.coverage.note(Ending::NotEntered(why));
+                    outside.threads[thread].doing = Doing::ToldOfLoss;
+                } else {
+                    self.done(outside, thread, Ending::NotEntered(why));
+                }
+                Ok(())
+            }
+            (doing, told) => Err(format!("thread {thread} is {doing:?}, and is told {told:?}")),
+        }
+    }
+
+    /// A thread is inside: there is such a lock, nobody else is inside whom it excludes, and it finds what the last one
+    /// left.
+    pub(super) fn entered(
+        &mut self,
+        world: &World,
+        outside: &mut Outside,
+        thread: usize,
+    ) -> Result<(), String> {
+        let Doing::Waiting(_, taken) = outside.threads[thread].doing else {
+            return Err(format!("thread {thread} does not want to enter, and is let in"));
+        };
+        let memory = outside.memory;
+        let turn = self.turn_of(outside, thread).expect("it waits");
+        if !self.knows_memory(world, NodeId(self.scope.threads[thread].node.into())) {
+            let doing = Doing::Inside { of: NO_CHANGE, taken, frees: turn.frees_inside() };
+            outside.threads[thread].doing = doing;
+            return Ok(());
+        }
+        if memory.discipline != Some(Discipline::Locked) {
+            return Err(format!("thread {thread} gets into a lock that is no more: {memory:?}"));
+        }
+        for other in (0..self.scope.threads.len()).filter(|other| *other != thread) {
+            let beside = match outside.threads[other].doing {
+                Doing::Inside { of, .. } | Doing::Returning { of, .. } => of == memory.changes,
+                _ => false,
+            };
+            let its = self.turn_of(outside, other).and_then(Turn::enters);
+            if beside && (its == Some(Mode::Write) || turn.enters() == Some(Mode::Write)) {
+                return Err(format!("thread {thread} is let in beside thread {other}"));
+            }
+        }
+        let value = self.facts(world, usize::from(self.scope.threads[thread].node)).value;
+        if taken {
+            self.coverage.note(Ending::Taken);
+            outside.memory.hollow = true;
+        } else if value != Some(memory.latest) || memory.hollow {
+            return Err(format!("thread {thread} finds {value:?}, and the last release left {memory:?}"));
+        }
+        let frees = turn.frees_inside();
+        outside.threads[thread].doing = Doing::Inside { of: memory.changes, taken, frees };
+        Ok(())
+    }
+}
+
+/// Whether the memory was not what it takes, at some moment since.
+fn may_be_refused(memory: Memory, since: u8, discipline: Discipline, why: Refusal) -> bool {
+    matches!(why, Refusal::Unallocated | Refusal::WrongDiscipline)
+        && (memory.changes != since || memory.discipline != Some(discipline))
+}

@@ -1,0 +1,158 @@
+//! What the machines of the explored rack are asked: their states, an input, what comes of it, and what is looked at
+//! afterwards.
+//!
+//! Whatever rules they keep: the engine knows only these. What must hold: the same state and input give the same.
+
+use node::canonical::State;
+use node::canonical::rest::Rest;
+use node::{Access, FrameId, LockEffect, Outcome, Started};
+use switch::flowcc::Dump;
+use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, Incarnation, Mode, NodeId, SlotId, SwitchEpoch};
+
+use super::packets::Packet;
+use super::world::{Control, Memory};
+use crate::coherence::PlainStore;
+use crate::locks::PlainLocks;
+
+/// The state of one node: its machines, its cache, its copies of locks, and its memory, which is with the blocks.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Local {
+    pub(super) state: State,
+    pub(super) rest: Rest,
+    pub(super) locks: node::locks::canonical::State,
+    pub(super) blocks: PlainStore,
+    pub(super) copies: PlainLocks,
+}
+
+/// The state of the switch.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct SwitchState {
+    pub(super) blocks: switch::flowcc::canonical::State,
+    pub(super) locks: switch::locks::State,
+    pub(super) epoch: SwitchEpoch,
+    pub(super) shadow: NodeId,
+}
+
+/// What happens at a node.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Input {
+    Packet(Packet),
+    Allocate(Discipline),
+    Free,
+    Fetch(Access),
+    /// The thread that has this frame pinned reads it, or writes this, and is done.
+    Access(FrameId, Option<u64>),
+    /// This thread wants the lock; or, lost as it is, takes it.
+    Enter(u8, Mode),
+    Reclaim(u8),
+    /// Somebody leaves, having written this.
+    Leave(Mode, Option<u64>),
+    /// This thread, inside to write, ends the lock; or, with true, gives up what it has taken.
+    End(u8, bool),
+    /// It is about to leave the rack.
+    SendHome,
+    /// All that is armed is due.
+    Fire,
+    /// It is told of what the control plane knows: the control's state with this number.
+    Hear(u32),
+}
+
+impl Input {
+    /// It is about a lock: nothing else may write a lock's region, and it may write nothing else.
+    pub(super) const fn is_of_locks(self) -> bool {
+        match self {
+            Self::Packet(packet) => packet.is_lock(),
+            Self::Enter(..) | Self::Reclaim(_) | Self::Leave(..) | Self::End(..) => true,
+            _ => false,
+        }
+    }
+}
+
+/// What a thread is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Told {
+    Block(SlotId, Outcome),
+    Lock(LockEffect),
+}
+
+/// What came of an input.
+pub(super) struct After<T> {
+    pub(super) local: T,
+    pub(super) sends: Vec<Packet>,
+    pub(super) told: Vec<Told>,
+    pub(super) started: Option<Started>,
+    /// The gate was open.
+    pub(super) walked_in: bool,
+    /// The memory was zeroed.
+    pub(super) zeroed: bool,
+}
+
+/// What is asked of a node's state again and again.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    pub(super) epoch: SwitchEpoch,
+    pub(super) is_quiet: bool,
+    pub(super) is_armed: bool,
+    /// Its copy of the block, and the write in it.
+    pub(super) copy: Option<(Access, u64)>,
+    /// The write in its copy of the lock.
+    pub(super) value: Option<u64>,
+    /// What its memory is allocated as, and the write in it.
+    pub(super) discipline: Option<Discipline>,
+    pub(super) memory: u64,
+    /// It says that the block's contents are lost.
+    pub(super) has_lost: bool,
+}
+
+/// The machines, whatever rules they keep.
+pub(super) trait Machines {
+    /// A node that knows nothing, in the first epoch or, if it comes back, in none.
+    fn blank(&mut self, node: usize, incarnation: Incarnation) -> Local;
+
+    /// The switch, empty in this epoch.
+    fn empty_switch(&mut self, epoch: SwitchEpoch, shadow: NodeId) -> SwitchState;
+
+    fn at_node(
+        &mut self,
+        node: usize,
+        local: &Local,
+        input: Input,
+        control: &Control,
+    ) -> Result<After<Local>, String>;
+
+    fn at_switch(&mut self, state: &SwitchState, packet: &Packet) -> Result<After<SwitchState>, String>;
+
+    /// What a control plane reads out of the switch.
+    fn dump(&mut self, state: &SwitchState) -> Dump;
+
+    fn facts(&mut self, node: usize, local: &Local) -> Facts;
+
+    /// Nothing is under way: directories say what is so, and whoever has data has the latest.
+    fn check_at_rest(
+        &mut self,
+        locals: &[&Local],
+        switch: &SwitchState,
+        control: &Control,
+        memory: &Memory,
+    ) -> Result<(), String>;
+
+    /// Packets of another epoch are dropped wherever they arrive: about blocks, about locks.
+    fn fences_epochs(&self, is_lock: bool) -> bool;
+}
+
+/// The block, as coherence and locks name it.
+pub(super) fn block() -> BlockTag {
+    BLOCK.tag(region())
+}
+
+/// The first block of a memory is never handed out.
+pub(super) fn region() -> GlobalAddr {
+    GlobalAddr::new(HOME, BLOCK.bytes())
+}
+
+pub(super) const HOME: NodeId = NodeId(0);
+pub(super) const BLOCK: BlockSize = BlockSize::MIN;
+/// Bytes of the lock's region.
+pub(super) const LEN: u32 = 8;
+/// The epoch that the rack begins in. Nodes that come back begin in none.
+pub(super) const FIRST: SwitchEpoch = crate::rack::FIRST;

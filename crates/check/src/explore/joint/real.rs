@@ -1,0 +1,345 @@
+//! The real machines of the explored rack: whole nodes, put into a state and given one input through [`RackNode`], and
+//! the switch's two programs.
+//!
+//! They are those of a world of random runs, so that at rest its properties look at them. What must hold: nothing of
+//! one state is left when the next one is loaded.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use node::allocator::ChunkSize;
+use node::canonical::NOW;
+use node::{
+    Backoff, Config, Effect, LockEffect, LockMessage, Message, Moment, Node, RackNode, Retransmission, Ticket,
+};
+use switch::flowcc::{self, Dump, Switch};
+use switch::locks::Directory;
+use wire::{Incarnation, LockEnd, LockRules, Nanos, NodeId, Rules, SwitchEpoch};
+
+use super::machines::{
+    After, BLOCK, FIRST, Facts, HOME, Input, LEN, Local, Machines, SwitchState, Told, block, region,
+};
+use super::packets::Packet;
+use super::scope::Scope;
+use super::world::{Control, Memory};
+use crate::coherence::{self, PlainStore};
+use crate::joint::{Joint, Plan};
+use crate::locks::{self, PlainLocks};
+use crate::rack::{self, Faults, World, template};
+
+const MOMENT: Moment = Moment { now: NOW, random: 0 };
+/// Copies of locks that a node has room for.
+const ROOM: usize = 1;
+
+pub(super) struct Real<R: Rules, L: LockRules> {
+    scope: Scope,
+    both: Joint<R, L>,
+}
+
+impl<R: Rules, L: LockRules> Real<R, L> {
+    pub(super) fn new(scope: &Scope) -> Self {
+        let nodes = usize::from(scope.nodes);
+        let mut plan = Plan::with_restarts(0);
+        plan.rack.nodes = nodes;
+        plan.rack.faults = Faults { lose: u32::from(scope.losses > 0), ..Faults::default() };
+        plan.world.locks.locks = 1;
+        plan.world.locks.room = ROOM;
+        let mut both = Joint::new(&plan);
+        let switch = flowcc::Config { nodes, entries: 7, epoch: FIRST, queue: false, peeks: false };
+        both.blocks.switch = template::copy_of(&switch, |config| {
+            Switch::with_rules(config).expect("the program fits the chip")
+        });
+        let switch = switch::locks::Config { at: LockEnd::Switch, nodes, entries: 2, epoch: FIRST };
+        both.locks.switch = template::copy_of(&switch, |config| {
+            Directory::with_rules(config).expect("a small directory fits")
+        });
+        let mut real = Self { scope: *scope, both };
+        for node in 0..nodes {
+            real.make(node, Incarnation(0));
+        }
+        real
+    }
+
+    /// Makes a node anew.
+    fn make(&mut self, node: usize, incarnation: Incarnation) {
+        let Scope { nodes, directory, .. } = self.scope;
+        let nodes = usize::from(nodes);
+        let id = NodeId(u16::try_from(node).expect("few nodes"));
+        let epoch = if incarnation > Incarnation(0) { SwitchEpoch(0) } else { FIRST };
+        let retransmission = match self.scope.repeats() {
+            true => Retransmission::AfterRoundTrips { floor: Nanos(1000), most: Nanos::MAX },
+            false => Retransmission::Never,
+        };
+        self.both.blocks.nodes[node].0 = Node::with_rules(Config {
+            block: BLOCK,
+            chunk: ChunkSize::new(BLOCK.bytes()).expect("a power of two"),
+            directory,
+            switch_entries: 7,
+            epoch: Nanos(1 << 50),
+            hottest: 0,
+            retransmission,
+            backoff: Backoff { first: Nanos(1), most: Nanos(1) },
+            switch_epoch: epoch,
+            incarnation,
+            ..Config::new(id, nodes, 2 * BLOCK.bytes())
+        });
+        let locks = node::locks::Config {
+            in_switch: self.scope.locks_in_switch,
+            retransmission,
+            epoch,
+            ..node::locks::Config::new(id, nodes)
+        };
+        self.both.locks.nodes[node].0 =
+            template::copy_of(&locks, |config| node::LockNode::with_rules(*config));
+    }
+
+    fn load(&mut self, at: usize, local: &Local) {
+        self.both.blocks.nodes[at].0.load_all(&local.state, &local.rest);
+        self.both.locks.nodes[at].0.load(&local.locks);
+    }
+
+    fn call(&mut self, at: usize, local: &Local, input: Input, control: &Control) -> After<Local> {
+        self.load(at, local);
+        let (mut blocks, mut copies) = (local.blocks.clone(), local.copies.clone());
+        let (node, locks) = (&mut self.both.blocks.nodes[at].0, &mut self.both.locks.nodes[at].0);
+        let (mut out, mut lock_out) = (Vec::new(), Vec::new());
+        let (mut started, mut walked_in) = (None, false);
+        // Whoever runs has the memory.
+        if input.is_of_locks() {
+            std::mem::swap(&mut blocks.home, &mut copies.home);
+        }
+        match input {
+            Input::Packet(Packet::Block(message)) => {
+                RackNode { node, locks }.on_packet(MOMENT, &message, &mut blocks, &mut out);
+            }
+            Input::Packet(Packet::Lock(message)) => {
+                RackNode { node, locks }.on_lock_packet(MOMENT, &message, &mut copies, &mut lock_out);
+            }
+            Input::Packet(again) => unreachable!("at a node, nothing passes twice: {again:?}"),
+            Input::Allocate(discipline) => {
+                started = Some(node.on_alloc(MOMENT, BLOCK.bytes(), HOME, discipline, &mut blocks, &mut out));
+            }
+            Input::Free => started = Some(node.on_free(MOMENT, region(), &mut blocks, &mut out)),
+            Input::Fetch(access) => {
+                started = Some(node.on_access(MOMENT, block(), access, &mut blocks, &mut out));
+            }
+            Input::Access(frame, wrote) => {
+                let it = &mut blocks.frames[frame.0 as usize];
+                let need = if wrote.is_some() { node::Access::Modified } else { node::Access::Shared };
+                let may = it.published.is_some_and(|(holds, have)| holds == block() && have >= need);
+                assert!(it.pinned && may, "a thread was promised the block for {need:?}: {it:?}");
+                it.stamp = wrote.unwrap_or(it.stamp);
+                if blocks.unpin(frame) {
+                    node.on_unpinned(MOMENT, frame, &mut blocks, &mut out);
+                }
+            }
+            Input::Enter(thread, mode) => {
+                walked_in = copies.enter(region(), mode);
+                if !walked_in {
+                    let who = (Ticket(thread.into()), mode, false);
+                    locks.on_lock(MOMENT, who, (region(), LEN), &mut copies, &mut lock_out);
+                }
+            }
+            Input::Reclaim(thread) => {
+                let ticket = Ticket(thread.into());
+                locks.on_reclaim(MOMENT, ticket, (region(), LEN), &mut copies, &mut lock_out);
+            }
+            Input::Leave(mode, wrote) => {
+                if copies.leave(region(), mode, wrote) {
+                    locks.on_left(MOMENT, region(), &mut copies, &mut lock_out);
+                }
+            }
+            Input::End(thread, lost) => {
+                copies.end(region());
+                let who = (Ticket(thread.into()), lost);
+                locks.on_free(MOMENT, who, region(), &mut copies, &mut lock_out);
+            }
+            Input::SendHome => {
+                let (blocks, copies) = ((&mut blocks, &mut out), (&mut copies, &mut lock_out));
+                RackNode { node, locks }.on_leaving(MOMENT, blocks, copies);
+            }
+            Input::Fire => {
+                node.make_all_due(&local.state);
+                local.locks.timers().into_iter().for_each(|timer| locks.make_due(timer));
+                let (blocks, copies) = ((&mut blocks, &mut out), (&mut copies, &mut lock_out));
+                RackNode { node, locks }.on_deadline(MOMENT, blocks, copies);
+            }
+            Input::Hear(_) => {
+                let left = local.rest.epoch();
+                let dump = control.dumps.iter().find(|dump| dump.epoch == left);
+                let (blocks, copies) = ((&mut blocks, &mut out), (&mut copies, &mut lock_out));
+                RackNode { node, locks }.on_new_epoch(MOMENT, (&control.view, dump), blocks, copies);
+            }
+        }
+        if input.is_of_locks() {
+            std::mem::swap(&mut blocks.home, &mut copies.home);
+        }
+        assert!(copies.home.is_empty(), "locks have written without the node's memory");
+        let (sends, told) = sorted(out, lock_out);
+        let zeroed = !std::mem::take(&mut blocks.zeroed).is_empty();
+        let local = self.saved(at, blocks, copies);
+        After { local, sends, told, started, walked_in, zeroed }
+    }
+
+    /// The state of a node, with these stores.
+    fn saved(&self, at: usize, mut blocks: PlainStore, mut copies: PlainLocks) -> Local {
+        let (node, locks) = (&self.both.blocks.nodes[at].0, &self.both.locks.nodes[at].0);
+        node.invariants(&blocks);
+        locks.invariants();
+        let retained = blocks.retained;
+        blocks.canonical(|stamp| stamp);
+        blocks.retained = retained;
+        copies.canonical(|_, value| value);
+        let (state, rest) = node.save_all();
+        Local { state, rest, locks: locks.save(), blocks, copies }
+    }
+
+    fn load_switch(&mut self, state: &SwitchState) {
+        let (blocks, locks) = (&mut self.both.blocks.switch, &mut self.both.locks.switch);
+        blocks.restart(state.epoch);
+        blocks.set_shadow(state.shadow);
+        blocks.load(&state.blocks);
+        locks.restart(state.epoch);
+        locks.load(&state.locks);
+    }
+
+    fn pass(&mut self, state: &SwitchState, packet: &Packet) -> After<SwitchState> {
+        self.load_switch(state);
+        let (blocks, locks) = (&mut self.both.blocks.switch, &mut self.both.locks.switch);
+        let (mut out, mut lock_out, mut data) = (Vec::new(), Vec::new(), None);
+        match packet {
+            Packet::Block(message) => blocks.on_packet(&message.packet, &mut out),
+            Packet::BlockAgain(again) => blocks.on_resubmit(*again, &mut out),
+            Packet::Lock(message) => {
+                data = message.data;
+                locks.on_packet(&message.packet, &mut lock_out);
+            }
+            Packet::LockAgain(again, with) => {
+                data = *with;
+                locks.on_resubmit(again, &mut lock_out);
+            }
+        }
+        blocks.invariants();
+        let passed = out.into_iter().map(|effect| match effect {
+            flowcc::Effect::Send(packet) => Packet::Block(Message::from(packet)),
+            flowcc::Effect::Resubmit(again) => Packet::BlockAgain(again),
+        });
+        let lock_passed = lock_out.into_iter().map(|effect| match effect {
+            switch::locks::Effect::Send(packet) => {
+                Packet::Lock(LockMessage { packet, data: data.filter(|_| packet.payload > 0) })
+            }
+            switch::locks::Effect::Resubmit(again) => Packet::LockAgain(again, data),
+        });
+        let sends = passed.chain(lock_passed).collect();
+        let local = SwitchState { blocks: blocks.save(), locks: locks.save(), ..state.clone() };
+        After { local, sends, told: Vec::new(), started: None, walked_in: false, zeroed: false }
+    }
+}
+
+/// What is sent, and what threads are told.
+fn sorted(out: Vec<Effect>, lock_out: Vec<LockEffect>) -> (Vec<Packet>, Vec<Told>) {
+    let (mut sends, mut told) = (Vec::new(), Vec::new());
+    for effect in out {
+        match effect {
+            Effect::Send(message) => sends.push(Packet::Block(message)),
+            Effect::Completed { slot, outcome } => told.push(Told::Block(slot, outcome)),
+        }
+    }
+    for effect in lock_out {
+        match effect {
+            LockEffect::Send(message) => sends.push(Packet::Lock(message)),
+            effect => told.push(Told::Lock(effect)),
+        }
+    }
+    (sends, told)
+}
+
+/// The message of a panic.
+fn said(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words").to_owned()
+}
+
+fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| said(&*panic))
+}
+
+impl<R: Rules, L: LockRules> Machines for Real<R, L> {
+    fn blank(&mut self, node: usize, incarnation: Incarnation) -> Local {
+        self.make(node, incarnation);
+        self.saved(node, PlainStore::new(BLOCK, 1), PlainLocks::new(ROOM))
+    }
+
+    fn empty_switch(&mut self, epoch: SwitchEpoch, shadow: NodeId) -> SwitchState {
+        let (blocks, locks) = (&mut self.both.blocks.switch, &mut self.both.locks.switch);
+        blocks.restart(epoch);
+        locks.restart(epoch);
+        SwitchState { blocks: blocks.save(), locks: locks.save(), epoch, shadow }
+    }
+
+    fn at_node(
+        &mut self,
+        node: usize,
+        local: &Local,
+        input: Input,
+        control: &Control,
+    ) -> Result<After<Local>, String> {
+        caught(|| self.call(node, local, input, control))
+    }
+
+    fn at_switch(&mut self, state: &SwitchState, packet: &Packet) -> Result<After<SwitchState>, String> {
+        caught(|| self.pass(state, packet))
+    }
+
+    fn dump(&mut self, state: &SwitchState) -> Dump {
+        self.load_switch(state);
+        self.both.blocks.switch.dump()
+    }
+
+    fn facts(&mut self, at: usize, local: &Local) -> Facts {
+        self.load(at, local);
+        let (node, locks) = (&self.both.blocks.nodes[at].0, &self.both.locks.nodes[at].0);
+        let copy = local.blocks.frames.iter().find_map(|frame| {
+            let (tag, access) = frame.published?;
+            (tag == block()).then_some((access, frame.stamp))
+        });
+        let armed =
+            [!local.state.timers().is_empty(), local.rest.is_armed(), !local.locks.timers().is_empty()];
+        Facts {
+            epoch: local.rest.epoch(),
+            is_quiet: node.is_quiet() && locks.is_quiet(),
+            is_armed: armed.contains(&true),
+            copy,
+            value: local.copies.frames.get(&region()).map(|frame| frame.value),
+            discipline: node.discipline_of(block()),
+            memory: local.blocks.home_stamp(block()),
+            has_lost: node.has_lost(block()),
+        }
+    }
+
+    fn check_at_rest(
+        &mut self,
+        locals: &[&Local],
+        switch: &SwitchState,
+        control: &Control,
+        memory: &Memory,
+    ) -> Result<(), String> {
+        self.load_switch(switch);
+        for (at, local) in locals.iter().enumerate() {
+            self.load(at, local);
+            self.both.blocks.nodes[at].1 = local.blocks.clone();
+            self.both.locks.nodes[at].1 = local.copies.clone();
+            self.both.locks.nodes[at].1.home.clone_from(&local.blocks.home);
+        }
+        self.both.blocks.latest = [(block(), memory.latest)].into();
+        // An odd number is that of no allocation.
+        let changes = 1 + u32::from(memory.changes);
+        self.both.locks.assume(0, control.lives[HOME.index()], (changes, memory.latest));
+        let settled = rack::Control::settled(control.view.clone(), control.lives.clone());
+        coherence::properties::check_settled(&self.both.blocks, &settled)?;
+        locks::properties::check_settled(&self.both.locks, &settled)
+    }
+
+    fn fences_epochs(&self, is_lock: bool) -> bool {
+        if is_lock { L::LOCK_EPOCHS_ARE_FENCED } else { R::EPOCHS_ARE_FENCED }
+    }
+}

@@ -1,0 +1,201 @@
+//! What is explored: how small the rack is, what its threads do, and what may go wrong, how often.
+
+use node::Directory;
+use wire::{Discipline, Mode};
+
+/// One thing that a thread does. There is one block of memory, on node 0: everything is about that.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Turn {
+    /// Allocates the block; if that fails, the thread is done.
+    Allocate(Discipline),
+    /// The same, but not before the thread's node has heard of an epoch.
+    AllocateAnew(Discipline),
+    /// Frees it.
+    Free,
+    /// Reads it, as a coherent block.
+    Read,
+    /// Writes it, as a coherent block.
+    Write,
+    /// Has the node send home what only it has, as it does before it leaves the rack.
+    SendHome,
+    /// Enters the lock that it is, and leaves again.
+    Enter(Mode),
+    /// Enters it to write; if it is lost, takes it all the same.
+    Take,
+    /// Enters it to write, and frees it. If that fails, leaves.
+    EnterAndFree,
+    /// The same; if it is lost, takes it all the same.
+    TakeAndFree,
+}
+
+impl Turn {
+    /// How the lock is entered, if it is.
+    pub(super) const fn enters(self) -> Option<Mode> {
+        match self {
+            Self::Enter(mode) => Some(mode),
+            Self::Take | Self::EnterAndFree | Self::TakeAndFree => Some(Mode::Write),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn reclaims(self) -> bool {
+        matches!(self, Self::Take | Self::TakeAndFree)
+    }
+
+    pub(super) const fn frees_inside(self) -> bool {
+        matches!(self, Self::EnterAndFree | Self::TakeAndFree)
+    }
+}
+
+/// Reports after a restart that arrive before anything else does: what they tell is not what a scope is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Quick {
+    /// None.
+    Nothing,
+    /// Those about blocks.
+    Blocks,
+    /// Those about locks.
+    Locks,
+}
+
+/// A thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Thread {
+    /// Where it runs.
+    pub node: u8,
+    /// What it does, in order.
+    pub does: &'static [Turn],
+}
+
+/// A small rack.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is for.
+    pub about: &'static str,
+    /// Nodes.
+    pub nodes: u8,
+    /// Threads.
+    pub threads: &'static [Thread],
+    /// Where entries of blocks are kept.
+    pub directory: Directory,
+    /// The switch keeps the entries of locks.
+    pub locks_in_switch: bool,
+    /// Packets between the same two places may pass each other.
+    pub reorder: bool,
+    /// Which reports arrive at once.
+    pub quick: Quick,
+    /// Packets that may be lost.
+    pub losses: u8,
+    /// Packets that may come twice.
+    pub duplicates: u8,
+    /// Restarts of the switch.
+    pub restarts: u8,
+    /// The node that may die.
+    pub dies: Option<u8>,
+    /// And that it may come back.
+    pub returns: bool,
+}
+
+const fn thread(node: u8, does: &'static [Turn]) -> Thread {
+    Thread { node, does }
+}
+
+const LOCKED: Turn = Turn::Allocate(Discipline::Locked);
+const COHERENT: Turn = Turn::Allocate(Discipline::Coherent);
+const ENTER: Turn = Turn::Enter(Mode::Write);
+const LOOK: Turn = Turn::Enter(Mode::Read);
+const BLOCK_ANEW: Turn = Turn::AllocateAnew(Discipline::Coherent);
+const LOCK_ANEW: Turn = Turn::AllocateAnew(Discipline::Locked);
+
+const LOCK: &[Thread] = &[thread(1, &[LOCKED, ENTER, Turn::EnterAndFree]), thread(0, &[ENTER])];
+const LOCK_ONCE: &[Thread] = &[thread(1, &[LOCKED, Turn::EnterAndFree]), thread(0, &[ENTER])];
+const LOCK_ALONE: &[Thread] = &[thread(1, &[LOCKED, Turn::EnterAndFree])];
+const LOCK_AGAIN: &[Thread] = &[thread(1, &[LOCKED, Turn::EnterAndFree, LOCKED, ENTER]), thread(0, &[LOOK])];
+const LOCK_AWAY: &[Thread] = &[thread(0, &[LOCKED]), thread(1, &[Turn::EnterAndFree])];
+const LOCK_FREED_OUTSIDE: &[Thread] = &[thread(1, &[LOCKED, ENTER, Turn::Free, Turn::SendHome])];
+const LOCK_FREED_ELSEWHERE: &[Thread] =
+    &[thread(1, &[LOCKED]), thread(0, &[Turn::EnterAndFree]), thread(0, &[ENTER])];
+const LOCK_TAKEN: &[Thread] =
+    &[thread(0, &[LOCKED]), thread(1, &[Turn::EnterAndFree]), thread(0, &[Turn::Take])];
+const LOCK_LOST: &[Thread] =
+    &[thread(1, &[LOCKED, ENTER]), thread(0, &[Turn::TakeAndFree]), thread(0, &[Turn::Take])];
+const LOCK_THEN_BLOCK: &[Thread] =
+    &[thread(1, &[LOCKED, Turn::EnterAndFree]), thread(0, &[BLOCK_ANEW, Turn::Write, Turn::Read])];
+const LOCK_AWAY_FROM_HOME: &[Thread] = &[thread(1, &[LOCKED, ENTER, Turn::EnterAndFree]), thread(1, &[LOOK])];
+const BLOCK_AWAY_FROM_HOME: &[Thread] =
+    &[thread(1, &[COHERENT, Turn::Write, Turn::Free]), thread(1, &[Turn::Read])];
+const LOCK_THEN_BLOCK_AWAY: &[Thread] = &[thread(1, &[LOCKED, ENTER, BLOCK_ANEW, Turn::Write])];
+const BLOCK_THEN_LOCK_AWAY: &[Thread] = &[thread(1, &[COHERENT, Turn::Write, LOCK_ANEW, ENTER])];
+const BLOCK: &[Thread] =
+    &[thread(1, &[COHERENT, Turn::Write, Turn::Free, COHERENT, Turn::Read]), thread(0, &[Turn::Write])];
+const BLOCK_ONCE: &[Thread] = &[thread(1, &[COHERENT, Turn::Write, Turn::Free]), thread(0, &[Turn::Read])];
+const BLOCK_ALONE: &[Thread] = &[thread(1, &[COHERENT, Turn::Write, Turn::Free])];
+const BLOCK_FREED_ELSEWHERE: &[Thread] =
+    &[thread(1, &[COHERENT, Turn::Write]), thread(0, &[Turn::Free]), thread(0, &[BLOCK_ANEW, Turn::Read])];
+const BLOCK_THEN_LOCK: &[Thread] = &[
+    thread(1, &[COHERENT, Turn::Write, Turn::Free]),
+    thread(0, &[Turn::Read]),
+    thread(0, &[LOCK_ANEW, ENTER]),
+];
+const WORD: &[Thread] =
+    &[thread(1, &[Turn::Allocate(Discipline::Word), Turn::Free]), thread(0, &[ENTER, Turn::Read])];
+
+const PLAIN: Scope = Scope {
+    name: "",
+    about: "",
+    nodes: 2,
+    threads: LOCK,
+    directory: Directory::Home,
+    locks_in_switch: true,
+    reorder: true,
+    quick: Quick::Nothing,
+    losses: 0,
+    duplicates: 0,
+    restarts: 0,
+    dies: None,
+    returns: false,
+};
+
+/// All scopes.
+#[rustfmt::skip]
+pub const SCOPES: &[Scope] = &[
+    Scope { name: "lock", about: "a lock is allocated, entered, and freed inside, while another node wants to enter", ..PLAIN },
+    Scope { name: "lock-again", about: "then there is another one at its place", threads: LOCK_AGAIN, ..PLAIN },
+    Scope { name: "lock-loss", about: "a lock is allocated and freed, 1 packet may be lost", threads: LOCK_ONCE, losses: 1, ..PLAIN },
+    Scope { name: "lock-duplicate", about: "the same, 1 packet may come twice", threads: LOCK_ONCE, duplicates: 1, ..PLAIN },
+    Scope { name: "lock-alone-restart", about: "the same without the other node, the switch may restart", threads: LOCK_ALONE, restarts: 1, quick: Quick::Blocks, ..PLAIN },
+    Scope { name: "lock-away-restart", about: "the same, its home has allocated it, and another node frees it", threads: LOCK_AWAY, restarts: 1, quick: Quick::Blocks, ..PLAIN },
+    Scope { name: "lock-restart", about: "as lock-loss, the switch may restart", threads: LOCK_ONCE, restarts: 1, quick: Quick::Blocks, ..PLAIN },
+    Scope { name: "lock-free-outside", about: "a lock is freed by somebody who is not inside, and sent home", threads: LOCK_FREED_OUTSIDE, ..PLAIN },
+    Scope { name: "lock-free-death", about: "who has allocated a lock may die while another node frees it inside, where others wait", threads: LOCK_FREED_ELSEWHERE, dies: Some(1), ..PLAIN },
+    Scope { name: "lock-take-death", about: "who is inside, and frees, may die; another takes the lock that is lost, if there still is one", threads: LOCK_TAKEN, dies: Some(1), ..PLAIN },
+    Scope { name: "lock-lost-death", about: "who has allocated a lock, and may be inside, may die; two others take it, one to free it", threads: LOCK_LOST, dies: Some(1), ..PLAIN },
+    Scope { name: "lock-change-death", about: "who has freed a lock may die; then its memory is a block", threads: LOCK_THEN_BLOCK, dies: Some(1), ..PLAIN },
+    Scope { name: "lock-home-death", about: "the home of a lock may die", threads: LOCK_AWAY_FROM_HOME, dies: Some(0), ..PLAIN },
+    Scope { name: "lock-home-return", about: "it may come back; then its memory is a block", threads: LOCK_THEN_BLOCK_AWAY, dies: Some(0), returns: true, quick: Quick::Blocks, ..PLAIN },
+    Scope { name: "block-home-death", about: "the home of a block may die", threads: BLOCK_AWAY_FROM_HOME, dies: Some(0), ..PLAIN },
+    Scope { name: "block-home-return", about: "it may come back; then its memory is a lock", threads: BLOCK_THEN_LOCK_AWAY, dies: Some(0), returns: true, quick: Quick::Locks, ..PLAIN },
+    Scope { name: "lock-free-death-restart", about: "as lock-free-death, and the switch may restart", threads: LOCK_FREED_ELSEWHERE, dies: Some(1), restarts: 1, quick: Quick::Blocks, ..PLAIN },
+    Scope { name: "block", about: "a block is allocated, written, freed, and allocated again, while another node writes", threads: BLOCK, ..PLAIN },
+    Scope { name: "block-in-switch", about: "a block is allocated, written and freed, while another node reads; its entry is in the switch", threads: BLOCK_ONCE, directory: Directory::Switch, ..PLAIN },
+    Scope { name: "block-loss", about: "the same, entry at the home, 1 packet may be lost", threads: BLOCK_ONCE, losses: 1, ..PLAIN },
+    Scope { name: "block-duplicate", about: "the same, 1 packet may come twice", threads: BLOCK_ONCE, duplicates: 1, ..PLAIN },
+    Scope { name: "block-alone-restart", about: "the same without the other node, the switch may restart", threads: BLOCK_ALONE, restarts: 1, quick: Quick::Locks, ..PLAIN },
+    Scope { name: "block-free-death", about: "who has allocated a block may die while another node frees it; then there is another one", threads: BLOCK_FREED_ELSEWHERE, dies: Some(1), ..PLAIN },
+    Scope { name: "block-change-death", about: "who frees a block may die while another node has it; then its memory is a lock", threads: BLOCK_THEN_LOCK, dies: Some(1), ..PLAIN },
+    Scope { name: "word", about: "a word is allocated and freed, while another node takes it for a lock, and for a block", threads: WORD, ..PLAIN },
+];
+
+impl Scope {
+    /// The scope of that name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        SCOPES.iter().find(|scope| scope.name == name)
+    }
+
+    /// Something may be lost, so that what stays unanswered is sent again.
+    pub(super) const fn repeats(&self) -> bool {
+        self.losses > 0 || self.restarts > 0 || self.dies.is_some()
+    }
+}

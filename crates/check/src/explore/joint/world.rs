@@ -1,0 +1,149 @@
+//! A state of the whole rack, in small numbers: each place, and what is outside of all places, by the number of its
+//! state.
+
+use node::View;
+use switch::flowcc::Dump;
+use wire::{Copyset, Discipline, Incarnation, NodeId};
+
+use crate::explore::world::{Item, NODES};
+
+/// A state.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct World {
+    pub(super) nodes: [u32; NODES],
+    pub(super) switch: u32,
+    pub(super) control: u32,
+    pub(super) outside: u32,
+    /// Packets under way, those between two passes through the switch too.
+    pub(super) packets: Vec<Item>,
+}
+
+/// Words of a state before its packets.
+const HEAD: usize = NODES + 3;
+
+impl World {
+    /// The state as words, the same for equal states only.
+    pub(super) fn encode(&self, words: &mut Vec<u32>) {
+        words.clear();
+        words.extend_from_slice(&self.nodes);
+        words.extend_from_slice(&[self.switch, self.control, self.outside]);
+        words.extend_from_slice(&self.packets);
+    }
+
+    pub(super) fn decode(words: &[u32]) -> Self {
+        let (head, packets) = words.split_at(HEAD);
+        let nodes = std::array::from_fn(|node| head[node]);
+        let [switch, control, outside] = [head[NODES], head[NODES + 1], head[NODES + 2]];
+        Self { nodes, switch, control, outside, packets: packets.to_vec() }
+    }
+}
+
+/// What the control plane knows.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Control {
+    /// The rack as it was announced last.
+    pub(super) view: View,
+    /// The life that each node is in, or was in last.
+    pub(super) lives: Vec<Incarnation>,
+    /// The nodes that run.
+    pub(super) up: Copyset,
+    /// Something has stopped or started that nobody has been told of.
+    pub(super) changed: bool,
+    /// What the switch knew at the end of each epoch.
+    pub(super) dumps: Vec<Dump>,
+}
+
+impl Control {
+    /// A node has died at some time.
+    pub(super) fn has_lost_a_node(&self) -> bool {
+        self.up.len() < self.lives.len() || self.lives.iter().any(|life| *life > Incarnation(0))
+    }
+
+    /// This node has died at some time.
+    pub(super) fn has_lost(&self, node: NodeId) -> bool {
+        !self.up.contains(node) || self.lives[node.index()] > Incarnation(0)
+    }
+}
+
+/// What is true of the block of memory, whatever machines think of it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Memory {
+    /// What its home has it allocated as.
+    pub(super) discipline: Option<Discipline>,
+    /// How often it came to life, or ended.
+    pub(super) changes: u8,
+    /// The last write.
+    pub(super) latest: u64,
+    /// The change of the allocation that a thread was about to have freed when it died.
+    pub(super) dead_free: Option<u8>,
+    /// Its data are lost, and whoever has taken the lock has not left it.
+    pub(super) hollow: bool,
+}
+
+/// What a thread is doing. Where it waits, how often the memory had changed when it began: if it has not since, it was
+/// the same all the time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Doing {
+    /// Nothing: its next turn may begin.
+    Idle,
+    /// Waiting for memory, in this slot.
+    Allocating(u16, u8),
+    /// Waiting for its end: of the allocation of this change.
+    Freeing { of: u8, slot: u16 },
+    /// Waiting for a block.
+    Fetching(u16, u8),
+    /// Waiting for another thread's block.
+    Joining(u16),
+    /// About to access a frame that is pinned for it; on paper, if the memory has died that it is a copy of.
+    Pinned { frame: u32, on_paper: bool },
+    /// Waiting until it may enter; with true, it takes what is lost.
+    Waiting(u8, bool),
+    /// Told that the lock is lost, which it is about to take.
+    ToldOfLoss,
+    /// Inside of the allocation of this change; whether it has taken what was lost, and is about to have it freed.
+    Inside { of: u8, taken: bool, frees: bool },
+    /// Inside, having asked the allocator to take the memory back, in this slot.
+    Returning { of: u8, taken: bool, slot: u16 },
+    /// Inside, about to end the lock; with true, to give up what it has taken.
+    Returned(bool),
+    /// Waiting for that.
+    Ending(bool),
+}
+
+/// A thread: what it does, in which turn.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct ThreadState {
+    pub(super) doing: Doing,
+    pub(super) turn: u8,
+}
+
+/// What may still happen.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Budgets {
+    pub(super) losses: u8,
+    pub(super) duplicates: u8,
+    pub(super) restarts: u8,
+    pub(super) deaths: u8,
+    pub(super) returns: u8,
+}
+
+/// What is outside of all places.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Outside {
+    pub(super) memory: Memory,
+    pub(super) threads: Vec<ThreadState>,
+    pub(super) left: Budgets,
+    /// Nodes for which a time-out came that others are still to have: time passes for all.
+    pub(super) timed_out: Copyset,
+}
+
+impl Outside {
+    /// True if a thread wants the allocation of this change freed, or has died meanwhile.
+    pub(super) fn frees(&self, change: u8) -> bool {
+        let frees = |thread: &ThreadState| match thread.doing {
+            Doing::Freeing { of, .. } | Doing::Returning { of, .. } => of == change,
+            _ => false,
+        };
+        self.memory.dead_free == Some(change) || self.threads.iter().any(frees)
+    }
+}

@@ -1,0 +1,376 @@
+//! A node's NIC: the real device and its connections; packets, works and kept answers with their bytes, by value.
+//!
+//! As live racks drive it. What must always hold: each effect is done before the next call; a piece of work ends once.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use nic::connections::{Again, Change, Connections, Ended};
+use nic::regions::Exported;
+use nic::verbs::{
+    Access, Completion, CqNumber, Depth, Device, Effect, Mtu, Operation, PostError, Receive, Region, Remote,
+    Slot, Span, ToReceive, ToSend, WorkId, WorkRequest,
+};
+use wire::roce::{Key, Packet, Psn};
+use wire::{Incarnation, Nanos, NodeId, RegionRules, VerbsRules};
+
+use super::OneSidedPlan;
+use super::memory::During;
+use crate::coherence::PlainStore;
+
+/// Receives that are posted to each connection: so few that some messages meet none.
+const RECEIVES: usize = 3;
+/// Work that is posted to a connection at a time.
+const SENDS: usize = 8;
+/// Batches and reads under way on a connection.
+const OUTSTANDING: u32 = 4;
+/// Until a packet is sent again.
+const TIMEOUT: Nanos = Nanos::from_micros(100);
+/// Words of the longest payload: a call that writes an object.
+const WORDS: usize = 9;
+const LONGEST: u32 = WORDS as u32 * 8;
+
+/// The bytes of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Payload {
+    words: [u64; WORDS],
+    len: u32,
+}
+
+impl Payload {
+    pub(super) fn of(words: &[u64]) -> Self {
+        Self::of_bytes(words, words.len() * 8)
+    }
+
+    pub(super) fn of_bytes(words: &[u64], len: usize) -> Self {
+        let mut payload = Self { words: [0; WORDS], len: len as u32 };
+        payload.words[..words.len()].copy_from_slice(words);
+        payload
+    }
+
+    pub(super) fn words(&self) -> &[u64] {
+        &self.words[..self.len.div_ceil(8) as usize]
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    fn part(&self, offset: u64, len: u32) -> Self {
+        let at = (offset / 8) as usize;
+        Self::of_bytes(&self.words[at..at + len.div_ceil(8) as usize], len as usize)
+    }
+
+    fn place(&mut self, offset: u64, from: &Self) {
+        let at = (offset / 8) as usize;
+        self.words[at..at + from.words().len()].copy_from_slice(from.words());
+    }
+}
+
+/// What is on the network.
+#[derive(Clone, Copy, Debug)]
+pub struct Message {
+    /// Which node has sent it.
+    pub from: NodeId,
+    /// What it is.
+    pub body: Body,
+}
+
+/// What one NIC sends another.
+#[derive(Clone, Copy, Debug)]
+pub enum Body {
+    /// A packet of a queue pair.
+    Packet(Packet, Payload),
+    /// About a connection that broke.
+    Again(Again),
+}
+
+/// What a piece of work does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum What {
+    /// A call, or a reply to one.
+    Send,
+    /// A batch with an answer of so many bytes.
+    Atomics { answer: u32 },
+    /// Reads an object.
+    ReadObject { remote: Remote, len: u32 },
+}
+
+/// A piece of work.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    pub(super) peer: NodeId,
+    pub(super) what: What,
+    /// Who wants to know how it ends.
+    pub(super) thread: Option<usize>,
+    pub(super) source: Payload,
+    pub(super) landing: Payload,
+}
+
+/// What has become of something at a node's NIC.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Event {
+    /// Work has ended; without a completion if its connection ended first.
+    Done(Work, Option<Completion>),
+    /// A message has come from a node.
+    Came(NodeId, Payload),
+    /// The connection to this node has ended: nothing that it asked for is to be served.
+    Ended(NodeId),
+}
+
+/// A node's NIC.
+pub(super) struct Nic<V: VerbsRules, G: RegionRules> {
+    pub(super) me: NodeId,
+    pub(super) device: Device<V>,
+    pub(super) connections: Connections<G>,
+    completions: CqNumber,
+    retries: u8,
+    waiting: Vec<VecDeque<u64>>,
+    works: BTreeMap<u64, Work>,
+    next: u64,
+    source: Key,
+    landing: Key,
+    receiving: Key,
+    receives: Vec<Payload>,
+    kept: BTreeMap<Slot, Payload>,
+    /// The numbers of regions, by key.
+    pub(super) exported: Exported<u64>,
+    effects: Vec<Effect>,
+    changes: Vec<Change>,
+    /// What is to be sent.
+    pub(super) out: Vec<(NodeId, Body)>,
+    pub(super) events: Vec<Event>,
+    /// Connections that broke.
+    pub(super) broken: u64,
+}
+
+const fn address_of(work: u64) -> u64 {
+    work << 16
+}
+
+impl<V: VerbsRules, G: RegionRules> Nic<V, G> {
+    pub(super) fn new(me: NodeId, nodes: usize, plan: &OneSidedPlan) -> Self {
+        let mut device = Device::with_rules(1 << 20);
+        let mut names = |access| {
+            device.register(Region { base: 0, len: 1 << 62, access }).expect("the first regions of a device")
+        };
+        let (source, landing) = (names(Access::LOCAL_READ), names(Access::LOCAL_WRITE));
+        let receiving = names(Access::LOCAL_WRITE);
+        let completions = device.create_completion_queue(nodes * (SENDS + RECEIVES));
+        let depth = Depth { sends: SENDS, receives: RECEIVES };
+        let queue_pairs = (0..nodes).map(|_| device.create_queue_pair(completions, completions, depth));
+        let connections = Connections::new(me, queue_pairs);
+        Self {
+            me,
+            device,
+            connections,
+            completions,
+            retries: plan.retries as u8,
+            waiting: vec![VecDeque::new(); nodes],
+            works: BTreeMap::new(),
+            next: 0,
+            source,
+            landing,
+            receiving,
+            receives: vec![Payload::default(); nodes * RECEIVES],
+            kept: BTreeMap::new(),
+            exported: Exported::new(plan.kept),
+            effects: Vec::new(),
+            changes: Vec::new(),
+            out: Vec::new(),
+            events: Vec::new(),
+            broken: 0,
+        }
+    }
+
+    /// The life of another node, as far as this one is connected to it.
+    pub(super) fn life_of(&self, peer: NodeId) -> Option<Incarnation> {
+        self.connections.lives(peer).map(|lives| lives.theirs)
+    }
+
+    pub(super) fn next_deadline(&self) -> Nanos {
+        self.device.next_deadline().min(self.connections.next_deadline())
+    }
+
+    pub(super) fn is_quiet(&self) -> bool {
+        self.works.is_empty() && self.connections.is_quiet()
+    }
+
+    /// What is under way.
+    pub(super) fn works(&self) -> impl Iterator<Item = (&u64, &Work)> {
+        self.works.iter()
+    }
+
+    pub(super) fn on_packet(
+        &mut self,
+        now: Nanos,
+        message: &Message,
+        memory: &mut During<'_>,
+        store: &mut PlainStore,
+    ) {
+        match message.body {
+            Body::Again(said) => self.change(now, |it, out| it.on_again(now, message.from, &said, out)),
+            Body::Packet(packet, payload) => {
+                let mut effects = std::mem::take(&mut self.effects);
+                let Self { device, kept, exported, .. } = self;
+                let mut memory = memory.with((kept, exported), store, &payload);
+                device.on_packet(now, message.from, &packet, payload.len, &mut memory, &mut effects);
+                self.effects = effects;
+                self.settle(now, &payload);
+            }
+        }
+    }
+
+    pub(super) fn on_deadline(&mut self, now: Nanos) {
+        self.change(now, |connections, out| connections.on_deadline(now, out));
+        self.device.on_deadline(now, &mut self.effects);
+        self.settle(now, &Payload::default());
+    }
+
+    pub(super) fn on_view(&mut self, now: Nanos, lives: &[Option<Incarnation>]) {
+        self.change(now, |connections, out| connections.on_view(lives, out));
+    }
+
+    /// Posts work, or has it wait for its turn. False: the other node is down.
+    pub(super) fn post(&mut self, now: Nanos, work: Work) -> Option<u64> {
+        self.connections.lives(work.peer)?;
+        let number = self.next;
+        self.next += 1;
+        self.works.insert(number, work);
+        self.waiting[work.peer.index()].push_back(number);
+        self.pump(now, work.peer);
+        self.settle(now, &Payload::default());
+        Some(number)
+    }
+
+    fn pump(&mut self, now: Nanos, peer: NodeId) {
+        let queue_pair = self.connections.queue_pair(peer);
+        while let Some(&number) = self.waiting[peer.index()].front() {
+            let Work { what, source, .. } = &self.works[&number];
+            let address = address_of(number);
+            let local = Span { key: self.source, address, len: source.len };
+            let landing = |len| Span { key: self.landing, address, len };
+            let operation = match *what {
+                What::Send => Operation::Send { local, immediate: None },
+                What::Atomics { answer } => Operation::Atomics { request: local, answer: landing(answer) },
+                What::ReadObject { remote, len } => Operation::ReadObject { local: landing(len), remote },
+            };
+            let request = WorkRequest::new(WorkId(number), operation);
+            match self.device.post_send(now, queue_pair, request, &mut self.effects) {
+                Ok(()) => {
+                    self.waiting[peer.index()].pop_front();
+                }
+                Err(PostError::QueueFull | PostError::CompletionQueueFull | PostError::NotReady) => break,
+                Err(why) => panic!("{request:?}: {why}"),
+            }
+        }
+    }
+
+    /// Does the effects, and what follows from completions, until nothing is left; then what broke begins anew.
+    fn settle(&mut self, now: Nanos, payload: &Payload) {
+        self.apply(payload);
+        while let Some(completion) = self.device.poll(self.completions) {
+            self.complete(now, &completion);
+            self.apply(&Payload::default());
+        }
+        self.change(now, |connections, out| connections.mend(now, out));
+    }
+
+    fn apply(&mut self, payload: &Payload) {
+        for effect in self.effects.drain(..) {
+            match effect {
+                Effect::Send { to, packet, payload, .. } => {
+                    let payload = match payload {
+                        None => Payload::default(),
+                        Some(nic::verbs::Payload::Kept { slot, offset, len }) => {
+                            self.kept[&slot].part(offset.into(), len)
+                        }
+                        Some(nic::verbs::Payload::Region(Span { key, address, len })) => {
+                            assert_eq!(key, self.source, "nobody asks for bytes of regions as they are");
+                            self.works[&(address >> 16)].source.part(address & 0xffff, len)
+                        }
+                    };
+                    self.out.push((to, Body::Packet(packet, payload)));
+                }
+                Effect::Place { at: Span { key, address, len } } => {
+                    assert_eq!(len, payload.len, "all of a payload is placed");
+                    let (number, offset) = (address >> 16, address & 0xffff);
+                    if key == self.landing {
+                        let work = self.works.get_mut(&number).expect("it is under way");
+                        work.landing.place(offset, payload);
+                    } else {
+                        assert_eq!(key, self.receiving, "nobody writes regions as they are");
+                        self.receives[number as usize].place(offset, payload);
+                    }
+                }
+                Effect::Store { .. } | Effect::Notify { .. } => unreachable!("{effect:?}"),
+                Effect::Broken { queue_pair } => {
+                    self.broken += 1;
+                    self.connections.on_broken(queue_pair);
+                }
+            }
+        }
+    }
+
+    fn complete(&mut self, now: Nanos, completion: &Completion) {
+        let peer = self.connections.peer(completion.queue_pair).expect("one of ours");
+        if completion.receive {
+            if completion.status == nic::verbs::Status::Success {
+                let at = completion.id.0 as usize;
+                let came = self.receives[at].part(0, completion.len);
+                self.post_receive(now, peer, at);
+                self.events.push(Event::Came(peer, came));
+            }
+            return;
+        }
+        if let Some(work) = self.works.remove(&completion.id.0) {
+            self.events.push(Event::Done(work, Some(*completion)));
+        }
+        self.pump(now, peer);
+    }
+
+    fn post_receive(&mut self, now: Nanos, peer: NodeId, at: usize) {
+        let local = Span { key: self.receiving, address: address_of(at as u64), len: LONGEST };
+        let receive = Receive { id: WorkId(at as u64), local };
+        let queue_pair = self.connections.queue_pair(peer);
+        let posted = self.device.post_receive(now, queue_pair, receive, &mut self.effects);
+        debug_assert!(posted.is_ok(), "{posted:?}");
+    }
+
+    fn change(&mut self, now: Nanos, action: impl FnOnce(&mut Connections<G>, &mut Vec<Change>)) {
+        let mut changes = std::mem::take(&mut self.changes);
+        action(&mut self.connections, &mut changes);
+        for change in changes.drain(..) {
+            match change {
+                Change::Ended(peer, Ended::Down(_) | Ended::Broken) => self.disconnect(peer),
+                Change::Begun(peer) => self.connect(now, peer),
+                Change::Say(peer, said) => self.out.push((peer, Body::Again(said))),
+            }
+        }
+        self.changes = changes;
+    }
+
+    fn disconnect(&mut self, peer: NodeId) {
+        self.waiting[peer.index()].clear();
+        let number = self.connections.queue_pair(peer);
+        self.device.reset(number).expect("it is there");
+        self.kept.retain(|slot, _| slot.queue_pair != number);
+        let failed = self.works.extract_if(.., |_, work| work.peer == peer);
+        self.events.extend(failed.map(|(_, work)| Event::Done(work, None)));
+        self.events.push(Event::Ended(peer));
+    }
+
+    fn connect(&mut self, now: Nanos, peer: NodeId) {
+        let (there, any) = (self.connections.queue_pair(peer), Psn::new(0));
+        let receive = ToReceive {
+            remembered: OUTSTANDING,
+            longest: LONGEST,
+            ..ToReceive::new(peer, there, Mtu::B256, any)
+        };
+        let send =
+            ToSend { timeout: TIMEOUT, retries: self.retries, outstanding: OUTSTANDING, ..ToSend::new(any) };
+        self.connections.connect(&mut self.device, peer, receive, send);
+        for receive in 0..RECEIVES {
+            self.post_receive(now, peer, peer.index() * RECEIVES + receive);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What must hold of the memory of all nodes: regions lie in live memory of their discipline, and are what was written there last.
+
+use std::collections::VecDeque;
+
+use wire::{Copyset, NodeId, RegionRules, Rules, VerbsRules};
+
+use super::threads::Doing;
+use super::truth::{DATA, read};
+use super::world::OneSided;
+use crate::coherence::Blocks;
+use crate::rack::Bench;
+
+impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
+    pub(crate) fn is_quiet<M: Copy>(&self, bench: &Bench<M>) -> bool {
+        self.threads.iter().all(|thread| matches!(thread, Doing::Idle))
+            && self.asked.iter().all(VecDeque::is_empty)
+            && self.nics.iter().all(|nic| !bench.control.is_up(Some(nic.me)) || nic.is_quiet())
+    }
+
+    /// Regions lie in live memory of their discipline, and are what was written there last.
+    pub(crate) fn check_after<R: Rules, M: Copy>(
+        &mut self,
+        bench: &Bench<M>,
+        blocks: &Blocks<R>,
+    ) -> Result<(), String> {
+        if let Some(wrong) = self.truth.wrong.take() {
+            return Err(wrong);
+        }
+        let touched = std::mem::replace(&mut self.touched, Copyset::EMPTY);
+        for node in touched.iter().filter(|node| bench.control.is_up(Some(*node))) {
+            self.check_node(node, blocks)?;
+        }
+        for node in bench.touched().nodes.iter() {
+            if !touched.contains(node) && bench.control.is_up(Some(node)) {
+                self.check_node(node, blocks)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_node<R: Rules>(&self, node: NodeId, blocks: &Blocks<R>) -> Result<(), String> {
+        let (machine, store) = &blocks.nodes[node.index()];
+        for (addr, number) in &self.own[node.index()] {
+            let region = self.truth.region(*number);
+            if !region.lives {
+                continue;
+            }
+            let discipline = machine.discipline_of(machine.config().block.tag(*addr));
+            if discipline != Some(region.shape.discipline()) {
+                return Err(format!("region {number} lives in memory that is {discipline:?}: {region:?}"));
+            }
+            for (at, word) in region.words.iter().enumerate() {
+                let found = read(store, region.place(at, 0));
+                if found != word.value {
+                    return Err(format!("word {at} of region {number} is {found}, and was {}", word.value));
+                }
+            }
+            for (at, object) in region.objects.iter().enumerate() {
+                let found = read(store, region.place(at, 0));
+                let stamp = object.stamps.last().expect("it has one");
+                let data = (1..=DATA).all(|word| read(store, region.place(at, word)) == *stamp);
+                if found != object.version || found.is_multiple_of(2) && !data {
+                    return Err(format!("object {at} of region {number} has version {found}: {object:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything is as its regions' operations, and no others, have left it.
+    pub(crate) fn check_at_rest<R: Rules, M: Copy>(
+        &mut self,
+        bench: &Bench<M>,
+        blocks: &Blocks<R>,
+    ) -> Result<(), String> {
+        for nic in self.nics.iter().filter(|nic| bench.control.is_up(Some(nic.me))) {
+            self.check_node(nic.me, blocks)?;
+            nic.device.invariants();
+        }
+        self.truth.check_at_rest()
+    }
+}

@@ -1,0 +1,209 @@
+//! All of it: the NICs of a rack, their threads, and what the joint world has of them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use nic::regions::{self, Call};
+use node::Node;
+use wire::{Copyset, Faithful, GlobalAddr, Incarnation, Nanos, NodeId, RegionRules, Rules, VerbsRules};
+
+use super::memory::{During, Here, Own};
+use super::nic::{Event, Message, Nic, Payload, Work};
+use super::threads::{Doing, Known, Use};
+use super::truth::Truth;
+use super::{OneSidedPlan, Seen};
+use crate::coherence::{Blocks, PlainStore};
+use crate::rack::{Bench, Conditions};
+
+/// Words and objects.
+pub struct OneSided<V: VerbsRules = Faithful, G: RegionRules = Faithful> {
+    pub(super) plan: OneSidedPlan,
+    /// Threads of a node.
+    each: usize,
+    pub(super) nics: Vec<Nic<V, G>>,
+    /// By node: what others have asked for, in the order in which it came.
+    pub(super) asked: Vec<VecDeque<(NodeId, Payload)>>,
+    /// By node.
+    pub(super) own: Vec<Own>,
+    pub(super) threads: Vec<Doing>,
+    pub(super) uses: BTreeMap<GlobalAddr, Use>,
+    pub(super) stale: Vec<Known>,
+    /// Calls without a reply: who has asked whom.
+    pub(super) calls: BTreeMap<u64, (usize, NodeId)>,
+    pub(super) next_call: u64,
+    pub(super) truth: Truth,
+    /// What threads ask of the allocator.
+    pub(super) frees: Vec<(usize, GlobalAddr)>,
+    /// Nodes whose regions the step may have changed.
+    pub(super) touched: Copyset,
+    pub(super) seen: Seen,
+}
+
+impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
+    pub(crate) fn new(rack: &Conditions, plan: &OneSidedPlan) -> Self {
+        let nodes = rack.nodes;
+        let mut nics: Vec<_> = (0..nodes).map(|node| Nic::new(NodeId(node as u16), nodes, plan)).collect();
+        nics.iter_mut().for_each(|nic| nic.on_view(Nanos(1), &vec![Some(Incarnation(0)); nodes]));
+        nics.iter_mut().for_each(|nic| nic.events.clear());
+        Self {
+            plan: *plan,
+            each: rack.threads,
+            nics,
+            asked: vec![VecDeque::new(); nodes],
+            own: vec![Own::new(); nodes],
+            threads: vec![Doing::Idle; nodes * rack.threads],
+            uses: BTreeMap::new(),
+            stale: Vec::new(),
+            calls: BTreeMap::new(),
+            next_call: 1,
+            truth: Truth::default(),
+            frees: Vec::new(),
+            touched: Copyset::EMPTY,
+            seen: Seen::default(),
+        }
+    }
+
+    /// Of a thousand turns, those of these threads.
+    pub(crate) const fn turns(&self) -> u32 {
+        self.plan.turns
+    }
+
+    /// The node of a thread.
+    pub(crate) fn node_of(&self, thread: usize) -> NodeId {
+        NodeId((thread / self.each) as u16)
+    }
+
+    pub(super) fn touch(&mut self, node: NodeId) {
+        self.touched = self.touched.with(node);
+    }
+
+    // What comes.
+
+    /// Something has come to a node's NIC.
+    pub(crate) fn arrives<R: Rules, M: Copy + From<Message>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        blocks: &mut Blocks<R>,
+        node: NodeId,
+        message: &Message,
+    ) {
+        bench.note(None, || format!("{node} gets {message:?}"));
+        self.touch(node);
+        let store = &mut blocks.nodes[node.index()].1;
+        let mut during = During { truth: &mut self.truth };
+        self.nics[node.index()].on_packet(bench.now, message, &mut during, store);
+        self.settle(bench, node);
+    }
+
+    pub(crate) fn next_deadline(&self, node: NodeId) -> Nanos {
+        self.nics[node.index()].next_deadline()
+    }
+
+    pub(crate) fn on_deadline<M: Copy + From<Message>>(&mut self, bench: &mut Bench<M>, node: NodeId) {
+        let nic = &mut self.nics[node.index()];
+        if nic.next_deadline() <= bench.now {
+            nic.on_deadline(bench.now);
+            self.settle(bench, node);
+        }
+    }
+
+    pub(crate) fn on_new_epoch<M: Copy + From<Message>>(&mut self, bench: &mut Bench<M>, node: NodeId) {
+        let nic = &mut self.nics[node.index()];
+        nic.on_view(bench.now, &bench.view().lives);
+        self.settle(bench, node);
+    }
+
+    /// A node dies, with its threads and all that it had.
+    pub(crate) fn on_node_stopped<R: Rules>(&mut self, blocks: &mut Blocks<R>, node: NodeId) {
+        self.count(node);
+        let nodes = self.nics.len();
+        self.nics[node.index()] = Nic::new(node, nodes, &self.plan);
+        self.asked[node.index()].clear();
+        self.own[node.index()].clear();
+        self.truth.node_dies(node);
+        for thread in node.index() * self.each..(node.index() + 1) * self.each {
+            match std::mem::replace(&mut self.threads[thread], Doing::Idle) {
+                Doing::Changing { changes } => {
+                    changes.iter().flatten().for_each(|change| self.truth.doubted(change.word));
+                }
+                // Nobody else knows of such an allocation.
+                Doing::Asking { call: Call::Begin { addr, .. }, earnest: true, .. } => {
+                    self.uses.remove(&addr);
+                    blocks.others.remove(&addr);
+                }
+                _ => {}
+            }
+            self.calls.retain(|_, (caller, _)| *caller != thread);
+            self.uses.values_mut().filter(|it| **it == Use::Busy(thread)).for_each(|it| *it = Use::Unknown);
+        }
+        self.uses.retain(|addr, _| addr.home() != node);
+    }
+
+    /// Blocks of a node's memory have ended their lives.
+    pub(crate) fn on_blocks_ended<R: Rules>(
+        &mut self,
+        blocks: &mut Blocks<R>,
+        node: NodeId,
+        life: Incarnation,
+    ) {
+        let (machine, store) = &mut blocks.nodes[node.index()];
+        let block = machine.config().block;
+        for range in machine.ended() {
+            let (first, bytes) = (range.first.addr(), range.bytes(block));
+            self.truth.blocks_end(first, bytes);
+            let mut here = self.here((machine, store), life);
+            regions::on_blocks_ended::<G, _>(&mut here, first, bytes);
+        }
+        self.touch(node);
+    }
+
+    pub(super) fn here<'a, R: Rules>(
+        &'a mut self,
+        (node, store): (&'a Node<R>, &'a mut PlainStore),
+        life: Incarnation,
+    ) -> Here<'a, R, V, G> {
+        let at = node.config().id.index();
+        let Self { nics, own, truth, .. } = self;
+        Here { node, store, nic: &mut nics[at], own: &mut own[at], truth, life }
+    }
+
+    // What goes.
+
+    /// Sends what a NIC wants sent, and does what follows from what it was told.
+    fn settle<M: Copy + From<Message>>(&mut self, bench: &mut Bench<M>, node: NodeId) {
+        let nic = &mut self.nics[node.index()];
+        for (to, body) in nic.out.drain(..) {
+            bench.send(Some(node), Some(to), Message { from: node, body });
+        }
+        for event in std::mem::take(&mut nic.events) {
+            match event {
+                Event::Done(work, completion) => {
+                    if let Some(thread) = work.thread {
+                        let completion = completion.map(|it| (it.status, it.version));
+                        self.work_ends(bench, thread, &work, completion);
+                    }
+                }
+                Event::Came(peer, payload) => self.message_comes(bench, node, peer, payload),
+                Event::Ended(peer) => {
+                    self.asked[node.index()].retain(|(from, _)| *from != peer);
+                    let threads = &self.each;
+                    let is_over = |_: &u64, (thread, asked): &mut (usize, NodeId)| {
+                        *thread / threads == node.index() && *asked == peer
+                    };
+                    let over: Vec<_> = self.calls.extract_if(.., is_over).collect();
+                    over.into_iter().for_each(|(_, (thread, _))| self.told(bench, thread, None));
+                }
+            }
+        }
+    }
+
+    /// Posts work; the thread is told if that cannot be.
+    pub(super) fn post<M: Copy + From<Message>>(&mut self, bench: &mut Bench<M>, node: NodeId, work: Work) {
+        let nic = &mut self.nics[node.index()];
+        if nic.post(bench.now, work).is_none()
+            && let Some(thread) = work.thread
+        {
+            self.work_ends(bench, thread, &work, None);
+        }
+        self.settle(bench, node);
+    }
+}
