@@ -1,7 +1,6 @@
 //! How a rack is set up, whatever carries its messages.
 
 use node::{Backoff, Peeks, Turn};
-use switch::Chip;
 use switch::flowcc::{self, Switch};
 use switch::locks::Directory;
 use wire::{BlockSize, LockEnd, Nanos, NodeId, SwitchEpoch};
@@ -100,11 +99,11 @@ impl RackConfig {
         NodeMemory::new(self.block, self.cache, self.memory).with_lock_copies(self.lock_copies)
     }
 
-    /// The switch's machine.
+    /// The switch's directories, of blocks and of locks.
     ///
     /// # Panics
-    /// If the chip has no room for such directories.
-    pub(crate) fn chip(&self) -> Chip {
+    /// If the chip has no room for them.
+    pub(crate) fn directories(&self) -> (Switch, Directory) {
         let (nodes, epoch) = (self.nodes, SwitchEpoch(0));
         let flowcc = flowcc::Config {
             nodes,
@@ -114,9 +113,9 @@ impl RackConfig {
             peeks: self.peek,
         };
         let locks = switch::locks::Config { at: LockEnd::Switch, nodes, entries: self.lock_entries, epoch };
-        Chip {
-            flowcc: Switch::new(&flowcc).expect("the FlowCC program fits the chip"),
-            locks: Directory::new(&locks).expect("the lock program fits the chip"),
-        }
+        (
+            Switch::new(&flowcc).expect("the FlowCC program fits the chip"),
+            Directory::new(&locks).expect("the lock program fits the chip"),
+        )
     }
 }

@@ -1,31 +1,36 @@
-//! The switch as one machine: the programs that share its chip, each with packets of its own, in one epoch.
+//! The switch as one machine: the three programs that share its chip, each with packets of its own, in one epoch.
 //!
-//! Runs wherever a switch does. What must always hold: all programs are in the same epoch, for who begins one tells them all.
-//! What is between clients of chains and memory ([`crate::relay`]) is beside them; it comes as RoCE packets, between other
-//! machines than these two programs serve: whoever carries those packets has that machine, and tells it of epochs.
+//! A view: whoever has the programs keeps them where it likes, and gives them to each call. Runs wherever a switch does.
+//! What must always hold: all programs are in the same epoch, for who begins one tells them all. A packet of chains goes
+//! to the relay itself, which nothing else of the chip has to do with.
 
 use alloc::vec::Vec;
 
-use wire::{Faithful, LockPacket, LockRules, NodeId, Packet, Rules, SwitchEpoch};
+use wire::{Faithful, Incarnation, LockPacket, LockRules, NodeId, Packet, Rules, SteerRules, SwitchEpoch};
 
 use crate::flowcc::{self, Switch};
 use crate::locks::{self, Directory};
+use crate::relay::Relay;
 
-/// The programs of a switch that nodes talk to.
-#[derive(Clone, Debug)]
-pub struct Chip<R: Rules = Faithful, L: LockRules = Faithful> {
+/// The programs of a switch.
+#[derive(Debug)]
+pub struct Chip<'a, R: Rules = Faithful, L: LockRules = Faithful, S: SteerRules = Faithful> {
     /// Coherence: the directory of hot blocks.
-    pub flowcc: Switch<R>,
+    pub flowcc: &'a mut Switch<R>,
     /// The directory of the locks that carry their data.
-    pub locks: Directory<L>,
+    pub locks: &'a mut Directory<L>,
+    /// What is between clients of chains and memory, and may steer.
+    pub relay: &'a mut Relay<S>,
 }
 
-impl<R: Rules, L: LockRules> Chip<R, L> {
-    /// A new epoch: all that the chip knew is gone, and packets of any other epoch are dropped.
-    pub fn restart(&mut self, epoch: SwitchEpoch, shadow: NodeId) {
+impl<R: Rules, L: LockRules, S: SteerRules> Chip<'_, R, L, S> {
+    /// A new epoch, with these lives of nodes: the directories are empty, and packets of any other epoch are dropped. The relay
+    /// forgets what is over with a node; a switch that stopped has lost it with the rest.
+    pub fn begin_epoch(&mut self, epoch: SwitchEpoch, shadow: NodeId, lives: &[Option<Incarnation>]) {
         self.flowcc.restart(epoch);
         self.flowcc.set_shadow(shadow);
         self.locks.restart(epoch);
+        self.relay.begin_epoch(lives);
     }
 
     /// Runs a packet about a block through all its passes. A resubmitted packet re-enters the pipeline before any other.

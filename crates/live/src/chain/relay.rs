@@ -8,7 +8,7 @@ use switch::relay::{self, HEAD};
 use switch::steering::{self, Action, Binding, Steering};
 use transport::{Contents, PlaceId};
 use wire::roce::Packet;
-use wire::{Incarnation, Nanos, NodeId};
+use wire::{Nanos, NodeId};
 
 use super::Introduction;
 use super::times::{FOUND, LIFETIME, SLOT_LIFETIMES};
@@ -61,7 +61,7 @@ pub struct SteeringCounts {
 
 /// The switch's part in chains.
 #[derive(Debug)]
-pub(crate) struct Relay(relay::Relay);
+pub(crate) struct Relay(pub(crate) relay::Relay);
 
 impl Relay {
     /// Of a rack of so many nodes, with such a program, if there is one. A packet carries so many bytes at most.
@@ -108,11 +108,6 @@ impl Relay {
             };
         }
         counts
-    }
-
-    /// An epoch begins with these lives of nodes.
-    pub(crate) fn begin_epoch(&mut self, lives: &[Option<Incarnation>]) {
-        self.0.begin_epoch(lives);
     }
 
     /// What a node says about chains; what it is answered.

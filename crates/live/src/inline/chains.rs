@@ -19,7 +19,7 @@ use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
 
 use super::rack::InlineRack;
 use crate::chain::{
-    Chains, Connect, Fabric, Home, Introduction, Pools, Ran, Relay, Server, ServerCounts, Session, Setup,
+    Chains, Connect, Fabric, Home, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup,
     SteeringCounts, Store, What, client_id, doubt, least_rest,
 };
 use crate::config::Steering;
@@ -28,7 +28,7 @@ use crate::place::{Courier, Failure};
 use crate::waiting::{Patience, Step};
 
 /// Payload of a packet.
-const MTU: Mtu = Mtu::B4096;
+pub(super) const MTU: Mtu = Mtu::B4096;
 /// A scheduler's slice.
 const TIMEOUT: Nanos = Nanos::from_millis(10);
 /// The life of all nodes.
@@ -38,7 +38,6 @@ const LIFE: Incarnation = Incarnation(0);
 pub(super) struct InlineChains {
     nodes: Box<[Place]>,
     switch: InlineTransport,
-    relay: Mutex<Relay>,
     servers: Mutex<BTreeMap<GlobalAddr, Arc<Server>>>,
     steering: Option<Steering>,
     introductions: AtomicU64,
@@ -68,7 +67,6 @@ impl InlineChains {
         Self {
             nodes: (0..u16::try_from(nodes).expect("at most 64")).map(place).collect(),
             switch: hub.connect(PlaceId::SWITCH),
-            relay: Mutex::new(Relay::new(nodes, steering, MTU)),
             servers: Mutex::default(),
             steering,
             introductions: AtomicU64::new(1),
@@ -107,11 +105,11 @@ impl OneNode<'_> {
     /// Carries what is on its way between these nodes. True if there was anything.
     fn carry(&self, courier: &mut Courier, nodes: [NodeId; 2]) -> bool {
         let mut carried = 0;
-        let InlineChains { switch, relay, .. } = self.chains;
+        let InlineChains { switch, .. } = self.chains;
         for node in nodes {
             carried += switch.receive(&mut |from, body| {
                 if let Body::OneSided(packet, len, contents) = body {
-                    lock(relay).on_packet(
+                    self.rack.switch.enter().relay.on_packet(
                         self.rack.now(),
                         from,
                         (packet, len, contents),
@@ -201,7 +199,8 @@ impl Fabric for OneNode<'_> {
     }
 
     fn introduce(&self, _: &mut Courier, said: Introduction) -> Result<(), Failure> {
-        let heard = lock(&self.chains.relay).on_introduction(self.now(), PlaceId::node(self.node), &said);
+        let mut switch = self.rack.switch.enter();
+        let heard = switch.relay.on_introduction(self.now(), PlaceId::node(self.node), &said);
         heard.map(drop).ok_or(Failure::Broken)
     }
 
@@ -276,7 +275,7 @@ impl InlineRack {
 
     /// What the switch has done for chains.
     pub fn steering_counts(&self) -> SteeringCounts {
-        self.chains.get().map_or_else(SteeringCounts::default, |chains| lock(&chains.relay).counts())
+        self.switch.enter().relay.counts()
     }
 
     /// What the metadata servers on a node have done.

@@ -9,7 +9,7 @@ use node::locks::LockNode;
 use switch::flowcc::Switch;
 use wire::{Nanos, NodeId};
 
-use super::chains::InlineChains;
+use super::chains::{InlineChains, MTU};
 use crate::config::RackConfig;
 use crate::memory::{NodeMemory, StoreOf};
 use crate::place::{NodePlace, Place, SwitchPlace};
@@ -41,7 +41,7 @@ impl InlineRack {
             Place::new(NodePlace::new(node, config.locks(id)), deadline)
         });
         Self {
-            switch: Place::new(SwitchPlace::new(config), Nanos::MAX),
+            switch: Place::new(SwitchPlace::new(config, MTU), Nanos::MAX),
             nodes: nodes.collect(),
             memories: (0..config.nodes).map(|_| config.memory()).collect(),
             crowding: Crowding::default(),
@@ -77,7 +77,7 @@ impl InlineRack {
     /// Looks at the switch, between two packets; with the packets that it received and sent.
     pub fn with_switch<R>(&self, look: impl FnOnce(&Switch, u64, u64) -> R) -> R {
         let place = self.switch.enter();
-        look(&place.chip.flowcc, place.received, place.sent)
+        look(&place.flowcc, place.received, place.sent)
     }
 
     /// Looks at a node's locks, between two inputs.
@@ -96,6 +96,6 @@ impl InlineRack {
             place.node.invariants(&StoreOf::new(&self.memories, id));
             place.locks.machine.invariants();
         }
-        self.switch.enter().chip.invariants();
+        self.switch.enter().chip().invariants();
     }
 }

@@ -14,7 +14,7 @@ use super::log::SwitchLog;
 use super::node::now_since;
 use super::one_sided::mtu_of;
 use super::report::{NodeReport, NodeStatus, SwitchReport, Watch};
-use crate::chain::{Introduction, Relay};
+use crate::chain::Introduction;
 use crate::config::RackConfig;
 use crate::place::SwitchPlace;
 use crate::scheduling::Scheduling;
@@ -44,8 +44,6 @@ pub struct SwitchSetup {
 /// The switch of a rack of processes, in this process.
 pub struct NetworkedSwitch {
     place: SwitchPlace,
-    /// The way between clients of chains and memory.
-    relay: Relay,
     coordinator: Coordinator,
     transport: Arc<dyn Transport>,
     started: Instant,
@@ -65,8 +63,7 @@ impl NetworkedSwitch {
     /// A switch without entries, that waits for nodes.
     pub fn new(setup: &SwitchSetup, transport: Arc<dyn Transport>) -> Self {
         Self {
-            place: SwitchPlace::new(&setup.rack),
-            relay: Relay::new(setup.rack.nodes, setup.rack.steering, mtu_of(transport.one_sided_room())),
+            place: SwitchPlace::new(&setup.rack, mtu_of(transport.one_sided_room())),
             coordinator: Coordinator::new(
                 CoordinatorConfig {
                     nodes: setup.rack.nodes,
@@ -95,7 +92,7 @@ impl NetworkedSwitch {
     }
 
     fn report(&self, now: Nanos) -> SwitchReport {
-        let (switch, coordinator) = (&self.place.chip.flowcc, &self.coordinator);
+        let (switch, coordinator) = (&self.place.flowcc, &self.coordinator);
         let roster = coordinator.roster();
         let nodes = (0..roster.lives.len()).filter_map(|node| {
             let node = NodeId(u16::try_from(node).expect("at most 64 nodes"));
@@ -118,7 +115,7 @@ impl NetworkedSwitch {
             packets_received: self.place.received,
             packets_sent: self.place.sent,
             program_dropped: flowcc::Drop::ALL.iter().map(|cause| switch.counters().drops(*cause)).sum(),
-            chains: self.relay.counts(),
+            chains: self.place.relay.counts(),
             membership: *coordinator.counters(),
             transport: self.transport.counters().counts(),
         }
@@ -174,7 +171,7 @@ impl NetworkedSwitch {
         let mut effects = Vec::new();
         let mut switch_effects = Vec::new();
         let mut directory_effects = Vec::new();
-        let Self { place, relay, coordinator, outgoing, .. } = self;
+        let Self { place, coordinator, outgoing, .. } = self;
         let messages = transport.receive(&mut |from, body| match body {
             Body::Packet(packet, _) => {
                 place.on_packet(packet, &mut switch_effects, |packet| {
@@ -195,7 +192,7 @@ impl NetworkedSwitch {
             // NICs talk to each other, but about chains.
             Body::OneSided(packet, len, contents) => {
                 let carried =
-                    relay.on_packet(now, from, (packet, len, contents), |to, packet, len, contents| {
+                    place.relay.on_packet(now, from, (packet, len, contents), |to, packet, len, contents| {
                         transport.send(PlaceId::node(to), Body::OneSided(packet, len, contents), outgoing);
                     });
                 if !carried {
@@ -204,7 +201,7 @@ impl NetworkedSwitch {
             }
             Body::Control(bytes) => match (from.as_node(), Message::parse(bytes)) {
                 (Some(_), Err(_)) if let Some(said) = Introduction::parse(bytes) => {
-                    if let Some(answer) = relay.on_introduction(now, from, &said) {
+                    if let Some(answer) = place.relay.on_introduction(now, from, &said) {
                         transport.send(from, Body::Control(&answer.encode()), outgoing);
                     }
                 }
@@ -229,10 +226,9 @@ impl NetworkedSwitch {
                     }
                     Effect::Restart { epoch, shadow, changes } => {
                         self.log.on_epoch(epoch, &changes, self.coordinator.roster().live().len() as u64);
-                        let dump = self.began.then(|| self.place.chip.flowcc.dump());
-                        self.place.chip.restart(epoch, shadow);
+                        let dump = self.began.then(|| self.place.flowcc.dump());
                         // Before anybody else hears of the epoch.
-                        self.relay.begin_epoch(&self.coordinator.roster().view().lives);
+                        self.place.chip().begin_epoch(epoch, shadow, &self.coordinator.roster().view().lives);
                         self.began = true;
                         self.coordinator.on_restarted(now, dump.as_ref(), &mut effects);
                     }

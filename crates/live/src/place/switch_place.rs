@@ -1,23 +1,39 @@
 //! The switch in its place.
 
+use nic::verbs::Mtu;
 use switch::Chip;
-use switch::flowcc::Effect;
-use switch::locks::Effect as LockEffect;
+use switch::flowcc::{Effect, Switch};
+use switch::locks::{Directory, Effect as LockEffect};
 use wire::{LockPacket, Packet};
 
+use crate::chain::Relay;
 use crate::config::RackConfig;
 
-/// The switch's machine, and what passes through it.
+/// The switch's programs, and what passes through them.
 pub(crate) struct SwitchPlace {
-    pub(crate) chip: Chip,
+    pub(crate) flowcc: Switch,
+    pub(crate) locks: Directory,
+    pub(crate) relay: Relay,
+    /// Of blocks and locks.
     pub(crate) received: u64,
     pub(crate) sent: u64,
 }
 
 impl SwitchPlace {
-    /// A switch without entries.
-    pub(crate) fn new(config: &RackConfig) -> Self {
-        Self { chip: config.chip(), received: 0, sent: 0 }
+    /// A switch without entries. A packet of chains carries so many bytes at most.
+    ///
+    /// # Panics
+    /// If the chip has no room for its programs.
+    pub(crate) fn new(config: &RackConfig, mtu: Mtu) -> Self {
+        let (flowcc, locks) = config.directories();
+        let relay = Relay::new(config.nodes, config.steering, mtu);
+        Self { flowcc, locks, relay, received: 0, sent: 0 }
+    }
+
+    /// All of them, as one machine.
+    pub(crate) fn chip(&mut self) -> Chip<'_> {
+        let Self { flowcc, locks, relay, .. } = self;
+        Chip { flowcc, locks, relay: &mut relay.0 }
     }
 
     /// Runs a packet about a lock through all its passes. What is sent with a payload takes along what came with the packet.
@@ -27,12 +43,13 @@ impl SwitchPlace {
         effects: &mut Vec<LockEffect>,
         mut send: impl FnMut(LockPacket),
     ) {
-        let Self { chip, received, sent } = self;
-        *received += 1;
-        chip.on_lock_packet(packet, effects, |packet| {
-            *sent += 1;
+        self.received += 1;
+        let mut sent = 0;
+        self.chip().on_lock_packet(packet, effects, |packet| {
+            sent += 1;
             send(packet);
         });
+        self.sent += sent;
     }
 
     /// Runs a packet about a block through all its passes.
@@ -42,11 +59,12 @@ impl SwitchPlace {
         effects: &mut Vec<Effect>,
         mut send: impl FnMut(Packet),
     ) {
-        let Self { chip, received, sent } = self;
-        *received += 1;
-        chip.on_packet(packet, effects, |packet| {
-            *sent += 1;
+        self.received += 1;
+        let mut sent = 0;
+        self.chip().on_packet(packet, effects, |packet| {
+            sent += 1;
             send(packet);
         });
+        self.sent += sent;
     }
 }

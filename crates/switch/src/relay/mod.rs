@@ -1,7 +1,7 @@
 //! The switch's part in chains: it carries packets between clients and memory on, and where it steers it lets its program see each of
 //! them first.
 //!
-//! In the switch, beside its other programs ([`Chip`](crate::Chip)). It knows which lives of nodes there are, which connections, and which
+//! In the switch, one of the programs of its [`Chip`](crate::Chip). It knows which lives of nodes there are, which connections, and which
 //! store is steered; a driver moves payloads, and tells it what nodes say ([`Introduction`]).
 //!
 //! What must always hold: a packet comes from the node that has the other end of the queue pair that it is for, or it goes
