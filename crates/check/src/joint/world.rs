@@ -97,7 +97,7 @@ impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules> Joint<R, L, V, G> {
     fn call_all(
         &mut self,
         bench: &mut Bench<Packet>,
-        node: NodeId,
+        (node, is_epoch): (NodeId, bool),
         input: impl FnOnce(
             RackNode<'_, R, L>,
             node::Moment,
@@ -112,8 +112,12 @@ impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules> Joint<R, L, V, G> {
             input(RackNode { node, locks: machine }, at, (store, out), (lock_store, &mut lock_out));
         });
         assert!(lock_store.home.is_empty(), "locks have written without the node's memory");
+        let is_silent = lock_out.is_empty() && !is_epoch;
         locks.out = lock_out;
-        self.with_locks(|both| both.locks.drain(bench, node))?;
+        // Where nothing was due, nothing has changed.
+        if !is_silent {
+            self.with_locks(|both| both.locks.drain(bench, (node, None)))?;
+        }
         self.settle_frees(bench)
     }
 
@@ -189,7 +193,7 @@ impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules> World<Packet> for Jo
                     told = !node.ended().is_empty() || machine.awaited_frees() != awaited;
                 });
                 if told {
-                    locks.touched.touch(to);
+                    locks.touch(to, None);
                 }
                 if !blocks.nodes[node.index()].0.ended().is_empty() {
                     words.on_blocks_ended(blocks, node, bench.control.incarnation(node));
@@ -255,7 +259,7 @@ impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules> World<Packet> for Jo
     }
 
     fn on_deadline(&mut self, bench: &mut Bench<Packet>, node: NodeId) -> Result<(), String> {
-        self.call_all(bench, node, |mut all, at, store, locks| all.on_deadline(at, store, locks))?;
+        self.call_all(bench, (node, false), |mut all, at, store, locks| all.on_deadline(at, store, locks))?;
         self.words.on_deadline(bench, node);
         self.blocks.perhaps_demote(bench);
         Ok(())
@@ -298,7 +302,7 @@ impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules> World<Packet> for Jo
     ) -> Result<(), String> {
         self.locks.hears(bench, node, before);
         let (view, dump) = self.blocks.hears(bench, node, before);
-        self.call_all(bench, node, |mut all, at, store, locks| {
+        self.call_all(bench, (node, true), |mut all, at, store, locks| {
             all.on_new_epoch(at, (&view, dump.as_ref()), store, locks);
         })?;
         self.words.on_new_epoch(bench, node);

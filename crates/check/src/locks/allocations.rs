@@ -60,7 +60,7 @@ impl<R: LockRules> Locks<R> {
         *change += 1;
         let change = *change;
         bench.note(Some(lock.bits()), || format!("region of lock {} changes hands: {change}", want.lock));
-        self.touched.touch(Some(lock.home()));
+        self.touch(Some(lock.home()), Some(lock));
         let store = &mut self.nodes[lock.home().index()].1;
         if is_allocated(change) {
             // What was there before must not be seen any more.
@@ -186,7 +186,7 @@ impl<R: LockRules> Locks<R> {
         let (machine, store) = &mut self.nodes[node.index()];
         store.end(lock);
         machine.on_free(at, (Ticket(thread as u32), lost), lock, store, &mut self.out);
-        self.drain(bench, node)
+        self.drain(bench, (node, Some(lock)))
     }
 
     /// A thread was told that the lock is lost: perhaps it takes it all the same.
@@ -209,7 +209,7 @@ impl<R: LockRules> Locks<R> {
         let at = bench.moment();
         let (machine, store) = &mut self.nodes[node.index()];
         machine.on_reclaim(at, Ticket(thread as u32), lock, store, &mut self.out);
-        self.drain(bench, node)
+        self.drain(bench, (node, Some(lock.0)))
     }
 
     /// It has it, alone and without data: it frees the region, writes it anew, or cannot do what it wanted.

@@ -1,7 +1,8 @@
 //! What the properties look at: what every machine says of every lock, taken anew where a step has touched it.
 //!
-//! What must always hold: a fact is what the machine would say now. At rest that is checked, for a step that does not name
-//! all that it touches would hide from the properties what it did.
+//! A call about one lock names it, and so does every effect; only where a copy had to make room, or a call is about none, all
+//! locks of the node are looked at. What must always hold: a fact is what the machine would say now. At rest that is checked, for
+//! a step that does not name all that it touches would hide from the properties what it did.
 
 use node::LockNode;
 use node::locks::LockView;
@@ -9,7 +10,7 @@ use switch::locks::EntryView;
 use wire::{Copyset, GlobalAddr, LockRules, NodeId, Tenure};
 
 use super::Locks;
-use crate::rack::Touched;
+use crate::rack::{Place, Touched};
 
 /// What a node says of a lock.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -28,11 +29,27 @@ pub(super) struct Fact {
 pub(super) struct Facts {
     pub(super) switch: Vec<Option<EntryView>>,
     pub(super) nodes: Vec<Vec<Fact>>,
+    /// By node, how many copies had made room.
+    evicted: Vec<u64>,
+}
+
+/// Which locks a step may have changed, at the places that it touched.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Named {
+    /// These, by number.
+    Some(Copyset),
+    /// All of them.
+    All,
+}
+
+impl Named {
+    pub(super) const NOTHING: Self = Self::Some(Copyset::EMPTY);
 }
 
 impl Facts {
     pub(super) fn new(nodes: usize, locks: usize) -> Self {
-        Self { switch: vec![None; locks], nodes: vec![vec![Fact::default(); locks]; nodes] }
+        let nothing = vec![Fact::default(); locks];
+        Self { switch: vec![None; locks], nodes: vec![nothing; nodes], evicted: vec![0; nodes] }
     }
 
     /// The entry of a lock, in the switch or at its home.
@@ -53,10 +70,41 @@ impl Fact {
 }
 
 impl<R: LockRules> Locks<R> {
-    /// Takes anew what was touched; the locks of which something has changed, as a set of their numbers.
-    pub(super) fn refresh(&mut self, touched: Touched) -> Copyset {
+    /// Something may have changed at this place: of this lock, or of any.
+    pub(crate) fn touch(&mut self, place: Place, about: Option<GlobalAddr>) {
+        self.touched.touch(place);
+        let number = about.and_then(|lock| self.numbers.get(&lock));
+        self.named = match (self.named, number) {
+            (Named::Some(named), Some(number)) => Named::Some(named.with(*number)),
+            _ => Named::All,
+        };
+    }
+
+    /// All locks, as a set of their numbers.
+    pub(super) fn all(&self) -> Copyset {
+        (0..self.locks.len()).map(|lock| NodeId(lock as u16)).collect()
+    }
+
+    /// Which locks are to be looked at after a step.
+    pub(super) fn named_at(&mut self, touched: Touched) -> Copyset {
+        let mut named = std::mem::replace(&mut self.named, Named::NOTHING);
+        for node in touched.nodes.iter().map(NodeId::index) {
+            let evicted = self.nodes[node].0.counters().evicted;
+            if evicted != self.facts.evicted[node] {
+                (self.facts.evicted[node], named) = (evicted, Named::All);
+            }
+        }
+        match named {
+            Named::Some(named) => named,
+            Named::All => self.all(),
+        }
+    }
+
+    /// Takes these locks anew at what was touched; those of which something has changed.
+    pub(super) fn refresh(&mut self, touched: Touched, named: Copyset) -> Copyset {
         let mut changed = Copyset::EMPTY;
-        for (at, (lock, _)) in self.locks.iter().enumerate() {
+        for at in named.iter().map(NodeId::index) {
+            let (lock, _) = &self.locks[at];
             let mut take =
                 |is_new: bool| changed = if is_new { changed.with(NodeId(at as u16)) } else { changed };
             if touched.switch {
@@ -77,6 +125,6 @@ impl<R: LockRules> Locks<R> {
     /// True if nothing has changed that was not touched.
     pub(super) fn facts_are_so(&mut self) -> bool {
         let nodes = (0..self.nodes.len()).map(|node| NodeId(node as u16)).collect();
-        self.refresh(Touched { nodes, switch: true }).is_empty()
+        self.refresh(Touched { nodes, switch: true }, self.all()).is_empty()
     }
 }

@@ -52,6 +52,7 @@ impl<R: LockRules> Locks<R> {
         for thread in (0..threads).map(|n| (first + n) % threads) {
             let node = self.node_of(thread);
             if bench.control.works(node) && self.thread_step(bench, thread)? {
+                // What a machine was called about is named already.
                 self.touched.touch(Some(node));
                 return Ok(true);
             }
@@ -117,7 +118,7 @@ impl<R: LockRules> Locks<R> {
         let (machine, store) = &mut self.nodes[node.index()];
         let ticket = Ticket(thread as u32);
         machine.on_lock(at, (ticket, want.mode, once), (lock, len), store, &mut self.out);
-        self.drain(bench, node)
+        self.drain(bench, (node, Some(lock)))
     }
 
     fn cancel<M: Copy + From<LockMessage>>(
@@ -136,7 +137,7 @@ impl<R: LockRules> Locks<R> {
         self.waits.end(thread);
         self.threads[thread] = Thread::Idle;
         self.seen.cancelled += 1;
-        self.drain(bench, node)
+        self.drain(bench, (node, Some(lock)))
     }
 
     fn leave<M: Copy + From<LockMessage>>(
@@ -190,7 +191,7 @@ impl<R: LockRules> Locks<R> {
             let (machine, store) = &mut self.nodes[node.index()];
             machine.on_left(at, lock, store, &mut self.out);
         }
-        self.drain(bench, node)
+        self.drain(bench, (node, Some(lock)))
     }
 
     /// A thread is inside: it must find what the last writer has left.
@@ -252,6 +253,7 @@ impl<R: LockRules> Locks<R> {
     pub(super) fn on_told<M: Copy + From<LockMessage>>(
         &mut self,
         bench: &mut Bench<M>,
+        node: NodeId,
         effect: LockEffect,
     ) -> Result<(), String> {
         let (LockEffect::Entered(ticket)
@@ -266,6 +268,7 @@ impl<R: LockRules> Locks<R> {
             bench.note(Some(lock.bits()), || format!("thread {thread}: {effect:?}"));
         };
         if let Thread::Freeing(want, lost) = self.threads[thread] {
+            self.touch(Some(node), Some(self.locks[want.lock].0));
             note(bench, self.locks[want.lock].0);
             return match effect {
                 LockEffect::Freed(_) => {
@@ -278,6 +281,7 @@ impl<R: LockRules> Locks<R> {
         let Thread::Waiting(want) = self.threads[thread] else {
             return Err(format!("thread {thread} does not wait, and is told {effect:?}"));
         };
+        self.touch(Some(node), Some(self.locks[want.lock].0));
         note(bench, self.locks[want.lock].0);
         match effect {
             LockEffect::Entered(_) => self.entered(bench, thread, want),

@@ -10,7 +10,7 @@ use wire::{Faithful, GlobalAddr, Incarnation, LockEnd, LockRules, Nanos, NodeId,
 
 use super::allocations::Allocations;
 use super::describe::short;
-use super::facts::Facts;
+use super::facts::{Facts, Named};
 use super::properties::{self, Asked, Waits};
 use super::{LockPlan, PlainLocks, Plan, Thread};
 use crate::rack::template;
@@ -114,7 +114,11 @@ pub struct Locks<R: LockRules = Faithful> {
     switch_out: Vec<Effect>,
     pub(super) facts: Facts,
     /// What the last step changed of locks.
-    pub(crate) touched: Touched,
+    pub(super) touched: Touched,
+    /// And of which.
+    pub(super) named: Named,
+    /// By address.
+    pub(super) numbers: BTreeMap<GlobalAddr, NodeId>,
     /// What every node knows of the lives of homes may have changed.
     pub(super) lives_changed: bool,
     pub(super) seen: Seen,
@@ -143,18 +147,21 @@ impl<R: LockRules> Locks<R> {
         }
     }
 
-    /// Sends and tells what a node wants sent and told.
+    /// Sends and tells what a node wants sent and told, after a call about a lock or about none.
     pub(crate) fn drain<M: Copy + From<LockMessage>>(
         &mut self,
         bench: &mut Bench<M>,
-        node: NodeId,
+        (node, about): (NodeId, Option<GlobalAddr>),
     ) -> Result<(), String> {
-        self.touched.touch(Some(node));
+        self.touch(Some(node), about);
         let mut out = std::mem::take(&mut self.out);
         for effect in out.drain(..) {
             match effect {
-                LockEffect::Send(message) => bench.send(Some(node), message.packet.to.node(), message),
-                told => self.on_told(bench, told)?,
+                LockEffect::Send(message) => {
+                    self.touch(Some(node), Some(message.packet.lock));
+                    bench.send(Some(node), message.packet.to.node(), message);
+                }
+                told => self.on_told(bench, node, told)?,
             }
         }
         self.out = out;
@@ -171,25 +178,26 @@ impl<R: LockRules> Locks<R> {
     ) -> Result<(), String> {
         bench.note(Some(message.packet.lock.bits()), || short(message));
         let Some(to) = to else {
-            self.touched.touch(None);
+            self.touch(None, Some(message.packet.lock));
             self.switch.on_packet(&message.packet, &mut self.switch_out);
             self.drain_switch(bench, message);
             return Ok(());
         };
-        self.call(bench, to, |machine, at, store, out| on_packet(machine, at, message, store, out))
+        let about = Some(message.packet.lock);
+        self.call(bench, (to, about), |machine, at, store, out| on_packet(machine, at, message, store, out))
     }
 
-    /// A node's machine is called, and what it wants is sent and told.
+    /// A node's machine is called about a lock, or about none, and what it wants is sent and told.
     pub(crate) fn call<M: Copy + From<LockMessage>>(
         &mut self,
         bench: &mut Bench<M>,
-        node: NodeId,
+        (node, about): (NodeId, Option<GlobalAddr>),
         input: impl FnOnce(&mut LockNode<R>, Moment, &mut PlainLocks, &mut Vec<LockEffect>),
     ) -> Result<(), String> {
         let at = bench.moment();
         let (machine, store) = &mut self.nodes[node.index()];
         input(machine, at, store, &mut self.out);
-        self.drain(bench, node)
+        self.drain(bench, (node, about))
     }
 
     /// A node hears of an epoch; what it knew `before`.
@@ -205,7 +213,13 @@ impl<R: LockRules> Locks<R> {
     /// These regions, of which there are none at the beginning: the real allocator makes them.
     pub(crate) fn allocate_for_real(&mut self, regions: impl Iterator<Item = GlobalAddr>) {
         self.locks = regions.map(|region| (region, LEN)).collect();
+        self.number();
         self.allocations.real = true;
+    }
+
+    fn number(&mut self) {
+        self.numbers =
+            (0..).map(NodeId).zip(&self.locks).map(|(number, (lock, _))| (*lock, number)).collect();
     }
 
     /// A thread, and what it wants to be freed.
@@ -243,7 +257,7 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
             let home = NodeId((lock % rack.nodes) as u16);
             (GlobalAddr::new(home, 4096 + 64 * lock as u64), if lock % 3 == 2 { 0 } else { LEN })
         });
-        Self {
+        let mut world = Self {
             rack: *rack,
             plan: *plan,
             nodes,
@@ -263,9 +277,13 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
             switch_out: Vec::new(),
             facts: Facts::new(rack.nodes, plan.locks),
             touched: Touched::NOTHING,
+            named: Named::NOTHING,
+            numbers: BTreeMap::new(),
             lives_changed: false,
             seen: Seen::default(),
-        }
+        };
+        world.number();
+        world
     }
 
     fn deliver(&mut self, bench: &mut Bench<M>, to: Place, message: &LockMessage) -> Result<(), String> {
@@ -282,7 +300,7 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
         bench.note(Some(message.packet.lock.bits()), || {
             format!("second pass, approved {}: {}", again.approved, short(&message))
         });
-        self.touched.touch(None);
+        self.touch(None, Some(message.packet.lock));
         self.switch.on_resubmit(&again, &mut self.switch_out);
         self.drain_switch(bench, &message);
     }
@@ -297,7 +315,7 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
 
     fn on_deadline(&mut self, bench: &mut Bench<M>, node: NodeId) -> Result<(), String> {
         bench.note(None, || format!("{node} is called for its deadline"));
-        self.call(bench, node, LockNode::on_deadline)
+        self.call(bench, (node, None), LockNode::on_deadline)
     }
 
     fn on_switch_stopped(&mut self, _: &mut Bench<M>) {
@@ -321,7 +339,7 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
         let config = Config { epoch: SwitchEpoch(0), ..*machine.config() };
         (*machine, *store) = (blank(&config), PlainLocks::new(self.plan.room));
         self.tenures.forget_node(node);
-        self.touched.touch(Some(node));
+        self.touch(Some(node), None);
     }
 
     fn on_node_started(&mut self, _: &mut Bench<M>, _: NodeId) {
@@ -332,13 +350,13 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
         self.switch.restart(bench.view().epoch);
         self.again.clear();
         self.tenures.forget_switch();
-        self.touched.touch(None);
+        self.touch(None, None);
     }
 
     fn on_new_epoch(&mut self, bench: &mut Bench<M>, node: NodeId, before: &Known) -> Result<(), String> {
         self.hears(bench, node, before);
         let view = bench.view().clone();
-        self.call(bench, node, |machine, at, store, out| machine.on_new_epoch(at, &view, store, out))
+        self.call(bench, (node, None), |machine, at, store, out| machine.on_new_epoch(at, &view, store, out))
     }
 
     fn is_quiet(&self, _: &Bench<M>) -> bool {

@@ -79,11 +79,13 @@ impl Losses {
 pub(super) fn check<R: LockRules, M: Copy>(locks: &mut Locks<R>, bench: &Bench<M>) -> Result<(), String> {
     for (at, (lock, _)) in locks.locks.iter().enumerate() {
         let home = lock.home();
-        let life = bench.control.life(home, home);
         if !locks.facts.nodes[home.index()][at].lost || !bench.control.works(home) {
-            locks.losses.lost.remove(&(at, life));
+            if !locks.losses.lost.is_empty() {
+                locks.losses.lost.remove(&(at, bench.control.life(home, home)));
+            }
             continue;
         }
+        let life = bench.control.life(home, home);
         if locks.losses.lost.insert((at, life)) {
             if !locks.losses.deciding.contains(&home) && !locks.losses.is_hollow(at, life) {
                 return Err(format!("lock {at} is lost, and its home has heard of no death"));

@@ -31,13 +31,14 @@ pub(super) fn check_after<R: LockRules, M: Copy>(
     for node in touched.nodes.iter() {
         locks.nodes[node.index()].0.invariants();
     }
-    let mut changed = locks.refresh(touched);
+    let named = locks.named_at(touched);
+    let mut changed = locks.refresh(touched, named);
     if std::mem::take(&mut locks.lives_changed) {
-        changed = (0..locks.locks.len()).map(|lock| NodeId(lock as u16)).collect();
+        changed = locks.all();
     }
     bypass::check(locks);
     exclusive::check(locks)?;
-    tenures::check(locks, touched)?;
+    tenures::check(locks, touched, named)?;
     losses::check(locks, bench)?;
     for lock in changed.iter().map(NodeId::index) {
         asked::check(locks, lock)?;
