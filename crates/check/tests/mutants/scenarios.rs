@@ -5,8 +5,8 @@ use node::allocator::ChunkSize;
 use node::canonical::NOW;
 use node::{Access, Config, DataRef, Effect, Message, Moment, Node, Retransmission, Store, View};
 use wire::{
-    BlockSize, BlockTag, Copyset, Endpoint, GlobalAddr, GlobalStatus, Incarnation, Kind, Nanos, NodeId,
-    Packet, RequesterId, Rules, Seq, SlotId, SwitchEpoch,
+    BlockSize, BlockTag, Copyset, Discipline, Endpoint, GlobalAddr, GlobalStatus, Incarnation, Kind, Nanos,
+    NodeId, Packet, RequesterId, Rules, Seq, SlotId, SwitchEpoch,
 };
 
 const BLOCK: BlockSize = BlockSize::MIN;
@@ -48,7 +48,12 @@ impl<R: Rules> Bench<R> {
 
     /// The switch begins another life; what the node sends then.
     fn new_epoch(&mut self, epoch: u32) -> Vec<Packet> {
-        let lives = vec![Some(Incarnation(0)); 3];
+        self.new_epoch_without(epoch, Copyset::EMPTY)
+    }
+
+    /// The same, in which these nodes are down.
+    fn new_epoch_without(&mut self, epoch: u32, down: Copyset) -> Vec<Packet> {
+        let lives = (0..3).map(|node| (!down.contains(NodeId(node))).then_some(Incarnation(0))).collect();
         let view = View { epoch: SwitchEpoch(epoch), lives, shadow: NodeId(0) };
         let mut out = Vec::new();
         self.node.on_new_epoch(AT, &view, None, &mut self.store, &mut out);
@@ -200,6 +205,50 @@ pub(crate) fn a_recovery_is_cut_short_again_and_again<R: Rules>() -> Result<(), 
     match cut {
         1 => Ok(()),
         other => Err(format!("one request was cut short by {EPOCHS} epochs, and {other} are reported")),
+    }
+}
+
+/// A node dies that was granted a block to write, and then the switch, before everybody has reported.
+pub(crate) fn a_recovery_after_a_death_is_cut_short<R: Rules>() -> Result<(), String> {
+    let mut bench = Bench::<R>::new();
+    let (tag, dead) = (block(ME.0, 1), NodeId(2));
+    let me = Endpoint::HomeAgent(ME);
+    let allocator = RequesterId { node: NodeId(0), slot: SlotId(0) };
+    for (seq, kind, first) in [(1, Kind::ChunkRequest, block(ME.0, 0)), (2, Kind::Mark, tag)] {
+        let call = Packet {
+            from: Endpoint::Allocator(allocator.node),
+            to: me,
+            arg: BLOCK.bytes(),
+            discipline: Some(Discipline::Coherent),
+            ..Packet::request(kind, first, allocator, Seq(seq))
+        };
+        assert!(bench.packet(call, None)[0].status.is_granted(), "the block is allocated");
+    }
+    let writer = RequesterId { node: dead, slot: SlotId(3) };
+    let write = Packet { to: me, ..Packet::request(Kind::WriteMiss, tag, writer, Seq(1)) };
+    assert!(bench.packet(write, None)[0].status.is_granted(), "nobody has it");
+    // It may have written by now: its unlock is on the way.
+    let down = Copyset::only(dead);
+    bench.new_epoch_without(1, down);
+    let mut waiting = bench.new_epoch_without(2, down);
+    // Now everybody who is left reports: nothing.
+    let other = RequesterId { node: NodeId(0), slot: SlotId(63) };
+    for (seq, event) in [(1, Kind::Report), (2, Kind::Close)] {
+        let report = Packet::request(Kind::Report, block(ME.0, 0), other, Seq(seq));
+        let from = Endpoint::CacheAgent(other.node);
+        waiting.push(Packet { event, from, to: me, epoch: SwitchEpoch(2), ..report });
+    }
+    waiting.reverse();
+    while let Some(packet) = waiting.pop() {
+        if packet.to == me || packet.to == Endpoint::CacheAgent(ME) {
+            waiting.extend(bench.packet(packet, None));
+        }
+    }
+    match bench.node.lost().collect::<Vec<_>>()[..] {
+        [lost] if lost == tag => Ok(()),
+        ref other => {
+            Err(format!("the latest copy of {tag:?} may be gone, and what counts as lost is {other:?}"))
+        }
     }
 }
 

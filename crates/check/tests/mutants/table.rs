@@ -123,5 +123,5 @@ mutants! {
     ENDED_COPIES_ARE_DROPPED, nodes, joint("block-change-death"), "copies of freed blocks stay";
     ORPHANED_COPIES_ARE_DROPPED, nodes, restarts(0), "copies of a dead home's blocks stay";
     FREES_ARE_FOR_THEIR_ALLOCATOR, nodes, joint("block-free-death"), "an old FREE frees what the next owner gave out";
-    KNOWLEDGE_IS_KEPT, nodes, restarts(140), "what a home knew is forgotten by a second restart";
+    KNOWLEDGE_IS_KEPT, nodes, scenario(a_recovery_after_a_death_is_cut_short), "what a home knew is forgotten by a second restart";
 }
