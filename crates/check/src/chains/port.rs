@@ -23,6 +23,10 @@ pub(super) const AGAIN: Nanos = Nanos::from_micros(100);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Link {
     Down,
+    /// That broke: it is tried again then.
+    Broken {
+        again: Nanos,
+    },
     /// Memory was asked to begin its end.
     Asked {
         number: u64,
@@ -58,9 +62,9 @@ impl Port {
         Self { store, thread, as_asked, link: Link::Down, begun: 0 }
     }
 
-    /// When it wants to go on, if it waits for the switch.
+    /// When it wants to go on, if it waits for that.
     pub(super) const fn next_deadline(&self) -> Nanos {
-        if let Link::Told { again, .. } = self.link { again } else { Nanos::MAX }
+        if let Link::Told { again, .. } | Link::Broken { again } = self.link { again } else { Nanos::MAX }
     }
 
     /// Begins a connection where there is none. False: it is on its way.
@@ -75,7 +79,8 @@ impl Port {
             match self.link {
                 // A switch that steers has to know its connections.
                 Link::Up { epoch } if !steered || epoch == rig.epoch(me) => return Ok(true),
-                Link::Up { .. } | Link::Down => {
+                Link::Broken { again } if rig.now() < again => return Ok(false),
+                Link::Up { .. } | Link::Down | Link::Broken { .. } => {
                     let epoch = rig.epoch(me);
                     if rig.life_of(me, memory) != Some(self.store.of) {
                         return Err(Failure::DOWN);
@@ -101,7 +106,7 @@ impl Port {
                         };
                     }
                     Some(Err(Failure::Broken)) => {
-                        self.link = Link::Down;
+                        self.link = Link::Broken { again: rig.now() + AGAIN };
                         return Ok(false);
                     }
                     Some(Err(why)) => return Err(why),

@@ -14,6 +14,9 @@ use crate::coherence::Blocks;
 use crate::one_sided::{Body, Message, OneSided, Payload};
 use crate::rack::{Bench, Conditions, template};
 
+/// Threads of a node that use stores.
+const MOST_THREADS: usize = 2;
+
 /// Stores of chains.
 pub struct Chains<C: ChainRules = Faithful, S: SteerRules = Faithful> {
     nodes: usize,
@@ -47,7 +50,7 @@ fn relay<S: SteerRules>(plan: &ChainPlan, nodes: usize) -> Relay<S> {
 impl<C: ChainRules, S: SteerRules> Chains<C, S> {
     /// `first` is the number of the first thread, to the allocator.
     pub(crate) fn new(rack: &Conditions, plan: &ChainPlan, first: usize) -> Self {
-        let (nodes, each) = (rack.nodes, rack.threads);
+        let (nodes, each) = (rack.nodes, rack.threads.min(MOST_THREADS));
         let count = if plan.stores > 0 { nodes * each } else { 0 };
         let thread = |at: usize| Thread::new(NodeId((at / each) as u16), first + at);
         let mut relay = relay(plan, nodes);

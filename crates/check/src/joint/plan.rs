@@ -44,6 +44,8 @@ impl Knobs for JointPlan {
 const MEMORY: u64 = 10;
 /// And as many more as a store takes with its address, where there are stores.
 const ADDRESS: u64 = 1;
+/// So often a packet is sent again at least where there are stores.
+const RETRIES: usize = 5;
 /// The world of locks looks at sets of so many.
 const MOST_LOCKS: usize = 64;
 /// In ten thousand steps: a recovery of everything takes up to a thousand, and what never gets to its end does no work.
@@ -66,6 +68,12 @@ impl Plan {
         let blocks = BlockPlan { memory: (memory, 1), others: 700, ..blocks.world };
         let regions = (rack.nodes * (memory as usize - 1)).min(MOST_LOCKS);
         let locks = LockPlan { locks: regions, room: 1 + locks.world.room, ..locks.world };
-        Self { rack, world: JointPlan { blocks, locks, words: OneSidedPlan::from_seed(seed), chains } }
+        let mut words = OneSidedPlan::from_seed(seed);
+        if chains.stores > 0 {
+            // What clients ask of metadata servers keeps the network busy: connections that break before they can be answered break
+            // again and again.
+            words.retries = words.retries.max(RETRIES);
+        }
+        Self { rack, world: JointPlan { blocks, locks, words, chains } }
     }
 }

@@ -22,7 +22,7 @@ const SENDS: usize = 16;
 /// Packets under way on one.
 const WINDOW: u32 = 16;
 /// Until a packet is sent again.
-pub(crate) const TIMEOUT: Nanos = Nanos::from_micros(100);
+pub(crate) const TIMEOUT: Nanos = Nanos::from_micros(150);
 /// How long the acknowledgement of a WRITE waits for what comes behind it.
 const ACK_DELAY: Nanos = Nanos::from_micros(5);
 
