@@ -1,9 +1,10 @@
-//! How a client gets to a tail that is somewhere else.
+//! How a client gets to a tail that is somewhere else, and a metadata server.
 //!
 //! What must always hold: who learns of an entry that somebody else has passed does not throw the others back.
 
 use chain::client::{Client, Config, Effect, OpId, Request, Walk};
-use chain::{Answer, Call, Outcome, Verb};
+use chain::metadata::{self, CallId, ClientId, Metadata};
+use chain::{Answer, Appended, Call, Outcome, Replica, Verb};
 use wire::Nanos;
 use wire::chain::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Word};
 
@@ -122,4 +123,40 @@ fn who_lags_behind_takes_what_another_has_learned() {
     // The first one would go to entry 1.
     assert_eq!(verb(rig.outcome(1, read(Some(1)))), Verb::Read(place(2)));
     assert_eq!(verb(rig.begin(3, Request::Get)), Verb::Read(place(2)), "nobody is thrown back");
+}
+
+#[test]
+fn a_walk_that_is_answered_so_late_that_its_slot_is_the_tail_again_looks_once_more() {
+    // Two slots, each used again at once after a short rest.
+    let config = metadata::Config { units: 2, rest: Nanos(10), patience: Nanos(1000), doubt: Nanos::ZERO };
+    let (mut server, mut out) = (Metadata::<wire::Faithful>::new(config), Vec::new());
+    let (client, class, mut number) = (ClientId(1), Class::new(0).unwrap(), 0);
+    let mut call = |server: &mut Metadata, now, call| {
+        number += 1;
+        server.on_call(Nanos(now), CallId { client, number }, call, &mut out);
+        match out.pop() {
+            Some(metadata::Effect::Answer(_, answer)) => answer,
+            other => panic!("{other:?}"),
+        }
+    };
+    let Answer::Slots(slots) = call(&mut server, 1, Call::Slots { class, count: 2 }) else { panic!() };
+    let [(first, version), (second, _)] = slots[..] else { panic!("{slots:?}") };
+    assert_eq!(call(&mut server, 1, Call::Create { key: KEY, at: first, version }), Answer::Created);
+    let mut effects = Vec::new();
+    server.scan(KEY, &mut effects);
+    let read = metadata::Effect::Verb(KEY, Replica::FIRST, Verb::Read(first));
+    assert_eq!(effects, [read.clone()]);
+    // While that is under way: the other slot is appended, and then the first one again.
+    let kind = EntryKind::Value;
+    let notice = Appended { key: KEY, behind: first, at: second, version, kind };
+    server.on_notice(Nanos(2), client, notice, &mut effects);
+    let Answer::Slots(slots) = call(&mut server, 20, Call::Slots { class, count: 1 }) else { panic!() };
+    assert_eq!(slots, [(first, version.next())]);
+    let notice = Appended { key: KEY, behind: second, at: first, version: version.next(), kind };
+    server.on_notice(Nanos(21), client, notice, &mut effects);
+    assert_eq!(server.tail(KEY), Some((first, version.next())));
+    effects.clear();
+    let head = EntryHead { word: Word::tail(version), key: KEY, at: first, len: 8, kind };
+    server.on_outcome(Nanos(22), KEY, Outcome::Read(Some(head)), &mut effects);
+    assert_eq!(effects, [read]);
 }

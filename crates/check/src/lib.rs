@@ -11,6 +11,7 @@
 //! | [`coherence`] | coherent blocks on it: the real machines, threads, and what must hold after every step |
 //! | [`locks`] | the same for the locks that carry their data |
 //! | [`one_sided`] | words and objects, through the NICs of nodes |
+//! | [`chains`] | stores of chains, through the same NICs and a switch that may steer |
 //! | [`joint`] | all of them in one rack, with the real allocator |
 //!
 //! ```
@@ -36,6 +37,7 @@
 //! limit, odd clock or odd history ever turns into a false "linearizable" or a false "violation".
 #![forbid(unsafe_code)]
 
+pub mod chains;
 pub mod coherence;
 pub mod explore;
 pub mod history;

@@ -1,4 +1,4 @@
-//! Blocks, locks, words, objects and the allocator in one rack, where the switch and nodes stop and start again.
+//! Blocks, locks, words, objects, chains and the allocator in one rack, where the switch and nodes stop and start again.
 //!
 //! A failure prints the command that repeats just that run; `RACKMEM_TRACE=1` before it prints all that happens.
 
@@ -37,6 +37,11 @@ fn every_run_is_right_while_allocations_of_all_disciplines_come_and_go() {
         assert!(words.changes > 2_000 && words.reads > 1_000 && words.writes > 1_000, "{sum:?}");
         assert!(words.begun > 100 && words.ended > 100 && words.freed > 100, "{sum:?}");
         assert!(words.refused > 0 && words.torn > 0 && words.doubted > 0 && words.broken > 0, "{sum:?}");
+        let chains = &sum.seen.chains;
+        assert!(chains.puts > 200 && chains.gets > 200 && chains.deletes > 20, "{sum:?}");
+        assert!(chains.stores > 30 && chains.ended > 10 && chains.lost > 5 && chains.freed > 50, "{sum:?}");
+        assert!(chains.steered > 20 && chains.moved > 5 && chains.reads > 0 && chains.anew > 20, "{sum:?}");
+        assert!(chains.doubted > 10 && chains.swept > 0 && chains.preloaded > 0, "{sum:?}");
         let refused = wire::Refusal::ALL.iter().position(|why| *why == wire::Refusal::WrongDiscipline);
         assert!(blocks.coverage.refusals[refused.expect("it is one")] > 0, "{sum:?}");
     }

@@ -34,8 +34,9 @@ enum Step {
 /// A walk.
 #[derive(Clone, Debug)]
 pub(super) struct Walk {
-    /// What it is at.
+    /// What it is at: in this use of the slot, for that may have another one when what was asked of memory is answered.
     at: Location,
+    version: EntryVersion,
     step: Step,
     /// Who waits for this one, and for the next.
     asked: Vec<Asked>,
@@ -54,12 +55,12 @@ impl<R: ChainRules> Metadata<R> {
     /// Walks a key's chain, from what is known of it.
     pub(super) fn walk(&mut self, key: u64, out: &mut Vec<Effect>) {
         let Some(chain) = self.chains.get(&key) else { return };
-        let at = chain.tail().0;
+        let (at, version) = chain.tail();
         match self.walks.get_mut(&key) {
             Some(walk) => walk.again = true,
             None => {
                 let step = Step::Looking(Replica::FIRST);
-                let walk = Walk { at, step, asked: Vec::new(), later: Vec::new(), again: false };
+                let walk = Walk { at, version, step, asked: Vec::new(), later: Vec::new(), again: false };
                 self.walks.insert(key, walk);
                 out.push(Effect::Verb(key, Replica::FIRST, Verb::Read(at)));
             }
@@ -68,8 +69,9 @@ impl<R: ChainRules> Metadata<R> {
 
     /// The walk goes on at the tail, as far as it is known by now.
     fn look(&mut self, key: u64, out: &mut Vec<Effect>) {
-        let at = self.chains[&key].tail().0;
-        self.walks.get_mut(&key).expect("it is walked").at = at;
+        let tail = self.chains[&key].tail();
+        let walk = self.walks.get_mut(&key).expect("it is walked");
+        (walk.at, walk.version) = tail;
         self.look_at(key, Replica::FIRST, out);
     }
 
@@ -101,12 +103,12 @@ impl<R: ChainRules> Metadata<R> {
     /// If no walk waits for that.
     pub fn on_outcome(&mut self, now: Nanos, key: u64, outcome: Outcome, out: &mut Vec<Effect>) {
         let walk = self.walks.get_mut(&key).expect("a walk waits for it");
-        let (walked, step) = (walk.at, walk.step);
+        let (walked, step) = ((walk.at, walk.version), walk.step);
         let chain = self.chains.get_mut(&key).expect("what is walked is there");
         let (at, version) = chain.tail();
         let is_closing = matches!(step, Step::Linking(_, _, Next::Closed));
-        if walked != at && !is_closing {
-            // Somebody has told of what follows meanwhile.
+        if walked != (at, version) && !is_closing {
+            // Somebody has told of what follows meanwhile; maybe so much that the slot has come to the chain's end again.
             return self.look(key, out);
         }
         match (step, outcome) {

@@ -189,6 +189,25 @@ impl<R: Rules> Blocks<R> {
         others[bench.random.below(others.len())]
     }
 
+    /// Somebody else allocates; false if the node has no slot for that now.
+    pub(crate) fn alloc_for<M: Copy + From<Message>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        (node, guest): (NodeId, usize),
+        bytes: u64,
+        (home, discipline): (NodeId, Discipline),
+    ) -> bool {
+        let at = bench.moment();
+        bench.touch(Some(node));
+        let (machine, store) = &mut self.nodes[node.index()];
+        let started = machine.on_alloc(at, bytes, home, discipline, store, &mut self.out);
+        if let Started::Slot(slot) = started {
+            self.guests.insert((node, slot), guest);
+        }
+        self.effects(bench, node);
+        matches!(started, Started::Slot(_))
+    }
+
     /// Somebody else frees an allocation; false if the node has no slot for that now.
     pub(crate) fn free_for<M: Copy + From<Message>>(
         &mut self,

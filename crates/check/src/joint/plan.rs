@@ -1,5 +1,6 @@
-//! What a run of blocks and locks together is like.
+//! What a run of all of them together is like.
 
+use crate::chains::ChainPlan;
 use crate::coherence::{self, BlockPlan};
 use crate::locks::{self, LockPlan};
 use crate::one_sided::OneSidedPlan;
@@ -8,7 +9,7 @@ use crate::rack::{self, Knob, Knobs, Restarts};
 /// What a run of all of them is like.
 pub type Plan = rack::Plan<JointPlan>;
 
-/// What blocks have, what locks have, and what words and objects have.
+/// What blocks have, what locks have, what words and objects have, and what chains have.
 #[derive(Clone, Copy, Debug)]
 pub struct JointPlan {
     /// What only blocks have, and allocations of all kinds.
@@ -17,11 +18,13 @@ pub struct JointPlan {
     pub locks: LockPlan,
     /// What only words and objects have.
     pub words: OneSidedPlan,
+    /// What only chains have.
+    pub chains: ChainPlan,
 }
 
 impl Knobs for JointPlan {
     fn knobs(&mut self) -> Vec<Knob<'_>> {
-        let Self { blocks, locks, words } = self;
+        let Self { blocks, locks, words, chains } = self;
         let mut knobs = blocks.knobs();
         // How many locks there may be follows from the memory.
         let locks = locks.knobs().into_iter().filter(|knob| knob.name != "locks").map(|mut knob| {
@@ -32,12 +35,19 @@ impl Knobs for JointPlan {
         });
         knobs.extend(locks);
         knobs.extend(words.knobs());
+        knobs.extend(chains.knobs());
         knobs
     }
 }
 
 /// Blocks of each node's memory: so few that all disciplines meet at the same addresses. The first is never handed out.
 const MEMORY: u64 = 10;
+/// And as many more as a store takes with its address, where there are stores.
+const ADDRESS: u64 = 1;
+/// So often a packet is sent again at least where there are stores.
+const RETRIES: usize = 5;
+/// The world of locks looks at sets of so many.
+const MOST_LOCKS: usize = 64;
 /// In ten thousand steps: a recovery of everything takes up to a thousand, and what never gets to its end does no work.
 const MOST_RESTARTS: u32 = 20;
 
@@ -52,9 +62,18 @@ impl Plan {
         let Restarts { switch, node, .. } = &mut rack.restarts;
         [switch, node].into_iter().for_each(|often| *often = MOST_RESTARTS.min(*often));
         // A chunk has one discipline as long as its allocator lives: a block each, so that all of them get some.
-        let blocks = BlockPlan { memory: (MEMORY, 1), others: 700, ..blocks.world };
-        let regions = rack.nodes * (MEMORY as usize - 1);
+        let chains = ChainPlan::from_seed(seed);
+        let more = if chains.stores > 0 { chains.units as u64 + ADDRESS } else { 0 };
+        let memory = MEMORY + more;
+        let blocks = BlockPlan { memory: (memory, 1), others: 700, ..blocks.world };
+        let regions = (rack.nodes * (memory as usize - 1)).min(MOST_LOCKS);
         let locks = LockPlan { locks: regions, room: 1 + locks.world.room, ..locks.world };
-        Self { rack, world: JointPlan { blocks, locks, words: OneSidedPlan::from_seed(seed) } }
+        let mut words = OneSidedPlan::from_seed(seed);
+        if chains.stores > 0 {
+            // What clients ask of metadata servers keeps the network busy: connections that break before they can be answered break
+            // again and again.
+            words.retries = words.retries.max(RETRIES);
+        }
+        Self { rack, world: JointPlan { blocks, locks, words, chains } }
     }
 }

@@ -2,10 +2,12 @@
 
 use node::{Effect, LockEffect, LockMessage, LockNode, Message, Node, RackNode};
 use wire::{
-    Discipline, Endpoint, Faithful, GlobalAddr, LockRules, Nanos, NodeId, RegionRules, Rules, VerbsRules,
+    ChainRules, Discipline, Endpoint, Faithful, GlobalAddr, LockRules, Nanos, NodeId, RegionRules, Rules,
+    SteerRules, VerbsRules,
 };
 
 use super::{JointPlan, Plan};
+use crate::chains::{self, Chains};
 use crate::coherence::{self, Blocks, PlainStore};
 use crate::locks::{self, Locks, PlainLocks};
 use crate::one_sided::{self, OneSided};
@@ -18,7 +20,7 @@ pub enum Packet {
     Block(Message),
     /// About locks.
     Lock(LockMessage),
-    /// About words and objects.
+    /// About words, objects and chains.
     OneSided(one_sided::Message),
 }
 
@@ -49,6 +51,8 @@ pub struct Seen {
     pub locks: locks::Seen,
     /// Words and objects.
     pub words: one_sided::Seen,
+    /// Chains.
+    pub chains: chains::Seen,
 }
 
 impl Sum for Seen {
@@ -56,19 +60,24 @@ impl Sum for Seen {
         self.blocks.add(&other.blocks);
         self.locks.add(&other.locks);
         self.words.add(&other.words);
+        self.chains.add(&other.chains);
     }
 }
 
 /// The number of the first thread that uses words, to the allocator.
 const WORDS: usize = 1 << 20;
+/// And of the first one that uses chains.
+const CHAINS: usize = 1 << 21;
 
-/// Blocks, locks, words and objects.
-pub struct Joint<R = Faithful, L = Faithful, V = Faithful, G = Faithful>
+/// Blocks, locks, words, objects and chains.
+pub struct Joint<R = Faithful, L = Faithful, V = Faithful, G = Faithful, C = Faithful, S = Faithful>
 where
     R: Rules,
     L: LockRules,
     V: VerbsRules,
     G: RegionRules,
+    C: ChainRules,
+    S: SteerRules,
 {
     /// The blocks, with the allocator and every node's memory.
     pub blocks: Blocks<R>,
@@ -76,9 +85,13 @@ where
     pub locks: Locks<L>,
     /// Words and objects.
     pub words: OneSided<V, G>,
+    /// Stores of chains.
+    pub chains: Chains<C, S>,
 }
 
-impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules> Joint<R, L, V, G> {
+impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules, C: ChainRules, S: SteerRules>
+    Joint<R, L, V, G, C, S>
+{
     /// Lends the nodes' memory to the locks, and takes it back.
     fn with_locks<T>(&mut self, action: impl FnOnce(&mut Self) -> T) -> T {
         self.pass_memory();
@@ -121,8 +134,12 @@ impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules> Joint<R, L, V, G> {
         self.settle_frees(bench)
     }
 
-    /// Threads inside of locks, and those that have ended regions, have asked for frees, or been told of them.
+    /// Threads inside of locks, and those that have ended regions, have asked for frees, or been told of them. And what has come of
+    /// chains is looked at.
     fn settle_frees(&mut self, bench: &mut Bench<Packet>) -> Result<(), String> {
+        if !self.words.for_chains.is_empty() {
+            self.chains.take_in(bench, &mut self.blocks, &mut self.words);
+        }
         while let Some((thread, addr)) = self.locks.next_free() {
             let node = self.locks.node_of(thread);
             if !self.blocks.free_for(bench, (node, thread), addr) {
@@ -136,6 +153,11 @@ impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules> Joint<R, L, V, G> {
             }
         }
         for (thread, outcome) in std::mem::take(&mut self.blocks.told) {
+            if let Some(thread) = thread.checked_sub(CHAINS) {
+                let Self { blocks, words, chains, .. } = self;
+                chains.on_told(bench, blocks, words, (thread, outcome));
+                continue;
+            }
             if let Some(thread) = thread.checked_sub(WORDS) {
                 self.words.on_free_told(bench, thread, Some(outcome));
                 continue;
@@ -164,7 +186,9 @@ impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules> Joint<R, L, V, G> {
     }
 }
 
-impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules> World<Packet> for Joint<R, L, V, G> {
+impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules, C: ChainRules, S: SteerRules> World<Packet>
+    for Joint<R, L, V, G, C, S>
+{
     type Plan = JointPlan;
     type Message = Packet;
     type Seen = Seen;
@@ -178,13 +202,14 @@ impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules> World<Packet> for Jo
             GlobalAddr::new(NodeId((at % rack.nodes) as u16), block * (1 + at / rack.nodes) as u64)
         }));
         let words = OneSided::new(&rack, &world.words);
-        Self { blocks, locks, words }
+        let chains = Chains::new(&rack, &world.chains, CHAINS);
+        Self { blocks, locks, words, chains }
     }
 
     fn deliver(&mut self, bench: &mut Bench<Packet>, to: Place, message: &Packet) -> Result<(), String> {
         match (message, to) {
             (Packet::Block(message), Some(node)) => {
-                let Self { blocks, locks, words } = self;
+                let Self { blocks, locks, words, .. } = self;
                 let (machine, _) = &mut locks.nodes[node.index()];
                 let mut told = false;
                 blocks.arrives(bench, to, message, |node, at, message, store, out| {
@@ -215,10 +240,12 @@ impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules> World<Packet> for Jo
                 })
             })?,
             (Packet::Lock(message), None) => self.locks.arrives(bench, to, message, LockNode::on_packet)?,
-            (Packet::OneSided(message), Some(node)) => {
-                self.words.arrives(bench, &mut self.blocks, node, message);
+            (Packet::OneSided(message), to) => {
+                let is_for_nic = self.chains.arrives(bench, to, message);
+                if let (true, Some(node)) = (is_for_nic, to) {
+                    self.words.arrives(bench, &mut self.blocks, node, message);
+                }
             }
-            (Packet::OneSided(message), None) => panic!("nobody sends that to the switch: {message:?}"),
         }
         self.settle_frees(bench)
     }
@@ -237,8 +264,10 @@ impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules> World<Packet> for Jo
     }
 
     fn act(&mut self, bench: &mut Bench<Packet>) -> Result<bool, String> {
-        let words_first = bench.random.per_mille(self.words.turns());
-        let mut acted = words_first && self.words.take_turn(bench, &mut self.blocks);
+        let chains_first = self.chains.turns() > 0 && bench.random.per_mille(self.chains.turns());
+        let mut acted = chains_first && self.chains.take_turn(bench, &mut self.blocks, &mut self.words);
+        let words_first = !acted && bench.random.per_mille(self.words.turns());
+        acted = acted || words_first && self.words.take_turn(bench, &mut self.blocks);
         let blocks_first = bench.random.per_mille(500);
         for blocks in [blocks_first, !blocks_first] {
             acted = acted
@@ -248,6 +277,7 @@ impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules> World<Packet> for Jo
                 };
         }
         acted = acted || !words_first && self.words.take_turn(bench, &mut self.blocks);
+        acted = acted || !chains_first && self.chains.take_turn(bench, &mut self.blocks, &mut self.words);
         self.settle_frees(bench)?;
         Ok(acted)
     }
@@ -256,11 +286,14 @@ impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules> World<Packet> for Jo
         World::<Packet>::next_deadline(&self.blocks, node)
             .min(World::<Packet>::next_deadline(&self.locks, node))
             .min(self.words.next_deadline(node))
+            .min(self.chains.next_deadline(node))
     }
 
     fn on_deadline(&mut self, bench: &mut Bench<Packet>, node: NodeId) -> Result<(), String> {
         self.call_all(bench, (node, false), |mut all, at, store, locks| all.on_deadline(at, store, locks))?;
         self.words.on_deadline(bench, node);
+        self.chains.on_deadline(bench, &mut self.blocks, &mut self.words, node);
+        self.settle_frees(bench)?;
         self.blocks.perhaps_demote(bench);
         Ok(())
     }
@@ -268,12 +301,14 @@ impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules> World<Packet> for Jo
     fn on_switch_stopped(&mut self, bench: &mut Bench<Packet>) {
         self.blocks.on_switch_stopped(bench);
         self.locks.on_switch_stopped(bench);
+        self.chains.on_switch_stopped();
     }
 
     fn on_node_stopped(&mut self, bench: &mut Bench<Packet>, node: NodeId) {
         self.blocks.on_node_stopped(bench, node);
         self.locks.on_node_stopped(bench, node);
         self.words.on_node_stopped(&mut self.blocks, node);
+        self.chains.on_node_stopped(node);
     }
 
     fn on_node_started(&mut self, bench: &mut Bench<Packet>, node: NodeId) {
@@ -292,6 +327,7 @@ impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules> World<Packet> for Jo
     fn on_epoch_begins(&mut self, bench: &mut Bench<Packet>) {
         self.blocks.on_epoch_begins(bench);
         self.locks.on_epoch_begins(bench);
+        self.chains.on_epoch_begins(bench);
     }
 
     fn on_new_epoch(
@@ -306,38 +342,49 @@ impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules> World<Packet> for Jo
             all.on_new_epoch(at, (&view, dump.as_ref()), store, locks);
         })?;
         self.words.on_new_epoch(bench, node);
-        Ok(())
+        self.settle_frees(bench)
     }
 
     fn is_quiet(&self, bench: &Bench<Packet>) -> bool {
-        self.blocks.is_quiet(bench) && self.locks.is_quiet(bench) && self.words.is_quiet(bench)
+        self.blocks.is_quiet(bench)
+            && self.locks.is_quiet(bench)
+            && self.words.is_quiet(bench)
+            && self.chains.is_quiet(bench)
     }
 
     fn check_after(&mut self, bench: &Bench<Packet>, step: usize) -> Result<(), String> {
         self.blocks.check_after(bench, step)?;
         self.with_locks(|both| both.locks.check_after(bench, step))?;
         self.words.check_after(bench, &self.blocks)?;
+        self.chains.check_after()?;
         self.check_disciplines(bench)
     }
 
     fn check_at_rest(&mut self, bench: &Bench<Packet>) -> Result<(), String> {
         self.blocks.check_at_rest(bench)?;
         self.with_locks(|both| both.locks.check_at_rest(bench))?;
-        self.words.check_at_rest(bench, &self.blocks)
+        self.words.check_at_rest(bench, &self.blocks)?;
+        self.chains.check_at_rest()
     }
 
     fn operations(&self) -> u64 {
         World::<Packet>::operations(&self.blocks)
             + World::<Packet>::operations(&self.locks)
             + self.words.operations()
+            + self.chains.operations()
     }
 
     fn seen(&self, bench: &Bench<Packet>) -> Seen {
-        Seen { blocks: self.blocks.seen(bench), locks: self.locks.seen(bench), words: self.words.seen() }
+        Seen {
+            blocks: self.blocks.seen(bench),
+            locks: self.locks.seen(bench),
+            words: self.words.seen(),
+            chains: self.chains.seen(),
+        }
     }
 
     fn describe(&self, bench: &Bench<Packet>) -> (String, Option<u64>) {
         let ((blocks, block), (locks, lock)) = (self.blocks.describe(bench), self.locks.describe(bench));
-        (blocks + &locks + &self.words.describe(bench), block.or(lock))
+        (blocks + &locks + &self.words.describe(bench) + &self.chains.describe(bench), block.or(lock))
     }
 }

@@ -225,6 +225,7 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
                     thread: Some(index),
                     source: Payload::default(),
                     landing: Payload::of(&[0; DATA]),
+                    chain: None,
                 };
                 self.threads[index] = Doing::Reading { object, since };
                 self.post(bench, me, work);
@@ -305,6 +306,7 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
             thread: Some(index),
             source: Payload::of_bytes(&words, writer.bytes().len()),
             landing: Payload::of_bytes(&vec![0; answer / 8], answer),
+            chain: None,
         };
         self.threads[index] = Doing::Changing { changes };
         self.post(bench, me, work);

@@ -6,6 +6,7 @@ use nic::regions::{self, Call, Message as Said, Reply};
 use node::Message as BlockMessage;
 use wire::{GlobalAddr, Incarnation, NodeId, Refusal, RegionRules, Rules, VerbsRules};
 
+use super::chained::{CHAIN_ASK, CHAIN_REPLY, ForChains};
 use super::nic::{Message, Payload, What, Work};
 use super::threads::{Doing, Known, Use};
 use super::truth::DATA;
@@ -44,6 +45,7 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
             thread: None,
             source: Payload::of(&words),
             landing: Payload::default(),
+            chain: None,
         };
         self.post(bench, me, work);
     }
@@ -70,6 +72,9 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
         node: NodeId,
     ) {
         let (from, payload) = self.asked[node.index()].pop_front().expect("somebody has asked");
+        if let [CHAIN_ASK, number] = *payload.words() {
+            return self.for_chains.push((node, ForChains::Asked(from, number)));
+        }
         let Some(Said::Call(number, call, data)) = Said::parse(payload.words()) else {
             return self.truth.fails(|| format!("{node} was asked by {from} what is no call: {payload:?}"));
         };
@@ -88,6 +93,7 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
             thread: None,
             source: Payload::of(&reply.words(number)),
             landing: Payload::default(),
+            chain: None,
         };
         self.post(bench, node, work);
     }
@@ -99,6 +105,11 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
         peer: NodeId,
         payload: Payload,
     ) {
+        match *payload.words() {
+            [CHAIN_ASK, _] => return self.asked[node.index()].push_back((peer, payload)),
+            [CHAIN_REPLY, number] => return self.for_chains.push((node, ForChains::Told(peer, number))),
+            _ => {}
+        }
         match Said::parse(payload.words()) {
             Some(Said::Call(..)) => self.asked[node.index()].push_back((peer, payload)),
             Some(Said::Reply(number, reply)) => match self.calls.remove(&number) {

@@ -43,6 +43,35 @@ pub(super) struct Now<'a> {
     payload: &'a Payload,
 }
 
+/// Regions whose bytes a packet reads or writes as they are: those of chains.
+pub(super) struct Named<'a> {
+    pub(super) truth: &'a mut Truth,
+    pub(super) store: &'a mut PlainStore,
+}
+
+impl Named<'_> {
+    /// What has ended reads as zeroes: nobody has a right to what is there now.
+    pub(super) fn read(&self, number: u64, address: u64, len: u32) -> Payload {
+        let region = self.truth.region(number);
+        assert!(matches!(region.shape, Shape::Chain { .. }), "nobody reads bytes of {region:?}");
+        let words = (0..u64::from(len).div_ceil(8)).map(|word| match region.lives {
+            true => read(self.store, region.byte_at(address + word * 8)),
+            false => 0,
+        });
+        Payload::of_bytes(&words.collect::<Vec<_>>(), len as usize)
+    }
+
+    pub(super) fn write(&mut self, number: u64, address: u64, payload: &Payload) {
+        let region = self.truth.region(number);
+        assert!(matches!(region.shape, Shape::Chain { .. }), "nobody writes bytes of {region:?}");
+        if region.lives {
+            for (word, value) in (0..).zip(payload.words()) {
+                self.store.home.insert(region.byte_at(address + word * 8), *value);
+            }
+        }
+    }
+}
+
 /// The bytes of a batch, of words that hold them.
 pub(super) fn bytes_of(payload: &Payload) -> Vec<u8> {
     let mut bytes: Vec<u8> = payload.words().iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -55,8 +84,20 @@ impl Memory for Now<'_> {
         panic!("nobody asks for a single word: {key:?} {address}")
     }
 
-    fn compare_swap(&mut self, key: Key, address: u64, _: u64, _: u64) -> u64 {
-        panic!("nobody asks for a single word: {key:?} {address}")
+    fn compare_swap(&mut self, key: Key, address: u64, compare: u64, swap: u64) -> u64 {
+        let number = *self.exported.get(key).expect("the device knows its key");
+        let region = self.truth.region(number);
+        assert!(matches!(region.shape, Shape::Chain { .. }), "nobody swaps a single word of {region:?}");
+        if !region.lives {
+            // Of a region that has ended: nothing is changed.
+            return !compare;
+        }
+        let at = region.byte_at(address);
+        let found = read(self.store, at);
+        if found == compare {
+            self.store.home.insert(at, swap);
+        }
+        found
     }
 
     fn fetch_add(&mut self, key: Key, address: u64, _: u64) -> u64 {

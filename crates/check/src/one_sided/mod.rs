@@ -14,12 +14,14 @@
 //! | `truth` | every region that there was, and what must hold of it |
 //! | `calls`, `ends` | what is asked of homes; how operations end |
 //! | `world` | all of it, as the joint world calls it |
+//! | `chained` | queue pairs of [`chains`](crate::chains) on the same devices |
 //! | `properties` | what must hold of memory |
 //! | `seen` | what was done |
 //! | `describe` | who waits for what |
 
 mod begin;
 mod calls;
+pub(crate) mod chained;
 mod describe;
 mod ends;
 mod memory;
@@ -31,7 +33,7 @@ mod threads;
 mod truth;
 mod world;
 
-pub use nic::{Message, Payload};
+pub use nic::{Body, Message, Payload};
 pub use plan::OneSidedPlan;
 pub use seen::Seen;
 pub use world::OneSided;

@@ -10,11 +10,14 @@ use nic::verbs::{
     Access, Completion, CqNumber, Depth, Device, Effect, Mtu, Operation, PostError, Receive, Region, Remote,
     Slot, Span, ToReceive, ToSend, WorkId, WorkRequest,
 };
-use wire::roce::{Key, Packet, Psn};
+use switch::relay::Introduction;
+use wire::chain_pair::ChainPair;
+use wire::roce::{Key, Packet, Psn, QpNumber};
 use wire::{Incarnation, Nanos, NodeId, RegionRules, VerbsRules};
 
 use super::OneSidedPlan;
-use super::memory::During;
+use super::chained::{self, Chained, Posted};
+use super::memory::{During, Named};
 use crate::coherence::PlainStore;
 
 /// Receives that are posted to each connection: so few that some messages meet none.
@@ -37,21 +40,21 @@ pub struct Payload {
 }
 
 impl Payload {
-    pub(super) fn of(words: &[u64]) -> Self {
+    pub(crate) fn of(words: &[u64]) -> Self {
         Self::of_bytes(words, words.len() * 8)
     }
 
-    pub(super) fn of_bytes(words: &[u64], len: usize) -> Self {
+    pub(crate) fn of_bytes(words: &[u64], len: usize) -> Self {
         let mut payload = Self { words: [0; WORDS], len: len as u32 };
         payload.words[..words.len()].copy_from_slice(words);
         payload
     }
 
-    pub(super) fn words(&self) -> &[u64] {
+    pub(crate) fn words(&self) -> &[u64] {
         &self.words[..self.len.div_ceil(8) as usize]
     }
 
-    pub(super) const fn len(&self) -> usize {
+    pub(crate) const fn len(&self) -> usize {
         self.len as usize
     }
 
@@ -82,6 +85,10 @@ pub enum Body {
     Packet(Packet, Payload),
     /// About a connection that broke.
     Again(Again),
+    /// A packet of a queue pair of chains, and when it was sent: it passes the switch.
+    Chain(Packet, Payload, Nanos),
+    /// What the switch is told about chains, or says.
+    Said(Introduction),
 }
 
 /// What a piece of work does.
@@ -93,6 +100,8 @@ pub(super) enum What {
     Atomics { answer: u32 },
     /// Reads an object.
     ReadObject { remote: Remote, len: u32 },
+    /// Of chains: one of their verbs.
+    Verb(Posted),
 }
 
 /// A piece of work.
@@ -104,6 +113,8 @@ pub(super) struct Work {
     pub(super) thread: Option<usize>,
     pub(super) source: Payload,
     pub(super) landing: Payload,
+    /// The queue pair, if it is one of chains.
+    pub(super) chain: Option<QpNumber>,
 }
 
 /// What has become of something at a node's NIC.
@@ -115,6 +126,8 @@ pub(super) enum Event {
     Came(NodeId, Payload),
     /// The connection to this node has ended: nothing that it asked for is to be served.
     Ended(NodeId),
+    /// A verb of chains has ended, for whoever has this ticket.
+    Verb(u64, chained::Outcome),
 }
 
 /// A node's NIC.
@@ -122,19 +135,21 @@ pub(super) struct Nic<V: VerbsRules, G: RegionRules> {
     pub(super) me: NodeId,
     pub(super) device: Device<V>,
     pub(super) connections: Connections<G>,
+    /// Those of clients of chains, and of memory to them.
+    pub(super) chains: Chained,
     completions: CqNumber,
     retries: u8,
     waiting: Vec<VecDeque<u64>>,
-    works: BTreeMap<u64, Work>,
-    next: u64,
+    pub(super) works: BTreeMap<u64, Work>,
+    pub(super) next: u64,
     source: Key,
     landing: Key,
     receiving: Key,
     receives: Vec<Payload>,
-    kept: BTreeMap<Slot, Payload>,
+    pub(super) kept: BTreeMap<Slot, Payload>,
     /// The numbers of regions, by key.
     pub(super) exported: Exported<u64>,
-    effects: Vec<Effect>,
+    pub(super) effects: Vec<Effect>,
     changes: Vec<Change>,
     /// What is to be sent.
     pub(super) out: Vec<(NodeId, Body)>,
@@ -163,6 +178,7 @@ impl<V: VerbsRules, G: RegionRules> Nic<V, G> {
             me,
             device,
             connections,
+            chains: Chained::default(),
             completions,
             retries: plan.retries as u8,
             waiting: vec![VecDeque::new(); nodes],
@@ -183,7 +199,7 @@ impl<V: VerbsRules, G: RegionRules> Nic<V, G> {
     }
 
     /// The life of another node, as far as this one is connected to it.
-    pub(super) fn life_of(&self, peer: NodeId) -> Option<Incarnation> {
+    pub(crate) fn life_of(&self, peer: NodeId) -> Option<Incarnation> {
         self.connections.lives(peer).map(|lives| lives.theirs)
     }
 
@@ -210,20 +226,39 @@ impl<V: VerbsRules, G: RegionRules> Nic<V, G> {
         match message.body {
             Body::Again(said) => self.change(now, |it, out| it.on_again(now, message.from, &said, out)),
             Body::Packet(packet, payload) => {
-                let mut effects = std::mem::take(&mut self.effects);
-                let Self { device, kept, exported, .. } = self;
-                let mut memory = memory.with((kept, exported), store, &payload);
-                device.on_packet(now, message.from, &packet, payload.len, &mut memory, &mut effects);
-                self.effects = effects;
-                self.settle(now, &payload);
+                self.handle(now, message.from, (&packet, &payload), (memory, store));
             }
+            Body::Chain(packet, payload, _) => {
+                // The switch has looked that it is from there. One that is not for this node finds no queue pair.
+                if let Some(pair) = ChainPair::of(packet.to) {
+                    self.chains.touch(packet.to);
+                    self.handle(now, pair.peer, (&packet, &payload), (memory, store));
+                }
+            }
+            Body::Said(_) => unreachable!("that is not for the NIC"),
         }
+    }
+
+    fn handle(
+        &mut self,
+        now: Nanos,
+        from: NodeId,
+        (packet, payload): (&Packet, &Payload),
+        (memory, store): (&mut During<'_>, &mut PlainStore),
+    ) {
+        let mut effects = std::mem::take(&mut self.effects);
+        let Self { device, kept, exported, .. } = self;
+        let mut during = memory.with((kept, exported), store, payload);
+        device.on_packet(now, from, packet, payload.len, &mut during, &mut effects);
+        self.effects = effects;
+        self.apply(now, payload, Some(Named { truth: memory.truth, store }));
+        self.settle(now);
     }
 
     pub(super) fn on_deadline(&mut self, now: Nanos) {
         self.change(now, |connections, out| connections.on_deadline(now, out));
         self.device.on_deadline(now, &mut self.effects);
-        self.settle(now, &Payload::default());
+        self.settle(now);
     }
 
     pub(super) fn on_view(&mut self, now: Nanos, lives: &[Option<Incarnation>]) {
@@ -238,23 +273,33 @@ impl<V: VerbsRules, G: RegionRules> Nic<V, G> {
         self.works.insert(number, work);
         self.waiting[work.peer.index()].push_back(number);
         self.pump(now, work.peer);
-        self.settle(now, &Payload::default());
+        self.settle(now);
         Some(number)
+    }
+
+    /// What a piece of work is for the device.
+    pub(super) fn request(&self, number: u64) -> WorkRequest {
+        let Work { what, source, .. } = &self.works[&number];
+        let address = address_of(number);
+        let local = Span { key: self.source, address, len: source.len };
+        let landing = |len| Span { key: self.landing, address, len };
+        let operation = match *what {
+            What::Send => Operation::Send { local, immediate: None },
+            What::Atomics { answer } => Operation::Atomics { request: local, answer: landing(answer) },
+            What::ReadObject { remote, len } => Operation::ReadObject { local: landing(len), remote },
+            What::Verb(Posted::Read { remote, len }) => Operation::Read { local: landing(len), remote },
+            What::Verb(Posted::Write { remote }) => Operation::Write { local, remote, immediate: None },
+            What::Verb(Posted::CompareSwap { remote, compare, swap }) => {
+                Operation::CompareSwap { remote, compare, swap, result: None }
+            }
+        };
+        WorkRequest::new(WorkId(number), operation)
     }
 
     fn pump(&mut self, now: Nanos, peer: NodeId) {
         let queue_pair = self.connections.queue_pair(peer);
         while let Some(&number) = self.waiting[peer.index()].front() {
-            let Work { what, source, .. } = &self.works[&number];
-            let address = address_of(number);
-            let local = Span { key: self.source, address, len: source.len };
-            let landing = |len| Span { key: self.landing, address, len };
-            let operation = match *what {
-                What::Send => Operation::Send { local, immediate: None },
-                What::Atomics { answer } => Operation::Atomics { request: local, answer: landing(answer) },
-                What::ReadObject { remote, len } => Operation::ReadObject { local: landing(len), remote },
-            };
-            let request = WorkRequest::new(WorkId(number), operation);
+            let request = self.request(number);
             match self.device.post_send(now, queue_pair, request, &mut self.effects) {
                 Ok(()) => {
                     self.waiting[peer.index()].pop_front();
@@ -266,30 +311,41 @@ impl<V: VerbsRules, G: RegionRules> Nic<V, G> {
     }
 
     /// Does the effects, and what follows from completions, until nothing is left; then what broke begins anew.
-    fn settle(&mut self, now: Nanos, payload: &Payload) {
-        self.apply(payload);
-        while let Some(completion) = self.device.poll(self.completions) {
+    pub(super) fn settle(&mut self, now: Nanos) {
+        self.apply(now, &Payload::default(), None);
+        while let Some(completion) = self.device.poll(self.completions).or_else(|| self.poll_chains()) {
             self.complete(now, &completion);
-            self.apply(&Payload::default());
+            self.apply(now, &Payload::default(), None);
         }
         self.change(now, |connections, out| connections.mend(now, out));
     }
 
-    fn apply(&mut self, payload: &Payload) {
+    /// Does the effects; of a packet, with the memory that it may name.
+    fn apply(&mut self, now: Nanos, payload: &Payload, mut memory: Option<Named<'_>>) {
         for effect in self.effects.drain(..) {
             match effect {
-                Effect::Send { to, packet, payload, .. } => {
+                Effect::Send { from, to, packet, payload } => {
                     let payload = match payload {
                         None => Payload::default(),
                         Some(nic::verbs::Payload::Kept { slot, offset, len }) => {
                             self.kept[&slot].part(offset.into(), len)
                         }
                         Some(nic::verbs::Payload::Region(Span { key, address, len })) => {
-                            assert_eq!(key, self.source, "nobody asks for bytes of regions as they are");
-                            self.works[&(address >> 16)].source.part(address & 0xffff, len)
+                            if key == self.source {
+                                self.works[&(address >> 16)].source.part(address & 0xffff, len)
+                            } else {
+                                let number = self.exported.get(key).expect("the device knows its key");
+                                memory.as_ref().expect("it was asked for").read(*number, address, len)
+                            }
                         }
                     };
-                    self.out.push((to, Body::Packet(packet, payload)));
+                    self.out.push((
+                        to,
+                        match ChainPair::of(from) {
+                            Some(_) => Body::Chain(packet, payload, now),
+                            None => Body::Packet(packet, payload),
+                        },
+                    ));
                 }
                 Effect::Place { at: Span { key, address, len } } => {
                     assert_eq!(len, payload.len, "all of a payload is placed");
@@ -297,12 +353,17 @@ impl<V: VerbsRules, G: RegionRules> Nic<V, G> {
                     if key == self.landing {
                         let work = self.works.get_mut(&number).expect("it is under way");
                         work.landing.place(offset, payload);
-                    } else {
-                        assert_eq!(key, self.receiving, "nobody writes regions as they are");
+                    } else if key == self.receiving {
                         self.receives[number as usize].place(offset, payload);
+                    } else {
+                        let number = self.exported.get(key).expect("the device knows its key");
+                        memory.as_mut().expect("it has come").write(*number, address, payload);
                     }
                 }
                 Effect::Store { .. } | Effect::Notify { .. } => unreachable!("{effect:?}"),
+                Effect::Broken { queue_pair } if ChainPair::of(queue_pair).is_some() => {
+                    self.chains.break_off(queue_pair);
+                }
                 Effect::Broken { queue_pair } => {
                     self.broken += 1;
                     self.connections.on_broken(queue_pair);
@@ -312,6 +373,9 @@ impl<V: VerbsRules, G: RegionRules> Nic<V, G> {
     }
 
     fn complete(&mut self, now: Nanos, completion: &Completion) {
+        if ChainPair::of(completion.queue_pair).is_some() {
+            return self.complete_chain(now, completion);
+        }
         let peer = self.connections.peer(completion.queue_pair).expect("one of ours");
         if completion.receive {
             if completion.status == nic::verbs::Status::Success {
@@ -341,7 +405,13 @@ impl<V: VerbsRules, G: RegionRules> Nic<V, G> {
         action(&mut self.connections, &mut changes);
         for change in changes.drain(..) {
             match change {
-                Change::Ended(peer, Ended::Down(_) | Ended::Broken) => self.disconnect(peer),
+                Change::Ended(peer, Ended::Broken) => self.disconnect(peer),
+                Change::Ended(peer, Ended::Down(life)) => {
+                    self.disconnect(peer);
+                    if let Some(life) = life {
+                        self.end_chains_of(peer, life);
+                    }
+                }
                 Change::Begun(peer) => self.connect(now, peer),
                 Change::Say(peer, said) => self.out.push((peer, Body::Again(said))),
             }
@@ -354,7 +424,7 @@ impl<V: VerbsRules, G: RegionRules> Nic<V, G> {
         let number = self.connections.queue_pair(peer);
         self.device.reset(number).expect("it is there");
         self.kept.retain(|slot, _| slot.queue_pair != number);
-        let failed = self.works.extract_if(.., |_, work| work.peer == peer);
+        let failed = self.works.extract_if(.., |_, work| work.peer == peer && work.chain.is_none());
         self.events.extend(failed.map(|(_, work)| Event::Done(work, None)));
         self.events.push(Event::Ended(peer));
     }

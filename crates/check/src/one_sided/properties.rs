@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use wire::{Copyset, NodeId, RegionRules, Rules, VerbsRules};
+use wire::{Copyset, GlobalAddr, NodeId, RegionRules, Rules, VerbsRules};
 
 use super::threads::Doing;
 use super::truth::{DATA, read};
@@ -45,9 +45,15 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
             if !region.lives {
                 continue;
             }
-            let discipline = machine.discipline_of(machine.config().block.tag(*addr));
-            if discipline != Some(region.shape.discipline()) {
-                return Err(format!("region {number} lives in memory that is {discipline:?}: {region:?}"));
+            let (block, bytes) = (machine.config().block, region.shape.bytes().expect("a few"));
+            for offset in (0..bytes).step_by(block.len()) {
+                let inside = GlobalAddr::from_bits(addr.bits() + offset);
+                let discipline = machine.discipline_of(block.tag(inside));
+                if discipline != Some(region.shape.discipline()) {
+                    return Err(format!(
+                        "region {number} lives in memory that is {discipline:?}: {region:?}"
+                    ));
+                }
             }
             for (at, word) in region.words.iter().enumerate() {
                 let found = read(store, region.place(at, 0));

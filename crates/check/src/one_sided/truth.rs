@@ -57,6 +57,11 @@ impl Region {
         GlobalAddr::from_bits(self.addr.bits() + ((element * self.shape.stride() + word) * 8) as u64)
     }
 
+    /// The byte at an address as the device counts.
+    pub(super) fn byte_at(&self, address: u64) -> GlobalAddr {
+        GlobalAddr::from_bits(self.addr.bits() + (address - self.shape.base(self.addr)))
+    }
+
     /// Which element begins at an address as the device counts, or has this word.
     pub(super) fn element_at(&self, address: u64) -> usize {
         ((address - self.shape.base(self.addr)) / 8) as usize / self.shape.stride()
@@ -106,7 +111,9 @@ impl Truth {
         let is_fresh = self.used.insert(addr);
         let (words, objects) = match shape {
             Shape::Objects { count, .. } => (0, count),
-            _ => (shape.count(), 0),
+            // What is in there, `chains` looks at.
+            Shape::Chain { .. } => (0, 0),
+            Shape::Words { .. } => (shape.count(), 0),
         };
         let object = Object { version: 0, stamps: vec![0] };
         let mut region = Region {

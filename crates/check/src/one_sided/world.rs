@@ -6,8 +6,9 @@ use nic::regions::{self, Call};
 use node::Node;
 use wire::{Copyset, Faithful, GlobalAddr, Incarnation, Nanos, NodeId, RegionRules, Rules, VerbsRules};
 
+use super::chained::ForChains;
 use super::memory::{During, Here, Own};
-use super::nic::{Event, Message, Nic, Payload, Work};
+use super::nic::{Body, Event, Message, Nic, Payload, Work};
 use super::threads::{Doing, Known, Use};
 use super::truth::Truth;
 use super::{OneSidedPlan, Seen};
@@ -36,6 +37,8 @@ pub struct OneSided<V: VerbsRules = Faithful, G: RegionRules = Faithful> {
     /// Nodes whose regions the step may have changed.
     pub(super) touched: Copyset,
     pub(super) seen: Seen,
+    /// What has come of chains, and at which node.
+    pub(crate) for_chains: Vec<(NodeId, ForChains)>,
 }
 
 impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
@@ -59,6 +62,7 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
             frees: Vec::new(),
             touched: Copyset::EMPTY,
             seen: Seen::default(),
+            for_chains: Vec::new(),
         }
     }
 
@@ -169,10 +173,12 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
     // What goes.
 
     /// Sends what a NIC wants sent, and does what follows from what it was told.
-    fn settle<M: Copy + From<Message>>(&mut self, bench: &mut Bench<M>, node: NodeId) {
+    pub(super) fn settle<M: Copy + From<Message>>(&mut self, bench: &mut Bench<M>, node: NodeId) {
         let nic = &mut self.nics[node.index()];
         for (to, body) in nic.out.drain(..) {
-            bench.send(Some(node), Some(to), Message { from: node, body });
+            // What is about chains passes the switch, which may steer it.
+            let to = if let Body::Chain(..) = body { None } else { Some(to) };
+            bench.send(Some(node), to, Message { from: node, body });
         }
         for event in std::mem::take(&mut nic.events) {
             match event {
@@ -182,8 +188,12 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
                         self.work_ends(bench, thread, &work, completion);
                     }
                 }
+                Event::Verb(ticket, outcome) => {
+                    self.for_chains.push((node, ForChains::Verb(ticket, outcome)));
+                }
                 Event::Came(peer, payload) => self.message_comes(bench, node, peer, payload),
                 Event::Ended(peer) => {
+                    self.for_chains.push((node, ForChains::Cut(peer)));
                     self.asked[node.index()].retain(|(from, _)| *from != peer);
                     let threads = &self.each;
                     let is_over = |_: &u64, (thread, asked): &mut (usize, NodeId)| {

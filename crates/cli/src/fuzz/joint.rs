@@ -1,4 +1,4 @@
-//! Random runs of blocks, locks, words and objects in one rack, and what they came to.
+//! Random runs of blocks, locks, words, objects and chains in one rack, and what they came to.
 
 use check::joint::{Joint, JointPlan, Packet, Plan, Seen};
 use check::rack;
@@ -8,7 +8,7 @@ use super::flowcc::BlockRuns;
 use super::locks::LockRuns;
 use super::{Groups, Subject, named};
 
-/// Blocks, locks, words and objects, with the allocator that gives out the memory of all.
+/// Blocks, locks, words, objects and chains, with the allocator that gives out the memory of all.
 pub(super) enum JointRuns {}
 
 impl Subject for JointRuns {
@@ -22,7 +22,8 @@ impl Subject for JointRuns {
     }
 
     fn operations(seen: &Seen) -> u64 {
-        seen.blocks.operations() + seen.locks.operations() + seen.words.operations()
+        let Seen { blocks, locks, words, chains } = seen;
+        blocks.operations() + locks.operations() + words.operations() + chains.operations()
     }
 
     fn groups(sum: &Seen, fewest: u64) -> Groups {
@@ -48,6 +49,32 @@ impl Subject for JointRuns {
                 ("connections that broke", words.broken),
                 ("requests that came again", words.duplicates),
                 ("retransmissions of devices", words.repeated),
+            ]),
+        ));
+        let chains = &sum.chains;
+        groups.push((
+            "chains",
+            named(&[
+                ("stores that began", chains.stores),
+                ("stores that were ended", chains.ended),
+                ("stores that were over with a node", chains.lost),
+                ("allocations freed", chains.freed),
+                ("clients", chains.clients),
+                ("puts", chains.puts),
+                ("deletes", chains.deletes),
+                ("gets", chains.gets),
+                ("in doubt", chains.doubted),
+                ("not done, tried again", chains.failed),
+                ("no memory", chains.no_memory),
+                ("dead clients swept", chains.swept),
+                ("connections", chains.connections),
+                ("connections that began anew", chains.anew),
+                ("packets that the switch carried", chains.carried),
+                ("appends steered", chains.steered),
+                ("appends moved", chains.moved),
+                ("reads steered", chains.reads),
+                ("answered as refused or in doubt", chains.refused),
+                ("tails that a new switch took", chains.preloaded),
             ]),
         ));
         groups

@@ -74,7 +74,7 @@ Examples:
   rackmem fuzz --locks --seeds 0..200  locks that carry their data
   rackmem fuzz --seeds 17..18 --with nodes=2,lose=0
                                        a run with some of its numbers changed
-  rackmem fuzz --all --seeds 0..200    blocks, locks, words, objects and the allocator in one rack
+  rackmem fuzz --all --seeds 0..200    blocks, locks, words, objects, chains and the allocator in one rack
 
 Every run has at least 2,000 operations and 20 faults. Exit codes: 1 a property did not hold, 3 a run was stuck,
 4 a machine panicked.";
