@@ -250,8 +250,9 @@ impl<C: ChainRules, S: SteerRules> Chains<C, S> {
         self.common.relay = relay(&self.common.plan, self.nodes);
     }
 
-    pub(crate) fn on_epoch_begins<M: Copy>(&mut self, bench: &Bench<M>) {
-        self.common.relay.begin_epoch(&bench.view().lives);
+    /// The switch's part.
+    pub(crate) fn relay(&mut self) -> &mut Relay<S> {
+        &mut self.common.relay
     }
 
     /// A node dies, with its threads and its servers.

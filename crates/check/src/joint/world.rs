@@ -1,6 +1,7 @@
 //! The world of all of them: every packet and every deadline goes to the machines of a whole node.
 
 use node::{Effect, LockEffect, LockMessage, LockNode, Message, Node, RackNode};
+use switch::Chip;
 use wire::{
     ChainRules, Discipline, Endpoint, Faithful, GlobalAddr, LockRules, Nanos, NodeId, RegionRules, Rules,
     SteerRules, VerbsRules,
@@ -325,9 +326,14 @@ impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules, C: ChainRules, S: St
     }
 
     fn on_epoch_begins(&mut self, bench: &mut Bench<Packet>) {
-        self.blocks.on_epoch_begins(bench);
-        self.locks.on_epoch_begins(bench);
-        self.chains.on_epoch_begins(bench);
+        let Self { blocks, locks, chains, .. } = self;
+        let view = bench.view();
+        Chip { flowcc: &mut blocks.switch, locks: &mut locks.switch, relay: chains.relay() }.begin_epoch(
+            view.epoch,
+            view.shadow,
+            &view.lives,
+        );
+        locks.switch_has_restarted();
     }
 
     fn on_new_epoch(

@@ -217,6 +217,13 @@ impl<R: LockRules> Locks<R> {
         self.allocations.real = true;
     }
 
+    /// The switch's directory is empty: what was checked of it is over.
+    pub(crate) fn switch_has_restarted(&mut self) {
+        self.again.clear();
+        self.tenures.forget_switch();
+        self.touch(None, None);
+    }
+
     fn number(&mut self) {
         self.numbers =
             (0..).map(NodeId).zip(&self.locks).map(|(number, (lock, _))| (*lock, number)).collect();
@@ -348,9 +355,7 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
 
     fn on_epoch_begins(&mut self, bench: &mut Bench<M>) {
         self.switch.restart(bench.view().epoch);
-        self.again.clear();
-        self.tenures.forget_switch();
-        self.touch(None, None);
+        self.switch_has_restarted();
     }
 
     fn on_new_epoch(&mut self, bench: &mut Bench<M>, node: NodeId, before: &Known) -> Result<(), String> {
