@@ -147,8 +147,11 @@ impl<R: LockRules> Locks<R> {
         let life = bench.control.incarnation(home);
         for at in 0..self.locks.len() {
             let (lock, _) = self.locks[at];
+            if lock.home() != home {
+                continue;
+            }
             let now = self.allocations.now(at, life);
-            if lock.home() == home && is_live(lock) != is_allocated(now) {
+            if is_live(lock) != is_allocated(now) {
                 bench.note(Some(lock.bits()), || format!("region of lock {at} changes hands: {}", now + 1));
                 self.allocations.changes.insert((at, life), now + 1);
             }

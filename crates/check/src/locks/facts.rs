@@ -29,6 +29,8 @@ pub(super) struct Fact {
 pub(super) struct Facts {
     pub(super) switch: Vec<Option<EntryView>>,
     pub(super) nodes: Vec<Vec<Fact>>,
+    /// How many nodes' facts say that a lock is lost.
+    lost: usize,
     /// By node, how many copies had made room.
     evicted: Vec<u64>,
 }
@@ -49,7 +51,12 @@ impl Named {
 impl Facts {
     pub(super) fn new(nodes: usize, locks: usize) -> Self {
         let nothing = vec![Fact::default(); locks];
-        Self { switch: vec![None; locks], nodes: vec![nothing; nodes], evicted: vec![0; nodes] }
+        Self { switch: vec![None; locks], nodes: vec![nothing; nodes], lost: 0, evicted: vec![0; nodes] }
+    }
+
+    /// True if some home says that a lock is lost.
+    pub(super) fn any_lost(&self) -> bool {
+        self.lost > 0
     }
 
     /// The entry of a lock, in the switch or at its home.
@@ -116,6 +123,7 @@ impl<R: LockRules> Locks<R> {
                 let now = Fact::of(&self.nodes[node.index()].0, *lock);
                 let before = &mut self.facts.nodes[node.index()][at];
                 take(now != *before);
+                self.facts.lost = self.facts.lost + usize::from(now.lost) - usize::from(before.lost);
                 *before = now;
             }
         }

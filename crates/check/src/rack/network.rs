@@ -24,30 +24,55 @@ pub enum Order {
 
 /// A packet on its way.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Flight<M> {
+struct Flight {
     from: Place,
-    pub(super) to: Place,
-    pub(super) message: M,
+    to: Place,
+    /// Where what it carries is kept, while the order of packets changes.
+    at: usize,
 }
 
 /// The network between all places.
 #[derive(Clone, Debug)]
 pub(super) struct Network<M> {
-    in_flight: Vec<Flight<M>>,
-    put_away: Vec<Flight<M>>,
+    in_flight: Vec<Flight>,
+    put_away: Vec<Flight>,
+    /// What flights carry, and places without a flight.
+    messages: Vec<M>,
+    unused: Vec<usize>,
     /// Who cannot reach whom, for how many deliveries more.
     cut: BTreeMap<(Place, Place), u32>,
 }
 
 impl<M> Default for Network<M> {
     fn default() -> Self {
-        Self { in_flight: Vec::new(), put_away: Vec::new(), cut: BTreeMap::new() }
+        let (in_flight, put_away) = (Vec::new(), Vec::new());
+        Self { in_flight, put_away, messages: Vec::new(), unused: Vec::new(), cut: BTreeMap::new() }
     }
 }
 
 impl<M: Copy> Network<M> {
     pub(super) fn send(&mut self, from: Place, to: Place, message: M) {
-        self.in_flight.push(Flight { from, to, message });
+        let at = self.keep(message);
+        self.in_flight.push(Flight { from, to, at });
+    }
+
+    fn keep(&mut self, message: M) -> usize {
+        match self.unused.pop() {
+            Some(at) => {
+                self.messages[at] = message;
+                at
+            }
+            None => {
+                self.messages.push(message);
+                self.messages.len() - 1
+            }
+        }
+    }
+
+    /// A flight is over: where it went to, and what it carried.
+    fn end(&mut self, flight: Flight) -> (Place, M) {
+        self.unused.push(flight.at);
+        (flight.to, self.messages[flight.at])
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -64,18 +89,19 @@ impl<M: Copy> Network<M> {
         self.cut.clear();
     }
 
-    /// The next packet to arrive, if one does.
+    /// The next packet to arrive, if one does, and where.
     pub(super) fn deliver(
         &mut self,
         random: &mut Random,
         (order, faults): (Order, Faults),
         nodes: usize,
         counts: &mut Counts,
-    ) -> Option<Flight<M>> {
+    ) -> Option<(Place, M)> {
         // The more there are, the sooner one comes back, or most would never come.
         let comes_back = 15 + self.put_away.len() as u32;
         if !self.put_away.is_empty() && (self.in_flight.is_empty() || random.per_mille(comes_back)) {
-            return Some(self.put_away.swap_remove(random.below(self.put_away.len())));
+            let flight = self.put_away.swap_remove(random.below(self.put_away.len()));
+            return Some(self.end(flight));
         }
         if self.in_flight.is_empty() {
             return None;
@@ -83,16 +109,19 @@ impl<M: Copy> Network<M> {
         let next = self.next(random, order, faults.reorder, counts);
         if random.per_mille(faults.duplicate) {
             counts.note(Fault::Duplicated);
-            let copy = self.in_flight[next];
+            let flight = self.in_flight[next];
+            let copy = Flight { at: self.keep(self.messages[flight.at]), ..flight };
             if random.per_mille(500) { self.put_away.push(copy) } else { self.in_flight.push(copy) }
         }
         let flight = self.in_flight.remove(next);
         if random.per_mille(faults.lose) {
             counts.note(Fault::Lost);
+            self.end(flight);
             return None;
         }
         if faults.corrupt > 0 && random.per_mille(faults.corrupt) {
             counts.note(Fault::Corrupted);
+            self.end(flight);
             return None;
         }
         if faults.partition > 0 && random.per_mille(faults.partition) {
@@ -100,6 +129,7 @@ impl<M: Copy> Network<M> {
         }
         if !self.cut.is_empty() && self.is_cut(&flight) {
             counts.note(Fault::Unreachable);
+            self.end(flight);
             return None;
         }
         if random.per_mille(faults.delay) {
@@ -107,14 +137,14 @@ impl<M: Copy> Network<M> {
             self.put_away.push(flight);
             return None;
         }
-        Some(flight)
+        Some(self.end(flight))
     }
 
     fn next(&self, random: &mut Random, order: Order, reorder: u32, counts: &mut Counts) -> usize {
         let all = self.in_flight.len();
         let first_of_pair = |drawn: usize| {
             let Flight { from, to, .. } = self.in_flight[drawn];
-            let is_pair = |flight: &Flight<M>| (flight.from, flight.to) == (from, to);
+            let is_pair = |flight: &Flight| (flight.from, flight.to) == (from, to);
             self.in_flight.iter().position(is_pair).expect("it is one of them")
         };
         let (next, first) = match order {
@@ -148,7 +178,7 @@ impl<M: Copy> Network<M> {
         }
     }
 
-    fn is_cut(&mut self, flight: &Flight<M>) -> bool {
+    fn is_cut(&mut self, flight: &Flight) -> bool {
         self.cut.retain(|_, left| {
             *left -= 1;
             *left > 0

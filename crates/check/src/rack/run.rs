@@ -116,11 +116,11 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
         }
         let (how, nodes) = ((self.bench.plan.order, self.bench.faults()), self.bench.plan.nodes);
         let Bench { network, random, counts, .. } = &mut self.bench;
-        let Some(flight) = network.deliver(random, how, nodes, counts) else { return Ok(()) };
-        if !self.bench.control.is_up(flight.to) {
+        let Some((to, message)) = network.deliver(random, how, nodes, counts) else { return Ok(()) };
+        if !self.bench.control.is_up(to) {
             return Ok(());
         }
-        self.world.deliver(&mut self.bench, flight.to, &flight.message)
+        self.world.deliver(&mut self.bench, to, &message)
     }
 
     /// Some node is called because a deadline has passed; or early, which is harmless. If nobody has anything

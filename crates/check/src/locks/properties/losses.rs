@@ -77,12 +77,11 @@ impl Losses {
 }
 
 pub(super) fn check<R: LockRules, M: Copy>(locks: &mut Locks<R>, bench: &Bench<M>) -> Result<(), String> {
-    for (at, (lock, _)) in locks.locks.iter().enumerate() {
+    let looks = locks.facts.any_lost() || !locks.losses.lost.is_empty();
+    for (at, (lock, _)) in locks.locks.iter().enumerate().take_while(|_| looks) {
         let home = lock.home();
         if !locks.facts.nodes[home.index()][at].lost || !bench.control.works(home) {
-            if !locks.losses.lost.is_empty() {
-                locks.losses.lost.remove(&(at, bench.control.life(home, home)));
-            }
+            locks.losses.lost.remove(&(at, bench.control.life(home, home)));
             continue;
         }
         let life = bench.control.life(home, home);
