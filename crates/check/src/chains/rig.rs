@@ -303,9 +303,9 @@ impl<C: ChainRules, S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: P
         ask: Ask,
     ) -> Option<Result<Answered>> {
         Some(match ask {
-            Ask::Told { root, thread, appends } => {
+            Ask::Told { of, thread, appends } => {
                 let now = self.now();
-                if let Some(server) = self.servers[node.index()].get_mut(&root) {
+                if let Ok(server) = self.server_of(node, &of) {
                     server.told(now, client_id(from, life, thread), &appends);
                 }
                 return None;
@@ -316,11 +316,20 @@ impl<C: ChainRules, S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: P
             },
             Ask::Serve(store) => self.begin_server(node, store),
             Ask::Describe(root) => self.server_or_why(node, root).map(|server| Answered::Store(server.store)),
-            Ask::Do { root, thread, number, call } => {
+            Ask::Do { of, thread, number, call } => {
                 let now = self.now();
                 let client = client_id(from, life, thread);
-                match self.server_or_why(node, root) {
-                    Ok(server) => server.call(now, client, number, call),
+                match self.server_of(node, &of) {
+                    Ok(server) => {
+                        let its = server.store.number;
+                        let answer = server.call(now, client, number, call);
+                        if its != of.number {
+                            self.common.truth.fails(|| {
+                                format!("a client of {of:?}, at {from}, is answered by that of store {its}")
+                            });
+                        }
+                        answer
+                    }
                     Err(why) => Err(why),
                 }
             }
@@ -336,7 +345,7 @@ impl<C: ChainRules, S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: P
                 self.words.fence(self.bench, node, (dead, life));
                 Ok(Answered::Done)
             }
-            Ask::End(root) => match self.server_or_why(node, root) {
+            Ask::End(store) => match self.server_of(node, &store) {
                 Ok(server) => {
                     server.end();
                     Ok(Answered::Done)
@@ -351,6 +360,12 @@ impl<C: ChainRules, S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: P
             Some(server) => Ok(server),
             None => Err(Failure::Refused(Refusal::Unallocated)),
         }
+    }
+
+    /// That of this store: another one may have its address by now.
+    fn server_of(&mut self, node: NodeId, store: &Store) -> Result<&mut Server<C>> {
+        let server = self.server_or_why(node, store.root)?;
+        if server.store.is(store) { Ok(server) } else { Err(Failure::Refused(Refusal::Unallocated)) }
     }
 
     fn begin_server(&mut self, node: NodeId, store: Store) -> Result<Answered> {

@@ -218,7 +218,8 @@ impl<C: ChainRules> Session<C> {
                     return Err(Failure::DOWN);
                 }
                 *again = Nanos::MAX;
-                let ask = Ask::Do { root, thread: self.port.thread, number: *number, call: *call };
+                let Port { thread, store, .. } = self.port;
+                let ask = Ask::Do { of: store, thread, number: *number, call: *call };
                 *asked = Some(rig.ask(me, root.home(), ask)?);
                 return Ok(Progress::Goes);
             }
@@ -348,10 +349,10 @@ impl<C: ChainRules> Session<C> {
         me: NodeId,
     ) {
         if !self.untold.is_empty() {
-            let (root, thread) = (self.port.store.root, self.port.thread);
-            let ask = Ask::Told { root, thread, appends: std::mem::take(&mut self.untold) };
+            let Port { thread, store, .. } = self.port;
+            let ask = Ask::Told { of: store, thread, appends: std::mem::take(&mut self.untold) };
             // If the metadata server is down, nobody misses it.
-            let _ = rig.ask(me, root.home(), ask);
+            let _ = rig.ask(me, store.root.home(), ask);
         }
     }
 }

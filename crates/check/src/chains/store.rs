@@ -25,6 +25,11 @@ pub(super) struct Store {
 }
 
 impl Store {
+    /// True if this is the same one, as far as machines know: another one may have its address when it has ended.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        (self.root, self.memory, self.key, self.of) == (other.root, other.memory, other.key, other.of)
+    }
+
     /// What is to be allocated.
     pub(super) const fn shape(units: usize) -> Shape {
         Shape::Chain { first: 1, units: units as u32 }
@@ -41,15 +46,15 @@ pub(super) enum Ask {
     /// What is the store with this address made of?
     Describe(GlobalAddr),
     /// A client's call. The same number again: the same call, whose answer was lost.
-    Do { root: GlobalAddr, thread: u16, number: u32, call: Call },
+    Do { of: Store, thread: u16, number: u32, call: Call },
     /// A client tells what it has appended. Nobody answers.
-    Told { root: GlobalAddr, thread: u16, appends: Vec<Appended> },
+    Told { of: Store, thread: u16, appends: Vec<Appended> },
     /// Memory: a client's connection begins, or begins anew.
     Connect { thread: u16, to_memory: Psn, to_client: Psn },
     /// Memory: that life of a node is over; execute nothing of it any more.
     Fence { node: NodeId, life: Incarnation },
-    /// The store with this address ends.
-    End(GlobalAddr),
+    /// The store ends.
+    End(Store),
 }
 
 /// What is answered.

@@ -5,7 +5,7 @@
 use nic::regions::Call;
 use node::Outcome;
 use wire::{
-    ChainRules, Discipline, GlobalAddr, Incarnation, NodeId, Refusal, RegionRules, Rules, SteerRules,
+    ChainRules, Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal, RegionRules, Rules, SteerRules,
     VerbsRules,
 };
 
@@ -44,11 +44,17 @@ pub(super) struct Thread<C: ChainRules> {
     pub(super) guest: usize,
     pub(super) doing: Doing,
     pub(super) session: Option<Session<C>>,
+    /// Until then it has no core.
+    pub(super) asleep: Nanos,
 }
+
+/// Of a thousand steps of a client, those behind which its thread loses its core; and for how long at most.
+const SLEEPS: u32 = 10;
+const LONGEST_SLEEP: Nanos = Nanos::from_micros(1500);
 
 impl<C: ChainRules> Thread<C> {
     pub(super) const fn new(node: NodeId, guest: usize) -> Self {
-        Self { node, guest, doing: Doing::Idle, session: None }
+        Self { node, guest, doing: Doing::Idle, session: None, asleep: Nanos::ZERO }
     }
 
     /// Its node has died.
@@ -60,14 +66,29 @@ impl<C: ChainRules> Thread<C> {
         matches!(self.doing, Doing::Idle) && self.session.as_ref().is_none_or(Session::is_idle)
     }
 
+    /// When it wants to go on.
+    pub(super) fn next_deadline(&self, calm: bool) -> Nanos {
+        let session = self.session.as_ref().map_or(Nanos::MAX, Session::next_deadline);
+        if calm || session == Nanos::MAX { session } else { session.max(self.asleep) }
+    }
+
     /// Takes its next step; false if it waits.
     pub(super) fn step<S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
         &mut self,
         rig: &mut Rig<'_, C, S, R, V, G, M>,
     ) -> bool {
         let me = self.node;
+        if rig.now() < self.asleep && !rig.bench.calm {
+            return false;
+        }
         match std::mem::replace(&mut self.doing, Doing::Idle) {
-            Doing::Idle => self.use_store(rig),
+            Doing::Idle => {
+                let acts = self.use_store(rig);
+                if acts && self.session.is_some() && !rig.bench.calm && rig.bench.random.per_mille(SLEEPS) {
+                    self.asleep = rig.now() + Nanos(rig.bench.random.below(LONGEST_SLEEP.0 as usize) as u64);
+                }
+                acts
+            }
             Doing::Allocating { root, home, asked: false } => {
                 let bytes = match root {
                     None => wire::chain::UNIT,
@@ -256,7 +277,7 @@ impl<C: ChainRules> Thread<C> {
         let left = vec![(store.memory, store.of), (root, store.life)];
         match asked {
             None if rig.life_of(me, root.home()) != Some(store.life) => self.give_back(left),
-            None => match rig.ask(me, root.home(), Ask::End(root)) {
+            None => match rig.ask(me, root.home(), Ask::End(store)) {
                 Ok(number) => self.doing = Doing::Ending { store, asked: Some(number) },
                 Err(_) => self.give_back(left),
             },

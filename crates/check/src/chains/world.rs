@@ -208,7 +208,7 @@ impl<C: ChainRules, S: SteerRules> Chains<C, S> {
             return Nanos::MAX;
         }
         let its = &self.threads[node.index() * self.each..(node.index() + 1) * self.each];
-        let clients = its.iter().filter_map(|thread| Some(thread.session.as_ref()?.next_deadline()));
+        let clients = its.iter().map(|thread| thread.next_deadline(false));
         let servers = self.servers[node.index()].values().map(|server| server.next_deadline());
         clients.chain(servers).min().unwrap_or(Nanos::MAX)
     }
@@ -224,8 +224,7 @@ impl<C: ChainRules, S: SteerRules> Chains<C, S> {
             return;
         }
         for at in node.index() * self.each..(node.index() + 1) * self.each {
-            let is_due = |session: &session::Session<C>| session.next_deadline() <= bench.now;
-            if self.threads[at].session.as_ref().is_some_and(is_due) {
+            if self.threads[at].next_deadline(bench.calm) <= bench.now {
                 self.step_thread(bench, blocks, words, at);
             }
         }
