@@ -219,7 +219,7 @@ impl Chains {
     pub fn free(mut self, node: &mut NodeHandle) -> Result<(), Error> {
         self.give_back();
         let (addr, store) = (self.store.addr, Arc::clone(&self.store));
-        let ended = self.inner.chains().end_chains(node.node, &mut node.courier, addr);
+        let ended = self.inner.chains().end_chains(node.node, &mut node.courier, &store);
         ended.map_err(|why| chain_failed(why, addr))?;
         let me = node.node;
         for home in &store.setup.homes {

@@ -3,13 +3,14 @@
 //! ```text
 //!   serve     1 | lease | rest | more copies 32, units at each home 32 | homes: address, key 32 life 32
 //!   describe  2
-//!   do        3 | thread | number | a client's call
-//!   told      4 | thread | appends: key, behind 32 at 32, version 8 kind 32
+//!   do        3 | store | thread | number | a client's call
+//!   told      4 | store | thread | appends: key, behind 32 at 32, version 8 kind 32
 //!   connect   5 | thread | first packet to memory 32, to the client 32 | outstanding
 //!   fence     6 | node 16, life 32
-//!   end       7
+//!   end       7 | store
 //! ```
 //!
+//! A store is named by its first memory: address, key 32 life 32. Where one has ended, another may have begun with the same address.
 //! What must always hold: what is read is what was written, and nothing else is read; no location is read that cannot be.
 
 use chain::{Answer, Appended, Call};
@@ -37,15 +38,15 @@ pub(crate) enum Ask {
     /// What is the store made of?
     Describe,
     /// A client's call. The same number again: the same call, whose answer was lost.
-    Do { thread: u16, number: u32, call: Call },
+    Do { store: Home, thread: u16, number: u32, call: Call },
     /// A client tells what it has appended. Nobody answers.
-    Told { thread: u16, appends: Vec<Appended> },
+    Told { store: Home, thread: u16, appends: Vec<Appended> },
     /// Memory: a client's connection begins, or begins anew.
     Connect(Connect),
     /// Memory: that life of a node is over; execute nothing of it any more.
     Fence { node: NodeId, life: Incarnation },
     /// The store ends.
-    End,
+    End { store: Home },
 }
 
 impl Ask {
@@ -54,23 +55,28 @@ impl Ask {
         match self {
             Self::Serve(setup) => [vec![1], setup_words(setup)].concat(),
             Self::Describe => vec![2],
-            Self::Do { thread, number, call } => {
-                [vec![3, u64::from(*thread), u64::from(*number)], call_words(call)].concat()
+            Self::Do { store, thread, number, call } => {
+                let [addr, key] = home_words(store);
+                [vec![3, addr, key, u64::from(*thread), u64::from(*number)], call_words(call)].concat()
             }
-            Self::Told { thread, appends } => {
+            Self::Told { store, thread, appends } => {
                 let appends = appends.iter().flat_map(|append| {
                     let Appended { key, behind, at, version, kind } = *append;
                     let places = u64::from(behind.to_bits()) << 32 | u64::from(at.to_bits());
                     [key, places, u64::from(version.0) << 32 | kind as u64]
                 });
-                [4, u64::from(*thread)].into_iter().chain(appends).collect()
+                let [addr, key] = home_words(store);
+                [4, addr, key, u64::from(*thread)].into_iter().chain(appends).collect()
             }
             Self::Connect(Connect { thread, to_memory, to_client, outstanding }) => {
                 let first = u64::from(to_memory.get()) << 32 | u64::from(to_client.get());
                 vec![5, u64::from(*thread), first, u64::from(*outstanding)]
             }
             Self::Fence { node, life } => vec![6, u64::from(node.0) << 32 | u64::from(life.0)],
-            Self::End => vec![7],
+            Self::End { store } => {
+                let [addr, key] = home_words(store);
+                vec![7, addr, key]
+            }
         }
     }
 
@@ -80,11 +86,12 @@ impl Ask {
         match *words {
             [1, ref setup @ ..] => setup_of(setup).map(Self::Serve),
             [2] => Some(Self::Describe),
-            [3, by, number, ref call @ ..] => {
-                let number = u32::try_from(number).ok()?;
-                Some(Self::Do { thread: thread(by)?, number, call: call_of(call)? })
+            [3, addr, key, by, number, ref call @ ..] => {
+                let (store, number) = (home_of(&[addr, key]), u32::try_from(number).ok()?);
+                Some(Self::Do { store, thread: thread(by)?, number, call: call_of(call)? })
             }
-            [4, by, ref appends @ ..] => {
+            [4, addr, key, by, ref appends @ ..] => {
+                let store = home_of(&[addr, key]);
                 let (appends, rest) = appends.as_chunks::<3>();
                 let append = |[key, places, rest]: &[u64; 3]| {
                     let kind = match *rest as u32 {
@@ -97,7 +104,7 @@ impl Ask {
                     Some(Appended { key: *key, behind, at, version, kind })
                 };
                 let appends = appends.iter().map(append).collect::<Option<_>>()?;
-                rest.is_empty().then_some(Self::Told { thread: thread(by)?, appends })
+                rest.is_empty().then_some(Self::Told { store, thread: thread(by)?, appends })
             }
             [5, by, first, outstanding] => {
                 let outstanding = u32::try_from(outstanding).ok().filter(|many| (1..=256).contains(many))?;
@@ -113,18 +120,26 @@ impl Ask {
                 let node = NodeId(u16::try_from(whose >> 32).ok()?);
                 Some(Self::Fence { node, life: Incarnation(whose as u32) })
             }
-            [7] => Some(Self::End),
+            [7, addr, key] => Some(Self::End { store: home_of(&[addr, key]) }),
             _ => None,
         }
     }
 }
 
+/// Memory of a store.
+fn home_words(home: &Home) -> [u64; 2] {
+    [home.addr.bits(), u64::from(home.key.0) << 32 | u64::from(home.life.0)]
+}
+
+/// Reads it.
+fn home_of(&[addr, key]: &[u64; 2]) -> Home {
+    Home { addr: GlobalAddr::from_bits(addr), key: Key((key >> 32) as u32), life: Incarnation(key as u32) }
+}
+
 /// A store's description.
 pub(crate) fn setup_words(setup: &Setup) -> Vec<u64> {
     let Setup { lease, rest, each, copies, homes } = setup;
-    let homes = homes
-        .iter()
-        .flat_map(|home| [home.addr.bits(), u64::from(home.key.0) << 32 | u64::from(home.life.0)]);
+    let homes = homes.iter().flat_map(home_words);
     let units = u64::from(copies - 1) << 32 | u64::from(*each);
     [lease.0, rest.0, units].into_iter().chain(homes).collect()
 }
@@ -133,12 +148,7 @@ pub(crate) fn setup_words(setup: &Setup) -> Vec<u64> {
 pub(crate) fn setup_of(words: &[u64]) -> Option<Setup> {
     let [lease, rest, each, homes @ ..] = words else { return None };
     let (homes, left) = homes.as_chunks::<2>();
-    let home = |&[addr, key]: &[u64; 2]| Home {
-        addr: GlobalAddr::from_bits(addr),
-        key: Key((key >> 32) as u32),
-        life: Incarnation(key as u32),
-    };
-    let homes: Vec<Home> = homes.iter().map(home).collect();
+    let homes: Vec<Home> = homes.iter().map(home_of).collect();
     let copies = u8::try_from(*each >> 32).ok()?.checked_add(1)?;
     let setup = Setup { lease: Nanos(*lease), rest: Nanos(*rest), each: *each as u32, copies, homes };
     let is_whole = left.is_empty() && setup.homes.len().is_multiple_of(copies.into());
@@ -274,23 +284,30 @@ mod tests {
         let append = Appended { key: 1, behind: at(0, 1), at: place, version, kind: EntryKind::Deleted };
         let connect =
             Connect { thread: 1023, to_memory: Psn::new(1), to_client: Psn::new(0xff_ffff), outstanding: 7 };
-        let all = calls.map(|call| Ask::Do { thread: 3, number: u32::MAX, call }).into_iter().chain([
-            Ask::Serve(setup),
-            Ask::Serve(two),
-            Ask::Describe,
-            Ask::Told { thread: 0, appends: vec![append; 3] },
-            Ask::Connect(connect),
-            Ask::Fence { node: NodeId(5), life: Incarnation(u32::MAX) },
-            Ask::End,
-        ]);
+        let all =
+            calls.map(|call| Ask::Do { store: home, thread: 3, number: u32::MAX, call }).into_iter().chain([
+                Ask::Serve(setup),
+                Ask::Serve(two),
+                Ask::Describe,
+                Ask::Told { store: home, thread: 0, appends: vec![append; 3] },
+                Ask::Connect(connect),
+                Ask::Fence { node: NodeId(5), life: Incarnation(u32::MAX) },
+                Ask::End { store: home },
+            ]);
         for ask in all {
             let words = ask.words();
             assert_eq!(Ask::parse(&words), Some(ask.clone()));
             assert_ne!(Ask::parse(&words[..words.len() - 1]), Some(ask));
         }
-        for none in
-            [&[0][..], &[], &[3, 1024, 0, 1, 0], &[3, 0, 0, 3, 1, 0], &[4, 0, 1, 1 << 32, 1], &[5, 0, 0, 0]]
-        {
+        for none in [
+            &[0][..],
+            &[],
+            &[3, 9, 9, 1024, 0, 1, 0],
+            &[3, 9, 9, 0, 0, 3, 1, 0],
+            &[4, 9, 9, 0, 1, 1 << 32, 1],
+            &[5, 0, 0, 0],
+            &[7],
+        ] {
             assert_eq!(Ask::parse(none), None, "{none:?}");
         }
     }

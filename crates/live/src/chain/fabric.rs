@@ -124,7 +124,7 @@ pub trait Chains {
     ///
     /// # Errors
     /// As for [`Chains::open_chains`].
-    fn end_chains(&self, node: NodeId, courier: &mut Courier, addr: GlobalAddr) -> Result<(), Failure>;
+    fn end_chains(&self, node: NodeId, courier: &mut Courier, store: &Store) -> Result<(), Failure>;
 
     /// True if a store's memory there is still the store's: its node is in the rack, in the same life.
     fn has_home(&self, node: NodeId, home: &Home) -> bool;

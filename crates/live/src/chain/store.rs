@@ -48,6 +48,11 @@ impl Setup {
     /// Units behind those of a home, where there is another home: a slot that begins in the last of them lies there, too.
     const MARGIN: u32 = Class::new(Class::COUNT as u8 - 1).expect("the last one").units() - 1;
 
+    /// Its first memory. What the NIC there calls that names one store: where another one begins, in the same place, it gets another name.
+    pub(crate) fn first(&self) -> Home {
+        self.homes[0]
+    }
+
     /// What a switch that steers is told when it is over. None: it does not steer it.
     pub(crate) fn over(&self, number: u64) -> Option<Introduction> {
         let [Home { addr, key, life }] = self.homes[..] else { return None };

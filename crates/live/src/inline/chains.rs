@@ -7,6 +7,7 @@
 //! What must always hold: a thread that waits carries what is on its way between its node, the switch, and the memory that it asked.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -75,6 +76,11 @@ impl InlineChains {
 
     fn server(&self, addr: GlobalAddr) -> Option<Arc<Server>> {
         lock(&self.servers).get(&addr).cloned()
+    }
+
+    /// The same, if it is that of this store, and not of a later one with its address.
+    fn server_of(&self, store: &Store) -> Option<Arc<Server>> {
+        self.server(store.addr).filter(|server| *server.store == *store)
     }
 }
 
@@ -236,14 +242,14 @@ impl Fabric for OneNode<'_> {
         number: u32,
         call: Call,
     ) -> Result<Option<Answer>, Failure> {
-        let server = self.chains.server(store.addr).ok_or(Refusal::Unallocated)?;
+        let server = self.chains.server_of(store).ok_or(Refusal::Unallocated)?;
         let answer = server.call(self.now(), client_id(self.node, LIFE, thread), number, call);
         self.work(courier, &server);
         answer
     }
 
     fn tell(&self, courier: &mut Courier, store: &Store, thread: u16, appends: &[Appended]) {
-        if let Some(server) = self.chains.server(store.addr) {
+        if let Some(server) = self.chains.server_of(store) {
             server.told(self.now(), client_id(self.node, LIFE, thread), appends);
             self.work(courier, &server);
         }
@@ -331,9 +337,12 @@ impl Chains for InlineRack {
         })
     }
 
-    fn end_chains(&self, node: NodeId, courier: &mut Courier, addr: GlobalAddr) -> Result<(), Failure> {
+    fn end_chains(&self, node: NodeId, courier: &mut Courier, store: &Store) -> Result<(), Failure> {
         let here = self.chains_of(node);
-        let server = lock(&here.chains.servers).remove(&addr).ok_or(Refusal::Unallocated)?;
+        let server = match lock(&here.chains.servers).entry(store.addr) {
+            Entry::Occupied(server) if *server.get().store == *store => server.remove(),
+            _ => return Err(Refusal::Unallocated.into()),
+        };
         server.end();
         if let Some(over) = server.store.setup.over(here.next_number())
             && here.is_steered()

@@ -216,6 +216,30 @@ pub(crate) fn a_store_that_was_freed_is_refused_and_its_memory_is_used_anew(node
     }
 }
 
+pub(crate) fn clients_of_a_former_store_do_not_reach_the_one_in_its_place(nodes: Nodes<'_>) {
+    let (mut here, mut there) = (nodes(0), nodes(2));
+    let config = ChainsConfig::at(NodeId(1), 64 << 10);
+    let (mut former, mut in_place) = (Vec::<Chains>::new(), 0);
+    for round in 0..12 {
+        let mut store = here.chains(&config).unwrap();
+        let addr = store.addr();
+        store.put(&mut here, 1, &value(round, 40)).unwrap();
+        for mut old in former.drain(..).filter(|old| old.addr() == addr) {
+            in_place += 1;
+            assert_eq!(old.put(&mut there, 7, b"from before"), Err(Error::Unallocated { addr }));
+            assert_eq!(old.free(&mut there), Err(Error::Unallocated { addr }));
+        }
+        let mut found = Vec::new();
+        assert!(!store.get(&mut here, 7, &mut found).unwrap(), "nobody has put that here");
+        assert!(store.get(&mut here, 1, &mut found).unwrap() && found == value(round, 40));
+        let mut same = there.chains_at(addr).unwrap();
+        assert!(same.get(&mut there, 1, &mut found).unwrap());
+        former.push(same);
+        store.free(&mut here).unwrap();
+    }
+    assert!(in_place > 0, "a store begins where another one was");
+}
+
 /// Small pseudo-random numbers.
 struct Dice(u64);
 
@@ -328,6 +352,11 @@ macro_rules! wherever_reads_are_steered {
         #[test]
         fn a_store_that_was_freed_is_refused_and_its_memory_is_used_anew() {
             $nodes(crate::chains_everywhere::a_store_that_was_freed_is_refused_and_its_memory_is_used_anew);
+        }
+
+        #[test]
+        fn clients_of_a_former_store_do_not_reach_the_one_in_its_place() {
+            $nodes(crate::chains_everywhere::clients_of_a_former_store_do_not_reach_the_one_in_its_place);
         }
 
         #[test]

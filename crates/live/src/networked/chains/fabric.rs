@@ -131,7 +131,11 @@ impl Fabric for NetworkedNode {
         if self.life_of(store.addr.home()) != Some(store.life) {
             return Err(Refusal::NodeDown.into());
         }
-        match self.ask_chain(courier, store.addr, &Ask::Do { thread, number, call }) {
+        match self.ask_chain(
+            courier,
+            store.addr,
+            &Ask::Do { store: store.setup.first(), thread, number, call },
+        ) {
             Ok(Reply::Words(words)) => answer_of(&words).map(Some).ok_or(Failure::Broken),
             Ok(_) => Err(Failure::Broken),
             Err(Failure::Refused(Refusal::Locked)) => Ok(None),
@@ -142,7 +146,7 @@ impl Fabric for NetworkedNode {
     fn tell(&self, courier: &mut Courier, store: &Store, thread: u16, appends: &[Appended]) {
         let home = store.addr.home();
         if home == self.id() {
-            if let Some(server) = self.server(store.addr) {
+            if let Some(server) = self.server_of(store.addr, &store.setup.first()) {
                 server.told(self.now(), client_id(home, self.incarnation, thread), appends);
             }
             return;
@@ -150,7 +154,7 @@ impl Fabric for NetworkedNode {
         if Carrier::is_fenced(self) {
             return;
         }
-        let ask = Ask::Told { thread, appends: appends.to_vec() }.words();
+        let ask = Ask::Told { store: store.setup.first(), thread, appends: appends.to_vec() }.words();
         // Nobody answers: it has no number.
         let mut words = Call::Chain { addr: store.addr, words: ask.len() }.words(0);
         words.extend(ask);

@@ -111,6 +111,11 @@ impl NetworkedNode {
         self.chains.servers().get(&addr).cloned()
     }
 
+    /// The same, if it is that of the store whose first memory this is, and not of a later one.
+    fn server_of(&self, addr: GlobalAddr, store: &Home) -> Option<Arc<Server>> {
+        self.server(addr).filter(|server| server.store.setup.first() == *store)
+    }
+
     /// Asks once; what has to wait is refused as locked.
     fn ask_chain(&self, courier: &mut Courier, addr: GlobalAddr, ask: &Ask) -> Result<Reply, Failure> {
         if Carrier::is_fenced(self) {
@@ -168,8 +173,8 @@ impl Chains for NetworkedNode {
         store.map(Arc::new).ok_or(Failure::Broken)
     }
 
-    fn end_chains(&self, _: NodeId, courier: &mut Courier, addr: GlobalAddr) -> Result<(), Failure> {
-        self.ask_chain(courier, addr, &Ask::End).map(drop)
+    fn end_chains(&self, _: NodeId, courier: &mut Courier, store: &Store) -> Result<(), Failure> {
+        self.ask_chain(courier, store.addr, &Ask::End { store: store.setup.first() }).map(drop)
     }
 
     fn has_home(&self, _: NodeId, home: &Home) -> bool {

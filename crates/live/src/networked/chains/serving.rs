@@ -2,6 +2,7 @@
 //!
 //! What must always hold: an answer waits for nobody; what has to wait is refused as locked, and asked again.
 
+use std::collections::btree_map::Entry;
 use std::sync::{Arc, PoisonError};
 
 use wire::chain_pair::{ChainPair, End};
@@ -24,8 +25,8 @@ impl NetworkedNode {
     ) -> Option<Reply> {
         let Some(ask) = Ask::parse(words) else { return Some(Reply::Refused(Refusal::NotAnAllocation)) };
         let Some(life) = self.life_of(from) else { return Some(Reply::Refused(Refusal::NodeDown)) };
-        if let Ask::Told { thread, appends } = &ask {
-            if let Some(server) = self.server(addr) {
+        if let Ask::Told { store, thread, appends } = &ask {
+            if let Some(server) = self.server_of(addr, store) {
                 server.told(self.now(), client_id(from, life, *thread), appends);
             }
             return None;
@@ -53,8 +54,8 @@ impl NetworkedNode {
                 let words = [vec![self.incarnation.0.into()], setup_words(&server.store.setup)];
                 Ok(Reply::Words(words.concat().into()))
             }
-            Ask::Do { thread, number, call } => {
-                let server = self.server_or_why(addr)?;
+            Ask::Do { store, thread, number, call } => {
+                let server = self.server_of(addr, &store).ok_or(Refusal::Unallocated)?;
                 match server.call(self.now(), client_id(from, life, thread), number, call) {
                     Ok(Some(answer)) => Ok(Reply::Words(answer_words(&answer).into())),
                     Ok(None) => Err(Refusal::Locked),
@@ -72,10 +73,13 @@ impl NetworkedNode {
                 self.one_sided.enter().end_chains_of(node, life);
                 Ok(Reply::Done(0, 0, 0))
             }
-            Ask::End => {
-                let server = self.server_or_why(addr)?;
-                self.chains.servers().remove(&addr);
-                server.end();
+            Ask::End { store } => {
+                match self.chains.servers().entry(addr) {
+                    Entry::Occupied(server) if server.get().store.setup.first() == store => {
+                        server.remove().end();
+                    }
+                    _ => return Err(Refusal::Unallocated),
+                }
                 Ok(Reply::Done(0, 0, 0))
             }
             Ask::Told { .. } => unreachable!("nobody answers that"),
