@@ -145,7 +145,7 @@ fn a_walk_that_is_answered_so_late_that_its_slot_is_the_tail_again_looks_once_mo
     let mut effects = Vec::new();
     server.scan(KEY, &mut effects);
     let read = metadata::Effect::Verb(KEY, Replica::FIRST, Verb::Read(first));
-    assert_eq!(effects, [read.clone()]);
+    assert_eq!(effects, std::slice::from_ref(&read));
     // While that is under way: the other slot is appended, and then the first one again.
     let kind = EntryKind::Value;
     let notice = Appended { key: KEY, behind: first, at: second, version, kind };
