@@ -2,7 +2,7 @@
 
 use node::{Directory, Peeks};
 
-use crate::rack::{self, Conditions, Faults, Knob, Knobs, Order, Random, Restarts};
+use crate::rack::{self, Conditions, Faults, Knob, Knobs, Order, Random, Restarts, STEP};
 
 /// What a run of coherent blocks is like.
 pub type Plan = rack::Plan<BlockPlan>;
@@ -60,6 +60,7 @@ impl Plan {
             order: Order::Oldest,
             faults,
             restarts: Restarts::default(),
+            step: STEP,
             told_at_once: false,
             most_faults: u64::MAX,
             trace: false,

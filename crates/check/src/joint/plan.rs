@@ -1,5 +1,7 @@
 //! What a run of all of them together is like.
 
+use wire::Nanos;
+
 use crate::chains::ChainPlan;
 use crate::coherence::{self, BlockPlan};
 use crate::locks::{self, LockPlan};
@@ -49,7 +51,11 @@ const RETRIES: usize = 5;
 /// The world of locks looks at sets of so many.
 const MOST_LOCKS: usize = 64;
 /// In ten thousand steps: a recovery of everything takes up to a thousand, and what never gets to its end does no work.
-const MOST_RESTARTS: u32 = 20;
+const MOST_RESTARTS: u32 = 10;
+/// The same where stores keep the network busy, too, and what passes in a step there: time-outs of everybody are as long as on a
+/// network that carries everything else, and whoever asks again before he can be answered asks for ever.
+const BUSY_RESTARTS: u32 = 3;
+const BUSY_STEP: Nanos = Nanos(250);
 
 impl Plan {
     /// The seed draws everything; places stop and start again.
@@ -59,10 +65,14 @@ impl Plan {
         // One's conditions, or the other's.
         let mut rack = if seed.is_multiple_of(2) { blocks.rack } else { locks.rack };
         // Locks alone have recovered before the next stop even where stops are that frequent.
-        let Restarts { switch, node, .. } = &mut rack.restarts;
-        [switch, node].into_iter().for_each(|often| *often = MOST_RESTARTS.min(*often));
-        // A chunk has one discipline as long as its allocator lives: a block each, so that all of them get some.
         let chains = ChainPlan::from_seed(seed);
+        let most = if chains.stores > 0 { BUSY_RESTARTS } else { MOST_RESTARTS };
+        let Restarts { switch, node, .. } = &mut rack.restarts;
+        [switch, node].into_iter().for_each(|often| *often = most.min(*often));
+        if chains.stores > 0 {
+            rack.step = BUSY_STEP;
+        }
+        // A chunk has one discipline as long as its allocator lives: a block each, so that all of them get some.
         let more = if chains.stores > 0 { chains.units as u64 + ADDRESS } else { 0 };
         let memory = MEMORY + more;
         let blocks = BlockPlan { memory: (memory, 1), others: 700, ..blocks.world };

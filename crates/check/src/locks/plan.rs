@@ -1,6 +1,6 @@
 //! What a run of locks is like: everything that is not drawn step by step.
 
-use crate::rack::{self, Conditions, Faults, Knob, Knobs, Order, Random, Restarts};
+use crate::rack::{self, Conditions, Faults, Knob, Knobs, Order, Random, Restarts, STEP};
 
 /// What a run of locks is like.
 pub type Plan = rack::Plan<LockPlan>;
@@ -54,6 +54,7 @@ impl Plan {
             order: Order::None,
             faults: Faults::default(),
             restarts: Restarts::default(),
+            step: STEP,
             told_at_once: true,
             most_faults: u64::MAX,
             trace: false,

@@ -47,4 +47,4 @@ pub use plan::{Conditions, Plan};
 pub use random::Random;
 pub use run::{Rack, Report};
 pub use tally::{Tallies, Tally};
-pub use world::{Bench, REPEATED, Sum, Touched, World};
+pub use world::{Bench, REPEATED, STEP, Sum, Touched, World};

@@ -1,5 +1,7 @@
 //! What a run is like: everything that is not drawn step by step.
 
+use wire::Nanos;
+
 use super::{Faults, Order, Restarts};
 
 /// What all racks have in common.
@@ -15,6 +17,8 @@ pub struct Conditions {
     pub faults: Faults,
     /// What stops.
     pub restarts: Restarts,
+    /// How much time passes in a step: a packet at most arrives in one, so the less, the faster is the network.
+    pub step: Nanos,
     /// Everybody hears of an epoch before anything is delivered in it: where nothing is sent again, nothing may come too early.
     pub told_at_once: bool,
     /// After so many faults, none happens any more.

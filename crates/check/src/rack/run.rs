@@ -4,7 +4,6 @@
 
 use wire::{Nanos, NodeId};
 
-use super::world::STEP;
 use super::{Bench, Counts, Plan, Sum, World};
 
 /// A world on a bench.
@@ -89,7 +88,7 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
 
     /// One thing happens, of those that can.
     fn step(&mut self) -> Result<(), String> {
-        self.bench.now += STEP;
+        self.bench.now += self.bench.plan.step;
         if !self.bench.restarts().is_never() || !self.bench.control.is_settled() {
             self.control_step()?;
         }

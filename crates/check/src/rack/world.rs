@@ -20,8 +20,8 @@ use super::{Conditions, Control, Counts, Faults, Knobs, Known, Place, Plan, Rand
 pub const REPEATED: Retransmission =
     Retransmission::AfterRoundTrips { floor: Nanos::from_micros(60), most: Nanos::from_micros(600) };
 
-/// What passes in a step.
-pub(super) const STEP: Nanos = Nanos(1000);
+/// What passes in a step, where nobody says otherwise.
+pub const STEP: Nanos = Nanos(1000);
 
 /// What the harness brings, where packets are of kind `M`.
 #[derive(Clone, Debug)]
