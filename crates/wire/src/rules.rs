@@ -285,10 +285,8 @@ rules! {
     FREED_LOCKS_END,
     /// A node says that it has no more to report when what its allocator takes back there is taken back.
     FREES_COME_FIRST,
-    /// Whoever was inside to write when an epoch began lets nobody in before the home has said that the lock is still one.
-    WRITERS_MAY_HAVE_FREED,
-    /// So it is when another epoch begins before the home has, also if he has left.
-    DOUBT_OUTLIVES_EPOCHS,
+    /// Who reigns when an epoch begins lets nobody in before the home has said that the lock is still one.
+    REIGNS_ARE_CONFIRMED,
 }
 
 rules! {

@@ -18,11 +18,14 @@ fn report(rig: &mut Rig) -> (LockPacket, Option<DataRef>) {
 }
 
 #[test]
-fn whoever_reigns_goes_on_and_says_so() {
+fn whoever_reigns_says_so_and_goes_on_when_the_home_has_answered() {
     let mut rig = Rig::reigning(theirs(), 5);
     let (report, data) = report(&mut rig);
     assert_eq!((report.mode, report.tenure, data), (Mode::Write, Tenure(5), None));
-    assert!(rig.store.enter(theirs(), Mode::Write), "threads notice nothing");
+    assert!(!rig.store.enter(theirs(), Mode::Write), "the lock may be no more");
+    let reported = LockPacket { status: Status::Granted, ..to_agent(LockKind::Reported, theirs(), 2, 5) };
+    rig.gets(bare(in_epoch_4(reported))).nothing();
+    assert!(rig.store.enter(theirs(), Mode::Write), "nobody has taken it");
 }
 
 #[test]

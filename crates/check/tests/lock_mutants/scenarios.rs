@@ -4,8 +4,8 @@ use check::locks::PlainLocks;
 use node::locks::Config;
 use node::{DataRef, LockEffect, LockMessage, LockNode, Moment, Ticket, View};
 use wire::{
-    GlobalAddr, Incarnation, LockEnd, LockKind, LockPacket, LockRules, Mode, Nanos, NodeId, SwitchEpoch,
-    Tenure,
+    GlobalAddr, Incarnation, LockEnd, LockKind, LockPacket, LockRules, Mode, Nanos, NodeId, Status,
+    SwitchEpoch, Tenure,
 };
 
 /// A node reigns, and nobody waits; then it hears of somebody who was sent to its queue in an earlier reign of it. The directory
@@ -39,40 +39,46 @@ pub(crate) fn a_forward_of_an_earlier_tenure_comes<R: LockRules>() -> Result<(),
     }
 }
 
-/// A writer is inside when an epoch begins; he leaves; another epoch begins before the home has answered what was reported. The home
-/// may still know that he has given the memory back, whatever he was told: nobody is let in behind him.
-pub(crate) fn an_epoch_begins_before_the_home_has_said_that_the_lock_is_one<R: LockRules>()
--> Result<(), String> {
+/// A node reigns, and nobody is inside, when an epoch begins. A thread that was let in before the home has answered what was reported
+/// may give the memory back, and be told that he could not: the next one would be in a lock that is no more, and another node in that
+/// which is there by now. So nobody is let in: not before the home has answered, nor if another epoch begins before it has.
+pub(crate) fn threads_come_before_the_home_has_said_that_the_lock_is_one<R: LockRules>() -> Result<(), String>
+{
     const ME: NodeId = NodeId(1);
     const HOME: NodeId = NodeId(0);
     let lock = GlobalAddr::new(HOME, 4096);
     let mut node = LockNode::<R>::with_rules(Config::new(ME, 2));
     let mut store = PlainLocks::new(1);
     let (at, mut out) = (Moment { now: Nanos(1), random: 1 }, Vec::new());
-    for ticket in [Ticket(1), Ticket(2)] {
-        node.on_lock(at, (ticket, Mode::Write, false), (lock, 8), &mut store, &mut out);
-    }
-    let lent = LockPacket {
+    node.on_lock(at, (Ticket(1), Mode::Write, false), (lock, 8), &mut store, &mut out);
+    let packet = |kind| LockPacket {
         mode: Mode::Write,
         tenure: Tenure(5),
-        payload: 8,
         from: LockEnd::Home(HOME),
         to: LockEnd::Agent(ME),
-        ..LockPacket::new(LockKind::Lent, lock, 8, ME)
+        ..LockPacket::new(kind, lock, 8, ME)
     };
+    let lent = LockPacket { payload: 8, ..packet(LockKind::Lent) };
     node.on_packet(at, &LockMessage { packet: lent, data: Some(DataRef(1)) }, &mut store, &mut out);
     assert!(out.contains(&LockEffect::Entered(Ticket(1))), "{out:?}");
-    let begin = |node: &mut LockNode<R>, store: &mut PlainLocks, epoch, out: &mut Vec<LockEffect>| {
-        let view = View { epoch: SwitchEpoch(epoch), lives: vec![Some(Incarnation(0)); 2], shadow: HOME };
-        node.on_new_epoch(at, &view, store, out);
-    };
-    begin(&mut node, &mut store, 1, &mut out);
     if store.leave(lock, Mode::Write, Some(2)) {
         node.on_left(at, lock, &mut store, &mut out);
     }
-    begin(&mut node, &mut store, 2, &mut out);
-    match out.contains(&LockEffect::Entered(Ticket(2))) {
-        false => Ok(()),
-        true => Err("the next thread is let in".into()),
+    for epoch in [1, 2] {
+        let view = View { epoch: SwitchEpoch(epoch), lives: vec![Some(Incarnation(0)); 2], shadow: HOME };
+        node.on_new_epoch(at, &view, &mut store, &mut out);
+        if store.enter(lock, Mode::Write) {
+            return Err(format!("the gate is open in epoch {epoch}"));
+        }
+        let ticket = Ticket(10 + epoch);
+        node.on_lock(at, (ticket, Mode::Write, false), (lock, 8), &mut store, &mut out);
+        if out.contains(&LockEffect::Entered(ticket)) {
+            return Err(format!("a thread is let in in epoch {epoch}"));
+        }
     }
+    let status = Status::Granted;
+    let stays = LockPacket { status, epoch: SwitchEpoch(2), ..packet(LockKind::Reported) };
+    node.on_packet(at, &LockMessage { packet: stays, data: None }, &mut store, &mut out);
+    assert!(out.contains(&LockEffect::Entered(Ticket(11))), "the lock is still one: {out:?}");
+    Ok(())
 }

@@ -78,6 +78,5 @@ mutants! {
     FREED_MEMORY_IS_NOT_WRITTEN, scope("lock-free-outside"), "what comes back late is written to memory that is a block by now";
     FREED_LOCKS_END, scope("lock-free-death"), "whoever was told that he could not free goes on with a lock of no memory";
     FREES_COME_FIRST, scope("lock-take-death"), "a lock is reclaimed whose memory a dead thread has freed";
-    WRITERS_MAY_HAVE_FREED, scope("lock-free-death"), "a thread gets in behind one that has freed the memory";
-    DOUBT_OUTLIVES_EPOCHS, scenario(an_epoch_begins_before_the_home_has_said_that_the_lock_is_one), "so it does if two epochs begin in a row";
+    REIGNS_ARE_CONFIRMED, scenario(threads_come_before_the_home_has_said_that_the_lock_is_one), "a thread gets in behind one that has freed the memory";
 }

@@ -32,7 +32,7 @@ pub struct ReignView {
     /// A MOVE has been sent, and it is not known whether it was approved; or the lock is to end, and it is not known whether it
     /// has.
     pub moving: bool,
-    /// Whoever is inside to write may have given the memory back: nobody else is let in until the home has said that there is the lock.
+    /// It was when the epoch began, and nobody is let in until the home has said that there is the lock.
     pub doubted: bool,
     /// Nodes that the directory has sent here.
     pub known: Copyset,
@@ -58,7 +58,7 @@ impl<R: LockRules> LockNode<R> {
                 tenure: reign.tenure,
                 complete: reign.is_complete(),
                 moving: it.moving.is_some_and(|moving| !moving.approved) || it.freeing.is_some(),
-                doubted: it.report.is_some_and(|report| report.holds),
+                doubted: it.is_doubted::<R>(),
                 known: reign.known,
                 late: it.moving.map_or(reign.known, |moving| reign.known.without_all(moving.packet.waiting)),
                 queue: reign.queue.iter().filter_map(node).collect::<Copyset>(),

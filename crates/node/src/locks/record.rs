@@ -166,8 +166,6 @@ pub(super) struct Report {
     pub(super) packet: LockPacket,
     /// With the data.
     pub(super) with_data: bool,
-    /// A thread was inside to write: until the home has answered, nobody else is let in.
-    pub(super) holds: bool,
     pub(super) again: Again,
 }
 

@@ -2,10 +2,11 @@
 //!
 //! Packets of another epoch are dropped everywhere, so whatever was under way is cut short. Then:
 //!
-//! 1. *Agents.* Who reigns with everything it needs goes on reigning, and its threads notice nothing. Who was about to
-//!    reign keeps what it got as a copy. Copies stay, also those that were to end. Of a lock that was on its way the data
-//!    are kept. All of this is reported to the lock's home; so is that a node has reigned and moved the lock on: whoever
-//!    had it then may be dead.
+//! 1. *Agents.* Who reigns with everything it needs goes on reigning: the thread inside notices nothing, and the next one
+//!    waits until the home has answered. (Whoever is inside to write may give the memory back, and may hear that he could
+//!    not: then it may be gone all the same, and somebody else's by now.) Who was about to reign keeps what it got as a
+//!    copy. Copies stay, also those that were to end. Of a lock that was on its way the data are kept. All of this is
+//!    reported to the lock's home; so is that a node has reigned and moved the lock on: whoever had it then may be dead.
 //! 2. *Homes.* A home decides nothing until every live node has reported. Then it knows for each of its locks who reigns or
 //!    who has copies, and where the data of the last release are: in a copy, on their way, or here; or they are
 //!    *lost*. Entries go to the switch again, and reports are answered.
@@ -109,11 +110,10 @@ impl<R: LockRules> LockNode<R> {
             let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
             let it = self.locks.get_mut(&lock).expect("it is known");
             it.scheduled = wire::Nanos::MAX;
-            let held = it.report.is_some_and(|report| report.holds);
             it.cut_short(&mut cx);
             if !stayed[lock.home().index()] {
                 it.lose_home(&mut cx);
-            } else if it.report(&mut cx, held) {
+            } else if it.report(&mut cx) {
                 *counts.get_mut(&lock.home()).expect("its home is up") += 1;
             }
         }
@@ -486,9 +486,8 @@ impl Lock {
         }
     }
 
-    /// Tells the home what there is of the lock. False if there is nothing to tell. A report of an earlier epoch, which nobody has
-    /// answered, `held` the lock.
-    fn report<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>, held: bool) -> bool {
+    /// Tells the home what there is of the lock. False if there is nothing to tell.
+    fn report<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) -> bool {
         // Without data, nothing can be lost, and nobody has to know who had it.
         let last = self.last.take().filter(|_| self.len > 0);
         let packet = LockPacket { to: LockEnd::Home(self.at.home()), ..self.packet(cx, LockKind::Report) };
@@ -508,13 +507,17 @@ impl Lock {
             self.cut = None;
         }
         let with_data = with_data && self.len > 0;
-        // Whoever is inside to write may have given the memory back, and may hear that he could not: then it may be gone all
-        // the same. Also if he has left by now.
-        let held = held && R::DOUBT_OUTLIVES_EPOCHS;
-        let holds = self.reigns() && R::WRITERS_MAY_HAVE_FREED && (cx.store.close(self.at).writer || held);
-        self.report = Some(Report { packet, with_data, holds, again: Again::first(cx) });
+        self.report = Some(Report { packet, with_data, again: Again::first(cx) });
+        if self.is_doubted::<R>() {
+            let _ = cx.store.close(self.at);
+        }
         self.send_report(cx);
         true
+    }
+
+    /// True if this node reigned when the epoch began, and the home has not said that the lock is still one.
+    pub(super) fn is_doubted<R: LockRules>(&self) -> bool {
+        R::REIGNS_ARE_CONFIRMED && self.report.is_some_and(|report| report.packet.mode == Mode::Write)
     }
 
     pub(super) fn send_report<S: LockStore, R: LockRules>(&self, cx: &mut Context<'_, S, R>) {

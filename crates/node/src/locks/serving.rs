@@ -10,8 +10,8 @@ use crate::config::Retransmission;
 impl Lock {
     /// Lets in whoever is next, or lets the lock go on.
     pub(super) fn serve<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
-        let holds = self.report.is_some_and(|report| report.holds);
-        if self.moving.is_some_and(|moving| !moving.approved) || self.freeing.is_some() || holds {
+        let doubted = self.is_doubted::<R>();
+        if self.moving.is_some_and(|moving| !moving.approved) || self.freeing.is_some() || doubted {
             return;
         }
         loop {
