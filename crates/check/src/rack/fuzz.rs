@@ -19,7 +19,10 @@ impl Effort {
     /// What `rackmem fuzz` asks of every seed.
     pub const FUZZ: Self = Self { steps: 40_000, operations: 2_000, faults: 20 };
 
-    /// After so many times its steps, a run that has not met the rest is stuck.
+    /// After so many times its steps, nothing stops or dies any more in a run that has not met the rest: where recoveries are cut short
+    /// faster than they end, it is not the machines that are stuck.
+    const ENOUGH_STOPS: usize = 10;
+    /// After so many, it is stuck.
     const PATIENCE: usize = 20;
 
     /// So many steps, whatever they come to.
@@ -121,7 +124,11 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
             if step >= effort.steps && operations >= effort.operations && faults >= effort.faults {
                 break;
             }
-            if step >= effort.steps.max(1000) * Effort::PATIENCE {
+            let patience = effort.steps.max(1000);
+            if step == patience * Effort::ENOUGH_STOPS {
+                self.bench.end_stops();
+            }
+            if step >= patience * Effort::PATIENCE {
                 let (what, about) = self.world.describe(&self.bench);
                 let did = format!("{operations} operations and {faults} faults after {step} steps");
                 return Err((Verdict::Stuck, format!("{did}\n{what}"), about));

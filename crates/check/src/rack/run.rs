@@ -19,6 +19,8 @@ pub struct Rack<W, M> {
 pub struct Report<S> {
     /// What went wrong, by kind.
     pub faults: Counts,
+    /// Runs in which things had to cease to stop before the work got on.
+    pub without_stops: u64,
     /// What its world did.
     pub seen: S,
 }
@@ -27,6 +29,7 @@ impl<S: Sum> Report<S> {
     /// Adds another run's.
     pub fn add(&mut self, other: &Self) {
         self.faults.add(&other.faults);
+        self.without_stops += other.without_stops;
         self.seen.add(&other.seen);
     }
 }
@@ -83,7 +86,8 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
 
     /// What the run has done so far.
     pub fn report(&self) -> Report<W::Seen> {
-        Report { faults: self.bench.counts, seen: self.world.seen(&self.bench) }
+        let Bench { counts: faults, stops_end, .. } = self.bench;
+        Report { faults, without_stops: u64::from(stops_end), seen: self.world.seen(&self.bench) }
     }
 
     /// One thing happens, of those that can.

@@ -38,6 +38,8 @@ pub struct Bench<M> {
     pub counts: Counts,
     /// No more faults, and no new work.
     pub calm: bool,
+    /// Nothing stops any more, so that the work gets on.
+    pub(super) stops_end: bool,
     pub(super) network: Network<M>,
     events: Events,
     /// What the last step changed.
@@ -83,6 +85,7 @@ impl<M: Copy> Bench<M> {
             control: Control::new(plan.nodes),
             counts: Counts::default(),
             calm: false,
+            stops_end: false,
             network: Network::default(),
             events: Events::default(),
             touched: Touched::NOTHING,
@@ -139,6 +142,11 @@ impl<M: Copy> Bench<M> {
         self.events.end_faults();
     }
 
+    pub(super) fn end_stops(&mut self) {
+        self.note(None, || "=== nothing stops any more".to_owned());
+        self.stops_end = true;
+    }
+
     pub(super) fn events(&self) -> Vec<String> {
         self.events.kept()
     }
@@ -157,7 +165,7 @@ impl<M: Copy> Bench<M> {
     }
 
     pub(super) fn restarts(&self) -> Restarts {
-        if self.is_spent() { Restarts::default() } else { self.plan.restarts }
+        if self.is_spent() || self.stops_end { Restarts::default() } else { self.plan.restarts }
     }
 
     /// The epoch that a node is in.

@@ -92,7 +92,7 @@ pub(crate) struct Args {
     /// Locks that carry their data, instead of coherent blocks
     #[arg(long, conflicts_with = "all")]
     locks: bool,
-    /// Blocks, locks, words and objects in one rack, at the same addresses
+    /// Blocks, locks, words, objects and chains in one rack, at the same addresses
     #[arg(long)]
     all: bool,
     /// Steps that each run takes at least [default: 40000]

@@ -17,6 +17,7 @@ pub(super) struct Summary<S: Subject> {
     pub(super) done: u64,
     pub(super) failures: Vec<(u64, Failure)>,
     faults: Tallies,
+    without_stops: u64,
     sum: S::Seen,
     /// The fewest operations of any run.
     fewest: Option<u64>,
@@ -25,7 +26,7 @@ pub(super) struct Summary<S: Subject> {
 impl<S: Subject> Summary<S> {
     pub(super) fn new(seeds: Range<u64>) -> Self {
         let (faults, sum) = (Tallies::default(), S::Seen::default());
-        Self { seeds, done: 0, failures: Vec::new(), faults, sum, fewest: None }
+        Self { seeds, done: 0, failures: Vec::new(), faults, without_stops: 0, sum, fewest: None }
     }
 
     pub(super) fn take(&mut self, seed: u64, result: Outcome<S>) {
@@ -35,6 +36,7 @@ impl<S: Subject> Summary<S> {
                 let operations = S::operations(&report.seen);
                 self.fewest = Some(self.fewest.map_or(operations, |fewest| fewest.min(operations)));
                 self.faults.take(&S::plan(seed).rack, &report.faults);
+                self.without_stops += report.without_stops;
                 self.sum.add(&report.seen);
             }
             Err(failure) => self.failures.push((seed, failure)),
@@ -66,6 +68,8 @@ impl<S: Subject> Summary<S> {
                 tally.drawn_without
             );
         }
+        let name = "runs that got on once nothing stopped";
+        let _ = writeln!(text, "  {name:<44} {:>12}", self.without_stops);
         for (title, rows) in self.groups() {
             let _ = writeln!(text, "{title}");
             for (name, count) in rows {
@@ -102,6 +106,7 @@ impl<S: Subject> Summary<S> {
             "seconds": took.as_secs_f64(),
             "failures": failures.collect::<Vec<_>>(),
             "faults": faults.collect::<Map<String, Value>>(),
+            "runs_that_got_on_without_stops": self.without_stops,
             "seen": groups.collect::<Map<String, Value>>(),
         })
     }
