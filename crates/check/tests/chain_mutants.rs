@@ -49,8 +49,8 @@ fn mutants_of_chains_and_of_steering_are_caught_beside_everything_else() {
     }
     chain!(DOUBTS_ARE_SETTLED from 0, CHAINS_ARE_CLOSED from 0, REFUSED_ARE_RENEWED from 0);
     steering!(
-        COMPARE_IS_REWRITTEN from 0,
-        REPEATS_ARE_ALIKE from 0,
+        COMPARE_IS_REWRITTEN from 60,
+        REPEATS_ARE_ALIKE from 60,
         NUMBERS_ARE_NEW from 0,
         ORIGINAL_IS_REWRITTEN from 0,
         MISMATCHES_RESET from 0,

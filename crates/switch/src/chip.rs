@@ -30,7 +30,7 @@ impl<R: Rules, L: LockRules, S: SteerRules> Chip<'_, R, L, S> {
         self.flowcc.restart(epoch);
         self.flowcc.set_shadow(shadow);
         self.locks.restart(epoch);
-        self.relay.begin_epoch(lives);
+        self.relay.begin_epoch(epoch, lives);
     }
 
     /// Runs a packet about a block through all its passes. A resubmitted packet re-enters the pipeline before any other.

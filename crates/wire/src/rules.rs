@@ -477,4 +477,6 @@ rules! {
     PLACES_ARE_LEFT_CLEAN,
     /// What is known of tails and outstanding entries is forgotten before a slot's number can come round.
     KNOWLEDGE_EXPIRES,
+    /// An introduction that was under way when the switch died means nothing to the next one: the connection may have been used since.
+    INTRODUCTIONS_NAME_THE_SWITCH,
 }

@@ -1,6 +1,7 @@
 //! One key's chain, as far as the metadata server knows it: the tail, and appends whose predecessors it does not know yet.
 //!
-//! What must always hold: what it calls the tail was the tail once, and has not been taken back since.
+//! What must always hold: what it calls the tail was the tail once, and has not been taken back since. An entry that is in the chain follows
+//! nothing else: whatever else was told of it is forgotten, for the slot that it was told to follow may be the tail again.
 
 use alloc::collections::BTreeMap;
 
@@ -38,6 +39,7 @@ impl Chain {
     /// Goes on by one, if that is known; returns what was the tail.
     pub(super) fn advance(&mut self) -> Option<(Location, EntryVersion)> {
         let (at, version, kind) = self.told.remove(&self.tail.0)?;
+        self.told.retain(|_, (follower, ..)| *follower != at);
         let before = core::mem::replace(&mut self.tail, (at, version));
         self.kind = kind;
         Some(before)
@@ -51,5 +53,34 @@ impl Chain {
     /// The last that is known is that the key was deleted.
     pub(super) const fn ends_deleted(&self) -> bool {
         matches!(self.kind, EntryKind::Deleted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::chain::Class;
+
+    #[test]
+    fn a_note_of_an_entry_that_has_come_into_the_chain_behind_another_one_is_forgotten() {
+        let at = |unit| Location::new(Class::new(0).unwrap(), unit);
+        let (first, second, third, fourth) = (at(1), at(2), at(3), at(4));
+        let [one, two] = [1, 2].map(EntryVersion);
+        let mut chain = Chain::new(first, one);
+        chain.note(first, second, one, EntryKind::Value);
+        assert_eq!(chain.advance(), Some((first, one)));
+        // Wrong: the third one follows the second, and that is found by a walk.
+        chain.note(first, third, one, EntryKind::Value);
+        chain.note(second, third, one, EntryKind::Value);
+        assert_eq!(chain.advance(), Some((second, one)));
+        assert!(!chain.is_waiting(), "nothing is without its predecessor");
+        // What waits for another one stays.
+        chain.note(first, fourth, one, EntryKind::Value);
+        // The first slot is in the chain again, in its next use.
+        chain.note(third, first, two, EntryKind::Value);
+        assert_eq!(chain.advance(), Some((third, one)));
+        assert_eq!(chain.tail(), (first, two));
+        assert_eq!(chain.advance(), Some((first, two)), "not to the third one");
+        assert_eq!((chain.tail(), chain.advance()), ((fourth, one), None));
     }
 }

@@ -9,7 +9,7 @@ use switch::relay::Introduction;
 use wire::chain::{ENTRY_HEAD, EntryHead, Location};
 use wire::chain_pair::ChainPair;
 use wire::roce::Psn;
-use wire::{ChainRules, Nanos, NodeId, RegionRules, Rules, SteerRules, VerbsRules};
+use wire::{ChainRules, Nanos, NodeId, RegionRules, Rules, SteerRules, SwitchEpoch, VerbsRules};
 
 use super::rig::{Packets, Rig};
 use super::store::{Ask, Failure, Result, Store};
@@ -30,19 +30,19 @@ enum Link {
     /// Memory was asked to begin its end.
     Asked {
         number: u64,
-        epoch: u64,
+        epoch: SwitchEpoch,
         to_memory: Psn,
         to_client: Psn,
     },
     /// The switch was told, and is told again.
     Told {
         said: Introduction,
-        epoch: u64,
+        epoch: SwitchEpoch,
         again: Nanos,
     },
-    /// It began in this life of the switch.
+    /// It began in this epoch, before which its end had no packet number.
     Up {
-        epoch: u64,
+        epoch: SwitchEpoch,
     },
 }
 
@@ -100,7 +100,7 @@ impl Port {
                         self.begun += 1;
                         rig.common.seen.connections += 1;
                         rig.common.seen.anew += u64::from(self.begun > 1);
-                        self.link = match self.introduction(rig, me, to_memory) {
+                        self.link = match self.introduction(rig, me, (to_memory, epoch)) {
                             Some(said) => Link::Told { said, epoch, again: Nanos::ZERO },
                             None => Link::Up { epoch },
                         };
@@ -111,6 +111,8 @@ impl Port {
                     }
                     Some(Err(why)) => return Err(why),
                 },
+                // A switch of a later epoch does not listen; and what has its number already may not be told it under another epoch.
+                Link::Told { epoch, .. } if epoch != rig.epoch(me) => self.link = Link::Down,
                 Link::Told { said, epoch, again } => {
                     if rig.common.is_heard(me, said.number()) {
                         self.link = Link::Up { epoch };
@@ -130,7 +132,7 @@ impl Port {
         &self,
         rig: &mut Rig<'_, C, S, R, V, G, M>,
         me: NodeId,
-        first: Psn,
+        (first, switch): (Psn, SwitchEpoch),
     ) -> Option<Introduction> {
         if !rig.plan().is_steered() {
             return None;
@@ -143,6 +145,7 @@ impl Port {
             of: of.0 as u16,
             life: rig.bench.control.incarnation(me),
             server: (root.home(), life),
+            switch,
             as_asked: self.as_asked,
             number: rig.next_number(me),
         })

@@ -8,7 +8,8 @@ use nic::regions::Reply;
 use switch::relay::{Introduction, Relay};
 use wire::chain_pair::{ChainPair, End};
 use wire::{
-    ChainRules, GlobalAddr, Incarnation, Nanos, NodeId, Refusal, RegionRules, Rules, SteerRules, VerbsRules,
+    ChainRules, GlobalAddr, Incarnation, Nanos, NodeId, Refusal, RegionRules, Rules, SteerRules, SwitchEpoch,
+    VerbsRules,
 };
 
 use super::server::Server;
@@ -175,9 +176,9 @@ impl<C: ChainRules, S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: P
         self.words.life_of(self.bench, me, node)
     }
 
-    /// Which life of the switch it is, as far as a node knows.
-    pub(super) fn epoch(&self, me: NodeId) -> u64 {
-        self.bench.epoch_of(me).0.into()
+    /// The rack's epoch, as far as a node knows.
+    pub(super) fn epoch(&self, me: NodeId) -> SwitchEpoch {
+        self.bench.epoch_of(me)
     }
 
     /// A number for an introduction: larger than all that this node has used.

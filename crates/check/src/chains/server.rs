@@ -9,7 +9,9 @@ use chain::metadata::{CallId, ClientId, Config, Effect, Metadata};
 use chain::{Answer, Appended, Call, Verb};
 use switch::relay::Introduction;
 use wire::chain::ENTRY_HEAD;
-use wire::{ChainRules, Incarnation, Nanos, NodeId, Refusal, RegionRules, Rules, SteerRules, VerbsRules};
+use wire::{
+    ChainRules, Incarnation, Nanos, NodeId, Refusal, RegionRules, Rules, SteerRules, SwitchEpoch, VerbsRules,
+};
 
 use super::port::{AGAIN, Port, UnderWay};
 use super::rig::{Packets, Rig, whose};
@@ -64,7 +66,7 @@ pub(super) struct Server<C: ChainRules> {
     /// Those whose tails the switch is to be told, of what it has heard under this number, when nothing is walked any more.
     looked_for: Option<(u64, Vec<u64>)>,
     port: Port,
-    epoch: u64,
+    epoch: SwitchEpoch,
     task: Task,
     failed: Option<Failure>,
     has_ended: bool,
@@ -73,7 +75,7 @@ pub(super) struct Server<C: ChainRules> {
 }
 
 impl<C: ChainRules> Server<C> {
-    pub(super) fn new(store: Store, thread: u16, epoch: u64, plan: &ChainPlan) -> Self {
+    pub(super) fn new(store: Store, thread: u16, epoch: SwitchEpoch, plan: &ChainPlan) -> Self {
         let config = Config {
             units: store.units,
             rest: times::rest(plan),
@@ -207,6 +209,8 @@ impl<C: ChainRules> Server<C> {
                 }
             },
             Task::Fence { node, life, asked } => self.fence(rig, me, (node, life), asked),
+            // A switch of a later epoch does not listen: it looks anew.
+            Task::Say { said, .. } if said.switch().is_some_and(|named| named != rig.epoch(me)) => true,
             Task::Say { said, again, then } => {
                 if rig.common.is_heard(me, said.number()) {
                     self.is_heard(rig.now(), then);
@@ -247,7 +251,8 @@ impl<C: ChainRules> Server<C> {
             self.epoch = rig.epoch(me);
             if steered && rig.plan().preload > 0 {
                 let number = rig.next_number(me);
-                let said = Introduction::Scan { memory: home, of: low, region: key, number };
+                let switch = self.epoch;
+                let said = Introduction::Scan { memory: home, of: low, region: key, switch, number };
                 self.task = say(said, Then::Look(number));
             }
             return true;

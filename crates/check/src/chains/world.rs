@@ -12,7 +12,7 @@ use super::threads::Thread;
 use super::{ChainPlan, Seen, session, times};
 use crate::coherence::Blocks;
 use crate::one_sided::{Body, Message, OneSided, Payload};
-use crate::rack::{Bench, Conditions, template};
+use crate::rack::{Bench, Conditions, FIRST, template};
 
 /// Threads of a node that use stores.
 const MOST_THREADS: usize = 2;
@@ -54,7 +54,7 @@ impl<C: ChainRules, S: SteerRules> Chains<C, S> {
         let count = if plan.stores > 0 { nodes * each } else { 0 };
         let thread = |at: usize| Thread::new(NodeId((at / each) as u16), first + at);
         let mut relay = relay(plan, nodes);
-        relay.begin_epoch(&vec![Some(Incarnation(0)); nodes]);
+        relay.begin_epoch(FIRST, &vec![Some(Incarnation(0)); nodes]);
         Self {
             nodes,
             each,

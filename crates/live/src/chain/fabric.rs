@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use chain::metadata::ClientId;
 use chain::{Answer, Appended, Call};
-use wire::{GlobalAddr, Incarnation, Nanos, NodeId};
+use wire::{GlobalAddr, Incarnation, Nanos, NodeId, SwitchEpoch};
 
 use super::Introduction;
 use super::ask::Connect;
@@ -43,13 +43,14 @@ pub(crate) trait Fabric {
         self.steering().is_some()
     }
 
-    /// Which life of the switch it is: in another one it knows no connections.
-    fn epoch(&self) -> u64;
+    /// The rack's epoch. In another one the switch may be another one, and know no connections.
+    fn epoch(&self) -> SwitchEpoch;
 
     /// A number for an introduction: larger than all that this node has used.
     fn next_number(&self) -> u64;
 
-    /// Tells the switch of connections, and waits until it has heard it.
+    /// Tells the switch of connections, and waits until it has heard it. Broken: what it names the switch by is over, and what it tells
+    /// of is to begin anew.
     fn introduce(&self, courier: &mut Courier, said: Introduction) -> Result<(), Failure>;
 
     /// Posts a verb.

@@ -10,7 +10,7 @@ use nic::verbs::Remote;
 use wire::chain::{ENTRY_HEAD, EntryHead, Location};
 use wire::chain_pair::ChainPair;
 use wire::roce::{Key, Psn};
-use wire::{Nanos, Refusal};
+use wire::{Nanos, Refusal, SwitchEpoch};
 use zerocopy::IntoBytes as _;
 
 use super::Introduction;
@@ -56,8 +56,8 @@ pub(super) struct Port {
     outstanding: u32,
     /// A read is of what it asks for: a switch that steers is told so.
     as_asked: bool,
-    /// In which life of the switch each connection began: at the place of the first home at its node.
-    connected: Box<[Option<u64>]>,
+    /// In which epoch each connection began: at the place of the first home at its node.
+    connected: Box<[Option<SwitchEpoch>]>,
     /// Of each home, that place.
     at: Box<[usize]>,
 }
@@ -86,8 +86,10 @@ impl Port {
     fn connect<F: Fabric>(&mut self, fabric: &F, courier: &mut Courier, home: usize) -> Result<(), Failure> {
         let began = fabric.now();
         // A switch that steers has to know its connections.
-        let counts = |began: Option<u64>, now| began == Some(now) || began.is_some() && !fabric.is_steered();
+        let counts =
+            |began: Option<SwitchEpoch>, now| began == Some(now) || began.is_some() && !fabric.is_steered();
         while !counts(self.connected[self.at[home]], fabric.epoch()) {
+            // Before it has a packet number: a switch that names itself by this one, or by an earlier one, sees all that is sent.
             let epoch = fabric.epoch();
             let memory = &self.store.setup.homes[home];
             if fabric.life_of(memory.addr.home()) != Some(memory.life) {
@@ -97,7 +99,7 @@ impl Port {
             let connect =
                 Connect { thread: self.thread, to_memory, to_client, outstanding: self.outstanding };
             let begun = fabric.connect(courier, memory.addr.home(), connect);
-            match begun.and_then(|()| self.introduce(fabric, courier, home, to_memory)) {
+            match begun.and_then(|()| self.introduce(fabric, courier, home, (to_memory, epoch))) {
                 Ok(()) => self.connected[self.at[home]] = Some(epoch),
                 Err(Failure::Broken) if fabric.now().saturating_sub(began) < PATIENCE => {
                     fabric.pass_time(courier);
@@ -113,7 +115,7 @@ impl Port {
         fabric: &F,
         courier: &mut Courier,
         home: usize,
-        first: Psn,
+        (first, switch): (Psn, SwitchEpoch),
     ) -> Result<(), Failure> {
         if !fabric.is_steered() {
             return Ok(());
@@ -127,7 +129,7 @@ impl Port {
         let number = fabric.next_number();
         let (of, as_asked) = (homes[home].life.0 as u16, self.as_asked);
         let server = (self.store.addr.home(), self.store.life);
-        let said = Introduction::Begin { client, first, region, of, life, server, as_asked, number };
+        let said = Introduction::Begin { client, first, region, of, life, server, switch, as_asked, number };
         fabric.introduce(courier, said)
     }
 

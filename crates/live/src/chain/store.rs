@@ -10,7 +10,7 @@ use chain::Replica;
 use wire::chain::{Class, Location, UNITS};
 use wire::chain_pair::THREADS;
 use wire::roce::Key;
-use wire::{GlobalAddr, Incarnation, Nanos, NodeId};
+use wire::{GlobalAddr, Incarnation, Nanos, NodeId, SwitchEpoch};
 
 use super::Introduction;
 use super::session::Session;
@@ -60,9 +60,9 @@ impl Setup {
     }
 
     /// What it is told when somebody begins to look for tails.
-    pub(crate) fn scan(&self, number: u64) -> Option<Introduction> {
+    pub(crate) fn scan(&self, switch: SwitchEpoch, number: u64) -> Option<Introduction> {
         let [Home { addr, key, life }] = self.homes[..] else { return None };
-        Some(Introduction::Scan { memory: addr.home(), of: life.0 as u16, region: key, number })
+        Some(Introduction::Scan { memory: addr.home(), of: life.0 as u16, region: key, switch, number })
     }
 
     /// Parts of the units, each in one home's memory, or in that of several, which have copies of it.

@@ -16,7 +16,7 @@ use nic::verbs::Mtu;
 use transport::inline::{Hub, InlineTransport};
 use transport::{Body, PlaceId, Transport as _};
 use wire::chain_pair::ChainPair;
-use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
+use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal, SwitchEpoch};
 
 use super::rack::InlineRack;
 use crate::chain::{
@@ -33,7 +33,9 @@ pub(super) const MTU: Mtu = Mtu::B4096;
 /// A scheduler's slice.
 const TIMEOUT: Nanos = Nanos::from_millis(10);
 /// The life of all nodes.
-const LIFE: Incarnation = Incarnation(0);
+pub(super) const LIFE: Incarnation = Incarnation(0);
+/// The rack's only epoch.
+pub(super) const EPOCH: SwitchEpoch = SwitchEpoch(0);
 
 /// What an embedded rack has for chains.
 pub(super) struct InlineChains {
@@ -196,8 +198,8 @@ impl Fabric for OneNode<'_> {
         self.chains.steering
     }
 
-    fn epoch(&self) -> u64 {
-        0
+    fn epoch(&self) -> SwitchEpoch {
+        EPOCH
     }
 
     fn next_number(&self) -> u64 {

@@ -9,7 +9,7 @@ use node::locks::LockNode;
 use switch::flowcc::Switch;
 use wire::{Nanos, NodeId};
 
-use super::chains::{InlineChains, MTU};
+use super::chains::{EPOCH, InlineChains, LIFE, MTU};
 use crate::config::RackConfig;
 use crate::memory::{NodeMemory, StoreOf};
 use crate::place::{NodePlace, Place, SwitchPlace};
@@ -40,8 +40,10 @@ impl InlineRack {
             let deadline = node.next_deadline();
             Place::new(NodePlace::new(node, config.locks(id)), deadline)
         });
+        let mut switch = SwitchPlace::new(config, MTU);
+        switch.relay.0.begin_epoch(EPOCH, &vec![Some(LIFE); config.nodes]);
         Self {
-            switch: Place::new(SwitchPlace::new(config, MTU), Nanos::MAX),
+            switch: Place::new(switch, Nanos::MAX),
             nodes: nodes.collect(),
             memories: (0..config.nodes).map(|_| config.memory()).collect(),
             crowding: Crowding::default(),

@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 
 use wire::chain_pair::{self, ChainPair};
 use wire::roce::{Key, Packet, Psn, QpNumber};
-use wire::{Faithful, Incarnation, Nanos, NodeId, SteerRules};
+use wire::{Faithful, Incarnation, Nanos, NodeId, SteerRules, SwitchEpoch};
 
 use crate::steering::{Action, Connection, End, Sent, Steering};
 
@@ -34,7 +34,10 @@ pub struct Relay<S: SteerRules = Faithful> {
     nodes: usize,
     /// The nodes that are in the rack, each in which life, once that is known.
     lives: Option<Vec<Option<Incarnation>>>,
+    /// The first epoch of this switch. Nobody is in it who knew only an earlier switch; and before there is one, everybody does.
+    since: Option<SwitchEpoch>,
     carried: u64,
+    outdated: u64,
     program: Option<Box<Steering<S>>>,
     /// How long a tail counts that somebody has found, from when he began to look.
     found: Nanos,
@@ -75,7 +78,9 @@ impl<S: SteerRules> Relay<S> {
         Self {
             nodes,
             lives: None,
+            since: None,
             carried: 0,
+            outdated: 0,
             program: program.map(Box::new),
             found,
             known: BTreeMap::new(),
@@ -89,6 +94,11 @@ impl<S: SteerRules> Relay<S> {
         self.carried
     }
 
+    /// Introductions that were meant for an earlier switch, and dropped.
+    pub const fn outdated(&self) -> u64 {
+        self.outdated
+    }
+
     /// What it steers with, if it does.
     pub fn program(&self) -> Option<&Steering<S>> {
         self.program.as_deref()
@@ -96,8 +106,9 @@ impl<S: SteerRules> Relay<S> {
 
     /// An epoch begins with these lives of nodes. What another one sends has no effect from now on: it may be a memory that does not know yet that it
     /// was declared dead, and whose copies others have ceased to write to. A store is over with its memory, or with its metadata server, and another one
-    /// may be steered.
-    pub fn begin_epoch(&mut self, lives: &[Option<Incarnation>]) {
+    /// may be steered. The first one of a switch is what names it, to those who introduce something.
+    pub fn begin_epoch(&mut self, epoch: SwitchEpoch, lives: &[Option<Incarnation>]) {
+        self.since.get_or_insert(epoch);
         self.lives = Some(lives.to_vec());
         if self.steered.is_some_and(|store| !self.goes_on(&store)) {
             self.over();
@@ -187,9 +198,19 @@ impl<S: SteerRules> Relay<S> {
         }
     }
 
+    /// It tells of something that began when another switch was there, and of which this one may have missed what counts.
+    fn is_outdated(&self, said: &Introduction) -> bool {
+        said.switch().is_some_and(|named| self.since.is_none_or(|since| named < since))
+    }
+
     /// What a node says about chains; what it is answered.
     pub fn on_introduction(&mut self, now: Nanos, node: NodeId, said: &Introduction) -> Option<Introduction> {
         let number = said.number();
+        // Whoever said it will know of this switch's epoch soon, and begin anew what he has told of.
+        if S::INTRODUCTIONS_NAME_THE_SWITCH && self.is_outdated(said) {
+            self.outdated += 1;
+            return None;
+        }
         match *said {
             Introduction::Begin { client, first, region, of, life, server, as_asked, .. } => {
                 let is_client = |pair: &ChainPair| pair.end == chain_pair::End::Client;

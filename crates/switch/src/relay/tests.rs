@@ -8,10 +8,15 @@ use wire::roce::{Extension, Opcode};
 /// How long a tail counts that was found.
 const FOUND: Nanos = Nanos::from_millis(1000);
 
+/// The first epoch of the switch here.
+const EPOCH: SwitchEpoch = SwitchEpoch(7);
+
 /// Of three nodes, with a program.
 fn steers() -> Relay {
     let config = Config { keys: 8, reads: 4096, ..Config::default() };
-    Relay::new(3, Some(Steering::new(&config).expect("it fits")), FOUND)
+    let mut relay = Relay::new(3, Some(Steering::new(&config).expect("it fits")), FOUND);
+    relay.begin_epoch(EPOCH, &lives_of([1, SERVER.1.0, 3]));
+    relay
 }
 
 fn pair(client: u16, memory: u16) -> ChainPair {
@@ -50,7 +55,7 @@ fn nothing_passes_of_a_node_that_was_declared_dead() {
     };
     let (request, answer) = (pair(0, 2).other().number(), pair(0, 2).number());
     for (lives, is_carried) in [([1, 1, 1], true), ([1, 1, 0], false), ([1, 1, 3], true)] {
-        relay.begin_epoch(&lives_of(lives));
+        relay.begin_epoch(EPOCH, &lives_of(lives));
         assert_eq!(carried(&mut relay, 2, answer), is_carried, "{lives:?}");
         assert!(carried(&mut relay, 0, request), "it may be told");
     }
@@ -64,9 +69,10 @@ fn what_is_said_late_of_a_connection_means_nothing() {
         client: pair(0, 2).number(),
         first: Psn::new(9),
         region: Key(1),
-        of: 0,
+        of: 3,
         life: Incarnation(life),
         server: SERVER,
+        switch: EPOCH,
         as_asked: false,
         number,
     };
@@ -83,16 +89,17 @@ fn what_is_said_late_of_a_connection_means_nothing() {
     assert!(relay.known.is_empty());
 }
 
+/// Node 0 begins to look for the tails of the store with the memory 1.
+fn scan(switch: SwitchEpoch, number: u64) -> Introduction {
+    Introduction::Scan { memory: NodeId(2), of: 3, region: Key(1), switch, number }
+}
+
 /// Whether the first append of a connection is steered, to the tail that the switch was told of a moment or so long after it was looked for.
 fn is_preloaded(found_after: Nanos) -> bool {
     let mut relay = steers();
     let (node, number) = (NodeId(0), 5);
-    let (memory, of, region) = (NodeId(2), 0, Key(1));
-    let client = pair(0, 2).number();
-    let (first, life, server, as_asked) = (Psn::new(9), Incarnation(1), SERVER, false);
-    let begin = Introduction::Begin { client, first, region, of, life, server, as_asked, number: 4 };
-    relay.on_introduction(Nanos(1), node, &begin);
-    relay.on_introduction(Nanos(1), node, &Introduction::Scan { memory, of, region, number });
+    say(&mut relay, begins(5, 1, 4));
+    relay.on_introduction(Nanos(1), node, &scan(EPOCH, number));
     let at = Location::new(Class::new(0).unwrap(), 7);
     let tail = Introduction::Tail { key: 9, at, version: EntryVersion(0), number };
     relay.on_introduction(Nanos(1) + found_after, node, &tail);
@@ -114,6 +121,7 @@ fn begins(thread: u16, region: u32, number: u64) -> Introduction {
         of: 3,
         life: Incarnation(1),
         server: SERVER,
+        switch: EPOCH,
         as_asked: false,
         number,
     }
@@ -152,22 +160,79 @@ fn a_store_is_over_when_its_memory_or_its_metadata_server_has_died_and_another_o
     // The memory; the metadata server; either, which is there again in its next life, in one step.
     for dead in [[1, 5, 0], [1, 0, 3], [1, 5, 9], [1, 9, 3]] {
         let mut relay = steers();
-        relay.begin_epoch(&lives_of(up));
+        relay.begin_epoch(EPOCH, &lives_of(up));
         say(&mut relay, begins(1, 7, 1));
-        relay.begin_epoch(&lives_of([2, 5, 3]));
+        relay.begin_epoch(EPOCH, &lives_of([2, 5, 3]));
         assert_eq!((steered(&relay), relay.known.len()), (Some(Key(7)), 1), "somebody else has died");
-        relay.begin_epoch(&lives_of(dead));
+        relay.begin_epoch(EPOCH, &lives_of(dead));
         assert_eq!((steered(&relay), relay.known.len()), (None, 0), "{dead:?}");
         // A client that has not heard of it yet, or that goes on without a metadata server.
         say(&mut relay, begins(1, 7, 2));
         assert_eq!(steered(&relay), None, "{dead:?}");
-        relay.begin_epoch(&lives_of([1, 9, 9]));
+        relay.begin_epoch(EPOCH, &lives_of([1, 9, 9]));
         say(&mut relay, begins(1, 7, 3));
         assert_eq!(steered(&relay), None, "also when the node is there again");
         let server = (NodeId(1), Incarnation(9));
         let Introduction::Begin { client, first, life, .. } = begins(2, 8, 4) else { unreachable!() };
         let (of, region, as_asked, number) = (9, Key(8), false, 4);
-        say(&mut relay, Introduction::Begin { client, first, region, of, life, server, as_asked, number });
+        let switch = EPOCH;
+        say(
+            &mut relay,
+            Introduction::Begin { client, first, region, of, life, server, switch, as_asked, number },
+        );
         assert_eq!(steered(&relay), Some(Key(8)), "another store");
     }
+}
+
+/// What a node said before it knew of this epoch: that a connection begins, or that it looks for tails.
+fn said_in(switch: SwitchEpoch) -> [Introduction; 2] {
+    let Introduction::Begin { client, first, region, of, life, server, as_asked, .. } = begins(1, 1, 1)
+    else {
+        unreachable!()
+    };
+    let begin = Introduction::Begin { client, first, region, of, life, server, switch, as_asked, number: 1 };
+    [begin, scan(switch, 2)]
+}
+
+#[test]
+fn what_was_said_to_an_earlier_switch_means_nothing_unless_it_is_so_for_ever() {
+    let tail = Introduction::Tail {
+        key: 9,
+        at: Location::new(Class::new(0).unwrap(), 7),
+        version: EntryVersion(0),
+        number: 2,
+    };
+    let mut relay = steers();
+    say(&mut relay, begins(3, 1, 9));
+    for said in said_in(SwitchEpoch(EPOCH.0 - 1)) {
+        assert_eq!(relay.on_introduction(Nanos::ZERO, NodeId(0), &said), None, "{said:?}");
+    }
+    assert_eq!(relay.on_introduction(Nanos::ZERO, NodeId(0), &tail), None);
+    assert_eq!((relay.known.len(), relay.outdated()), (1, 2));
+    assert_eq!(relay.program().unwrap().tail(9), None, "nobody looks");
+    let (memory, region) = (NodeId(2), Key(1));
+    say(&mut relay, Introduction::End { node: NodeId(1), life: Incarnation(5), number: 3 });
+    say(&mut relay, Introduction::Over { memory, of: 3, region, number: 4 });
+}
+
+#[test]
+fn what_was_said_before_a_node_died_counts_with_the_same_switch() {
+    let mut relay = steers();
+    relay.begin_epoch(SwitchEpoch(EPOCH.0 + 1), &lives_of([1, SERVER.1.0, 3]));
+    for said in said_in(EPOCH).into_iter().chain(said_in(SwitchEpoch(EPOCH.0 + 1))) {
+        say(&mut relay, said);
+    }
+    assert_eq!((relay.known.len(), relay.scans.len(), relay.outdated()), (1, 1, 0));
+}
+
+#[test]
+fn a_switch_that_is_in_no_epoch_yet_is_not_the_one_that_anybody_means() {
+    let config = Config { keys: 8, ..Config::default() };
+    let mut relay: Relay = Relay::new(3, Some(Steering::new(&config).expect("it fits")), FOUND);
+    for said in said_in(EPOCH) {
+        assert_eq!(relay.on_introduction(Nanos::ZERO, NodeId(0), &said), None, "{said:?}");
+    }
+    assert_eq!(relay.outdated(), 2);
+    relay.begin_epoch(EPOCH, &lives_of([1, SERVER.1.0, 3]));
+    said_in(EPOCH).into_iter().for_each(|said| say(&mut relay, said));
 }

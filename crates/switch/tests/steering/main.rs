@@ -8,6 +8,7 @@ mod capture;
 #[path = "../../../check/tests/mutants/document.rs"]
 mod document;
 mod exhaustive;
+mod lives;
 mod reads;
 mod rig;
 mod scenarios;
@@ -43,6 +44,7 @@ fn goes_wrong<R: SteerRules>(scenario: &str) -> bool {
         "acknowledged" => bound::acknowledged::<R>(),
         "places" => scenarios::places::<R>(),
         "expires" => scenarios::expires::<R>(),
+        "introductions" => lives::introductions::<R>(),
         _ => panic!("there is no scenario {scenario}"),
     }
 }

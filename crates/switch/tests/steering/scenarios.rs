@@ -15,7 +15,7 @@ pub(crate) fn steered(behind: Entry) -> Option<Reply> {
     Some(Reply::Steered(behind.at(), behind.version()))
 }
 
-fn tail(entry: Entry) -> Option<Reply> {
+pub(crate) fn tail(entry: Entry) -> Option<Reply> {
     Some(Reply::Original(Word::tail(entry.version()).to_bits()))
 }
 

@@ -78,4 +78,5 @@ rows! {
     WRITES_TAKE_WHAT_IS_ACKNOWLEDGED, acknowledged, No, false, "a WRITE hits the next use of a slot whose append was refused";
     PLACES_ARE_LEFT_CLEAN, places, No, false, "a key inherits another one's tail";
     KNOWLEDGE_EXPIRES, expires, No, false, "an append is sent to a slot that has come round";
+    INTRODUCTIONS_NAME_THE_SWITCH, introductions, No, false, "after a restart, a connection is known on which the switch before has moved an append, and another word is taken for the one that was asked about";
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use chain::{Answer, Appended, Call as ChainCall};
 use transport::{Body, PlaceId};
 use wire::chain_pair::ChainPair;
-use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
+use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal, SwitchEpoch};
 
 use crate::chain::{Ask, Connect, Fabric, Introduction, Store, answer_of, client_id};
 use crate::config::Steering;
@@ -48,8 +48,8 @@ impl Fabric for NetworkedNode {
         self.chains.steering
     }
 
-    fn epoch(&self) -> u64 {
-        self.chains.epoch.load(Ordering::Acquire)
+    fn epoch(&self) -> SwitchEpoch {
+        SwitchEpoch(self.chains.epoch.load(Ordering::Acquire))
     }
 
     fn next_number(&self) -> u64 {
@@ -62,6 +62,10 @@ impl Fabric for NetworkedNode {
         let mut patience = self.begin_wait();
         let mut again = Nanos::ZERO;
         let heard = loop {
+            // A switch of a later epoch does not listen.
+            if said.switch().is_some_and(|named| named != self.epoch()) {
+                break Err(Failure::Broken);
+            }
             if self.chains.heard().remove(&number) {
                 break Ok(());
             }

@@ -15,7 +15,7 @@ mod server_thread;
 mod serving;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -44,7 +44,7 @@ pub(super) struct ChainSide {
     steering: Option<Steering>,
     /// Then: longer than any request is under way, also one of a process that was stopped for a while and is not taken for dead.
     doubt: Nanos,
-    epoch: AtomicU64,
+    epoch: AtomicU32,
     introductions: AtomicU32,
     /// Introductions that the switch has heard.
     heard: Mutex<BTreeSet<u64>>,
@@ -58,7 +58,7 @@ impl ChainSide {
 
     /// A new epoch: the switch may be another one.
     pub(super) fn begin_epoch(&self, epoch: SwitchEpoch) {
-        self.epoch.store(epoch.0.into(), Ordering::Release);
+        self.epoch.store(epoch.0, Ordering::Release);
     }
 
     /// What the switch says. False if that is something else.

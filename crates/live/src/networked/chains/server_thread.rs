@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use transport::{Body, PlaceId};
-use wire::{GlobalAddr, Refusal};
+use wire::{GlobalAddr, Refusal, SwitchEpoch};
 
 use crate::chain::{Ask, Fabric as _, Home, Introduction, Server};
 use crate::config::Steering;
@@ -63,10 +63,19 @@ impl NetworkedNode {
     }
 
     /// The switch may be another one, and know no tails: looks for those of the keys that are written to most, and tells it.
-    fn preload(&self, courier: &mut Courier, server: &Server, most: usize) -> Result<(), Failure> {
+    fn preload(
+        &self,
+        courier: &mut Courier,
+        server: &Server,
+        (epoch, most): (SwitchEpoch, usize),
+    ) -> Result<(), Failure> {
         let number = self.next_number();
-        let Some(scan) = server.store.setup.scan(number) else { return Ok(()) };
-        self.introduce(courier, scan)?;
+        let Some(scan) = server.store.setup.scan(epoch, number) else { return Ok(()) };
+        match self.introduce(courier, scan) {
+            // Another epoch has begun, for which it looks anew.
+            Err(Failure::Broken) => return Ok(()),
+            told => told?,
+        }
         let keys = server.scan_hottest(most.min(MOST_PRELOADED));
         while server.work(self, courier) {}
         for burst in keys.chunks(BURST) {
@@ -83,7 +92,7 @@ impl NetworkedNode {
 /// Does what a server wants of memory, and looks who has died, until the store or the node is gone.
 pub(super) fn serve_store(node: &Weak<NetworkedNode>, server: &Server) {
     let mut courier = Courier::new(server.store.addr.bits());
-    let mut epoch = node.upgrade().map_or(0, |node| node.epoch());
+    let mut epoch = node.upgrade().map_or(SwitchEpoch(0), |node| node.epoch());
     loop {
         let Some(node) = node.upgrade() else { return };
         if node.stop.load(Ordering::Acquire) || node.lease().is_fenced() {
@@ -101,7 +110,7 @@ pub(super) fn serve_store(node: &Weak<NetworkedNode>, server: &Server) {
         if epoch != node.epoch() {
             epoch = node.epoch();
             if let Some(Steering { keys, preload: true, .. }) = node.steering()
-                && let Err(why) = node.preload(&mut courier, server, keys)
+                && let Err(why) = node.preload(&mut courier, server, (epoch, keys))
             {
                 server.fail(why);
             }
