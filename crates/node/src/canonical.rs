@@ -118,6 +118,7 @@ impl<R: Rules> Node<R> {
             random: at.random,
             config: &self.config,
             down: self.down,
+            lives: &self.lives,
             counters: &mut self.counters,
             store,
             out,

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{BlockTag, Copyset, Endpoint, Nanos, Packet};
+use wire::{BlockTag, Copyset, Endpoint, Incarnation, Nanos, Packet};
 
 use crate::config::Config;
 use crate::counters::Counters;
@@ -17,6 +17,8 @@ pub(crate) struct Context<'a, S, R> {
     pub(crate) counters: &'a mut Counters,
     /// The nodes that are down.
     pub(crate) down: Copyset,
+    /// The lives that the nodes are in.
+    pub(crate) lives: &'a [Incarnation],
     pub(crate) store: &'a mut S,
     pub(crate) out: &'a mut Vec<Effect>,
 }

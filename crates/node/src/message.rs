@@ -1,6 +1,6 @@
 //! What goes in and out of a node's machines.
 
-use wire::{GlobalAddr, Packet, Refusal, SlotId};
+use wire::{GlobalAddr, Incarnation, Packet, Refusal, SlotId};
 
 use crate::store::{DataRef, FrameId};
 
@@ -51,6 +51,8 @@ pub enum Outcome {
         addr: GlobalAddr,
         /// Whether it reads as zeroes already.
         zeroed: bool,
+        /// The life of its home that it dies with.
+        life: Incarnation,
     },
     /// The allocation is gone, and no cached copy of a block that is now empty is left.
     Freed,

@@ -60,6 +60,7 @@ macro_rules! context {
             config: &$node.config,
             counters: &mut $node.counters,
             down: $node.down,
+            lives: &$node.lives,
             store: $store,
             out: $out,
         }
@@ -130,12 +131,14 @@ impl<R: Rules> Node<R> {
         if !known {
             return cx.counters.drop(Drop::Nonsense);
         }
-        let life = &mut self.lives[packet.requester.node.index()];
-        if R::LIVES_ARE_FENCED && packet.incarnation < *life {
+        let requester = packet.requester.node.index();
+        let known = cx.lives[requester];
+        if R::LIVES_ARE_FENCED && packet.incarnation < known {
             return cx.counters.drop(Drop::FormerLife);
         }
-        if packet.incarnation > *life {
-            *life = packet.incarnation;
+        self.lives[requester] = known.max(packet.incarnation);
+        let cx = &mut context!(self, at, store, out);
+        if packet.incarnation > known {
             self.cache_agent.forget(cx, packet.requester.node);
             self.home.forget(packet.requester.node);
             self.allocation.forget(packet.requester.node);
@@ -284,7 +287,7 @@ impl<R: Rules> Node<R> {
         self.allocation.on_alloc(cx, &mut self.requesters, len, home, discipline)
     }
 
-    /// A thread frees the allocation that starts at `addr`.
+    /// A thread frees the allocation that starts at `addr`, in whichever life its home is.
     pub fn on_free<S: Store>(
         &mut self,
         at: Moment,
@@ -292,7 +295,18 @@ impl<R: Rules> Node<R> {
         store: &mut S,
         out: &mut Vec<Effect>,
     ) -> Started {
-        self.allocation.on_free(&mut context!(self, at, store, out), &mut self.requesters, addr)
+        self.allocation.on_free(&mut context!(self, at, store, out), &mut self.requesters, (addr, None))
+    }
+
+    /// A thread frees an allocation that was made in this life of its home. In another one it is gone: its home is down.
+    pub fn on_free_in<S: Store>(
+        &mut self,
+        at: Moment,
+        (addr, life): (GlobalAddr, Incarnation),
+        store: &mut S,
+        out: &mut Vec<Effect>,
+    ) -> Started {
+        self.allocation.on_free(&mut context!(self, at, store, out), &mut self.requesters, (addr, Some(life)))
     }
 
     /// The thread that had this frame pinned is done, and the store says that an agent waits for it.

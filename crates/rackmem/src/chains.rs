@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use live::chain::{Home, LONGEST_VALUE, Ran, Session, Setup, Store, What};
-use live::place::Failure;
+use live::place::{Allocated, Failure};
 use wire::roce::Key;
-use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
+use wire::{Discipline, GlobalAddr, Nanos, NodeId, Refusal};
 
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
@@ -99,16 +99,16 @@ impl NodeHandle {
         let mut allocated = Vec::new();
         let made = self.chains_in(&mut allocated, config, (each, rest));
         if made.is_err() {
-            for addr in allocated {
-                // Nobody has seen it. That fails only if its home is down, and its memory with it.
-                let _ = self.free(addr);
+            for Allocated { addr, life, .. } in allocated {
+                // Nobody has seen it. That fails only if this life of its home is over, and its memory with it.
+                let _ = self.free_of(addr, Some(life));
             }
         }
         let (root, setup, zeroed) = made?;
         let (inner, node) = (Arc::clone(&self.inner), self.node);
-        debug_assert_eq!(root.home(), *server);
+        debug_assert_eq!(root.addr.home(), *server);
         let store = inner.chains().begin_chains(node, &mut self.courier, root, (setup, &zeroed));
-        let store = store.map_err(|why| chain_failed(why, root))?;
+        let store = store.map_err(|why| chain_failed(why, root.addr))?;
         Ok(Chains { inner, store, session: None, trips: 0 })
     }
 
@@ -120,22 +120,22 @@ impl NodeHandle {
 
     fn chains_in(
         &mut self,
-        allocated: &mut Vec<GlobalAddr>,
+        allocated: &mut Vec<Allocated>,
         config: &ChainsConfig,
         (each, rest): (u32, Nanos),
-    ) -> Result<(GlobalAddr, Setup, Vec<bool>), Error> {
+    ) -> Result<(Allocated, Setup, Vec<bool>), Error> {
         let ChainsConfig { homes, copies, server, lease, .. } = config;
-        let (root, _) = self.alloc_memory(UNIT, *server, Discipline::Chain)?;
+        let root = self.alloc_memory(UNIT, *server, Discipline::Chain)?;
         allocated.push(root);
         let (mut parts, mut zeroed) = (Vec::new(), Vec::new());
         for (number, place) in Setup::places(homes.len(), *copies).enumerate() {
             let shape = Setup::shape(each, number % homes.len(), homes.len());
             let len = shape.bytes().expect("it was looked at");
-            let (addr, is_zeroed) = self.alloc_memory(len, homes[place], Discipline::Chain)?;
-            zeroed.push(is_zeroed);
-            allocated.push(addr);
+            let part = self.alloc_memory(len, homes[place], Discipline::Chain)?;
+            zeroed.push(part.zeroed);
+            allocated.push(part);
             // What its NIC calls it is found out when it begins.
-            parts.push(Home { addr, key: Key(0), life: Incarnation(0) });
+            parts.push(Home { addr: part.addr, key: Key(0), life: part.life });
         }
         let copies = u8::try_from(*copies).expect("it was looked at");
         Ok((root, Setup { lease: *lease, rest, each, copies, homes: parts }, zeroed))
@@ -226,13 +226,13 @@ impl Chains {
             // Of several copies, one whose node has died went with its memory, and somebody else's may be in its place.
             let is_gone = || store.setup.copies > 1 && !self.inner.chains().has_home(me, home);
             if !is_gone()
-                && let Err(why) = node.free(home.addr)
+                && let Err(why) = node.free_of(home.addr, Some(home.life))
                 && !is_gone()
             {
                 return Err(why);
             }
         }
-        node.free(addr)
+        node.free_of(addr, Some(store.life))
     }
 
     fn run(&mut self, node: &mut NodeHandle, key: u64, what: What<'_>) -> Result<Ran, Error> {

@@ -12,9 +12,9 @@ use live::memory::one_sided::Shape;
 use live::memory::{Cache, Hints, PinnedFrame, Unpinned};
 use live::networked::NetworkedNode;
 use live::networked::lease::Lease;
-use live::place::{Courier, Failure, Fetched};
+use live::place::{Allocated, Courier, Failure, Fetched};
 use node::{Access, FrameId, Window};
-use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, NodeId, Refusal, SlotId};
+use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, Incarnation, NodeId, Refusal, SlotId};
 
 use crate::error::Error;
 use crate::rack::Inner;
@@ -372,7 +372,7 @@ impl NodeHandle {
             Discipline::Word => Shape::Words { count: bytes.div_ceil(8) },
             Discipline::Object => return Ok(self.byte_objects(1, bytes, home)?.addr()),
             _ => {
-                let (addr, zeroed) = self.alloc_memory(len, home, discipline)?;
+                let Allocated { addr, zeroed, .. } = self.alloc_memory(len, home, discipline)?;
                 if !zeroed && discipline == Discipline::Coherent {
                     // Used before, so it lies inside one block.
                     let len = usize::try_from(len).expect("less than a block");
@@ -384,13 +384,13 @@ impl NodeHandle {
         Ok(self.alloc_region(shape, home)?.addr())
     }
 
-    /// Memory of this discipline, and whether it is known to be zeroes.
+    /// Memory of this discipline.
     pub(crate) fn alloc_memory(
         &mut self,
         len: u64,
         home: NodeId,
         discipline: Discipline,
-    ) -> Result<(GlobalAddr, bool), Error> {
+    ) -> Result<Allocated, Error> {
         let config = &self.inner.config;
         let most =
             (config.memory >> config.block_size.shift()).saturating_sub(1) << config.block_size.shift();
@@ -420,8 +420,14 @@ impl NodeHandle {
         if addr.home().index() >= nodes {
             return Err(Error::NoSuchNode { addr, nodes });
         }
-        self.end_region(addr)?;
-        self.inner.operations().free(self.node, &mut self.courier, addr).map_err(|why| failed(why, addr, 0))
+        self.free_of(addr, None)
+    }
+
+    /// The same, of an allocation that was made in this life of its home: in another one, it is somebody else's.
+    pub(crate) fn free_of(&mut self, addr: GlobalAddr, life: Option<Incarnation>) -> Result<(), Error> {
+        self.end_region(addr, life)?;
+        let freed = self.inner.operations().free(self.node, &mut self.courier, (addr, life));
+        freed.map_err(|why| failed(why, addr, 0))
     }
 
     pub(crate) fn tell_agents(&mut self, frame: FrameId) {

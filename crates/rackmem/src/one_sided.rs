@@ -5,8 +5,8 @@
 use live::memory::one_sided::Shape;
 use live::networked::NetworkedNode;
 use live::networked::one_sided::Opened;
-use live::place::{Courier, Failure};
-use wire::{Discipline, GlobalAddr, NodeId, Refusal};
+use live::place::{Allocated, Courier, Failure};
+use wire::{Discipline, GlobalAddr, Incarnation, NodeId, Refusal};
 
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
@@ -16,14 +16,15 @@ impl NodeHandle {
     /// Allocates a region in the memory of `home`.
     pub(crate) fn alloc_region(&mut self, shape: Shape, home: NodeId) -> Result<Opened, Error> {
         let len = shape.bytes().unwrap_or(u64::MAX);
-        let (addr, zeroed) = self.alloc_memory(len, home, shape.discipline())?;
+        let allocated @ Allocated { addr, life, zeroed } =
+            self.alloc_memory(len, home, shape.discipline())?;
         let Some(joined) = self.inner.joined() else {
             let memory = self.inner.memory(home);
             return Ok(Opened::Near(memory.regions.begin(&memory.home, addr, shape, zeroed)));
         };
-        joined.begin_region(&mut self.courier, addr, shape, zeroed).map_err(|why| {
-            // Nobody has seen it, so it goes back. That fails only if the home is down, and its memory with it.
-            let _ = self.inner.operations().free(self.node, &mut self.courier, addr);
+        joined.begin_region(&mut self.courier, allocated, shape).map_err(|why| {
+            // Nobody has seen it, so it goes back. That fails only if this life of the home is over, and its memory with it.
+            let _ = self.inner.operations().free(self.node, &mut self.courier, (addr, Some(life)));
             match why {
                 Failure::Refused(Refusal::OutOfMemory) => Error::OutOfMemory { len, home: home.0 },
                 why => failed(why, addr, len),
@@ -66,13 +67,13 @@ impl NodeHandle {
         }
     }
 
-    /// Ends the region that begins at an address, if there is one, wherever its home is.
-    pub(crate) fn end_region(&mut self, addr: GlobalAddr) -> Result<(), Error> {
+    /// Ends the region that begins at an address, if there is one, wherever its home is; if a life of that is given, only in that.
+    pub(crate) fn end_region(&mut self, addr: GlobalAddr, life: Option<Incarnation>) -> Result<(), Error> {
         let Some(joined) = self.inner.joined() else {
             self.inner.memory(addr.home()).regions.end(addr);
             return Ok(());
         };
-        match joined.end_region(&mut self.courier, addr) {
+        match joined.end_region(&mut self.courier, (addr, life)) {
             // Memory of another discipline, which the allocator knows.
             Ok(()) | Err(Failure::Refused(Refusal::NotAnAllocation)) => Ok(()),
             Err(why) => Err(failed(why, addr, 0)),

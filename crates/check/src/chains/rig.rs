@@ -370,7 +370,8 @@ impl<C: ChainRules, S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: P
     }
 
     fn begin_server(&mut self, node: NodeId, store: Store) -> Result<Answered> {
-        if self.life_of(node, store.memory.home()) != Some(store.of) {
+        let is_its_life = self.life_of(node, node) == Some(store.life) || !G::REGIONS_BEGIN_IN_THEIR_LIFE;
+        if !is_its_life || self.life_of(node, store.memory.home()) != Some(store.of) {
             return Err(Failure::DOWN);
         }
         let machine = &self.blocks.nodes[node.index()].0;

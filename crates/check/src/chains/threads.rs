@@ -102,7 +102,7 @@ impl<C: ChainRules> Thread<C> {
             Doing::Beginning { store, root, zeroed, asked: None } => {
                 let shape = Store::shape(store.units as usize);
                 // Nothing that was written before is to be taken for an entry of this store.
-                let call = Call::Begin { addr: store.memory, shape, zeroed };
+                let call = Call::Begin { addr: store.memory, life: store.of, shape, zeroed };
                 match rig.ask(me, store.memory.home(), Ask::Region(call)) {
                     Ok(asked) => {
                         self.doing = Doing::Beginning { store, root, zeroed, asked: Some(asked) };
@@ -316,8 +316,7 @@ impl<C: ChainRules> Thread<C> {
         let (guest, me) = (self.guest, self.node);
         rig.bench.note(None, || format!("guest {guest} of {me} is told {outcome:?} of {:?}", self.doing));
         match (std::mem::replace(&mut self.doing, Doing::Idle), outcome) {
-            (Doing::Allocating { root, home, asked: true }, Outcome::Allocated { addr, zeroed }) => {
-                let life = rig.bench.control.life(me, home);
+            (Doing::Allocating { root, home, asked: true }, Outcome::Allocated { addr, zeroed, life }) => {
                 if !rig.bench.control.remembers(home, life) {
                     return self.give_back(root.into_iter().collect());
                 }

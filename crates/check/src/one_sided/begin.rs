@@ -113,7 +113,9 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
             }
             Use::Fresh { zeroed } => {
                 self.uses.insert(addr, Use::Busy(index));
-                let call = Call::Begin { addr, shape: shape_of(discipline), zeroed };
+                // Of its home's present life: the others have taken theirs with them.
+                let life = bench.control.incarnation(addr.home());
+                let call = Call::Begin { addr, life, shape: shape_of(discipline), zeroed };
                 self.ask(bench, blocks, index, (call, 0, true));
             }
             Use::Unknown => self.ask(bench, blocks, index, (Call::Open { addr }, 0, true)),
@@ -149,7 +151,7 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
             shape_of([Discipline::Word, Discipline::Object][usize::from(bench.random.per_mille(500))]);
         let call = match bench.random.per_mille(500) {
             true => Call::Open { addr },
-            false => Call::Begin { addr, shape, zeroed: false },
+            false => Call::Begin { addr, life: bench.control.incarnation(home), shape, zeroed: false },
         };
         self.ask(bench, blocks, index, (call, 0, false));
     }

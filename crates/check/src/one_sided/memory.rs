@@ -162,6 +162,10 @@ impl<R: Rules, V: VerbsRules, G: RegionRules> Home for Here<'_, R, V, G> {
         (self.node.config().id, self.node.config().memory)
     }
 
+    fn life(&self) -> Incarnation {
+        self.life
+    }
+
     fn discipline_of(&self, addr: GlobalAddr) -> Option<Discipline> {
         self.node.discipline_of(self.node.config().block.tag(addr))
     }

@@ -2,7 +2,9 @@
 //! (Concordia, section 6).
 
 use node::{Drop, Outcome};
-use wire::{BlockTag, Endpoint, GlobalAddr, GlobalStatus, Kind, Nanos, NodeId, Packet, Refusal, Status};
+use wire::{
+    BlockTag, Endpoint, GlobalAddr, GlobalStatus, Incarnation, Kind, Nanos, NodeId, Packet, Refusal, Status,
+};
 
 use crate::packets::{
     BLOCK, ME, agent, call, granted, home_reply, numbered, refused, requester, theirs, unlock_ack,
@@ -21,7 +23,7 @@ fn allocated(rig: &mut Rig) -> GlobalAddr {
     let asked = rig.alloc(64, HOME).only().packet;
     let mark = rig.packet(chunk(&asked)).only().packet;
     let out = rig.packet(home_reply(&mark, Status::Granted));
-    let [Outcome::Allocated { addr, zeroed: true }] = out.outcomes()[..] else { panic!("{out:?}") };
+    let [Outcome::Allocated { addr, zeroed: true, .. }] = out.outcomes()[..] else { panic!("{out:?}") };
     addr
 }
 
@@ -46,7 +48,10 @@ fn an_allocation_is_handed_out_when_its_home_knows_that_the_block_is_live() {
     let mark = out.only().packet;
     assert_eq!((mark.kind, mark.tag, mark.arg), (Kind::Mark, theirs(4), BLOCK.bytes()));
     let out = rig.packet(home_reply(&mark, Status::Granted));
-    assert_eq!(out.outcomes(), [Outcome::Allocated { addr: theirs(4).addr(), zeroed: true }]);
+    assert_eq!(
+        out.outcomes(),
+        [Outcome::Allocated { addr: theirs(4).addr(), zeroed: true, life: Incarnation(0) }]
+    );
 }
 
 #[test]

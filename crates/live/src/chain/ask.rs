@@ -1,7 +1,7 @@
 //! What is asked of other nodes for chains, as words: of the metadata server, and of memory about connections.
 //!
 //! ```text
-//!   serve     1 | lease | rest | more copies 32, units at each home 32 | homes: address, key 32 life 32
+//!   serve     1 | life | lease | rest | more copies 32, units at each home 32 | homes: address, key 32 life 32
 //!   describe  2
 //!   do        3 | store | thread | number | a client's call
 //!   told      4 | store | thread | appends: key, behind 32 at 32, version 8 kind 32
@@ -33,8 +33,9 @@ pub(crate) struct Connect {
 /// What is asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Ask {
-    /// Be the metadata server of a new store.
-    Serve(Setup),
+    /// Be the metadata server of a new store, whose address was allocated in this life of its home: in another one, it is somebody
+    /// else's.
+    Serve { life: Incarnation, setup: Setup },
     /// What is the store made of?
     Describe,
     /// A client's call. The same number again: the same call, whose answer was lost.
@@ -53,7 +54,7 @@ impl Ask {
     /// As it travels.
     pub(crate) fn words(&self) -> Vec<u64> {
         match self {
-            Self::Serve(setup) => [vec![1], setup_words(setup)].concat(),
+            Self::Serve { life, setup } => [vec![1, u64::from(life.0)], setup_words(setup)].concat(),
             Self::Describe => vec![2],
             Self::Do { store, thread, number, call } => {
                 let [addr, key] = home_words(store);
@@ -84,7 +85,9 @@ impl Ask {
     pub(crate) fn parse(words: &[u64]) -> Option<Self> {
         let thread = |word: u64| u16::try_from(word).ok().filter(|thread| *thread < THREADS);
         match *words {
-            [1, ref setup @ ..] => setup_of(setup).map(Self::Serve),
+            [1, life, ref setup @ ..] => {
+                Some(Self::Serve { life: Incarnation(u32::try_from(life).ok()?), setup: setup_of(setup)? })
+            }
             [2] => Some(Self::Describe),
             [3, addr, key, by, number, ref call @ ..] => {
                 let (store, number) = (home_of(&[addr, key]), u32::try_from(number).ok()?);
@@ -286,8 +289,8 @@ mod tests {
             Connect { thread: 1023, to_memory: Psn::new(1), to_client: Psn::new(0xff_ffff), outstanding: 7 };
         let all =
             calls.map(|call| Ask::Do { store: home, thread: 3, number: u32::MAX, call }).into_iter().chain([
-                Ask::Serve(setup),
-                Ask::Serve(two),
+                Ask::Serve { life: Incarnation(0), setup },
+                Ask::Serve { life: Incarnation(u32::MAX), setup: two },
                 Ask::Describe,
                 Ask::Told { store: home, thread: 0, appends: vec![append; 3] },
                 Ask::Connect(connect),

@@ -14,7 +14,7 @@ use super::session::{Ran, Session, What};
 use super::store::{Home, Setup, Store};
 use crate::config::Steering;
 use crate::networked::one_sided::chain_work::{Ended, Ticket, Work};
-use crate::place::{Courier, Failure};
+use crate::place::{Allocated, Courier, Failure};
 
 /// One node of a rack, as its clients of chains see it.
 pub(crate) trait Fabric {
@@ -97,7 +97,7 @@ pub trait Chains {
     /// The shortest time for which slots of a store may rest whose clients use what they know for so long.
     fn least_rest(&self, lease: Nanos) -> Nanos;
 
-    /// Begins a store in memory that was allocated for it, whose bytes are known to be zero or not: what the homes' NICs call it is found
+    /// Begins a store in memory that was allocated for it in the lives of its homes that the setup names, whose bytes are known to be zero or not: what the homes' NICs call it is found
     /// out here.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ pub trait Chains {
         &self,
         node: NodeId,
         courier: &mut Courier,
-        addr: GlobalAddr,
+        root: Allocated,
         setup: (Setup, &[bool]),
     ) -> Result<Arc<Store>, Failure>;
 

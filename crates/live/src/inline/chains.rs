@@ -25,7 +25,7 @@ use crate::chain::{
 };
 use crate::config::Steering;
 use crate::networked::one_sided::chain_work::{Beginning, Ended, Nic, Ticket, Way, Work};
-use crate::place::{Courier, Failure};
+use crate::place::{Allocated, Courier, Failure};
 use crate::waiting::{Patience, Step};
 
 /// Payload of a packet.
@@ -307,7 +307,7 @@ impl Chains for InlineRack {
         &self,
         node: NodeId,
         courier: &mut Courier,
-        addr: GlobalAddr,
+        Allocated { addr, .. }: Allocated,
         (mut setup, zeroed): (Setup, &[bool]),
     ) -> Result<Arc<Store>, Failure> {
         let here = self.chains_of(node);

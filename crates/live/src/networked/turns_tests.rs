@@ -157,8 +157,8 @@ fn join(id: NodeId, transport: Arc<dyn Transport>) -> Arc<NetworkedNode> {
 /// Asks the home for something that only it can answer.
 fn ask(asking: &NetworkedNode, courier: &mut Courier) {
     let allocated = asking.alloc(ASKING, courier, 8, HOME, Discipline::Coherent);
-    let (addr, _) = allocated.expect("the home has memory");
-    asking.free(ASKING, courier, addr).expect("it is allocated");
+    let addr = allocated.expect("the home has memory").addr;
+    asking.free(ASKING, courier, (addr, None)).expect("it is allocated");
 }
 
 #[test]

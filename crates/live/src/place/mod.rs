@@ -25,5 +25,5 @@ pub(crate) use inbox::{Input, Place};
 pub use lock_operations::Wait;
 pub(crate) use node_place::{LocksPlace, NodePlace};
 pub(crate) use operations::Carrier;
-pub use operations::{Failure, Fetched, Operations};
+pub use operations::{Allocated, Failure, Fetched, Operations};
 pub(crate) use switch_place::SwitchPlace;

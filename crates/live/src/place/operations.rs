@@ -2,7 +2,7 @@
 
 use node::locks::LockEffect;
 use node::{Access, Effect, FrameId, Moment, Outcome, Started};
-use wire::{BlockTag, Discipline, GlobalAddr, Mode, Nanos, NodeId, Refusal, SlotId};
+use wire::{BlockTag, Discipline, GlobalAddr, Incarnation, Mode, Nanos, NodeId, Refusal, SlotId};
 
 use super::courier::Courier;
 use super::inbox::Input;
@@ -21,6 +21,17 @@ pub enum Fetched {
     Words,
     /// The block came, but another thread was quicker: try the hit again.
     Retry,
+}
+
+/// What was allocated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Allocated {
+    /// Where.
+    pub addr: GlobalAddr,
+    /// The life of its home that it dies with: in another one, the address is somebody else's.
+    pub life: Incarnation,
+    /// Its bytes are zero already.
+    pub zeroed: bool,
 }
 
 /// Why an operation failed.
@@ -125,7 +136,7 @@ pub trait Operations: Send + Sync {
     /// Releases a lock taken by [`Operations::lock`].
     fn unlock(&self, node: NodeId, courier: &mut Courier, slot: SlotId);
 
-    /// Allocates. Returns the address, and whether the bytes are zero already.
+    /// Allocates.
     ///
     /// # Errors
     /// If the home cannot provide the memory.
@@ -136,13 +147,18 @@ pub trait Operations: Send + Sync {
         len: u64,
         home: NodeId,
         discipline: Discipline,
-    ) -> Result<(GlobalAddr, bool), Failure>;
+    ) -> Result<Allocated, Failure>;
 
-    /// Frees.
+    /// Frees; if a life of the home is given, only what was allocated in that.
     ///
     /// # Errors
-    /// If no allocation starts there.
-    fn free(&self, node: NodeId, courier: &mut Courier, addr: GlobalAddr) -> Result<(), Failure>;
+    /// If no allocation starts there, or its home is down, or in another life.
+    fn free(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        allocation: (GlobalAddr, Option<Incarnation>),
+    ) -> Result<(), Failure>;
 
     /// Tells a node's agents that a pin they wait for is gone.
     fn unpinned(&self, node: NodeId, courier: &mut Courier, frame: FrameId);
@@ -244,20 +260,27 @@ impl<C: Carrier + Send + Sync> Operations for C {
         len: u64,
         home: NodeId,
         discipline: Discipline,
-    ) -> Result<(GlobalAddr, bool), Failure> {
+    ) -> Result<Allocated, Failure> {
         let outcome = call(self, node, courier, |place, at, store, out| {
             place.node.on_alloc(at, len, home, discipline, store, out)
         })?;
         match outcome {
-            Outcome::Allocated { addr, zeroed } => Ok((addr, zeroed)),
+            Outcome::Allocated { addr, zeroed, life } => Ok(Allocated { addr, life, zeroed }),
             Outcome::Failed(why) => Err(why.into()),
             other => panic!("an allocation ended with {other:?}"),
         }
     }
 
-    fn free(&self, node: NodeId, courier: &mut Courier, addr: GlobalAddr) -> Result<(), Failure> {
-        let outcome =
-            call(self, node, courier, |place, at, store, out| place.node.on_free(at, addr, store, out))?;
+    fn free(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        (addr, life): (GlobalAddr, Option<Incarnation>),
+    ) -> Result<(), Failure> {
+        let outcome = call(self, node, courier, |place, at, store, out| match life {
+            Some(life) => place.node.on_free_in(at, (addr, life), store, out),
+            None => place.node.on_free(at, addr, store, out),
+        })?;
         match outcome {
             Outcome::Freed => Ok(()),
             Outcome::Failed(why) => Err(why.into()),

@@ -16,7 +16,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use wire::roce::Key;
-use wire::{GlobalAddr, Refusal};
+use wire::{GlobalAddr, Incarnation, Refusal};
 
 use super::Shape;
 
@@ -48,6 +48,8 @@ pub enum Call {
     Begin {
         /// Where.
         addr: GlobalAddr,
+        /// The life of its home in which it was allocated: in another one, it is somebody else's memory.
+        life: Incarnation,
         /// What it is made of.
         shape: Shape,
         /// It is known to be zeroes.
@@ -111,9 +113,9 @@ impl Call {
     pub fn words(&self, number: u64) -> Vec<u64> {
         debug_assert_eq!(number & IS_REPLY, 0);
         let (what, addr, arguments) = match *self {
-            Self::Begin { addr, shape, zeroed } => {
+            Self::Begin { addr, life, shape, zeroed } => {
                 let (kind, count, len) = shape_words(shape);
-                (BEGIN, addr, [kind, count, len, u64::from(zeroed)])
+                (BEGIN, addr, [kind, count, len, u64::from(life.0) << 32 | u64::from(zeroed)])
             }
             Self::Open { addr } => (OPEN, addr, [0; 4]),
             Self::End { addr } => (END, addr, [0; 4]),
@@ -131,7 +133,12 @@ impl Call {
         let ([_, what, addr, a, b, c, d], bytes) = words.split_first_chunk::<CALL_WORDS>()?;
         let addr = GlobalAddr::from_bits(*addr);
         let call = match *what {
-            BEGIN if *d <= 1 => Self::Begin { addr, shape: shape_of(*a, *b, *c)?, zeroed: *d == 1 },
+            BEGIN if *d as u32 <= 1 => Self::Begin {
+                addr,
+                life: Incarnation((*d >> 32) as u32),
+                shape: shape_of(*a, *b, *c)?,
+                zeroed: *d as u32 == 1,
+            },
             OPEN => Self::Open { addr },
             END => Self::End { addr },
             WRITE => Self::Write {
@@ -230,12 +237,12 @@ mod tests {
     use wire::NodeId;
 
     fn all() -> Vec<Call> {
-        let addr = GlobalAddr::new(NodeId(3), 4096);
+        let (addr, life) = (GlobalAddr::new(NodeId(3), 4096), Incarnation(u32::MAX));
         let write = |expected, len| Call::Write { addr, key: Key(0x1203), object: 7, at: 5, expected, len };
         vec![
-            Call::Begin { addr, shape: Shape::Words { count: 9 }, zeroed: true },
-            Call::Begin { addr, shape: Shape::Objects { count: 2, len: 77 }, zeroed: false },
-            Call::Begin { addr, shape: Shape::Chain { first: 8, units: 77 }, zeroed: false },
+            Call::Begin { addr, life: Incarnation(0), shape: Shape::Words { count: 9 }, zeroed: true },
+            Call::Begin { addr, life, shape: Shape::Objects { count: 2, len: 77 }, zeroed: false },
+            Call::Begin { addr, life, shape: Shape::Chain { first: 8, units: 77 }, zeroed: true },
             Call::Open { addr },
             Call::End { addr },
             Call::Chain { addr, words: 0 },
@@ -262,7 +269,12 @@ mod tests {
             assert!(Message::parse(&words).is_none(), "more than it says: {call:?}");
             assert!(Message::parse(&words[..words.len() - 2]).is_none(), "less: {call:?}");
         }
-        for malformed in [vec![], vec![1, 9, 0, 0, 0, 0, 0], vec![1, BEGIN, 0, OBJECTS, 1, 0, 0]] {
+        for malformed in [
+            vec![],
+            vec![1, 9, 0, 0, 0, 0, 0],
+            vec![1, BEGIN, 0, OBJECTS, 1, 0, 0],
+            vec![1, BEGIN, 0, WORDS, 1, 0, 2],
+        ] {
             assert!(Message::parse(&malformed).is_none(), "{malformed:?}");
         }
         let many = vec![1, BEGIN, 0, OBJECTS, u64::MAX, 8, 0];

@@ -1,10 +1,10 @@
 //! What a home does for others whose memory cannot do it alone: regions begin, are opened and end.
 //!
-//! What must always hold: nothing here waits for anybody: what has to wait is refused as locked, and asked for again. When memory
+//! What must always hold: a region begins only in memory of this life of the home, which whoever begins it names. Nothing here waits for anybody: what has to wait is refused as locked, and asked for again. When memory
 //! is given back, the regions in it end, whether somebody ended them or not: nobody may have been told that one began.
 
 use wire::roce::Key;
-use wire::{Discipline, GlobalAddr, NodeId, Refusal, RegionRules};
+use wire::{Discipline, GlobalAddr, Incarnation, NodeId, Refusal, RegionRules};
 
 use super::{Call, Reply, Shape};
 
@@ -15,6 +15,9 @@ pub trait Home {
 
     /// Which node it is, and the bytes of its memory.
     fn memory(&self) -> (NodeId, u64);
+
+    /// In which life it is.
+    fn life(&self) -> Incarnation;
 
     /// The discipline of the live block at this address.
     fn discipline_of(&self, addr: GlobalAddr) -> Option<Discipline>;
@@ -48,7 +51,11 @@ pub trait Home {
 /// Does one thing that was asked for, by another node or by this one.
 pub fn serve<R: RegionRules, H: Home>(home: &mut H, call: &Call, bytes: &[u64]) -> Reply {
     let done = match *call {
-        Call::Begin { addr, shape, zeroed } => begin::<R, H>(home, addr, shape, zeroed),
+        // What was allocated in another life has died with it; here the address is somebody else's.
+        Call::Begin { life, .. } if R::REGIONS_BEGIN_IN_THEIR_LIFE && life != home.life() => {
+            Err(Refusal::NodeDown)
+        }
+        Call::Begin { addr, shape, zeroed, .. } => begin::<R, H>(home, addr, shape, zeroed),
         Call::Open { addr } => open(home, addr),
         Call::End { addr } => match home.end(addr) {
             None => Err(Refusal::NotAnAllocation),

@@ -1,6 +1,6 @@
 //! A thread frees, on any node: the call goes through the home to the allocator that has the chunk.
 
-use wire::{Endpoint, GlobalAddr, Kind, Packet, Refusal, Rules, Status};
+use wire::{Endpoint, GlobalAddr, Incarnation, Kind, Packet, Refusal, Rules, Status};
 
 use super::{Allocation, Call, Freeing};
 use crate::context::Context;
@@ -14,10 +14,12 @@ impl Allocation {
         &mut self,
         cx: &mut Context<'_, S, R>,
         requesters: &mut Requesters,
-        addr: GlobalAddr,
+        (addr, life): (GlobalAddr, Option<Incarnation>),
     ) -> Started {
         let Some(slot) = requesters.occupy(Work::Call(Call::Free)) else { return Started::Full };
-        if cx.down.contains(addr.home()) {
+        // From here on the call fails with this life of the home: it is not made again in another one.
+        let is_gone = life.is_some_and(|life| cx.lives[addr.home().index()] != life);
+        if is_gone || cx.down.contains(addr.home()) {
             requesters.finish_work(slot);
             cx.completed(slot, Outcome::Failed(Refusal::NodeDown));
             return Started::Slot(slot);

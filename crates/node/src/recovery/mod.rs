@@ -105,6 +105,7 @@ impl<R: Rules> Node<R> {
             config: &self.config,
             counters: &mut self.counters,
             down: self.down,
+            lives: &self.lives,
             store,
             out,
         };

@@ -165,7 +165,7 @@ impl<R: Rules> FlowCc<R> {
                 Some(Progress::Done(system::Outcome::Done, self.config.costs.access))
             }
             (Outcome::Locked, _) => done(system::Outcome::Locked(slot.0.into())),
-            (Outcome::Allocated { addr, zeroed }, _) => done(system::Outcome::Allocated(addr, zeroed)),
+            (Outcome::Allocated { addr, zeroed, .. }, _) => done(system::Outcome::Allocated(addr, zeroed)),
             (Outcome::Freed, _) => done(system::Outcome::Done),
             (Outcome::Failed(why), _) => Some(Progress::Failed(why)),
             (outcome, _) => panic!("an operation on {node} ended with {outcome:?}"),

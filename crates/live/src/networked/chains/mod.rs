@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal, SwitchEpoch};
+use wire::{GlobalAddr, Incarnation, Nanos, NodeId, SwitchEpoch};
 
 use super::node::NetworkedNode;
 use crate::chain::{
@@ -28,7 +28,7 @@ use crate::chain::{
 };
 use crate::config::Steering;
 use crate::memory::one_sided::Shape;
-use crate::place::{Carrier, Courier, Failure};
+use crate::place::{Allocated, Carrier, Courier, Failure};
 use nic::regions::{Call, Reply};
 
 /// Introductions that were heard more often than somebody waited.
@@ -144,22 +144,21 @@ impl Chains for NetworkedNode {
         &self,
         _: NodeId,
         courier: &mut Courier,
-        addr: GlobalAddr,
+        Allocated { addr, life, .. }: Allocated,
         (mut setup, zeroed): (Setup, &[bool]),
     ) -> Result<Arc<Store>, Failure> {
         let parts = setup.parts();
         for (number, home) in setup.homes.iter_mut().enumerate() {
             let shape = Setup::shape(setup.each, number % parts, parts);
             // Nothing that was written before is to be taken for an entry of this store.
-            let call = Call::Begin { addr: home.addr, shape, zeroed: zeroed[number] };
-            let life = self.life_of(home.addr.home()).ok_or(Refusal::NodeDown)?;
+            let call = Call::Begin { addr: home.addr, life: home.life, shape, zeroed: zeroed[number] };
             let reply = self.ask(courier, home.addr.home(), call, &[])?;
             let (key, Shape::Chain { .. }) = reply.region().ok_or(Failure::Broken)? else {
                 return Err(Failure::Broken);
             };
-            (home.key, home.life) = (key, life);
+            home.key = key;
         }
-        self.ask_chain(courier, addr, &Ask::Serve(setup))?;
+        self.ask_chain(courier, addr, &Ask::Serve { life, setup })?;
         self.open_chains(self.id(), courier, addr)
     }
 

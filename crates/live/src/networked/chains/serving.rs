@@ -42,9 +42,11 @@ impl NetworkedNode {
         ask: Ask,
     ) -> Result<Reply, Refusal> {
         match ask {
-            Ask::Serve(setup) => {
+            Ask::Serve { life, setup } => {
                 let is_up = |node, life| self.life_of(node) == Some(life);
-                if !setup.homes.iter().all(|home| is_up(home.addr.home(), home.life)) {
+                if life != self.incarnation
+                    || !setup.homes.iter().all(|home| is_up(home.addr.home(), home.life))
+                {
                     return Err(Refusal::NodeDown);
                 }
                 self.begin_server(addr, setup)

@@ -15,7 +15,7 @@ use super::ticket::{Ended, Ticket};
 use super::works::{What, Work};
 use crate::memory::one_sided::{Region, Shape};
 use crate::networked::NetworkedNode;
-use crate::place::{Carrier, Courier, Failure};
+use crate::place::{Allocated, Carrier, Courier, Failure};
 
 /// How long another process may take to give this one its memory.
 const MAPPING: Nanos = Nanos::from_millis(200);
@@ -76,6 +76,14 @@ impl Opened {
         }
     }
 
+    /// The life of its home that it dies with. None: it is in this process's own memory.
+    pub fn life(&self) -> Option<Incarnation> {
+        match self {
+            Self::Near(region) => region.life(),
+            Self::Far(far) => Some(far.life),
+        }
+    }
+
     /// What it is made of.
     pub fn shape(&self) -> Shape {
         match self {
@@ -107,16 +115,14 @@ impl NetworkedNode {
     /// Makes a fresh allocation a region.
     ///
     /// # Errors
-    /// If its home is down, or knows of no such allocation.
+    /// If its home is down, or in another life, or knows of no such allocation.
     pub fn begin_region(
         &self,
         courier: &mut Courier,
-        addr: GlobalAddr,
+        Allocated { addr, life, zeroed }: Allocated,
         shape: Shape,
-        zeroed: bool,
     ) -> Result<Opened, Failure> {
-        let life = self.life_asked(addr.home())?;
-        let reply = self.ask(courier, addr.home(), Call::Begin { addr, shape, zeroed }, &[])?;
+        let reply = self.ask(courier, addr.home(), Call::Begin { addr, life, shape, zeroed }, &[])?;
         self.opened(addr, life, &reply)
     }
 
@@ -154,12 +160,18 @@ impl NetworkedNode {
         Ok(Opened::Far(Far { addr, life, key, shape }))
     }
 
-    /// Ends a region, before its memory is given back. Waits for those who write its objects.
+    /// Ends a region, before its memory is given back; if a life of the home is given, only in that. Waits for those who write its
+    /// objects.
     ///
     /// # Errors
     /// If there is none, or its home is down.
-    pub fn end_region(&self, courier: &mut Courier, addr: GlobalAddr) -> Result<(), Failure> {
-        self.ask(courier, addr.home(), Call::End { addr }, &[]).map(drop)
+    pub fn end_region(
+        &self,
+        courier: &mut Courier,
+        (addr, life): (GlobalAddr, Option<Incarnation>),
+    ) -> Result<(), Failure> {
+        // What is sent on a connection is not served in another life of the home than that which it connects.
+        self.ask_in(courier, (addr.home(), life), Call::End { addr }, &[]).map(drop)
     }
 
     /// Writes bytes into an object, from byte `at` on, in one step; if a version is expected, only if it has that.

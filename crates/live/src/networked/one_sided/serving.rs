@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 use nic::regions::{self, Call, Home, Message, Reply, Shape};
 use node::allocator::BlockRange;
 use wire::roce::Key;
-use wire::{Discipline, Faithful, GlobalAddr, NodeId, Refusal};
+use wire::{Discipline, Faithful, GlobalAddr, Incarnation, NodeId, Refusal};
 use zerocopy::IntoBytes as _;
 
 use super::works::{What, Work};
@@ -71,6 +71,10 @@ impl Home for Here<'_> {
 
     fn memory(&self) -> (NodeId, u64) {
         (self.0.id(), self.0.memory().home.bytes())
+    }
+
+    fn life(&self) -> Incarnation {
+        self.0.incarnation
     }
 
     fn discipline_of(&self, addr: GlobalAddr) -> Option<Discipline> {

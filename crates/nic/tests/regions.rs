@@ -1,0 +1,101 @@
+//! What a home answers to calls about regions, by itself.
+//!
+//! What must always hold: a region begins only in memory of the home's present life.
+
+use std::cell::RefCell;
+
+use nic::regions::{Call, Home, Reply, Shape, serve};
+use wire::roce::Key;
+use wire::rules::without_region;
+use wire::{Discipline, Faithful, GlobalAddr, Incarnation, NodeId, Refusal, RegionRules};
+
+const ME: NodeId = NodeId(1);
+const BEFORE: Incarnation = Incarnation(4);
+const NOW: Incarnation = Incarnation(5);
+const SHAPE: Shape = Shape::Words { count: 4 };
+
+/// A home in its fifth life, whose whole memory is a live block of words.
+#[derive(Default)]
+struct Later {
+    begun: Vec<GlobalAddr>,
+    looked_at: RefCell<Vec<GlobalAddr>>,
+}
+
+impl Home for Later {
+    type Region = GlobalAddr;
+
+    fn memory(&self) -> (NodeId, u64) {
+        (ME, 1 << 16)
+    }
+
+    fn life(&self) -> Incarnation {
+        NOW
+    }
+
+    fn discipline_of(&self, addr: GlobalAddr) -> Option<Discipline> {
+        self.looked_at.borrow_mut().push(addr);
+        Some(Discipline::Word)
+    }
+
+    fn region_at(&self, addr: GlobalAddr) -> Option<(GlobalAddr, bool)> {
+        self.begun.contains(&addr).then_some((addr, true))
+    }
+
+    fn first_in(&self, _: GlobalAddr, _: u64) -> Option<GlobalAddr> {
+        None
+    }
+
+    fn find(&self, addr: GlobalAddr) -> Option<(GlobalAddr, Shape)> {
+        self.begun.contains(&addr).then_some((addr, SHAPE))
+    }
+
+    fn begin(&mut self, addr: GlobalAddr, _: Shape, _: bool) -> GlobalAddr {
+        self.begun.push(addr);
+        addr
+    }
+
+    fn key_of(&mut self, _: &GlobalAddr) -> Option<Key> {
+        Some(Key(7))
+    }
+
+    fn end(&mut self, addr: GlobalAddr) -> Option<bool> {
+        let at = self.begun.iter().position(|begun| *begun == addr)?;
+        self.begun.remove(at);
+        Some(true)
+    }
+
+    fn write(&mut self, _: &Call, _: &[u64]) -> Result<u64, Refusal> {
+        Err(Refusal::Unallocated)
+    }
+}
+
+/// Node 0 allocated in one life of the home. What becomes of it?
+fn begins<R: RegionRules>(home: &mut Later, life: Incarnation) -> Reply {
+    let addr = GlobalAddr::new(ME, 4096);
+    serve::<R, _>(home, &Call::Begin { addr, life, shape: SHAPE, zeroed: true }, &[])
+}
+
+#[test]
+fn a_region_begins_in_the_life_in_which_its_memory_was_allocated() {
+    let mut home = Later::default();
+    assert_eq!(begins::<Faithful>(&mut home, NOW), Reply::of_region(Key(7), SHAPE));
+    assert_eq!(home.begun.len(), 1);
+}
+
+/// The block is live, of the same discipline: only the life says that it is another allocation.
+#[test]
+fn memory_that_died_with_its_home_is_not_looked_for_in_the_next_life() {
+    for life in [BEFORE, Incarnation(6)] {
+        let mut home = Later::default();
+        assert_eq!(begins::<Faithful>(&mut home, life), Reply::Refused(Refusal::NodeDown));
+        assert!(home.begun.is_empty() && home.looked_at.borrow().is_empty());
+    }
+}
+
+#[test]
+fn without_the_rule_it_is_made_of_the_memory_of_somebody_else() {
+    let mut home = Later::default();
+    let reply = begins::<without_region::REGIONS_BEGIN_IN_THEIR_LIFE>(&mut home, BEFORE);
+    assert_eq!(reply, Reply::of_region(Key(7), SHAPE));
+    assert_eq!(home.begun.len(), 1);
+}
