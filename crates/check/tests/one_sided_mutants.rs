@@ -22,8 +22,8 @@ fn caught<V: VerbsRules, G: RegionRules>() -> Option<String> {
     })
 }
 
-/// Where a home dies and comes back between an allocation and what begins in it: that is rare, so these runs have many stores that
-/// begin slowly, and nodes that die often. The first that goes wrong, and only without the rule.
+/// Where a home dies and comes back between an allocation and what begins in it: that is rare, so these runs have many
+/// stores that begin slowly, and nodes that die often. The first that goes wrong, and only without the rule.
 fn caught_between_lives() -> Option<String> {
     type Without = without_region::REGIONS_BEGIN_IN_THEIR_LIFE;
     (BETWEEN_LIVES..BETWEEN_LIVES + 2000).find_map(|seed| {
