@@ -67,7 +67,8 @@ impl NodeHandle {
         }
     }
 
-    /// Ends the region that begins at an address, if there is one, wherever its home is; if a life of that is given, only in that.
+    /// Ends the region that begins at an address, if there is one, wherever its home is; if a life of that is given, only
+    /// in that.
     pub(crate) fn end_region(&mut self, addr: GlobalAddr, life: Option<Incarnation>) -> Result<(), Error> {
         let Some(joined) = self.inner.joined() else {
             self.inner.memory(addr.home()).regions.end(addr);

@@ -326,7 +326,7 @@ rules! {
     RegionRules, REGION_NAMES, without_region, for_each_region_mutant:
     /// A region begins only in live memory of its discipline.
     REGIONS_BEGIN_IN_LIVE_MEMORY,
-    /// It begins only in the life of its home in which that memory was allocated.
+    /// It, and a store's metadata server, begins only in the life of its home in which that memory was allocated.
     REGIONS_BEGIN_IN_THEIR_LIFE,
     /// When memory is given back, the regions in it end.
     REGIONS_END_WITH_THEIR_MEMORY,

@@ -382,7 +382,11 @@ impl<C: ChainRules, S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: P
         if self.server_or_why(node, store.root).is_ok() {
             return Err(Failure::Refused(Refusal::NotAnAllocation));
         }
-        let store = Store { life: self.bench.control.incarnation(node), ..store };
+        let life = self.bench.control.incarnation(node);
+        if store.life != life {
+            self.common.truth.fails(|| format!("{store:?} begins at {node} in {life:?}"));
+        }
+        let store = Store { life, ..store };
         let thread = self.common.take_thread(node);
         let epoch = self.epoch(node);
         let server = Server::new(store, thread, epoch, &self.common.plan);

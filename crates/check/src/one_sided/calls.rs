@@ -61,6 +61,7 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
         let (machine, store) = &mut blocks.nodes[node.index()];
         let reply = regions::serve::<G, _>(&mut self.here((machine, store), life), call, data);
         self.seen.calls_refused += u64::from(matches!(reply, Reply::Refused(_)));
+        self.truth.is_of_its_life(call, (node, life), &reply);
         reply
     }
 

@@ -343,6 +343,8 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
         self.touch(node);
         let life = bench.control.incarnation(node);
         let (machine, store) = &mut blocks.nodes[node.index()];
-        regions::serve::<G, _>(&mut self.here((machine, store), life), call, &[])
+        let reply = regions::serve::<G, _>(&mut self.here((machine, store), life), call, &[]);
+        self.truth.is_of_its_life(call, (node, life), &reply);
+        reply
     }
 }

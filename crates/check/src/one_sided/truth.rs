@@ -4,13 +4,14 @@
 //! operations ended. What must always hold:
 //! - An operation on a word that has completed was executed once; one that is in doubt, once at most. Nobody else changes words.
 //! - An object that was read whole is what one writer left, and not older than what was there when it was asked for.
+//! - A region begins in memory that was allocated in the same life of its home.
 //! - What a region is said to be at its beginning, it is: zeroes.
 //! - A call is served once, in the lives of both nodes in which it was made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use nic::atomics::{Request, Width};
-use nic::regions::Shape;
+use nic::regions::{Call, Reply, Shape};
 use wire::roce::Key;
 use wire::{GlobalAddr, Incarnation, NodeId};
 
@@ -100,6 +101,15 @@ impl Truth {
 
     pub(super) fn region(&self, number: u64) -> &Region {
         &self.regions[number as usize]
+    }
+
+    /// A call was served by this life of a home: if a region has begun, its memory was allocated in that life.
+    pub(super) fn is_of_its_life(&mut self, call: &Call, home: (NodeId, Incarnation), reply: &Reply) {
+        if let (&Call::Begin { addr, life, .. }, Reply::Done(..)) = (call, reply)
+            && life != home.1
+        {
+            self.fails(|| format!("what {life:?} of {} had at {addr} is a region in {:?}", home.0, home.1));
+        }
     }
 
     /// A region begins: it is zeroes, at least if nothing was in this memory since it was allocated.

@@ -33,8 +33,8 @@ pub(crate) struct Connect {
 /// What is asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Ask {
-    /// Be the metadata server of a new store, whose address was allocated in this life of its home: in another one, it is somebody
-    /// else's.
+    /// Be the metadata server of a new store, whose address was allocated in this life of its home: in another one,
+    /// it is somebody else's.
     Serve { life: Incarnation, setup: Setup },
     /// What is the store made of?
     Describe,

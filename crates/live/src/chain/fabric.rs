@@ -97,8 +97,8 @@ pub trait Chains {
     /// The shortest time for which slots of a store may rest whose clients use what they know for so long.
     fn least_rest(&self, lease: Nanos) -> Nanos;
 
-    /// Begins a store in memory that was allocated for it in the lives of its homes that the setup names, whose bytes are known to be zero or not: what the homes' NICs call it is found
-    /// out here.
+    /// Begins a store in memory that was allocated for it, in the lives of its homes that the setup names, whose bytes are known
+    /// to be zero or not: what the homes' NICs call it is found out here.
     ///
     /// # Errors
     /// If a node is down.

@@ -4,7 +4,8 @@ use node::Outcome;
 use wire::{GlobalAddr, Mode, Nanos, NodeId, Refusal};
 
 use super::courier::Courier;
-use super::operations::{Carrier, Failure};
+use super::operations::Carrier;
+use super::outcome::Failure;
 
 /// How long a thread waits for a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,6 +10,7 @@
 //! | `courier.rs` | what a thread needs to run machines |
 //! | `operations.rs` | what application threads ask of their node, and how they wait for it |
 //! | `lock_operations.rs` | the same for the locks that carry their data |
+//! | `outcome.rs` | what their operations come to |
 
 mod courier;
 mod drain;
@@ -17,6 +18,7 @@ mod inbox;
 mod lock_operations;
 mod node_place;
 mod operations;
+mod outcome;
 mod switch_place;
 
 pub(crate) use courier::Bell;
@@ -25,5 +27,6 @@ pub(crate) use inbox::{Input, Place};
 pub use lock_operations::Wait;
 pub(crate) use node_place::{LocksPlace, NodePlace};
 pub(crate) use operations::Carrier;
-pub use operations::{Allocated, Failure, Fetched, Operations};
+pub use operations::{Fetched, Operations};
+pub use outcome::{Allocated, Failure};
 pub(crate) use switch_place::SwitchPlace;

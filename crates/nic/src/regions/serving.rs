@@ -1,7 +1,8 @@
 //! What a home does for others whose memory cannot do it alone: regions begin, are opened and end.
 //!
-//! What must always hold: a region begins only in memory of this life of the home, which whoever begins it names. Nothing here waits for anybody: what has to wait is refused as locked, and asked for again. When memory
-//! is given back, the regions in it end, whether somebody ended them or not: nobody may have been told that one began.
+//! What must always hold: a region begins only in memory of this life of the home, which whoever begins it
+//! names. Nothing here waits for anybody: what has to wait is refused as locked, and asked for again. When memory is given
+//! back, the regions in it end, whether somebody ended them or not: nobody may have been told that one began.
 
 use wire::roce::Key;
 use wire::{Discipline, GlobalAddr, Incarnation, NodeId, Refusal, RegionRules};

@@ -37,6 +37,11 @@ fn a_home_that_dies_fails_what_is_under_way_and_its_next_life_begins_anew() {
     again.add(&mut here, 0, 5).unwrap();
     assert_eq!(again.load(&mut here, 0).unwrap(), 5);
     assert_eq!(kept.load(&mut here, 0).unwrap(), 1);
+    // What died with its home is not there to be freed: its address is that of others now.
+    assert_eq!(again.addr(), addr, "the first allocation of either life");
+    assert_eq!(words.free(&mut here), Err(Error::NodeDown { addr }));
+    assert_eq!(again.load(&mut here, 0).unwrap(), 5);
+    again.free(&mut here).unwrap();
 }
 
 #[test]

@@ -160,8 +160,8 @@ impl NetworkedNode {
         Ok(Opened::Far(Far { addr, life, key, shape }))
     }
 
-    /// Ends a region, before its memory is given back; if a life of the home is given, only in that. Waits for those who write its
-    /// objects.
+    /// Ends a region, before its memory is given back; if a life of the home is given, only in that. Waits for those who
+    /// write its objects.
     ///
     /// # Errors
     /// If there is none, or its home is down.
