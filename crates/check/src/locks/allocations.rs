@@ -261,7 +261,7 @@ impl<R: LockRules> Locks<R> {
         self.threads[thread] = Thread::Idle;
         self.seen.freed += 1;
         if !lost {
-            self.losses.ended(thread, want.lock, want.life);
+            self.losses.ended(thread, want);
         }
     }
 }

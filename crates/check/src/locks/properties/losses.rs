@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wire::{Incarnation, LockRules, Nanos, NodeId};
 
-use crate::locks::{Locks, Thread};
+use crate::locks::{Locks, Thread, Want};
 use crate::rack::Bench;
 
 /// What was lost, and what may be.
@@ -19,8 +19,8 @@ pub struct Losses {
     deciding: BTreeSet<NodeId>,
     /// Locks that were lost a step ago.
     lost: BTreeSet<(usize, Incarnation)>,
-    /// Locks that were lost, when, and that nobody has released or ended since.
-    hollow: BTreeMap<(usize, Incarnation), Nanos>,
+    /// Locks that were lost, and that nobody has released or ended since: when, and in which allocation.
+    hollow: BTreeMap<(usize, Incarnation), (Nanos, u32)>,
     /// When a thread began to end its lock.
     ending: BTreeMap<usize, Nanos>,
     /// Locks without data that somebody was about to end who died: there still is one, and no allocation.
@@ -64,10 +64,13 @@ impl Losses {
         self.ending.insert(thread, now);
     }
 
-    /// It has ended; since when, the thread hears late, and the next lock of that name may be lost by then.
-    pub(crate) fn ended(&mut self, thread: usize, lock: usize, life: Incarnation) {
+    /// It has ended. The thread hears that late, and the next lock of that name may be lost by then; it may even begin late, if it did
+    /// not hear that it had given back the region: then the home has ended its lock, and what was lost is of a later allocation.
+    pub(crate) fn ended(&mut self, thread: usize, want: Want) {
         let began = self.ending[&thread];
-        self.hollow.retain(|at, since| *at != (lock, life) || *since > began);
+        // Its own one, and the time after it in which there is none.
+        let is_of_it = |since, allocation| since <= began && allocation <= want.allocation + 1;
+        self.hollow.retain(|at, lost| *at != (want.lock, want.life) || !is_of_it(lost.0, lost.1));
     }
 
     /// Somebody leaves a lock, having written.
@@ -99,7 +102,8 @@ pub(super) fn check<R: LockRules, M: Copy>(locks: &mut Locks<R>, bench: &Bench<M
             if let Some(machine) = has_data {
                 return Err(format!("lock {at} is lost, and {} has its data", machine.id()));
             }
-            locks.losses.hollow.insert((at, life), bench.now);
+            let allocation = locks.allocations.now(at, life);
+            locks.losses.hollow.insert((at, life), (bench.now, allocation));
         }
         for (thread, doing) in locks.threads.iter().enumerate() {
             if matches!(doing, Thread::Waiting(want) if (want.lock, want.life) == (at, life)) {
