@@ -2,7 +2,7 @@
 
 use node::locks::LockEffect;
 use node::{Access, Effect, FrameId, Moment, Outcome, Started};
-use wire::{BlockTag, Discipline, GlobalAddr, Incarnation, Mode, Nanos, NodeId, Refusal, SlotId};
+use wire::{BlockTag, Discipline, GlobalAddr, Incarnation, Mode, Nanos, NodeId, SlotId};
 
 use super::courier::Courier;
 use super::inbox::Input;
