@@ -51,15 +51,15 @@ fn a_packet_comes_twice() {
 
 #[test]
 fn the_switch_restarts() {
-    holds("lock-alone-restart", 145_318, 555_110, 46);
+    holds("lock-alone-restart", 144_681, 553_767, 46);
     holds("block-alone-restart", 181_795, 649_144, 39);
 }
 
 #[test]
 fn a_node_dies() {
-    holds("lock-free-death", 13_848, 36_670, 35);
-    holds("lock-take-death", 25_641, 76_870, 62);
-    holds("lock-lost-death", 49_059, 148_067, 85);
+    holds("lock-free-death", 13_347, 35_338, 35);
+    holds("lock-take-death", 25_506, 76_504, 62);
+    holds("lock-lost-death", 48_017, 145_312, 85);
     holds("lock-change-death", 1123, 2686, 8);
     holds("block-free-death", 16_724, 51_176, 46);
     holds("block-change-death", 55_026, 152_459, 117);

@@ -93,7 +93,10 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
     /// One thing happens, of those that can.
     fn step(&mut self) -> Result<(), String> {
         self.bench.now += self.bench.plan.step;
-        if !self.bench.restarts().is_never() || !self.bench.control.is_settled() {
+        if !self.bench.restarts().is_never()
+            || self.bench.starts_what_is_down()
+            || !self.bench.control.is_settled()
+        {
             self.control_step()?;
         }
         let idle = self.bench.network.is_empty();

@@ -147,6 +147,11 @@ impl<M: Copy> Bench<M> {
         self.stops_end = true;
     }
 
+    /// What is down comes back all the same, or it might be the only home.
+    pub(super) fn starts_what_is_down(&self) -> bool {
+        self.stops_end && !self.calm
+    }
+
     pub(super) fn events(&self) -> Vec<String> {
         self.events.kept()
     }
