@@ -144,8 +144,8 @@ fn a_full_switch_gets_room() {
 fn the_switch_restarts() {
     // Nobody enters before the home has answered: whoever was inside to write may have freed the memory.
     holds("switch-restart", 147_930, 577_746, 60);
-    holds("home-restart", 117_219, 447_811, 60);
-    holds("switch-restart-free", 27_284, 92_086, 21);
+    holds("home-restart", 112_852, 433_942, 60);
+    holds("switch-restart-free", 25_224, 85_487, 21);
 }
 
 #[test]
