@@ -94,7 +94,7 @@ pub trait Operations: Send + Sync {
     /// the lock occupies.
     ///
     /// # Errors
-    /// [`Refusal::Locked`] with `once`; [`Failure::NoSlot`]; else if the block cannot be locked at all.
+    /// [`wire::Refusal::Locked`] with `once`; [`Failure::NoSlot`]; else if the block cannot be locked at all.
     fn lock(
         &self,
         node: NodeId,
