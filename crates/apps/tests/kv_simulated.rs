@@ -8,8 +8,8 @@ use std::rc::Rc;
 use apps::kv::{Config, KvStore};
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
-use rackmem::simulated::{Ended, SimulatedConfig, SimulatedRack, Until};
 use rackmem::{Memory, NodeId};
+use simulated::{Ended, SimulatedConfig, SimulatedRack, Until};
 
 const NODES: u16 = 3;
 const KEYS: u64 = 6;

@@ -264,6 +264,13 @@ impl Config {
     }
 
     /// Checks everything that can be wrong.
+    ///
+    /// # Errors
+    /// The first thing that is, and what to change.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.checked().map(|_| ())
+    }
+
     pub(crate) fn checked(&self) -> Result<RackConfig, ConfigError> {
         let block = self.block_size.bytes();
         if !(1..=Copyset::NODES).contains(&self.nodes) {

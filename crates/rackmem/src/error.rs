@@ -148,6 +148,29 @@ pub enum Error {
     Detached,
 }
 
+impl Error {
+    /// What a refusal means to whoever asked for `len` bytes at `addr`. For whoever implements [`crate::Memory`].
+    pub fn refused(why: wire::Refusal, addr: GlobalAddr, len: u64) -> Self {
+        match why {
+            wire::Refusal::WrongDiscipline => Self::WrongDiscipline { addr, needs: Discipline::Coherent },
+            wire::Refusal::OutOfMemory => Self::OutOfRange { addr, len },
+            wire::Refusal::NotAnAllocation => Self::NotAnAllocation { addr },
+            wire::Refusal::Lost => Self::Lost { addr },
+            wire::Refusal::WrongLength => Self::WrongLength { addr, len },
+            wire::Refusal::NodeDown => Self::NodeDown { addr },
+            _ => Self::Unallocated { addr },
+        }
+    }
+
+    /// What it means to whoever asked for a lock over them.
+    pub fn refused_lock(why: wire::Refusal, addr: GlobalAddr, len: u32) -> Self {
+        match why {
+            wire::Refusal::WrongDiscipline => Self::WrongDiscipline { addr, needs: Discipline::Locked },
+            why => Self::refused(why, addr, u64::from(len)),
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

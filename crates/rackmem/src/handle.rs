@@ -536,19 +536,6 @@ pub(crate) fn failed(why: Failure, addr: GlobalAddr, len: u64) -> Error {
         Failure::NoSlot => Error::TooManyLocks { most: SlotId::FOR_LOCKS },
         Failure::Fenced => Error::Fenced,
         Failure::Broken => Error::Broken { addr },
-        Failure::Refused(why) => refused(why, addr, len),
-    }
-}
-
-/// What a refusal means to whoever asked.
-pub(crate) fn refused(why: Refusal, addr: GlobalAddr, len: u64) -> Error {
-    match why {
-        Refusal::WrongDiscipline => Error::WrongDiscipline { addr, needs: Discipline::Coherent },
-        Refusal::OutOfMemory => Error::OutOfRange { addr, len },
-        Refusal::NotAnAllocation => Error::NotAnAllocation { addr },
-        Refusal::Lost => Error::Lost { addr },
-        Refusal::WrongLength => Error::WrongLength { addr, len },
-        Refusal::NodeDown => Error::NodeDown { addr },
-        _ => Error::Unallocated { addr },
+        Failure::Refused(why) => Error::refused(why, addr, len),
     }
 }

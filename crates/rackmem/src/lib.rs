@@ -13,7 +13,6 @@ pub mod attach;
 mod chains;
 mod config;
 mod error;
-pub mod faulty;
 mod handle;
 mod lock;
 mod locked;
@@ -23,7 +22,6 @@ mod one_sided;
 mod peers;
 mod rack;
 pub mod rack_file;
-pub mod simulated;
 mod switch_process;
 mod words;
 
@@ -35,7 +33,7 @@ pub use handle::NodeHandle;
 pub use lock::{BlockLock, LockMode};
 pub use locked::{
     BytesReadGuard, BytesWriteGuard, HeldLock, LockError, Locked, LockedBytes, LockedReadGuard,
-    LockedWriteGuard,
+    LockedWriteGuard, region_of,
 };
 pub use memory::{LockMemory, Memory, block_on};
 /// Bytes that a node's cache keeps for every block that it has room for, beside the block.

@@ -13,11 +13,11 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use rackmem::faulty::Faulty;
-use rackmem::simulated::fault::{Rules, drop_per_mille, duplicate_per_mille, reorder};
 use rackmem::transport::Transport;
 use rackmem::{Discipline, GlobalAddr, Nanos, NodeHandle, NodeId, ProcessConfig, Rack, Timing};
 use serde::{Deserialize, Serialize};
+use simulated::fault::{Rules, drop_per_mille, duplicate_per_mille, reorder};
+use simulated::faulty::Faulty;
 
 use super::client::Client;
 use super::evidence;

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rackmem::faulty::Faulty;
-use rackmem::simulated::fault::{Rules, drop_per_mille, duplicate_per_mille, reorder};
 use rackmem::transport::{PlaceId, Transport};
 use rackmem::{Discipline, Nanos, NodeId, Rack, SwitchProcess};
+use simulated::fault::{Rules, drop_per_mille, duplicate_per_mille, reorder};
+use simulated::faulty::Faulty;
 
 use crate::history::{History, Work};
 use crate::rig::{Rig, SWITCH, Shape, eventually, finishes, host};

@@ -5,11 +5,11 @@
 use core::future::Future;
 
 use node::Access;
-use rackmem::simulated::SimulatedHandle;
 use sim::flowcc::FlowCc;
 use sim::locks::{Costs, Locks};
 use sim::rack::Handle;
 use sim::system::System;
+use simulated::SimulatedHandle;
 use wire::{GlobalAddr, Nanos};
 
 use super::apart::Apart;

@@ -26,9 +26,9 @@
 
 use core::future::Future;
 
-use rackmem::simulated::SimulatedHandle;
 use rackmem::{BlockSize, Discipline, Error, GlobalAddr, Memory, NodeHandle, NodeId, Window};
 use sim::system::System;
+use simulated::SimulatedHandle;
 use wire::Nanos;
 
 /// Bytes of a lock.

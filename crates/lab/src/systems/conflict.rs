@@ -1,10 +1,10 @@
 //! All threads of a rack on one word, on any system.
 
 use node::Access;
-use rackmem::simulated::SimulatedHandle;
 use rackmem::{Discipline, Memory, NodeId};
 use sim::rack::{Rack, Setup};
 use sim::system::{Random, ThreadId};
+use simulated::SimulatedHandle;
 
 use super::micro::measure;
 use super::subject::Subject;

@@ -1,10 +1,10 @@
 //! FlowCC as a subject.
 
 use node::{Access, Peeks};
-use rackmem::simulated::Shape;
 use rackmem::{Directory, GlobalAddr};
 use sim::flowcc::{AGENTS, Config, Contents, FlowCc, Placement};
 use sim::rack::Setup;
+use simulated::Shape;
 
 use super::subject::{Subject, Tally};
 use crate::load::past::Resident;

@@ -1,9 +1,9 @@
 //! GAM as a subject.
 
 use node::Access;
-use rackmem::simulated::Shape;
 use sim::flowcc::Contents;
 use sim::rack::Setup;
+use simulated::Shape;
 use wire::{BlockSize, NodeId};
 
 use super::subject::{Subject, Tally};

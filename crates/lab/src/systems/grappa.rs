@@ -1,8 +1,8 @@
 //! Grappa as a subject.
 
-use rackmem::simulated::Shape;
 use sim::flowcc::Contents;
 use sim::rack::Setup;
+use simulated::Shape;
 use wire::BlockSize;
 
 use super::subject::{Subject, Tally};

@@ -4,12 +4,12 @@
 //! What must always hold: a point's rack, load and seed follow from the point and the sizes.
 
 use node::{Backoff, Directory, Retransmission};
-use rackmem::simulated::{Shape, SimulatedHandle};
 use rackmem::{Discipline, Memory};
 use sim::flowcc::{self, Contents, FlowCc};
 use sim::locks::{Config, Locks};
 use sim::rack::{Ended, Handle, Rack, Setup, Until};
 use sim::system::{Random, System, ThreadId};
+use simulated::{Shape, SimulatedHandle};
 use wire::{BlockSize, GlobalAddr, Nanos, NodeId};
 
 use super::micro::{advance, measured};

@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use rackmem::Memory;
-use rackmem::simulated::{Shape, SimulatedHandle};
 use sim::rack::{Budget, Ended, Rack, Report, Setup, Until};
 use sim::system::{Random, System, ThreadId};
+use simulated::{Shape, SimulatedHandle};
 
 use super::subject::{Subject, Tally};
 use crate::concordia::budget::{ACCESS, ALL, BUSY, HANDLING, QUEUES, TRANSFER, WAITING, WAY};

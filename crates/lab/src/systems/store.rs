@@ -1,9 +1,9 @@
 //! The key-value store on any system.
 
 use rackmem::Memory;
-use rackmem::simulated::{Shape, SimulatedHandle};
 use sim::rack::{Ended, Rack, Setup, Until};
 use sim::system::{Random, ThreadId};
+use simulated::{Shape, SimulatedHandle};
 
 use super::micro::measure;
 use super::subject::Subject;

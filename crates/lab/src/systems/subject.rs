@@ -1,8 +1,8 @@
 //! What the experiments need of a system besides running.
 
 use rackmem::GlobalAddr;
-use rackmem::simulated::Shape;
 use sim::system::System;
+use simulated::Shape;
 
 use crate::load::past::Resident;
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use live::memory::locks::{Entered, Left, LockCopies};
 use live::place::{Courier, Failure, Wait};
-use wire::{Discipline, GlobalAddr, Mode, Nanos, NodeId, Refusal};
+use wire::{GlobalAddr, Mode, Nanos, NodeId, Refusal};
 
 use crate::error::Error;
-use crate::handle::{NodeHandle, failed, refused};
+use crate::handle::{NodeHandle, failed};
 use crate::rack::Inner;
 
 /// A lock, as its guards know it.
@@ -35,14 +35,12 @@ pub(super) fn at_most(most: Duration) -> Wait {
     Wait::AtMost(Nanos(u64::try_from(most.as_nanos()).unwrap_or(u64::MAX / 2).min(u64::MAX / 2)))
 }
 
-/// The bytes of the region that a lock at `addr` guards: `len`, in whole words. Of nodes with so much memory each, where
-/// a region is no longer than that.
-pub(crate) fn region_of(
-    addr: GlobalAddr,
-    len: u64,
-    nodes: usize,
-    (most, memory): (u64, u64),
-) -> Result<u32, Error> {
+/// The bytes of the region that a lock at `addr` guards: `len`, in whole words. For whoever implements [`crate::LockMemory`] on `nodes`
+/// nodes, where a region has at most the first of the two numbers of bytes, and a node's memory the second.
+///
+/// # Errors
+/// If there cannot be such a region.
+pub fn region_of(addr: GlobalAddr, len: u64, nodes: usize, (most, memory): (u64, u64)) -> Result<u32, Error> {
     if !addr.bits().is_multiple_of(8) {
         return Err(Error::Unaligned { addr });
     }
@@ -55,14 +53,6 @@ pub(crate) fn region_of(
         return Err(Error::OutOfRange { addr, len });
     }
     Ok(u32::try_from(words).expect("at most a mebibyte"))
-}
-
-/// Why a lock of so many bytes was refused.
-pub(crate) fn refused_lock(why: Refusal, addr: GlobalAddr, len: u32) -> Error {
-    match why {
-        Refusal::WrongDiscipline => Error::WrongDiscipline { addr, needs: Discipline::Locked },
-        why => refused(why, addr, u64::from(len)),
-    }
 }
 
 impl Region {
@@ -159,7 +149,7 @@ impl Region {
         let taken = self.inner.operations().take(handle.node, &mut handle.courier, lock, mode, wait);
         let entered = match taken {
             Err(Failure::Refused(Refusal::Outdated)) if wait == Wait::Reclaim => false,
-            Err(Failure::Refused(why)) => return Err(refused_lock(why, self.addr, self.len)),
+            Err(Failure::Refused(why)) => return Err(Error::refused_lock(why, self.addr, self.len)),
             taken => taken.map_err(|why| failed(why, self.addr, u64::from(self.len)))?,
         };
         Ok(entered.then(|| copies.admitted(&mut handle.lock_hints, lock)))

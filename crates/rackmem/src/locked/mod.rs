@@ -26,5 +26,5 @@ mod view;
 pub use bytes::{BytesReadGuard, BytesWriteGuard, LockedBytes};
 pub use error::LockError;
 pub use held::HeldLock;
-pub(crate) use inside::{refused_lock, region_of};
+pub use inside::region_of;
 pub use typed::{Locked, LockedReadGuard, LockedWriteGuard};

@@ -6,13 +6,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::lies::Lies;
-use rackmem::faulty::{Faulty, Passing};
-use rackmem::simulated::fault::{Rules, drop_per_mille, duplicate_per_mille, reorder};
 use rackmem::transport::inline::Hub;
 use rackmem::transport::{Body, Counters, Outgoing, PlaceId, Transport};
 use rackmem::{
     Config, Nanos, NodeId, ProcessConfig, Rack, Scheduling, SteeringCounts, SwitchProcess, Timing, Watch,
 };
+use simulated::fault::{Rules, drop_per_mille, duplicate_per_mille, reorder};
+use simulated::faulty::{Faulty, Passing};
 
 /// Long enough for a busy machine not to declare a living node dead.
 const TIMEOUT: Nanos = Nanos::from_millis(400);

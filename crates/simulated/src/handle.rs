@@ -1,13 +1,10 @@
 //! [`Memory`] on a thread of a simulated rack, whatever memory system runs there.
 
 use node::{Access, Window};
+use rackmem::{Error, Memory};
 use sim::rack::Handle;
 use sim::system::System;
 use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId, Refusal};
-
-use crate::error::Error;
-use crate::handle::refused;
-use crate::memory::Memory;
 
 /// What addresses a rack has, and how they are divided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,8 +19,8 @@ pub struct Shape {
 
 /// One worker's view of a simulated rack's memory.
 pub struct SimulatedHandle<S: System> {
-    pub(super) handle: Handle<S>,
-    pub(super) shape: Shape,
+    pub(crate) handle: Handle<S>,
+    pub(crate) shape: Shape,
 }
 
 impl<S: System> SimulatedHandle<S> {
@@ -47,7 +44,7 @@ impl<S: System> SimulatedHandle<S> {
         self.shape.has(addr, len)?;
         self.shape.inside_block(addr, len)?;
         let done = self.handle.touch(addr, len, access, with).await;
-        done.map_err(|why| refused(why, addr, len as u64))
+        done.map_err(|why| Error::refused(why, addr, len as u64))
     }
 
     /// The part of `len` bytes at `addr` that lies in the first block.
@@ -179,6 +176,6 @@ impl<S: System> Memory for SimulatedHandle<S> {
 
     async fn free(&mut self, addr: GlobalAddr) -> Result<(), Error> {
         self.shape.has(addr, 0)?;
-        self.handle.free(addr).await.map_err(|why| refused(why, addr, 0))
+        self.handle.free(addr).await.map_err(|why| Error::refused(why, addr, 0))
     }
 }

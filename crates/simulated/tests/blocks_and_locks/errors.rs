@@ -1,7 +1,7 @@
 //! What cannot be is refused alike on an embedded rack and on the simulated one, and what is dropped is released.
 
-use rackmem::simulated::SimulatedRack;
 use rackmem::{Discipline, Error, GlobalAddr, LockMemory, LockMode, NodeId, Rack, block_on};
+use simulated::SimulatedRack;
 
 use super::config;
 

@@ -1,17 +1,13 @@
 //! [`LockMemory`] on a thread of a simulated rack.
 
 use node::Window;
+use rackmem::{Error, LockMemory, LockMode, region_of};
 use sim::joint::Joint;
 use sim::rack::Inside;
 use sim::system::Want;
 use wire::{GlobalAddr, Refusal};
 
-use super::handle::SimulatedHandle;
-use crate::error::Error;
-use crate::handle::refused;
-use crate::lock::LockMode;
-use crate::locked::{refused_lock, region_of};
-use crate::memory::LockMemory;
+use crate::handle::SimulatedHandle;
 
 /// A lock that is held on a simulated rack, with its bytes. It is released when this is dropped.
 #[must_use = "the lock is released when this is dropped"]
@@ -40,7 +36,7 @@ impl SimulatedHandle<Joint> {
         match (self.handle.enter((addr, bytes), mode.into(), want).await, want) {
             (Ok(inside), _) => Ok(Some(SimulatedLock { inside, mode, len })),
             (Err(Refusal::Locked), Want::Tries) | (Err(Refusal::Outdated), Want::Reclaims) => Ok(None),
-            (Err(why), _) => Err(refused_lock(why, addr, bytes)),
+            (Err(why), _) => Err(Error::refused_lock(why, addr, bytes)),
         }
     }
 
@@ -99,10 +95,10 @@ impl LockMemory for SimulatedHandle<Joint> {
     async fn free_locked(&mut self, addr: GlobalAddr, len: usize) -> Result<(), Error> {
         let (held, was_lost) = self.enter_alone((addr, len)).await?;
         match self.handle.free(addr).await {
-            Err(why) if !was_lost => Err(refused(why, addr, 0)),
+            Err(why) if !was_lost => Err(Error::refused(why, addr, 0)),
             freed => {
                 let ended = self.handle.end(held.inside, freed.is_err()).await;
-                freed.and(ended).map_err(|why| refused(why, addr, len as u64))
+                freed.and(ended).map_err(|why| Error::refused(why, addr, len as u64))
             }
         }
     }

@@ -5,9 +5,9 @@ mod bank;
 mod errors;
 
 use bank::Bank;
-use rackmem::simulated::fault::{Rules, delay, drop_per_mille, duplicate_per_mille};
-use rackmem::simulated::{Ended, Fault, Joint, SimulatedConfig, SimulatedRack, Until};
 use rackmem::{BlockSize, Config, Nanos, NodeId, Rack, block_on};
+use simulated::fault::{Rules, delay, drop_per_mille, duplicate_per_mille};
+use simulated::{Ended, Fault, Joint, SimulatedConfig, SimulatedRack, Until};
 
 const NODES: usize = 3;
 const THREADS: usize = 2;

@@ -2,6 +2,7 @@
 
 use core::future::Future;
 
+use rackmem::{Config, ConfigError, Directory};
 use sim::flowcc::{self, Contents};
 use sim::hardware::Testbed;
 use sim::joint::{self, Joint};
@@ -10,8 +11,7 @@ use sim::rack::{Rack, Report, Setup, Until};
 use sim::system::ThreadId;
 use wire::{BlockSize, Nanos, NodeId};
 
-use super::handle::{Shape, SimulatedHandle};
-use crate::config::{Config, ConfigError, Directory};
+use crate::handle::{Shape, SimulatedHandle};
 
 /// A simulated rack's configuration. The defaults are those of an embedded rack, with the paper's four threads a
 /// node, in exact order.
@@ -131,7 +131,7 @@ impl SimulatedRack {
             seed,
             ..Config::default()
         }
-        .checked()?;
+        .check()?;
         let setup = Setup {
             threads: config.threads,
             agents: joint::AGENTS,

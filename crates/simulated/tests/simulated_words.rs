@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
-use rackmem::simulated::{Ended, Fault, SimulatedConfig, SimulatedRack, Until};
 use rackmem::{BlockSize, ConfigError, Directory, Discipline, Error, GlobalAddr, Memory, Nanos, NodeId};
+use simulated::{Ended, Fault, SimulatedConfig, SimulatedRack, Until};
 
 /// Small pseudo-random numbers.
 struct Dice(u64);

@@ -1,13 +1,13 @@
 //! Racks in virtual time: the same applications, the same protocol machines, on simulated hardware.
 //!
-//! A [`SimulatedRack`] runs workers that are written against [`Memory`](crate::Memory), or, with locks that carry their data,
-//! [`LockMemory`](crate::LockMemory). Each is one future on one
+//! A [`SimulatedRack`] runs workers that are written against [`rackmem::Memory`], or, with locks that carry their data,
+//! [`rackmem::LockMemory`]. Each is one future on one
 //! thread of a node; it waits for the rack's memory only, and virtual time passes while it does. One seed gives
 //! one run.
 //!
 //! ```
-//! use rackmem::simulated::{SimulatedConfig, SimulatedRack, Until};
 //! use rackmem::{Discipline, Memory, NodeId};
+//! use simulated::{SimulatedConfig, SimulatedRack, Until};
 //!
 //! let mut rack = SimulatedRack::new(SimulatedConfig { nodes: 2, ..SimulatedConfig::default() })?;
 //! let addr = rack.run_one(NodeId(0), 0, |mut mem| async move {
@@ -24,6 +24,9 @@
 //! # Ok::<(), rackmem::ConfigError>(())
 //! ```
 
+#![warn(missing_docs)]
+
+pub mod faulty;
 mod handle;
 mod lock;
 mod rack;
