@@ -13,7 +13,7 @@ fn rackmem(args: &[&str]) -> (Option<i32>, String, String) {
 }
 
 fn prebuilt(name: &str) -> String {
-    format!("{}/../riscv/programs/prebuilt/{name}.elf", env!("CARGO_MANIFEST_DIR"))
+    format!("{}/../../tools/riscv/programs/prebuilt/{name}.elf", env!("CARGO_MANIFEST_DIR"))
 }
 
 /// A file that this test has for itself, with this content.

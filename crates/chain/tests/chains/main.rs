@@ -3,10 +3,10 @@
 //! once, and something notices.
 //! `RACKMEM_SEED=N` repeats a run, `RACKMEM_RUNS=N` makes so many of each kind.
 
-#[path = "../../../check/tests/mutants/document.rs"]
+#[path = "../../../../tools/check/tests/mutants/document.rs"]
 mod document;
 mod memories;
-#[path = "../../../check/tests/random/mod.rs"]
+#[path = "../../../../tools/check/tests/random/mod.rs"]
 mod random;
 #[path = "../mutants/table.rs"]
 mod table;

@@ -5,7 +5,7 @@
 mod doubt;
 mod leases;
 mod nic;
-#[path = "../../../check/tests/random/mod.rs"]
+#[path = "../../../../tools/check/tests/random/mod.rs"]
 mod random;
 #[path = "../../../switch/tests/steering/table.rs"]
 mod steering_table;

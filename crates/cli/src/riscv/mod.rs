@@ -35,7 +35,7 @@ fn load(path: &Path) -> Result<Program, Fault> {
         .map_err(|error| Fault::usage(format_args!("cannot read {}: {error}", path.display())))?;
     Program::from_elf(&bytes).map_err(|error| {
         Fault::usage(format_args!(
-            "{}: {error}\n  crates/riscv/programs has programs, and how they are built",
+            "{}: {error}\n  tools/riscv/programs has programs, and how they are built",
             path.display()
         ))
     })

@@ -17,7 +17,7 @@ use crate::output;
 use crate::size::Bytes;
 
 const EXAMPLES: &str = "\
-Examples (in crates/riscv/programs/prebuilt):
+Examples (in tools/riscv/programs/prebuilt):
   rackmem riscv run hot_word.elf --nodes 64 --stats            64 nodes add to one word
   rackmem riscv run circustent.elf -- sg add global            a pattern of CircusTent, with arguments
   rackmem riscv run hot_word.elf --timing --stats              with the cycles that everything takes

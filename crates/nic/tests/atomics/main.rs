@@ -8,6 +8,6 @@
 
 mod events;
 mod mutants;
-#[path = "../../../check/tests/random/mod.rs"]
+#[path = "../../../../tools/check/tests/random/mod.rs"]
 mod random;
 mod runs;

@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 mod memory;
-#[path = "../../../check/tests/random/mod.rs"]
+#[path = "../../../../tools/check/tests/random/mod.rs"]
 mod random;
 
 use std::collections::BTreeMap;

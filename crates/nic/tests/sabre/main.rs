@@ -10,6 +10,6 @@
 mod events;
 mod memory;
 mod mutants;
-#[path = "../../../check/tests/random/mod.rs"]
+#[path = "../../../../tools/check/tests/random/mod.rs"]
 mod random;
 mod runs;

@@ -5,7 +5,7 @@ mod bed;
 mod bound;
 mod bound_orders;
 mod capture;
-#[path = "../../../check/tests/mutants/document.rs"]
+#[path = "../../../../tools/check/tests/mutants/document.rs"]
 mod document;
 mod exhaustive;
 mod lives;

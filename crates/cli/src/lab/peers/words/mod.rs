@@ -13,7 +13,7 @@
 //! | --- | --- |
 //! | `program.rs` | the peers' programs (`crates/cli/peers`), compiled and run |
 //! | `report.rs` | table, JSON, marks |
-//! | `routines.rs` | `rackmem lab routines`: the same of all routines that programs of `crates/riscv` call |
+//! | `routines.rs` | `rackmem lab routines`: the same of all routines that programs of `tools/riscv` call |
 //! | `instructions.rs` | `--instructions`: what an operation takes of its requester's instructions, instead of times |
 //!
 //! What must always hold: peers and racks have as many words, under way and requesters; whatever was started has ended.

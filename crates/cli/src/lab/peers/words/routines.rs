@@ -1,5 +1,5 @@
 //! `rackmem lab routines`: what each routine of the OpenSHMEM library that is installed executes, counted by callgrind, for the
-//! simulator of `crates/riscv` to charge.
+//! simulator of `tools/riscv` to charge.
 //!
 //! One program calls every routine some times, in some rounds, with another process's memory, and barriers with more processes; its
 //! source is `crates/cli/peers/routines_shmem.c`. What is recorded is the call without the loop around it: the fewest instructions of all rounds
@@ -34,7 +34,7 @@ const WITH_STORE: [(&str, Routine); 2] = [("p_and_quiet", Routine::Quiet), ("p_a
 /// Where to, and how often.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Where openmpi-shm.txt and openmpi-tcp.txt go; the simulator has those of crates/riscv/libraries
+    /// Where openmpi-shm.txt and openmpi-tcp.txt go; the simulator has those of tools/riscv/libraries
     #[arg(long, value_name = "DIR", default_value = "lab-out")]
     out: PathBuf,
 

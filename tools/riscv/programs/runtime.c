@@ -10,7 +10,7 @@
 #include "stdlib.h"
 #include "string.h"
 
-/* crates/riscv/src/machine/environment.rs */
+/* tools/riscv/src/machine/environment.rs */
 enum {
     WRITE = 64, EXIT = 93, EXIT_ALL = 94, NODE = 1000, NODES = 1001, CLOCK = 1002, BARRIER = 1003, HEAP = 1004, MARK = 1005
 };

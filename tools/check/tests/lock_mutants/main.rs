@@ -59,7 +59,7 @@ fn the_document_says_what_the_table_says() {
 const HEAD: &str = "\
 # The mutants of the locks that carry their data
 
-The same for the rules of the locks (`LockRules` in `crates/wire/src/rules.rs`), from `crates/check/tests/lock_mutants`:
+The same for the rules of the locks (`LockRules` in `crates/wire/src/rules.rs`), from `tools/check/tests/lock_mutants`:
 `cargo test -p rackmem-check --test lock_mutants -- --nocapture`.
 
 - *runs without faults*: one of the first random runs in which nothing is lost and nothing comes twice; packets may pass each

@@ -48,7 +48,7 @@ pub(crate) const METHOD: &str = "
   one cycle each: an in-order core executes no more than one in a cycle, and none of them is made to wait for memory. So the library is charged the
   least that it can take on such a core. A barrier is charged what as many processes execute for one, or the next smaller
   number that was counted: six over shared memory; four over TCP, where the library starts with no more under valgrind.
-- Counted: by callgrind, on the library of Debian, on x86-64 (`rackmem lab routines`; `crates/riscv/libraries`). Estimated: that a RISC-V
+- Counted: by callgrind, on the library of Debian, on x86-64 (`rackmem lab routines`; `tools/riscv/libraries`). Estimated: that a RISC-V
   compiler makes as many instructions of it. The kernel's instructions are not among them, which over TCP are most of the work.
 - Where a library waits it polls, and how often is up to its testbed. The fewest instructions of all rounds are charged. Over TCP some of
   these are polls still, on top of which the simulated network takes its time.
@@ -56,6 +56,6 @@ pub(crate) const METHOD: &str = "
   both paths, where a library would fetch a list at once: in tc, which is that and little else, the library is slower here than it need be.
 - Additions without a result block their core on both paths. Atomic minima, which OpenSHMEM does not have, are compare-and-swaps in a loop on
   the software path.
-- Published (Table I): clock, caches, engine, flits, nodes. Estimated: see the constants, and `crates/riscv/src/timing/chip.rs` for why.
+- Published (Table I): clock, caches, engine, flits, nodes. Estimated: see the constants, and `tools/riscv/src/timing/chip.rs` for why.
 - *Met* allows 25 %. Causes given under a table are our reading; what was tested says so, or names the figure that tests it.
 ";

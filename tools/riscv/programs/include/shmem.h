@@ -11,7 +11,7 @@
 
 /* The software path: with RAE_SOFTWARE every call of OpenSHMEM is the same operation and, before it, a write to a control register
  * of the machine's, which says what routine of a library this is. The machine then charges the instructions that such a routine was
- * counted to execute (crates/riscv/src/library.rs has the same numbers). Without RAE_SOFTWARE nothing of that is there. */
+ * counted to execute (tools/riscv/src/library.rs has the same numbers). Without RAE_SOFTWARE nothing of that is there. */
 enum {
     RAE_ROUTINE_FETCH_ADD = 1,
     RAE_ROUTINE_COMPARE_SWAP,

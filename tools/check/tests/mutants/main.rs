@@ -76,7 +76,7 @@ const HEAD: &str = "\
 # The mutants, and what catches them
 
 Each rule of the protocol (`crates/wire/src/rules.rs`) can be left out, and then some checker must find a mistake.
-This table is written by `crates/check/tests/mutants`, which also runs all of it:
+This table is written by `tools/check/tests/mutants`, which also runs all of it:
 `cargo test -p rackmem-check --test mutants -- --nocapture` prints what was found.
 
 - *scope NAME*: every state of a small rack (`rackmem check flowcc --scope NAME`);

@@ -2,7 +2,7 @@
 //! that ask each other's NICs, also over a network that loses, doubles and reorders.
 #![cfg(target_os = "linux")]
 
-#[path = "../../../rackmem/tests/networked/rig.rs"]
+#[path = "../../../../crates/rackmem/tests/networked/rig.rs"]
 #[allow(dead_code, reason = "nothing is killed here")]
 mod bad_network;
 #[path = "../../../rackmem/tests/networked/lies.rs"]

@@ -3,7 +3,7 @@
 //! A program that is compiled for the software path (`RAE_SOFTWARE` in `programs/include/shmem.h`) writes to a control register before
 //! each operation: a routine's number, and how many bytes it moves. The machine charges the instructions that this routine was counted
 //! to execute in a library. They are counted by `rackmem lab routines` on the library that is installed, and recorded in
-//! `crates/riscv/libraries`, with versions.
+//! `tools/riscv/libraries`, with versions.
 //!
 //! What must always hold: nothing is charged that was not counted. A routine, or a size, that was not is an error.
 
@@ -120,7 +120,7 @@ pub struct Library {
     counts: Vec<Count>,
 }
 
-/// Libraries that were counted, with the name of each: what is in `crates/riscv/libraries`.
+/// Libraries that were counted, with the name of each: what is in `tools/riscv/libraries`.
 pub const COUNTED: [(&str, &str); 2] = [
     ("openmpi-shm", include_str!("../libraries/openmpi-shm.txt")),
     ("openmpi-tcp", include_str!("../libraries/openmpi-tcp.txt")),

@@ -220,8 +220,8 @@ fn the_first_program_of_the_page_is_ten_lines_and_does_what_the_page_says() {
     let clean = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("first-program");
     let script = format!(
         "set -e; command -v riscv64-unknown-elf-gcc >/dev/null || {{ echo not done: no cross compiler; exit; }}
-         rm -rf '{clean}'; mkdir -p '{clean}/crates/riscv'; cp -r '{here}/programs' '{clean}/crates/riscv/'; cd '{clean}'
-         cat >crates/riscv/programs/first.c; {build}",
+         rm -rf '{clean}'; mkdir -p '{clean}/tools/riscv'; cp -r '{here}/programs' '{clean}/tools/riscv/'; cd '{clean}'
+         cat >tools/riscv/programs/first.c; {build}",
         clean = clean.display()
     );
     let mut child = std::process::Command::new("bash")
@@ -239,7 +239,7 @@ fn the_first_program_of_the_page_is_ten_lines_and_does_what_the_page_says() {
         eprint!("{said}");
         return;
     }
-    let program = std::fs::read(clean.join("crates/riscv/programs/first.elf")).unwrap();
+    let program = std::fs::read(clean.join("tools/riscv/programs/first.elf")).unwrap();
     let config = Config { memory: 2 << 20, ..Config::nodes(64) };
     let mut machine = Machine::new(Program::from_elf(&program).unwrap(), &config).unwrap();
     let mut console = Console::default();
