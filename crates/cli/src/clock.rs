@@ -10,23 +10,23 @@ use serde::{Deserialize, Serialize};
 
 /// A reading of the clock: nanoseconds since some moment that is the same for the whole machine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub(crate) struct Moment(u64);
+pub struct Moment(u64);
 
 impl Moment {
     /// The time now.
     #[inline]
-    pub(crate) fn now() -> Self {
+    pub fn now() -> Self {
         let now = clock_gettime(ClockId::Monotonic);
         Self(now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned())
     }
 
     /// Nanoseconds since the clock's beginning.
-    pub(crate) const fn nanos(self) -> u64 {
+    pub const fn nanos(self) -> u64 {
         self.0
     }
 
     /// The moment so many nanoseconds after the clock's beginning.
-    pub(crate) const fn of_nanos(nanos: u64) -> Self {
+    pub const fn of_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 }

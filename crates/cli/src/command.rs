@@ -1,65 +1,67 @@
-//! What can be typed: the subcommands, and the help that explains them.
+//! What can be typed: the subcommands, and the help that explains them; how a command starts and ends.
+
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 use crate::daemon::{node, status, switch, up, write};
-use crate::{bench, check, explain, fuzz, lab, objects, pipeline, riscv, soak, ycsb};
+use crate::fault::Fault;
+use crate::processes::{Job, child};
+use crate::{daemon, output, pipeline, ycsb};
 
 const EXAMPLES: &str = "\
 Examples:
   rackmem ycsb                                   YCSB A, B and C on an embedded rack of 8 nodes
   rackmem ycsb --workload C --nodes 2 --json     one workload, two nodes, a result for programs
   rackmem ycsb --workload ./workloada            a property file of YCSB, as it is
-  rackmem bench hit                              cached accesses against a plain array
-  rackmem bench miss --transport shm             misses between processes against the bare exchange
-  rackmem bench object --transport shm           reads of whole objects against four other ways
-  rackmem objects                                a read-mostly store of objects in two layouts
-  rackmem lab peers                              YCSB on Redis, memcached and racks of processes
-  rackmem check flowcc                           every state of small racks, with faults
-  rackmem fuzz --seeds 0..1000                   a thousand runs with lost packets, restarts and deaths
-  rackmem explain read-miss                      what passes between the places, with times
-  rackmem pipeline                               what FlowCC takes of a switch chip, stage by stage
-  rackmem riscv run hot_word.elf --nodes 64      a program whose remote atomics are instructions, on 64 nodes
+  rackmem ycsb --transport shm                   the same on a rack of processes
   rackmem up                                     a rack of processes on this machine, until Ctrl-C
-  rackmem status                                 how that rack is";
+  rackmem status                                 how that rack is
+  rackmem pipeline                               what FlowCC takes of a switch chip, stage by stage
 
-/// One shared memory for a rack of machines, kept coherent in the network: run a rack, measure it, check it.
+Benchmarks, checkers, figures and peers are a command of their own: `cargo lab` in a clone.";
+
+/// A command line: what it is made of, and what is done then.
+pub trait CommandLine: Parser {
+    /// Does it.
+    fn run(self) -> Result<(), Fault>;
+}
+
+/// All that a command is: reads its line, does what it says, and tells how that ended.
+pub fn main<L: CommandLine>() -> ExitCode {
+    let done = match L::try_parse() {
+        Ok(line) => line.run(),
+        Err(error) => {
+            // Help and version arrive here too; clap knows which stream and which exit code is theirs. If it is standard
+            // error that is gone, there is nobody left to tell.
+            return match error.print() {
+                Err(lost) if !error.use_stderr() => output::lost(&lost).report(),
+                _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+            };
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => fault.report(),
+    }
+}
+
+/// One shared memory for a rack of machines, kept coherent in the network: run a rack, and see how it is.
 #[derive(Debug, Parser)]
 #[command(name = "rackmem", version, arg_required_else_help = true, after_help = EXAMPLES)]
-pub(crate) struct CommandLine {
+pub struct Rackmem {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    command: Command,
 }
 
 /// The subcommands, one module each.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+enum Command {
     /// Run YCSB workloads on a key-value store in the memory of a rack
     Ycsb(ycsb::Args),
-    /// Measure what accesses cost, beside a yardstick of the same run
-    #[command(subcommand)]
-    Bench(bench::Bench),
-    /// Decide properties of the protocol by looking at every state of small racks
-    #[command(subcommand)]
-    Check(check::Check),
-    /// Show what passes between the places of a rack in a scenario: who sends what to whom, and when
-    Explain(explain::Args),
-    /// Run the protocol under faults and restarts, one random run a seed, and check it after every step
-    Fuzz(fuzz::Args),
-    /// Run the experiments of the papers on a simulated rack, and put their numbers beside ours
-    Lab(lab::Args),
-    /// Run lookups and updates on a read-mostly store of objects, with one layout of objects and another
-    Objects(objects::Args),
-    /// Kill and stop the processes of a rack again and again, and judge every answer that it gave
-    Soak(soak::Args),
     /// Be one process of many: what other commands start
     #[command(hide = true)]
     Place,
-    /// Print the stage map of the switch program: arrays, tables and memory against the chip's budget
-    Pipeline(pipeline::Args),
-    /// Run programs for RISC-V cores that have remote atomics as instructions
-    #[command(subcommand)]
-    Riscv(riscv::Riscv),
     /// Run a rack as processes on this machine: the switch and nodes, until Ctrl-C
     Up(up::Args),
     /// Be the switch of a rack of processes
@@ -72,6 +74,24 @@ pub(crate) enum Command {
     RackFile(write::RackFileArgs),
     /// Write a new key for a rack into a file that only you can read
     Key(write::KeyArgs),
+    /// Print the stage map of the switch program: arrays, tables and memory against the chip's budget
+    Pipeline(pipeline::Args),
+}
+
+impl CommandLine for Rackmem {
+    fn run(self) -> Result<(), Fault> {
+        match self.command {
+            Command::Ycsb(args) => ycsb::run(&args),
+            Command::Place => child::run(vec![Job::of(ycsb::networked::place)]),
+            Command::Up(args) => daemon::up::run(&args),
+            Command::Switch(args) => daemon::switch::run(&args),
+            Command::Node(args) => daemon::node::run(&args),
+            Command::Status(args) => daemon::status::run(&args),
+            Command::RackFile(args) => daemon::write::rack_file(&args),
+            Command::Key(args) => daemon::write::key(&args),
+            Command::Pipeline(args) => pipeline::run(&args),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -82,6 +102,6 @@ mod tests {
 
     #[test]
     fn the_flags_of_all_subcommands_fit_together() {
-        CommandLine::command().debug_assert();
+        Rackmem::command().debug_assert();
     }
 }

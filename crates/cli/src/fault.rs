@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 /// The end of a command that did not do all that was asked.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// The command line, or a file that it names, is wrong. Exit code 2.
     Usage(String),
     /// The run itself failed. Exit code 1.
@@ -23,20 +23,20 @@ pub(crate) enum Fault {
 
 impl Fault {
     /// The exit code of a run that is stuck: tests and scripts tell it from one that is wrong.
-    pub(crate) const STUCK: u8 = 3;
+    pub const STUCK: u8 = 3;
 
     /// A usage fault.
-    pub(crate) fn usage(message: impl fmt::Display) -> Self {
+    pub fn usage(message: impl fmt::Display) -> Self {
         Self::Usage(message.to_string())
     }
 
     /// A failure of the run.
-    pub(crate) fn failed(message: impl fmt::Display) -> Self {
+    pub fn failed(message: impl fmt::Display) -> Self {
         Self::Failed(message.to_string())
     }
 
     /// Says it on standard error, and gives the exit code.
-    pub(crate) fn report(&self) -> ExitCode {
+    pub fn report(&self) -> ExitCode {
         match self {
             Self::Usage(message) => {
                 say!("error: {message}");

@@ -9,12 +9,12 @@ use signal_hook::flag;
 
 /// True once somebody asked the run to stop.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
     /// Listens for SIGINT and SIGTERM from now on. The first one sets the flag; a second one ends the process
     /// at once, for whoever cannot wait for the last operation.
-    pub(crate) fn listen() -> io::Result<Self> {
+    pub fn listen() -> io::Result<Self> {
         let this = Self::default();
         for signal in [SIGINT, SIGTERM] {
             // In this order: the first signal must find the flag still clear when it asks whether to end.
@@ -25,17 +25,17 @@ impl Interrupt {
     }
 
     /// Whether to stop.
-    pub(crate) fn requested(&self) -> bool {
+    pub fn requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
     /// The flag itself, for whoever looks at it without knowing us.
-    pub(crate) fn flag(&self) -> &AtomicBool {
+    pub fn flag(&self) -> &AtomicBool {
         &self.0
     }
 
     /// Asks the run to stop, as a signal would.
-    pub(crate) fn request(&self) {
+    pub fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }

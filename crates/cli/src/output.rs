@@ -9,13 +9,13 @@ use serde::Serialize;
 use crate::fault::Fault;
 
 /// Prints a result.
-pub(crate) fn print(text: &str) -> Result<(), Fault> {
+pub fn print(text: &str) -> Result<(), Fault> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| lost(&error))
 }
 
 /// Something could not be written to standard output.
-pub(crate) fn lost(error: &io::Error) -> Fault {
+pub fn lost(error: &io::Error) -> Fault {
     match error.kind() {
         ErrorKind::BrokenPipe => Fault::OutputClosed,
         _ => Fault::failed(format_args!("cannot write the result to standard output: {error}")),
@@ -23,7 +23,7 @@ pub(crate) fn lost(error: &io::Error) -> Fault {
 }
 
 /// Prints a result as one JSON document.
-pub(crate) fn print_json(result: &impl Serialize) -> Result<(), Fault> {
+pub fn print_json(result: &impl Serialize) -> Result<(), Fault> {
     let mut text = serde_json::to_string_pretty(result)
         .map_err(|error| Fault::failed(format_args!("cannot write the result as JSON: {error}")))?;
     text.push('\n');
@@ -31,7 +31,7 @@ pub(crate) fn print_json(result: &impl Serialize) -> Result<(), Fault> {
 }
 
 /// Makes a directory for results, and finds out before any work is done whether something can be written there.
-pub(crate) fn prepare_directory(flag: &str, directory: &Path) -> Result<(), Fault> {
+pub fn prepare_directory(flag: &str, directory: &Path) -> Result<(), Fault> {
     let shown = directory.display();
     if directory.exists() && !directory.is_dir() {
         return Err(Fault::usage(format_args!(

@@ -3,6 +3,7 @@
 //! What must always hold: that nobody reads it any more (`rackmem ... 2>&1 | head`) ends nothing, and leaves nothing behind.
 
 /// Says a line on standard error.
+#[macro_export]
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
@@ -12,6 +13,7 @@ macro_rules! say {
 }
 
 /// The same without an end of the line.
+#[macro_export]
 macro_rules! say_on_this_line {
     ($($text:tt)*) => {{
         use std::io::Write as _;

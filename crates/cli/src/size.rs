@@ -10,7 +10,7 @@ const UNITS: [(&str, u64); 5] =
 
 /// A number of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub(crate) struct Bytes(pub(crate) u64);
+pub struct Bytes(pub u64);
 
 impl FromStr for Bytes {
     type Err = String;

@@ -1,7 +1,7 @@
 //! All states of small racks: how many there are, exactly, and that everything holds in each of them.
 //!
 //! The counts are asserted because they are the protocol's fingerprint: whoever changes a machine and finds another
-//! count here has changed what can happen. `rackmem check flowcc` explores these scopes, and larger ones.
+//! count here has changed what can happen. `rackmem-lab check flowcc` explores these scopes, and larger ones.
 
 use check::explore::flowcc::{Coverage, SCOPES, Scope, explore};
 use check::explore::{Explored, Reached, Verdict};

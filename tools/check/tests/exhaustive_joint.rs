@@ -2,7 +2,7 @@
 //! each.
 //!
 //! The counts are asserted because they are the protocol's fingerprint: whoever changes a machine and finds another
-//! count here has changed what can happen. `rackmem check joint` explores these scopes, and larger ones. Scopes also
+//! count here has changed what can happen. `rackmem-lab check joint` explores these scopes, and larger ones. Scopes also
 //! catch mutants, here and in `tests/lock_mutants` and `tests/mutants`: that they can fail is not taken on trust.
 
 use check::explore::joint::{Coverage, SCOPES, Scope, explore, explore_with_rules};

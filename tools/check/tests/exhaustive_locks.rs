@@ -1,7 +1,7 @@
 //! All states of small racks of locks that carry their data: how many there are, exactly, and that everything holds in each.
 //!
 //! The counts are asserted because they are the protocol's fingerprint: whoever changes a machine and finds another count
-//! here has changed what can happen. `rackmem check locks` explores these scopes, and larger ones.
+//! here has changed what can happen. `rackmem-lab check locks` explores these scopes, and larger ones.
 
 use check::explore::locks::{Coverage, SCOPES, Scope, explore, explore_with_rules};
 use check::explore::{Counterexample, Explored, Reached, Verdict};

@@ -53,11 +53,11 @@ const GCS: Paper = Paper {
 # Figures of GCS
 
 The figures of the GCS paper (generalized cache coherence: locks that carry their data) again, on a rack in virtual time: the
-lock machines of rackmem and a layered lock, on hardware with the paper's timing. This page is written by `rackmem lab`; do
+lock machines of rackmem and a layered lock, on hardware with the paper's timing. This page is written by `rackmem-lab figure`; do
 not edit it.
 
 ```sh
-cargo run --release --features plots -- lab gcs --ops 60000 --out docs/figures --page docs/gcs.md
+cargo run --release -p rackmem-lab-cli --features plots -- figure gcs --ops 60000 --out docs/figures --page docs/gcs.md
 ```
 
 ",

@@ -13,7 +13,7 @@ fn the_pictures_in_the_documentation_are_current() {
         let current = explain::svg::draw(&explain::play(scenario));
         assert!(
             committed == current,
-            "docs/explain/{}.svg is out of date: draw it again with\n    cargo run --release -- explain --svg docs/explain",
+            "docs/explain/{}.svg is out of date: draw it again with\n    cargo lab explain --svg docs/explain",
             scenario.name
         );
     }

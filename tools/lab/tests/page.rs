@@ -39,7 +39,7 @@ fn each_page_is_that_of_the_data() {
 fn the_reports_follow_from_the_measurements() {
     for (figure, document) in PAGES.iter().flat_map(|(_, figures)| figures.iter().zip(documents(figures))) {
         let again = figure.report(&Results::new(document.measured));
-        assert!(again == document.report, "{}: write it with rackmem lab", figure.name());
+        assert!(again == document.report, "{}: write it with rackmem-lab figure", figure.name());
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A program that is compiled for the software path (`RAE_SOFTWARE` in `programs/include/shmem.h`) writes to a control register before
 //! each operation: a routine's number, and how many bytes it moves. The machine charges the instructions that this routine was counted
-//! to execute in a library. They are counted by `rackmem lab routines` on the library that is installed, and recorded in
+//! to execute in a library. They are counted by `rackmem-lab routines` on the library that is installed, and recorded in
 //! `tools/riscv/libraries`, with versions.
 //!
 //! What must always hold: nothing is charged that was not counted. A routine, or a size, that was not is an error.
@@ -184,7 +184,7 @@ impl Library {
     /// As a file of counts.
     pub fn text(name: &str, versions: &[String], counts: &[Count]) -> String {
         let mut text = format!(
-            "# {name}: instructions of a call, counted by callgrind: rackmem lab routines\n\
+            "# {name}: instructions of a call, counted by callgrind: rackmem-lab routines\n\
              # routine, bytes if it moves some (of barriers, processes), the least and the most of all runs\n"
         );
         versions.iter().for_each(|version| text += &format!("version {version}\n"));

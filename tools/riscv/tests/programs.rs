@@ -215,7 +215,7 @@ fn the_first_program_of_the_page_is_ten_lines_and_does_what_the_page_says() {
     };
     let (source, shell) = (block("c"), block("sh"));
     assert_eq!(source.lines().count(), 10, "{source}");
-    let (build, run) = shell.split_once("rackmem riscv run ").expect("it is run in the end");
+    let (build, run) = shell.split_once("rackmem-lab riscv run ").expect("it is run in the end");
     assert!(run.starts_with("first.elf --nodes 64"), "{run}");
     let clean = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("first-program");
     let script = format!(

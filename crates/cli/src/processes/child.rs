@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 use std::marker::PhantomData;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Mutex, PoisonError};
@@ -10,46 +10,58 @@ use std::thread;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::crew::{Said, Told};
 use super::meeting::RuntimeDir;
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
-use crate::{bench, lab, objects, soak, ycsb};
+
+/// What a child is for: what it must know from the start, in a form that processes can tell each other.
+pub trait Task: Serialize + DeserializeOwned {
+    /// Its name: no two tasks of a command have the same.
+    const NAME: &'static str;
+}
+
+/// A task that a command's children can be given, and what they do with it.
+pub struct Job {
+    name: &'static str,
+    run: Box<dyn FnOnce(Value, Orders<IgnoredAny>) -> Result<Never, Reason>>,
+}
+
+impl Job {
+    /// The task that this place takes.
+    pub fn of<T: Task + 'static, O: DeserializeOwned + 'static, E: Serialize + 'static>(
+        place: fn(T, &Orders<O>, &Teller<E>) -> Result<Never, Reason>,
+    ) -> Self {
+        let run = move |task, orders: Orders<IgnoredAny>| {
+            let task = serde_json::from_value(task)
+                .map_err(|error| format!("a task that makes no sense: {error}"))?;
+            place(task, &orders.typed(), &Teller(PhantomData))
+        };
+        Self { name: T::NAME, run: Box::new(run) }
+    }
+}
 
 /// The first line that a child gets.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Setup {
+pub(super) struct Setup {
     /// To be removed by whoever is left.
-    pub(crate) runtime: PathBuf,
-    pub(crate) task: Task,
+    runtime: PathBuf,
+    /// The name of the task.
+    name: String,
+    task: Value,
 }
 
-/// What a child is for.
-#[derive(Serialize, Deserialize)]
-pub(crate) enum Task {
-    /// A place of a rack that runs YCSB.
-    Ycsb(ycsb::networked::Task),
-    /// A place of a rack, or of the bare exchange, that is measured.
-    Bench(bench::networked::Task),
-    /// A place of a rack whose locks are measured.
-    Lock(bench::lock::Task),
-    /// A place of a rack whose objects are read.
-    Object(bench::object::Task),
-    /// A place of a rack with stores of objects.
-    Objects(objects::Task),
-    /// A place of a rack whose words are operated on.
-    Word(bench::word::Task),
-    /// A client of a peer of rackmem.
-    Peer(lab::peers::Task),
-    /// That peer.
-    Server(lab::peers::Server),
-    /// A place of a rack that is soaked.
-    Soak(soak::Task),
+impl Setup {
+    pub(super) fn new<T: Task>(runtime: &Path, task: &T) -> Self {
+        let task = serde_json::to_value(task).expect("plain values can be written");
+        Self { runtime: runtime.to_owned(), name: T::NAME.to_owned(), task }
+    }
 }
 
 /// Tells the command what has happened. Threads share it.
-pub(crate) struct Teller<E>(PhantomData<fn(E)>);
+pub struct Teller<E>(PhantomData<fn(E)>);
 
 impl<E> Clone for Teller<E> {
     fn clone(&self) -> Self {
@@ -59,7 +71,7 @@ impl<E> Clone for Teller<E> {
 
 impl<E: Serialize> Teller<E> {
     /// Tells it. A command that does not listen any more is about to end this process.
-    pub(crate) fn tell(&self, event: E) {
+    pub fn tell(&self, event: E) {
         say(&Told::Event(event));
     }
 }
@@ -73,16 +85,16 @@ fn say<E: Serialize>(told: &Told<E>) {
 }
 
 /// What the command wants, one after the other.
-pub(crate) struct Orders<O> {
+pub struct Orders<O> {
     lines: Receiver<String>,
     /// Set when the command wants what is under way to stop.
-    pub(crate) interrupt: Interrupt,
+    pub interrupt: Interrupt,
     order: PhantomData<fn() -> O>,
 }
 
 impl<O: DeserializeOwned> Orders<O> {
     /// The next order. Waits for it; there always is one, or the process has ended.
-    pub(crate) fn next(&self) -> O {
+    pub fn next(&self) -> O {
         let Ok(line) = self.lines.recv() else {
             // The thread that reads is just ending the process.
             loop {
@@ -99,16 +111,15 @@ impl<O: DeserializeOwned> Orders<O> {
     }
 }
 
-/// Does what a child is for. Ends only by ending the process, or with a fault.
-pub(crate) fn run() -> Result<(), Fault> {
+/// Does what a child is for, which must be among `jobs`. Ends only by ending the process, or with a fault.
+pub fn run(jobs: Vec<Job>) -> Result<(), Fault> {
     let mut first = String::new();
     let setup: Option<Setup> = match io::stdin().lock().read_line(&mut first) {
         Ok(1..) => serde_json::from_str(&first).ok(),
         _ => None,
     };
-    let setup = setup.ok_or_else(|| {
-        Fault::usage("`rackmem place` is what other commands start: it is of no use by itself")
-    })?;
+    let setup = setup
+        .ok_or_else(|| Fault::usage("`place` is what other commands start: it is of no use by itself"))?;
     // A thread that panics would leave a process that does nothing.
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -137,16 +148,9 @@ pub(crate) fn run() -> Result<(), Fault> {
         })
         .map_err(|error| Fault::failed(format_args!("cannot start a thread: {error}")))?;
     let orders = Orders::<IgnoredAny> { lines, interrupt, order: PhantomData };
-    let done = match setup.task {
-        Task::Ycsb(task) => ycsb::networked::place(task, &orders.typed(), &Teller(PhantomData)),
-        Task::Bench(task) => bench::networked::place(task, &orders.typed(), &Teller(PhantomData)),
-        Task::Lock(task) => bench::lock::place(task, &orders.typed(), &Teller(PhantomData)),
-        Task::Object(task) => bench::object::place(task, &orders.typed(), &Teller(PhantomData)),
-        Task::Objects(task) => objects::place(task, &orders.typed(), &Teller(PhantomData)),
-        Task::Word(task) => bench::word::place(task, &orders.typed(), &Teller(PhantomData)),
-        Task::Peer(task) => lab::peers::place(task, &orders.typed(), &Teller(PhantomData)),
-        Task::Server(server) => lab::peers::serve(&server, &Teller(PhantomData)),
-        Task::Soak(task) => soak::place(task, &orders.typed(), &Teller(PhantomData)),
+    let done = match jobs.into_iter().find(|job| job.name == setup.name) {
+        Some(job) => (job.run)(setup.task, orders),
+        None => Err(format!("no task of this command is called `{}`", setup.name)),
     };
     match done {
         Ok(never) => match never {},
@@ -171,18 +175,18 @@ impl Orders<IgnoredAny> {
 static LAST: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 
 /// This is done when the command has ended, or wants this process to end.
-pub(crate) fn at_end(last: impl FnOnce() + Send + 'static) {
+pub fn at_end(last: impl FnOnce() + Send + 'static) {
     *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(last));
 }
 
 /// Nobody says this: a place works until its process ends.
-pub(crate) enum Never {}
+pub enum Never {}
 
 /// Why a child cannot go on, in words.
-pub(crate) type Reason = String;
+pub type Reason = String;
 
 /// Runs a thread that must not end before the process does.
-pub(crate) fn in_background(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Reason> {
+pub fn in_background(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Reason> {
     thread::Builder::new()
         .name(name.into())
         .spawn(work)

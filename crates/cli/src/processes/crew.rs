@@ -48,7 +48,7 @@ pub(super) enum Told<E> {
 
 /// What an interrupt does to a wait for children.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum OnInterrupt {
+pub enum OnInterrupt {
     /// It ends.
     End,
     /// The children are told to stop, and their answers awaited.
@@ -56,15 +56,15 @@ pub(crate) enum OnInterrupt {
 }
 
 /// A program that one of the children runs under.
-pub(crate) struct Under<'a> {
+pub struct Under<'a> {
     /// Which child, in the order of the tasks.
-    pub(crate) at: usize,
+    pub at: usize,
     /// The program, and its arguments in front of the child's own.
-    pub(crate) program: &'a [OsString],
+    pub program: &'a [OsString],
 }
 
 /// The children of a command, which take orders of one kind and report events of one kind.
-pub(crate) struct Crew<O, E> {
+pub struct Crew<O, E> {
     members: Vec<Member>,
     heard: Receiver<(usize, u32, Heard)>,
     tell: Sender<(usize, u32, Heard)>,
@@ -94,8 +94,8 @@ enum Heard {
 
 impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
     /// Starts one child for each task; each has a name for messages.
-    pub(crate) fn start(
-        tasks: Vec<(String, Task)>,
+    pub fn start<T: Task>(
+        tasks: Vec<(String, T)>,
         runtime: RuntimeDir,
         interrupt: &Interrupt,
     ) -> Result<Self, Fault> {
@@ -103,8 +103,8 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
     }
 
     /// The same, with one of them under another program.
-    pub(crate) fn start_under(
-        tasks: Vec<(String, Task)>,
+    pub fn start_under<T: Task>(
+        tasks: Vec<(String, T)>,
         runtime: RuntimeDir,
         interrupt: &Interrupt,
         under: Option<Under<'_>>,
@@ -122,17 +122,17 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
         };
         for (at, (name, task)) in tasks.into_iter().enumerate() {
             let under = under.as_ref().filter(|under| under.at == at).map_or(&[][..], |under| under.program);
-            crew.add_under(name, task, under)?;
+            crew.add_under(name, &task, under)?;
         }
         Ok(crew)
     }
 
     /// Starts another one.
-    pub(crate) fn add(&mut self, name: String, task: Task) -> Result<(), Fault> {
+    pub fn add(&mut self, name: String, task: &impl Task) -> Result<(), Fault> {
         self.add_under(name, task, &[])
     }
 
-    fn add_under(&mut self, name: String, task: Task, under: &[OsString]) -> Result<(), Fault> {
+    fn add_under(&mut self, name: String, task: &impl Task, under: &[OsString]) -> Result<(), Fault> {
         let at = self.members.len();
         let member = self.spawn(at, name, 0, under)?;
         self.members.push(member);
@@ -168,23 +168,23 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
         Ok(Member { name, child, orders, life, killed: false })
     }
 
-    fn set_up(&mut self, at: usize, task: Task) -> Result<(), Fault> {
-        let setup = Setup { runtime: self._runtime.path().to_owned(), task };
+    fn set_up(&mut self, at: usize, task: &impl Task) -> Result<(), Fault> {
+        let setup = Setup::new(self._runtime.path(), task);
         self.write(at, &setup)
     }
 
     /// What a child is called.
-    pub(crate) fn name(&self, at: usize) -> &str {
+    pub fn name(&self, at: usize) -> &str {
         &self.members[at].name
     }
 
     /// The number of its process.
-    pub(crate) fn process(&self, at: usize) -> u32 {
+    pub fn process(&self, at: usize) -> u32 {
         self.members[at].child.id()
     }
 
     /// Kills a child, as the system would, without a word.
-    pub(crate) fn kill(&mut self, at: usize) {
+    pub fn kill(&mut self, at: usize) {
         let member = &mut self.members[at];
         member.killed = true;
         // It may have ended already.
@@ -193,7 +193,7 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
     }
 
     /// Starts another child in the place of one that was killed.
-    pub(crate) fn restart(&mut self, at: usize, task: Task) -> Result<(), Fault> {
+    pub fn restart(&mut self, at: usize, task: &impl Task) -> Result<(), Fault> {
         assert!(self.members[at].killed, "{} still runs", self.members[at].name);
         let (name, life) = (self.members[at].name.clone(), self.members[at].life + 1);
         self.members[at] = self.spawn(at, name, life, &[])?;
@@ -201,7 +201,7 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
     }
 
     /// Stops a child where it is, or lets it go on.
-    pub(crate) fn pause(&mut self, at: usize, stop: bool) -> Result<(), Fault> {
+    pub fn pause(&mut self, at: usize, stop: bool) -> Result<(), Fault> {
         let signal = if stop { Signal::STOP } else { Signal::CONT };
         kill_process(Pid::from_child(&self.members[at].child), signal).map_err(|error| {
             Fault::failed(format_args!("cannot stop or continue {}: {error}", self.members[at].name))
@@ -209,7 +209,7 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
     }
 
     /// The next event of any child, if one comes soon enough.
-    pub(crate) fn hear(&mut self, most: Duration) -> Result<Option<(usize, E)>, Fault> {
+    pub fn hear(&mut self, most: Duration) -> Result<Option<(usize, E)>, Fault> {
         match self.heard.recv_timeout(most) {
             Ok((at, life, heard)) => self.understand(at, life, heard),
             Err(_) => Ok(None),
@@ -233,12 +233,12 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
     }
 
     /// How many children there are.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.members.len()
     }
 
     /// Orders a child to do something.
-    pub(crate) fn order(&mut self, at: usize, order: O) -> Result<(), Fault> {
+    pub fn order(&mut self, at: usize, order: O) -> Result<(), Fault> {
         self.write(at, &Said::Order(order))
     }
 
@@ -251,7 +251,7 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
 
     /// Hears the children until each of `from` has given its answer: `each` picks that out of the events. The answers
     /// come in the order of `from`.
-    pub(crate) fn answers<T>(
+    pub fn answers<T>(
         &mut self,
         from: impl IntoIterator<Item = usize>,
         on_interrupt: OnInterrupt,

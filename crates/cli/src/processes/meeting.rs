@@ -17,7 +17,7 @@ use crate::fault::Fault;
 /// What carries the messages of a rack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum TransportKind {
+pub enum TransportKind {
     /// The whole rack in one process: the sender's thread runs the receiver's machine
     Inline,
     /// One process a node and one for the switch, with rings in shared memory
@@ -28,7 +28,7 @@ pub(crate) enum TransportKind {
 
 impl TransportKind {
     /// Its name on the command line and in results.
-    pub(crate) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Inline => "inline",
             Self::Shm => "shm",
@@ -39,11 +39,21 @@ impl TransportKind {
 
 /// What every place of one rack has to know to reach the others.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) enum Meeting {
+pub enum Meeting {
     /// In this directory.
-    Shm { dir: PathBuf },
+    Shm {
+        /// Where they listen.
+        dir: PathBuf,
+    },
     /// At these addresses, the switch's first, under this key; with company, messages that can wait do.
-    Udp { key: [u8; 32], addresses: Vec<SocketAddr>, company: bool },
+    Udp {
+        /// What they authenticate packets with.
+        key: [u8; 32],
+        /// The switch's, then the nodes'.
+        addresses: Vec<SocketAddr>,
+        /// Whether other processes want their cores.
+        company: bool,
+    },
 }
 
 /// The places of a rack of so many nodes: the switch, then the nodes.
@@ -54,7 +64,7 @@ fn places(nodes: usize) -> impl Iterator<Item = PlaceId> {
 
 impl Meeting {
     /// A meeting that nobody else knows of. What it needs of the file system is in `dir`.
-    pub(crate) fn new(kind: TransportKind, nodes: usize, dir: &RuntimeDir) -> Result<Self, Fault> {
+    pub fn new(kind: TransportKind, nodes: usize, dir: &RuntimeDir) -> Result<Self, Fault> {
         match kind {
             TransportKind::Inline => unreachable!("a rack in one process needs no meeting"),
             TransportKind::Shm => Ok(Self::Shm { dir: dir.path().join("rings") }),
@@ -73,7 +83,7 @@ impl Meeting {
     }
 
     /// The same, but no message waits for another one to travel with.
-    pub(crate) fn without_company(self) -> Self {
+    pub fn without_company(self) -> Self {
         match self {
             Self::Shm { .. } => self,
             Self::Udp { key, addresses, .. } => Self::Udp { key, addresses, company: false },
@@ -81,7 +91,7 @@ impl Meeting {
     }
 
     /// Opens the transport of one of the places of this rack.
-    pub(crate) fn open(&self, me: PlaceId, rack: &Config) -> Result<Arc<dyn Transport>, String> {
+    pub fn open(&self, me: PlaceId, rack: &Config) -> Result<Arc<dyn Transport>, String> {
         match self {
             Self::Shm { dir } => {
                 let config = shm::Config {
@@ -122,7 +132,8 @@ impl Meeting {
     }
 }
 
-pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], Fault> {
+/// Bytes that nobody can guess, from the system.
+pub fn random_bytes<const N: usize>() -> Result<[u8; N], Fault> {
     let mut bytes = [0; N];
     File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes))
@@ -132,16 +143,16 @@ pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], Fault> {
 
 /// A directory for one command, which only its user can enter. Removed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct RuntimeDir(PathBuf);
+pub struct RuntimeDir(PathBuf);
 
 impl RuntimeDir {
     /// A new one among the system's temporary files.
-    pub(crate) fn new() -> Result<Self, Fault> {
+    pub fn new() -> Result<Self, Fault> {
         Self::below(&std::env::temp_dir())
     }
 
     /// A new one that is kept in memory, where the system has such a place.
-    pub(crate) fn in_memory() -> Result<Self, Fault> {
+    pub fn in_memory() -> Result<Self, Fault> {
         let memory = Path::new("/dev/shm");
         if memory.is_dir() { Self::below(memory) } else { Self::new() }
     }
@@ -158,12 +169,13 @@ impl RuntimeDir {
         }
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.0
     }
 
     /// Removes such a directory. It may be gone already, or go at this moment.
-    pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    pub fn remove(path: &Path) -> io::Result<()> {
         match fs::remove_dir_all(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   command ── setup, orders: JSON lines ──> standard input    ┐
-//!           <── events: JSON lines ───────── standard output   ├ child (`rackmem place`, hidden)
+//!           <── events: JSON lines ───────── standard output   ├ child (`place`, a hidden subcommand)
 //!                                            standard error ───┘ the command's own
 //! ```
 //!
@@ -18,11 +18,11 @@
 //! | `meeting` | how the places of a rack find each other; over which transport |
 //! | `place` | a child as a place of a rack: its node, or the switch |
 
-pub(crate) mod child;
-pub(crate) mod crew;
-pub(crate) mod meeting;
-pub(crate) mod place;
+pub mod child;
+pub mod crew;
+pub mod meeting;
+pub mod place;
 
-pub(crate) use child::{Orders, Teller};
-pub(crate) use crew::{Crew, OnInterrupt, Under};
-pub(crate) use meeting::{Meeting, TransportKind};
+pub use child::{Job, Orders, Task, Teller};
+pub use crew::{Crew, OnInterrupt, Under};
+pub use meeting::{Meeting, TransportKind};

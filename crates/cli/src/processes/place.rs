@@ -20,51 +20,63 @@ const TIMEOUT: Nanos = Nanos(5_000_000_000);
 
 /// How a rack is set up, in a form that processes can tell each other.
 #[derive(Clone, Serialize, Deserialize, Debug)]
-pub(crate) struct RackSpec {
-    pub(crate) nodes: usize,
-    pub(crate) block_bytes: u64,
-    pub(crate) cache: u64,
-    pub(crate) memory: u64,
-    pub(crate) switch_entries: usize,
-    pub(crate) directory: Directory,
-    pub(crate) queue: bool,
-    pub(crate) peek: bool,
+pub struct RackSpec {
+    /// How many nodes.
+    pub nodes: usize,
+    /// A power of two.
+    pub block_bytes: u64,
+    /// Bytes of each node's cache.
+    pub cache: u64,
+    /// Bytes of each node's memory.
+    pub memory: u64,
+    /// Blocks that the switch has room for.
+    pub switch_entries: usize,
+    /// Where the directory is.
+    pub directory: Directory,
+    /// Requests for busy blocks wait at the home.
+    pub queue: bool,
+    /// Reads may look at a block without becoming a sharer.
+    pub peek: bool,
     /// Bytes of copies for locks on each node, and of the largest region.
-    pub(crate) lock_copies: u64,
-    pub(crate) lock_region: u64,
+    pub lock_copies: u64,
+    /// The same.
+    pub lock_region: u64,
     /// How the switch steers packets of chains; none: it does not.
-    pub(crate) steering: Option<Steers>,
-    pub(crate) seed: u64,
+    pub steering: Option<Steers>,
+    /// Of what the rack draws by chance.
+    pub seed: u64,
 }
 
 /// What a switch does with packets of chains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Steers {
+pub struct Steers {
     /// Keys whose tails it holds.
-    pub(crate) keys: usize,
+    pub keys: usize,
     /// It sends reads to the tail, too.
-    pub(crate) reads: bool,
+    pub reads: bool,
     /// It is told tails when it was restarted.
-    pub(crate) preload: bool,
+    pub preload: bool,
 }
 
 impl RackSpec {
     /// What a rack has that is not about locks: as by default.
-    pub(crate) const LOCK_COPIES: u64 = 8 << 20;
+    pub const LOCK_COPIES: u64 = 8 << 20;
     /// The same.
-    pub(crate) const LOCK_REGION: u64 = 64 << 10;
+    pub const LOCK_REGION: u64 = 64 << 10;
 
-    pub(crate) fn block(&self) -> BlockSize {
+    /// The block size, which is one.
+    pub fn block(&self) -> BlockSize {
         BlockSize::new(self.block_bytes).expect("a block size, as bytes")
     }
 
     /// Finds out what is wrong with it, before any process is started.
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+    pub fn check(&self) -> Result<(), ConfigError> {
         let nowhere = Arc::new(Hub::default().connect(PlaceId::SWITCH));
         SwitchProcess::new(&self.config(), &ProcessConfig::default(), nowhere).map(drop)
     }
 
-    pub(crate) fn config(&self) -> Config {
+    /// The configuration of the rack, which leaves nothing else open.
+    pub fn config(&self) -> Config {
         Config {
             nodes: self.nodes,
             block_size: self.block(),
@@ -87,7 +99,7 @@ impl RackSpec {
 
 /// Which place of which rack a child is.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Seat {
+pub struct Seat {
     /// None: the switch.
     node: Option<u16>,
     rack: RackSpec,
@@ -95,16 +107,21 @@ pub(crate) struct Seat {
 }
 
 /// A child that has taken its seat.
-pub(crate) enum Seated {
+pub enum Seated {
     /// The switch, at work in a thread of its own. It reports for as long as somebody has the watch.
-    Switch { transport: Arc<dyn Transport>, watch: Watch },
+    Switch {
+        /// How it is reached.
+        transport: Arc<dyn Transport>,
+        /// Whether it is looked at.
+        watch: Watch,
+    },
     /// A node.
     Node(NodeId, Rack),
 }
 
 impl Seat {
     /// The seats of a rack with their names: the switch's, then the nodes'.
-    pub(crate) fn all(rack: &RackSpec, meeting: &Meeting) -> Vec<(String, Self)> {
+    pub fn all(rack: &RackSpec, meeting: &Meeting) -> Vec<(String, Self)> {
         let nodes = 0..u16::try_from(rack.nodes).expect("at most 64 nodes");
         [None]
             .into_iter()
@@ -117,33 +134,33 @@ impl Seat {
     }
 
     /// How the rack is set up.
-    pub(crate) fn rack(&self) -> &RackSpec {
+    pub fn rack(&self) -> &RackSpec {
         &self.rack
     }
 
     /// Which place this is.
-    pub(crate) fn place(&self) -> PlaceId {
+    pub fn place(&self) -> PlaceId {
         self.node.map_or(PlaceId::SWITCH, |node| PlaceId::node(NodeId(node)))
     }
 
     /// Opens the place's transport, and nothing else.
-    pub(crate) fn connect(&self) -> Result<Arc<dyn Transport>, Reason> {
+    pub fn connect(&self) -> Result<Arc<dyn Transport>, Reason> {
         self.meeting.open(self.place(), &self.rack.config())
     }
 
     /// Becomes the place: a node returns when the rack has begun with it.
-    pub(crate) fn take(&self) -> Result<Seated, Reason> {
+    pub fn take(&self) -> Result<Seated, Reason> {
         self.take_scheduled(Scheduling::Fair)
     }
 
     /// The same, with those who answer scheduled so.
-    pub(crate) fn take_scheduled(&self, scheduling: Scheduling) -> Result<Seated, Reason> {
+    pub fn take_scheduled(&self, scheduling: Scheduling) -> Result<Seated, Reason> {
         let process = ProcessConfig { timing: Timing::new(TIMEOUT), scheduling, ..ProcessConfig::default() };
         self.take_with(&process, |transport| transport)
     }
 
     /// The same, with something around the transport.
-    pub(crate) fn take_with(
+    pub fn take_with(
         &self,
         process: &ProcessConfig,
         around: impl FnOnce(Arc<dyn Transport>) -> Arc<dyn Transport>,
@@ -166,17 +183,20 @@ impl Seat {
 
 /// What transports have done.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-pub(crate) struct Travelled {
-    pub(crate) messages: u64,
-    pub(crate) bytes: u64,
-    pub(crate) wake_ups: u64,
-    /// By cause, in the order of [`rackmem::transport::Cause::ALL`].
-    pub(crate) dropped: [u64; Cause::ALL.len()],
+pub struct Travelled {
+    /// Messages sent.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Threads woken for them.
+    pub wake_ups: u64,
+    /// Dropped, by cause, in the order of [`rackmem::transport::Cause::ALL`].
+    pub dropped: [u64; Cause::ALL.len()],
 }
 
 impl Travelled {
     /// What this transport has sent so far. Everything that is received was sent by another one.
-    pub(crate) fn of(counts: &Counts) -> Self {
+    pub fn of(counts: &Counts) -> Self {
         Self {
             messages: counts.sent,
             bytes: counts.sent_bytes,
@@ -186,7 +206,7 @@ impl Travelled {
     }
 
     /// Adds what another transport did.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         self.messages += other.messages;
         self.bytes += other.bytes;
         self.wake_ups += other.wake_ups;
@@ -194,7 +214,7 @@ impl Travelled {
     }
 
     /// What was done since `earlier`.
-    pub(crate) fn since(&self, earlier: &Self) -> Self {
+    pub fn since(&self, earlier: &Self) -> Self {
         Self {
             messages: self.messages - earlier.messages,
             bytes: self.bytes - earlier.bytes,

@@ -34,7 +34,7 @@ Sizes are bytes or binary units: 4096, 4KiB, 64MiB.";
 /// Run YCSB workloads on a key-value store in the memory of a rack.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub struct Args {
     /// A, B, C, D, F, or the path of an unmodified YCSB core property file; several after commas, or by
     /// repeating the flag. Each runs on a fresh rack
     #[arg(short, long, value_name = "A|B|C|D|F|FILE", default_value = "A,B,C")]
@@ -138,7 +138,7 @@ pub(crate) struct Args {
 
 /// Who keeps the directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
-pub(crate) enum Directory {
+pub enum Directory {
     /// The switch for hot blocks, the homes for cold ones
     Auto,
     /// The switch for every block that finds room there

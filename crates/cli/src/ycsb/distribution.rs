@@ -118,7 +118,7 @@ impl Modulus {
 
 /// Chooses the records of one client's requests.
 #[derive(Clone, Debug)]
-pub(crate) struct Chooser(Shape);
+pub struct Chooser(Shape);
 
 #[derive(Clone, Debug)]
 enum Shape {
@@ -129,7 +129,7 @@ enum Shape {
 
 impl Chooser {
     /// For a workload. `latest` sums over all records, so make one and clone it.
-    pub(crate) fn new(workload: &Workload) -> Self {
+    pub fn new(workload: &Workload) -> Self {
         let records = workload.records;
         Self(match workload.requests {
             Requests::Uniform => Shape::Uniform { records },
@@ -145,7 +145,7 @@ impl Chooser {
     }
 
     /// The record of the next request, when records 0 to `last` are there.
-    pub(crate) fn next(&mut self, random: &mut Random, last: u64) -> u64 {
+    pub fn next(&mut self, random: &mut Random, last: u64) -> u64 {
         match &mut self.0 {
             Shape::Uniform { records } => random.below(*records),
             Shape::Zipfian { ranks, span } => loop {

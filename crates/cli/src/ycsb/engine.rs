@@ -12,7 +12,7 @@ use super::workload::Workload;
 
 /// What `--store` takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Choice {
+pub enum Choice {
     /// Locked for records that do not fit a block, coherent for others
     Auto,
     /// Records in coherent memory, without locks
@@ -26,7 +26,7 @@ pub(crate) enum Choice {
 /// An engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Engine {
+pub enum Engine {
     /// `apps::kv`.
     Coherent,
     /// `apps::kv_locked`.
@@ -37,19 +37,20 @@ pub(crate) enum Engine {
 
 /// How a store of chains is created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Chains {
+pub struct Chains {
     /// Milliseconds for which clients use what they know.
-    pub(crate) lease: u32,
+    pub lease: u32,
     /// Clients of the whole rack.
-    pub(crate) clients: usize,
+    pub clients: usize,
     /// Nodes whose memories it has, and in how many of them each record is.
-    pub(crate) memories: usize,
-    pub(crate) copies: u8,
+    pub memories: usize,
+    /// Of each version.
+    pub copies: u8,
 }
 
 impl Engine {
     /// Its name in results.
-    pub(crate) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Coherent => "coherent",
             Self::Locked => "locked",
@@ -60,7 +61,7 @@ impl Engine {
 
 impl Choice {
     /// The engine for a workload, on a rack with such blocks.
-    pub(crate) fn engine(self, workload: &Workload, block: BlockSize, chains: Chains) -> Engine {
+    pub fn engine(self, workload: &Workload, block: BlockSize, chains: Chains) -> Engine {
         match self {
             Self::Coherent => Engine::Coherent,
             Self::Locked => Engine::Locked,

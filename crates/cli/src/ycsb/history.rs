@@ -85,7 +85,7 @@ struct Line<'a> {
 }
 
 /// The history of a run, open for writing.
-pub(crate) struct History {
+pub struct History {
     lines: Box<dyn Lines>,
     start: Moment,
 }

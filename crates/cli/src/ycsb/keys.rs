@@ -20,16 +20,16 @@ pub(crate) fn fnv_1a(bytes: &[u8]) -> u64 {
 
 /// How record numbers become keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct KeyNames {
+pub struct KeyNames {
     /// `insertorder=ordered`: the number itself instead of its hash.
-    pub(crate) ordered: bool,
+    pub ordered: bool,
     /// `zeropadding`: digits that a number is filled up to.
-    pub(crate) digits: usize,
+    pub digits: usize,
 }
 
 impl KeyNames {
     /// Replaces `key` by the name of a record, `user` and a number.
-    pub(crate) fn write(&self, record: u64, key: &mut Vec<u8>) {
+    pub fn write(&self, record: u64, key: &mut Vec<u8>) {
         let number = if self.ordered { record } else { fnv_hash(record) };
         // By hand: a name is drawn for every operation, and the standard library's formatting takes as long as a read.
         let text = decimal(number);

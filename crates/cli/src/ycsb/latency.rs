@@ -13,26 +13,32 @@ const MOST_NANOS: u64 = 100_000_000_000;
 const DIGITS: u8 = 2;
 
 /// The latencies of a process as it tells them to another: of each kind the values that occurred, and how often.
-pub(crate) type Recorded = [Vec<(u64, u64)>; 4];
+pub type Recorded = [Vec<(u64, u64)>; 4];
 
 /// The latencies of one client, or of all of them together.
 #[derive(Clone, Debug)]
-pub(crate) struct Latencies([Option<Histogram<u64>>; 4]);
+pub struct Latencies([Option<Histogram<u64>>; 4]);
 
 /// What is reported of the latencies of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Percentiles {
-    pub(crate) count: u64,
-    pub(crate) mean: Duration,
-    pub(crate) p50: Duration,
-    pub(crate) p99: Duration,
-    pub(crate) p999: Duration,
-    pub(crate) max: Duration,
+pub struct Percentiles {
+    /// How many operations.
+    pub count: u64,
+    /// The mean.
+    pub mean: Duration,
+    /// Half of them took at most so long.
+    pub p50: Duration,
+    /// 99 of 100.
+    pub p99: Duration,
+    /// 999 of 1000.
+    pub p999: Duration,
+    /// All of them.
+    pub max: Duration,
 }
 
 impl Latencies {
     /// None yet, of the kinds that occur in a mix.
-    pub(crate) fn new(mix: &Mix) -> Self {
+    pub fn new(mix: &Mix) -> Self {
         Self(Kind::ALL.map(|kind| {
             (mix.share(kind) > 0.0).then(|| {
                 Histogram::new_with_bounds(1, MOST_NANOS, DIGITS).expect("these bounds and digits are valid")
@@ -41,13 +47,13 @@ impl Latencies {
     }
 
     /// One operation took so long.
-    pub(crate) fn record(&mut self, kind: Kind, took: Duration) {
+    pub fn record(&mut self, kind: Kind, took: Duration) {
         let histogram = self.0[kind.index()].as_mut().expect("only kinds of the mix are recorded");
         histogram.saturating_record(u64::try_from(took.as_nanos()).unwrap_or(MOST_NANOS));
     }
 
     /// Adds those of another client of the same run.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         for (mine, others) in self.0.iter_mut().zip(&other.0) {
             if let (Some(mine), Some(others)) = (mine, others) {
                 mine.add(others).expect("histograms of one run have the same bounds");
@@ -56,12 +62,12 @@ impl Latencies {
     }
 
     /// Forgets them.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.0.iter_mut().flatten().for_each(Histogram::reset);
     }
 
     /// For another process.
-    pub(crate) fn recorded(&self) -> Recorded {
+    pub fn recorded(&self) -> Recorded {
         let values = |histogram: &Option<Histogram<u64>>| {
             let values = histogram.iter().flat_map(Histogram::iter_recorded);
             values.map(|value| (value.value_iterated_to(), value.count_at_value())).collect()
@@ -70,7 +76,7 @@ impl Latencies {
     }
 
     /// From another process, of the kinds that occur in a mix.
-    pub(crate) fn of_recorded(mix: &Mix, recorded: &Recorded) -> Self {
+    pub fn of_recorded(mix: &Mix, recorded: &Recorded) -> Self {
         let mut all = Self::new(mix);
         for (histogram, values) in all.0.iter_mut().zip(recorded) {
             for (value, count) in values {
@@ -83,12 +89,12 @@ impl Latencies {
     }
 
     /// Operations of all kinds.
-    pub(crate) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.0.iter().flatten().map(Histogram::len).sum()
     }
 
     /// What is reported, of the kinds that happened.
-    pub(crate) fn percentiles(&self) -> Vec<(Kind, Percentiles)> {
+    pub fn percentiles(&self) -> Vec<(Kind, Percentiles)> {
         let at = Duration::from_nanos;
         Kind::ALL
             .into_iter()

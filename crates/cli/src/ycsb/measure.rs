@@ -18,32 +18,36 @@ use crate::processes::place::Travelled;
 
 /// What a command decides for its workloads.
 #[derive(Clone, Copy)]
-pub(crate) struct Setting<'a> {
-    pub(crate) seed: u64,
+pub struct Setting<'a> {
+    /// Of all random numbers.
+    pub seed: u64,
     /// Which of the command's workloads this is. Each has streams of random numbers of its own, so that no two
     /// writes of a history have the same digest.
-    pub(crate) ordinal: u64,
-    pub(crate) history: Option<&'a History>,
+    pub ordinal: u64,
+    /// Where every operation is written down.
+    pub history: Option<&'a History>,
     /// Operations before the run that are not measured.
-    pub(crate) warm_up: u64,
-    pub(crate) interrupt: &'a Interrupt,
+    pub warm_up: u64,
+    /// Ends the run early.
+    pub interrupt: &'a Interrupt,
 }
 
 /// A workload that ran, to its end or until somebody stopped it.
-pub(crate) struct Measured {
+pub struct Measured {
     /// How long the load took.
-    pub(crate) load: Duration,
+    pub load: Duration,
     /// How long the run took.
-    pub(crate) took: Duration,
-    pub(crate) latencies: Latencies,
+    pub took: Duration,
+    /// How long each operation took.
+    pub latencies: Latencies,
     /// Round trips, where the store counts them.
     pub(crate) trips: Trips,
     /// Operations that did not find a record that must be there. Anything but 0 is a bug of the store.
-    pub(crate) absent: u64,
+    pub absent: u64,
     /// What the rack counted during the run.
     pub(crate) traffic: Traffic,
     /// What its transports did during the run, if it has any.
-    pub(crate) travelled: Option<Travelled>,
+    pub travelled: Option<Travelled>,
 }
 
 /// Loads the records, one client a session, and runs the workload. None if it was stopped before there was
@@ -122,7 +126,7 @@ pub(crate) fn measure<S: Session + Send>(
 }
 
 /// Where part `number` of `parts` nearly equal parts of `total` starts.
-pub(crate) fn part_start(total: u64, parts: u64, number: u64) -> u64 {
+pub fn part_start(total: u64, parts: u64, number: u64) -> u64 {
     total / parts * number + (total % parts).min(number)
 }
 

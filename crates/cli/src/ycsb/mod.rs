@@ -18,24 +18,24 @@
 mod args;
 mod client;
 mod core_file;
-pub(crate) mod distribution;
-pub(crate) mod engine;
+pub mod distribution;
+pub mod engine;
 mod history;
 mod keys;
-pub(crate) mod latency;
-pub(crate) mod measure;
-pub(crate) mod networked;
-pub(crate) mod phase;
-pub(crate) mod progress;
+pub mod latency;
+pub mod measure;
+pub mod networked;
+pub mod phase;
+pub mod progress;
 mod properties;
-pub(crate) mod rack;
-pub(crate) mod random;
+pub mod rack;
+pub mod random;
 mod report;
 mod store;
 pub(crate) mod trips;
-pub(crate) mod workload;
+pub mod workload;
 
-pub(crate) use args::{Args, Directory};
+pub use args::{Args, Directory};
 
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;

@@ -55,24 +55,24 @@ impl Gauge<'_> {
 
 /// From when to when a phase went on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Span {
+pub struct Span {
     began: Moment,
     ended: Moment,
 }
 
 impl Span {
     /// From then to then.
-    pub(crate) fn new(began: Moment, ended: Moment) -> Self {
+    pub fn new(began: Moment, ended: Moment) -> Self {
         Self { began, ended }
     }
 
     /// How long it took.
-    pub(crate) fn took(&self) -> Duration {
+    pub fn took(&self) -> Duration {
         self.ended - self.began
     }
 
     /// From when the first of two began to when the last ended.
-    pub(crate) fn with(self, other: Self) -> Self {
+    pub fn with(self, other: Self) -> Self {
         Self { began: self.began.min(other.began), ended: self.ended.max(other.ended) }
     }
 }

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// The progress of one phase.
-pub(crate) struct Progress {
+pub struct Progress {
     label: String,
     total: u64,
     start: Instant,
@@ -25,7 +25,7 @@ enum Form {
 
 impl Progress {
     /// Nothing of `total` is done yet.
-    pub(crate) fn start(label: String, total: u64) -> Self {
+    pub fn start(label: String, total: u64) -> Self {
         let start = Instant::now();
         let form = if io::stderr().is_terminal() {
             let style =
@@ -44,12 +44,12 @@ impl Progress {
     }
 
     /// Tells somebody else, who shows it.
-    pub(crate) fn told(tell: impl Fn(u64) + 'static) -> Self {
+    pub fn told(tell: impl Fn(u64) + 'static) -> Self {
         Self { label: String::new(), total: 0, start: Instant::now(), form: Form::Told(Box::new(tell)) }
     }
 
     /// So much is done.
-    pub(crate) fn show(&mut self, done: u64) {
+    pub fn show(&mut self, done: u64) {
         match &mut self.form {
             Form::Bar(bar) => bar.set_position(done),
             Form::Lines { next } if Instant::now() >= *next => {
@@ -62,7 +62,7 @@ impl Progress {
     }
 
     /// The phase is over, so far as it came; a line says so.
-    pub(crate) fn finish(self, done: u64, took: Duration) {
+    pub fn finish(self, done: u64, took: Duration) {
         if let Form::Bar(bar) = &self.form {
             bar.finish_and_clear();
         }

@@ -89,7 +89,7 @@ pub(crate) fn impossible(error: ConfigError) -> Fault {
 
 /// Memory of each node that the workload's records need, with room to spare: it is taken from the system only
 /// as it is used.
-pub(crate) fn memory_for(nodes: usize, block: BlockSize, workload: &Workload) -> Bytes {
+pub fn memory_for(nodes: usize, block: BlockSize, workload: &Workload) -> Bytes {
     /// A key, and what the store keeps beside key and value; and per key in the bucket array.
     const BESIDE_VALUE: u64 = 64;
     const BUCKETS_PER_KEY: u64 = 64;

@@ -6,11 +6,11 @@ use rand_pcg::rand_core::Rng;
 
 /// One stream of random numbers.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(Pcg64);
+pub struct Random(Pcg64);
 
 impl Random {
     /// Stream number `stream` of the run with this seed.
-    pub(crate) fn new(seed: u64, stream: u64) -> Self {
+    pub fn new(seed: u64, stream: u64) -> Self {
         // PCG streams of one state differ from the first number on, but neighbouring states are related for a
         // while: spread the seed over the state.
         let state = u128::from(spread(seed)) << 64 | u128::from(spread(!seed));
@@ -18,24 +18,24 @@ impl Random {
     }
 
     /// 64 random bits.
-    pub(crate) fn word(&mut self) -> u64 {
+    pub fn word(&mut self) -> u64 {
         self.0.next_u64()
     }
 
     /// A number below `bound`, which must not be 0. Off from uniform by at most `bound / 2^64`.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         debug_assert!(bound > 0);
         let product = u128::from(self.word()) * u128::from(bound);
         (product >> 64) as u64
     }
 
     /// A number in [0, 1), a multiple of 2^-53.
-    pub(crate) fn unit(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         (self.word() >> 11) as f64 * (-53_f64).exp2()
     }
 
     /// Fills a field with printable ASCII, from space to underscore as YCSB mostly does.
-    pub(crate) fn printable(&mut self, field: &mut [u8]) {
+    pub fn printable(&mut self, field: &mut [u8]) {
         for chunk in field.chunks_mut(8) {
             let bytes = ((self.word() & 0x3f3f_3f3f_3f3f_3f3f) + 0x2020_2020_2020_2020).to_le_bytes();
             chunk.copy_from_slice(&bytes[..chunk.len()]);

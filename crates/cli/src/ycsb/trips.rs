@@ -9,7 +9,7 @@ const MOST: usize = 1023;
 
 /// The round trips of one client's operations, or of those of all: how often it were so many, by kind.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-pub(crate) struct Trips([Vec<u64>; 4]);
+pub struct Trips([Vec<u64>; 4]);
 
 /// What is reported of those of one kind.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]

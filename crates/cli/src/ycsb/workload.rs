@@ -16,7 +16,7 @@ const LETTER_OPERATIONS: u64 = 1_000_000;
 
 /// The operations of the core workload, without scans.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Reads a record.
     Read,
     /// Writes one field of a record, or all of them.
@@ -29,26 +29,26 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// All kinds, in the order of their numbers.
-    pub(crate) const ALL: [Self; 4] = [Self::Read, Self::Update, Self::Insert, Self::ReadModifyWrite];
+    pub const ALL: [Self; 4] = [Self::Read, Self::Update, Self::Insert, Self::ReadModifyWrite];
 
     /// Its place in [`Kind::ALL`].
-    pub(crate) fn index(self) -> usize {
+    pub fn index(self) -> usize {
         self as usize
     }
 
     /// Its name in results.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         ["read", "update", "insert", "rmw"][self.index()]
     }
 }
 
 /// The shares of the kinds of operations. They sum up to 1.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct Mix([f64; 4]);
+pub struct Mix([f64; 4]);
 
 impl Mix {
     /// A mix in these proportions, of which at least one must be positive, and none negative.
-    pub(crate) fn new(read: f64, update: f64, insert: f64, read_modify_write: f64) -> Self {
+    pub fn new(read: f64, update: f64, insert: f64, read_modify_write: f64) -> Self {
         let parts = [read, update, insert, read_modify_write];
         let sum: f64 = parts.iter().sum();
         assert!(sum > 0.0 && parts.iter().all(|part| *part >= 0.0), "a mix of {parts:?}");
@@ -56,22 +56,22 @@ impl Mix {
     }
 
     /// The share of a kind.
-    pub(crate) fn share(&self, kind: Kind) -> f64 {
+    pub fn share(&self, kind: Kind) -> f64 {
         self.0[kind.index()]
     }
 
     /// The share of inserts.
-    pub(crate) fn insert_share(&self) -> f64 {
+    pub fn insert_share(&self) -> f64 {
         self.share(Kind::Insert)
     }
 
     /// The kinds that occur, and their shares.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = (Kind, f64)> {
+    pub fn parts(&self) -> impl Iterator<Item = (Kind, f64)> {
         Kind::ALL.into_iter().zip(self.0).filter(|(_, share)| *share > 0.0)
     }
 
     /// The kind that a number in [0, 1) falls on.
-    pub(crate) fn choose(&self, unit: f64) -> Kind {
+    pub fn choose(&self, unit: f64) -> Kind {
         let mut rest = unit;
         let mut last = Kind::Read;
         for (kind, share) in self.parts() {
@@ -99,7 +99,7 @@ impl fmt::Display for Mix {
 
 /// How requests choose their record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) enum Requests {
+pub enum Requests {
     /// All alike.
     Uniform,
     /// A few are popular, wherever they are.
@@ -110,7 +110,7 @@ pub(crate) enum Requests {
 
 impl Requests {
     /// Its name in property files and results.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
             Self::Zipfian => "zipfian",
@@ -121,25 +121,30 @@ impl Requests {
 
 /// One workload, complete.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct Workload {
+pub struct Workload {
     /// Its letter, or the name of its file.
-    pub(crate) name: String,
-    pub(crate) mix: Mix,
-    pub(crate) requests: Requests,
+    pub name: String,
+    /// Which share of the operations is of which kind.
+    pub mix: Mix,
+    /// Which records they ask for.
+    pub requests: Requests,
     /// Records that are loaded before the run; at least 1.
-    pub(crate) records: u64,
+    pub records: u64,
     /// Operations of the run, all clients together; at least 1.
-    pub(crate) operations: u64,
-    pub(crate) fields: usize,
-    pub(crate) field_len: usize,
+    pub operations: u64,
+    /// Of a record.
+    pub fields: usize,
+    /// Bytes.
+    pub field_len: usize,
     /// Updates write the whole record.
-    pub(crate) write_all_fields: bool,
-    pub(crate) names: KeyNames,
+    pub write_all_fields: bool,
+    /// What records are called.
+    pub names: KeyNames,
 }
 
 impl Workload {
     /// YCSB's core workload of that letter. There is none for E, whose scans a hashed store cannot serve.
-    pub(crate) fn letter(letter: char) -> Option<Self> {
+    pub fn letter(letter: char) -> Option<Self> {
         let (mix, requests) = match letter.to_ascii_uppercase() {
             'A' => (Mix::new(0.5, 0.5, 0.0, 0.0), Requests::Zipfian),
             'B' => (Mix::new(0.95, 0.05, 0.0, 0.0), Requests::Zipfian),
@@ -162,17 +167,17 @@ impl Workload {
     }
 
     /// Bytes in a record, which are its fields one after another.
-    pub(crate) fn record_len(&self) -> usize {
+    pub fn record_len(&self) -> usize {
         self.fields * self.field_len
     }
 
     /// Bytes in all records that are loaded, without keys.
-    pub(crate) fn data_bytes(&self) -> Bytes {
+    pub fn data_bytes(&self) -> Bytes {
         Bytes(self.records.saturating_mul(self.record_len() as u64))
     }
 
     /// Records that there may be at the end, if inserts come as often as they should, and somewhat more often.
-    pub(crate) fn expected_records(&self) -> u64 {
+    pub fn expected_records(&self) -> u64 {
         if self.mix.insert_share() == 0.0 {
             return self.records;
         }

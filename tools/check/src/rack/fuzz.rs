@@ -16,7 +16,7 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// What `rackmem fuzz` asks of every seed.
+    /// What `rackmem-lab fuzz` asks of every seed.
     pub const FUZZ: Self = Self { steps: 40_000, operations: 2_000, faults: 20 };
 
     /// After so many times its steps, nothing stops or dies any more in a run that has not met the rest: where recoveries are cut short

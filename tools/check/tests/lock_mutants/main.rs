@@ -64,7 +64,7 @@ The same for the rules of the locks (`LockRules` in `crates/wire/src/rules.rs`),
 
 - *runs without faults*: one of the first random runs in which nothing is lost and nothing comes twice; packets may pass each
   other;
-- *scope NAME*: every state of a small rack in which memory comes and goes (`rackmem check joint --scope NAME`);
+- *scope NAME*: every state of a small rack in which memory comes and goes (`rackmem-lab check joint --scope NAME`);
 - *random runs*, *runs with restarts*, *scenario*: as above.
 
 | rule | without it | caught by |

@@ -79,8 +79,8 @@ Each rule of the protocol (`crates/wire/src/rules.rs`) can be left out, and then
 This table is written by `tools/check/tests/mutants`, which also runs all of it:
 `cargo test -p rackmem-check --test mutants -- --nocapture` prints what was found.
 
-- *scope NAME*: every state of a small rack (`rackmem check flowcc --scope NAME`);
-- *joint scope NAME*: the same where memory comes and goes (`rackmem check joint --scope NAME`);
+- *scope NAME*: every state of a small rack (`rackmem-lab check flowcc --scope NAME`);
+- *joint scope NAME*: the same where memory comes and goes (`rackmem-lab check joint --scope NAME`);
 - *random runs*: one of the first runs under loss, duplication, delay and reordering;
 - *runs with restarts*: the same, with a switch and nodes that stop and start again;
 - *scenario*: a handler given the packets of a rare run;

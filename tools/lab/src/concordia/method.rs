@@ -50,10 +50,10 @@ pub(crate) const HEAD: &str = "\
 # Concordia's figures
 
 The figures of the Concordia paper (FAST '21) again, on a rack in virtual time: the state machines of rackmem and of the
-baselines, on hardware with the paper's timing. This page is written by `rackmem lab`; do not edit it.
+baselines, on hardware with the paper's timing. This page is written by `rackmem-lab figure`; do not edit it.
 
 ```sh
-cargo run --release --features plots -- lab concordia --out docs/figures --page docs/concordia.md
+cargo run --release -p rackmem-lab-cli --features plots -- figure concordia --out docs/figures --page docs/concordia.md
 ```
 
 ";

@@ -22,10 +22,10 @@ pub(crate) const HEAD: &str = "\
 
 The figures of the RAE paper (remote atomics as instructions of RISC-V) again: programs on simulated cores, with the engine of
 rackmem beside each memory and the paper's timing, against the same programs with a library's instructions. The machine is in
-[rae.md](rae.md). This page is written by `rackmem lab`; do not edit it.
+[rae.md](rae.md). This page is written by `rackmem-lab figure`; do not edit it.
 
 ```sh
-cargo run --release --features plots -- lab rae --out docs/figures --page docs/rae-figures.md
+cargo run --release -p rackmem-lab-cli --features plots -- figure rae --out docs/figures --page docs/rae-figures.md
 ```
 
 ";
@@ -48,7 +48,7 @@ pub(crate) const METHOD: &str = "
   one cycle each: an in-order core executes no more than one in a cycle, and none of them is made to wait for memory. So the library is charged the
   least that it can take on such a core. A barrier is charged what as many processes execute for one, or the next smaller
   number that was counted: six over shared memory; four over TCP, where the library starts with no more under valgrind.
-- Counted: by callgrind, on the library of Debian, on x86-64 (`rackmem lab routines`; `tools/riscv/libraries`). Estimated: that a RISC-V
+- Counted: by callgrind, on the library of Debian, on x86-64 (`rackmem-lab routines`; `tools/riscv/libraries`). Estimated: that a RISC-V
   compiler makes as many instructions of it. The kernel's instructions are not among them, which over TCP are most of the work.
 - Where a library waits it polls, and how often is up to its testbed. The fewest instructions of all rounds are charged. Over TCP some of
   these are polls still, on top of which the simulated network takes its time.

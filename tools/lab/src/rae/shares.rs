@@ -17,7 +17,7 @@ const NODE_COUNTS: [u8; 7] = [1, 2, 4, 8, 16, 32, 64];
 const WHOLE: &str = "The paper counts GAPBS, whose threads share one address space. Ours divide by the number of nodes to find a vertex, and set an \
     extension register, for each access. The column beside says what becomes of the share without both.";
 const LOOPS: &str = "Tested: without division and extension registers shares are half as large again. Of PageRank's innermost loop the atomic is one instruction in \
-    seven, 14.3 % (`rackmem riscv disasm tools/riscv/programs/prebuilt/graph-local.elf`). So the paper's 17.46 % are more than an innermost loop alone has; what else its \
+    seven, 14.3 % (`rackmem-lab riscv disasm tools/riscv/programs/prebuilt/graph-local.elf`). So the paper's 17.46 % are more than an innermost loop alone has; what else its \
     programs execute, or leave out of the count, is not said.";
 
 impl Figure for Atomics {

@@ -22,10 +22,10 @@ pub(crate) const HEAD: &str = "\
 # Figures of SABRes
 
 The figures of the SABRes paper (single-site atomic bulk reads) again: the SABRe engine of rackmem beside the memory of a soNUMA
-chip in virtual time, with the paper's timing. This page is written by `rackmem lab`; do not edit it.
+chip in virtual time, with the paper's timing. This page is written by `rackmem-lab figure`; do not edit it.
 
 ```sh
-cargo run --release --features plots -- lab sabres --out docs/figures --page docs/sabres.md
+cargo run --release -p rackmem-lab-cli --features plots -- figure sabres --out docs/figures --page docs/sabres.md
 ```
 
 ";

@@ -23,11 +23,11 @@ pub(crate) const HEAD: &str = "\
 # Figures of steering
 
 The figures of the steering paper (in-network conflict resolution for disaggregated memory) again: the store of chains, queue pairs and the
-steering program of rackmem on the paper's testbed in virtual time. This page is written by `rackmem lab`; do not edit it. What the store
+steering program of rackmem on the paper's testbed in virtual time. This page is written by `rackmem-lab figure`; do not edit it. What the store
 and the program are is told in [chains](chains.md).
 
 ```sh
-cargo run --release --features plots -- lab steering --ops 100000 --out docs/figures --page docs/steering.md
+cargo run --release -p rackmem-lab-cli --features plots -- figure steering --ops 100000 --out docs/figures --page docs/steering.md
 ```
 
 ";

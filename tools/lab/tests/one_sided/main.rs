@@ -5,10 +5,10 @@
 #[path = "../../../../crates/rackmem/tests/networked/rig.rs"]
 #[allow(dead_code, reason = "nothing is killed here")]
 mod bad_network;
-#[path = "../../../rackmem/tests/networked/lies.rs"]
+#[path = "../../../../crates/rackmem/tests/networked/lies.rs"]
 #[allow(dead_code, reason = "nobody lies here")]
 mod lies;
-#[path = "../../../rackmem/tests/places/rig.rs"]
+#[path = "../../../../crates/rackmem/tests/places/rig.rs"]
 #[allow(dead_code, reason = "every node is asked for its own handle")]
 mod places;
 mod store;

@@ -2,7 +2,6 @@
 
 use super::node::{Counted, Event, Job, Order, Task};
 use crate::fault::Fault;
-use crate::processes::child;
 use crate::processes::meeting::RuntimeDir;
 use crate::processes::place::{RackSpec, Seat, Travelled};
 use crate::processes::{Crew, Meeting, OnInterrupt, TransportKind};
@@ -34,7 +33,7 @@ struct Run<'a> {
 }
 
 /// Refuses what cannot work across processes.
-pub(crate) fn refuse(workload: &Workload) -> Result<(), Fault> {
+pub fn refuse(workload: &Workload) -> Result<(), Fault> {
     if workload.mix.insert_share() > 0.0 {
         return Err(Fault::usage(format_args!(
             "workload {} inserts records: its clients count together which records are there, and that works in one \
@@ -46,7 +45,7 @@ pub(crate) fn refuse(workload: &Workload) -> Result<(), Fault> {
 }
 
 /// Runs a workload on a fresh rack of processes. None if it was stopped before there was anything to measure.
-pub(crate) fn measure(
+pub fn measure(
     kind: TransportKind,
     spec: &RackSpec,
     (threads, engine): (usize, Engine),
@@ -66,7 +65,7 @@ pub(crate) fn measure(
     };
     let tasks = Seat::all(spec, &meeting)
         .into_iter()
-        .map(|(name, seat)| (name, child::Task::Ycsb(Task { seat, job: job.clone() })))
+        .map(|(name, seat)| (name, Task { seat, job: job.clone() }))
         .collect();
     let crew = Crew::start(tasks, runtime, setting.interrupt)?;
     let mut run = Run { crew, workload, setting };

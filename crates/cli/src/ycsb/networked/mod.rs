@@ -6,5 +6,5 @@
 mod command;
 mod node;
 
-pub(crate) use command::{measure, refuse};
-pub(crate) use node::{Task, place};
+pub use command::{measure, refuse};
+pub use node::place;

@@ -25,7 +25,7 @@ use crate::ycsb::workload::Workload;
 
 /// A place, and what its clients do.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Task {
+pub struct Task {
     pub(super) seat: Seat,
     pub(super) job: Job,
 }
@@ -44,7 +44,7 @@ pub(super) struct Job {
 
 /// What the command wants of a place.
 #[derive(Serialize, Deserialize)]
-pub(crate) enum Order {
+pub enum Order {
     /// Create the store, and say where it is.
     Create,
     /// Open the store whose root is there.
@@ -59,7 +59,7 @@ pub(crate) enum Order {
 
 /// What happens at a place.
 #[derive(Serialize, Deserialize)]
-pub(crate) enum Event {
+pub enum Event {
     /// It is part of the rack.
     Seated,
     /// The store's root is there.
@@ -78,13 +78,17 @@ pub(crate) enum Event {
 
 /// What a place has counted.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
-pub(crate) struct Counted {
+pub struct Counted {
     pub(super) traffic: Traffic,
     pub(super) travelled: Travelled,
 }
 
+impl crate::processes::Task for Task {
+    const NAME: &'static str = "ycsb";
+}
+
 /// Is a place of the rack until the process ends.
-pub(crate) fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) -> Result<Never, Reason> {
+pub fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) -> Result<Never, Reason> {
     let seated = task.seat.take()?;
     teller.tell(Event::Seated);
     match seated {

@@ -1,0 +1,20 @@
+//! The `rackmem` command as a shell sees it: what it prints where, its exit codes, and what is left behind.
+//!
+//! | file | scenarios |
+//! | --- | --- |
+//! | `ycsb` | workloads in one process; the stage map |
+//! | `processes` | workloads on racks of processes |
+//! | `daemons` | racks of daemons on one machine |
+//! | `hosts` | racks of several hosts, each in a network namespace |
+//! | `unwritable` | results that cannot be written, files that cannot be read |
+//! | `shell` | the command in a shell's hands |
+
+mod daemons;
+mod hosts;
+mod processes;
+mod shell;
+mod unwritable;
+mod ycsb;
+
+/// What is tested.
+const COMMAND: &str = env!("CARGO_BIN_EXE_rackmem");

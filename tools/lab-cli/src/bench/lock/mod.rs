@@ -1,0 +1,307 @@
+//! `rackmem-lab bench lock`: locks that carry their data.
+//!
+//! Three questions, each with its yardstick in the same run:
+//!
+//! | question | yardstick |
+//! | --- | --- |
+//! | what does a lock cost that is here already? | an uncontended `parking_lot::RwLock` |
+//! | what does it take to hand one over, with its data? | the bare exchange of three messages, one with the data, over the same transport |
+//! | how many operations a second does a mix get? | a reader-writer lock with a wait queue, layered on coherent memory of the same rack |
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `cached` | the first |
+//! | `worker` | what threads do with both kinds of locks |
+//! | `place`, `subject` | the rack on which they do it: a child's side, and the command's |
+//! | `report` | what comes out |
+
+mod cached;
+mod place;
+mod report;
+mod subject;
+mod worker;
+
+pub(crate) use place::place;
+
+use std::time::Duration;
+
+use rackmem::BlockSize;
+
+use self::report::{Budget, HandOver, Mix, Report};
+use self::subject::Subject;
+use self::worker::{Done, Kind, Load};
+use super::networked::Role;
+use super::networked::crews::Three;
+use super::networked::pingpong;
+use super::networked::samples::Recorder;
+use super::rounds::median;
+use cli::fault::Fault;
+use cli::interrupt::Interrupt;
+use cli::output;
+use cli::processes::TransportKind;
+use cli::processes::place::RackSpec;
+use cli::size::Bytes;
+use cli::ycsb::Directory;
+
+/// Flags.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Numbers of nodes to measure
+    #[arg(long, value_delimiter = ',', default_value = "2,4", value_parser = clap::value_parser!(u16).range(1..=64))]
+    nodes: Vec<u16>,
+
+    /// Threads on each node
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    threads: u16,
+
+    /// Per cent of operations that only read
+    #[arg(long, value_delimiter = ',', default_value = "100,50,0", value_parser = clap::value_parser!(u8).range(0..=100))]
+    read_ratio: Vec<u8>,
+
+    /// Nanoseconds that a thread stays inside, beside looking at the state
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000_000))]
+    critical_section: u64,
+
+    /// Bytes that each lock guards
+    #[arg(long, default_value = "1KiB")]
+    state_size: Bytes,
+
+    /// Locks, spread over the nodes
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    locks: u64,
+
+    /// How skewed the choice of the lock is: 0 for not at all
+    #[arg(long, default_value_t = 0.99)]
+    zipf: f64,
+
+    /// What carries the messages
+    #[arg(long, value_enum, default_value = "inline")]
+    transport: TransportKind,
+
+    /// Milliseconds per measurement of a mix
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..=600_000))]
+    millis: u64,
+
+    /// Rounds of hand-overs, and of cached locks; the medians are printed
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u64).range(3..=1000))]
+    rounds: u64,
+
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Threads that the layered lock tells apart.
+const MOST_THREADS: u64 = lab::layered::THREADS as u64;
+
+/// The longest state: what a message carries.
+const MOST_STATE: u64 = 1 << 20;
+
+impl Args {
+    fn check(&self) -> Result<(), Fault> {
+        let most = self.nodes.iter().max().map_or(0, |nodes| u64::from(*nodes) * u64::from(self.threads));
+        if most > MOST_THREADS {
+            return Err(Fault::usage(format_args!(
+                "--nodes and --threads ask for {most} threads: the layered lock knows {MOST_THREADS}"
+            )));
+        }
+        let state = self.state_size;
+        if state.0 == 0 || state.0 > MOST_STATE || !state.0.is_multiple_of(8) {
+            return Err(Fault::usage(format_args!(
+                "--state-size {state} is not possible: choose a multiple of 8 B up to 1 MiB"
+            )));
+        }
+        if !(0.0..=10.0).contains(&self.zipf) {
+            return Err(Fault::usage(format_args!("--zipf {} is not between 0 and 10", self.zipf)));
+        }
+        Ok(())
+    }
+
+    fn load(&self, nodes: u16, read_percent: u8) -> Load {
+        Load {
+            locks_per_node: self.locks.div_ceil(u64::from(nodes)),
+            state_bytes: self.state_size.0,
+            read_percent: u64::from(read_percent),
+            theta: self.zipf,
+            critical_nanos: self.critical_section,
+            millis: self.millis,
+        }
+    }
+
+    /// A rack with room for all locks on every node, for both kinds.
+    fn spec(&self, nodes: u16, load: &Load) -> RackSpec {
+        let block = BlockSize::DEFAULT.bytes();
+        let state = self.state_size.0.next_multiple_of(block);
+        let all = load.locks_per_node * u64::from(nodes);
+        RackSpec {
+            nodes: usize::from(nodes),
+            block_bytes: block,
+            // Twice what is there, as buckets fill unevenly.
+            cache: (2 * all * (state + block)).next_power_of_two().max(64 << 20),
+            memory: (load.locks_per_node * (2 * state + block) + (MOST_THREADS + 4096) * block)
+                .next_power_of_two()
+                .max(64 << 20),
+            switch_entries: 375_000,
+            directory: Directory::Switch,
+            queue: true,
+            peek: true,
+            lock_copies: (4 * all * self.state_size.0.next_power_of_two().max(64)).max(8 << 20),
+            lock_region: self.state_size.0.max(RackSpec::LOCK_REGION),
+            steering: None,
+            seed: 1,
+        }
+    }
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<(), Fault> {
+    args.check()?;
+    let interrupt = Interrupt::listen()
+        .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    let cached = cached::measure(args.rounds)?;
+    let hand_over = hand_over(args, &interrupt)?;
+    let mut mixes = Vec::new();
+    for nodes in &args.nodes {
+        mixes.extend(mixes_on(args, *nodes, &interrupt)?);
+    }
+    let report = Report {
+        command: "bench lock",
+        version: env!("CARGO_PKG_VERSION"),
+        transport: args.transport,
+        threads: args.threads,
+        critical_section_ns: args.critical_section,
+        state_bytes: args.state_size.0,
+        locks: args.locks,
+        zipf: args.zipf,
+        millis: args.millis,
+        cached,
+        hand_over,
+        mixes,
+    };
+    if args.json { output::print_json(&report) } else { output::print(&report.text()) }
+}
+
+/// Updates per second of one state under one lock that carries it, by one thread on each of so many nodes; and the share of
+/// the one that got least, against an equal share.
+pub(crate) fn record_updates(
+    transport: TransportKind,
+    nodes: u16,
+    state_bytes: u64,
+    lasts: Duration,
+    interrupt: &Interrupt,
+) -> Result<(f64, f64), Fault> {
+    /// So skewed that all take the first lock.
+    const ALL_THE_SAME: f64 = 64.0;
+    let millis = u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX);
+    let load = Load {
+        locks_per_node: 1,
+        state_bytes,
+        read_percent: 0,
+        theta: ALL_THE_SAME,
+        critical_nanos: 0,
+        millis,
+    };
+    let spec = RackSpec { nodes: usize::from(nodes), ..pingpong::spec(BlockSize::DEFAULT) };
+    let mut rack = Subject::start(transport, &spec, 1, &load, interrupt)?;
+    let warm_up = rack.run(Kind::Carried, &Load { millis: millis / 5 + 10, ..load.clone() })?;
+    let done = rack.run(Kind::Carried, &load)?;
+    let written = warm_up.iter().chain(&done).map(|thread| thread.writes).sum();
+    sound(Kind::Carried, rack.sum(Kind::Carried)?, written)?;
+    Ok((rate(&done), least_share(&done)))
+}
+
+/// Two nodes that take turns, beside the bare exchange.
+fn hand_over(args: &Args, interrupt: &Interrupt) -> Result<HandOver, Fault> {
+    const NODES: u16 = 2;
+    let load = args.load(NODES, 0);
+    let count = load.locks_per_node * u64::from(NODES);
+    let mut rack = Subject::start(args.transport, &args.spec(NODES, &load), 1, &load, interrupt)?;
+    let mut bare = match args.transport {
+        TransportKind::Inline => None,
+        transport => {
+            let block = BlockSize::new(args.state_size.0.next_power_of_two().max(BlockSize::MIN.bytes()));
+            let block = block.expect("a state is at most as large as a block may be");
+            Some(Three::start(transport, Role::Bare, &pingpong::spec(block), interrupt)?)
+        }
+    };
+    let (mut carried, mut layered, mut exchanged) = (Vec::new(), Vec::new(), Vec::new());
+    let mut all = Recorder::new();
+    // The first round finds everything at home.
+    for round in 0..=args.rounds {
+        if let Some(bare) = &mut bare {
+            exchanged.push(bare.exchange(count)?.mean());
+        }
+        let samples = rack.hand_overs(Kind::Carried, count)?;
+        carried.push(samples.mean());
+        if round > 0 {
+            all.add(&samples);
+        }
+        layered.push(rack.hand_overs(Kind::Layered, count)?.mean());
+        if interrupt.requested() {
+            return Err(Fault::Interrupted);
+        }
+    }
+    let of = |means: &[f64]| median(means[1..].to_vec());
+    for kind in Kind::BOTH {
+        let (found, written) = (rack.sum(kind)?, 2 * count * (args.rounds + 1));
+        sound(kind, found, written)?;
+    }
+    Ok(HandOver {
+        median_ns: of(&carried),
+        p50_ns: all.quantile(0.5),
+        p99_ns: all.quantile(0.99),
+        layered_ns: of(&layered),
+        budget: (!exchanged.is_empty()).then(|| Budget::of(of(&exchanged))),
+    })
+}
+
+/// All mixes on a rack of so many nodes.
+fn mixes_on(args: &Args, nodes: u16, interrupt: &Interrupt) -> Result<Vec<Mix>, Fault> {
+    let load = args.load(nodes, 0);
+    let spec = args.spec(nodes, &load);
+    let mut rack = Subject::start(args.transport, &spec, u64::from(args.threads), &load, interrupt)?;
+    let mut written = [0; Kind::BOTH.len()];
+    let mut mixes = Vec::new();
+    for read_percent in &args.read_ratio {
+        let load = args.load(nodes, *read_percent);
+        let warm_up = Load { millis: (load.millis / 5).max(10), ..load.clone() };
+        let mut done = Vec::new();
+        for (kind, written) in Kind::BOTH.into_iter().zip(&mut written) {
+            let before = rack.run(kind, &warm_up)?;
+            let during = rack.run(kind, &load)?;
+            *written += before.iter().chain(&during).map(|thread| thread.writes).sum::<u64>();
+            sound(kind, rack.sum(kind)?, *written)?;
+            done.push(during);
+            if interrupt.requested() {
+                return Err(Fault::Interrupted);
+            }
+        }
+        let layered = done.pop().expect("both kinds ran");
+        let carried = done.pop().expect("both kinds ran");
+        mixes.push(Mix::of(nodes, *read_percent, &carried, &layered));
+    }
+    Ok(mixes)
+}
+
+/// What threads wrote has to be there.
+fn sound(kind: Kind, found: u64, written: u64) -> Result<(), Fault> {
+    if found == written {
+        return Ok(());
+    }
+    Err(Fault::failed(format_args!(
+        "{written} writes were done under {} locks, and {found} arrived: a bug in rackmem",
+        kind.name()
+    )))
+}
+
+/// Operations per second of all threads together.
+fn rate(done: &[Done]) -> f64 {
+    done.iter().map(|thread| thread.per_second()).sum()
+}
+
+/// The share of the thread that got least, against an equal share.
+fn least_share(done: &[Done]) -> f64 {
+    let least = done.iter().map(|thread| thread.all()).min().unwrap_or(0);
+    let sum: u64 = done.iter().map(|thread| thread.all()).sum();
+    least as f64 * done.len() as f64 / sum.max(1) as f64
+}

@@ -1,0 +1,289 @@
+//! What threads do with locks: the same on locks that carry their data, and on locks layered on coherent memory.
+//!
+//! What must always hold: a state is numbers that are all the same, and each time it is written they grow by one. So
+//! whoever reads a torn state finds out, and the sum of all states is the number of writes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use lab::layered::{Locker, Locks};
+use rackmem::{Discipline, Error, GlobalAddr, LockedBytes, NodeHandle, block_on};
+use serde::{Deserialize, Serialize};
+
+use crate::bench::networked::samples::{Recorder, Samples};
+use cli::ycsb::random::Random;
+
+/// Which locks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// That carry their data.
+    Carried,
+    /// A word and a queue in coherent memory, and the data there, too.
+    Layered,
+}
+
+impl Kind {
+    pub(super) const BOTH: [Self; 2] = [Self::Carried, Self::Layered];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Carried => "carried",
+            Self::Layered => "layered",
+        }
+    }
+}
+
+/// What all threads do.
+#[derive(Clone, Serialize, Deserialize, Debug)]
+pub(crate) struct Load {
+    /// Locks on each node.
+    pub(super) locks_per_node: u64,
+    pub(super) state_bytes: u64,
+    /// Per cent of the operations that only read.
+    pub(super) read_percent: u64,
+    /// Popularity falls with the rank to the power of this; 0: all are equally popular.
+    pub(super) theta: f64,
+    pub(super) critical_nanos: u64,
+    pub(super) millis: u64,
+}
+
+/// Where the locks of one node are.
+#[derive(Clone, Copy, Serialize, Deserialize, Debug)]
+pub(crate) struct Part {
+    carried: u64,
+    layered: [u64; 2],
+    states: u64,
+}
+
+/// From one state to the next, so that no block holds two of them.
+fn pitch(handle: &NodeHandle, state: u64) -> u64 {
+    state.max(8).next_multiple_of(handle.block_size().bytes())
+}
+
+impl Part {
+    /// Makes the locks whose home is this node.
+    pub(super) fn make(handle: &mut NodeHandle, load: &Load) -> Result<Self, Error> {
+        let (home, count) = (handle.id(), load.locks_per_node);
+        let pitch = pitch(handle, load.state_bytes);
+        let carried = handle.alloc(count * pitch, home, Discipline::Locked)?;
+        let states = handle.alloc(count * pitch, home, Discipline::Coherent)?;
+        let layered = block_on(Locks::allocate_apart(handle, count, home))?;
+        // Carried states are not zeroed where memory was used before; here they never were, but say so.
+        for lock in 0..count {
+            handle.rwlock(carried + lock * pitch, load.state_bytes as usize)?.write(handle)?.fill(0);
+        }
+        Ok(Self {
+            carried: carried.bits(),
+            layered: layered.addresses().map(GlobalAddr::bits),
+            states: states.bits(),
+        })
+    }
+}
+
+/// What a thread has done.
+#[derive(Clone, Copy, Default, Serialize, Deserialize, Debug)]
+pub(crate) struct Done {
+    pub(super) reads: u64,
+    pub(super) writes: u64,
+    pub(super) nanos: u64,
+}
+
+impl Done {
+    pub(super) fn all(self) -> u64 {
+        self.reads + self.writes
+    }
+
+    pub(super) fn per_second(self) -> f64 {
+        self.all() as f64 / (self.nanos as f64 / 1e9).max(1e-9)
+    }
+}
+
+/// All locks of the rack, as one thread has them. Lock `n` is the `n / nodes`th of node `n % nodes`.
+pub(super) struct Mine {
+    handle: NodeHandle,
+    carried: Vec<LockedBytes>,
+    layered: Vec<Locker>,
+    states: Vec<GlobalAddr>,
+    state: Vec<u64>,
+}
+
+impl Mine {
+    /// `number` differs between all threads of the rack.
+    pub(super) fn new(handle: NodeHandle, number: usize, parts: &[Part], load: &Load) -> Result<Self, Error> {
+        let (nodes, pitch) = (parts.len() as u64, pitch(&handle, load.state_bytes));
+        let at = |base: u64, lock: u64| GlobalAddr::from_bits(base) + lock / nodes * pitch;
+        let part = |lock: u64| &parts[(lock % nodes) as usize];
+        let all = 0..load.locks_per_node * nodes;
+        let carried = all
+            .clone()
+            .map(|lock| handle.rwlock(at(part(lock).carried, lock), load.state_bytes as usize))
+            .collect::<Result<_, _>>()?;
+        let layered = parts
+            .iter()
+            .map(|part| Locks::apart_at(&handle, part.layered.map(GlobalAddr::from_bits)))
+            .map(|locks| Locker::new(locks, number))
+            .collect();
+        let states = all.map(|lock| at(part(lock).states, lock)).collect();
+        Ok(Self { handle, carried, layered, states, state: vec![0; load.state_bytes.div_ceil(8) as usize] })
+    }
+
+    /// One operation: what it found, or an error. The state has been looked at as a whole.
+    fn turn(&mut self, kind: Kind, lock: u64, write: bool, inside: impl FnOnce()) -> Result<u64, Error> {
+        let bytes = zerocopy::IntoBytes::as_mut_bytes(self.state.as_mut_slice());
+        let at = lock as usize;
+        match (kind, write) {
+            (Kind::Carried, false) => {
+                let guard = self.carried[at].read(&mut self.handle)?;
+                bytes.copy_from_slice(&guard);
+                inside();
+            }
+            (Kind::Carried, true) => {
+                let mut guard = self.carried[at].write(&mut self.handle)?;
+                bytes.copy_from_slice(&guard);
+                self.state.iter_mut().for_each(|word| *word += 1);
+                guard.copy_from_slice(zerocopy::IntoBytes::as_bytes(self.state.as_slice()));
+                inside();
+            }
+            (Kind::Layered, write) => {
+                let nodes = self.layered.len() as u64;
+                let (locker, lock) = (&mut self.layered[(lock % nodes) as usize], lock / nodes);
+                block_on(locker.acquire(&mut self.handle, lock, write))?;
+                let state = self.states[at];
+                self.handle.read(state, bytes)?;
+                if write {
+                    self.state.iter_mut().for_each(|word| *word += 1);
+                    self.handle.write(state, zerocopy::IntoBytes::as_bytes(self.state.as_slice()))?;
+                }
+                inside();
+                block_on(locker.release(&mut self.handle, lock, write))?;
+            }
+        }
+        let first = self.state.first().copied().unwrap_or(0);
+        assert!(
+            self.state.iter().all(|word| *word == first),
+            "a torn state under a {} lock: a bug",
+            kind.name()
+        );
+        Ok(first)
+    }
+
+    /// Writes each of the first `count` states once, one after the other, and says how long each took.
+    pub(super) fn write_all(&mut self, kind: Kind, count: u64) -> Result<Samples, Error> {
+        let mut recorder = Recorder::new();
+        let began = Instant::now();
+        let mut last = began;
+        for lock in 0..count {
+            self.turn(kind, lock, true, || {})?;
+            let now = Instant::now();
+            recorder.record(now - last);
+            last = now;
+        }
+        Ok(recorder.samples(last - began))
+    }
+
+    /// Does what a thread does until it is told to stop.
+    pub(super) fn run(
+        &mut self,
+        kind: Kind,
+        load: &Load,
+        plan: &[(u32, bool)],
+        stop: &AtomicBool,
+    ) -> Result<Done, Error> {
+        let critical = Duration::from_nanos(load.critical_nanos);
+        let mut done = Done::default();
+        let began = Instant::now();
+        for (lock, write) in plan.iter().cycle() {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            self.turn(kind, u64::from(*lock), *write, || {
+                if !critical.is_zero() {
+                    let entered = Instant::now();
+                    while entered.elapsed() < critical {
+                        std::hint::spin_loop();
+                    }
+                }
+            })?;
+            if *write { done.writes += 1 } else { done.reads += 1 }
+        }
+        done.nanos = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Ok(done)
+    }
+
+    /// The sum of all states.
+    pub(super) fn sum(&mut self, kind: Kind) -> Result<u64, Error> {
+        (0..self.states.len() as u64).map(|lock| self.turn(kind, lock, false, || {})).sum()
+    }
+}
+
+/// Operations after which a plan begins again.
+const PLANNED: usize = 1 << 16;
+
+/// Which locks a thread takes, and how.
+pub(super) fn plan(load: &Load, nodes: u64, thread: u64) -> Vec<(u32, bool)> {
+    let locks = load.locks_per_node * nodes;
+    let mut sum = 0.0;
+    let below: Vec<f64> = (1..=locks)
+        .map(|rank| {
+            sum += (rank as f64).powf(-load.theta);
+            sum
+        })
+        .collect();
+    let mut random = Random::new(1, thread);
+    (0..PLANNED)
+        .map(|_| {
+            let at = random.unit() * sum;
+            let lock = below.partition_point(|below| *below <= at).min(below.len() - 1);
+            (u32::try_from(lock).expect("few locks"), random.below(100) >= load.read_percent)
+        })
+        .collect()
+}
+
+/// Runs a load on the threads of these nodes, all at once; what each of them has done.
+pub(super) fn run(
+    threads: &mut [Mine],
+    first: u64,
+    nodes: u64,
+    (kind, load): (Kind, &Load),
+) -> Result<Vec<Done>, Error> {
+    let stop = AtomicBool::new(false);
+    let plans: Vec<_> = (first..).take(threads.len()).map(|thread| plan(load, nodes, thread)).collect();
+    std::thread::scope(|scope| {
+        let running: Vec<_> = threads
+            .iter_mut()
+            .zip(&plans)
+            .map(|(mine, plan)| {
+                let stop = &stop;
+                scope.spawn(move || mine.run(kind, load, plan, stop))
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(load.millis));
+        stop.store(true, Ordering::Relaxed);
+        running.into_iter().map(|thread| thread.join().expect("a thread of the benchmark panicked")).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(read_percent: u64, theta: f64) -> Load {
+        Load { locks_per_node: 25, state_bytes: 64, read_percent, theta, critical_nanos: 0, millis: 1 }
+    }
+
+    #[test]
+    fn plans_have_the_mix_and_the_skew_that_was_asked_for() {
+        let share = |plan: &[(u32, bool)], of: &dyn Fn(&(u32, bool)) -> bool| {
+            plan.iter().filter(|turn| of(turn)).count() as f64 / plan.len() as f64
+        };
+        let even = plan(&load(75, 0.0), 4, 0);
+        assert!((share(&even, &|(_, write)| *write) - 0.25).abs() < 0.01);
+        assert!((share(&even, &|(lock, _)| *lock == 99) - 0.01).abs() < 0.003);
+        let skewed = plan(&load(100, 0.99), 4, 0);
+        let sum: f64 = (1..=100).map(|rank| f64::from(rank).powf(-0.99)).sum();
+        assert!((share(&skewed, &|(lock, _)| *lock == 0) - 1.0 / sum).abs() < 0.01);
+        assert!(skewed.iter().all(|(_, write)| !write));
+        assert_ne!(plan(&load(75, 0.0), 4, 1), even, "threads differ");
+    }
+}

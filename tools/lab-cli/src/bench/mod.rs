@@ -1,0 +1,60 @@
+//! `rackmem-lab bench`: what an access costs, beside a yardstick measured in the same run.
+//!
+//! Absolute times say much about the machine; the ratios are what the project holds itself to. Every figure is
+//! the median of several rounds, in which yardstick and rack take turns.
+//!
+//! | file | measures |
+//! | --- | --- |
+//! | `hit` | cached words against a plain `Vec<u64>` |
+//! | `miss` | misses, evictions, upgrades and reads of modified blocks against a memcpy of a block |
+//! | `networked` | misses on a rack of processes against the bare exchange of their messages |
+//! | `contend` | many threads on one block |
+//! | `lock` | locks that carry their data: cached, handed over, and under a mix beside layered ones |
+//! | `object` | reads of whole objects beside other layouts of objects, while threads write them |
+//! | `word` | operations on words of another node |
+//! | `rounds` | medians, clocks, tables |
+
+mod contend;
+mod hit;
+pub(crate) mod lock;
+mod miss;
+pub(crate) mod networked;
+pub(crate) mod object;
+pub(crate) mod rounds;
+pub(crate) mod word;
+
+use clap::Subcommand;
+
+use cli::fault::Fault;
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    /// Reads and writes of cached words, against a plain array of the same size
+    Hit(hit::Args),
+    /// Misses of a block, against copying a block of memory, or against the bare exchange of their messages
+    Miss(miss::Args),
+    /// Three processes that exchange the messages of a miss, and nothing else
+    Pingpong(networked::pingpong::Args),
+    /// Threads on all nodes that change one block
+    Contend(contend::Args),
+    /// Locks that carry their data, against plain locks, the bare exchange of messages, and layered locks
+    Lock(lock::Args),
+    /// Reads of whole objects, against versions in cache lines, checksums, remote locks and unchecked READs
+    Object(object::Args),
+    /// Operations on words of another node, against bare ones, or against the bare exchange of messages
+    Word(word::Args),
+}
+
+/// Runs the command.
+pub(crate) fn run(bench: &Bench) -> Result<(), Fault> {
+    match bench {
+        Bench::Hit(args) => hit::run(args),
+        Bench::Miss(args) => miss::run(args),
+        Bench::Pingpong(args) => networked::pingpong::run(args),
+        Bench::Contend(args) => contend::run(args),
+        Bench::Lock(args) => lock::run(args),
+        Bench::Object(args) => object::run(args),
+        Bench::Word(args) => word::run(args),
+    }
+}

@@ -1,0 +1,174 @@
+//! A place of the bare exchange:
+//!
+//! ```text
+//!   node 0 ── 64 B ──> switch ── 64 B ──> node 1 ── 64 B and a block ──> node 0
+//! ```
+//!
+//! or, of two, the same without the switch. The same transport, packets and waiting as in a miss ([`live::waiting`]), and nothing else: no cache, no directory, no
+//! unlock. The requester copies the block out of the message, as whoever wants to keep it must.
+
+use std::time::{Duration, Instant};
+
+use live::waiting::{Crowding, Patience, Step, is_all};
+use rackmem::transport::{Body, Contents, Outgoing, PlaceId, Transport};
+use rackmem::{Nanos, NodeId};
+use wire::{BlockTag, Endpoint, GlobalAddr, Kind, Packet, RequesterId, Seq, SlotId};
+
+use super::orders::{Event, Order};
+use super::samples::Recorder;
+use cli::processes::child::{Never, Reason};
+use cli::processes::place::Seat;
+use cli::processes::{Orders, Teller};
+
+/// As the switch of a rack sleeps at most.
+const LONGEST_SLEEP: Nanos = Nanos::from_millis(50);
+/// A request that is not answered so long was lost.
+const LOST_AFTER: Nanos = Nanos::from_millis(10);
+/// Without an answer for so long there is nobody.
+const NOBODY_AFTER: Duration = Duration::from_secs(30);
+
+const REQUESTER: NodeId = NodeId(0);
+const THIRD: NodeId = NodeId(1);
+
+struct Bare<'a> {
+    transport: &'a dyn Transport,
+    started: Instant,
+    crowding: Crowding,
+    out: Outgoing,
+}
+
+pub(super) fn place(seat: &Seat, orders: &Orders<Order>, teller: &Teller<Event>) -> Result<Never, Reason> {
+    let transport = seat.connect()?;
+    let words = vec![0x5a5a_5a5a_5a5a_5a5a_u64; seat.rack().block().len() / 8];
+    let mut bare = Bare {
+        transport: &*transport,
+        started: Instant::now(),
+        crowding: Crowding::default(),
+        out: Outgoing::new(),
+    };
+    // As whoever waits in a rack does.
+    rackmem::ask_for_short_slice();
+    teller.tell(Event::Seated);
+    let from = seat.place();
+    if from == PlaceId::node(REQUESTER) {
+        let mut block = vec![0; seat.rack().block().len()];
+        let mut seq = 0;
+        // Until each has found the other.
+        bare.exchange(&mut seq, &mut block, Endpoint::Switch)?;
+        loop {
+            let (times, first) = match orders.next() {
+                Order::Exchange(times) => (times, Endpoint::Switch),
+                Order::ExchangeOfTwo(times) => (times, Endpoint::CacheAgent(THIRD)),
+                _ => continue,
+            };
+            let mut recorder = Recorder::new();
+            let began = Instant::now();
+            let mut last = began;
+            for _ in 0..times {
+                bare.exchange(&mut seq, &mut block, first)?;
+                let now = Instant::now();
+                recorder.record(now - last);
+                last = now;
+            }
+            teller.tell(Event::Round(recorder.samples(last - began)));
+        }
+    } else if from == PlaceId::SWITCH {
+        bare.answer(|request| {
+            (request.reply(Kind::ReadMiss, Endpoint::Switch, Endpoint::CacheAgent(THIRD)), Contents::None)
+        })
+    } else {
+        let payload = seat.rack().block().bytes() as u32;
+        bare.answer(|request| {
+            let reply = request.reply(Kind::Ack, Endpoint::CacheAgent(THIRD), Endpoint::Requester(REQUESTER));
+            (Packet { payload, ..reply }, Contents::Own(&words))
+        })
+    }
+}
+
+fn request(seq: u64) -> Packet {
+    let tag = BlockTag::from_bits(GlobalAddr::new(THIRD, 4096).bits());
+    Packet::request(Kind::ReadMiss, tag, RequesterId { node: REQUESTER, slot: SlotId(0) }, Seq(seq))
+}
+
+impl Bare<'_> {
+    fn now(&self) -> Nanos {
+        Nanos(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn send(&mut self, packet: &Packet, contents: Contents<'_>) {
+        self.transport.send(PlaceId::of(packet.to), Body::Packet(packet, contents), &mut self.out);
+        self.transport.flush(&mut self.out);
+    }
+
+    /// Answers what comes, as the switch and the nodes of a rack wait for it.
+    fn answer<'a>(&mut self, with: impl Fn(&Packet) -> (Packet, Contents<'a>)) -> Result<Never, Reason> {
+        let mut patience = Patience::without_spins();
+        let transport = self.transport;
+        transport.attend();
+        loop {
+            let now = patience.now(|| self.now());
+            let out = &mut self.out;
+            let messages = transport.receive(&mut |_, body| {
+                if let Body::Packet(packet, _) = body {
+                    let (reply, contents) = with(packet);
+                    transport.send(PlaceId::of(reply.to), Body::Packet(&reply, contents), out);
+                }
+            });
+            if messages > 0 {
+                transport.flush(out);
+                patience.again();
+                if !is_all(messages) {
+                    continue;
+                }
+            }
+            match patience.step(now, Nanos::MAX, &self.crowding) {
+                Step::Spin => std::hint::spin_loop(),
+                Step::Yield => patience.give_way(now, &self.crowding, || self.now()),
+                Step::Sleep(_) => transport.block(LONGEST_SLEEP),
+            }
+        }
+    }
+
+    /// One exchange, as a thread that misses waits for its block; this one is asked first.
+    fn exchange(&mut self, seq: &mut u64, block: &mut [u8], first: Endpoint) -> Result<(), Reason> {
+        let began = Instant::now();
+        let transport = self.transport;
+        let mut patience = Patience::without_spins();
+        transport.attend();
+        let mut answered = false;
+        while !answered {
+            *seq += 1;
+            self.send(&Packet { to: first, ..request(*seq) }, Contents::None);
+            let lost = self.now() + LOST_AFTER;
+            while !answered {
+                let now = patience.now(|| self.now());
+                if now >= lost {
+                    break;
+                }
+                let messages = transport.receive(&mut |_, body| {
+                    if let Body::Packet(packet, contents) = body
+                        && packet.seq == Seq(*seq)
+                        && contents.bytes() == block.len()
+                    {
+                        contents.copy_to(0, block);
+                        answered = true;
+                    }
+                });
+                if messages > 0 {
+                    patience.again();
+                    continue;
+                }
+                match patience.step(now, lost, &self.crowding) {
+                    Step::Spin => std::hint::spin_loop(),
+                    Step::Yield => patience.give_way(now, &self.crowding, || self.now()),
+                    Step::Sleep(most) => transport.block(most),
+                }
+            }
+            if began.elapsed() > NOBODY_AFTER {
+                return Err("no answer for half a minute".to_owned());
+            }
+        }
+        transport.leave();
+        Ok(())
+    }
+}

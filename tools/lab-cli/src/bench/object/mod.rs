@@ -1,0 +1,188 @@
+//! `rackmem-lab bench object`: reads of whole objects, beside what other systems do for one, in the same run.
+//!
+//! Node 1 is home to some objects in each layout, and its threads write them all the time; one thread of node 0 reads. Where the
+//! objects are within reach of loads and stores that is all there is; otherwise each read is asked of the home's NIC.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `work` | what readers and writers do |
+//! | `place`, `subject` | the rack on which they do it: a child's side, and the command's |
+//! | `report` | what comes out, beside the marks |
+
+mod place;
+mod report;
+mod subject;
+mod work;
+
+pub(crate) use place::place;
+
+use rackmem::BlockSize;
+
+use self::report::{Bare, Point, Report};
+use self::subject::Subject;
+use self::work::{Found, Kind, Mode};
+use super::networked::Role;
+use super::networked::crews::Three;
+use super::networked::pingpong;
+use super::networked::samples::Recorder;
+use cli::fault::Fault;
+use cli::interrupt::Interrupt;
+use cli::output;
+use cli::processes::TransportKind;
+use cli::processes::place::RackSpec;
+use cli::size::Bytes;
+use cli::ycsb::Directory;
+
+/// Flags.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Bytes of an object
+    #[arg(long, value_delimiter = ',', default_value = "128,1KiB,8KiB")]
+    sizes: Vec<Bytes>,
+
+    /// Threads at the home that write all the time, each its own objects
+    #[arg(long, value_delimiter = ',', default_value = "0,1,2,4,8,16", value_parser = clap::value_parser!(u16).range(0..=64))]
+    writers: Vec<u16>,
+
+    /// Objects of each size and layout
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    objects: u64,
+
+    /// What carries the messages
+    #[arg(long, value_enum, default_value = "inline")]
+    transport: TransportKind,
+
+    /// Milliseconds per measurement
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    millis: u64,
+
+    /// Rounds, in each of which all layouts take turns; the medians are printed
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    rounds: u64,
+
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+const SMALLEST: u64 = 8;
+const LARGEST: u64 = 1 << 20;
+/// All objects of all layouts together.
+const MOST_MEMORY: u64 = 1 << 30;
+
+impl Args {
+    fn check(&self) -> Result<(), Fault> {
+        for size in &self.sizes {
+            if !(SMALLEST..=LARGEST).contains(&size.0) {
+                return Err(Fault::usage(format_args!("--sizes {size} is not between 8 B and 1 MiB")));
+            }
+        }
+        if let Some(writers) = self.writers.iter().find(|writers| u64::from(**writers) > self.objects) {
+            return Err(Fault::usage(format_args!(
+                "--writers {writers} is more than --objects {}: each writes objects of its own",
+                self.objects
+            )));
+        }
+        if self.bytes() > MOST_MEMORY {
+            return Err(Fault::usage("--sizes and --objects together are more than 1 GiB"));
+        }
+        Ok(())
+    }
+
+    /// What all layouts of all sizes take, at most.
+    fn bytes(&self) -> u64 {
+        let each = |size: &Bytes| self.objects.saturating_mul(size.0 * 5 / 4 + 256) * Kind::ALL.len() as u64;
+        self.sizes.iter().map(each).fold(0, u64::saturating_add)
+    }
+
+    fn spec(&self) -> RackSpec {
+        RackSpec {
+            nodes: 2,
+            block_bytes: BlockSize::DEFAULT.bytes(),
+            cache: 16 << 20,
+            memory: (2 * self.bytes()).next_power_of_two().max(64 << 20),
+            switch_entries: 65_536,
+            directory: Directory::Switch,
+            queue: false,
+            peek: false,
+            lock_copies: RackSpec::LOCK_COPIES,
+            lock_region: RackSpec::LOCK_REGION,
+            steering: None,
+            seed: 1,
+        }
+    }
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<(), Fault> {
+    args.check()?;
+    let interrupt = Interrupt::listen()
+        .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    let bare = bare(args, &interrupt)?;
+    let mut rack = Subject::start(args, &interrupt)?;
+    let modes = Mode::of(args.transport);
+    let mut points = Vec::new();
+    for size in &args.sizes {
+        let made: Vec<_> = Kind::ALL
+            .into_iter()
+            .map(|kind| rack.make(kind, size.0, args.objects))
+            .collect::<Result<_, _>>()?;
+        for writers in &args.writers {
+            let mut rounds: Vec<Vec<Vec<Found>>> = Vec::new();
+            for _ in 0..args.rounds {
+                let mut of_kinds = Vec::new();
+                for made in &made {
+                    rack.write(made, *writers)?;
+                    let found = modes
+                        .iter()
+                        .map(|mode| rack.read(made, *mode, args.millis))
+                        .collect::<Result<_, _>>();
+                    rack.stop()?;
+                    of_kinds.push(found?);
+                    if interrupt.requested() {
+                        return Err(Fault::Interrupted);
+                    }
+                }
+                rounds.push(of_kinds);
+            }
+            points.push(Point::of(size.0, *writers, &rounds)?);
+        }
+    }
+    let report = Report {
+        command: "bench object",
+        version: env!("CARGO_PKG_VERSION"),
+        transport: args.transport,
+        objects: args.objects,
+        millis: args.millis,
+        rounds: args.rounds,
+        bare,
+        marks: report::marks(&points),
+        points,
+    };
+    if args.json { output::print_json(&report) } else { output::print(&report.text()) }
+}
+
+/// Exchanges of two messages in each round.
+const EXCHANGES: u64 = 500;
+
+/// What a request and an answer of the same bytes take, and nothing else; where reads are that.
+fn bare(args: &Args, interrupt: &Interrupt) -> Result<Vec<Bare>, Fault> {
+    let mut all = Vec::new();
+    if args.transport != TransportKind::Udp {
+        return Ok(all);
+    }
+    for size in &args.sizes {
+        let Some(block) = BlockSize::new(size.0) else { continue };
+        let mut three = Three::start(args.transport, Role::Bare, &pingpong::spec(block), interrupt)?;
+        let mut times = Recorder::new();
+        // The first round warms up.
+        for round in 0..=args.rounds {
+            let samples = three.exchange_of_two(EXCHANGES)?;
+            if round > 0 {
+                times.add(&samples);
+            }
+        }
+        all.push(Bare { bytes: size.0, p50_ns: times.quantile(0.5) });
+    }
+    Ok(all)
+}

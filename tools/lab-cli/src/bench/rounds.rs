@@ -1,0 +1,76 @@
+//! Rounds and medians.
+
+use std::time::Instant;
+
+use comfy_table::{CellAlignment, Table, presets};
+use rackmem::{Config, Rack};
+
+use cli::fault::Fault;
+
+/// The middle one; of two, the lower.
+pub(crate) fn median(mut samples: Vec<f64>) -> f64 {
+    samples.sort_unstable_by(f64::total_cmp);
+    samples.get(samples.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Nanoseconds that each of `times` repetitions took.
+pub(super) fn time_each(times: u64, work: impl FnOnce()) -> f64 {
+    let began = Instant::now();
+    work();
+    began.elapsed().as_nanos() as f64 / times as f64
+}
+
+/// A rack, or why it cannot be.
+pub(crate) fn rack(config: Config) -> Result<Rack, Fault> {
+    Rack::embedded(config).map_err(Fault::usage)
+}
+
+/// A fault of an access that cannot fail on a sound rack.
+pub(super) fn failed(error: rackmem::Error) -> Fault {
+    Fault::failed(format_args!("an access of the benchmark failed: {error}"))
+}
+
+/// A table whose first column is text and whose others are numbers.
+pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(header);
+    for row in rows {
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!("{table}\n")
+}
+
+/// Small pseudo-random numbers for orders and indices; the same on every run.
+pub(super) fn shuffle(order: &mut [u64]) {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    for last in (1..order.len()).rev() {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let other = ((u128::from(state) * (last as u128 + 1)) >> 64) as usize;
+        order.swap(last, other);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_one() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.0);
+        assert!(median(Vec::new()).is_nan());
+    }
+
+    #[test]
+    fn shuffling_keeps_every_element() {
+        let mut order: Vec<u64> = (0..1000).collect();
+        shuffle(&mut order);
+        assert!(order.iter().enumerate().filter(|(at, n)| *at as u64 == **n).count() < 20);
+        order.sort_unstable();
+        assert!(order.into_iter().eq(0..1000));
+    }
+}

@@ -1,0 +1,200 @@
+//! Rounds, in which every operation and its yardstick take turns.
+
+use std::ffi::OsString;
+
+use rackmem::BlockSize;
+
+use super::report::{Busy, Figure};
+use super::subject::Subject;
+use super::turns::{Done, Operation, Turn};
+use crate::bench::networked::Role;
+use crate::bench::networked::crews::Three;
+use crate::bench::networked::pingpong;
+use crate::bench::networked::samples::Recorder;
+use crate::bench::rounds::median;
+use cli::fault::Fault;
+use cli::interrupt::Interrupt;
+use cli::processes::TransportKind;
+
+/// Exchanges that are the yardstick of a round.
+const EXCHANGES: u64 = 2000;
+/// Of the time of a measurement, that in which single operations are timed.
+const TIMED: u64 = 3;
+
+/// What to measure.
+pub(crate) struct Question<'a> {
+    pub(crate) transport: TransportKind,
+    pub(crate) nodes: u16,
+    pub(crate) words: u64,
+    pub(crate) under_way: u64,
+    pub(crate) millis: u64,
+    pub(crate) rounds: u64,
+    /// True: all on one word; false: at random.
+    pub(crate) patterns: &'a [bool],
+    pub(crate) operations: &'a [Operation],
+    /// With a yardstick.
+    pub(crate) yardstick: bool,
+}
+
+impl Question<'_> {
+    /// Words are within reach of loads and stores.
+    pub(super) fn is_near(&self) -> bool {
+        self.transport != TransportKind::Udp
+    }
+}
+
+/// What came of the rounds for one operation.
+struct Rounds {
+    operation: Operation,
+    hot: bool,
+    /// Operations a second, by round, of all threads together.
+    rates: Vec<f64>,
+    times: Recorder,
+    /// Nanoseconds of an operation over those of its yardstick, by round.
+    ratios: Vec<f64>,
+    yardsticks: Vec<f64>,
+}
+
+fn rate(done: &[Done]) -> f64 {
+    done.iter().map(Done::per_second).sum()
+}
+
+/// Nanoseconds that an operation takes a thread.
+fn nanos(done: &[Done]) -> f64 {
+    1e9 * done.len() as f64 / rate(done)
+}
+
+/// Runs it.
+pub(crate) fn measure(question: &Question<'_>, interrupt: &Interrupt) -> Result<Vec<Figure>, Fault> {
+    let near = question.is_near();
+    let bare = near && question.yardstick;
+    let mut rack = Subject::start(question.transport, question.nodes, question.words, bare, interrupt)?;
+    let mut exchange = match near || !question.yardstick {
+        true => None,
+        false => {
+            Some(Three::start(question.transport, Role::Bare, &pingpong::spec(BlockSize::MIN), interrupt)?)
+        }
+    };
+    let mut all: Vec<Rounds> = question
+        .patterns
+        .iter()
+        .flat_map(|hot| question.operations.iter().map(move |operation| (*operation, *hot)))
+        .map(|(operation, hot)| Rounds {
+            operation,
+            hot,
+            rates: Vec::new(),
+            times: Recorder::new(),
+            ratios: Vec::new(),
+            yardsticks: Vec::new(),
+        })
+        .collect();
+    let mut added = 0;
+    // The first round warms up.
+    for round in 0..=question.rounds {
+        for of in &mut all {
+            if interrupt.requested() {
+                return Err(Fault::Interrupted);
+            }
+            let turn = Turn {
+                operation: of.operation,
+                hot: of.hot,
+                bare: false,
+                timed: false,
+                under_way: question.under_way,
+                millis: if round == 0 { question.millis / 5 + 1 } else { question.millis },
+            };
+            let done = rack.run(turn)?;
+            added += done.iter().map(|done| done.added).sum::<u64>();
+            let yardstick = if bare {
+                Some(nanos(&rack.run(Turn { bare: true, ..turn })?))
+            } else {
+                exchange.as_mut().map(|it| it.exchange_of_two(EXCHANGES)).transpose()?.map(|it| it.mean())
+            };
+            let timed = if of.operation.is_blocking() {
+                rack.run(Turn { timed: true, millis: turn.millis / TIMED + 1, ..turn })?
+            } else {
+                Vec::new()
+            };
+            added += timed.iter().map(|done| done.added).sum::<u64>();
+            if round > 0 {
+                timed.iter().filter_map(|done| done.samples.as_ref()).for_each(|it| of.times.add(it));
+                of.rates.push(rate(&done));
+                of.yardsticks.extend(yardstick);
+                of.ratios.extend(yardstick.map(|yardstick| nanos(&done) / yardstick));
+            }
+        }
+    }
+    sound(rack.sum()?, added)?;
+    let threads = f64::from(question.nodes - 1);
+    Ok(all
+        .into_iter()
+        .map(|of| {
+            let per_second = median(of.rates);
+            let timed = |part| of.operation.is_blocking().then(|| of.times.quantile(part));
+            Figure {
+                operation: of.operation,
+                hot: of.hot,
+                under_way: if of.operation.is_blocking() { 1 } else { question.under_way },
+                per_second,
+                nanos: 1e9 * threads / per_second,
+                p50_ns: timed(0.5),
+                p99_ns: timed(0.99),
+                yardstick_ns: (!of.yardsticks.is_empty()).then(|| median(of.yardsticks)),
+                ratio: (!of.ratios.is_empty()).then(|| median(of.ratios)),
+            }
+        })
+        .collect())
+}
+
+/// A blocking fetch-add while the process of the words' home computes on every core.
+pub(crate) fn busy(question: &Question<'_>, interrupt: &Interrupt) -> Result<Busy, Fault> {
+    let mut rack = Subject::start(question.transport, question.nodes, question.words, false, interrupt)?;
+    rack.compute()?;
+    let turn = Turn {
+        operation: Operation::FetchAdd,
+        hot: false,
+        bare: false,
+        timed: true,
+        under_way: 1,
+        millis: question.millis,
+    };
+    let mut times = Recorder::new();
+    let (mut added, mut rates) = (0, Vec::new());
+    // The first round finds out that the machine is full.
+    for round in 0..=question.rounds {
+        let done = rack.run(turn)?;
+        added += done.iter().map(|done| done.added).sum::<u64>();
+        if round > 0 {
+            done.iter().filter_map(|done| done.samples.as_ref()).for_each(|it| times.add(it));
+            rates.push(rate(&done));
+        }
+    }
+    sound(rack.sum()?, added)?;
+    Ok(Busy::new(median(rates), times.quantile(0.5), times.quantile(0.99)))
+}
+
+/// One operation so many times on the first word of another process, whose requester runs under a program that counts its
+/// instructions. The first ones, for which connections are made, are done before, outside the function that is counted.
+pub(crate) fn count(
+    transport: TransportKind,
+    words: u64,
+    operation: Operation,
+    times: u64,
+    program: &[OsString],
+    interrupt: &Interrupt,
+) -> Result<(), Fault> {
+    let mut rack = Subject::start_under(transport, 2, words, false, interrupt, program)?;
+    let turn = Turn { operation, hot: true, bare: false, timed: false, under_way: times.min(64), millis: 1 };
+    let added: u64 = rack.run(turn)?.iter().map(|done| done.added).sum();
+    rack.count(operation, times)?;
+    sound(rack.sum()?, added + times)
+}
+
+fn sound(found: u64, added: u64) -> Result<(), Fault> {
+    if found == added {
+        return Ok(());
+    }
+    Err(Fault::failed(format_args!(
+        "{added} was added, and the words add up to {found}: this is a bug in rackmem"
+    )))
+}

@@ -1,0 +1,103 @@
+//! What can be typed: the subcommands, and the help that explains them.
+
+use clap::{Parser, Subcommand};
+use cli::command::CommandLine;
+use cli::fault::Fault;
+use cli::processes::{Job, child};
+use cli::ycsb;
+
+use crate::peers::routines;
+use crate::{bench, check, explain, figure, fuzz, objects, peers, riscv, soak};
+
+const EXAMPLES: &str = "\
+Examples:
+  rackmem-lab bench hit                          cached accesses against a plain array
+  rackmem-lab bench miss --transport shm         misses between processes against the bare exchange
+  rackmem-lab bench object --transport shm       reads of whole objects against four other ways
+  rackmem-lab objects                            a read-mostly store of objects in two layouts
+  rackmem-lab peers                              YCSB on Redis, memcached and racks of processes
+  rackmem-lab figure concordia                   Concordia's figures on a simulated rack, beside the paper's
+  rackmem-lab check flowcc                       every state of small racks, with faults
+  rackmem-lab fuzz --seeds 0..1000               a thousand runs with lost packets, restarts and deaths
+  rackmem-lab soak                               processes are killed and stopped, and every answer judged
+  rackmem-lab explain read-miss                  what passes between the places, with times
+  rackmem-lab riscv run hot_word.elf --nodes 64  a program whose remote atomics are instructions, on 64 nodes";
+
+/// What shows that rackmem is right, and how fast it is: checkers, benchmarks, figures of the papers, peers.
+#[derive(Debug, Parser)]
+#[command(name = "rackmem-lab", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub(crate) struct RackmemLab {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The subcommands, one module each.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure what accesses cost, beside a yardstick of the same run
+    #[command(subcommand)]
+    Bench(bench::Bench),
+    /// Decide properties of the protocol by looking at every state of small racks
+    #[command(subcommand)]
+    Check(check::Check),
+    /// Show what passes between the places of a rack in a scenario: who sends what to whom, and when
+    Explain(explain::Args),
+    /// Run the experiments of the papers on a simulated rack, and put their numbers beside ours
+    Figure(figure::Args),
+    /// Run the protocol under faults and restarts, one random run a seed, and check it after every step
+    Fuzz(fuzz::Args),
+    /// Run lookups and updates on a read-mostly store of objects, with one layout of objects and another
+    Objects(objects::Args),
+    /// Run YCSB on what is used today, and on racks of processes, in one run
+    Peers(peers::Args),
+    /// Compare what a word of another node costs with the routines of MPI and OpenSHMEM, in instructions
+    Routines(routines::Args),
+    /// Run programs for RISC-V cores that have remote atomics as instructions
+    #[command(subcommand)]
+    Riscv(riscv::Riscv),
+    /// Kill and stop the processes of a rack again and again, and judge every answer that it gave
+    Soak(soak::Args),
+    /// Be one process of many: what other commands start
+    #[command(hide = true)]
+    Place,
+}
+
+impl CommandLine for RackmemLab {
+    fn run(self) -> Result<(), Fault> {
+        match self.command {
+            Command::Bench(bench) => bench::run(&bench),
+            Command::Check(check) => check::run(&check),
+            Command::Explain(args) => explain::run(&args),
+            Command::Figure(args) => figure::run(&args),
+            Command::Fuzz(args) => fuzz::run(&args),
+            Command::Objects(args) => objects::run(&args),
+            Command::Peers(args) => peers::run(&args),
+            Command::Routines(args) => routines::run(&args),
+            Command::Riscv(args) => riscv::run(&args),
+            Command::Soak(args) => soak::run(&args),
+            Command::Place => child::run(vec![
+                Job::of(ycsb::networked::place),
+                Job::of(bench::networked::place),
+                Job::of(bench::lock::place),
+                Job::of(bench::object::place),
+                Job::of(bench::word::place),
+                Job::of(objects::place),
+                Job::of(peers::place),
+                Job::of(peers::serve),
+                Job::of(soak::place),
+            ]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_flags_of_all_subcommands_fit_together() {
+        RackmemLab::command().debug_assert();
+    }
+}

@@ -1,0 +1,24 @@
+//! The `rackmem-lab` command: what shows that rackmem is right, and how fast it is.
+//!
+//! Each subcommand is a module that turns flags into calls of `check`, `lab` or the public API, and what comes back
+//! into a table for people or, with `--json`, into one document for programs. Streams and exit codes are those of the
+//! `rackmem` command, whose library this one uses.
+
+#![warn(clippy::print_stderr)]
+
+mod bench;
+mod check;
+mod command;
+mod explain;
+mod figure;
+mod fuzz;
+mod objects;
+mod peers;
+mod riscv;
+mod soak;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::command::main::<command::RackmemLab>()
+}

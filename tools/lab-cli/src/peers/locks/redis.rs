@@ -1,0 +1,96 @@
+//! Redis as a lock service, as its documentation has it for one server: `SET lock token NX PX`, tried again after a random
+//! delay up to [`LONGEST_DELAY`] while somebody has it; GET; then the record's SET together with the script that deletes the lock if
+//! it is still the client's own. Three round trips, if the lock is free.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use super::{RECORD, Service};
+use crate::peers::protocol::{Answer, Protocol, command};
+use cli::ycsb::random::Random;
+
+/// The longest that a client waits before it asks for a lock again.
+const LONGEST_DELAY: Duration = Duration::from_micros(200);
+
+const RELEASE: &[u8] =
+    b"if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end";
+
+/// A connection to Redis.
+pub(super) struct Redis {
+    stream: TcpStream,
+    out: Vec<u8>,
+    read: Vec<u8>,
+}
+
+impl Redis {
+    /// Sends these commands at once, and gives the last answer, with the bytes of a record.
+    fn ask(&mut self, commands: &[&[&[u8]]]) -> io::Result<(Answer, Vec<u8>)> {
+        self.out.clear();
+        commands.iter().for_each(|words| command(&mut self.out, words));
+        self.stream.write_all(&self.out)?;
+        let mut last = (Answer::Absent, Vec::new());
+        for _ in commands {
+            last = self.answer()?;
+        }
+        Ok(last)
+    }
+
+    fn answer(&mut self) -> io::Result<(Answer, Vec<u8>)> {
+        loop {
+            if let Some((answer, len)) = Protocol::Redis.answer(&self.read).map_err(io::Error::other)? {
+                let rest = self.read.split_off(len);
+                let taken = std::mem::replace(&mut self.read, rest);
+                let record = match answer {
+                    Answer::Record(bytes) => taken[len - 2 - bytes..len - 2].to_vec(),
+                    _ => Vec::new(),
+                };
+                return Ok((answer, record));
+            }
+            let mut more = [0; 4096];
+            match self.stream.read(&mut more)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                bytes => self.read.extend_from_slice(&more[..bytes]),
+            }
+        }
+    }
+}
+
+/// The number that a record holds.
+fn count_in(record: &[u8]) -> u64 {
+    record.first_chunk().map_or(0, |word| u64::from_le_bytes(*word))
+}
+
+impl Service for Redis {
+    const NAME: &'static str = "Redis";
+
+    fn open(server: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(server)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+        Ok(Self { stream, out: Vec::new(), read: Vec::new() })
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        self.ask(&[&[b"SET", b"record", &[0; RECORD]]]).map(drop)
+    }
+
+    fn update(&mut self, random: &mut Random) -> io::Result<()> {
+        let token = random.word().to_le_bytes();
+        let lock: [&[u8]; 6] = [b"SET", b"lock", &token, b"NX", b"PX", b"30000"];
+        while self.ask(&[&lock])?.0 == Answer::Absent {
+            let most = LONGEST_DELAY.as_nanos() as u64;
+            thread::sleep(Duration::from_nanos(random.below(most)));
+        }
+        let mut record = self.ask(&[&[b"GET", b"record"]])?.1;
+        record.resize(RECORD, 0);
+        let next = count_in(&record) + 1;
+        record[..8].copy_from_slice(&next.to_le_bytes());
+        self.ask(&[&[b"SET", b"record", &record], &[b"EVAL", RELEASE, b"1", b"lock", &token]]).map(drop)
+    }
+
+    fn count(&mut self) -> io::Result<u64> {
+        Ok(count_in(&self.ask(&[&[b"GET", b"record"]])?.1))
+    }
+}

@@ -1,0 +1,242 @@
+//! A node's process and its clients, or the switch's.
+//!
+//! ```text
+//!   main thread ── orders that take a while ──> "orders" thread: allocates, halts, reads all words
+//!               └─ evidence: at once, whatever is stuck
+//!   "watch" thread: tells when the rack has declared this node dead, or has not after all; and what does not get on
+//!   clients
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+use rackmem::transport::Transport;
+use rackmem::{Discipline, GlobalAddr, Nanos, NodeHandle, NodeId, ProcessConfig, Rack, Timing};
+use serde::{Deserialize, Serialize};
+use simulated::fault::{Rules, drop_per_mille, duplicate_per_mille, reorder};
+use simulated::faulty::Faulty;
+
+use super::client::Client;
+use super::evidence;
+use super::shared::Shared;
+use super::waiting::Waiting;
+use cli::clock::Moment;
+use cli::processes::child::{Never, Reason, in_background};
+use cli::processes::place::{Seat, Seated};
+use cli::processes::{Orders, Teller};
+
+/// Words lie on blocks of their own: what dies with a node is one word.
+const APART: u64 = 4096;
+/// How often a node looks whether it is still taken for alive.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// A place of a rack that is soaked.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Task {
+    pub(super) seat: Seat,
+    pub(super) threads: u16,
+    /// Of its first client; the others follow.
+    pub(super) first_client: u64,
+    pub(super) loss_per_mille: u16,
+    pub(super) timeout: Duration,
+    pub(super) rate: u32,
+    /// An operation that takes longer does not get on.
+    pub(super) stuck: Duration,
+    pub(super) histories: PathBuf,
+    pub(super) seed: u64,
+}
+
+/// A word that clients work on.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Word {
+    /// No other word, before or after, has this number.
+    pub(super) key: u64,
+    pub(super) addr: u64,
+}
+
+/// What the command wants of a place.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Allocate a word at this home, or say that it cannot be.
+    Allocate { slot: usize, key: u64, home: u16 },
+    /// These are the words from now on.
+    Words(Vec<Word>),
+    /// Work.
+    Go { round: u64 },
+    /// Stop working, and say when all clients have.
+    Halt,
+    /// Read all words, and say what they hold.
+    Audit,
+    /// You were stopped: say what became of you meanwhile.
+    Continued,
+    /// Write into this file what you are in the middle of.
+    Evidence(PathBuf),
+}
+
+/// What happens at a place.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Event {
+    /// It is part of the rack, or still is.
+    Seated,
+    /// Here is the word, or there is none.
+    Allocated { slot: usize, key: u64, addr: Option<u64> },
+    /// The word's contents died with a node.
+    Gone { key: u64 },
+    /// All clients have stopped.
+    Idle,
+    /// One more word was read for the audit, or could not be.
+    Looked,
+    /// What the words hold: key, value, when they were asked and when they had answered.
+    Audited(Vec<(u64, u64, Moment, Moment)>),
+    /// The rack has declared this node dead.
+    Fenced,
+    /// An operation does not get on.
+    Stuck { what: String },
+    /// The evidence is written.
+    Witnessed,
+}
+
+impl cli::processes::Task for Task {
+    const NAME: &'static str = "soak";
+}
+
+/// Is a place until the process ends.
+pub(crate) fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) -> Result<Never, Reason> {
+    let timeout = Nanos(u64::try_from(task.timeout.as_nanos()).expect("not for centuries"));
+    let process = ProcessConfig { timing: Timing::new(timeout), strict: true, ..ProcessConfig::default() };
+    let (loss, seed) = (task.loss_per_mille, task.seed);
+    let seated = task.seat.take_with(&process, |transport| faulty(transport, loss, seed))?;
+    teller.tell(Event::Seated);
+    match seated {
+        Seated::Switch { transport, watch } => loop {
+            if let Order::Evidence(file) = orders.next() {
+                let text = format!("{:#?}\n{:?}\n", watch.report(), transport.counters().counts());
+                witness(&file, &text, teller);
+            }
+        },
+        Seated::Node(_, rack) => work(task, rack, orders, teller),
+    }
+}
+
+fn witness(file: &Path, text: &str, teller: &Teller<Event>) {
+    evidence::write(file, text);
+    teller.tell(Event::Witnessed);
+}
+
+/// A network that loses and doubles so many packets in a thousand, and lets neighbours overtake each other.
+fn faulty(transport: Arc<dyn Transport>, per_mille: u16, seed: u64) -> Arc<dyn Transport> {
+    if per_mille == 0 {
+        return transport;
+    }
+    let rules = Rules::none()
+        .with(drop_per_mille(per_mille))
+        .with(duplicate_per_mille(per_mille, Nanos::from_micros(500)))
+        .with(reorder(Nanos::from_micros(50)));
+    Arc::new(Faulty::new(transport, rules, seed))
+}
+
+fn work(task: Task, rack: Rack, orders: &Orders<Order>, teller: &Teller<Event>) -> Result<Never, Reason> {
+    let shared = Arc::new(Shared::new(task.threads));
+    for number in 0..u64::from(task.threads) {
+        let client = Client::new(number, rack.here(), &shared, teller, &task);
+        in_background("client", move || client.run())?;
+    }
+    let (order, ordered) = mpsc::channel();
+    let obedient = Obedient { here: rack.here(), shared: Arc::clone(&shared), teller: teller.clone() };
+    in_background("orders taken", move || obedient.run(&ordered))?;
+    let watched = (rack.clone(), Arc::clone(&shared), teller.clone());
+    in_background("watch", move || watch(&watched.0, &watched.1, task.stuck, &watched.2))?;
+    loop {
+        match orders.next() {
+            Order::Evidence(file) => {
+                witness(&file, &format!("{}{}", shared.under_way(), rack.under_way()), teller)
+            }
+            Order::Continued => shared.continued.store(true, Ordering::SeqCst),
+            other => drop(order.send(other)),
+        }
+    }
+}
+
+/// Tells what the rack thinks of this node, also while no client asks for anything; and what does not get on.
+fn watch(rack: &Rack, shared: &Shared, stuck: Duration, teller: &Teller<Event>) {
+    let mut waits = vec![(None, Waiting::default()); shared.doing.len()];
+    while !rack.is_fenced() {
+        // A lease that was given since: the node was not declared dead, as whoever should have done it was too slow.
+        if shared.continued.load(Ordering::SeqCst) && rack.holds_lease() {
+            shared.continued.store(false, Ordering::SeqCst);
+            teller.tell(Event::Seated);
+        }
+        for (who, (doing, waiting)) in waits.iter_mut().enumerate() {
+            let now = shared.does(who);
+            if now.is_none() || now != *doing {
+                (*doing, *waiting) = (now, Waiting::default());
+            }
+            waiting.look(Instant::now());
+            if let Some((what, key, _)) = doing
+                && waiting.waited() > stuck
+            {
+                let what = format!("a thread waited {} s {what} word {key}", stuck.as_secs());
+                return teller.tell(Event::Stuck { what });
+            }
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    shared.on_fenced(teller);
+}
+
+/// Does what the command orders, one after the other.
+struct Obedient {
+    here: NodeHandle,
+    shared: Arc<Shared>,
+    teller: Teller<Event>,
+}
+
+impl Obedient {
+    fn run(mut self, orders: &Receiver<Order>) {
+        let me = self.shared.doing.len() - 1;
+        for order in orders {
+            match order {
+                Order::Allocate { slot, key, home } => {
+                    self.shared.doing(me, Some(("to allocate", key)));
+                    let addr = self.here.alloc(APART, NodeId(home), Discipline::Coherent).ok();
+                    self.shared.doing(me, None);
+                    self.teller.tell(Event::Allocated { slot, key, addr: addr.map(GlobalAddr::bits) });
+                }
+                Order::Words(words) => {
+                    *self.shared.words() = Arc::new(words);
+                    self.shared.version.fetch_add(1, Ordering::SeqCst);
+                }
+                Order::Go { round } => self.shared.round.store(round + 1, Ordering::SeqCst),
+                Order::Halt => {
+                    self.shared.round.store(0, Ordering::SeqCst);
+                    while self.shared.working.load(Ordering::SeqCst) > 0 {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    self.teller.tell(Event::Idle);
+                }
+                Order::Audit => {
+                    let words = Arc::clone(&self.shared.words());
+                    let mut values = Vec::new();
+                    for word in words.iter() {
+                        self.shared.doing(me, Some(("to read, for the audit,", word.key)));
+                        let asked = Moment::now();
+                        match self.here.read_word(GlobalAddr::from_bits(word.addr)) {
+                            Ok(value) => values.push((word.key, value, asked, Moment::now())),
+                            Err(error) => self.shared.on_error(error, word.key, &self.teller),
+                        }
+                        self.teller.tell(Event::Looked);
+                    }
+                    self.shared.doing(me, None);
+                    // What a node that was declared dead has read is not all that there is.
+                    if !self.shared.fenced.load(Ordering::SeqCst) {
+                        self.teller.tell(Event::Audited(values));
+                    }
+                }
+                Order::Continued | Order::Evidence(_) => unreachable!("the main thread has done it"),
+            }
+        }
+    }
+}

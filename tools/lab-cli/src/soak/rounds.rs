@@ -1,0 +1,311 @@
+//! The command's side: rounds, and what is done to processes in them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::judge::{Values, judge};
+use super::log::{self, Did, Entry};
+use super::node::{Event, Order, Task, Word};
+use super::waiting::Waiting;
+use super::{Args, Harm};
+use cli::fault::Fault;
+use cli::interrupt::Interrupt;
+use cli::processes::meeting::RuntimeDir;
+use cli::processes::place::{RackSpec, Seat};
+use cli::processes::{Crew, Meeting};
+use cli::ycsb::Directory;
+
+/// The switch is the first child.
+pub(super) const SWITCH: usize = 0;
+
+/// A soak under way.
+pub(super) struct Soak<'a> {
+    pub(super) args: &'a Args,
+    pub(super) interrupt: &'a Interrupt,
+    pub(super) crew: Crew<Order, Event>,
+    pub(super) tasks: Vec<Task>,
+    pub(super) histories: PathBuf,
+    /// Whether each place is part of the rack, as far as it has said.
+    pub(super) seated: Vec<bool>,
+    pub(super) words: Vec<Word>,
+    /// Words that are being allocated: by their places among the words, the new key, and who was asked.
+    pub(super) wanted: BTreeMap<usize, (u64, usize)>,
+    pub(super) keys: u64,
+    pub(super) lives: u64,
+    /// Places that began another life in this round. Their memory is not allocated from before the next one: a client
+    /// may still be using an address of the former life, and that would be another word's.
+    pub(super) reborn: Vec<usize>,
+    pub(super) random: u64,
+    /// What the words held at the end of the last round.
+    pub(super) values: Values,
+}
+
+/// What a round has shown.
+#[derive(Debug, Serialize)]
+pub(super) struct Told {
+    round: u64,
+    harm: Harm,
+    victim: String,
+    operations: u64,
+    unknown: u64,
+    words_lost: u64,
+    worst_wait_ms: u64,
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let harm = match self.harm {
+            Harm::Switch | Harm::Node => "killed",
+            Harm::Pause => "stopped for too long",
+        };
+        write!(
+            f,
+            "round {}: {} {harm}: {} operations, linearizable; {} never returned, {} words died, longest wait {} ms",
+            self.round, self.victim, self.operations, self.unknown, self.words_lost, self.worst_wait_ms
+        )
+    }
+}
+
+impl<'a> Soak<'a> {
+    pub(super) fn start(args: &'a Args, interrupt: &'a Interrupt) -> Result<Self, Fault> {
+        let runtime = RuntimeDir::new()?;
+        let nodes = usize::from(args.nodes);
+        let spec = RackSpec {
+            nodes,
+            block_bytes: 4096,
+            cache: 1 << 20,
+            memory: 16 << 20,
+            switch_entries: 4096,
+            directory: Directory::Auto,
+            queue: false,
+            peek: true,
+            lock_copies: RackSpec::LOCK_COPIES,
+            lock_region: RackSpec::LOCK_REGION,
+            steering: None,
+            seed: args.seed,
+        };
+        let meeting = Meeting::new(args.transport, nodes, &runtime)?;
+        let histories = runtime.path().to_owned();
+        let seats = Seat::all(&spec, &meeting);
+        let named: Vec<(String, Task)> = (0..)
+            .zip(seats)
+            .map(|(at, (name, seat))| {
+                let task = Task {
+                    seat,
+                    threads: args.threads,
+                    first_client: at * u64::from(args.threads),
+                    loss_per_mille: args.loss_per_mille,
+                    timeout: args.timeout(),
+                    rate: args.rate,
+                    stuck: args.stuck(),
+                    histories: histories.clone(),
+                    seed: args.seed.wrapping_mul(1000).wrapping_add(at),
+                };
+                (name, task)
+            })
+            .collect();
+        let tasks = named.iter().map(|(_, task)| task.clone()).collect::<Vec<_>>();
+        let children = named.into_iter().map(|(name, task)| (name, task)).collect();
+        let mut soak = Self {
+            args,
+            interrupt,
+            crew: Crew::start(children, runtime, interrupt)?,
+            seated: vec![false; tasks.len()],
+            tasks,
+            histories,
+            words: vec![Word { key: 0, addr: 0 }; args.words as usize],
+            wanted: BTreeMap::new(),
+            keys: 0,
+            lives: 0,
+            reborn: Vec::new(),
+            random: args.seed,
+            values: Values::new(),
+        };
+        soak.begin().map_err(|fault| soak.with_evidence(fault))?;
+        Ok(soak)
+    }
+
+    fn begin(&mut self) -> Result<(), Fault> {
+        self.hear_until("all places to be seated", |soak| soak.seated.iter().all(|seated| *seated))?;
+        (0..self.words.len()).try_for_each(|slot| self.want(slot))?;
+        self.hear_until("words to be allocated", |soak| soak.wanted.is_empty())
+    }
+
+    /// One round.
+    pub(super) fn round(&mut self, round: u64) -> Result<Told, Fault> {
+        let harm = self.args.harm[usize::try_from(round).unwrap_or(0) % self.args.harm.len()];
+        let victim = match harm {
+            Harm::Switch => SWITCH,
+            Harm::Node | Harm::Pause => 1 + self.dice(u64::from(self.args.nodes)),
+        };
+        let keys_before = self.keys;
+        self.reborn.clear();
+        let spread = self.args.round() / 4;
+        let harm_at = spread + spread.mul_f64(self.dice(1000) as f64 / 1000.0);
+        let back_after = match harm {
+            Harm::Switch | Harm::Node => Duration::from_millis(50 + self.dice(500) as u64),
+            Harm::Pause => self.args.timeout() * 2,
+        };
+        self.all_nodes(|| Order::Go { round })?;
+        self.hear_for(harm_at)?;
+        let name = self.crew.name(victim).to_owned();
+        match harm {
+            Harm::Switch | Harm::Node => {
+                self.crew.kill(victim);
+                self.seated[victim] = false;
+                self.hear_for(back_after)?;
+                self.restart(victim)?;
+            }
+            Harm::Pause => {
+                // It will find out that it was declared dead, say so, and be started anew. Or that it was not: on a
+                // machine that is full the switch may have been too slow to blame anybody.
+                self.seated[victim] = false;
+                self.crew.pause(victim, true)?;
+                self.ask_others(victim)?;
+                self.hear_for(back_after)?;
+                self.crew.pause(victim, false)?;
+                self.crew.order(victim, Order::Continued)?;
+            }
+        }
+        self.hear_for(self.args.round().saturating_sub(harm_at + back_after))?;
+        // A node that came back, or was fenced, joins anew before the round ends, and works a little.
+        self.hear_until("nodes to come back", |soak| soak.seated.iter().all(|seated| *seated))?;
+        self.go_again(victim, round)?;
+        self.hear_until("words to be allocated", |soak| soak.wanted.is_empty())?;
+        let mut audited = self.halt()?;
+        let mut clients = self.histories(round)?;
+        let values: Values = audited.iter().map(|entry| (entry.key, read_value(entry))).collect();
+        clients.push((u64::MAX / 4, std::mem::take(&mut audited)));
+        let judged = judge(&self.values, &clients)?;
+        self.forget_histories()?;
+        self.values = values;
+        Ok(Told {
+            round,
+            harm,
+            victim: name,
+            operations: judged.operations,
+            unknown: judged.unknown,
+            words_lost: self.keys - keys_before,
+            worst_wait_ms: u64::try_from(judged.worst.as_millis()).unwrap_or(u64::MAX),
+        })
+    }
+
+    /// A node that has just come back takes part in the round's end, for a quarter of its time.
+    fn go_again(&mut self, victim: usize, round: u64) -> Result<(), Fault> {
+        if victim != SWITCH {
+            self.crew.order(victim, Order::Words(self.words.clone()))?;
+            self.crew.order(victim, Order::Go { round })?;
+        }
+        self.hear_for(self.args.round() / 4)
+    }
+
+    /// Stops all clients, and lets a node read all words.
+    fn halt(&mut self) -> Result<Vec<Entry>, Fault> {
+        self.all_nodes(|| Order::Halt)?;
+        let mut busy: Vec<usize> = (1..self.seated.len()).filter(|at| self.seated[*at]).collect();
+        let mut waiting = Waiting::default();
+        while !busy.is_empty() {
+            self.within(&waiting, "clients to stop")?;
+            if let Some((at, event)) = self.hear(&mut waiting)? {
+                if matches!(event, Event::Idle | Event::Fenced) {
+                    busy.retain(|busy| *busy != at);
+                }
+                self.on_event(at, event)?;
+            }
+        }
+        self.hear_until("nodes to come back", |soak| soak.seated.iter().all(|seated| *seated))?;
+        loop {
+            if let Some(audited) = self.audit()? {
+                return Ok(audited);
+            }
+            self.hear_until("nodes to come back", |soak| soak.seated.iter().all(|seated| *seated))?;
+        }
+    }
+
+    /// Lets a node read all words. None: it was declared dead meanwhile, as it may be at any time on a machine that is
+    /// full; another one has to.
+    fn audit(&mut self) -> Result<Option<Vec<Entry>>, Fault> {
+        let auditor = 1 + self.dice(u64::from(self.args.nodes));
+        self.crew.order(auditor, Order::Words(self.words.clone()))?;
+        self.crew.order(auditor, Order::Audit)?;
+        // For each word anew: how many there are says nothing about how long one may take.
+        let mut waiting = Waiting::default();
+        loop {
+            self.within(&waiting, "a word to be read")?;
+            match self.hear(&mut waiting)? {
+                Some((_, Event::Looked)) => waiting = Waiting::default(),
+                Some((_, Event::Audited(values))) => {
+                    let entry = |(key, value, invoke, ret)| Entry {
+                        key,
+                        did: Did::Read(value),
+                        invoke,
+                        ret: Some(ret),
+                    };
+                    return Ok(Some(values.into_iter().map(entry).collect()));
+                }
+                Some((at, event)) => {
+                    let fenced = matches!(event, Event::Fenced);
+                    self.on_event(at, event)?;
+                    if fenced && at == auditor {
+                        return Ok(None);
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// The histories of a round, by client.
+    fn histories(&self, round: u64) -> Result<Vec<(u64, Vec<Entry>)>, Fault> {
+        let failed = |error| Fault::failed(format_args!("cannot read the histories: {error}"));
+        let prefix = format!("history-{round}-");
+        let mut histories = Vec::new();
+        for file in std::fs::read_dir(&self.histories).map_err(failed)? {
+            let file = file.map_err(failed)?;
+            let name = file.file_name().into_string().unwrap_or_default();
+            if let Some(client) = name.strip_prefix(&prefix).and_then(|client| client.parse().ok()) {
+                histories.push((client, log::read(&file.path()).map_err(failed)?));
+            }
+        }
+        Ok(histories)
+    }
+
+    /// A round was right: its histories say nothing any more.
+    fn forget_histories(&self) -> Result<(), Fault> {
+        let failed = |error| Fault::failed(format_args!("cannot remove the histories: {error}"));
+        for file in std::fs::read_dir(&self.histories).map_err(failed)? {
+            let file = file.map_err(failed)?;
+            if file.file_name().to_string_lossy().starts_with("history-") {
+                std::fs::remove_file(file.path()).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn all_nodes(&mut self, order: impl Fn() -> Order) -> Result<(), Fault> {
+        (1..self.seated.len())
+            .filter(|at| self.seated[*at])
+            .collect::<Vec<_>>()
+            .into_iter()
+            .try_for_each(|at| self.crew.order(at, order()))
+    }
+
+    /// A number below `bound` (SplitMix64).
+    pub(super) fn dice(&mut self, bound: u64) -> usize {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((z ^ (z >> 31)) % bound).expect("small numbers")
+    }
+}
+
+fn read_value(entry: &Entry) -> u64 {
+    match entry.did {
+        Did::Read(value) | Did::Wrote(value) | Did::Changed(_, value) => value,
+    }
+}

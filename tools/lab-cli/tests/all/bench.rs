@@ -1,0 +1,198 @@
+//! What is measured stands beside its yardstick, over every transport.
+
+use crate::shell::Temporary;
+
+fn misses_are_measured_beside_the_bare_exchange(transport: &str, more: &[&str]) {
+    let temporary = Temporary::new(&format!("miss-{transport}{}", more.concat()));
+    let args = ["bench", "miss", "--transport", transport, "--rounds", "3", "--busy-misses", "200"];
+    let report = temporary.json(&[&args[..], more].concat());
+    assert_eq!(report["company"], more.is_empty());
+    let bare = report["pingpong"]["median_ns"].as_f64().unwrap();
+    assert!(bare > 0.0, "{report}");
+    let misses = report["misses"].as_array().unwrap();
+    assert_eq!(misses.len(), 5);
+    for figure in misses {
+        let ratio = figure["median_ns"].as_f64().unwrap() / bare;
+        assert!((figure["ratio"].as_f64().unwrap() - ratio).abs() < 0.001, "{report}");
+    }
+    // Real-time threads need a right that not everybody has.
+    let busy = report["busy"].as_array().unwrap();
+    let realtime = rackmem::Scheduling::Realtime.check().is_ok();
+    let all = if realtime { &["fair", "realtime"][..] } else { &["fair"] };
+    assert_eq!(busy.iter().map(|busy| busy["scheduling"].as_str().unwrap()).collect::<Vec<_>>(), all);
+    for busy in busy {
+        assert_eq!(busy["misses"], 200);
+        assert!(busy["p99_ns"].as_u64() >= busy["p50_ns"].as_u64());
+    }
+}
+
+#[test]
+fn misses_over_shared_memory_are_measured_beside_the_bare_exchange() {
+    misses_are_measured_beside_the_bare_exchange("shm", &[]);
+}
+
+#[test]
+fn misses_over_udp_are_measured_beside_the_bare_exchange() {
+    misses_are_measured_beside_the_bare_exchange("udp", &[]);
+    misses_are_measured_beside_the_bare_exchange("udp", &["--no-company"]);
+}
+
+#[test]
+fn the_bare_exchange_carries_blocks_of_any_size() {
+    let temporary = Temporary::new("pingpong");
+    for transport in ["shm", "udp"] {
+        for bytes in ["64", "4KiB", "1MiB"] {
+            let args = ["bench", "pingpong", "--transport", transport, "--bytes", bytes];
+            let report = temporary.json(&[&args[..], &["--rounds", "3", "--exchanges", "5"]].concat());
+            assert!(report["p50_ns"].as_u64().unwrap() > 0, "{report}");
+        }
+    }
+}
+
+fn locks_are_measured_beside_their_yardsticks(transport: &str) {
+    let temporary = Temporary::new(&format!("lock-{transport}"));
+    let args =
+        ["bench", "lock", "--transport", transport, "--nodes", "1,3", "--threads", "2", "--locks", "20"];
+    // Longer than a block, so that regions have to be carried that blocks never are.
+    let more = ["--state-size", "10000", "--read-ratio", "50", "--rounds", "3", "--millis", "20"];
+    let report = temporary.json(&[&args[..], &more].concat());
+    assert_eq!(report["cached"].as_array().unwrap().len(), 3, "{report}");
+    let hand_over = &report["hand_over"];
+    assert!(hand_over["median_ns"].as_f64().unwrap() > 0.0, "{report}");
+    assert_eq!(hand_over["budget"].is_null(), transport == "inline", "{report}");
+    let mixes = report["mixes"].as_array().unwrap();
+    let nodes: Vec<u64> = mixes.iter().map(|mix| mix["nodes"].as_u64().unwrap()).collect();
+    assert_eq!(nodes, [1, 3]);
+    for mix in mixes {
+        let rate = |kind: &str| mix[format!("{kind}_per_second")].as_f64().unwrap();
+        assert!((mix["ratio"].as_f64().unwrap() - rate("carried") / rate("layered")).abs() < 0.001, "{mix}");
+    }
+}
+
+#[test]
+fn locks_in_one_process_are_measured_beside_their_yardsticks() {
+    locks_are_measured_beside_their_yardsticks("inline");
+}
+
+#[test]
+fn locks_over_shared_memory_are_measured_beside_their_yardsticks() {
+    locks_are_measured_beside_their_yardsticks("shm");
+}
+
+#[test]
+fn locks_over_udp_are_measured_beside_their_yardsticks() {
+    locks_are_measured_beside_their_yardsticks("udp");
+}
+
+fn objects_are_read_beside_other_layouts(transport: &str) {
+    let temporary = Temporary::new(&format!("object-{transport}"));
+    let args = ["bench", "object", "--transport", transport, "--sizes", "100,8KiB", "--writers", "0,2"];
+    let report = temporary.json(&[&args[..], &["--millis", "5", "--rounds", "1"]].concat());
+    let points = report["points"].as_array().unwrap();
+    let found: Vec<_> = points
+        .iter()
+        .map(|point| [&point["bytes"], &point["writers"]].map(|n| n.as_u64().unwrap()))
+        .collect();
+    assert_eq!(found, [[100, 0], [100, 2], [8192, 0], [8192, 2]]);
+    for point in points {
+        let layouts = point["layouts"].as_array().unwrap();
+        let names: Vec<_> = layouts.iter().map(|row| row["layout"].as_str().unwrap()).collect();
+        assert_eq!(names, ["plain", "sabre", "lines", "checksum", "lock"]);
+        for row in layouts {
+            assert!(row["p50_ns"].as_f64().unwrap() > 0.0, "{row}");
+            assert_eq!(row["pipelined_ns"].is_null(), transport == "udp", "{row}");
+            let torn = row["torn_percent"].as_f64().unwrap();
+            assert!((0.0..100.0).contains(&torn) && (point["writers"] == 2 || torn == 0.0), "{row}");
+        }
+    }
+    // 8 KiB without writers, and the unchecked READ.
+    assert_eq!(report["marks"].as_array().unwrap().len(), 2, "{report}");
+}
+
+#[test]
+fn objects_in_one_process_are_read_beside_other_layouts() {
+    objects_are_read_beside_other_layouts("inline");
+}
+
+#[test]
+fn objects_over_shared_memory_are_read_beside_other_layouts() {
+    objects_are_read_beside_other_layouts("shm");
+}
+
+#[test]
+fn objects_over_udp_are_read_beside_other_layouts() {
+    objects_are_read_beside_other_layouts("udp");
+}
+
+fn stores_of_objects_run_a_mix_in_both_layouts(transport: &str) {
+    let temporary = Temporary::new(&format!("objects-{transport}"));
+    let args = ["objects", "--transport", transport, "--nodes", "3", "--threads", "2", "--keys", "300"];
+    let report = temporary.json(&[&args[..], &["--millis", "30", "--rounds", "1", "--slots", "2"]].concat());
+    let layouts = report["layouts"].as_array().unwrap();
+    let names: Vec<_> = layouts.iter().map(|row| row["layout"].as_str().unwrap()).collect();
+    assert_eq!(names, ["sabre", "lines"]);
+    assert_eq!(layouts[0]["ratio"].as_f64(), Some(1.0));
+    for row in layouts {
+        assert!(row["operations_per_second"].as_f64().unwrap() > 0.0, "{row}");
+        assert!(row["get_p50_ns"].as_u64() <= row["get_p99_ns"].as_u64(), "{row}");
+    }
+    temporary.assert_nothing_left();
+}
+
+#[test]
+fn stores_of_objects_in_one_process_run_a_mix_in_both_layouts() {
+    stores_of_objects_run_a_mix_in_both_layouts("inline");
+}
+
+#[test]
+fn stores_of_objects_over_shared_memory_run_a_mix_in_both_layouts() {
+    stores_of_objects_run_a_mix_in_both_layouts("shm");
+}
+
+#[test]
+fn stores_of_objects_over_udp_run_a_mix_in_both_layouts() {
+    stores_of_objects_run_a_mix_in_both_layouts("udp");
+}
+
+fn words_are_measured_beside_their_yardstick(transport: &str) {
+    let temporary = Temporary::new(&format!("word-{transport}"));
+    let args = ["bench", "word", "--transport", transport, "--nodes", "3", "--words", "1000"];
+    let more = ["--under-way", "600", "--millis", "5", "--rounds", "1"];
+    let report = temporary.json(&[&args[..], &more].concat());
+    let figures = report["figures"].as_array().unwrap();
+    let operations: Vec<&str> = figures.iter().map(|it| it["operation"].as_str().unwrap()).collect();
+    assert_eq!(operations[..5], ["fetch_add", "compare_exchange", "load", "post", "add"], "{report}");
+    assert_eq!(operations[5..], operations[..5], "random words, and one");
+    for figure in figures {
+        let number = |name: &str| figure[name].as_f64().unwrap_or_else(|| panic!("{name}: {figure}"));
+        assert!(number("per_second") > 0.0 && number("ratio") > 0.0, "{figure}");
+        let waits = number("under_way") == 1.0;
+        assert_eq!(figure["p99_ns"].is_number(), waits, "{figure}");
+    }
+    assert!(report["busy"].is_null());
+}
+
+#[test]
+fn words_in_one_process_are_measured_beside_bare_ones() {
+    words_are_measured_beside_their_yardstick("inline");
+}
+
+#[test]
+fn words_over_shared_memory_are_measured_beside_bare_ones() {
+    words_are_measured_beside_their_yardstick("shm");
+}
+
+#[test]
+fn words_over_udp_are_measured_beside_the_bare_exchange() {
+    words_are_measured_beside_their_yardstick("udp");
+}
+
+#[test]
+fn words_of_a_node_that_computes_are_operated_on() {
+    let temporary = Temporary::new("word-busy");
+    let args = ["bench", "word", "--transport", "udp", "--busy", "--words", "1000", "--millis", "50"];
+    let report = temporary.json(&[&args[..], &["--rounds", "1"]].concat());
+    assert!(report["busy"]["p50_ns"].as_u64().unwrap() > 0, "{report}");
+    assert_eq!(report["busy"]["met"], report["busy"]["p50_ns"].as_u64().unwrap() < 50_000);
+    assert_eq!(report["figures"].as_array().unwrap().len(), 0);
+}

@@ -1,0 +1,20 @@
+//! The `rackmem-lab` command as a shell sees it.
+//!
+//! | file | scenarios |
+//! | --- | --- |
+//! | `bench`, `peers` | what is measured, on racks in one process and of processes |
+//! | `search` | random runs, soaks |
+//! | `riscv` | programs for RISC-V |
+//! | `unwritable` | results that cannot be written |
+//! | `shell` | the command in a shell's hands |
+
+mod bench;
+mod peers;
+mod riscv;
+mod search;
+#[path = "../../../../crates/cli/tests/all/shell.rs"]
+mod shell;
+mod unwritable;
+
+/// What is tested.
+const COMMAND: &str = env!("CARGO_BIN_EXE_rackmem-lab");
