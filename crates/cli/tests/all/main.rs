@@ -7,11 +7,13 @@
 //! | `daemons` | racks of daemons on one machine |
 //! | `hosts` | racks of several hosts, each in a network namespace |
 //! | `unwritable` | results that cannot be written, files that cannot be read |
+//! | `product` | what the command is built from |
 //! | `shell` | the command in a shell's hands |
 
 mod daemons;
 mod hosts;
 mod processes;
+mod product;
 mod shell;
 mod unwritable;
 mod ycsb;

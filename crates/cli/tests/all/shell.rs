@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -74,6 +74,21 @@ impl Temporary {
         assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
         self.assert_nothing_left();
         serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Runs commands that must be refused with these words before anything is started.
+    pub(crate) fn refuses(&self, commands: &[(&[&str], &str)]) {
+        for (args, words) in commands {
+            let output = self.command(args).stdin(Stdio::null()).output().unwrap();
+            let said = text(&output.stderr);
+            assert_eq!(
+                (output.status.code(), text(&output.stdout).as_str()),
+                (Some(2), ""),
+                "{args:?}: {said}"
+            );
+            assert!(said.contains(words), "{args:?}: {said}");
+        }
+        self.assert_nothing_left();
     }
 
     pub(crate) fn runtime_directories(&self) -> Vec<PathBuf> {

@@ -196,3 +196,31 @@ fn words_of_a_node_that_computes_are_operated_on() {
     assert_eq!(report["busy"]["met"], report["busy"]["p50_ns"].as_u64().unwrap() < 50_000);
     assert_eq!(report["figures"].as_array().unwrap().len(), 0);
 }
+
+#[test]
+fn what_cannot_be_measured_is_refused_before_any_process_is_started() {
+    Temporary::new("refused").refuses(&[
+        (&["bench", "pingpong", "--transport", "inline"], "--transport shm"),
+        (&["bench", "miss", "--transport", "shm", "--block-size", "1000"], "--block-size"),
+        (&["bench", "miss", "--transport", "shm", "--no-company"], "--transport udp"),
+        (&["bench", "miss", "--no-company"], "--transport udp"),
+        (&["bench", "lock", "--nodes", "16", "--threads", "8"], "--threads"),
+        (&["bench", "lock", "--state-size", "2MiB"], "--state-size"),
+        (&["bench", "object", "--sizes", "4"], "--sizes"),
+        (&["bench", "object", "--writers", "17", "--objects", "16"], "--writers"),
+        (&["objects", "--value-size", "8"], "--value-size"),
+        (&["objects", "--layout", "lines,sabre,lines"], "--layout"),
+        (&["objects", "--layout", "checksum"], "--layout"),
+        (&["objects", "--slots", "200", "--value-size", "64KiB"], "--slots"),
+        (&["peers", "--workload", "D"], "A, B, C or F"),
+        (&["peers", "--words", "--locks"], "--locks"),
+        (&["peers", "--words", "--records", "5"], "--records"),
+        (&["peers", "--millis", "5"], "--words"),
+        (&["peers", "--words", "--processes", "1"], "2..=16"),
+        (&["bench", "word", "--busy"], "--transport udp"),
+        (&["bench", "word", "--busy", "--hot", "--transport", "udp"], "--hot"),
+        (&["bench", "word", "--nodes", "1"], "2..=64"),
+        (&["bench", "word", "--words", "0"], "--words"),
+        (&["place"], "of no use"),
+    ]);
+}

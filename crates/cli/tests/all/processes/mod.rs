@@ -77,42 +77,14 @@ fn round_trips_to_chains_are_reported_by_kind_of_operation() {
 
 #[test]
 fn what_cannot_work_across_processes_is_refused_before_any_is_started() {
-    let temporary = Temporary::new("refused");
-    for (args, said) in [
-        (vec!["ycsb", "--transport", "shm", "--workload", "D"], "--transport inline"),
-        (vec!["ycsb", "--transport", "udp", "--nodes", "65"], "--nodes"),
-        (vec!["ycsb", "--transport", "shm", "--cache", "0"], "--cache"),
-        (vec!["bench", "pingpong", "--transport", "inline"], "--transport shm"),
-        (vec!["bench", "miss", "--transport", "shm", "--block-size", "1000"], "--block-size"),
-        (vec!["bench", "miss", "--transport", "shm", "--no-company"], "--transport udp"),
-        (vec!["bench", "miss", "--no-company"], "--transport udp"),
-        (vec!["bench", "lock", "--nodes", "16", "--threads", "8"], "--threads"),
-        (vec!["bench", "lock", "--state-size", "2MiB"], "--state-size"),
-        (vec!["bench", "object", "--sizes", "4"], "--sizes"),
-        (vec!["bench", "object", "--writers", "17", "--objects", "16"], "--writers"),
-        (vec!["objects", "--value-size", "8"], "--value-size"),
-        (vec!["objects", "--layout", "lines,sabre,lines"], "--layout"),
-        (vec!["objects", "--layout", "checksum"], "--layout"),
-        (vec!["objects", "--slots", "200", "--value-size", "64KiB"], "--slots"),
-        (vec!["ycsb", "--transport", "udp", "--steering", "all"], "--store chain"),
-        (vec!["ycsb", "--transport", "udp", "--store", "chain", "--workload", "F"], "workload F"),
-        (vec!["lab", "peers", "--workload", "D"], "A, B, C or F"),
-        (vec!["lab", "peers", "--words", "--locks"], "--locks"),
-        (vec!["lab", "peers", "--words", "--records", "5"], "--records"),
-        (vec!["lab", "peers", "--millis", "5"], "--words"),
-        (vec!["lab", "peers", "--words", "--processes", "1"], "2..=16"),
-        (vec!["bench", "word", "--busy"], "--transport udp"),
-        (vec!["bench", "word", "--busy", "--hot", "--transport", "udp"], "--hot"),
-        (vec!["bench", "word", "--nodes", "1"], "2..=64"),
-        (vec!["bench", "word", "--words", "0"], "--words"),
-        (vec!["place"], "of no use"),
-    ] {
-        let output = temporary.command(&args).stdin(Stdio::null()).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", text(&output.stderr));
-        assert_eq!(text(&output.stdout), "", "{args:?}");
-        assert!(text(&output.stderr).contains(said), "{args:?}: {}", text(&output.stderr));
-    }
-    temporary.assert_nothing_left();
+    Temporary::new("refused").refuses(&[
+        (&["ycsb", "--transport", "shm", "--workload", "D"], "--transport inline"),
+        (&["ycsb", "--transport", "udp", "--nodes", "65"], "--nodes"),
+        (&["ycsb", "--transport", "shm", "--cache", "0"], "--cache"),
+        (&["ycsb", "--transport", "udp", "--steering", "all"], "--store chain"),
+        (&["ycsb", "--transport", "udp", "--store", "chain", "--workload", "F"], "workload F"),
+        (&["place"], "of no use"),
+    ]);
 }
 
 #[test]
