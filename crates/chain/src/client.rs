@@ -15,10 +15,10 @@ mod answers;
 mod cursors;
 mod linking;
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
+use sorted::{Map, Set};
 use wire::chain::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Word};
 use wire::{ChainRules, Faithful, Nanos};
 
@@ -176,12 +176,12 @@ pub struct Client<R: ChainRules = Faithful> {
     walk: Walk,
     /// Copies of each slot.
     copies: u8,
-    ops: BTreeMap<OpId, Op>,
-    cursors: BTreeMap<u64, Cursor>,
+    ops: Map<OpId, Op>,
+    cursors: Map<u64, Cursor>,
     /// By class.
     slots: [Vec<(Location, EntryVersion)>; Class::COUNT],
     /// Those of them that may have been written to under their number.
-    used: BTreeSet<Location>,
+    used: Set<Location>,
     /// A switch may send reads to the tail.
     steered_reads: bool,
     /// For how long a cursor counts for appends: longer than `lease` where a switch steers them.
@@ -200,10 +200,10 @@ impl<R: ChainRules> Client<R> {
             config,
             walk: Walk::default(),
             copies: 1,
-            ops: BTreeMap::new(),
-            cursors: BTreeMap::new(),
+            ops: Map::new(),
+            cursors: Map::new(),
             slots: Default::default(),
-            used: BTreeSet::new(),
+            used: Set::new(),
             steered_reads: false,
             appends: config.lease,
             asks_for_more: 0,

@@ -185,3 +185,5 @@ pub struct Appended {
     /// What it is.
     pub kind: EntryKind,
 }
+
+sorted::key!(client::OpId: u64 = |it| it.0, metadata::ClientId: u64 = |it| it.0);

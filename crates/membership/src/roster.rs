@@ -57,3 +57,5 @@ impl Roster {
         }
     }
 }
+
+sorted::key!(Session: u64 = |it| it.0);

@@ -4,11 +4,11 @@
 //! CmpSwap there, on queue pairs of their own, through the rack's switch. One node has the metadata server, which gives out slots and
 //! takes back what nobody needs. What must always hold: all operations on a key together are linearizable.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use live::chain::{Home, LONGEST_VALUE, Ran, Session, Setup, Store, What};
 use live::place::{Allocated, Failure};
+use sorted::Set;
 use wire::roce::Key;
 use wire::{Discipline, GlobalAddr, Nanos, NodeId, Refusal};
 
@@ -83,7 +83,7 @@ impl NodeHandle {
         if Setup::units(each, homes.len()).is_none() {
             return Err(Error::BadSize { len: *bytes, most: (u64::from(wire::chain::UNITS) - 1) * UNIT });
         }
-        let memories = homes.iter().collect::<BTreeSet<_>>().len();
+        let memories = homes.iter().copied().collect::<Set<_>>().len();
         // Where there is one copy, a home may be named twice.
         if *copies == 0
             || *copies > ChainsConfig::MOST_COPIES

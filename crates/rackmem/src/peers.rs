@@ -3,11 +3,11 @@
 //! Whoever runs a place asks a [`PeerWatch`] several times a second, and says or logs what it returns. What must always
 //! hold: a reason is told once when it arises, and then seldom, however often a peer tries again.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sorted::Map;
 use transport::{Handshakes, PlaceId, Reason, Refusal, Transport};
 
 /// A peer that was not heard for so long is worth a word.
@@ -67,9 +67,9 @@ pub struct PeerWatch {
     /// Who should be heard now.
     expected: Box<dyn Fn() -> Vec<PlaceId> + Send>,
     /// Who is not, and since when.
-    silent: BTreeMap<PlaceId, Instant>,
+    silent: Map<PlaceId, Instant>,
     /// By place and kind of reason.
-    refused: BTreeMap<(PlaceId, u8), (Refusal, Pause)>,
+    refused: Map<(PlaceId, u8), (Refusal, Pause)>,
     waiting: Option<Pause>,
 }
 
@@ -97,8 +97,8 @@ impl PeerWatch {
             handshakes,
             applications: false,
             expected: Box::new(expected),
-            silent: BTreeMap::new(),
-            refused: BTreeMap::new(),
+            silent: Map::new(),
+            refused: Map::new(),
             waiting: None,
         }
     }

@@ -4,12 +4,12 @@
 //! here decides anything. An unauthenticated greeting can add an entry of its own kind, and no more: it neither hides nor
 //! ends what an authenticated one has said.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::PlaceId;
 use crate::terms::{Difference, Terms};
+use sorted::Map;
 
 /// Why a peer is not talked to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,7 +55,7 @@ pub struct Handshakes {
 #[derive(Debug, Default)]
 struct State {
     /// By place, and within a place by kind of reason.
-    refused: BTreeMap<(PlaceId, u8), Refusal>,
+    refused: Map<(PlaceId, u8), Refusal>,
     /// A bit for each place whose greeting was accepted at some time.
     accepted: u128,
     /// A bit for each place that was greeted.

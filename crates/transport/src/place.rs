@@ -70,3 +70,5 @@ impl fmt::Debug for PlaceId {
         fmt::Display::fmt(self, f)
     }
 }
+
+sorted::key!(PlaceId: u8 = |it| it.0);

@@ -46,3 +46,18 @@ pub use rules::{
     AtomicRules, ChainRules, Faithful, LockRules, RegionRules, Rules, SabreRules, SteerRules, VerbsRules,
 };
 pub use time::Nanos;
+
+// What maps and sets are ordered by.
+sorted::key!(
+    BlockTag: u64 = |it| it.bits(),
+    GlobalAddr: u64 = |it| it.bits(),
+    NodeId: u16 = |it| it.0,
+    RequesterId: (NodeId, u16) = |it| (it.node, it.slot.0),
+    Seq: u64 = |it| it.0,
+    SwitchEpoch: u32 = |it| it.0,
+    Incarnation: u32 = |it| it.0,
+    Nanos: u64 = |it| it.0,
+    chain::Location: u32 = |it| it.to_bits(),
+    roce::QpNumber: u32 = |it| it.get(),
+    roce::Key: u32 = |it| it.0,
+);

@@ -3,8 +3,7 @@
 //! What must always hold: what it calls the tail was the tail once, and has not been taken back since. An entry that is in the chain follows
 //! nothing else: whatever else was told of it is forgotten, for the slot that it was told to follow may be the tail again.
 
-use alloc::collections::BTreeMap;
-
+use sorted::Map;
 use wire::chain::{EntryKind, EntryVersion, Location};
 
 /// A chain.
@@ -13,13 +12,13 @@ pub(super) struct Chain {
     tail: (Location, EntryVersion),
     kind: EntryKind,
     /// What was told to follow what.
-    told: BTreeMap<Location, (Location, EntryVersion, EntryKind)>,
+    told: Map<Location, (Location, EntryVersion, EntryKind)>,
 }
 
 impl Chain {
     /// A chain of one value.
     pub(super) const fn new(at: Location, version: EntryVersion) -> Self {
-        Self { tail: (at, version), kind: EntryKind::Value, told: BTreeMap::new() }
+        Self { tail: (at, version), kind: EntryKind::Value, told: Map::new() }
     }
 
     pub(super) const fn tail(&self) -> (Location, EntryVersion) {

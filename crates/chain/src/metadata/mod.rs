@@ -17,12 +17,13 @@ mod chains;
 mod slots;
 mod walking;
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::ops::Bound;
 
+use sorted::{Map, Set};
 use wire::chain::{EntryVersion, Location};
 use wire::{ChainRules, Faithful, Nanos};
 
@@ -80,14 +81,14 @@ pub struct Metadata<R: ChainRules = Faithful> {
     config: Config,
     /// Copies of each slot.
     copies: u8,
-    chains: BTreeMap<u64, Chain>,
+    chains: Map<u64, Chain>,
     slots: Slots,
     /// Keys that are being walked, and what waits for that.
-    walks: BTreeMap<u64, walking::Walk>,
+    walks: Map<u64, walking::Walk>,
     /// Clients that are dead, and whose slots are not all found yet.
-    sweeps: BTreeMap<ClientId, Sweep>,
+    sweeps: Map<ClientId, Sweep>,
     /// Keys with appends that wait for their predecessors, and since when.
-    waiting: BTreeMap<u64, Nanos>,
+    waiting: Map<u64, Nanos>,
     /// In the order of time.
     doubts: VecDeque<(Nanos, Doubt)>,
     rules: PhantomData<R>,
@@ -99,11 +100,11 @@ impl<R: ChainRules> Metadata<R> {
         Self {
             config,
             copies: 1,
-            chains: BTreeMap::new(),
+            chains: Map::new(),
             slots: Slots::new(config.units, EntryVersion(u8::from(R::USES_BEGIN_WITH_ONE))),
-            walks: BTreeMap::new(),
-            sweeps: BTreeMap::new(),
-            waiting: BTreeMap::new(),
+            walks: Map::new(),
+            sweeps: Map::new(),
+            waiting: Map::new(),
             doubts: VecDeque::new(),
             rules: PhantomData,
         }
@@ -256,7 +257,7 @@ impl<R: ChainRules> Metadata<R> {
 
     fn sweep(&mut self, client: ClientId, out: &mut Vec<Effect>) {
         // Each of its slots is at the end of some chain as it is now, or of none.
-        let keys: BTreeSet<u64> = self.chains.keys().copied().collect();
+        let keys: Set<u64> = self.chains.keys().copied().collect();
         if keys.is_empty() {
             return self.slots.take_back(client);
         }

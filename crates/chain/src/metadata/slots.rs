@@ -7,9 +7,10 @@
 //!
 //! What must always hold: each slot that was ever made is in exactly one of these states; units belong to one slot.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use sorted::{Map, Set};
 use wire::Nanos;
 use wire::chain::{Class, EntryVersion, Location};
 
@@ -24,8 +25,8 @@ pub(super) struct Slots {
     /// The first unit that was never given away.
     next: u32,
     free: [Vec<(Location, EntryVersion)>; Class::COUNT],
-    given: BTreeMap<Location, (ClientId, EntryVersion)>,
-    linked: BTreeSet<Location>,
+    given: Map<Location, (ClientId, EntryVersion)>,
+    linked: Set<Location>,
     resting: VecDeque<(Nanos, Location, EntryVersion)>,
 }
 
@@ -36,8 +37,8 @@ impl Slots {
             first,
             next: 1,
             free: Default::default(),
-            given: BTreeMap::new(),
-            linked: BTreeSet::new(),
+            given: Map::new(),
+            linked: Set::new(),
             resting: VecDeque::new(),
         }
     }
@@ -153,7 +154,7 @@ impl Slots {
             .chain(self.linked.iter().copied())
             .collect();
         let units: u32 = all.iter().map(|at| at.class().units()).sum();
-        let distinct: BTreeSet<Location> = all.iter().copied().collect();
+        let distinct: Set<Location> = all.iter().copied().collect();
         assert_eq!(distinct.len(), all.len(), "a slot is in two states");
         assert_eq!(units, self.next - 1, "a slot is lost");
     }

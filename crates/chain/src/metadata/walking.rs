@@ -6,9 +6,9 @@
 //! What must always hold: a key has one walk at a time; whatever waits for a walk waits for one that began after it was asked,
 //! and nothing of that walk is under way when it is answered.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
+use sorted::Set;
 use wire::chain::{EntryKind, EntryVersion, Location, Next, Word};
 use wire::{ChainRules, Nanos};
 
@@ -48,7 +48,7 @@ pub(super) struct Walk {
 /// A dead client, and the keys whose chains have not been walked since it died.
 #[derive(Clone, Debug)]
 pub(super) struct Sweep {
-    pub(super) keys: BTreeSet<u64>,
+    pub(super) keys: Set<u64>,
 }
 
 impl<R: ChainRules> Metadata<R> {

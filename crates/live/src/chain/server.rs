@@ -4,13 +4,14 @@
 //! of the server's own, or, on an embedded rack, by whoever has asked. What must always hold: a client's call is executed once,
 //! however often it comes; a dead client is swept after every memory has been told to execute nothing of it any more.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chain::metadata::{CallId, ClientId, Config, Effect, Metadata};
 use chain::{Answer, Appended, Call, Outcome};
+use sorted::{Map, Set};
 use wire::chain::{EntryVersion, Location, UNIT};
 use wire::{Incarnation, Nanos, NodeId};
 
@@ -85,11 +86,11 @@ impl ServerCounts {
 struct State {
     machine: Metadata,
     /// Each client's last call, and its answer.
-    clients: BTreeMap<ClientId, (u32, Option<Answer>)>,
+    clients: Map<ClientId, (u32, Option<Answer>)>,
     verbs: VecDeque<(u64, Aimed)>,
     counts: ServerCounts,
     /// How often keys were written to lately.
-    heat: BTreeMap<u64, u32>,
+    heat: Map<u64, u32>,
     /// Appends since it was halved.
     warmed: u32,
     /// Something that it needs is down, for good.
@@ -118,10 +119,10 @@ impl Server {
         let machine = machine.with_copies(*copies);
         let state = State {
             machine,
-            clients: BTreeMap::new(),
+            clients: Map::new(),
             verbs: VecDeque::new(),
             counts: ServerCounts { stores: 1, ..ServerCounts::default() },
-            heat: BTreeMap::new(),
+            heat: Map::new(),
             warmed: 0,
             failed: None,
         };
@@ -290,7 +291,7 @@ impl Server {
     }
 
     /// Lives of nodes that have clients here.
-    pub(crate) fn lives(&self) -> BTreeSet<(NodeId, Incarnation)> {
+    pub(crate) fn lives(&self) -> Set<(NodeId, Incarnation)> {
         self.state().clients.keys().map(|client| whose(*client)).collect()
     }
 

@@ -3,10 +3,10 @@
 //! What must always hold: each unit is in as many homes' memories as it has copies, at different nodes, and so is each slot; a client is in
 //! one thread's hands.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chain::Replica;
+use sorted::Map;
 use wire::chain::{Class, Location, UNITS};
 use wire::chain_pair::THREADS;
 use wire::roce::Key;
@@ -94,7 +94,7 @@ impl Setup {
 
     /// The nodes that have memory of it.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = (NodeId, Incarnation)> {
-        let nodes: BTreeMap<NodeId, Incarnation> =
+        let nodes: Map<NodeId, Incarnation> =
             self.homes.iter().map(|home| (home.addr.home(), home.life)).collect();
         nodes.into_iter()
     }
@@ -139,7 +139,7 @@ pub struct Store {
 
 #[derive(Default)]
 struct State {
-    idle: BTreeMap<GlobalAddr, Vec<Session>>,
+    idle: Map<GlobalAddr, Vec<Session>>,
     /// Numbers of threads that nobody has.
     free: Vec<u16>,
     next: u16,

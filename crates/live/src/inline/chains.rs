@@ -6,13 +6,12 @@
 //!
 //! What must always hold: a thread that waits carries what is on its way between its node, the switch, and the memory that it asked.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chain::{Answer, Appended, Call};
 use nic::verbs::Mtu;
+use sorted::Map;
 use transport::inline::{Hub, InlineTransport};
 use transport::{Body, PlaceId, Transport as _};
 use wire::chain_pair::ChainPair;
@@ -41,7 +40,7 @@ pub(super) const EPOCH: SwitchEpoch = SwitchEpoch(0);
 pub(super) struct InlineChains {
     nodes: Box<[Place]>,
     switch: InlineTransport,
-    servers: Mutex<BTreeMap<GlobalAddr, Arc<Server>>>,
+    servers: Mutex<Map<GlobalAddr, Arc<Server>>>,
     steering: Option<Steering>,
     introductions: AtomicU64,
 }
@@ -341,9 +340,10 @@ impl Chains for InlineRack {
 
     fn end_chains(&self, node: NodeId, courier: &mut Courier, store: &Store) -> Result<(), Failure> {
         let here = self.chains_of(node);
-        let server = match lock(&here.chains.servers).entry(store.addr) {
-            Entry::Occupied(server) if *server.get().store == *store => server.remove(),
-            _ => return Err(Refusal::Unallocated.into()),
+        let server = {
+            let mut servers = lock(&here.chains.servers);
+            let known = servers.get(&store.addr).is_some_and(|server| *server.store == *store);
+            known.then(|| servers.remove(&store.addr)).flatten().ok_or(Refusal::Unallocated)?
         };
         server.end();
         if let Some(over) = server.store.setup.over(here.next_number())

@@ -1,10 +1,10 @@
 //! A node in its place.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use node::locks::{LockEffect, LockMessage, LockNode, Ticket};
 use node::{DataRef, Effect, Node, Outcome, RackNode};
+use sorted::Map;
 use wire::{Kind, Nanos, Packet, Refusal, SlotId};
 
 use super::courier::Bell;
@@ -86,7 +86,7 @@ impl NodePlace {
 /// The node's locks, and the threads that wait for them.
 pub(crate) struct LocksPlace {
     pub(crate) machine: LockNode,
-    waiting: BTreeMap<Ticket, Arc<Bell>>,
+    waiting: Map<Ticket, Arc<Bell>>,
     next: u32,
     /// Data that came with messages and are still needed.
     pub(crate) kept: Vec<Box<[u64]>>,
@@ -94,7 +94,7 @@ pub(crate) struct LocksPlace {
 
 impl LocksPlace {
     fn new(machine: LockNode) -> Self {
-        Self { machine, waiting: BTreeMap::new(), next: 0, kept: Vec::new() }
+        Self { machine, waiting: Map::new(), next: 0, kept: Vec::new() }
     }
 
     /// With the node's other machines, for one call.
@@ -107,8 +107,8 @@ impl LocksPlace {
         loop {
             let ticket = Ticket(self.next);
             self.next = self.next.wrapping_add(1);
-            if let std::collections::btree_map::Entry::Vacant(vacant) = self.waiting.entry(ticket) {
-                vacant.insert(bell);
+            if !self.waiting.contains_key(&ticket) {
+                self.waiting.insert(ticket, bell);
                 return ticket;
             }
         }

@@ -7,9 +7,9 @@ mod contact;
 mod forming;
 mod running;
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use sorted::{Map, Set};
 use switch::flowcc::Dump;
 use wire::{Nanos, NodeId, SwitchEpoch};
 
@@ -173,9 +173,9 @@ pub struct Coordinator {
     seats: Vec<Seat>,
     tickets: u64,
     /// Lives that are over.
-    buried: BTreeSet<Session>,
+    buried: Set<Session>,
     /// What the switch knew at the end of an epoch, encoded, for the homes that have not left it as far as known.
-    dumps: BTreeMap<SwitchEpoch, BTreeMap<NodeId, Vec<u8>>>,
+    dumps: Map<SwitchEpoch, Map<NodeId, Vec<u8>>>,
     counters: Counters,
 }
 
@@ -198,8 +198,8 @@ impl Coordinator {
             highest: config.origin,
             seats: (0..config.nodes).map(|_| Seat::default()).collect(),
             tickets: config.session,
-            buried: BTreeSet::new(),
-            dumps: BTreeMap::new(),
+            buried: Set::new(),
+            dumps: Map::new(),
             counters: Counters::default(),
         }
     }

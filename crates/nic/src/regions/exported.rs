@@ -3,8 +3,9 @@
 //! What must always hold: a region has one key; the key of one that has ended is kept for a while, so that whoever uses it is
 //! told, and means nothing behind that: whoever uses it then fails with its queue pair.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 
+use sorted::Map;
 use wire::roce::Key;
 use wire::{Discipline, GlobalAddr, VerbsRules};
 
@@ -17,8 +18,8 @@ pub const KEPT: usize = 4096;
 /// Regions by key and by address. `T` is what the driver has of a region; one that is equal is the same one.
 #[derive(Debug)]
 pub struct Exported<T> {
-    by_key: BTreeMap<Key, T>,
-    by_addr: BTreeMap<GlobalAddr, Key>,
+    by_key: Map<Key, T>,
+    by_addr: Map<GlobalAddr, Key>,
     ended: VecDeque<Key>,
     kept: usize,
 }
@@ -26,7 +27,7 @@ pub struct Exported<T> {
 impl<T: PartialEq> Exported<T> {
     /// None; so many keys will be kept of regions that have ended.
     pub const fn new(kept: usize) -> Self {
-        Self { by_key: BTreeMap::new(), by_addr: BTreeMap::new(), ended: VecDeque::new(), kept }
+        Self { by_key: Map::new(), by_addr: Map::new(), ended: VecDeque::new(), kept }
     }
 
     /// The key of a region at this address, which gets one if it has none. None: the device has no more.

@@ -8,10 +8,10 @@
 //!    harmless.
 //! 4. Whatever arrives is taken, or dropped and counted. A panic is a bug in rackmem.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
+use sorted::Map;
 use wire::roce::{Key, Malformed, Packet, QpNumber};
 use wire::{Faithful, Nanos, NodeId, VerbsRules};
 
@@ -33,7 +33,7 @@ pub struct Device<R: VerbsRules = Faithful> {
     queues: Vec<CompletionQueue>,
     queue_pairs: Vec<QueuePair>,
     /// Those whose numbers their driver has chosen, and which they are.
-    chosen: BTreeMap<QpNumber, usize>,
+    chosen: Map<QpNumber, usize>,
     counters: Counters,
     /// No deadline of a queue pair is before this.
     due: Nanos,
@@ -68,7 +68,7 @@ impl<R: VerbsRules> Device<R> {
             regions: Regions::new(regions),
             queues: Vec::new(),
             queue_pairs: Vec::new(),
-            chosen: BTreeMap::new(),
+            chosen: Map::new(),
             counters: Counters::default(),
             due: Nanos::MAX,
         }

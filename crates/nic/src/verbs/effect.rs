@@ -150,3 +150,5 @@ pub trait Memory {
     /// Why it is refused. A torn object is not: that is a verdict.
     fn snapshot(&mut self, key: Key, address: u64, len: u32, slot: Slot) -> Result<Verdict, Refused>;
 }
+
+sorted::key!(Slot: (QpNumber, u32) = |it| (it.queue_pair, it.number));

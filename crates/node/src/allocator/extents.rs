@@ -3,15 +3,15 @@
 //! Best fit keeps long runs whole, so that chunks become entirely free and can be given back. What must always
 //! hold: no two runs touch, and both orders name the same runs.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use core::ops::Range;
+use sorted::{Map, Set};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Extents {
     /// First block to blocks.
-    by_start: BTreeMap<u64, u64>,
+    by_start: Map<u64, u64>,
     /// (blocks, first block).
-    by_size: BTreeSet<(u64, u64)>,
+    by_size: Set<(u64, u64)>,
 }
 
 impl Extents {

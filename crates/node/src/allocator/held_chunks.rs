@@ -4,10 +4,10 @@
 //! Each block has one word, and only the first block of an allocation says anything: an allocation of a
 //! thousand blocks is written down, and forgotten, in one step.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use sorted::{Map, Set};
 use wire::{BlockTag, GlobalAddr, NodeId};
 
 use super::geometry::Geometry;
@@ -85,12 +85,12 @@ impl HeldChunk {
 pub(super) struct HeldChunks {
     geometry: Geometry,
     /// By the address of the chunk, in chunks.
-    chunks: BTreeMap<u64, HeldChunk>,
+    chunks: Map<u64, HeldChunk>,
 }
 
 impl HeldChunks {
     pub(super) const fn new(geometry: Geometry) -> Self {
-        Self { geometry, chunks: BTreeMap::new() }
+        Self { geometry, chunks: Map::new() }
     }
 
     #[inline]
@@ -134,7 +134,7 @@ impl HeldChunks {
     }
 
     /// Blocks are free no longer. `idle` has the chunks of their space that are free as a whole.
-    pub(super) fn occupy(&mut self, home: NodeId, numbers: Range<u64>, idle: &mut BTreeSet<u64>) {
+    pub(super) fn occupy(&mut self, home: NodeId, numbers: Range<u64>, idle: &mut Set<u64>) {
         for (chunk, piece) in self.geometry.pieces(numbers) {
             let held = self.chunk_mut(home, chunk);
             if held.busy == 0 {
@@ -145,7 +145,7 @@ impl HeldChunks {
     }
 
     /// Blocks are free again.
-    pub(super) fn vacate(&mut self, home: NodeId, numbers: Range<u64>, idle: &mut BTreeSet<u64>) {
+    pub(super) fn vacate(&mut self, home: NodeId, numbers: Range<u64>, idle: &mut Set<u64>) {
         for (chunk, piece) in self.geometry.pieces(numbers) {
             let held = self.chunk_mut(home, chunk);
             held.busy -= piece.end - piece.start;

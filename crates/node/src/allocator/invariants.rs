@@ -1,12 +1,12 @@
 //! What must always hold in the node's half, in one function.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::held_chunks::Start;
 use super::node_side::{Allocator, Space, Usage};
 use super::range::BlockRange;
+use sorted::Set;
 
 impl Allocator {
     /// Checks the whole allocator against itself: every block of every chunk is in exactly one slab,
@@ -26,7 +26,7 @@ impl Allocator {
     fn assert_space(&self, index: usize, space: &Space, counted: &mut Usage) {
         let block = self.geometry.block;
         let mut runs: Vec<Range<u64>> = space.free.iter().collect();
-        let mut with_room = BTreeSet::new();
+        let mut with_room = Set::new();
         for (_, held) in self.chunks.of_space(index) {
             counted.reserved += (held.blocks.end - held.blocks.start) << block.shift();
             for (number, start) in held.starts(self.geometry) {

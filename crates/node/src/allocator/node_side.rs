@@ -11,9 +11,9 @@
 //! - Beyond that nothing for a live object, nor for an allocation of whole blocks.
 //! - A free run of blocks: two entries of 16 B in ordered trees.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use sorted::{Map, Set};
 use wire::addr::OFFSET_BITS;
 use wire::{BlockSize, Discipline, NodeId};
 
@@ -44,7 +44,7 @@ pub(super) struct Space {
     /// Runs of free blocks; they may go across chunks.
     pub(super) free: Extents,
     /// Chunks that are free as a whole.
-    pub(super) idle: BTreeSet<u64>,
+    pub(super) idle: Set<u64>,
     /// Slabs with room.
     pub(super) partial: Partial,
 }
@@ -61,7 +61,7 @@ pub struct Allocator {
     pub(super) chunks: HeldChunks,
     pub(super) spaces: Vec<Space>,
     /// Home and discipline to the index of their space.
-    pub(super) space_of: BTreeMap<(NodeId, u8), usize>,
+    pub(super) space_of: Map<(NodeId, u8), usize>,
     pub(super) usage: Usage,
 }
 
@@ -83,7 +83,7 @@ impl Allocator {
             slabs: Slabs::new(block),
             chunks: HeldChunks::new(geometry),
             spaces: Vec::new(),
-            space_of: BTreeMap::new(),
+            space_of: Map::new(),
             usage: Usage::default(),
         }
     }

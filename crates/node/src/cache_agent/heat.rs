@@ -4,9 +4,9 @@
 //! Reports must not become a load themselves. At the end of an epoch an agent sends a bounded number of them, each
 //! about eight neighbouring blocks, and goes on in the next epoch where it stopped; what is not reported adds up.
 
-use alloc::collections::BTreeMap;
 use core::ops::Bound::{Excluded, Unbounded};
 
+use sorted::Map;
 use wire::{BlockSize, BlockTag};
 
 /// Reports of one agent in one epoch: 1,024 blocks.
@@ -17,7 +17,7 @@ const GROUP: u64 = 8;
 /// The counts that were not reported.
 #[derive(Default)]
 pub(crate) struct Heat {
-    counts: BTreeMap<BlockTag, u8>,
+    counts: Map<BlockTag, u8>,
     /// The last block reported.
     cursor: Option<BlockTag>,
 }

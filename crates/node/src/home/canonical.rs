@@ -1,8 +1,8 @@
 //! What of a home agent tells one state from another, for checkers that explore all states.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
+use sorted::Set;
 use wire::{BlockTag, NodeId, Packet, RequesterId, Seq, SlotId, SwitchEpoch};
 
 use super::directory::Entry;
@@ -78,7 +78,7 @@ impl HomeAgent {
 pub(crate) struct HomeRest {
     chunks: ChunkTable,
     calls: Vec<(u32, Option<Packet>)>,
-    lost: BTreeSet<BlockTag>,
+    lost: Set<BlockTag>,
     rebuilding: Option<Rebuilding>,
     knowledge: Option<Knowledge>,
     rebuilt: SwitchEpoch,

@@ -5,9 +5,9 @@
 //! of application locks are few and stand in a map. An entry takes [`ENTRY_BYTES`] bytes.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use sorted::Map;
 use wire::{BlockSize, BlockTag, Copyset, GlobalStatus, Kind};
 
 /// Bytes of an entry.
@@ -71,7 +71,7 @@ impl Entry {
 pub struct Directory {
     block: BlockSize,
     pages: Vec<Option<Box<[Entry; ENTRIES_PER_PAGE]>>>,
-    locks: BTreeMap<BlockTag, Entry>,
+    locks: Map<BlockTag, Entry>,
 }
 
 impl Directory {
@@ -79,7 +79,7 @@ impl Directory {
     pub fn new(block: BlockSize, bytes: u64) -> Self {
         let blocks = usize::try_from(bytes >> block.shift()).expect("a directory fits in memory");
         let pages = core::iter::repeat_with(|| None).take(blocks.div_ceil(ENTRIES_PER_PAGE));
-        Self { block, pages: pages.collect(), locks: BTreeMap::new() }
+        Self { block, pages: pages.collect(), locks: Map::new() }
     }
 
     fn place(&self, tag: BlockTag) -> (usize, usize) {

@@ -30,9 +30,9 @@ mod on_write_back;
 mod rebuild;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
+use sorted::Set;
 use wire::{
     BlockTag, Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, RequesterId, Seq, SlotId,
     SwitchEpoch,
@@ -60,7 +60,7 @@ pub(crate) struct HomeAgent {
     /// Blocks that have been hot in this epoch.
     warm: Vec<BlockTag>,
     /// Blocks whose only current copy died.
-    pub(crate) lost: BTreeSet<BlockTag>,
+    pub(crate) lost: Set<BlockTag>,
     /// Blocks whose lives the packet that came last has ended.
     pub(crate) ended: Vec<BlockRange>,
     /// After a restart, until everybody has reported.
@@ -117,7 +117,7 @@ impl HomeAgent {
             written_back: core::iter::repeat_n(Seq::NONE, rows * 2).collect(),
             calls: core::iter::repeat_n(None, rows).collect(),
             warm: Vec::new(),
-            lost: BTreeSet::new(),
+            lost: Set::new(),
             ended: Vec::new(),
             rebuilding: None,
             knowledge: None,

@@ -1,7 +1,6 @@
 //! After a restart, every live node reports what it has of this home's blocks (`recovery/mod.rs`).
 
-use alloc::collections::{BTreeMap, BTreeSet};
-
+use sorted::{Map, Set};
 use switch::flowcc::Dump;
 use wire::{
     BlockTag, Copyset, Discipline, Endpoint, GlobalStatus, Kind, NodeId, Packet, RequesterId, Rules, Seq,
@@ -23,15 +22,15 @@ pub(crate) struct Rebuilding {
     /// The nodes that may have more to report.
     pub(super) awaited: Copyset,
     /// The last report of each node.
-    pub(super) streams: BTreeMap<NodeId, Stream>,
+    pub(super) streams: Map<NodeId, Stream>,
     /// Copies, and which of them may be written.
-    pub(super) copies: BTreeMap<BlockTag, (Copyset, Copyset)>,
+    pub(super) copies: Map<BlockTag, (Copyset, Copyset)>,
     /// Retained answers, by the event that they were for.
-    pub(super) retained: BTreeMap<(RequesterId, Seq), (BlockTag, DataRef)>,
+    pub(super) retained: Map<(RequesterId, Seq), (BlockTag, DataRef)>,
     /// Events that were cut short.
-    pub(super) cut: BTreeSet<(RequesterId, Seq)>,
+    pub(super) cut: Set<(RequesterId, Seq)>,
     /// Calls that wait until the directory is rebuilt, by requester.
-    pub(super) calls: BTreeMap<usize, Packet>,
+    pub(super) calls: Map<usize, Packet>,
 }
 
 /// What came from one node.
@@ -69,11 +68,11 @@ impl HomeAgent {
         // Calls that wait for an earlier rebuild are forgotten: their callers repeat them in the new epoch.
         self.rebuilding = Some(Rebuilding {
             awaited: live,
-            streams: BTreeMap::new(),
-            copies: BTreeMap::new(),
-            retained: BTreeMap::new(),
-            cut: BTreeSet::new(),
-            calls: BTreeMap::new(),
+            streams: Map::new(),
+            copies: Map::new(),
+            retained: Map::new(),
+            cut: Set::new(),
+            calls: Map::new(),
         });
     }
 

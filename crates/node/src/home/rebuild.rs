@@ -1,8 +1,8 @@
 //! Everybody has reported: the home knows where each of its blocks is (`recovery/mod.rs`).
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use sorted::Map;
 use switch::flowcc::Dump;
 use wire::{BlockTag, Copyset, Discipline, GlobalStatus, NodeId, RequesterId, Rules, SlotId};
 
@@ -21,7 +21,7 @@ pub(crate) struct Knowledge {
     /// Nodes that have died since.
     pub(super) died: Copyset,
     /// Entries of this home that were locked for writing, and the node of the event that did.
-    writers: BTreeMap<BlockTag, NodeId>,
+    writers: Map<BlockTag, NodeId>,
     /// The switch's directory; `None`: it died with it.
     dump: Option<Dump>,
 }
@@ -36,7 +36,7 @@ impl Knowledge {
             Some(Moving::Removed(tag)) => home.directory.entry(tag).keeper = Keeper::Home,
             None => {}
         }
-        let mut writers = BTreeMap::new();
+        let mut writers = Map::new();
         for (row, decided) in home.decided.iter().enumerate() {
             let node = row / 2 / SlotId::PER_NODE;
             if node < nodes
@@ -127,7 +127,7 @@ impl HomeAgent {
     }
 
     /// The contents that providers kept for events that were never granted.
-    fn latest_answers<R: Rules>(rebuilding: &Rebuilding) -> BTreeMap<BlockTag, crate::DataRef> {
+    fn latest_answers<R: Rules>(rebuilding: &Rebuilding) -> Map<BlockTag, crate::DataRef> {
         let was_cut =
             |event: &(RequesterId, wire::Seq)| rebuilding.cut.contains(event) || !R::ONLY_CUT_EVENTS_COUNT;
         let latest = rebuilding.retained.iter().filter(|(event, _)| was_cut(event));

@@ -103,16 +103,14 @@ impl<R: LockRules> LockNode<R> {
         let before = self.homes.range(..first).next_back();
         let reaches = before.filter(|(lock, home)| lock.bits() + u64::from(home.len) > first.bits());
         let from = reaches.map_or(first, |(lock, _)| *lock);
-        let mut gone = Vec::new();
-        for (lock, home) in self.homes.range_mut(from..end) {
+        let freed: Vec<GlobalAddr> = self.homes.range(from..end).map(|(lock, _)| *lock).collect();
+        for lock in freed {
+            let home = self.homes.get_mut(&lock).expect("it was there");
             home.freed = true;
+            // Nobody has anything of such a lock.
             if home.lent.is_none() && home.keeper == Keeper::Nobody {
-                gone.push(*lock);
+                self.end_freed(lock, Tenure::NONE);
             }
-        }
-        // Nobody has anything of these.
-        for lock in gone {
-            self.end_freed(lock, Tenure::NONE);
         }
     }
 

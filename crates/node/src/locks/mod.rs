@@ -52,10 +52,11 @@ pub mod store;
 mod taking;
 mod threads;
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
+use sorted::{Map, Set};
 use switch::locks::Directory;
 use wire::{
     Copyset, Faithful, GlobalAddr, Incarnation, LockEnd, LockKind, LockPacket, LockRules, Nanos, NodeId,
@@ -190,13 +191,13 @@ pub struct LockNode<R: LockRules = Faithful> {
     config: Config,
     counters: LockCounters,
     /// By address; one for every lock that this node has touched in this life of the switch: what it has left, it must know.
-    locks: BTreeMap<GlobalAddr, Lock>,
+    locks: Map<GlobalAddr, Lock>,
     /// Locks for which there was no room, in the order in which they want it.
     roomless: VecDeque<GlobalAddr>,
     /// Locks with something to repeat, and when.
-    due: BTreeSet<(Nanos, GlobalAddr)>,
+    due: Set<(Nanos, GlobalAddr)>,
     /// Locks in this node's memory.
-    homes: BTreeMap<GlobalAddr, HomeLock>,
+    homes: Map<GlobalAddr, HomeLock>,
     directory: Directory<R>,
     /// Where the tenures of new locks of this home begin: behind those of all that are no more. Nodes that had something of an
     /// old one at the same place take nothing of a tenure that they have left, nor does anybody take what is late.
@@ -204,13 +205,13 @@ pub struct LockNode<R: LockRules = Faithful> {
     /// How often the switch was asked to keep an entry, in this epoch.
     installs: u32,
     /// Homes that have not answered that all reports are in.
-    last_reports: BTreeMap<NodeId, recovery::LastReport>,
+    last_reports: Map<NodeId, recovery::LastReport>,
     /// Of these, the ones to whom it must not be said yet.
     freeing_at: Copyset,
     /// Until everybody has reported to this home.
     rebuilding: Option<recovery::Rebuilding>,
     /// What this home has answered to reports of this epoch.
-    decided: BTreeMap<(GlobalAddr, NodeId), recovery::Decision>,
+    decided: Map<(GlobalAddr, NodeId), recovery::Decision>,
     /// The nodes that are up.
     live: Copyset,
     lives: Vec<Incarnation>,
@@ -278,17 +279,17 @@ impl<R: LockRules> LockNode<R> {
             rules: PhantomData,
             config,
             counters: LockCounters::default(),
-            locks: BTreeMap::new(),
+            locks: Map::new(),
             roomless: VecDeque::new(),
-            due: BTreeSet::new(),
-            homes: BTreeMap::new(),
+            due: Set::new(),
+            homes: Map::new(),
             ended: Tenure::NONE,
             installs: 0,
             directory: directory.expect("a small directory fits any chip"),
-            last_reports: BTreeMap::new(),
+            last_reports: Map::new(),
             freeing_at: Copyset::EMPTY,
             rebuilding: None,
-            decided: BTreeMap::new(),
+            decided: Map::new(),
             live: Copyset::from_bits(u64::MAX >> (wire::Copyset::NODES - config.nodes)),
             lives: alloc::vec![Incarnation(0); config.nodes],
         }
@@ -422,3 +423,5 @@ fn context<'a, S, R>(
         freed_room: false,
     }
 }
+
+sorted::key!(Ticket: u32 = |it| it.0);

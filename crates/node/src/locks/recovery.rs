@@ -17,9 +17,9 @@
 //! somebody who says that he has moved it on) and did not come back. What a dead node wrote and nobody else has seen
 //! cannot be told from what it did not write, so that counts as lost, too; stale data are never served.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use sorted::Map;
 use wire::{
     Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Mode, NodeId, Refusal, Status, Tenure,
 };
@@ -42,9 +42,9 @@ pub(super) struct LastReport {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Rebuilding {
     /// What was reported, and the data that came with it.
-    pub(super) reports: BTreeMap<(GlobalAddr, NodeId), (LockPacket, Option<DataRef>)>,
+    pub(super) reports: Map<(GlobalAddr, NodeId), (LockPacket, Option<DataRef>)>,
     /// How many reports each node has, once it has said so.
-    counts: BTreeMap<NodeId, u64>,
+    counts: Map<NodeId, u64>,
     /// Nodes that are not in the life that they were in when this home knew its locks last.
     gone: Copyset,
     /// Requests that wait.
@@ -104,7 +104,7 @@ impl<R: LockRules> LockNode<R> {
         self.due.clear();
         self.roomless.clear();
         self.last_reports.clear();
-        let mut counts: BTreeMap<NodeId, u64> = self.live.iter().map(|home| (home, 0)).collect();
+        let mut counts: Map<NodeId, u64> = self.live.iter().map(|home| (home, 0)).collect();
         let locks: Vec<GlobalAddr> = self.locks.keys().copied().collect();
         for lock in locks {
             let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
@@ -407,14 +407,11 @@ impl<R: LockRules> LockNode<R> {
         store: &mut S,
         out: &mut Vec<LockEffect>,
     ) {
-        let nodes: Vec<NodeId> = self
-            .decided
-            .range_mut((lock, NodeId(0))..=(lock, NodeId(u16::MAX)))
-            .map(|((_, node), decision)| {
-                decision.placed = true;
-                *node
-            })
-            .collect();
+        let decided = self.decided.range((lock, NodeId(0))..=(lock, NodeId(u16::MAX)));
+        let nodes: Vec<NodeId> = decided.map(|((_, node), _)| *node).collect();
+        for node in &nodes {
+            self.decided.get_mut(&(lock, *node)).expect("it was there").placed = true;
+        }
         for node in nodes {
             self.answer_report(at, lock, node, store, out);
         }

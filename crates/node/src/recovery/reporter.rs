@@ -14,9 +14,10 @@
 //! | LOCK-READ, LOCK-WRITE | a lock that is held | requester, `arg`: its event |
 //! | CLOSE | no more | |
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use sorted::Map;
 use wire::{
     BlockSize, BlockTag, Copyset, Endpoint, GlobalStatus, Kind, Nanos, NodeId, Packet, RequesterId, Rules,
     Seq, SlotId,
@@ -68,14 +69,14 @@ struct Stream {
 pub(crate) struct Reporter {
     node: NodeId,
     pub(crate) saved: Saved,
-    streams: BTreeMap<NodeId, Stream>,
+    streams: Map<NodeId, Stream>,
     /// Published frames that go when the thread that has them pinned is done.
     condemned: Vec<(FrameId, BlockTag)>,
 }
 
 impl Reporter {
     pub(crate) fn new(node: NodeId) -> Self {
-        let (streams, condemned) = (BTreeMap::new(), Vec::new());
+        let (streams, condemned) = (Map::new(), Vec::new());
         Self { node, saved: Saved::default(), streams, condemned }
     }
 
@@ -100,7 +101,7 @@ impl Reporter {
         gone: Copyset,
         held: &[Held],
     ) {
-        let mut copies: BTreeMap<(BlockTag, bool), u64> = BTreeMap::new();
+        let mut copies: Map<(BlockTag, bool), u64> = Map::new();
         let mut orphaned = Vec::new();
         let condemned = &self.condemned;
         cx.store.published(|frame, tag, access| {

@@ -5,9 +5,9 @@
 //! blocks have moved on since, and an old answer must not overwrite them. And there is no more of it than of one epoch:
 //! however often a recovery is cut short, the next one takes no longer.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use sorted::{Map, Set};
 use wire::{BlockTag, Copyset, Incarnation, NodeId, RequesterId, Rules, Seq, SwitchEpoch};
 
 use crate::context::Context;
@@ -40,12 +40,12 @@ pub(crate) struct ForHome {
     pub(crate) retained: Vec<Retained>,
     pub(crate) cut: Vec<Cut>,
     /// Blocks whose shared copy here may be newer than the home's memory.
-    pub(crate) stale: BTreeSet<BlockTag>,
+    pub(crate) stale: Set<BlockTag>,
 }
 
 /// For all homes.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Saved(BTreeMap<NodeId, ForHome>);
+pub(crate) struct Saved(Map<NodeId, ForHome>);
 
 impl Saved {
     pub(crate) fn retained(&mut self, retained: Retained) {

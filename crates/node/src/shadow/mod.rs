@@ -9,9 +9,9 @@
 //! What must always hold: it only ever asks. Nothing is decided by what it believes, so that a wrong belief
 //! (a lost report, an entry that went) costs a wasted message.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use sorted::Map;
 use switch::flowcc::set_of;
 use wire::{BlockTag, Endpoint, Kind, NodeId, Packet, RequesterId, Rules, Seq, SlotId, Status};
 
@@ -30,14 +30,14 @@ pub(crate) struct Shadow {
     node: NodeId,
     /// Heat of the switch's entries. By hash set, so that the rivals for a place
     /// stand together.
-    entries: BTreeMap<(usize, BlockTag), u32>,
+    entries: Map<(usize, BlockTag), u32>,
     /// Epochs since the entries cooled.
     epochs: u32,
 }
 
 impl Shadow {
     pub(crate) fn new(node: NodeId) -> Self {
-        Self { node, entries: BTreeMap::new(), epochs: 0 }
+        Self { node, entries: Map::new(), epochs: 0 }
     }
 
     /// The switch has this entry.

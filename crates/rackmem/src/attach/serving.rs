@@ -3,10 +3,10 @@
 //! What must always hold: whatever ends the connection, its locks are released, and a range that was being updated stays as
 //! it was; a block is kept for an application no longer than [`Shared::hold`].
 
-use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use sorted::Map;
 use wire::GlobalAddr;
 
 use super::line::{Cut, Line};
@@ -22,7 +22,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
 /// Serves a connection until it ends, and says how it did.
 pub(super) fn serve(shared: &Shared, line: &mut Line, handle: NodeHandle) -> Cut {
-    let mut serving = Serving { shared, handle, locks: BTreeMap::new(), last_lock: 0 };
+    let mut serving = Serving { shared, handle, locks: Map::new(), last_lock: 0 };
     loop {
         if let Err(cut) = serving.once(line) {
             return cut;
@@ -34,7 +34,7 @@ struct Serving<'a> {
     shared: &'a Shared,
     handle: NodeHandle,
     /// The locks that are held for the application. They go when this goes.
-    locks: BTreeMap<u32, BlockLock>,
+    locks: Map<u32, BlockLock>,
     last_lock: u32,
 }
 

@@ -4,11 +4,11 @@
 //! for. Entries come and go by the control plane ([`Directory::insert`], [`Directory::remove`]), as in the paper, where the
 //! allocator is in the switch's control plane; packets change what they say.
 
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
+use sorted::Map;
 use wire::{
     Copyset, Faithful, GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Mode, NodeId, SwitchEpoch,
     Tenure,
@@ -79,11 +79,11 @@ pub struct Directory<R: LockRules = Faithful> {
     pub(super) fields: Fields,
     pub(super) arrays: Arrays,
     /// At a home: where each entry is, and cells that are free again.
-    placed: BTreeMap<GlobalAddr, usize>,
+    placed: Map<GlobalAddr, usize>,
     vacant: Vec<usize>,
     occupied: usize,
     /// The last INSTALL of each home: an earlier one, or a late copy of one, makes no entry any more.
-    pub(super) installed: BTreeMap<NodeId, u32>,
+    pub(super) installed: Map<NodeId, u32>,
     pub(super) phv: Phv,
     drops: [u64; Drop::ALL.len()],
     /// Packets that made a pass, and passes.
@@ -121,10 +121,10 @@ impl<R: LockRules> Directory<R> {
             program,
             fields,
             arrays,
-            placed: BTreeMap::new(),
+            placed: Map::new(),
             vacant: Vec::new(),
             occupied: 0,
-            installed: BTreeMap::new(),
+            installed: Map::new(),
             phv: Phv::new(),
             drops: [0; Drop::ALL.len()],
             passes: 0,

@@ -1,8 +1,8 @@
 //! Looking into a lock directory from outside, as a control plane would.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use sorted::Map;
 use wire::{Copyset, GlobalAddr, LockRules, NodeId, Tenure};
 
 use super::directory::Directory;
@@ -79,7 +79,7 @@ impl Row {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct State {
     entries: Vec<(GlobalAddr, EntryView)>,
-    installed: BTreeMap<NodeId, u32>,
+    installed: Map<NodeId, u32>,
 }
 
 impl<R: LockRules> Directory<R> {

@@ -12,9 +12,9 @@ mod introduction;
 mod tests;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use sorted::Map;
 use wire::chain_pair::{self, ChainPair};
 use wire::roce::{Key, Packet, Psn, QpNumber};
 use wire::{Faithful, Incarnation, Nanos, NodeId, SteerRules, SwitchEpoch};
@@ -42,11 +42,11 @@ pub struct Relay<S: SteerRules = Faithful> {
     /// How long a tail counts that somebody has found, from when he began to look.
     found: Nanos,
     /// Connections that the program was told of, by the client's queue pair.
-    known: BTreeMap<QpNumber, Known>,
+    known: Map<QpNumber, Known>,
     /// The store whose packets it steers.
     steered: Option<Steered>,
     /// Who has begun to look for tails, when, and of which store.
-    scans: BTreeMap<(NodeId, u64), (Nanos, StoreId)>,
+    scans: Map<(NodeId, u64), (Nanos, StoreId)>,
 }
 
 /// A connection.
@@ -83,9 +83,9 @@ impl<S: SteerRules> Relay<S> {
             outdated: 0,
             program: program.map(Box::new),
             found,
-            known: BTreeMap::new(),
+            known: Map::new(),
             steered: None,
-            scans: BTreeMap::new(),
+            scans: Map::new(),
         }
     }
 

@@ -3,10 +3,10 @@
 //! On the chip: an exact-match table from the packet's destination to a number, which the control plane writes. What must always
 //! hold: a queue pair is an end of one connection.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
 
+use sorted::{Map, Set};
 use wire::NodeId;
 use wire::roce::{Key, Psn, QpNumber};
 
@@ -37,9 +37,9 @@ pub struct Connection {
 /// The connections that are known.
 #[derive(Clone, Debug)]
 pub(super) struct Connections {
-    known: BTreeMap<End, (Option<usize>, Connection)>,
+    known: Map<End, (Option<usize>, Connection)>,
     /// Clients whose reads are executed as they ask.
-    as_asked: BTreeSet<End>,
+    as_asked: Set<End>,
     /// By number.
     numbered: Vec<Option<Connection>>,
     free: Vec<usize>,
@@ -48,8 +48,8 @@ pub(super) struct Connections {
 impl Connections {
     pub(super) fn new(most: usize) -> Self {
         Self {
-            known: BTreeMap::new(),
-            as_asked: BTreeSet::new(),
+            known: Map::new(),
+            as_asked: Set::new(),
             numbered: vec![None; most],
             free: (0..most).rev().collect(),
         }
@@ -97,3 +97,5 @@ impl Connections {
         self.known.get(&to)
     }
 }
+
+sorted::key!(End: (NodeId, QpNumber) = |it| (it.node, it.queue_pair));

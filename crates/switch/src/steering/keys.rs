@@ -5,9 +5,9 @@
 //!
 //! What must always hold: a key has one place; when it leaves, nothing in the pipeline names the place any more.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use sorted::Map;
 use wire::SteerRules;
 
 use super::layout::WAYS;
@@ -23,10 +23,10 @@ const MOVES: u32 = 7;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Keys {
     /// The keys that are held, and where: from 1.
-    places: BTreeMap<u64, u32>,
-    by_place: BTreeMap<u32, u64>,
+    places: Map<u64, u32>,
+    by_place: Map<u32, u64>,
     /// Writes of keys since they were last ranked, and half of those before.
-    heat: BTreeMap<u64, u32>,
+    heat: Map<u64, u32>,
     writes: u32,
     /// Places that the pipeline may name.
     named: Vec<bool>,

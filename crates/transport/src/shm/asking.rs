@@ -4,7 +4,6 @@
 //! place's doorman answers at once and hangs up. What must always hold: the asker waits no longer than it said, maps only what is
 //! sealed and of a possible size, and is answered only by a process of its own user; the doorman waits for nobody.
 
-use std::collections::BTreeMap;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,6 +17,7 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, send, sendmsg,
 };
+use sorted::Map;
 use wire::Nanos;
 
 use super::doorman::House;
@@ -72,10 +72,10 @@ impl Question {
 
 /// What a place has published.
 #[derive(Debug, Default)]
-pub(super) struct Published(Mutex<BTreeMap<u64, Arc<SharedMemory>>>);
+pub(super) struct Published(Mutex<Map<u64, Arc<SharedMemory>>>);
 
 impl Published {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<SharedMemory>>> {
+    fn all(&self) -> MutexGuard<'_, Map<u64, Arc<SharedMemory>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! What must always hold: pieces are powers of two, lie at multiples of their size in their segment, and do not overlap.
 
-use std::collections::BTreeSet;
+use sorted::Set;
 
 /// The smallest piece: a cache line.
 const SMALLEST: usize = 8;
@@ -12,14 +12,14 @@ const CLASSES: usize = 16;
 /// The free pieces.
 pub(super) struct Arena {
     /// By class, where they begin.
-    free: [BTreeSet<usize>; CLASSES],
+    free: [Set<usize>; CLASSES],
     /// Segments that have been handed in.
     segments: usize,
 }
 
 impl Arena {
     pub(super) fn new() -> Self {
-        Self { free: std::array::from_fn(|_| BTreeSet::new()), segments: 0 }
+        Self { free: std::array::from_fn(|_| Set::new()), segments: 0 }
     }
 
     /// Words of the piece that so many words take.

@@ -1,9 +1,9 @@
 //! Which slot a lock gets, and which copy has to go for it. Only a node's machine comes here, under its place's lock.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use node::locks::NoRoom;
+use sorted::Map;
 use wire::{GlobalAddr, Mode};
 
 use super::arena::Arena;
@@ -18,7 +18,7 @@ pub(super) struct Room {
     /// Bytes of copies.
     in_use: u64,
     /// Locks for which there was no slot in their set, and their slots.
-    beyond: BTreeMap<GlobalAddr, u32>,
+    beyond: Map<GlobalAddr, u32>,
     /// Slots beyond the sets that are free again.
     spare: Vec<u32>,
     /// Slots beyond the sets that there are.
@@ -29,7 +29,7 @@ pub(super) struct Room {
 
 impl Room {
     pub(super) fn new() -> Self {
-        Self { arena: Arena::new(), in_use: 0, beyond: BTreeMap::new(), spare: Vec::new(), made: 0, hand: 0 }
+        Self { arena: Arena::new(), in_use: 0, beyond: Map::new(), spare: Vec::new(), made: 0, hand: 0 }
     }
 
     pub(super) fn beyond(&self, lock: GlobalAddr) -> Option<u32> {

@@ -3,11 +3,11 @@
 //! Looked at when a region is opened, and when a driver is told of one; never on the way of an operation. What must always
 //! hold: regions do not overlap.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use sorted::Map;
 use transport::{NotObtained, PlaceId, Sharing};
 use wire::{Copyset, GlobalAddr, Incarnation, Nanos, NodeId};
 
@@ -16,8 +16,8 @@ use crate::memory::home::HomeMemory;
 
 /// The regions of one home that have not ended, and those of others that it has mapped.
 pub struct Regions {
-    by_addr: Mutex<BTreeMap<GlobalAddr, Own>>,
-    mapped: Mutex<BTreeMap<GlobalAddr, Arc<Mapped>>>,
+    by_addr: Mutex<Map<GlobalAddr, Own>>,
+    mapped: Mutex<Map<GlobalAddr, Arc<Mapped>>>,
     /// How often each node has died.
     deaths: [AtomicU64; Copyset::NODES],
 }
@@ -195,7 +195,7 @@ impl Regions {
         Some(region.try_end() && self.end(addr))
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<GlobalAddr, Own>> {
+    fn all(&self) -> MutexGuard<'_, Map<GlobalAddr, Own>> {
         lock(&self.by_addr)
     }
 }

@@ -14,11 +14,11 @@ mod fabric;
 mod server_thread;
 mod serving;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use sorted::{Map, Set};
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId, SwitchEpoch};
 
 use super::node::NetworkedNode;
@@ -38,7 +38,7 @@ const MOST_HEARD: usize = 4096;
 #[derive(Default)]
 pub(super) struct ChainSide {
     pools: Pools,
-    servers: Mutex<BTreeMap<GlobalAddr, Arc<Server>>>,
+    servers: Mutex<Map<GlobalAddr, Arc<Server>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// How the switch steers.
     steering: Option<Steering>,
@@ -47,7 +47,7 @@ pub(super) struct ChainSide {
     epoch: AtomicU32,
     introductions: AtomicU32,
     /// Introductions that the switch has heard.
-    heard: Mutex<BTreeSet<u64>>,
+    heard: Mutex<Set<u64>>,
 }
 
 impl ChainSide {
@@ -72,11 +72,11 @@ impl ChainSide {
         true
     }
 
-    fn heard(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+    fn heard(&self) -> MutexGuard<'_, Set<u64>> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn servers(&self) -> MutexGuard<'_, BTreeMap<GlobalAddr, Arc<Server>>> {
+    fn servers(&self) -> MutexGuard<'_, Map<GlobalAddr, Arc<Server>>> {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

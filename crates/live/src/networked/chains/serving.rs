@@ -2,7 +2,6 @@
 //!
 //! What must always hold: an answer waits for nobody; what has to wait is refused as locked, and asked again.
 
-use std::collections::btree_map::Entry;
 use std::sync::{Arc, PoisonError};
 
 use wire::chain_pair::{ChainPair, End};
@@ -76,12 +75,9 @@ impl NetworkedNode {
                 Ok(Reply::Done(0, 0, 0))
             }
             Ask::End { store } => {
-                match self.chains.servers().entry(addr) {
-                    Entry::Occupied(server) if server.get().store.setup.first() == store => {
-                        server.remove().end();
-                    }
-                    _ => return Err(Refusal::Unallocated),
-                }
+                let mut servers = self.chains.servers();
+                let known = servers.get(&addr).is_some_and(|server| server.store.setup.first() == store);
+                known.then(|| servers.remove(&addr)).flatten().ok_or(Refusal::Unallocated)?.end();
                 Ok(Reply::Done(0, 0, 0))
             }
             Ask::Told { .. } => unreachable!("nobody answers that"),

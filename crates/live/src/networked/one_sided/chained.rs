@@ -4,10 +4,11 @@
 //! a connection that begins anew has executed nothing of what came before from then on; what is under way on one that breaks ends,
 //! and nobody knows whether it was done.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use nic::verbs::{Completion, CqNumber, Depth, PostError, Status, ToReceive, ToSend};
+use sorted::Map;
 use transport::Contents;
 use wire::chain::Class;
 use wire::chain_pair::{ChainPair, End};
@@ -65,13 +66,13 @@ struct Link {
 /// The queue pairs of a node that are about chains.
 #[derive(Default)]
 pub(crate) struct Chained {
-    links: BTreeMap<QpNumber, Link>,
+    links: Map<QpNumber, Link>,
     /// Those that have failed in this call.
     broken: Vec<QpNumber>,
     /// Those that may have completed something.
     touched: Vec<QpNumber>,
     /// Lives of nodes that are over as far as this memory goes.
-    over: BTreeMap<NodeId, Incarnation>,
+    over: Map<NodeId, Incarnation>,
 }
 
 impl Chained {

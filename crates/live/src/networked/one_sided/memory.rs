@@ -3,7 +3,6 @@
 //! At both ends. What must always hold: what an effect names was checked by the device, so a name that means nothing here is a
 //! bug, and panics; a region that has ended is never touched, whatever key it had.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -11,6 +10,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use nic::atomics::{Folder, Request};
 use nic::regions::{Exported, KEPT, refused_words};
 use nic::verbs::{Memory, Payload, Refused, Regions as Registry, Slot, Span};
+use sorted::Map;
 use transport::Contents;
 use wire::roce::{Key, Verdict};
 use zerocopy::IntoBytes as _;
@@ -45,7 +45,7 @@ pub(super) struct Bytes {
     /// By receive: what has come of its message.
     pub(super) receives: Vec<Vec<u64>>,
     /// Answers, by slot.
-    kept: BTreeMap<Slot, Vec<u64>>,
+    kept: Map<Slot, Vec<u64>>,
     folder: Folder,
     requests: Vec<Request>,
 }
@@ -57,7 +57,7 @@ impl Bytes {
             keys,
             receiving,
             receives: Vec::new(),
-            kept: BTreeMap::new(),
+            kept: Map::new(),
             folder: Folder::default(),
             requests: Vec::new(),
         }

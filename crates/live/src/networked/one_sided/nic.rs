@@ -3,7 +3,7 @@
 //! Under one lock, which is no place's. What must always hold: each effect is done before the next call; a piece of work ends
 //! once, whatever happens to its connection.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use nic::connections::{Again, Change, Connections, Ended as Over};
@@ -12,6 +12,7 @@ use nic::verbs::{
     Access, Completion, CqNumber, Depth, Device, Effect, Mtu, PostError, Receive, Region as Registered,
     Status, ToReceive, ToSend, WorkId,
 };
+use sorted::{Map, Set};
 use transport::{Body, Contents, Outgoing, PlaceId, Transport};
 use wire::chain_pair::ChainPair;
 use wire::roce::{Packet, Psn};
@@ -59,7 +60,7 @@ pub(crate) struct Nic {
     pub(super) works: Works,
     pub(super) bytes: Bytes,
     /// Calls without a reply yet, by number, and whom they asked.
-    calls: BTreeMap<u64, (NodeId, Arc<Ticket>)>,
+    calls: Map<u64, (NodeId, Arc<Ticket>)>,
     next_call: u64,
     /// What others have asked, to be served when no lock is held: numbers, and the words behind them.
     pub(super) asked: VecDeque<(NodeId, Vec<u64>)>,
@@ -71,7 +72,7 @@ pub(crate) struct Nic {
     /// Nodes whose connected life is over, for whoever has to do more about that.
     pub(super) gone: Vec<NodeId>,
     /// Nodes that are dead, but may still have a process that writes into this node's memory.
-    pub(super) suspects: BTreeSet<NodeId>,
+    pub(super) suspects: Set<NodeId>,
 }
 
 impl Nic {
@@ -102,7 +103,7 @@ impl Nic {
             chains: Chained::default(),
             works: Works::default(),
             bytes,
-            calls: BTreeMap::new(),
+            calls: Map::new(),
             next_call: 1,
             asked: VecDeque::new(),
             effects: Vec::new(),
@@ -110,7 +111,7 @@ impl Nic {
             timeout,
             malformed: 0,
             gone: Vec::new(),
-            suspects: BTreeSet::new(),
+            suspects: Set::new(),
         }
     }
 
