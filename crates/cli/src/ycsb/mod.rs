@@ -47,6 +47,9 @@ use measure::{Setting, measure};
 use rack::{StoreRack, impossible, memory_for, memory_for_chains, spec};
 use report::{RackShape, Report};
 
+/// What to try after the first run.
+const NEXT: &str = "next: --transport shm does it on a rack of processes, rackmem up keeps one for your programs, --help has the rest\n";
+
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let (workloads, warnings) = args.workloads()?;
@@ -113,6 +116,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         output::print_json(&report)?;
     } else if !report.is_empty() {
         output::print(&report.text())?;
+        if embedded && failed.is_none() && !interrupt.requested() {
+            output::print(NEXT)?;
+        }
     }
     match failed {
         Some(fault) => Err(fault),
