@@ -1,0 +1,13 @@
+//! All tests of this crate, in one program.
+
+mod chain_operations;
+mod exact_history;
+mod kv_failures;
+mod kv_interleavings;
+mod kv_locked;
+mod kv_operations;
+mod kv_simulated;
+mod kv_stalled_worker;
+mod kv_threads;
+mod objects_operations;
+mod support;

@@ -1,0 +1,166 @@
+//! Random runs of clients and a metadata server: histories are linearizable, and memory comes back, although connections break,
+//! notices are lost, and clients sleep for longer than slots rest, and die. With several copies, memories die, too. Each rule is left out
+//! once, and something notices.
+//! `RACKMEM_SEED=N` repeats a run, `RACKMEM_RUNS=N` makes so many of each kind.
+
+#[path = "../../../../../tools/check/tests/mutants/document.rs"]
+mod document;
+mod memories;
+#[path = "../../../../../tools/check/tests/random/mod.rs"]
+mod random;
+#[path = "../mutants/table.rs"]
+mod table;
+mod torn;
+mod world;
+
+use check::linearizability::{Limits, Verdict, check_history};
+use wire::rules::{CHAIN_NAMES, Faithful};
+use wire::{ChainRules, for_each_chain_mutant};
+
+use table::{ROWS, Row, Runs};
+use world::World;
+
+const STEPS: u64 = 20_000;
+
+/// What happened in some runs.
+#[derive(Default)]
+struct Sum {
+    operations: usize,
+    trips: u64,
+    settled: u64,
+    deaths: u64,
+    no_memory: u64,
+    finished: u64,
+    dead_memories: usize,
+}
+
+/// Copies of each slot, in so many memories.
+type Kind = (u8, usize);
+const KINDS: [Kind; 4] = [(1, 1), (2, 2), (2, 3), (3, 3)];
+
+/// What went wrong in a run, if anything did.
+fn run<R: ChainRules>(seed: u64, (copies, memories): Kind, sum: &mut Sum) -> Result<(), String> {
+    let mut world = World::<R>::new(seed, 3, copies, memories);
+    (0..STEPS).for_each(|_| world.step());
+    world.is_ending = true;
+    let mut left = 200_000;
+    while !world.is_quiet() {
+        world.step();
+        left -= 1;
+        if left == 0 {
+            return Err("it never ends".into());
+        }
+    }
+    sum.operations += world.history.len();
+    sum.trips += world.trips;
+    sum.settled += world.settled;
+    sum.deaths += world.deaths;
+    sum.no_memory += world.no_memory;
+    sum.finished += world.finished;
+    sum.dead_memories += world.dead_memories();
+    match check_history(&world.history, Limits::default()) {
+        Verdict::Linearizable { .. } => {}
+        other => return Err(format!("{other:?}; words: {:?}", world.words())),
+    }
+    match world.leaked() {
+        0 => Ok(()),
+        units => Err(format!("{units} units are lost")),
+    }
+}
+
+/// A run that panics has found something, too.
+fn caught<R: ChainRules>(seed: u64, kind: Kind) -> Result<(), String> {
+    let run = std::panic::catch_unwind(|| run::<R>(seed, kind, &mut Sum::default()));
+    run.unwrap_or_else(|why| {
+        let text = why.downcast_ref::<String>().cloned();
+        Err(text.or_else(|| why.downcast_ref::<&str>().map(|text| (*text).into())).unwrap_or_default())
+    })
+}
+
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    match number("RACKMEM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 1..number("RACKMEM_RUNS").unwrap_or(count) + 1,
+    }
+}
+
+#[test]
+fn histories_are_linearizable_and_memory_comes_back() {
+    for kind in KINDS {
+        let mut sum = Sum::default();
+        for seed in seeds(100) {
+            if let Err(why) = run::<Faithful>(seed, kind, &mut sum) {
+                panic!("{kind:?}: {why}\nRACKMEM_SEED={seed} cargo test -p rackmem-chain --test chains");
+            }
+        }
+        if std::env::var_os("RACKMEM_SEED").is_none() {
+            assert!(sum.operations > 10_000 && sum.settled > 40 && sum.deaths > 100, "{}", sum.operations);
+            assert_eq!(sum.finished > 0, kind.0 > 1);
+            assert_eq!(sum.dead_memories > 50, kind.0 > 1);
+            let trips = sum.trips as f64 / sum.operations as f64;
+            println!(
+                "{} copies in {} memories: {} operations, {trips:.2} round trips each, {} without memory, {} settled, {} finished by the \
+                 metadata server; {} memories died",
+                kind.0, kind.1, sum.operations, sum.no_memory, sum.settled, sum.finished, sum.dead_memories
+            );
+        }
+    }
+}
+
+/// This test's scenario.
+const TORN: &str = "torn";
+
+#[test]
+fn every_mutant_is_caught() {
+    let (mut names, mut caught_by_runs, mut torn_without) = (Vec::new(), Vec::new(), Vec::new());
+    std::panic::set_hook(Box::new(|_| {}));
+    macro_rules! look {
+        ($name:expr, $mutant:ty) => {
+            let row = Row::of($name);
+            names.push($name);
+            if row.scenario == TORN && torn::WAITS.into_iter().any(torn::is_torn::<$mutant>) {
+                println!("{}: an entry is read over two uses of its slot", $name);
+                torn_without.push($name);
+            }
+            if row.runs == Runs::Native {
+                let runs = KINDS.into_iter().flat_map(|kind| (1..100).map(move |seed| (seed, kind)));
+                let mut ends = runs.map(|(seed, kind)| ((seed, kind), caught::<$mutant>(seed, kind)));
+                if let Some(((seed, kind), why)) = ends.find_map(|(run, end)| end.err().map(|why| (run, why)))
+                {
+                    let why: String = why.chars().take(150).collect();
+                    println!("{}: {kind:?}, seed {seed}: {why}", $name);
+                    caught_by_runs.push($name);
+                }
+            }
+        };
+    }
+    for_each_chain_mutant!(look);
+    let _ = std::panic::take_hook();
+    assert_eq!(names, CHAIN_NAMES);
+    table::assert_caught(|row| row.scenario == TORN, &torn_without);
+    table::assert_caught(|row| row.runs == Runs::Native, &caught_by_runs);
+}
+
+#[test]
+fn the_document_says_what_the_table_says() {
+    assert!(ROWS.iter().map(|row| row.rule).eq(CHAIN_NAMES.iter().copied()), "in the order of the rules");
+    assert!(ROWS.iter().all(|row| !row.by().is_empty()), "something catches each");
+    let rows = ROWS.iter().map(|row| format!("| `{}` | {} | {} |\n", row.rule, row.without, row.by()));
+    document::says(2, &format!("{HEAD}{}", rows.collect::<String>()));
+}
+
+const HEAD: &str = "\
+# The mutants of chains
+
+The same for the rules of [chains](chains.md) (`ChainRules` in `crates/wire/src/rules.rs`). The table is
+`crates/chain/tests/mutants/table.rs`; `cargo test -p rackmem-chain mutant -- --nocapture` prints what was found by random runs.
+
+- *random runs*: three clients and a metadata server, with one copy and with several, whose memories die (`--test chains`);
+  *steered*: through a switch that steers (`--test steered`);
+- *every order*: of a few operations on copies (`--test copies`);
+- *scenario*: a run that is too rare to wait for, step by step (in the file, or the function, of that name).
+
+| rule | without it | caught by |
+| --- | --- | --- |
+";

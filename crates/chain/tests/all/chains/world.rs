@@ -1,0 +1,404 @@
+//! Clients, a metadata server, and memory whose NIC executes what each of them asks in its order, at random moments. What must
+//! always hold: a run follows from its seed. READs and WRITEs take two steps, so that what is read while it is written is torn.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use chain::client::{self, Client, Done, OpId, Request};
+use chain::metadata::{self, CallId, ClientId, Metadata};
+use chain::{Answer, Appended, Call, Outcome, Replica, Verb};
+use check::history::{Op, Operation};
+use wire::chain::{Class, Word};
+use wire::{ChainRules, Nanos};
+
+use crate::chains::memories::{Flight, Memories};
+use crate::chains::random::Random;
+
+/// How long slots rest; cursors count for less.
+pub(crate) const REST: u64 = 400;
+const LEASE: u64 = 300;
+const KEYS: u64 = 3;
+/// Operations that a client has under way.
+const AT_A_TIME: usize = 2;
+/// Enough for a few versions of each key, and for what rests.
+pub(crate) const UNITS: u32 = 600;
+
+struct Running {
+    key: u64,
+    op: Op,
+    invoke: u64,
+    /// What stands for the value: of a put the one to write, of a get the one that was read last.
+    value: u64,
+}
+
+pub(crate) struct ClientPlace<R: ChainRules> {
+    id: ClientId,
+    machine: Client<R>,
+    /// For each memory.
+    to_memory: Vec<VecDeque<Flight>>,
+    /// And from which memory.
+    outcomes: VecDeque<(usize, OpId, Outcome, u64)>,
+    calls: VecDeque<(OpId, Call)>,
+    answers: VecDeque<(OpId, Option<Answer>)>,
+    notices: VecDeque<Appended>,
+    running: BTreeMap<OpId, Running>,
+    /// It does nothing until then.
+    asleep: u64,
+    /// Nor does a memory's NIC for it, whatever it is in the middle of.
+    stalled: Vec<u64>,
+}
+
+pub(crate) struct World<R: ChainRules> {
+    pub(crate) now: u64,
+    random: Random,
+    /// How many keys there are.
+    keys: u64,
+    copies: u8,
+    memories: Memories,
+    clients: Vec<ClientPlace<R>>,
+    pub(crate) metadata: Metadata<R>,
+    walks: VecDeque<(u64, Replica, Verb)>,
+    /// Numbers of calls, and who made them.
+    asked: BTreeMap<CallId, OpId>,
+    next: u64,
+    pub(crate) history: Vec<Operation<u64>>,
+    pub(crate) trips: u64,
+    pub(crate) settled: u64,
+    pub(crate) deaths: u64,
+    /// Times that somebody has asked the metadata server to finish an append.
+    pub(crate) finished: u64,
+    pub(crate) no_memory: u64,
+    /// Nothing new is begun.
+    pub(crate) is_ending: bool,
+}
+
+impl<R: ChainRules> World<R> {
+    /// A store with so many copies of each slot, in so many memories.
+    pub(crate) fn new(seed: u64, clients: usize, copies: u8, memories: usize) -> Self {
+        let config =
+            metadata::Config { units: UNITS, rest: Nanos(REST), patience: Nanos(100), doubt: Nanos::ZERO };
+        let mut world = Self {
+            now: 1,
+            random: Random::new(seed),
+            keys: 1 + seed % KEYS,
+            copies,
+            memories: Memories::new(memories),
+            clients: Vec::new(),
+            metadata: Metadata::new(config).with_copies(copies),
+            walks: VecDeque::new(),
+            asked: BTreeMap::new(),
+            next: 1,
+            history: Vec::new(),
+            trips: 0,
+            settled: 0,
+            deaths: 0,
+            finished: 0,
+            no_memory: 0,
+            is_ending: false,
+        };
+        world.clients = (0..clients).map(|_| world.client()).collect();
+        world
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn client(&mut self) -> ClientPlace<R> {
+        let cursors = 1 + self.random.below(3) as usize;
+        let slots = 1 + self.random.below(3) as u32;
+        let config = client::Config { lease: Nanos(LEASE), slots, cursors };
+        ClientPlace {
+            id: ClientId(self.number()),
+            machine: Client::new(config).with_copies(self.copies),
+            to_memory: vec![VecDeque::new(); self.memories.len()],
+            outcomes: VecDeque::new(),
+            calls: VecDeque::new(),
+            answers: VecDeque::new(),
+            notices: VecDeque::new(),
+            running: BTreeMap::new(),
+            asleep: 0,
+            stalled: vec![0; self.memories.len()],
+        }
+    }
+
+    /// Something happens, somewhere.
+    pub(crate) fn step(&mut self) {
+        self.now += self.random.below(3);
+        let at = self.random.below(self.clients.len() as u64) as usize;
+        match self.random.below(14) {
+            0 | 1 => self.begin(at),
+            2..=5 => self.execute(at),
+            6 | 7 => self.deliver(at),
+            8 => self.call(at),
+            9 => self.answer(at),
+            10 => self.notice(at),
+            11 | 12 => self.walk(),
+            _ => self.mishap(at),
+        }
+        self.metadata.invariants();
+    }
+
+    fn begin(&mut self, at: usize) {
+        let place = &self.clients[at];
+        if self.is_ending || place.running.len() >= AT_A_TIME || place.asleep > self.now {
+            return;
+        }
+        let (op, key) = (OpId(self.number()), self.random.below(self.keys));
+        let (request, what) = match self.random.below(10) {
+            0 => (Request::Delete, Op::Delete),
+            // Of two sizes.
+            1..=5 => {
+                let len = if self.random.below(3) == 0 { 100 } else { 8 };
+                (Request::Put(len), Op::Insert { value: op.0 })
+            }
+            _ => (Request::Get, Op::Read { value: None }),
+        };
+        let running = Running { key, op: what, invoke: self.now, value: op.0 };
+        let place = &mut self.clients[at];
+        place.running.insert(op, running);
+        let mut effects = Vec::new();
+        place.machine.begin(Nanos(self.now), op, key, request, &mut effects);
+        self.apply(at, effects);
+    }
+
+    fn apply(&mut self, at: usize, effects: Vec<client::Effect>) {
+        for effect in effects {
+            let place = &mut self.clients[at];
+            match effect {
+                client::Effect::Verb(op, replica, verb) => {
+                    let value = place.running[&op].value;
+                    let to = self.memories.of(&verb, replica);
+                    if self.memories.is_dead(to) {
+                        place.outcomes.push_back((to, op, Outcome::Dead, 0));
+                    } else {
+                        place.to_memory[to].push_back(Flight { op, verb, value, half: None });
+                    }
+                }
+                client::Effect::Call(op, call) => {
+                    self.settled += u64::from(matches!(call, Call::Settle { .. }));
+                    self.finished += u64::from(matches!(call, Call::Finish { .. }));
+                    place.calls.push_back((op, call));
+                }
+                client::Effect::Notice(notice) => {
+                    if !self.random.per_mille(200) {
+                        self.clients[at].notices.push_back(notice);
+                    }
+                }
+                client::Effect::Done { op, done, trips } => self.done(at, op, done, trips),
+            }
+        }
+    }
+
+    fn done(&mut self, at: usize, op: OpId, done: Done, trips: u32) {
+        let place = &mut self.clients[at];
+        let running = place.running.remove(&op).expect("it was begun");
+        self.trips += u64::from(trips);
+        let what = match (running.op, done) {
+            (Op::Read { .. }, Done::Value(_)) => Op::Read { value: Some(running.value) },
+            (Op::Read { .. }, Done::Nothing) => Op::Read { value: None },
+            (Op::Delete, Done::Nothing | Done::Appended) => Op::Delete,
+            (put @ Op::Insert { .. }, Done::Appended) => put,
+            (_, Done::NoMemory) => {
+                self.no_memory += 1;
+                return;
+            }
+            // Nothing was done.
+            (_, Done::Failed) => return,
+            (what, done) => panic!("{what:?} ended with {done:?}"),
+        };
+        let (client, key) = (place.id.0 * 1000 + op.0, running.key);
+        let (invoke, ret) = (Nanos(running.invoke), Some(Nanos(self.now)));
+        self.history.push(Operation { client, key, op: what, invoke, ret });
+    }
+
+    /// A memory's NIC executes the next half of what a client has asked.
+    fn execute(&mut self, at: usize) {
+        let of = self.random.below(self.memories.len() as u64) as usize;
+        let place = &mut self.clients[at];
+        if place.stalled[of] > self.now {
+            return;
+        }
+        let Some(flight) = place.to_memory[of].front_mut() else { return };
+        let op = flight.op;
+        if let Some((outcome, value)) = self.memories.execute(of, flight) {
+            place.to_memory[of].pop_front();
+            place.outcomes.push_back((of, op, outcome, value));
+        }
+    }
+
+    fn deliver(&mut self, at: usize) {
+        let now = self.now;
+        let place = &mut self.clients[at];
+        if place.asleep > now {
+            return;
+        }
+        let Some((_, op, outcome, value)) = place.outcomes.pop_front() else { return };
+        let running = place.running.get_mut(&op).expect("it is under way");
+        // A put keeps its own, although it may read its way to the tail.
+        if matches!((outcome, running.op), (Outcome::Read(_), Op::Read { .. })) {
+            running.value = value;
+        }
+        let mut effects = Vec::new();
+        place.machine.on_outcome(Nanos(now), op, outcome, &mut effects);
+        self.apply(at, effects);
+    }
+
+    fn call(&mut self, at: usize) {
+        let Some((op, call)) = self.clients[at].calls.pop_front() else { return };
+        let id = CallId { client: self.clients[at].id, number: self.number() };
+        self.asked.insert(id, op);
+        let mut effects = Vec::new();
+        self.metadata.on_call(Nanos(self.now), id, call, &mut effects);
+        self.apply_metadata(effects);
+    }
+
+    fn answer(&mut self, at: usize) {
+        let now = self.now;
+        let place = &mut self.clients[at];
+        if place.asleep > now {
+            return;
+        }
+        let Some((op, answer)) = place.answers.pop_front() else { return };
+        let mut effects = Vec::new();
+        place.machine.on_answer(Nanos(now), op, answer, &mut effects);
+        self.apply(at, effects);
+    }
+
+    fn notice(&mut self, at: usize) {
+        let place = &mut self.clients[at];
+        let (id, Some(notice)) = (place.id, place.notices.pop_front()) else { return };
+        let mut effects = Vec::new();
+        self.metadata.on_notice(Nanos(self.now), id, notice, &mut effects);
+        self.apply_metadata(effects);
+    }
+
+    /// The metadata server's own verbs.
+    fn walk(&mut self) {
+        let mut effects = Vec::new();
+        self.metadata.on_deadline(Nanos(self.now), &mut effects);
+        self.apply_metadata(effects);
+        let Some((key, replica, verb)) = self.walks.pop_front() else { return };
+        // What is lost is the verb, or its answer.
+        let outcome = match self.random.below(100) {
+            0 => Outcome::Unknown,
+            1 => {
+                self.memories.at_once(verb, replica);
+                Outcome::Unknown
+            }
+            _ => self.memories.at_once(verb, replica),
+        };
+        let mut effects = Vec::new();
+        self.metadata.on_outcome(Nanos(self.now), key, outcome, &mut effects);
+        self.apply_metadata(effects);
+    }
+
+    fn apply_metadata(&mut self, effects: Vec<metadata::Effect>) {
+        for effect in effects {
+            match effect {
+                metadata::Effect::Verb(key, replica, verb) => {
+                    self.walks.push_back((key, replica, verb));
+                }
+                metadata::Effect::Answer(id, answer) => {
+                    let op = self.asked.remove(&id).expect("it was asked");
+                    // Whoever asked may be dead.
+                    if let Some(place) = self.clients.iter_mut().find(|place| place.id == id.client) {
+                        place.answers.push_back((op, Some(answer)));
+                    }
+                }
+            }
+        }
+    }
+
+    fn mishap(&mut self, at: usize) {
+        match self.random.below(100) {
+            // The connection to a memory breaks: nothing of what was asked and not executed ever will be.
+            0..=3 => {
+                let of = self.random.below(self.memories.len() as u64) as usize;
+                self.lose(at, of, Outcome::Unknown);
+            }
+            4 => self.clients[at].asleep = self.now + self.random.below(3 * REST),
+            5..=7 => {
+                let of = self.random.below(self.memories.len() as u64) as usize;
+                self.clients[at].stalled[of] = self.now + self.random.below(2 * REST);
+            }
+            9 if self.random.below(8) == 0 => self.memory_dies(),
+            8 => self.die(at),
+            _ => {}
+        }
+    }
+
+    /// What a client has asked of a memory ends like that, and what it has not heard yet, too.
+    fn lose(&mut self, at: usize, of: usize, outcome: Outcome) {
+        let place = &mut self.clients[at];
+        place.outcomes.iter_mut().filter(|told| told.0 == of).for_each(|told| told.2 = outcome);
+        let lost = place.to_memory[of].drain(..);
+        place.outcomes.extend(lost.map(|flight| (of, flight.op, outcome, 0)));
+    }
+
+    /// A memory dies, if one copy of everything is left then.
+    fn memory_dies(&mut self) {
+        let of = self.random.below(self.memories.len() as u64) as usize;
+        if self.memories.is_dead(of) || self.memories.dead() + 1 >= usize::from(self.copies) {
+            return;
+        }
+        self.memories.kill(of);
+        for at in 0..self.clients.len() {
+            if self.random.below(2) == 0 {
+                self.lose(at, of, Outcome::Dead);
+            } else {
+                // What it has answered arrives.
+                let place = &mut self.clients[at];
+                let lost = place.to_memory[of].drain(..);
+                place.outcomes.extend(lost.map(|flight| (of, flight.op, Outcome::Dead, 0)));
+            }
+        }
+    }
+
+    /// How many memories have died.
+    pub(crate) fn dead_memories(&self) -> usize {
+        self.memories.dead()
+    }
+
+    /// A client dies, and another one comes.
+    pub(crate) fn die(&mut self, at: usize) {
+        let next = self.client();
+        let dead = std::mem::replace(&mut self.clients[at], next);
+        self.deaths += 1;
+        for (op, running) in dead.running {
+            let client = dead.id.0 * 1000 + op.0;
+            let (key, invoke) = (running.key, Nanos(running.invoke));
+            self.history.push(Operation { client, key, op: running.op, invoke, ret: None });
+        }
+        let mut effects = Vec::new();
+        self.metadata.on_death(Nanos(self.now), dead.id, &mut effects);
+        self.apply_metadata(effects);
+    }
+
+    /// True if nobody waits for anything.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.walks.is_empty() && self.clients.iter().all(|place| place.running.is_empty())
+    }
+
+    /// All clients die, and what they have comes back: how many units are neither free nor a chain's tail then.
+    pub(crate) fn leaked(&mut self) -> u64 {
+        for at in 0..self.clients.len() {
+            self.die(at);
+        }
+        for _ in 0..2 {
+            self.now += 2 * REST;
+            for _ in 0..10_000 {
+                self.walk();
+            }
+        }
+        let (made, free) = self.metadata.memory();
+        // A tail has one unit, or two.
+        u64::from(made - free)
+            .saturating_sub(self.metadata.keys() as u64 * Class::new(2).unwrap().bytes() / 64)
+    }
+
+    /// What a read of each key finds at the end, in words for an error.
+    pub(crate) fn words(&self) -> Vec<Option<Word>> {
+        self.memories.words().map(Word::from_bits).collect()
+    }
+}

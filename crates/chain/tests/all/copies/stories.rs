@@ -1,0 +1,83 @@
+//! Runs on copies that take luck, or a slot's rest, step by step: each is for a rule, and true means that it went wrong.
+//!
+//! What must always hold: with all rules each goes well, and without its rule it goes wrong.
+
+use chain::Verb;
+use chain::client::Request::{Get, Put};
+use wire::ChainRules;
+use wire::chain::Next;
+use wire::rules::{Faithful, without_chain};
+
+use crate::copies::search::{Event, REST, Scenario, State};
+use crate::copies::table;
+
+/// Two clients that know a chain of two entries in two copies; what befalls them is told below.
+const TWO: Scenario =
+    Scenario { copies: 2, scripts: &[&[], &[]], deaths: 1, breaks: 1, clients_die: 0, walks: 0 };
+
+/// A put comes as far as the first copy: its link to the second is under way, and returned.
+fn half_linked<R: ChainRules>() -> (State<R>, Verb) {
+    let mut state = State::<R>::new(&TWO);
+    state.begin(0, Put(8));
+    (0..2).for_each(|of| state.execute(0, of));
+    assert!(matches!(state.under_way(0, 0), Some(Verb::CompareSwap { .. })), "both copies are written");
+    state.execute(0, 0);
+    let link = state.under_way(0, 1).expect("it goes on to the second copy");
+    assert!(matches!(link, Verb::CompareSwap { .. }), "{link:?}");
+    (state, link)
+}
+
+/// Somebody reads while a put is in the first copy only. Then that memory dies, and the link to the second one is lost with its connection: what
+/// was put is in no chain, and its client is told so. Has it been read?
+fn last_copy<R: ChainRules>() -> bool {
+    let (mut state, _) = half_linked::<R>();
+    state.alone(1, Get);
+    state.happen(Event::Die(0, 0), &TWO);
+    state.happen(Event::Break(0, 1, 0), &TWO);
+    state.finish(0);
+    !state.is_linearizable()
+}
+
+/// A put's link to the second copy is held up. The metadata server walks by and brings it there, others append behind it, what it went behind
+/// rests and is used anew. Then the link arrives, and finds another use of that slot: is the entry appended once more?
+fn late_link<R: ChainRules>() -> bool {
+    let (mut state, link) = half_linked::<R>();
+    let Verb::CompareSwap { at: behind, expected, new } = link else { panic!("{link:?}") };
+    let Next::Entry(entry, version) = new.next else { panic!("{link:?} puts it behind another one") };
+    state.scan();
+    assert_eq!(state.word(1, behind), new, "it is in both copies");
+    state.now += REST;
+    let mut puts = 0;
+    while state.word(1, behind).entry == expected.entry {
+        state.alone(1, Put(8));
+        puts += 1;
+        assert!(puts < 20, "slots that have rested are used anew");
+    }
+    assert_ne!(state.word(1, entry).next, Next::Tail, "something follows by now");
+    state.execute(0, 1);
+    state.finish(0);
+    assert!(state.is_linearizable(), "the put has ended, whatever it did");
+    // From the entry on: does the chain come back to it?
+    let mut next = state.word(0, entry).next;
+    while let Next::Entry(at, its) = next {
+        if (at, its) == (entry, version) {
+            return true;
+        }
+        next = state.word(0, at).next;
+    }
+    false
+}
+
+#[test]
+fn what_is_in_the_first_copy_only_is_not_read() {
+    assert!(!last_copy::<Faithful>());
+    let missed = last_copy::<without_chain::GETS_READ_THE_LAST_COPY>().then_some("GETS_READ_THE_LAST_COPY");
+    table::assert_caught(|row| row.scenario == "last_copy", missed.as_slice());
+}
+
+#[test]
+fn a_link_that_comes_after_its_tails_slot_is_used_anew_appends_nothing_twice() {
+    assert!(!late_link::<Faithful>());
+    let missed = late_link::<without_chain::LATE_LINKS_ARE_SETTLED>().then_some("LATE_LINKS_ARE_SETTLED");
+    table::assert_caught(|row| row.scenario == "late_link", missed.as_slice());
+}

@@ -1,0 +1,6 @@
+//! All tests of this crate, in one program.
+
+mod chains;
+mod copies;
+mod steered;
+mod walking;

@@ -1,0 +1,425 @@
+//! Clients, a metadata server and a memory with real NICs, joined by a switch that steers, over ways that lose, duplicate and delay
+//! in front of the switch and behind it. What must always hold: a run follows from its seed; time goes from event to event.
+
+mod binding;
+mod faults;
+mod mishaps;
+mod network;
+
+use std::collections::BTreeMap;
+
+use chain::client::{self, Client, Done, OpId, Request};
+use chain::metadata::{self, CallId, ClientId, Metadata};
+use chain::{Answer, Appended, Call, Outcome};
+use check::history::{Op, Operation};
+use nic::verbs::Effect;
+use switch::steering::{self, Binding, Steering};
+use wire::roce::{Packet, QpNumber};
+use wire::{ChainRules, Nanos, SteerRules};
+
+pub(crate) use self::faults::Faults;
+use crate::steered::nic::{BASE, Nic};
+use crate::steered::random::Random;
+
+const MEMORY: usize = 0;
+/// The bytes of an operation's buffer at its client.
+const BUFFER: u64 = 1024;
+const AT_A_TIME: usize = 2;
+pub(crate) const LEASE: u64 = 3_000;
+/// Longer than cursors count, tails are known, and requests are under way.
+pub(crate) const REST: u64 = LEASE + LIFETIME + DOUBT + 1_000;
+/// How long the switch takes for true what it knows.
+const LIFETIME: u64 = 8_000;
+/// Longer than any request is under way: that is checked.
+pub(crate) const DOUBT: u64 = 12_000;
+const UNITS: u32 = 2_500;
+
+#[derive(Clone)]
+struct Flight {
+    from: usize,
+    to: usize,
+    packet: Packet,
+    bytes: Vec<u8>,
+}
+
+enum Event {
+    AtSwitch(Flight),
+    AtNode(Flight),
+    Begin(usize),
+    Outcome(ClientId, OpId, Outcome, u64),
+    Call(ClientId, OpId, Call),
+    Answer(ClientId, OpId, Answer),
+    Notice(ClientId, Appended),
+    Walked(u64, Outcome),
+    /// A bound queue pair begins.
+    Bind(usize),
+    /// A node finds out that the switch is another one.
+    Reconnect(usize),
+}
+
+/// Which reads of old entries the switch sends elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reads {
+    /// None.
+    AsAsked,
+    /// To tails that are acknowledged.
+    Acknowledged,
+    /// To others, too.
+    Ahead,
+}
+
+/// What a switch is built for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct How {
+    pub(crate) top: usize,
+    pub(crate) reads: Reads,
+    pub(crate) binding: Binding,
+    /// Clients post both steps of an append at once, whatever the binding says.
+    pub(crate) swaps_anyway: bool,
+}
+
+impl How {
+    /// Everything passes as it is.
+    pub(crate) const NATIVE: Self =
+        Self { top: 0, reads: Reads::AsAsked, binding: Binding::NONE, swaps_anyway: false };
+}
+
+struct Running {
+    key: u64,
+    op: Op,
+    invoke: u64,
+    value: u64,
+    buffer: u64,
+    /// The value was read in pieces of different writes.
+    is_torn: bool,
+}
+
+/// A client; or, without a machine, the metadata server's side of its connection.
+struct Place<C: ChainRules> {
+    id: ClientId,
+    machine: Client<C>,
+    running: BTreeMap<OpId, Running>,
+    asleep: u64,
+}
+
+pub(crate) struct World<C: ChainRules, S: SteerRules> {
+    pub(crate) now: u64,
+    pub(crate) random: Random,
+    pub(crate) faults: Faults,
+    keys: u64,
+    nics: Vec<Nic>,
+    links: Vec<Option<(QpNumber, QpNumber)>>,
+    /// The memory's ends of bound queue pairs.
+    bound: Vec<Option<QpNumber>>,
+    places: Vec<Place<C>>,
+    pub(crate) metadata: Metadata<C>,
+    pub(crate) switch: Steering<S>,
+    events: BTreeMap<(u64, u64), Event>,
+    next: u64,
+    asked: BTreeMap<CallId, OpId>,
+    /// When each compare-and-swap that is under way was posted.
+    posted: BTreeMap<(usize, QpNumber, u32), u64>,
+    pub(crate) history: Vec<Operation<u64>>,
+    /// Round trips of puts and deletes, and of gets; and how many there were.
+    pub(crate) trips: [(u64, u64); 2],
+    pub(crate) settled: u64,
+    pub(crate) renewed: u64,
+    pub(crate) failed: u64,
+    pub(crate) broken: u64,
+    pub(crate) is_ending: bool,
+    swaps_anyway: bool,
+    out: Vec<Effect>,
+}
+
+impl<C: ChainRules, S: SteerRules> World<C, S> {
+    pub(crate) fn new(seed: u64, clients: usize, keys: u64, how: How, faults: Faults) -> Self {
+        let config = steering::Config {
+            keys: 16,
+            top: how.top,
+            // One of them finds no number, now and then. Where words are bound, it would never append.
+            connections: clients + usize::from(!seed.is_multiple_of(5) || how.binding.queue_pairs > 0),
+            window: 64,
+            slots: 256,
+            lifetime: Nanos(LIFETIME),
+            reads: if how.reads == Reads::AsAsked { 0 } else { 256 },
+            reads_ahead: how.reads == Reads::Ahead,
+            binding: how.binding,
+            ..steering::Config::default()
+        };
+        let rest = Nanos(REST);
+        let config_of_metadata =
+            metadata::Config { units: UNITS, rest, patience: Nanos(1_000), doubt: Nanos(DOUBT) };
+        let lens = (0..clients + 2).map(|at| match at {
+            MEMORY => (UNITS as usize + 1) * 64,
+            _ => BUFFER as usize * (AT_A_TIME + 8),
+        });
+        let nics: Vec<Nic> = lens.map(Nic::new).collect();
+        let mut world = Self {
+            now: 1,
+            random: Random::new(seed),
+            faults,
+            keys,
+            links: vec![None; nics.len()],
+            bound: vec![None; how.binding.queue_pairs],
+            nics,
+            places: Vec::new(),
+            metadata: Metadata::new(config_of_metadata),
+            switch: Steering::with_rules(&config).unwrap(),
+            events: BTreeMap::new(),
+            next: 1,
+            asked: BTreeMap::new(),
+            posted: BTreeMap::new(),
+            history: Vec::new(),
+            trips: [(0, 0); 2],
+            settled: 0,
+            renewed: 0,
+            failed: 0,
+            broken: 0,
+            is_ending: false,
+            swaps_anyway: how.swaps_anyway,
+            out: Vec::new(),
+        };
+        world.places = (0..clients).map(|_| world.client()).collect();
+        (0..how.binding.queue_pairs).for_each(|at| world.bind(at));
+        for at in 1..world.nics.len() {
+            world.connect(at);
+        }
+        for at in 0..clients {
+            world.schedule(1 + at as u64, Event::Begin(at));
+        }
+        world
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn schedule(&mut self, after: u64, event: Event) {
+        let number = self.number();
+        self.events.insert((self.now + after, number), event);
+    }
+
+    fn client(&mut self) -> Place<C> {
+        let cursors = 1 + self.random.below(4) as usize;
+        let slots = 1 + self.random.below(3) as u32;
+        let config = client::Config { lease: Nanos(LEASE), slots, cursors };
+        let mut machine = Client::new(config);
+        let may = self.swaps_anyway || self.switch.config().binding.lets_clients_swap_at_once();
+        if may && self.random.below(2) == 0 {
+            machine = machine.swapping_at_once();
+        }
+        if self.random.below(2) == 0 {
+            machine.expect_steered_appends(Nanos(REST * 8));
+        }
+        if self.switch.config().reads > 0 {
+            machine.expect_steered_reads();
+            machine = machine.asking_for_more(self.random.below(3) as u32);
+        }
+        Place { id: ClientId(self.number()), machine, running: BTreeMap::new(), asleep: 0 }
+    }
+
+    const fn metadata_node(&self) -> usize {
+        self.places.len() + 1
+    }
+
+    // Clients.
+
+    fn begin(&mut self, at: usize) {
+        let pause = 1 + self.random.below(120);
+        self.schedule(pause, Event::Begin(at));
+        let place = &self.places[at];
+        if self.is_ending || place.running.len() >= AT_A_TIME || place.asleep > self.now {
+            return;
+        }
+        let key = self.random.below(self.keys);
+        let what = self.random.below(20);
+        self.begin_one(at, key, what);
+    }
+
+    /// Begins a delete, a put, or a get.
+    pub(crate) fn begin_one(&mut self, at: usize, key: u64, what: u64) {
+        let op = OpId(self.number());
+        let (request, what) = match what {
+            0 => (Request::Delete, Op::Delete),
+            1..=12 => {
+                // Of three sizes; the largest one in two packets.
+                let len = [8, 8, 100, 400][self.random.below(4) as usize];
+                (Request::Put(len), Op::Insert { value: op.0 })
+            }
+            _ => (Request::Get, Op::Read { value: None }),
+        };
+        let place = &mut self.places[at];
+        let taken: Vec<u64> = place.running.values().map(|running| running.buffer).collect();
+        let buffers = (0..).map(|at| BASE + at * BUFFER);
+        let buffer = buffers.into_iter().find(|buffer| !taken.contains(buffer)).unwrap();
+        let running = Running { key, op: what, invoke: self.now, value: op.0, buffer, is_torn: false };
+        place.running.insert(op, running);
+        let mut effects = Vec::new();
+        place.machine.begin(Nanos(self.now), op, key, request, &mut effects);
+        self.apply(at, effects);
+    }
+
+    fn apply(&mut self, at: usize, effects: Vec<client::Effect>) {
+        for effect in effects {
+            let place = &self.places[at];
+            let id = place.id;
+            match effect {
+                client::Effect::Verb(op, _, verb) => {
+                    let Running { buffer, value, .. } = place.running[&op];
+                    self.post(at + 1, op.0, verb, buffer, value);
+                }
+                client::Effect::Call(op, call) => {
+                    self.settled += u64::from(matches!(call, Call::Settle { .. }));
+                    self.renewed += u64::from(matches!(call, Call::Renew { .. }));
+                    let way = self.way();
+                    self.schedule(way, Event::Call(id, op, call));
+                }
+                client::Effect::Notice(notice) => {
+                    if !self.random.per_mille(100) {
+                        let way = self.way();
+                        self.schedule(way, Event::Notice(id, notice));
+                    }
+                }
+                client::Effect::Done { op, done, trips } => self.done(at, op, done, trips),
+            }
+        }
+    }
+
+    fn done(&mut self, at: usize, op: OpId, done: Done, trips: u32) {
+        let place = &mut self.places[at];
+        let running = place.running.remove(&op).expect("it was begun");
+        let sum = &mut self.trips[usize::from(matches!(running.op, Op::Read { .. }))];
+        *sum = (sum.0 + u64::from(trips), sum.1 + 1);
+        let what = match (running.op, done) {
+            (Op::Read { .. }, Done::Value(_)) => {
+                assert!(!running.is_torn, "a value is torn");
+                Op::Read { value: Some(running.value) }
+            }
+            (Op::Read { .. }, Done::Nothing) => Op::Read { value: None },
+            (Op::Delete, Done::Nothing | Done::Appended) => Op::Delete,
+            (put @ Op::Insert { .. }, Done::Appended) => put,
+            (_, Done::NoMemory) => return,
+            (_, Done::Failed) => {
+                self.failed += 1;
+                return;
+            }
+            (what, done) => panic!("{what:?} ended with {done:?}"),
+        };
+        let (client, key) = (place.id.0 * 100_000 + op.0, running.key);
+        let (invoke, ret) = (Nanos(running.invoke), Some(Nanos(self.now)));
+        self.history.push(Operation { client, key, op: what, invoke, ret });
+    }
+
+    /// The place of a client that lives and is awake; if it sleeps, the event comes later.
+    fn awake(&mut self, id: ClientId, event: Event) -> Option<(usize, Event)> {
+        let at = self.places.iter().position(|place| place.id == id)?;
+        let asleep = self.places[at].asleep;
+        if asleep > self.now {
+            self.schedule(asleep - self.now, event);
+            return None;
+        }
+        Some((at, event))
+    }
+
+    // The metadata server.
+
+    fn apply_metadata(&mut self, effects: Vec<metadata::Effect>) {
+        for effect in effects {
+            match effect {
+                metadata::Effect::Verb(key, _, verb) => {
+                    self.post(self.metadata_node(), key, verb, BASE + key * BUFFER, 0);
+                }
+                metadata::Effect::Answer(id, answer) => {
+                    let op = self.asked.remove(&id).expect("it was asked");
+                    let way = self.way();
+                    self.schedule(way, Event::Answer(id.client, op, answer));
+                }
+            }
+        }
+    }
+
+    // Time.
+
+    /// Whatever comes next happens. False if nothing is left but to begin.
+    pub(crate) fn step(&mut self) -> bool {
+        let due = self.nics.iter().map(|nic| nic.device.next_deadline().0).min().unwrap();
+        let waiting = self.metadata.next_deadline().0;
+        let event = self.events.first_key_value().map_or(u64::MAX, |((at, _), _)| *at);
+        let next = due.min(waiting).min(event);
+        if next == u64::MAX {
+            return false;
+        }
+        self.now = self.now.max(next);
+        if event == next {
+            let (_, event) = self.events.pop_first().expect("it is there");
+            self.happen(event);
+        } else if due == next {
+            for at in 0..self.nics.len() {
+                let mut out = std::mem::take(&mut self.out);
+                self.nics[at].device.on_deadline(Nanos(self.now), &mut out);
+                self.carry_out(at, &[], out);
+            }
+        } else {
+            let mut effects = Vec::new();
+            self.metadata.on_deadline(Nanos(self.now), &mut effects);
+            self.apply_metadata(effects);
+        }
+        if !self.is_ending {
+            self.mishap();
+        }
+        // They look at everything.
+        if self.next.is_multiple_of(64) {
+            self.metadata.invariants();
+            self.switch.invariants();
+        }
+        true
+    }
+
+    fn happen(&mut self, event: Event) {
+        let mut effects = Vec::new();
+        match event {
+            Event::AtSwitch(flight) => self.at_switch(flight),
+            Event::AtNode(flight) => self.at_node(flight),
+            Event::Begin(at) => self.begin(at),
+            Event::Bind(at) => self.bind(at),
+            Event::Reconnect(at) => self.reconnect(at),
+            Event::Outcome(id, ..) => {
+                let Some((at, Event::Outcome(_, op, outcome, value))) = self.awake(id, event) else { return };
+                let place = &mut self.places[at];
+                let running = place.running.get_mut(&op).expect("it is under way");
+                if let Outcome::Read(_) = outcome {
+                    running.value = value;
+                }
+                place.machine.on_outcome(Nanos(self.now), op, outcome, &mut effects);
+                self.apply(at, effects);
+            }
+            Event::Answer(id, ..) => {
+                let Some((at, Event::Answer(_, op, answer))) = self.awake(id, event) else { return };
+                let machine = &mut self.places[at].machine;
+                machine.on_answer(Nanos(self.now), op, Some(answer), &mut effects);
+                self.apply(at, effects);
+            }
+            Event::Call(client, op, call) => {
+                if !self.places.iter().any(|place| place.id == client) {
+                    return;
+                }
+                let id = CallId { client, number: self.number() };
+                self.asked.insert(id, op);
+                let mut effects = Vec::new();
+                self.metadata.on_call(Nanos(self.now), id, call, &mut effects);
+                self.apply_metadata(effects);
+            }
+            Event::Walked(key, outcome) => {
+                let mut effects = Vec::new();
+                self.metadata.on_outcome(Nanos(self.now), key, outcome, &mut effects);
+                self.apply_metadata(effects);
+            }
+            Event::Notice(client, notice) => {
+                let mut effects = Vec::new();
+                self.metadata.on_notice(Nanos(self.now), client, notice, &mut effects);
+                self.apply_metadata(effects);
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! All tests of this crate, in one program.
+
+#[path = "../../../../fuzz/feed.rs"]
+mod feed;
+mod message_fuzz;
+mod messages;
+mod rig;
+mod scenarios;
+mod under_faults;

@@ -1,0 +1,21 @@
+//! All tests of this crate, in one program.
+
+mod atomics;
+mod capture;
+mod errors;
+mod hostile;
+#[path = "pair/lone.rs"]
+mod lone;
+mod mutants;
+mod our_requests;
+mod pair;
+#[path = "pair/refusals.rs"]
+mod refusals;
+mod regions;
+mod replay_slots;
+mod requester_events;
+mod responder_events;
+mod sabre;
+mod under_faults;
+#[path = "pair/workload.rs"]
+mod workload;

@@ -1,0 +1,5 @@
+//! All tests of this crate, in one program.
+
+mod alloc_home;
+mod alloc_model;
+mod alloc_node;

@@ -1,0 +1,20 @@
+//! All tests of this crate, in one program.
+
+mod agreement;
+mod attach_fuzz;
+mod attached;
+mod block_locks;
+mod chains;
+mod chains_everywhere;
+mod errors;
+#[path = "../../../../fuzz/feed.rs"]
+mod feed;
+mod linearizable_words;
+mod locks;
+mod networked;
+mod one_sided;
+mod one_sided_everywhere;
+mod peeks_everywhere;
+mod places;
+mod rack_file;
+mod shared_memory;

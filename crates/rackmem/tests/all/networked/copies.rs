@@ -1,0 +1,146 @@
+//! Chains in several memories, of which some die under load: nothing that was put or read is lost, and the others go on.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use rackmem::{ChainsConfig, Error, GlobalAddr, Nanos, NodeId};
+
+use crate::chains_everywhere::copies::copies;
+use crate::chains_everywhere::{assert_linearizable, history_on};
+use crate::networked::rig::{Processes, until};
+
+/// A store in the memories of nodes 0 to 2, whose metadata server and clients are at others, or at a memory that is not going to die.
+fn store_of(rack: &Processes, many: usize, memories: u16, server: u16) -> GlobalAddr {
+    let (lease, rest) = (Nanos::from_millis(40), Some(Nanos::from_millis(60)));
+    let config = ChainsConfig { lease, rest, server: NodeId(server), ..copies(many, memories, 512 << 10) };
+    let mut here = rack.nodes[usize::from(server)].here();
+    here.chains(&config).unwrap().addr()
+}
+
+/// Clients at node 3 and at another node, while memories die, one after the other.
+fn histories_while_memories_die(faulty: bool, many: usize, memories: u16, dying: &[usize], seed: u64) {
+    let mut rack = Processes::start_on(4, faulty);
+    let lives = (0..memories).find(|node| !dying.contains(&usize::from(*node))).unwrap();
+    let addr = store_of(&rack, many, memories, 3);
+    let handles = rack.nodes.clone();
+    let here = |node: u16| handles[usize::from(node)].here();
+    // Whoever has one of these hears of its memory's death.
+    let mut probes: Vec<_> = dying
+        .iter()
+        .map(|dead| {
+            let home = NodeId(*dead as u16);
+            let config = ChainsConfig { server: NodeId(3), ..ChainsConfig::at(home, 64 << 10) };
+            here(3).chains(&config).unwrap()
+        })
+        .collect();
+    let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
+    let goes_on = |_| {
+        done.fetch_add(1, Ordering::Relaxed);
+        // So that a history is not too long to be looked at.
+        std::thread::sleep(Duration::from_micros(500));
+        !stop.load(Ordering::SeqCst)
+    };
+    let history = std::thread::scope(|scope| {
+        let clients = scope.spawn(|| history_on(&here, &[3, lives], addr, seed, &goes_on));
+        for (dead, probe) in dying.iter().zip(&mut probes) {
+            let before = done.load(Ordering::Relaxed);
+            until(|| (done.load(Ordering::Relaxed) > before + 200).then_some(()));
+            rack.cut_off(*dead);
+            // They stand until they hear of it, and then they go on.
+            let mut there = here(3);
+            until(|| {
+                probe.put(&mut there, 1, b"?").err().filter(|why| matches!(why, Error::NodeDown { .. }))
+            });
+            let before = done.load(Ordering::Relaxed);
+            until(|| (done.load(Ordering::Relaxed) > before + 200).then_some(()));
+        }
+        stop.store(true, Ordering::SeqCst);
+        clients.join().unwrap()
+    });
+    assert_linearizable(&history);
+    // Also for whoever knew nothing of it before.
+    let mut there = here(3);
+    let mut store = there.chains_at(addr).unwrap();
+    store.put(&mut there, 1, b"after").unwrap();
+    let mut found = Vec::new();
+    assert!(store.get(&mut there, 1, &mut found).unwrap() && found == b"after");
+}
+
+#[test]
+fn histories_are_linearizable_while_the_first_or_the_last_copy_dies() {
+    for (seed, dead) in [(1, 0), (2, 1)] {
+        histories_while_memories_die(false, 2, 2, &[dead], seed);
+    }
+}
+
+#[test]
+fn histories_are_linearizable_while_one_of_three_memories_dies_on_a_network_that_loses() {
+    histories_while_memories_die(true, 2, 3, &[1], 3);
+}
+
+#[test]
+fn histories_are_linearizable_while_two_of_three_copies_die_one_after_the_other() {
+    histories_while_memories_die(false, 3, 3, &[0, 2], 4);
+}
+
+#[test]
+fn a_memory_that_comes_back_has_no_copies_and_with_the_last_one_the_store_is_lost() {
+    let mut rack = Processes::start(4);
+    let addr = store_of(&rack, 2, 2, 3);
+    let mut here = rack.nodes[2].here();
+    let (mut store, mut found) = (here.chains_at(addr).unwrap(), Vec::new());
+    for key in 0..20_u64 {
+        store.put(&mut here, key, &key.to_le_bytes().repeat(50)).unwrap();
+    }
+    rack.cut_off(0);
+    for key in 0..20_u64 {
+        assert!(store.get(&mut here, key, &mut found).unwrap() && found == key.to_le_bytes().repeat(50));
+        store.put(&mut here, key, &(key + 100).to_le_bytes().repeat(50)).unwrap();
+    }
+    rack.reconnect(0);
+    let mut there = rack.nodes[0].here();
+    until(|| there.chains_at(addr).err().filter(|error| *error == Error::Fenced));
+    drop(there);
+    rack.rejoin(0);
+    // Its memory is somebody else's now, at the same addresses, and stays that.
+    let mut other = until(|| here.chains(&copies(1, 1, 512 << 10)).ok());
+    other.put(&mut here, 1, b"other").unwrap();
+    let mut same = here.chains_at(addr).unwrap();
+    for key in 0..20_u64 {
+        assert!(
+            same.get(&mut here, key, &mut found).unwrap() && found == (key + 100).to_le_bytes().repeat(50)
+        );
+    }
+    // Freeing gives back what is left.
+    let small = store_of(&rack, 2, 2, 3);
+    here.chains_at(small).unwrap().free(&mut here).unwrap();
+    assert!(other.get(&mut here, 1, &mut found).unwrap() && found == b"other");
+    rack.cut_off(1);
+    assert_eq!(until(|| same.put(&mut here, 1, b"more").err()), Error::NodeDown { addr });
+    assert_eq!(same.get(&mut here, 1, &mut found), Err(Error::NodeDown { addr }), "from then on");
+}
+
+#[test]
+fn what_is_left_of_a_store_with_copies_is_freed_and_nothing_of_others() {
+    let mut rack = Processes::start(4);
+    let addr = store_of(&rack, 2, 2, 3);
+    let mut here = rack.nodes[2].here();
+    let mut store = here.chains_at(addr).unwrap();
+    store.put(&mut here, 1, b"copies").unwrap();
+    rack.cut_off(0);
+    store.put(&mut here, 1, b"one copy").unwrap();
+    rack.reconnect(0);
+    let mut there = rack.nodes[0].here();
+    until(|| there.chains_at(addr).err().filter(|error| *error == Error::Fenced));
+    drop(there);
+    rack.rejoin(0);
+    let mut other = until(|| here.chains(&copies(1, 1, 1 << 20)).ok());
+    other.put(&mut here, 1, b"other").unwrap();
+    store.free(&mut here).unwrap();
+    assert_eq!(here.chains_at(addr).err(), Some(Error::Unallocated { addr }));
+    // Nobody else gets that memory.
+    let mut third = here.chains(&copies(1, 1, 1 << 20)).unwrap();
+    third.put(&mut here, 1, b"third").unwrap();
+    let mut found = Vec::new();
+    assert!(other.get(&mut here, 1, &mut found).unwrap() && found == b"other");
+}

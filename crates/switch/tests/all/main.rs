@@ -1,0 +1,16 @@
+//! All tests of this crate, in one program.
+
+mod admission;
+mod arbitrary_streams;
+mod check_and_forward;
+mod idempotence;
+mod line;
+mod migration;
+mod pipeline_runs;
+mod protocol_streams;
+mod refused_programs;
+mod restart;
+mod rig;
+mod stage_map;
+mod steering;
+mod steering_map;

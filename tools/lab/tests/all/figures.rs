@@ -1,0 +1,32 @@
+//! Every figure at a tiny scale: it runs, it says something, and the same thing each time.
+
+use crate::tiny;
+
+use lab::concordia::FIGURES;
+use lab::figure::point::{Load, Micro, Point, Store, Subject};
+use lab::sizes::Sizes;
+
+/// One of each system, and of each load.
+fn some() -> Vec<Point> {
+    let micro = Load::Micro(Micro { sharing: 40, reads: 50, locality: 20 });
+    let store = Load::Store(Store { nodes: 2, gets: 50 });
+    vec![
+        Point::new(Subject::Concordia, micro),
+        Point::new(Subject::HomeOnly, micro),
+        Point::new(Subject::Gam, micro),
+        Point::new(Subject::Grappa, micro),
+        Point::new(Subject::Concordia, store),
+        Point::new(Subject::Grappa, store),
+    ]
+}
+
+#[test]
+fn a_run_is_the_same_again_on_one_thread_and_on_two() {
+    let points = some();
+    tiny::a_run_is_the_same_again(&Sizes::TINY, &points, true);
+}
+
+#[test]
+fn every_figure_reports_on_all_its_points() {
+    tiny::every_figure_reports(&Sizes::TINY, &FIGURES, |report, _| !report.claims.is_empty());
+}

@@ -1,0 +1,15 @@
+//! All tests of this crate, in one program.
+
+mod driver;
+mod explain_pictures;
+mod figures;
+mod gam_paths;
+mod gam_random;
+mod gcs;
+mod grappa;
+mod one_sided;
+mod page;
+mod rae;
+mod sabres;
+mod steering;
+mod tiny;

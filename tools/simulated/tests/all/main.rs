@@ -1,0 +1,4 @@
+//! All tests of this crate, in one program.
+
+mod blocks_and_locks;
+mod simulated_words;
