@@ -23,6 +23,9 @@ pub trait Task: Serialize + DeserializeOwned {
     const NAME: &'static str;
 }
 
+/// What does a task. Ends only by ending the process, or with a reason.
+pub type Place<T, O, E> = fn(T, &Orders<O>, &Teller<E>) -> Result<Never, Reason>;
+
 /// A task that a command's children can be given, and what they do with it.
 pub struct Job {
     name: &'static str,
@@ -32,7 +35,7 @@ pub struct Job {
 impl Job {
     /// The task that this place takes.
     pub fn of<T: Task + 'static, O: DeserializeOwned + 'static, E: Serialize + 'static>(
-        place: fn(T, &Orders<O>, &Teller<E>) -> Result<Never, Reason>,
+        place: Place<T, O, E>,
     ) -> Self {
         let run = move |task, orders: Orders<IgnoredAny>| {
             let task = serde_json::from_value(task)

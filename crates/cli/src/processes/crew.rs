@@ -233,7 +233,7 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
     }
 
     /// How many children there are.
-    pub fn len(&self) -> usize {
+    pub fn children(&self) -> usize {
         self.members.len()
     }
 

@@ -109,11 +109,10 @@ impl<'a> Soak<'a> {
             })
             .collect();
         let tasks = named.iter().map(|(_, task)| task.clone()).collect::<Vec<_>>();
-        let children = named.into_iter().map(|(name, task)| (name, task)).collect();
         let mut soak = Self {
             args,
             interrupt,
-            crew: Crew::start(children, runtime, interrupt)?,
+            crew: Crew::start(named, runtime, interrupt)?,
             seated: vec![false; tasks.len()],
             tasks,
             histories,

@@ -108,7 +108,7 @@ impl Run<'_> {
 
     /// Waits for the rack, and makes the store known to all of its nodes.
     fn open_store(&mut self) -> Result<(), Fault> {
-        let nodes = FIRST_NODE..self.crew.len();
+        let nodes = FIRST_NODE..self.crew.children();
         self.crew.answers(SWITCH..nodes.end, OnInterrupt::End, |_, event| {
             Ok(matches!(event, Event::Seated).then_some(()))
         })?;
@@ -125,9 +125,9 @@ impl Run<'_> {
 
     /// Lets all nodes do a phase at the same time.
     fn phase(&mut self, name: &str, total: u64, order: impl Fn() -> Order) -> Result<Phase, Fault> {
-        let nodes = FIRST_NODE..self.crew.len();
+        let nodes = FIRST_NODE..self.crew.children();
         let mut progress = Progress::start(format!("workload {}: {name}", self.workload.name), total);
-        let mut done = vec![0; self.crew.len()];
+        let mut done = vec![0; self.crew.children()];
         nodes.clone().try_for_each(|node| self.crew.order(node, order()))?;
         let history = self.setting.history;
         let mix = &self.workload.mix;
@@ -169,7 +169,7 @@ impl Run<'_> {
 
     /// What all places have counted.
     fn count(&mut self) -> Result<Counted, Fault> {
-        let places = SWITCH..self.crew.len();
+        let places = SWITCH..self.crew.children();
         places.clone().try_for_each(|place| self.crew.order(place, Order::Count))?;
         let counted = self.crew.answers(places, OnInterrupt::Stop, |_, event| match event {
             Event::Counted(counted) => Ok(Some(counted)),
