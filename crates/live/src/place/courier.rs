@@ -159,3 +159,15 @@ impl Bell {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_choices_of_a_seed_are_what_they_always_were() {
+        let mut courier = Courier::new(42);
+        let drawn = [(); 4].map(|()| courier.random());
+        assert_eq!(drawn, [3_184_996_903, 686_809_907, 1_196_582_743, 1_478_287_871]);
+    }
+}
