@@ -3,10 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use rackmem::rack_file::{BYTES, amount};
 use serde::{Serialize, Serializer};
 
-const UNITS: [(&str, u64); 5] =
-    [("", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)];
+/// What does beside the units of rack files.
+const SHORT: [(&str, u64); 5] = [("", 1), ("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30), ("t", 1 << 40)];
 
 /// A number of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
@@ -17,29 +18,17 @@ impl FromStr for Bytes {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let (number, unit) = text.split_at(digits);
-        let unit = unit.trim_start();
-        let wrong =
-            || format!("`{text}` is not a size: write bytes or a binary unit, such as 4096, 4KiB or 64MiB");
-        let number: u64 = number.parse().map_err(|_| wrong())?;
-        let scale = match unit.to_ascii_lowercase().as_str() {
-            "" | "b" => 1,
-            "k" | "kib" => 1 << 10,
-            "m" | "mib" => 1 << 20,
-            "g" | "gib" => 1 << 30,
-            "t" | "tib" => 1 << 40,
-            // Decimal units are refused rather than guessed at: 64 MB is not what a block size or a cache can be.
-            _ => return Err(wrong()),
-        };
-        number.checked_mul(scale).map(Self).ok_or_else(|| format!("`{text}` is more than 64 bits of bytes"))
+        // Decimal units are refused rather than guessed at: 64 MB is not what a block size or a cache can be.
+        let bytes = amount(text, &[BYTES, SHORT].concat()).ok_or_else(|| {
+            format!("`{text}` is not a size: write bytes or a binary unit, such as 4096, 4KiB or 64MiB")
+        })?;
+        bytes.try_into().map(Self).map_err(|_| format!("`{text}` is more than 64 bits of bytes"))
     }
 }
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (unit, scale) = UNITS.into_iter().rev().find(|(_, scale)| self.0 >= *scale).unwrap_or(UNITS[0]);
-        let unit = if unit.is_empty() { "B" } else { unit };
+        let (unit, scale) = BYTES.into_iter().rev().find(|(_, scale)| self.0 >= *scale).unwrap_or(BYTES[0]);
         if self.0.is_multiple_of(scale) {
             write!(f, "{} {unit}", self.0 / scale)
         } else {

@@ -7,10 +7,11 @@
 //! | [`inline`] | a whole rack in one process: the sender's thread runs the receiving place's machine |
 //! | [`networked`] | a rack of processes: each place is one of its own, with a transport to the others |
 //! | [`chain`] | chains: clients, and the metadata server, whatever carries their verbs |
+//! | [`config`] | how a rack is set up, and what can be wrong with that |
 //! | [`waiting`] | how a thread waits for another one, in one place |
 
 pub mod chain;
-mod config;
+pub mod config;
 pub mod inline;
 pub mod memory;
 pub mod networked;
@@ -18,4 +19,4 @@ pub mod place;
 pub mod scheduling;
 pub mod waiting;
 
-pub use config::{RackConfig, Steering};
+pub use config::Steering;

@@ -58,20 +58,13 @@ impl<S, R> Context<'_, S, R> {
 
     /// A random number below `bound`, different for different `salt`s of one call.
     pub(crate) fn random_below(&self, bound: u64, salt: u64) -> u64 {
-        let mixed = mix(u64::from(self.random) ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mixed = random::mix(u64::from(self.random) ^ salt.wrapping_mul(random::GOLDEN));
         // Multiply-shift on 32 random bits: the bounds here are far below that.
         ((mixed >> 32) * bound) >> 32
     }
 
     /// 32 random bits, different for different `salt`s of one call.
     pub(crate) fn random_bits(&self, salt: u64) -> u32 {
-        (mix(u64::from(self.random) ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 32) as u32
+        (random::mix(u64::from(self.random) ^ salt.wrapping_mul(random::GOLDEN)) >> 32) as u32
     }
-}
-
-/// The finalizer of SplitMix64: every input bit reaches every output bit.
-const fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

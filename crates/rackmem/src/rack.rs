@@ -152,7 +152,8 @@ impl Rack {
     /// # Errors
     /// If the configuration is impossible; the error says what to change.
     pub fn embedded(config: Config) -> Result<Self, ConfigError> {
-        let rack = InlineRack::new(&config.checked()?);
+        config.check()?;
+        let rack = InlineRack::new(&config);
         Ok(Self::of(Places::Embedded(Box::new(rack)), config))
     }
 
@@ -169,8 +170,9 @@ impl Rack {
         transport: Arc<dyn Transport>,
     ) -> Result<Self, JoinError> {
         process.scheduling.check().map_err(ConfigError::Scheduling)?;
+        config.check()?;
         let setup = NodeSetup {
-            rack: config.checked()?,
+            rack: config.clone(),
             id: node,
             timing: process.timing,
             scheduling: process.scheduling,

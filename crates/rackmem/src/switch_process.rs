@@ -38,8 +38,9 @@ impl SwitchProcess {
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         // 32 bits of seconds end in 2156; a clock that is off only matters if no member is left to say the last epoch.
         let origin = u32::try_from(seconds.saturating_sub(FIRST_SECOND)).unwrap_or(u32::MAX / 2);
+        config.check()?;
         let setup = SwitchSetup {
-            rack: config.checked()?,
+            rack: config.clone(),
             timing: process.timing,
             scheduling: process.scheduling,
             origin: wire::SwitchEpoch(origin),

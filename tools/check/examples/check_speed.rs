@@ -2,8 +2,6 @@
 //!
 //! The histories come from a perfect memory in virtual time, so they all pass; then the first gets one lie.
 
-#[path = "../tests/random/mod.rs"]
-mod random;
 #[path = "../tests/randomized/simulated.rs"]
 mod simulated;
 
@@ -11,7 +9,7 @@ use std::time::Instant;
 
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
-use random::Random;
+use random::Dice;
 use simulated::{Shape, simulate};
 
 /// Half reads, half updates.
@@ -46,7 +44,7 @@ fn main() {
             Shape { updates: 0, rmws: 40, clients: 16, digests: Some(2), ..BASE },
         ),
     ];
-    let mut rng = Random::new(1);
+    let mut rng = Dice::new(1);
     for (name, shape) in shapes {
         report(name, &simulate(&mut rng, &shape, None));
     }

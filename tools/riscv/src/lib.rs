@@ -47,6 +47,5 @@ pub mod machine;
 pub mod memory;
 pub mod prebuilt;
 pub mod program;
-mod random;
 pub mod timing;
 pub mod trap;

@@ -10,6 +10,7 @@
 use core::fmt::Debug;
 
 use node::{Access, Window};
+pub use random::Random;
 use wire::{Discipline, GlobalAddr, Mode, Nanos, NodeId, Refusal};
 
 /// An application thread of the rack. Thread `t` runs on node `t / threads of a node`.
@@ -131,31 +132,6 @@ pub enum Action<M> {
     Resubmit(M),
     /// Let this thread try its operation again, so much later.
     Wake(ThreadId, Nanos),
-}
-
-/// A small, value-stable random generator (SplitMix64).
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// The stream of this seed.
-    pub const fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// 64 random bits.
-    pub const fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `bound`.
-    pub const fn below(&mut self, bound: u64) -> u64 {
-        ((self.bits() as u128 * bound as u128) >> 64) as u64
-    }
 }
 
 /// What an application thread wants.

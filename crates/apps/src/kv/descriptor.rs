@@ -13,9 +13,9 @@
 use std::sync::Arc;
 
 use rackmem::{BlockSize, Discipline, GlobalAddr, Memory, NodeId};
+use random::mix;
 
 use super::bucket::Geometry;
-use super::hash::scramble;
 use super::{Config, Error, KvStore, Placement};
 
 /// "rackmkv" and the version of the format.
@@ -136,7 +136,7 @@ impl KvStore {
 
 /// What the store's seals are made with.
 fn seal_key(root: GlobalAddr, salt: u64) -> u64 {
-    scramble(root.bits() ^ scramble(salt ^ FORMAT))
+    mix(root.bits() ^ mix(salt ^ FORMAT))
 }
 
 fn words(bytes: &[u8; WORDS * 8]) -> [u64; WORDS] {

@@ -73,14 +73,6 @@ pub(super) fn last_word(key: &[u8]) -> u64 {
     }
 }
 
-/// A fixed bijection of the 64-bit words in which every bit depends on every bit (the finalizer of splitmix64).
-#[inline]
-pub(super) fn scramble(word: u64) -> u64 {
-    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
-}
-
 #[inline]
 fn low(pair: &[u8; 16]) -> u64 {
     u64::from_le_bytes(*pair.first_chunk().expect("16 bytes"))

@@ -18,9 +18,10 @@
 //!   zeroed first, and zero is no state that a record can have.
 
 use rackmem::{BlockSize, GlobalAddr, Window};
+use random::mix;
 
 use super::bucket::Entry;
-use super::hash::{last_word, scramble};
+use super::hash::last_word;
 
 /// Bytes before the key.
 pub(super) const HEADER: usize = 16;
@@ -47,7 +48,7 @@ impl Seal {
     /// The seal of the record that `entry` points to. `key` is the store's.
     #[inline]
     pub(super) fn of(entry: Entry, key: u64) -> Self {
-        Self(scramble(entry.id.0 ^ scramble(entry.addr.bits() ^ key)))
+        Self(mix(entry.id.0 ^ mix(entry.addr.bits() ^ key)))
     }
 }
 

@@ -5,12 +5,13 @@ use crate::support;
 
 use apps::kv::{Config, KvStore, Placement};
 use rackmem::block_on;
+use random::Dice;
 use support::clients::Run;
 use support::history::{Ask, assert_linearizable};
 use support::interleave::{self, Task};
 use support::memory::Rack;
 use support::values::value;
-use support::{Random, Replay, seeds};
+use support::{Replay, seeds};
 
 /// What a run is made of.
 struct Scenario {
@@ -30,31 +31,31 @@ struct Scenario {
 /// Small values that fit in place, values that must move, values of several blocks.
 const LENGTHS: &[usize] = &[0, 9, 40, 90, 200, 700];
 
-fn ask(random: &mut Random, scenario: &Scenario, number: u16) -> Ask {
+fn ask(random: &mut Dice, scenario: &Scenario, number: u16) -> Ask {
     let total: usize = scenario.mix.iter().sum();
-    let mut pick = random.below(total);
+    let mut pick = random.pick(total);
     let kind = scenario.mix.iter().position(|share| {
         let here = pick < *share;
         pick = pick.wrapping_sub(*share);
         here
     });
-    let len = scenario.lengths[random.below(scenario.lengths.len())];
+    let len = scenario.lengths[random.pick(scenario.lengths.len())];
     match kind.expect("the mix is not empty") {
         0 => Ask::Get,
         1 => Ask::Put(value(number, len)),
         2 => Ask::Insert(value(number, len)),
         3 => Ask::Delete,
-        4 => Ask::Update(random.below(12), value(number, 1 + random.below(30))),
-        _ => Ask::Append(value(number, 2 + random.below(40)), len + 60),
+        4 => Ask::Update(random.pick(12), value(number, 1 + random.pick(30))),
+        _ => Ask::Append(value(number, 2 + random.pick(40)), len + 60),
     }
 }
 
 fn run(seed: u64, scenario: &'static Scenario) {
     let rack = Rack::new(scenario.nodes, scenario.block, 1 << 18, seed);
     let run = Run::on(rack);
-    let mut random = Random(seed ^ 0x5eed);
+    let mut random = Dice::new(seed ^ 0x5eed);
     let mut mem = run.rack.worker(0);
-    let placement = [Placement::Spread, Placement::Local][random.below(2)];
+    let placement = [Placement::Spread, Placement::Local][random.pick(2)];
     let config = Config { expected_keys: scenario.expected_keys, placement, salt: seed };
     let store = block_on(KvStore::create(&mut mem, &config)).unwrap();
     let empty = run.rack.allocations().len();
@@ -65,13 +66,13 @@ fn run(seed: u64, scenario: &'static Scenario) {
     }
     let tasks = (0..scenario.workers).map(|worker| {
         let (run, store) = (run.clone(), store.clone());
-        let mut random = Random(random.word());
+        let mut random = Dice::new(random.next());
         let task: Task = Box::pin(async move {
             let node = u16::try_from(worker).unwrap() % scenario.nodes;
             let mut mem = run.rack.yielding_worker(node);
             for operation in 0..scenario.operations {
                 let number = u16::try_from(worker * 100 + operation + 1).unwrap();
-                let key = random.below(scenario.keys);
+                let key = random.pick(scenario.keys);
                 let ask = ask(&mut random, scenario, number);
                 run.call(&store, &mut mem, worker, key, ask).await;
             }

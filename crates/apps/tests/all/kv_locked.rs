@@ -11,7 +11,7 @@ use apps::kv_locked::{Config, LockedStore};
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
 use rackmem::{Nanos, NodeHandle, NodeId, Rack};
-use support::Random;
+use random::Dice;
 use support::values::{number, value};
 
 fn rack(nodes: usize) -> Rack {
@@ -30,13 +30,13 @@ fn every_operation_answers_as_a_map_does_also_where_buckets_go_on() {
     let rack = rack(3);
     let mut handles: Vec<NodeHandle> = (0..3).map(|node| rack.node(NodeId(node))).collect();
     let store = LockedStore::create(&mut handles[0], &crowded()).unwrap();
-    let mut random = Random(5);
+    let mut random = Dice::new(5);
     let (mut model, mut seen) = (BTreeMap::<Vec<u8>, Vec<u8>>::new(), Vec::new());
     for step in 0..6000 {
-        let handle = &mut handles[random.below(3)];
-        let key = format!("key {}", random.below(120)).into_bytes();
-        let new = vec![step as u8; random.below(150)];
-        match random.below(6) {
+        let handle = &mut handles[random.pick(3)];
+        let key = format!("key {}", random.pick(120)).into_bytes();
+        let new = vec![step as u8; random.pick(150)];
+        match random.pick(6) {
             0 => assert_eq!(store.put(handle, &key, &new).unwrap(), model.insert(key, new).is_some()),
             1 => {
                 let absent = !model.contains_key(&key);
@@ -60,7 +60,7 @@ fn every_operation_answers_as_a_map_does_also_where_buckets_go_on() {
                 }
             }
             4 => {
-                let (offset, bytes) = (random.below(100), [step as u8; 5]);
+                let (offset, bytes) = (random.pick(100), [step as u8; 5]);
                 let updated = store.update_in_place(handle, &key, offset, &bytes);
                 match model.get_mut(&key) {
                     None => assert_eq!(updated, Ok(false)),
@@ -140,17 +140,17 @@ fn client(
     client: u16,
     clock: &AtomicU64,
 ) -> Vec<Operation<usize>> {
-    let mut random = Random(client.into());
+    let mut random = Dice::new(client.into());
     let mut calls = Vec::new();
     let mut seen = Vec::new();
     for operation in 0..OPERATIONS {
-        let key = random.below(KEYS);
+        let key = random.pick(KEYS);
         let name = key.to_le_bytes();
-        let len = LEN << random.below(4);
+        let len = LEN << random.pick(4);
         let new = value(client * OPERATIONS + operation + 1, len);
         let written = digest(&new);
         let invoke = Nanos(clock.fetch_add(1, SeqCst));
-        let op = match random.below(10) {
+        let op = match random.pick(10) {
             0..3 => {
                 let found = store.get(here, &name, &mut seen).unwrap();
                 Op::Read { value: found.then(|| digest(&seen)) }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use apps::kv::{Config, Error, KvStore, Placement};
 use rackmem::{Discipline, GlobalAddr, Memory, NodeId, block_on};
-use support::Random;
+use random::Dice;
 use support::clients::perform;
 use support::history::{Ask, apply};
 use support::memory::{Rack, Worker};
@@ -29,25 +29,25 @@ fn agrees_with_a_map(block: u64, expected_keys: u64, most: usize, operations: u1
     let mut mem = rack.worker(1);
     let store = store(&mut mem, expected_keys);
     let empty = rack.allocations();
-    let mut random = Random(block);
+    let mut random = Dice::new(block);
     let mut map: HashMap<Vec<u8>, Option<Vec<u8>>> = HashMap::new();
     for number in 1..operations {
-        let key = vec![b'k'; random.below(3)]
+        let key = vec![b'k'; random.pick(3)]
             .into_iter()
-            .chain(u16::try_from(random.below(200)).unwrap().to_le_bytes());
+            .chain(u16::try_from(random.pick(200)).unwrap().to_le_bytes());
         let key: Vec<u8> = key.collect();
-        let new = value(number, random.below(most));
-        let offset = random.below(most);
+        let new = value(number, random.pick(most));
+        let offset = random.pick(most);
         let asks = [
             Ask::Get,
             Ask::Put(new.clone()),
             Ask::Put(new.clone()),
             Ask::Insert(new.clone()),
             Ask::Delete,
-            Ask::Update(offset, value(number, random.below(most))),
+            Ask::Update(offset, value(number, random.pick(most))),
             Ask::Append(new, most),
         ];
-        let ask = &asks[random.below(asks.len())];
+        let ask = &asks[random.pick(asks.len())];
         let expected = apply(map.entry(key.clone()).or_default(), ask);
         let answer = block_on(perform(&store, &mut mem, &key, ask));
         assert_eq!(answer, expected, "operation {number} on {key:?}: {ask:?}");

@@ -9,26 +9,14 @@ use apps::kv::{Config, KvStore};
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
 use rackmem::{Memory, NodeId};
+use random::Random;
 use simulated::{Ended, SimulatedConfig, SimulatedRack, Until};
 
 const NODES: u16 = 3;
 const KEYS: u64 = 6;
 
-/// SplitMix64.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (u128::from(z ^ (z >> 31)) * u128::from(bound)).wrapping_shr(64) as u64
-    }
-}
-
 /// A value that tells who wrote it, in one of three lengths, so that records move.
-fn value(number: u64, dice: &mut Dice) -> Vec<u8> {
+fn value(number: u64, dice: &mut Random) -> Vec<u8> {
     let mut value = vec![number as u8; 16 << (dice.below(3) * 2)];
     value[..8].copy_from_slice(&number.to_le_bytes());
     value
@@ -45,7 +33,7 @@ async fn client<M: Memory>(
     seed: u64,
     calls: Rc<RefCell<Vec<Operation<u64>>>>,
 ) {
-    let mut dice = Dice(seed * 1000 + client);
+    let mut dice = Random::new(seed * 1000 + client);
     let mut seen = Vec::new();
     for round in 1..=60 {
         let key = dice.below(KEYS);

@@ -9,7 +9,7 @@ use apps::kv::{Config, KvStore};
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
 use rackmem::{Nanos, block_on};
-use support::Random;
+use random::Dice;
 use support::memory::{Rack, Worker};
 use support::values::{number, value};
 
@@ -25,17 +25,17 @@ fn digest(value: &[u8]) -> u64 {
 }
 
 fn client(store: &KvStore, mem: &mut Worker, client: u16, clock: &AtomicU64) -> Vec<Operation<usize>> {
-    let mut random = Random(client.into());
+    let mut random = Dice::new(client.into());
     let mut calls = Vec::new();
     let mut seen = Vec::new();
     for operation in 0..OPERATIONS {
-        let key = random.below(KEYS);
+        let key = random.pick(KEYS);
         let name = key.to_le_bytes();
-        let len = LEN << (random.below(3) * 2);
+        let len = LEN << (random.pick(3) * 2);
         let new = value(client * OPERATIONS + operation + 1, len);
         let written = digest(&new);
         let invoke = Nanos(clock.fetch_add(1, SeqCst));
-        let op = match random.below(10) {
+        let op = match random.pick(10) {
             0..3 => {
                 let found = block_on(store.get(mem, &name, &mut seen)).unwrap();
                 Op::Read { value: found.then(|| digest(&seen)) }

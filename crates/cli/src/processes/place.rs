@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use rackmem::transport::inline::Hub;
 use rackmem::transport::{Cause, Counts, PlaceId, Transport};
 use rackmem::{
     BlockSize, Config, ConfigError, Nanos, NodeId, ProcessConfig, Rack, Scheduling, SwitchProcess, Timing,
@@ -71,8 +70,7 @@ impl RackSpec {
 
     /// Finds out what is wrong with it, before any process is started.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let nowhere = Arc::new(Hub::default().connect(PlaceId::SWITCH));
-        SwitchProcess::new(&self.config(), &ProcessConfig::default(), nowhere).map(drop)
+        self.config().check()
     }
 
     /// The configuration of the rack, which leaves nothing else open.

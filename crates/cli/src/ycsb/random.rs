@@ -13,6 +13,7 @@ impl Random {
     pub fn new(seed: u64, stream: u64) -> Self {
         // PCG streams of one state differ from the first number on, but neighbouring states are related for a
         // while: spread the seed over the state.
+        let spread = |seed| random::Random::new(seed).bits();
         let state = u128::from(spread(seed)) << 64 | u128::from(spread(!seed));
         Self(Pcg64::new(state, u128::from(stream)))
     }
@@ -41,14 +42,6 @@ impl Random {
             chunk.copy_from_slice(&bytes[..chunk.len()]);
         }
     }
-}
-
-/// SplitMix64's finalizer: every bit of the input moves every bit of the output.
-fn spread(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use switch::flowcc::Switch;
 use wire::{Nanos, NodeId};
 
 use super::chains::{EPOCH, InlineChains, LIFE, MTU};
-use crate::config::RackConfig;
+use crate::config::Config;
 use crate::memory::{NodeMemory, StoreOf};
 use crate::place::{NodePlace, Place, SwitchPlace};
 use crate::waiting::Crowding;
@@ -34,7 +34,7 @@ impl InlineRack {
     ///
     /// # Panics
     /// If the configuration is impossible.
-    pub fn new(config: &RackConfig) -> Self {
+    pub fn new(config: &Config) -> Self {
         let nodes = config.ids().map(|id| {
             let node = Node::new(config.node(id));
             let deadline = node.next_deadline();
@@ -48,7 +48,7 @@ impl InlineRack {
             memories: (0..config.nodes).map(|_| config.memory()).collect(),
             crowding: Crowding::default(),
             chains: OnceLock::new(),
-            steering: config.steering,
+            steering: config.steers(),
             started: Instant::now(),
             patrol: AtomicU64::new(0),
         }

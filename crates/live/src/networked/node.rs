@@ -17,7 +17,7 @@ use super::lease::Lease;
 use super::log::NodeLog;
 use super::one_sided::OneSided;
 use super::report::NodeReport;
-use crate::config::RackConfig;
+use crate::config::Config;
 use crate::memory::{NodeMemory, StoreOf};
 use crate::place::{Carrier, Courier, NodePlace, Place};
 use crate::scheduling::Scheduling;
@@ -33,7 +33,7 @@ const RETRANSMISSION_MOST: Nanos = Nanos::from_millis(100);
 #[derive(Clone, Debug)]
 pub struct NodeSetup {
     /// The rack's shape; the same at all places.
-    pub rack: RackConfig,
+    pub rack: Config,
     /// Which node this is.
     pub id: NodeId,
     /// When the rack gives a node up; the same at all places.
@@ -119,7 +119,7 @@ impl NetworkedNode {
         let room = transport.one_sided_room();
         let node = Arc::new_cyclic(|this| Self {
             this: this.clone(),
-            chains: ChainSide::new(setup.rack.steering, setup.timing.timeout),
+            chains: ChainSide::new(setup.rack.steers(), setup.timing.timeout),
             one_sided: OneSided::new(setup.id, setup.rack.nodes, room, RETRANSMISSION_FLOOR),
             incarnation,
             id: setup.id,

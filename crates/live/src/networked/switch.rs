@@ -15,7 +15,7 @@ use super::node::now_since;
 use super::one_sided::mtu_of;
 use super::report::{NodeReport, NodeStatus, SwitchReport, Watch};
 use crate::chain::Introduction;
-use crate::config::RackConfig;
+use crate::config::Config;
 use crate::place::SwitchPlace;
 use crate::scheduling::Scheduling;
 use crate::waiting::{Crowding, Patience, Step, is_all};
@@ -30,7 +30,7 @@ const REPORT_EVERY: Nanos = Nanos::from_millis(150);
 #[derive(Clone, Debug)]
 pub struct SwitchSetup {
     /// The rack's shape; the same at all places.
-    pub rack: RackConfig,
+    pub rack: Config,
     /// When the rack gives a node up; the same at all places.
     pub timing: Timing,
     /// How its thread is scheduled.

@@ -12,10 +12,10 @@ use membership::{Session, Timing};
 use node::Directory;
 use transport::inline::{Hub, InlineTransport};
 use transport::{Body, Counters, Outgoing, PlaceId, Transport};
-use wire::{BlockSize, Discipline, Kind, Nanos, NodeId, SwitchEpoch};
+use wire::{Discipline, Kind, Nanos, NodeId, SwitchEpoch};
 
 use super::{NetworkedNode, NetworkedSwitch, NodeSetup, SwitchSetup};
-use crate::config::RackConfig;
+use crate::config::Config;
 use crate::place::{Carrier as _, Courier, Operations as _};
 use crate::scheduling::Scheduling;
 
@@ -120,20 +120,16 @@ impl Transport for Gate {
     }
 }
 
-fn rack() -> RackConfig {
-    RackConfig {
+fn rack() -> Config {
+    Config {
         nodes: 2,
-        block: BlockSize::DEFAULT,
         cache: 1 << 20,
         memory: 16 << 20,
         switch_entries: 256,
         directory: Directory::Home,
-        queue: false,
-        peek: false,
-        epoch: Nanos::from_millis(10),
         lock_copies: 1 << 20,
         lock_entries: 64,
-        steering: None,
+        ..Config::default()
     }
 }
 

@@ -7,7 +7,7 @@ use switch::locks::{Directory, Effect as LockEffect};
 use wire::{LockPacket, Packet};
 
 use crate::chain::Relay;
-use crate::config::RackConfig;
+use crate::config::Config;
 
 /// The switch's programs, and what passes through them.
 pub(crate) struct SwitchPlace {
@@ -24,9 +24,9 @@ impl SwitchPlace {
     ///
     /// # Panics
     /// If the chip has no room for its programs.
-    pub(crate) fn new(config: &RackConfig, mtu: Mtu) -> Self {
+    pub(crate) fn new(config: &Config, mtu: Mtu) -> Self {
         let (flowcc, locks) = config.directories();
-        let relay = Relay::new(config.nodes, config.steering, mtu);
+        let relay = Relay::new(config.nodes, config.steers(), mtu);
         Self { flowcc, locks, relay, received: 0, sent: 0 }
     }
 

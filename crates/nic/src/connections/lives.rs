@@ -19,11 +19,9 @@ impl Lives {
     /// The number of the first packet from a node of the two to the other. `lives` are those of the sender and the receiver.
     fn mix(from: (NodeId, Incarnation), to: (NodeId, Incarnation), attempt: u32) -> u32 {
         let mut z = u64::from(from.1.0) << 32 | u64::from(to.1.0);
-        z ^= (u64::from(from.0.0) << 48 | u64::from(to.0.0) << 16).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z ^= (u64::from(from.0.0) << 48 | u64::from(to.0.0) << 16).wrapping_mul(random::GOLDEN);
         z = z.wrapping_add(u64::from(attempt).wrapping_mul(0xd1b5_4a32_d192_ed03));
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) as u32 & 0x00ff_ffff
+        random::mix(z) as u32 & 0x00ff_ffff
     }
 
     /// The first packet that this node sends.

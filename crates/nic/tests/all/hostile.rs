@@ -7,7 +7,7 @@
 use crate::pair;
 
 use nic::verbs::*;
-use pair::{Faults, Link, Pair, Random};
+use pair::{Dice, Faults, Link, Pair};
 use wire::roce::batch::{ADDRESSES, Entry, Operation as Atomic, Writer};
 use wire::roce::frame::{ICRC_BYTES, MOST_OVERHEAD, OUTER_BYTES, icrc};
 use wire::roce::opcode::Layout;
@@ -30,7 +30,7 @@ struct Keys {
 
 struct Attack {
     pair: Pair<Faithful>,
-    random: Random,
+    random: Dice,
     victim: Link,
     keys: Keys,
     /// Where the responder of the victim is, as far as its answers say.
@@ -295,7 +295,7 @@ fn a_million_hostile_packets_write_nothing_outside_and_are_counted() {
     let own = pair.nodes[0].register(BASE, LEN, Access::ALL);
     let victim = pair.connect(Mtu::B256, [Psn::new(0); 2], |_| {}, |_| {});
     let beside = pair.connect(Mtu::B256, [Psn::new(0); 2], |_| {}, |_| {});
-    let (near, random) = (Psn::new(0xff_fff0), Random::new(seed));
+    let (near, random) = (Psn::new(0xff_fff0), Dice::new(seed));
     let mut attack = Attack { pair, random, victim, keys, near, asked: None, answer: 0..0 };
     attack.connect();
     attack.pair.record = true;

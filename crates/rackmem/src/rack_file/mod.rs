@@ -41,6 +41,7 @@ pub use self::keys::{Agreement, Setting};
 pub use self::location::{Endpoint, Location, advertised};
 pub use self::open::StartError;
 pub use self::placement::runtime_directory;
+pub use self::units::{BYTES, amount};
 use crate::config::Config;
 
 /// A rack of processes: how it is set up, and where its places are.

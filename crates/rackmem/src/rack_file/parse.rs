@@ -279,7 +279,7 @@ fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
     // With one value misread, others would be called impossible beside its default.
     if clean
         && mistakes.is_empty()
-        && let Err(error) = config.checked()
+        && let Err(error) = config.check()
     {
         let (at, what) = impossible(tables, error);
         mistakes.add(at, what);
@@ -368,6 +368,6 @@ fn impossible(tables: &Tables<'_>, error: ConfigError) -> (usize, String) {
             ),
         ),
         // No file says anything about these.
-        ConfigError::Scheduling(_) | ConfigError::Epoch => (rack.at, error.to_string()),
+        _ => (rack.at, error.to_string()),
     }
 }

@@ -4,19 +4,20 @@
 
 use wire::Nanos;
 
-const BYTES: [(&str, u64); 5] =
+/// The units of sizes.
+pub const BYTES: [(&str, u64); 5] =
     [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)];
 const SPANS: [(&str, u64); 4] =
     [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000), ("min", 60_000_000_000)];
 
 /// A number of bytes, if it is written as one.
 pub(super) fn bytes(text: &str) -> Option<u64> {
-    amount(text, &BYTES)
+    amount(text, &BYTES)?.try_into().ok()
 }
 
 /// A span of time, if it is written as one.
 pub(super) fn span(text: &str) -> Option<Nanos> {
-    amount(text, &SPANS).map(Nanos)
+    amount(text, &SPANS)?.try_into().ok().map(Nanos)
 }
 
 /// Bytes as they would be written.
@@ -39,12 +40,13 @@ pub(super) fn span_text(span: Nanos) -> String {
     format!("{} {unit}", span.0 / scale)
 }
 
-fn amount(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+/// A number and a unit of these, in any case: how much that is, if it is written so.
+pub fn amount(text: &str, units: &[(&str, u64)]) -> Option<u128> {
     let text = text.trim();
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
     let (_, scale) = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit.trim_start()))?;
-    number.parse::<u64>().ok()?.checked_mul(*scale)
+    Some(u128::from(number.parse::<u64>().ok()?) * u128::from(*scale))
 }
 
 #[cfg(test)]

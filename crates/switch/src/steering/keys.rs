@@ -7,6 +7,7 @@
 
 use alloc::vec::Vec;
 
+use random::{GOLDEN, mix};
 use sorted::Map;
 use wire::SteerRules;
 
@@ -62,10 +63,8 @@ impl Keys {
 /// The cells of a key, one a way. On the chip each way hashes with another polynomial.
 pub(super) fn cells(key: u64, ways: &[usize; WAYS]) -> [usize; WAYS] {
     core::array::from_fn(|way| {
-        let mut mixed = key.wrapping_add((way as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from(spread(mixed ^ mixed >> 31, ways[way] as u64)).expect("below the number of cells")
+        let mixed = mix(key.wrapping_add((way as u64 + 1).wrapping_mul(GOLDEN)));
+        usize::try_from(spread(mixed, ways[way] as u64)).expect("below the number of cells")
     })
 }
 

@@ -4,8 +4,8 @@ use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
 
 use crate::for_seeds;
-use crate::random::Random;
 use crate::simulated::{Shape, simulate};
+use random::Dice;
 
 /// 64 clients on one key.
 const HOT: Shape = Shape {
@@ -24,7 +24,7 @@ const HOT: Shape = Shape {
 /// Configurations that must do where digests are unique and nothing is deleted: as many as there are clients.
 const FEW: usize = 64;
 
-fn passes(shape: &Shape, rng: &mut Random, configurations: usize) -> Vec<Operation<u64>> {
+fn passes(shape: &Shape, rng: &mut Dice, configurations: usize) -> Vec<Operation<u64>> {
     let history = simulate(rng, shape, None);
     let verdict = check_history(&history, Limits { configurations, ..Limits::default() });
     assert!(matches!(verdict, Verdict::Linearizable { .. }), "{verdict}");
@@ -33,7 +33,7 @@ fn passes(shape: &Shape, rng: &mut Random, configurations: usize) -> Vec<Operati
 
 /// Makes one read of the second half of the history see a value that had been overwritten for certain: an
 /// insert that returned before another was invoked, which returned before the read was invoked.
-fn make_stale(rng: &mut Random, history: &mut [Operation<u64>]) -> Operation<u64> {
+fn make_stale(rng: &mut Dice, history: &mut [Operation<u64>]) -> Operation<u64> {
     let half = history.len() / 2;
     let is_read =
         |operation: &Operation<u64>| matches!(operation.op, Op::Read { .. }) && operation.ret.is_some();
@@ -58,7 +58,7 @@ fn make_stale(rng: &mut Random, history: &mut [Operation<u64>]) -> Operation<u64
     history[place].clone()
 }
 
-fn fails_with_a_lie(rng: &mut Random, mut history: Vec<Operation<u64>>) {
+fn fails_with_a_lie(rng: &mut Dice, mut history: Vec<Operation<u64>>) {
     let lie = make_stale(rng, &mut history);
     match check_history(&history, Limits::default()) {
         Verdict::Violation(violation) => {
@@ -71,19 +71,19 @@ fn fails_with_a_lie(rng: &mut Random, mut history: Vec<Operation<u64>>) {
 
 #[test]
 fn a_hot_key_with_64_clients() {
-    let mut rng = Random::new(1);
+    let mut rng = Dice::new(1);
     let history = passes(&HOT, &mut rng, FEW);
     fails_with_a_lie(&mut rng, history);
 }
 
 #[test]
 fn a_hot_key_that_everybody_modifies() {
-    passes(&Shape { updates: 0, inserts: 0, rmws: 60, ..HOT }, &mut Random::new(2), FEW);
+    passes(&Shape { updates: 0, inserts: 0, rmws: 60, ..HOT }, &mut Dice::new(2), FEW);
 }
 
 #[test]
 fn a_hot_key_with_everything_but_deletes_whose_clients_sometimes_vanish() {
-    let mut rng = Random::new(3);
+    let mut rng = Dice::new(3);
     let shape = Shape { updates: 10, inserts: 10, rmws: 30, unreturned: 1, ..HOT };
     let history = passes(&shape, &mut rng, FEW);
     fails_with_a_lie(&mut rng, history);
@@ -127,7 +127,7 @@ fn a_hot_word_with_few_values() {
 
 #[test]
 fn many_keys() {
-    let mut rng = Random::new(4);
+    let mut rng = Dice::new(4);
     let shape = Shape { operations: 200_000, keys: 5_000, rmws: 10, inserts: 30, updates: 10, ..HOT };
     let history = passes(&shape, &mut rng, FEW);
     fails_with_a_lie(&mut rng, history);

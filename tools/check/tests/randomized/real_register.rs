@@ -11,19 +11,19 @@ use check::linearizability::{Limits, Verdict, check_history_from};
 use wire::Nanos;
 
 use crate::for_seeds;
-use crate::random::Random;
+use random::Dice;
 
 const CLIENTS: u64 = 4;
 const OPERATIONS: u64 = 3_000;
 
-fn wait(rng: &mut Random) {
+fn wait(rng: &mut Dice) {
     // Mostly short, sometimes long enough that another client is scheduled in the middle.
     let spins = if rng.percent(2) { rng.below(20_000) } else { rng.below(100) };
     (0..spins).for_each(|_| hint::spin_loop());
 }
 
 /// One operation on the register. Each value that is written is written once.
-fn operate(register: &AtomicU64, rng: &mut Random, fresh: u64) -> Op {
+fn operate(register: &AtomicU64, rng: &mut Dice, fresh: u64) -> Op {
     match rng.below(10) {
         0..4 => Op::Read { value: Some(register.load(Ordering::SeqCst)) },
         4..6 => {
@@ -46,7 +46,7 @@ fn run_clients(seed: u64) -> Vec<Operation<u64>> {
     let (register, start, clock) = (AtomicU64::new(0), Barrier::new(CLIENTS as usize), Instant::now());
     let now = || Nanos(u64::try_from(clock.elapsed().as_nanos()).expect("the test ends within centuries"));
     let run = |client: u64| {
-        let mut rng = Random::new(seed * CLIENTS + client);
+        let mut rng = Dice::new(seed * CLIENTS + client);
         let mut history = Vec::new();
         start.wait();
         for number in 0..OPERATIONS {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use check::history::{Digest, Op, Operation};
 use wire::Nanos;
 
-use crate::random::Random;
+use random::Dice;
 
 /// What the clients do.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ struct Planned {
     ret: Option<u64>,
 }
 
-pub(crate) fn simulate(rng: &mut Random, shape: &Shape, initial: Option<Digest>) -> Vec<Operation<u64>> {
+pub(crate) fn simulate(rng: &mut Dice, shape: &Shape, initial: Option<Digest>) -> Vec<Operation<u64>> {
     let mut plan = plan(rng, shape);
     // Stable: operations of one client at one instant stay in their order.
     plan.sort_by_key(|planned| planned.at);
@@ -66,7 +66,7 @@ pub(crate) fn simulate(rng: &mut Random, shape: &Shape, initial: Option<Digest>)
     history
 }
 
-fn plan(rng: &mut Random, shape: &Shape) -> Vec<Planned> {
+fn plan(rng: &mut Dice, shape: &Shape) -> Vec<Planned> {
     let mut clients: Vec<(u64, u64)> =
         (0..shape.clients).map(|client| (client, rng.below(shape.longest + 1))).collect();
     let mut plan = Vec::with_capacity(shape.operations);

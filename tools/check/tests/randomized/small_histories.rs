@@ -5,11 +5,11 @@ use check::linearizability::{Limits, Verdict, check_history_from};
 
 use crate::brute_force::is_linearizable;
 use crate::for_seeds;
-use crate::random::Random;
 use crate::simulated::{Shape, simulate};
+use random::Dice;
 
 /// Few clients on one key, everything else left to chance.
-fn small_shape(rng: &mut Random) -> Shape {
+fn small_shape(rng: &mut Dice) -> Shape {
     // Without deletes, without updates and with unique digests, other rules of the search apply.
     let mut share = |percent| if rng.percent(60) { rng.below(percent) } else { 0 };
     let (updates, deletes, rmws, inserts) = (share(25), share(25), share(30), share(40));
@@ -28,7 +28,7 @@ fn small_shape(rng: &mut Random) -> Shape {
 }
 
 /// Changes one thing that one operation says.
-fn mutate(rng: &mut Random, history: &mut [Operation<u64>]) {
+fn mutate(rng: &mut Dice, history: &mut [Operation<u64>]) {
     let known = |op: &Op| match *op {
         Op::Read { value } | Op::Update { value } => value,
         Op::Insert { value } => Some(value),

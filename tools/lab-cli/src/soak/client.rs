@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rackmem::{Error, GlobalAddr, NodeHandle};
+use random::{GOLDEN, Random};
 
 use super::log::{self, Did, Entry, Log};
 use super::node::{Event, Task, Word};
@@ -21,7 +22,7 @@ pub(super) struct Client {
     shared: Arc<Shared>,
     teller: Teller<Event>,
     task: Task,
-    random: u64,
+    random: Random,
     /// Every value that it writes is new.
     changes: u64,
 }
@@ -43,7 +44,7 @@ impl Client {
             shared: Arc::clone(shared),
             teller: teller.clone(),
             task: task.clone(),
-            random: ((task.seed << 20) | number).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            random: Random::new(((task.seed << 20) | number).wrapping_mul(GOLDEN)),
             changes: 0,
         }
     }
@@ -102,7 +103,7 @@ impl Client {
 
     fn operate(&mut self, word: Word, log: &mut Log) -> Result<(), Error> {
         let addr = GlobalAddr::from_bits(word.addr);
-        let dice = self.dice() % 4;
+        let dice = self.random.bits() % 4;
         let entry = |did, invoke, ret| Entry { key: word.key, did, invoke, ret };
         let kept = "the history can be written";
         if dice < 2 {
@@ -139,18 +140,9 @@ impl Client {
         Ok(())
     }
 
-    /// SplitMix64.
-    const fn dice(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     /// A number below `bound`, nearly as zipf with exponent 0.99 has it: its continuous form, which is a power.
     fn zipf(&mut self, bound: usize) -> usize {
-        let unit = (self.dice() >> 11) as f64 / (1_u64 << 53) as f64;
+        let unit = (self.random.bits() >> 11) as f64 / (1_u64 << 53) as f64;
         let at = (bound as f64 + 1.0).powf(unit) - 1.0;
         (at as usize).min(bound - 1)
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use random::Dice;
 use serde::Serialize;
 
 use super::judge::{Values, judge};
@@ -39,7 +40,7 @@ pub(super) struct Soak<'a> {
     /// Places that began another life in this round. Their memory is not allocated from before the next one: a client
     /// may still be using an address of the former life, and that would be another word's.
     pub(super) reborn: Vec<usize>,
-    pub(super) random: u64,
+    pub(super) random: Dice,
     /// What the words held at the end of the last round.
     pub(super) values: Values,
 }
@@ -121,7 +122,7 @@ impl<'a> Soak<'a> {
             keys: 0,
             lives: 0,
             reborn: Vec::new(),
-            random: args.seed,
+            random: Dice::new(args.seed),
             values: Values::new(),
         };
         soak.begin().map_err(|fault| soak.with_evidence(fault))?;
@@ -293,13 +294,9 @@ impl<'a> Soak<'a> {
             .try_for_each(|at| self.crew.order(at, order()))
     }
 
-    /// A number below `bound` (SplitMix64).
+    /// A number below `bound`.
     pub(super) fn dice(&mut self, bound: u64) -> usize {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((z ^ (z >> 31)) % bound).expect("small numbers")
+        self.random.below(bound) as usize
     }
 }
 

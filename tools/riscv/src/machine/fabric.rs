@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use random::Random;
 use wire::roce::batch::Entry;
 
 /// A packet.
@@ -48,6 +49,12 @@ impl Fabric {
     pub(super) fn is_empty(&self) -> bool {
         self.under_way.is_empty()
     }
+}
+
+/// Rounds that a packet takes: a few, and sometimes so many that everything else overtakes it.
+pub(super) const fn delay(random: &mut Random) -> u64 {
+    let most = if random.below(8) == 0 { 64 } else { 6 };
+    random.below(most)
 }
 
 #[cfg(test)]

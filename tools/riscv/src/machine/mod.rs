@@ -33,6 +33,7 @@ pub use nic::atomics::Config as EngineConfig;
 pub use report::{Console, Failure, NodeStats, Observer, Sent, Stats};
 
 use nic::atomics::Done;
+use random::Random;
 
 use self::engine::{Beside, Engine, Held};
 use self::environment::{After, call};
@@ -43,7 +44,6 @@ use crate::core::{Core, Stop, What, run};
 use crate::library::{Library, Routine};
 use crate::memory::Memory;
 use crate::program::Program;
-use crate::random::Random;
 use crate::trap::{Cause, Trap};
 
 /// Instructions of a turn.
@@ -261,7 +261,7 @@ impl Machine {
         if let Some(timed) = &mut self.timed {
             timed.send(from, to, now, packet);
         } else if let Some(random) = &mut self.random {
-            self.fabric.send(from, to, self.rounds + random.delay(), packet);
+            self.fabric.send(from, to, self.rounds + fabric::delay(random), packet);
         } else {
             self.nodes[to].engine.on_packet(ticket, entry);
         }
@@ -316,7 +316,7 @@ impl Machine {
             }
             for Done { ticket, old } in answers.drain(..) {
                 let packet = Packet::Answer { old, is_posted: ticket & 1 == 1 };
-                self.fabric.send(index, (ticket >> 1) as usize, self.rounds + random.delay(), packet);
+                self.fabric.send(index, (ticket >> 1) as usize, self.rounds + fabric::delay(random), packet);
             }
         }
         self.answers = answers;

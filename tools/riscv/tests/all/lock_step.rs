@@ -9,6 +9,7 @@ use std::fs;
 use std::process::Command;
 
 use elf_file::{CODE, DATA, DATA_BYTES, elf};
+use random::Random;
 use riscv::isa::assemble::assemble;
 use riscv::machine::{Config, Machine, Observer};
 use riscv::program::Program;
@@ -30,39 +31,31 @@ impl Observer for Steps {
     }
 }
 
-struct Random(u64);
+struct Writer(Random);
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
+impl Writer {
     fn of<T: Copy>(&mut self, choice: &[T]) -> T {
-        choice[(self.next() % choice.len() as u64) as usize]
+        choice[(self.0.bits() % choice.len() as u64) as usize]
     }
 
     /// A register that a program changes as it likes; gp is the data's address, tp an address in it.
     fn register(&mut self) -> String {
-        let number = self.next() % 30;
+        let number = self.0.bits() % 30;
         format!("x{}", if number < 3 { number } else { number + 2 })
     }
 
     fn source(&mut self) -> String {
-        format!("x{}", self.next() % 32)
+        format!("x{}", self.0.bits() % 32)
     }
 
     /// A value: often an edge.
     fn value(&mut self) -> i64 {
-        let random = self.next();
+        let random = self.0.bits();
         match random % 5 {
             0 => self.of(&[0, 1, -1, i64::MIN, i64::MAX, 1 << 31, -(1 << 31), 0xffff_ffff]),
             1 => (random >> 32) as i32 as i64,
             2 => (random >> 56) as i64,
-            _ => self.next() as i64,
+            _ => self.0.bits() as i64,
         }
     }
 
@@ -74,9 +67,9 @@ impl Random {
         ];
         const ATOMICS: [&str; 9] = ["swap", "add", "xor", "and", "or", "min", "max", "minu", "maxu"];
         let (rd, a, b) = (self.register(), self.source(), self.source());
-        let constant = (self.next() % 4096) as i64 - 2048;
+        let constant = (self.0.bits() % 4096) as i64 - 2048;
         let offset = |bytes: i64| constant / bytes * bytes;
-        match self.next() % 16 {
+        match self.0.bits() % 16 {
             0..=5 => format!("{} {rd}, {a}, {b}", self.of(&PLAIN)),
             6 | 7 => {
                 let name = self.of(&["addi", "slti", "sltiu", "xori", "ori", "andi", "addiw"]);
@@ -84,7 +77,7 @@ impl Random {
             }
             8 => format!("{} {rd}, {a}, {}", self.of(&["slli", "srli", "srai"]), constant & 63),
             9 => format!("{} {rd}, {a}, {}", self.of(&["slliw", "srliw", "sraiw"]), constant & 31),
-            10 => format!("{} {rd}, {}", self.of(&["lui", "auipc"]), self.next() & 0xf_ffff),
+            10 => format!("{} {rd}, {}", self.of(&["lui", "auipc"]), self.0.bits() & 0xf_ffff),
             11 => {
                 let (name, bytes) = self.of(&[
                     ("lb", 1),
@@ -179,7 +172,7 @@ fn random_programs_go_in_lock_step_with_qemu() {
         "-singlestep"
     };
     for seed in 0..8 {
-        let text = Random(seed).program();
+        let text = Writer(Random::new(seed)).program();
         let file = elf(&assemble(&text, CODE).unwrap());
         let base = format!("{}/lock-step-{seed}-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
         let (path, log) = (format!("{base}.elf"), format!("{base}.log"));

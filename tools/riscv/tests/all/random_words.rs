@@ -4,20 +4,11 @@ use riscv::isa::TABLE;
 use riscv::machine::{Config, Console, Failure, Machine, Schedule};
 use riscv::program::Program;
 
-/// SplitMix64.
-fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *state;
-    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
-}
-
 /// Random words; of every four, three are instructions with random operands.
 fn words(seed: u64) -> Vec<u32> {
-    let mut state = seed;
+    let mut stream = random::Random::new(seed);
     let word = |_| {
-        let random = next(&mut state);
+        let random = stream.bits();
         let row = &TABLE[(random >> 32) as usize % TABLE.len()];
         if random.is_multiple_of(4) {
             random as u32

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use super::Random;
+use random::Dice;
 
 /// A worker's task.
 pub(crate) type Task = Pin<Box<dyn Future<Output = ()>>>;
@@ -15,15 +15,15 @@ const ENDLESS: u64 = 1_000_000;
 /// Runs all tasks to their end. Some seeds switch between tasks at nearly every step, others let a task go a
 /// long way before another one goes on: races need either.
 pub(crate) fn run(seed: u64, mut tasks: Vec<Task>) {
-    let mut random = Random(seed);
-    let stay = [0, 0, 50, 80, 95][random.below(5)];
+    let mut random = Dice::new(seed);
+    let stay = [0, 0, 50, 80, 95][random.pick(5)];
     let mut current = 0;
     for _ in 0..ENDLESS {
         if tasks.is_empty() {
             return;
         }
-        if current >= tasks.len() || random.below(100) >= stay {
-            current = random.below(tasks.len());
+        if current >= tasks.len() || random.pick(100) >= stay {
+            current = random.pick(tasks.len());
         }
         if step(&mut tasks[current]) {
             drop(tasks.swap_remove(current));

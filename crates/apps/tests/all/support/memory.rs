@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 
 use rackmem::{BlockSize, Discipline, Error, GlobalAddr, Memory, Nanos, NodeId, Window};
 
-use super::Random;
+use random::Dice;
 
 /// The memory of all nodes.
 pub(crate) struct Rack {
@@ -31,7 +31,7 @@ struct State {
     memory: Vec<Box<[AtomicU64]>>,
     /// First byte and length of each allocation.
     live: BTreeMap<u64, u64>,
-    random: Random,
+    random: Dice,
 }
 
 impl Rack {
@@ -43,7 +43,7 @@ impl Rack {
             block: BlockSize::new(block).unwrap(),
             nodes,
             accesses: AtomicU64::new(0),
-            state: Mutex::new(State { memory, live: BTreeMap::new(), random: Random(seed) }),
+            state: Mutex::new(State { memory, live: BTreeMap::new(), random: Dice::new(seed) }),
         })
     }
 
@@ -102,12 +102,12 @@ impl State {
 
     fn garbled(&mut self, addr: GlobalAddr, block: BlockSize) -> Vec<AtomicU64> {
         let mut words: Vec<u64> = self.block(addr, block).iter().map(|word| word.load(Relaxed)).collect();
-        for _ in 0..self.random.below(6) {
-            let at = self.random.below(words.len());
-            words[at] = match self.random.below(3) {
-                0 => self.random.word(),
-                1 => words[self.random.below(words.len())],
-                _ => words[at] ^ 1 << self.random.below(64),
+        for _ in 0..self.random.pick(6) {
+            let at = self.random.pick(words.len());
+            words[at] = match self.random.pick(3) {
+                0 => self.random.next(),
+                1 => words[self.random.pick(words.len())],
+                _ => words[at] ^ 1 << self.random.pick(64),
             };
         }
         words.into_iter().map(AtomicU64::new).collect()
@@ -270,8 +270,8 @@ impl Memory for Worker {
         let state = &mut *self.step().await;
         let size = state.live.remove(&addr.bits()).ok_or(Error::NotAnAllocation { addr })?;
         // A rack leaves the bytes, or not.
-        if state.random.below(2) == 0 {
-            let garbage = state.random.word();
+        if state.random.pick(2) == 0 {
+            let garbage = state.random.next();
             fill(state, addr, size, garbage);
         }
         Ok(())

@@ -8,25 +8,6 @@ pub(crate) mod interleave;
 pub(crate) mod memory;
 pub(crate) mod values;
 
-/// A small generator (splitmix64), the same everywhere.
-#[derive(Clone, Debug)]
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    /// The next word.
-    pub(crate) fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// One of `0..count`.
-    pub(crate) fn below(&mut self, count: usize) -> usize {
-        usize::try_from(self.word() % count as u64).unwrap()
-    }
-}
-
 /// The seeds of a randomized test: those of `name` in the environment variable `SEED`, or the first `count`.
 pub(crate) fn seeds(count: u64) -> std::ops::Range<u64> {
     match std::env::var("SEED").ok().map(|seed| seed.parse::<u64>().expect("SEED is a number")) {

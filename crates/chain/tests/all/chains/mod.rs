@@ -6,8 +6,6 @@
 #[path = "../../../../../tools/check/tests/mutants/document.rs"]
 mod document;
 mod memories;
-#[path = "../../../../../tools/check/tests/random/mod.rs"]
-mod random;
 #[path = "../mutants/table.rs"]
 mod table;
 mod torn;

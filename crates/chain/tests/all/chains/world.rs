@@ -11,7 +11,7 @@ use wire::chain::{Class, Word};
 use wire::{ChainRules, Nanos};
 
 use crate::chains::memories::{Flight, Memories};
-use crate::chains::random::Random;
+use random::Dice;
 
 /// How long slots rest; cursors count for less.
 pub(crate) const REST: u64 = 400;
@@ -49,7 +49,7 @@ pub(crate) struct ClientPlace<R: ChainRules> {
 
 pub(crate) struct World<R: ChainRules> {
     pub(crate) now: u64,
-    random: Random,
+    random: Dice,
     /// How many keys there are.
     keys: u64,
     copies: u8,
@@ -78,7 +78,7 @@ impl<R: ChainRules> World<R> {
             metadata::Config { units: UNITS, rest: Nanos(REST), patience: Nanos(100), doubt: Nanos::ZERO };
         let mut world = Self {
             now: 1,
-            random: Random::new(seed),
+            random: Dice::new(seed),
             keys: 1 + seed % KEYS,
             copies,
             memories: Memories::new(memories),

@@ -5,8 +5,6 @@
 mod doubt;
 mod leases;
 mod nic;
-#[path = "../../../../../tools/check/tests/random/mod.rs"]
-mod random;
 #[path = "../../../../switch/tests/all/steering/table.rs"]
 mod steering_table;
 #[path = "../mutants/table.rs"]

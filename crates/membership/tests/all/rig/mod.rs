@@ -8,7 +8,6 @@
 mod chaos;
 mod clock;
 mod properties;
-mod random;
 mod world;
 
 pub(crate) use random::Random;

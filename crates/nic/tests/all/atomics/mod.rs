@@ -8,6 +8,4 @@
 
 mod events;
 mod mutants;
-#[path = "../../../../../tools/check/tests/random/mod.rs"]
-mod random;
 mod runs;

@@ -8,18 +8,18 @@ use nic::atomics::{
 use wire::AtomicRules;
 use wire::rules::Faithful;
 
-use crate::atomics::random::Random;
+use random::Dice;
 
 /// Lines that requests are for: two of them have the same place in a cache of two.
 const LINES: u64 = 3;
 
-pub(crate) fn request(random: &mut Random, ticket: u64) -> Request {
+pub(crate) fn request(random: &mut Dice, ticket: u64) -> Request {
     let width = if random.pick(2) == 0 { Width::Word } else { Width::Double };
     // Few words, so that they meet, and both halves of some.
     let address = random.next() % LINES * 64 + (random.next() % 2) * 8;
     let address = if width == Width::Word { address + (random.next() % 2) * 4 } else { address };
     let operation = Operation::ALL[random.pick(Operation::ALL.len())];
-    let small = |random: &mut Random| [0, 1, u64::MAX, 1 << 31, 1 << 63, 7][random.pick(6)];
+    let small = |random: &mut Dice| [0, 1, u64::MAX, 1 << 31, 1 << 63, 7][random.pick(6)];
     let operands = Operands { operand: small(random), expected: small(random) };
     Request { ticket, address, width, operation, operands }
 }
@@ -69,7 +69,7 @@ impl Model {
 
 pub(crate) fn run<R: AtomicRules>(config: Config, seed: u64) -> Result<(), String> {
     const REQUESTS: u64 = 300;
-    let mut random = Random::new(seed);
+    let mut random = Dice::new(seed);
     let mut engine = Lines::<R>::new(config);
     let mut memory: BTreeMap<u64, Line> = BTreeMap::new();
     let mut owned: BTreeMap<u64, EntryId> = BTreeMap::new();
@@ -180,7 +180,7 @@ fn words_are_changed_as_if_one_request_came_after_the_other() {
 fn a_fold_does_what_its_requests_do_one_after_the_other() {
     let mut folder = Folder::default();
     for seed in 0..2_000 {
-        let mut random = Random::new(seed);
+        let mut random = Dice::new(seed);
         let requests: Vec<Request> = (0..1 + seed % 24).map(|ticket| request(&mut random, ticket)).collect();
         for fold in folder.fold(&requests) {
             let mut model = Model::default();

@@ -4,8 +4,6 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 mod memory;
-#[path = "../../../../../tools/check/tests/random/mod.rs"]
-mod random;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -16,7 +14,7 @@ use wire::roce::{Frame, Key, Opcode, Packet, Psn, QpNumber, Route};
 use wire::{Nanos, NodeId, VerbsRules};
 
 pub(crate) use self::memory::NodeMemory;
-pub(crate) use self::random::Random;
+pub(crate) use random::Dice;
 
 /// What the network does to packets, in percent.
 #[derive(Clone, Copy, Default, Debug)]
@@ -64,7 +62,7 @@ pub(crate) struct Pair<R: VerbsRules> {
     pub(crate) nodes: [Node<R>; 2],
     pub(crate) now: Nanos,
     pub(crate) faults: Faults,
-    pub(crate) random: Random,
+    pub(crate) random: Dice,
     /// By time of arrival, then in the order of sending.
     network: BTreeMap<(Nanos, u64), (usize, Vec<u8>)>,
     sent: u64,
@@ -112,7 +110,7 @@ impl<R: VerbsRules> Pair<R> {
             nodes: [node(), node()],
             now: Nanos(1),
             faults,
-            random: Random::new(seed),
+            random: Dice::new(seed),
             network: BTreeMap::new(),
             sent: 0,
             lose: Vec::new(),

@@ -6,7 +6,7 @@ use nic::verbs::*;
 use wire::VerbsRules;
 use wire::roce::Key;
 
-use crate::pair::{Pair, Random};
+use crate::pair::{Dice, Pair};
 
 const BASE: u64 = 0x20_0000;
 /// Words of data of each object.
@@ -23,7 +23,7 @@ struct Object {
 
 pub(crate) struct Objects {
     keys: [Key; 2],
-    random: Random,
+    random: Dice,
     objects: [Vec<Object>; 2],
     pub(crate) whole: u64,
     pub(crate) torn: u64,
@@ -34,7 +34,7 @@ fn word(version: u64, at: u64) -> u64 {
 }
 
 impl Objects {
-    pub(crate) fn new<R: VerbsRules>(pair: &mut Pair<R>, random: Random) -> Self {
+    pub(crate) fn new<R: VerbsRules>(pair: &mut Pair<R>, random: Dice) -> Self {
         let keys = [0, 1].map(|node: usize| {
             let node = &mut pair.nodes[node];
             let key = node.register(BASE, BYTES, Access::REMOTE_READ | Access::LOCAL_WRITE);
@@ -89,7 +89,7 @@ impl Objects {
     }
 
     /// A read of an object of the node `home` into `buffer`, and the least version that it may get.
-    pub(crate) fn read(&self, home: usize, random: &mut Random, buffer: Span) -> (Operation, u64) {
+    pub(crate) fn read(&self, home: usize, random: &mut Dice, buffer: Span) -> (Operation, u64) {
         let object = &self.objects[home][random.below(SIZES.len() as u64) as usize];
         let local = Span { len: object.words as u32 * 8, ..buffer };
         let remote = Remote { key: self.keys[home], address: object.address };

@@ -7,7 +7,7 @@ use wire::VerbsRules;
 use wire::roce::Key;
 use wire::roce::batch::{Writer, answers};
 
-use crate::pair::{Pair, Random};
+use crate::pair::{Dice, Pair};
 
 const BASE: u64 = 0x30_0000;
 /// Sums of 64 and of 32 bits, exclusive ors, the largest number.
@@ -70,7 +70,7 @@ impl Words {
         &mut self,
         home: usize,
         stream: usize,
-        random: &mut Random,
+        random: &mut Dice,
         most: usize,
         counter: Remote,
     ) -> (Writer, Vec<u64>) {

@@ -15,7 +15,7 @@ use wire::{Nanos, VerbsRules};
 
 use self::objects::Objects;
 use self::words::Words;
-use crate::pair::{Faults, Link, Pair, Random};
+use crate::pair::{Dice, Faults, Link, Pair};
 
 const LINKS: usize = 2;
 /// Of local memory: one for each operation that may be under way.
@@ -39,7 +39,7 @@ fn slot_word(link: usize, word: u64) -> u64 {
 /// One direction of one link, as its application sees it.
 struct Stream {
     link: Link,
-    random: Random,
+    random: Dice,
     next: u64,
     stamp: u64,
     /// What was last posted for each word of the slot.
@@ -76,7 +76,7 @@ pub(crate) struct Run<R: VerbsRules> {
 /// # Errors
 /// Says what was wrong.
 pub(crate) fn run<R: VerbsRules>(seed: u64, per_stream: u64) -> Result<Run<R>, String> {
-    let mut random = Random::new(seed ^ 0xabcd);
+    let mut random = Dice::new(seed ^ 0xabcd);
     let faults = match seed % 4 {
         0 => Faults::default(),
         1 => Faults { loss: 5, ..Faults::default() },
@@ -114,7 +114,7 @@ pub(crate) fn run<R: VerbsRules>(seed: u64, per_stream: u64) -> Result<Run<R>, S
         for _ in 0..2 {
             streams.push(Stream {
                 link,
-                random: Random::new(random.next()),
+                random: Dice::new(random.next()),
                 next: 0,
                 stamp: 0,
                 posted: vec![0; WORDS_OF_SLOT as usize],

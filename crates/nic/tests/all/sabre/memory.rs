@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use nic::sabre::{Attempt, Effect, Engine, Load, Object, Row};
 use wire::SabreRules;
 
-use crate::sabre::random::Random;
+use random::Dice;
 
 /// What a block holds: which version of its object wrote it last. A header has the version besides.
 #[derive(Clone, Copy, Default)]
@@ -93,7 +93,7 @@ impl Memory {
     /// One step of somebody.
     pub(crate) fn step<R: SabreRules>(
         &mut self,
-        random: &mut Random,
+        random: &mut Dice,
         engine: &mut Engine<R>,
         writing: bool,
         out: &mut Vec<Effect>,
@@ -176,7 +176,7 @@ impl Memory {
 
     fn write<R: SabreRules>(
         &mut self,
-        random: &mut Random,
+        random: &mut Dice,
         number: usize,
         engine: &mut Engine<R>,
         out: &mut Vec<Effect>,

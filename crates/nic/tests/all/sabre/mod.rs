@@ -10,6 +10,4 @@
 mod events;
 mod memory;
 mod mutants;
-#[path = "../../../../../tools/check/tests/random/mod.rs"]
-mod random;
 mod runs;

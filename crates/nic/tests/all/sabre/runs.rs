@@ -7,7 +7,7 @@ use wire::rules::Faithful;
 use wire::{Nanos, SabreRules};
 
 use crate::sabre::memory::Memory;
-use crate::sabre::random::Random;
+use random::Dice;
 
 /// What is run.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ const REQUESTERS: u32 = 3;
 
 /// A run. Returns how many attempts were whole, and torn.
 pub(crate) fn run<R: SabreRules>(plan: Plan, seed: u64) -> Result<(u64, u64), String> {
-    let mut random = Random::new(seed);
+    let mut random = Dice::new(seed);
     let objects = objects(&mut random, plan.most_blocks);
     let mut memory = Memory::new(&objects, plan.writers);
     memory.is_mute = plan.mode == Mode::VersionFirst;
@@ -124,7 +124,7 @@ pub(crate) fn run<R: SabreRules>(plan: Plan, seed: u64) -> Result<(u64, u64), St
     Ok((whole, torn))
 }
 
-fn objects(random: &mut Random, most_blocks: usize) -> Vec<Object> {
+fn objects(random: &mut Dice, most_blocks: usize) -> Vec<Object> {
     let mut first = 0;
     (0..2)
         .map(|_| {

@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
+use random::{GOLDEN, mix};
+
 /// A random graph's kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
@@ -31,12 +33,6 @@ const ROUNDS: usize = 10;
 const FIXED: u32 = 40;
 const DAMPING_PERCENT: u64 = 85;
 const SHARES: u32 = 20;
-
-fn mix(mut x: u64) -> u64 {
-    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ x >> 31
-}
 
 fn weight(u: u64, v: u64) -> u64 {
     1 + mix(u.min(v) << 32 | u.max(v)) % 255
@@ -99,7 +95,7 @@ impl Graph {
     pub(super) fn sum(&self, results: &[u64]) -> u64 {
         let each = (0_u64..).zip(results);
         each.fold(0, |sum, (vertex, result)| {
-            sum.wrapping_add(mix(vertex.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(*result)))
+            sum.wrapping_add(mix(vertex.wrapping_mul(GOLDEN).wrapping_add(*result)))
         })
     }
 

@@ -19,7 +19,7 @@ use wire::{ChainRules, Nanos, SteerRules};
 
 pub(crate) use self::faults::Faults;
 use crate::steered::nic::{BASE, Nic};
-use crate::steered::random::Random;
+use random::Dice;
 
 const MEMORY: usize = 0;
 /// The bytes of an operation's buffer at its client.
@@ -104,7 +104,7 @@ struct Place<C: ChainRules> {
 
 pub(crate) struct World<C: ChainRules, S: SteerRules> {
     pub(crate) now: u64,
-    pub(crate) random: Random,
+    pub(crate) random: Dice,
     pub(crate) faults: Faults,
     keys: u64,
     nics: Vec<Nic>,
@@ -156,7 +156,7 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
         let nics: Vec<Nic> = lens.map(Nic::new).collect();
         let mut world = Self {
             now: 1,
-            random: Random::new(seed),
+            random: Dice::new(seed),
             faults,
             keys,
             links: vec![None; nics.len()],
