@@ -5,6 +5,7 @@
 //! | `flowcc` | racks of coherent blocks |
 //! | `locks` | racks of locks that carry their data |
 //! | `joint` | racks of both, in which memory comes and goes |
+//! | `engine` | from a state to all that can follow it: of any of these |
 //! | `search` | breadth first over all states, then back from rest: of whatever is a `Space` |
 //! | `states`, `hashing` | the states found so far; tables |
 //! | `world` | a state of the rack, in small numbers |
@@ -12,6 +13,7 @@
 //! What must always hold: two states that are taken for one behave alike. No hash stands for a state, and what is
 //! left out of a state (time, counters, the distance between numbers) decides nothing.
 
+mod engine;
 pub mod flowcc;
 mod hashing;
 pub mod joint;

@@ -1,10 +1,10 @@
 //! The real machines of the explored rack: put into a state, given one input, and looked at afterwards.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 
 use node::allocator::ChunkSize;
-use node::canonical::{NOW, State, Timer};
+use node::canonical::{NOW, State, Timer, Use};
 use node::home::directory::Keeper;
 use node::{
     Access, Backoff, Config, Effect, FrameId, Message, Moment, Node, Outcome, Peeks, Retransmission, Started,
@@ -16,9 +16,11 @@ use wire::{
     RequesterId, Rules, Seq, SlotId, SwitchEpoch,
 };
 
+use super::Blocks;
 use super::scope::{Scope, Turn};
 use super::shape::{aged, block_number, contents, is_latest};
 use crate::coherence::PlainStore;
+use crate::explore::engine::{After, Input, Machines};
 
 pub(super) const BLOCK: BlockSize = BlockSize::MIN;
 
@@ -29,10 +31,9 @@ pub(super) struct Local {
     pub(super) store: PlainStore,
 }
 
-/// What happens at a node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Input {
-    Packet(Message),
+/// What happens at a node, beside packets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Own {
     Turn(Turn),
     /// The thread that has this frame pinned accesses it, and is done.
     Access {
@@ -47,38 +48,45 @@ pub(super) enum Input {
     Purge(u8),
 }
 
-/// What came of it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct After {
-    pub(super) local: Local,
-    pub(super) effects: Vec<Effect>,
+/// What came of it, beside packets.
+#[derive(Default)]
+pub(super) struct Told {
+    pub(super) completed: Vec<(u8, Outcome)>,
     pub(super) started: Option<Started>,
 }
 
-/// The machines, whatever rules they keep.
-pub(super) trait Machines {
-    /// The initial state of every node and of the switch.
-    fn start(&mut self) -> (Vec<Local>, flowcc::canonical::State);
+/// All of that, as the machines say it.
+struct Called {
+    local: Local,
+    effects: Vec<Effect>,
+    started: Option<Started>,
+}
 
-    /// Everything that can come of an input: more than one thing where a request chooses a provider.
-    fn at_node(&mut self, node: usize, local: &Local, input: Input) -> Result<Vec<After>, String>;
+/// What is asked of a local state again and again.
+pub(super) struct Facts {
+    pub(super) numbers: Vec<(u16, u8, Use)>,
+    pub(super) timers: Vec<Timer>,
+    pub(super) is_quiet: bool,
+    /// Copies that can be hit: block, writable, latest.
+    pub(super) copies: Vec<(u64, bool, bool)>,
+}
 
-    fn at_switch(
-        &mut self,
-        state: &flowcc::canonical::State,
-        input: Result<Packet, Resubmit>,
-    ) -> Result<(flowcc::canonical::State, Vec<flowcc::Effect>), String>;
+/// What is asked of the switch's.
+pub(super) struct SwitchFacts {
+    pub(super) numbers: Vec<(u16, u8, Use)>,
+    /// Requesters of whose events the switch has something.
+    pub(super) scored: Vec<u16>,
+}
 
-    /// Nothing is under way: exactly one place keeps each entry, which names exactly the copies that there are.
+/// What of the machines is looked at when everything is over.
+pub(super) trait AtRest: Machines<Blocks> {
+    /// Exactly one place keeps each entry, which names exactly the copies that there are.
     fn check_at_rest(
         &mut self,
-        locals: &[&Local],
+        locals: &[Rc<Local>],
         switch: &flowcc::canonical::State,
         purged: bool,
     ) -> Result<(), String>;
-
-    /// Whether a number is compared with others of its parity only.
-    fn knows_parities(&self) -> bool;
 }
 
 pub(super) struct Real<N: Rules, S: Rules> {
@@ -127,98 +135,67 @@ impl<N: Rules, S: Rules> Real<N, S> {
     }
 
     /// One call, with everything put back as it was.
-    fn call(&mut self, at: usize, local: &Local, input: Input, random: u32) -> Result<After, String> {
+    fn call(&mut self, at: usize, local: &Local, input: Input<Message, Own>, random: u32) -> Called {
         let tag_of = |block: u8| self.tags[usize::from(block)];
         let node = &mut self.nodes[at];
         node.load(&local.state);
-        let mut store = local.store.clone();
-        store.retained = local.state.retained();
+        let mut stored = local.store.clone();
+        stored.retained = local.state.retained();
         let mut effects = Vec::new();
         let mut started = None;
         let moment = Moment { now: NOW, random };
-        let mut run = || {
-            let (store, out) = (&mut store, &mut effects);
-            match input {
-                Input::Packet(message) => node.on_packet(moment, &message, store, out),
-                Input::Turn(Turn::Read(block)) => {
-                    started = Some(node.on_read(moment, tag_of(block), (0, 8), store, out));
-                }
-                Input::Turn(Turn::Write(block)) => {
-                    started = Some(node.on_access(moment, tag_of(block), Access::Modified, store, out));
-                }
-                Input::Turn(Turn::LockRead(block)) => {
-                    started = Some(node.on_lock(moment, tag_of(block), false, false, store, out));
-                }
-                Input::Turn(Turn::LockWrite(block)) => {
-                    started = Some(node.on_lock(moment, tag_of(block), true, false, store, out));
-                }
-                Input::Access { frame, block, write } => {
-                    let need = if write { Access::Modified } else { Access::Shared };
-                    let it = &mut store.frames[frame.0 as usize];
-                    let may =
-                        it.published.is_some_and(|(holds, have)| holds == tag_of(block) && have >= need);
-                    assert!(it.pinned && may, "a thread was promised {block} for {need:?}: {it:?}");
-                    if write {
-                        it.stamp = contents(u64::from(block), true).0;
-                    } else {
-                        assert!(is_latest(it.stamp), "a thread reads old contents of block {block}");
-                    }
-                    if store.unpin(frame) {
-                        node.on_unpinned(moment, frame, store, out);
-                    }
-                }
-                Input::Release(slot) => node.on_release(moment, slot, store, out),
-                Input::Fire(timer) => node.fire(timer, random, store, out),
-                Input::Hot(block) => node.on_hot(moment, tag_of(block), store, out),
-                Input::Cold(block) => {
-                    let requester = RequesterId { node: NodeId(0), slot: SlotId::MIGRATION };
-                    let packet = Packet {
-                        from: Endpoint::Shadow(NodeId(0)),
-                        to: Endpoint::HomeAgent(NodeId(0)),
-                        ..Packet::request(Kind::Demote, tag_of(block), requester, Seq::NONE)
-                    };
-                    node.on_packet(moment, &packet.into(), store, out);
-                }
-                Input::Purge(block) => node.purge(moment, tag_of(block), store, out),
+        let out = &mut effects;
+        let store = &mut stored;
+        match input {
+            Input::Packet(message) => node.on_packet(moment, &message, store, out),
+            Input::Own(Own::Turn(Turn::Read(block))) => {
+                started = Some(node.on_read(moment, tag_of(block), (0, 8), store, out));
             }
-            node.invariants(store);
-        };
-        catch_unwind(AssertUnwindSafe(&mut run)).map_err(|panic| said(&*panic))?;
+            Input::Own(Own::Turn(Turn::Write(block))) => {
+                started = Some(node.on_access(moment, tag_of(block), Access::Modified, store, out));
+            }
+            Input::Own(Own::Turn(Turn::LockRead(block))) => {
+                started = Some(node.on_lock(moment, tag_of(block), false, false, store, out));
+            }
+            Input::Own(Own::Turn(Turn::LockWrite(block))) => {
+                started = Some(node.on_lock(moment, tag_of(block), true, false, store, out));
+            }
+            Input::Own(Own::Access { frame, block, write }) => {
+                let need = if write { Access::Modified } else { Access::Shared };
+                let it = &mut store.frames[frame.0 as usize];
+                let may = it.published.is_some_and(|(holds, have)| holds == tag_of(block) && have >= need);
+                assert!(it.pinned && may, "a thread was promised {block} for {need:?}: {it:?}");
+                if write {
+                    it.stamp = contents(u64::from(block), true).0;
+                } else {
+                    assert!(is_latest(it.stamp), "a thread reads old contents of block {block}");
+                }
+                if store.unpin(frame) {
+                    node.on_unpinned(moment, frame, store, out);
+                }
+            }
+            Input::Own(Own::Release(slot)) => node.on_release(moment, slot, store, out),
+            Input::Own(Own::Fire(timer)) => node.fire(timer, random, store, out),
+            Input::Own(Own::Hot(block)) => node.on_hot(moment, tag_of(block), store, out),
+            Input::Own(Own::Cold(block)) => {
+                let requester = RequesterId { node: NodeId(0), slot: SlotId::MIGRATION };
+                let packet = Packet {
+                    from: Endpoint::Shadow(NodeId(0)),
+                    to: Endpoint::HomeAgent(NodeId(0)),
+                    ..Packet::request(Kind::Demote, tag_of(block), requester, Seq::NONE)
+                };
+                node.on_packet(moment, &packet.into(), store, out);
+            }
+            Input::Own(Own::Purge(block)) => node.purge(moment, tag_of(block), store, out),
+        }
+        node.invariants(store);
         store.zeroed.clear();
         store.canonical(|stamp| stamp);
-        let local = Local { state: node.save(), store };
-        Ok(After { local, effects, started })
+        Called { local: Local { state: node.save(), store: stored }, effects, started }
     }
-}
 
-/// A state in which a block has been written elsewhere.
-pub(super) fn age(local: &Local, block: u64) -> Local {
-    let mut it = local.clone();
-    it.state.map_data(&|data| node::DataRef(aged(data.0, block)));
-    it.store.canonical(|stamp| aged(stamp, block));
-    it
-}
-
-/// The message of a panic.
-fn said(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words").to_owned()
-}
-
-/// True for the first sending of a request that will choose a provider. In a line, a WRITE-SHARED may become a
-/// WRITE-MISS.
-fn chooses(effect: &Effect, queue: bool) -> bool {
-    let Effect::Send(Message { packet, .. }) = effect else { return false };
-    let kind = match packet.kind {
-        Kind::ReadMiss | Kind::WriteMiss => true,
-        Kind::WriteShared => queue,
-        _ => false,
-    };
-    kind && packet.to == Endpoint::Switch
-}
-
-impl<N: Rules, S: Rules> Machines for Real<N, S> {
-    fn start(&mut self) -> (Vec<Local>, flowcc::canonical::State) {
+    /// The initial state of every node and of the switch.
+    pub(super) fn start(&mut self) -> (Vec<Local>, flowcc::canonical::State) {
         let mut stores: Vec<PlainStore> = self.nodes.iter().map(|_| PlainStore::new(BLOCK, 1)).collect();
         for store in &mut stores {
             for frame in &mut store.frames[usize::from(self.scope.frames)..] {
@@ -280,14 +257,41 @@ impl<N: Rules, S: Rules> Machines for Real<N, S> {
         });
         (locals.collect(), self.switch.save())
     }
+}
 
-    fn at_node(&mut self, node: usize, local: &Local, input: Input) -> Result<Vec<After>, String> {
+/// A state in which a block has been written elsewhere.
+pub(super) fn age(local: &Local, block: u64) -> Local {
+    let mut it = local.clone();
+    it.state.map_data(&|data| node::DataRef(aged(data.0, block)));
+    it.store.canonical(|stamp| aged(stamp, block));
+    it
+}
+
+/// True for the first sending of a request that will choose a provider. In a line, a WRITE-SHARED may become a
+/// WRITE-MISS.
+fn chooses(effect: &Effect, queue: bool) -> bool {
+    let Effect::Send(Message { packet, .. }) = effect else { return false };
+    let kind = match packet.kind {
+        Kind::ReadMiss | Kind::WriteMiss => true,
+        Kind::WriteShared => queue,
+        _ => false,
+    };
+    kind && packet.to == Endpoint::Switch
+}
+
+impl<N: Rules, S: Rules> Machines<Blocks> for Real<N, S> {
+    fn at_node(
+        &mut self,
+        node: usize,
+        local: &Local,
+        input: Input<Message, Own>,
+    ) -> Vec<After<Blocks, Local>> {
         let queue = self.scope.queue;
-        let mut all = vec![self.call(node, local, input, 0)?];
+        let mut all = vec![self.call(node, local, input, 0)];
         if self.scope.nodes > 2 && all[0].effects.iter().any(|effect| chooses(effect, queue)) {
             // Each random number is as good as a coin: in so many, both sides come up.
             for random in 1..40 {
-                let after = self.call(node, local, input, random)?;
+                let after = self.call(node, local, input, random);
                 if all.iter().all(|known| {
                     known.local != after.local || choices(known, queue) != choices(&after, queue)
                 }) {
@@ -295,31 +299,58 @@ impl<N: Rules, S: Rules> Machines for Real<N, S> {
                 }
             }
         }
-        Ok(all)
+        all.into_iter().map(After::from).collect()
     }
 
     fn at_switch(
         &mut self,
         state: &flowcc::canonical::State,
-        input: Result<Packet, Resubmit>,
-    ) -> Result<(flowcc::canonical::State, Vec<flowcc::Effect>), String> {
-        let switch = &mut self.switch;
+        input: Result<Message, Resubmit>,
+    ) -> After<Blocks, flowcc::canonical::State> {
         let mut effects = Vec::new();
-        let mut run = || {
-            switch.load(state);
-            match input {
-                Ok(packet) => switch.on_packet(&packet, &mut effects),
-                Err(again) => switch.on_resubmit(again, &mut effects),
+        self.switch.load(state);
+        match input {
+            Ok(message) => self.switch.on_packet(&message.packet, &mut effects),
+            Err(again) => self.switch.on_resubmit(again, &mut effects),
+        }
+        self.switch.invariants();
+        let (mut sends, mut again) = (Vec::new(), Vec::new());
+        for effect in effects {
+            match effect {
+                flowcc::Effect::Send(packet) => sends.push(packet.into()),
+                flowcc::Effect::Resubmit(it) => again.push(it),
             }
-            switch.invariants();
-        };
-        catch_unwind(AssertUnwindSafe(&mut run)).map_err(|panic| said(&*panic))?;
-        Ok((self.switch.save(), effects))
+        }
+        After { local: self.switch.save(), sends, again, told: Told::default() }
     }
 
+    fn facts(&mut self, _: usize, local: &Local) -> Facts {
+        let mut numbers = Vec::new();
+        local.state.numbers(&mut |requester, seq, how| {
+            numbers.push((requester.index() as u16, seq.0 as u8, how));
+        });
+        let copies = local.store.frames.iter().filter_map(|frame| {
+            let (tag, access) = frame.published?;
+            Some((block_number(tag), access == Access::Modified, is_latest(frame.stamp)))
+        });
+        let copies = copies.collect();
+        Facts { numbers, timers: local.state.timers(), is_quiet: local.state.is_quiet(), copies }
+    }
+
+    fn switch_facts(&mut self, state: &flowcc::canonical::State) -> SwitchFacts {
+        let (mut numbers, mut scored) = (Vec::new(), Vec::new());
+        state.numbers(&mut |requester, seq| {
+            numbers.push((requester.index() as u16, seq.0 as u8, Use::Remembered));
+        });
+        state.scored(&mut |requester| scored.push(requester.index() as u16));
+        SwitchFacts { numbers, scored }
+    }
+}
+
+impl<N: Rules, S: Rules> AtRest for Real<N, S> {
     fn check_at_rest(
         &mut self,
-        locals: &[&Local],
+        locals: &[Rc<Local>],
         switch: &flowcc::canonical::State,
         purged: bool,
     ) -> Result<(), String> {
@@ -357,14 +388,23 @@ impl<N: Rules, S: Rules> Machines for Real<N, S> {
         }
         Ok(())
     }
+}
 
-    fn knows_parities(&self) -> bool {
-        N::AGENT_KNOWS_PARITIES
+impl From<Called> for After<Blocks, Local> {
+    fn from(Called { local, effects, started }: Called) -> Self {
+        let (mut sends, mut completed) = (Vec::new(), Vec::new());
+        for effect in effects {
+            match effect {
+                Effect::Send(message) => sends.push(message),
+                Effect::Completed { slot, outcome } => completed.push((slot.0 as u8, outcome)),
+            }
+        }
+        Self { local, sends, again: Vec::new(), told: Told { completed, started } }
     }
 }
 
 /// The choices of an input's outcome.
-fn choices(after: &After, queue: bool) -> Vec<u64> {
+fn choices(after: &Called, queue: bool) -> Vec<u64> {
     let requests = after.effects.iter().filter(|effect| chooses(effect, queue));
     let args = requests.filter_map(|effect| match effect {
         Effect::Send(message) => Some(node::canonical::canonical_choice(message.packet.arg, 3)),

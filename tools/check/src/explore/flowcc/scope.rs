@@ -4,7 +4,7 @@ use node::Directory;
 use wire::Kind;
 
 /// What a thread may do in one turn, and with which block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Turn {
     /// Read it.
     Read(u8),
