@@ -3,7 +3,8 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `scope` | what is explored: nodes, threads, and what may go wrong, how often |
-//! | `machines` | the machines, put into a state and given one input |
+//! | `machines` | what the machines are asked: states, inputs, what comes of them |
+//! | `real` | the machines, put into a state and given one input |
 //! | `world` | what threads do |
 //! | `happening` | what can happen next, beside packets |
 //! | `shape` | packets under way, as numbers |
@@ -18,6 +19,7 @@ mod happening;
 mod machines;
 mod numbers;
 mod properties;
+mod real;
 mod scope;
 mod shape;
 mod world;
@@ -31,7 +33,8 @@ use super::hashing::Table;
 use super::search::{self, Explored, Progress, Protocol};
 use super::world::{DUPLICATE, LOSS, Left};
 pub use coverage::{Coverage, Row};
-use machines::{AtRest, Facts, Local, Own, Real, SwitchFacts, Told};
+use machines::{AtRest, Facts, Local, Own, SwitchFacts, Told};
+use real::Real;
 pub use scope::{SCOPES, Scope, Thread, Turn};
 use shape::Shapes;
 use world::{ADD, Doing, PREMATURE, PURGE, REMOVE};
