@@ -23,3 +23,18 @@ mod states;
 mod world;
 
 pub use search::{Counterexample, Explored, Progress, Protocol, Reached, Verdict};
+
+/// An application thread that may choose among turns: `T`.
+#[derive(Clone, Copy, Debug)]
+pub struct Thread<T: 'static> {
+    /// The node it runs on.
+    pub node: u8,
+    /// How many turns it takes.
+    pub turns: u8,
+    /// What it may do in each.
+    pub may: &'static [T],
+}
+
+const fn thread<T>(node: u8, turns: u8, may: &'static [T]) -> Thread<T> {
+    Thread { node, turns, may }
+}

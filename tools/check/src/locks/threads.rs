@@ -41,6 +41,17 @@ pub enum Thread {
     Freeing(Want, bool),
 }
 
+/// The thread that a node tells something.
+pub(crate) fn who_is_told(effect: LockEffect) -> usize {
+    match effect {
+        LockEffect::Entered(it)
+        | LockEffect::Busy(it)
+        | LockEffect::Failed(it, _)
+        | LockEffect::Freed(it) => it.0 as usize,
+        LockEffect::Send(_) => unreachable!("packets are sent"),
+    }
+}
+
 impl<R: LockRules> Locks<R> {
     /// Some thread does something; false if none that was asked can.
     pub(super) fn take_turn<M: Copy + From<LockMessage>>(
@@ -263,14 +274,7 @@ impl<R: LockRules> Locks<R> {
         node: NodeId,
         effect: LockEffect,
     ) -> Result<(), String> {
-        let (LockEffect::Entered(ticket)
-        | LockEffect::Busy(ticket)
-        | LockEffect::Failed(ticket, _)
-        | LockEffect::Freed(ticket)) = effect
-        else {
-            unreachable!("packets are sent")
-        };
-        let thread = ticket.0 as usize;
+        let thread = who_is_told(effect);
         let note = |bench: &Bench<M>, lock: GlobalAddr| {
             bench.note(Some(lock.bits()), || format!("thread {thread}: {effect:?}"));
         };

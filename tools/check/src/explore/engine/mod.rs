@@ -15,15 +15,14 @@ mod action;
 mod happening;
 mod rack;
 
-use std::any::Any;
 use std::hash::Hash;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 pub(super) use self::action::{Action, end, lock_end};
 pub(super) use self::rack::{After, Happening, Input, Machines, OutsideOf, Packets, Plan, Rack};
 use super::hashing::{Interner, Table};
 use super::world::{Item, NODES, Outside, THREADS, ThreadState, World};
+use crate::rack::caught;
 
 /// The state that follows, or what is wrong with it.
 pub(super) type Next = Result<World, String>;
@@ -76,15 +75,6 @@ impl<R: Rack, T: Hash + Eq, F, I> Place<R, T, F, I> {
     fn new() -> Self {
         Self { locals: Interner::new(), facts: Vec::new(), steps: Table::default() }
     }
-}
-
-/// The message of a panic instead of what was to come.
-fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
-    let said = |panic: Box<dyn Any + Send>| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words").to_owned()
-    };
-    catch_unwind(AssertUnwindSafe(run)).map_err(said)
 }
 
 impl<R: Rack> Engine<R> {

@@ -291,14 +291,7 @@ impl Engine {
         outside: &mut Outside,
         effect: LockEffect,
     ) -> Result<(), String> {
-        let (LockEffect::Entered(ticket)
-        | LockEffect::Busy(ticket)
-        | LockEffect::Failed(ticket, _)
-        | LockEffect::Freed(ticket)) = effect
-        else {
-            unreachable!("packets are sent")
-        };
-        let thread = ticket.0 as usize;
+        let thread = crate::locks::who_is_told(effect);
         let control = Rc::clone(self.control(world));
         match (outside.threads[thread].doing, effect) {
             (Doing::Waiting(..), LockEffect::Entered(_)) => self.entered(world, outside, thread),

@@ -16,14 +16,7 @@ use crate::explore::world::World;
 impl Engine {
     /// A node tells one of its threads something.
     pub(super) fn tell_thread(&self, next: &mut Outside, told: LockEffect) -> Result<(), String> {
-        let (LockEffect::Entered(ticket)
-        | LockEffect::Busy(ticket)
-        | LockEffect::Failed(ticket, _)
-        | LockEffect::Freed(ticket)) = told
-        else {
-            unreachable!("packets are sent")
-        };
-        let at = ticket.0 as usize;
+        let at = crate::locks::who_is_told(told);
         let doing = next.threads[at].doing;
         let turn_of = |turn: u8| self.scope.threads[at].may[usize::from(turn)];
         let is_over = match (doing, told) {
