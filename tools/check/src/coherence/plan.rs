@@ -2,7 +2,7 @@
 
 use node::{Directory, Peeks};
 
-use crate::rack::{self, Conditions, Faults, Knob, Knobs, Order, Random, Restarts, STEP};
+use crate::rack::{self, Conditions, Faults, Knob, Knobs, Order, Random, Restarts};
 
 /// What a run of coherent blocks is like.
 pub type Plan = rack::Plan<BlockPlan>;
@@ -46,30 +46,14 @@ impl Plan {
     /// The seed draws everything: sizes, where entries are kept, how bad the network is. Nothing stops.
     pub fn from_seed(seed: u64) -> Self {
         let mut random = Random::new(seed ^ 0x5eed);
-        let mut up_to = |most: usize| random.below(most + 1) as u32;
-        let faults = Faults {
-            lose: up_to(60),
-            duplicate: up_to(80),
-            reorder: up_to(600),
-            delay: up_to(40),
-            ..Faults::default()
-        };
-        let rack = Conditions {
-            nodes: 2 + up_to(2) as usize,
-            threads: 1 + up_to(2) as usize,
-            order: Order::Oldest,
-            faults,
-            restarts: Restarts::default(),
-            step: STEP,
-            told_at_once: false,
-            most_faults: u64::MAX,
-            trace: false,
-        };
+        let faults = Faults::drawn(&mut random);
+        let mut up_to = |most: usize| random.below(most + 1);
+        let rack = Conditions { faults, ..Conditions::drawn(&mut up_to, Order::Oldest) };
         let world = BlockPlan {
-            blocks: 1 + up_to(5) as usize,
-            buckets: 1 + up_to(1) as usize,
-            switch_entries: [7, 14, 70][up_to(2) as usize],
-            directory: [Directory::Auto, Directory::Switch, Directory::Home][up_to(2) as usize],
+            blocks: 1 + up_to(5),
+            buckets: 1 + up_to(1),
+            switch_entries: [7, 14, 70][up_to(2)],
+            directory: [Directory::Auto, Directory::Switch, Directory::Home][up_to(2)],
             queue: false,
             peeks: Peeks::NEVER,
             persistent: false,

@@ -1,5 +1,5 @@
-//! A state of the whole rack, in small numbers: every place by the number of its local state. What threads do and what
-//! may still happen is the protocol's business.
+//! A state of the whole rack, in small numbers: every place, and what is outside of all places, by the number of its
+//! state; and packets, by theirs.
 
 use std::fmt::Debug;
 
@@ -23,12 +23,22 @@ pub(super) struct Short<const N: usize> {
 impl<const N: usize> Short<N> {
     const EMPTY: Self = Self { len: 0, items: [0; N] };
 
+    fn of(items: &[Item]) -> Self {
+        let mut it = Self { len: items.len() as u8, ..Self::EMPTY };
+        it.as_mut_slice().copy_from_slice(items);
+        it
+    }
+
     pub(super) fn as_slice(&self) -> &[Item] {
         &self.items[..usize::from(self.len)]
     }
 
     pub(super) fn as_mut_slice(&mut self) -> &mut [Item] {
         &mut self.items[..usize::from(self.len)]
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     pub(super) fn push(&mut self, item: Item) -> Result<(), String> {
@@ -48,101 +58,87 @@ impl<const N: usize> Short<N> {
     }
 }
 
-/// What a thread is doing.
-pub(super) trait Doing: Copy + Eq + Debug {
-    /// Nothing: its next turn may begin.
-    const IDLE: Self;
-
-    /// As bytes, the same for equal values only.
-    fn encode(self) -> [u8; 3];
-
-    fn decode(bytes: [u8; 3]) -> Self;
-}
-
-/// What may still happen, how often.
-pub(super) trait Budgets: Copy + Eq + Debug {
-    /// As counts below 16.
-    fn counts(self) -> [u8; 7];
-
-    fn of(counts: [u8; 7]) -> Self;
-}
-
-/// A thread: what it does, and how many turns it has left, this one included.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct ThreadState<D> {
-    pub(super) doing: D,
-    pub(super) turns: u8,
-}
-
 /// A state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct World<D, B> {
+pub(super) struct World {
     pub(super) nodes: [u32; NODES],
     pub(super) switch: u32,
-    pub(super) threads: [ThreadState<D>; THREADS],
-    pub(super) left: B,
+    /// What is outside of all places.
+    pub(super) outside: u32,
     /// Packets between two passes through the switch, oldest first.
     pub(super) again: Short<AGAIN>,
     /// Packets under way.
     pub(super) packets: Short<PACKETS>,
 }
 
-/// How many nodes and threads there are.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Size {
-    pub(super) nodes: usize,
-    pub(super) threads: usize,
-}
-
-impl<D: Doing, B: Budgets> World<D, B> {
-    pub(super) fn new(nodes: [u32; NODES], switch: u32, turns: [u8; THREADS], left: B) -> Self {
-        let threads = turns.map(|turns| ThreadState { doing: D::IDLE, turns });
-        Self { nodes, switch, threads, left, again: Short::EMPTY, packets: Short::EMPTY }
+impl World {
+    pub(super) fn new(nodes: [u32; NODES], switch: u32, outside: u32) -> Self {
+        Self { nodes, switch, outside, again: Short::EMPTY, packets: Short::EMPTY }
     }
 
-    /// The state as words, the same for equal states only.
-    pub(super) fn encode(&self, size: Size, words: &mut Vec<u32>) {
+    /// The state of so many nodes as words, the same for equal states only.
+    pub(super) fn encode(&self, nodes: usize, words: &mut Vec<u32>) {
         words.clear();
-        words.extend_from_slice(&self.nodes[..size.nodes]);
-        words.push(self.switch);
-        words.extend(self.threads[..size.threads].iter().map(|thread| thread.encode()));
-        let left = self.left.counts().into_iter().fold(0, |word, count| word << 4 | u32::from(count & 15));
-        words.push(left << 4 | u32::from(self.again.len));
+        words.extend_from_slice(&self.nodes[..nodes]);
+        assert!(self.outside < 1 << 28, "outside, there are fewer states than that");
+        words.extend_from_slice(&[self.switch, self.outside << 4 | u32::from(self.again.len)]);
         words.extend_from_slice(self.again.as_slice());
         words.extend_from_slice(self.packets.as_slice());
     }
 
-    pub(super) fn decode(size: Size, words: &[u32]) -> Self {
-        let (nodes, words) = words.split_at(size.nodes);
-        let (switch, words) = (words[0], &words[1..]);
-        let (threads, words) = words.split_at(size.threads);
-        let count = |at: usize| (words[0] >> (4 + 4 * (6 - at)) & 15) as u8;
-        let left = B::of(std::array::from_fn(count));
-        let (again, packets) = words[1..].split_at((words[0] & 15) as usize);
-        let mut world = Self::new([0; NODES], switch, [0; THREADS], left);
-        world.nodes[..nodes.len()].copy_from_slice(nodes);
-        for (thread, word) in world.threads.iter_mut().zip(threads) {
-            *thread = ThreadState::decode(*word);
-        }
-        (world.again.len, world.packets.len) = (again.len() as u8, packets.len() as u8);
-        world.again.items[..again.len()].copy_from_slice(again);
-        world.packets.items[..packets.len()].copy_from_slice(packets);
-        world
+    pub(super) fn decode(nodes: usize, words: &[u32]) -> Self {
+        let (at, words) = words.split_at(nodes);
+        let (again, packets) = words[2..].split_at((words[1] & 15) as usize);
+        let mut world = Self::new([0; NODES], words[0], words[1] >> 4);
+        world.nodes[..nodes].copy_from_slice(at);
+        Self { again: Short::of(again), packets: Short::of(packets), ..world }
     }
 }
 
-impl<D: Doing> ThreadState<D> {
-    fn encode(self) -> u32 {
-        let [a, b, c] = self.doing.encode();
-        u32::from_le_bytes([self.turns, a, b, c])
+/// A thread: what it does, in which of its turns.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct ThreadState<D> {
+    pub(super) doing: D,
+    pub(super) turn: u8,
+}
+
+/// What is outside of all places: what threads do, what may still happen, and whatever a protocol has beside.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Outside<D, M> {
+    pub(super) threads: [ThreadState<D>; THREADS],
+    pub(super) left: Left,
+    pub(super) more: M,
+}
+
+/// Something that may happen a few times, by its place among a protocol's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Fault(pub(super) u8);
+
+/// What all protocols have: a packet is lost, or comes twice.
+pub(super) const LOSS: Fault = Fault(0);
+pub(super) const DUPLICATE: Fault = Fault(1);
+
+/// What may still happen, how often: below 16 times each.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Left(u32);
+
+impl Left {
+    pub(super) fn of(faults: &[(Fault, u8)]) -> Self {
+        faults.iter().fold(Self(0), |left, (fault, times)| left.with(*fault, *times))
     }
 
-    fn decode(word: u32) -> Self {
-        let [turns, a, b, c] = word.to_le_bytes();
-        Self { doing: D::decode([a, b, c]), turns }
+    /// So many of these, and of all others as many as before.
+    pub(super) fn with(self, Fault(at): Fault, times: u8) -> Self {
+        assert!(times < 16 && at < 8, "few things happen, few times");
+        Self(self.0 & !(15 << (4 * at)) | u32::from(times) << (4 * at))
     }
 
-    pub(super) fn is_done(self) -> bool {
-        self.doing == D::IDLE && self.turns == 0
+    pub(super) fn times(self, Fault(at): Fault) -> u8 {
+        (self.0 >> (4 * at) & 15) as u8
+    }
+
+    /// One less of these, if there are any.
+    pub(super) fn without(self, fault: Fault) -> Option<Self> {
+        Some(self.with(fault, self.times(fault).checked_sub(1)?))
     }
 }

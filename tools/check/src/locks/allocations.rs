@@ -180,16 +180,14 @@ impl<R: LockRules> Locks<R> {
         want: Want,
         lost: bool,
     ) -> Result<(), String> {
-        let node = self.node_of(thread);
         let (lock, _) = self.locks[want.lock];
         bench.note(Some(lock.bits()), || format!("thread {thread} ends {want:?}, lost {lost}"));
         self.threads[thread] = Thread::Freeing(want, lost);
         self.losses.ends(thread, bench.now);
-        let at = bench.moment();
-        let (machine, store) = &mut self.nodes[node.index()];
-        store.end(lock);
-        machine.on_free(at, (Ticket(thread as u32), lost), lock, store, &mut self.out);
-        self.drain(bench, (node, Some(lock)))
+        self.call(bench, (self.node_of(thread), Some(lock)), |machine, at, store, out| {
+            store.end(lock);
+            machine.on_free(at, (Ticket(thread as u32), lost), lock, store, out);
+        })
     }
 
     /// A thread was told that the lock is lost: perhaps it takes it all the same.
@@ -202,17 +200,12 @@ impl<R: LockRules> Locks<R> {
         if !bench.random.per_mille(4 * self.plan.frees) {
             return Ok(());
         }
-        let node = self.node_of(thread);
         let want = Want { mode: Mode::Write, reclaims: true, ..want };
         let lock = self.locks[want.lock];
         bench.note(Some(lock.0.bits()), || format!("thread {thread} reclaims {want:?}"));
-        self.threads[thread] = Thread::Waiting(want);
-        self.waits.begin(thread, want);
-        self.losses.begin(thread);
-        let at = bench.moment();
-        let (machine, store) = &mut self.nodes[node.index()];
-        machine.on_reclaim(at, Ticket(thread as u32), lock, store, &mut self.out);
-        self.drain(bench, (node, Some(lock.0)))
+        self.wait(bench, thread, want, |machine, at, store, out| {
+            machine.on_reclaim(at, Ticket(thread as u32), lock, store, out);
+        })
     }
 
     /// It has it, alone and without data: it frees the region, writes it anew, or cannot do what it wanted.

@@ -25,6 +25,7 @@ mod world;
 
 pub use plan::{LockPlan, Plan};
 pub use store::{Frame, PlainLocks};
+pub(crate) use threads::who_is_told;
 pub use threads::{Thread, Want};
 pub use world::{Locks, Seen};
 

@@ -1,6 +1,6 @@
 //! What a run of locks is like: everything that is not drawn step by step.
 
-use crate::rack::{self, Conditions, Faults, Knob, Knobs, Order, Random, Restarts, STEP};
+use crate::rack::{self, Conditions, Faults, Knob, Knobs, Order, Random, Restarts};
 
 /// What a run of locks is like.
 pub type Plan = rack::Plan<LockPlan>;
@@ -48,17 +48,7 @@ impl Plan {
         let mut random = Random::new(seed ^ 0x10c4);
         let mut up_to = |most: usize| random.below(most + 1);
         let locks = 1 + up_to(2);
-        let mut rack = Conditions {
-            nodes: 2 + up_to(2),
-            threads: 1 + up_to(2),
-            order: Order::None,
-            faults: Faults::default(),
-            restarts: Restarts::default(),
-            step: STEP,
-            told_at_once: true,
-            most_faults: u64::MAX,
-            trace: false,
-        };
+        let mut rack = Conditions { told_at_once: true, ..Conditions::drawn(&mut up_to, Order::None) };
         let world = LockPlan {
             locks,
             room: 1 + up_to(locks - 1),
@@ -79,15 +69,8 @@ impl Plan {
     /// The seed draws everything: sizes, who keeps the entries, how bad the network is.
     pub fn from_seed(seed: u64) -> Self {
         let mut random = Random::new(seed ^ 0x5eed_10c4);
-        let mut up_to = |most: usize| random.below(most + 1) as u32;
-        let faults = Faults {
-            lose: up_to(60),
-            duplicate: up_to(80),
-            reorder: up_to(600),
-            delay: up_to(40),
-            ..Faults::default()
-        };
-        let faults = match up_to(4) {
+        let faults = Faults::drawn(&mut random);
+        let faults = match random.below(5) {
             0 => Faults { lose: 0, ..faults },
             1 => Faults { duplicate: 0, delay: 0, ..faults },
             _ => faults,

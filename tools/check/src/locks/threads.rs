@@ -1,10 +1,10 @@
 //! What application threads do, and what they must find when they are inside.
 
-use node::{LockEffect, LockMessage, Ticket};
+use node::{LockEffect, LockMessage, LockNode, Moment, Ticket};
 use wire::{GlobalAddr, Incarnation, LockRules, Mode, NodeId, Refusal};
 
-use super::Locks;
 use super::allocations::is_allocated;
+use super::{Locks, PlainLocks};
 use crate::rack::{Bench, Control};
 
 /// What a thread wants, or has.
@@ -39,6 +39,17 @@ pub enum Thread {
     OnPaper(Want),
     /// Waiting for the end of the lock; or, if it was reclaimed and is given up, until it is lost again.
     Freeing(Want, bool),
+}
+
+/// The thread that a node tells something.
+pub(crate) fn who_is_told(effect: LockEffect) -> usize {
+    match effect {
+        LockEffect::Entered(it)
+        | LockEffect::Busy(it)
+        | LockEffect::Failed(it, _)
+        | LockEffect::Freed(it) => it.0 as usize,
+        LockEffect::Send(_) => unreachable!("packets are sent"),
+    }
 }
 
 impl<R: LockRules> Locks<R> {
@@ -111,14 +122,25 @@ impl<R: LockRules> Locks<R> {
         }
         let once = bench.random.per_mille(self.plan.once);
         bench.note(Some(lock.bits()), || format!("thread {thread} wants {want:?} once {once}"));
+        let who = (Ticket(thread as u32), want.mode, once);
+        self.wait(bench, thread, want, |machine, at, store, out| {
+            machine.on_lock(at, who, (lock, len), store, out);
+        })
+    }
+
+    /// A thread asks its node, and waits from now on.
+    pub(super) fn wait<M: Copy + From<LockMessage>>(
+        &mut self,
+        bench: &mut Bench<M>,
+        thread: usize,
+        want: Want,
+        asks: impl FnOnce(&mut LockNode<R>, Moment, &mut PlainLocks, &mut Vec<LockEffect>),
+    ) -> Result<(), String> {
         self.threads[thread] = Thread::Waiting(want);
         self.waits.begin(thread, want);
         self.losses.begin(thread);
-        let at = bench.moment();
-        let (machine, store) = &mut self.nodes[node.index()];
-        let ticket = Ticket(thread as u32);
-        machine.on_lock(at, (ticket, want.mode, once), (lock, len), store, &mut self.out);
-        self.drain(bench, (node, Some(lock)))
+        let lock = self.locks[want.lock].0;
+        self.call(bench, (self.node_of(thread), Some(lock)), asks)
     }
 
     fn cancel<M: Copy + From<LockMessage>>(
@@ -127,17 +149,15 @@ impl<R: LockRules> Locks<R> {
         thread: usize,
         want: Want,
     ) -> Result<(), String> {
-        let node = self.node_of(thread);
         let (lock, _) = self.locks[want.lock];
-        let at = bench.moment();
-        let (machine, store) = &mut self.nodes[node.index()];
-        let waited = machine.on_cancel(at, Ticket(thread as u32), lock, store, &mut self.out);
-        assert!(waited, "a thread that waits is known to its node");
         bench.note(Some(lock.bits()), || format!("thread {thread} gives up {want:?}"));
         self.waits.end(thread);
         self.threads[thread] = Thread::Idle;
         self.seen.cancelled += 1;
-        self.drain(bench, (node, Some(lock)))
+        self.call(bench, (self.node_of(thread), Some(lock)), |machine, at, store, out| {
+            let waited = machine.on_cancel(at, Ticket(thread as u32), lock, store, out);
+            assert!(waited, "a thread that waits is known to its node");
+        })
     }
 
     fn leave<M: Copy + From<LockMessage>>(
@@ -186,12 +206,10 @@ impl<R: LockRules> Locks<R> {
         wrote: Option<u64>,
     ) -> Result<(), String> {
         let (lock, _) = self.locks[want.lock];
-        if self.nodes[node.index()].1.leave(lock, want.mode, wrote) {
-            let at = bench.moment();
-            let (machine, store) = &mut self.nodes[node.index()];
-            machine.on_left(at, lock, store, &mut self.out);
+        if !self.nodes[node.index()].1.leave(lock, want.mode, wrote) {
+            return self.drain(bench, (node, Some(lock)));
         }
-        self.drain(bench, (node, Some(lock)))
+        self.call(bench, (node, Some(lock)), |machine, at, store, out| machine.on_left(at, lock, store, out))
     }
 
     /// A thread is inside: it must find what the last writer has left.
@@ -256,14 +274,7 @@ impl<R: LockRules> Locks<R> {
         node: NodeId,
         effect: LockEffect,
     ) -> Result<(), String> {
-        let (LockEffect::Entered(ticket)
-        | LockEffect::Busy(ticket)
-        | LockEffect::Failed(ticket, _)
-        | LockEffect::Freed(ticket)) = effect
-        else {
-            unreachable!("packets are sent")
-        };
-        let thread = ticket.0 as usize;
+        let thread = who_is_told(effect);
         let note = |bench: &Bench<M>, lock: GlobalAddr| {
             bench.note(Some(lock.bits()), || format!("thread {thread}: {effect:?}"));
         };

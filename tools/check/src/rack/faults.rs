@@ -25,6 +25,13 @@ pub struct Faults {
 }
 
 impl Faults {
+    /// How bad the network is, is drawn.
+    pub(crate) fn drawn(random: &mut Random) -> Self {
+        let mut up_to = |most: usize| random.below(most + 1) as u32;
+        let [lose, duplicate, reorder, delay] = [60, 80, 600, 40].map(&mut up_to);
+        Self { lose, duplicate, reorder, delay, ..Self::default() }
+    }
+
     /// The same, and packets are damaged, and places cannot reach each other for a while.
     pub fn be_worse(&mut self, random: &mut Random) {
         self.corrupt = random.below(11) as u32;

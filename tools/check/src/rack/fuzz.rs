@@ -73,6 +73,15 @@ impl Failure {
     }
 }
 
+/// What came of it, or what it said in a panic.
+pub(crate) fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        text.unwrap_or_else(|| "a panic without a message".to_owned())
+    })
+}
+
 impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
     /// Runs one plan from one seed until the effort is made, and then until nothing is in flight.
     ///
@@ -104,15 +113,11 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
 
     fn run_to_its_end(&mut self, effort: Effort) -> Result<(), Failure> {
         let mut steps = 0;
-        let ended = catch_unwind(AssertUnwindSafe(|| self.run(effort, &mut steps)));
+        let ended = caught(|| self.run(effort, &mut steps));
         let (verdict, what, about) = match ended {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(wrong)) => wrong,
-            Err(panic) => {
-                let text = panic.downcast_ref::<String>().cloned();
-                let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-                (Verdict::Crashed, text.unwrap_or_else(|| "a panic without a message".to_owned()), None)
-            }
+            Err(said) => (Verdict::Crashed, said, None),
         };
         Err(Failure { verdict, what, steps, about: about.or_else(|| self.bench.last_about()) })
     }

@@ -40,6 +40,7 @@ mod world;
 
 pub use control::{Control, FIRST, Known};
 pub use faults::{Counts, Fault, Faults, Restarts};
+pub(crate) use fuzz::caught;
 pub use fuzz::{Case, Effort, Failure, Verdict};
 pub use knobs::{Knob, Knobs};
 pub use network::{Order, Place};

@@ -2,7 +2,7 @@
 
 use wire::Nanos;
 
-use super::{Faults, Order, Restarts};
+use super::{Faults, Order, Restarts, STEP};
 
 /// What all racks have in common.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +25,23 @@ pub struct Conditions {
     pub most_faults: u64,
     /// Print every delivery, for finding out why a run failed.
     pub trace: bool,
+}
+
+impl Conditions {
+    /// A small rack in which nothing goes wrong: how small, is drawn.
+    pub(crate) fn drawn(up_to: &mut impl FnMut(usize) -> usize, order: Order) -> Self {
+        Self {
+            nodes: 2 + up_to(2),
+            threads: 1 + up_to(2),
+            order,
+            faults: Faults::default(),
+            restarts: Restarts::default(),
+            step: STEP,
+            told_at_once: false,
+            most_faults: u64::MAX,
+            trace: false,
+        }
+    }
 }
 
 /// A run: the conditions of every rack, and what belongs to the world in it.

@@ -1,24 +1,18 @@
-//! The real machines of the explored rack: put into a state, given one input, and looked at afterwards.
+//! What the machines of the explored rack are asked: their states, an input, what comes of it, and what is looked at
+//! afterwards.
 
-use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 
-use node::allocator::ChunkSize;
-use node::canonical::{NOW, State, Timer};
-use node::home::directory::Keeper;
-use node::{
-    Access, Backoff, Config, Effect, FrameId, Message, Moment, Node, Outcome, Peeks, Retransmission, Started,
-    Store,
-};
-use switch::flowcc::{self, Resubmit, Switch};
-use wire::{
-    BlockSize, BlockTag, Copyset, Discipline, Endpoint, GlobalStatus, Kind, Nanos, NodeId, Packet,
-    RequesterId, Rules, Seq, SlotId, SwitchEpoch,
-};
+use node::canonical::{State, Timer, Use};
+use node::{FrameId, Outcome, Started};
+use switch::flowcc;
+use wire::{BlockSize, SlotId};
 
-use super::scope::{Scope, Turn};
-use super::shape::{aged, block_number, contents, is_latest};
+use super::Blocks;
+use super::scope::Turn;
+use super::shape::aged;
 use crate::coherence::PlainStore;
+use crate::explore::engine::Machines;
 
 pub(super) const BLOCK: BlockSize = BlockSize::MIN;
 
@@ -29,10 +23,9 @@ pub(super) struct Local {
     pub(super) store: PlainStore,
 }
 
-/// What happens at a node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Input {
-    Packet(Message),
+/// What happens at a node, beside packets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Own {
     Turn(Turn),
     /// The thread that has this frame pinned accesses it, and is done.
     Access {
@@ -47,148 +40,38 @@ pub(super) enum Input {
     Purge(u8),
 }
 
-/// What came of it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct After {
-    pub(super) local: Local,
-    pub(super) effects: Vec<Effect>,
+/// What came of it, beside packets.
+#[derive(Default)]
+pub(super) struct Told {
+    pub(super) completed: Vec<(u8, Outcome)>,
     pub(super) started: Option<Started>,
 }
 
-/// The machines, whatever rules they keep.
-pub(super) trait Machines {
-    /// The initial state of every node and of the switch.
-    fn start(&mut self) -> (Vec<Local>, flowcc::canonical::State);
+/// What is asked of a local state again and again.
+pub(super) struct Facts {
+    pub(super) numbers: Vec<(u16, u8, Use)>,
+    pub(super) timers: Vec<Timer>,
+    pub(super) is_quiet: bool,
+    /// Copies that can be hit: block, writable, latest.
+    pub(super) copies: Vec<(u64, bool, bool)>,
+}
 
-    /// Everything that can come of an input: more than one thing where a request chooses a provider.
-    fn at_node(&mut self, node: usize, local: &Local, input: Input) -> Result<Vec<After>, String>;
+/// What is asked of the switch's.
+pub(super) struct SwitchFacts {
+    pub(super) numbers: Vec<(u16, u8, Use)>,
+    /// Requesters of whose events the switch has something.
+    pub(super) scored: Vec<u16>,
+}
 
-    fn at_switch(
-        &mut self,
-        state: &flowcc::canonical::State,
-        input: Result<Packet, Resubmit>,
-    ) -> Result<(flowcc::canonical::State, Vec<flowcc::Effect>), String>;
-
-    /// Nothing is under way: exactly one place keeps each entry, which names exactly the copies that there are.
+/// What of the machines is looked at when everything is over.
+pub(super) trait AtRest: Machines<Blocks> {
+    /// Exactly one place keeps each entry, which names exactly the copies that there are.
     fn check_at_rest(
         &mut self,
-        locals: &[&Local],
+        locals: &[Rc<Local>],
         switch: &flowcc::canonical::State,
         purged: bool,
     ) -> Result<(), String>;
-
-    /// Whether a number is compared with others of its parity only.
-    fn knows_parities(&self) -> bool;
-}
-
-pub(super) struct Real<N: Rules, S: Rules> {
-    scope: Scope,
-    nodes: Vec<Node<N>>,
-    switch: Switch<S>,
-    tags: Vec<BlockTag>,
-}
-
-impl<N: Rules, S: Rules> Real<N, S> {
-    pub(super) fn new(scope: &Scope) -> Self {
-        let count = usize::from(scope.nodes);
-        let nodes = (0..scope.nodes).map(|id| {
-            Node::with_rules(Config {
-                block: BLOCK,
-                chunk: ChunkSize::new(4 * BLOCK.bytes()).expect("a power of two"),
-                directory: scope.directory,
-                switch_entries: 7,
-                epoch: Nanos(1 << 50),
-                hottest: 0,
-                retransmission: Retransmission::AfterRoundTrips { floor: Nanos(1000), most: Nanos::MAX },
-                backoff: Backoff { first: Nanos(1), most: Nanos(1) },
-                queue: scope.queue,
-                patience: 1,
-                peeks: if scope.peeks { Peeks::ALWAYS } else { Peeks::NEVER },
-                persistent: scope.persistent,
-                ..Config::new(NodeId(u16::from(id)), count, 16 * BLOCK.bytes())
-            })
-        });
-        let Scope { queue, peeks, .. } = *scope;
-        let switch = flowcc::Config { nodes: count, entries: 7, epoch: SwitchEpoch(0), queue, peeks };
-        Self {
-            scope: *scope,
-            nodes: nodes.collect(),
-            switch: Switch::with_rules(&switch).expect("the program fits the chip"),
-            tags: Vec::new(),
-        }
-    }
-
-    fn moment() -> Moment {
-        Moment { now: NOW, random: 0 }
-    }
-
-    fn tag(&self, block: u8) -> BlockTag {
-        self.tags[usize::from(block)]
-    }
-
-    /// One call, with everything put back as it was.
-    fn call(&mut self, at: usize, local: &Local, input: Input, random: u32) -> Result<After, String> {
-        let tag_of = |block: u8| self.tags[usize::from(block)];
-        let node = &mut self.nodes[at];
-        node.load(&local.state);
-        let mut store = local.store.clone();
-        store.retained = local.state.retained();
-        let mut effects = Vec::new();
-        let mut started = None;
-        let moment = Moment { now: NOW, random };
-        let mut run = || {
-            let (store, out) = (&mut store, &mut effects);
-            match input {
-                Input::Packet(message) => node.on_packet(moment, &message, store, out),
-                Input::Turn(Turn::Read(block)) => {
-                    started = Some(node.on_read(moment, tag_of(block), (0, 8), store, out));
-                }
-                Input::Turn(Turn::Write(block)) => {
-                    started = Some(node.on_access(moment, tag_of(block), Access::Modified, store, out));
-                }
-                Input::Turn(Turn::LockRead(block)) => {
-                    started = Some(node.on_lock(moment, tag_of(block), false, false, store, out));
-                }
-                Input::Turn(Turn::LockWrite(block)) => {
-                    started = Some(node.on_lock(moment, tag_of(block), true, false, store, out));
-                }
-                Input::Access { frame, block, write } => {
-                    let need = if write { Access::Modified } else { Access::Shared };
-                    let it = &mut store.frames[frame.0 as usize];
-                    let may =
-                        it.published.is_some_and(|(holds, have)| holds == tag_of(block) && have >= need);
-                    assert!(it.pinned && may, "a thread was promised {block} for {need:?}: {it:?}");
-                    if write {
-                        it.stamp = contents(u64::from(block), true).0;
-                    } else {
-                        assert!(is_latest(it.stamp), "a thread reads old contents of block {block}");
-                    }
-                    if store.unpin(frame) {
-                        node.on_unpinned(moment, frame, store, out);
-                    }
-                }
-                Input::Release(slot) => node.on_release(moment, slot, store, out),
-                Input::Fire(timer) => node.fire(timer, random, store, out),
-                Input::Hot(block) => node.on_hot(moment, tag_of(block), store, out),
-                Input::Cold(block) => {
-                    let requester = RequesterId { node: NodeId(0), slot: SlotId::MIGRATION };
-                    let packet = Packet {
-                        from: Endpoint::Shadow(NodeId(0)),
-                        to: Endpoint::HomeAgent(NodeId(0)),
-                        ..Packet::request(Kind::Demote, tag_of(block), requester, Seq::NONE)
-                    };
-                    node.on_packet(moment, &packet.into(), store, out);
-                }
-                Input::Purge(block) => node.purge(moment, tag_of(block), store, out),
-            }
-            node.invariants(store);
-        };
-        catch_unwind(AssertUnwindSafe(&mut run)).map_err(|panic| said(&*panic))?;
-        store.zeroed.clear();
-        store.canonical(|stamp| stamp);
-        let local = Local { state: node.save(), store };
-        Ok(After { local, effects, started })
-    }
 }
 
 /// A state in which a block has been written elsewhere.
@@ -197,178 +80,4 @@ pub(super) fn age(local: &Local, block: u64) -> Local {
     it.state.map_data(&|data| node::DataRef(aged(data.0, block)));
     it.store.canonical(|stamp| aged(stamp, block));
     it
-}
-
-/// The message of a panic.
-fn said(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words").to_owned()
-}
-
-/// True for the first sending of a request that will choose a provider. In a line, a WRITE-SHARED may become a
-/// WRITE-MISS.
-fn chooses(effect: &Effect, queue: bool) -> bool {
-    let Effect::Send(Message { packet, .. }) = effect else { return false };
-    let kind = match packet.kind {
-        Kind::ReadMiss | Kind::WriteMiss => true,
-        Kind::WriteShared => queue,
-        _ => false,
-    };
-    kind && packet.to == Endpoint::Switch
-}
-
-impl<N: Rules, S: Rules> Machines for Real<N, S> {
-    fn start(&mut self) -> (Vec<Local>, flowcc::canonical::State) {
-        let mut stores: Vec<PlainStore> = self.nodes.iter().map(|_| PlainStore::new(BLOCK, 1)).collect();
-        for store in &mut stores {
-            for frame in &mut store.frames[usize::from(self.scope.frames)..] {
-                frame.reserved = true;
-            }
-        }
-        let mut under_way: VecDeque<Message> = VecDeque::new();
-        for _ in 0..self.scope.blocks {
-            let mut out = Vec::new();
-            let (bytes, home) = (BLOCK.bytes(), NodeId(0));
-            self.nodes[0].on_alloc(
-                Self::moment(),
-                bytes,
-                home,
-                Discipline::Coherent,
-                &mut stores[0],
-                &mut out,
-            );
-            loop {
-                for effect in out.drain(..) {
-                    match effect {
-                        Effect::Send(message) => under_way.push_back(message),
-                        Effect::Completed { outcome: Outcome::Allocated { addr, .. }, .. } => {
-                            self.tags.push(BLOCK.tag(addr));
-                        }
-                        Effect::Completed { outcome, .. } => panic!("the allocation ended with {outcome:?}"),
-                    }
-                }
-                let Some(message) = under_way.pop_front() else { break };
-                match message.packet.to.node() {
-                    Some(node) => {
-                        let store = &mut stores[node.index()];
-                        self.nodes[node.index()].on_packet(Self::moment(), &message, store, &mut out);
-                    }
-                    None => {
-                        let mut effects = Vec::new();
-                        self.switch.on_packet(&message.packet, &mut effects);
-                        while let Some(effect) = effects.pop() {
-                            match effect {
-                                flowcc::Effect::Send(packet) => under_way.push_back(packet.into()),
-                                flowcc::Effect::Resubmit(again) => {
-                                    self.switch.on_resubmit(again, &mut effects)
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        assert_eq!(self.tags.len(), usize::from(self.scope.blocks), "every block was allocated");
-        for (block, tag) in (0..).zip(&self.tags) {
-            assert_eq!(block_number(*tag), block, "blocks are counted from 0");
-            stores[0].write_home(*tag, contents(block, true));
-        }
-        let locals = self.nodes.iter().zip(stores).map(|(node, mut store)| {
-            store.zeroed.clear();
-            store.canonical(|stamp| stamp);
-            Local { state: node.save(), store }
-        });
-        (locals.collect(), self.switch.save())
-    }
-
-    fn at_node(&mut self, node: usize, local: &Local, input: Input) -> Result<Vec<After>, String> {
-        let queue = self.scope.queue;
-        let mut all = vec![self.call(node, local, input, 0)?];
-        if self.scope.nodes > 2 && all[0].effects.iter().any(|effect| chooses(effect, queue)) {
-            // Each random number is as good as a coin: in so many, both sides come up.
-            for random in 1..40 {
-                let after = self.call(node, local, input, random)?;
-                if all.iter().all(|known| {
-                    known.local != after.local || choices(known, queue) != choices(&after, queue)
-                }) {
-                    all.push(after);
-                }
-            }
-        }
-        Ok(all)
-    }
-
-    fn at_switch(
-        &mut self,
-        state: &flowcc::canonical::State,
-        input: Result<Packet, Resubmit>,
-    ) -> Result<(flowcc::canonical::State, Vec<flowcc::Effect>), String> {
-        let switch = &mut self.switch;
-        let mut effects = Vec::new();
-        let mut run = || {
-            switch.load(state);
-            match input {
-                Ok(packet) => switch.on_packet(&packet, &mut effects),
-                Err(again) => switch.on_resubmit(again, &mut effects),
-            }
-            switch.invariants();
-        };
-        catch_unwind(AssertUnwindSafe(&mut run)).map_err(|panic| said(&*panic))?;
-        Ok((self.switch.save(), effects))
-    }
-
-    fn check_at_rest(
-        &mut self,
-        locals: &[&Local],
-        switch: &flowcc::canonical::State,
-        purged: bool,
-    ) -> Result<(), String> {
-        self.switch.load(switch);
-        self.nodes[0].load(&locals[0].state);
-        for block in 0..self.scope.blocks {
-            let tag = self.tag(block);
-            let home = self.nodes[0].directory().get(tag);
-            let (locked, status, copyset) = match (home.keeper, self.switch.entry(tag)) {
-                (Keeper::Home, None) => (home.is_locked(), home.status, home.copyset),
-                (Keeper::Switch, Some(entry)) => (entry.lock != 0, entry.status, entry.copyset),
-                (keeper, entry) => {
-                    return Err(format!("block {block}: the home says {keeper:?}, the switch has {entry:?}"));
-                }
-            };
-            let copies = locals.iter().enumerate().filter_map(|(node, local)| {
-                let (_, access) = local.store.lookup(tag)?;
-                Some((NodeId(u16::try_from(node).expect("few nodes")), access))
-            });
-            let copies: Vec<(NodeId, Access)> = copies.collect();
-            let cached: Copyset = copies.iter().map(|copy| copy.0).collect();
-            let writable = copies.iter().any(|copy| copy.1 == Access::Modified);
-            if locked || copyset != cached || writable != (status == GlobalStatus::Modified) {
-                return Err(format!(
-                    "block {block} is {status:?} in {copyset:?}, locked: {locked}; there are copies {copies:?}"
-                ));
-            }
-            let home_is_stale = !is_latest(locals[0].store.home_stamp(tag));
-            if home_is_stale && status != GlobalStatus::Modified && !purged {
-                return Err(format!("block {block} is {status:?}, and its home's memory is stale"));
-            }
-            if self.nodes[0].directory().get(tag.lock_entry()).is_locked() {
-                return Err(format!("the lock of block {block} is taken, and nobody holds it"));
-            }
-        }
-        Ok(())
-    }
-
-    fn knows_parities(&self) -> bool {
-        N::AGENT_KNOWS_PARITIES
-    }
-}
-
-/// The choices of an input's outcome.
-fn choices(after: &After, queue: bool) -> Vec<u64> {
-    let requests = after.effects.iter().filter(|effect| chooses(effect, queue));
-    let args = requests.filter_map(|effect| match effect {
-        Effect::Send(message) => Some(node::canonical::canonical_choice(message.packet.arg, 3)),
-        Effect::Completed { .. } => None,
-    });
-    args.collect()
 }

@@ -3,29 +3,82 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `scope` | what is explored: nodes, threads, and what may go wrong, how often |
-//! | `machines` | the machines, put into a state and given one input |
+//! | `machines` | what the machines are asked: states, inputs, what comes of them |
+//! | `real` | the machines, put into a state and given one input |
 //! | `world` | what threads do |
+//! | `happening` | what can happen next, beside packets |
 //! | `shape` | packets under way, as numbers |
+//! | `alike` | what makes two states one |
 //! | `numbers` | what event numbers are compared with, and nothing else of them |
-//! | `engine` | from a state to all that can follow it |
-//! | `action` | one thing that happens, as a line of a trace |
+//! | `properties` | what must hold in every state, and at rest |
 //! | `coverage` | which rows of the tables were reached |
 
-mod action;
+mod alike;
 mod coverage;
-mod engine;
+mod happening;
 mod machines;
 mod numbers;
+mod properties;
+mod real;
 mod scope;
 mod shape;
 mod world;
 
+use node::Message;
+use switch::flowcc;
 use wire::{Faithful, Rules};
 
+use super::engine::{self, Action, Call, Finds, Plan, Rack, Step};
+use super::hashing::Table;
 use super::search::{self, Explored, Progress, Protocol};
+use super::world::{DUPLICATE, LOSS, Left};
 pub use coverage::{Coverage, Row};
-use engine::Engine;
+use machines::{AtRest, Facts, Local, Own, SwitchFacts, Told};
+use real::Real;
 pub use scope::{SCOPES, Scope, Thread, Turn};
+use shape::Shapes;
+use world::{ADD, Doing, PREMATURE, PURGE, REMOVE};
+
+/// What a search of such a rack keeps: states of nodes in which a block has been written elsewhere, and states of places
+/// with small numbers.
+struct Blocks {
+    aged: Table<(usize, u32, u64), u32>,
+    renumbered: Table<Box<[u8]>, u32>,
+    key: Vec<u8>,
+    /// A number is compared with others of its parity only.
+    knows_parities: bool,
+}
+
+type Engine = engine::Engine<Blocks>;
+type Outside = engine::OutsideOf<Blocks>;
+
+impl Rack for Blocks {
+    type Scope = Scope;
+    type Local = Local;
+    type Switch = flowcc::canonical::State;
+    type Facts = Facts;
+    type SwitchFacts = SwitchFacts;
+    type Message = Message;
+    type Again = flowcc::Resubmit;
+    type Input = Own;
+    type Told = Told;
+    type Doing = Doing;
+    type More = ();
+    type Timer = node::canonical::Timer;
+    type Machines = dyn AtRest;
+    type Packets = Shapes;
+    type Coverage = Coverage;
+
+    const PASSES_IN_ORDER: bool = true;
+
+    fn turn(scope: &Scope, thread: usize, turn: u8) -> String {
+        format!("{:?}", scope.threads[thread].may[usize::from(turn)])
+    }
+
+    fn note(reached: &mut Coverage, node: Option<usize>, sends: &[Message], _: &Told) {
+        sends.iter().for_each(|message| reached.note(&message.packet, node));
+    }
+}
 
 /// Explores a scope.
 pub fn explore(scope: &Scope, most: usize, progress: impl FnMut(Progress)) -> Explored<Coverage> {
@@ -38,7 +91,24 @@ pub fn explore_with_rules<N: Rules, S: Rules>(
     most: usize,
     mut progress: impl FnMut(Progress),
 ) -> Explored<Coverage> {
-    let (engine, start) = Engine::new::<N, S>(scope);
+    let Scope { losses, duplicates, premature, adds, removes, purges, .. } = *scope;
+    let left = [
+        (LOSS, losses),
+        (DUPLICATE, duplicates),
+        (PREMATURE, premature),
+        (ADD, adds),
+        (REMOVE, removes),
+        (PURGE, purges),
+    ];
+    let threads = scope.threads.iter().map(|thread| (thread.node, thread.turns)).collect();
+    let plan = Plan { threads, reorder: scope.reorder, left: Left::of(&left) };
+    let (aged, renumbered, key) = (Table::default(), Table::default(), Vec::new());
+    let own = Blocks { aged, renumbered, key, knows_parities: N::AGENT_KNOWS_PARITIES };
+    let mut machines = Real::<N, S>::new(scope);
+    let start = machines.start();
+    let shapes = Shapes::new(usize::from(scope.nodes), scope.queue);
+    let (mut engine, mut start) = Engine::new((*scope, plan), Box::new(machines), start, shapes, (own, ()));
+    engine.make_canonical(&mut start);
     search::search(scope.name, engine, &start, most, &mut progress)
 }
 

@@ -3,8 +3,10 @@
 use node::Directory;
 use wire::Kind;
 
+use crate::explore::thread;
+
 /// What a thread may do in one turn, and with which block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Turn {
     /// Read it.
     Read(u8),
@@ -17,15 +19,7 @@ pub enum Turn {
 }
 
 /// An application thread.
-#[derive(Clone, Copy, Debug)]
-pub struct Thread {
-    /// The node it runs on.
-    pub node: u8,
-    /// How many turns it takes.
-    pub turns: u8,
-    /// What it may do in each.
-    pub may: &'static [Turn],
-}
+pub type Thread = crate::explore::Thread<Turn>;
 
 /// A small rack: who does what, and what may go wrong, how often.
 #[derive(Clone, Copy, Debug)]
@@ -84,10 +78,6 @@ const READ: &[Turn] = &[Read(0)];
 const WRITE: &[Turn] = &[Write(0)];
 const TWO_BLOCKS: &[Turn] = &[Read(0), Write(0), Read(1), Write(1)];
 const LOCKS: &[Turn] = &[LockRead(0), LockWrite(0)];
-
-const fn thread(node: u8, turns: u8, may: &'static [Turn]) -> Thread {
-    Thread { node, turns, may }
-}
 
 const ONE_EACH: &[Thread] = &[thread(0, 1, READ_WRITE), thread(1, 1, READ_WRITE)];
 const TWO_EACH: &[Thread] = &[thread(0, 2, READ_WRITE), thread(1, 2, READ_WRITE)];

@@ -4,8 +4,12 @@
 use node::canonical::canonical_choice;
 use node::{DataRef, Message};
 use switch::flowcc::{Carried, Resubmit, line};
-use wire::{BlockTag, Copyset, Endpoint, GlobalStatus, Kind, Packet, Refusal, RequesterId, Seq, Status};
+use wire::{
+    BlockTag, Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, RequesterId, Seq, Status,
+};
 
+use super::Blocks;
+use crate::explore::engine::{Packets, end};
 use crate::explore::hashing::Interner;
 use crate::explore::world::Item;
 
@@ -58,34 +62,12 @@ impl Shapes {
         self.known.get(item >> 8)
     }
 
-    pub(super) fn message(&mut self, message: &Message) -> Option<Item> {
-        let packet = self.read_fields(&message.packet)?;
-        let data = message.data.map_or(0, |data| 1 + u32::from(is_latest(data.0)));
-        Some(self.item(packet, None, data))
-    }
-
-    pub(super) fn resubmit(&mut self, again: &Resubmit) -> Item {
-        let packet = self.read_fields(&again.packet).expect("requests and unlocks are read");
-        self.item(packet, Some(again.carried), 0)
-    }
-
     fn item(&mut self, packet: Packet, carried: Option<Carried>, data: u32) -> Item {
         assert!(packet.seq.0 < NUMBERS, "numbers are small: {packet:?}");
         let seq = packet.seq.0 as u32;
         let (shape, _) = self.known.intern(Shape { packet: Packet { seq: Seq::NONE, ..packet }, carried });
         assert!(shape < 1 << 24, "there are fewer packets than that");
         shape << 8 | seq << 2 | data
-    }
-
-    pub(super) fn packet(&self, item: Item) -> Message {
-        let packet = Packet { seq: Seq(seq_of(item)), ..self.of(item).packet };
-        let data = (item & 3 != 0).then(|| contents(block_of(&packet), item & 3 == 2));
-        Message { packet, data }
-    }
-
-    pub(super) fn again(&self, item: Item) -> Resubmit {
-        let carried = self.of(item).carried.expect("it is between two passes");
-        Resubmit { packet: self.packet(item).packet, carried }
     }
 
     /// Whom the packet's request follows in a line: the packet names the parity of an event of that one.
@@ -99,8 +81,69 @@ impl Shapes {
     }
 }
 
+impl Packets<Blocks> for Shapes {
+    fn message(&mut self, message: &Message) -> Option<Item> {
+        let packet = self.read_fields(&message.packet)?;
+        let data = message.data.map_or(0, |data| 1 + u32::from(is_latest(data.0)));
+        Some(self.item(packet, None, data))
+    }
+
+    fn resubmit(&mut self, again: &Resubmit) -> Item {
+        let packet = self.read_fields(&again.packet).expect("requests and unlocks are read");
+        self.item(packet, Some(again.carried), 0)
+    }
+
+    fn packet(&self, item: Item) -> Message {
+        let packet = Packet { seq: Seq(seq_of(item)), ..self.of(item).packet };
+        let data = (item & 3 != 0).then(|| contents(block_of(&packet), item & 3 == 2));
+        Message { packet, data }
+    }
+
+    fn again(&self, item: Item) -> Resubmit {
+        let carried = self.of(item).carried.expect("it is between two passes");
+        Resubmit { packet: self.packet(item).packet, carried }
+    }
+
+    fn to(&self, item: Item) -> Option<NodeId> {
+        self.of(item).packet.to.node()
+    }
+
+    fn way(&self, item: Item) -> (u16, u16) {
+        let place = |endpoint: Endpoint| endpoint.node().map_or(u16::MAX, |node| node.0);
+        let packet = &self.of(item).packet;
+        (place(packet.from), place(packet.to))
+    }
+
+    fn tell(&self, item: Item) -> String {
+        let Message { packet, .. } = self.packet(item);
+        let Packet { kind, event, requester, seq, from, to, status, global_status, copyset, .. } = packet;
+        let of = if kind == event { String::new() } else { format!(" of {event:?}") };
+        let flags = [
+            (packet.provider, " provider"),
+            (packet.in_switch, " in-switch"),
+            (packet.repeated, " repeated"),
+        ];
+        let flags: String = flags.iter().filter(|(set, _)| *set).map(|(_, name)| *name).collect();
+        let data = match item & 3 {
+            0 => "",
+            1 => ", old contents",
+            _ => ", latest contents",
+        };
+        let status = if status.is_granted() { String::new() } else { format!(" {status:?}") };
+        format!(
+            "{kind:?}{of} #{} of node {} slot {}, {} -> {}: block {}{status} {global_status:?} {copyset:?}{flags}{data}",
+            seq.0,
+            requester.node.0,
+            requester.slot.0,
+            end(from),
+            end(to),
+            block_of(&packet),
+        )
+    }
+}
+
 /// Which of the scope's blocks a packet is about.
-pub(super) fn block_of(packet: &Packet) -> u64 {
+fn block_of(packet: &Packet) -> u64 {
     block_number(packet.tag)
 }
 

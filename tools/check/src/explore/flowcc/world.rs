@@ -1,10 +1,11 @@
 //! What threads of a rack that runs FlowCC do, and what may still happen there.
 
-use crate::explore::world as rack;
+use crate::explore::world::Fault;
 
 /// What a thread is doing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) enum Doing {
+    #[default]
     Idle,
     /// Waiting for its operation, in this slot.
     Waiting {
@@ -14,67 +15,15 @@ pub(super) enum Doing {
         overtaken: bool,
     },
     /// Waiting for another thread's operation.
-    Joining {
-        slot: u8,
-    },
+    Joining { slot: u8 },
     /// About to access a frame that is pinned for it.
-    Pinned {
-        frame: u8,
-        turn: u8,
-    },
+    Pinned { frame: u8, turn: u8 },
     /// Holding a lock.
-    Holding {
-        slot: u8,
-        turn: u8,
-    },
+    Holding { slot: u8, turn: u8 },
 }
 
-/// What may still happen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Budgets {
-    pub(super) losses: u8,
-    pub(super) duplicates: u8,
-    pub(super) premature: u8,
-    pub(super) adds: u8,
-    pub(super) removes: u8,
-    pub(super) purges: u8,
-}
-
-/// A state.
-pub(super) type World = rack::World<Doing, Budgets>;
-
-impl rack::Budgets for Budgets {
-    fn counts(self) -> [u8; 7] {
-        let Self { losses, duplicates, premature, adds, removes, purges } = self;
-        [losses, duplicates, premature, adds, removes, purges, 0]
-    }
-
-    fn of([losses, duplicates, premature, adds, removes, purges, _]: [u8; 7]) -> Self {
-        Self { losses, duplicates, premature, adds, removes, purges }
-    }
-}
-
-impl rack::Doing for Doing {
-    const IDLE: Self = Self::Idle;
-
-    fn encode(self) -> [u8; 3] {
-        match self {
-            Self::Idle => [0, 0, 0],
-            Self::Waiting { slot, turn, overtaken: false } => [1, slot, turn],
-            Self::Waiting { slot, turn, overtaken: true } => [5, slot, turn],
-            Self::Joining { slot } => [2, slot, 0],
-            Self::Pinned { frame, turn } => [3, frame, turn],
-            Self::Holding { slot, turn } => [4, slot, turn],
-        }
-    }
-
-    fn decode([kind, a, b]: [u8; 3]) -> Self {
-        match kind {
-            0 => Self::Idle,
-            1 | 5 => Self::Waiting { slot: a, turn: b, overtaken: kind == 5 },
-            2 => Self::Joining { slot: a },
-            3 => Self::Pinned { frame: a, turn: b },
-            _ => Self::Holding { slot: a, turn: b },
-        }
-    }
-}
+/// What may still happen, beside lost packets and those that come twice.
+pub(super) const PREMATURE: Fault = Fault(2);
+pub(super) const ADD: Fault = Fault(3);
+pub(super) const REMOVE: Fault = Fault(4);
+pub(super) const PURGE: Fault = Fault(5);

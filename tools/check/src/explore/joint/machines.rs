@@ -1,7 +1,7 @@
 //! What the machines of the explored rack are asked: their states, an input, what comes of it, and what is looked at
 //! afterwards.
-//!
-//! Whatever rules they keep: the engine knows only these. What must hold: the same state and input give the same.
+
+use std::rc::Rc;
 
 use node::canonical::State;
 use node::canonical::rest::Rest;
@@ -9,9 +9,10 @@ use node::{Access, FrameId, LockEffect, Outcome, Started};
 use switch::flowcc::Dump;
 use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, Incarnation, Mode, NodeId, SlotId, SwitchEpoch};
 
-use super::packets::Packet;
+use super::Both;
 use super::world::{Control, Memory};
 use crate::coherence::PlainStore;
+use crate::explore::engine::Machines;
 use crate::locks::PlainLocks;
 
 /// The state of one node: its machines, its cache, its copies of locks, and its memory, which is with the blocks.
@@ -33,10 +34,9 @@ pub(super) struct SwitchState {
     pub(super) shadow: NodeId,
 }
 
-/// What happens at a node.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Input {
-    Packet(Packet),
+/// What happens at a node, beside packets.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Own {
     Allocate(Discipline),
     Free,
     Fetch(Access),
@@ -53,33 +53,28 @@ pub(super) enum Input {
     SendHome,
     /// All that is armed is due.
     Fire,
-    /// It is told of what the control plane knows: the control's state with this number.
-    Hear(u32),
+    /// It is told of what the control plane knows.
+    Hear(Rc<Control>),
 }
 
-impl Input {
+impl Own {
     /// It is about a lock: nothing else may write a lock's region, and it may write nothing else.
-    pub(super) const fn is_of_locks(self) -> bool {
-        match self {
-            Self::Packet(packet) => packet.is_lock(),
-            Self::Enter(..) | Self::Reclaim(_) | Self::Leave(..) | Self::End(..) => true,
-            _ => false,
-        }
+    pub(super) const fn is_of_locks(&self) -> bool {
+        matches!(self, Self::Enter(..) | Self::Reclaim(_) | Self::Leave(..) | Self::End(..))
     }
 }
 
 /// What a thread is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Told {
+pub(super) enum ToThread {
     Block(SlotId, Outcome),
     Lock(LockEffect),
 }
 
-/// What came of an input.
-pub(super) struct After<T> {
-    pub(super) local: T,
-    pub(super) sends: Vec<Packet>,
-    pub(super) told: Vec<Told>,
+/// What came of it, beside packets.
+#[derive(Default)]
+pub(super) struct Told {
+    pub(super) told: Vec<ToThread>,
     pub(super) started: Option<Started>,
     /// The gate was open.
     pub(super) walked_in: bool,
@@ -104,40 +99,25 @@ pub(super) struct Facts {
     pub(super) has_lost: bool,
 }
 
-/// The machines, whatever rules they keep.
-pub(super) trait Machines {
+/// What the control plane does with the machines, and how they are looked at when everything is over.
+pub(super) trait Outwards: Machines<Both> {
     /// A node that knows nothing, in the first epoch or, if it comes back, in none.
     fn blank(&mut self, node: usize, incarnation: Incarnation) -> Local;
 
     /// The switch, empty in this epoch.
     fn empty_switch(&mut self, epoch: SwitchEpoch, shadow: NodeId) -> SwitchState;
 
-    fn at_node(
-        &mut self,
-        node: usize,
-        local: &Local,
-        input: Input,
-        control: &Control,
-    ) -> Result<After<Local>, String>;
-
-    fn at_switch(&mut self, state: &SwitchState, packet: &Packet) -> Result<After<SwitchState>, String>;
-
     /// What a control plane reads out of the switch.
     fn dump(&mut self, state: &SwitchState) -> Dump;
-
-    fn facts(&mut self, node: usize, local: &Local) -> Facts;
 
     /// Nothing is under way: directories say what is so, and whoever has data has the latest.
     fn check_at_rest(
         &mut self,
-        locals: &[&Local],
+        locals: &[Rc<Local>],
         switch: &SwitchState,
         control: &Control,
         memory: &Memory,
     ) -> Result<(), String>;
-
-    /// Packets of another epoch are dropped wherever they arrive: about blocks, about locks.
-    fn fences_epochs(&self, is_lock: bool) -> bool;
 }
 
 /// The block, as coherence and locks name it.

@@ -14,25 +14,75 @@
 //! | `real` | the machines, put into a state and given one input |
 //! | `world` | what threads do, what the control plane knows, what is true of the memory |
 //! | `packets` | packets under way, as numbers |
-//! | `engine` | from a state to all that can follow it |
-//! | `action` | one thing that happens, as a line of a trace |
+//! | `threads` | what threads do next, and what they are told |
+//! | `happening` | what else can happen: time-outs, restarts and deaths |
+//! | `properties` | what must hold in every state, and at rest |
 //! | `coverage` | what became of the threads' turns |
 
-mod action;
 mod coverage;
-mod engine;
+mod happening;
 mod machines;
 mod packets;
+mod properties;
 mod real;
 mod scope;
+mod threads;
 mod world;
 
-use wire::{Faithful, LockRules, Rules};
+use node::View;
+use wire::{Copyset, Faithful, Incarnation, LockRules, NodeId, Rules, SwitchEpoch};
 
+use super::engine::{self, Action, Call, Finds, Plan, Rack, Step};
+use super::hashing::Interner;
 use super::search::{self, Explored, Progress, Protocol};
+use super::world::{DUPLICATE, LOSS, Left};
 pub use coverage::{Coverage, Ending};
-use engine::Engine;
+use machines::{FIRST, Facts, Local, Outwards, Own, SwitchState, Told};
+use packets::{Again, Known, Packet};
+use real::Real;
 pub use scope::{Quick, SCOPES, Scope, Thread, Turn};
+use world::{Control, DEATH, Doing, Memory, More, RESTART, RETURN};
+
+/// What a search of such a rack keeps: what the control plane may know, by number.
+struct Both {
+    controls: Interner<Control>,
+    /// Packets of another epoch are dropped wherever they arrive.
+    block_epochs_are_fenced: bool,
+    lock_epochs_are_fenced: bool,
+}
+
+type Engine = engine::Engine<Both>;
+type Outside = engine::OutsideOf<Both>;
+
+impl Both {
+    fn fences_epochs(&self, is_lock: bool) -> bool {
+        if is_lock { self.lock_epochs_are_fenced } else { self.block_epochs_are_fenced }
+    }
+}
+
+impl Rack for Both {
+    type Scope = Scope;
+    type Local = Local;
+    type Switch = SwitchState;
+    type Facts = Facts;
+    type SwitchFacts = SwitchEpoch;
+    type Message = Packet;
+    type Again = Again;
+    type Input = Own;
+    type Told = Told;
+    type Doing = Doing;
+    type More = More;
+    type Timer = ();
+    type Machines = dyn Outwards;
+    type Packets = Known;
+    type Coverage = Coverage;
+
+    const PASSES_IN_ORDER: bool = false;
+
+    fn turn(scope: &Scope, thread: usize, turn: u8) -> String {
+        format!("{:?}", scope.threads[thread].does[usize::from(turn)])
+    }
+}
 
 /// Explores a scope.
 pub fn explore(scope: &Scope, most: usize, progress: impl FnMut(Progress)) -> Explored<Coverage> {
@@ -45,7 +95,30 @@ pub fn explore_with_rules<R: Rules, L: LockRules>(
     most: usize,
     mut progress: impl FnMut(Progress),
 ) -> Explored<Coverage> {
-    let (engine, start) = Engine::new::<R, L>(scope);
+    let Scope { losses, duplicates, restarts, dies, returns, .. } = *scope;
+    let left = [
+        (LOSS, losses),
+        (DUPLICATE, duplicates),
+        (RESTART, restarts),
+        (DEATH, dies.is_some().into()),
+        (RETURN, returns.into()),
+    ];
+    let threads = scope.threads.iter().map(|thread| (thread.node, thread.does.len() as u8)).collect();
+    let plan = Plan { threads, reorder: true, left: Left::of(&left) };
+    let lives = vec![Incarnation(0); scope.nodes.into()];
+    let view = View { epoch: FIRST, lives: lives.iter().copied().map(Some).collect(), shadow: NodeId(0) };
+    let (up, mut controls) = (view.live(), Interner::new());
+    let (control, _) = controls.intern(Control { view, lives, up, changed: false, dumps: Vec::new() });
+    let own = Both {
+        controls,
+        block_epochs_are_fenced: R::EPOCHS_ARE_FENCED,
+        lock_epochs_are_fenced: L::LOCK_EPOCHS_ARE_FENCED,
+    };
+    let more = More { control, memory: Memory::default(), timed_out: Copyset::EMPTY };
+    let mut machines = Real::<R, L>::new(scope);
+    let locals = (0..scope.nodes).map(|node| machines.blank(node.into(), Incarnation(0))).collect();
+    let start = (locals, machines.empty_switch(FIRST, NodeId(0)));
+    let (engine, start) = Engine::new((*scope, plan), Box::new(machines), start, Known::new(), (own, more));
     search::search(scope.name, engine, &start, most, &mut progress)
 }
 

@@ -2,27 +2,46 @@
 
 use node::{DataRef, LockMessage, Message};
 use switch::{flowcc, locks};
-use wire::{Endpoint, Kind, LockEnd, LockKind, NodeId, SwitchEpoch};
+use wire::{Kind, LockKind, NodeId, SwitchEpoch};
 
+use super::Both;
+use crate::explore::engine::{Packets, end, lock_end};
 use crate::explore::hashing::Interner;
 use crate::explore::world::Item;
 
-/// A packet under way, or between two passes through the switch.
+/// A packet under way.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Packet {
     Block(Message),
     Lock(LockMessage),
-    BlockAgain(flowcc::Resubmit),
-    LockAgain(locks::Resubmit, Option<DataRef>),
+}
+
+/// What it is between two passes through the switch.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Again {
+    Block(flowcc::Resubmit),
+    Lock(locks::Resubmit, Option<DataRef>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum UnderWay {
+    New(Packet),
+    Again(Again),
 }
 
 impl Packet {
+    fn from(&self) -> Option<NodeId> {
+        match self {
+            Self::Block(message) => message.packet.from.node(),
+            Self::Lock(message) => message.packet.from.node(),
+        }
+    }
+
     /// The node that it goes to; `None`: the switch.
-    pub(super) fn to(&self) -> Option<NodeId> {
+    fn to(&self) -> Option<NodeId> {
         match self {
             Self::Block(message) => message.packet.to.node(),
             Self::Lock(message) => message.packet.to.node(),
-            Self::BlockAgain(_) | Self::LockAgain(..) => None,
         }
     }
 
@@ -31,17 +50,11 @@ impl Packet {
         match self {
             Self::Block(message) => message.packet.epoch,
             Self::Lock(message) => message.packet.epoch,
-            Self::BlockAgain(again) => again.packet.epoch,
-            Self::LockAgain(again, _) => again.packet.epoch,
         }
     }
 
-    pub(super) const fn is_again(&self) -> bool {
-        matches!(self, Self::BlockAgain(_) | Self::LockAgain(..))
-    }
-
     pub(super) const fn is_lock(&self) -> bool {
-        matches!(self, Self::Lock(_) | Self::LockAgain(..))
+        matches!(self, Self::Lock(_))
     }
 
     /// It is a report after a restart, or the answer to one.
@@ -51,25 +64,59 @@ impl Packet {
             Self::Lock(message) => {
                 matches!(message.packet.kind, LockKind::Report | LockKind::Reported | LockKind::LastReport)
             }
-            Self::BlockAgain(_) | Self::LockAgain(..) => false,
+        }
+    }
+}
+
+/// All packets, by number.
+pub(super) struct Known(Interner<UnderWay>);
+
+impl Known {
+    pub(super) fn new() -> Self {
+        Self(Interner::new())
+    }
+
+    fn of(&self, item: Item) -> &UnderWay {
+        self.0.get(item)
+    }
+}
+
+impl Packets<Both> for Known {
+    fn message(&mut self, packet: &Packet) -> Option<Item> {
+        Some(self.0.intern(UnderWay::New(*packet)).0)
+    }
+
+    fn resubmit(&mut self, again: &Again) -> Item {
+        self.0.intern(UnderWay::Again(*again)).0
+    }
+
+    fn packet(&self, item: Item) -> Packet {
+        match self.of(item) {
+            UnderWay::New(packet) => *packet,
+            UnderWay::Again(again) => unreachable!("it is between two passes: {again:?}"),
         }
     }
 
-    /// From which place to which it goes: between the same two, packets may have an order.
-    fn way(&self) -> (bool, u16, u16) {
-        let place = |node: Option<NodeId>| node.map_or(u16::MAX, |node| node.0);
-        let from = match self {
-            Self::Block(message) => message.packet.from.node(),
-            Self::Lock(message) => message.packet.from.node(),
-            Self::BlockAgain(_) | Self::LockAgain(..) => None,
-        };
-        (self.is_again(), place(from), place(self.to()))
+    fn again(&self, item: Item) -> Again {
+        match self.of(item) {
+            UnderWay::Again(again) => *again,
+            UnderWay::New(packet) => unreachable!("it has made no pass: {packet:?}"),
+        }
     }
 
-    /// For a trace.
-    pub(super) fn tell(&self) -> String {
-        match self {
-            Self::Block(Message { packet, data }) => {
+    fn to(&self, item: Item) -> Option<NodeId> {
+        self.packet(item).to()
+    }
+
+    fn way(&self, item: Item) -> (u16, u16) {
+        let place = |node: Option<NodeId>| node.map_or(u16::MAX, |node| node.0);
+        let packet = self.packet(item);
+        (place(packet.from()), place(packet.to()))
+    }
+
+    fn tell(&self, item: Item) -> String {
+        match self.of(item) {
+            UnderWay::New(Packet::Block(Message { packet, data })) => {
                 let of = if packet.kind == packet.event {
                     String::new()
                 } else {
@@ -85,15 +132,15 @@ impl Packet {
                     packet.seq.0,
                     requester.node.0,
                     requester.slot.0,
-                    endpoint(packet.from),
-                    endpoint(packet.to),
+                    end(packet.from),
+                    end(packet.to),
                     packet.global_status,
                     packet.copyset,
                     packet.arg,
                     packet.epoch.0,
                 )
             }
-            Self::Lock(LockMessage { packet, data }) => {
+            UnderWay::New(Packet::Lock(LockMessage { packet, data })) => {
                 let data = data.map_or(String::new(), |data| format!(", data {}", data.0));
                 format!(
                     "lock {:?} t{} {:?}, {} -> {}: node {}, epoch {}, {:?}{data}",
@@ -107,47 +154,12 @@ impl Packet {
                     packet.status,
                 )
             }
-            Self::BlockAgain(again) => format!("{:?} of {:?}", again.packet.kind, again.packet.event),
-            Self::LockAgain(again, _) => format!("lock {:?}, approved {}", again.packet.kind, again.approved),
+            UnderWay::Again(Again::Block(again)) => {
+                format!("{:?} of {:?}", again.packet.kind, again.packet.event)
+            }
+            UnderWay::Again(Again::Lock(again, _)) => {
+                format!("lock {:?}, approved {}", again.packet.kind, again.approved)
+            }
         }
-    }
-}
-
-fn endpoint(end: Endpoint) -> String {
-    match end {
-        Endpoint::Switch => "switch".into(),
-        Endpoint::Requester(node) => format!("requester {}", node.0),
-        Endpoint::CacheAgent(node) => format!("agent {}", node.0),
-        Endpoint::HomeAgent(node) => format!("home {}", node.0),
-        Endpoint::Allocator(node) => format!("allocator {}", node.0),
-        Endpoint::Shadow(node) => format!("shadow {}", node.0),
-    }
-}
-
-fn lock_end(end: LockEnd) -> String {
-    match end {
-        LockEnd::Switch => "switch".into(),
-        LockEnd::Agent(node) => format!("agent {}", node.0),
-        LockEnd::Home(node) => format!("home {}", node.0),
-    }
-}
-
-pub(super) struct Packets(Interner<Packet>);
-
-impl Packets {
-    pub(super) fn new() -> Self {
-        Self(Interner::new())
-    }
-
-    pub(super) fn of(&self, item: Item) -> &Packet {
-        self.0.get(item)
-    }
-
-    pub(super) fn item(&mut self, packet: Packet) -> Item {
-        self.0.intern(packet).0
-    }
-
-    pub(super) fn way(&self, item: Item) -> (bool, u16, u16) {
-        self.of(item).way()
     }
 }

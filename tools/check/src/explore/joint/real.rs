@@ -4,7 +4,7 @@
 //! They are those of a world of random runs, so that at rest its properties look at them. What must hold: nothing of
 //! one state is left when the next one is loaded.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 
 use node::allocator::ChunkSize;
 use node::canonical::NOW;
@@ -15,13 +15,15 @@ use switch::flowcc::{self, Dump, Switch};
 use switch::locks::Directory;
 use wire::{Incarnation, LockEnd, LockRules, Nanos, NodeId, Rules, SwitchEpoch};
 
+use super::Both;
 use super::machines::{
-    After, BLOCK, FIRST, Facts, HOME, Input, LEN, Local, Machines, SwitchState, Told, block, region,
+    BLOCK, FIRST, Facts, HOME, LEN, Local, Outwards, Own, SwitchState, ToThread, Told, block, region,
 };
-use super::packets::Packet;
+use super::packets::{Again, Packet};
 use super::scope::Scope;
 use super::world::{Control, Memory};
 use crate::coherence::{self, PlainStore};
+use crate::explore::engine::{After, Input, Machines};
 use crate::joint::{Joint, Plan};
 use crate::locks::{self, PlainLocks};
 use crate::rack::{self, Faults, World, template};
@@ -97,14 +99,18 @@ impl<R: Rules, L: LockRules> Real<R, L> {
         self.both.locks.nodes[at].0.load(&local.locks);
     }
 
-    fn call(&mut self, at: usize, local: &Local, input: Input, control: &Control) -> After<Local> {
+    fn call(&mut self, at: usize, local: &Local, input: Input<Packet, Own>) -> After<Both, Local> {
         self.load(at, local);
         let (mut blocks, mut copies) = (local.blocks.clone(), local.copies.clone());
         let (node, locks) = (&mut self.both.blocks.nodes[at].0, &mut self.both.locks.nodes[at].0);
         let (mut out, mut lock_out) = (Vec::new(), Vec::new());
         let (mut started, mut walked_in) = (None, false);
         // Whoever runs has the memory.
-        if input.is_of_locks() {
+        let is_of_locks = match &input {
+            Input::Packet(packet) => packet.is_lock(),
+            Input::Own(own) => own.is_of_locks(),
+        };
+        if is_of_locks {
             std::mem::swap(&mut blocks.home, &mut copies.home);
         }
         match input {
@@ -114,15 +120,14 @@ impl<R: Rules, L: LockRules> Real<R, L> {
             Input::Packet(Packet::Lock(message)) => {
                 RackNode { node, locks }.on_lock_packet(MOMENT, &message, &mut copies, &mut lock_out);
             }
-            Input::Packet(again) => unreachable!("at a node, nothing passes twice: {again:?}"),
-            Input::Allocate(discipline) => {
+            Input::Own(Own::Allocate(discipline)) => {
                 started = Some(node.on_alloc(MOMENT, BLOCK.bytes(), HOME, discipline, &mut blocks, &mut out));
             }
-            Input::Free => started = Some(node.on_free(MOMENT, region(), &mut blocks, &mut out)),
-            Input::Fetch(access) => {
+            Input::Own(Own::Free) => started = Some(node.on_free(MOMENT, region(), &mut blocks, &mut out)),
+            Input::Own(Own::Fetch(access)) => {
                 started = Some(node.on_access(MOMENT, block(), access, &mut blocks, &mut out));
             }
-            Input::Access(frame, wrote) => {
+            Input::Own(Own::Access(frame, wrote)) => {
                 let it = &mut blocks.frames[frame.0 as usize];
                 let need = if wrote.is_some() { node::Access::Modified } else { node::Access::Shared };
                 let may = it.published.is_some_and(|(holds, have)| holds == block() && have >= need);
@@ -132,52 +137,52 @@ impl<R: Rules, L: LockRules> Real<R, L> {
                     node.on_unpinned(MOMENT, frame, &mut blocks, &mut out);
                 }
             }
-            Input::Enter(thread, mode) => {
+            Input::Own(Own::Enter(thread, mode)) => {
                 walked_in = copies.enter(region(), mode);
                 if !walked_in {
                     let who = (Ticket(thread.into()), mode, false);
                     locks.on_lock(MOMENT, who, (region(), LEN), &mut copies, &mut lock_out);
                 }
             }
-            Input::Reclaim(thread) => {
+            Input::Own(Own::Reclaim(thread)) => {
                 let ticket = Ticket(thread.into());
                 locks.on_reclaim(MOMENT, ticket, (region(), LEN), &mut copies, &mut lock_out);
             }
-            Input::Leave(mode, wrote) => {
+            Input::Own(Own::Leave(mode, wrote)) => {
                 if copies.leave(region(), mode, wrote) {
                     locks.on_left(MOMENT, region(), &mut copies, &mut lock_out);
                 }
             }
-            Input::End(thread, lost) => {
+            Input::Own(Own::End(thread, lost)) => {
                 copies.end(region());
                 let who = (Ticket(thread.into()), lost);
                 locks.on_free(MOMENT, who, region(), &mut copies, &mut lock_out);
             }
-            Input::SendHome => {
+            Input::Own(Own::SendHome) => {
                 let (blocks, copies) = ((&mut blocks, &mut out), (&mut copies, &mut lock_out));
                 RackNode { node, locks }.on_leaving(MOMENT, blocks, copies);
             }
-            Input::Fire => {
+            Input::Own(Own::Fire) => {
                 node.make_all_due(&local.state);
                 local.locks.timers().into_iter().for_each(|timer| locks.make_due(timer));
                 let (blocks, copies) = ((&mut blocks, &mut out), (&mut copies, &mut lock_out));
                 RackNode { node, locks }.on_deadline(MOMENT, blocks, copies);
             }
-            Input::Hear(_) => {
+            Input::Own(Own::Hear(control)) => {
                 let left = local.rest.epoch();
                 let dump = control.dumps.iter().find(|dump| dump.epoch == left);
                 let (blocks, copies) = ((&mut blocks, &mut out), (&mut copies, &mut lock_out));
                 RackNode { node, locks }.on_new_epoch(MOMENT, (&control.view, dump), blocks, copies);
             }
         }
-        if input.is_of_locks() {
+        if is_of_locks {
             std::mem::swap(&mut blocks.home, &mut copies.home);
         }
         assert!(copies.home.is_empty(), "locks have written without the node's memory");
         let (sends, told) = sorted(out, lock_out);
         let zeroed = !std::mem::take(&mut blocks.zeroed).is_empty();
         let local = self.saved(at, blocks, copies);
-        After { local, sends, told, started, walked_in, zeroed }
+        After { local, sends, again: Vec::new(), told: Told { told, started, walked_in, zeroed } }
     }
 
     /// The state of a node, with these stores.
@@ -202,97 +207,71 @@ impl<R: Rules, L: LockRules> Real<R, L> {
         locks.load(&state.locks);
     }
 
-    fn pass(&mut self, state: &SwitchState, packet: &Packet) -> After<SwitchState> {
+    fn pass(&mut self, state: &SwitchState, input: Result<Packet, Again>) -> After<Both, SwitchState> {
         self.load_switch(state);
         let (blocks, locks) = (&mut self.both.blocks.switch, &mut self.both.locks.switch);
         let (mut out, mut lock_out, mut data) = (Vec::new(), Vec::new(), None);
-        match packet {
-            Packet::Block(message) => blocks.on_packet(&message.packet, &mut out),
-            Packet::BlockAgain(again) => blocks.on_resubmit(*again, &mut out),
-            Packet::Lock(message) => {
+        match input {
+            Ok(Packet::Block(message)) => blocks.on_packet(&message.packet, &mut out),
+            Err(Again::Block(again)) => blocks.on_resubmit(again, &mut out),
+            Ok(Packet::Lock(message)) => {
                 data = message.data;
                 locks.on_packet(&message.packet, &mut lock_out);
             }
-            Packet::LockAgain(again, with) => {
-                data = *with;
-                locks.on_resubmit(again, &mut lock_out);
+            Err(Again::Lock(again, with)) => {
+                data = with;
+                locks.on_resubmit(&again, &mut lock_out);
             }
         }
         blocks.invariants();
-        let passed = out.into_iter().map(|effect| match effect {
-            flowcc::Effect::Send(packet) => Packet::Block(Message::from(packet)),
-            flowcc::Effect::Resubmit(again) => Packet::BlockAgain(again),
-        });
-        let lock_passed = lock_out.into_iter().map(|effect| match effect {
-            switch::locks::Effect::Send(packet) => {
-                Packet::Lock(LockMessage { packet, data: data.filter(|_| packet.payload > 0) })
+        let (mut sends, mut again) = (Vec::new(), Vec::new());
+        for effect in out {
+            match effect {
+                flowcc::Effect::Send(packet) => sends.push(Packet::Block(Message::from(packet))),
+                flowcc::Effect::Resubmit(it) => again.push(Again::Block(it)),
             }
-            switch::locks::Effect::Resubmit(again) => Packet::LockAgain(again, data),
-        });
-        let sends = passed.chain(lock_passed).collect();
+        }
+        for effect in lock_out {
+            match effect {
+                switch::locks::Effect::Send(packet) => {
+                    sends.push(Packet::Lock(LockMessage {
+                        packet,
+                        data: data.filter(|_| packet.payload > 0),
+                    }));
+                }
+                switch::locks::Effect::Resubmit(it) => again.push(Again::Lock(it, data)),
+            }
+        }
         let local = SwitchState { blocks: blocks.save(), locks: locks.save(), ..state.clone() };
-        After { local, sends, told: Vec::new(), started: None, walked_in: false, zeroed: false }
+        After { local, sends, again, told: Told::default() }
     }
 }
 
 /// What is sent, and what threads are told.
-fn sorted(out: Vec<Effect>, lock_out: Vec<LockEffect>) -> (Vec<Packet>, Vec<Told>) {
+fn sorted(out: Vec<Effect>, lock_out: Vec<LockEffect>) -> (Vec<Packet>, Vec<ToThread>) {
     let (mut sends, mut told) = (Vec::new(), Vec::new());
     for effect in out {
         match effect {
             Effect::Send(message) => sends.push(Packet::Block(message)),
-            Effect::Completed { slot, outcome } => told.push(Told::Block(slot, outcome)),
+            Effect::Completed { slot, outcome } => told.push(ToThread::Block(slot, outcome)),
         }
     }
     for effect in lock_out {
         match effect {
             LockEffect::Send(message) => sends.push(Packet::Lock(message)),
-            effect => told.push(Told::Lock(effect)),
+            effect => told.push(ToThread::Lock(effect)),
         }
     }
     (sends, told)
 }
 
-/// The message of a panic.
-fn said(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words").to_owned()
-}
-
-fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| said(&*panic))
-}
-
-impl<R: Rules, L: LockRules> Machines for Real<R, L> {
-    fn blank(&mut self, node: usize, incarnation: Incarnation) -> Local {
-        self.make(node, incarnation);
-        self.saved(node, PlainStore::new(BLOCK, 1), PlainLocks::new(ROOM))
+impl<R: Rules, L: LockRules> Machines<Both> for Real<R, L> {
+    fn at_node(&mut self, node: usize, local: &Local, input: Input<Packet, Own>) -> Vec<After<Both, Local>> {
+        vec![self.call(node, local, input)]
     }
 
-    fn empty_switch(&mut self, epoch: SwitchEpoch, shadow: NodeId) -> SwitchState {
-        let (blocks, locks) = (&mut self.both.blocks.switch, &mut self.both.locks.switch);
-        blocks.restart(epoch);
-        locks.restart(epoch);
-        SwitchState { blocks: blocks.save(), locks: locks.save(), epoch, shadow }
-    }
-
-    fn at_node(
-        &mut self,
-        node: usize,
-        local: &Local,
-        input: Input,
-        control: &Control,
-    ) -> Result<After<Local>, String> {
-        caught(|| self.call(node, local, input, control))
-    }
-
-    fn at_switch(&mut self, state: &SwitchState, packet: &Packet) -> Result<After<SwitchState>, String> {
-        caught(|| self.pass(state, packet))
-    }
-
-    fn dump(&mut self, state: &SwitchState) -> Dump {
-        self.load_switch(state);
-        self.both.blocks.switch.dump()
+    fn at_switch(&mut self, state: &SwitchState, input: Result<Packet, Again>) -> After<Both, SwitchState> {
+        self.pass(state, input)
     }
 
     fn facts(&mut self, at: usize, local: &Local) -> Facts {
@@ -316,9 +295,32 @@ impl<R: Rules, L: LockRules> Machines for Real<R, L> {
         }
     }
 
+    fn switch_facts(&mut self, state: &SwitchState) -> SwitchEpoch {
+        state.epoch
+    }
+}
+
+impl<R: Rules, L: LockRules> Outwards for Real<R, L> {
+    fn blank(&mut self, node: usize, incarnation: Incarnation) -> Local {
+        self.make(node, incarnation);
+        self.saved(node, PlainStore::new(BLOCK, 1), PlainLocks::new(ROOM))
+    }
+
+    fn empty_switch(&mut self, epoch: SwitchEpoch, shadow: NodeId) -> SwitchState {
+        let (blocks, locks) = (&mut self.both.blocks.switch, &mut self.both.locks.switch);
+        blocks.restart(epoch);
+        locks.restart(epoch);
+        SwitchState { blocks: blocks.save(), locks: locks.save(), epoch, shadow }
+    }
+
+    fn dump(&mut self, state: &SwitchState) -> Dump {
+        self.load_switch(state);
+        self.both.blocks.switch.dump()
+    }
+
     fn check_at_rest(
         &mut self,
-        locals: &[&Local],
+        locals: &[Rc<Local>],
         switch: &SwitchState,
         control: &Control,
         memory: &Memory,
@@ -337,9 +339,5 @@ impl<R: Rules, L: LockRules> Machines for Real<R, L> {
         let settled = rack::Control::settled(control.view.clone(), control.lives.clone());
         coherence::properties::check_settled(&self.both.blocks, &settled)?;
         locks::properties::check_settled(&self.both.locks, &settled)
-    }
-
-    fn fences_epochs(&self, is_lock: bool) -> bool {
-        if is_lock { L::LOCK_EPOCHS_ARE_FENCED } else { R::EPOCHS_ARE_FENCED }
     }
 }

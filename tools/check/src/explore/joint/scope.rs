@@ -82,8 +82,6 @@ pub struct Scope {
     pub directory: Directory,
     /// The switch keeps the entries of locks.
     pub locks_in_switch: bool,
-    /// Packets between the same two places may pass each other.
-    pub reorder: bool,
     /// Which reports arrive at once.
     pub quick: Quick,
     /// Packets that may be lost.
@@ -149,7 +147,6 @@ const PLAIN: Scope = Scope {
     threads: LOCK,
     directory: Directory::Home,
     locks_in_switch: true,
-    reorder: true,
     quick: Quick::Nothing,
     losses: 0,
     duplicates: 0,

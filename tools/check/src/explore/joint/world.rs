@@ -1,42 +1,11 @@
-//! A state of the whole rack, in small numbers: each place, and what is outside of all places, by the number of its
-//! state.
+//! What is outside of all places: what threads do, what the control plane knows, what is true of the memory.
 
 use node::View;
 use switch::flowcc::Dump;
 use wire::{Copyset, Discipline, Incarnation, NodeId};
 
-use crate::explore::world::{Item, NODES};
-
-/// A state.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct World {
-    pub(super) nodes: [u32; NODES],
-    pub(super) switch: u32,
-    pub(super) control: u32,
-    pub(super) outside: u32,
-    /// Packets under way, those between two passes through the switch too.
-    pub(super) packets: Vec<Item>,
-}
-
-/// Words of a state before its packets.
-const HEAD: usize = NODES + 3;
-
-impl World {
-    /// The state as words, the same for equal states only.
-    pub(super) fn encode(&self, words: &mut Vec<u32>) {
-        words.clear();
-        words.extend_from_slice(&self.nodes);
-        words.extend_from_slice(&[self.switch, self.control, self.outside]);
-        words.extend_from_slice(&self.packets);
-    }
-
-    pub(super) fn decode(words: &[u32]) -> Self {
-        let (head, packets) = words.split_at(HEAD);
-        let nodes = std::array::from_fn(|node| head[node]);
-        let [switch, control, outside] = [head[NODES], head[NODES + 1], head[NODES + 2]];
-        Self { nodes, switch, control, outside, packets: packets.to_vec() }
-    }
-}
+use super::Outside;
+use crate::explore::world::Fault;
 
 /// What the control plane knows.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -82,9 +51,10 @@ pub(super) struct Memory {
 
 /// What a thread is doing. Where it waits, how often the memory had changed when it began: if it has not since, it was
 /// the same all the time.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) enum Doing {
     /// Nothing: its next turn may begin.
+    #[default]
     Idle,
     /// Waiting for memory, in this slot.
     Allocating(u16, u8),
@@ -110,40 +80,28 @@ pub(super) enum Doing {
     Ending(bool),
 }
 
-/// A thread: what it does, in which turn.
+/// What is outside of all places, beside threads.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct ThreadState {
-    pub(super) doing: Doing,
-    pub(super) turn: u8,
-}
-
-/// What may still happen.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Budgets {
-    pub(super) losses: u8,
-    pub(super) duplicates: u8,
-    pub(super) restarts: u8,
-    pub(super) deaths: u8,
-    pub(super) returns: u8,
-}
-
-/// What is outside of all places.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Outside {
+pub(super) struct More {
+    /// What the control plane knows, by number.
+    pub(super) control: u32,
     pub(super) memory: Memory,
-    pub(super) threads: Vec<ThreadState>,
-    pub(super) left: Budgets,
     /// Nodes for which a time-out came that others are still to have: time passes for all.
     pub(super) timed_out: Copyset,
 }
 
+/// What may still happen, beside lost packets and those that come twice.
+pub(super) const RESTART: Fault = Fault(2);
+pub(super) const DEATH: Fault = Fault(3);
+pub(super) const RETURN: Fault = Fault(4);
+
 impl Outside {
     /// True if a thread wants the allocation of this change freed, or has died meanwhile.
     pub(super) fn frees(&self, change: u8) -> bool {
-        let frees = |thread: &ThreadState| match thread.doing {
-            Doing::Freeing { of, .. } | Doing::Returning { of, .. } => of == change,
-            _ => false,
-        };
-        self.memory.dead_free == Some(change) || self.threads.iter().any(frees)
+        let mut doing = self.threads.iter().map(|thread| thread.doing);
+        self.more.memory.dead_free == Some(change)
+            || doing.any(
+                |it| matches!(it, Doing::Freeing { of, .. } | Doing::Returning { of, .. } if of == change),
+            )
     }
 }

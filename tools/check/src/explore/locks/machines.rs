@@ -1,14 +1,17 @@
 //! What the machines of the explored rack are asked: their states, an input, what comes of it, and what is looked at afterwards.
-//!
-//! Whatever rules they keep: the engine knows only these. What must hold: the same state and input give the same.
+
+use std::rc::Rc;
 
 use node::locks::ReignView;
 use node::locks::canonical::{State, Timer};
-use node::{DataRef, LockEffect, LockMessage, Ticket};
-use switch::locks::{EntryView, Resubmit, Row};
+use node::{DataRef, LockEffect, Ticket};
+use switch::locks::{EntryView, Row};
 use wire::{Copyset, Mode, SwitchEpoch, Tenure};
 
+use super::Regions;
+use super::numbers::Numbers;
 use super::shape::lock_at;
+use crate::explore::engine::Machines;
 use crate::locks::PlainLocks;
 
 /// The state of one node: its machine, its copies and its memory.
@@ -25,10 +28,9 @@ pub(super) struct SwitchState {
     pub(super) epoch: SwitchEpoch,
 }
 
-/// What happens at a node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Input {
-    Packet(LockMessage),
+/// What happens at a node, beside packets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Own {
     /// A thread wants a lock; with true, it does not want to wait.
     Want(Ticket, u8, Mode, bool),
     Leave(u8, Mode),
@@ -40,15 +42,30 @@ pub(super) enum Input {
     Hear(SwitchEpoch),
 }
 
-/// What came of it.
-pub(super) struct After<T> {
-    pub(super) local: T,
-    pub(super) sends: Vec<LockMessage>,
-    pub(super) again: Vec<(Resubmit, Option<DataRef>)>,
+/// What came of it, beside packets.
+#[derive(Default)]
+pub(super) struct Told {
     /// What threads were told; and the one that walked in.
     pub(super) told: Vec<LockEffect>,
     /// A pass through a directory.
     pub(super) pass: Option<Row>,
+}
+
+/// What is asked of a node's state again and again.
+pub(super) struct Facts {
+    pub(super) timers: Vec<Timer>,
+    pub(super) is_quiet: bool,
+    pub(super) epoch: SwitchEpoch,
+    pub(super) locks: Vec<LockFacts>,
+    /// Requests of which something there has the number; and how many the node has asked.
+    pub(super) numbers: Numbers,
+    pub(super) asked: Numbers,
+}
+
+/// What is asked of the switch's.
+pub(super) struct SwitchFacts {
+    pub(super) epoch: SwitchEpoch,
+    pub(super) entries: Vec<Option<EntryView>>,
 }
 
 /// What of a lock at a node must fit what is elsewhere.
@@ -68,36 +85,16 @@ pub(super) struct LockFacts {
     pub(super) entry: Option<EntryView>,
 }
 
-/// The machines, whatever rules they keep.
-pub(super) trait Machines {
-    /// The initial state of every node and of the switch.
-    fn start(&mut self) -> (Vec<Local>, SwitchState);
-
-    fn at_node(&mut self, node: usize, local: &Local, input: Input) -> Result<After<Local>, String>;
-
-    fn at_switch(
-        &mut self,
-        state: &SwitchState,
-        input: Result<LockMessage, (Resubmit, Option<DataRef>)>,
-    ) -> Result<After<SwitchState>, String>;
-
+/// What is done to the machines from outside, and how they are looked at when everything is over.
+pub(super) trait Outwards: Machines<Regions> {
     /// The switch as it is after a restart.
     fn restart(&mut self, state: &SwitchState) -> SwitchState;
 
     /// The switch without one of the entries that make it full.
     fn vacate(&mut self, state: &SwitchState) -> SwitchState;
 
-    /// What is said of every lock; and whether nothing is under way there.
-    fn facts(&mut self, node: usize, local: &Local) -> (Vec<LockFacts>, bool);
-
-    /// What the switch says of every lock.
-    fn entries(&self, state: &SwitchState) -> Vec<Option<EntryView>>;
-
     /// Nothing is under way: directories say what is so, and whoever has data has the latest.
-    fn check_at_rest(&mut self, locals: &[&Local], switch: &SwitchState) -> Result<(), String>;
-
-    /// Packets of another epoch are dropped wherever they arrive.
-    fn fences_epochs(&self) -> bool;
+    fn check_at_rest(&mut self, locals: &[Rc<Local>], switch: &SwitchState) -> Result<(), String>;
 }
 
 /// A state in which all contents of a region are these.

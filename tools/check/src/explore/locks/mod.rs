@@ -6,26 +6,78 @@
 //! | `machines` | what the machines are asked: states, inputs, what comes of them |
 //! | `real` | the machines, put into a state and given one input |
 //! | `world` | what threads do |
+//! | `happening` | what can happen next, beside packets |
 //! | `shape` | packets under way, as numbers |
-//! | `engine` | from a state to all that can follow it |
-//! | `action` | one thing that happens, as a line of a trace |
+//! | `numbers` | the numbers of requests, made small |
+//! | `properties` | what must hold in every state, and at rest |
 //! | `coverage` | which rows of the directory's program, and which kinds of packets, were reached |
 
-mod action;
 mod coverage;
-mod engine;
+mod happening;
 mod machines;
+mod numbers;
+mod properties;
 mod real;
 mod scope;
 mod shape;
 mod world;
 
+use node::{DataRef, LockMessage};
+use switch::locks::Resubmit;
 use wire::{Faithful, LockRules};
 
+use super::engine::{self, Action, Call, Finds, Plan, Rack, Step};
+use super::hashing::Table;
 use super::search::{self, Explored, Progress, Protocol};
+use super::world::{DUPLICATE, LOSS, Left};
 pub use coverage::Coverage;
-use engine::Engine;
+use machines::{Facts, Local, Outwards, Own, SwitchFacts, SwitchState, Told};
+use numbers::Numbers;
+use real::Real;
 pub use scope::{Keeper, SCOPES, Scope, Thread, Turn};
+use shape::Shapes;
+use world::{CANCEL, Doing, LEAVE, PREMATURE, RESTART, VACANCY};
+
+/// What a search of such a rack keeps: states of nodes with other contents of a region, and with small numbers.
+struct Regions {
+    changed: Table<(usize, u32, u8, u64), u32>,
+    renumbered: Table<(usize, u32, Numbers), u32>,
+    /// Packets of another epoch are dropped wherever they arrive.
+    fences_epochs: bool,
+}
+
+type Engine = engine::Engine<Regions>;
+type Outside = engine::OutsideOf<Regions>;
+
+impl Rack for Regions {
+    type Scope = Scope;
+    type Local = Local;
+    type Switch = SwitchState;
+    type Facts = Facts;
+    type SwitchFacts = SwitchFacts;
+    type Message = LockMessage;
+    type Again = (Resubmit, Option<DataRef>);
+    type Input = Own;
+    type Told = Told;
+    type Doing = Doing;
+    type More = ();
+    type Timer = node::locks::canonical::Timer;
+    type Machines = dyn Outwards;
+    type Packets = Shapes;
+    type Coverage = Coverage;
+
+    const PASSES_IN_ORDER: bool = false;
+
+    fn turn(scope: &Scope, thread: usize, turn: u8) -> String {
+        format!("{:?}", scope.threads[thread].may[usize::from(turn)])
+    }
+
+    fn note(reached: &mut Coverage, node: Option<usize>, sends: &[LockMessage], told: &Told) {
+        let in_switch = node.is_none();
+        told.pass.into_iter().for_each(|row| reached.note_pass(in_switch, row));
+        sends.iter().for_each(|message| reached.note_packet(in_switch, &message.packet));
+    }
+}
 
 /// Explores a scope.
 pub fn explore(scope: &Scope, most: usize, progress: impl FnMut(Progress)) -> Explored<Coverage> {
@@ -38,7 +90,23 @@ pub fn explore_with_rules<R: LockRules>(
     most: usize,
     mut progress: impl FnMut(Progress),
 ) -> Explored<Coverage> {
-    let (engine, start) = Engine::new::<R>(scope);
+    let Scope { losses, duplicates, premature, cancels, leaves, restarts, vacancies, .. } = *scope;
+    let left = [
+        (LOSS, losses),
+        (DUPLICATE, duplicates),
+        (PREMATURE, premature),
+        (CANCEL, cancels),
+        (LEAVE, leaves),
+        (RESTART, restarts),
+        (VACANCY, vacancies),
+    ];
+    let threads = scope.threads.iter().map(|thread| (thread.node, thread.turns)).collect();
+    let plan = Plan { threads, reorder: scope.reorder, left: Left::of(&left) };
+    let (changed, renumbered) = (Table::default(), Table::default());
+    let own = Regions { changed, renumbered, fences_epochs: R::LOCK_EPOCHS_ARE_FENCED };
+    let mut machines = Real::<R>::new(scope);
+    let start = machines.start();
+    let (engine, start) = Engine::new((*scope, plan), Box::new(machines), start, Shapes::new(), (own, ()));
     search::search(scope.name, engine, &start, most, &mut progress)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! What must hold: nothing of one state is left when the next one is loaded.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 
 use node::canonical::NOW;
 use node::locks::Config;
@@ -13,9 +13,11 @@ use wire::{
     SwitchEpoch, Tenure,
 };
 
-use super::machines::{After, Input, Local, LockFacts, Machines, SwitchState};
+use super::Regions;
+use super::machines::{Facts, Local, LockFacts, Outwards, Own, SwitchFacts, SwitchState, Told};
 use super::scope::{Keeper, Scope};
 use super::shape::{LATEST, lock_at, lock_number};
+use crate::explore::engine::{After, Input, Machines};
 use crate::locks::PlainLocks;
 
 /// Bytes of a region that has any.
@@ -54,6 +56,18 @@ impl<R: LockRules> Real<R> {
         real
     }
 
+    /// The initial state of every node and of the switch.
+    pub(super) fn start(&mut self) -> (Vec<Local>, SwitchState) {
+        let mut stores: Vec<_> =
+            self.nodes.iter().map(|_| PlainLocks::new(usize::from(self.scope.room))).collect();
+        for lock in 0..self.scope.locks {
+            stores[0].home.insert(lock_at(lock), LATEST);
+            assert_eq!(lock_number(lock_at(lock)), lock, "locks are counted from 0");
+        }
+        let locals = self.nodes.iter().zip(stores).map(|(node, store)| Local { state: node.save(), store });
+        (locals.collect(), SwitchState { directory: self.switch.save(), epoch: FIRST })
+    }
+
     /// If the switch is to be full, it is full of locks that nobody wants.
     fn fill_switch(&mut self) {
         for other in 0..if self.scope.keeper == Keeper::Full { 2 } else { 0 } {
@@ -61,11 +75,19 @@ impl<R: LockRules> Real<R> {
         }
     }
 
+    fn entries(&self, state: &SwitchState) -> Vec<Option<EntryView>> {
+        let entry = |lock| {
+            let mut entries = state.directory.entries().iter();
+            entries.find(|(at, _)| *at == lock_at(lock)).map(|(_, entry)| *entry)
+        };
+        (0..self.scope.locks).map(entry).collect()
+    }
+
     fn len(&self) -> u32 {
         if self.scope.data { LEN } else { 0 }
     }
 
-    fn call(&mut self, at: usize, local: &Local, input: Input) -> After<Local> {
+    fn call(&mut self, at: usize, local: &Local, input: Input<LockMessage, Own>) -> After<Regions, Local> {
         let (len, nodes) = (self.len(), self.nodes.len());
         let judges = self.scope.judges_moves;
         let node = &mut self.nodes[at];
@@ -85,32 +107,32 @@ impl<R: LockRules> Real<R> {
                     judge(&message.packet, before);
                 }
             }
-            Input::Want(ticket, lock, mode, once) => {
+            Input::Own(Own::Want(ticket, lock, mode, once)) => {
                 if store.enter(lock_at(lock), mode) {
                     told.push(LockEffect::Entered(ticket));
                 } else {
                     node.on_lock(moment, (ticket, mode, once), (lock_at(lock), len), &mut store, out);
                 }
             }
-            Input::Leave(lock, mode) => {
+            Input::Own(Own::Leave(lock, mode)) => {
                 let wrote = (mode == Mode::Write).then_some(LATEST);
                 if store.leave(lock_at(lock), mode, wrote) {
                     node.on_left(moment, lock_at(lock), &mut store, out);
                 }
             }
-            Input::Cancel(ticket, lock) => {
+            Input::Own(Own::Cancel(ticket, lock)) => {
                 let waited = node.on_cancel(moment, ticket, lock_at(lock), &mut store, out);
                 assert!(waited, "a thread that waits is known to its node");
             }
-            Input::End(ticket, lock) => {
+            Input::Own(Own::End(ticket, lock)) => {
                 store.end(lock_at(lock));
                 node.on_free(moment, (ticket, false), lock_at(lock), &mut store, out);
             }
-            Input::Fire(timer) => node.fire(timer, &mut store, out),
-            Input::Leaving => {
+            Input::Own(Own::Fire(timer)) => node.fire(timer, &mut store, out),
+            Input::Own(Own::Leaving) => {
                 node.on_leaving(moment, &mut store, out);
             }
-            Input::Hear(epoch) => {
+            Input::Own(Own::Hear(epoch)) => {
                 let lives = vec![Some(Incarnation(0)); nodes];
                 let view = View { epoch, lives, shadow: NodeId(0) };
                 node.on_new_epoch(moment, &view, &mut store, out);
@@ -126,14 +148,15 @@ impl<R: LockRules> Real<R> {
             }
         }
         store.canonical(|_, value| value);
-        After { local: Local { state: node.save(), store }, sends, again: Vec::new(), told, pass }
+        let local = Local { state: node.save(), store };
+        After { local, sends, again: Vec::new(), told: Told { told, pass } }
     }
 
     fn pass(
         &mut self,
         state: &SwitchState,
         input: Result<LockMessage, (Resubmit, Option<DataRef>)>,
-    ) -> After<SwitchState> {
+    ) -> After<Regions, SwitchState> {
         let switch = &mut self.switch;
         switch.restart(state.epoch);
         switch.load(&state.directory);
@@ -166,7 +189,7 @@ impl<R: LockRules> Real<R> {
             }
         }
         let local = SwitchState { directory: switch.save(), epoch: state.epoch };
-        After { local, sends, again, told: Vec::new(), pass }
+        After { local, sends, again, told: Told { told: Vec::new(), pass } }
     }
 }
 
@@ -184,58 +207,28 @@ fn judge(packet: &LockPacket, entry: Option<EntryView>) {
     );
 }
 
-/// The message of a panic.
-fn said(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words").to_owned()
-}
-
-fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| said(&*panic))
-}
-
-impl<R: LockRules> Machines for Real<R> {
-    fn start(&mut self) -> (Vec<Local>, SwitchState) {
-        let mut stores: Vec<_> =
-            self.nodes.iter().map(|_| PlainLocks::new(usize::from(self.scope.room))).collect();
-        for lock in 0..self.scope.locks {
-            stores[0].home.insert(lock_at(lock), LATEST);
-            assert_eq!(lock_number(lock_at(lock)), lock, "locks are counted from 0");
-        }
-        let locals = self.nodes.iter().zip(stores).map(|(node, store)| Local { state: node.save(), store });
-        (locals.collect(), SwitchState { directory: self.switch.save(), epoch: FIRST })
-    }
-
-    fn at_node(&mut self, node: usize, local: &Local, input: Input) -> Result<After<Local>, String> {
-        caught(|| self.call(node, local, input))
+impl<R: LockRules> Machines<Regions> for Real<R> {
+    fn at_node(
+        &mut self,
+        node: usize,
+        local: &Local,
+        input: Input<LockMessage, Own>,
+    ) -> Vec<After<Regions, Local>> {
+        vec![self.call(node, local, input)]
     }
 
     fn at_switch(
         &mut self,
         state: &SwitchState,
         input: Result<LockMessage, (Resubmit, Option<DataRef>)>,
-    ) -> Result<After<SwitchState>, String> {
-        caught(|| self.pass(state, input))
+    ) -> After<Regions, SwitchState> {
+        self.pass(state, input)
     }
 
-    fn restart(&mut self, state: &SwitchState) -> SwitchState {
-        let epoch = SwitchEpoch(state.epoch.0 + 1);
-        self.switch.restart(epoch);
-        self.fill_switch();
-        SwitchState { directory: self.switch.save(), epoch }
-    }
-
-    fn vacate(&mut self, state: &SwitchState) -> SwitchState {
-        self.switch.restart(state.epoch);
-        self.switch.load(&state.directory);
-        self.switch.remove(other_lock(0));
-        SwitchState { directory: self.switch.save(), epoch: state.epoch }
-    }
-
-    fn facts(&mut self, at: usize, local: &Local) -> (Vec<LockFacts>, bool) {
+    fn facts(&mut self, at: usize, local: &Local) -> Facts {
         let node = &mut self.nodes[at];
         node.load(&local.state);
-        let facts = (0..self.scope.locks).map(|number| {
+        let locks = (0..self.scope.locks).map(|number| {
             let lock = lock_at(number);
             let frame = local.store.frames.get(&lock).copied().unwrap_or_default();
             let view = node.view(lock);
@@ -250,18 +243,35 @@ impl<R: LockRules> Machines for Real<R> {
                 entry: node.entry(lock),
             }
         });
-        (facts.collect(), node.is_quiet())
+        let locks = locks.collect();
+        let (me, mut numbers) = (node.id(), Vec::new());
+        local.state.numbers(me, |who, lock, number| numbers.push((who, lock, number)));
+        let asked = local.state.asked().map(|(lock, number)| (me, lock, number)).collect();
+        let (timers, epoch) = (local.state.timers(), local.state.epoch());
+        Facts { timers, is_quiet: node.is_quiet(), epoch, locks, numbers, asked }
     }
 
-    fn entries(&self, state: &SwitchState) -> Vec<Option<EntryView>> {
-        let entry = |lock| {
-            let mut entries = state.directory.entries().iter();
-            entries.find(|(at, _)| *at == lock_at(lock)).map(|(_, entry)| *entry)
-        };
-        (0..self.scope.locks).map(entry).collect()
+    fn switch_facts(&mut self, state: &SwitchState) -> SwitchFacts {
+        SwitchFacts { epoch: state.epoch, entries: self.entries(state) }
+    }
+}
+
+impl<R: LockRules> Outwards for Real<R> {
+    fn restart(&mut self, state: &SwitchState) -> SwitchState {
+        let epoch = SwitchEpoch(state.epoch.0 + 1);
+        self.switch.restart(epoch);
+        self.fill_switch();
+        SwitchState { directory: self.switch.save(), epoch }
     }
 
-    fn check_at_rest(&mut self, locals: &[&Local], switch: &SwitchState) -> Result<(), String> {
+    fn vacate(&mut self, state: &SwitchState) -> SwitchState {
+        self.switch.restart(state.epoch);
+        self.switch.load(&state.directory);
+        self.switch.remove(other_lock(0));
+        SwitchState { directory: self.switch.save(), epoch: state.epoch }
+    }
+
+    fn check_at_rest(&mut self, locals: &[Rc<Local>], switch: &SwitchState) -> Result<(), String> {
         for (node, local) in self.nodes.iter_mut().zip(locals) {
             node.load(&local.state);
         }
@@ -312,9 +322,5 @@ impl<R: LockRules> Machines for Real<R> {
             }
         }
         Ok(())
-    }
-
-    fn fences_epochs(&self) -> bool {
-        R::LOCK_EPOCHS_ARE_FENCED
     }
 }

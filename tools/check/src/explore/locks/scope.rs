@@ -2,6 +2,8 @@
 
 use wire::{LockKind, Mode};
 
+use crate::explore::thread;
+
 /// What a thread may do in one turn, and with which lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Turn {
@@ -41,15 +43,7 @@ impl Turn {
 }
 
 /// An application thread.
-#[derive(Clone, Copy, Debug)]
-pub struct Thread {
-    /// The node it runs on.
-    pub node: u8,
-    /// How many turns it takes.
-    pub turns: u8,
-    /// What it may do in each.
-    pub may: &'static [Turn],
-}
+pub type Thread = crate::explore::Thread<Turn>;
 
 /// Who keeps the locks' entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -132,10 +126,6 @@ const TWO_LOCKS: &[Turn] = &[Read(0), Write(0), Read(1), Write(1)];
 const FREE: &[Turn] = &[Free(0)];
 const END: &[Turn] = &[End(0)];
 const ANEW: &[Turn] = &[Anew(0)];
-
-const fn thread(node: u8, turns: u8, may: &'static [Turn]) -> Thread {
-    Thread { node, turns, may }
-}
 
 const ONE_EACH: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, BOTH)];
 const AGAIN: &[Thread] = &[thread(1, 2, BOTH), thread(0, 1, READ)];

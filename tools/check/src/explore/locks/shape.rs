@@ -2,8 +2,10 @@
 
 use node::{DataRef, LockMessage};
 use switch::locks::Resubmit;
-use wire::{GlobalAddr, LockKind, LockPacket, NodeId};
+use wire::{Copyset, GlobalAddr, LockKind, LockPacket, Mode, NodeId, Status};
 
+use super::Regions;
+use crate::explore::engine::{Packets, lock_end};
 use crate::explore::hashing::Interner;
 use crate::explore::world::Item;
 
@@ -53,23 +55,11 @@ impl Shapes {
         self.known.get(item >> 8)
     }
 
-    pub(super) fn message(&mut self, message: &LockMessage) -> Item {
-        let mut packet = message.packet;
-        if !is_numbered(packet.kind) {
-            packet.number = 0;
-        }
-        self.item(Shape { packet, approved: None }, message.data)
-    }
-
     /// The packet with another number.
     pub(super) fn renumbered(&mut self, item: Item, number: u32) -> Item {
         let mut shape = *self.of(item);
         shape.packet.number = number;
         self.known.intern(shape).0 << 8 | item & 255
-    }
-
-    pub(super) fn resubmit(&mut self, again: &Resubmit, data: Option<DataRef>) -> Item {
-        self.item(Shape { packet: again.packet, approved: Some(again.approved) }, data)
     }
 
     fn item(&mut self, shape: Shape, data: Option<DataRef>) -> Item {
@@ -78,27 +68,82 @@ impl Shapes {
         shape << 8 | data.map_or(0, |data| 1 + u32::from(data.0 == LATEST))
     }
 
-    pub(super) fn packet(&self, item: Item) -> LockMessage {
-        let data = [None, Some(DataRef(STALE)), Some(DataRef(LATEST))][(item & 255) as usize];
-        LockMessage { packet: self.of(item).packet, data }
-    }
-
-    pub(super) fn again(&self, item: Item) -> Resubmit {
-        let Shape { packet, approved } = *self.of(item);
-        Resubmit { packet, approved: approved.expect("it is between two passes") }
-    }
-
     /// The packet with these contents, if it is about this lock and has any.
     pub(super) fn with_contents(&self, item: Item, lock: u8, contents: u64) -> Item {
         let carries = item & 255 != 0 && self.of(item).packet.lock == lock_at(lock);
         let stands = 1 + u32::from(contents == LATEST);
         if carries { item & !255 | stands } else { item }
     }
+}
 
-    /// From which place to which a packet goes.
-    pub(super) fn way(&self, item: Item) -> (u16, u16) {
+impl Packets<Regions> for Shapes {
+    fn message(&mut self, message: &LockMessage) -> Option<Item> {
+        let mut packet = message.packet;
+        if !is_numbered(packet.kind) {
+            packet.number = 0;
+        }
+        Some(self.item(Shape { packet, approved: None }, message.data))
+    }
+
+    fn resubmit(&mut self, (again, data): &(Resubmit, Option<DataRef>)) -> Item {
+        self.item(Shape { packet: again.packet, approved: Some(again.approved) }, *data)
+    }
+
+    fn packet(&self, item: Item) -> LockMessage {
+        let data = [None, Some(DataRef(STALE)), Some(DataRef(LATEST))][(item & 255) as usize];
+        LockMessage { packet: self.of(item).packet, data }
+    }
+
+    fn again(&self, item: Item) -> (Resubmit, Option<DataRef>) {
+        let Shape { packet, approved } = *self.of(item);
+        (Resubmit { packet, approved: approved.expect("it is between two passes") }, self.packet(item).data)
+    }
+
+    fn to(&self, item: Item) -> Option<NodeId> {
+        self.of(item).packet.to.node()
+    }
+
+    fn way(&self, item: Item) -> (u16, u16) {
         let place = |end: wire::LockEnd| end.node().map_or(u16::MAX, |node| node.0);
         let packet = &self.of(item).packet;
         (place(packet.from), place(packet.to))
+    }
+
+    fn tell(&self, item: Item) -> String {
+        let LockMessage { packet, data } = self.packet(item);
+        let LockPacket { kind, mode, lock, node, tenure, from, to, .. } = packet;
+        let set = |name: &str, nodes: Copyset| match nodes.is_empty() {
+            true => String::new(),
+            false => format!(", {name} {nodes:?}"),
+        };
+        let mut text =
+            format!("{kind:?} t{}, {} -> {}: node {}", tenure.0, lock_end(from), lock_end(to), node.0);
+        text += if mode == Mode::Write { " to write" } else { "" };
+        if lock.offset() > 4096 {
+            text += &format!(" lock {}", lock_number(lock));
+        }
+        text += &set("nodes", packet.nodes);
+        text += &set("waiting", packet.waiting);
+        text += &set("writers", packet.writers);
+        if let Some(next) = packet.next {
+            text += &format!(", next {}", next.0);
+        }
+        if !packet.queue.is_empty() {
+            text += &format!(", queue {:?}", packet.queue);
+        }
+        for (set, name) in [(packet.once, ", once"), (packet.has_copy, ", has a copy")] {
+            text += if set { name } else { "" };
+        }
+        if packet.status != Status::Granted {
+            text += &format!(", {:?}", packet.status);
+        }
+        if let Some(data) = data {
+            text += if data.0 == LATEST { ", latest data" } else { ", old data" };
+        }
+        match self.of(item).approved {
+            Some(true) => text + ", approved",
+            Some(false) => text + ", not approved",
+            None => text,
+        }
     }
 }

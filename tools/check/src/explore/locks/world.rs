@@ -1,69 +1,23 @@
 //! What threads of a rack of locks do, and what may still happen there.
 
-use crate::explore::world as rack;
+use crate::explore::world::Fault;
 
 /// What a thread is doing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) enum Doing {
+    #[default]
     Idle,
-    /// Waiting until it may enter.
-    Waiting {
-        turn: u8,
-    },
+    /// Waiting until it may enter, in this of the turns that it may take.
+    Waiting(u8),
     /// Inside.
-    Inside {
-        turn: u8,
-    },
+    Inside(u8),
     /// Waiting for the lock's end.
-    Ending {
-        turn: u8,
-    },
+    Ending,
 }
 
-/// What may still happen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Budgets {
-    pub(super) losses: u8,
-    pub(super) duplicates: u8,
-    pub(super) premature: u8,
-    pub(super) cancels: u8,
-    pub(super) leaves: u8,
-    pub(super) restarts: u8,
-    pub(super) vacancies: u8,
-}
-
-/// A state.
-pub(super) type World = rack::World<Doing, Budgets>;
-
-impl rack::Budgets for Budgets {
-    fn counts(self) -> [u8; 7] {
-        let Self { losses, duplicates, premature, cancels, leaves, restarts, vacancies } = self;
-        [losses, duplicates, premature, cancels, leaves, restarts, vacancies]
-    }
-
-    fn of([losses, duplicates, premature, cancels, leaves, restarts, vacancies]: [u8; 7]) -> Self {
-        Self { losses, duplicates, premature, cancels, leaves, restarts, vacancies }
-    }
-}
-
-impl rack::Doing for Doing {
-    const IDLE: Self = Self::Idle;
-
-    fn encode(self) -> [u8; 3] {
-        match self {
-            Self::Idle => [0, 0, 0],
-            Self::Waiting { turn } => [1, turn, 0],
-            Self::Inside { turn } => [2, turn, 0],
-            Self::Ending { turn } => [3, turn, 0],
-        }
-    }
-
-    fn decode([kind, turn, _]: [u8; 3]) -> Self {
-        match kind {
-            0 => Self::Idle,
-            1 => Self::Waiting { turn },
-            2 => Self::Inside { turn },
-            _ => Self::Ending { turn },
-        }
-    }
-}
+/// What may still happen, beside lost packets and those that come twice.
+pub(super) const PREMATURE: Fault = Fault(2);
+pub(super) const CANCEL: Fault = Fault(3);
+pub(super) const LEAVE: Fault = Fault(4);
+pub(super) const RESTART: Fault = Fault(5);
+pub(super) const VACANCY: Fault = Fault(6);

@@ -9,9 +9,8 @@
 use wire::{GlobalAddr, NodeId};
 
 use super::Engine;
-use crate::explore::locks::shape::is_request;
-use crate::explore::locks::world::World;
-use crate::explore::world::Item;
+use super::shape::is_request;
+use crate::explore::world::{Item, World};
 
 /// Numbers that somebody has: whose, for which lock.
 pub(super) type Numbers = Vec<(NodeId, GlobalAddr, u32)>;
@@ -24,11 +23,11 @@ fn rank(used: &Numbers, who: NodeId, lock: GlobalAddr, number: u32) -> u32 {
 
 impl Engine {
     /// Replaces numbers of requests.
-    pub(super) fn renumber(&mut self, world: &mut World) {
+    pub(super) fn make_small(&mut self, world: &mut World) {
         let mut used = Numbers::new();
         if self.scope.ends_locks() {
-            for (_, facts) in self.facts(world) {
-                used.extend_from_slice(&facts.numbers);
+            for node in 0..self.nodes.len() {
+                used.extend_from_slice(&self.facts(world, node).numbers);
             }
             let packets = world.packets.as_slice().iter();
             used.extend(packets.filter_map(|item| self.number_of(*item)));
@@ -41,11 +40,11 @@ impl Engine {
             let Some((who, lock, number)) = self.number_of(item) else { continue };
             let new = rank(&used, who, lock, number);
             if new != number {
-                world.packets.as_mut_slice()[at] = self.shapes.renumbered(item, new);
+                world.packets.as_mut_slice()[at] = self.packets.renumbered(item, new);
             }
         }
-        for node in 0..self.size.nodes {
-            let facts = &self.nodes[node].facts[world.nodes[node] as usize];
+        for node in 0..self.nodes.len() {
+            let facts = self.facts(world, node);
             let mut numbers = facts.numbers.iter().chain(&facts.asked);
             if numbers.any(|(who, lock, number)| rank(&used, *who, *lock, *number) != *number) {
                 world.nodes[node] = self.with_numbers(node, world.nodes[node], &used);
@@ -54,19 +53,19 @@ impl Engine {
     }
 
     fn number_of(&self, item: Item) -> Option<(NodeId, GlobalAddr, u32)> {
-        let packet = &self.shapes.of(item).packet;
+        let packet = &self.packets.of(item).packet;
         is_request(packet.kind).then_some((packet.node, packet.lock, packet.number))
     }
 
     fn with_numbers(&mut self, node: usize, local: u32, used: &Numbers) -> u32 {
         let key = (node, local, used.clone());
-        if let Some(number) = self.renumbered.get(&key) {
+        if let Some(number) = self.own.renumbered.get(&key) {
             return *number;
         }
         let mut it = (**self.nodes[node].locals.get(local)).clone();
         it.state.renumber(NodeId(node as u16), |who, lock, number| rank(used, who, lock, number));
         let number = self.intern_local(node, it);
-        self.renumbered.insert(key, number);
+        self.own.renumbered.insert(key, number);
         number
     }
 }

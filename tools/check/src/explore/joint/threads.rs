@@ -5,12 +5,13 @@ use std::rc::Rc;
 use node::{Access, FrameId, LockEffect, Outcome, Started};
 use wire::{Discipline, Mode, NodeId, Refusal, SlotId};
 
-use super::{Engine, Next};
-use crate::explore::joint::action::Action;
-use crate::explore::joint::coverage::Ending;
-use crate::explore::joint::machines::{FIRST, HOME, Input, Told, region};
-use crate::explore::joint::scope::Turn;
-use crate::explore::joint::world::{Doing, Memory, Outside, World};
+use super::coverage::Ending;
+use super::machines::{FIRST, HOME, Own, ToThread, region};
+use super::scope::Turn;
+use super::world::{Doing, Memory};
+use super::{Action, Both, Engine, Finds, Outside};
+use crate::explore::engine::Input;
+use crate::explore::world::World;
 
 /// What is written inside of a lock that is no more: nobody may see it.
 const ON_PAPER: u64 = 999;
@@ -35,8 +36,8 @@ impl Engine {
     }
 
     /// True if the thread will do nothing more, unless something dies.
-    pub(super) fn is_over(&self, world: &World, thread: usize) -> bool {
-        let outside = self.outside(world);
+    pub(super) fn ends(&self, world: &World, thread: usize) -> bool {
+        let outside = &self.outside(world);
         let node = usize::from(self.scope.threads[thread].node);
         match self.turn_of(outside, thread) {
             None => true,
@@ -45,51 +46,49 @@ impl Engine {
             }
             // It is somebody else's, who has not got it yet, or has freed it.
             Some(Turn::Free) => {
-                outside.threads[thread].doing == Doing::Idle && outside.memory.discipline.is_none()
+                outside.threads[thread].doing == Doing::Idle && outside.more.memory.discipline.is_none()
             }
             Some(_) => false,
         }
     }
 
     /// What a thread can do next.
-    pub(super) fn thread(&mut self, world: &World, thread: usize, found: &mut Vec<(Action, Next)>) {
+    pub(super) fn go_on(&mut self, world: &World, thread: usize, found: &mut Finds<Both>) {
         let plan = self.scope.threads[thread];
         let node = usize::from(plan.node);
-        let outside = Rc::clone(self.outside(world));
+        let outside = self.outside(world);
         let Some(turn) = self.turn_of(&outside, thread) else { return };
-        if self.facts(world, node).epoch < FIRST || self.is_over(world, thread) {
+        if self.facts(world, node).epoch < FIRST || self.ends(world, thread) {
             return;
         }
         let at = outside.threads[thread].turn;
         let who = thread as u8;
-        let memory = outside.memory;
-        let mut after = Outside::clone(&outside);
+        let memory = outside.more.memory;
+        let mut after = outside;
         let doing = &mut after.threads[thread].doing;
-        let (input, goes_on) = match *doing {
+        let (input, does) = match *doing {
             Doing::Idle => {
                 let input = match turn {
-                    Turn::Allocate(discipline) | Turn::AllocateAnew(discipline) => {
-                        Input::Allocate(discipline)
-                    }
-                    Turn::Free => Input::Free,
+                    Turn::Allocate(discipline) | Turn::AllocateAnew(discipline) => Own::Allocate(discipline),
+                    Turn::Free => Own::Free,
                     Turn::SendHome => {
                         self.done(&mut after, thread, Ending::SentHome);
-                        Input::SendHome
+                        Own::SendHome
                     }
-                    Turn::Read => Input::Fetch(Access::Shared),
-                    Turn::Write => Input::Fetch(Access::Modified),
+                    Turn::Read => Own::Fetch(Access::Shared),
+                    Turn::Write => Own::Fetch(Access::Modified),
                     Turn::Enter(_) | Turn::Take | Turn::EnterAndFree | Turn::TakeAndFree => {
                         *doing = Doing::Waiting(memory.changes, false);
-                        Input::Enter(who, turn.enters().expect("it does"))
+                        Own::Enter(who, turn.enters().expect("it does"))
                     }
                 };
-                (input, None)
+                (input, "begins")
             }
             Doing::Pinned { frame, on_paper } => {
                 let wrote = (turn == Turn::Write).then(|| write_of(thread, at));
                 match wrote {
                     _ if on_paper || !self.knows_memory(world, NodeId(plan.node.into())) => {}
-                    Some(wrote) => after.memory.latest = wrote,
+                    Some(wrote) => after.more.memory.latest = wrote,
                     None => {
                         let copy = self.facts(world, node).copy;
                         if copy.is_none_or(|(_, write)| write != memory.latest) {
@@ -97,26 +96,26 @@ impl Engine {
                                 "thread {thread} reads {copy:?}, and the last write is {}",
                                 memory.latest
                             );
-                            found.push((Action::GoOn(who, at, "accesses the block"), Err(what)));
+                            found.push((Action::Thread(who, at, "accesses the block"), Err(what)));
                             return;
                         }
                     }
                 }
                 self.done(&mut after, thread, Ending::Accessed);
-                (Input::Access(FrameId(frame), wrote), Some("accesses the block"))
+                (Own::Access(FrameId(frame), wrote), "accesses the block")
             }
             Doing::ToldOfLoss => {
                 *doing = Doing::Waiting(memory.changes, true);
-                (Input::Reclaim(who), Some("takes what is lost"))
+                (Own::Reclaim(who), "takes what is lost")
             }
-            Doing::Inside { frees: true, .. } => (Input::Free, Some("wants it freed")),
+            Doing::Inside { frees: true, .. } => (Own::Free, "wants it freed"),
             Doing::Inside { of, .. } => {
                 let mode = turn.enters().expect("it is inside");
                 let is_there = of == memory.changes;
                 let value = self.facts(world, node).value;
                 if is_there && !memory.hollow && value != Some(memory.latest) {
                     let what = format!("the data changed under thread {thread}: {value:?}, {memory:?}");
-                    found.push((Action::GoOn(who, at, "leaves"), Err(what)));
+                    found.push((Action::Thread(who, at, "leaves"), Err(what)));
                     return;
                 }
                 let wrote =
@@ -124,23 +123,23 @@ impl Engine {
                 if let Some(wrote) = wrote
                     && is_there
                 {
-                    (after.memory.latest, after.memory.hollow) = (wrote, false);
+                    (after.more.memory.latest, after.more.memory.hollow) = (wrote, false);
                 }
                 let how = if is_there { Ending::Entered } else { Ending::LeftOnPaper };
                 self.done(&mut after, thread, how);
-                (Input::Leave(mode, wrote), Some("leaves"))
+                (Own::Leave(mode, wrote), "leaves")
             }
             Doing::Returned(lost) => {
                 *doing = Doing::Ending(lost);
-                (Input::End(who, lost), Some("ends the lock"))
+                (Own::End(who, lost), "ends the lock")
             }
             _ => return,
         };
-        let action = goes_on.map_or(Action::Begin(who, at), |does| Action::GoOn(who, at, does));
-        let next = self.node_step(world, node, input, after, Some(thread));
+        let before = World { outside: self.intern_outside(after), ..*world };
+        self.node_step(&before, node, Input::Own(input), Action::Thread(who, at, does), found);
         // Somebody was in the way, and nothing else has changed.
-        if !matches!(&next, Ok(next) if next == world) {
-            found.push((action, next));
+        if matches!(found.last(), Some((_, Ok(next))) if next == world) {
+            found.pop();
         }
     }
 
@@ -152,7 +151,7 @@ impl Engine {
         started: Started,
     ) -> Result<(), String> {
         let turn = self.turn_of(outside, thread).expect("it has one");
-        let since = outside.memory.changes;
+        let since = outside.more.memory.changes;
         let doing = &mut outside.threads[thread].doing;
         *doing = match (started, turn, *doing) {
             (Started::Slot(slot), _, Doing::Inside { of, taken, .. }) => {
@@ -177,11 +176,11 @@ impl Engine {
         world: &World,
         outside: &mut Outside,
         node: usize,
-        told: Told,
+        told: ToThread,
     ) -> Result<(), String> {
         match told {
-            Told::Lock(effect) => self.told_of_lock(world, outside, effect),
-            Told::Block(slot, outcome) => {
+            ToThread::Lock(effect) => self.told_of_lock(world, outside, effect),
+            ToThread::Block(slot, outcome) => {
                 for thread in 0..self.scope.threads.len() {
                     if usize::from(self.scope.threads[thread].node) == node {
                         self.told_of_block(world, outside, thread, slot, outcome)?;
@@ -202,7 +201,7 @@ impl Engine {
     ) -> Result<(), String> {
         let control = Rc::clone(self.control(world));
         let (died, home_died) = (control.has_lost_a_node(), control.has_lost(HOME));
-        let memory = outside.memory;
+        let memory = outside.more.memory;
         match (outside.threads[thread].doing, outcome) {
             (Doing::Allocating(its, _), Outcome::Allocated { addr, .. }) if its == slot.0 => {
                 let Some(Turn::Allocate(discipline) | Turn::AllocateAnew(discipline)) =
@@ -292,14 +291,7 @@ impl Engine {
         outside: &mut Outside,
         effect: LockEffect,
     ) -> Result<(), String> {
-        let (LockEffect::Entered(ticket)
-        | LockEffect::Busy(ticket)
-        | LockEffect::Failed(ticket, _)
-        | LockEffect::Freed(ticket)) = effect
-        else {
-            unreachable!("packets are sent")
-        };
-        let thread = ticket.0 as usize;
+        let thread = crate::locks::who_is_told(effect);
         let control = Rc::clone(self.control(world));
         match (outside.threads[thread].doing, effect) {
             (Doing::Waiting(..), LockEffect::Entered(_)) => self.entered(world, outside, thread),
@@ -312,12 +304,12 @@ impl Engine {
                     Refusal::Lost => control.has_lost_a_node() && !takes,
                     Refusal::Outdated => takes,
                     Refusal::NodeDown => control.has_lost(HOME),
-                    _ => may_be_refused(outside.memory, since, Discipline::Locked, why),
+                    _ => may_be_refused(outside.more.memory, since, Discipline::Locked, why),
                 };
                 if !may {
                     return Err(format!(
                         "thread {thread} is refused the lock: {why:?}, {:?}",
-                        outside.memory
+                        outside.more.memory
                     ));
                 }
                 let reclaims = self.turn_of(outside, thread).is_some_and(Turn::reclaims);
@@ -344,7 +336,7 @@ impl Engine {
         let Doing::Waiting(_, taken) = outside.threads[thread].doing else {
             return Err(format!("thread {thread} does not want to enter, and is let in"));
         };
-        let memory = outside.memory;
+        let memory = outside.more.memory;
         let turn = self.turn_of(outside, thread).expect("it waits");
         if !self.knows_memory(world, NodeId(self.scope.threads[thread].node.into())) {
             let doing = Doing::Inside { of: NO_CHANGE, taken, frees: turn.frees_inside() };
@@ -367,7 +359,7 @@ impl Engine {
         let value = self.facts(world, usize::from(self.scope.threads[thread].node)).value;
         if taken {
             self.coverage.note(Ending::Taken);
-            outside.memory.hollow = true;
+            outside.more.memory.hollow = true;
         } else if value != Some(memory.latest) || memory.hollow {
             return Err(format!("thread {thread} finds {value:?}, and the last release left {memory:?}"));
         }
