@@ -46,8 +46,7 @@ pub(crate) fn feed(name: &str, target: fn(&[u8]) -> bool) {
     let accepted = corpus.iter().filter(|bytes| target(bytes)).count();
     assert!(accepted > 0 && accepted < corpus.len(), "{name}: {accepted} of {} are accepted", corpus.len());
     let seed = std::env::var("RACKMEM_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    let (package, test) = (env!("CARGO_PKG_NAME"), env!("CARGO_CRATE_NAME"));
-    println!("RACKMEM_SEED={seed} cargo test -p {package} --test {test} {name}");
+    println!("RACKMEM_SEED={seed} cargo test -p {} fuzz", env!("CARGO_PKG_NAME"));
     let mut random = Random(seed);
     for _ in 0..ROUNDS {
         let bytes = random.changed(&corpus);

@@ -2,7 +2,7 @@
 //!
 //! The histories come from a perfect memory in virtual time, so they all pass; then the first gets one lie.
 
-#[path = "../tests/randomized/simulated.rs"]
+#[path = "../tests/all/randomized/simulated.rs"]
 mod simulated;
 
 use std::time::Instant;

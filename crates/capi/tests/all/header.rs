@@ -1,7 +1,7 @@
 //! `include/rackmem.h` is what cbindgen makes of the functions here. To write it anew:
 //!
 //! ```text
-//! RACKMEM_WRITE_HEADER=1 cargo test -p rackmem-capi --test header
+//! RACKMEM_WRITE_HEADER=1 cargo test -p rackmem-capi header
 //! ```
 
 use std::path::Path;
@@ -78,6 +78,6 @@ fn the_header_is_what_the_functions_are() {
     let there = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         there == header,
-        "include/rackmem.h is out of date; write it anew: RACKMEM_WRITE_HEADER=1 cargo test -p rackmem-capi --test header"
+        "include/rackmem.h is out of date; write it anew: RACKMEM_WRITE_HEADER=1 cargo test -p rackmem-capi header"
     );
 }

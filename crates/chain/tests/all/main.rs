@@ -3,4 +3,6 @@
 mod chains;
 mod copies;
 mod steered;
+#[path = "mutants/table.rs"]
+mod table;
 mod walking;

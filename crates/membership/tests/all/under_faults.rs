@@ -49,7 +49,7 @@ fn every_run_keeps_its_promises_under_faults_and_comes_to_rest_without() {
                 dumps += begun;
             }
             Err(panic) => {
-                eprintln!("replay: RACKMEM_SEED={seed} cargo test -p rackmem-membership --test under_faults");
+                eprintln!("replay: RACKMEM_SEED={seed} cargo test -p rackmem-membership under_faults");
                 resume_unwind(panic);
             }
         }

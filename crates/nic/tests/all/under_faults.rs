@@ -22,7 +22,7 @@ fn everything_completes_in_order_and_once() {
     let all = seeds.end - seeds.start > 1;
     for seed in seeds {
         let run = workload::run::<Faithful>(seed, 120).unwrap_or_else(|why| {
-            panic!("{why}\nagain: RACKMEM_SEED={seed} cargo test -p rackmem-nic --test under_faults")
+            panic!("{why}\nagain: RACKMEM_SEED={seed} cargo test -p rackmem-nic under_faults")
         });
         whole += run.objects.whole;
         torn += run.objects.torn;

@@ -307,7 +307,7 @@ struct Replay(u64);
 impl Drop for Replay {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("replay: SEED={} cargo test -p rackmem-switch --test protocol_streams", self.0);
+            eprintln!("replay: SEED={} cargo test -p rackmem-switch protocol_streams", self.0);
         }
     }
 }

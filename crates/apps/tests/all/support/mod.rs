@@ -27,7 +27,7 @@ impl Drop for Replay {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let Self { file, test, seed } = self;
-            eprintln!("to replay: SEED={seed} cargo test -p rackmem-apps --test {file} {test}");
+            eprintln!("to replay: SEED={seed} cargo test -p rackmem-apps {file}::{test}");
         }
     }
 }

@@ -2,12 +2,11 @@
 //! notices are lost, and clients sleep for longer than slots rest, and die. With several copies, memories die, too. Each rule is left out
 //! once, and something notices.
 //! `RACKMEM_SEED=N` repeats a run, `RACKMEM_RUNS=N` makes so many of each kind.
+#![cfg_attr(not(feature = "deep"), allow(dead_code, unused_imports, reason = "mutants are deep"))]
 
-#[path = "../../../../../tools/check/tests/mutants/document.rs"]
+#[path = "../../../../../tools/check/tests/all/mutants/document.rs"]
 mod document;
 mod memories;
-#[path = "../mutants/table.rs"]
-mod table;
 mod torn;
 mod world;
 
@@ -15,7 +14,7 @@ use check::linearizability::{Limits, Verdict, check_history};
 use wire::rules::{CHAIN_NAMES, Faithful};
 use wire::{ChainRules, for_each_chain_mutant};
 
-use table::{ROWS, Row, Runs};
+use crate::table::{ROWS, Row, Runs};
 use world::World;
 
 const STEPS: u64 = 20_000;
@@ -89,7 +88,7 @@ fn histories_are_linearizable_and_memory_comes_back() {
         let mut sum = Sum::default();
         for seed in seeds(100) {
             if let Err(why) = run::<Faithful>(seed, kind, &mut sum) {
-                panic!("{kind:?}: {why}\nRACKMEM_SEED={seed} cargo test -p rackmem-chain --test chains");
+                panic!("{kind:?}: {why}\nRACKMEM_SEED={seed} cargo test -p rackmem-chain chains");
             }
         }
         if std::env::var_os("RACKMEM_SEED").is_none() {
@@ -109,6 +108,7 @@ fn histories_are_linearizable_and_memory_comes_back() {
 /// This test's scenario.
 const TORN: &str = "torn";
 
+#[cfg(feature = "deep")]
 #[test]
 fn every_mutant_is_caught() {
     let (mut names, mut caught_by_runs, mut torn_without) = (Vec::new(), Vec::new(), Vec::new());
@@ -136,8 +136,8 @@ fn every_mutant_is_caught() {
     for_each_chain_mutant!(look);
     let _ = std::panic::take_hook();
     assert_eq!(names, CHAIN_NAMES);
-    table::assert_caught(|row| row.scenario == TORN, &torn_without);
-    table::assert_caught(|row| row.runs == Runs::Native, &caught_by_runs);
+    crate::table::assert_caught(|row| row.scenario == TORN, &torn_without);
+    crate::table::assert_caught(|row| row.runs == Runs::Native, &caught_by_runs);
 }
 
 #[test]
@@ -152,11 +152,11 @@ const HEAD: &str = "\
 # The mutants of chains
 
 The same for the rules of [chains](chains.md) (`ChainRules` in `crates/wire/src/rules.rs`). The table is
-`crates/chain/tests/mutants/table.rs`; `cargo test -p rackmem-chain mutant -- --nocapture` prints what was found by random runs.
+`crates/chain/tests/mutants/table.rs`; `cargo test -p rackmem-chain --features deep mutant -- --nocapture` prints what was found by random runs.
 
-- *random runs*: three clients and a metadata server, with one copy and with several, whose memories die (`--test chains`);
-  *steered*: through a switch that steers (`--test steered`);
-- *every order*: of a few operations on copies (`--test copies`);
+- *random runs*: three clients and a metadata server, with one copy and with several, whose memories die (`chains`);
+  *steered*: through a switch that steers (`steered`);
+- *every order*: of a few operations on copies (`copies`);
 - *scenario*: a run that is too rare to wait for, step by step (in the file, or the function, of that name).
 
 | rule | without it | caught by |

@@ -9,7 +9,6 @@ use wire::chain::Next;
 use wire::rules::{Faithful, without_chain};
 
 use crate::copies::search::{Event, REST, Scenario, State};
-use crate::copies::table;
 
 /// Two clients that know a chain of two entries in two copies; what befalls them is told below.
 const TWO: Scenario =
@@ -72,12 +71,12 @@ fn late_link<R: ChainRules>() -> bool {
 fn what_is_in_the_first_copy_only_is_not_read() {
     assert!(!last_copy::<Faithful>());
     let missed = last_copy::<without_chain::GETS_READ_THE_LAST_COPY>().then_some("GETS_READ_THE_LAST_COPY");
-    table::assert_caught(|row| row.scenario == "last_copy", missed.as_slice());
+    crate::table::assert_caught(|row| row.scenario == "last_copy", missed.as_slice());
 }
 
 #[test]
 fn a_link_that_comes_after_its_tails_slot_is_used_anew_appends_nothing_twice() {
     assert!(!late_link::<Faithful>());
     let missed = late_link::<without_chain::LATE_LINKS_ARE_SETTLED>().then_some("LATE_LINKS_ARE_SETTLED");
-    table::assert_caught(|row| row.scenario == "late_link", missed.as_slice());
+    crate::table::assert_caught(|row| row.scenario == "late_link", missed.as_slice());
 }

@@ -152,5 +152,5 @@ pub(crate) fn dangles<R: ChainRules>() -> bool {
 fn what_stands_behind_an_append_that_is_under_way_is_not_given_up_before_that_has_arrived() {
     assert!(!dangles::<Faithful>());
     let missed = dangles::<wire::rules::without_chain::DOUBTS_WAIT>().then_some("DOUBTS_WAIT");
-    crate::steered::table::assert_caught(|row| row.scenario == "doubt", missed.as_slice());
+    crate::table::assert_caught(|row| row.scenario == "doubt", missed.as_slice());
 }

@@ -7,8 +7,6 @@ mod leases;
 mod nic;
 #[path = "../../../../switch/tests/all/steering/table.rs"]
 mod steering_table;
-#[path = "../mutants/table.rs"]
-mod table;
 mod world;
 
 use check::linearizability::{Limits, Verdict, check_history};
@@ -169,7 +167,7 @@ fn runs(count: u64, faults: Faults, run: Run) -> Sum {
     let mut sum = Sum::default();
     for seed in seeds(count) {
         if let Err(why) = run(seed, faults, &mut sum) {
-            panic!("{why}\nRACKMEM_SEED={seed} cargo test -p rackmem-chain --test steered");
+            panic!("{why}\nRACKMEM_SEED={seed} cargo test -p rackmem-chain steered");
         }
     }
     println!("{sum:?}: {:.2?} round trips each", sum.trips_each());
@@ -319,7 +317,7 @@ fn every_mutant_is_caught() {
     }
     macro_rules! chains {
         ($name:expr, $mutant:ty) => {
-            if table::Row::of($name).runs == table::Runs::Steered {
+            if crate::table::Row::of($name).runs == crate::table::Runs::Steered {
                 note!($name, caught::<$mutant, Faithful>);
             }
         };
@@ -328,7 +326,7 @@ fn every_mutant_is_caught() {
     for_each_chain_mutant!(chains);
     let _ = std::panic::take_hook();
     assert_eq!(names, STEER_NAMES);
-    table::assert_caught(|row| row.runs == table::Runs::Steered, &caught_by_runs);
+    crate::table::assert_caught(|row| row.runs == crate::table::Runs::Steered, &caught_by_runs);
     for row in steering_table::ROWS.iter().filter(|row| row.runs) {
         let steering_table::Row { rule, without, .. } = row;
         assert!(caught_by_runs.contains(rule), "nothing catches {rule} ({without}), but: {}", row.by());

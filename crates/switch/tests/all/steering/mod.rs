@@ -5,7 +5,7 @@ mod bed;
 mod bound;
 mod bound_orders;
 mod capture;
-#[path = "../../../../../tools/check/tests/mutants/document.rs"]
+#[path = "../../../../../tools/check/tests/all/mutants/document.rs"]
 mod document;
 mod exhaustive;
 mod lives;
@@ -79,10 +79,10 @@ const HEAD: &str = "\
 The same for the rules of [steering](chains.md#steering) (`SteerRules`). The table is `crates/switch/tests/steering/table.rs`.
 
 - *scenario*: a few packets, step by step, which go well with the rule and wrong without it
-  (`cargo test -p rackmem-switch --test steering`);
+  (`cargo test -p rackmem-switch steering`);
 - *every order*: of the appends of two and three clients (the same test);
 - *random runs*: chain clients with real NICs, over ways that lose, duplicate and reorder
-  (`cargo test -p rackmem-chain --test steered mutant -- --nocapture`).
+  (`cargo test -p rackmem-chain steered::every_mutant -- --nocapture`).
 
 | rule | without it | caught by |
 | --- | --- | --- |

@@ -1,0 +1,73 @@
+//! Racks of blocks and locks, in which memory comes and goes.
+
+use check::explore::Reached;
+use check::explore::joint::{Joint, Scope, explore_with_rules};
+use wire::rules::without;
+use wire::{Faithful, LockRules, Rules};
+
+use crate::exhaustive::{Counts, broken, holds, is_as_any};
+
+const SCOPES: &[(&str, Counts)] = &[
+    ("lock", [2075, 5158, 4]),
+    ("lock-again", [27_260, 87_758, 9]),
+    ("lock-free-outside", [57, 80, 1]),
+    ("block", [19_051, 50_760, 48]),
+    ("block-in-switch", [160_418, 507_693, 339]),
+    ("word", [639, 1354, 1]),
+    ("lock-loss", [17_336, 48_417, 16]),
+    ("block-loss", [60_927, 170_377, 58]),
+    ("lock-duplicate", [60_685, 214_232, 8]),
+    ("block-duplicate", [135_206, 504_860, 28]),
+    ("lock-alone-restart", [144_681, 553_767, 46]),
+    ("block-alone-restart", [181_795, 649_144, 39]),
+    ("lock-free-death", [13_347, 35_338, 35]),
+    ("lock-take-death", [25_506, 76_504, 62]),
+    ("lock-lost-death", [48_017, 145_312, 85]),
+    ("lock-change-death", [1123, 2686, 8]),
+    ("block-free-death", [16_724, 51_176, 46]),
+    ("block-change-death", [55_026, 152_459, 117]),
+    ("lock-home-death", [2650, 6543, 22]),
+    ("lock-home-return", [28_253, 72_076, 49]),
+    ("block-home-death", [11_866, 32_855, 103]),
+    ("block-home-return", [156_233, 533_365, 71]),
+];
+
+#[test]
+fn everything_holds_and_threads_get_what_they_want_and_are_refused_for_every_reason() {
+    let reached = holds::<Joint>(SCOPES).table().into_iter();
+    let missing: Vec<String> = reached.filter(|(.., reached)| !reached).map(|(what, ..)| what).collect();
+    // What was never allocated, nobody here frees.
+    assert_eq!(missing, ["NotFreed(NotAnAllocation)"], "reached nowhere, or is by now");
+}
+
+#[test]
+fn its_scopes_are_as_any() {
+    is_as_any::<Joint>("lock-loss");
+}
+
+#[track_caller]
+fn without<R: Rules, L: LockRules>(name: &str, what: &str) {
+    let scope = Scope::named(name).expect("there is such a scope");
+    let found = broken(explore_with_rules::<R, L>(scope, 200_000, |_| {}));
+    assert!(found.what.contains(what), "{name}: {}", found.what);
+}
+
+#[test]
+fn a_copy_of_a_block_that_is_a_lock_by_now_is_noticed() {
+    without::<without::ENDED_COPIES_ARE_DROPPED, Faithful>("block-change-death", "obeys Some(Locked)");
+}
+
+#[test]
+fn a_copy_of_a_block_of_a_dead_home_is_noticed() {
+    without::<without::ORPHANED_COPIES_ARE_DROPPED, Faithful>("block-home-return", "of the block");
+}
+
+#[test]
+fn a_free_of_the_next_allocation_is_noticed() {
+    without::<without::FREES_ARE_FOR_THEIR_ALLOCATOR, Faithful>("block-free-death", "nobody has freed");
+}
+
+#[test]
+fn memory_whose_life_does_not_end_is_noticed() {
+    without::<without::LIFE_ENDS_BEFORE_PURGE, Faithful>("block", "has freed what is still allocated");
+}

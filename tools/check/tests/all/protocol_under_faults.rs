@@ -1,0 +1,87 @@
+//! The real machines on a network that does its worst: thousands of short runs, each from its own seed.
+//!
+//! A failure prints the command that repeats just that run.
+
+use check::coherence::{Plan, Rack, Report};
+use check::rack::{Effort, Fault};
+
+fn plan(seed: u64) -> Plan {
+    Plan::from_seed(seed).with_options(seed)
+}
+
+fn run(plan: Plan, seed: u64, steps: usize) -> Report {
+    let plan = plan.traced(std::env::var_os("RACKMEM_TRACE").is_some());
+    Rack::<wire::Faithful>::run_seed(plan, seed, Effort::steps(steps)).unwrap_or_else(|why| {
+        let replay = format!("RACKMEM_SEED={seed} cargo test -p rackmem-check protocol_under_faults");
+        panic!("seed {seed}: {}\n{plan:?}\nreplay: {replay}", why.what())
+    })
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    if let Some(seed) = std::env::var("RACKMEM_SEED").ok().and_then(|seed| seed.parse().ok()) {
+        return seed..seed + 1;
+    }
+    let count = std::env::var("RACKMEM_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(300);
+    0..count
+}
+
+#[test]
+fn every_run_is_coherent_under_faults_and_completes_without() {
+    let mut sum = Report::default();
+    for seed in seeds() {
+        sum.add(&run(plan(seed), seed, 3000));
+    }
+    println!("{sum:#?}");
+    if seeds().count() > 1 {
+        // The runs must have been worth it: everything that can happen has happened.
+        assert!(
+            sum.seen.protocol.events[1..=11].iter().all(|count| *count > 0),
+            "every request: {:?}",
+            sum.seen.protocol.events
+        );
+        assert!(
+            sum.seen.protocol.dropped[2..=3].iter().all(|count| *count > 0),
+            "late and duplicate packets"
+        );
+        assert!(sum.seen.protocol.added_to_switch > 0 && sum.seen.protocol.removed_from_switch > 0);
+        assert!(sum.seen.peeked > 0 && sum.seen.protocol.peeked > sum.seen.peeked, "some answers are lost");
+        assert!(sum.seen.protocol.parked > 0 && sum.seen.protocol.retransmissions > 0 && sum.seen.frees > 0);
+        assert!(
+            sum.faults[Fault::Lost] > 0
+                && sum.faults[Fault::Duplicated] > 0
+                && sum.faults[Fault::Delayed] > 0
+        );
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let digest = |seed| format!("{:?}", run(plan(seed), seed, 1500));
+    assert_eq!(digest(7), digest(7));
+    assert_ne!(digest(7), digest(8), "another seed gives another one");
+}
+
+#[test]
+fn every_run_recovers_from_restarts_and_deaths() {
+    let mut sum = Report::default();
+    for seed in seeds() {
+        sum.add(&run(Plan::with_restarts(seed).with_options(seed), seed, 6000));
+    }
+    println!("{sum:#?}");
+    if seeds().count() > 1 {
+        let stops = sum.faults;
+        assert!(
+            stops[Fault::SwitchStopped] > 0
+                && stops[Fault::NodeDied] > 0
+                && stops[Fault::NodeReturned] > 0
+                && stops[Fault::ShadowRestarted] > 0,
+            "{stops:?}"
+        );
+        assert!(
+            sum.seen.protocol.lost > 0 && sum.seen.lost > 0,
+            "blocks are lost, and somebody asks for them"
+        );
+        assert!(sum.seen.protocol.salvaged > 0, "blocks come back from retained answers");
+        assert!(sum.faults[Fault::Corrupted] > 0 && sum.faults[Fault::Unreachable] > 0, "{:?}", sum.faults);
+    }
+}
