@@ -16,11 +16,10 @@ mod cursors;
 mod linking;
 
 use alloc::vec::Vec;
-use core::marker::PhantomData;
 
 use sorted::{Map, Set};
 use wire::chain::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Word};
-use wire::{ChainRules, Faithful, Nanos};
+use wire::{Faithful, Nanos, Rule, Rules};
 
 use self::cursors::{Cursor, swap};
 use self::linking::Link;
@@ -171,7 +170,7 @@ const LOOKS: u32 = 4;
 
 /// A client.
 #[derive(Clone, Debug)]
-pub struct Client<R: ChainRules = Faithful> {
+pub struct Client<R: Rules = Faithful> {
     config: Config,
     walk: Walk,
     /// Copies of each slot.
@@ -190,12 +189,19 @@ pub struct Client<R: ChainRules = Faithful> {
     asks_for_more: u32,
     /// An append's compare-and-swap is posted together with its WRITE.
     swaps_at_once: bool,
-    rules: PhantomData<R>,
+    rules: R,
 }
 
-impl<R: ChainRules> Client<R> {
+impl Client {
     /// A client that knows nothing yet.
     pub fn new(config: Config) -> Self {
+        Self::with_rules(Faithful, config)
+    }
+}
+
+impl<R: Rules> Client<R> {
+    /// The same, of which some rules may not hold: for checkers.
+    pub fn with_rules(rules: R, config: Config) -> Self {
         Self {
             config,
             walk: Walk::default(),
@@ -208,7 +214,7 @@ impl<R: ChainRules> Client<R> {
             appends: config.lease,
             asks_for_more: 0,
             swaps_at_once: false,
-            rules: PhantomData,
+            rules,
         }
     }
 
@@ -322,13 +328,14 @@ impl<R: ChainRules> Client<R> {
             written: writes.written + u8::from(outcome == Outcome::Written),
             in_doubt: writes.in_doubt || outcome == Outcome::Unknown,
         };
+        let rules = self.rules;
         let op = self.op(id);
         op.step = Step::Writing(writes);
         if writes.under_way > 0 {
             return;
         }
         // Otherwise the slot is still ours: nobody else knows of it, and a WRITE that was not executed never will be.
-        op.is_written = writes.written > 0 && !(writes.in_doubt && R::ALL_COPIES_ARE_WRITTEN);
+        op.is_written = writes.written > 0 && !(writes.in_doubt && rules.holds(Rule::AllCopiesAreWritten));
         if op.is_written { self.go_on(now, id, out) } else { self.end(id, Done::Failed, out) }
     }
 
@@ -347,7 +354,7 @@ impl<R: ChainRules> Client<R> {
             let is_asked_for = head.word.entry == cursor.version && (!steered || head.at == cursor.at);
             (is_asked_for || steered && head.at != cursor.at) && head.key == key
         };
-        let counts = !R::CURSORS_EXPIRE || self.counts(now, &cursor);
+        let counts = !self.rules.holds(Rule::CursorsExpire) || self.counts(now, &cursor);
         let Some(head) = head.filter(|head| counts && is_it(head)) else {
             return self.lose(now, id, out);
         };
@@ -456,8 +463,8 @@ impl<R: ChainRules> Client<R> {
     }
 
     /// The copy that is read.
-    const fn last(&self) -> Replica {
-        if R::GETS_READ_THE_LAST_COPY { Replica(self.copies - 1) } else { Replica::FIRST }
+    fn last(&self) -> Replica {
+        if self.rules.holds(Rule::GetsReadTheLastCopy) { Replica(self.copies - 1) } else { Replica::FIRST }
     }
 
     fn read(&mut self, now: Nanos, id: OpId, cursor: Cursor, replica: Replica, out: &mut Vec<Effect>) {

@@ -10,7 +10,7 @@ use crate::message::{Effect, Message, Outcome};
 use crate::store::DataRef;
 
 pub(crate) struct Context<'a, S, R> {
-    pub(crate) rules: core::marker::PhantomData<R>,
+    pub(crate) rules: R,
     pub(crate) now: Nanos,
     pub(crate) random: u32,
     pub(crate) config: &'a Config,

@@ -11,12 +11,11 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::marker::PhantomData;
 
 use switch::flowcc::line;
 use wire::{
     BlockTag, Copyset, Discipline, Endpoint, Faithful, GlobalAddr, Incarnation, Kind, Nanos, NodeId, Refusal,
-    Rules, SlotId,
+    Rule, Rules, SlotId,
 };
 
 use crate::allocation::Allocation;
@@ -34,7 +33,7 @@ use crate::store::{Access, FrameId, Moment, Store};
 
 /// The state machines of one node.
 pub struct Node<R: Rules = Faithful> {
-    pub(crate) rules: PhantomData<R>,
+    pub(crate) rules: R,
     pub(crate) config: Config,
     pub(crate) counters: Counters,
     pub(crate) requesters: Requesters,
@@ -73,7 +72,7 @@ impl Node {
     /// # Panics
     /// If the rack has no nodes, more than a copyset can name, or not this one.
     pub fn new(config: Config) -> Self {
-        Self::with_rules(config)
+        Self::with_rules(Faithful, config)
     }
 }
 
@@ -82,7 +81,7 @@ impl<R: Rules> Node<R> {
     ///
     /// # Panics
     /// If the rack has no nodes, more than a copyset can name, or not this one.
-    pub fn with_rules(config: Config) -> Self {
+    pub fn with_rules(rules: R, config: Config) -> Self {
         assert!(
             (1..=Copyset::NODES).contains(&config.nodes),
             "a rack has 1 to 64 nodes, not {}",
@@ -90,7 +89,7 @@ impl<R: Rules> Node<R> {
         );
         assert!(config.id.index() < config.nodes, "{} of {} nodes", config.id, config.nodes);
         Self {
-            rules: PhantomData,
+            rules,
             counters: Counters::default(),
             requesters: Requesters::new(&config),
             cache_agent: CacheAgent::new(config.id, config.nodes),
@@ -121,7 +120,7 @@ impl<R: Rules> Node<R> {
         self.home.ended.clear();
         let cx = &mut context!(self, at, store, out);
         let nodes = cx.config.nodes;
-        if R::EPOCHS_ARE_FENCED && packet.epoch != cx.config.switch_epoch {
+        if self.rules.holds(Rule::EpochsAreFenced) && packet.epoch != cx.config.switch_epoch {
             return cx.counters.drop(Drop::WrongEpoch);
         }
         let known = packet.requester.node.index() < nodes
@@ -133,7 +132,7 @@ impl<R: Rules> Node<R> {
         }
         let requester = packet.requester.node.index();
         let known = cx.lives[requester];
-        if R::LIVES_ARE_FENCED && packet.incarnation < known {
+        if self.rules.holds(Rule::LivesAreFenced) && packet.incarnation < known {
             return cx.counters.drop(Drop::FormerLife);
         }
         self.lives[requester] = known.max(packet.incarnation);

@@ -9,7 +9,7 @@
 use alloc::vec::Vec;
 
 use switch::flowcc::Dump;
-use wire::{Faithful, GlobalAddr, LockRules, Mode, Nanos, Refusal, Rules};
+use wire::{Faithful, GlobalAddr, Mode, Nanos, Refusal, Rules};
 
 use crate::locks::store::{LockStore, NoRoom, Users};
 use crate::locks::{LockEffect, LockMessage, LockNode};
@@ -19,14 +19,14 @@ use crate::recovery::View;
 use crate::store::{DataRef, Moment, Store};
 
 /// The machines of a node, for one call.
-pub struct RackNode<'a, R: Rules = Faithful, L: LockRules = Faithful> {
+pub struct RackNode<'a, R: Rules = Faithful> {
     /// Coherence, and the allocator.
     pub node: &'a mut Node<R>,
     /// The locks that carry their data.
-    pub locks: &'a mut LockNode<L>,
+    pub locks: &'a mut LockNode<R>,
 }
 
-impl<R: Rules, L: LockRules> RackNode<'_, R, L> {
+impl<R: Rules> RackNode<'_, R> {
     /// A packet about blocks or allocations has arrived.
     pub fn on_packet<S: Store>(
         &mut self,

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{Faithful, Incarnation, LockPacket, LockRules, NodeId, Packet, Rules, SteerRules, SwitchEpoch};
+use wire::{Faithful, Incarnation, LockPacket, NodeId, Packet, Rules, SwitchEpoch};
 
 use crate::flowcc::{self, Switch};
 use crate::locks::{self, Directory};
@@ -14,16 +14,16 @@ use crate::relay::Relay;
 
 /// The programs of a switch.
 #[derive(Debug)]
-pub struct Chip<'a, R: Rules = Faithful, L: LockRules = Faithful, S: SteerRules = Faithful> {
+pub struct Chip<'a, R: Rules = Faithful> {
     /// Coherence: the directory of hot blocks.
     pub flowcc: &'a mut Switch<R>,
     /// The directory of the locks that carry their data.
-    pub locks: &'a mut Directory<L>,
+    pub locks: &'a mut Directory<R>,
     /// What is between clients of chains and memory, and may steer.
-    pub relay: &'a mut Relay<S>,
+    pub relay: &'a mut Relay<R>,
 }
 
-impl<R: Rules, L: LockRules, S: SteerRules> Chip<'_, R, L, S> {
+impl<R: Rules> Chip<'_, R> {
     /// A new epoch, with these lives of nodes: the directories are empty, and packets of any other epoch are dropped. The relay
     /// forgets what is over with a node; a switch that stopped has lost it with the rest.
     pub fn begin_epoch(&mut self, epoch: SwitchEpoch, shadow: NodeId, lives: &[Option<Incarnation>]) {

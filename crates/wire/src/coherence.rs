@@ -1,5 +1,6 @@
 //! The vocabulary of FlowCC: what can be asked, what state a block is in, why a request is refused.
 
+use crate::rules::Rule;
 use crate::rules::Rules;
 
 /// What a packet is about.
@@ -143,12 +144,14 @@ impl Kind {
     }
 
     /// True for requests that take the entry's lock for reading; the others take it for writing.
-    pub const fn takes_read_lock<R: Rules>(self) -> bool {
+    pub fn takes_read_lock<R: Rules>(self, rules: R) -> bool {
         match self {
             Self::ReadMiss | Self::LockRead => true,
-            Self::EvictShared | Self::EvictModified => !R::EVICTION_LOCKS_FOR_WRITING || !R::LOCK_SERIALIZES,
+            Self::EvictShared | Self::EvictModified => {
+                !rules.holds(Rule::EvictionLocksForWriting) || !rules.holds(Rule::LockSerializes)
+            }
             Self::AddToSwitch => false,
-            _ => !R::LOCK_SERIALIZES,
+            _ => !rules.holds(Rule::LockSerializes),
         }
     }
 }

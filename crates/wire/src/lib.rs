@@ -42,9 +42,7 @@ pub use copyset::Copyset;
 pub use ids::{Endpoint, Incarnation, NodeId, RequesterId, Seq, SlotId, SwitchEpoch};
 pub use lock::{LockEnd, LockKind, LockPacket, Mode, Tenure, WaitList};
 pub use packet::{Packet, ParseError};
-pub use rules::{
-    AtomicRules, ChainRules, Faithful, LockRules, RegionRules, Rules, SabreRules, SteerRules, VerbsRules,
-};
+pub use rules::{Faithful, Rule, Rules, Without};
 pub use time::Nanos;
 
 // What maps and sets are ordered by.

@@ -4,13 +4,13 @@
 
 use alloc::vec::Vec;
 
-use wire::{ChainRules, Nanos};
+use wire::{Nanos, Rules};
 
 use super::cursors::Cursor;
 use super::{Client, Done, Effect, OpId, Request, Step};
 use crate::Answer;
 
-impl<R: ChainRules> Client<R> {
+impl<R: Rules> Client<R> {
     /// The metadata server has answered; none: it cannot be reached.
     ///
     /// # Panics

@@ -3,7 +3,7 @@
 //! What must always hold: nothing is read at a cursor that has expired; what an operation has learned throws back no other one.
 
 use wire::chain::{EntryVersion, Location, Next, Word};
-use wire::{ChainRules, Nanos};
+use wire::{Nanos, Rules};
 
 use super::{Client, Op};
 use crate::Verb;
@@ -17,7 +17,7 @@ pub(super) struct Cursor {
     pub(super) known: Nanos,
 }
 
-impl<R: ChainRules> Client<R> {
+impl<R: Rules> Client<R> {
     pub(super) fn counts(&self, now: Nanos, cursor: &Cursor) -> bool {
         now.saturating_sub(cursor.known) < self.config.lease
     }

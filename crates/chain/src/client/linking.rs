@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 
 use wire::chain::{Next, Reply, Word};
-use wire::{ChainRules, Nanos};
+use wire::{Nanos, Rule, Rules};
 
 use super::cursors::{Cursor, swap};
 use super::{Client, Done, Effect, LOOKS, OpId, Step};
@@ -31,7 +31,7 @@ impl Link {
     }
 }
 
-impl<R: ChainRules> Client<R> {
+impl<R: Rules> Client<R> {
     /// Begins to put an operation's entry behind that one.
     pub(super) fn begin_link(&mut self, now: Nanos, id: OpId, cursor: Cursor, out: &mut Vec<Effect>) {
         self.link(now, id, Link::new(cursor, now), out);
@@ -40,7 +40,8 @@ impl<R: ChainRules> Client<R> {
     /// In the next copy.
     fn link(&mut self, now: Nanos, id: OpId, link: Link, out: &mut Vec<Effect>) {
         let slot = self.op(id).slot.expect("what is swapped in");
-        let number = if R::COPIES_HAVE_AN_ORDER { link.over } else { self.copies - 1 - link.over };
+        let number =
+            if self.rules.holds(Rule::CopiesHaveAnOrder) { link.over } else { self.copies - 1 - link.over };
         self.step(now, id, Step::Swapping(link));
         out.push(Effect::Verb(id, Replica(number), swap(&link.cursor, slot)));
     }
@@ -79,7 +80,9 @@ impl<R: ChainRules> Client<R> {
                 self.linked(now, id, Link { is_linked: true, ..link }, out);
             }
             // From here on: if it follows in a copy in front of this one, that has died since, and it is in no chain.
-            Some(Next::Entry(at, version)) if self.copies == 1 || !R::APPENDS_WAIT_FOR_COPIES => {
+            Some(Next::Entry(at, version))
+                if self.copies == 1 || !self.rules.holds(Rule::AppendsWaitForCopies) =>
+            {
                 self.op(id).is_walking = self.walk.appends_read;
                 self.follow(now, id, cursor, Cursor { at, version, ..cursor }, out);
             }
@@ -90,7 +93,7 @@ impl<R: ChainRules> Client<R> {
                 self.read(now, id, cursor, self.last(), out);
             }
             // The tail has come and gone meanwhile, and the entry with it, or not.
-            None if !is_first && R::LATE_LINKS_ARE_SETTLED => {
+            None if !is_first && self.rules.holds(Rule::LateLinksAreSettled) => {
                 self.cursors.remove(&op.key);
                 self.settle(now, id, Step::Renewing, out);
             }
@@ -101,7 +104,7 @@ impl<R: ChainRules> Client<R> {
     /// It is done with one copy.
     fn linked(&mut self, now: Nanos, id: OpId, link: Link, out: &mut Vec<Effect>) {
         let link = Link { over: link.over + 1, ..link };
-        if link.over < self.copies && (R::ALL_COPIES_ARE_LINKED || !link.is_linked) {
+        if link.over < self.copies && (self.rules.holds(Rule::AllCopiesAreLinked) || !link.is_linked) {
             return self.link(now, id, link, out);
         }
         if !link.is_linked {
@@ -121,7 +124,7 @@ impl<R: ChainRules> Client<R> {
     fn settle(&mut self, now: Nanos, id: OpId, then: Step, out: &mut Vec<Effect>) {
         let op = self.op(id);
         let (key, (at, version)) = (op.key, op.slot.expect("what was swapped in"));
-        if R::DOUBTS_ARE_SETTLED || then == Step::Renewing {
+        if self.rules.holds(Rule::DoubtsAreSettled) || then == Step::Renewing {
             self.call(now, id, then, Call::Settle { key, at, version }, out);
         } else {
             self.end(id, Done::Failed, out);
@@ -155,7 +158,7 @@ impl<R: ChainRules> Client<R> {
                 out.push(Effect::Notice(Appended { key: op.key, behind, at, version, kind }));
                 self.appended(id, out);
             }
-            Reply::Refused if R::REFUSED_ARE_RENEWED => {
+            Reply::Refused if self.rules.holds(Rule::RefusedAreRenewed) => {
                 self.call(now, id, Step::Renewing, Call::Renew { at, version }, out);
             }
             Reply::Refused => self.lose(now, id, out),

@@ -20,12 +20,11 @@ mod walking;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::marker::PhantomData;
 use core::ops::Bound;
 
 use sorted::{Map, Set};
 use wire::chain::{EntryVersion, Location};
-use wire::{ChainRules, Faithful, Nanos};
+use wire::{Faithful, Nanos, Rule, Rules};
 
 use self::chains::Chain;
 use self::slots::Slots;
@@ -77,7 +76,7 @@ enum Doubt {
 
 /// A metadata server.
 #[derive(Clone, Debug)]
-pub struct Metadata<R: ChainRules = Faithful> {
+pub struct Metadata<R: Rules = Faithful> {
     config: Config,
     /// Copies of each slot.
     copies: u8,
@@ -91,22 +90,29 @@ pub struct Metadata<R: ChainRules = Faithful> {
     waiting: Map<u64, Nanos>,
     /// In the order of time.
     doubts: VecDeque<(Nanos, Doubt)>,
-    rules: PhantomData<R>,
+    rules: R,
 }
 
-impl<R: ChainRules> Metadata<R> {
+impl Metadata {
     /// With this much memory, and no keys.
     pub fn new(config: Config) -> Self {
+        Self::with_rules(Faithful, config)
+    }
+}
+
+impl<R: Rules> Metadata<R> {
+    /// The same, of which some rules may not hold: for checkers.
+    pub fn with_rules(rules: R, config: Config) -> Self {
         Self {
             config,
             copies: 1,
             chains: Map::new(),
-            slots: Slots::new(config.units, EntryVersion(u8::from(R::USES_BEGIN_WITH_ONE))),
+            slots: Slots::new(config.units, EntryVersion(u8::from(rules.holds(Rule::UsesBeginWithOne)))),
             walks: Map::new(),
             sweeps: Map::new(),
             waiting: Map::new(),
             doubts: VecDeque::new(),
-            rules: PhantomData,
+            rules,
         }
     }
 
@@ -175,7 +181,7 @@ impl<R: ChainRules> Metadata<R> {
 
     /// Finds out what became of a slot, or of all of a client's: when nothing is under way any more.
     fn decide(&mut self, now: Nanos, doubt: Doubt, out: &mut Vec<Effect>) {
-        if R::DOUBTS_WAIT && self.config.doubt > Nanos::ZERO {
+        if self.rules.holds(Rule::DoubtsWait) && self.config.doubt > Nanos::ZERO {
             self.doubts.push_back((now + self.config.doubt, doubt));
         } else {
             self.look_for(doubt, out);
@@ -217,7 +223,7 @@ impl<R: ChainRules> Metadata<R> {
         let Some(chain) = self.chains.get_mut(&key) else { return };
         while let Some((at, version)) = chain.advance() {
             self.slots.link(at);
-            let until = if R::SLOTS_REST { now + self.config.rest } else { now };
+            let until = if self.rules.holds(Rule::SlotsRest) { now + self.config.rest } else { now };
             self.slots.rest(at, version, until);
         }
         self.slots.link(chain.tail().0);
@@ -250,7 +256,7 @@ impl<R: ChainRules> Metadata<R> {
 
     /// A client is dead, and nothing that it has asked of memory will be executed any more.
     pub fn on_death(&mut self, now: Nanos, client: ClientId, out: &mut Vec<Effect>) {
-        if R::THE_DEAD_ARE_SWEPT && self.slots.has(client) {
+        if self.rules.holds(Rule::TheDeadAreSwept) && self.slots.has(client) {
             self.decide(now, Doubt::Dead(client), out);
         }
     }

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use sorted::Set;
 use wire::chain::{EntryKind, EntryVersion, Location, Next, Word};
-use wire::{ChainRules, Nanos};
+use wire::{Nanos, Rule, Rules};
 
 use super::{CallId, ClientId, Effect, Metadata, found};
 use crate::{Answer, Outcome, Replica, Verb};
@@ -51,7 +51,7 @@ pub(super) struct Sweep {
     pub(super) keys: Set<u64>,
 }
 
-impl<R: ChainRules> Metadata<R> {
+impl<R: Rules> Metadata<R> {
     /// Walks a key's chain, from what is known of it.
     pub(super) fn walk(&mut self, key: u64, out: &mut Vec<Effect>) {
         let Some(chain) = self.chains.get(&key) else { return };
@@ -117,12 +117,14 @@ impl<R: ChainRules> Metadata<R> {
             {
                 chain.see(head.kind);
                 match head.word.next {
-                    Next::Tail if head.kind == EntryKind::Deleted && R::CHAINS_ARE_CLOSED => {
+                    Next::Tail
+                        if head.kind == EntryKind::Deleted && self.rules.holds(Rule::ChainsAreClosed) =>
+                    {
                         self.link(now, key, Step::Linking(replica, head.word, Next::Closed), out);
                     }
                     Next::Tail if head.kind == EntryKind::Deleted => self.forget(now, key, out),
                     Next::Tail => self.end_walk(key, out),
-                    next if R::WALKS_FINISH_LINKS => {
+                    next if self.rules.holds(Rule::WalksFinishLinks) => {
                         let word = head.word.followed_by(Next::Tail);
                         self.link(now, key, Step::Linking(replica.next(), word, next), out);
                     }
@@ -135,7 +137,7 @@ impl<R: ChainRules> Metadata<R> {
             (Step::Linking(replica, word, next), Outcome::Swapped(found))
                 if found == word.to_bits() || found == word.followed_by(next).to_bits() =>
             {
-                let is_over = next == Next::Closed && !R::ALL_COPIES_ARE_CLOSED;
+                let is_over = next == Next::Closed && !self.rules.holds(Rule::AllCopiesAreClosed);
                 let replica = if is_over { Replica(self.copies) } else { replica.next() };
                 self.link(now, key, Step::Linking(replica, word, next), out);
             }
@@ -177,7 +179,7 @@ impl<R: ChainRules> Metadata<R> {
     fn forget(&mut self, now: Nanos, key: u64, out: &mut Vec<Effect>) {
         let (at, version) = self.chains.remove(&key).expect("it was there").tail();
         self.waiting.remove(&key);
-        let until = if R::SLOTS_REST { now + self.config.rest } else { now };
+        let until = if self.rules.holds(Rule::SlotsRest) { now + self.config.rest } else { now };
         self.slots.rest(at, version, until);
         let walk = self.walks.remove(&key).expect("it was walked");
         self.answer(key, walk.asked.into_iter().chain(walk.later).collect(), out);

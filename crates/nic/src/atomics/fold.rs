@@ -129,7 +129,7 @@ impl Fold<'_> {
 
     /// What each request gets, if the word was `old` before the first.
     pub fn done(&self, old: u64) -> impl Iterator<Item = Done> + '_ {
-        self.all().scan(self.width().take::<Faithful>(old, false), |word, request| {
+        self.all().scan(self.width().take(Faithful, old, false), |word, request| {
             let old =
                 core::mem::replace(word, request.operation.apply(self.width(), *word, request.operands));
             Some(Done { ticket: request.ticket, old })

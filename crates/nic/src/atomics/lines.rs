@@ -5,9 +5,8 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::marker::PhantomData;
 
-use wire::{AtomicRules, Faithful};
+use wire::{Faithful, Rule, Rules};
 
 use super::entry::{Entry, Stage};
 use super::{LINE, Line, Operands, Operation, Width};
@@ -107,24 +106,31 @@ pub struct Counters {
 
 /// The engine beside a memory whose lines it can have for itself.
 #[derive(Clone, Debug)]
-pub struct Lines<R: AtomicRules = Faithful> {
+pub struct Lines<R: Rules = Faithful> {
     config: Config,
     entries: Vec<Option<Entry>>,
     made: u64,
     counters: Counters,
-    rules: PhantomData<R>,
+    rules: R,
 }
 
-impl<R: AtomicRules> Lines<R> {
+impl Lines {
     /// An engine with nothing pending.
     ///
     /// # Panics
     /// If it would have no entries or subentries, or its lines are no power of two.
     pub fn new(config: Config) -> Self {
+        Self::with_rules(Faithful, config)
+    }
+}
+
+impl<R: Rules> Lines<R> {
+    /// The same, of which some rules may not hold: for checkers.
+    pub fn with_rules(rules: R, config: Config) -> Self {
         assert!(config.entries > 0 && config.subentries > 0, "nothing could be pending: {config:?}");
         assert!(config.lines.is_power_of_two(), "lines are found by some bits of their address: {config:?}");
         let entries = (0..config.entries).map(|_| None).collect();
-        Self { config, entries, made: 0, counters: Counters::default(), rules: PhantomData }
+        Self { config, entries, made: 0, counters: Counters::default(), rules }
     }
 
     /// What was counted.
@@ -161,7 +167,7 @@ impl<R: AtomicRules> Lines<R> {
                 }
                 entry.taken += 1;
                 entry.writes |= request.operation.changes();
-                if R::ORDER_IS_KEPT {
+                if self.rules.holds(Rule::OrderIsKept) {
                     entry.pending.push_back(request);
                 } else {
                     entry.pending.push_front(request);
@@ -195,12 +201,15 @@ impl<R: AtomicRules> Lines<R> {
     /// if it has had its turn, and another line waits for its place.
     fn joinable(&self, line: u64) -> Joinable {
         let of_line = self.all().filter(|(_, entry)| entry.line == line).max_by_key(|(_, entry)| entry.age);
-        let Some((at, entry)) = of_line.filter(|_| R::SAME_LINE_MERGES) else { return Joinable::Nowhere };
+        let Some((at, entry)) = of_line.filter(|_| self.rules.holds(Rule::SameLineMerges)) else {
+            return Joinable::Nowhere;
+        };
         let others_wait = || {
             let place = self.place(line);
             self.all().any(|(_, other)| other.age > entry.age && self.place(other.line) == place)
         };
-        let had_its_turn = R::TURN_IS_BOUNDED && entry.taken >= self.config.subentries && others_wait();
+        let had_its_turn =
+            self.rules.holds(Rule::TurnIsBounded) && entry.taken >= self.config.subentries && others_wait();
         if had_its_turn { Joinable::Nowhere } else { Joinable::Here(at) }
     }
 
@@ -212,7 +221,7 @@ impl<R: AtomicRules> Lines<R> {
     fn fetch_next(&mut self, place: u64, out: &mut Vec<Effect>) -> bool {
         let here = |entry: &Entry| self.place(entry.line) == place;
         let is_taken = self.all().any(|(_, entry)| here(entry) && entry.stage != Stage::Blocked);
-        if is_taken && R::PLACE_IS_EXCLUSIVE {
+        if is_taken && self.rules.holds(Rule::PlaceIsExclusive) {
             return false;
         }
         let waiting = |(_, entry): &(usize, &Entry)| here(entry) && entry.stage == Stage::Blocked;
@@ -249,14 +258,14 @@ impl<R: AtomicRules> Lines<R> {
         let request = entry.pending.pop_front().expect("an entry without requests is gone");
         let word = &mut line[(request.address % LINE / 8) as usize];
         let is_upper = !request.address.is_multiple_of(8);
-        let old = request.width.take::<R>(*word, is_upper);
+        let old = request.width.take(self.rules, *word, is_upper);
         let new = request.operation.apply(request.width, old, request.operands);
-        *word = request.width.put::<R>(*word, is_upper, new);
+        *word = request.width.put(self.rules, *word, is_upper, new);
         out.push(Effect::Done(Done { ticket: request.ticket, old }));
-        if entry.pending.is_empty() || !R::LAST_LETS_GO {
+        if entry.pending.is_empty() || !self.rules.holds(Rule::LastLetsGo) {
             let entry = self.entries[at].take().expect("it was looked at");
             let Stage::Here(line) = entry.stage else { unreachable!("it is here") };
-            let changed = (entry.writes && R::CHANGED_IS_WRITTEN).then_some(line);
+            let changed = (entry.writes && self.rules.holds(Rule::ChangedIsWritten)).then_some(line);
             self.counters.written += u64::from(changed.is_some());
             out.push(Effect::Release { line: entry.line, changed });
             self.fetch_next(self.place(entry.line), out);

@@ -2,8 +2,8 @@
 //!
 //! What must always hold: what is said here is all that anybody knows of them; every driver calls [`Operation::apply`].
 
-use wire::AtomicRules;
 use wire::roce::batch;
+use wire::{Rule, Rules};
 
 use super::Request;
 
@@ -124,22 +124,22 @@ impl Width {
     }
 
     /// A word out of the double word that it is in.
-    pub const fn take<R: AtomicRules>(self, double: u64, is_upper: bool) -> u64 {
+    pub fn take<R: Rules>(self, rules: R, double: u64, is_upper: bool) -> u64 {
         match self {
             Self::Double => double,
             Self::Word => {
                 let half = if is_upper { double >> 32 } else { double & 0xffff_ffff };
-                if R::WORDS_ARE_SIGNED { self.signed(half).cast_unsigned() } else { half }
+                if rules.holds(Rule::WordsAreSigned) { self.signed(half).cast_unsigned() } else { half }
             }
         }
     }
 
     /// The double word with a word in it exchanged.
-    pub const fn put<R: AtomicRules>(self, double: u64, is_upper: bool, value: u64) -> u64 {
+    pub fn put<R: Rules>(self, rules: R, double: u64, is_upper: bool, value: u64) -> u64 {
         const LOWER: u64 = 0xffff_ffff;
         match (self, is_upper) {
             (Self::Double, _) => value,
-            (Self::Word, _) if !R::HALVES_ARE_APART => value,
+            (Self::Word, _) if !rules.holds(Rule::HalvesAreApart) => value,
             (Self::Word, false) => double & !LOWER | value & LOWER,
             (Self::Word, true) => double & LOWER | value << 32,
         }

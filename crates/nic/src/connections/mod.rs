@@ -18,10 +18,9 @@ mod again;
 mod lives;
 
 use alloc::vec::Vec;
-use core::marker::PhantomData;
 
 use wire::roce::{Psn, QpNumber};
-use wire::{Faithful, Incarnation, Nanos, NodeId, RegionRules, VerbsRules};
+use wire::{Faithful, Incarnation, Nanos, NodeId, Rule, Rules};
 
 use crate::verbs::{Device, State, ToReceive, ToSend};
 
@@ -64,8 +63,8 @@ struct Connection {
 
 /// A node's connections to all nodes; that to itself is never connected.
 #[derive(Debug)]
-pub struct Connections<R: RegionRules = Faithful> {
-    rules: PhantomData<R>,
+pub struct Connections<R: Rules = Faithful> {
+    rules: R,
     me: NodeId,
     all: Vec<Connection>,
     /// Some of them is.
@@ -73,16 +72,23 @@ pub struct Connections<R: RegionRules = Faithful> {
     say_again: Nanos,
 }
 
-impl<R: RegionRules> Connections<R> {
+impl Connections {
     /// Every node has made its queue pairs in the same order: so everybody knows the numbers of the others.
     pub fn new(me: NodeId, queue_pairs: impl Iterator<Item = QpNumber>) -> Self {
+        Self::with_rules(Faithful, me, queue_pairs)
+    }
+}
+
+impl<R: Rules> Connections<R> {
+    /// The same, of which some rules may not hold: for checkers.
+    pub fn with_rules(rules: R, me: NodeId, queue_pairs: impl Iterator<Item = QpNumber>) -> Self {
         let all = queue_pairs.map(|queue_pair| Connection {
             queue_pair,
             lives: None,
             is_broken: false,
             say_again: Nanos::MAX,
         });
-        Self { rules: PhantomData, me, all: all.collect(), is_any_broken: false, say_again: Nanos::MAX }
+        Self { rules, me, all: all.collect(), is_any_broken: false, say_again: Nanos::MAX }
     }
 
     /// The queue pair to another node.
@@ -103,7 +109,7 @@ impl<R: RegionRules> Connections<R> {
 
     /// True if another node can be asked for something that was told of in this life of it: a key, say.
     pub fn reaches(&self, peer: NodeId, life: Incarnation) -> bool {
-        self.lives(peer).is_some_and(|lives| lives.theirs == life || !R::KEYS_ARE_OF_LIVES)
+        self.lives(peer).is_some_and(|lives| lives.theirs == life || !self.rules.holds(Rule::KeysAreOfLives))
     }
 
     /// A new epoch: connections to nodes that are down, or in another life, have ended, and others begin.
@@ -113,7 +119,9 @@ impl<R: RegionRules> Connections<R> {
         for (peer, theirs) in (0..).map(NodeId).zip(lives).filter(|(peer, _)| *peer != me) {
             let before = self.all[peer.index()].lives;
             let is_same = |before: Lives| before.mine == mine && Some(before.theirs) == *theirs;
-            if before.is_some_and(|before| is_same(before) || !R::CONNECTIONS_END_WITH_LIVES) {
+            if before
+                .is_some_and(|before| is_same(before) || !self.rules.holds(Rule::ConnectionsEndWithLives))
+            {
                 continue;
             }
             self.end(peer, Ended::Down(before.map(|before| before.theirs)), out);
@@ -145,17 +153,11 @@ impl<R: RegionRules> Connections<R> {
     ///
     /// # Panics
     /// If the queue pair was not reset.
-    pub fn connect<V: VerbsRules>(
-        &self,
-        device: &mut Device<V>,
-        peer: NodeId,
-        receive: ToReceive,
-        send: ToSend,
-    ) {
+    pub fn connect<V: Rules>(&self, device: &mut Device<V>, peer: NodeId, receive: ToReceive, send: ToSend) {
         let there = self.all[self.me.index()].queue_pair;
         let Connection { queue_pair, lives, .. } = self.all[peer.index()];
         let mut lives = lives.expect("it begins");
-        if !R::ATTEMPTS_HAVE_NUMBERS {
+        if !self.rules.holds(Rule::AttemptsHaveNumbers) {
             lives.attempt = 0;
         }
         let first = |psn| Psn::new(psn);
@@ -172,7 +174,7 @@ impl<R: RegionRules> Connections<R> {
     }
 
     /// True if the connection works.
-    pub fn is_connected<V: VerbsRules>(&self, device: &Device<V>, peer: NodeId) -> bool {
+    pub fn is_connected<V: Rules>(&self, device: &Device<V>, peer: NodeId) -> bool {
         let Connection { queue_pair, lives, .. } = self.all[peer.index()];
         lives.is_some() && device.state(queue_pair) == Some(State::Rts)
     }
@@ -223,7 +225,7 @@ impl<R: RegionRules> Connections<R> {
             return;
         }
         let attempt = said.lives.attempt;
-        if attempt > mine.attempt && R::THE_LATER_ATTEMPT_COUNTS {
+        if attempt > mine.attempt && self.rules.holds(Rule::TheLaterAttemptCounts) {
             self.renew(from, Lives { attempt, ..mine }, out);
         } else if attempt == mine.attempt {
             // It is where we are.

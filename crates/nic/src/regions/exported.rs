@@ -7,7 +7,7 @@ use alloc::collections::VecDeque;
 
 use sorted::Map;
 use wire::roce::Key;
-use wire::{Discipline, GlobalAddr, VerbsRules};
+use wire::{Discipline, GlobalAddr, Rules};
 
 use super::Shape;
 use crate::verbs::{Access, Device, Region as Registered};
@@ -31,7 +31,7 @@ impl<T: PartialEq> Exported<T> {
     }
 
     /// The key of a region at this address, which gets one if it has none. None: the device has no more.
-    pub fn key_of<R: VerbsRules>(
+    pub fn key_of<R: Rules>(
         &mut self,
         device: &mut Device<R>,
         (addr, shape): (GlobalAddr, Shape),
@@ -57,7 +57,7 @@ impl<T: PartialEq> Exported<T> {
     }
 
     /// The region at this address has ended. Its key stays for a while.
-    pub fn end<R: VerbsRules>(&mut self, device: &mut Device<R>, addr: GlobalAddr) {
+    pub fn end<R: Rules>(&mut self, device: &mut Device<R>, addr: GlobalAddr) {
         let Some(key) = self.by_addr.remove(&addr) else { return };
         self.ended.push_back(key);
         if self.ended.len() > self.kept

@@ -5,7 +5,7 @@
 //! back, the regions in it end, whether somebody ended them or not: nobody may have been told that one began.
 
 use wire::roce::Key;
-use wire::{Discipline, GlobalAddr, Incarnation, NodeId, Refusal, RegionRules};
+use wire::{Discipline, GlobalAddr, Incarnation, NodeId, Refusal, Rule, Rules};
 
 use super::{Call, Reply, Shape};
 
@@ -50,13 +50,13 @@ pub trait Home {
 }
 
 /// Does one thing that was asked for, by another node or by this one.
-pub fn serve<R: RegionRules, H: Home>(home: &mut H, call: &Call, bytes: &[u64]) -> Reply {
+pub fn serve<R: Rules, H: Home>(rules: R, home: &mut H, call: &Call, bytes: &[u64]) -> Reply {
     let done = match *call {
         // What was allocated in another life has died with it; here the address is somebody else's.
-        Call::Begin { life, .. } if R::REGIONS_BEGIN_IN_THEIR_LIFE && life != home.life() => {
+        Call::Begin { life, .. } if rules.holds(Rule::RegionsBeginInTheirLife) && life != home.life() => {
             Err(Refusal::NodeDown)
         }
-        Call::Begin { addr, shape, zeroed, .. } => begin::<R, H>(home, addr, shape, zeroed),
+        Call::Begin { addr, shape, zeroed, .. } => begin(rules, home, addr, shape, zeroed),
         Call::Open { addr } => open(home, addr),
         Call::End { addr } => match home.end(addr) {
             None => Err(Refusal::NotAnAllocation),
@@ -71,7 +71,8 @@ pub fn serve<R: RegionRules, H: Home>(home: &mut H, call: &Call, bytes: &[u64]) 
     done.unwrap_or_else(Reply::Refused)
 }
 
-fn begin<R: RegionRules, H: Home>(
+fn begin<R: Rules, H: Home>(
+    rules: R,
     home: &mut H,
     addr: GlobalAddr,
     shape: Shape,
@@ -88,7 +89,7 @@ fn begin<R: RegionRules, H: Home>(
         Some(_) => Err(Refusal::WrongDiscipline),
         None => Err(Refusal::Unallocated),
     };
-    if R::REGIONS_BEGIN_IN_LIVE_MEMORY {
+    if rules.holds(Rule::RegionsBeginInLiveMemory) {
         is_allocated(home)?;
     }
     for inside in [addr, GlobalAddr::from_bits(addr.bits() + bytes - 1)] {
@@ -101,7 +102,7 @@ fn begin<R: RegionRules, H: Home>(
     }
     let region = home.begin(addr, shape, zeroed);
     // Where the allocator runs on another thread, the memory may have been given back meanwhile; from now on it ends the region.
-    if R::REGIONS_BEGIN_IN_LIVE_MEMORY
+    if rules.holds(Rule::RegionsBeginInLiveMemory)
         && let Err(why) = is_allocated(home)
     {
         home.end(addr);
@@ -131,8 +132,8 @@ fn open<H: Home>(home: &mut H, addr: GlobalAddr) -> Result<Reply, Refusal> {
 
 /// Blocks of this home have ended their lives: so do the regions that begin in them. To be called before the blocks are given out
 /// again.
-pub fn on_blocks_ended<R: RegionRules, H: Home>(home: &mut H, first: GlobalAddr, bytes: u64) {
-    if !R::REGIONS_END_WITH_THEIR_MEMORY {
+pub fn on_blocks_ended<R: Rules, H: Home>(rules: R, home: &mut H, first: GlobalAddr, bytes: u64) {
+    if !rules.holds(Rule::RegionsEndWithTheirMemory) {
         return;
     }
     let end = first.bits() + bytes;

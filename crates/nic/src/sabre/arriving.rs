@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use wire::SabreRules;
+use wire::{Rule, Rules};
 
 use super::transfer::{Head, Torn};
 use super::{Config, Effect, Engine, Mode, Row};
@@ -15,7 +15,7 @@ const fn is_written(version: u64) -> bool {
     version % 2 == 1
 }
 
-impl<R: SabreRules> Engine<R> {
+impl<R: Rules> Engine<R> {
     /// A block has come, with what stands where a header has its version.
     ///
     /// # Panics
@@ -32,7 +32,7 @@ impl<R: SabreRules> Engine<R> {
         }
         if index == transfer.object.header && mode == Mode::Speculative {
             transfer.head = Head::Known(version);
-            if R::ODD_IS_WRITTEN && is_written(version) {
+            if self.rules.holds(Rule::OddIsWritten) && is_written(version) {
                 transfer.tear(Torn::Written);
             }
         }
@@ -45,7 +45,7 @@ impl<R: SabreRules> Engine<R> {
         let transfer = self.rows[at].as_mut().expect("a row is not free before the memory has answered");
         match transfer.head {
             Head::Again(first) => {
-                if R::VERSION_STAYS && version != first {
+                if self.rules.holds(Rule::VersionStays) && version != first {
                     transfer.tear(Torn::Changed);
                 }
                 transfer.head = Head::Known(first);
@@ -54,8 +54,8 @@ impl<R: SabreRules> Engine<R> {
             _ => {
                 transfer.head = Head::Known(version);
                 // Nothing tells of writes: the version is looked at again.
-                transfer.doubtful = R::HEADER_IS_READ_AGAIN;
-                if R::ODD_IS_WRITTEN && is_written(version) {
+                transfer.doubtful = self.rules.holds(Rule::HeaderIsReadAgain);
+                if self.rules.holds(Rule::OddIsWritten) && is_written(version) {
                     transfer.tear(Torn::Written);
                 }
             }
@@ -71,13 +71,13 @@ impl<R: SabreRules> Engine<R> {
             transfer.head = Head::Known(0);
         } else {
             transfer.head = Head::Unread;
-            if R::LOCK_IS_HELD {
+            if self.rules.holds(Rule::LockIsHeld) {
                 transfer.tear(Torn::Written);
             } else {
                 transfer.head = Head::Known(0);
             }
         }
-        if !R::LOCK_IS_KEPT && held {
+        if !self.rules.holds(Rule::LockIsKept) && held {
             out.push(Effect::Unlock { block: transfer.header() });
         }
         self.end_if_over(at, out);
@@ -90,13 +90,17 @@ impl<R: SabreRules> Engine<R> {
             let Some(index) = transfer.index_of(block) else { continue };
             if index == transfer.object.header {
                 // Before it is read there is nothing to doubt.
-                transfer.doubtful |= R::HEADER_IS_READ_AGAIN
+                transfer.doubtful |= self.rules.holds(Rule::HeaderIsReadAgain)
                     && self.config.mode == Mode::Speculative
                     && matches!(transfer.head, Head::Known(_));
             }
             // A lock is taken with the header as it is then; but a copy of the block was read before.
             let is_data = index != transfer.object.header || self.config.mode == Mode::Locked;
-            if R::WINDOW_IS_GUARDED && is_data && transfer.is_vulnerable() && transfer.has_arrived(index) {
+            if self.rules.holds(Rule::WindowIsGuarded)
+                && is_data
+                && transfer.is_vulnerable()
+                && transfer.has_arrived(index)
+            {
                 transfer.tear(Torn::Invalidated);
             }
         }
@@ -110,12 +114,13 @@ impl<R: SabreRules> Engine<R> {
         }
         let is_settled = !transfer.is_vulnerable() && !transfer.doubtful
             || transfer.torn.is_some() && transfer.head != Head::Asked;
-        let has_all = transfer.has_all() || !R::VERDICT_COMES_LAST && transfer.arrived == transfer.issued;
+        let has_all = transfer.has_all()
+            || !self.rules.holds(Rule::VerdictComesLast) && transfer.arrived == transfer.issued;
         if !has_all || !is_settled || matches!(transfer.head, Head::Again(_)) {
             return;
         }
         let transfer = self.rows[row].take().expect("it is there");
-        if R::LOCK_IS_KEPT {
+        if self.rules.holds(Rule::LockIsKept) {
             self.unlock(&transfer, out);
         }
         let counters = &mut self.counters;

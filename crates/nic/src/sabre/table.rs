@@ -4,16 +4,15 @@
 //! transfer's blocks in their order, the one with the version first, and for all transfers' in turn.
 
 use alloc::vec::Vec;
-use core::marker::PhantomData;
 
-use wire::{Faithful, Nanos, SabreRules};
+use wire::{Faithful, Nanos, Rule, Rules};
 
 use super::transfer::{Head, Transfer};
 use super::{Attempt, Config, Counters, Effect, Load, Mode, Object, Refused, Row};
 
 /// The engine beside a memory.
 #[derive(Clone, Debug)]
-pub struct Engine<R: SabreRules = Faithful> {
+pub struct Engine<R: Rules = Faithful> {
     pub(super) config: Config,
     pub(super) rows: Vec<Option<Transfer>>,
     /// Whose turn it is to ask the memory.
@@ -21,20 +20,27 @@ pub struct Engine<R: SabreRules = Faithful> {
     /// The last attempt of each requester that was registered, in the order of requesters.
     last: Vec<Attempt>,
     pub(super) counters: Counters,
-    rules: PhantomData<R>,
+    pub(super) rules: R,
 }
 
-impl<R: SabreRules> Engine<R> {
+impl Engine {
     /// An engine without transfers.
     ///
     /// # Panics
     /// If it would have no transfers, or stream buffers that watch nothing or more than 64 blocks.
     pub fn new(config: Config) -> Self {
+        Self::with_rules(Faithful, config)
+    }
+}
+
+impl<R: Rules> Engine<R> {
+    /// The same, of which some rules may not hold: for checkers.
+    pub fn with_rules(rules: R, config: Config) -> Self {
         assert!(config.transfers > 0, "no transfer could be active: {config:?}");
         assert!((1..=u64::BITS).contains(&config.depth), "a stream buffer has 1 to 64 bits: {config:?}");
         let rows = (0..config.transfers).map(|_| None).collect();
         let counters = Counters::default();
-        Self { config, rows, turn: 0, last: Vec::new(), counters, rules: PhantomData }
+        Self { config, rows, turn: 0, last: Vec::new(), counters, rules }
     }
 
     /// What was counted.
@@ -58,7 +64,7 @@ impl<R: SabreRules> Engine<R> {
         }
         let known = self.last.binary_search_by_key(&attempt.requester, |last| last.requester);
         if let Ok(at) = known
-            && R::ATTEMPTS_DIFFER
+            && self.rules.holds(Rule::AttemptsDiffer)
             && self.last[at].number >= attempt.number
         {
             return self.refuse(Refused::Repeated);
@@ -83,7 +89,7 @@ impl<R: SabreRules> Engine<R> {
     /// [`Refused`]: unknown, or more blocks than there are.
     pub fn on_request(&mut self, now: Nanos, attempt: Attempt, blocks: u32) -> Result<(), Refused> {
         let is_it = |transfer: &Transfer| {
-            if R::ATTEMPTS_DIFFER {
+            if self.rules.holds(Rule::AttemptsDiffer) {
                 transfer.attempt == attempt
             } else {
                 transfer.attempt.requester == attempt.requester
@@ -175,8 +181,10 @@ impl<R: SabreRules> Engine<R> {
         }
         let waits = transfer.is_vulnerable()
             && match mode {
-                Mode::VersionFirst => R::VERSION_COMES_FIRST,
-                Mode::Speculative | Mode::Locked => R::WINDOW_IS_BOUNDED && transfer.issued >= depth,
+                Mode::VersionFirst => self.rules.holds(Rule::VersionComesFirst),
+                Mode::Speculative | Mode::Locked => {
+                    self.rules.holds(Rule::WindowIsBounded) && transfer.issued >= depth
+                }
             };
         if waits || transfer.issued == transfer.requested {
             return None;

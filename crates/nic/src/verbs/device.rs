@@ -9,11 +9,10 @@
 //! 4. Whatever arrives is taken, or dropped and counted. A panic is a bug in rackmem.
 
 use alloc::vec::Vec;
-use core::marker::PhantomData;
 
 use sorted::Map;
 use wire::roce::{Key, Malformed, Packet, QpNumber};
-use wire::{Faithful, Nanos, NodeId, VerbsRules};
+use wire::{Faithful, Nanos, NodeId, Rules};
 
 use super::attributes::{Depth, State, StateError, ToReceive, ToSend};
 use super::completion::{CompletionQueue, CqNumber};
@@ -27,8 +26,8 @@ use super::work::{Completion, PostError, Receive, WorkRequest};
 const FIRST_QUEUE_PAIR: u32 = 2;
 
 /// A software NIC's verbs.
-pub struct Device<R: VerbsRules = Faithful> {
-    rules: PhantomData<R>,
+pub struct Device<R: Rules = Faithful> {
+    rules: R,
     regions: Regions,
     queues: Vec<CompletionQueue>,
     queue_pairs: Vec<QueuePair>,
@@ -56,15 +55,15 @@ macro_rules! context {
 impl Device {
     /// A device with room for so many memory regions.
     pub fn new(regions: u32) -> Self {
-        Self::with_rules(regions)
+        Self::with_rules(Faithful, regions)
     }
 }
 
-impl<R: VerbsRules> Device<R> {
+impl<R: Rules> Device<R> {
     /// A device of which some rules may not hold: for checkers.
-    pub fn with_rules(regions: u32) -> Self {
+    pub fn with_rules(rules: R, regions: u32) -> Self {
         Self {
-            rules: PhantomData,
+            rules,
             regions: Regions::new(regions),
             queues: Vec::new(),
             queue_pairs: Vec::new(),
@@ -318,7 +317,7 @@ impl<R: VerbsRules> Device<R> {
         assert!(self.counters.add_up(), "a packet was counted twice or not at all: {:?}", self.counters);
         for pair in &self.queue_pairs {
             assert!(self.due <= pair.next_deadline(), "a deadline would be missed");
-            pair.invariants::<R>();
+            pair.invariants(self.rules);
         }
     }
 }

@@ -4,10 +4,9 @@
 //! queue pair sends.
 
 use alloc::vec::Vec;
-use core::marker::PhantomData;
 
 use wire::roce::{Packet, QpNumber};
-use wire::{Nanos, NodeId, VerbsRules};
+use wire::{Nanos, NodeId, Rules};
 
 use super::attributes::{Depth, Mtu, State, StateError, ToReceive, ToSend};
 use super::completion::{CompletionQueue, CqNumber};
@@ -20,7 +19,7 @@ use super::work::{Completion, PostError, Receive, Status, WorkRequest};
 
 /// What every handler gets.
 pub(crate) struct Context<'a, R> {
-    pub(crate) rules: PhantomData<R>,
+    pub(crate) rules: R,
     pub(crate) now: Nanos,
     pub(crate) regions: &'a Regions,
     pub(crate) queues: &'a mut [CompletionQueue],
@@ -28,7 +27,7 @@ pub(crate) struct Context<'a, R> {
     pub(crate) out: &'a mut Vec<Effect>,
 }
 
-impl<R: VerbsRules> Context<'_, R> {
+impl<R: Rules> Context<'_, R> {
     pub(crate) fn send(&mut self, path: &Path, packet: Packet, payload: Option<Payload>) {
         self.counters.sent += 1;
         self.out.push(Effect::Send { from: path.own, to: path.peer, packet, payload });
@@ -41,7 +40,7 @@ impl<R: VerbsRules> Context<'_, R> {
     }
 
     pub(crate) fn allow(&self, span: Span, access: Access) -> bool {
-        self.regions.allow_by::<R>(span, access)
+        self.regions.allow_by(self.rules, span, access)
     }
 }
 
@@ -138,13 +137,13 @@ impl QueuePair {
     }
 
     /// To the error state: everything posted is flushed.
-    pub(crate) fn fail<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>) {
+    pub(crate) fn fail<R: Rules>(&mut self, cx: &mut Context<'_, R>) {
         self.requester.flush(cx, None);
         self.responder.flush(cx);
         self.state = State::Err;
     }
 
-    fn settle<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>, health: Health) {
+    fn settle<R: Rules>(&mut self, cx: &mut Context<'_, R>, health: Health) {
         if health == Health::Broken {
             self.fail(cx);
             cx.counters.broken += 1;
@@ -154,7 +153,7 @@ impl QueuePair {
 
     // Inputs.
 
-    pub(crate) fn on_packet<R: VerbsRules, M: Memory>(
+    pub(crate) fn on_packet<R: Rules, M: Memory>(
         &mut self,
         cx: &mut Context<'_, R>,
         from: NodeId,
@@ -178,7 +177,7 @@ impl QueuePair {
         Ok(())
     }
 
-    pub(crate) fn on_deadline<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>) {
+    pub(crate) fn on_deadline<R: Rules>(&mut self, cx: &mut Context<'_, R>) {
         if cx.now < self.next_deadline() {
             return;
         }
@@ -191,7 +190,7 @@ impl QueuePair {
         self.requester.deadline().min(self.responder.deadline())
     }
 
-    pub(crate) fn post_send<R: VerbsRules>(
+    pub(crate) fn post_send<R: Rules>(
         &mut self,
         cx: &mut Context<'_, R>,
         request: WorkRequest,
@@ -208,7 +207,7 @@ impl QueuePair {
         }
     }
 
-    pub(crate) fn post_receive<R: VerbsRules>(
+    pub(crate) fn post_receive<R: Rules>(
         &mut self,
         cx: &mut Context<'_, R>,
         receive: Receive,
@@ -227,8 +226,8 @@ impl QueuePair {
     ///
     /// # Panics
     /// If it does not.
-    pub(crate) fn invariants<R: VerbsRules>(&self) {
-        self.requester.invariants::<R>(self.state);
+    pub(crate) fn invariants<R: Rules>(&self, rules: R) {
+        self.requester.invariants(rules, self.state);
         self.responder.invariants(self.state);
     }
 }

@@ -11,8 +11,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::BitOr;
 
-use wire::VerbsRules;
 use wire::roce::Key;
+use wire::{Rule, Rules};
 
 use super::effect::Span;
 
@@ -168,11 +168,13 @@ impl Regions {
 
     /// True if all these bytes lie in the region, and may be used so.
     pub fn allow(&self, span: Span, access: Access) -> bool {
-        self.allow_by::<wire::Faithful>(span, access)
+        self.allow_by(wire::Faithful, span, access)
     }
 
-    pub(crate) fn allow_by<R: VerbsRules>(&self, span: Span, access: Access) -> bool {
-        let Some(region) = self.slot(span.key, R::KEYS_HAVE_GENERATIONS) else { return false };
+    pub(crate) fn allow_by<R: Rules>(&self, rules: R, span: Span, access: Access) -> bool {
+        let Some(region) = self.slot(span.key, rules.holds(Rule::KeysHaveGenerations)) else {
+            return false;
+        };
         let Some(offset) = span.address.checked_sub(region.base) else { return false };
         region.access.includes(access)
             && offset.checked_add(u64::from(span.len)).is_some_and(|end| end <= region.len)

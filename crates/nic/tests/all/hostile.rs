@@ -281,7 +281,7 @@ impl Attack {
 #[test]
 fn a_million_hostile_packets_write_nothing_outside_and_are_counted() {
     let seed = std::env::var("RACKMEM_SEED").map_or(1, |seed| seed.parse().expect("a number"));
-    let mut pair = Pair::<Faithful>::new(seed, Faults { loss: 100, ..Faults::default() });
+    let mut pair = Pair::new(Faithful, seed, Faults { loss: 100, ..Faults::default() });
     let node = &mut pair.nodes[1];
     let former = node.register(BASE, LEN, Access::ALL);
     node.deregister(former);

@@ -6,8 +6,7 @@ use std::cell::RefCell;
 
 use nic::regions::{Call, Home, Reply, Shape, serve};
 use wire::roce::Key;
-use wire::rules::without_region;
-use wire::{Discipline, Faithful, GlobalAddr, Incarnation, NodeId, Refusal, RegionRules};
+use wire::{Discipline, Faithful, GlobalAddr, Incarnation, NodeId, Refusal, Rule, Rules, Without};
 
 const ME: NodeId = NodeId(1);
 const BEFORE: Incarnation = Incarnation(4);
@@ -70,15 +69,15 @@ impl Home for Later {
 }
 
 /// Node 0 allocated in one life of the home. What becomes of it?
-fn begins<R: RegionRules>(home: &mut Later, life: Incarnation) -> Reply {
+fn begins<R: Rules>(rules: R, home: &mut Later, life: Incarnation) -> Reply {
     let addr = GlobalAddr::new(ME, 4096);
-    serve::<R, _>(home, &Call::Begin { addr, life, shape: SHAPE, zeroed: true }, &[])
+    serve(rules, home, &Call::Begin { addr, life, shape: SHAPE, zeroed: true }, &[])
 }
 
 #[test]
 fn a_region_begins_in_the_life_in_which_its_memory_was_allocated() {
     let mut home = Later::default();
-    assert_eq!(begins::<Faithful>(&mut home, NOW), Reply::of_region(Key(7), SHAPE));
+    assert_eq!(begins(Faithful, &mut home, NOW), Reply::of_region(Key(7), SHAPE));
     assert_eq!(home.begun.len(), 1);
 }
 
@@ -87,7 +86,7 @@ fn a_region_begins_in_the_life_in_which_its_memory_was_allocated() {
 fn memory_that_died_with_its_home_is_not_looked_for_in_the_next_life() {
     for life in [BEFORE, Incarnation(6)] {
         let mut home = Later::default();
-        assert_eq!(begins::<Faithful>(&mut home, life), Reply::Refused(Refusal::NodeDown));
+        assert_eq!(begins(Faithful, &mut home, life), Reply::Refused(Refusal::NodeDown));
         assert!(home.begun.is_empty() && home.looked_at.borrow().is_empty());
     }
 }
@@ -95,7 +94,7 @@ fn memory_that_died_with_its_home_is_not_looked_for_in_the_next_life() {
 #[test]
 fn without_the_rule_it_is_made_of_the_memory_of_somebody_else() {
     let mut home = Later::default();
-    let reply = begins::<without_region::REGIONS_BEGIN_IN_THEIR_LIFE>(&mut home, BEFORE);
+    let reply = begins(Without(Rule::RegionsBeginInTheirLife), &mut home, BEFORE);
     assert_eq!(reply, Reply::of_region(Key(7), SHAPE));
     assert_eq!(home.begun.len(), 1);
 }

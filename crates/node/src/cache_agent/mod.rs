@@ -19,7 +19,7 @@ mod turn;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use wire::{BlockTag, Endpoint, Kind, NodeId, Packet, RequesterId, Rules, Seq, SlotId};
+use wire::{BlockTag, Endpoint, Kind, NodeId, Packet, RequesterId, Rule, Rules, Seq, SlotId};
 
 use crate::context::Context;
 use crate::store::{DataRef, FrameId, Store};
@@ -70,8 +70,8 @@ impl CacheAgent {
         Self { node, last: last.collect(), parked: Vec::new(), turns: Vec::new(), heat: Heat::default() }
     }
 
-    fn last<R: Rules>(&mut self, requester: RequesterId, seq: Seq) -> &mut Executed {
-        let parity = if R::AGENT_KNOWS_PARITIES { seq.parity() } else { 0 };
+    fn last<R: Rules>(&mut self, rules: R, requester: RequesterId, seq: Seq) -> &mut Executed {
+        let parity = if rules.holds(Rule::AgentKnowsParities) { seq.parity() } else { 0 };
         &mut self.last[requester.index() * 2 + parity]
     }
 
@@ -95,7 +95,7 @@ impl CacheAgent {
         let ready: Vec<(FrameId, Packet)> = ready;
         for (_, packet) in ready {
             // Unless the event has been closed meanwhile.
-            let last = self.last::<R>(packet.requester, packet.seq);
+            let last = self.last(cx.rules, packet.requester, packet.seq);
             if last.seq == packet.seq && last.answer == Answer::Parked {
                 self.execute(cx, &packet);
             }

@@ -3,7 +3,7 @@
 //! What must always hold: what is answered is what this node had at one moment since the request came, and no half of a
 //! write. Nothing about the frame changes.
 
-use wire::{Endpoint, Kind, Packet, Refusal, Rules, Status};
+use wire::{Endpoint, Kind, Packet, Refusal, Rule, Rules, Status};
 
 use super::{Answer, CacheAgent, Executed};
 use crate::context::Context;
@@ -14,8 +14,8 @@ use crate::store::Store;
 impl CacheAgent {
     /// A PEEK that the switch or a home has forwarded here.
     pub(super) fn on_peek<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
-        let last = self.last::<R>(packet.requester, packet.seq);
-        if R::AGENT_IGNORES_OLD && packet.seq < last.seq {
+        let last = self.last(cx.rules, packet.requester, packet.seq);
+        if cx.rules.holds(Rule::AgentIgnoresOld) && packet.seq < last.seq {
             return cx.counters.drop(Drop::Stale);
         }
         match last.answer {
@@ -25,7 +25,9 @@ impl CacheAgent {
                 return Self::show(cx, packet, data, version);
             }
             Answer::Retained(data, _) => cx.store.discard(data),
-            _ if packet.seq == last.seq && !R::PEEK_IS_REFUSED_AGAIN => return cx.counters.drop(Drop::Stale),
+            _ if packet.seq == last.seq && !cx.rules.holds(Rule::PeekIsRefusedAgain) => {
+                return cx.counters.drop(Drop::Stale);
+            }
             _ => {}
         }
         *last = Executed { seq: packet.seq, answer: Answer::None };
@@ -37,7 +39,7 @@ impl CacheAgent {
             let refused = packet.reply(Kind::Ack, Endpoint::CacheAgent(self.node), to);
             return cx.send(Packet { status: Status::Refused(Refusal::Locked), ..refused });
         };
-        self.last::<R>(packet.requester, packet.seq).answer = Answer::Retained(data, packet.tag);
+        self.last(cx.rules, packet.requester, packet.seq).answer = Answer::Retained(data, packet.tag);
         cx.counters.peeked += 1;
         // Other owners count other writes.
         #[allow(clippy::cast_possible_truncation, reason = "a number that differs is enough")]

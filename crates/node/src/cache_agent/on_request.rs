@@ -1,6 +1,6 @@
 //! Another node reads or writes a block that this node has cached.
 
-use wire::{Endpoint, GlobalStatus, Kind, Packet, Rules};
+use wire::{Endpoint, GlobalStatus, Kind, Packet, Rule, Rules};
 
 use super::{Answer, CacheAgent, Executed};
 use crate::context::Context;
@@ -13,11 +13,11 @@ impl CacheAgent {
         if packet.event == Kind::Peek {
             return self.on_peek(cx, packet);
         }
-        let last = self.last::<R>(packet.requester, packet.seq);
-        if R::AGENT_IGNORES_OLD && packet.seq < last.seq {
+        let last = self.last(cx.rules, packet.requester, packet.seq);
+        if cx.rules.holds(Rule::AgentIgnoresOld) && packet.seq < last.seq {
             return cx.counters.drop(Drop::Stale);
         }
-        if R::AGENT_KEEPS_ANSWERS && packet.seq == last.seq {
+        if cx.rules.holds(Rule::AgentKeepsAnswers) && packet.seq == last.seq {
             let answer = last.answer;
             return self.answer_again(cx, packet, answer);
         }
@@ -33,9 +33,9 @@ impl CacheAgent {
     /// The requester has what it needs: late copies of the request must not act (see the requester's
     /// `on_closing.rs`).
     pub(crate) fn on_close<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
-        let last = self.last::<R>(packet.requester, packet.seq);
+        let last = self.last(cx.rules, packet.requester, packet.seq);
         let later = packet.seq > last.seq || packet.seq == last.seq && last.answer == Answer::Parked;
-        if R::AGENT_CLOSES && later {
+        if cx.rules.holds(Rule::AgentCloses) && later {
             if let Answer::Retained(data, _) = last.answer {
                 cx.store.discard(data);
             }
@@ -59,13 +59,13 @@ impl CacheAgent {
             if packet.global_status == GlobalStatus::Modified { Access::Modified } else { Access::Shared };
         // A second READ-MISS may still name the state that the first one's downgrade has ended.
         let downgraded = packet.event == Kind::ReadMiss && access == Access::Shared;
-        if R::AGENT_CHECKS_STATE && named != access && !downgraded {
+        if cx.rules.holds(Rule::AgentChecksState) && named != access && !downgraded {
             return cx.counters.drop(Drop::NoSuchCopy);
         }
         let done = match packet.event {
-            Kind::ReadMiss if !R::AGENT_DOWNGRADES => Ok(Answer::FromFrame(packet.tag)),
+            Kind::ReadMiss if !cx.rules.holds(Rule::AgentDowngrades) => Ok(Answer::FromFrame(packet.tag)),
             Kind::ReadMiss => cx.store.downgrade(frame).map(|()| Answer::FromFrame(packet.tag)),
-            Kind::WriteMiss | Kind::WriteShared | Kind::Purge if !R::AGENT_INVALIDATES => {
+            Kind::WriteMiss | Kind::WriteShared | Kind::Purge if !cx.rules.holds(Rule::AgentInvalidates) => {
                 Ok(if packet.provider { Answer::FromFrame(packet.tag) } else { Answer::Plain })
             }
             Kind::WriteMiss | Kind::WriteShared | Kind::Purge => cx.store.withdraw(frame).map(|()| {
@@ -82,7 +82,7 @@ impl CacheAgent {
         let Ok(answer) = done else {
             let _: Result<Answer, Pinned> = done;
             cx.counters.parked += 1;
-            self.last::<R>(packet.requester, packet.seq).answer = Answer::Parked;
+            self.last(cx.rules, packet.requester, packet.seq).answer = Answer::Parked;
             self.parked.push((frame, *packet));
             return;
         };
@@ -92,7 +92,7 @@ impl CacheAgent {
                 self.heat.count(packet.tag);
             }
         }
-        self.last::<R>(packet.requester, packet.seq).answer = answer;
+        self.last(cx.rules, packet.requester, packet.seq).answer = answer;
         self.answer(cx, packet, answer);
     }
 
@@ -126,7 +126,7 @@ impl CacheAgent {
         cx.counters.provided += 1;
         cx.send_block(ack, data);
         let home_is_stale = packet.event == Kind::ReadMiss && packet.global_status == GlobalStatus::Modified;
-        if R::AGENT_WRITES_BACK && home_is_stale {
+        if cx.rules.holds(Rule::AgentWritesBack) && home_is_stale {
             // The home's memory becomes current again; the requester's unlock waits for the home to say so.
             cx.send_block(packet.reply(Kind::WriteBack, me, Endpoint::HomeAgent(packet.tag.home())), data);
         }

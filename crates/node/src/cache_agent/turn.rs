@@ -45,7 +45,7 @@ impl CacheAgent {
             return false;
         }
         let Some((frame, Access::Modified)) = cx.store.lookup(packet.tag) else { return false };
-        self.last::<R>(packet.requester, packet.seq).answer = Answer::Parked;
+        self.last(cx.rules, packet.requester, packet.seq).answer = Answer::Parked;
         let (look, end) = (cx.now + pause.min(most), cx.now + most);
         self.turns.push(Waiting { frame, packet: *packet, writes: cx.store.writes(frame), look, end });
         cx.counters.turns += 1;

@@ -15,8 +15,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use wire::{
-    BlockTag, Copyset, Endpoint, GlobalStatus, Kind, Nanos, Packet, Refusal, RequesterId, Rules, Seq, SlotId,
-    Status,
+    BlockTag, Copyset, Endpoint, GlobalStatus, Kind, Nanos, Packet, Refusal, RequesterId, Rule, Rules, Seq,
+    SlotId, Status,
 };
 
 use super::HomeAgent;
@@ -133,7 +133,11 @@ impl HomeAgent {
             let possible = match kind {
                 Kind::AddToSwitch => {
                     let here = live && entry.keeper == Keeper::Home;
-                    here && if R::ADD_LOCKS_AT_HOME { entry.try_lock(false) } else { !entry.is_locked() }
+                    here && if cx.rules.holds(Rule::AddLocksAtHome) {
+                        entry.try_lock(false)
+                    } else {
+                        !entry.is_locked()
+                    }
                 }
                 _ => entry.keeper == Keeper::Switch,
             };
@@ -223,7 +227,7 @@ impl HomeAgent {
         let entry = self.directory.entry(unlock.tag);
         match (unlock.event, unlock.status) {
             (Kind::AddToSwitch, status) => {
-                if R::ADD_LOCKS_AT_HOME {
+                if cx.rules.holds(Rule::AddLocksAtHome) {
                     entry.unlock(false);
                 }
                 if status.is_granted() {

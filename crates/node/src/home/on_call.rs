@@ -2,7 +2,7 @@
 //!
 //! A call is answered once, and the answer kept: a repeated call gets the same one.
 
-use wire::{Endpoint, GlobalAddr, Kind, Packet, Refusal, Rules, Status, SwitchEpoch};
+use wire::{Endpoint, GlobalAddr, Kind, Packet, Refusal, Rule, Rules, Status, SwitchEpoch};
 
 use super::HomeAgent;
 use super::directory::Keeper;
@@ -67,7 +67,7 @@ impl HomeAgent {
         packet: &Packet,
     ) -> Result<(BlockRange, u64), Refusal> {
         let range = BlockRange::of_bytes(packet.tag, packet.arg, cx.config.block);
-        if !R::LIFE_ENDS_BEFORE_PURGE && packet.discipline.is_none() {
+        if !cx.rules.holds(Rule::LifeEndsBeforePurge) && packet.discipline.is_none() {
             return Ok((range, packet.arg));
         }
         self.chunks.mark(packet.requester.node, range, packet.discipline).map_err(|why| match why {
@@ -103,7 +103,7 @@ impl HomeAgent {
         let called_in = SwitchEpoch(u32::try_from(packet.arg).unwrap_or(u32::MAX));
         let orphaned = self.chunks.is_orphaned(
             addr,
-            if R::FREES_ARE_FOR_THEIR_ALLOCATOR { called_in } else { SwitchEpoch(u32::MAX) },
+            if cx.rules.holds(Rule::FreesAreForTheirAllocator) { called_in } else { SwitchEpoch(u32::MAX) },
         );
         match self.chunks.owner_of(addr) {
             _ if orphaned => {

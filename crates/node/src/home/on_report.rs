@@ -3,8 +3,8 @@
 use sorted::{Map, Set};
 use switch::flowcc::Dump;
 use wire::{
-    BlockTag, Copyset, Discipline, Endpoint, GlobalStatus, Kind, NodeId, Packet, RequesterId, Rules, Seq,
-    SwitchEpoch,
+    BlockTag, Copyset, Discipline, Endpoint, GlobalStatus, Kind, NodeId, Packet, RequesterId, Rule, Rules,
+    Seq, SwitchEpoch,
 };
 
 use super::migration::Migration;
@@ -51,7 +51,7 @@ impl HomeAgent {
         gone: Copyset,
         dump: Option<&Dump>,
     ) {
-        if self.knowledge.is_none() || !R::KNOWLEDGE_IS_KEPT {
+        if self.knowledge.is_none() || !cx.rules.holds(Rule::KnowledgeIsKept) {
             self.knowledge = Some(Knowledge::freeze(self, cx.config.nodes, dump));
         }
         let knowledge = self.knowledge.as_mut().expect("it was just made");
@@ -172,7 +172,7 @@ impl HomeAgent {
                 rebuilding.cut.insert(event);
             }
             (Kind::LockRead | Kind::LockWrite, None) if packet.tag.is_lock_entry() => {
-                self.take_lock::<R>(packet)?;
+                self.take_lock(cx.rules, packet)?;
             }
             _ => return None,
         }
@@ -180,13 +180,13 @@ impl HomeAgent {
     }
 
     /// An application holds this lock; unless it has released it since.
-    fn take_lock<R: Rules>(&mut self, packet: &Packet) -> Option<()> {
+    fn take_lock<R: Rules>(&mut self, rules: R, packet: &Packet) -> Option<()> {
         let seq = Seq(packet.arg);
         let row = Self::row(packet.requester, seq);
         if self.decided[row].seq >= seq {
             return Some(());
         }
-        let for_reading = packet.event.takes_read_lock::<R>();
+        let for_reading = packet.event.takes_read_lock(rules);
         if !self.directory.entry(packet.tag).try_lock(for_reading) {
             return None;
         }

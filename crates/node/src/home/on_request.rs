@@ -2,7 +2,7 @@
 
 use switch::flowcc::fan_out::fan_out;
 use switch::flowcc::tables;
-use wire::{Discipline, Endpoint, Kind, NodeId, Packet, Refusal, Rules, Status};
+use wire::{Discipline, Endpoint, Kind, NodeId, Packet, Refusal, Rule, Rules, Status};
 
 use super::directory::Keeper;
 use super::{Decided, Decision, HomeAgent};
@@ -31,11 +31,11 @@ impl HomeAgent {
             return cx.counters.drop(Drop::Nonsense);
         }
         let closed = packet.seq == decided.seq && decided.how == Decision::Closed;
-        if R::HOME_REMEMBERS_UNLOCKS && (packet.seq < decided.seq || closed) {
+        if cx.rules.holds(Rule::HomeRemembersUnlocks) && (packet.seq < decided.seq || closed) {
             return cx.counters.drop(Drop::Stale);
         }
-        let repeated = R::HOME_DECIDES_ONCE && packet.seq == decided.seq;
-        let decision = if repeated { decided.how } else { self.decide::<R>(packet) };
+        let repeated = cx.rules.holds(Rule::HomeDecidesOnce) && packet.seq == decided.seq;
+        let decision = if repeated { decided.how } else { self.decide(cx.rules, packet) };
         self.decided[row] = Decided::new(packet, decision);
         match decision {
             Decision::Granted => self.forward(cx, packet, repeated),
@@ -52,7 +52,9 @@ impl HomeAgent {
         let entry = self.directory.get(packet.tag);
         let refused = match self.allowed(packet) {
             Err(why) => Some(why),
-            Ok(()) if R::HOME_AWAITS_REPORTS && self.is_rebuilding() => Some(Refusal::Recovering),
+            Ok(()) if cx.rules.holds(Rule::HomeAwaitsReports) && self.is_rebuilding() => {
+                Some(Refusal::Recovering)
+            }
             Ok(()) if entry.keeper == Keeper::Switch => Some(Refusal::NotOwner),
             Ok(()) => {
                 let member = entry.copyset.contains(packet.requester.node);
@@ -64,35 +66,35 @@ impl HomeAgent {
                 let to = Endpoint::Requester(packet.requester.node);
                 cx.send(Packet { status: Status::Refused(why), ..packet.reply(Kind::Ack, self.me(), to) });
             }
-            None if R::OWNER_ANSWERS_PEEK => self.forward(cx, packet, false),
+            None if cx.rules.holds(Rule::OwnerAnswersPeek) => self.forward(cx, packet, false),
             None => Self::send_data(cx, self.node, packet),
         }
     }
 
     /// Lock and check. Unlike the switch, which gives the lock of an outdated request back when the requester
     /// unlocks, a processor can look before it locks; the answers are the same.
-    fn decide<R: Rules>(&mut self, packet: &Packet) -> Decision {
-        if R::HOME_AWAITS_REPORTS && self.is_rebuilding() {
+    fn decide<R: Rules>(&mut self, rules: R, packet: &Packet) -> Decision {
+        if rules.holds(Rule::HomeAwaitsReports) && self.is_rebuilding() {
             return Decision::Refused(Refusal::Recovering);
         }
         if let Err(why) = self.allowed(packet) {
             return Decision::Refused(why);
         }
         let entry = self.directory.entry(packet.tag);
-        if R::HOME_KNOWS_KEEPER && entry.keeper == Keeper::Switch {
+        if rules.holds(Rule::HomeKnowsKeeper) && entry.keeper == Keeper::Switch {
             return Decision::Refused(Refusal::NotOwner);
         }
         let member = entry.copyset.contains(packet.requester.node);
-        let valid = if R::CHECK_TABLE {
+        let valid = if rules.holds(Rule::CheckTable) {
             tables::check(packet.event, entry.status, member)
         } else {
             tables::forward(packet.event, entry.status).is_some()
         };
-        if !entry.try_lock(packet.event.takes_read_lock::<R>()) {
+        if !entry.try_lock(packet.event.takes_read_lock(rules)) {
             return Decision::Refused(Refusal::Locked);
         }
         if !valid {
-            entry.unlock(packet.event.takes_read_lock::<R>());
+            entry.unlock(packet.event.takes_read_lock(rules));
             return Decision::Refused(Refusal::Outdated);
         }
         Decision::Granted
@@ -130,7 +132,7 @@ impl HomeAgent {
             global_status: entry.status,
             copyset: entry.copyset,
             in_switch: false,
-            repeated: R::FORWARDER_SAYS_REPEATED && repeated,
+            repeated: cx.rules.holds(Rule::ForwarderSaysRepeated) && repeated,
             ..*packet
         };
         let to = tables::forward(packet.event, entry.status).expect("what passes the check has a row");

@@ -1,6 +1,6 @@
 //! The requester ends an event on a block that the home keeps.
 
-use wire::{Endpoint, GlobalStatus, Kind, Packet, Rules};
+use wire::{Endpoint, GlobalStatus, Kind, Packet, Rule, Rules};
 
 use super::directory::Keeper;
 use super::{Decided, Decision, HomeAgent};
@@ -23,7 +23,7 @@ impl HomeAgent {
         }
         let released = packet.seq == decided.seq && decided.how == Decision::Granted;
         if released {
-            self.release::<R>(packet);
+            self.release(cx.rules, packet);
         }
         // From here on no late copy of the request is decided any more.
         self.decided[row] = Decided::new(packet, Decision::Closed);
@@ -35,15 +35,15 @@ impl HomeAgent {
         self.directory.tidy(packet.tag);
     }
 
-    fn release<R: Rules>(&mut self, packet: &Packet) {
+    fn release<R: Rules>(&mut self, rules: R, packet: &Packet) {
         let entry = self.directory.entry(packet.tag);
         assert_eq!(entry.keeper, Keeper::Home, "a locked entry stays where it is: {packet:?}");
-        entry.unlock(packet.event.takes_read_lock::<R>());
+        entry.unlock(packet.event.takes_read_lock(rules));
         if !packet.status.is_granted() {
             return;
         }
         match packet.event {
-            Kind::ReadMiss if R::READ_UNLOCK_MERGES => {
+            Kind::ReadMiss if rules.holds(Rule::ReadUnlockMerges) => {
                 entry.status = GlobalStatus::Shared;
                 entry.copyset = entry.copyset.union(packet.copyset);
             }

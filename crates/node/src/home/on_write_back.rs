@@ -1,6 +1,6 @@
 //! A copy of a modified block comes home: because its owner evicts it, or because somebody reads it.
 
-use wire::{Endpoint, Kind, Packet, Rules};
+use wire::{Endpoint, Kind, Packet, Rule, Rules};
 
 use super::HomeAgent;
 use crate::context::Context;
@@ -25,7 +25,7 @@ impl HomeAgent {
         if packet.seq < *last {
             return cx.counters.drop(Drop::Stale);
         }
-        if packet.seq > *last || !R::WRITE_BACK_ONCE {
+        if packet.seq > *last || !cx.rules.holds(Rule::WriteBackOnce) {
             *last = packet.seq;
             cx.store.write_home(packet.tag, data);
         }
@@ -35,7 +35,7 @@ impl HomeAgent {
     /// The event is about to be unlocked: no late write-back of it counts.
     pub(crate) fn on_close<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
         let last = &mut self.written_back[Self::row(packet.requester, packet.seq)];
-        if R::CLOSED_TAKES_NO_WRITE_BACK {
+        if cx.rules.holds(Rule::ClosedTakesNoWriteBack) {
             *last = packet.seq.max(*last);
         }
         self.acknowledge(cx, packet, Kind::CloseAck);

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use sorted::Map;
 use switch::flowcc::Dump;
-use wire::{BlockTag, Copyset, Discipline, GlobalStatus, NodeId, RequesterId, Rules, SlotId};
+use wire::{BlockTag, Copyset, Discipline, GlobalStatus, NodeId, RequesterId, Rule, Rules, SlotId};
 
 use super::directory::{Entry, Keeper};
 use super::migration::Moving;
@@ -41,7 +41,7 @@ impl Knowledge {
             let node = row / 2 / SlotId::PER_NODE;
             if node < nodes
                 && decided.how == Decision::Granted
-                && !decided.event.takes_read_lock::<wire::Faithful>()
+                && !decided.event.takes_read_lock(wire::Faithful)
             {
                 writers.insert(decided.tag, NodeId(u16::try_from(node).expect("at most 64 nodes")));
             }
@@ -87,11 +87,11 @@ impl HomeAgent {
     pub(super) fn rebuild<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         let rebuilding = self.rebuilding.take().expect("a report came in");
         let Some(knowledge) = self.knowledge.take() else { unreachable!("frozen when the epoch began") };
-        let in_answers = Self::latest_answers::<R>(&rebuilding);
+        let in_answers = Self::latest_answers(cx.rules, &rebuilding);
         let mut lost = Vec::new();
         for (tag, entry) in self.directory.entries_mut(self.node) {
             let copies = rebuilding.copies.contains_key(&tag) || in_answers.contains_key(&tag);
-            if !copies && R::DEAD_WRITERS_LOSE && knowledge.may_have_died(tag, entry) {
+            if !copies && cx.rules.holds(Rule::DeadWritersLose) && knowledge.may_have_died(tag, entry) {
                 lost.push(tag);
             }
             *entry = Entry::default();
@@ -127,9 +127,10 @@ impl HomeAgent {
     }
 
     /// The contents that providers kept for events that were never granted.
-    fn latest_answers<R: Rules>(rebuilding: &Rebuilding) -> Map<BlockTag, crate::DataRef> {
-        let was_cut =
-            |event: &(RequesterId, wire::Seq)| rebuilding.cut.contains(event) || !R::ONLY_CUT_EVENTS_COUNT;
+    fn latest_answers<R: Rules>(rules: R, rebuilding: &Rebuilding) -> Map<BlockTag, crate::DataRef> {
+        let was_cut = |event: &(RequesterId, wire::Seq)| {
+            rebuilding.cut.contains(event) || !rules.holds(Rule::OnlyCutEventsCount)
+        };
         let latest = rebuilding.retained.iter().filter(|(event, _)| was_cut(event));
         latest.map(|(_, (tag, data))| (*tag, *data)).collect()
     }

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{Copyset, GlobalAddr, Incarnation, LockRules, NodeId, SwitchEpoch, Tenure};
+use wire::{Copyset, GlobalAddr, Incarnation, NodeId, Rules, SwitchEpoch, Tenure};
 
 use super::home::HomeLock;
 use super::record::{Again, Lock, Reign};
@@ -52,7 +52,7 @@ pub enum Timer {
     LastReport(NodeId),
 }
 
-impl<R: LockRules> LockNode<R> {
+impl<R: Rules> LockNode<R> {
     /// The state of the node's locks.
     pub fn save(&self) -> State {
         let known = self.locks.values().map(|lock| {

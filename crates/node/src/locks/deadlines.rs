@@ -2,20 +2,21 @@
 
 use alloc::vec::Vec;
 
-use wire::{LockEnd, LockKind, LockPacket, LockRules};
+use wire::{LockEnd, LockKind, LockPacket, Rule, Rules};
 
 use super::record::Lock;
 use super::store::LockStore;
 use super::{Context, LockEffect, LockNode, context};
 use crate::store::Moment;
 
-impl<R: LockRules> LockNode<R> {
+impl<R: Rules> LockNode<R> {
     /// Does what is due. Being called early is harmless.
     pub fn on_deadline<S: LockStore>(&mut self, at: Moment, store: &mut S, out: &mut Vec<LockEffect>) {
         while let Some(&(due, lock)) = self.due.first()
             && due <= at.now
         {
-            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            let mut cx: Context<'_, S, R> =
+                context(self.rules, &self.config, &mut self.counters, at, store, out);
             let it = self.locks.get_mut(&lock).expect("what is due is known");
             it.repeat(&mut cx);
             let after = cx.after(it);
@@ -26,17 +27,17 @@ impl<R: LockRules> LockNode<R> {
 }
 
 impl Lock {
-    fn repeat<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+    fn repeat<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         if let Some(request) = &mut self.request
             && request.again.is_due(cx)
-            && R::LOCK_REQUESTS_ARE_REPEATED
+            && cx.rules.holds(Rule::LockRequestsAreRepeated)
         {
             self.send_request(cx);
         }
         if let Some(reign) = &mut self.reign
             && !reign.awaiting.is_empty()
             && reign.again.is_due(cx)
-            && R::LOCK_REQUESTS_ARE_REPEATED
+            && cx.rules.holds(Rule::LockRequestsAreRepeated)
         {
             let (awaiting, tenure, by_hand) = (reign.awaiting, reign.tenure, reign.by_hand);
             // Those that the directory told are told again; those that were to read first are only asked.
@@ -58,7 +59,7 @@ impl Lock {
             self.send_report(cx);
         }
         let Some(moving) = &mut self.moving else { return };
-        if moving.again.is_due(cx) && R::MOVES_ARE_REPEATED {
+        if moving.again.is_due(cx) && cx.rules.holds(Rule::MovesAreRepeated) {
             if moving.approved {
                 return self.send_what_is_missing(cx);
             }

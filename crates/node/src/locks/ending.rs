@@ -1,6 +1,6 @@
 //! A copy ends, because somebody wants to write; the writer waits for all of them.
 
-use wire::{LockEnd, LockKind, LockPacket, LockRules, NodeId, Tenure};
+use wire::{LockEnd, LockKind, LockPacket, NodeId, Rule, Rules, Tenure};
 
 use super::record::{Ending, Lock};
 use super::store::LockStore;
@@ -8,7 +8,7 @@ use super::{Context, LockDrop};
 
 impl Lock {
     /// A writer has taken the lock: this node's copy of before ends.
-    pub(super) fn on_invalidate<S: LockStore, R: LockRules>(
+    pub(super) fn on_invalidate<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,
@@ -39,9 +39,9 @@ impl Lock {
     }
 
     /// If a copy is to end, and its readers have left, it does.
-    pub(super) fn end_if_left<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+    pub(super) fn end_if_left<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         let Some(Ending { to, tenure }) = self.ending else { return };
-        if !cx.store.close(self.at).is_none() && R::READERS_LEAVE_FIRST {
+        if !cx.store.close(self.at).is_none() && cx.rules.holds(Rule::ReadersLeaveFirst) {
             return;
         }
         self.ending = None;
@@ -58,7 +58,7 @@ impl Lock {
     }
 
     /// A reader's copy of before this tenure is gone.
-    pub(super) fn on_invalidated<S: LockStore, R: LockRules>(
+    pub(super) fn on_invalidated<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,
@@ -84,7 +84,7 @@ impl Lock {
     }
 
     /// A writer has no answer of this node.
-    pub(super) fn on_poll<S: LockStore, R: LockRules>(
+    pub(super) fn on_poll<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,

@@ -12,7 +12,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Mode, Refusal, Status, Tenure};
+use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, Mode, Refusal, Rules, Status, Tenure};
 
 use super::home::Keeper;
 use super::record::{Again, Freeing, Lock, Waiter};
@@ -20,7 +20,7 @@ use super::store::LockStore;
 use super::{Context, LockDrop, LockEffect, LockMessage, LockNode, Ticket, context};
 use crate::store::Moment;
 
-impl<R: LockRules> LockNode<R> {
+impl<R: Rules> LockNode<R> {
     /// A thread that was in the lock to write, and has told its copy that it never leaves, wants it to be no more; or to be lost
     /// again, if it has reclaimed it. [`LockEffect::Freed`] follows.
     pub fn on_free<S: LockStore>(
@@ -31,7 +31,7 @@ impl<R: LockRules> LockNode<R> {
         store: &mut S,
         out: &mut Vec<LockEffect>,
     ) {
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let it = self.locks.get_mut(&lock);
         let reign = it.and_then(|it| {
             let tenure = it.reign.as_ref().filter(|reign| reign.is_complete())?.tenure;
@@ -65,7 +65,7 @@ impl<R: LockRules> LockNode<R> {
             return self.counters.drop(LockDrop::NotCurrent);
         }
         let lock = packet.lock;
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let from = LockEnd::Home(cx.config.id);
         let before = |home: &&mut super::home::HomeLock| packet.tenure >= home.tenure;
         match self.homes.get_mut(&lock).filter(before).map(|home| &mut home.keeper) {
@@ -130,7 +130,7 @@ impl<R: LockRules> LockNode<R> {
         out: &mut Vec<LockEffect>,
     ) {
         let (lock, tenure) = (packet.lock, packet.tenure);
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let (free, waiting) = match self.homes.get_mut(&lock).map(|home| &mut home.keeper) {
             Some(Keeper::Ending(free, waiting)) if free.tenure == tenure => (*free, core::mem::take(waiting)),
             _ => return cx.counters.drop(LockDrop::Late),
@@ -184,7 +184,7 @@ impl Lock {
     }
 
     /// The home says that the lock is no more.
-    pub(super) fn on_freed<S: LockStore, R: LockRules>(
+    pub(super) fn on_freed<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,
@@ -197,7 +197,7 @@ impl Lock {
     }
 
     /// The lock is no more. [`Lock::advance`] has to follow.
-    pub(super) fn end<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+    pub(super) fn end<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         let Some(Freeing { ticket, tenure, .. }) = self.freeing.take() else { return };
         cx.out.push(LockEffect::Freed(ticket));
         let Some(reign) = self.reign.take_if(|reign| reign.tenure == tenure) else {

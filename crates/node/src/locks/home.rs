@@ -4,7 +4,9 @@
 use alloc::vec::Vec;
 
 use switch::locks::Effect;
-use wire::{Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, NodeId, Refusal, Status, Tenure};
+use wire::{
+    Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, NodeId, Refusal, Rule, Rules, Status, Tenure,
+};
 
 use super::store::LockStore;
 use super::{Context, LockDrop, LockEffect, LockMessage, LockNode, context};
@@ -93,7 +95,7 @@ impl HomeLock {
     }
 }
 
-impl<R: LockRules> LockNode<R> {
+impl<R: Rules> LockNode<R> {
     pub(super) fn on_home_packet<S: LockStore>(
         &mut self,
         at: Moment,
@@ -127,7 +129,7 @@ impl<R: LockRules> LockNode<R> {
         let packet = &message.packet;
         let (lock, len) = (packet.lock, packet.len);
         if let Some(rebuilding) = &mut self.rebuilding
-            && R::LOCK_HOME_AWAITS_REPORTS
+            && self.rules.holds(Rule::LockHomeAwaitsReports)
         {
             // Nobody moves a lock before he has heard from its home.
             if packet.kind == LockKind::Acquire && !rebuilding.parked.contains(packet) {
@@ -140,7 +142,8 @@ impl<R: LockRules> LockNode<R> {
                 // Of a lock that is no more; so it has gone on from there, and its sender does not know.
                 self.counters.drop(LockDrop::Late);
                 if packet.tenure < self.ended {
-                    let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+                    let mut cx: Context<'_, S, R> =
+                        context(self.rules, &self.config, &mut self.counters, at, store, out);
                     let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
                     cx.send(packet.reply(LockKind::Approved, from, to), None);
                 }
@@ -176,7 +179,8 @@ impl<R: LockRules> LockNode<R> {
             }
             Keeper::Switch => {
                 // It passed the switch before the entry was there.
-                let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+                let mut cx: Context<'_, S, R> =
+                    context(self.rules, &self.config, &mut self.counters, at, store, out);
                 cx.send(LockPacket { to: LockEnd::Switch, ..*packet }, message.data);
             }
             Keeper::Here => self.run_directory(at, packet, message.data, store, out),
@@ -218,7 +222,7 @@ impl<R: LockRules> LockNode<R> {
         store: &mut S,
         out: &mut Vec<LockEffect>,
     ) {
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let install = LockPacket {
             from: LockEnd::Home(cx.config.id),
             tenure: entry.tenure,
@@ -245,7 +249,7 @@ impl<R: LockRules> LockNode<R> {
             let Effect::Resubmit(again) = effects.remove(again) else { unreachable!("it is one") };
             self.directory.on_resubmit(&again, &mut effects);
         }
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         for effect in effects {
             let Effect::Send(packet) = effect else { unreachable!("all resubmissions are done") };
             let data = data.filter(|_| packet.payload > 0);
@@ -265,7 +269,7 @@ impl<R: LockRules> LockNode<R> {
             // Whoever has moved a lock has asked for nothing.
             return self.counters.drop(LockDrop::Late);
         }
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
         cx.send(
             LockPacket { status: Status::Refused(why), ..packet.reply(LockKind::Refused, from, to) },
@@ -301,7 +305,8 @@ impl<R: LockRules> LockNode<R> {
             if packet.kind == LockKind::Free {
                 self.on_free_packet(at, &packet, store, out);
             } else if kept {
-                let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+                let mut cx: Context<'_, S, R> =
+                    context(self.rules, &self.config, &mut self.counters, at, store, out);
                 cx.send(LockPacket { to: LockEnd::Switch, ..packet }, None);
             } else {
                 self.on_directory_packet(at, &LockMessage { packet, data: None }, store, out);
@@ -323,23 +328,26 @@ impl<R: LockRules> LockNode<R> {
         if home.is_none() && !is_ended {
             return self.counters.drop(LockDrop::Nonsense);
         }
-        if let Some(home) = home.filter(|home| home.tenure < packet.tenure && R::HOME_IS_CURRENT) {
-            if R::HOME_KEEPS_EARLY {
+        if let Some(home) =
+            home.filter(|home| home.tenure < packet.tenure && self.rules.holds(Rule::HomeIsCurrent))
+        {
+            if self.rules.holds(Rule::HomeKeepsEarly) {
                 home.keep(packet);
             }
             return self.counters.drop(LockDrop::NotCurrent);
         }
         let is_later = self.homes.get(&lock).is_some_and(|home| home.tenure > packet.tenure);
-        if is_ended || is_later && R::HOME_IS_CURRENT {
+        if is_ended || is_later && self.rules.holds(Rule::HomeIsCurrent) {
             // Somebody has written since, or ended the lock, and whoever was to read may still wait.
             self.counters.drop(LockDrop::NotCurrent);
-            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            let mut cx: Context<'_, S, R> =
+                context(self.rules, &self.config, &mut self.counters, at, store, out);
             let from = LockEnd::Home(cx.config.id);
             let again = packet.reply(LockKind::Acquire, from, LockEnd::Switch);
             return cx.send(LockPacket { tenure: Tenure::NONE, ..again }, None);
         }
         let data = store.home_contents(lock, packet.len);
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
         cx.send(packet.reply(LockKind::Granted, from, to), Some(data));
     }
@@ -356,15 +364,15 @@ impl<R: LockRules> LockNode<R> {
         let Some(home) = self.homes.get_mut(&lock).filter(|home| home.len == packet.len) else {
             return self.counters.drop(LockDrop::Nonsense);
         };
-        if home.tenure.next() != packet.tenure && R::HOME_IS_CURRENT {
-            if home.tenure.next() < packet.tenure && R::HOME_KEEPS_EARLY {
+        if home.tenure.next() != packet.tenure && self.rules.holds(Rule::HomeIsCurrent) {
+            if home.tenure.next() < packet.tenure && self.rules.holds(Rule::HomeKeepsEarly) {
                 home.keep(packet);
             }
             return self.counters.drop(LockDrop::NotCurrent);
         }
         home.lent = Some((packet.node, packet.tenure));
         let data = (!packet.has_copy).then(|| store.home_contents(lock, packet.len));
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
         cx.send(packet.reply(LockKind::Lent, from, to), data);
     }
@@ -385,18 +393,19 @@ impl<R: LockRules> LockNode<R> {
             }
             // Of a lock that is no more: whoever sends this has not heard that it came before.
             self.counters.drop(LockDrop::Late);
-            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            let mut cx: Context<'_, S, R> =
+                context(self.rules, &self.config, &mut self.counters, at, store, out);
             let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
             return cx.send(packet.reply(LockKind::Received, from, to), None);
         };
-        if packet.tenure > home.tenure || !R::WRITE_BACK_IS_NEWER {
+        if packet.tenure > home.tenure || !self.rules.holds(Rule::WriteBackIsNewer) {
             home.comes_back(packet.tenure);
-            if !home.freed || !R::FREED_MEMORY_IS_NOT_WRITTEN {
+            if !home.freed || !self.rules.holds(Rule::FreedMemoryIsNotWritten) {
                 store.write_home(packet.lock, packet.len, data);
             }
         }
         let early = core::mem::take(&mut home.early);
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
         cx.send(packet.reply(LockKind::Received, from, to), None);
         for packet in early {

@@ -1,6 +1,6 @@
 //! Looking into a node's locks from outside: for tests, tools and checkers.
 
-use wire::{Copyset, GlobalAddr, LockRules, NodeId, Tenure};
+use wire::{Copyset, GlobalAddr, NodeId, Rules, Tenure};
 
 use super::LockNode;
 use super::record::Waiter;
@@ -42,7 +42,7 @@ pub struct ReignView {
     pub queue: Copyset,
 }
 
-impl<R: LockRules> LockNode<R> {
+impl<R: Rules> LockNode<R> {
     /// What this node knows of a lock, if it has ever touched it.
     pub fn view(&self, lock: GlobalAddr) -> Option<LockView> {
         let it = self.locks.get(&lock)?;
@@ -58,7 +58,7 @@ impl<R: LockRules> LockNode<R> {
                 tenure: reign.tenure,
                 complete: reign.is_complete(),
                 moving: it.moving.is_some_and(|moving| !moving.approved) || it.freeing.is_some(),
-                doubted: it.is_doubted::<R>(),
+                doubted: it.is_doubted(self.rules),
                 known: reign.known,
                 late: it.moving.map_or(reign.known, |moving| reign.known.without_all(moving.packet.waiting)),
                 queue: reign.queue.iter().filter_map(node).collect::<Copyset>(),

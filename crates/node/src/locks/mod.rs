@@ -54,13 +54,12 @@ mod threads;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::marker::PhantomData;
 
 use sorted::{Map, Set};
 use switch::locks::Directory;
 use wire::{
-    Copyset, Faithful, GlobalAddr, Incarnation, LockEnd, LockKind, LockPacket, LockRules, Nanos, NodeId,
-    Refusal, SwitchEpoch, Tenure,
+    Copyset, Faithful, GlobalAddr, Incarnation, LockEnd, LockKind, LockPacket, Nanos, NodeId, Refusal, Rule,
+    Rules, SwitchEpoch, Tenure,
 };
 
 use crate::config::Retransmission;
@@ -186,8 +185,8 @@ impl LockCounters {
 
 /// The machines of one node for its locks.
 #[derive(Clone)]
-pub struct LockNode<R: LockRules = Faithful> {
-    rules: PhantomData<R>,
+pub struct LockNode<R: Rules = Faithful> {
+    rules: R,
     config: Config,
     counters: LockCounters,
     /// By address; one for every lock that this node has touched in this life of the switch: what it has left, it must know.
@@ -219,7 +218,7 @@ pub struct LockNode<R: LockRules = Faithful> {
 
 /// What every handler gets.
 struct Context<'a, S, R> {
-    rules: PhantomData<R>,
+    rules: R,
     now: Nanos,
     config: Config,
     counters: &'a mut LockCounters,
@@ -253,30 +252,33 @@ impl<S, R> Context<'_, S, R> {
 impl LockNode {
     /// A node without locks.
     pub fn new(config: Config) -> Self {
-        Self::with_rules(config)
+        Self::with_rules(Faithful, config)
     }
 }
 
-impl<R: LockRules> LockNode<R> {
+impl<R: Rules> LockNode<R> {
     /// A node without locks, for which some rules may not hold: for checkers.
     ///
     /// # Panics
     /// If the rack has no nodes, or more than a set of nodes can name, or not this one.
-    pub fn with_rules(config: Config) -> Self {
+    pub fn with_rules(rules: R, config: Config) -> Self {
         assert!(
             (1..=wire::Copyset::NODES).contains(&config.nodes),
             "a rack has 1 to 64 nodes, not {}",
             config.nodes
         );
         assert!(config.id.index() < config.nodes, "{} of {} nodes", config.id, config.nodes);
-        let directory = Directory::with_rules(&switch::locks::Config {
-            at: LockEnd::Home(config.id),
-            nodes: config.nodes,
-            entries: 16,
-            epoch: config.epoch,
-        });
+        let directory = Directory::with_rules(
+            rules,
+            &switch::locks::Config {
+                at: LockEnd::Home(config.id),
+                nodes: config.nodes,
+                entries: 16,
+                epoch: config.epoch,
+            },
+        );
         Self {
-            rules: PhantomData,
+            rules,
             config,
             counters: LockCounters::default(),
             locks: Map::new(),
@@ -304,13 +306,13 @@ impl<R: LockRules> LockNode<R> {
         out: &mut Vec<LockEffect>,
     ) {
         let packet = &message.packet;
-        if R::LOCK_EPOCHS_ARE_FENCED && packet.epoch != self.config.epoch {
+        if self.rules.holds(Rule::LockEpochsAreFenced) && packet.epoch != self.config.epoch {
             return self.counters.drop(LockDrop::Epoch);
         }
         if !self.is_sensible(message) {
             return self.counters.drop(LockDrop::Nonsense);
         }
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         match packet.to {
             LockEnd::Switch => unreachable!("only what is for this node is sensible"),
             LockEnd::Home(_) => self.on_home_packet(at, message, store, out),
@@ -406,22 +408,14 @@ impl<R: LockRules> LockNode<R> {
 }
 
 fn context<'a, S, R>(
+    rules: R,
     config: &Config,
     counters: &'a mut LockCounters,
     at: Moment,
     store: &'a mut S,
     out: &'a mut Vec<LockEffect>,
 ) -> Context<'a, S, R> {
-    Context {
-        rules: PhantomData,
-        now: at.now,
-        config: *config,
-        counters,
-        store,
-        out,
-        victim: None,
-        freed_room: false,
-    }
+    Context { rules, now: at.now, config: *config, counters, store, out, victim: None, freed_room: false }
 }
 
 sorted::key!(Ticket: u32 = |it| it.0);

@@ -1,6 +1,6 @@
 //! A lock on its way from this node to others: approved or denied by the directory, received by those who get it.
 
-use wire::{Copyset, LockEnd, LockKind, LockPacket, LockRules, Mode};
+use wire::{Copyset, LockEnd, LockKind, LockPacket, Mode, Rule, Rules};
 
 use super::record::{Copy, Ending, Lock, Moving, Waiter};
 use super::store::LockStore;
@@ -8,7 +8,7 @@ use super::{Context, LockDrop};
 
 impl Lock {
     /// Others wait, of whom this node did not know.
-    pub(super) fn on_denied<S: LockStore, R: LockRules>(
+    pub(super) fn on_denied<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,
@@ -18,7 +18,7 @@ impl Lock {
             // A late word about an earlier MOVE names another set that that knew of.
             !moving.approved
                 && moving.packet.tenure == packet.tenure
-                && (moving.packet.waiting == packet.nodes || !R::DENIALS_NAME_THEIR_MOVE)
+                && (moving.packet.waiting == packet.nodes || !cx.rules.holds(Rule::DenialsNameTheirMove))
         };
         let mine = self.moving.as_ref().is_some_and(is_mine);
         let Some(reign) = self.reign.as_mut().filter(|_| mine) else {
@@ -26,7 +26,7 @@ impl Lock {
         };
         self.moving = None;
         cx.counters.denied += 1;
-        if R::DENIED_ADOPTS {
+        if cx.rules.holds(Rule::DeniedAdopts) {
             // Whoever was sent here since has come after the directory looked.
             let waiting = packet.waiting.union(reign.known.without_all(packet.nodes));
             reign.queue.retain(|waiter| match waiter {
@@ -46,7 +46,7 @@ impl Lock {
     }
 
     /// The directory says that the tenure is over: only this node's MOVE can have ended it.
-    pub(super) fn on_approved<S: LockStore, R: LockRules>(
+    pub(super) fn on_approved<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,
@@ -62,7 +62,7 @@ impl Lock {
 
     /// What belongs to a later reign says that this node's MOVE has been approved, or that the lock that it frees is no more.
     /// True if it says so for the first time: then [`Lock::advance`] has to follow, when it has been handled.
-    pub(super) fn learn<S: LockStore, R: LockRules>(
+    pub(super) fn learn<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,
@@ -84,7 +84,8 @@ impl Lock {
             return true;
         }
         let is_later = |moving: &Moving| !moving.approved && moving.packet.tenure < packet.tenure;
-        let learned = follows && self.moving.as_ref().is_some_and(is_later) && R::LATER_REIGNS_APPROVE;
+        let learned =
+            follows && self.moving.as_ref().is_some_and(is_later) && cx.rules.holds(Rule::LaterReignsApprove);
         if learned {
             self.depart(cx);
         }
@@ -92,7 +93,7 @@ impl Lock {
     }
 
     /// Somebody has what was for him.
-    pub(super) fn on_received<S: LockStore, R: LockRules>(
+    pub(super) fn on_received<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,
@@ -128,10 +129,10 @@ impl Lock {
     }
 
     /// The MOVE has been approved: this node does not reign any more, or again.
-    pub(super) fn depart<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+    pub(super) fn depart<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         let Some(moving) = self.moving.as_mut().filter(|moving| !moving.approved) else { return };
         moving.approved = true;
-        if !R::MOVES_ARE_KEPT {
+        if !cx.rules.holds(Rule::MovesAreKept) {
             moving.unreceived = Copyset::EMPTY;
             moving.home_unreceived = false;
         }
@@ -165,7 +166,7 @@ impl Lock {
     }
 
     /// Sends once more what was not received, as the directory did.
-    pub(super) fn send_what_is_missing<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+    pub(super) fn send_what_is_missing<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         let Some(moving) = self.moving.filter(|moving| moving.approved) else { return };
         let data = self.data(cx);
         let mut missing = alloc::vec::Vec::new();

@@ -12,7 +12,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Mode, Refusal, Status, Tenure};
+use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, Mode, Refusal, Rule, Rules, Status, Tenure};
 
 use super::home::{Entry, HomeLock, Keeper};
 use super::record::{Lock, Thread};
@@ -20,7 +20,7 @@ use super::store::LockStore;
 use super::{Context, LockEffect, LockNode, Ticket, context};
 use crate::store::Moment;
 
-impl<R: LockRules> LockNode<R> {
+impl<R: Rules> LockNode<R> {
     /// A thread that was told that the lock is lost wants it all the same, to write. [`LockEffect::Entered`] follows, and what
     /// it finds means nothing; or a failure: [`Refusal::Outdated`] if the lock is not lost any more. It cannot be cancelled.
     pub fn on_reclaim<S: LockStore>(
@@ -34,7 +34,7 @@ impl<R: LockRules> LockNode<R> {
         if !self.live.contains(lock.home()) {
             return out.push(LockEffect::Failed(ticket, Refusal::NodeDown));
         }
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let it = self.locks.entry(lock).or_insert_with(|| Lock::new(lock, len));
         if !it.adopts(len) {
             return cx.out.push(LockEffect::Failed(ticket, Refusal::WrongLength));
@@ -75,7 +75,7 @@ impl<R: LockRules> LockNode<R> {
             return self.refuse(at, packet, why, store, out);
         }
         match home.lent {
-            None if packet.tenure == home.tenure || !R::LOSSES_ARE_NAMED => {
+            None if packet.tenure == home.tenure || !self.rules.holds(Rule::LossesAreNamed) => {
                 let tenure = home.tenure.next();
                 home.lent = Some((packet.node, tenure));
                 home.len = packet.len;
@@ -114,7 +114,7 @@ impl<R: LockRules> LockNode<R> {
         };
         let data = store.home_contents(lock, home.len);
         let lent = LockPacket::new(LockKind::Lent, lock, home.len, node);
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(node));
         cx.send(LockPacket { mode: Mode::Write, tenure, from, to, ..lent }, Some(data));
     }
@@ -137,7 +137,7 @@ impl HomeLock {
 impl Lock {
     /// This tenure begins here. If it is that of a loss that was asked for, the thread that did so is the first to enter; who
     /// else wanted to reclaim the lock is told that it is not lost any more.
-    pub(super) fn settle_reclaims<S, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>, tenure: Tenure) {
+    pub(super) fn settle_reclaims<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, tenure: Tenure) {
         let named = self.request.and_then(|request| request.reclaims).filter(|loss| *loss != Tenure::NONE);
         let mut takes = named.is_some_and(|loss| loss.next() == tenure);
         let out = &mut *cx.out;
@@ -152,7 +152,7 @@ impl Lock {
     }
 
     /// The home says which loss there is, and this node has not named it: it asks for that one.
-    pub(super) fn names_loss<S, R: LockRules>(
+    pub(super) fn names_loss<S, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,

@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 
 use wire::{
-    Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Mode, Nanos, NodeId, Tenure, WaitList,
+    Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, Rules, Tenure, WaitList,
 };
 
 use super::store::{LockStore, NoRoom};
@@ -303,7 +303,7 @@ impl Lock {
     }
 
     /// Goes on with whatever is next.
-    pub(super) fn advance<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+    pub(super) fn advance<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         if self.reigns() {
             return self.serve(cx);
         }
@@ -329,7 +329,7 @@ impl Lock {
     }
 
     /// Asks the directory, or the home of a lost lock, if nothing is asked already.
-    fn ask<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>, thread: &Thread) {
+    fn ask<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, thread: &Thread) {
         if self.request.is_some() || !self.make_room(cx) {
             return;
         }

@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 
 use sorted::Map;
 use wire::{
-    Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Mode, NodeId, Refusal, Status, Tenure,
+    Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, NodeId, Refusal, Rule, Rules, Status, Tenure,
 };
 
 use super::home::{Entry, HomeLock, Keeper};
@@ -62,7 +62,7 @@ pub(super) struct Decision {
     placed: bool,
 }
 
-impl<R: LockRules> LockNode<R> {
+impl<R: Rules> LockNode<R> {
     /// A new epoch begins, with these nodes. A node that has heard of the epoch, or of a later one, does nothing.
     ///
     /// On a transport that loses nothing, nothing must be delivered before all nodes have been told.
@@ -107,7 +107,8 @@ impl<R: LockRules> LockNode<R> {
         let mut counts: Map<NodeId, u64> = self.live.iter().map(|home| (home, 0)).collect();
         let locks: Vec<GlobalAddr> = self.locks.keys().copied().collect();
         for lock in locks {
-            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            let mut cx: Context<'_, S, R> =
+                context(self.rules, &self.config, &mut self.counters, at, store, out);
             let it = self.locks.get_mut(&lock).expect("it is known");
             it.scheduled = wire::Nanos::MAX;
             it.cut_short(&mut cx);
@@ -118,13 +119,14 @@ impl<R: LockRules> LockNode<R> {
             }
         }
         for (home, count) in counts {
-            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            let mut cx: Context<'_, S, R> =
+                context(self.rules, &self.config, &mut self.counters, at, store, out);
             let packet = LockPacket {
                 tenure: Tenure(count),
                 to: LockEnd::Home(home),
                 ..LockPacket::new(LockKind::LastReport, GlobalAddr::new(home, 0), 0, cx.config.id)
             };
-            if R::FREES_COME_FIRST && self.freeing_at.contains(home) {
+            if self.rules.holds(Rule::FreesComeFirst) && self.freeing_at.contains(home) {
                 self.last_reports.insert(home, LastReport { packet, again: Again::NEVER });
                 continue;
             }
@@ -136,7 +138,8 @@ impl<R: LockRules> LockNode<R> {
         // Whoever waits asks again.
         let locks: Vec<GlobalAddr> = self.locks.keys().copied().collect();
         for lock in locks {
-            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            let mut cx: Context<'_, S, R> =
+                context(self.rules, &self.config, &mut self.counters, at, store, out);
             let it = self.locks.get_mut(&lock).expect("it is known");
             it.advance(&mut cx);
             // What was asked for and is not wanted any more.
@@ -184,7 +187,8 @@ impl<R: LockRules> LockNode<R> {
         out: &mut Vec<LockEffect>,
     ) {
         for last in self.last_reports.values_mut() {
-            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            let mut cx: Context<'_, S, R> =
+                context(self.rules, &self.config, &mut self.counters, at, store, out);
             if last.again.is_due(&mut cx) {
                 cx.send(last.packet, None);
             }
@@ -243,7 +247,7 @@ impl<R: LockRules> LockNode<R> {
         store: &mut S,
         out: &mut Vec<LockEffect>,
     ) {
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let me = cx.config.id;
         let answer = LockPacket::new(LockKind::LastReport, GlobalAddr::new(me, 0), 0, node);
         cx.send(LockPacket { from: LockEnd::Home(me), to: LockEnd::Agent(node), ..answer }, None);
@@ -295,7 +299,7 @@ impl<R: LockRules> LockNode<R> {
     ) {
         let range = (lock, NodeId(0))..=(lock, NodeId(u16::MAX));
         let reports: Vec<_> = heard.reports.range(range).map(|((_, node), report)| (*node, report)).collect();
-        if self.homes.get(&lock).is_some_and(|home| home.freed) && R::FREED_LOCKS_END {
+        if self.homes.get(&lock).is_some_and(|home| home.freed) && self.rules.holds(Rule::FreedLocksEnd) {
             let latest = reports.iter().map(|(_, (packet, _))| packet.tenure).max();
             self.end_freed(lock, latest.unwrap_or(Tenure::NONE));
         }
@@ -363,8 +367,8 @@ impl<R: LockRules> LockNode<R> {
         } else if let Some((to, tenure)) = home.lent {
             // It never came there, if who it was lent to is alive and has not reigned.
             let arrived = heard.gone.contains(to) || past >= tenure || last_move.is_some();
-            lost = arrived && home.len > 0 && R::DEAD_HOLDERS_LOSE;
-            home.lost &= R::TAKEN_LOSSES_STAY;
+            lost = arrived && home.len > 0 && self.rules.holds(Rule::DeadHoldersLose);
+            home.lost &= self.rules.holds(Rule::TakenLossesStay);
             // From hand to hand it may have gone on since: the next lock of this name must begin behind all of that.
             let latest = reports.iter().map(|(_, (packet, _))| packet.tenure).max();
             entry.tenure = tenure.max(latest.unwrap_or(tenure));
@@ -427,7 +431,7 @@ impl<R: LockRules> LockNode<R> {
     ) {
         let decision = self.decided.get(&(lock, node)).copied();
         let Some(Decision { len, tenure, stays, placed: true }) = decision else { return };
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let status = if stays { Status::Granted } else { Status::Refused(Refusal::Outdated) };
         let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(node));
         let answer = LockPacket::new(LockKind::Reported, lock, len, node);
@@ -437,7 +441,7 @@ impl<R: LockRules> LockNode<R> {
 
 impl Lock {
     /// What was under way ends; what was granted stays.
-    fn cut_short<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+    fn cut_short<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         self.request = None;
         self.ending = None;
         self.early = None;
@@ -484,7 +488,7 @@ impl Lock {
     }
 
     /// Tells the home what there is of the lock. False if there is nothing to tell.
-    fn report<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) -> bool {
+    fn report<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) -> bool {
         // Without data, nothing can be lost, and nobody has to know who had it.
         let last = self.last.take().filter(|_| self.len > 0);
         let packet = LockPacket { to: LockEnd::Home(self.at.home()), ..self.packet(cx, LockKind::Report) };
@@ -492,7 +496,8 @@ impl Lock {
             (LockPacket { mode: Mode::Write, tenure: reign.tenure, ..packet }, false)
         } else if let Some(copy) = self.copy {
             (LockPacket { has_copy: true, tenure: copy.tenure, ..packet }, !copy.at_home)
-        } else if let Some(Cut { tenure, next }) = self.cut.filter(|_| R::MOVES_ARE_REPORTED) {
+        } else if let Some(Cut { tenure, next }) = self.cut.filter(|_| cx.rules.holds(Rule::MovesAreReported))
+        {
             (LockPacket { once: true, tenure, next, ..packet }, true)
         } else if let Some((tenure, _)) = last {
             self.last = last;
@@ -505,7 +510,7 @@ impl Lock {
         }
         let with_data = with_data && self.len > 0;
         self.report = Some(Report { packet, with_data, again: Again::first(cx) });
-        if self.is_doubted::<R>() {
+        if self.is_doubted(cx.rules) {
             let _ = cx.store.close(self.at);
         }
         self.send_report(cx);
@@ -513,18 +518,19 @@ impl Lock {
     }
 
     /// True if this node reigned when the epoch began, and the home has not said that the lock is still one.
-    pub(super) fn is_doubted<R: LockRules>(&self) -> bool {
-        R::REIGNS_ARE_CONFIRMED && self.report.is_some_and(|report| report.packet.mode == Mode::Write)
+    pub(super) fn is_doubted<R: Rules>(&self, rules: R) -> bool {
+        rules.holds(Rule::ReignsAreConfirmed)
+            && self.report.is_some_and(|report| report.packet.mode == Mode::Write)
     }
 
-    pub(super) fn send_report<S: LockStore, R: LockRules>(&self, cx: &mut Context<'_, S, R>) {
+    pub(super) fn send_report<S: LockStore, R: Rules>(&self, cx: &mut Context<'_, S, R>) {
         let Some(report) = self.report else { return };
         let data = if report.with_data { self.data(cx) } else { None };
         cx.send(report.packet, data);
     }
 
     /// The home has heard from everybody.
-    pub(super) fn on_reported<S: LockStore, R: LockRules>(
+    pub(super) fn on_reported<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,
@@ -554,7 +560,7 @@ impl Lock {
     }
 
     /// What this node had of the lock is of memory that was given back, and whoever did so has not ended the lock: it is no more.
-    fn lose_memory<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>, tenure: Tenure) {
+    fn lose_memory<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, tenure: Tenure) {
         if self.reign.as_ref().is_some_and(|reign| reign.tenure == tenure) {
             self.end_reign();
         }
@@ -571,7 +577,7 @@ impl Lock {
     }
 
     /// The lock's home is gone, and its memory with it.
-    fn lose_home<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+    fn lose_home<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         self.end(cx);
         self.end_reign();
         self.copy = None;

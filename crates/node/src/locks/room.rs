@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{Copyset, GlobalAddr, LockRules, Mode, Nanos, WaitList};
+use wire::{Copyset, GlobalAddr, Mode, Nanos, Rules, WaitList};
 
 use super::record::Lock;
 use super::store::LockStore;
@@ -19,7 +19,7 @@ pub(super) struct After {
     pub(super) due: Nanos,
 }
 
-impl<R: LockRules> LockNode<R> {
+impl<R: Rules> LockNode<R> {
     /// Sees to room and deadlines when a lock has handled its input.
     pub(super) fn after<S: LockStore>(
         &mut self,
@@ -45,7 +45,8 @@ impl<R: LockRules> LockNode<R> {
     /// not be given up before.
     fn find_room<S: LockStore>(&mut self, at: Moment, store: &mut S, out: &mut Vec<LockEffect>) {
         while let Some(&next) = self.roomless.front() {
-            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            let mut cx: Context<'_, S, R> =
+                context(self.rules, &self.config, &mut self.counters, at, store, out);
             let it = self.locks.get_mut(&next).expect("a lock that wants room is known");
             it.wants_room = false;
             it.advance(&mut cx);
@@ -77,7 +78,7 @@ impl<R: LockRules> LockNode<R> {
         out: &mut Vec<LockEffect>,
     ) -> bool {
         let Some(it) = self.locks.get_mut(&victim) else { return false };
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         it.give_up(&mut cx);
         let freed = cx.freed_room;
         self.schedule(victim);
@@ -88,7 +89,8 @@ impl<R: LockRules> LockNode<R> {
     fn watch_users<S: LockStore>(&mut self, at: Moment, store: &mut S, out: &mut Vec<LockEffect>) {
         for (lock, it) in self.locks.iter_mut().filter(|(_, it)| it.has_room) {
             if store.close(*lock).is_none() {
-                let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+                let mut cx: Context<'_, S, R> =
+                    context(self.rules, &self.config, &mut self.counters, at, store, out);
                 it.advance(&mut cx);
             }
         }
@@ -129,7 +131,8 @@ impl<R: LockRules> LockNode<R> {
             .map(|(lock, _)| *lock)
             .collect();
         for &lock in &locks {
-            let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+            let mut cx: Context<'_, S, R> =
+                context(self.rules, &self.config, &mut self.counters, at, store, out);
             let it = self.locks.get_mut(&lock).expect("it is known");
             it.give_up(&mut cx);
             let after = cx.after(it);
@@ -141,7 +144,7 @@ impl<R: LockRules> LockNode<R> {
 
 impl Lock {
     /// Nobody waits for the lock: it stays, and threads enter by themselves. Without that, it goes when they have left.
-    pub(super) fn keep<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>, mode: Mode) {
+    pub(super) fn keep<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, mode: Mode) {
         if cx.config.keeps {
             return cx.store.open(self.at, mode);
         }
@@ -151,7 +154,7 @@ impl Lock {
     }
 
     /// Gives the lock up, if nobody here is in it or wants it: a copy is dropped, and what may have been written goes home.
-    pub(super) fn give_up<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+    pub(super) fn give_up<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         let idle = self.threads.is_empty()
             && self.request.is_none()
             && self.moving.is_none()

@@ -1,6 +1,6 @@
 //! Who is next, where a lock may be written: a thread of this node, or another node.
 
-use wire::{Copyset, LockEnd, LockKind, LockPacket, LockRules, Mode, NodeId, WaitList};
+use wire::{Copyset, LockEnd, LockKind, LockPacket, Mode, NodeId, Rule, Rules, WaitList};
 
 use super::record::{Again, Lock, Moving, Thread, Waiter};
 use super::store::{LockStore, Users};
@@ -9,14 +9,16 @@ use crate::config::Retransmission;
 
 impl Lock {
     /// Lets in whoever is next, or lets the lock go on.
-    pub(super) fn serve<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
-        let doubted = self.is_doubted::<R>();
+    pub(super) fn serve<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
+        let doubted = self.is_doubted(cx.rules);
         if self.moving.is_some_and(|moving| !moving.approved) || self.freeing.is_some() || doubted {
             return;
         }
         loop {
-            let Some(reign) =
-                self.reign.as_mut().filter(|reign| reign.is_complete() || !R::WRITER_AWAITS_READERS)
+            let Some(reign) = self
+                .reign
+                .as_mut()
+                .filter(|reign| reign.is_complete() || !cx.rules.holds(Rule::WriterAwaitsReaders))
             else {
                 return;
             };
@@ -37,7 +39,7 @@ impl Lock {
                 Waiter::Remote(..) if self.report.is_some() => return,
                 Waiter::Remote(_, mode) => {
                     let stays = if mode == Mode::Read { users.writer } else { !users.is_none() };
-                    if stays && R::HOLDER_LEAVES_FIRST {
+                    if stays && cx.rules.holds(Rule::HolderLeavesFirst) {
                         return;
                     }
                     if !self.prefer_own(cx, users) {
@@ -69,7 +71,7 @@ impl Lock {
 
     /// Asks the directory to let the lock go on: to the readers at the head of the queue, and to the first writer behind
     /// them, with the rest.
-    fn move_on<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>, users: Users) {
+    fn move_on<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, users: Users) {
         let me = cx.config.id;
         let reign = self.reign.as_mut().expect("this node reigns");
         let (mut readers, mut next, mut rest) = (Copyset::EMPTY, None, WaitList::EMPTY);
@@ -117,7 +119,7 @@ impl Lock {
         if next.is_none() || own_readers && next != Some(me) {
             readers = readers.with(me);
         }
-        if !R::QUEUE_GOES_ALONG {
+        if !cx.rules.holds(Rule::QueueGoesAlong) {
             rest = WaitList::EMPTY;
         }
         let readers = if next == Some(me) { readers.without(me) } else { readers };
@@ -125,7 +127,7 @@ impl Lock {
     }
 
     /// Sends a MOVE of everything that this reign knows.
-    pub(super) fn send_move<S: LockStore, R: LockRules>(
+    pub(super) fn send_move<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         readers: Copyset,
@@ -149,11 +151,11 @@ impl Lock {
             packet,
             approved: false,
             unreceived,
-            home_unreceived: next.is_none() && self.len > 0 && R::DATA_GOES_HOME,
+            home_unreceived: next.is_none() && self.len > 0 && cx.rules.holds(Rule::DataGoesHome),
             again: Again::first(cx),
         });
         cx.counters.moves += 1;
-        if !R::GATE_CLOSES_FIRST {
+        if !cx.rules.holds(Rule::GateClosesFirst) {
             cx.store.open(self.at, Mode::Write);
         }
         let data = self.data(cx);
@@ -166,14 +168,14 @@ impl Lock {
     }
 
     /// The directory sends somebody to this node's queue.
-    pub(super) fn on_forward<S: LockStore, R: LockRules>(
+    pub(super) fn on_forward<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,
     ) {
         let LockPacket { node, mode, tenure, .. } = *packet;
         if let Some(reign) = self.reign.as_mut()
-            && (reign.tenure == tenure || !R::FORWARDS_ARE_OF_THIS_TENURE)
+            && (reign.tenure == tenure || !cx.rules.holds(Rule::ForwardsAreOfThisTenure))
         {
             if reign.known.contains(node) {
                 // It may want more by now than it did. What is on its way to it stays as it is.
@@ -203,9 +205,9 @@ impl Lock {
     }
 
     /// The directory has sent somebody to a queue that is on its way here.
-    fn keep_early<S, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>, packet: &LockPacket) {
+    fn keep_early<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &LockPacket) {
         let LockPacket { node, mode, tenure, .. } = *packet;
-        let early = if R::EARLY_FORWARDS_ARE_KEPT { self.early_for(tenure) } else { None };
+        let early = if cx.rules.holds(Rule::EarlyForwardsAreKept) { self.early_for(tenure) } else { None };
         let Some(early) = early.filter(|_| node != cx.config.id) else {
             return cx.counters.drop(LockDrop::Late);
         };

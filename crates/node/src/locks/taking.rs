@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use wire::{Copyset, LockEnd, LockKind, LockPacket, LockRules, Mode, Tenure, WaitList};
+use wire::{Copyset, LockEnd, LockKind, LockPacket, Mode, Rule, Rules, Tenure, WaitList};
 
 use super::record::{Again, Copy, Ending, Lock, Reign, Waiter};
 use super::store::LockStore;
@@ -10,7 +10,7 @@ use super::{Context, LockDrop, LockMessage};
 
 impl Lock {
     /// A copy to read. If a writer waits for its end, it says so.
-    pub(super) fn on_granted<S: LockStore, R: LockRules>(
+    pub(super) fn on_granted<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         message: &LockMessage,
@@ -41,7 +41,7 @@ impl Lock {
             }
             return;
         }
-        if tenure < self.fence && R::ENDED_COPIES_ARE_REFUSED || self.reigns() {
+        if tenure < self.fence && cx.rules.holds(Rule::EndedCopiesAreRefused) || self.reigns() {
             // The writer that waits for its end may not have heard.
             if let Some(next) = packet.next
                 && tenure < self.fence
@@ -83,8 +83,11 @@ impl Lock {
 
     /// What came cannot be taken, and it may be all that comes: this node stands in a queue once, so a late copy of an
     /// earlier request may have stood there for the one that counts.
-    pub(super) fn ask_again<S, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
-        let Some(request) = self.request.as_mut().filter(|_| R::REFUSED_READERS_ASK_AGAIN) else { return };
+    pub(super) fn ask_again<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
+        let Some(request) = self.request.as_mut().filter(|_| cx.rules.holds(Rule::RefusedReadersAskAgain))
+        else {
+            return;
+        };
         request.again = Again::first(cx);
         self.send_request(cx);
     }
@@ -96,7 +99,7 @@ impl Lock {
     }
 
     /// The home lends the lock for writing: nobody had it, but for readers.
-    pub(super) fn on_lent<S: LockStore, R: LockRules>(
+    pub(super) fn on_lent<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         message: &LockMessage,
@@ -116,10 +119,10 @@ impl Lock {
             }
             return;
         }
-        if packet.tenure < self.fence && R::OLD_TENURES_ARE_REFUSED {
+        if packet.tenure < self.fence && cx.rules.holds(Rule::OldTenuresAreRefused) {
             return cx.counters.drop(LockDrop::Late);
         }
-        if self.reigns() && R::LATER_REIGNS_APPROVE {
+        if self.reigns() && cx.rules.holds(Rule::LaterReignsApprove) {
             // Nobody else has what is here.
             return cx.counters.drop(LockDrop::Nonsense);
         }
@@ -142,7 +145,7 @@ impl Lock {
     }
 
     /// The holder hands the lock over, with data and queue.
-    pub(super) fn on_hand<S: LockStore, R: LockRules>(
+    pub(super) fn on_hand<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         message: &LockMessage,
@@ -159,10 +162,10 @@ impl Lock {
         let to = LockEnd::Agent(packet.node);
         let received = LockPacket { tenure: packet.tenure, to, ..self.packet(cx, LockKind::Received) };
         cx.send(received, None);
-        if packet.tenure < self.fence && R::OLD_TENURES_ARE_REFUSED {
+        if packet.tenure < self.fence && cx.rules.holds(Rule::OldTenuresAreRefused) {
             return cx.counters.drop(LockDrop::Late);
         }
-        if self.reigns() && R::LATER_REIGNS_APPROVE {
+        if self.reigns() && cx.rules.holds(Rule::LaterReignsApprove) {
             return cx.counters.drop(LockDrop::Nonsense);
         }
         self.arrived();
@@ -177,7 +180,7 @@ impl Lock {
     }
 
     /// A reign with a queue begins.
-    pub(super) fn begin_by_hand<S: LockStore, R: LockRules>(
+    pub(super) fn begin_by_hand<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,
@@ -209,7 +212,7 @@ impl Lock {
         reign.known = reign.known.union(handed);
     }
 
-    fn begin<S: LockStore, R: LockRules>(
+    fn begin<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         tenure: Tenure,
@@ -223,7 +226,9 @@ impl Lock {
         self.copy = None;
         self.ending = None;
         let early = self.early.take().filter(|early| early.tenure == tenure);
-        let ended = early.filter(|_| R::EARLY_ANSWERS_ARE_KEPT).map_or(Copyset::EMPTY, |early| early.ended);
+        let ended = early
+            .filter(|_| cx.rules.holds(Rule::EarlyAnswersAreKept))
+            .map_or(Copyset::EMPTY, |early| early.ended);
         let sent = early.map_or(WaitList::EMPTY, |early| early.queue);
         let mut queue: VecDeque<Waiter> = self.threads.drain(..).map(Waiter::Local).collect();
         queue.extend(sent.iter().map(|(node, mode)| Waiter::Remote(node, mode)));

@@ -2,14 +2,14 @@
 
 use alloc::vec::Vec;
 
-use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Mode};
+use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, Mode, Rules};
 
 use super::record::{Lock, Reign, Thread, Waiter};
 use super::store::LockStore;
 use super::{Context, LockEffect, LockNode, Ticket, context};
 use crate::store::Moment;
 
-impl<R: LockRules> LockNode<R> {
+impl<R: Rules> LockNode<R> {
     /// A thread wants to enter, and the gate is closed, or does not let it in. [`LockEffect::Entered`] or a failure
     /// follows, perhaps at once. With `once` it does not want to wait for anybody who has the lock.
     ///
@@ -22,7 +22,7 @@ impl<R: LockRules> LockNode<R> {
         store: &mut S,
         out: &mut Vec<LockEffect>,
     ) {
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         cx.counters.asked += 1;
         if !self.live.contains(lock.home()) {
             cx.out.push(LockEffect::Failed(ticket, wire::Refusal::NodeDown));
@@ -49,7 +49,7 @@ impl<R: LockRules> LockNode<R> {
         store: &mut S,
         out: &mut Vec<LockEffect>,
     ) {
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let Some(it) = self.locks.get_mut(&lock) else { return };
         it.end_if_left(&mut cx);
         it.leave_room(&mut cx);
@@ -68,7 +68,7 @@ impl<R: LockRules> LockNode<R> {
         store: &mut S,
         out: &mut Vec<LockEffect>,
     ) -> bool {
-        let mut cx: Context<'_, S, R> = context(&self.config, &mut self.counters, at, store, out);
+        let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let Some(it) = self.locks.get_mut(&lock) else { return false };
         let waited = it.cancel(ticket);
         if waited {
@@ -137,7 +137,7 @@ impl Lock {
 
     /// Threads that did not want to wait, and have to, as this node knows: it reigns, and has not let them in; or what it has
     /// asked for was not to be had, or is for threads that do wait: then nobody answers for these.
-    pub(super) fn give_up_at_once<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+    pub(super) fn give_up_at_once<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         let reigns = self.reign.as_ref().is_some_and(Reign::is_complete);
         if reigns || self.request.is_some_and(|request| request.busy || !request.once) {
             self.dismiss_impatient(cx);
@@ -145,14 +145,14 @@ impl Lock {
     }
 
     /// Somebody elsewhere has the lock: whoever did not want to wait gives up. What was asked for comes all the same.
-    pub(super) fn on_busy<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+    pub(super) fn on_busy<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         if let Some(request) = &mut self.request {
             request.busy = true;
         }
         self.dismiss_impatient(cx);
     }
 
-    fn dismiss_impatient<S: LockStore, R: LockRules>(&mut self, cx: &mut Context<'_, S, R>) {
+    fn dismiss_impatient<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         let out = &mut *cx.out;
         let mut stays = |thread: &Thread| {
             if thread.once {
@@ -174,7 +174,7 @@ impl Lock {
     }
 
     /// The home says that this cannot be locked.
-    pub(super) fn on_refused<S: LockStore, R: LockRules>(
+    pub(super) fn on_refused<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         packet: &wire::LockPacket,

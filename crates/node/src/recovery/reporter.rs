@@ -19,8 +19,8 @@ use alloc::vec::Vec;
 
 use sorted::Map;
 use wire::{
-    BlockSize, BlockTag, Copyset, Endpoint, GlobalStatus, Kind, Nanos, NodeId, Packet, RequesterId, Rules,
-    Seq, SlotId,
+    BlockSize, BlockTag, Copyset, Endpoint, GlobalStatus, Kind, Nanos, NodeId, Packet, RequesterId, Rule,
+    Rules, Seq, SlotId,
 };
 
 use super::saved::{Cut, Retained, Saved};
@@ -112,7 +112,7 @@ impl Reporter {
                 *copies.entry((first, access == Access::Modified)).or_insert(0) |= 1 << bit;
             }
         });
-        if R::ORPHANED_COPIES_ARE_DROPPED {
+        if cx.rules.holds(Rule::OrphanedCopiesAreDropped) {
             orphaned.into_iter().for_each(|(frame, tag)| self.condemn(cx, frame, tag));
         }
         self.streams.clear();
@@ -234,17 +234,22 @@ impl Reporter {
 
     fn add_saved<S: Store, R: Rules>(&mut self, cx: &Context<'_, S, R>, home: NodeId) {
         let stream = self.streams.get_mut(&home).expect("the caller has it");
-        if !R::COPIES_ARE_REPORTED {
+        if !cx.rules.holds(Rule::CopiesAreReported) {
             stream.items.retain(|item| !matches!(item, Item::Copies { .. }));
         }
-        if !R::HELD_LOCKS_ARE_REPORTED {
+        if !cx.rules.holds(Rule::HeldLocksAreReported) {
             stream.items.retain(|item| !matches!(item, Item::Held(_)));
         }
         if let Some(saved) = self.saved.of(home) {
             let shared = |tag: &BlockTag| matches!(cx.store.lookup(*tag), Some((_, Access::Shared)));
-            let stale = saved.stale.iter().copied().filter(shared).filter(|_| R::STALE_HOME_IS_MENDED);
+            let stale = saved
+                .stale
+                .iter()
+                .copied()
+                .filter(shared)
+                .filter(|_| cx.rules.holds(Rule::StaleHomeIsMended));
             stream.items.extend(stale.map(Item::Stale));
-            let retained = saved.retained.iter().filter(|_| R::RETAINED_ANSWERS_ARE_REPORTED);
+            let retained = saved.retained.iter().filter(|_| cx.rules.holds(Rule::RetainedAnswersAreReported));
             stream.items.extend(retained.map(|it| Item::Retained(*it)));
             stream.items.extend(saved.cut.iter().map(|it| Item::Cut(*it)));
         }
@@ -253,7 +258,10 @@ impl Reporter {
 
     /// The home says that these blocks belong to no allocation: whoever was to purge them may have died.
     fn drop_ended<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, first: BlockTag, blocks: u64) {
-        for bit in (0..GROUP).filter(|bit| blocks >> bit & 1 == 1 && R::ENDED_COPIES_ARE_DROPPED) {
+        if !cx.rules.holds(Rule::EndedCopiesAreDropped) {
+            return;
+        }
+        for bit in (0..GROUP).filter(|bit| blocks >> bit & 1 == 1) {
             let tag = member(cx.config.block, first, bit);
             if let Some((frame, _)) = cx.store.lookup(tag) {
                 self.condemn(cx, frame, tag);

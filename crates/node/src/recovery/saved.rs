@@ -8,7 +8,7 @@
 use alloc::vec::Vec;
 
 use sorted::{Map, Set};
-use wire::{BlockTag, Copyset, Incarnation, NodeId, RequesterId, Rules, Seq, SwitchEpoch};
+use wire::{BlockTag, Copyset, Incarnation, NodeId, RequesterId, Rule, Rules, Seq, SwitchEpoch};
 
 use crate::context::Context;
 use crate::store::{DataRef, Store};
@@ -69,13 +69,15 @@ impl Saved {
     pub(crate) fn forget<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, gone: Copyset) {
         for (home, saved) in &mut self.0 {
             let gone_with = |it: &Retained| {
-                gone.contains(*home) || gone.contains(it.requester.node) || !R::SAVINGS_ARE_KEPT
+                gone.contains(*home)
+                    || gone.contains(it.requester.node)
+                    || !cx.rules.holds(Rule::SavingsAreKept)
             };
             for retained in saved.retained.extract_if(.., |it| gone_with(it)) {
                 cx.store.discard(retained.data);
             }
         }
-        self.0.retain(|home, _| !gone.contains(*home) && R::SAVINGS_ARE_KEPT);
+        self.0.retain(|home, _| !gone.contains(*home) && cx.rules.holds(Rule::SavingsAreKept));
     }
 
     /// The home has last rebuilt its directory in `rebuilt`: older savings are settled. In later epochs it has decided
@@ -88,8 +90,8 @@ impl Saved {
     ) {
         let Some(saved) = self.0.get_mut(&home) else { return };
         let counts = |epoch: SwitchEpoch| {
-            (epoch >= rebuilt || !R::OLD_SAVINGS_ARE_DROPPED)
-                && (epoch <= rebuilt || !R::VAIN_REQUESTS_ARE_FORGOTTEN)
+            (epoch >= rebuilt || !cx.rules.holds(Rule::OldSavingsAreDropped))
+                && (epoch <= rebuilt || !cx.rules.holds(Rule::VainRequestsAreForgotten))
         };
         for retained in saved.retained.extract_if(.., |it| !counts(it.epoch)) {
             cx.store.discard(retained.data);

@@ -1,6 +1,6 @@
 //! An event is begun, and ended by its unlock.
 
-use wire::{BlockTag, Endpoint, Kind, Nanos, Packet, Rules, SlotId, Status};
+use wire::{BlockTag, Endpoint, Kind, Nanos, Packet, Rule, Rules, SlotId, Status};
 
 use super::line::{self, Line};
 use super::next_state::next_state;
@@ -30,7 +30,7 @@ impl Requesters {
         let it = &mut self.slots[slot.index()];
         assert!(it.event.is_none(), "{requester:?} begins {kind:?} {tag:?} during {:?}", it.event);
         let seq = it.seq.next();
-        if R::ONE_UNLOCK_A_PARITY && it.unlocks[seq.parity()].is_some() {
+        if cx.rules.holds(Rule::OneUnlockAParity) && it.unlocks[seq.parity()].is_some() {
             it.wait = Wait::UnlockAck;
             return;
         }
@@ -77,7 +77,7 @@ impl Requesters {
         let timeout = self.timeout(cx, Timeout::Unlock, 0);
         let it = &mut self.slots[slot.index()];
         let event = it.event.take().expect("only an open event is unlocked");
-        let waits = R::UNLOCKS_KEEP_THEIR_PLACE && event.handed && !event.settled;
+        let waits = cx.rules.holds(Rule::UnlocksKeepTheirPlace) && event.handed && !event.settled;
         let deadline = if waits { Nanos::MAX } else { timeout };
         let mut packet = Packet {
             status,
@@ -103,7 +103,7 @@ impl Requesters {
             None => Line::Last,
         };
         // The lock is not released, but handed over.
-        packet.repeated = R::HANDED_UNLOCK_SAYS_SO && event.follower.is_some();
+        packet.repeated = cx.rules.holds(Rule::HandedUnlockSaysSo) && event.follower.is_some();
         it.unlocks[packet.seq.parity()] = Some(Unlocking { packet, deadline, after, waits, line });
         if it.work == Work::None {
             self.busy &= !(1 << slot.0);
@@ -127,7 +127,7 @@ impl Requesters {
                     Timeout::Unlock => 3,
                 };
                 let span = Nanos(self.round_trip.bound().0 * round_trips).max(floor);
-                let most = if R::WAITS_ARE_BOUNDED { most } else { Nanos::MAX };
+                let most = if cx.rules.holds(Rule::WaitsAreBounded) { most } else { Nanos::MAX };
                 cx.now + Nanos(span.0 << repeats.min(6)).min(most)
             }
         }

@@ -30,7 +30,7 @@
 use switch::flowcc::fan_out::fan_out;
 use switch::flowcc::{line, tables};
 use wire::{
-    Copyset, Endpoint, GlobalStatus, Kind, Nanos, NodeId, Packet, Refusal, Rules, Seq, SlotId, Status,
+    Copyset, Endpoint, GlobalStatus, Kind, Nanos, NodeId, Packet, Refusal, Rule, Rules, Seq, SlotId, Status,
 };
 
 use super::event::Timeout;
@@ -97,7 +97,7 @@ impl Requesters {
             return cx.counters.drop(Drop::Nonsense);
         }
         let row = packet.requester.index() * 2 + packet.seq.parity();
-        if R::HANDS_OVER_ONCE && packet.seq <= self.followed[row] {
+        if cx.rules.holds(Rule::HandsOverOnce) && packet.seq <= self.followed[row] {
             return cx.counters.drop(Drop::Stale);
         }
         let it = &mut self.slots[before.slot.index()];
@@ -113,7 +113,7 @@ impl Requesters {
                 match line {
                     // The unlock may be under way without the mark, and install what it says: nothing comes in between.
                     Line::Last => {
-                        unlock.repeated = R::HANDED_UNLOCK_SAYS_SO;
+                        unlock.repeated = cx.rules.holds(Rule::HandedUnlockSaysSo);
                         *line = Line::handed(*packet);
                         let (unlock, after) = (*unlock, *after);
                         self.hand_over(cx, &unlock, packet, after);
@@ -205,7 +205,7 @@ impl Requesters {
         let unlocking = self.slots[slot.index()].unlocks[parity].as_mut().expect("checked by the caller");
         match (&mut unlocking.line, packet.provider) {
             _ if unlocking.waits => false,
-            (Line::Last, true) if !R::FOLLOWED_WAITS => true,
+            (Line::Last, true) if !cx.rules.holds(Rule::FollowedWaits) => true,
             (Line::Last, true) => {
                 unlocking.line = Line::Followed;
                 // The follower asks until it is served.

@@ -39,7 +39,9 @@ pub(crate) mod peek;
 
 use alloc::boxed::Box;
 
-use wire::{BlockTag, Copyset, GlobalStatus, Kind, Nanos, NodeId, Packet, RequesterId, Rules, Seq, SlotId};
+use wire::{
+    BlockTag, Copyset, GlobalStatus, Kind, Nanos, NodeId, Packet, RequesterId, Rule, Rules, Seq, SlotId,
+};
 
 use crate::allocation::Call;
 use crate::round_trip::RoundTrip;
@@ -349,8 +351,8 @@ impl Event {
     }
 
     /// The nodes whose cache agents must answer before the event is granted as a whole, given what was found.
-    fn awaited<R: Rules>(&self, found: &Found) -> Copyset {
-        if !R::ALL_SHARERS_ANSWER {
+    fn awaited<R: Rules>(&self, rules: R, found: &Found) -> Copyset {
+        if !rules.holds(Rule::AllSharersAnswer) {
             return Copyset::EMPTY;
         }
         let me = self.request.requester.node;
@@ -363,9 +365,9 @@ impl Event {
     }
 
     /// True if nothing more has to be waited for before the thread may go on.
-    fn is_granted<R: Rules>(&self) -> bool {
+    fn is_granted<R: Rules>(&self, rules: R) -> bool {
         let Some(found) = &self.found else { return false };
-        let awaited = self.awaited::<R>(found);
+        let awaited = self.awaited(rules, found);
         let data = matches!(self.request.kind, Kind::ReadMiss | Kind::WriteMiss);
         (!data || self.has_data)
             && awaited.without_all(self.answered).is_empty()

@@ -1,7 +1,7 @@
 //! An answer to a request: the event is granted piece by piece, or refused.
 
 use switch::flowcc::line;
-use wire::{Copyset, Endpoint, GlobalStatus, Kind, Nanos, Packet, Refusal, Rules, SlotId, Status};
+use wire::{Copyset, Endpoint, GlobalStatus, Kind, Nanos, Packet, Refusal, Rule, Rules, SlotId, Status};
 
 use super::{Fetch, Found, Requesters, Stage, Work, peek};
 use crate::context::Context;
@@ -16,7 +16,7 @@ impl Requesters {
         let Some(event) = &mut self.slots[slot.index()].event else {
             return cx.counters.drop(Drop::Stale);
         };
-        if event.request.seq != packet.seq && !peek::mistakes::<R>(&event.request, &packet) {
+        if event.request.seq != packet.seq && !peek::mistakes(cx.rules, &event.request, &packet) {
             return cx.counters.drop(Drop::Stale);
         }
         if event.stage != Stage::Asking {
@@ -73,7 +73,7 @@ impl Requesters {
         let waits_for_home = matches!(event.stage, Stage::Closing { write_back: true, .. });
         if !waits_for_home
             || event.request.kind != Kind::ReadMiss
-            || !R::SHARED_STANDS_FOR_COPY
+            || !cx.rules.holds(Rule::SharedStandsForCopy)
             || !packet.status.is_granted()
             || packet.global_status != GlobalStatus::Shared
         {
@@ -95,7 +95,7 @@ impl Requesters {
         let it = &mut self.slots[slot.index()];
         let event = it.event.as_mut().expect("checked by the caller");
         let handed = line::code_in(packet.arg).is_some();
-        let installs = handed && R::REFUSED_IN_LINE_INSTALLS;
+        let installs = handed && cx.rules.holds(Rule::RefusedInLineInstalls);
         let found = Found {
             status: packet.global_status,
             copyset: packet.copyset,
@@ -108,7 +108,7 @@ impl Requesters {
             return;
         }
         cx.counters.refused[why as usize] += 1;
-        if R::REFUSED_IS_UNLOCKED {
+        if cx.rules.holds(Rule::RefusedIsUnlocked) {
             // Who was handed the lock must install what the one before has left.
             self.unlock(cx, slot, if installs { Status::Granted } else { Status::Refused(why) });
         } else {
@@ -149,7 +149,7 @@ impl Requesters {
     /// If everything has been answered: takes effect on this node, and lets the thread go on.
     pub(super) fn settle<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId) {
         let event = self.slots[slot.index()].event.expect("checked by the caller");
-        if !event.is_granted::<R>() {
+        if !event.is_granted(cx.rules) {
             return;
         }
         match (event.request.kind, self.slots[slot.index()].work) {
@@ -202,7 +202,7 @@ impl Requesters {
         // node and have come back elsewhere in the bucket.
         let now = cx.store.lookup(event.request.tag).map(|(frame, _)| frame);
         let then = fetch.victim;
-        let Some(frame) = (if R::EVICT_WHERE_IT_IS { now } else { then }) else {
+        let Some(frame) = (if cx.rules.holds(Rule::EvictWhereItIs) { now } else { then }) else {
             panic!("a block cannot leave the cache while its eviction holds the write lock: {event:?}");
         };
         if cx.store.withdraw(frame).is_err() {

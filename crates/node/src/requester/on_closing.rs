@@ -1,6 +1,6 @@
 //! From the grant to the acknowledged unlock.
 
-use wire::{Copyset, Endpoint, GlobalStatus, Kind, Packet, Rules, SlotId, Status};
+use wire::{Copyset, Endpoint, GlobalStatus, Kind, Packet, Rule, Rules, SlotId, Status};
 
 use super::event::Timeout;
 use super::{Event, Requesters, Stage, Wait, Work};
@@ -22,11 +22,11 @@ impl Requesters {
         let event = self.slots[slot.index()].event.as_mut().expect("the event is open");
         let found = event.found.expect("a granted event has found the metadata");
         let kind = event.request.kind;
-        let sends_home = R::READ_WAITS_FOR_HOME
+        let sends_home = cx.rules.holds(Rule::ReadWaitsForHome)
             && kind == Kind::ReadMiss
             && found.status == GlobalStatus::Modified
             && !event.early_write_back;
-        let repeated = R::REPEATED_READ_IS_CLOSED && kind == Kind::ReadMiss && found.repeated;
+        let repeated = cx.rules.holds(Rule::RepeatedReadIsClosed) && kind == Kind::ReadMiss && found.repeated;
         let agents = if repeated { found.copyset } else { Copyset::EMPTY };
         let stage =
             Stage::Closing { write_back: sends_home || kind == Kind::EvictModified, agents, home: repeated };
@@ -35,7 +35,7 @@ impl Requesters {
         event.repeats = 0;
         self.arm(deadline);
         self.send_closing(cx, slot);
-        if !R::EVICTION_WAITS_FOR_HOME && kind == Kind::EvictModified {
+        if !cx.rules.holds(Rule::EvictionWaitsForHome) && kind == Kind::EvictModified {
             let event = self.slots[slot.index()].event.as_mut().expect("it is open");
             event.stage = Stage::Closing { write_back: false, agents, home: repeated };
         }
@@ -56,7 +56,7 @@ impl Requesters {
             let data = cx.store.contents(frame);
             cx.send_block(request.reply(Kind::WriteBack, request.from, home_agent), data);
         }
-        if write_back && R::COPY_BEFORE_CLOSE {
+        if write_back && cx.rules.holds(Rule::CopyBeforeClose) {
             // First the copy: an agent that is told to close takes, and sends, none any more.
             return;
         }

@@ -1,6 +1,6 @@
 //! A backoff is over, or an answer is overdue.
 
-use wire::{Nanos, Rules};
+use wire::{Nanos, Rule, Rules};
 
 use super::event::Timeout;
 use super::{Requesters, Stage, Wait};
@@ -43,11 +43,11 @@ impl Requesters {
         self.arm(deadline);
         cx.counters.retransmissions += 1;
         match stage {
-            Stage::Asking if !R::REQUESTS_ARE_REPEATED => {}
+            Stage::Asking if !cx.rules.holds(Rule::RequestsAreRepeated) => {}
             Stage::Asking if event_is_handed => self.ask_agents(cx, slot),
             Stage::Asking => {
                 let choice = u64::from(cx.random_bits(request.arg));
-                let arg = if R::REPEATS_CHOOSE_ALIKE { request.arg } else { choice };
+                let arg = if cx.rules.holds(Rule::RepeatsChooseAlike) { request.arg } else { choice };
                 cx.send(wire::Packet { arg, ..request });
             }
             Stage::Closing { write_back, .. } => {
@@ -74,7 +74,7 @@ impl Requesters {
             let deadline = self.timeout(cx, Timeout::Unlock, 0);
             self.slots[slot.index()].unlocks[parity] = Some(super::Unlocking { deadline, ..unlocking });
             self.arm(deadline);
-            if R::UNLOCKS_ARE_REPEATED {
+            if cx.rules.holds(Rule::UnlocksAreRepeated) {
                 cx.counters.retransmissions += 1;
                 self.repeat_unlock(cx, &unlocking);
             }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{Copyset, Kind, Refusal, Rules, Seq, SlotId, SwitchEpoch};
+use wire::{Copyset, Kind, Refusal, Rule, Rules, Seq, SlotId, SwitchEpoch};
 
 use super::{Event, Requesters, Stage, Wait, Work};
 use crate::context::Context;
@@ -86,7 +86,7 @@ impl Requesters {
             // The thread went on with a copy that the home may not have.
             (Kind::ReadMiss, Stage::Closing { write_back: true, .. }) => saved.stale(request.tag),
             // The block is in the frame still, and nobody else has it.
-            (Kind::EvictModified, Stage::Closing { .. }) if R::CUT_EVICTION_IS_UNDONE => {
+            (Kind::EvictModified, Stage::Closing { .. }) if cx.rules.holds(Rule::CutEvictionIsUndone) => {
                 let Work::Fetch(fetch) = &mut self.slots[slot.index()].work else { return };
                 if let Some(frame) = fetch.frame.take() {
                     cx.store.publish(frame, request.tag, Access::Modified, false);

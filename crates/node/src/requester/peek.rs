@@ -16,7 +16,7 @@
 
 use alloc::boxed::Box;
 
-use wire::{BlockTag, GlobalStatus, Kind, Packet, Refusal, Rules, SlotId, Status};
+use wire::{BlockTag, GlobalStatus, Kind, Packet, Refusal, Rule, Rules, SlotId, Status};
 
 use super::{Fetch, Requesters, Work};
 use crate::config::Peeks;
@@ -240,8 +240,8 @@ impl Requesters {
 }
 
 /// An answer that is not to the request that is open: true for a PEEK's, in the mutant that does not mind.
-pub(super) fn mistakes<R: Rules>(open: &Packet, answer: &Packet) -> bool {
-    !R::PEEK_KNOWS_ITS_ANSWER
+pub(super) fn mistakes<R: Rules>(rules: R, open: &Packet, answer: &Packet) -> bool {
+    !rules.holds(Rule::PeekKnowsItsAnswer)
         && open.kind == Kind::Peek
         && answer.event == Kind::Peek
         && answer.tag == open.tag

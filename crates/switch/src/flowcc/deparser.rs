@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{Copyset, Endpoint, GlobalStatus, Kind, Packet, Refusal, Rules, Status};
+use wire::{Copyset, Endpoint, GlobalStatus, Kind, Packet, Refusal, Rule, Rules, Status};
 
 use super::counters::{Counters, Drop};
 use super::fan_out::fan_out;
@@ -25,6 +25,7 @@ const FORWARDS: [Forward; 7] = [
 
 /// Does what the program decided about `packet`.
 pub(super) fn deparse<R: Rules>(
+    rules: R,
     f: &Fields,
     phv: &Phv,
     packet: &Packet,
@@ -34,7 +35,7 @@ pub(super) fn deparse<R: Rules>(
 ) {
     let mut send = |packet| out.push(Effect::Send(packet));
     match phv.get(f.route) {
-        route::FORWARD => forward::<R>(f, phv, packet, counters, send),
+        route::FORWARD => forward(rules, f, phv, packet, counters, send),
         route::LOCKED => send(refuse(packet, Refusal::Locked, counters)),
         route::TO_HOME => send(to_home(packet)),
         route::UNLOCKED if packet.in_switch => {
@@ -75,6 +76,7 @@ pub(super) fn deparse<R: Rules>(
 }
 
 fn forward<R: Rules>(
+    rules: R,
     f: &Fields,
     phv: &Phv,
     packet: &Packet,
@@ -87,7 +89,7 @@ fn forward<R: Rules>(
         in_switch: true,
         // An earlier copy of the request was granted, and what it set off may still be on its way: this one
         // did not take the lock, or not for the first time.
-        repeated: R::FORWARDER_SAYS_REPEATED
+        repeated: rules.holds(Rule::ForwarderSaysRepeated)
             && packet.kind != Kind::Peek
             && (phv.get(f.verdict) != alu::ACQUIRED || phv.get(f.score) & score::COUNT > 1),
         global_status: status.expect("G-STATUS holds what the parser put there"),

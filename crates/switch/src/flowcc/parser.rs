@@ -1,6 +1,6 @@
 //! The parser: which packets the program handles, and what it sees of them.
 
-use wire::{Kind, Packet, RequesterId, Rules, Seq, SlotId};
+use wire::{Kind, Packet, RequesterId, Rule, Rules, Seq, SlotId};
 
 use super::counters::Drop;
 use super::layout::{Fields, WAYS, lock_op, score};
@@ -10,12 +10,12 @@ use super::switch::{Carried, Config};
 use crate::pipeline::{Phv, alu};
 
 /// Refuses what is not for the switch, of another time, or from nowhere.
-pub(super) fn admit<R: Rules>(packet: &Packet, config: &Config) -> Result<(), Drop> {
+pub(super) fn admit<R: Rules>(rules: R, packet: &Packet, config: &Config) -> Result<(), Drop> {
     let Packet { kind, event, requester, tag, .. } = packet;
     if !kind.is_request() && *kind != Kind::Unlock || *kind == Kind::Peek && !config.peeks {
         return Err(Drop::Kind);
     }
-    if R::EPOCHS_ARE_FENCED && packet.epoch != config.epoch {
+    if rules.holds(Rule::EpochsAreFenced) && packet.epoch != config.epoch {
         return Err(Drop::Epoch);
     }
     if requester.node.index() >= config.nodes || requester.slot.index() >= SlotId::PER_NODE {
@@ -34,11 +34,11 @@ pub(super) fn admit<R: Rules>(packet: &Packet, config: &Config) -> Result<(), Dr
 }
 
 /// The kind of pass that an admitted packet makes.
-pub(super) fn pass<R: Rules>(packet: &Packet, carried: Option<Carried>, config: &Config) -> Pass {
+pub(super) fn pass<R: Rules>(rules: R, packet: &Packet, carried: Option<Carried>, config: &Config) -> Pass {
     match (packet.kind, carried) {
-        (Kind::Unlock, Some(Carried::Score(score))) => unlock_again::<R>(packet, u64::from(score), config),
+        (Kind::Unlock, Some(Carried::Score(score))) => unlock_again(rules, packet, u64::from(score), config),
         // The home's business alone, in that mutant.
-        (Kind::Unlock, _) if !R::SWITCH_RECORDS_ALL_UNLOCKS && !packet.in_switch => Pass::Reset,
+        (Kind::Unlock, _) if !rules.holds(Rule::SwitchRecordsAllUnlocks) && !packet.in_switch => Pass::Reset,
         (Kind::Unlock, _) if config.queue && packet.repeated => Pass::Handed,
         (Kind::Unlock, _) => Pass::Unlock,
         (Kind::AddToSwitch, Some(Carried::Way(way))) if usize::from(way) < WAYS => Pass::Claim(way),
@@ -49,11 +49,11 @@ pub(super) fn pass<R: Rules>(packet: &Packet, carried: Option<Carried>, config: 
 }
 
 /// What there is to release, and whether the event was granted by the switch and so changes the entry.
-fn unlock_again<R: Rules>(packet: &Packet, score: u64, config: &Config) -> Pass {
+fn unlock_again<R: Rules>(rules: R, packet: &Packet, score: u64, config: &Config) -> Pass {
     if score & score::COUNT == 0 || config.queue && packet.repeated {
         return Pass::Reset;
     }
-    let alone = !packet.event.takes_read_lock::<R>() || is_patient(packet) || score & score::REFUSED != 0;
+    let alone = !packet.event.takes_read_lock(rules) || is_patient(packet) || score & score::REFUSED != 0;
     if config.queue && alone {
         return leave(packet);
     }
@@ -65,7 +65,7 @@ fn unlock_again<R: Rules>(packet: &Packet, score: u64, config: &Config) -> Pass 
         Kind::AddToSwitch | Kind::LockRead | Kind::LockWrite => Pass::Release,
         // The COMMIT of a removal.
         Kind::RemoveFromSwitch if granted => Pass::Clear,
-        Kind::ReadMiss if granted && R::READ_UNLOCK_MERGES => Pass::ReleaseAndMerge,
+        Kind::ReadMiss if granted && rules.holds(Rule::ReadUnlockMerges) => Pass::ReleaseAndMerge,
         _ if granted => Pass::ReleaseAndSet,
         _ => Pass::Release,
     }
@@ -96,6 +96,7 @@ pub(super) fn place_in_line(requester: RequesterId, seq: Seq) -> u64 {
 
 /// Fills the PHV for a pass, but for the [constants](Pass::constants) of its kind, which its plan knows.
 pub(super) fn parse<R: Rules>(
+    rules: R,
     f: &Fields,
     packet: &Packet,
     pass: Pass,
@@ -113,7 +114,7 @@ pub(super) fn parse<R: Rules>(
             // If no way has the tag.
             phv.set(f.verdict, score::HOME);
             if config.queue {
-                let shares = kind.takes_read_lock::<R>() && !is_patient(packet);
+                let shares = kind.takes_read_lock(rules) && !is_patient(packet);
                 phv.set(f.lock_op, if shares { lock_op::TRY_READ } else { lock_op::TRY_WRITE });
                 phv.set(f.release, place_in_line(packet.requester, packet.seq));
             }
@@ -128,9 +129,9 @@ pub(super) fn parse<R: Rules>(
             phv.set(f.release, place_in_line(packet.requester, packet.seq));
             metadata(f, phv, packet, config);
         }
-        Pass::Release => release::<R>(f, phv, packet, carried),
+        Pass::Release => release(rules, f, phv, packet, carried),
         Pass::ReleaseAndMerge | Pass::ReleaseAndSet => {
-            release::<R>(f, phv, packet, carried);
+            release(rules, f, phv, packet, carried);
             metadata(f, phv, packet, config);
         }
         Pass::Claim(_) => {
@@ -144,12 +145,12 @@ pub(super) fn parse<R: Rules>(
     }
 }
 
-fn release<R: Rules>(f: &Fields, phv: &mut Phv, packet: &Packet, carried: Option<Carried>) {
+fn release<R: Rules>(rules: R, f: &Fields, phv: &mut Phv, packet: &Packet, carried: Option<Carried>) {
     let count = match carried {
         Some(Carried::Score(score)) => u64::from(score) & score::COUNT,
         _ => 0,
     };
-    phv.set(f.release, if packet.event.takes_read_lock::<R>() { count } else { alu::WRITER });
+    phv.set(f.release, if packet.event.takes_read_lock(rules) { count } else { alu::WRITER });
 }
 
 /// The packet's metadata, as the entry shall have them: without nodes that the rack does not have, or a request

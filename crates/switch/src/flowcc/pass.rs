@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{Kind, Rules};
+use wire::{Kind, Rule, Rules};
 
 use super::layout::{Fields, WAYS, class, last_op, lock_op, meta_op, score_op, tag_op};
 use crate::pipeline::{Field, alu};
@@ -92,8 +92,8 @@ impl Pass {
 
     /// What the parser supplies in every pass of this kind: whatever the program asks of gates, selectors and keys
     /// that does not depend on the single packet.
-    pub(super) fn constants<R: Rules>(self, f: &Fields) -> Vec<(Field, u64)> {
-        let Operations { class, event, last, tag, lock, meta, score } = self.operations::<R>();
+    pub(super) fn constants<R: Rules>(self, rules: R, f: &Fields) -> Vec<(Field, u64)> {
+        let Operations { class, event, last, tag, lock, meta, score } = self.operations(rules);
         let mut constants = Vec::from([
             (f.class, class),
             (f.event, event),
@@ -110,7 +110,7 @@ impl Pass {
         constants
     }
 
-    const fn operations<R: Rules>(self) -> Operations {
+    fn operations<R: Rules>(self, rules: R) -> Operations {
         let none = Operations { class: 0, event: 0, last: 0, tag: 0, lock: 0, meta: 0, score: 0 };
         let unlock_again = Operations { class: class::UNLOCK_AGAIN, score: score_op::SET, ..none };
         let release = Operations { tag: tag_op::MATCH, lock: lock_op::RELEASE, ..unlock_again };
@@ -118,11 +118,11 @@ impl Pass {
             Self::Request(kind) => Operations {
                 class: class::REQUEST,
                 event: kind as u64,
-                last: if R::LAST_UNLOCK_FILTERS_REQUESTS { last_op::COMPARE } else { 0 },
+                last: if rules.holds(Rule::LastUnlockFiltersRequests) { last_op::COMPARE } else { 0 },
                 tag: tag_op::MATCH,
-                lock: if kind.takes_read_lock::<R>() { lock_op::TRY_READ } else { lock_op::TRY_WRITE },
+                lock: if kind.takes_read_lock(rules) { lock_op::TRY_READ } else { lock_op::TRY_WRITE },
                 meta: meta_op::READ,
-                score: if R::SCOREBOARD { score_op::COUNT_OR_MARK } else { score_op::SET },
+                score: if rules.holds(Rule::Scoreboard) { score_op::COUNT_OR_MARK } else { score_op::SET },
             },
             Self::Peek => Operations {
                 class: class::PEEK,

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use wire::{GlobalStatus, Kind, Rules, SlotId};
+use wire::{GlobalStatus, Kind, Rule, Rules, SlotId};
 
 use super::layout::{
     CHECK_STAGE, FIRST_TAG_STAGE, FORWARD_STAGE, Fields, PLACEMENT_STAGE, SCOREBOARD_STAGE, WAYS, class,
@@ -41,7 +41,11 @@ pub(super) struct Arrays {
 }
 
 /// Builds the program for a rack of so many nodes, with so many sets of [`WAYS`] entries.
-pub(super) fn build<R: Rules>(config: &Config, sets: usize) -> Result<(Program, Fields, Arrays), BuildError> {
+pub(super) fn build<R: Rules>(
+    rules: R,
+    config: &Config,
+    sets: usize,
+) -> Result<(Program, Fields, Arrays), BuildError> {
     let mut p = ProgramBuilder::new("FlowCC");
     let f = Fields::declare(&mut p);
     let arrays = declare_arrays(&mut p, config, sets);
@@ -61,7 +65,7 @@ pub(super) fn build<R: Rules>(config: &Config, sets: usize) -> Result<(Program, 
         primitives: vec![Primitive::Hash { to: f.set, from: f.key, buckets: sets as u64 }],
     });
     if let Some(array) = arrays.last_request {
-        joins_once::<R>(&mut p, &f, array);
+        joins_once(rules, &mut p, &f, array);
     }
     // Stage by stage: the LOCK, G-STATUS and COPYSET of one way, and the TAG of the next.
     for stage in 0..=WAYS {
@@ -72,13 +76,13 @@ pub(super) fn build<R: Rules>(config: &Config, sets: usize) -> Result<(Program, 
             way_tag(&mut p, &f, &arrays, stage);
         }
     }
-    placement::<R>(&mut p, &f);
+    placement(rules, &mut p, &f);
     if config.peeks {
         peek(&mut p, &f);
     }
     scoreboard(&mut p, &f, &arrays, config.queue);
-    decide::<R>(&mut p, &f, config);
-    check::<R>(&mut p, &f, config);
+    decide(rules, &mut p, &f, config);
+    check(rules, &mut p, &f, config);
     forward(&mut p, &f, config);
 
     Ok((p.build(&Budget::PUBLISHED)?, f, arrays))
@@ -145,7 +149,7 @@ fn locks_with_a_line(f: &Fields) -> Vec<(u64, Alu)> {
 }
 
 /// A request joins a line once, however often it comes: a duplicate leaves the locks alone.
-fn joins_once<R: Rules>(p: &mut ProgramBuilder, f: &Fields, last_request: ArrayId) {
+fn joins_once<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, last_request: ArrayId) {
     p.rmw(Rmw {
         array: last_request,
         index: f.slot,
@@ -158,7 +162,11 @@ fn joins_once<R: Rules>(p: &mut ProgramBuilder, f: &Fields, last_request: ArrayI
         name: "known request".into(),
         stage: 1,
         gate: Some(Gate::is(f.seen, alu::SAME)),
-        primitives: if R::JOINS_ONCE { vec![Primitive::Set { to: f.lock_op, value: 0 }] } else { Vec::new() },
+        primitives: if rules.holds(Rule::JoinsOnce) {
+            vec![Primitive::Set { to: f.lock_op, value: 0 }]
+        } else {
+            Vec::new()
+        },
     });
 }
 
@@ -202,7 +210,7 @@ fn way_metadata(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays, way: usize,
 
 /// Where an ADD goes: nowhere if a way has the tag, else to the first way with room. Only probes get here:
 /// their answers exclude the hit that would let a LOCK array write the verdict in the same stage.
-fn placement<R: Rules>(p: &mut ProgramBuilder, f: &Fields) {
+fn placement<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields) {
     let row = |way: usize, answer: u64, place: u64, verdict: u64| {
         let mut key = vec![Any; WAYS];
         key[way] = Is(answer);
@@ -213,8 +221,9 @@ fn placement<R: Rules>(p: &mut ProgramBuilder, f: &Fields) {
         Row { key, action }
     };
     let ways = |looks| if looks { 0..WAYS } else { 0..0 };
-    let claiming = if R::CLAIM_IS_MARKED { score::CLAIMING } else { 0 };
-    let present = ways(R::ADD_IS_IDEMPOTENT).map(|way| row(way, alu::PRESENT, place::PRESENT, 0));
+    let claiming = if rules.holds(Rule::ClaimIsMarked) { score::CLAIMING } else { 0 };
+    let present =
+        ways(rules.holds(Rule::AddIsIdempotent)).map(|way| row(way, alu::PRESENT, place::PRESENT, 0));
     let vacant = (0..WAYS).map(|way| row(way, alu::VACANT, way as u64, claiming));
     p.table(Table {
         name: "placement".into(),
@@ -270,15 +279,15 @@ fn scoreboard(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays, queue: bool) 
 }
 
 /// What becomes of the packet, by its class and its event's score: the first row that matches.
-fn decide<R: Rules>(p: &mut ProgramBuilder, f: &Fields, config: &Config) {
+fn decide<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, config: &Config) {
     // With a line, a score that says refused and names somebody says whom the event follows.
     let refused_or_in_line = if config.queue { route::FOLLOW } else { route::LOCKED };
     let row = |class: u64, order: Match, place: Match, score: Match, to: u64| Row {
         key: vec![Is(class), order, place, score],
         action: vec![Primitive::Set { to: f.route, value: to }],
     };
-    let known = if R::UNLOCK_OF_NOTHING_IS_SHORT { Any } else { Is(alu::SAME) };
-    let once_more = if R::ADD_IS_IDEMPOTENT { route::COLLISION } else { route::ADD_AGAIN };
+    let known = if rules.holds(Rule::UnlockOfNothingIsShort) { Any } else { Is(alu::SAME) };
+    let once_more = if rules.holds(Rule::AddIsIdempotent) { route::COLLISION } else { route::ADD_AGAIN };
     let peeks = [
         row(class::PEEK, Any, Is(place::NOWHERE), Any, route::TO_HOME),
         row(class::PEEK, Any, Any, Any, route::FORWARD),
@@ -328,14 +337,14 @@ fn decide<R: Rules>(p: &mut ProgramBuilder, f: &Fields, config: &Config) {
 }
 
 /// The check table (Table 2), in two halves: gates tell whether the requester's node has a copy.
-fn check<R: Rules>(p: &mut ProgramBuilder, f: &Fields, config: &Config) {
+fn check<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, config: &Config) {
     let halves = [
         ("check, no copy", false, Gate::is(f.member, 0)),
         ("check, has copy", true, Gate::is_not(f.member, 0)),
     ];
     for (name, member, gate) in halves {
         let rows = tables::CHECK.iter().filter(|row| config.peeks || row.event != Kind::Peek);
-        let valid = rows.map(|row| if R::CHECK_TABLE { *row } else { row.unchecked() });
+        let valid = rows.map(|row| if rules.holds(Rule::CheckTable) { *row } else { row.unchecked() });
         let valid = valid.filter(|row| row.member.is_none_or(|want| want == member));
         let row = |event: Kind, status: GlobalStatus| Row {
             key: vec![Is(event as u64), Is(status as u64)],

@@ -16,9 +16,8 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::marker::PhantomData;
 
-use wire::{Endpoint, Faithful, Kind, NodeId, Packet, Rules, SwitchEpoch};
+use wire::{Endpoint, Faithful, Kind, NodeId, Packet, Rule, Rules, SwitchEpoch};
 
 use super::counters::Counters;
 use super::layout::{Fields, WAYS, route, score};
@@ -83,7 +82,7 @@ pub enum Carried {
 /// The switch's coherence program, with its state.
 #[derive(Clone, Debug)]
 pub struct Switch<R: Rules = Faithful> {
-    rules: PhantomData<R>,
+    pub(super) rules: R,
     pub(super) config: Config,
     pub(super) sets: usize,
     pub(super) program: Program,
@@ -105,7 +104,7 @@ impl Switch {
     /// # Errors
     /// If the chip cannot hold so many entries, or a copyset so many nodes, or there are none of either.
     pub fn new(config: &Config) -> Result<Self, BuildError> {
-        Self::with_rules(config)
+        Self::with_rules(Faithful, config)
     }
 }
 
@@ -114,14 +113,14 @@ impl<R: Rules> Switch<R> {
     ///
     /// # Errors
     /// As for [`Switch::new`].
-    pub fn with_rules(config: &Config) -> Result<Self, BuildError> {
+    pub fn with_rules(rules: R, config: &Config) -> Result<Self, BuildError> {
         let sets = config.entries.div_ceil(WAYS);
-        let (program, fields, arrays) = program::build::<R>(config, sets)?;
+        let (program, fields, arrays) = program::build(rules, config, sets)?;
         let results = fields.results();
-        let plan = |pass: Pass| program.plan(&pass.constants::<R>(&fields), &results);
+        let plan = |pass: Pass| program.plan(&pass.constants(rules, &fields), &results);
         let plans: Result<_, _> = Pass::all().map(plan).collect();
         Ok(Self {
-            rules: PhantomData,
+            rules,
             plans: plans?,
             config: *config,
             sets,
@@ -159,22 +158,22 @@ impl<R: Rules> Switch<R> {
     }
 
     fn pass(&mut self, packet: &Packet, carried: Option<Carried>, out: &mut Vec<Effect>) {
-        if let Err(cause) = parser::admit::<R>(packet, &self.config) {
+        if let Err(cause) = parser::admit(self.rules, packet, &self.config) {
             self.counters.count_drop(cause);
             return;
         }
-        let pass = parser::pass::<R>(packet, carried, &self.config);
+        let pass = parser::pass(self.rules, packet, carried, &self.config);
         self.run(packet, pass, carried);
-        if !R::LAST_UNLOCK_FILTERS_UNLOCKS && self.is_stale_unlock(pass) {
+        if !self.rules.holds(Rule::LastUnlockFiltersUnlocks) && self.is_stale_unlock(pass) {
             return self.release_again(packet, out);
         }
         let shadow = Endpoint::Shadow(self.shadow);
-        deparser::deparse::<R>(&self.fields, &self.phv, packet, shadow, &mut self.counters, out);
+        deparser::deparse(self.rules, &self.fields, &self.phv, packet, shadow, &mut self.counters, out);
         self.forget_what_no_rule_keeps(packet);
     }
 
     fn run(&mut self, packet: &Packet, pass: Pass, carried: Option<Carried>) {
-        parser::parse::<R>(&self.fields, packet, pass, carried, &self.config, &mut self.phv);
+        parser::parse(self.rules, &self.fields, packet, pass, carried, &self.config, &mut self.phv);
         self.program.run_plan(&self.plans[pass.index()], &mut self.phv);
         self.counters.passes += 1;
         match pass {
@@ -199,13 +198,14 @@ impl<R: Rules> Switch<R> {
     /// In mutants: what the arrays keep only for the rule that is left out.
     fn forget_what_no_rule_keeps(&mut self, packet: &Packet) {
         let (to, cell) = (self.phv.get(self.fields.route), self.phv.get(self.fields.score));
-        let refused = !R::REFUSAL_STICKS && to == route::LOCKED && cell == score::REFUSED;
-        let sent_home = !R::HOME_MARK_STICKS && to == route::TO_HOME && cell == score::HOME;
+        let refused = !self.rules.holds(Rule::RefusalSticks) && to == route::LOCKED && cell == score::REFUSED;
+        let sent_home =
+            !self.rules.holds(Rule::HomeMarkSticks) && to == route::TO_HOME && cell == score::HOME;
         if packet.kind.is_request() && (refused || sent_home) {
             self.run(packet, Pass::Reset, None);
         }
         let reported = packet.kind == Kind::RemoveFromSwitch && to == route::FORWARD;
-        if !R::REMOVE_COMMITS && reported {
+        if !self.rules.holds(Rule::RemoveCommits) && reported {
             self.run(packet, Pass::Clear, None);
         }
     }
@@ -303,10 +303,8 @@ mod tests {
     /// One pass by the program as it was written, with every constant in its field.
     fn by_program(switch: &Switch, packet: &Packet, pass: Pass, carried: Option<Carried>) -> (Program, Phv) {
         let (mut program, mut phv) = (switch.program.clone(), Phv::new());
-        parser::parse::<Faithful>(&switch.fields, packet, pass, carried, &switch.config, &mut phv);
-        pass.constants::<Faithful>(&switch.fields)
-            .into_iter()
-            .for_each(|(field, value)| phv.set(field, value));
+        parser::parse(Faithful, &switch.fields, packet, pass, carried, &switch.config, &mut phv);
+        pass.constants(Faithful, &switch.fields).into_iter().for_each(|(field, value)| phv.set(field, value));
         program.run(&mut phv);
         (program, phv)
     }
@@ -338,16 +336,16 @@ mod tests {
                 let again = if random.below(3) == 0 { waiting.pop() } else { None };
                 let (packet, carried) = again
                     .map_or_else(|| (random.packet(), None), |again| (again.packet, Some(again.carried)));
-                if parser::admit::<Faithful>(&packet, config).is_err() {
+                if parser::admit(Faithful, &packet, config).is_err() {
                     continue;
                 }
-                let pass = parser::pass::<Faithful>(&packet, carried, config);
+                let pass = parser::pass(Faithful, &packet, carried, config);
                 let (program, phv) = by_program(&switch, &packet, pass, carried);
                 switch.pass(&packet, carried, &mut effects);
 
                 assert_eq!(program.all_cells(), switch.program.all_cells(), "{pass:?} of {packet:?}");
                 let f = &switch.fields;
-                let known = pass.constants::<Faithful>(f);
+                let known = pass.constants(Faithful, f);
                 for field in f.results() {
                     let same = phv.get(field) == switch.phv.get(field);
                     assert!(same || known.iter().any(|(known, _)| *known == field), "{field:?}, {pass:?}");

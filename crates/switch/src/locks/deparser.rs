@@ -2,12 +2,12 @@
 
 use alloc::vec::Vec;
 
-use wire::{Copyset, LockEnd, LockKind, LockPacket, LockRules, Mode};
+use wire::{Copyset, LockEnd, LockKind, LockPacket, Mode, Rule, Rules};
 
 use super::directory::{Directory, Effect, Resubmit};
 use super::layout::{parse_reign, route};
 
-impl<R: LockRules> Directory<R> {
+impl<R: Rules> Directory<R> {
     pub(super) fn deparse(&self, packet: &LockPacket, out: &mut Vec<Effect>) {
         let f = &self.fields;
         if self.phv.get(f.found) == 0 {
@@ -30,7 +30,11 @@ impl<R: LockRules> Directory<R> {
                 let readers = sharers.without(packet.node);
                 let lent = LockPacket {
                     tenure,
-                    nodes: if R::READERS_ARE_INVALIDATED { readers } else { Copyset::EMPTY },
+                    nodes: if self.rules.holds(Rule::ReadersAreInvalidated) {
+                        readers
+                    } else {
+                        Copyset::EMPTY
+                    },
                     has_copy: packet.has_copy && sharers.contains(packet.node),
                     next: None,
                     ..*packet

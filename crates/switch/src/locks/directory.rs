@@ -6,11 +6,10 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::marker::PhantomData;
 
 use sorted::Map;
 use wire::{
-    Copyset, Faithful, GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Mode, NodeId, SwitchEpoch,
+    Copyset, Faithful, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, NodeId, Rule, Rules, SwitchEpoch,
     Tenure,
 };
 
@@ -69,8 +68,8 @@ impl Drop {
 
 /// A lock directory, with its state.
 #[derive(Clone, Debug)]
-pub struct Directory<R: LockRules = Faithful> {
-    rules: PhantomData<R>,
+pub struct Directory<R: Rules = Faithful> {
+    pub(super) rules: R,
     pub(super) config: Config,
     pub(super) sets: usize,
     pub(super) program: Program,
@@ -96,25 +95,25 @@ impl Directory {
     /// # Errors
     /// If the chip cannot hold so many, or there are none.
     pub fn new(config: &Config) -> Result<Self, BuildError> {
-        Self::with_rules(config)
+        Self::with_rules(Faithful, config)
     }
 }
 
-impl<R: LockRules> Directory<R> {
+impl<R: Rules> Directory<R> {
     /// A directory without entries, in which some rules may not hold: for checkers.
     ///
     /// # Errors
     /// As for [`Directory::new`].
-    pub fn with_rules(config: &Config) -> Result<Self, BuildError> {
+    pub fn with_rules(rules: R, config: &Config) -> Result<Self, BuildError> {
         let sets = config.entries.div_ceil(WAYS);
-        let (program, fields, arrays) = program::build::<R>(sets)?;
+        let (program, fields, arrays) = program::build(rules, sets)?;
         let plan = |class| {
             let known = [(fields.class, class), (fields.one, 1), (fields.holder_bits, SETTLED - 1)];
             program.plan(&known, &fields.results())
         };
         let plans: Result<_, _> = (0..=class::LOOK).map(plan).collect();
         Ok(Self {
-            rules: PhantomData,
+            rules,
             plans: plans?,
             config: *config,
             sets,
@@ -198,7 +197,7 @@ impl<R: LockRules> Directory<R> {
         if !known.contains(&packet.kind) {
             return Err(Drop::Kind);
         }
-        if R::LOCK_EPOCHS_ARE_FENCED && packet.epoch != self.config.epoch {
+        if self.rules.holds(Rule::LockEpochsAreFenced) && packet.epoch != self.config.epoch {
             return Err(Drop::Epoch);
         }
         let everyone = u64::MAX >> (64 - self.config.nodes);
@@ -335,7 +334,7 @@ impl<R: LockRules> Directory<R> {
     fn grow(&mut self) {
         let sets = self.sets * 2;
         let (mut program, fields, arrays) =
-            program::build::<R>(sets).expect("a home's directory needs less than a chip has");
+            program::build(self.rules, sets).expect("a home's directory needs less than a chip has");
         for (old, new) in self.arrays.all().zip(arrays.all()) {
             for (index, value) in self.program.cells(old).enumerate().filter(|(_, value)| *value != 0) {
                 program.set_cell(new, index, value);

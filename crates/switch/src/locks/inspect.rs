@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use sorted::Map;
-use wire::{Copyset, GlobalAddr, LockRules, NodeId, Tenure};
+use wire::{Copyset, GlobalAddr, NodeId, Rules, Tenure};
 
 use super::directory::Directory;
 use super::layout::{SETTLED, WAYS, class, parse_reign, reign, route};
@@ -82,7 +82,7 @@ pub struct State {
     installed: Map<NodeId, u32>,
 }
 
-impl<R: LockRules> Directory<R> {
+impl<R: Rules> Directory<R> {
     /// The entry of a lock, if there is one.
     pub fn entry(&self, lock: GlobalAddr) -> Option<EntryView> {
         let (set, way) = self.find(lock)?;

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use wire::LockRules;
+use wire::{Rule, Rules};
 
 use super::layout::{
     Fields, HOLDER_STAGE, MERGE_STAGE, OPERATIONS_STAGE, REIGN_STAGE, ROUTE_STAGE, SHARERS_STAGE, TAG_STAGE,
@@ -34,7 +34,7 @@ impl Arrays {
 }
 
 /// Builds the program for so many sets of [`WAYS`] entries.
-pub(super) fn build<R: LockRules>(sets: usize) -> Result<(Program, Fields, Arrays), BuildError> {
+pub(super) fn build<R: Rules>(rules: R, sets: usize) -> Result<(Program, Fields, Arrays), BuildError> {
     let mut p = ProgramBuilder::new("locks");
     let f = Fields::declare(&mut p);
     let mut array = |name, stage, entries| p.array(Array { name, stage, bits: 64, entries });
@@ -45,16 +45,16 @@ pub(super) fn build<R: LockRules>(sets: usize) -> Result<(Program, Fields, Array
         writers: array("WRITERS".into(), SHARERS_STAGE, sets * WAYS),
         sharers: array("SHARERS".into(), SHARERS_STAGE, sets * WAYS),
     };
-    find::<R>(&mut p, &f, &arrays);
+    find(rules, &mut p, &f, &arrays);
     whose(&mut p, &f);
-    operations::<R>(&mut p, &f);
+    operations(rules, &mut p, &f);
     sets_of_nodes(&mut p, &f, &arrays);
-    decide::<R>(&mut p, &f);
+    decide(rules, &mut p, &f);
     Ok((p.build(&Budget::PUBLISHED)?, f, arrays))
 }
 
 /// The entry's way; its reign, read, taken, compared or raised.
-fn find<R: LockRules>(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
+fn find<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
     for way in 0..WAYS {
         p.rmw(Rmw {
             array: arrays.tags[way],
@@ -74,7 +74,10 @@ fn find<R: LockRules>(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
             cases: vec![
                 (class::READ, Alu::Read),
                 (class::WRITE, Alu::TakeIfFree(f.taker)),
-                (class::MOVE, if R::ONE_MOVE_AT_A_TIME { Alu::MarkIfEqual(f.claim) } else { Alu::Read }),
+                (
+                    class::MOVE,
+                    if rules.holds(Rule::OneMoveAtATime) { Alu::MarkIfEqual(f.claim) } else { Alu::Read },
+                ),
                 (class::COMMIT, Alu::Raise(f.claim)),
                 (class::LOOK, Alu::Raise(f.claim)),
             ],
@@ -127,12 +130,12 @@ fn whose(p: &mut ProgramBuilder, f: &Fields) {
 }
 
 /// What the sets of nodes do, by the kind of pass and what the reign said: the first row that matches.
-fn operations<R: LockRules>(p: &mut ProgramBuilder, f: &Fields) {
+fn operations<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields) {
     let row = |class: u64, free: Match, mine: Match, reigned: Match, actions: &[(Field, u64)]| Row {
         key: vec![Is(class), free, mine, reigned],
         action: actions.iter().map(|&(to, value)| Primitive::Set { to, value }).collect(),
     };
-    let of_this_tenure = if R::MOVE_IS_OF_THIS_TENURE { Is(1) } else { Any };
+    let of_this_tenure = if rules.holds(Rule::MoveIsOfThisTenure) { Is(1) } else { Any };
     let (waiters, writers, sharers) = (f.waiters_op, f.writers_op, f.sharers_op);
     p.table(Table {
         name: "operations".into(),
@@ -179,7 +182,7 @@ fn sets_of_nodes(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
 }
 
 /// What becomes of the packet: the first row that matches.
-fn decide<R: LockRules>(p: &mut ProgramBuilder, f: &Fields) {
+fn decide<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields) {
     let row = |class: u64, free: Match, mine: Match, reigned: Match, all_known: Match, to: u64| Row {
         key: vec![Is(class), free, mine, reigned, Any, all_known],
         action: vec![Primitive::Set { to: f.route, value: to }],
@@ -189,9 +192,9 @@ fn decide<R: LockRules>(p: &mut ProgramBuilder, f: &Fields) {
         key: vec![Is(class::MOVE), Any, Any, Any, Is(1), Any],
         action: vec![Primitive::Set { to: f.route, value: route::IGNORE }],
     };
-    let over = if R::MOVE_IS_OF_THIS_TENURE { route::APPROVED } else { route::COMMIT };
-    let known = if R::MOVE_KNOWS_ALL { Is(1) } else { Any };
-    let in_the_way = if R::HOLDER_QUEUES { route::FORWARD } else { route::SERVE };
+    let over = if rules.holds(Rule::MoveIsOfThisTenure) { route::APPROVED } else { route::COMMIT };
+    let known = if rules.holds(Rule::MoveKnowsAll) { Is(1) } else { Any };
+    let in_the_way = if rules.holds(Rule::HolderQueues) { route::FORWARD } else { route::SERVE };
     p.table(Table {
         name: "route".into(),
         stage: ROUTE_STAGE,

@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use sorted::Map;
 use wire::chain_pair::{self, ChainPair};
 use wire::roce::{Key, Packet, Psn, QpNumber};
-use wire::{Faithful, Incarnation, Nanos, NodeId, SteerRules, SwitchEpoch};
+use wire::{Faithful, Incarnation, Nanos, NodeId, Rule, Rules, SwitchEpoch};
 
 use crate::steering::{Action, Connection, End, Sent, Steering};
 
@@ -30,7 +30,8 @@ pub const HEAD: usize = 32;
 
 /// The switch's part in chains.
 #[derive(Debug)]
-pub struct Relay<S: SteerRules = Faithful> {
+pub struct Relay<R: Rules = Faithful> {
+    rules: R,
     nodes: usize,
     /// The nodes that are in the rack, each in which life, once that is known.
     lives: Option<Vec<Option<Incarnation>>>,
@@ -38,7 +39,7 @@ pub struct Relay<S: SteerRules = Faithful> {
     since: Option<SwitchEpoch>,
     carried: u64,
     outdated: u64,
-    program: Option<Box<Steering<S>>>,
+    program: Option<Box<Steering<R>>>,
     /// How long a tail counts that somebody has found, from when he began to look.
     found: Nanos,
     /// Connections that the program was told of, by the client's queue pair.
@@ -71,11 +72,19 @@ struct Steered {
     server: (NodeId, Incarnation),
 }
 
-impl<S: SteerRules> Relay<S> {
+impl Relay {
     /// Of a rack of so many nodes, with such a program, if there is one. A tail that somebody has found counts for so long from when he
     /// began to look.
-    pub fn new(nodes: usize, program: Option<Steering<S>>, found: Nanos) -> Self {
+    pub fn new(nodes: usize, program: Option<Steering>, found: Nanos) -> Self {
+        Self::with_rules(Faithful, nodes, program, found)
+    }
+}
+
+impl<R: Rules> Relay<R> {
+    /// The same, of which some rules may not hold: for checkers.
+    pub fn with_rules(rules: R, nodes: usize, program: Option<Steering<R>>, found: Nanos) -> Self {
         Self {
+            rules,
             nodes,
             lives: None,
             since: None,
@@ -100,7 +109,7 @@ impl<S: SteerRules> Relay<S> {
     }
 
     /// What it steers with, if it does.
-    pub fn program(&self) -> Option<&Steering<S>> {
+    pub fn program(&self) -> Option<&Steering<R>> {
         self.program.as_deref()
     }
 
@@ -207,7 +216,7 @@ impl<S: SteerRules> Relay<S> {
     pub fn on_introduction(&mut self, now: Nanos, node: NodeId, said: &Introduction) -> Option<Introduction> {
         let number = said.number();
         // Whoever said it will know of this switch's epoch soon, and begin anew what he has told of.
-        if S::INTRODUCTIONS_NAME_THE_SWITCH && self.is_outdated(said) {
+        if self.rules.holds(Rule::IntroductionsNameTheSwitch) && self.is_outdated(said) {
             self.outdated += 1;
             return None;
         }

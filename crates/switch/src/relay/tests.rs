@@ -33,7 +33,7 @@ const SERVER: (NodeId, Incarnation) = (NodeId(1), Incarnation(5));
 
 #[test]
 fn a_packet_goes_to_the_owner_of_its_queue_pair_if_it_is_from_the_other_end() {
-    let mut relay = Relay::<Faithful>::new(3, None, FOUND);
+    let mut relay = Relay::new(3, None, FOUND);
     let mut carry = |from: u16, number| {
         let mut packet = Packet::new(Opcode::Acknowledge, number, Psn::new(1), Extension::Plain);
         relay.on_packet(Nanos::ZERO, NodeId(from), &mut packet, &[]).map(|(to, _)| to)
@@ -48,7 +48,7 @@ fn a_packet_goes_to_the_owner_of_its_queue_pair_if_it_is_from_the_other_end() {
 
 #[test]
 fn nothing_passes_of_a_node_that_was_declared_dead() {
-    let mut relay = Relay::<Faithful>::new(3, None, FOUND);
+    let mut relay = Relay::new(3, None, FOUND);
     let carried = |relay: &mut Relay, from: u16, number| {
         let mut packet = Packet::new(Opcode::Acknowledge, number, Psn::new(1), Extension::Plain);
         relay.on_packet(Nanos::ZERO, NodeId(from), &mut packet, &[]).is_some()

@@ -2,9 +2,9 @@
 //!
 //! What must always hold: no append is acknowledged to its client that is not in a chain.
 
-use wire::SteerRules;
 use wire::chain::{EntryVersion, Location, Reply, Word};
 use wire::roce::{Packet, Psn};
+use wire::{Rule, Rules};
 
 use super::deparser;
 use super::layout::{self, class, state, verdict};
@@ -24,7 +24,7 @@ pub(super) struct Recorded {
     pub(super) compared: EntryVersion,
 }
 
-impl<R: SteerRules> Steering<R> {
+impl<R: Rules> Steering<R> {
     /// What stands in a record; none: nothing.
     pub(super) fn recorded(&mut self, record: u32) -> Option<Recorded> {
         self.pass(class::ANSWER, |f, phv| phv.set(f.record, u64::from(record)));
@@ -54,7 +54,7 @@ impl<R: SteerRules> Steering<R> {
             return Action::Drop;
         }
         if let Some(reply) = self.reply(said, &found)
-            && R::ORIGINAL_IS_REWRITTEN
+            && self.rules.holds(Rule::OriginalIsRewritten)
         {
             deparser::reply(packet, reply);
         }

@@ -45,7 +45,7 @@ use core::ops::Range;
 
 use wire::chain::{Location, Next, Word};
 use wire::roce::{AtomicEth, Extension, Key, Opcode, Packet, Psn, Reth};
-use wire::{NodeId, SteerRules};
+use wire::{NodeId, Rule, Rules};
 
 use super::connections::End;
 use super::layout::{self, kind, state};
@@ -83,7 +83,7 @@ pub struct Sent {
     pub word: Option<u64>,
 }
 
-impl<R: SteerRules> Steering<R> {
+impl<R: Rules> Steering<R> {
     /// The next packet that the switch itself sends, in their order: to be asked for after each packet, and after each call of the control plane.
     pub fn next_sent(&mut self) -> Option<Sent> {
         self.sent.pop_front()
@@ -111,7 +111,7 @@ impl<R: SteerRules> Steering<R> {
     pub(super) fn unbind(&mut self, at: usize) {
         self.bound[at] = None;
         self.waiting.retain(|waiting| waiting.at != at);
-        if !R::BEGUN_ANEW_IS_DOUBTED {
+        if !self.rules.holds(Rule::BegunAnewIsDoubted) {
             return;
         }
         let first = self.bound_record(at, Psn::new(0)) as usize;
@@ -151,7 +151,7 @@ impl<R: SteerRules> Steering<R> {
             for record in first..first + self.sizes.numbers {
                 let whose = self.program.cell(self.arrays.behind, record).and_then(layout::parse_tail);
                 let number = self.program.cell(self.arrays.of_keys, record).unwrap_or(0) as u32;
-                if R::HOLES_ARE_FILLED
+                if self.rules.holds(Rule::HolesAreFilled)
                     && number != 0
                     && whose.is_some_and(|(.., whose)| records.contains(&(whose as usize)))
                 {

@@ -3,9 +3,9 @@
 //!
 //! What must always hold: a client is told of its append when the append is settled and its own queue pair has come so far.
 
-use wire::SteerRules;
 use wire::chain::{EntryVersion, Location, Reply, Word};
 use wire::roce::{Aeth, Extension, NakCode, Opcode, Packet, Psn, Reth, Syndrome};
+use wire::{Rule, Rules};
 
 use super::answers::Recorded;
 use super::binding::Sent;
@@ -27,7 +27,7 @@ struct Target {
     is_settled: bool,
 }
 
-impl<R: SteerRules> Steering<R> {
+impl<R: Rules> Steering<R> {
     /// A compare-and-swap whose connection has no number, or that finds no bound queue pair: it reaches no word.
     pub(super) fn put_off(&mut self, packet: &mut Packet, why: Unsteered) -> Action {
         self.counters.leave(why);
@@ -59,7 +59,8 @@ impl<R: SteerRules> Steering<R> {
         let (psn, record) = (packet.psn, self.record(number, packet.psn));
         self.look_up(number, psn, record, &change, is_append);
         let (f, phv) = (&self.fields, &self.phv);
-        let (is_new, is_same) = (phv.get(f.new) != 0 || !R::NUMBERS_ARE_NEW, phv.get(f.same) != 0);
+        let (is_new, is_same) =
+            (phv.get(f.new) != 0 || !self.rules.holds(Rule::NumbersAreNew), phv.get(f.same) != 0);
         let (place, before, appended) = (phv.get(f.place), phv.get(f.before), phv.get(f.appended));
         let is_own = if is_new {
             let steered = layout::parse_tail(before).filter(|_| place != 0);
@@ -98,7 +99,7 @@ impl<R: SteerRules> Steering<R> {
         let front = self.program.cell(self.arrays.behind, record as usize).and_then(layout::parse_tail);
         match front {
             Some((to, version, _)) if is_own => {
-                deparser::steer::<R>(packet, connection.base, (to, version), &change.append);
+                deparser::steer(self.rules, packet, connection.base, (to, version), &change.append);
             }
             None if is_own => {}
             _ => fill(packet),
@@ -133,7 +134,7 @@ impl<R: SteerRules> Steering<R> {
         let front = self.program.cell(self.arrays.behind, record as usize).and_then(layout::parse_tail);
         let target = match front {
             Some((to, version, of)) => {
-                let is_settled = of == 0 || !R::WRITES_TAKE_WHAT_IS_ACKNOWLEDGED;
+                let is_settled = of == 0 || !self.rules.holds(Rule::WritesTakeWhatIsAcknowledged);
                 Target { to: (to, version), is_settled }
             }
             None => Target { to: (change.to, change.append.compared), is_settled: false },
@@ -160,7 +161,9 @@ impl<R: SteerRules> Steering<R> {
         let last = self.phv.get(self.fields.new) as u32;
         let is_open = self.phv.get(self.fields.place) != 0;
         let binding = self.config.binding;
-        let is_write = binding.writes && target.is_settled && (is_open || !R::WRITES_FIND_NOTHING_SENT);
+        let is_write = binding.writes
+            && target.is_settled
+            && (is_open || !self.rules.holds(Rule::WritesFindNothingSent));
         let what = if is_write { kind::WRITE } else { kind::SWAP };
         // Of numbers up to the next one less as many as may be under way, the memory must have passed all.
         let mut passed = Psn::new(last.wrapping_add(1).wrapping_sub(binding.window));
@@ -180,7 +183,7 @@ impl<R: SteerRules> Steering<R> {
         });
         if self.phv.get(self.fields.new) != alu::HIT {
             // No WRITE is under way to the word, and none will be.
-            let is_apart = !binding.writes || is_open || !R::OVERFLOWS_ARE_FIRST;
+            let is_apart = !binding.writes || is_open || !self.rules.holds(Rule::OverflowsAreFirst);
             self.counters.crowded += 1;
             let flag = if is_apart { state::OWN } else { state::UNBOUND };
             self.set_state(record, |state| state | flag);
@@ -241,7 +244,7 @@ impl<R: SteerRules> Steering<R> {
         if found & state::MASK != state::PENDING {
             return false;
         }
-        if found & state::UNBOUND != 0 || !R::NUMBERS_ARE_TAKEN_ONCE {
+        if found & state::UNBOUND != 0 || !self.rules.holds(Rule::NumbersAreTakenOnce) {
             self.set_state(record, |state| state & !state::UNBOUND);
             return self.send_new(record, psn, change);
         }
@@ -333,10 +336,10 @@ impl<R: SteerRules> Steering<R> {
             self.flag(record, state::MATCHED);
             return;
         }
-        if found.state & state::FILLED == 0 && R::FILLERS_ARE_AWAITED {
+        if found.state & state::FILLED == 0 && self.rules.holds(Rule::FillersAreAwaited) {
             return;
         }
-        let reply = self.reply(said, &found).filter(|_| R::ORIGINAL_IS_REWRITTEN);
+        let reply = self.reply(said, &found).filter(|_| self.rules.holds(Rule::OriginalIsRewritten));
         let reply = reply.unwrap_or(Reply::Original(original));
         let number = (record as usize - 1) / self.config.window as usize;
         let Some(Connection { client, memory, .. }) = self.connections.of(number) else { return };
@@ -381,7 +384,7 @@ impl<R: SteerRules> Steering<R> {
             state::LOST => verdict::DOUBTED,
             _ => return Action::Drop,
         };
-        let reply = self.reply(said, &found).filter(|_| R::ORIGINAL_IS_REWRITTEN);
+        let reply = self.reply(said, &found).filter(|_| self.rules.holds(Rule::OriginalIsRewritten));
         answer(packet, reply.unwrap_or(Reply::Original(Word::tail(found.compared).to_bits())));
         Action::Forward
     }

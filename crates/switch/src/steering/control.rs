@@ -3,7 +3,7 @@
 //! Its calls are made by whoever runs the switch, in the order in which things happen. What must always hold: a connection is known before
 //! its first packet, and what is forgotten is forgotten wherever it stood.
 
-use wire::SteerRules;
+use wire::Rules;
 use wire::chain::{EntryVersion, Location};
 use wire::roce::{Key, Psn};
 
@@ -13,7 +13,7 @@ use super::layout;
 use super::machine::Steering;
 use super::program::Arrays;
 
-impl<R: SteerRules> Steering<R> {
+impl<R: Rules> Steering<R> {
     /// A connection begins, before its first packet; one without a region (key 0) passes as it is. False if there is no number left for it: then its packets pass as they are.
     pub fn connect(&mut self, connection: Connection) -> bool {
         self.disconnect(connection.client);

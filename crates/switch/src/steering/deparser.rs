@@ -3,14 +3,15 @@
 //! What must always hold: nothing is rewritten but a compare-and-swap's address and operands, a read's address, an atomic
 //! acknowledgement's word, and an answer that becomes a refusal.
 
-use wire::SteerRules;
 use wire::chain::{EntryVersion, Location, Next, Reply, Word};
 use wire::roce::{Aeth, AtomicEth, Extension, NakCode, Opcode, Packet, Syndrome};
+use wire::{Rule, Rules};
 
 use super::parser::Append;
 
 /// Sends an append to this entry, of a memory that begins at `base`.
-pub(super) fn steer<R: SteerRules>(
+pub(super) fn steer<R: Rules>(
+    rules: R,
     packet: &mut Packet,
     base: u64,
     (to, version): (Location, EntryVersion),
@@ -20,7 +21,7 @@ pub(super) fn steer<R: SteerRules>(
     let address = base + to.offset();
     let compare = Word::tail(version);
     let swap = compare.followed_by(Next::Entry(append.at, append.version));
-    packet.extension = Extension::Atomic(if R::COMPARE_IS_REWRITTEN {
+    packet.extension = Extension::Atomic(if rules.holds(Rule::CompareIsRewritten) {
         AtomicEth { address, compare: compare.to_bits(), swap_or_add: swap.to_bits(), ..word }
     } else {
         AtomicEth { address, ..word }

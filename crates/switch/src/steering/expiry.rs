@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{Nanos, SteerRules};
+use wire::{Nanos, Rules};
 
 use super::layout;
 use super::machine::Steering;
@@ -22,7 +22,7 @@ pub(super) struct Expiry {
     rounds: u32,
 }
 
-impl<R: SteerRules> Steering<R> {
+impl<R: Rules> Steering<R> {
     /// Forgets all tails, and what is outstanding. What is under way is acknowledged as it would have been.
     pub fn forget(&mut self) {
         for place in 0..=self.sizes.places() {

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use wire::SteerRules;
+use wire::Rules;
 use wire::chain::{EntryVersion, Location};
 use wire::roce::Psn;
 
@@ -36,7 +36,7 @@ pub struct AppendView {
     pub state: State,
 }
 
-impl<R: SteerRules> Steering<R> {
+impl<R: Rules> Steering<R> {
     /// What the tail of a key will be, as far as that is known.
     pub fn tail(&self, key: u64) -> Option<(Location, EntryVersion)> {
         let place = self.keys.place(key)?;

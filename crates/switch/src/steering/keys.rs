@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use random::{GOLDEN, mix};
 use sorted::Map;
-use wire::SteerRules;
+use wire::{Rule, Rules};
 
 use super::layout::WAYS;
 use super::machine::Steering;
@@ -68,7 +68,7 @@ pub(super) fn cells(key: u64, ways: &[usize; WAYS]) -> [usize; WAYS] {
     })
 }
 
-impl<R: SteerRules> Steering<R> {
+impl<R: Rules> Steering<R> {
     /// A key was written: is it hot?
     pub(super) fn on_write(&mut self, key: u64, is_held: bool) {
         let top = self.config.top;
@@ -171,7 +171,7 @@ impl<R: SteerRules> Steering<R> {
         let (way, cell) = self.sizes.cell(place);
         self.program.set_cell(self.arrays.keys[way], cell, 0);
         let is_named = self.keys.named.get_mut(place as usize).is_some_and(core::mem::take);
-        if !R::PLACES_ARE_LEFT_CLEAN || !is_named {
+        if !self.rules.holds(Rule::PlacesAreLeftClean) || !is_named {
             return;
         }
         self.program.set_cell(self.arrays.tails, place as usize, 0);

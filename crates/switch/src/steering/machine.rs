@@ -6,11 +6,10 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::marker::PhantomData;
 
 use wire::chain::{EntryVersion, Reply};
 use wire::roce::{Opcode, Packet, Psn};
-use wire::{Faithful, Nanos, NodeId, SteerRules};
+use wire::{Faithful, Nanos, NodeId, Rule, Rules};
 
 use super::binding::{Bound, Sent};
 use super::config::Config;
@@ -40,8 +39,8 @@ pub enum Action {
 
 /// The program, with its state.
 #[derive(Clone, Debug)]
-pub struct Steering<R: SteerRules = Faithful> {
-    rules: PhantomData<R>,
+pub struct Steering<R: Rules = Faithful> {
+    pub(super) rules: R,
     pub(super) config: Config,
     pub(super) sizes: Sizes,
     pub(super) program: Program,
@@ -72,11 +71,11 @@ impl Steering {
     /// # Errors
     /// If the chip cannot hold so much.
     pub fn new(config: &Config) -> Result<Self, BuildError> {
-        Self::with_rules(config)
+        Self::with_rules(Faithful, config)
     }
 }
 
-impl<R: SteerRules> Steering<R> {
+impl<R: Rules> Steering<R> {
     /// A program in which some rules may not hold: for checkers.
     ///
     /// # Errors
@@ -84,7 +83,7 @@ impl<R: SteerRules> Steering<R> {
     ///
     /// # Panics
     /// If window, slots or atomics are no power of two, or too small, or there are more records than 24 bits can name.
-    pub fn with_rules(config: &Config) -> Result<Self, BuildError> {
+    pub fn with_rules(rules: R, config: &Config) -> Result<Self, BuildError> {
         assert!(config.window.is_power_of_two(), "the window is a power of two");
         assert!(config.slots.is_power_of_two() && config.slots >= 256, "256 cells for slots, or 512, ...");
         let records = config.connections * config.window as usize;
@@ -104,12 +103,12 @@ impl<R: SteerRules> Steering<R> {
             // The first way shares its stage with TAIL, and is half as long as the others.
             ways: [1, 2, 2].map(|part| (config.keys * part).div_ceil(5).max(1)),
         };
-        let (program, fields, arrays) = program::build::<R>(sizes)?;
+        let (program, fields, arrays) = program::build(rules, sizes)?;
         let plan = |class| program.plan(&[(fields.class, class)], &fields.results());
         let plans: Result<_, _> = (0..=class::LAST).map(plan).collect();
         Ok(Self {
             plans: plans?,
-            rules: PhantomData,
+            rules,
             config: *config,
             sizes,
             program,
@@ -133,7 +132,7 @@ impl<R: SteerRules> Steering<R> {
     /// A packet passes on its way to a node, with these first bytes of its payload: 32, if it has so many.
     pub fn on_packet(&mut self, now: Nanos, to: NodeId, packet: &mut Packet, head: &[u8]) -> Action {
         self.counters.packets += 1;
-        if R::KNOWLEDGE_EXPIRES && now >= self.expiry.at {
+        if self.rules.holds(Rule::KnowledgeExpires) && now >= self.expiry.at {
             self.expire(now);
         }
         let end = End { node: to, queue_pair: packet.to };
@@ -147,10 +146,10 @@ impl<R: SteerRules> Steering<R> {
         let seen = parser::see(packet, head, &connection, self.config.key_at, self.config.reads);
         let Some(number) = number else {
             match seen {
-                Seen::Write { unit, .. } if R::LAST_WRITE_COUNTS => {
+                Seen::Write { unit, .. } if self.rules.holds(Rule::LastWriteCounts) => {
                     self.learn(class::LEARN, unit, [0; WAYS], [0; WAYS]);
                 }
-                Seen::Swap(_) if is_bound && R::ALL_ARE_BOUND => {
+                Seen::Swap(_) if is_bound && self.rules.holds(Rule::AllAreBound) => {
                     return self.put_off(packet, Unsteered::NoRoom);
                 }
                 Seen::Filled if is_bound => return self.doubt(packet),
@@ -201,13 +200,13 @@ impl<R: SteerRules> Steering<R> {
             self.learn(class::LEARN, unit, [0; WAYS], [0; WAYS]);
         }
         match packet.opcode {
-            Opcode::CompareSwap if self.sizes.bound > 0 && R::ALL_ARE_BOUND => {
+            Opcode::CompareSwap if self.sizes.bound > 0 && self.rules.holds(Rule::AllAreBound) => {
                 return self.put_off(packet, Unsteered::Stranger);
             }
             Opcode::ReadResponseOnly if self.sizes.bound > 0 && head.is_empty() => return self.doubt(packet),
             Opcode::ReadResponseOnly if !head.is_empty() => return self.on_brought_to_stranger(now, packet),
             Opcode::CompareSwap => self.counters.leave(Unsteered::Stranger),
-            Opcode::AtomicAcknowledge if R::STRANGERS_ARE_DOUBTED => {
+            Opcode::AtomicAcknowledge if self.rules.holds(Rule::StrangersAreDoubted) => {
                 self.counters.doubted += 1;
                 deparser::reply(packet, Reply::Doubted);
             }

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use wire::SteerRules;
+use wire::{Rule, Rules};
 
 use super::layout::{
     BEHIND_STAGE, Fields, KEY_STAGES, NUMBER_STAGE, OPERATIONS_STAGE, OUTSTANDING_STAGE, TAIL_STAGE,
@@ -74,7 +74,7 @@ impl Sizes {
 }
 
 /// Builds the program.
-pub(super) fn build<R: SteerRules>(sizes: Sizes) -> Result<(Program, Fields, Arrays), BuildError> {
+pub(super) fn build<R: Rules>(rules: R, sizes: Sizes) -> Result<(Program, Fields, Arrays), BuildError> {
     let mut p = ProgramBuilder::new("steering");
     let f = Fields::declare(&mut p);
     let mut array = |name, stage, bits, entries| p.array(Array { name, stage, bits, entries });
@@ -93,9 +93,9 @@ pub(super) fn build<R: SteerRules>(sizes: Sizes) -> Result<(Program, Fields, Arr
     };
     numbers(&mut p, &f, &arrays);
     bound_number(&mut p, &f);
-    operations::<R>(&mut p, &f);
+    operations(rules, &mut p, &f);
     bound_record(&mut p, &f);
-    verdicts::<R>(&mut p, &f);
+    verdicts(rules, &mut p, &f);
     outstanding_and_tail(&mut p, &f, &arrays);
     records(&mut p, &f, &arrays);
     Ok((p.build(&Budget::PUBLISHED)?, f, arrays))
@@ -167,13 +167,13 @@ fn set(actions: &[(Field, u64)]) -> Vec<Primitive> {
 }
 
 /// What the arrays do, by the kind of pass.
-fn operations<R: SteerRules>(p: &mut ProgramBuilder, f: &Fields) {
+fn operations<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields) {
     let (outstanding, tail, record, state) = (f.outstanding_op, f.tail_op, f.record_op, f.state_op);
     let row = |class: u64, new: Match, actions: &[(Field, u64)]| Row {
         key: vec![Is(class), new],
         action: set(actions),
     };
-    let is_new = if R::NUMBERS_ARE_NEW { Is(1) } else { Any };
+    let is_new = if rules.holds(Rule::NumbersAreNew) { Is(1) } else { Any };
     p.table(Table {
         name: "operations".into(),
         stage: OPERATIONS_STAGE,
@@ -232,7 +232,7 @@ fn operations<R: SteerRules>(p: &mut ProgramBuilder, f: &Fields) {
 }
 
 /// What an acknowledgement says in the end: the first row that matches.
-fn verdicts<R: SteerRules>(p: &mut ProgramBuilder, f: &Fields) {
+fn verdicts<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields) {
     let [appended, failed, lost] = f.marks;
     let key = vec![f.is_recorded, f.native, f.state, f.is_expected, f.is_front, f.front_state];
     let steered = |state: Match, ok: Match, front: Match, front_state: Match, action: Vec<Primitive>| Row {
@@ -250,12 +250,12 @@ fn verdicts<R: SteerRules>(p: &mut ProgramBuilder, f: &Fields) {
         actions.push(Primitive::Copy { to: f.mark, from: mark });
         actions
     };
-    let forget = if R::MISMATCHES_RESET { op::SET } else { 0 };
-    let unsettled = match R::ACKS_WAIT {
+    let forget = if rules.holds(Rule::MismatchesReset) { op::SET } else { 0 };
+    let unsettled = match rules.holds(Rule::AcksWait) {
         true => says(verdict::WAIT),
         false => becomes(verdict::STEERED, appended, op::CONFIRM),
     };
-    let behind_failed = match R::FOLLOWERS_FALL {
+    let behind_failed = match rules.holds(Rule::FollowersFall) {
         true => becomes(verdict::REFUSED, failed, forget),
         false => becomes(verdict::STEERED, appended, op::CONFIRM),
     };

@@ -11,7 +11,7 @@
 
 use wire::chain::{EntryVersion, Location};
 use wire::roce::{Extension, Opcode, Packet, Psn, Reth};
-use wire::{Nanos, SteerRules};
+use wire::{Nanos, Rule, Rules};
 
 use super::answers::Recorded;
 use super::binding::Sent;
@@ -23,7 +23,7 @@ use super::machine::{Action, Steering, number_of};
 /// How often a READ was sent once more: one bit each, of its record's state.
 const AGAIN: [u64; 4] = [0x10, 0x20, 0x40, 0x80];
 
-impl<R: SteerRules> Steering<R> {
+impl<R: Rules> Steering<R> {
     /// An entry is read.
     pub(super) fn on_read(
         &mut self,
@@ -43,7 +43,7 @@ impl<R: SteerRules> Steering<R> {
             phv.set(f.outstanding, superseded(at.unit(), bits));
             phv.set(f.append, layout::append(at, EntryVersion(0), psn));
         });
-        let is_new = self.phv.get(self.fields.new) != 0 || !R::NUMBERS_ARE_NEW;
+        let is_new = self.phv.get(self.fields.new) != 0 || !self.rules.holds(Rule::NumbersAreNew);
         let tail = layout::parse_tail(self.phv.get(self.fields.before));
         let Some((to, _, of)) = tail.filter(|(to, ..)| self.is_elsewhere(connection, at, *to)) else {
             return;
@@ -51,7 +51,7 @@ impl<R: SteerRules> Steering<R> {
         // The record of one that is not new is of the first.
         let is_sent = match self.config.reads_ahead {
             true => is_new,
-            false => of == 0 || !R::READS_TAKE_WHAT_IS_ACKNOWLEDGED,
+            false => of == 0 || !self.rules.holds(Rule::ReadsTakeWhatIsAcknowledged),
         };
         if is_sent {
             deparser::read(packet, connection.base, to);
@@ -88,9 +88,10 @@ impl<R: SteerRules> Steering<R> {
             return Action::Forward;
         }
         let is_that = brought == Some((to, version))
-            || !R::READS_BRING_WHAT_THEY_WERE_SENT_FOR && brought.is_some_and(|(at, _)| at == to);
+            || !self.rules.holds(Rule::ReadsBringWhatTheyWereSentFor)
+                && brought.is_some_and(|(at, _)| at == to);
         let became = if of == 0 { state::APPENDED } else { self.became(of, (to, version)) };
-        let is_appended = became == state::APPENDED || !R::READS_TAKE_WHAT_IS_ACKNOWLEDGED;
+        let is_appended = became == state::APPENDED || !self.rules.holds(Rule::ReadsTakeWhatIsAcknowledged);
         if is_that && is_appended {
             return Action::Forward;
         }
@@ -132,7 +133,8 @@ impl<R: SteerRules> Steering<R> {
     /// connection, for as long as an answer may be under way. It is refused, so that its client begins a connection that is known: if it were dropped, the client would ask for it until
     /// its NIC gives the connection up, and learn nothing that it does not learn now.
     pub(super) fn on_brought_to_stranger(&mut self, now: Nanos, packet: &mut Packet) -> Action {
-        if self.config.reads == 0 || !self.config.reads_ahead || !R::STRANGERS_READ_NOTHING {
+        if self.config.reads == 0 || !self.config.reads_ahead || !self.rules.holds(Rule::StrangersReadNothing)
+        {
             return Action::Forward;
         }
         let until = *self.strange_until.get_or_insert(now + self.config.lifetime);

@@ -2,9 +2,9 @@
 //!
 //! What must always hold: two copies of an append leave alike.
 
-use wire::SteerRules;
 use wire::chain::EntryVersion;
 use wire::roce::{Packet, Psn};
+use wire::{Rule, Rules};
 
 use super::connections::Connection;
 use super::counters::Unsteered;
@@ -14,7 +14,7 @@ use super::layout::{self, WAYS, class, state};
 use super::machine::{Steering, mark, number_of};
 use super::parser::Append;
 
-impl<R: SteerRules> Steering<R> {
+impl<R: Rules> Steering<R> {
     /// An entry is on its way to its slot.
     pub(super) fn on_entry(&mut self, number: usize, psn: Psn, unit: u32, version: EntryVersion, key: u64) {
         let (sizes, bits) = (self.sizes, self.sizes.slots.trailing_zeros());
@@ -27,7 +27,7 @@ impl<R: SteerRules> Steering<R> {
             }
         });
         let f = &self.fields;
-        let is_new = self.phv.get(f.new) != 0 || !R::NUMBERS_ARE_NEW;
+        let is_new = self.phv.get(f.new) != 0 || !self.rules.holds(Rule::NumbersAreNew);
         let held = f.hit.map(|hit| self.phv.get(hit));
         let tag = layout::outstanding(unit, version, bits);
         let places: [u32; WAYS] = core::array::from_fn(|way| sizes.place(way, cells[way]));
@@ -38,7 +38,7 @@ impl<R: SteerRules> Steering<R> {
                 self.counters.learned += 1;
                 self.learn(class::LEARN, unit, held, candidates);
             }
-            _ if !R::LAST_WRITE_COUNTS => {}
+            _ if !self.rules.holds(Rule::LastWriteCounts) => {}
             // Where no way holds the key, this leaves nothing.
             _ => self.learn(if is_new { class::LEARN } else { class::KEEP }, unit, held, candidates),
         }
@@ -81,17 +81,18 @@ impl<R: SteerRules> Steering<R> {
         });
         let Some(append) = append else { return };
         let (f, phv) = (&self.fields, &self.phv);
-        let is_new = phv.get(f.new) != 0 || !R::NUMBERS_ARE_NEW;
+        let is_new = phv.get(f.new) != 0 || !self.rules.holds(Rule::NumbersAreNew);
         let (is_known, behind) = if is_new {
             (phv.get(f.place) != 0, phv.get(f.before))
         } else {
-            let is_recorded = phv.get(f.same) != 0 && phv.get(f.of_key) != 0 && R::REPEATS_ARE_ALIKE;
+            let is_recorded =
+                phv.get(f.same) != 0 && phv.get(f.of_key) != 0 && self.rules.holds(Rule::RepeatsAreAlike);
             (is_recorded, phv.get(f.behind))
         };
         match (is_known, is_new, layout::parse_tail(behind)) {
             (true, _, Some((to, version, _))) => {
                 let before = packet.extension;
-                deparser::steer::<R>(packet, connection.base, (to, version), &append);
+                deparser::steer(self.rules, packet, connection.base, (to, version), &append);
                 self.counters.moved += u64::from(is_new && packet.extension != before);
                 *(if is_new { &mut self.counters.steered } else { &mut self.counters.repeated }) += 1;
             }

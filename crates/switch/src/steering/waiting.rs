@@ -4,7 +4,7 @@
 //!
 //! What must always hold: one that is let in is still its record's, and has no number yet. One that is forgotten is asked for again by its client.
 
-use wire::SteerRules;
+use wire::Rules;
 use wire::roce::Psn;
 
 use super::layout::state;
@@ -21,7 +21,7 @@ pub(super) struct Waiting {
     pub(super) change: Change,
 }
 
-impl<R: SteerRules> Steering<R> {
+impl<R: Rules> Steering<R> {
     /// Its client may have asked for it before.
     pub(super) fn wait(&mut self, new: Waiting) {
         self.waiting.retain(|waiting| waiting.record != new.record);

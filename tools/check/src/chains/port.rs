@@ -9,7 +9,7 @@ use switch::relay::Introduction;
 use wire::chain::{ENTRY_HEAD, EntryHead, Location};
 use wire::chain_pair::ChainPair;
 use wire::roce::Psn;
-use wire::{ChainRules, Nanos, NodeId, RegionRules, Rules, SteerRules, SwitchEpoch, VerbsRules};
+use wire::{Nanos, NodeId, Rules, SwitchEpoch};
 
 use super::rig::{Packets, Rig};
 use super::store::{Ask, Failure, Result, Store};
@@ -68,11 +68,7 @@ impl Port {
     }
 
     /// Begins a connection where there is none. False: it is on its way.
-    fn connect<C: ChainRules, S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
-        &mut self,
-        rig: &mut Rig<'_, C, S, R, V, G, M>,
-        me: NodeId,
-    ) -> Result<bool> {
+    fn connect<R: Rules, M: Packets>(&mut self, rig: &mut Rig<'_, R, M>, me: NodeId) -> Result<bool> {
         let (memory, steered) = (self.store.memory.home(), rig.plan().is_steered());
         let pair = ChainPair::of_client(me, memory, self.thread);
         loop {
@@ -128,9 +124,9 @@ impl Port {
         }
     }
 
-    fn introduction<C: ChainRules, S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
+    fn introduction<R: Rules, M: Packets>(
         &self,
-        rig: &mut Rig<'_, C, S, R, V, G, M>,
+        rig: &mut Rig<'_, R, M>,
         me: NodeId,
         (first, switch): (Psn, SwitchEpoch),
     ) -> Option<Introduction> {
@@ -170,9 +166,9 @@ impl UnderWay {
     }
 
     /// How all of them have ended, and what was read; none: they have not yet.
-    pub(super) fn go_on<C: ChainRules, S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
+    pub(super) fn go_on<R: Rules, M: Packets>(
         &mut self,
-        rig: &mut Rig<'_, C, S, R, V, G, M>,
+        rig: &mut Rig<'_, R, M>,
         me: NodeId,
         port: &mut Port,
     ) -> Result<Option<Vec<(Outcome, Payload)>>> {

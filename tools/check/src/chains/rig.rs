@@ -7,10 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use nic::regions::Reply;
 use switch::relay::{Introduction, Relay};
 use wire::chain_pair::{ChainPair, End};
-use wire::{
-    ChainRules, GlobalAddr, Incarnation, Nanos, NodeId, Refusal, RegionRules, Rules, SteerRules, SwitchEpoch,
-    VerbsRules,
-};
+use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal, Rule, Rules, SwitchEpoch};
 
 use super::server::Server;
 use super::store::{Answered, Ask, Failure, Result};
@@ -36,9 +33,10 @@ enum Said {
 }
 
 /// What all have in common.
-pub(super) struct Common<S: SteerRules> {
+pub(super) struct Common<R: Rules> {
+    pub(super) rules: R,
     pub(super) plan: ChainPlan,
-    pub(super) relay: Relay<S>,
+    pub(super) relay: Relay<R>,
     said: BTreeMap<u64, Said>,
     /// What was asked and is not answered: who has asked whom.
     asked: BTreeMap<u64, (NodeId, NodeId)>,
@@ -60,9 +58,10 @@ pub(super) struct Common<S: SteerRules> {
     pub(super) seen: Seen,
 }
 
-impl<S: SteerRules> Common<S> {
-    pub(super) fn new(plan: ChainPlan, nodes: usize, relay: Relay<S>) -> Self {
+impl<R: Rules> Common<R> {
+    pub(super) fn new(rules: R, plan: ChainPlan, nodes: usize, relay: Relay<R>) -> Self {
         Self {
+            rules,
             plan,
             relay,
             said: BTreeMap::new(),
@@ -142,27 +141,21 @@ impl<S: SteerRules> Common<S> {
 }
 
 /// Metadata servers, by node and by their stores' addresses.
-pub(super) type Servers<C> = Vec<BTreeMap<GlobalAddr, Server<C>>>;
+pub(super) type Servers<R> = Vec<BTreeMap<GlobalAddr, Server<R>>>;
 
 /// Everything but who is at it.
-pub(super) struct Rig<'a, C, S, R, V, G, M>
+pub(super) struct Rig<'a, R, M>
 where
-    C: ChainRules,
-    S: SteerRules,
     R: Rules,
-    V: VerbsRules,
-    G: RegionRules,
 {
     pub(super) bench: &'a mut Bench<M>,
     pub(super) blocks: &'a mut Blocks<R>,
-    pub(super) words: &'a mut OneSided<V, G>,
-    pub(super) common: &'a mut Common<S>,
-    pub(super) servers: &'a mut Servers<C>,
+    pub(super) words: &'a mut OneSided<R>,
+    pub(super) common: &'a mut Common<R>,
+    pub(super) servers: &'a mut Servers<R>,
 }
 
-impl<C: ChainRules, S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>
-    Rig<'_, C, S, R, V, G, M>
-{
+impl<R: Rules, M: Packets> Rig<'_, R, M> {
     pub(super) fn now(&self) -> Nanos {
         self.bench.now
     }
@@ -356,7 +349,7 @@ impl<C: ChainRules, S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: P
         })
     }
 
-    fn server_or_why(&mut self, node: NodeId, root: GlobalAddr) -> Result<&mut Server<C>> {
+    fn server_or_why(&mut self, node: NodeId, root: GlobalAddr) -> Result<&mut Server<R>> {
         match self.servers[node.index()].get_mut(&root).filter(|server| !server.has_ended()) {
             Some(server) => Ok(server),
             None => Err(Failure::Refused(Refusal::Unallocated)),
@@ -364,13 +357,14 @@ impl<C: ChainRules, S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: P
     }
 
     /// That of this store: another one may have its address by now.
-    fn server_of(&mut self, node: NodeId, store: &Store) -> Result<&mut Server<C>> {
+    fn server_of(&mut self, node: NodeId, store: &Store) -> Result<&mut Server<R>> {
         let server = self.server_or_why(node, store.root)?;
         if server.store.is(store) { Ok(server) } else { Err(Failure::Refused(Refusal::Unallocated)) }
     }
 
     fn begin_server(&mut self, node: NodeId, store: Store) -> Result<Answered> {
-        let is_its_life = self.life_of(node, node) == Some(store.life) || !G::REGIONS_BEGIN_IN_THEIR_LIFE;
+        let is_its_life = self.life_of(node, node) == Some(store.life)
+            || !self.common.rules.holds(Rule::RegionsBeginInTheirLife);
         if !is_its_life || self.life_of(node, store.memory.home()) != Some(store.of) {
             return Err(Failure::DOWN);
         }
@@ -389,7 +383,7 @@ impl<C: ChainRules, S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: P
         let store = Store { life, ..store };
         let thread = self.common.take_thread(node);
         let epoch = self.epoch(node);
-        let server = Server::new(store, thread, epoch, &self.common.plan);
+        let server = Server::new(self.common.rules, store, thread, epoch, &self.common.plan);
         // One that has ended and tells the switch so is somewhere else by now.
         if let Some(before) = self.servers[node.index()].insert(store.root, server) {
             let elsewhere = GlobalAddr::from_bits(store.root.bits() + 1 + u64::from(thread));

@@ -9,9 +9,7 @@ use chain::metadata::{CallId, ClientId, Config, Effect, Metadata};
 use chain::{Answer, Appended, Call, Verb};
 use switch::relay::Introduction;
 use wire::chain::ENTRY_HEAD;
-use wire::{
-    ChainRules, Incarnation, Nanos, NodeId, Refusal, RegionRules, Rules, SteerRules, SwitchEpoch, VerbsRules,
-};
+use wire::{Incarnation, Nanos, NodeId, Refusal, Rules, SwitchEpoch};
 
 use super::port::{AGAIN, Port, UnderWay};
 use super::rig::{Packets, Rig, whose};
@@ -55,9 +53,9 @@ enum Task {
 
 /// A metadata server.
 #[derive(Debug)]
-pub(super) struct Server<C: ChainRules> {
+pub(super) struct Server<R: Rules> {
     pub(super) store: Store,
-    machine: Metadata<C>,
+    machine: Metadata<R>,
     /// Each client's last call, and its answer.
     clients: BTreeMap<ClientId, (u32, Option<Answer>)>,
     verbs: VecDeque<(u64, Verb)>,
@@ -74,8 +72,8 @@ pub(super) struct Server<C: ChainRules> {
     pub(super) swept: u64,
 }
 
-impl<C: ChainRules> Server<C> {
-    pub(super) fn new(store: Store, thread: u16, epoch: SwitchEpoch, plan: &ChainPlan) -> Self {
+impl<R: Rules> Server<R> {
+    pub(super) fn new(rules: R, store: Store, thread: u16, epoch: SwitchEpoch, plan: &ChainPlan) -> Self {
         let config = Config {
             units: store.units,
             rest: times::rest(plan),
@@ -84,7 +82,7 @@ impl<C: ChainRules> Server<C> {
         };
         Self {
             store,
-            machine: Metadata::new(config),
+            machine: Metadata::with_rules(rules, config),
             clients: BTreeMap::new(),
             verbs: VecDeque::new(),
             warm: BTreeSet::new(),
@@ -181,11 +179,7 @@ impl<C: ChainRules> Server<C> {
     }
 
     /// Takes its next step; false if it waits.
-    pub(super) fn step<S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
-        &mut self,
-        rig: &mut Rig<'_, C, S, R, V, G, M>,
-        me: NodeId,
-    ) -> bool {
+    pub(super) fn step<M: Packets>(&mut self, rig: &mut Rig<'_, R, M>, me: NodeId) -> bool {
         match std::mem::replace(&mut self.task, Task::Nothing) {
             Task::Nothing => self.begin(rig, me),
             Task::Verbs(keys, mut under_way) => match under_way.go_on(rig, me, &mut self.port) {
@@ -228,11 +222,7 @@ impl<C: ChainRules> Server<C> {
     }
 
     /// Looks what there is to do.
-    fn begin<S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
-        &mut self,
-        rig: &mut Rig<'_, C, S, R, V, G, M>,
-        me: NodeId,
-    ) -> bool {
+    fn begin<M: Packets>(&mut self, rig: &mut Rig<'_, R, M>, me: NodeId) -> bool {
         let (steered, now) = (rig.plan().is_steered(), rig.now());
         let Store { memory, of, key, .. } = self.store;
         let (home, low) = (memory.home(), of.0 as u16);
@@ -288,11 +278,7 @@ impl<C: ChainRules> Server<C> {
     }
 
     /// Tells the switch the tails that were looked for.
-    fn preload<S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
-        &mut self,
-        rig: &mut Rig<'_, C, S, R, V, G, M>,
-        me: NodeId,
-    ) -> bool {
+    fn preload<M: Packets>(&mut self, rig: &mut Rig<'_, R, M>, me: NodeId) -> bool {
         let Some((number, keys)) = self.looked_for.take() else { return false };
         for key in keys {
             if let Some((at, version)) = self.machine.tail(key) {
@@ -302,15 +288,15 @@ impl<C: ChainRules> Server<C> {
         true
     }
 
-    fn fence<S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
+    fn fence<M: Packets>(
         &mut self,
-        rig: &mut Rig<'_, C, S, R, V, G, M>,
+        rig: &mut Rig<'_, R, M>,
         me: NodeId,
         (node, life): (NodeId, Incarnation),
         asked: Option<u64>,
     ) -> bool {
         let (memory, its) = (self.store.memory.home(), self.store.of);
-        let is_dead = |rig: &Rig<'_, C, S, R, V, G, M>| rig.life_of(me, memory) != Some(its);
+        let is_dead = |rig: &Rig<'_, R, M>| rig.life_of(me, memory) != Some(its);
         let answer = match asked {
             Some(number) => match rig.common.answer(number) {
                 None => {

@@ -9,7 +9,7 @@ use chain::client::{Client, Config, Done, Effect, OpId, Request, Walk};
 use chain::{Appended, Call, Outcome, Verb};
 use switch::steering::Binding;
 use wire::chain::ENTRY_HEAD;
-use wire::{ChainRules, Nanos, NodeId, RegionRules, Rules, SteerRules, VerbsRules};
+use wire::{Nanos, NodeId, Rules};
 
 use super::port::{Port, UnderWay};
 use super::rig::{Common, Packets, Rig};
@@ -86,11 +86,11 @@ pub(super) enum Progress {
 
 /// A client.
 #[derive(Debug)]
-pub(super) struct Session<C: ChainRules> {
+pub(super) struct Session<R: Rules> {
     /// For whoever looks from outside.
     client: u64,
     pub(super) port: Port,
-    machine: Client<C>,
+    machine: Client<R>,
     ops: u64,
     calls: u32,
     /// Appends that the metadata server has not been told of.
@@ -101,13 +101,14 @@ pub(super) struct Session<C: ChainRules> {
     pub(super) last_reads: u64,
 }
 
-impl<C: ChainRules> Session<C> {
-    pub(super) fn new<S: SteerRules>(store: Store, thread: u16, common: &mut Common<S>) -> Self {
+impl<R: Rules> Session<R> {
+    pub(super) fn new(store: Store, thread: u16, common: &mut Common<R>) -> Self {
         let plan: ChainPlan = common.plan;
         let config = Config { lease: times::LEASE, slots: SLOTS, cursors: CURSORS };
         let reads = plan.steering > 1;
         let ask_after = if reads { ASK_AFTER_STEERED } else { ASK_AFTER };
-        let mut machine = Client::new(config).walking(Walk { ask_after, ..Walk::default() });
+        let mut machine =
+            Client::with_rules(common.rules, config).walking(Walk { ask_after, ..Walk::default() });
         // One queue pair, whose requests are executed in their order, if the switch leaves them there.
         if BINDING.lets_clients_swap_at_once() {
             machine = machine.swapping_at_once();
@@ -146,7 +147,7 @@ impl<C: ChainRules> Session<C> {
     }
 
     /// Begins an operation.
-    pub(super) fn begin<S: SteerRules>(&mut self, now: Nanos, common: &mut Common<S>, key: u64, what: Op) {
+    pub(super) fn begin(&mut self, now: Nanos, common: &mut Common<R>, key: u64, what: Op) {
         let at = common.truth.begins(now, self.client, (self.port.store.number, key), what);
         let (request, value) = match what {
             Op::Insert { value } => (Request::Put((1 + value as u32 % MOST_WORDS as u32) * 8), value),
@@ -167,11 +168,7 @@ impl<C: ChainRules> Session<C> {
     }
 
     /// Takes its next step.
-    pub(super) fn step<S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
-        &mut self,
-        rig: &mut Rig<'_, C, S, R, V, G, M>,
-        me: NodeId,
-    ) -> Progress {
+    pub(super) fn step<M: Packets>(&mut self, rig: &mut Rig<'_, R, M>, me: NodeId) -> Progress {
         match self.go_on(rig, me) {
             Ok(progress) => progress,
             Err(why) => {
@@ -181,11 +178,7 @@ impl<C: ChainRules> Session<C> {
         }
     }
 
-    fn go_on<S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
-        &mut self,
-        rig: &mut Rig<'_, C, S, R, V, G, M>,
-        me: NodeId,
-    ) -> Result<Progress> {
+    fn go_on<M: Packets>(&mut self, rig: &mut Rig<'_, R, M>, me: NodeId) -> Result<Progress> {
         let Some(running) = &mut self.running else { return Ok(Progress::Idle) };
         let now = rig.now();
         let mut out = Vec::new();
@@ -247,11 +240,7 @@ impl<C: ChainRules> Session<C> {
         Ok(Progress::Goes)
     }
 
-    fn next_effect<S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
-        &mut self,
-        rig: &mut Rig<'_, C, S, R, V, G, M>,
-        me: NodeId,
-    ) {
+    fn next_effect<M: Packets>(&mut self, rig: &mut Rig<'_, R, M>, me: NodeId) {
         let running = self.running.as_mut().expect("it runs");
         let now = rig.now();
         // Those between outcomes of verbs that were posted together may be none.
@@ -287,12 +276,7 @@ impl<C: ChainRules> Session<C> {
         }
     }
 
-    fn done<S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
-        &mut self,
-        rig: &mut Rig<'_, C, S, R, V, G, M>,
-        me: NodeId,
-        done: Done,
-    ) {
+    fn done<M: Packets>(&mut self, rig: &mut Rig<'_, R, M>, me: NodeId, done: Done) {
         let running = self.running.as_mut().expect("it runs");
         let (now, calm) = (rig.now(), rig.bench.calm);
         let (truth, seen) = (&mut rig.common.truth, &mut rig.common.seen);
@@ -343,11 +327,7 @@ impl<C: ChainRules> Session<C> {
         }
     }
 
-    fn tell<S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
-        &mut self,
-        rig: &mut Rig<'_, C, S, R, V, G, M>,
-        me: NodeId,
-    ) {
+    fn tell<M: Packets>(&mut self, rig: &mut Rig<'_, R, M>, me: NodeId) {
         if !self.untold.is_empty() {
             let Port { thread, store, .. } = self.port;
             let ask = Ask::Told { of: store, thread, appends: std::mem::take(&mut self.untold) };

@@ -4,10 +4,7 @@
 
 use nic::regions::Call;
 use node::Outcome;
-use wire::{
-    ChainRules, Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal, RegionRules, Rules, SteerRules,
-    VerbsRules,
-};
+use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal, Rules};
 
 use super::rig::{Packets, Rig};
 use super::session::{Progress, Session};
@@ -38,12 +35,12 @@ pub(super) enum Doing {
 
 /// A thread.
 #[derive(Debug)]
-pub(super) struct Thread<C: ChainRules> {
+pub(super) struct Thread<R: Rules> {
     pub(super) node: NodeId,
     /// To the allocator.
     pub(super) guest: usize,
     pub(super) doing: Doing,
-    pub(super) session: Option<Session<C>>,
+    pub(super) session: Option<Session<R>>,
     /// Until then it has no core.
     pub(super) asleep: Nanos,
 }
@@ -52,7 +49,7 @@ pub(super) struct Thread<C: ChainRules> {
 const SLEEPS: u32 = 10;
 const LONGEST_SLEEP: Nanos = Nanos::from_micros(1500);
 
-impl<C: ChainRules> Thread<C> {
+impl<R: Rules> Thread<R> {
     pub(super) const fn new(node: NodeId, guest: usize) -> Self {
         Self { node, guest, doing: Doing::Idle, session: None, asleep: Nanos::ZERO }
     }
@@ -73,10 +70,7 @@ impl<C: ChainRules> Thread<C> {
     }
 
     /// Takes its next step; false if it waits.
-    pub(super) fn step<S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
-        &mut self,
-        rig: &mut Rig<'_, C, S, R, V, G, M>,
-    ) -> bool {
+    pub(super) fn step<M: Packets>(&mut self, rig: &mut Rig<'_, R, M>) -> bool {
         let me = self.node;
         if rig.now() < self.asleep && !rig.bench.calm {
             return false;
@@ -174,10 +168,7 @@ impl<C: ChainRules> Thread<C> {
     }
 
     /// Uses its store, or another one, or makes one.
-    fn use_store<S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
-        &mut self,
-        rig: &mut Rig<'_, C, S, R, V, G, M>,
-    ) -> bool {
+    fn use_store<M: Packets>(&mut self, rig: &mut Rig<'_, R, M>) -> bool {
         let me = self.node;
         let plan = rig.plan();
         let Some(session) = &mut self.session else {
@@ -230,11 +221,7 @@ impl<C: ChainRules> Thread<C> {
     }
 
     /// A client of a store has failed: if the store is over, the first who finds out gives back what is left.
-    fn is_over<S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
-        &mut self,
-        rig: &mut Rig<'_, C, S, R, V, G, M>,
-        store: Store,
-    ) {
+    fn is_over<M: Packets>(&mut self, rig: &mut Rig<'_, R, M>, store: Store) {
         if let Some(at) = rig.common.public.iter().position(|it| it.number == store.number) {
             rig.common.public.remove(at);
             rig.common.seen.lost += 1;
@@ -242,10 +229,7 @@ impl<C: ChainRules> Thread<C> {
         }
     }
 
-    fn find_store<S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
-        &mut self,
-        rig: &mut Rig<'_, C, S, R, V, G, M>,
-    ) -> bool {
+    fn find_store<M: Packets>(&mut self, rig: &mut Rig<'_, R, M>) -> bool {
         let (me, stores) = (self.node, rig.common.public.len());
         let nodes = rig.bench.plan.nodes;
         if stores < rig.plan().stores && rig.bench.random.per_mille(200) {
@@ -267,12 +251,7 @@ impl<C: ChainRules> Thread<C> {
         true
     }
 
-    fn end<S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
-        &mut self,
-        rig: &mut Rig<'_, C, S, R, V, G, M>,
-        store: Store,
-        asked: Option<u64>,
-    ) -> bool {
+    fn end<M: Packets>(&mut self, rig: &mut Rig<'_, R, M>, store: Store, asked: Option<u64>) -> bool {
         let (me, root) = (self.node, store.root);
         let left = vec![(store.memory, store.of), (root, store.life)];
         match asked {
@@ -294,11 +273,7 @@ impl<C: ChainRules> Thread<C> {
         true
     }
 
-    fn free<S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
-        &mut self,
-        rig: &mut Rig<'_, C, S, R, V, G, M>,
-        mut left: Vec<Allocated>,
-    ) -> bool {
+    fn free<M: Packets>(&mut self, rig: &mut Rig<'_, R, M>, mut left: Vec<Allocated>) -> bool {
         // What was at a node that has died is gone.
         left.retain(|(addr, life)| rig.bench.control.incarnation(addr.home()) == *life);
         let Some((addr, _)) = left.first().copied() else { return true };
@@ -308,11 +283,7 @@ impl<C: ChainRules> Thread<C> {
     }
 
     /// What the allocator says.
-    pub(super) fn on_told<S: SteerRules, R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
-        &mut self,
-        rig: &mut Rig<'_, C, S, R, V, G, M>,
-        outcome: Outcome,
-    ) {
+    pub(super) fn on_told<M: Packets>(&mut self, rig: &mut Rig<'_, R, M>, outcome: Outcome) {
         let (guest, me) = (self.guest, self.node);
         rig.bench.note(None, || format!("guest {guest} of {me} is told {outcome:?} of {:?}", self.doing));
         match (std::mem::replace(&mut self.doing, Doing::Idle), outcome) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use node::Outcome;
 use switch::relay::{HEAD, Introduction, Relay};
 use switch::steering::{self, Action, Sent, Steering};
-use wire::{ChainRules, Faithful, Incarnation, Nanos, NodeId, RegionRules, Rules, SteerRules, VerbsRules};
+use wire::{Faithful, Incarnation, Nanos, NodeId, Rules};
 
 use super::rig::{Common, Packets, Rig, Servers};
 use super::threads::Thread;
@@ -18,16 +18,16 @@ use crate::rack::{Bench, Conditions, FIRST, template};
 const MOST_THREADS: usize = 2;
 
 /// Stores of chains.
-pub struct Chains<C: ChainRules = Faithful, S: SteerRules = Faithful> {
+pub struct Chains<R: Rules = Faithful> {
     nodes: usize,
     each: usize,
-    threads: Vec<Thread<C>>,
-    servers: Servers<C>,
-    common: Common<S>,
+    threads: Vec<Thread<R>>,
+    servers: Servers<R>,
+    common: Common<R>,
 }
 
 /// What the switch has for chains.
-fn relay<S: SteerRules>(plan: &ChainPlan, nodes: usize) -> Relay<S> {
+fn relay<R: Rules>(rules: R, plan: &ChainPlan, nodes: usize) -> Relay<R> {
     let config = |reads: bool| steering::Config {
         keys: 16,
         connections: 24,
@@ -40,27 +40,27 @@ fn relay<S: SteerRules>(plan: &ChainPlan, nodes: usize) -> Relay<S> {
         ..steering::Config::default()
     };
     let program = plan.is_steered().then(|| {
-        template::copy_of(&config(plan.steering > 1), |config| {
-            Steering::<S>::with_rules(config).expect("the program fits the chip")
+        template::copy_of(rules, &config(plan.steering > 1), |rules, config| {
+            Steering::with_rules(rules, config).expect("the program fits the chip")
         })
     });
-    Relay::new(nodes, program, times::FOUND)
+    Relay::with_rules(rules, nodes, program, times::FOUND)
 }
 
-impl<C: ChainRules, S: SteerRules> Chains<C, S> {
+impl<R: Rules> Chains<R> {
     /// `first` is the number of the first thread, to the allocator.
-    pub(crate) fn new(rack: &Conditions, plan: &ChainPlan, first: usize) -> Self {
+    pub(crate) fn new(rules: R, rack: &Conditions, plan: &ChainPlan, first: usize) -> Self {
         let (nodes, each) = (rack.nodes, rack.threads.min(MOST_THREADS));
         let count = if plan.stores > 0 { nodes * each } else { 0 };
         let thread = |at: usize| Thread::new(NodeId((at / each) as u16), first + at);
-        let mut relay = relay(plan, nodes);
+        let mut relay = relay(rules, plan, nodes);
         relay.begin_epoch(FIRST, &vec![Some(Incarnation(0)); nodes]);
         Self {
             nodes,
             each,
             threads: (0..count).map(thread).collect(),
             servers: (0..nodes).map(|_| BTreeMap::new()).collect(),
-            common: Common::new(*plan, nodes, relay),
+            common: Common::new(rules, *plan, nodes, relay),
         }
     }
 
@@ -74,11 +74,11 @@ impl<C: ChainRules, S: SteerRules> Chains<C, S> {
     }
 
     /// Does what follows from what has come to the NICs.
-    pub(crate) fn take_in<R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
+    pub(crate) fn take_in<M: Packets>(
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,
-        words: &mut OneSided<V, G>,
+        words: &mut OneSided<R>,
     ) {
         let Self { servers, common, .. } = self;
         Rig { bench, blocks, words, common, servers }.take_in();
@@ -148,11 +148,11 @@ impl<C: ChainRules, S: SteerRules> Chains<C, S> {
     }
 
     /// A thread or a server takes its next step; false if all of them wait.
-    pub(crate) fn take_turn<R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
+    pub(crate) fn take_turn<M: Packets>(
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,
-        words: &mut OneSided<V, G>,
+        words: &mut OneSided<R>,
     ) -> bool {
         if self.is_none() {
             return false;
@@ -165,11 +165,11 @@ impl<C: ChainRules, S: SteerRules> Chains<C, S> {
         })
     }
 
-    fn step_thread<R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
+    fn step_thread<M: Packets>(
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,
-        words: &mut OneSided<V, G>,
+        words: &mut OneSided<R>,
         at: usize,
     ) -> bool {
         let Self { threads, servers, common, .. } = self;
@@ -177,11 +177,11 @@ impl<C: ChainRules, S: SteerRules> Chains<C, S> {
         bench.control.works(thread.node) && thread.step(&mut Rig { bench, blocks, words, common, servers })
     }
 
-    fn step_servers<R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
+    fn step_servers<M: Packets>(
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,
-        words: &mut OneSided<V, G>,
+        words: &mut OneSided<R>,
         node: NodeId,
     ) -> bool {
         let Self { servers, common, .. } = self;
@@ -213,11 +213,11 @@ impl<C: ChainRules, S: SteerRules> Chains<C, S> {
         clients.chain(servers).min().unwrap_or(Nanos::MAX)
     }
 
-    pub(crate) fn on_deadline<R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
+    pub(crate) fn on_deadline<M: Packets>(
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,
-        words: &mut OneSided<V, G>,
+        words: &mut OneSided<R>,
         node: NodeId,
     ) {
         if self.next_deadline(node) > bench.now {
@@ -232,11 +232,11 @@ impl<C: ChainRules, S: SteerRules> Chains<C, S> {
     }
 
     /// What the allocator says to a thread.
-    pub(crate) fn on_told<R: Rules, V: VerbsRules, G: RegionRules, M: Packets>(
+    pub(crate) fn on_told<M: Packets>(
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,
-        words: &mut OneSided<V, G>,
+        words: &mut OneSided<R>,
         (thread, outcome): (usize, Outcome),
     ) {
         let Self { threads, servers, common, .. } = self;
@@ -246,11 +246,11 @@ impl<C: ChainRules, S: SteerRules> Chains<C, S> {
     /// The switch has lost all that it knew.
     pub(crate) fn on_switch_stopped(&mut self) {
         self.count();
-        self.common.relay = relay(&self.common.plan, self.nodes);
+        self.common.relay = relay(self.common.rules, &self.common.plan, self.nodes);
     }
 
     /// The switch's part.
-    pub(crate) fn relay(&mut self) -> &mut Relay<S> {
+    pub(crate) fn relay(&mut self) -> &mut Relay<R> {
         &mut self.common.relay
     }
 
@@ -269,11 +269,11 @@ impl<C: ChainRules, S: SteerRules> Chains<C, S> {
 
     pub(crate) fn is_quiet<M: Copy>(&self, bench: &Bench<M>) -> bool {
         let (threads, plan) = (&self.threads, &self.common.plan);
-        let has_read = |thread: &Thread<C>| {
+        let has_read = |thread: &Thread<R>| {
             let reads = thread.session.as_ref().map(|session| session.last_reads);
             reads.is_none_or(|reads| reads >= plan.keys as u64)
         };
-        let works = |thread: &&Thread<C>| bench.control.works(thread.node);
+        let works = |thread: &&Thread<R>| bench.control.works(thread.node);
         threads.iter().filter(works).all(|thread| thread.is_idle() && has_read(thread))
             && self.servers.iter().flat_map(BTreeMap::values).all(super::server::Server::is_idle)
             && self.common.is_quiet()

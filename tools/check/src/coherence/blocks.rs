@@ -63,6 +63,7 @@ impl Sum for Seen {
 
 /// Coherent blocks.
 pub struct Blocks<R: Rules = Faithful> {
+    pub(crate) rules: R,
     pub(super) plan: BlockPlan,
     /// The nodes, with their stores.
     pub nodes: Vec<(Node<R>, PlainStore)>,
@@ -191,7 +192,9 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
     type Message = Message;
     type Seen = Seen;
 
-    fn new(Plan { rack, world: plan }: &Plan) -> Self {
+    type Rules = R;
+
+    fn new(rules: R, Plan { rack, world: plan }: &Plan) -> Self {
         let memory = plan.memory.0 * BLOCK.bytes();
         let nodes = (0..rack.nodes).map(|id| {
             let config = Config {
@@ -210,7 +213,7 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
                 switch_epoch: FIRST,
                 ..Config::new(NodeId(id as u16), rack.nodes, memory)
             };
-            (Node::with_rules(config), PlainStore::new(BLOCK, plan.buckets))
+            (Node::with_rules(rules, config), PlainStore::new(BLOCK, plan.buckets))
         });
         let config = flowcc::Config {
             nodes: rack.nodes,
@@ -222,10 +225,11 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
         let threads = (0..rack.nodes * rack.threads)
             .map(|t| Thread { node: NodeId((t % rack.nodes) as u16), doing: Doing::Idle });
         Self {
+            rules,
             plan: *plan,
             nodes: nodes.collect(),
-            switch: template::copy_of(&config, |config| {
-                Switch::with_rules(config).expect("the program fits the chip")
+            switch: template::copy_of(rules, &config, |rules, config| {
+                Switch::with_rules(rules, config).expect("the program fits the chip")
             }),
             threads: threads.collect(),
             resubmits: VecDeque::new(),

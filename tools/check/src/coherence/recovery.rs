@@ -34,7 +34,7 @@ impl<R: Rules> Blocks<R> {
             ..self.nodes[node.index()].0.config().clone()
         };
         let store = PlainStore::new(config.block, self.plan.buckets);
-        self.nodes[node.index()] = (Node::with_rules(config), store);
+        self.nodes[node.index()] = (Node::with_rules(self.rules, config), store);
     }
 
     /// An epoch ends: what the switch knows is kept for those who are still in it.

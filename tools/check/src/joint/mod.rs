@@ -22,7 +22,6 @@ pub use world::{Joint, Packet, Seen};
 use wire::Faithful;
 
 /// A rack of all of them.
-pub type Rack<R = Faithful, L = Faithful, V = Faithful, G = Faithful, C = Faithful, S = Faithful> =
-    crate::rack::Rack<Joint<R, L, V, G, C, S>, Packet>;
+pub type Rack<R = Faithful> = crate::rack::Rack<Joint<R>, Packet>;
 /// What a run of it did.
 pub type Report = crate::rack::Report<Seen>;

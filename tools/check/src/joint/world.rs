@@ -2,10 +2,7 @@
 
 use node::{Effect, LockEffect, LockMessage, LockNode, Message, Node, RackNode};
 use switch::Chip;
-use wire::{
-    ChainRules, Discipline, Endpoint, Faithful, GlobalAddr, LockRules, Nanos, NodeId, RegionRules, Rules,
-    SteerRules, VerbsRules,
-};
+use wire::{Discipline, Endpoint, Faithful, GlobalAddr, Nanos, NodeId, Rules};
 
 use super::{JointPlan, Plan};
 use crate::chains::{self, Chains};
@@ -71,28 +68,18 @@ const WORDS: usize = 1 << 20;
 const CHAINS: usize = 1 << 21;
 
 /// Blocks, locks, words, objects and chains.
-pub struct Joint<R = Faithful, L = Faithful, V = Faithful, G = Faithful, C = Faithful, S = Faithful>
-where
-    R: Rules,
-    L: LockRules,
-    V: VerbsRules,
-    G: RegionRules,
-    C: ChainRules,
-    S: SteerRules,
-{
+pub struct Joint<R: Rules = Faithful> {
     /// The blocks, with the allocator and every node's memory.
     pub blocks: Blocks<R>,
     /// The locks. Their memory is that of the blocks: it is here while one of their machines runs.
-    pub locks: Locks<L>,
+    pub locks: Locks<R>,
     /// Words and objects.
-    pub words: OneSided<V, G>,
+    pub words: OneSided<R>,
     /// Stores of chains.
-    pub chains: Chains<C, S>,
+    pub chains: Chains<R>,
 }
 
-impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules, C: ChainRules, S: SteerRules>
-    Joint<R, L, V, G, C, S>
-{
+impl<R: Rules> Joint<R> {
     /// Lends the nodes' memory to the locks, and takes it back.
     fn with_locks<T>(&mut self, action: impl FnOnce(&mut Self) -> T) -> T {
         self.pass_memory();
@@ -113,7 +100,7 @@ impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules, C: ChainRules, S: St
         bench: &mut Bench<Packet>,
         (node, is_epoch): (NodeId, bool),
         input: impl FnOnce(
-            RackNode<'_, R, L>,
+            RackNode<'_, R>,
             node::Moment,
             (&mut PlainStore, &mut Vec<Effect>),
             (&mut PlainLocks, &mut Vec<LockEffect>),
@@ -187,23 +174,23 @@ impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules, C: ChainRules, S: St
     }
 }
 
-impl<R: Rules, L: LockRules, V: VerbsRules, G: RegionRules, C: ChainRules, S: SteerRules> World<Packet>
-    for Joint<R, L, V, G, C, S>
-{
+impl<R: Rules> World<Packet> for Joint<R> {
     type Plan = JointPlan;
     type Message = Packet;
     type Seen = Seen;
 
-    fn new(plan: &Plan) -> Self {
+    type Rules = R;
+
+    fn new(rules: R, plan: &Plan) -> Self {
         let rack::Plan { rack, world } = *plan;
-        let blocks = <Blocks<R> as World<Packet>>::new(&rack::Plan { rack, world: world.blocks });
-        let mut locks = <Locks<L> as World<Packet>>::new(&rack::Plan { rack, world: world.locks });
+        let blocks = <Blocks<R> as World<Packet>>::new(rules, &rack::Plan { rack, world: world.blocks });
+        let mut locks = <Locks<R> as World<Packet>>::new(rules, &rack::Plan { rack, world: world.locks });
         let block = blocks.nodes[0].0.config().block.bytes();
         locks.allocate_for_real((0..world.locks.locks).map(|at| {
             GlobalAddr::new(NodeId((at % rack.nodes) as u16), block * (1 + at / rack.nodes) as u64)
         }));
-        let words = OneSided::new(&rack, &world.words);
-        let chains = Chains::new(&rack, &world.chains, CHAINS);
+        let words = OneSided::new(rules, &rack, &world.words);
+        let chains = Chains::new(rules, &rack, &world.chains, CHAINS);
         Self { blocks, locks, words, chains }
     }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use node::{LockMessage, Outcome, Ticket};
-use wire::{GlobalAddr, Incarnation, LockRules, Mode, NodeId};
+use wire::{GlobalAddr, Incarnation, Mode, NodeId, Rules};
 
 use super::{Locks, Thread, Want};
 use crate::rack::{Bench, Control};
@@ -35,7 +35,7 @@ pub(super) const fn is_allocated(change: u32) -> bool {
     change.is_multiple_of(2)
 }
 
-impl<R: LockRules> Locks<R> {
+impl<R: Rules> Locks<R> {
     /// True if the lock's home runs, in the life that is meant.
     fn home_lives(&self, control: &Control, want: Want) -> bool {
         let home = self.locks[want.lock].0.home();

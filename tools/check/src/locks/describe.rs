@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use node::LockMessage;
-use wire::LockRules;
+use wire::Rules;
 
 use super::facts::Fact;
 use super::{Locks, Thread};
 
-impl<R: LockRules> Locks<R> {
+impl<R: Rules> Locks<R> {
     /// A page, and the lock that most wait for.
     pub(super) fn page(&self) -> (String, Option<u64>) {
         let mut page = String::new();

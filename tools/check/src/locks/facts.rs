@@ -7,7 +7,7 @@
 use node::LockNode;
 use node::locks::LockView;
 use switch::locks::EntryView;
-use wire::{Copyset, GlobalAddr, LockRules, NodeId, Tenure};
+use wire::{Copyset, GlobalAddr, NodeId, Rules, Tenure};
 
 use super::Locks;
 use crate::rack::{Place, Touched};
@@ -66,7 +66,7 @@ impl Facts {
 }
 
 impl Fact {
-    pub(super) fn of<R: LockRules>(machine: &LockNode<R>, lock: GlobalAddr) -> Self {
+    pub(super) fn of<R: Rules>(machine: &LockNode<R>, lock: GlobalAddr) -> Self {
         let view = machine.view(lock);
         if lock.home() != machine.id() {
             return Self { view, ..Self::default() };
@@ -76,7 +76,7 @@ impl Fact {
     }
 }
 
-impl<R: LockRules> Locks<R> {
+impl<R: Rules> Locks<R> {
     /// Something may have changed at this place: of this lock, or of any.
     pub(crate) fn touch(&mut self, place: Place, about: Option<GlobalAddr>) {
         self.touched.touch(place);

@@ -1,7 +1,7 @@
 //! What application threads do, and what they must find when they are inside.
 
 use node::{LockEffect, LockMessage, LockNode, Moment, Ticket};
-use wire::{GlobalAddr, Incarnation, LockRules, Mode, NodeId, Refusal};
+use wire::{GlobalAddr, Incarnation, Mode, NodeId, Refusal, Rules};
 
 use super::allocations::is_allocated;
 use super::{Locks, PlainLocks};
@@ -52,7 +52,7 @@ pub(crate) fn who_is_told(effect: LockEffect) -> usize {
     }
 }
 
-impl<R: LockRules> Locks<R> {
+impl<R: Rules> Locks<R> {
     /// Some thread does something; false if none that was asked can.
     pub(super) fn take_turn<M: Copy + From<LockMessage>>(
         &mut self,

@@ -6,7 +6,7 @@ use node::Retransmission;
 use node::locks::{Config, LockCounters};
 use node::{LockEffect, LockMessage, LockNode, Moment};
 use switch::locks::{Directory, Effect, Resubmit};
-use wire::{Faithful, GlobalAddr, Incarnation, LockEnd, LockRules, Nanos, NodeId, SwitchEpoch};
+use wire::{Faithful, GlobalAddr, Incarnation, LockEnd, Nanos, NodeId, Rules, SwitchEpoch};
 
 use super::allocations::Allocations;
 use super::describe::short;
@@ -89,7 +89,8 @@ impl Sum for Seen {
 }
 
 /// Locks that carry their data.
-pub struct Locks<R: LockRules = Faithful> {
+pub struct Locks<R: Rules = Faithful> {
+    pub(super) rules: R,
     /// What the run is like.
     pub(super) rack: Conditions,
     pub(super) plan: LockPlan,
@@ -125,11 +126,11 @@ pub struct Locks<R: LockRules = Faithful> {
 }
 
 /// A node that knows nothing.
-fn blank<R: LockRules>(config: &Config) -> LockNode<R> {
-    template::copy_of(config, |config| LockNode::with_rules(*config))
+fn blank<R: Rules>(rules: R, config: &Config) -> LockNode<R> {
+    template::copy_of(rules, config, |rules, config| LockNode::with_rules(rules, *config))
 }
 
-impl<R: LockRules> Locks<R> {
+impl<R: Rules> Locks<R> {
     /// The node of a thread.
     pub(crate) fn node_of(&self, thread: usize) -> NodeId {
         NodeId((thread / self.rack.threads) as u16)
@@ -235,12 +236,14 @@ impl<R: LockRules> Locks<R> {
     }
 }
 
-impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
+impl<R: Rules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
     type Plan = LockPlan;
     type Message = LockMessage;
     type Seen = Seen;
 
-    fn new(whole: &Plan) -> Self {
+    type Rules = R;
+
+    fn new(rules: R, whole: &Plan) -> Self {
         let Plan { rack, world: plan } = whole;
         let nodes = (0..rack.nodes).map(|node| {
             let id = NodeId(node as u16);
@@ -255,7 +258,7 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
                 epoch: FIRST,
                 ..Config::new(id, rack.nodes)
             };
-            (blank(&config), PlainLocks::new(plan.room))
+            (blank(rules, &config), PlainLocks::new(plan.room))
         });
         let nodes = nodes.collect();
         let entries = plan.switch_entries.max(1);
@@ -265,11 +268,12 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
             (GlobalAddr::new(home, 4096 + 64 * lock as u64), if lock % 3 == 2 { 0 } else { LEN })
         });
         let mut world = Self {
+            rules,
             rack: *rack,
             plan: *plan,
             nodes,
-            switch: template::copy_of(&config, |config| {
-                Directory::with_rules(config).expect("a small directory fits")
+            switch: template::copy_of(rules, &config, |rules, config| {
+                Directory::with_rules(rules, config).expect("a small directory fits")
             }),
             again: Vec::new(),
             locks: locks.collect(),
@@ -344,7 +348,7 @@ impl<R: LockRules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
         let (machine, store) = &mut self.nodes[node.index()];
         self.seen.count(machine.counters());
         let config = Config { epoch: SwitchEpoch(0), ..*machine.config() };
-        (*machine, *store) = (blank(&config), PlainLocks::new(self.plan.room));
+        (*machine, *store) = (blank(self.rules, &config), PlainLocks::new(self.plan.room));
         self.tenures.forget_node(node);
         self.touch(Some(node), None);
     }

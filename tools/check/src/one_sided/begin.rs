@@ -5,7 +5,7 @@ use nic::regions::{Call, Shape, refused_words};
 use nic::verbs::Remote;
 use node::Message as BlockMessage;
 use wire::roce::batch::Writer;
-use wire::{Discipline, GlobalAddr, NodeId, RegionRules, Rules, VerbsRules};
+use wire::{Discipline, GlobalAddr, NodeId, Rules};
 
 use super::nic::{Message, Payload, What, Work};
 use super::threads::{Change, Doing, Known, Use};
@@ -27,9 +27,9 @@ fn shape_of(discipline: Discipline) -> Shape {
     }
 }
 
-impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
+impl<R: Rules> OneSided<R> {
     /// A thread takes its next step; false if all of them wait.
-    pub(crate) fn take_turn<R: Rules, M: Copy + From<Message> + From<BlockMessage>>(
+    pub(crate) fn take_turn<M: Copy + From<Message> + From<BlockMessage>>(
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,
@@ -61,7 +61,7 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
         true
     }
 
-    fn step<R: Rules, M: Copy + From<Message> + From<BlockMessage>>(
+    fn step<M: Copy + From<Message> + From<BlockMessage>>(
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,
@@ -89,7 +89,7 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
         }
     }
 
-    fn begin<R: Rules, M: Copy + From<Message> + From<BlockMessage>>(
+    fn begin<M: Copy + From<Message> + From<BlockMessage>>(
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,
@@ -137,7 +137,7 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
     }
 
     /// Asks for a region where there may be none, or of another kind: the home must say so.
-    fn be_wrong<R: Rules, M: Copy + From<Message> + From<BlockMessage>>(
+    fn be_wrong<M: Copy + From<Message> + From<BlockMessage>>(
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,
@@ -162,7 +162,7 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
     }
 
     /// Does something with a region that the thread believes to be there.
-    fn operate<R: Rules, M: Copy + From<Message> + From<BlockMessage>>(
+    fn operate<M: Copy + From<Message> + From<BlockMessage>>(
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,
@@ -236,7 +236,7 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
     }
 
     /// Changes one word, or two of the same home.
-    fn change<R: Rules, M: Copy + From<Message> + From<BlockMessage>>(
+    fn change<M: Copy + From<Message> + From<BlockMessage>>(
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,
@@ -315,7 +315,7 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
     }
 
     /// A thread is inside an object of its own node.
-    fn write_on<R: Rules, M: Copy>(
+    fn write_on<M: Copy>(
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,

@@ -4,7 +4,7 @@
 
 use nic::regions::{self, Call, Message as Said, Reply};
 use node::Message as BlockMessage;
-use wire::{GlobalAddr, Incarnation, NodeId, Refusal, RegionRules, Rules, VerbsRules};
+use wire::{GlobalAddr, Incarnation, NodeId, Refusal, Rules};
 
 use super::chained::{CHAIN_ASK, CHAIN_REPLY, ForChains};
 use super::nic::{Message, Payload, What, Work};
@@ -14,9 +14,9 @@ use super::world::OneSided;
 use crate::coherence::Blocks;
 use crate::rack::Bench;
 
-impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
+impl<R: Rules> OneSided<R> {
     /// A call, of another node or of the thread's own.
-    pub(super) fn ask<R: Rules, M: Copy + From<Message> + From<BlockMessage>>(
+    pub(super) fn ask<M: Copy + From<Message> + From<BlockMessage>>(
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,
@@ -50,7 +50,7 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
         self.post(bench, me, work);
     }
 
-    fn serve<R: Rules>(
+    fn serve(
         &mut self,
         blocks: &mut Blocks<R>,
         node: NodeId,
@@ -59,14 +59,14 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
     ) -> Reply {
         self.touch(node);
         let (machine, store) = &mut blocks.nodes[node.index()];
-        let reply = regions::serve::<G, _>(&mut self.here((machine, store), life), call, data);
+        let reply = regions::serve(self.rules, &mut self.here((machine, store), life), call, data);
         self.seen.calls_refused += u64::from(matches!(reply, Reply::Refused(_)));
         self.truth.is_of_its_life(call, (node, life), &reply);
         reply
     }
 
     /// A home does the next thing that was asked of it.
-    pub(super) fn serve_next<R: Rules, M: Copy + From<Message>>(
+    pub(super) fn serve_next<M: Copy + From<Message>>(
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,

@@ -10,7 +10,7 @@ use nic::regions::{self, Call, Reply};
 use nic::verbs::{Completion, CqNumber, Depth, Mtu, PostError, Remote, Status, ToReceive, ToSend};
 use wire::chain_pair::{ChainPair, End};
 use wire::roce::{Psn, QpNumber};
-use wire::{Incarnation, Nanos, NodeId, RegionRules, Rules, VerbsRules};
+use wire::{Incarnation, Nanos, NodeId, Rules};
 
 use super::nic::{Event, Message, Nic, Payload, What, Work};
 use super::world::OneSided;
@@ -112,7 +112,7 @@ impl Chained {
     }
 }
 
-impl<V: VerbsRules, G: RegionRules> Nic<V, G> {
+impl<R: Rules> Nic<R> {
     /// Begins a connection, or begins it anew: what was under way has failed. False if that life of the other node is over.
     fn connect_chain(&mut self, pair: ChainPair, life: Incarnation, beginning: Beginning) -> bool {
         if self.chains.over.get(&pair.peer).is_some_and(|over| life <= *over) && pair.end == End::Memory {
@@ -246,7 +246,7 @@ impl<V: VerbsRules, G: RegionRules> Nic<V, G> {
     }
 }
 
-impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
+impl<R: Rules> OneSided<R> {
     /// The life of another node, or of this one, that is in the rack, as far as this one knows.
     pub(crate) fn life_of<M: Copy>(&self, bench: &Bench<M>, me: NodeId, node: NodeId) -> Option<Incarnation> {
         if me == node { Some(bench.control.incarnation(me)) } else { self.nics[me.index()].life_of(node) }
@@ -333,7 +333,7 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
     }
 
     /// What a home does about a region of chains.
-    pub(crate) fn serve_region<R: Rules, M: Copy>(
+    pub(crate) fn serve_region<M: Copy>(
         &mut self,
         bench: &Bench<M>,
         blocks: &mut Blocks<R>,
@@ -343,7 +343,7 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
         self.touch(node);
         let life = bench.control.incarnation(node);
         let (machine, store) = &mut blocks.nodes[node.index()];
-        let reply = regions::serve::<G, _>(&mut self.here((machine, store), life), call, &[]);
+        let reply = regions::serve(self.rules, &mut self.here((machine, store), life), call, &[]);
         self.truth.is_of_its_life(call, (node, life), &reply);
         reply
     }

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use wire::{RegionRules, VerbsRules};
+use wire::Rules;
 
 use super::threads::Doing;
 use super::world::OneSided;
 use crate::rack::Bench;
 
-impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
+impl<R: Rules> OneSided<R> {
     /// A page: who waits for which operation of which NIC.
     pub(crate) fn describe<M: Copy>(&self, bench: &Bench<M>) -> String {
         let mut page = String::new();

@@ -2,7 +2,7 @@
 
 use nic::verbs::Status;
 use node::Outcome;
-use wire::{GlobalAddr, RegionRules, VerbsRules};
+use wire::{GlobalAddr, Rules};
 
 use super::begin::does_change;
 use super::nic::Work;
@@ -10,7 +10,7 @@ use super::threads::Doing;
 use super::world::OneSided;
 use crate::rack::Bench;
 
-impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
+impl<R: Rules> OneSided<R> {
     pub(super) fn work_ends<M: Copy>(
         &mut self,
         bench: &mut Bench<M>,

@@ -9,7 +9,7 @@ use nic::regions::{Call, Exported, Home, Shape, refused_words};
 use nic::verbs::{Memory, Refused, Regions, Slot};
 use node::Node;
 use wire::roce::{Key, Verdict};
-use wire::{Discipline, GlobalAddr, Incarnation, NodeId, Refusal, RegionRules, Rules, VerbsRules};
+use wire::{Discipline, GlobalAddr, Incarnation, NodeId, Refusal, Rules};
 
 use super::nic::{Nic, Payload};
 use super::truth::{DATA, Truth, read};
@@ -146,16 +146,16 @@ impl Memory for Now<'_> {
 }
 
 /// A home, while it serves a call.
-pub(super) struct Here<'a, R: Rules, V: VerbsRules, G: RegionRules> {
+pub(super) struct Here<'a, R: Rules> {
     pub(super) node: &'a Node<R>,
     pub(super) store: &'a mut PlainStore,
-    pub(super) nic: &'a mut Nic<V, G>,
+    pub(super) nic: &'a mut Nic<R>,
     pub(super) own: &'a mut Own,
     pub(super) truth: &'a mut Truth,
     pub(super) life: Incarnation,
 }
 
-impl<R: Rules, V: VerbsRules, G: RegionRules> Home for Here<'_, R, V, G> {
+impl<R: Rules> Home for Here<'_, R> {
     type Region = u64;
 
     fn memory(&self) -> (NodeId, u64) {

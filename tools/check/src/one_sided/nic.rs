@@ -13,7 +13,7 @@ use nic::verbs::{
 use switch::relay::Introduction;
 use wire::chain_pair::ChainPair;
 use wire::roce::{Key, Packet, Psn, QpNumber};
-use wire::{Incarnation, Nanos, NodeId, RegionRules, VerbsRules};
+use wire::{Incarnation, Nanos, NodeId, Rules};
 
 use super::OneSidedPlan;
 use super::chained::{self, Chained, Posted};
@@ -131,10 +131,10 @@ pub(super) enum Event {
 }
 
 /// A node's NIC.
-pub(super) struct Nic<V: VerbsRules, G: RegionRules> {
+pub(super) struct Nic<R: Rules> {
     pub(super) me: NodeId,
-    pub(super) device: Device<V>,
-    pub(super) connections: Connections<G>,
+    pub(super) device: Device<R>,
+    pub(super) connections: Connections<R>,
     /// Those of clients of chains, and of memory to them.
     pub(super) chains: Chained,
     completions: CqNumber,
@@ -162,9 +162,9 @@ const fn address_of(work: u64) -> u64 {
     work << 16
 }
 
-impl<V: VerbsRules, G: RegionRules> Nic<V, G> {
-    pub(super) fn new(me: NodeId, nodes: usize, plan: &OneSidedPlan) -> Self {
-        let mut device = Device::with_rules(1 << 20);
+impl<R: Rules> Nic<R> {
+    pub(super) fn new(rules: R, me: NodeId, nodes: usize, plan: &OneSidedPlan) -> Self {
+        let mut device = Device::with_rules(rules, 1 << 20);
         let mut names = |access| {
             device.register(Region { base: 0, len: 1 << 62, access }).expect("the first regions of a device")
         };
@@ -173,7 +173,7 @@ impl<V: VerbsRules, G: RegionRules> Nic<V, G> {
         let completions = device.create_completion_queue(nodes * (SENDS + RECEIVES));
         let depth = Depth { sends: SENDS, receives: RECEIVES };
         let queue_pairs = (0..nodes).map(|_| device.create_queue_pair(completions, completions, depth));
-        let connections = Connections::new(me, queue_pairs);
+        let connections = Connections::with_rules(rules, me, queue_pairs);
         Self {
             me,
             device,
@@ -400,7 +400,7 @@ impl<V: VerbsRules, G: RegionRules> Nic<V, G> {
         debug_assert!(posted.is_ok(), "{posted:?}");
     }
 
-    fn change(&mut self, now: Nanos, action: impl FnOnce(&mut Connections<G>, &mut Vec<Change>)) {
+    fn change(&mut self, now: Nanos, action: impl FnOnce(&mut Connections<R>, &mut Vec<Change>)) {
         let mut changes = std::mem::take(&mut self.changes);
         action(&mut self.connections, &mut changes);
         for change in changes.drain(..) {

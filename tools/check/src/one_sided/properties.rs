@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use wire::{Copyset, GlobalAddr, NodeId, RegionRules, Rules, VerbsRules};
+use wire::{Copyset, GlobalAddr, NodeId, Rules};
 
 use super::threads::Doing;
 use super::truth::{DATA, read};
@@ -10,7 +10,7 @@ use super::world::OneSided;
 use crate::coherence::Blocks;
 use crate::rack::Bench;
 
-impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
+impl<R: Rules> OneSided<R> {
     pub(crate) fn is_quiet<M: Copy>(&self, bench: &Bench<M>) -> bool {
         self.threads.iter().all(|thread| matches!(thread, Doing::Idle))
             && self.asked.iter().all(VecDeque::is_empty)
@@ -18,7 +18,7 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
     }
 
     /// Regions lie in live memory of their discipline, and are what was written there last.
-    pub(crate) fn check_after<R: Rules, M: Copy>(
+    pub(crate) fn check_after<M: Copy>(
         &mut self,
         bench: &Bench<M>,
         blocks: &Blocks<R>,
@@ -38,7 +38,7 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
         Ok(())
     }
 
-    fn check_node<R: Rules>(&self, node: NodeId, blocks: &Blocks<R>) -> Result<(), String> {
+    fn check_node(&self, node: NodeId, blocks: &Blocks<R>) -> Result<(), String> {
         let (machine, store) = &blocks.nodes[node.index()];
         for (addr, number) in &self.own[node.index()] {
             let region = self.truth.region(*number);
@@ -74,7 +74,7 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
     }
 
     /// Everything is as its regions' operations, and no others, have left it.
-    pub(crate) fn check_at_rest<R: Rules, M: Copy>(
+    pub(crate) fn check_at_rest<M: Copy>(
         &mut self,
         bench: &Bench<M>,
         blocks: &Blocks<R>,

@@ -1,6 +1,6 @@
 //! What words and objects went through in a run.
 
-use wire::{NodeId, RegionRules, VerbsRules};
+use wire::{NodeId, Rules};
 
 use super::nic::Nic;
 use super::world::OneSided;
@@ -43,7 +43,7 @@ impl Seen {
         self.changes + self.reads + self.torn + self.writes + self.begun + self.ended + self.freed
     }
 
-    fn count<V: VerbsRules, G: RegionRules>(&mut self, nic: &Nic<V, G>) {
+    fn count<R: Rules>(&mut self, nic: &Nic<R>) {
         let counters = nic.device.counters();
         self.broken += nic.broken;
         self.duplicates += counters.duplicates;
@@ -69,7 +69,7 @@ impl Sum for Seen {
     }
 }
 
-impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
+impl<R: Rules> OneSided<R> {
     /// A node's device is about to be gone.
     pub(super) fn count(&mut self, node: NodeId) {
         self.seen.count(&self.nics[node.index()]);

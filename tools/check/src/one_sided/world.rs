@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use nic::regions::{self, Call};
 use node::Node;
-use wire::{Copyset, Faithful, GlobalAddr, Incarnation, Nanos, NodeId, RegionRules, Rules, VerbsRules};
+use wire::{Copyset, Faithful, GlobalAddr, Incarnation, Nanos, NodeId, Rules};
 
 use super::chained::ForChains;
 use super::memory::{During, Here, Own};
@@ -16,11 +16,12 @@ use crate::coherence::{Blocks, PlainStore};
 use crate::rack::{Bench, Conditions};
 
 /// Words and objects.
-pub struct OneSided<V: VerbsRules = Faithful, G: RegionRules = Faithful> {
+pub struct OneSided<R: Rules = Faithful> {
+    pub(super) rules: R,
     pub(super) plan: OneSidedPlan,
     /// Threads of a node.
     each: usize,
-    pub(super) nics: Vec<Nic<V, G>>,
+    pub(super) nics: Vec<Nic<R>>,
     /// By node: what others have asked for, in the order in which it came.
     pub(super) asked: Vec<VecDeque<(NodeId, Payload)>>,
     /// By node.
@@ -41,13 +42,15 @@ pub struct OneSided<V: VerbsRules = Faithful, G: RegionRules = Faithful> {
     pub(crate) for_chains: Vec<(NodeId, ForChains)>,
 }
 
-impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
-    pub(crate) fn new(rack: &Conditions, plan: &OneSidedPlan) -> Self {
+impl<R: Rules> OneSided<R> {
+    pub(crate) fn new(rules: R, rack: &Conditions, plan: &OneSidedPlan) -> Self {
         let nodes = rack.nodes;
-        let mut nics: Vec<_> = (0..nodes).map(|node| Nic::new(NodeId(node as u16), nodes, plan)).collect();
+        let mut nics: Vec<_> =
+            (0..nodes).map(|node| Nic::new(rules, NodeId(node as u16), nodes, plan)).collect();
         nics.iter_mut().for_each(|nic| nic.on_view(Nanos(1), &vec![Some(Incarnation(0)); nodes]));
         nics.iter_mut().for_each(|nic| nic.events.clear());
         Self {
+            rules,
             plan: *plan,
             each: rack.threads,
             nics,
@@ -83,7 +86,7 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
     // What comes.
 
     /// Something has come to a node's NIC.
-    pub(crate) fn arrives<R: Rules, M: Copy + From<Message>>(
+    pub(crate) fn arrives<M: Copy + From<Message>>(
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,
@@ -117,10 +120,10 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
     }
 
     /// A node dies, with its threads and all that it had.
-    pub(crate) fn on_node_stopped<R: Rules>(&mut self, blocks: &mut Blocks<R>, node: NodeId) {
+    pub(crate) fn on_node_stopped(&mut self, blocks: &mut Blocks<R>, node: NodeId) {
         self.count(node);
         let nodes = self.nics.len();
-        self.nics[node.index()] = Nic::new(node, nodes, &self.plan);
+        self.nics[node.index()] = Nic::new(self.rules, node, nodes, &self.plan);
         self.asked[node.index()].clear();
         self.own[node.index()].clear();
         self.truth.node_dies(node);
@@ -143,28 +146,24 @@ impl<V: VerbsRules, G: RegionRules> OneSided<V, G> {
     }
 
     /// Blocks of a node's memory have ended their lives.
-    pub(crate) fn on_blocks_ended<R: Rules>(
-        &mut self,
-        blocks: &mut Blocks<R>,
-        node: NodeId,
-        life: Incarnation,
-    ) {
+    pub(crate) fn on_blocks_ended(&mut self, blocks: &mut Blocks<R>, node: NodeId, life: Incarnation) {
         let (machine, store) = &mut blocks.nodes[node.index()];
         let block = machine.config().block;
         for range in machine.ended() {
             let (first, bytes) = (range.first.addr(), range.bytes(block));
             self.truth.blocks_end(first, bytes);
+            let rules = self.rules;
             let mut here = self.here((machine, store), life);
-            regions::on_blocks_ended::<G, _>(&mut here, first, bytes);
+            regions::on_blocks_ended(rules, &mut here, first, bytes);
         }
         self.touch(node);
     }
 
-    pub(super) fn here<'a, R: Rules>(
+    pub(super) fn here<'a>(
         &'a mut self,
         (node, store): (&'a Node<R>, &'a mut PlainStore),
         life: Incarnation,
-    ) -> Here<'a, R, V, G> {
+    ) -> Here<'a, R> {
         let at = node.config().id.index();
         let Self { nics, own, truth, .. } = self;
         Here { node, store, nic: &mut nics[at], own: &mut own[at], truth, life }

@@ -87,8 +87,13 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
     ///
     /// # Errors
     /// What went wrong.
-    pub fn run_seed(plan: Plan<W::Plan>, seed: u64, effort: Effort) -> Result<Report<W::Seen>, Failure> {
-        Self::run_case(&Case { plan, stream: seed, effort })
+    pub fn run_seed(
+        rules: W::Rules,
+        plan: Plan<W::Plan>,
+        seed: u64,
+        effort: Effort,
+    ) -> Result<Report<W::Seen>, Failure> {
+        Self::run_case(rules, &Case { plan, stream: seed, effort })
     }
 
     /// Runs one case until the effort is made, and then until nothing is in flight. A panic is a failure like
@@ -96,14 +101,14 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
     ///
     /// # Errors
     /// What went wrong.
-    pub fn run_case(case: &Case<W::Plan>) -> Result<Report<W::Seen>, Failure> {
-        let mut rack = Self::new(case.plan, case.stream);
+    pub fn run_case(rules: W::Rules, case: &Case<W::Plan>) -> Result<Report<W::Seen>, Failure> {
+        let mut rack = Self::new(rules, case.plan, case.stream);
         rack.run_to_its_end(case.effort).map(|()| rack.report())
     }
 
     /// The last things that happened to the block or lock that a failure is about: the case is run once more, for that.
-    pub fn last_events(case: &Case<W::Plan>, failure: &Failure) -> Vec<String> {
-        let mut rack = Self::new(case.plan, case.stream);
+    pub fn last_events(rules: W::Rules, case: &Case<W::Plan>, failure: &Failure) -> Vec<String> {
+        let mut rack = Self::new(rules, case.plan, case.stream);
         rack.bench.plan.trace = false;
         rack.bench.watch(failure.about);
         let again = rack.run_to_its_end(case.effort);

@@ -39,8 +39,8 @@ const SETTLING: usize = 40_000;
 
 impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
     /// A rack at rest.
-    pub fn new(plan: Plan<W::Plan>, seed: u64) -> Self {
-        Self { bench: Bench::new(plan.rack, seed), world: W::new(&plan) }
+    pub fn new(rules: W::Rules, plan: Plan<W::Plan>, seed: u64) -> Self {
+        Self { bench: Bench::new(plan.rack, seed), world: W::new(rules, &plan) }
     }
 
     /// One step, and what must hold after it.

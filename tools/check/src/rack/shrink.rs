@@ -11,8 +11,13 @@ const STREAMS: u64 = 300;
 
 impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
     /// The smallest case with the same verdict that is found until then.
-    pub fn shrink(case: &Case<W::Plan>, failure: &Failure, until: Instant) -> (Case<W::Plan>, Failure) {
-        let mut search = Search::<W, M> { best: *case, failure: failure.clone(), until };
+    pub fn shrink(
+        rules: W::Rules,
+        case: &Case<W::Plan>,
+        failure: &Failure,
+        until: Instant,
+    ) -> (Case<W::Plan>, Failure) {
+        let mut search = Search::<W, M> { rules, best: *case, failure: failure.clone(), until };
         search.best.plan.rack.trace = false;
         // The same run, which is not gone on with.
         search.improve(|case| {
@@ -26,6 +31,7 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
 }
 
 struct Search<W: World<M>, M> {
+    rules: W::Rules,
     best: Case<W::Plan>,
     failure: Failure,
     until: Instant,
@@ -40,7 +46,7 @@ impl<W: World<M, Message = M>, M: Copy> Search<W, M> {
     fn improve(&mut self, change: impl FnOnce(&mut Case<W::Plan>)) -> bool {
         let mut case = self.best;
         change(&mut case);
-        let Err(failure) = Rack::<W, M>::run_case(&case) else { return false };
+        let Err(failure) = Rack::<W, M>::run_case(self.rules, &case) else { return false };
         let same = failure.verdict == self.failure.verdict && gist(&failure.what) == gist(&self.failure.what);
         if same {
             // Behind its last step it does nothing.

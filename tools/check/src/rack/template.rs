@@ -7,23 +7,28 @@
 use std::any::Any;
 use std::cell::RefCell;
 
+use wire::Rules;
+
 thread_local! {
     static TEMPLATES: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A machine as `make` makes it from this configuration: `make` depends on nothing else.
-pub fn copy_of<C: PartialEq + Clone + 'static, T: Clone + 'static>(
+pub fn copy_of<R: Rules, C: PartialEq + Clone + 'static, T: Clone + 'static>(
+    rules: R,
     config: &C,
-    make: impl FnOnce(&C) -> T,
+    make: impl FnOnce(R, &C) -> T,
 ) -> T {
     TEMPLATES.with_borrow_mut(|templates| {
-        let known =
-            templates.iter().filter_map(|it| it.downcast_ref::<(C, T)>()).find(|(of, _)| of == config);
-        if let Some((_, made)) = known {
+        let known = templates
+            .iter()
+            .filter_map(|it| it.downcast_ref::<(R, C, T)>())
+            .find(|it| it.0 == rules && it.1 == *config);
+        if let Some((_, _, made)) = known {
             return made.clone();
         }
-        let made = make(config);
-        templates.push(Box::new((config.clone(), made.clone())));
+        let made = make(rules, config);
+        templates.push(Box::new((rules, config.clone(), made.clone())));
         made
     })
 }

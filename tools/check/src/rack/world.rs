@@ -7,7 +7,7 @@
 //! What must always hold: a world draws all its chance from the bench, and sends all its packets over it.
 
 use node::{Moment, Retransmission, View};
-use wire::{Copyset, Nanos, NodeId, SwitchEpoch};
+use wire::{Copyset, Nanos, NodeId, Rules, SwitchEpoch};
 
 use super::events::Events;
 use super::network::Network;
@@ -199,8 +199,11 @@ pub trait World<M>: Sized {
     /// What was done in a run, faults aside.
     type Seen: Sum;
 
+    /// Which rules of the protocols hold, or not.
+    type Rules: Rules;
+
     /// Everything at rest.
-    fn new(plan: &Plan<Self::Plan>) -> Self;
+    fn new(rules: Self::Rules, plan: &Plan<Self::Plan>) -> Self;
 
     /// A packet has arrived at a place that is up.
     ///

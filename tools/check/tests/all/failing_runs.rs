@@ -6,22 +6,25 @@ use std::time::{Duration, Instant};
 
 use check::locks::{LockRack, Plan};
 use check::rack::{Case, Effort, Failure, Verdict};
-use wire::rules::without_lock;
-use wire::{Faithful, LockRules};
+use wire::{Faithful, Rule, Rules, Without};
 
 /// The first seed of a plan that fails like this.
-fn failing<R: LockRules>(plan: fn(u64) -> Plan, verdict: Verdict) -> (Case<check::locks::LockPlan>, Failure) {
+fn failing<R: Rules>(
+    rules: R,
+    plan: fn(u64) -> Plan,
+    verdict: Verdict,
+) -> (Case<check::locks::LockPlan>, Failure) {
     let case = |seed| Case { plan: plan(seed), stream: seed, effort: Effort::steps(3000) };
-    let run = |seed| Some((case(seed), LockRack::<R>::run_case(&case(seed)).err()?));
+    let run = |seed| Some((case(seed), LockRack::run_case(rules, &case(seed)).err()?));
     (0..100).filter_map(run).find(|(_, failure)| failure.verdict == verdict).expect("one of them fails")
 }
 
 #[test]
 fn a_failing_run_is_made_smaller_and_its_numbers_repeat_it() {
-    type Broken = without_lock::WRITER_AWAITS_READERS;
-    let (case, failure) = failing::<Broken>(Plan::with_restarts, Verdict::Wrong);
+    const BROKEN: Without = Without(Rule::WriterAwaitsReaders);
+    let (case, failure) = failing(BROKEN, Plan::with_restarts, Verdict::Wrong);
     let until = Instant::now() + Duration::from_secs(5);
-    let (small, of_small) = LockRack::<Broken>::shrink(&case, &failure, until);
+    let (small, of_small) = LockRack::shrink(BROKEN, &case, &failure, until);
     let size = |case: &Case<_>| {
         ["nodes", "threads", "locks", "steps"].map(|name| case.get(name).expect("it is a number of a run"))
     };
@@ -35,19 +38,19 @@ fn a_failing_run_is_made_smaller_and_its_numbers_repeat_it() {
     for (name, to) in small.differences(case).split(',').map(|it| it.split_once('=').expect("name=number")) {
         again.set(name, to.parse().expect("a number")).expect("it was that");
     }
-    let why = LockRack::<Broken>::run_case(&again).expect_err("it is the same run");
+    let why = LockRack::run_case(BROKEN, &again).expect_err("it is the same run");
     assert_eq!((why.what, why.steps), (of_small.what, of_small.steps));
-    assert!(LockRack::<Faithful>::run_case(&again).is_ok(), "it is the mutant that is wrong");
+    assert!(LockRack::run_case(Faithful, &again).is_ok(), "it is the mutant that is wrong");
 }
 
 #[test]
 fn a_stuck_run_is_told_in_a_page() {
-    type Broken = without_lock::LOCK_REQUESTS_ARE_REPEATED;
-    let (case, failure) = failing::<Broken>(Plan::from_seed, Verdict::Stuck);
+    const BROKEN: Without = Without(Rule::LockRequestsAreRepeated);
+    let (case, failure) = failing(BROKEN, Plan::from_seed, Verdict::Stuck);
     let page = &failure.what;
     assert!(page.lines().count() < 40 && page.lines().all(|line| line.len() < 500), "{page}");
     assert!(page.contains("waits to enter lock") && page.contains("switch: "), "{page}");
-    let events = LockRack::<Broken>::last_events(&case, &failure);
+    let events = LockRack::last_events(BROKEN, &case, &failure);
     assert!((1..=40).contains(&events.len()), "{events:#?}");
 }
 
@@ -65,10 +68,10 @@ fn a_run_goes_on_until_it_was_worth_it() {
     let effort = Effort { steps: 10, operations: 200, faults: 20 };
     for seed in 0..10 {
         let locks =
-            LockRack::<Faithful>::run_seed(Plan::with_restarts(seed), seed, effort).expect("it is right");
+            LockRack::run_seed(Faithful, Plan::with_restarts(seed), seed, effort).expect("it is right");
         assert!(locks.seen.operations() >= 200 && locks.faults.total() >= 20, "{locks:?}");
         let plan = check::coherence::Plan::with_restarts(seed);
-        let blocks = check::coherence::Rack::<Faithful>::run_seed(plan, seed, effort).expect("it is right");
+        let blocks = check::coherence::Rack::run_seed(Faithful, plan, seed, effort).expect("it is right");
         assert!(blocks.seen.operations() >= 200 && blocks.faults.total() >= 20, "{:?}", blocks.faults);
     }
 }

@@ -18,7 +18,7 @@ fn every_run_is_right_while_allocations_of_all_disciplines_come_and_go() {
     let (mut sum, mut wrong) = (Report::default(), Vec::new());
     for seed in seeds {
         let plan = Plan::with_restarts(seed).traced(trace);
-        match Rack::<Faithful, Faithful>::run_seed(plan, seed, effort) {
+        match Rack::run_seed(Faithful, plan, seed, effort) {
             Ok(report) => sum.add(&report),
             Err(why) => wrong.push(format!("seed {seed}: {}", why.what())),
         }

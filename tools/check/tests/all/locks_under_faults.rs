@@ -16,7 +16,7 @@ fn runs(test: &str, plan: fn(u64) -> Plan) -> Report {
     let mut sum = Report::default();
     for seed in seeds {
         let plan = plan(seed).traced(trace);
-        match LockRack::<Faithful>::run_seed(plan, seed, Effort::steps(3000)) {
+        match LockRack::run_seed(Faithful, plan, seed, Effort::steps(3000)) {
             Ok(report) => sum.add(&report),
             Err(why) => panic!(
                 "seed {seed}: {}\n{plan:?}\nreplay: RACKMEM_SEED={seed} cargo test -p rackmem-check locks_under_faults::{test}",

@@ -24,6 +24,7 @@ use cli::processes::meeting::random_bytes;
 use cli::say;
 use cli::ycsb::progress::Progress;
 use report::Summary;
+use wire::Faithful;
 
 /// Counts, by name and group.
 type Groups = Vec<(&'static str, Vec<(String, u64)>)>;
@@ -41,7 +42,7 @@ trait Subject: 'static {
     /// What a run did.
     type Seen: Sum + Send;
     /// The machines.
-    type World: World<Self::Message, Message = Self::Message, Plan = Self::Plan, Seen = Self::Seen>;
+    type World: World<Self::Message, Message = Self::Message, Plan = Self::Plan, Seen = Self::Seen, Rules = Faithful>;
 
     /// What the run of a seed is like.
     fn plan(seed: u64) -> Plan<Self::Plan>;
@@ -216,7 +217,7 @@ fn work<S: Subject>(
             return;
         }
         let case = case_of::<S>(seed, args).expect("the numbers were looked at");
-        let result = Rack::<S::World, S::Message>::run_case(&case);
+        let result = Rack::<S::World, S::Message>::run_case(Faithful, &case);
         if done.send((seed, result)).is_err() {
             return;
         }

@@ -119,7 +119,7 @@ impl<R: Rules> FlowCc<R> {
         incarnation.0 += 1;
         let config = node::Config { incarnation: *incarnation, ..self.config.of_node(node) };
         let config = node::Config { switch_epoch: SwitchEpoch(0), ..config };
-        self.nodes[node.index()] = Node::with_rules(config);
+        self.nodes[node.index()] = Node::with_rules(self.rules, config);
         let flowcc = &self.config;
         self.memories[node.index()] =
             Memory::new(flowcc.block, (flowcc.cache, flowcc.placement), flowcc.contents);

@@ -88,6 +88,7 @@ impl Parcel {
 
 /// All machines of a rack.
 pub struct FlowCc<R: Rules = Faithful> {
+    rules: R,
     config: Config,
     pub(crate) nodes: Vec<Node<R>>,
     switch: Switch<R>,
@@ -113,7 +114,7 @@ impl FlowCc {
     /// # Panics
     /// If the configuration is impossible.
     pub fn new(config: Config) -> Self {
-        Self::with_rules(config)
+        Self::with_rules(Faithful, config)
     }
 }
 
@@ -122,7 +123,7 @@ impl<R: Rules> FlowCc<R> {
     ///
     /// # Panics
     /// If the configuration is impossible.
-    pub fn with_rules(config: Config) -> Self {
+    pub fn with_rules(rules: R, config: Config) -> Self {
         let of_switch = program::Config {
             nodes: config.nodes,
             entries: config.switch_entries,
@@ -134,8 +135,9 @@ impl<R: Rules> FlowCc<R> {
         let memory = |_| Memory::new(config.block, (config.cache, config.placement), config.contents);
         let home = |_| Home::new(config.block, config.memory, config.contents);
         Self {
-            nodes: ids.clone().map(|id| Node::with_rules(config.of_node(id))).collect(),
-            switch: Switch::with_rules(&of_switch).expect("the program fits the chip"),
+            rules,
+            nodes: ids.clone().map(|id| Node::with_rules(rules, config.of_node(id))).collect(),
+            switch: Switch::with_rules(rules, &of_switch).expect("the program fits the chip"),
             memories: ids.clone().map(memory).collect(),
             homes: ids.map(home).collect(),
             waits: Waits::new(config.nodes, config.threads),

@@ -16,7 +16,7 @@
 
 use node::locks::LockEffect;
 use node::{Effect, Moment, RackNode};
-use wire::{Faithful, LockRules, Nanos, NodeId, Rules};
+use wire::{Faithful, Nanos, NodeId, Rules};
 
 use crate::flowcc::{self, FlowCc};
 use crate::locks::{self, Locks};
@@ -68,9 +68,9 @@ pub enum Parcel {
 }
 
 /// All machines of a rack.
-pub struct Joint<R: Rules = Faithful, L: LockRules = Faithful> {
+pub struct Joint<R: Rules = Faithful> {
     blocks: FlowCc<R>,
-    locks: Locks<L>,
+    locks: Locks<R>,
 }
 
 impl Joint {
@@ -79,19 +79,19 @@ impl Joint {
     /// # Panics
     /// If the configuration is impossible.
     pub fn new(config: Config) -> Self {
-        Self::with_rules(config)
+        Self::with_rules(Faithful, config)
     }
 }
 
-impl<R: Rules, L: LockRules> Joint<R, L> {
+impl<R: Rules> Joint<R> {
     /// Machines in their initial state, in which some rules of the protocols may not hold: for checkers.
     ///
     /// # Panics
     /// If the configuration is impossible.
-    pub fn with_rules(config: Config) -> Self {
-        let mut locks = Locks::with_rules(config.locks());
+    pub fn with_rules(rules: R, config: Config) -> Self {
+        let mut locks = Locks::with_rules(rules, config.locks());
         locks.homes.clear();
-        Self { blocks: FlowCc::with_rules(config.blocks), locks }
+        Self { blocks: FlowCc::with_rules(rules, config.blocks), locks }
     }
 
     /// The blocks, and the allocator.
@@ -100,7 +100,7 @@ impl<R: Rules, L: LockRules> Joint<R, L> {
     }
 
     /// The locks.
-    pub const fn locks(&self) -> &Locks<L> {
+    pub const fn locks(&self) -> &Locks<R> {
         &self.locks
     }
 
@@ -110,7 +110,7 @@ impl<R: Rules, L: LockRules> Joint<R, L> {
             || self.blocks.is_recovering()
     }
 
-    fn nodes(&self) -> impl Iterator<Item = NodeId> + use<R, L> {
+    fn nodes(&self) -> impl Iterator<Item = NodeId> + use<R> {
         (0..self.blocks.config().nodes).map(|node| NodeId(u16::try_from(node).expect("at most 64 nodes")))
     }
 
@@ -132,7 +132,7 @@ impl<R: Rules, L: LockRules> Joint<R, L> {
         call: &mut Call<'_, Parcel>,
         node: NodeId,
         input: impl FnOnce(
-            RackNode<'_, R, L>,
+            RackNode<'_, R>,
             Moment,
             (&mut flowcc::StoreOf<'_>, &mut Vec<Effect>),
             (&mut locks::StoreOf<'_>, &mut Vec<LockEffect>),
@@ -171,7 +171,7 @@ impl<R: Rules, L: LockRules> Joint<R, L> {
     }
 }
 
-impl<R: Rules, L: LockRules> System for Joint<R, L> {
+impl<R: Rules> System for Joint<R> {
     type Message = Parcel;
 
     fn envelope(&self, parcel: &Parcel) -> Envelope {

@@ -34,7 +34,7 @@ use node::locks::{LockCounters, LockEffect, LockMessage, LockNode, Ticket};
 use node::store::{DataRef, Moment};
 use switch::locks::{Directory, Effect, Resubmit};
 use wire::{
-    BlockSize, Faithful, GlobalAddr, LockEnd, LockKind, LockPacket, LockRules, Nanos, NodeId, SwitchEpoch,
+    BlockSize, Faithful, GlobalAddr, LockEnd, LockKind, LockPacket, Nanos, NodeId, Rules, SwitchEpoch,
 };
 
 use crate::home::{Contents, Home};
@@ -77,7 +77,8 @@ impl Parcel {
 }
 
 /// All machines of a rack.
-pub struct Locks<R: LockRules = Faithful> {
+pub struct Locks<R: Rules = Faithful> {
+    rules: R,
     config: Config,
     nodes: Vec<LockNode<R>>,
     switch: Directory<R>,
@@ -103,16 +104,16 @@ impl Locks {
     /// # Panics
     /// If the configuration is impossible.
     pub fn new(config: Config) -> Self {
-        Self::with_rules(config)
+        Self::with_rules(Faithful, config)
     }
 }
 
-impl<R: LockRules> Locks<R> {
+impl<R: Rules> Locks<R> {
     /// Machines in their initial state, in which some rules of the protocol may not hold: for checkers.
     ///
     /// # Panics
     /// If the configuration is impossible.
-    pub fn with_rules(config: Config) -> Self {
+    pub fn with_rules(rules: R, config: Config) -> Self {
         let of_switch = switch::locks::Config {
             at: LockEnd::Switch,
             nodes: config.nodes,
@@ -123,8 +124,9 @@ impl<R: LockRules> Locks<R> {
         // Only numbers of regions, unless memory is lent.
         let home = |_| Home::new(BlockSize::DEFAULT, 0, Contents::Stamps);
         Self {
-            nodes: ids.clone().map(|id| LockNode::with_rules(config.of_node(id))).collect(),
-            switch: Directory::with_rules(&of_switch).expect("the program fits the chip"),
+            rules,
+            nodes: ids.clone().map(|id| LockNode::with_rules(rules, config.of_node(id))).collect(),
+            switch: Directory::with_rules(rules, &of_switch).expect("the program fits the chip"),
             copies: ids.clone().map(|_| Copies::new(config.cache)).collect(),
             homes: ids.map(home).collect(),
             sent: RefCell::default(),
@@ -257,7 +259,7 @@ impl<R: LockRules> Locks<R> {
     /// A node stops. Its machines begin a new life, and hear nothing until they are told of an epoch.
     pub(crate) fn forget(&mut self, node: NodeId) {
         let config = node::locks::Config { epoch: SwitchEpoch(0), ..self.config.of_node(node) };
-        self.nodes[node.index()] = LockNode::with_rules(config);
+        self.nodes[node.index()] = LockNode::with_rules(self.rules, config);
         self.copies[node.index()] = Copies::new(self.config.cache);
         self.waits.forget(node);
         if let Some(properties) = &mut self.properties {
@@ -333,7 +335,7 @@ const fn place(end: LockEnd) -> Place {
     }
 }
 
-impl<R: LockRules> System for Locks<R> {
+impl<R: Rules> System for Locks<R> {
     type Message = Parcel;
 
     fn envelope(&self, parcel: &Parcel) -> Envelope {

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use node::Window;
 use node::locks::Ticket;
-use wire::{GlobalAddr, LockRules, Mode, Nanos, NodeId, Refusal};
+use wire::{GlobalAddr, Mode, Nanos, NodeId, Refusal, Rules};
 
 use super::{Locks, Parcel};
 use crate::system::{Call, Operation, Outcome, Processor, Progress, RegionOperation, ThreadId, Want};
@@ -106,7 +106,7 @@ const fn of_token(token: u64) -> (GlobalAddr, Mode) {
     (GlobalAddr::from_bits(token & !1), if token & 1 == 1 { Mode::Write } else { Mode::Read })
 }
 
-impl<R: LockRules> Locks<R> {
+impl<R: Rules> Locks<R> {
     pub(super) fn attempt_operation(
         &mut self,
         call: &mut Call<'_, Parcel>,

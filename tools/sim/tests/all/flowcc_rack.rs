@@ -8,18 +8,23 @@ use node::{Access, Directory, Peeks};
 use sim::flowcc::{self, Contents, FlowCc};
 use sim::rack::{Ended, Handle, Rack, Setup, Until};
 use sim::system::ThreadId;
-use wire::rules::without;
-use wire::{Copyset, Discipline, Faithful, GlobalAddr, GlobalStatus, NodeId, Refusal, Rules};
+use wire::{Copyset, Discipline, Faithful, GlobalAddr, GlobalStatus, NodeId, Refusal, Rule, Rules, Without};
 
 fn rack(nodes: usize, directory: Directory, seed: u64) -> Rack<FlowCc> {
-    rack_with::<Faithful>(nodes, directory, seed)
+    rack_with(Faithful, nodes, directory, seed)
 }
 
-fn rack_with<R: Rules>(nodes: usize, directory: Directory, seed: u64) -> Rack<FlowCc<R>> {
-    rack_that_peeks(nodes, directory, seed, Peeks::NEVER)
+fn rack_with<R: Rules>(rules: R, nodes: usize, directory: Directory, seed: u64) -> Rack<FlowCc<R>> {
+    rack_that_peeks(rules, nodes, directory, seed, Peeks::NEVER)
 }
 
-fn rack_that_peeks<R: Rules>(nodes: usize, directory: Directory, seed: u64, peeks: Peeks) -> Rack<FlowCc<R>> {
+fn rack_that_peeks<R: Rules>(
+    rules: R,
+    nodes: usize,
+    directory: Directory,
+    seed: u64,
+    peeks: Peeks,
+) -> Rack<FlowCc<R>> {
     let config = flowcc::Config {
         cache: 16 * 4096,
         memory: 1 << 20,
@@ -31,7 +36,7 @@ fn rack_that_peeks<R: Rules>(nodes: usize, directory: Directory, seed: u64, peek
         ..flowcc::Config::new(nodes)
     };
     let setup = Setup { seed, check: true, ..Setup::new(nodes).exact() };
-    Rack::new(setup, FlowCc::with_rules(config))
+    Rack::new(setup, FlowCc::with_rules(rules, config))
 }
 
 async fn read<R: Rules>(handle: &mut Handle<FlowCc<R>>, addr: GlobalAddr) -> u64 {
@@ -75,7 +80,7 @@ fn a_word_that_all_threads_count_in_comes_out_right() {
 #[test]
 fn words_are_read_where_their_block_is_and_it_stays_there() {
     for directory in [Directory::Switch, Directory::Home] {
-        let mut rack = rack_that_peeks::<Faithful>(2, directory, 1, Peeks::ALWAYS);
+        let mut rack = rack_that_peeks(Faithful, 2, directory, 1, Peeks::ALWAYS);
         let addr = rack.run_one(ThreadId(0), |mut handle| async move {
             let addr = handle.alloc(8, NodeId(1), Discipline::Coherent).await.unwrap().0;
             add(&mut handle, addr, 1).await;
@@ -149,8 +154,8 @@ fn a_block_lock_excludes_other_nodes_until_it_is_released() {
 }
 
 /// Two nodes take turns at a block, in a protocol without one of its rules.
-fn take_turns<R: Rules>() {
-    let mut rack = rack_with::<R>(2, Directory::Home, 1);
+fn take_turns<R: Rules>(rules: R) {
+    let mut rack = rack_with(rules, 2, Directory::Home, 1);
     let addr = rack.run_one(ThreadId(0), |mut handle| async move {
         handle.alloc(8, NodeId(1), Discipline::Coherent).await.unwrap().0
     });
@@ -169,19 +174,19 @@ fn take_turns<R: Rules>() {
 
 #[test]
 fn the_faithful_protocol_passes_the_checks_that_mutants_fail() {
-    take_turns::<Faithful>();
+    take_turns(Faithful);
 }
 
 #[test]
 #[should_panic(expected = "may be written, and has 2 copies")]
 fn two_writers_are_found() {
-    take_turns::<without::AGENT_INVALIDATES>();
+    take_turns(Without(Rule::AgentInvalidates));
 }
 
 #[test]
 #[should_panic(expected = "may be written, and has 2 copies")]
 fn a_writer_beside_a_reader_is_found() {
-    take_turns::<without::AGENT_DOWNGRADES>();
+    take_turns(Without(Rule::AgentDowngrades));
 }
 
 #[test]

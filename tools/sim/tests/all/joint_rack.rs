@@ -6,8 +6,7 @@ use sim::joint::{AGENTS, Config, Joint};
 use sim::locks::Costs;
 use sim::rack::{Handle, Rack, Report, Setup, Until};
 use sim::system::{Fault, Random, System, ThreadId, Want};
-use wire::rules::without_lock;
-use wire::{Discipline, Faithful, GlobalAddr, LockRules, Mode, Nanos, NodeId, Refusal};
+use wire::{Discipline, Faithful, GlobalAddr, Mode, Nanos, NodeId, Refusal, Rule, Rules, Without};
 
 const BLOCK: u64 = 4096;
 const LEN: u32 = 256;
@@ -29,9 +28,9 @@ fn setup(seed: u64) -> Setup {
     Setup { threads: 2, agents: AGENTS, seed, check: true, ..Setup::new(3).exact() }
 }
 
-fn rack<L: LockRules>(lock_copies: u64) -> Rack<Joint<Faithful, L>> {
+fn rack<R: Rules>(rules: R, lock_copies: u64) -> Rack<Joint<R>> {
     let config = Config { blocks: blocks(), lock_copies, lock_entries: 16, costs: Costs::LIBRARY };
-    Rack::new(setup(1), Joint::with_rules(config))
+    Rack::new(setup(1), Joint::with_rules(rules, config))
 }
 
 async fn alloc<S: System>(handle: &mut Handle<S>, home: u16, discipline: Discipline) -> GlobalAddr {
@@ -72,7 +71,7 @@ fn an_application_without_locks_takes_as_long_as_on_a_rack_of_blocks_alone() {
 
 #[test]
 fn a_region_is_locked_while_the_allocator_says_that_it_is_one() {
-    let mut rack = rack::<Faithful>(1 << 16);
+    let mut rack = rack(Faithful, 1 << 16);
     rack.run_one(ThreadId(0), |mut handle| async move {
         let block = alloc(&mut handle, 1, Discipline::Coherent).await;
         let region = alloc(&mut handle, 1, Discipline::Locked).await;
@@ -93,9 +92,9 @@ fn a_region_is_locked_while_the_allocator_says_that_it_is_one() {
 
 /// Node 1 has written under locks in the memory of node 0, and gives it back, but not the locks. The node whose
 /// allocator had that memory begins a new life, so that it becomes memory of blocks. Then node 1 has room for other copies only.
-fn memory_changes_its_discipline<L: LockRules>() {
+fn memory_changes_its_discipline<R: Rules>(rules: R) {
     const COPIES: usize = 6;
-    let mut rack = rack::<L>(COPIES as u64 * u64::from(LEN));
+    let mut rack = rack(rules, COPIES as u64 * u64::from(LEN));
     let regions = rack.run_one(ThreadId(4), |mut handle| async move {
         let mut all = Vec::new();
         for _ in 0..COPIES {
@@ -146,27 +145,28 @@ fn memory_changes_its_discipline<L: LockRules>() {
 
 #[test]
 fn what_a_lock_has_carried_does_not_come_back_to_memory_of_blocks() {
-    memory_changes_its_discipline::<Faithful>();
+    memory_changes_its_discipline(Faithful);
 }
 
 /// Homes do not hear that memory of locks was given back: what is so if [`node::RackNode`] does not pass it on.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 struct NobodyIsTold;
 
-impl LockRules for NobodyIsTold {
-    const FREED_MEMORY_IS_NOT_WRITTEN: bool = false;
-    const FREED_LOCKS_END: bool = false;
+impl Rules for NobodyIsTold {
+    fn holds(self, rule: Rule) -> bool {
+        !matches!(rule, Rule::FreedMemoryIsNotWritten | Rule::FreedLocksEnd)
+    }
 }
 
 #[test]
 #[should_panic(expected = "with an old write")]
 fn a_rack_whose_locks_do_not_hear_what_was_given_back_is_noticed() {
-    memory_changes_its_discipline::<NobodyIsTold>();
+    memory_changes_its_discipline(NobodyIsTold);
 }
 
 /// Threads of all nodes add to the same region.
-fn additions<L: LockRules>() -> u64 {
-    let mut rack = rack::<L>(1 << 16);
+fn additions<R: Rules>(rules: R) -> u64 {
+    let mut rack = rack(rules, 1 << 16);
     let region = rack
         .run_one(ThreadId(0), |mut handle| async move { alloc(&mut handle, 1, Discipline::Locked).await });
     for thread in (0..6).map(ThreadId) {
@@ -195,11 +195,11 @@ fn additions<L: LockRules>() -> u64 {
 
 #[test]
 fn the_bytes_of_a_region_go_with_its_lock_however_it_is_left() {
-    assert_eq!(additions::<Faithful>(), 300);
+    assert_eq!(additions(Faithful), 300);
 }
 
 #[test]
 #[should_panic(expected = "what is being written is sent")]
 fn a_holder_that_does_not_wait_for_its_threads_is_noticed() {
-    additions::<without_lock::HOLDER_LEAVES_FIRST>();
+    additions(Without(Rule::HolderLeavesFirst));
 }

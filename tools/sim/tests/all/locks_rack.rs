@@ -4,8 +4,7 @@
 use sim::locks::{AGENTS, Config, Locks};
 use sim::rack::{Ended, Handle, Rack, Report, Setup, Until};
 use sim::system::{Random, ThreadId};
-use wire::rules::without_lock;
-use wire::{Discipline, Faithful, GlobalAddr, LockRules, Nanos, NodeId, Refusal};
+use wire::{Discipline, Faithful, GlobalAddr, Nanos, NodeId, Refusal, Rule, Rules, Without};
 
 const LEN: u32 = 1024;
 
@@ -13,7 +12,7 @@ fn small(nodes: usize) -> Config {
     Config { threads: 3, check: true, switch_entries: 64, ..Config::new(nodes) }
 }
 
-fn rack_of<R: LockRules>(config: Config, seed: u64) -> Rack<Locks<R>> {
+fn rack_of<R: Rules>(rules: R, config: Config, seed: u64) -> Rack<Locks<R>> {
     let setup = Setup {
         seed,
         check: true,
@@ -21,11 +20,11 @@ fn rack_of<R: LockRules>(config: Config, seed: u64) -> Rack<Locks<R>> {
         agents: AGENTS,
         ..Setup::new(config.nodes).exact()
     };
-    Rack::new(setup, Locks::with_rules(config))
+    Rack::new(setup, Locks::with_rules(rules, config))
 }
 
 /// The locks' regions, in the memory of the last node.
-fn locks<R: LockRules>(rack: &mut Rack<Locks<R>>, count: u64, len: u32) -> Vec<GlobalAddr> {
+fn locks<R: Rules>(rack: &mut Rack<Locks<R>>, count: u64, len: u32) -> Vec<GlobalAddr> {
     let home = NodeId(u16::try_from(rack.setup().nodes - 1).unwrap());
     rack.run_one(ThreadId(0), move |mut handle| async move {
         let mut all = Vec::new();
@@ -37,7 +36,7 @@ fn locks<R: LockRules>(rack: &mut Rack<Locks<R>>, count: u64, len: u32) -> Vec<G
 }
 
 /// Threads of all nodes but the home take locks at random, for so many operations each.
-fn busy<R: LockRules>(
+fn busy<R: Rules>(
     rack: &mut Rack<Locks<R>>,
     locks: &[GlobalAddr],
     each: u32,
@@ -66,7 +65,7 @@ fn busy<R: LockRules>(
 fn writers_are_alone_and_see_the_last_release() {
     for (seed, writes) in [(1, 100), (2, 50), (3, 10), (4, 0)] {
         for in_switch in [true, false] {
-            let mut rack = rack_of::<Faithful>(Config { in_switch, ..small(4) }, seed);
+            let mut rack = rack_of(Faithful, Config { in_switch, ..small(4) }, seed);
             let all = locks(&mut rack, 3, LEN);
             let report = busy(&mut rack, &all, 200, writes, seed);
             assert_eq!((report.ended, report.counts.operations), (Ended::WorkersDone, 9 * 200));
@@ -77,7 +76,7 @@ fn writers_are_alone_and_see_the_last_release() {
 #[test]
 fn nobody_is_forgotten_when_locks_are_given_up_at_each_release() {
     for (seed, writes) in [(1, 100), (2, 50), (3, 0)] {
-        let mut rack = rack_of::<Faithful>(Config { keeps: false, ..small(4) }, seed);
+        let mut rack = rack_of(Faithful, Config { keeps: false, ..small(4) }, seed);
         let all = locks(&mut rack, 3, LEN);
         let report = busy(&mut rack, &all, 200, writes, seed);
         assert_eq!(report.ended, Ended::WorkersDone);
@@ -88,7 +87,7 @@ fn nobody_is_forgotten_when_locks_are_given_up_at_each_release() {
 
 #[test]
 fn a_lock_that_stays_is_asked_for_once() {
-    let mut rack = rack_of::<Faithful>(small(2), 1);
+    let mut rack = rack_of(Faithful, small(2), 1);
     let all = locks(&mut rack, 1, LEN);
     let lock = all[0];
     rack.run_one(ThreadId(0), move |mut handle| async move {
@@ -105,7 +104,7 @@ fn a_lock_that_stays_is_asked_for_once() {
 fn copies_make_room_for_each_other() {
     for writes in [0, 50, 100] {
         let config = Config { cache: 2 * u64::from(LEN), ..small(4) };
-        let mut rack = rack_of::<Faithful>(config, 5);
+        let mut rack = rack_of(Faithful, config, 5);
         let all = locks(&mut rack, 8, LEN);
         let report = busy(&mut rack, &all, 200, writes, 5);
         assert_eq!(report.ended, Ended::WorkersDone);
@@ -115,14 +114,14 @@ fn copies_make_room_for_each_other() {
 
 #[test]
 fn locks_without_data_exclude_too() {
-    let mut rack = rack_of::<Faithful>(Config { len: 0, ..small(4) }, 7);
+    let mut rack = rack_of(Faithful, Config { len: 0, ..small(4) }, 7);
     let all = locks(&mut rack, 2, 0);
     assert_eq!(busy(&mut rack, &all, 200, 50, 7).ended, Ended::WorkersDone);
 }
 
 #[test]
 fn one_who_does_not_want_to_wait_is_told_that_the_lock_is_taken() {
-    let mut rack = rack_of::<Faithful>(small(3), 1);
+    let mut rack = rack_of(Faithful, small(3), 1);
     let lock = locks(&mut rack, 1, LEN)[0];
     rack.spawn(ThreadId(0), move |mut handle| async move {
         let token = handle.lock(lock, true, false).await.unwrap();
@@ -140,7 +139,7 @@ fn one_who_does_not_want_to_wait_is_told_that_the_lock_is_taken() {
 #[test]
 #[should_panic(expected = "writer")]
 fn a_writer_that_does_not_wait_for_readers_is_noticed() {
-    let mut rack = rack_of::<without_lock::WRITER_AWAITS_READERS>(small(4), 2);
+    let mut rack = rack_of(Without(Rule::WriterAwaitsReaders), small(4), 2);
     let all = locks(&mut rack, 1, LEN);
     busy(&mut rack, &all, 200, 50, 2);
 }

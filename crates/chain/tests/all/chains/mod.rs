@@ -11,10 +11,9 @@ mod torn;
 mod world;
 
 use check::linearizability::{Limits, Verdict, check_history};
-use wire::rules::{CHAIN_NAMES, Faithful};
-use wire::{ChainRules, for_each_chain_mutant};
+use wire::{Faithful, Rule, Rules, Without};
 
-use crate::table::{ROWS, Row, Runs};
+use crate::table::{ROWS, Runs};
 use world::World;
 
 const STEPS: u64 = 20_000;
@@ -36,8 +35,8 @@ type Kind = (u8, usize);
 const KINDS: [Kind; 4] = [(1, 1), (2, 2), (2, 3), (3, 3)];
 
 /// What went wrong in a run, if anything did.
-fn run<R: ChainRules>(seed: u64, (copies, memories): Kind, sum: &mut Sum) -> Result<(), String> {
-    let mut world = World::<R>::new(seed, 3, copies, memories);
+fn run<R: Rules>(rules: R, seed: u64, (copies, memories): Kind, sum: &mut Sum) -> Result<(), String> {
+    let mut world = World::new(rules, seed, 3, copies, memories);
     (0..STEPS).for_each(|_| world.step());
     world.is_ending = true;
     let mut left = 200_000;
@@ -66,8 +65,8 @@ fn run<R: ChainRules>(seed: u64, (copies, memories): Kind, sum: &mut Sum) -> Res
 }
 
 /// A run that panics has found something, too.
-fn caught<R: ChainRules>(seed: u64, kind: Kind) -> Result<(), String> {
-    let run = std::panic::catch_unwind(|| run::<R>(seed, kind, &mut Sum::default()));
+fn caught<R: Rules>(rules: R, seed: u64, kind: Kind) -> Result<(), String> {
+    let run = std::panic::catch_unwind(|| run(rules, seed, kind, &mut Sum::default()));
     run.unwrap_or_else(|why| {
         let text = why.downcast_ref::<String>().cloned();
         Err(text.or_else(|| why.downcast_ref::<&str>().map(|text| (*text).into())).unwrap_or_default())
@@ -87,7 +86,7 @@ fn histories_are_linearizable_and_memory_comes_back() {
     for kind in KINDS {
         let mut sum = Sum::default();
         for seed in seeds(100) {
-            if let Err(why) = run::<Faithful>(seed, kind, &mut sum) {
+            if let Err(why) = run(Faithful, seed, kind, &mut sum) {
                 panic!("{kind:?}: {why}\nRACKMEM_SEED={seed} cargo test -p rackmem-chain chains");
             }
         }
@@ -111,48 +110,42 @@ const TORN: &str = "torn";
 #[cfg(feature = "deep")]
 #[test]
 fn every_mutant_is_caught() {
-    let (mut names, mut caught_by_runs, mut torn_without) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut caught_by_runs, mut torn_without) = (Vec::new(), Vec::new());
     std::panic::set_hook(Box::new(|_| {}));
-    macro_rules! look {
-        ($name:expr, $mutant:ty) => {
-            let row = Row::of($name);
-            names.push($name);
-            if row.scenario == TORN && torn::WAITS.into_iter().any(torn::is_torn::<$mutant>) {
-                println!("{}: an entry is read over two uses of its slot", $name);
-                torn_without.push($name);
+    for row in ROWS {
+        let without = Without(row.rule);
+        if row.scenario == TORN && torn::WAITS.into_iter().any(|wait| torn::is_torn(without, wait)) {
+            println!("{:?}: an entry is read over two uses of its slot", row.rule);
+            torn_without.push(row.rule);
+        }
+        if row.runs == Runs::Native {
+            let runs = KINDS.into_iter().flat_map(|kind| (1..100).map(move |seed| (seed, kind)));
+            let mut ends = runs.map(|(seed, kind)| ((seed, kind), caught(without, seed, kind)));
+            if let Some(((seed, kind), why)) = ends.find_map(|(run, end)| end.err().map(|why| (run, why))) {
+                let why: String = why.chars().take(150).collect();
+                println!("{:?}: {kind:?}, seed {seed}: {why}", row.rule);
+                caught_by_runs.push(row.rule);
             }
-            if row.runs == Runs::Native {
-                let runs = KINDS.into_iter().flat_map(|kind| (1..100).map(move |seed| (seed, kind)));
-                let mut ends = runs.map(|(seed, kind)| ((seed, kind), caught::<$mutant>(seed, kind)));
-                if let Some(((seed, kind), why)) = ends.find_map(|(run, end)| end.err().map(|why| (run, why)))
-                {
-                    let why: String = why.chars().take(150).collect();
-                    println!("{}: {kind:?}, seed {seed}: {why}", $name);
-                    caught_by_runs.push($name);
-                }
-            }
-        };
+        }
     }
-    for_each_chain_mutant!(look);
     let _ = std::panic::take_hook();
-    assert_eq!(names, CHAIN_NAMES);
     crate::table::assert_caught(|row| row.scenario == TORN, &torn_without);
     crate::table::assert_caught(|row| row.runs == Runs::Native, &caught_by_runs);
 }
 
 #[test]
 fn the_document_says_what_the_table_says() {
-    assert!(ROWS.iter().map(|row| row.rule).eq(CHAIN_NAMES.iter().copied()), "in the order of the rules");
+    assert!(ROWS.iter().map(|row| row.rule).eq(Rule::CHAINS.iter().copied()), "in the order of the rules");
     assert!(ROWS.iter().all(|row| !row.by().is_empty()), "something catches each");
-    let rows = ROWS.iter().map(|row| format!("| `{}` | {} | {} |\n", row.rule, row.without, row.by()));
+    let rows = ROWS.iter().map(|row| format!("| `{:?}` | {} | {} |\n", row.rule, row.without, row.by()));
     document::says(2, &format!("{HEAD}{}", rows.collect::<String>()));
 }
 
 const HEAD: &str = "\
 # The mutants of chains
 
-The same for the rules of [chains](chains.md) (`ChainRules` in `crates/wire/src/rules.rs`). The table is
-`crates/chain/tests/mutants/table.rs`; `cargo test -p rackmem-chain --features deep mutant -- --nocapture` prints what was found by random runs.
+The same for the rules of [chains](chains.md) (`Rule::CHAINS` in `crates/wire/src/rules.rs`). The table is
+`crates/chain/tests/all/mutants/table.rs`; `cargo test -p rackmem-chain --features deep mutant -- --nocapture` prints what was found by random runs.
 
 - *random runs*: three clients and a metadata server, with one copy and with several, whose memories die (`chains`);
   *steered*: through a switch that steers (`steered`);

@@ -6,13 +6,13 @@ use chain::client::{self, Client, Done, OpId, Request};
 use chain::metadata::{self, CallId, ClientId, Metadata};
 use chain::{Outcome, Verb};
 use wire::chain::{EntryHead, Location};
-use wire::{ChainRules, Nanos};
+use wire::{Nanos, Rules};
 
 const REST: Nanos = Nanos(400);
 const KEY: u64 = 7;
 
 /// Memory of two slots, the metadata server, and a client that does everything at once.
-struct Two<R: ChainRules> {
+struct Two<R: Rules> {
     now: Nanos,
     memory: BTreeMap<Location, EntryHead>,
     metadata: Metadata<R>,
@@ -20,9 +20,9 @@ struct Two<R: ChainRules> {
     ops: u64,
 }
 
-impl<R: ChainRules> Two<R> {
-    fn client() -> Client<R> {
-        Client::new(client::Config { lease: Nanos(300), slots: 1, cursors: 10 })
+impl<R: Rules> Two<R> {
+    fn client(rules: R) -> Client<R> {
+        Client::with_rules(rules, client::Config { lease: Nanos(300), slots: 1, cursors: 10 })
     }
 
     fn ask(&mut self, call: chain::Call) -> chain::Answer {
@@ -82,17 +82,17 @@ impl<R: ChainRules> Two<R> {
 
 /// A client reads the head of the tail. Then another one appends, waits, and appends once more. Then the first one has the value
 /// behind that head, too: does it take both for one entry?
-pub(crate) fn is_torn<R: ChainRules>(wait: Nanos) -> bool {
+pub(crate) fn is_torn<R: Rules>(rules: R, wait: Nanos) -> bool {
     let config = metadata::Config { units: 2, rest: REST, patience: Nanos(100), doubt: Nanos::ZERO };
     let mut two = Two::<R> {
         now: Nanos(1),
         memory: BTreeMap::new(),
-        metadata: Metadata::new(config),
-        writer: Two::client(),
+        metadata: Metadata::with_rules(rules, config),
+        writer: Two::client(rules),
         ops: 0,
     };
     assert_eq!(two.put(), Done::Appended);
-    let (mut reader, mut out) = (Two::<R>::client(), Vec::new());
+    let (mut reader, mut out) = (Two::client(rules), Vec::new());
     reader.begin(two.now, OpId(0), KEY, Request::Get, &mut out);
     let client::Effect::Call(id, find) = out.remove(0) else { panic!("it knows nothing yet") };
     let answer = two.ask(find);
@@ -114,9 +114,9 @@ pub(crate) fn is_torn<R: ChainRules>(wait: Nanos) -> bool {
 
 #[test]
 fn an_entry_is_never_read_over_two_uses_of_its_slot() {
-    use wire::rules::Faithful;
+    use wire::Faithful;
     for wait in [0, 1, 299, 300, 399, 400, 401, 1000].map(Nanos) {
-        assert!(!is_torn::<Faithful>(wait), "{wait}");
+        assert!(!is_torn(Faithful, wait), "{wait}");
     }
 }
 

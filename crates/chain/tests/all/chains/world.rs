@@ -8,7 +8,7 @@ use chain::metadata::{self, CallId, ClientId, Metadata};
 use chain::{Answer, Appended, Call, Outcome, Replica, Verb};
 use check::history::{Op, Operation};
 use wire::chain::{Class, Word};
-use wire::{ChainRules, Nanos};
+use wire::{Nanos, Rules};
 
 use crate::chains::memories::{Flight, Memories};
 use random::Dice;
@@ -30,7 +30,7 @@ struct Running {
     value: u64,
 }
 
-pub(crate) struct ClientPlace<R: ChainRules> {
+pub(crate) struct ClientPlace<R: Rules> {
     id: ClientId,
     machine: Client<R>,
     /// For each memory.
@@ -47,7 +47,8 @@ pub(crate) struct ClientPlace<R: ChainRules> {
     stalled: Vec<u64>,
 }
 
-pub(crate) struct World<R: ChainRules> {
+pub(crate) struct World<R: Rules> {
+    rules: R,
     pub(crate) now: u64,
     random: Dice,
     /// How many keys there are.
@@ -71,19 +72,20 @@ pub(crate) struct World<R: ChainRules> {
     pub(crate) is_ending: bool,
 }
 
-impl<R: ChainRules> World<R> {
+impl<R: Rules> World<R> {
     /// A store with so many copies of each slot, in so many memories.
-    pub(crate) fn new(seed: u64, clients: usize, copies: u8, memories: usize) -> Self {
+    pub(crate) fn new(rules: R, seed: u64, clients: usize, copies: u8, memories: usize) -> Self {
         let config =
             metadata::Config { units: UNITS, rest: Nanos(REST), patience: Nanos(100), doubt: Nanos::ZERO };
         let mut world = Self {
+            rules,
             now: 1,
             random: Dice::new(seed),
             keys: 1 + seed % KEYS,
             copies,
             memories: Memories::new(memories),
             clients: Vec::new(),
-            metadata: Metadata::new(config).with_copies(copies),
+            metadata: Metadata::with_rules(rules, config).with_copies(copies),
             walks: VecDeque::new(),
             asked: BTreeMap::new(),
             next: 1,
@@ -110,7 +112,7 @@ impl<R: ChainRules> World<R> {
         let config = client::Config { lease: Nanos(LEASE), slots, cursors };
         ClientPlace {
             id: ClientId(self.number()),
-            machine: Client::new(config).with_copies(self.copies),
+            machine: Client::with_rules(self.rules, config).with_copies(self.copies),
             to_memory: vec![VecDeque::new(); self.memories.len()],
             outcomes: VecDeque::new(),
             calls: VecDeque::new(),

@@ -15,7 +15,7 @@ use chain::{Call, Outcome, Replica, Verb};
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
 use wire::chain::{EntryHead, Location, Word};
-use wire::{ChainRules, Nanos};
+use wire::{Nanos, Rules};
 
 const KEY: u64 = 5;
 /// How long slots rest.
@@ -80,7 +80,7 @@ struct Running {
 }
 
 #[derive(Clone, Debug)]
-struct Place<R: ChainRules> {
+struct Place<R: Rules> {
     machine: Client<R>,
     /// What is left to do.
     next: usize,
@@ -92,7 +92,8 @@ struct Place<R: ChainRules> {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct State<R: ChainRules> {
+pub(crate) struct State<R: Rules> {
+    rules: R,
     /// What all clocks show: in a search nothing takes time.
     pub(crate) now: Nanos,
     memories: Vec<Memory>,
@@ -121,13 +122,13 @@ pub(crate) enum Event {
     ClientDies(usize, u32),
 }
 
-impl<R: ChainRules> State<R> {
+impl<R: Rules> State<R> {
     /// One version is there, and all clients know it and have slots.
-    pub(crate) fn new(scenario: &Scenario) -> Self {
+    pub(crate) fn new(rules: R, scenario: &Scenario) -> Self {
         let config = client::Config { lease: Nanos(1000), slots: 4, cursors: 4 };
         let units = metadata::Config { units: 64, rest: REST, patience: Nanos(1), doubt: Nanos::ZERO };
         let place = |_: &&[Request]| Place {
-            machine: Client::new(config).with_copies(scenario.copies),
+            machine: Client::with_rules(rules, config).with_copies(scenario.copies),
             next: 0,
             running: None,
             verbs: vec![VecDeque::new(); scenario.copies.into()],
@@ -135,10 +136,11 @@ impl<R: ChainRules> State<R> {
             is_dead: false,
         };
         let mut state = Self {
+            rules,
             now: Nanos(1),
             memories: vec![Memory::default(); scenario.copies.into()],
             places: scenario.scripts.iter().map(place).collect(),
-            metadata: Metadata::new(units).with_copies(scenario.copies),
+            metadata: Metadata::with_rules(rules, units).with_copies(scenario.copies),
             walks: VecDeque::new(),
             history: Vec::new(),
             clock: 0,
@@ -410,8 +412,11 @@ impl<R: ChainRules> State<R> {
         for dies in next {
             let mut last = self.clone();
             last.places.push(Place {
-                machine: Client::new(client::Config { lease: Nanos(1000), slots: 1, cursors: 1 })
-                    .with_copies(scenario.copies),
+                machine: Client::with_rules(
+                    self.rules,
+                    client::Config { lease: Nanos(1000), slots: 1, cursors: 1 },
+                )
+                .with_copies(scenario.copies),
                 next: 0,
                 running: None,
                 verbs: vec![VecDeque::new(); scenario.copies.into()],
@@ -453,8 +458,8 @@ fn name(state: &impl Debug) -> (u64, u64) {
 }
 
 /// Looks at everything that can happen.
-pub(crate) fn explore<R: ChainRules>(scenario: &Scenario) -> Result<Ends, String> {
-    let first = State::<R>::new(scenario);
+pub(crate) fn explore<R: Rules>(rules: R, scenario: &Scenario) -> Result<Ends, String> {
+    let first = State::new(rules, scenario);
     let mut seen = HashSet::from([name(&first)]);
     // With the way there.
     let mut left: Vec<(State<R>, Vec<Event>)> = vec![(first, Vec::new())];

@@ -4,9 +4,8 @@
 
 use chain::Verb;
 use chain::client::Request::{Get, Put};
-use wire::ChainRules;
 use wire::chain::Next;
-use wire::rules::{Faithful, without_chain};
+use wire::{Faithful, Rule, Rules, Without};
 
 use crate::copies::search::{Event, REST, Scenario, State};
 
@@ -15,8 +14,8 @@ const TWO: Scenario =
     Scenario { copies: 2, scripts: &[&[], &[]], deaths: 1, breaks: 1, clients_die: 0, walks: 0 };
 
 /// A put comes as far as the first copy: its link to the second is under way, and returned.
-fn half_linked<R: ChainRules>() -> (State<R>, Verb) {
-    let mut state = State::<R>::new(&TWO);
+fn half_linked<R: Rules>(rules: R) -> (State<R>, Verb) {
+    let mut state = State::new(rules, &TWO);
     state.begin(0, Put(8));
     (0..2).for_each(|of| state.execute(0, of));
     assert!(matches!(state.under_way(0, 0), Some(Verb::CompareSwap { .. })), "both copies are written");
@@ -28,8 +27,8 @@ fn half_linked<R: ChainRules>() -> (State<R>, Verb) {
 
 /// Somebody reads while a put is in the first copy only. Then that memory dies, and the link to the second one is lost with its connection: what
 /// was put is in no chain, and its client is told so. Has it been read?
-fn last_copy<R: ChainRules>() -> bool {
-    let (mut state, _) = half_linked::<R>();
+fn last_copy<R: Rules>(rules: R) -> bool {
+    let (mut state, _) = half_linked(rules);
     state.alone(1, Get);
     state.happen(Event::Die(0, 0), &TWO);
     state.happen(Event::Break(0, 1, 0), &TWO);
@@ -39,8 +38,8 @@ fn last_copy<R: ChainRules>() -> bool {
 
 /// A put's link to the second copy is held up. The metadata server walks by and brings it there, others append behind it, what it went behind
 /// rests and is used anew. Then the link arrives, and finds another use of that slot: is the entry appended once more?
-fn late_link<R: ChainRules>() -> bool {
-    let (mut state, link) = half_linked::<R>();
+fn late_link<R: Rules>(rules: R) -> bool {
+    let (mut state, link) = half_linked(rules);
     let Verb::CompareSwap { at: behind, expected, new } = link else { panic!("{link:?}") };
     let Next::Entry(entry, version) = new.next else { panic!("{link:?} puts it behind another one") };
     state.scan();
@@ -69,14 +68,14 @@ fn late_link<R: ChainRules>() -> bool {
 
 #[test]
 fn what_is_in_the_first_copy_only_is_not_read() {
-    assert!(!last_copy::<Faithful>());
-    let missed = last_copy::<without_chain::GETS_READ_THE_LAST_COPY>().then_some("GETS_READ_THE_LAST_COPY");
+    assert!(!last_copy(Faithful));
+    let missed = last_copy(Without(Rule::GetsReadTheLastCopy)).then_some(Rule::GetsReadTheLastCopy);
     crate::table::assert_caught(|row| row.scenario == "last_copy", missed.as_slice());
 }
 
 #[test]
 fn a_link_that_comes_after_its_tails_slot_is_used_anew_appends_nothing_twice() {
-    assert!(!late_link::<Faithful>());
-    let missed = late_link::<without_chain::LATE_LINKS_ARE_SETTLED>().then_some("LATE_LINKS_ARE_SETTLED");
+    assert!(!late_link(Faithful));
+    let missed = late_link(Without(Rule::LateLinksAreSettled)).then_some(Rule::LateLinksAreSettled);
     crate::table::assert_caught(|row| row.scenario == "late_link", missed.as_slice());
 }

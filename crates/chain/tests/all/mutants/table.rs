@@ -1,7 +1,9 @@
-//! The rules of chains, in the order of `wire::rules::CHAIN_NAMES`: what goes wrong without each, and what catches its mutant.
+//! The rules of chains, in the order of `Rule::CHAINS`: what goes wrong without each, and what catches its mutant.
 //!
 //! Three tests check it: `tests/chains`, which also writes the table's part of `docs/mutants.md`, `tests/steered` and `tests/copies`.
 //! What must always hold: what a row claims is tried, and succeeds.
+
+use wire::Rule;
 
 use Runs::{Native, No, Steered};
 
@@ -18,7 +20,7 @@ pub(crate) enum Runs {
 /// A rule, left out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    pub(crate) rule: &'static str,
+    pub(crate) rule: Rule,
     pub(crate) without: &'static str,
     /// Empty: there is none.
     pub(crate) scenario: &'static str,
@@ -39,31 +41,23 @@ impl Row {
         let orders = self.orders.then(|| "every order".to_owned());
         [scenario, runs, orders].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
-
-    /// Of this rule.
-    ///
-    /// # Panics
-    /// If there is none.
-    pub(crate) fn of(rule: &str) -> Self {
-        *ROWS.iter().find(|row| row.rule == rule).unwrap_or_else(|| panic!("no row is for {rule}"))
-    }
 }
 
 /// Asserts that all these rows' mutants were caught.
 ///
 /// # Panics
 /// If one was not.
-pub(crate) fn assert_caught(of: impl Fn(&Row) -> bool, caught: &[&str]) {
+pub(crate) fn assert_caught(of: impl Fn(&Row) -> bool, caught: &[Rule]) {
     for row in ROWS.iter().filter(|row| of(row)) {
         let Row { rule, without, .. } = row;
-        assert!(caught.contains(rule), "nothing catches {rule} ({without}), but its row says {}", row.by());
+        assert!(caught.contains(rule), "nothing catches {rule:?} ({without}), but its row says {}", row.by());
     }
 }
 
 macro_rules! rows {
     ($($rule:ident, $scenario:literal, $runs:expr, $orders:literal, $without:literal;)*) => {
         pub(crate) const ROWS: &[Row] = &[$(Row {
-            rule: stringify!($rule),
+            rule: Rule::$rule,
             without: $without,
             scenario: $scenario,
             runs: $runs,
@@ -73,20 +67,20 @@ macro_rules! rows {
 }
 
 rows! {
-    CURSORS_EXPIRE, "torn", No, false, "a reader that was held up takes the head of one entry and the value of the next one in its slot";
-    DOUBTS_ARE_SETTLED, "", Native, false, "an entry that was appended after all is written again, in the middle of a chain";
-    SLOTS_REST, "torn", No, false, "a slot is used anew while somebody reads it";
-    USES_BEGIN_WITH_ONE, "", Steered, false, "an append behind an entry whose WRITE is still under way goes to memory that nobody has written to, and is overwritten";
-    CHAINS_ARE_CLOSED, "", Native, false, "somebody appends to a chain that the metadata server has forgotten";
-    THE_DEAD_ARE_SWEPT, "", Native, false, "what a dead client was given is lost";
-    REFUSED_ARE_RENEWED, "", Steered, false, "an entry is appended that others stand behind, who were refused";
-    DOUBTS_WAIT, "doubt", No, false, "a slot is used anew, and comes into a chain with the entry that it stands behind";
-    ALL_COPIES_ARE_WRITTEN, "", Native, true, "an entry is in a chain whose second copy was never written";
-    ALL_COPIES_ARE_LINKED, "", Native, true, "a put has ended that is only in the copy that dies";
-    COPIES_HAVE_AN_ORDER, "", Native, true, "what the metadata server brings to the other copies is another entry than a put has brought there";
-    GETS_READ_THE_LAST_COPY, "last_copy", No, true, "a get returns what is only in the copy that dies";
-    APPENDS_WAIT_FOR_COPIES, "", Native, true, "a put has ended behind an entry that is only in the copy that dies";
-    LATE_LINKS_ARE_SETTLED, "late_link", Native, false, "an entry that the metadata server has finished long ago is appended once more";
-    WALKS_FINISH_LINKS, "", Native, true, "what a client that died has left in the first copy is gone behind, and dies with it";
-    ALL_COPIES_ARE_CLOSED, "", Native, true, "somebody appends to a chain that is closed in the copy that died";
+    CursorsExpire, "torn", No, false, "a reader that was held up takes the head of one entry and the value of the next one in its slot";
+    DoubtsAreSettled, "", Native, false, "an entry that was appended after all is written again, in the middle of a chain";
+    SlotsRest, "torn", No, false, "a slot is used anew while somebody reads it";
+    UsesBeginWithOne, "", Steered, false, "an append behind an entry whose WRITE is still under way goes to memory that nobody has written to, and is overwritten";
+    ChainsAreClosed, "", Native, false, "somebody appends to a chain that the metadata server has forgotten";
+    TheDeadAreSwept, "", Native, false, "what a dead client was given is lost";
+    RefusedAreRenewed, "", Steered, false, "an entry is appended that others stand behind, who were refused";
+    DoubtsWait, "doubt", No, false, "a slot is used anew, and comes into a chain with the entry that it stands behind";
+    AllCopiesAreWritten, "", Native, true, "an entry is in a chain whose second copy was never written";
+    AllCopiesAreLinked, "", Native, true, "a put has ended that is only in the copy that dies";
+    CopiesHaveAnOrder, "", Native, true, "what the metadata server brings to the other copies is another entry than a put has brought there";
+    GetsReadTheLastCopy, "last_copy", No, true, "a get returns what is only in the copy that dies";
+    AppendsWaitForCopies, "", Native, true, "a put has ended behind an entry that is only in the copy that dies";
+    LateLinksAreSettled, "late_link", Native, false, "an entry that the metadata server has finished long ago is appended once more";
+    WalksFinishLinks, "", Native, true, "what a client that died has left in the first copy is gone behind, and dies with it";
+    AllCopiesAreClosed, "", Native, true, "somebody appends to a chain that is closed in the copy that died";
 }

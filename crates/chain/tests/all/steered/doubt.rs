@@ -6,13 +6,12 @@ use chain::client::{self, Client, Done, OpId, Request};
 use chain::metadata::{self, CallId, ClientId, Metadata};
 use chain::{Outcome, Verb};
 use wire::chain::{EntryHead, Location, Next, Reply, Word};
-use wire::rules::Faithful;
-use wire::{ChainRules, Nanos};
+use wire::{Faithful, Nanos, Rule, Rules, Without};
 
 const KEY: u64 = 7;
 const DOUBT: Nanos = Nanos(1_000);
 
-struct Rig<R: ChainRules> {
+struct Rig<R: Rules> {
     now: Nanos,
     memory: BTreeMap<Location, EntryHead>,
     metadata: Metadata<R>,
@@ -22,14 +21,14 @@ struct Rig<R: ChainRules> {
     swaps: [Option<(OpId, Verb)>; 2],
 }
 
-impl<R: ChainRules> Rig<R> {
-    fn new() -> Self {
+impl<R: Rules> Rig<R> {
+    fn new(rules: R) -> Self {
         let config = metadata::Config { units: 20, rest: Nanos(400), patience: Nanos(100), doubt: DOUBT };
-        let client = || Client::new(client::Config { lease: Nanos(300), slots: 1, cursors: 4 });
+        let client = || Client::with_rules(rules, client::Config { lease: Nanos(300), slots: 1, cursors: 4 });
         Self {
             now: Nanos(1),
             memory: BTreeMap::new(),
-            metadata: Metadata::new(config),
+            metadata: Metadata::with_rules(rules, config),
             clients: [client(), client()],
             done: [None; 2],
             swaps: [None; 2],
@@ -113,8 +112,8 @@ impl<R: ChainRules> Rig<R> {
 }
 
 /// Some entry of the chain has a successor whose slot is in another use.
-pub(crate) fn dangles<R: ChainRules>() -> bool {
-    let mut rig = Rig::<R>::new();
+pub(crate) fn dangles<R: Rules>(rules: R) -> bool {
+    let mut rig = Rig::new(rules);
     rig.begin(0, 1);
     assert_eq!(rig.done, [Some(Done::Appended), None], "the chain begins");
     let first = *rig.memory.keys().next().expect("its entry");
@@ -150,7 +149,7 @@ pub(crate) fn dangles<R: ChainRules>() -> bool {
 
 #[test]
 fn what_stands_behind_an_append_that_is_under_way_is_not_given_up_before_that_has_arrived() {
-    assert!(!dangles::<Faithful>());
-    let missed = dangles::<wire::rules::without_chain::DOUBTS_WAIT>().then_some("DOUBTS_WAIT");
+    assert!(!dangles(Faithful));
+    let missed = dangles(Without(Rule::DoubtsWait)).then_some(Rule::DoubtsWait);
     crate::table::assert_caught(|row| row.scenario == "doubt", missed.as_slice());
 }

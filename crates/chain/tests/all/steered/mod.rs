@@ -11,8 +11,7 @@ mod world;
 
 use check::linearizability::{Limits, Verdict, check_history};
 use switch::steering::Binding;
-use wire::rules::{Faithful, STEER_NAMES};
-use wire::{ChainRules, SteerRules, for_each_chain_mutant, for_each_steering_mutant};
+use wire::{Faithful, Rules, Without};
 use world::{Faults, How, Reads, World};
 
 /// How long clients begin operations.
@@ -63,29 +62,24 @@ const fn reads_of(seed: u64) -> Reads {
 }
 
 /// What went wrong in a run, if anything did.
-fn run<C: ChainRules, S: SteerRules>(seed: u64, faults: Faults, sum: &mut Sum) -> Result<(), String> {
+fn run<R: Rules>(rules: R, seed: u64, faults: Faults, sum: &mut Sum) -> Result<(), String> {
     let top = if seed.is_multiple_of(4) { 1 } else { usize::MAX };
-    run_with::<C, S>(seed, How { top, reads: reads_of(seed), ..How::NATIVE }, faults, sum)
+    run_with(rules, seed, How { top, reads: reads_of(seed), ..How::NATIVE }, faults, sum)
 }
 
 /// The same where words are bound to queue pairs.
-fn run_bound<C: ChainRules, S: SteerRules>(seed: u64, faults: Faults, sum: &mut Sum) -> Result<(), String> {
+fn run_bound<R: Rules>(rules: R, seed: u64, faults: Faults, sum: &mut Sum) -> Result<(), String> {
     let top = if seed.is_multiple_of(4) { 1 } else { usize::MAX };
     let queue_pairs = 1 + (seed % 7 == 3) as usize;
     // Now and then there is no room.
     let (window, atomics) = if seed.is_multiple_of(5) { (4, 2) } else { (64, 16) };
     let binding = Binding { queue_pairs, window, atomics, writes: !seed.is_multiple_of(3) };
-    run_with::<C, S>(seed, How { top, reads: reads_of(seed), binding, ..How::NATIVE }, faults, sum)
+    run_with(rules, seed, How { top, reads: reads_of(seed), binding, ..How::NATIVE }, faults, sum)
 }
 
-fn run_with<C: ChainRules, S: SteerRules>(
-    seed: u64,
-    how: How,
-    faults: Faults,
-    sum: &mut Sum,
-) -> Result<(), String> {
+fn run_with<R: Rules>(rules: R, seed: u64, how: How, faults: Faults, sum: &mut Sum) -> Result<(), String> {
     let keys = 1 + seed % 3;
-    let mut world = World::<C, S>::new(seed, 2 + (seed / 3 % 3) as usize, keys, how, faults);
+    let mut world = World::new(rules, seed, 2 + (seed / 3 % 3) as usize, keys, how, faults);
     while world.now < TIME {
         world.step();
     }
@@ -147,10 +141,10 @@ fn what_went_wrong(run: impl FnOnce() -> Result<(), String>) -> Option<String> {
     run.err()
 }
 
-fn caught<C: ChainRules, S: SteerRules>(seed: u64) -> Option<String> {
+fn caught<R: Rules>(rules: R, seed: u64) -> Option<String> {
     what_went_wrong(|| match seed % 2 {
-        0 => run::<C, S>(seed, Faults::ALL, &mut Sum::default()),
-        _ => run_bound::<C, S>(seed, Faults::ALL, &mut Sum::default()),
+        0 => run(rules, seed, Faults::ALL, &mut Sum::default()),
+        _ => run_bound(rules, seed, Faults::ALL, &mut Sum::default()),
     })
 }
 
@@ -176,7 +170,7 @@ fn runs(count: u64, faults: Faults, run: Run) -> Sum {
 
 #[test]
 fn without_faults_nobody_waits_and_nothing_is_in_doubt() {
-    let sum = runs(6, Faults::default(), run::<Faithful, Faithful>);
+    let sum = runs(6, Faults::default(), |seed, faults, sum| run(Faithful, seed, faults, sum));
     assert!(sum.moved > 100, "{sum:?}");
     assert_eq!((sum.waited, sum.doubted, sum.failed), (0, 0, 0), "{sum:?}");
 }
@@ -186,7 +180,7 @@ fn what_is_steered_takes_fewer_round_trips() {
     let trips = |what: &str, how| {
         let mut sum = Sum::default();
         for seed in 1..7 {
-            run_with::<Faithful, Faithful>(seed, how, Faults::default(), &mut sum).unwrap();
+            run_with(Faithful, seed, how, Faults::default(), &mut sum).unwrap();
         }
         println!("{what}: {:.2?} round trips of a write and of a get; {sum:?}", sum.trips_each());
         sum.trips_each()
@@ -203,7 +197,7 @@ fn what_is_steered_takes_fewer_round_trips() {
 
 #[test]
 fn histories_are_linearizable_and_memory_comes_back_whatever_happens() {
-    let sum = runs(50, Faults::ALL, run::<Faithful, Faithful>);
+    let sum = runs(50, Faults::ALL, |seed, faults, sum| run(Faithful, seed, faults, sum));
     if std::env::var_os("RACKMEM_SEED").is_none() {
         for (what, count) in [
             ("steered", sum.steered),
@@ -228,7 +222,8 @@ fn histories_are_linearizable_and_memory_comes_back_whatever_happens() {
 fn where_words_are_bound_nobody_waits_and_nothing_is_in_doubt_without_faults() {
     let run: Run = |seed, faults, sum| {
         let binding = Binding { writes: true, ..Binding::ONE };
-        run_with::<Faithful, Faithful>(
+        run_with(
+            Faithful,
             seed,
             How { top: usize::MAX, reads: Reads::Ahead, binding, ..How::NATIVE },
             faults,
@@ -242,7 +237,7 @@ fn where_words_are_bound_nobody_waits_and_nothing_is_in_doubt_without_faults() {
 
 #[test]
 fn histories_are_linearizable_where_words_are_bound_whatever_happens() {
-    let sum = runs(50, Faults::ALL, run_bound::<Faithful, Faithful>);
+    let sum = runs(50, Faults::ALL, |seed, faults, sum| run_bound(Faithful, seed, faults, sum));
     if std::env::var_os("RACKMEM_SEED").is_none() {
         for (what, count) in [
             ("steered", sum.steered),
@@ -271,7 +266,7 @@ fn where_words_are_bound_clients_that_swap_at_once_go_wrong() {
     let ends = |swaps_anyway| {
         (1..50).find_map(|seed| {
             let how = How { swaps_anyway, ..how };
-            let run = || run_with::<Faithful, Faithful>(seed, how, Faults::ALL, &mut Sum::default());
+            let run = || run_with(Faithful, seed, how, Faults::ALL, &mut Sum::default());
             let why = what_went_wrong(run)?;
             Some((seed, why.chars().take(150).collect::<String>()))
         })
@@ -282,53 +277,36 @@ fn where_words_are_bound_clients_that_swap_at_once_go_wrong() {
 
 #[test]
 fn a_switch_that_restarts_again_and_again_costs_performance_only_where_words_are_bound() {
-    let sum = runs(20, Faults::STORMS, run_bound::<Faithful, Faithful>);
+    let sum = runs(20, Faults::STORMS, |seed, faults, sum| run_bound(Faithful, seed, faults, sum));
     assert!(std::env::var_os("RACKMEM_SEED").is_some() || sum.doubted > 200, "{sum:?}");
 }
 
 #[test]
 fn a_switch_that_restarts_again_and_again_costs_performance_only() {
-    let sum = runs(20, Faults::STORMS, run::<Faithful, Faithful>);
+    let sum = runs(20, Faults::STORMS, |seed, faults, sum| run(Faithful, seed, faults, sum));
     assert!(std::env::var_os("RACKMEM_SEED").is_some() || sum.doubted > 200, "{sum:?}");
 }
 
 #[test]
 fn every_mutant_is_caught() {
     let mut caught_by_runs = Vec::new();
-    let mut names = Vec::new();
     std::panic::set_hook(Box::new(|_| {}));
-    macro_rules! note {
-        ($name:expr, $caught:expr) => {
-            if let Some((seed, why)) = (1..200).find_map(|seed| $caught(seed).map(|why| (seed, why))) {
-                let why: String = why.chars().take(150).collect();
-                println!("{}: seed {seed}: {why}", $name);
-                caught_by_runs.push($name);
-            }
-        };
+    // For the others there are scenarios: `crates/switch/tests/all/steering`.
+    let steering = steering_table::ROWS.iter().filter(|row| row.runs).map(|row| row.rule);
+    let chains = crate::table::ROWS.iter().filter(|row| row.runs == crate::table::Runs::Steered);
+    for rule in steering.chain(chains.map(|row| row.rule)) {
+        if let Some((seed, why)) =
+            (1..200).find_map(|seed| caught(Without(rule), seed).map(|why| (seed, why)))
+        {
+            let why: String = why.chars().take(150).collect();
+            println!("{rule:?}: seed {seed}: {why}");
+            caught_by_runs.push(rule);
+        }
     }
-    macro_rules! steering {
-        ($name:expr, $mutant:ty) => {
-            names.push($name);
-            // For the others there are scenarios: `crates/switch/tests/steering`.
-            if steering_table::Row::of($name).runs {
-                note!($name, caught::<Faithful, $mutant>);
-            }
-        };
-    }
-    macro_rules! chains {
-        ($name:expr, $mutant:ty) => {
-            if crate::table::Row::of($name).runs == crate::table::Runs::Steered {
-                note!($name, caught::<$mutant, Faithful>);
-            }
-        };
-    }
-    for_each_steering_mutant!(steering);
-    for_each_chain_mutant!(chains);
     let _ = std::panic::take_hook();
-    assert_eq!(names, STEER_NAMES);
     crate::table::assert_caught(|row| row.runs == crate::table::Runs::Steered, &caught_by_runs);
     for row in steering_table::ROWS.iter().filter(|row| row.runs) {
         let steering_table::Row { rule, without, .. } = row;
-        assert!(caught_by_runs.contains(rule), "nothing catches {rule} ({without}), but: {}", row.by());
+        assert!(caught_by_runs.contains(rule), "nothing catches {rule:?} ({without}), but: {}", row.by());
     }
 }

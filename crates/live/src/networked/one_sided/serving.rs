@@ -46,14 +46,14 @@ impl NetworkedNode {
 
     /// Does one thing that was asked for, by another node or by this one.
     pub(super) fn serve(&self, call: Call, bytes: &[u64]) -> Reply {
-        regions::serve::<Faithful, _>(&mut Here(self), &call, bytes)
+        regions::serve(Faithful, &mut Here(self), &call, bytes)
     }
 
     /// Blocks of this node's memory have ended their lives.
     pub(in crate::networked) fn end_regions_in(&self, ended: &[BlockRange]) {
         for range in ended {
             let bytes = range.bytes(self.memory().cache.block_size());
-            regions::on_blocks_ended::<Faithful, _>(&mut Here(self), range.first.addr(), bytes);
+            regions::on_blocks_ended(Faithful, &mut Here(self), range.first.addr(), bytes);
         }
     }
 

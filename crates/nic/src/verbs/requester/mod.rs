@@ -19,7 +19,7 @@ mod transmit;
 use alloc::collections::VecDeque;
 
 use wire::roce::{Psn, QpNumber, Verdict};
-use wire::{Nanos, VerbsRules};
+use wire::{Nanos, Rule, Rules};
 
 use super::attributes::{Mtu, State, ToSend};
 use super::completion::{CompletionQueue, CqNumber};
@@ -139,7 +139,7 @@ impl Requester {
     }
 
     /// Accepts work and numbers its packets.
-    pub(crate) fn post<R: VerbsRules>(
+    pub(crate) fn post<R: Rules>(
         &mut self,
         cx: &mut Context<'_, R>,
         request: WorkRequest,
@@ -172,7 +172,7 @@ impl Requester {
     }
 
     /// Accepts work in the error state: it ends at once.
-    pub(crate) fn post_flushed<R: VerbsRules>(
+    pub(crate) fn post_flushed<R: Rules>(
         &mut self,
         cx: &mut Context<'_, R>,
         request: WorkRequest,
@@ -212,7 +212,7 @@ impl Requester {
     }
 
     /// The oldest work has succeeded, or was in vain, with this.
-    fn complete_front<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>, outcome: Outcome) {
+    fn complete_front<R: Rules>(&mut self, cx: &mut Context<'_, R>, outcome: Outcome) {
         let Pending { request, .. } = self.queue.pop_front().expect("it was looked at");
         let status = match outcome {
             Outcome::Verdict(Verdict::Torn) => Status::Torn,
@@ -234,7 +234,7 @@ impl Requester {
     }
 
     /// Ends all work: the one that failed with its status, the others as flushed.
-    pub(crate) fn flush<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>, failed: Option<(usize, Status)>) {
+    pub(crate) fn flush<R: Rules>(&mut self, cx: &mut Context<'_, R>, failed: Option<(usize, Status)>) {
         for (index, pending) in self.queue.drain(..).enumerate() {
             let status = match failed {
                 Some((at, status)) if at == index => status,
@@ -251,7 +251,7 @@ impl Requester {
     }
 
     /// This work has failed, and with it the queue pair.
-    fn fail<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>, index: usize, status: Status) -> Health {
+    fn fail<R: Rules>(&mut self, cx: &mut Context<'_, R>, index: usize, status: Status) -> Health {
         self.flush(cx, Some((index, status)));
         Health::Broken
     }
@@ -272,7 +272,7 @@ impl Requester {
         count
     }
 
-    pub(crate) fn invariants<R: VerbsRules>(&self, state: State) {
+    pub(crate) fn invariants<R: Rules>(&self, rules: R, state: State) {
         if state == State::Rts {
             let numbered = self.numbered();
             assert!(self.under_way() <= numbered, "next is behind the end: {self:?}");
@@ -280,7 +280,7 @@ impl Requester {
             assert!(self.sent.since(self.next) >= 0, "what is under way was sent: {self:?}");
             assert_eq!(self.outstanding, self.count_outstanding(), "{self:?}");
             let waits = self.resting || self.under_way() > 0;
-            let never = !R::PACKETS_ARE_REPEATED || self.limits.timeout == Nanos::MAX;
+            let never = !rules.holds(Rule::PacketsAreRepeated) || self.limits.timeout == Nanos::MAX;
             assert!(never || waits == (self.deadline != Nanos::MAX), "{self:?}");
             assert_eq!(self.queue.is_empty(), numbered == 0, "{self:?}");
             if let Some(front) = self.queue.front() {

@@ -1,6 +1,6 @@
 //! No answer came in time, or the peer's time to post a receive has passed.
 
-use wire::{Nanos, VerbsRules};
+use wire::{Nanos, Rule, Rules};
 
 use super::Requester;
 use crate::verbs::queue_pair::{Context, Health};
@@ -8,7 +8,7 @@ use crate::verbs::work::Status;
 
 impl Requester {
     /// Sends again what is due. Being called early is harmless.
-    pub(crate) fn on_deadline<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>) -> Health {
+    pub(crate) fn on_deadline<R: Rules>(&mut self, cx: &mut Context<'_, R>) -> Health {
         if cx.now < self.deadline {
             return Health::Fine;
         }
@@ -17,7 +17,7 @@ impl Requester {
             self.resting = false;
             return self.transmit(cx);
         }
-        if !R::PACKETS_ARE_REPEATED {
+        if !cx.rules.holds(Rule::PacketsAreRepeated) {
             return Health::Fine;
         }
         cx.counters.timed_out += 1;

@@ -3,8 +3,8 @@
 //! What must always hold: an answer acknowledges everything before it that needs no answer of its own. What needs one
 //! and did not get it has lost it, and is asked for again.
 
-use wire::VerbsRules;
 use wire::roce::{Extension, NakCode, Opcode, Packet, Psn, RnrTimer, Syndrome, Verdict};
+use wire::{Rule, Rules};
 
 use super::{Outcome, Requester, distance};
 use crate::verbs::counters::Drop;
@@ -14,7 +14,7 @@ use crate::verbs::region::Access;
 use crate::verbs::work::{Operation, Status};
 
 impl Requester {
-    pub(crate) fn on_response<R: VerbsRules>(
+    pub(crate) fn on_response<R: Rules>(
         &mut self,
         cx: &mut Context<'_, R>,
         packet: &Packet,
@@ -57,7 +57,7 @@ impl Requester {
         }
     }
 
-    fn on_acknowledge<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>, psn: Psn) -> Health {
+    fn on_acknowledge<R: Rules>(&mut self, cx: &mut Context<'_, R>, psn: Psn) -> Health {
         let lost = self.acknowledge(cx, psn);
         if lost {
             self.go_back::<R>(cx);
@@ -66,14 +66,14 @@ impl Requester {
     }
 
     /// Something before this packet did not arrive: everything from it on is sent again.
-    fn on_gap<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>, psn: Psn) -> Health {
+    fn on_gap<R: Rules>(&mut self, cx: &mut Context<'_, R>, psn: Psn) -> Health {
         self.acknowledge(cx, psn.before());
         self.go_back::<R>(cx);
         self.transmit(cx)
     }
 
     /// The request met no receive: it is sent again when the peer's time has passed.
-    fn on_not_ready<R: VerbsRules>(
+    fn on_not_ready<R: Rules>(
         &mut self,
         cx: &mut Context<'_, R>,
         psn: Psn,
@@ -104,7 +104,7 @@ impl Requester {
     }
 
     /// The responder has refused for good, and executes nothing any more.
-    fn on_refusal<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>, psn: Psn, status: Status) -> Health {
+    fn on_refusal<R: Rules>(&mut self, cx: &mut Context<'_, R>, psn: Psn, status: Status) -> Health {
         self.acknowledge(cx, psn.before());
         // Work before it whose answer is lost cannot be repeated: it is flushed.
         let index = self.index_of(psn);
@@ -112,7 +112,7 @@ impl Requester {
     }
 
     /// Bytes of a READ.
-    fn on_bytes<R: VerbsRules>(
+    fn on_bytes<R: Rules>(
         &mut self,
         cx: &mut Context<'_, R>,
         packet: &Packet,
@@ -143,7 +143,7 @@ impl Requester {
     }
 
     /// What words were before a batch of atomics.
-    fn on_originals<R: VerbsRules>(
+    fn on_originals<R: Rules>(
         &mut self,
         cx: &mut Context<'_, R>,
         psn: Psn,
@@ -168,7 +168,7 @@ impl Requester {
     }
 
     /// A part of an object's data.
-    fn on_object<R: VerbsRules>(
+    fn on_object<R: Rules>(
         &mut self,
         cx: &mut Context<'_, R>,
         psn: Psn,
@@ -194,7 +194,7 @@ impl Requester {
     }
 
     /// Whether an object was whole. If it was torn, there are no data before the verdict.
-    fn on_verdict<R: VerbsRules>(
+    fn on_verdict<R: Rules>(
         &mut self,
         cx: &mut Context<'_, R>,
         psn: Psn,
@@ -219,7 +219,7 @@ impl Requester {
     }
 
     /// What a word was before an atomic.
-    fn on_original<R: VerbsRules>(
+    fn on_original<R: Rules>(
         &mut self,
         cx: &mut Context<'_, R>,
         psn: Psn,
@@ -246,13 +246,13 @@ impl Requester {
     }
 
     /// An answer that brings something is taken if everything before it is answered.
-    fn is_turn<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>, psn: Psn, index: usize) -> bool {
-        let skips = !R::RESPONSES_COME_IN_TURN && index == 0;
+    fn is_turn<R: Rules>(&mut self, cx: &mut Context<'_, R>, psn: Psn, index: usize) -> bool {
+        let skips = !cx.rules.holds(Rule::ResponsesComeInTurn) && index == 0;
         psn == self.unanswered || skips || !self.acknowledge(cx, psn.before())
     }
 
     /// An answer came whose turn it is not: the one before it is lost, or late.
-    fn ask_again<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>) -> Result<Health, Drop> {
+    fn ask_again<R: Rules>(&mut self, cx: &mut Context<'_, R>) -> Result<Health, Drop> {
         if self.went_back {
             return Err(Drop::OutOfOrder);
         }
@@ -262,10 +262,10 @@ impl Requester {
 
     /// Everything up to this packet is executed. Completes what needs no answer of its own; true if there is something
     /// that does, and has not got it.
-    fn acknowledge<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>, psn: Psn) -> bool {
+    fn acknowledge<R: Rules>(&mut self, cx: &mut Context<'_, R>, psn: Psn) -> bool {
         while psn.since(self.unanswered) >= 0 {
             let Some(front) = self.queue.front() else { return false };
-            if front.request.operation.is_answered() && R::ANSWERS_ARE_AWAITED {
+            if front.request.operation.is_answered() && cx.rules.holds(Rule::AnswersAreAwaited) {
                 return true;
             }
             let last = front.first.plus(front.packets - 1);
@@ -280,14 +280,14 @@ impl Requester {
     }
 
     /// Everything up to this packet is answered: that is progress.
-    fn advance<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>, psn: Psn) {
+    fn advance<R: Rules>(&mut self, cx: &mut Context<'_, R>, psn: Psn) {
         // A READ that was requested before going back, and not after it, does not count as outstanding.
         let under_way = self.next.since(psn) > 0;
         self.unanswered = psn.plus(1);
         if !under_way {
             self.next = self.unanswered;
         }
-        if !(R::ANSWERS_ARE_AWAITED && R::RESPONSES_COME_IN_TURN) {
+        if !(cx.rules.holds(Rule::AnswersAreAwaited) && cx.rules.holds(Rule::ResponsesComeInTurn)) {
             self.outstanding = self.count_outstanding();
         } else if let Some(front) = self.queue.front()
             && front.request.operation.is_answered()
@@ -305,8 +305,8 @@ impl Requester {
     }
 
     /// Goes back to the first unanswered packet, once until something new is heard.
-    fn go_back<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>) {
-        if self.went_back || self.resting || !R::PACKETS_ARE_REPEATED {
+    fn go_back<R: Rules>(&mut self, cx: &mut Context<'_, R>) {
+        if self.went_back || self.resting || !cx.rules.holds(Rule::PacketsAreRepeated) {
             return;
         }
         self.went_back = true;
@@ -322,7 +322,7 @@ impl Requester {
 }
 
 /// Has the payload of this call's packet put here; false if that may not be. Nothing goes anywhere.
-fn place<R: VerbsRules>(cx: &mut Context<'_, R>, at: Span) -> bool {
+fn place<R: Rules>(cx: &mut Context<'_, R>, at: Span) -> bool {
     let may = at.len == 0 || cx.allow(at, Access::LOCAL_WRITE);
     if may && at.len > 0 {
         cx.out.push(Effect::Place { at });

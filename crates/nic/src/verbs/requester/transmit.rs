@@ -4,7 +4,7 @@
 //! but for a READ, and a read of an object, which ask for what is still missing.
 
 use wire::roce::{AtomicEth, Extension, Opcode, Packet, Psn, Reth};
-use wire::{Nanos, VerbsRules};
+use wire::{Nanos, Rule, Rules};
 
 use super::{Pending, Requester, distance};
 use crate::verbs::effect::{Payload, Span};
@@ -14,7 +14,7 @@ use crate::verbs::work::{Operation, Remote, Status};
 
 impl Requester {
     /// Sends until the window is full, too many answers are awaited, or nothing is left.
-    pub(crate) fn transmit<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>) -> Health {
+    pub(crate) fn transmit<R: Rules>(&mut self, cx: &mut Context<'_, R>) -> Health {
         while !self.resting && self.next != self.end && self.under_way() < self.limits.window {
             let index = self.index_of(self.next);
             let pending = self.queue[index];
@@ -23,7 +23,8 @@ impl Requester {
             if offset == 0 && pending.request.fence && self.outstanding > 0 {
                 break;
             }
-            let crowded = R::OUTSTANDING_IS_LIMITED && self.outstanding >= self.limits.outstanding;
+            let crowded =
+                cx.rules.holds(Rule::OutstandingIsLimited) && self.outstanding >= self.limits.outstanding;
             if operation.is_answered() && crowded {
                 break;
             }

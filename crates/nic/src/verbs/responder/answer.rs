@@ -4,7 +4,7 @@
 //! everything before it, so none is owed any more.
 
 use wire::roce::{Aeth, Extension, Opcode, Packet, Psn, Reth, Syndrome};
-use wire::{Nanos, VerbsRules};
+use wire::{Nanos, Rules};
 
 use super::Responder;
 use super::replay::{Answer, Answered};
@@ -16,7 +16,7 @@ impl Responder {
         Aeth { syndrome, messages: self.messages }
     }
 
-    fn send<R: VerbsRules>(
+    fn send<R: Rules>(
         &mut self,
         cx: &mut Context<'_, R>,
         opcode: Opcode,
@@ -29,13 +29,13 @@ impl Responder {
     }
 
     /// Everything before this packet is executed, and this is what became of itself.
-    pub(super) fn answer<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>, psn: Psn, syndrome: Syndrome) {
+    pub(super) fn answer<R: Rules>(&mut self, cx: &mut Context<'_, R>, psn: Psn, syndrome: Syndrome) {
         self.settled();
         self.send(cx, Opcode::Acknowledge, psn, Extension::Aeth(self.aeth(syndrome)), None);
     }
 
     /// Everything so far is executed. No credits are kept: a receive that is missing is told by an RNR NAK.
-    pub(super) fn acknowledge<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>) {
+    pub(super) fn acknowledge<R: Rules>(&mut self, cx: &mut Context<'_, R>) {
         self.answer(cx, self.expected.before(), Syndrome::NO_CREDITS);
     }
 
@@ -45,13 +45,13 @@ impl Responder {
     }
 
     /// What a word was.
-    pub(super) fn answer_atomic<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>, psn: Psn, original: u64) {
+    pub(super) fn answer_atomic<R: Rules>(&mut self, cx: &mut Context<'_, R>, psn: Psn, original: u64) {
         let extension = Extension::AethAtomic(self.aeth(Syndrome::NO_CREDITS), original);
         self.send(cx, Opcode::AtomicAcknowledge, psn, extension, None);
     }
 
     /// The bytes of a READ, in as many packets as they take.
-    pub(super) fn answer_read<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>, psn: Psn, reth: &Reth) {
+    pub(super) fn answer_read<R: Rules>(&mut self, cx: &mut Context<'_, R>, psn: Psn, reth: &Reth) {
         let mtu = self.path().mtu;
         let packets = mtu.packets(reth.length);
         let aeth = Extension::Aeth(self.aeth(Syndrome::NO_CREDITS));
@@ -74,20 +74,14 @@ impl Responder {
     }
 
     /// What the words of a batch were.
-    pub(super) fn answer_batch<R: VerbsRules>(
-        &mut self,
-        cx: &mut Context<'_, R>,
-        psn: Psn,
-        slot: u32,
-        len: u32,
-    ) {
+    pub(super) fn answer_batch<R: Rules>(&mut self, cx: &mut Context<'_, R>, psn: Psn, slot: u32, len: u32) {
         let kept = Payload::Kept { slot: self.slot(slot), offset: 0, len };
         let aeth = Extension::Aeth(self.aeth(Syndrome::NO_CREDITS));
         self.send(cx, Opcode::RaeResponse, psn, aeth, (len > 0).then_some(kept));
     }
 
     /// An object's data and the verdict, from this of the answer's packets on. Of a torn one only the verdict, or of one that is gone.
-    pub(super) fn answer_object<R: VerbsRules>(
+    pub(super) fn answer_object<R: Rules>(
         &mut self,
         cx: &mut Context<'_, R>,
         answered: &Answered,

@@ -4,7 +4,7 @@
 //! every packet, because regions may be deregistered in between; whatever does not fit is refused before anything is
 //! changed by the packet.
 
-use wire::VerbsRules;
+use wire::Rules;
 use wire::roce::{AtomicEth, Extension, NakCode, Opcode, Packet, Reth, Verdict};
 
 use super::on_request::Refusal;
@@ -40,7 +40,7 @@ impl Part {
 }
 
 impl Responder {
-    pub(super) fn execute<R: VerbsRules, M: Memory>(
+    pub(super) fn execute<R: Rules, M: Memory>(
         &mut self,
         cx: &mut Context<'_, R>,
         packet: &Packet,
@@ -102,7 +102,7 @@ impl Responder {
         self.messages = (self.messages + u32::from(message_ends)) & 0x00ff_ffff;
     }
 
-    fn read<R: VerbsRules>(
+    fn read<R: Rules>(
         &mut self,
         cx: &mut Context<'_, R>,
         packet: &Packet,
@@ -122,7 +122,7 @@ impl Responder {
     }
 
     /// Changes a word through the driver, and returns what it was.
-    pub(super) fn change_word<R: VerbsRules, M: Memory>(
+    pub(super) fn change_word<R: Rules, M: Memory>(
         &self,
         cx: &Context<'_, R>,
         opcode: Opcode,
@@ -143,7 +143,7 @@ impl Responder {
     }
 
     /// Changes words through the driver, which keeps what they were.
-    fn change_words<R: VerbsRules, M: Memory>(
+    fn change_words<R: Rules, M: Memory>(
         &mut self,
         cx: &mut Context<'_, R>,
         packet: &Packet,
@@ -158,7 +158,7 @@ impl Responder {
         Ok(())
     }
 
-    fn read_object<R: VerbsRules, M: Memory>(
+    fn read_object<R: Rules, M: Memory>(
         &mut self,
         cx: &mut Context<'_, R>,
         packet: &Packet,
@@ -177,7 +177,7 @@ impl Responder {
     }
 
     /// Has the driver keep an object as it is now.
-    pub(super) fn snapshot<R: VerbsRules, M: Memory>(
+    pub(super) fn snapshot<R: Rules, M: Memory>(
         &self,
         cx: &Context<'_, R>,
         reth: &Reth,
@@ -196,7 +196,7 @@ impl Responder {
         memory.snapshot(key, address, length, self.slot(slot)).map_err(refuse)
     }
 
-    fn write<R: VerbsRules>(
+    fn write<R: Rules>(
         &mut self,
         cx: &mut Context<'_, R>,
         packet: &Packet,
@@ -238,7 +238,7 @@ impl Responder {
         Ok(())
     }
 
-    fn send_into_receive<R: VerbsRules>(
+    fn send_into_receive<R: Rules>(
         &mut self,
         cx: &mut Context<'_, R>,
         packet: &Packet,

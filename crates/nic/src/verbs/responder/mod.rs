@@ -15,7 +15,7 @@ mod replay;
 use alloc::collections::VecDeque;
 
 use wire::roce::{Key, NakCode, Psn, QpNumber};
-use wire::{Nanos, VerbsRules};
+use wire::{Nanos, Rules};
 
 use self::replay::Replay;
 use super::attributes::{State, ToReceive};
@@ -110,7 +110,7 @@ impl Responder {
     }
 
     /// Accepts room for a message.
-    pub(crate) fn post<R: VerbsRules>(
+    pub(crate) fn post<R: Rules>(
         &mut self,
         cx: &mut Context<'_, R>,
         receive: Receive,
@@ -126,7 +126,7 @@ impl Responder {
     }
 
     /// Ends all receives as flushed.
-    pub(crate) fn flush<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>) {
+    pub(crate) fn flush<R: Rules>(&mut self, cx: &mut Context<'_, R>) {
         if let Message::Send { receive, .. } = core::mem::replace(&mut self.message, Message::None) {
             self.end_receive(cx, receive, Status::Flushed, 0, None);
         }
@@ -137,7 +137,7 @@ impl Responder {
         self.ack_deadline = Nanos::MAX;
     }
 
-    fn end_receive<R: VerbsRules>(
+    fn end_receive<R: Rules>(
         &self,
         cx: &mut Context<'_, R>,
         receive: Receive,

@@ -4,8 +4,8 @@
 //! answer did not arrive, so nobody can have seen anything else. An object is not read again: parts of the first answer may have
 //! arrived, and the rest must be of the same version.
 
-use wire::VerbsRules;
 use wire::roce::{AtomicEth, Extension, Opcode, Packet, Reth};
+use wire::{Rule, Rules};
 
 use super::Responder;
 use super::replay::Answer;
@@ -15,7 +15,7 @@ use crate::verbs::queue_pair::Context;
 use crate::verbs::region::Access;
 
 impl Responder {
-    pub(super) fn on_duplicate<R: VerbsRules, M: Memory>(
+    pub(super) fn on_duplicate<R: Rules, M: Memory>(
         &mut self,
         cx: &mut Context<'_, R>,
         packet: &Packet,
@@ -28,7 +28,9 @@ impl Responder {
             (Opcode::RaeRequest, _) => self.replay_batch(cx, packet, memory),
             (Opcode::SabreRequest, Extension::Reth(reth)) => self.replay_object(cx, packet, &reth, memory),
             (_, extension) => {
-                if let (Extension::Reth(reth), false) = (extension, R::WRITES_ARE_EXECUTED_ONCE) {
+                if let (Extension::Reth(reth), false) =
+                    (extension, cx.rules.holds(Rule::WritesAreExecutedOnce))
+                {
                     // A mutant.
                     let at = Span { key: reth.key, address: reth.address, len: payload };
                     if payload > 0 && cx.allow(at, Access::REMOTE_WRITE) {
@@ -43,7 +45,7 @@ impl Responder {
         }
     }
 
-    fn read_again<R: VerbsRules>(
+    fn read_again<R: Rules>(
         &mut self,
         cx: &mut Context<'_, R>,
         packet: &Packet,
@@ -60,14 +62,14 @@ impl Responder {
         Ok(())
     }
 
-    fn replay_atomic<R: VerbsRules, M: Memory>(
+    fn replay_atomic<R: Rules, M: Memory>(
         &mut self,
         cx: &mut Context<'_, R>,
         packet: &Packet,
         word: &AtomicEth,
         memory: &mut M,
     ) -> Result<(), Drop> {
-        let original = if R::ATOMICS_ARE_REPLAYED {
+        let original = if cx.rules.holds(Rule::AtomicsAreReplayed) {
             let answered = self.replay.recall(packet.psn).ok_or(Drop::NotRemembered)?;
             let Answer::Word(original) = answered.answer else { return Err(Drop::NotRemembered) };
             original
@@ -78,7 +80,7 @@ impl Responder {
         Ok(())
     }
 
-    fn replay_batch<R: VerbsRules, M: Memory>(
+    fn replay_batch<R: Rules, M: Memory>(
         &mut self,
         cx: &mut Context<'_, R>,
         packet: &Packet,
@@ -86,7 +88,7 @@ impl Responder {
     ) -> Result<(), Drop> {
         let answered = *self.replay.recall(packet.psn).ok_or(Drop::NotRemembered)?;
         let Answer::Batch { len } = answered.answer else { return Err(Drop::NotRemembered) };
-        if !R::BATCHES_ARE_REPLAYED {
+        if !cx.rules.holds(Rule::BatchesAreReplayed) {
             // A mutant.
             let again = memory.atomics(cx.regions, self.slot(answered.slot));
             again.map_err(|_| Drop::NotRemembered)?;
@@ -96,7 +98,7 @@ impl Responder {
     }
 
     /// Its number says which packets of the answer are missing: those from there on.
-    fn replay_object<R: VerbsRules, M: Memory>(
+    fn replay_object<R: Rules, M: Memory>(
         &mut self,
         cx: &mut Context<'_, R>,
         packet: &Packet,
@@ -107,7 +109,7 @@ impl Responder {
         let Answer::Object { len, verdict, .. } = &mut answered.answer else {
             return Err(Drop::NotRemembered);
         };
-        if !R::SNAPSHOTS_ARE_KEPT && reth.length == *len {
+        if !cx.rules.holds(Rule::SnapshotsAreKept) && reth.length == *len {
             // A mutant.
             let again = self.snapshot(cx, reth, answered.slot, memory);
             *verdict = again.map_err(|_| Drop::NotRemembered)?;

@@ -4,7 +4,7 @@
 //! once; the requester's time-out covers the case that the report is lost.
 
 use wire::roce::{NakCode, Packet, Syndrome};
-use wire::{Nanos, VerbsRules};
+use wire::{Nanos, Rule, Rules};
 
 use super::Responder;
 use crate::verbs::counters::Drop;
@@ -20,7 +20,7 @@ pub(super) enum Refusal {
 }
 
 impl Responder {
-    pub(crate) fn on_request<R: VerbsRules, M: Memory>(
+    pub(crate) fn on_request<R: Rules, M: Memory>(
         &mut self,
         cx: &mut Context<'_, R>,
         packet: &Packet,
@@ -33,7 +33,7 @@ impl Responder {
             cx.counters.duplicates += 1;
             return Ok(Health::Fine);
         }
-        if ahead > 0 && R::GAPS_ARE_REFUSED {
+        if ahead > 0 && cx.rules.holds(Rule::GapsAreRefused) {
             if !self.asked_again {
                 self.asked_again = true;
                 cx.counters.refuse(NakCode::SequenceError);
@@ -66,25 +66,26 @@ impl Responder {
 
     /// A request has come to a queue pair in error. If that refused one for good, the refusal may have been lost, and
     /// is sent again: the standard leaves the requester to its time-out.
-    pub(crate) fn refuse_again<R: VerbsRules>(
+    pub(crate) fn refuse_again<R: Rules>(
         &mut self,
         cx: &mut Context<'_, R>,
         _packet: &Packet,
     ) -> Result<Health, Drop> {
-        let (psn, code) = self.refused.filter(|_| R::REFUSALS_ARE_REPEATED).ok_or(Drop::WrongState)?;
+        let (psn, code) =
+            self.refused.filter(|_| cx.rules.holds(Rule::RefusalsAreRepeated)).ok_or(Drop::WrongState)?;
         self.answer(cx, psn, Syndrome::Nak(code));
         Ok(Health::Fine)
     }
 
     /// Acknowledgements that were held back are due. Being called early is harmless.
-    pub(crate) fn on_deadline<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>) {
+    pub(crate) fn on_deadline<R: Rules>(&mut self, cx: &mut Context<'_, R>) {
         if self.owed > 0 && cx.now >= self.ack_deadline {
             self.acknowledge(cx);
         }
     }
 
     /// The requester wishes to be told how far this has come.
-    pub(super) fn owe<R: VerbsRules>(&mut self, cx: &mut Context<'_, R>) {
+    pub(super) fn owe<R: Rules>(&mut self, cx: &mut Context<'_, R>) {
         let (every, delay) = (self.limits().ack_every, self.limits().ack_delay);
         self.owed += 1;
         if self.owed >= every || delay == Nanos::ZERO {

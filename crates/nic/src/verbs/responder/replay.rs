@@ -8,10 +8,9 @@
 //! that keeps to its limit is found; and a slot is not used again while the answer in it may be asked for.
 
 use alloc::collections::VecDeque;
-use core::marker::PhantomData;
 
-use wire::VerbsRules;
 use wire::roce::{Psn, Verdict};
+use wire::{Rule, Rules};
 
 /// What a request was answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,12 +63,12 @@ impl Replay {
     }
 
     /// The request with this number was executed, and its answer is in the next slot.
-    pub(crate) fn remember<R: VerbsRules>(&mut self, _rules: PhantomData<R>, psn: Psn, answer: Answer) {
+    pub(crate) fn remember<R: Rules>(&mut self, rules: R, psn: Psn, answer: Answer) {
         if self.answered.len() as u32 >= self.most {
             self.answered.pop_front();
         }
         self.answered.push_back(Answered { psn, slot: self.slot, answer });
-        if R::ANSWERS_HAVE_SLOTS {
+        if rules.holds(Rule::AnswersHaveSlots) {
             self.slot = (self.slot + 1) % self.most;
         }
     }
@@ -90,18 +89,16 @@ mod tests {
 
     use super::*;
 
-    const RULES: PhantomData<wire::Faithful> = PhantomData;
-
     #[test]
     fn the_last_ones_are_remembered_and_no_more() {
         let mut replay = Replay::new(2);
         for number in 0..3 {
-            replay.remember(RULES, Psn::new(number), Answer::Word(u64::from(number) + 10));
+            replay.remember(wire::Faithful, Psn::new(number), Answer::Word(u64::from(number) + 10));
         }
         let word = |replay: &Replay, psn| replay.recall(Psn::new(psn)).map(|answered| answered.answer);
         assert_eq!(word(&replay, 0), None);
         assert_eq!(word(&replay, 1), Some(Answer::Word(11)));
-        replay.remember(RULES, Psn::new(2), Answer::Word(99));
+        replay.remember(wire::Faithful, Psn::new(2), Answer::Word(99));
         assert_eq!(word(&replay, 2), Some(Answer::Word(99)), "the newest");
     }
 
@@ -111,7 +108,7 @@ mod tests {
         let mut used = Vec::new();
         for number in 0..7 {
             used.push(replay.next_slot());
-            replay.remember(RULES, Psn::new(number), Answer::Batch { len: 8 });
+            replay.remember(wire::Faithful, Psn::new(number), Answer::Batch { len: 8 });
         }
         assert_eq!(used, [0, 1, 2, 0, 1, 2, 0]);
         let slots = (4..7).map(|number| replay.recall(Psn::new(number)).unwrap().slot);
@@ -122,7 +119,11 @@ mod tests {
     fn an_object_is_found_by_each_of_its_numbers() {
         let mut replay = Replay::new(2);
         let verdict = Verdict::Whole(4);
-        replay.remember(RULES, Psn::new(0xff_ffff), Answer::Object { len: 600, packets: 4, verdict });
+        replay.remember(
+            wire::Faithful,
+            Psn::new(0xff_ffff),
+            Answer::Object { len: 600, packets: 4, verdict },
+        );
         assert_eq!(replay.recall(Psn::new(0xff_fffe)), None);
         for number in [0xff_ffff, 0, 1, 2] {
             assert!(replay.recall(Psn::new(number)).is_some(), "{number}");

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use nic::atomics::{
     Config, Done, Effect, EntryId, Folder, Line, Lines, Operands, Operation, Refused, Request, WORDS, Width,
 };
-use wire::AtomicRules;
+use wire::Rules;
 use wire::rules::Faithful;
 
 use random::Dice;
@@ -67,10 +67,10 @@ impl Model {
     }
 }
 
-pub(crate) fn run<R: AtomicRules>(config: Config, seed: u64) -> Result<(), String> {
+pub(crate) fn run<R: Rules>(rules: R, config: Config, seed: u64) -> Result<(), String> {
     const REQUESTS: u64 = 300;
     let mut random = Dice::new(seed);
-    let mut engine = Lines::<R>::new(config);
+    let mut engine = Lines::with_rules(rules, config);
     let mut memory: BTreeMap<u64, Line> = BTreeMap::new();
     let mut owned: BTreeMap<u64, EntryId> = BTreeMap::new();
     let mut fetches: Vec<(EntryId, u64)> = Vec::new();
@@ -169,7 +169,7 @@ pub(crate) const SMALL: Config = Config { entries: 4, subentries: 8, lines: 2 };
 fn words_are_changed_as_if_one_request_came_after_the_other() {
     for seed in 0..400 {
         for config in [SMALL, Config { entries: 1, ..SMALL }, Config { lines: 1, ..SMALL }, Config::PAPER] {
-            if let Err(why) = run::<Faithful>(config, seed) {
+            if let Err(why) = run(Faithful, config, seed) {
                 panic!("{config:?}, seed {seed}: {why}");
             }
         }

@@ -11,7 +11,7 @@ use std::net::Ipv4Addr;
 use nic::verbs::*;
 use wire::roce::frame::MOST_OVERHEAD;
 use wire::roce::{Frame, Key, Opcode, Packet, Psn, QpNumber, Route};
-use wire::{Nanos, NodeId, VerbsRules};
+use wire::{Nanos, NodeId, Rules};
 
 pub(crate) use self::memory::NodeMemory;
 pub(crate) use random::Dice;
@@ -28,7 +28,7 @@ pub(crate) struct Faults {
 }
 
 /// A node: its device, its memory, and what happened there.
-pub(crate) struct Node<R: VerbsRules> {
+pub(crate) struct Node<R: Rules> {
     pub(crate) device: Device<R>,
     pub(crate) memory: NodeMemory,
     pub(crate) queue: CqNumber,
@@ -40,7 +40,7 @@ pub(crate) struct Node<R: VerbsRules> {
     pub(crate) exposed: Vec<Span>,
 }
 
-impl<R: VerbsRules> Node<R> {
+impl<R: Rules> Node<R> {
     pub(crate) fn register(&mut self, base: u64, len: u64, access: Access) -> Key {
         let region = Region { base, len, access };
         let key = self.device.register(region).expect("room");
@@ -58,7 +58,7 @@ impl<R: VerbsRules> Node<R> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link(pub(crate) [QpNumber; 2]);
 
-pub(crate) struct Pair<R: VerbsRules> {
+pub(crate) struct Pair<R: Rules> {
     pub(crate) nodes: [Node<R>; 2],
     pub(crate) now: Nanos,
     pub(crate) faults: Faults,
@@ -91,10 +91,10 @@ fn route(from: usize, link: QpNumber) -> Route {
     }
 }
 
-impl<R: VerbsRules> Pair<R> {
-    pub(crate) fn new(seed: u64, faults: Faults) -> Self {
+impl<R: Rules> Pair<R> {
+    pub(crate) fn new(rules: R, seed: u64, faults: Faults) -> Self {
         let node = || {
-            let mut device = Device::with_rules(64);
+            let mut device = Device::with_rules(rules, 64);
             let queue = device.create_completion_queue(4096);
             Node {
                 device,

@@ -3,7 +3,7 @@
 //! stands, so a mix of two versions, or of two places, is found whatever it consists of.
 
 use nic::verbs::*;
-use wire::VerbsRules;
+use wire::Rules;
 use wire::roce::Key;
 
 use crate::pair::{Dice, Pair};
@@ -34,7 +34,7 @@ fn word(version: u64, at: u64) -> u64 {
 }
 
 impl Objects {
-    pub(crate) fn new<R: VerbsRules>(pair: &mut Pair<R>, random: Dice) -> Self {
+    pub(crate) fn new<R: Rules>(pair: &mut Pair<R>, random: Dice) -> Self {
         let keys = [0, 1].map(|node: usize| {
             let node = &mut pair.nodes[node];
             let key = node.register(BASE, BYTES, Access::REMOTE_READ | Access::LOCAL_WRITE);
@@ -61,7 +61,7 @@ impl Objects {
     }
 
     /// Writers go on, or do not.
-    pub(crate) fn write<R: VerbsRules>(&mut self, pair: &mut Pair<R>) {
+    pub(crate) fn write<R: Rules>(&mut self, pair: &mut Pair<R>) {
         for at in 0..2 {
             let object = &mut self.objects[at][self.random.below(SIZES.len() as u64) as usize];
             if !self.random.percent(if object.version.is_multiple_of(2) { 12 } else { 60 }) {

@@ -2,7 +2,7 @@
 //! remote access error, nothing of it was done, and both queue pairs are in the error state.
 
 use nic::verbs::*;
-use wire::VerbsRules;
+use wire::Rules;
 use wire::roce::{Key, Opcode, Psn};
 
 use crate::pair::{Faults, Link, Pair};
@@ -10,8 +10,8 @@ use crate::pair::{Faults, Link, Pair};
 pub(crate) const BASE: u64 = 0x1000;
 
 /// Two nodes with a region each, and a queue pair.
-pub(crate) fn joined<R: VerbsRules>(access: Access) -> (Pair<R>, Link, [Key; 2]) {
-    let mut pair = Pair::new(0, Faults::default());
+pub(crate) fn joined<R: Rules>(rules: R, access: Access) -> (Pair<R>, Link, [Key; 2]) {
+    let mut pair = Pair::new(rules, 0, Faults::default());
     let keys =
         [pair.nodes[0].register(BASE, 16_384, Access::ALL), pair.nodes[1].register(BASE, 16_384, access)];
     let link = pair.connect(Mtu::B256, [Psn::new(7), Psn::new(0xff_fffe)], |_| {}, |_| {});
@@ -26,7 +26,7 @@ pub(crate) fn write(id: u64, local: Key, remote: Key, address: u64) -> WorkReque
 }
 
 /// What became of work that must be refused.
-pub(crate) fn refused<R: VerbsRules>(pair: &Pair<R>, link: Link, id: u64) -> Result<(), String> {
+pub(crate) fn refused<R: Rules>(pair: &Pair<R>, link: Link, id: u64) -> Result<(), String> {
     let ended = pair.nodes[0].completions.iter().find(|completion| completion.id == WorkId(id));
     let status = ended.map(|completion| completion.status);
     let states = [0, 1].map(|at: usize| pair.nodes[at].device.state(link.0[at]));
@@ -40,8 +40,8 @@ pub(crate) fn refused<R: VerbsRules>(pair: &Pair<R>, link: Link, id: u64) -> Res
 }
 
 /// A key is used after its region was deregistered, and its place in the table was given to another.
-pub(crate) fn a_former_key<R: VerbsRules>() -> Result<(), String> {
-    let (mut pair, link, keys) = joined::<R>(Access::ALL);
+pub(crate) fn a_former_key<R: Rules>(rules: R) -> Result<(), String> {
+    let (mut pair, link, keys) = joined(rules, Access::ALL);
     pair.nodes[1].deregister(keys[1]);
     let new = pair.nodes[1].register(BASE, 16_384, Access::ALL);
     assert_eq!(new.0 >> 8, keys[1].0 >> 8, "the same place");
@@ -51,8 +51,8 @@ pub(crate) fn a_former_key<R: VerbsRules>() -> Result<(), String> {
 }
 
 /// The refusal is lost on its way.
-pub(crate) fn a_lost_refusal<R: VerbsRules>() -> Result<(), String> {
-    let (mut pair, link, keys) = joined::<R>(Access::ALL);
+pub(crate) fn a_lost_refusal<R: Rules>(rules: R) -> Result<(), String> {
+    let (mut pair, link, keys) = joined(rules, Access::ALL);
     pair.lose = vec![(Opcode::Acknowledge, 1), (Opcode::Acknowledge, 2)];
     pair.post(0, link, write(1, keys[0], Key(keys[1].0 ^ 0x100), BASE)).expect("there is room");
     pair.run();

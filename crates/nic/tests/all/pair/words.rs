@@ -3,7 +3,7 @@
 
 use nic::atomics::{Operands, Operation, Request, Width};
 use nic::verbs::*;
-use wire::VerbsRules;
+use wire::Rules;
 use wire::roce::Key;
 use wire::roce::batch::{Writer, answers};
 
@@ -59,7 +59,7 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    pub(crate) fn new<R: VerbsRules>(pair: &mut Pair<R>) -> Self {
+    pub(crate) fn new<R: Rules>(pair: &mut Pair<R>) -> Self {
         let access = Access::REMOTE_ATOMIC | Access::LOCAL_WRITE;
         let keys = [0, 1].map(|at: usize| pair.nodes[at].register(BASE, BYTES, access));
         Self { keys, totals: <_>::default(), executed: 0 }
@@ -144,7 +144,7 @@ impl Words {
     }
 
     /// Every operation was executed once.
-    pub(crate) fn at_rest<R: VerbsRules>(&self, pair: &mut Pair<R>) -> Result<(), String> {
+    pub(crate) fn at_rest<R: Rules>(&self, pair: &mut Pair<R>) -> Result<(), String> {
         for (at, totals) in self.totals.iter().enumerate() {
             let (memory, key) = (&mut pair.nodes[at].memory, self.keys[at]);
             let all = Span { key, address: BASE, len: BYTES as u32 };

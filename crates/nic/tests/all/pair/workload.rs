@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use nic::verbs::*;
 use wire::roce::{Key, Psn};
-use wire::{Nanos, VerbsRules};
+use wire::{Nanos, Rules};
 
 use self::objects::Objects;
 use self::words::Words;
@@ -57,7 +57,7 @@ struct Stream {
 }
 
 /// A run: the pair, and what its applications do.
-pub(crate) struct Run<R: VerbsRules> {
+pub(crate) struct Run<R: Rules> {
     pub(crate) pair: Pair<R>,
     streams: Vec<Stream>,
     local: [Key; 2],
@@ -75,7 +75,7 @@ pub(crate) struct Run<R: VerbsRules> {
 ///
 /// # Errors
 /// Says what was wrong.
-pub(crate) fn run<R: VerbsRules>(seed: u64, per_stream: u64) -> Result<Run<R>, String> {
+pub(crate) fn run<R: Rules>(rules: R, seed: u64, per_stream: u64) -> Result<Run<R>, String> {
     let mut random = Dice::new(seed ^ 0xabcd);
     let faults = match seed % 4 {
         0 => Faults::default(),
@@ -83,7 +83,7 @@ pub(crate) fn run<R: VerbsRules>(seed: u64, per_stream: u64) -> Result<Run<R>, S
         2 => Faults { duplication: 20, delay: 3, jitter: Nanos(10_000), ..Faults::default() },
         _ => Faults { loss: 8, duplication: 8, delay: 2, jitter: Nanos(3_000) },
     };
-    let mut pair = Pair::<R>::new(seed, faults);
+    let mut pair = Pair::new(rules, seed, faults);
     let mtu = Mtu::ALL[random.below(5) as usize];
     let outstanding = 1 + random.below(8) as u32;
     let ack_delay = Nanos(random.below(2) * 3_000);
@@ -136,7 +136,7 @@ pub(crate) fn run<R: VerbsRules>(seed: u64, per_stream: u64) -> Result<Run<R>, S
     Ok(run)
 }
 
-impl<R: VerbsRules> Run<R> {
+impl<R: Rules> Run<R> {
     /// The node that stream `index` posts at.
     fn node(index: usize) -> usize {
         index % 2
@@ -421,7 +421,7 @@ impl<R: VerbsRules> Run<R> {
     }
 }
 
-fn fill<R: VerbsRules>(pair: &mut Pair<R>, at: usize, span: Span, stamp: u64) {
+fn fill<R: Rules>(pair: &mut Pair<R>, at: usize, span: Span, stamp: u64) {
     for word in pair.nodes[at].memory.bytes(span).expect("it is there").as_chunks_mut::<8>().0 {
         *word = stamp.to_ne_bytes();
     }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use nic::sabre::{Attempt, Effect, Engine, Load, Object, Row};
-use wire::SabreRules;
+use wire::Rules;
 
 use random::Dice;
 
@@ -91,7 +91,7 @@ impl Memory {
     }
 
     /// One step of somebody.
-    pub(crate) fn step<R: SabreRules>(
+    pub(crate) fn step<R: Rules>(
         &mut self,
         random: &mut Dice,
         engine: &mut Engine<R>,
@@ -120,7 +120,7 @@ impl Memory {
         }
     }
 
-    fn deliver<R: SabreRules>(&mut self, answer: Answer, engine: &mut Engine<R>, out: &mut Vec<Effect>) {
+    fn deliver<R: Rules>(&mut self, answer: Answer, engine: &mut Engine<R>, out: &mut Vec<Effect>) {
         match answer {
             Answer::Block { row, index, stamp, version, .. } => {
                 let before = out.len();
@@ -159,7 +159,7 @@ impl Memory {
     }
 
     /// The engine hears that a block is written or gone, after what the memory answered with it.
-    fn tell<R: SabreRules>(&mut self, block: u64, engine: &mut Engine<R>, out: &mut Vec<Effect>) {
+    fn tell<R: Rules>(&mut self, block: u64, engine: &mut Engine<R>, out: &mut Vec<Effect>) {
         if self.is_mute || !self.blocks[block as usize].is_watched {
             return;
         }
@@ -174,7 +174,7 @@ impl Memory {
         engine.on_invalidation(block);
     }
 
-    fn write<R: SabreRules>(
+    fn write<R: Rules>(
         &mut self,
         random: &mut Dice,
         number: usize,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nic::sabre::{Attempt, Config, Effect, Engine, Load, Mode, Object, Refused};
 use wire::rules::Faithful;
-use wire::{Nanos, SabreRules};
+use wire::{Nanos, Rules};
 
 use crate::sabre::memory::Memory;
 use random::Dice;
@@ -37,14 +37,14 @@ impl Plan {
 const REQUESTERS: u32 = 3;
 
 /// A run. Returns how many attempts were whole, and torn.
-pub(crate) fn run<R: SabreRules>(plan: Plan, seed: u64) -> Result<(u64, u64), String> {
+pub(crate) fn run<R: Rules>(rules: R, plan: Plan, seed: u64) -> Result<(u64, u64), String> {
     let mut random = Dice::new(seed);
     let objects = objects(&mut random, plan.most_blocks);
     let mut memory = Memory::new(&objects, plan.writers);
     memory.is_mute = plan.mode == Mode::VersionFirst;
     memory.is_large = !plan.evictions;
     let config = Config { mode: plan.mode, transfers: plan.transfers, depth: plan.depth, ..Config::PAPER };
-    let mut engine = Engine::<R>::new(config);
+    let mut engine = Engine::with_rules(rules, config);
     // Attempt, object, blocks that were asked for, and those of them that were not answered.
     let mut asking: BTreeMap<u32, (Attempt, Object, u32, u32)> = BTreeMap::new();
     let mut next = [1_u64; REQUESTERS as usize];
@@ -153,7 +153,7 @@ const MODES: [Mode; 3] = [Mode::Speculative, Mode::VersionFirst, Mode::Locked];
 fn all_hold(plan: Plan, seeds: u64) -> (u64, u64) {
     let (mut whole, mut torn) = (0, 0);
     for seed in 0..seeds {
-        match run::<Faithful>(plan, seed) {
+        match run(Faithful, plan, seed) {
             Ok((more_whole, more_torn)) => (whole, torn) = (whole + more_whole, torn + more_torn),
             Err(why) => panic!("{plan:?}, seed {seed}: {why}"),
         }
@@ -193,7 +193,7 @@ fn without_writers_everything_is_whole() {
 
 #[test]
 fn a_load_is_for_a_block_of_the_object() {
-    let mut engine = Engine::<Faithful>::new(Config::PAPER);
+    let mut engine = Engine::new(Config::PAPER);
     let (attempt, object) = (Attempt { requester: 1, number: 1 }, Object { first: 10, blocks: 3, header: 0 });
     engine.on_register(Nanos::ZERO, attempt, object).unwrap();
     engine.on_request(Nanos::ZERO, attempt, 3).unwrap();

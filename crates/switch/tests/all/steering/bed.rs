@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use switch::steering::{Action, Binding, Bound, Config, Connection, End, Sent, Steering};
 use wire::chain::{Next, Reply, Word};
 use wire::roce::{Aeth, Extension, NakCode, Opcode, Packet, Psn, QpNumber, Syndrome};
-use wire::{Nanos, NodeId, SteerRules};
+use wire::{Nanos, NodeId, Rules};
 
 use crate::steering::rig::{
     BASE, Entry, MEMORY, REGION, client_end, head, memory_end, swap_packet, write_packet,
@@ -37,7 +37,7 @@ pub(crate) struct Responder {
 }
 
 #[derive(Clone)]
-pub(crate) struct Bed<R: SteerRules> {
+pub(crate) struct Bed<R: Rules> {
     pub(crate) switch: Steering<R>,
     pub(crate) words: BTreeMap<u32, Word>,
     /// By its number at the memory: those that live.
@@ -50,8 +50,8 @@ pub(crate) struct Bed<R: SteerRules> {
     pub(crate) told: Vec<(u16, u32, Reply)>,
 }
 
-impl<R: SteerRules> Bed<R> {
-    pub(crate) fn new(clients: u16, binding: Binding) -> Self {
+impl<R: Rules> Bed<R> {
+    pub(crate) fn new(rules: R, clients: u16, binding: Binding) -> Self {
         let config = Config {
             keys: 5,
             top: 0,
@@ -63,7 +63,7 @@ impl<R: SteerRules> Bed<R> {
             ..Config::default()
         };
         let mut bed = Self {
-            switch: Steering::with_rules(&config).unwrap(),
+            switch: Steering::with_rules(rules, &config).unwrap(),
             words: BTreeMap::new(),
             bound: BTreeMap::new(),
             lives: 0,

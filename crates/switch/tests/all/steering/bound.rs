@@ -4,7 +4,7 @@
 use switch::steering::{Binding, Unsteered};
 use wire::chain::{Next, Reply, Word};
 use wire::roce::NakCode;
-use wire::{Faithful, SteerRules};
+use wire::{Faithful, Rules};
 
 use crate::steering::bed::{Bed, Does};
 use crate::steering::rig::{Entry, client_end};
@@ -25,8 +25,8 @@ fn tail(entry: Entry) -> Option<Reply> {
 }
 
 /// A chain that begins with X, whose key is held, and an entry behind it that has taught the switch the tail.
-fn begun<R: SteerRules>(binding: Binding, taught: Entry) -> Bed<R> {
-    let mut bed = Bed::<R>::new(3, binding);
+fn begun<R: Rules>(rules: R, binding: Binding, taught: Entry) -> Bed<R> {
+    let mut bed = Bed::new(rules, 3, binding);
     assert!(bed.switch.admit(KEY));
     bed.words.insert(X.0, Word::tail(X.version()));
     bed.write(1, taught, KEY);
@@ -37,9 +37,9 @@ fn begun<R: SteerRules>(binding: Binding, taught: Entry) -> Bed<R> {
 }
 
 /// A queue pair that is older than the switch changes a word beside the bound one.
-pub(crate) fn all_are_bound<R: SteerRules>() -> bool {
+pub(crate) fn all_are_bound<R: Rules>(rules: R) -> bool {
     let (a, b, n) = (Entry(2, 5), Entry(3, 0), Entry(8, 0));
-    let mut bed = begun::<R>(WRITES, a);
+    let mut bed = begun(rules, WRITES, a);
     bed.write(2, b, KEY);
     let psn = bed.number(2);
     bed.ask(2, psn, X, b.next());
@@ -57,9 +57,9 @@ pub(crate) fn all_are_bound<R: SteerRules>() -> bool {
 }
 
 /// A client is told of its second operation, which tells its NIC that the first was executed.
-pub(crate) fn fillers<R: SteerRules>() -> bool {
+pub(crate) fn fillers<R: Rules>(rules: R) -> bool {
     let (a, b) = (Entry(2, 5), Entry(3, 0));
-    let mut bed = begun::<R>(ATOMICS, a);
+    let mut bed = begun(rules, ATOMICS, a);
     bed.write(2, b, KEY);
     // A WRITE of another operation is lost behind the switch.
     bed.number(2);
@@ -72,9 +72,9 @@ pub(crate) fn fillers<R: SteerRules>() -> bool {
 }
 
 /// An append takes two numbers, and its own success lets it fail.
-pub(crate) fn numbers<R: SteerRules>() -> bool {
+pub(crate) fn numbers<R: Rules>(rules: R) -> bool {
     let (a, b) = (Entry(2, 5), Entry(3, 0));
-    let mut bed = begun::<R>(ATOMICS, a);
+    let mut bed = begun(rules, ATOMICS, a);
     bed.write(2, b, KEY);
     let psn = bed.number(2);
     bed.ask(2, psn, X, b.next());
@@ -96,9 +96,9 @@ pub(crate) fn numbers<R: SteerRules>() -> bool {
 }
 
 /// A client has gone, and long after that its append is executed.
-pub(crate) fn holes<R: SteerRules>() -> bool {
+pub(crate) fn holes<R: Rules>(rules: R) -> bool {
     let (a, b, c) = (Entry(2, 5), Entry(3, 0), Entry(4, 0));
-    let mut bed = begun::<R>(ATOMICS, a);
+    let mut bed = begun(rules, ATOMICS, a);
     bed.write(2, b, KEY);
     let psn = bed.number(2);
     bed.ask(2, psn, X, b.next());
@@ -118,9 +118,9 @@ pub(crate) fn holes<R: SteerRules>() -> bool {
 }
 
 /// What a bound queue pair had under way is taken for executed by the next one.
-pub(crate) fn anew<R: SteerRules>() -> bool {
+pub(crate) fn anew<R: Rules>(rules: R) -> bool {
     let (a, b) = (Entry(2, 5), Entry(3, 0));
-    let mut bed = begun::<R>(WRITES, a);
+    let mut bed = begun(rules, WRITES, a);
     bed.write(2, b, KEY);
     let psn = bed.number(2);
     bed.ask(2, psn, X, b.next());
@@ -132,9 +132,9 @@ pub(crate) fn anew<R: SteerRules>() -> bool {
 }
 
 /// Somebody appends whom the switch does not steer, and is overwritten.
-pub(crate) fn nothing_sent<R: SteerRules>() -> bool {
+pub(crate) fn nothing_sent<R: Rules>(rules: R) -> bool {
     let (a, b, n) = (Entry(2, 5), Entry(3, 0), Entry(8, 0));
-    let mut bed = begun::<R>(WRITES, a);
+    let mut bed = begun(rules, WRITES, a);
     // Its entry was written before the switch was there.
     bed.words.insert(n.0, Word::tail(n.version()));
     bed.write(2, b, KEY);
@@ -147,9 +147,9 @@ pub(crate) fn nothing_sent<R: SteerRules>() -> bool {
 }
 
 /// An append fails, its slot is used anew, and what stands behind it arrives.
-pub(crate) fn acknowledged<R: SteerRules>() -> bool {
+pub(crate) fn acknowledged<R: Rules>(rules: R) -> bool {
     let (a, n, b, c) = (Entry(2, 5), Entry(8, 0), Entry(3, 0), Entry(4, 0));
-    let mut bed = begun::<R>(WRITES, a);
+    let mut bed = begun(rules, WRITES, a);
     bed.words.insert(n.0, Word::tail(n.version()));
     assert_eq!(bed.swap(3, a, n.next()), tail(a));
     bed.write(2, b, KEY);
@@ -174,7 +174,7 @@ pub(crate) fn acknowledged<R: SteerRules>() -> bool {
 fn appends_go_to_the_true_tail_on_the_bound_queue_pair_and_leave_no_gap_in_their_own() {
     use wire::roce::{Extension, Opcode};
     let (a, b, c) = (Entry(2, 5), Entry(3, 200), Entry(4, 0));
-    let mut bed = begun::<Faithful>(ATOMICS, a);
+    let mut bed = begun(Faithful, ATOMICS, a);
     bed.write(2, b, KEY);
     bed.write(3, c, KEY);
     let psn = bed.number(2);
@@ -193,7 +193,7 @@ fn appends_go_to_the_true_tail_on_the_bound_queue_pair_and_leave_no_gap_in_their
 #[test]
 fn an_append_to_an_acknowledged_tail_is_a_write_and_others_are_not() {
     let (a, b, c, d) = (Entry(2, 5), Entry(3, 200), Entry(4, 0), Entry(5, 0));
-    let mut bed = begun::<Faithful>(WRITES, a);
+    let mut bed = begun(Faithful, WRITES, a);
     for (client, entry) in [(2, b), (3, c), (1, d)] {
         bed.write(client, entry, KEY);
     }
@@ -213,7 +213,7 @@ fn an_append_to_an_acknowledged_tail_is_a_write_and_others_are_not() {
 #[test]
 fn whoever_loses_without_being_steered_is_told_what_the_word_was() {
     let (a, n) = (Entry(2, 5), Entry(8, 0));
-    let mut bed = begun::<Faithful>(WRITES, a);
+    let mut bed = begun(Faithful, WRITES, a);
     bed.write(2, n, OTHER);
     let found = Word::tail(X.version()).followed_by(a.next());
     assert_eq!(bed.swap(2, X, n.next()), Some(Reply::Original(found.to_bits())));
@@ -222,7 +222,7 @@ fn whoever_loses_without_being_steered_is_told_what_the_word_was() {
 #[test]
 fn a_chain_that_is_closed_stays_closed() {
     let (a, b) = (Entry(2, 5), Entry(3, 0));
-    let mut bed = begun::<Faithful>(WRITES, a);
+    let mut bed = begun(Faithful, WRITES, a);
     bed.write(2, b, KEY);
     assert_eq!(bed.swap(3, a, Next::Closed), tail(a));
     assert_eq!(bed.swap(2, X, b.next()), Some(Reply::Refused));
@@ -233,7 +233,7 @@ fn a_chain_that_is_closed_stays_closed() {
 fn a_lost_write_is_sent_again_when_its_client_asks_or_the_memory() {
     let (a, b, c) = (Entry(2, 5), Entry(3, 0), Entry(4, 0));
     for by_memory in [false, true] {
-        let mut bed = begun::<Faithful>(WRITES, a);
+        let mut bed = begun(Faithful, WRITES, a);
         bed.switch.admit(OTHER);
         bed.words.insert(9, Word::tail(X.version()));
         bed.write(2, b, KEY);
@@ -259,7 +259,7 @@ fn a_lost_write_is_sent_again_when_its_client_asks_or_the_memory() {
 #[test]
 fn a_lost_acknowledgement_of_a_write_is_made_good_by_a_later_one() {
     let (a, b, c) = (Entry(2, 5), Entry(3, 0), Entry(4, 0));
-    let mut bed = begun::<Faithful>(WRITES, a);
+    let mut bed = begun(Faithful, WRITES, a);
     bed.write(2, b, KEY);
     bed.write(3, c, OTHER);
     bed.words.insert(9, Word::tail(X.version()));
@@ -278,7 +278,7 @@ fn a_lost_acknowledgement_of_a_write_is_made_good_by_a_later_one() {
 #[test]
 fn a_packet_that_was_refused_for_good_ends_the_bound_queue_pair_and_all_is_in_doubt_until_the_next() {
     let (a, b, c) = (Entry(2, 5), Entry(3, 0), Entry(4, 0));
-    let mut bed = begun::<Faithful>(WRITES, a);
+    let mut bed = begun(Faithful, WRITES, a);
     bed.write(2, b, KEY);
     let psn = bed.number(2);
     bed.ask(2, psn, X, b.next());
@@ -295,9 +295,9 @@ fn a_packet_that_was_refused_for_good_ends_the_bound_queue_pair_and_all_is_in_do
 }
 
 /// A chain in which b was put behind a by a WRITE that is under way, and no room for another atomic.
-fn crowded<R: SteerRules>(binding: Binding) -> Bed<R> {
+fn crowded<R: Rules>(rules: R, binding: Binding) -> Bed<R> {
     let (a, b) = (Entry(2, 5), Entry(3, 0));
-    let mut bed = begun::<R>(binding, a);
+    let mut bed = begun(rules, binding, a);
     bed.write(2, b, KEY);
     let psn = bed.number(2);
     bed.ask(2, psn, X, b.next());
@@ -305,7 +305,7 @@ fn crowded<R: SteerRules>(binding: Binding) -> Bed<R> {
 }
 
 /// An append to another chain, which is not steered: an atomic.
-fn ask_elsewhere<R: SteerRules>(bed: &mut Bed<R>, unit: u32) {
+fn ask_elsewhere<R: Rules>(bed: &mut Bed<R>, unit: u32) {
     let (y, o) = (Entry(unit, 0), Entry(unit + 20, 0));
     bed.words.insert(y.0, Word::tail(y.version()));
     bed.words.insert(o.0, Word::tail(o.version()));
@@ -314,10 +314,10 @@ fn ask_elsewhere<R: SteerRules>(bed: &mut Bed<R>, unit: u32) {
 }
 
 /// Somebody appends on a queue pair of its own, and is overwritten by a WRITE that is under way.
-pub(crate) fn overflows<R: SteerRules>() -> bool {
+pub(crate) fn overflows<R: Rules>(rules: R) -> bool {
     use wire::roce::Extension;
     let (a, n) = (Entry(2, 5), Entry(8, 0));
-    let mut bed = crowded::<R>(Binding { atomics: 1, ..WRITES });
+    let mut bed = crowded(rules, Binding { atomics: 1, ..WRITES });
     ask_elsewhere(&mut bed, 9);
     // Its entry was written before the switch was there.
     bed.words.insert(n.0, Word::tail(n.version()));
@@ -346,7 +346,7 @@ pub(crate) fn overflows<R: SteerRules>() -> bool {
 fn who_waits_for_room_is_let_in_once_however_often_it_is_asked_for_and_never_when_its_client_is_gone() {
     for is_gone in [false, true] {
         let (a, n) = (Entry(2, 5), Entry(8, 0));
-        let mut bed = crowded::<Faithful>(Binding { atomics: 1, ..WRITES });
+        let mut bed = crowded(Faithful, Binding { atomics: 1, ..WRITES });
         ask_elsewhere(&mut bed, 9);
         let before = bed.switch.counters().bound;
         bed.words.insert(n.0, Word::tail(n.version()));
@@ -365,7 +365,7 @@ fn who_waits_for_room_is_let_in_once_however_often_it_is_asked_for_and_never_whe
 
 #[test]
 fn who_finds_no_room_passes_no_turn_over() {
-    let mut bed = crowded::<Faithful>(Binding { atomics: 2, ..WRITES });
+    let mut bed = crowded(Faithful, Binding { atomics: 2, ..WRITES });
     (9..12).for_each(|unit| ask_elsewhere(&mut bed, unit));
     let counts = |bed: &Bed<Faithful>| {
         let counters = bed.switch.counters();
@@ -379,7 +379,7 @@ fn who_finds_no_room_passes_no_turn_over() {
 
 #[test]
 fn writes_take_no_room_of_atomics() {
-    let mut bed = crowded::<Faithful>(Binding { atomics: 2, ..WRITES });
+    let mut bed = crowded(Faithful, Binding { atomics: 2, ..WRITES });
     let counts = |bed: &Bed<Faithful>| {
         let counters = bed.switch.counters();
         (counters.crowded, counters.most_atomics, counters.most_under_way)
@@ -400,7 +400,7 @@ fn writes_take_no_room_of_atomics() {
 #[test]
 fn an_atomic_that_the_memory_could_not_replay_goes_on_its_clients_own_queue_pair() {
     let (a, b, c) = (Entry(2, 5), Entry(3, 0), Entry(4, 0));
-    let mut bed = crowded::<Faithful>(Binding { atomics: 1, ..ATOMICS });
+    let mut bed = crowded(Faithful, Binding { atomics: 1, ..ATOMICS });
     bed.write(3, c, KEY);
     let psn = bed.number(3);
     let packet = bed.ask(3, psn, X, c.next()).unwrap();
@@ -417,7 +417,7 @@ fn an_atomic_that_the_memory_could_not_replay_goes_on_its_clients_own_queue_pair
 #[test]
 fn atomics_that_are_no_step_of_the_stores_reach_no_word() {
     use wire::roce::{AtomicEth, Extension, Opcode, Packet};
-    let mut bed = begun::<Faithful>(WRITES, Entry(2, 5));
+    let mut bed = begun(Faithful, WRITES, Entry(2, 5));
     let to = crate::steering::rig::memory_end(2).queue_pair;
     for (opcode, compare, swap_or_add, address) in
         [(Opcode::FetchAdd, 0, 1, 64), (Opcode::CompareSwap, 0, 1, 64), (Opcode::CompareSwap, 0, 1 << 28, 65)]

@@ -21,7 +21,7 @@ const KEY: u64 = 7;
 /// before the switch and behind it.
 fn packets() -> [(Packet, Packet); 3] {
     let (a, b) = (Entry(2, 5), Entry(3, 1));
-    let mut rig = Rig::<Faithful>::new(3, 5);
+    let mut rig = Rig::new(Faithful, 3, 5);
     rig.switch.admit(KEY);
     rig.words.insert(X.0, wire::chain::Word::tail(X.version()));
     rig.write(1, a, KEY);

@@ -6,7 +6,7 @@ use switch::steering::{Action, Config, Steering};
 use wire::chain::{Reply, Word};
 use wire::chain_pair::ChainPair;
 use wire::roce::{Extension, Packet, Psn, QpNumber};
-use wire::{Incarnation, Nanos, NodeId, SteerRules, SwitchEpoch};
+use wire::{Incarnation, Nanos, NodeId, Rules, SwitchEpoch};
 
 use crate::steering::rig::{BASE, Entry, MEMORY, REGION, answer_packet, head, swap_packet, write_packet};
 use crate::steering::scenarios::{KEY, X, tail};
@@ -20,15 +20,16 @@ const fn pair() -> ChainPair {
 }
 
 /// A switch, in its first epoch.
-fn switch<R: SteerRules>(epoch: u32) -> Relay<R> {
+fn switch<R: Rules>(rules: R, epoch: u32) -> Relay<R> {
     let config = Config { keys: 5, window: 8, slots: 256, lifetime: Nanos(1_000), ..Config::default() };
-    let mut relay = Relay::new(3, Some(Steering::with_rules(&config).unwrap()), Nanos(1_000));
+    let mut relay =
+        Relay::with_rules(rules, 3, Some(Steering::with_rules(rules, &config).unwrap()), Nanos(1_000));
     relay.begin_epoch(SwitchEpoch(epoch), &[Some(LIFE); 3]);
     relay
 }
 
 /// Says it in the client's name: is it heard?
-fn hears<R: SteerRules>(relay: &mut Relay<R>, said: Introduction) -> bool {
+fn hears<R: Rules>(relay: &mut Relay<R>, said: Introduction) -> bool {
     relay.on_introduction(Nanos(1), CLIENT, &said).is_some()
 }
 
@@ -59,9 +60,9 @@ fn of_pair(packet: Packet, to: QpNumber) -> Packet {
 
 /// The switch dies when it has moved an append, and a copy of what it was told of that connection reaches the next one: does that take the
 /// connection for one that it knows, and pass what another word was as what the client has asked about?
-pub(crate) fn introductions<R: SteerRules>() -> bool {
+pub(crate) fn introductions<R: Rules>(rules: R) -> bool {
     let (a, b) = (Entry(2, 0), Entry(3, 0));
-    let mut relay = switch::<R>(1);
+    let mut relay = switch(rules, 1);
     assert!(hears(&mut relay, begin(1, 1)));
     let (memory, of, region, number) = (MEMORY, LIFE.0 as u16, REGION, 2);
     let scan = Introduction::Scan { memory, of, region, switch: SwitchEpoch(1), number };
@@ -76,7 +77,7 @@ pub(crate) fn introductions<R: SteerRules>() -> bool {
     let Extension::Atomic(word) = swap.extension else { unreachable!() };
     assert_eq!(word.address, a.at().offset(), "it was moved");
 
-    let mut relay = switch::<R>(2);
+    let mut relay = switch(rules, 2);
     hears(&mut relay, begin(1, 1));
     let told = |relay: &mut Relay<R>| {
         let original = Word::tail(a.version()).to_bits();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use switch::steering::{Action, Config, Connection, End, Steering};
 use wire::chain::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Reply, Word};
 use wire::roce::{Aeth, AtomicEth, Extension, Key, NakCode, Opcode, Packet, Psn, QpNumber, Reth, Syndrome};
-use wire::{Nanos, NodeId, SteerRules};
+use wire::{Nanos, NodeId, Rules};
 
 pub(crate) const MEMORY: NodeId = NodeId(0);
 pub(crate) const REGION: Key = Key(0x501);
@@ -41,7 +41,7 @@ pub(crate) enum Brought {
 }
 
 #[derive(Clone)]
-pub(crate) struct Rig<R: SteerRules> {
+pub(crate) struct Rig<R: Rules> {
     pub(crate) switch: Steering<R>,
     /// The first word of each slot that was written.
     pub(crate) words: BTreeMap<u32, Word>,
@@ -59,14 +59,14 @@ pub(crate) fn memory_end(client: u16) -> End {
     End { node: MEMORY, queue_pair: QpNumber::new(200 + u32::from(client)) }
 }
 
-impl<R: SteerRules> Rig<R> {
+impl<R: Rules> Rig<R> {
     /// Some clients, numbered from 1, and no key that is held.
-    pub(crate) fn new(clients: u16, keys: usize) -> Self {
-        Self::with(clients, keys, |_| {})
+    pub(crate) fn new(rules: R, clients: u16, keys: usize) -> Self {
+        Self::with(rules, clients, keys, |_| {})
     }
 
     /// The same, with something changed in the switch's configuration.
-    pub(crate) fn with(clients: u16, keys: usize, change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) fn with(rules: R, clients: u16, keys: usize, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config {
             keys,
             top: 0,
@@ -79,7 +79,7 @@ impl<R: SteerRules> Rig<R> {
         };
         change(&mut config);
         let mut rig = Self {
-            switch: Steering::with_rules(&config).unwrap(),
+            switch: Steering::with_rules(rules, &config).unwrap(),
             words: BTreeMap::new(),
             said: BTreeMap::new(),
             next: BTreeMap::new(),

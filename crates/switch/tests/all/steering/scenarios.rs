@@ -3,7 +3,7 @@
 
 use switch::steering::State;
 use wire::chain::{Next, Reply, Word};
-use wire::{Nanos, SteerRules};
+use wire::{Nanos, Rules};
 
 use crate::steering::rig::{Entry, Rig, client_end};
 
@@ -20,8 +20,8 @@ pub(crate) fn tail(entry: Entry) -> Option<Reply> {
 }
 
 /// A chain that begins with X, whose key is held, and an entry behind it that has taught the switch the tail.
-pub(crate) fn begun<R: SteerRules>(taught: Entry) -> Rig<R> {
-    let mut rig = Rig::<R>::new(3, 5);
+pub(crate) fn begun<R: Rules>(rules: R, taught: Entry) -> Rig<R> {
+    let mut rig = Rig::new(rules, 3, 5);
     assert!(rig.switch.admit(KEY));
     rig.words.insert(X.0, Word::tail(X.version()));
     rig.write(1, taught, KEY);
@@ -32,9 +32,9 @@ pub(crate) fn begun<R: SteerRules>(taught: Entry) -> Rig<R> {
 
 /// The published prototype, which rewrites only the address: an update is lost as soon as the tail's slot was used before. While no slot
 /// was, it works: that is asserted.
-pub(crate) fn address_only<R: SteerRules>() -> bool {
+pub(crate) fn address_only<R: Rules>(rules: R) -> bool {
     let (a, b, c, d) = (Entry(2, 0), Entry(3, 0), Entry(4, 1), Entry(5, 0));
-    let mut rig = begun::<R>(a);
+    let mut rig = begun(rules, a);
     rig.write(2, b, KEY);
     // Client 2 takes X for the tail: it lost the race, and does not notice.
     assert_eq!(rig.swap(2, X, b), steered(a));
@@ -49,9 +49,9 @@ pub(crate) fn address_only<R: SteerRules>() -> bool {
 }
 
 /// A client is told that the word was another one than it asked about: it would append once more.
-pub(crate) fn original<R: SteerRules>() -> bool {
+pub(crate) fn original<R: Rules>(rules: R) -> bool {
     let (a, b) = (Entry(2, 5), Entry(3, 0));
-    let mut rig = begun::<R>(a);
+    let mut rig = begun(rules, a);
     rig.write(2, b, KEY);
     let told = rig.swap(2, X, b);
     assert_eq!(rig.chain(X), [X, a, b]);
@@ -59,9 +59,9 @@ pub(crate) fn original<R: SteerRules>() -> bool {
 }
 
 /// A packet that comes again goes elsewhere than the first one.
-pub(crate) fn repeats<R: SteerRules>() -> bool {
+pub(crate) fn repeats<R: Rules>(rules: R) -> bool {
     let (a, b, c) = (Entry(2, 0), Entry(3, 0), Entry(4, 0));
-    let mut rig = begun::<R>(a);
+    let mut rig = begun(rules, a);
     rig.write(2, b, KEY);
     rig.write(3, c, KEY);
     let psn = rig.number(2);
@@ -71,9 +71,9 @@ pub(crate) fn repeats<R: SteerRules>() -> bool {
 }
 
 /// Something that is no tail is taken for one, because it came late.
-pub(crate) fn late_copies<R: SteerRules>() -> bool {
+pub(crate) fn late_copies<R: Rules>(rules: R) -> bool {
     let (a, b) = (Entry(2, 0), Entry(3, 0));
-    let mut rig = begun::<R>(a);
+    let mut rig = begun(rules, a);
     rig.write(2, b, KEY);
     let psn = rig.number(2);
     let first = rig.pass_to_memory(2, psn, X, b);
@@ -82,9 +82,9 @@ pub(crate) fn late_copies<R: SteerRules>() -> bool {
 }
 
 /// A slot was written for a held key, and then, under the same number, for one that is not: where does its append go?
-pub(crate) fn last_write<R: SteerRules>() -> bool {
+pub(crate) fn last_write<R: Rules>(rules: R) -> bool {
     let (a, s, y) = (Entry(2, 0), Entry(3, 0), Entry(9, 0));
-    let mut rig = begun::<R>(a);
+    let mut rig = begun(rules, a);
     rig.words.insert(y.0, Word::tail(y.version()));
     rig.write(2, s, KEY);
     // It gives up, and writes another key's entry.
@@ -94,9 +94,9 @@ pub(crate) fn last_write<R: SteerRules>() -> bool {
 }
 
 /// An append is acknowledged whose entry is in no chain yet.
-pub(crate) fn acks<R: SteerRules>() -> bool {
+pub(crate) fn acks<R: Rules>(rules: R) -> bool {
     let (a, b, c) = (Entry(2, 0), Entry(3, 0), Entry(4, 0));
-    let mut rig = begun::<R>(a);
+    let mut rig = begun(rules, a);
     rig.write(2, b, KEY);
     rig.write(3, c, KEY);
     let late = rig.number(2);
@@ -115,9 +115,9 @@ pub(crate) fn acks<R: SteerRules>() -> bool {
 }
 
 /// An append fails, and what stands behind it is acknowledged.
-pub(crate) fn followers<R: SteerRules>() -> bool {
+pub(crate) fn followers<R: Rules>(rules: R) -> bool {
     let (a, n, b, c) = (Entry(2, 0), Entry(8, 0), Entry(3, 0), Entry(4, 0));
-    let mut rig = begun::<R>(a);
+    let mut rig = begun(rules, a);
     rig.write(2, b, KEY);
     rig.write(3, c, KEY);
     // Somebody appends whom the switch does not see.
@@ -133,9 +133,9 @@ pub(crate) fn followers<R: SteerRules>() -> bool {
 }
 
 /// A tail that a failed compare has shown to be none is used again.
-pub(crate) fn mismatches<R: SteerRules>() -> bool {
+pub(crate) fn mismatches<R: Rules>(rules: R) -> bool {
     let (a, n, b, c) = (Entry(2, 0), Entry(8, 0), Entry(3, 0), Entry(4, 0));
-    let mut rig = begun::<R>(a);
+    let mut rig = begun(rules, a);
     rig.words.insert(n.0, Word::tail(n.version()));
     rig.words.insert(a.0, Word::tail(a.version()).followed_by(n.next()));
     rig.write(2, b, KEY);
@@ -149,9 +149,9 @@ pub(crate) fn mismatches<R: SteerRules>() -> bool {
 /// An append that was sent to the tail is executed, and the switch restarts before its answer comes. The client has asked about another
 /// word: is it told that its entry is behind that, where it is not? (Its notice would say so, and the metadata server conclude that what
 /// stands between was never appended.)
-pub(crate) fn strangers<R: SteerRules>() -> bool {
+pub(crate) fn strangers<R: Rules>(rules: R) -> bool {
     let (a, b) = (Entry(2, 0), Entry(3, 0));
-    let mut rig = begun::<R>(a);
+    let mut rig = begun(rules, a);
     rig.write(2, b, KEY);
     let psn = rig.number(2);
     let packet = rig.pass_to_memory(2, psn, X, b);
@@ -173,9 +173,9 @@ pub(crate) fn strangers<R: SteerRules>() -> bool {
 }
 
 /// A key gets the place of another one, and the tail of its chain.
-pub(crate) fn places<R: SteerRules>() -> bool {
+pub(crate) fn places<R: Rules>(rules: R) -> bool {
     let (a, s, y) = (Entry(2, 0), Entry(3, 0), Entry(9, 0));
-    let mut rig = Rig::<R>::new(3, 1);
+    let mut rig = Rig::new(rules, 3, 1);
     rig.switch.admit(KEY);
     rig.words.insert(X.0, Word::tail(X.version()));
     rig.words.insert(y.0, Word::tail(y.version()));
@@ -189,9 +189,9 @@ pub(crate) fn places<R: SteerRules>() -> bool {
 }
 
 /// A tail is known for so long that its slot may have been used 256 times since.
-pub(crate) fn expires<R: SteerRules>() -> bool {
+pub(crate) fn expires<R: Rules>(rules: R) -> bool {
     let (a, s, y) = (Entry(2, 0), Entry(3, 0), Entry(9, 0));
-    let mut rig = begun::<R>(a);
+    let mut rig = begun(rules, a);
     // Somebody appends whom the switch does not see, again and again. By now the slot of a is one of another chain's.
     rig.words.insert(y.0, Word::tail(y.version()));
     rig.now = Nanos(2_000);
@@ -203,7 +203,7 @@ pub(crate) fn expires<R: SteerRules>() -> bool {
 #[test]
 fn what_is_steered_stands_behind_the_true_tail_and_the_client_learns_which_that_is() {
     let (a, b, c) = (Entry(2, 3), Entry(3, 200), Entry(4, 0));
-    let mut rig = begun::<wire::Faithful>(a);
+    let mut rig = begun(wire::Faithful, a);
     rig.write(2, b, KEY);
     rig.write(3, c, KEY);
     assert_eq!(rig.swap(2, X, b), steered(a));
@@ -216,7 +216,7 @@ fn what_is_steered_stands_behind_the_true_tail_and_the_client_learns_which_that_
 #[test]
 fn a_client_that_is_right_about_the_tail_is_sent_where_it_wanted() {
     let (a, b) = (Entry(2, 0), Entry(3, 0));
-    let mut rig = begun::<wire::Faithful>(a);
+    let mut rig = begun(wire::Faithful, a);
     rig.write(2, b, KEY);
     assert_eq!(rig.swap(2, a, b), steered(a));
     assert_eq!((rig.switch.counters().steered, rig.switch.counters().moved), (1, 0));
@@ -225,7 +225,7 @@ fn a_client_that_is_right_about_the_tail_is_sent_where_it_wanted() {
 #[test]
 fn several_appends_of_a_connection_are_outstanding_at_once() {
     let (a, b, c) = (Entry(2, 0), Entry(3, 0), Entry(4, 0));
-    let mut rig = begun::<wire::Faithful>(a);
+    let mut rig = begun(wire::Faithful, a);
     rig.switch.admit(OTHER);
     rig.write(2, b, KEY);
     rig.write(2, c, KEY);
@@ -237,7 +237,7 @@ fn several_appends_of_a_connection_are_outstanding_at_once() {
 #[test]
 fn keys_that_are_not_held_are_left_alone() {
     let (a, b) = (Entry(2, 0), Entry(3, 0));
-    let mut rig = begun::<wire::Faithful>(a);
+    let mut rig = begun(wire::Faithful, a);
     rig.write(2, b, OTHER);
     let found = Word::tail(X.version()).followed_by(a.next());
     assert_eq!(rig.swap(2, X, b), Some(Reply::Original(found.to_bits())), "it has lost, and is told so");
@@ -247,7 +247,7 @@ fn keys_that_are_not_held_are_left_alone() {
 #[test]
 fn who_fails_without_being_steered_is_steered_when_it_tries_again() {
     let (a, b, c) = (Entry(2, 0), Entry(3, 0), Entry(4, 0));
-    let mut rig = Rig::<wire::Faithful>::new(3, 5);
+    let mut rig = Rig::new(wire::Faithful, 3, 5);
     rig.switch.admit(KEY);
     rig.words.insert(X.0, Word::tail(X.version()));
     rig.write(1, a, KEY);
@@ -267,7 +267,7 @@ fn who_fails_without_being_steered_is_steered_when_it_tries_again() {
 #[test]
 fn forgetting_changes_nothing_for_what_is_under_way() {
     let (a, b, c) = (Entry(2, 0), Entry(3, 0), Entry(4, 0));
-    let mut rig = begun::<wire::Faithful>(a);
+    let mut rig = begun(wire::Faithful, a);
     rig.write(2, b, KEY);
     rig.write(3, c, KEY);
     let psn = rig.number(2);
@@ -290,7 +290,7 @@ fn forgetting_changes_nothing_for_what_is_under_way() {
 #[test]
 fn a_tail_that_has_stood_for_long_needs_no_record() {
     let (a, b, c) = (Entry(2, 0), Entry(3, 0), Entry(4, 0));
-    let mut rig = begun::<wire::Faithful>(a);
+    let mut rig = begun(wire::Faithful, a);
     rig.write(2, b, KEY);
     assert_eq!(rig.swap(2, X, b), steered(a));
     // The client goes on with other keys, for more than a window.
@@ -306,7 +306,7 @@ fn a_tail_that_has_stood_for_long_needs_no_record() {
 #[test]
 fn whoever_stands_behind_a_broken_connection_is_in_doubt() {
     let (a, b, c, d) = (Entry(2, 0), Entry(3, 0), Entry(4, 0), Entry(5, 0));
-    let mut rig = begun::<wire::Faithful>(a);
+    let mut rig = begun(wire::Faithful, a);
     for (client, entry) in [(2, b), (3, c)] {
         rig.write(client, entry, KEY);
     }
@@ -327,7 +327,7 @@ fn whoever_stands_behind_a_broken_connection_is_in_doubt() {
 fn a_nak_that_ends_a_connection_leaves_it_in_doubt() {
     use wire::roce::{Aeth, Extension, NakCode, Opcode, Packet, Syndrome};
     let (a, b) = (Entry(2, 0), Entry(3, 0));
-    let mut rig = begun::<wire::Faithful>(a);
+    let mut rig = begun(wire::Faithful, a);
     rig.write(2, b, KEY);
     let psn = rig.number(2);
     let packet = rig.pass_to_memory(2, psn, X, b);
@@ -352,7 +352,7 @@ fn a_nak_that_ends_a_connection_leaves_it_in_doubt() {
 fn the_hottest_keys_are_held() {
     use switch::steering::{Config, Steering};
     let config = Config { top: 4, keys: 1_000, connections: 1, window: 8, slots: 256, ..Config::default() };
-    let mut rig = Rig::<wire::Faithful>::new(1, 1);
+    let mut rig = Rig::new(wire::Faithful, 1, 1);
     rig.switch = Steering::new(&config).unwrap();
     rig.connect(1);
     // Keys 100 to 103 are hot, those below are written once in a while; the cold ones come first.
@@ -371,7 +371,7 @@ fn the_key_may_stand_in_the_value_as_in_the_prototype() {
     use switch::steering::{Config, KeyAt, Steering};
     let config =
         Config { key_at: KeyAt::Value, connections: 3, window: 8, slots: 256, keys: 5, ..Config::default() };
-    let mut rig = Rig::<wire::Faithful>::new(1, 1);
+    let mut rig = Rig::new(wire::Faithful, 1, 1);
     rig.switch = Steering::new(&config).unwrap();
     rig.connect(1);
     rig.write(1, Entry(2, 0), KEY);
@@ -382,7 +382,7 @@ fn the_key_may_stand_in_the_value_as_in_the_prototype() {
 #[test]
 fn other_packets_pass_as_they_are() {
     use wire::roce::{AtomicEth, Extension, Key, Opcode, Packet, Psn, Reth};
-    let mut rig = begun::<wire::Faithful>(Entry(2, 0));
+    let mut rig = begun(wire::Faithful, Entry(2, 0));
     let to = crate::steering::rig::write_packet(2, Psn::new(0), X).to;
     let mut number = 5;
     let word = Word::tail(X.version());
@@ -418,7 +418,7 @@ fn other_packets_pass_as_they_are() {
 #[test]
 fn a_tail_that_somebody_has_found_is_appended_to_at_once_and_one_that_was_none_does_no_harm() {
     let (a, b, c, d) = (Entry(2, 0), Entry(3, 0), Entry(4, 0), Entry(5, 0));
-    let mut rig = begun::<wire::Faithful>(a);
+    let mut rig = begun(wire::Faithful, a);
     rig.switch.restart();
     (1..=3).for_each(|client| rig.connect(client));
     assert!(rig.switch.preload(KEY, a.at(), a.version()));

@@ -1,7 +1,9 @@
-//! The rules of steering, in the order of `wire::rules::STEER_NAMES`: what goes wrong without each, and what catches its mutant.
+//! The rules of steering, in the order of `Rule::STEERING`: what goes wrong without each, and what catches its mutant.
 //!
 //! Two tests check it: `crates/switch/tests/steering` has the scenarios and all orders of a few appends, and writes the table's part of
 //! `docs/mutants.md`; `crates/chain/tests/steered` has the random runs. What must always hold: what a row claims is tried, and succeeds.
+
+use wire::Rule;
 
 use Orders::{Appends, Bound, No};
 
@@ -17,7 +19,7 @@ pub(crate) enum Orders {
 /// A rule, left out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    pub(crate) rule: &'static str,
+    pub(crate) rule: Rule,
     pub(crate) without: &'static str,
     /// Each rule has one.
     pub(crate) scenario: &'static str,
@@ -33,20 +35,12 @@ impl Row {
         let runs = if self.runs { ", random runs" } else { "" };
         format!("scenario `{}`{orders}{runs}", self.scenario)
     }
-
-    /// Of this rule.
-    ///
-    /// # Panics
-    /// If there is none.
-    pub(crate) fn of(rule: &str) -> Self {
-        *ROWS.iter().find(|row| row.rule == rule).unwrap_or_else(|| panic!("no row is for {rule}"))
-    }
 }
 
 macro_rules! rows {
     ($($rule:ident, $scenario:ident, $orders:expr, $runs:literal, $without:literal;)*) => {
         pub(crate) const ROWS: &[Row] = &[$(Row {
-            rule: stringify!($rule),
+            rule: Rule::$rule,
             without: $without,
             scenario: stringify!($scenario),
             orders: $orders,
@@ -56,27 +50,27 @@ macro_rules! rows {
 }
 
 rows! {
-    COMPARE_IS_REWRITTEN, address_only, Appends, true, "**the published prototype**, which rewrites only the address: once a slot was used before, the memory swaps nothing, and the update is lost; while none was, it works";
-    REPEATS_ARE_ALIKE, repeats, Appends, true, "a packet that comes again goes where the client sent it, and is taken for the steered one";
-    NUMBERS_ARE_NEW, late_copies, Appends, true, "a late copy is taken for another append";
-    LAST_WRITE_COUNTS, last_write, No, false, "an entry is appended to another key's chain";
-    READS_TAKE_WHAT_IS_ACKNOWLEDGED, reads, No, true, "a get returns what may never have been put";
-    READS_BRING_WHAT_THEY_WERE_SENT_FOR, other_uses, No, false, "a get returns what was in the slot before";
-    STRANGERS_READ_NOTHING, other_lives, No, false, "after a restart, a get returns what may never have been put";
-    ORIGINAL_IS_REWRITTEN, original, Appends, true, "the client appends an entry twice, and the chain becomes a ring";
-    ACKS_WAIT, acks, Appends, true, "a put has ended, and a get does not find it";
-    FOLLOWERS_FALL, followers, No, true, "a put has ended whose entry is in no chain";
-    MISMATCHES_RESET, mismatches, No, false, "every later append is sent behind one that failed";
-    STRANGERS_ARE_DOUBTED, strangers, Appends, true, "after a restart, another word is taken for the one that was asked about";
-    ALL_ARE_BOUND, all_are_bound, No, false, "a queue pair that is older than the switch changes a word beside a WRITE, and is overwritten";
-    FILLERS_ARE_AWAITED, fillers, No, true, "a client's NIC takes its WRITE for executed, which was lost";
-    NUMBERS_ARE_TAKEN_ONCE, numbers, No, true, "an append fails because it has succeeded";
-    HOLES_ARE_FILLED, holes, No, false, "a dead client's entry comes into the chain after its memory was given away";
-    BEGUN_ANEW_IS_DOUBTED, anew, Bound, false, "a put has ended that the next bound queue pair never executed";
-    OVERFLOWS_ARE_FIRST, overflows, No, false, "an append on a client's own queue pair is overwritten by a WRITE that was under way";
-    WRITES_FIND_NOTHING_SENT, nothing_sent, Bound, true, "an append that is not steered, or the end of a chain, is overwritten";
-    WRITES_TAKE_WHAT_IS_ACKNOWLEDGED, acknowledged, No, false, "a WRITE hits the next use of a slot whose append was refused";
-    PLACES_ARE_LEFT_CLEAN, places, No, false, "a key inherits another one's tail";
-    KNOWLEDGE_EXPIRES, expires, No, false, "an append is sent to a slot that has come round";
-    INTRODUCTIONS_NAME_THE_SWITCH, introductions, No, false, "after a restart, a connection is known on which the switch before has moved an append, and another word is taken for the one that was asked about";
+    CompareIsRewritten, address_only, Appends, true, "**the published prototype**, which rewrites only the address: once a slot was used before, the memory swaps nothing, and the update is lost; while none was, it works";
+    RepeatsAreAlike, repeats, Appends, true, "a packet that comes again goes where the client sent it, and is taken for the steered one";
+    NumbersAreNew, late_copies, Appends, true, "a late copy is taken for another append";
+    LastWriteCounts, last_write, No, false, "an entry is appended to another key's chain";
+    ReadsTakeWhatIsAcknowledged, reads, No, true, "a get returns what may never have been put";
+    ReadsBringWhatTheyWereSentFor, other_uses, No, false, "a get returns what was in the slot before";
+    StrangersReadNothing, other_lives, No, false, "after a restart, a get returns what may never have been put";
+    OriginalIsRewritten, original, Appends, true, "the client appends an entry twice, and the chain becomes a ring";
+    AcksWait, acks, Appends, true, "a put has ended, and a get does not find it";
+    FollowersFall, followers, No, true, "a put has ended whose entry is in no chain";
+    MismatchesReset, mismatches, No, false, "every later append is sent behind one that failed";
+    StrangersAreDoubted, strangers, Appends, true, "after a restart, another word is taken for the one that was asked about";
+    AllAreBound, all_are_bound, No, false, "a queue pair that is older than the switch changes a word beside a WRITE, and is overwritten";
+    FillersAreAwaited, fillers, No, true, "a client's NIC takes its WRITE for executed, which was lost";
+    NumbersAreTakenOnce, numbers, No, true, "an append fails because it has succeeded";
+    HolesAreFilled, holes, No, false, "a dead client's entry comes into the chain after its memory was given away";
+    BegunAnewIsDoubted, anew, Bound, false, "a put has ended that the next bound queue pair never executed";
+    OverflowsAreFirst, overflows, No, false, "an append on a client's own queue pair is overwritten by a WRITE that was under way";
+    WritesFindNothingSent, nothing_sent, Bound, true, "an append that is not steered, or the end of a chain, is overwritten";
+    WritesTakeWhatIsAcknowledged, acknowledged, No, false, "a WRITE hits the next use of a slot whose append was refused";
+    PlacesAreLeftClean, places, No, false, "a key inherits another one's tail";
+    KnowledgeExpires, expires, No, false, "an append is sent to a slot that has come round";
+    IntroductionsNameTheSwitch, introductions, No, false, "after a restart, a connection is known on which the switch before has moved an append, and another word is taken for the one that was asked about";
 }

@@ -26,7 +26,7 @@ mod world;
 
 use node::Message;
 use switch::flowcc;
-use wire::{Faithful, Rules};
+use wire::{Faithful, Rule, Rules};
 
 use super::engine::{self, Action, Call, Finds, Plan, Rack, Step};
 use super::hashing::Table;
@@ -82,11 +82,12 @@ impl Rack for Blocks {
 
 /// Explores a scope.
 pub fn explore(scope: &Scope, most: usize, progress: impl FnMut(Progress)) -> Explored<Coverage> {
-    explore_with_rules::<Faithful, Faithful>(scope, most, progress)
+    explore_with_rules(Faithful, scope, most, progress)
 }
 
-/// Explores a scope with nodes (`N`) or a switch (`S`) to which some rules do not apply.
-pub fn explore_with_rules<N: Rules, S: Rules>(
+/// Explores a scope with machines to which some rules do not apply.
+pub fn explore_with_rules<R: Rules>(
+    rules: R,
     scope: &Scope,
     most: usize,
     mut progress: impl FnMut(Progress),
@@ -103,8 +104,8 @@ pub fn explore_with_rules<N: Rules, S: Rules>(
     let threads = scope.threads.iter().map(|thread| (thread.node, thread.turns)).collect();
     let plan = Plan { threads, reorder: scope.reorder, left: Left::of(&left) };
     let (aged, renumbered, key) = (Table::default(), Table::default(), Vec::new());
-    let own = Blocks { aged, renumbered, key, knows_parities: N::AGENT_KNOWS_PARITIES };
-    let mut machines = Real::<N, S>::new(scope);
+    let own = Blocks { aged, renumbered, key, knows_parities: rules.holds(Rule::AgentKnowsParities) };
+    let mut machines = Real::new(rules, scope);
     let start = machines.start();
     let shapes = Shapes::new(usize::from(scope.nodes), scope.queue);
     let (mut engine, mut start) = Engine::new((*scope, plan), Box::new(machines), start, shapes, (own, ()));

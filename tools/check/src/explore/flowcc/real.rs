@@ -29,39 +29,42 @@ struct Called {
     started: Option<Started>,
 }
 
-pub(super) struct Real<N: Rules, S: Rules> {
+pub(super) struct Real<R: Rules> {
     scope: Scope,
-    nodes: Vec<Node<N>>,
-    switch: Switch<S>,
+    nodes: Vec<Node<R>>,
+    switch: Switch<R>,
     tags: Vec<BlockTag>,
 }
 
-impl<N: Rules, S: Rules> Real<N, S> {
-    pub(super) fn new(scope: &Scope) -> Self {
+impl<R: Rules> Real<R> {
+    pub(super) fn new(rules: R, scope: &Scope) -> Self {
         let count = usize::from(scope.nodes);
         let nodes = (0..scope.nodes).map(|id| {
-            Node::with_rules(Config {
-                block: BLOCK,
-                chunk: ChunkSize::new(4 * BLOCK.bytes()).expect("a power of two"),
-                directory: scope.directory,
-                switch_entries: 7,
-                epoch: Nanos(1 << 50),
-                hottest: 0,
-                retransmission: Retransmission::AfterRoundTrips { floor: Nanos(1000), most: Nanos::MAX },
-                backoff: Backoff { first: Nanos(1), most: Nanos(1) },
-                queue: scope.queue,
-                patience: 1,
-                peeks: if scope.peeks { Peeks::ALWAYS } else { Peeks::NEVER },
-                persistent: scope.persistent,
-                ..Config::new(NodeId(u16::from(id)), count, 16 * BLOCK.bytes())
-            })
+            Node::with_rules(
+                rules,
+                Config {
+                    block: BLOCK,
+                    chunk: ChunkSize::new(4 * BLOCK.bytes()).expect("a power of two"),
+                    directory: scope.directory,
+                    switch_entries: 7,
+                    epoch: Nanos(1 << 50),
+                    hottest: 0,
+                    retransmission: Retransmission::AfterRoundTrips { floor: Nanos(1000), most: Nanos::MAX },
+                    backoff: Backoff { first: Nanos(1), most: Nanos(1) },
+                    queue: scope.queue,
+                    patience: 1,
+                    peeks: if scope.peeks { Peeks::ALWAYS } else { Peeks::NEVER },
+                    persistent: scope.persistent,
+                    ..Config::new(NodeId(u16::from(id)), count, 16 * BLOCK.bytes())
+                },
+            )
         });
         let Scope { queue, peeks, .. } = *scope;
         let switch = flowcc::Config { nodes: count, entries: 7, epoch: SwitchEpoch(0), queue, peeks };
         Self {
             scope: *scope,
             nodes: nodes.collect(),
-            switch: Switch::with_rules(&switch).expect("the program fits the chip"),
+            switch: Switch::with_rules(rules, &switch).expect("the program fits the chip"),
             tags: Vec::new(),
         }
     }
@@ -211,7 +214,7 @@ fn chooses(effect: &Effect, queue: bool) -> bool {
     kind && packet.to == Endpoint::Switch
 }
 
-impl<N: Rules, S: Rules> Machines<Blocks> for Real<N, S> {
+impl<R: Rules> Machines<Blocks> for Real<R> {
     fn at_node(
         &mut self,
         node: usize,
@@ -279,7 +282,7 @@ impl<N: Rules, S: Rules> Machines<Blocks> for Real<N, S> {
     }
 }
 
-impl<N: Rules, S: Rules> AtRest for Real<N, S> {
+impl<R: Rules> AtRest for Real<R> {
     fn check_at_rest(
         &mut self,
         locals: &[Rc<Local>],

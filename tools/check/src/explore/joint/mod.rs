@@ -30,7 +30,7 @@ mod threads;
 mod world;
 
 use node::View;
-use wire::{Copyset, Faithful, Incarnation, LockRules, NodeId, Rules, SwitchEpoch};
+use wire::{Copyset, Faithful, Incarnation, NodeId, Rule, Rules, SwitchEpoch};
 
 use super::engine::{self, Action, Call, Finds, Plan, Rack, Step};
 use super::hashing::Interner;
@@ -86,11 +86,12 @@ impl Rack for Both {
 
 /// Explores a scope.
 pub fn explore(scope: &Scope, most: usize, progress: impl FnMut(Progress)) -> Explored<Coverage> {
-    explore_with_rules::<Faithful, Faithful>(scope, most, progress)
+    explore_with_rules(Faithful, scope, most, progress)
 }
 
 /// Explores a scope with machines to which some rules do not apply.
-pub fn explore_with_rules<R: Rules, L: LockRules>(
+pub fn explore_with_rules<R: Rules>(
+    rules: R,
     scope: &Scope,
     most: usize,
     mut progress: impl FnMut(Progress),
@@ -111,11 +112,11 @@ pub fn explore_with_rules<R: Rules, L: LockRules>(
     let (control, _) = controls.intern(Control { view, lives, up, changed: false, dumps: Vec::new() });
     let own = Both {
         controls,
-        block_epochs_are_fenced: R::EPOCHS_ARE_FENCED,
-        lock_epochs_are_fenced: L::LOCK_EPOCHS_ARE_FENCED,
+        block_epochs_are_fenced: rules.holds(Rule::EpochsAreFenced),
+        lock_epochs_are_fenced: rules.holds(Rule::LockEpochsAreFenced),
     };
     let more = More { control, memory: Memory::default(), timed_out: Copyset::EMPTY };
-    let mut machines = Real::<R, L>::new(scope);
+    let mut machines = Real::new(rules, scope);
     let locals = (0..scope.nodes).map(|node| machines.blank(node.into(), Incarnation(0))).collect();
     let start = (locals, machines.empty_switch(FIRST, NodeId(0)));
     let (engine, start) = Engine::new((*scope, plan), Box::new(machines), start, Known::new(), (own, more));

@@ -13,7 +13,7 @@ use node::{
 };
 use switch::flowcc::{self, Dump, Switch};
 use switch::locks::Directory;
-use wire::{Incarnation, LockEnd, LockRules, Nanos, NodeId, Rules, SwitchEpoch};
+use wire::{Incarnation, LockEnd, Nanos, NodeId, Rules, SwitchEpoch};
 
 use super::Both;
 use super::machines::{
@@ -32,27 +32,27 @@ const MOMENT: Moment = Moment { now: NOW, random: 0 };
 /// Copies of locks that a node has room for.
 const ROOM: usize = 1;
 
-pub(super) struct Real<R: Rules, L: LockRules> {
+pub(super) struct Real<R: Rules> {
     scope: Scope,
-    both: Joint<R, L>,
+    both: Joint<R>,
 }
 
-impl<R: Rules, L: LockRules> Real<R, L> {
-    pub(super) fn new(scope: &Scope) -> Self {
+impl<R: Rules> Real<R> {
+    pub(super) fn new(rules: R, scope: &Scope) -> Self {
         let nodes = usize::from(scope.nodes);
         let mut plan = Plan::with_restarts(0);
         plan.rack.nodes = nodes;
         plan.rack.faults = Faults { lose: u32::from(scope.losses > 0), ..Faults::default() };
         plan.world.locks.locks = 1;
         plan.world.locks.room = ROOM;
-        let mut both = Joint::new(&plan);
+        let mut both = Joint::new(rules, &plan);
         let switch = flowcc::Config { nodes, entries: 7, epoch: FIRST, queue: false, peeks: false };
-        both.blocks.switch = template::copy_of(&switch, |config| {
-            Switch::with_rules(config).expect("the program fits the chip")
+        both.blocks.switch = template::copy_of(rules, &switch, |rules, config| {
+            Switch::with_rules(rules, config).expect("the program fits the chip")
         });
         let switch = switch::locks::Config { at: LockEnd::Switch, nodes, entries: 2, epoch: FIRST };
-        both.locks.switch = template::copy_of(&switch, |config| {
-            Directory::with_rules(config).expect("a small directory fits")
+        both.locks.switch = template::copy_of(rules, &switch, |rules, config| {
+            Directory::with_rules(rules, config).expect("a small directory fits")
         });
         let mut real = Self { scope: *scope, both };
         for node in 0..nodes {
@@ -71,19 +71,23 @@ impl<R: Rules, L: LockRules> Real<R, L> {
             true => Retransmission::AfterRoundTrips { floor: Nanos(1000), most: Nanos::MAX },
             false => Retransmission::Never,
         };
-        self.both.blocks.nodes[node].0 = Node::with_rules(Config {
-            block: BLOCK,
-            chunk: ChunkSize::new(BLOCK.bytes()).expect("a power of two"),
-            directory,
-            switch_entries: 7,
-            epoch: Nanos(1 << 50),
-            hottest: 0,
-            retransmission,
-            backoff: Backoff { first: Nanos(1), most: Nanos(1) },
-            switch_epoch: epoch,
-            incarnation,
-            ..Config::new(id, nodes, 2 * BLOCK.bytes())
-        });
+        let rules = self.both.blocks.rules;
+        self.both.blocks.nodes[node].0 = Node::with_rules(
+            rules,
+            Config {
+                block: BLOCK,
+                chunk: ChunkSize::new(BLOCK.bytes()).expect("a power of two"),
+                directory,
+                switch_entries: 7,
+                epoch: Nanos(1 << 50),
+                hottest: 0,
+                retransmission,
+                backoff: Backoff { first: Nanos(1), most: Nanos(1) },
+                switch_epoch: epoch,
+                incarnation,
+                ..Config::new(id, nodes, 2 * BLOCK.bytes())
+            },
+        );
         let locks = node::locks::Config {
             in_switch: self.scope.locks_in_switch,
             retransmission,
@@ -91,7 +95,7 @@ impl<R: Rules, L: LockRules> Real<R, L> {
             ..node::locks::Config::new(id, nodes)
         };
         self.both.locks.nodes[node].0 =
-            template::copy_of(&locks, |config| node::LockNode::with_rules(*config));
+            template::copy_of(rules, &locks, |rules, config| node::LockNode::with_rules(rules, *config));
     }
 
     fn load(&mut self, at: usize, local: &Local) {
@@ -265,7 +269,7 @@ fn sorted(out: Vec<Effect>, lock_out: Vec<LockEffect>) -> (Vec<Packet>, Vec<ToTh
     (sends, told)
 }
 
-impl<R: Rules, L: LockRules> Machines<Both> for Real<R, L> {
+impl<R: Rules> Machines<Both> for Real<R> {
     fn at_node(&mut self, node: usize, local: &Local, input: Input<Packet, Own>) -> Vec<After<Both, Local>> {
         vec![self.call(node, local, input)]
     }
@@ -300,7 +304,7 @@ impl<R: Rules, L: LockRules> Machines<Both> for Real<R, L> {
     }
 }
 
-impl<R: Rules, L: LockRules> Outwards for Real<R, L> {
+impl<R: Rules> Outwards for Real<R> {
     fn blank(&mut self, node: usize, incarnation: Incarnation) -> Local {
         self.make(node, incarnation);
         self.saved(node, PlainStore::new(BLOCK, 1), PlainLocks::new(ROOM))

@@ -24,7 +24,7 @@ mod world;
 
 use node::{DataRef, LockMessage};
 use switch::locks::Resubmit;
-use wire::{Faithful, LockRules};
+use wire::{Faithful, Rule, Rules};
 
 use super::engine::{self, Action, Call, Finds, Plan, Rack, Step};
 use super::hashing::Table;
@@ -81,11 +81,12 @@ impl Rack for Regions {
 
 /// Explores a scope.
 pub fn explore(scope: &Scope, most: usize, progress: impl FnMut(Progress)) -> Explored<Coverage> {
-    explore_with_rules::<Faithful>(scope, most, progress)
+    explore_with_rules(Faithful, scope, most, progress)
 }
 
 /// Explores a scope with machines to which some rules do not apply.
-pub fn explore_with_rules<R: LockRules>(
+pub fn explore_with_rules<R: Rules>(
+    rules: R,
     scope: &Scope,
     most: usize,
     mut progress: impl FnMut(Progress),
@@ -103,8 +104,8 @@ pub fn explore_with_rules<R: LockRules>(
     let threads = scope.threads.iter().map(|thread| (thread.node, thread.turns)).collect();
     let plan = Plan { threads, reorder: scope.reorder, left: Left::of(&left) };
     let (changed, renumbered) = (Table::default(), Table::default());
-    let own = Regions { changed, renumbered, fences_epochs: R::LOCK_EPOCHS_ARE_FENCED };
-    let mut machines = Real::<R>::new(scope);
+    let own = Regions { changed, renumbered, fences_epochs: rules.holds(Rule::LockEpochsAreFenced) };
+    let mut machines = Real::new(rules, scope);
     let start = machines.start();
     let (engine, start) = Engine::new((*scope, plan), Box::new(machines), start, Shapes::new(), (own, ()));
     search::search(scope.name, engine, &start, most, &mut progress)

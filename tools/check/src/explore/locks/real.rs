@@ -9,8 +9,8 @@ use node::locks::Config;
 use node::{DataRef, LockEffect, LockMessage, LockNode, Moment, Retransmission, View};
 use switch::locks::{Directory, Effect, EntryView, Resubmit};
 use wire::{
-    Copyset, GlobalAddr, Incarnation, LockEnd, LockKind, LockPacket, LockRules, Mode, Nanos, NodeId,
-    SwitchEpoch, Tenure,
+    Copyset, GlobalAddr, Incarnation, LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, Rules, SwitchEpoch,
+    Tenure,
 };
 
 use super::Regions;
@@ -24,33 +24,36 @@ use crate::locks::PlainLocks;
 const LEN: u32 = 8;
 const FIRST: SwitchEpoch = SwitchEpoch(1);
 
-pub(super) struct Real<R: LockRules> {
+pub(super) struct Real<R: Rules> {
     scope: Scope,
     nodes: Vec<LockNode<R>>,
     switch: Directory<R>,
 }
 
-impl<R: LockRules> Real<R> {
-    pub(super) fn new(scope: &Scope) -> Self {
+impl<R: Rules> Real<R> {
+    pub(super) fn new(rules: R, scope: &Scope) -> Self {
         let count = usize::from(scope.nodes);
         let retransmission = match scope.repeats() {
             true => Retransmission::AfterRoundTrips { floor: Nanos(1000), most: Nanos::MAX },
             false => Retransmission::Never,
         };
         let nodes = (0..scope.nodes).map(|id| {
-            LockNode::with_rules(Config {
-                in_switch: scope.keeper != Keeper::Home,
-                preference: scope.preference,
-                retransmission,
-                epoch: FIRST,
-                ..Config::new(NodeId(u16::from(id)), count)
-            })
+            LockNode::with_rules(
+                rules,
+                Config {
+                    in_switch: scope.keeper != Keeper::Home,
+                    preference: scope.preference,
+                    retransmission,
+                    epoch: FIRST,
+                    ..Config::new(NodeId(u16::from(id)), count)
+                },
+            )
         });
         let switch = switch::locks::Config { at: LockEnd::Switch, nodes: count, entries: 2, epoch: FIRST };
         let mut real = Self {
             scope: *scope,
             nodes: nodes.collect(),
-            switch: Directory::with_rules(&switch).expect("a small directory fits"),
+            switch: Directory::with_rules(rules, &switch).expect("a small directory fits"),
         };
         real.fill_switch();
         real
@@ -207,7 +210,7 @@ fn judge(packet: &LockPacket, entry: Option<EntryView>) {
     );
 }
 
-impl<R: LockRules> Machines<Regions> for Real<R> {
+impl<R: Rules> Machines<Regions> for Real<R> {
     fn at_node(
         &mut self,
         node: usize,
@@ -256,7 +259,7 @@ impl<R: LockRules> Machines<Regions> for Real<R> {
     }
 }
 
-impl<R: LockRules> Outwards for Real<R> {
+impl<R: Rules> Outwards for Real<R> {
     fn restart(&mut self, state: &SwitchState) -> SwitchState {
         let epoch = SwitchEpoch(state.epoch.0 + 1);
         self.switch.restart(epoch);

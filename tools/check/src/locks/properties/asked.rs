@@ -4,12 +4,12 @@
 //! From the moment at which the directory has noted that a node waits, until it is served, no other node begins a reign more often
 //! than it has threads, and once more. For whoever stood in the queue before is served once, the holder's own threads may
 //! line up while the word is on its way, and the holder can move the lock only with a queue in which everybody
-//! stands whom the directory has noted (GCS, section 4.2). This is what the rule `MOVE_KNOWS_ALL` is for: the property
+//! stands whom the directory has noted (GCS, section 4.2). This is what the rule `MoveKnowsAll` is for: the property
 //! that [`super::bypass`] checks begins in the queue, and says nothing of how long it takes to get there.
 
 use std::collections::BTreeMap;
 
-use wire::{LockRules, NodeId, Tenure};
+use wire::{NodeId, Rules, Tenure};
 
 use crate::locks::Locks;
 use crate::rack::{Conditions, Faults};
@@ -48,7 +48,7 @@ impl Asked {
     }
 }
 
-pub(super) fn check<R: LockRules>(locks: &mut Locks<R>, at: usize) -> Result<(), String> {
+pub(super) fn check<R: Rules>(locks: &mut Locks<R>, at: usize) -> Result<(), String> {
     let (lock, _) = locks.locks[at];
     let (asked, entry) = (&mut locks.asked, locks.facts.entry(at, lock.home()));
     let since = &mut asked.locks[at];

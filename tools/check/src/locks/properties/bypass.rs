@@ -6,7 +6,7 @@
 //! when the directory has noted one more, and each time the holder's readers that have come since go with those at the
 //! queue's head. So many times more often as the node that reigns may prefer its own.
 
-use wire::{LockRules, NodeId};
+use wire::{NodeId, Rules};
 
 use crate::locks::{Locks, Plan, Thread, Want};
 use crate::rack::Faults;
@@ -77,7 +77,7 @@ impl Waits {
 }
 
 /// Notes who stands in a queue now: not whoever has been served, and waits for what is on its way.
-pub(super) fn check<R: LockRules>(locks: &mut Locks<R>) {
+pub(super) fn check<R: Rules>(locks: &mut Locks<R>) {
     for thread in 0..locks.threads.len() {
         let Thread::Waiting(want) = locks.threads[thread] else { continue };
         let (node, (lock, _)) = (locks.node_of(thread), locks.locks[want.lock]);

@@ -1,10 +1,10 @@
 //! A writer that is inside excludes every other user, anywhere in the rack, as long as the lock's home lives.
 
-use wire::{LockRules, Mode};
+use wire::{Mode, Rules};
 
 use crate::locks::{Locks, Thread};
 
-pub(super) fn check<R: LockRules>(locks: &Locks<R>) -> Result<(), String> {
+pub(super) fn check<R: Rules>(locks: &Locks<R>) -> Result<(), String> {
     let inside = || {
         locks.threads.iter().enumerate().filter_map(|(thread, doing)| match doing {
             Thread::Inside(want, _) | Thread::Returning(want, ..) | Thread::Ending(want) => {

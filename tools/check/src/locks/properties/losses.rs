@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wire::{Incarnation, LockRules, Nanos, NodeId};
+use wire::{Incarnation, Nanos, NodeId, Rules};
 
 use crate::locks::{Locks, Thread, Want};
 use crate::rack::Bench;
@@ -79,7 +79,7 @@ impl Losses {
     }
 }
 
-pub(super) fn check<R: LockRules, M: Copy>(locks: &mut Locks<R>, bench: &Bench<M>) -> Result<(), String> {
+pub(super) fn check<R: Rules, M: Copy>(locks: &mut Locks<R>, bench: &Bench<M>) -> Result<(), String> {
     let looks = locks.facts.any_lost() || !locks.losses.lost.is_empty();
     for (at, (lock, _)) in locks.locks.iter().enumerate().take_while(|_| looks) {
         let home = lock.home();

@@ -10,7 +10,7 @@ mod reigns;
 mod rest;
 mod tenures;
 
-use wire::{LockRules, NodeId};
+use wire::{NodeId, Rules};
 
 use super::Locks;
 use crate::rack::{Bench, Control, Touched};
@@ -20,10 +20,7 @@ pub use losses::Losses;
 pub use tenures::Tenures;
 
 /// Checks what the last step can have broken: of the machines that it touched, and the locks of which something has changed.
-pub(super) fn check_after<R: LockRules, M: Copy>(
-    locks: &mut Locks<R>,
-    bench: &Bench<M>,
-) -> Result<(), String> {
+pub(super) fn check_after<R: Rules, M: Copy>(locks: &mut Locks<R>, bench: &Bench<M>) -> Result<(), String> {
     let touched = std::mem::replace(&mut locks.touched, Touched::NOTHING);
     if touched.is_nothing() {
         return Ok(());
@@ -48,12 +45,12 @@ pub(super) fn check_after<R: LockRules, M: Copy>(
 }
 
 /// Checks everything that must hold when nothing is in flight.
-pub(super) fn check_at_rest<R: LockRules>(locks: &mut Locks<R>, control: &Control) -> Result<(), String> {
+pub(super) fn check_at_rest<R: Rules>(locks: &mut Locks<R>, control: &Control) -> Result<(), String> {
     assert!(locks.facts_are_so(), "a step has changed what it did not name");
     check_settled(locks, control)
 }
 
 /// The same, of machines that nobody has watched.
-pub(crate) fn check_settled<R: LockRules>(locks: &Locks<R>, control: &Control) -> Result<(), String> {
+pub(crate) fn check_settled<R: Rules>(locks: &Locks<R>, control: &Control) -> Result<(), String> {
     rest::check(locks, control)
 }

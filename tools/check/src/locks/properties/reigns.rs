@@ -2,12 +2,12 @@
 //! of its home.
 
 use node::locks::LockView;
-use wire::{Copyset, Incarnation, LockRules, NodeId, Tenure};
+use wire::{Copyset, Incarnation, NodeId, Rules, Tenure};
 
 use crate::locks::Locks;
 use crate::rack::Control;
 
-pub(super) fn check<R: LockRules>(locks: &Locks<R>, control: &Control, at: usize) -> Result<(), String> {
+pub(super) fn check<R: Rules>(locks: &Locks<R>, control: &Control, at: usize) -> Result<(), String> {
     let home = locks.locks[at].0.home();
     let life_of = |node: usize| control.life(NodeId(node as u16), home);
     for node in 0..locks.nodes.len() {
@@ -20,7 +20,7 @@ pub(super) fn check<R: LockRules>(locks: &Locks<R>, control: &Control, at: usize
 }
 
 /// Of the nodes that know this life of the lock's home.
-fn check_life<R: LockRules>(
+fn check_life<R: Rules>(
     locks: &Locks<R>,
     control: &Control,
     at: usize,

@@ -1,11 +1,11 @@
 //! When nothing is under way, the directory says what is so, and whoever has data has those of the last release.
 
-use wire::LockRules;
+use wire::Rules;
 
 use crate::locks::Locks;
 use crate::rack::Control;
 
-pub(super) fn check<R: LockRules>(locks: &Locks<R>, control: &Control) -> Result<(), String> {
+pub(super) fn check<R: Rules>(locks: &Locks<R>, control: &Control) -> Result<(), String> {
     for (at, (lock, len)) in locks.locks.iter().enumerate() {
         let home = &locks.nodes[lock.home().index()];
         if !control.works(lock.home()) {

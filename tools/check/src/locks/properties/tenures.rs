@@ -1,6 +1,6 @@
 //! Within an epoch tenures only grow, those of a directory's entry, of what a node refuses, and of the data at home.
 
-use wire::{Copyset, LockRules, NodeId, Tenure};
+use wire::{Copyset, NodeId, Rules, Tenure};
 
 use crate::locks::Locks;
 use crate::rack::Touched;
@@ -43,11 +43,7 @@ impl Tenures {
     }
 }
 
-pub(super) fn check<R: LockRules>(
-    locks: &mut Locks<R>,
-    touched: Touched,
-    named: Copyset,
-) -> Result<(), String> {
+pub(super) fn check<R: Rules>(locks: &mut Locks<R>, touched: Touched, named: Copyset) -> Result<(), String> {
     for at in named.iter().map(NodeId::index) {
         let (lock, _) = locks.locks[at];
         let grows = |place: &str, before: &mut Tenure, now: Option<Tenure>| {

@@ -2,8 +2,7 @@
 
 use check::explore::Reached;
 use check::explore::joint::{Joint, Scope, explore_with_rules};
-use wire::rules::without;
-use wire::{Faithful, LockRules, Rules};
+use wire::{Rule, Rules, Without};
 
 use crate::exhaustive::{Counts, broken, holds, is_as_any};
 
@@ -46,28 +45,28 @@ fn its_scopes_are_as_any() {
 }
 
 #[track_caller]
-fn without<R: Rules, L: LockRules>(name: &str, what: &str) {
+fn without<R: Rules>(rules: R, name: &str, what: &str) {
     let scope = Scope::named(name).expect("there is such a scope");
-    let found = broken(explore_with_rules::<R, L>(scope, 200_000, |_| {}));
+    let found = broken(explore_with_rules(rules, scope, 200_000, |_| {}));
     assert!(found.what.contains(what), "{name}: {}", found.what);
 }
 
 #[test]
 fn a_copy_of_a_block_that_is_a_lock_by_now_is_noticed() {
-    without::<without::ENDED_COPIES_ARE_DROPPED, Faithful>("block-change-death", "obeys Some(Locked)");
+    without(Without(Rule::EndedCopiesAreDropped), "block-change-death", "obeys Some(Locked)");
 }
 
 #[test]
 fn a_copy_of_a_block_of_a_dead_home_is_noticed() {
-    without::<without::ORPHANED_COPIES_ARE_DROPPED, Faithful>("block-home-return", "of the block");
+    without(Without(Rule::OrphanedCopiesAreDropped), "block-home-return", "of the block");
 }
 
 #[test]
 fn a_free_of_the_next_allocation_is_noticed() {
-    without::<without::FREES_ARE_FOR_THEIR_ALLOCATOR, Faithful>("block-free-death", "nobody has freed");
+    without(Without(Rule::FreesAreForTheirAllocator), "block-free-death", "nobody has freed");
 }
 
 #[test]
 fn memory_whose_life_does_not_end_is_noticed() {
-    without::<without::LIFE_ENDS_BEFORE_PURGE, Faithful>("block", "has freed what is still allocated");
+    without(Without(Rule::LifeEndsBeforePurge), "block", "has freed what is still allocated");
 }

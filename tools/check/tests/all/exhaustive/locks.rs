@@ -2,8 +2,7 @@
 
 use check::explore::locks::{Locks, Scope, explore_with_rules};
 use check::explore::{Counterexample, Reached};
-use wire::LockRules;
-use wire::rules::without_lock;
+use wire::{Rule, Rules, Without};
 
 use crate::exhaustive::{Counts, broken, holds, is_as_any};
 
@@ -104,49 +103,49 @@ fn named(name: &str) -> &'static Scope {
 }
 
 #[track_caller]
-fn without<R: LockRules>(scope: &Scope) -> Counterexample {
-    broken(explore_with_rules::<R>(scope, 200_000, |_| {}))
+fn without<R: Rules>(rules: R, scope: &Scope) -> Counterexample {
+    broken(explore_with_rules(rules, scope, 200_000, |_| {}))
 }
 
 #[test]
 fn a_move_that_does_not_know_who_waits_is_noticed() {
-    let found = without::<without_lock::MOVE_KNOWS_ALL>(named("switch-late-forward"));
+    let found = without(Without(Rule::MoveKnowsAll), named("switch-late-forward"));
     assert!(found.what.contains("does not know who waits"), "{}", found.what);
 }
 
 #[test]
 fn a_move_that_does_not_know_who_waits_loses_a_wake_up() {
     let scope = Scope { judges_moves: false, ..*named("switch-late-forward") };
-    let found = without::<without_lock::MOVE_KNOWS_ALL>(&scope);
+    let found = without(Without(Rule::MoveKnowsAll), &scope);
     assert!(found.what.contains("wait, and nobody knows of them"), "{}", found.what);
 }
 
 #[test]
 fn a_second_move_between_the_passes_of_the_first_lets_two_in() {
-    let found = without::<without_lock::ONE_MOVE_AT_A_TIME>(named("switch-duplicate"));
+    let found = without(Without(Rule::OneMoveAtATime), named("switch-duplicate"));
     assert!(found.what.contains("others may be inside"), "{}", found.what);
 }
 
 #[test]
 fn a_home_that_serves_data_of_another_tenure_serves_old_ones() {
-    let found = without::<without_lock::HOME_IS_CURRENT>(named("switch-loss"));
+    let found = without(Without(Rule::HomeIsCurrent), named("switch-loss"));
     assert!(found.what.contains("find old data"), "{}", found.what);
 }
 
 #[test]
 fn a_queue_that_stays_behind_is_forgotten() {
-    let found = without::<without_lock::QUEUE_GOES_ALONG>(named("switch-3"));
+    let found = without(Without(Rule::QueueGoesAlong), named("switch-3"));
     assert!(found.stuck, "{}", found.what);
 }
 
 #[test]
 fn a_denied_holder_that_learns_nothing_is_denied_for_ever() {
-    let found = without::<without_lock::DENIED_ADOPTS>(named("switch-leave"));
+    let found = without(Without(Rule::DeniedAdopts), named("switch-leave"));
     assert!(found.stuck, "{}", found.what);
 }
 
 #[test]
 fn a_home_that_does_not_wait_for_reports_lets_two_in() {
-    let found = without::<without_lock::LOCK_HOME_AWAITS_REPORTS>(named("switch-restart"));
+    let found = without(Without(Rule::LockHomeAwaitsReports), named("switch-restart"));
     assert!(found.what.contains("others may be inside"), "{}", found.what);
 }

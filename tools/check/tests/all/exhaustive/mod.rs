@@ -48,7 +48,7 @@ fn holds<P: Protocol>(scopes: &[(&str, Counts)]) -> P::Coverage {
 
 /// What is wrong in a scope without a rule.
 #[track_caller]
-fn broken<C>(explored: Explored<C>) -> Counterexample {
+fn broken<R>(explored: Explored<R>) -> Counterexample {
     match explored.verdict {
         Verdict::Broken(found) => found,
         other => panic!("{}: {other:?}", explored.scope),

@@ -32,10 +32,10 @@ fn sent(effects: &[Effect]) -> Vec<Packet> {
 }
 
 impl<R: Rules> Bench<R> {
-    fn new() -> Self {
+    fn new(rules: R) -> Self {
         let chunk = ChunkSize::new(4 * BLOCK.bytes()).expect("a power of two");
         let config = Config { block: BLOCK, chunk, ..Config::new(ME, 3, 64 * BLOCK.bytes()) };
-        Self { node: Node::with_rules(config), store: PlainStore::new(BLOCK, 1) }
+        Self { node: Node::with_rules(rules, config), store: PlainStore::new(BLOCK, 1) }
     }
 
     /// A packet arrives; what the node sends then.
@@ -83,8 +83,8 @@ impl<R: Rules> Bench<R> {
 }
 
 /// An eviction is granted; meanwhile its block was lost and came back into the other frame.
-pub(crate) fn the_victim_has_moved<R: Rules>() -> Result<(), String> {
-    let mut bench = Bench::<R>::new();
+pub(crate) fn the_victim_has_moved<R: Rules>(rules: R) -> Result<(), String> {
+    let mut bench = Bench::new(rules);
     let (victim, other, newcomer) = (block(2, 1), block(2, 2), block(2, 4));
     bench.cache(victim, Access::Modified, 7);
     bench.cache(other, Access::Shared, 8);
@@ -111,8 +111,8 @@ pub(crate) fn the_victim_has_moved<R: Rules>() -> Result<(), String> {
 }
 
 /// A write-back comes to a home that was told that its event is closed.
-pub(crate) fn a_write_back_comes_after_its_close<R: Rules>() -> Result<(), String> {
-    let mut bench = Bench::<R>::new();
+pub(crate) fn a_write_back_comes_after_its_close<R: Rules>(rules: R) -> Result<(), String> {
+    let mut bench = Bench::new(rules);
     let tag = block(ME.0, 1);
     let requester = RequesterId { node: NodeId(0), slot: SlotId(0) };
     let to = Endpoint::HomeAgent(ME);
@@ -128,8 +128,8 @@ pub(crate) fn a_write_back_comes_after_its_close<R: Rules>() -> Result<(), Strin
 }
 
 /// A node was restarted, and a packet of its former life comes late.
-pub(crate) fn a_packet_of_a_former_life_comes<R: Rules>() -> Result<(), String> {
-    let mut bench = Bench::<R>::new();
+pub(crate) fn a_packet_of_a_former_life_comes<R: Rules>(rules: R) -> Result<(), String> {
+    let mut bench = Bench::new(rules);
     let tag = block(ME.0, 1);
     let requester = RequesterId { node: NodeId(0), slot: SlotId(0) };
     let to = Endpoint::HomeAgent(ME);
@@ -147,8 +147,8 @@ pub(crate) fn a_packet_of_a_former_life_comes<R: Rules>() -> Result<(), String> 
 }
 
 /// A node saved an answer for a home that has rebuilt its directory since.
-pub(crate) fn what_was_saved_is_old<R: Rules>() -> Result<(), String> {
-    let mut bench = Bench::<R>::new();
+pub(crate) fn what_was_saved_is_old<R: Rules>(rules: R) -> Result<(), String> {
+    let mut bench = Bench::new(rules);
     let tag = block(2, 1);
     bench.cache(tag, Access::Modified, 10);
     let requester = RequesterId { node: NodeId(0), slot: SlotId(0) };
@@ -176,9 +176,9 @@ pub(crate) fn what_was_saved_is_old<R: Rules>() -> Result<(), String> {
 }
 
 /// The switch stops again and again, each time before everybody has reported. A thread wants to write a block all that while.
-pub(crate) fn a_recovery_is_cut_short_again_and_again<R: Rules>() -> Result<(), String> {
+pub(crate) fn a_recovery_is_cut_short_again_and_again<R: Rules>(rules: R) -> Result<(), String> {
     const EPOCHS: u32 = 8;
-    let (mut bench, home) = (Bench::<R>::new(), NodeId(2));
+    let (mut bench, home) = (Bench::new(rules), NodeId(2));
     bench.miss(block(home.0, 1), Access::Modified);
     let mut at = AT;
     for epoch in 1..EPOCHS {
@@ -209,8 +209,8 @@ pub(crate) fn a_recovery_is_cut_short_again_and_again<R: Rules>() -> Result<(), 
 }
 
 /// A node dies that was granted a block to write, and then the switch, before everybody has reported.
-pub(crate) fn a_recovery_after_a_death_is_cut_short<R: Rules>() -> Result<(), String> {
-    let mut bench = Bench::<R>::new();
+pub(crate) fn a_recovery_after_a_death_is_cut_short<R: Rules>(rules: R) -> Result<(), String> {
+    let mut bench = Bench::new(rules);
     let (tag, dead) = (block(ME.0, 1), NodeId(2));
     let me = Endpoint::HomeAgent(ME);
     let allocator = RequesterId { node: NodeId(0), slot: SlotId(0) };
@@ -254,14 +254,14 @@ pub(crate) fn a_recovery_after_a_death_is_cut_short<R: Rules>() -> Result<(), St
 
 /// A node is cut off from the switch while it has an entry's lock: its answer took long before, and it repeats its request ever
 /// more rarely. All others are refused until it asks again, so that must be soon.
-pub(crate) fn a_lock_holder_was_cut_off<R: Rules>() -> Result<(), String> {
+pub(crate) fn a_lock_holder_was_cut_off<R: Rules>(rules: R) -> Result<(), String> {
     let (floor, most) = (Nanos::from_micros(60), Nanos::from_micros(600));
-    let mut bench = Bench::<R>::new();
+    let mut bench = Bench::new(rules);
     let config = Config {
         retransmission: Retransmission::AfterRoundTrips { floor, most },
         ..bench.node.config().clone()
     };
-    bench.node = Node::with_rules(config);
+    bench.node = Node::with_rules(rules, config);
     let mut now = Nanos::from_millis(1);
     let mut out = Vec::new();
     let asked = |tag, now, bench: &mut Bench<R>, out: &mut Vec<Effect>| {

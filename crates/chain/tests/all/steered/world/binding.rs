@@ -5,12 +5,12 @@
 use nic::verbs::{Depth, Mtu, ToReceive, ToSend};
 use switch::steering::{Bound, End, Sent};
 use wire::roce::{Psn, QpNumber};
-use wire::{ChainRules, Nanos, NodeId, SteerRules};
+use wire::{Nanos, NodeId, Rules};
 
 use super::{Event, Flight, MEMORY, World};
 use crate::steered::nic::BASE;
 
-impl<C: ChainRules, S: SteerRules> World<C, S> {
+impl<R: Rules> World<R> {
     /// The switch's number as a node.
     pub(super) const fn switch_node(&self) -> usize {
         self.nics.len()

@@ -2,12 +2,12 @@
 //! have come back.
 
 use check::history::Operation;
-use wire::{ChainRules, Nanos, SteerRules};
+use wire::{Nanos, Rules};
 
 use super::faults::Faults;
 use super::{DOUBT, Event, REST, World};
 
-impl<C: ChainRules, S: SteerRules> World<C, S> {
+impl<R: Rules> World<R> {
     pub(super) fn mishap(&mut self) {
         let Faults { restarts, forgets, breaks, deaths, sleeps, keys, .. } = self.faults;
         let anew = if self.switch.config().binding.queue_pairs > 0 { breaks } else { 0 };

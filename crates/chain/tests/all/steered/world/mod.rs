@@ -15,7 +15,7 @@ use check::history::{Op, Operation};
 use nic::verbs::Effect;
 use switch::steering::{self, Binding, Steering};
 use wire::roce::{Packet, QpNumber};
-use wire::{ChainRules, Nanos, SteerRules};
+use wire::{Nanos, Rules};
 
 pub(crate) use self::faults::Faults;
 use crate::steered::nic::{BASE, Nic};
@@ -95,14 +95,15 @@ struct Running {
 }
 
 /// A client; or, without a machine, the metadata server's side of its connection.
-struct Place<C: ChainRules> {
+struct Place<R: Rules> {
     id: ClientId,
-    machine: Client<C>,
+    machine: Client<R>,
     running: BTreeMap<OpId, Running>,
     asleep: u64,
 }
 
-pub(crate) struct World<C: ChainRules, S: SteerRules> {
+pub(crate) struct World<R: Rules> {
+    rules: R,
     pub(crate) now: u64,
     pub(crate) random: Dice,
     pub(crate) faults: Faults,
@@ -111,9 +112,9 @@ pub(crate) struct World<C: ChainRules, S: SteerRules> {
     links: Vec<Option<(QpNumber, QpNumber)>>,
     /// The memory's ends of bound queue pairs.
     bound: Vec<Option<QpNumber>>,
-    places: Vec<Place<C>>,
-    pub(crate) metadata: Metadata<C>,
-    pub(crate) switch: Steering<S>,
+    places: Vec<Place<R>>,
+    pub(crate) metadata: Metadata<R>,
+    pub(crate) switch: Steering<R>,
     events: BTreeMap<(u64, u64), Event>,
     next: u64,
     asked: BTreeMap<CallId, OpId>,
@@ -131,8 +132,8 @@ pub(crate) struct World<C: ChainRules, S: SteerRules> {
     out: Vec<Effect>,
 }
 
-impl<C: ChainRules, S: SteerRules> World<C, S> {
-    pub(crate) fn new(seed: u64, clients: usize, keys: u64, how: How, faults: Faults) -> Self {
+impl<R: Rules> World<R> {
+    pub(crate) fn new(rules: R, seed: u64, clients: usize, keys: u64, how: How, faults: Faults) -> Self {
         let config = steering::Config {
             keys: 16,
             top: how.top,
@@ -155,6 +156,7 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
         });
         let nics: Vec<Nic> = lens.map(Nic::new).collect();
         let mut world = Self {
+            rules,
             now: 1,
             random: Dice::new(seed),
             faults,
@@ -163,8 +165,8 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
             bound: vec![None; how.binding.queue_pairs],
             nics,
             places: Vec::new(),
-            metadata: Metadata::new(config_of_metadata),
-            switch: Steering::with_rules(&config).unwrap(),
+            metadata: Metadata::with_rules(rules, config_of_metadata),
+            switch: Steering::with_rules(rules, &config).unwrap(),
             events: BTreeMap::new(),
             next: 1,
             asked: BTreeMap::new(),
@@ -200,11 +202,11 @@ impl<C: ChainRules, S: SteerRules> World<C, S> {
         self.events.insert((self.now + after, number), event);
     }
 
-    fn client(&mut self) -> Place<C> {
+    fn client(&mut self) -> Place<R> {
         let cursors = 1 + self.random.below(4) as usize;
         let slots = 1 + self.random.below(3) as u32;
         let config = client::Config { lease: Nanos(LEASE), slots, cursors };
-        let mut machine = Client::new(config);
+        let mut machine = Client::with_rules(self.rules, config);
         let may = self.swaps_anyway || self.switch.config().binding.lets_clients_swap_at_once();
         if may && self.random.below(2) == 0 {
             machine = machine.swapping_at_once();

@@ -8,12 +8,12 @@ use nic::verbs::{
 use switch::steering::{Action, Connection, End};
 use wire::chain::EntryHead;
 use wire::roce::{AtomicEth, Extension, Key, Opcode, Packet, Psn};
-use wire::{ChainRules, Nanos, NodeId, SteerRules};
+use wire::{Nanos, NodeId, Rules};
 
 use super::{BUFFER, DOUBT, Event, Flight, MEMORY, OpId, World};
 use crate::steered::nic::{BASE, Bytes, address};
 
-impl<C: ChainRules, S: SteerRules> World<C, S> {
+impl<R: Rules> World<R> {
     // Connections.
 
     /// Makes a connection of a node to the memory, anew.
