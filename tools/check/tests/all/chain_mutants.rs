@@ -2,7 +2,7 @@
 //! out. Each has a run that does, and that is right when the rule holds.
 //!
 //! Here are those that runs of the joint rack catch soon. All of them have scenarios and runs of their own
-//! (`crates/chain/tests`, `crates/switch/tests`). `cargo test -p rackmem-check --features deep chain_mutants -- --nocapture` says what caught each.
+//! (`crates/chain/tests`, `crates/switch/tests`). `cargo test -p rackmem-check chain_mutants -- --nocapture` says what caught each.
 
 use check::joint::{Plan, Rack};
 use check::rack::Effort;

@@ -2,7 +2,6 @@
 //! notices are lost, and clients sleep for longer than slots rest, and die. With several copies, memories die, too. Each rule is left out
 //! once, and something notices.
 //! `RACKMEM_SEED=N` repeats a run, `RACKMEM_RUNS=N` makes so many of each kind.
-#![cfg_attr(not(feature = "deep"), allow(dead_code, unused_imports, reason = "mutants are deep"))]
 
 #[path = "../../../../../tools/check/tests/all/mutants/document.rs"]
 mod document;
@@ -107,11 +106,9 @@ fn histories_are_linearizable_and_memory_comes_back() {
 /// This test's scenario.
 const TORN: &str = "torn";
 
-#[cfg(feature = "deep")]
 #[test]
 fn every_mutant_is_caught() {
     let (mut caught_by_runs, mut torn_without) = (Vec::new(), Vec::new());
-    std::panic::set_hook(Box::new(|_| {}));
     for row in ROWS {
         let without = Without(row.rule);
         if row.scenario == TORN && torn::WAITS.into_iter().any(|wait| torn::is_torn(without, wait)) {
@@ -119,7 +116,7 @@ fn every_mutant_is_caught() {
             torn_without.push(row.rule);
         }
         if row.runs == Runs::Native {
-            let runs = KINDS.into_iter().flat_map(|kind| (1..100).map(move |seed| (seed, kind)));
+            let runs = (1..100).flat_map(|seed| KINDS.map(|kind| (seed, kind)));
             let mut ends = runs.map(|(seed, kind)| ((seed, kind), caught(without, seed, kind)));
             if let Some(((seed, kind), why)) = ends.find_map(|(run, end)| end.err().map(|why| (run, why))) {
                 let why: String = why.chars().take(150).collect();
@@ -128,7 +125,6 @@ fn every_mutant_is_caught() {
             }
         }
     }
-    let _ = std::panic::take_hook();
     crate::table::assert_caught(|row| row.scenario == TORN, &torn_without);
     crate::table::assert_caught(|row| row.runs == Runs::Native, &caught_by_runs);
 }
@@ -145,7 +141,7 @@ const HEAD: &str = "\
 # The mutants of chains
 
 The same for the rules of [chains](chains.md) (`Rule::CHAINS` in `crates/wire/src/rules.rs`). The table is
-`crates/chain/tests/all/mutants/table.rs`; `cargo test -p rackmem-chain --features deep mutant -- --nocapture` prints what was found by random runs.
+`crates/chain/tests/all/mutants/table.rs`; `cargo test -p rackmem-chain mutant -- --nocapture` prints what was found by random runs.
 
 - *random runs*: three clients and a metadata server, with one copy and with several, whose memories die (`chains`);
   *steered*: through a switch that steers (`steered`);

@@ -290,7 +290,6 @@ fn a_switch_that_restarts_again_and_again_costs_performance_only() {
 #[test]
 fn every_mutant_is_caught() {
     let mut caught_by_runs = Vec::new();
-    std::panic::set_hook(Box::new(|_| {}));
     // For the others there are scenarios: `crates/switch/tests/all/steering`.
     let steering = steering_table::ROWS.iter().filter(|row| row.runs).map(|row| row.rule);
     let chains = crate::table::ROWS.iter().filter(|row| row.runs == crate::table::Runs::Steered);
@@ -303,7 +302,6 @@ fn every_mutant_is_caught() {
             caught_by_runs.push(rule);
         }
     }
-    let _ = std::panic::take_hook();
     crate::table::assert_caught(|row| row.runs == crate::table::Runs::Steered, &caught_by_runs);
     for row in steering_table::ROWS.iter().filter(|row| row.runs) {
         let steering_table::Row { rule, without, .. } = row;

@@ -3,7 +3,7 @@
 //! As `tests/mutants` for FlowCC. Each rule of
 //! `Rule::LOCKS` stands in `table.rs` with what goes wrong without it, and with what catches its mutant: random runs,
 //! or a scenario. The second part of `docs/mutants.md` is written from the same table
-//! (`RACKMEM_WRITE=1 cargo test -p rackmem-check --features deep lock_mutants::document`).
+//! (`RACKMEM_WRITE=1 cargo test -p rackmem-check lock_mutants::document`).
 
 mod scenarios;
 mod table;
@@ -32,7 +32,7 @@ const HEAD: &str = "\
 # The mutants of the locks that carry their data
 
 The same for the rules of the locks (`Rule::LOCKS` in `crates/wire/src/rules.rs`), from `tools/check/tests/all/lock_mutants`:
-`cargo test -p rackmem-check --features deep lock_mutants -- --nocapture`.
+`cargo test -p rackmem-check lock_mutants -- --nocapture`.
 
 - *runs without faults*: one of the first random runs in which nothing is lost and nothing comes twice; packets may pass each
   other;

@@ -3,7 +3,7 @@
 //! Each rule of `Rule::COHERENCE` stands in `table.rs` with what goes wrong without it, and with what catches its
 //! mutant: all states of a scope, random runs, or a scenario of handlers. A few rules are *subsumed*: their mutants
 //! have exactly the states of the whole protocol. The first part of `docs/mutants.md` is written from the same table
-//! (`RACKMEM_WRITE=1 cargo test -p rackmem-check --features deep mutants::document`). The rules of the locks that carry their data
+//! (`RACKMEM_WRITE=1 cargo test -p rackmem-check mutants::document`). The rules of the locks that carry their data
 //! have a test of their own, `tests/lock_mutants`.
 
 pub(crate) mod document;
@@ -35,7 +35,7 @@ const HEAD: &str = "\
 
 Each rule of the protocol (`crates/wire/src/rules.rs`) can be left out, and then some checker must find a mistake.
 This table is written by `tools/check/tests/all/mutants`, which also runs all of it:
-`cargo test -p rackmem-check --features deep mutants -- --nocapture` prints what was found.
+`cargo test -p rackmem-check mutants -- --nocapture` prints what was found.
 
 - *scope NAME*: every state of a small rack (`rackmem-lab check flowcc --scope NAME`);
 - *joint scope NAME*: the same where memory comes and goes (`rackmem-lab check joint --scope NAME`);
