@@ -29,6 +29,7 @@ pub mod home;
 pub mod locks;
 mod message;
 mod node;
+mod on_packet;
 mod rack_node;
 mod recovery;
 mod requester;

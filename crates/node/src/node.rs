@@ -12,10 +12,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use switch::flowcc::line;
 use wire::{
-    BlockTag, Copyset, Discipline, Endpoint, Faithful, GlobalAddr, Incarnation, Kind, Nanos, NodeId, Refusal,
-    Rule, Rules, SlotId,
+    BlockTag, Copyset, Discipline, Faithful, GlobalAddr, Incarnation, Nanos, NodeId, Refusal, Rules, SlotId,
 };
 
 use crate::allocation::Allocation;
@@ -23,9 +21,9 @@ use crate::allocator::BlockRange;
 use crate::cache_agent::CacheAgent;
 use crate::config::Config;
 use crate::context::Context;
-use crate::counters::{Counters, Drop};
+use crate::counters::Counters;
 use crate::home::HomeAgent;
-use crate::message::{Effect, Message, Started};
+use crate::message::{Effect, Started};
 use crate::recovery::reporter::Reporter;
 use crate::requester::Requesters;
 use crate::shadow::Shadow;
@@ -65,6 +63,8 @@ macro_rules! context {
         }
     };
 }
+
+pub(crate) use context;
 
 impl Node {
     /// A node in its initial state.
@@ -107,117 +107,6 @@ impl<R: Rules> Node<R> {
     }
 
     // Inputs
-
-    /// A packet for one of this node's endpoints has arrived.
-    pub fn on_packet<S: Store>(
-        &mut self,
-        at: Moment,
-        message: &Message,
-        store: &mut S,
-        out: &mut Vec<Effect>,
-    ) {
-        let packet = &message.packet;
-        self.home.ended.clear();
-        let cx = &mut context!(self, at, store, out);
-        let nodes = cx.config.nodes;
-        if self.rules.holds(Rule::EpochsAreFenced) && packet.epoch != cx.config.switch_epoch {
-            return cx.counters.drop(Drop::WrongEpoch);
-        }
-        let known = packet.requester.node.index() < nodes
-            && packet.tag.home().index() < nodes
-            && packet.copyset.iter().all(|node| node.index() < nodes)
-            && packet.to.node() == Some(cx.config.id);
-        if !known {
-            return cx.counters.drop(Drop::Nonsense);
-        }
-        let requester = packet.requester.node.index();
-        let known = cx.lives[requester];
-        if self.rules.holds(Rule::LivesAreFenced) && packet.incarnation < known {
-            return cx.counters.drop(Drop::FormerLife);
-        }
-        self.lives[requester] = known.max(packet.incarnation);
-        let cx = &mut context!(self, at, store, out);
-        if packet.incarnation > known {
-            self.cache_agent.forget(cx, packet.requester.node);
-            self.home.forget(packet.requester.node);
-            self.allocation.forget(packet.requester.node);
-            self.requesters.forget(packet.requester.node);
-        }
-        match packet.to {
-            Endpoint::Requester(_) if packet.kind == Kind::Follow => self.requesters.on_follow(cx, packet),
-            Endpoint::Requester(_) if packet.kind == Kind::HandoverAck => {
-                self.requesters.on_handover_ack(cx, packet);
-            }
-            Endpoint::Requester(_) if packet.requester.node != cx.config.id => {
-                cx.counters.drop(Drop::Nonsense)
-            }
-            Endpoint::Requester(_) if packet.requester.slot == SlotId::MIGRATION => match packet.kind {
-                // Its unlock must wait for that of the one before, who tells when.
-                Kind::Ack if cx.config.queue && line::code_in(packet.arg).is_some() => {}
-                Kind::Ack => self.home.on_move_ack(cx, packet),
-                Kind::Handover if cx.config.queue => {
-                    self.requesters.acknowledge_handover(cx, packet);
-                    self.home.on_move_ack(cx, packet);
-                }
-                Kind::UnlockAck => self.home.on_move_unlocked(cx, packet),
-                _ => cx.counters.drop(Drop::Nonsense),
-            },
-            Endpoint::Requester(_) => {
-                match packet.kind {
-                    Kind::Ack => self.requesters.on_ack(cx, *message),
-                    Kind::Handover if cx.config.queue => self.requesters.on_handover(cx, packet),
-                    Kind::UnlockAck => self.requesters.on_unlock_ack(cx, packet),
-                    Kind::WriteBackAck => self.requesters.on_write_back_ack(cx, packet),
-                    Kind::CloseAck => self.requesters.on_close_ack(cx, packet),
-                    _ => cx.counters.drop(Drop::Nonsense),
-                }
-                if packet.requester.slot == SlotId::RECLAIM && packet.kind == Kind::Ack {
-                    self.allocation.on_purged(cx, &mut self.requesters);
-                }
-            }
-            Endpoint::CacheAgent(_) => {
-                cx.counters.cache_agent_received += 1;
-                match packet.kind {
-                    Kind::Close => self.cache_agent.on_close(cx, packet),
-                    Kind::ReportAck => self.reporter.on_report_ack(cx, packet),
-                    kind if kind.is_request() => self.cache_agent.on_request(cx, packet),
-                    _ => cx.counters.drop(Drop::Nonsense),
-                }
-            }
-            Endpoint::HomeAgent(_) => {
-                cx.counters.home_received += 1;
-                match packet.kind {
-                    Kind::Unlock => self.home.on_unlock(cx, packet),
-                    Kind::WriteBack => self.home.on_write_back(cx, message),
-                    Kind::Close => self.home.on_close(cx, packet),
-                    Kind::Demote => self.home.on_demote(cx, packet),
-                    Kind::Report => self.home.on_report(cx, message),
-                    Kind::ChunkRequest | Kind::Mark | Kind::Free => self.home.on_call(cx, packet),
-                    kind if kind.is_request() => self.home.on_request(cx, packet),
-                    _ => cx.counters.drop(Drop::Nonsense),
-                }
-            }
-            Endpoint::Allocator(_) => match packet.kind {
-                Kind::Free => self.allocation.on_free_request(cx, packet),
-                Kind::HomeReply
-                    if packet.requester.node == cx.config.id
-                        && matches!(packet.event, Kind::ChunkRequest | Kind::Mark) =>
-                {
-                    self.allocation.on_home_reply(cx, &mut self.requesters, packet);
-                }
-                Kind::FreeReply if packet.requester.node == cx.config.id && packet.event == Kind::Free => {
-                    self.allocation.on_free_reply(cx, &mut self.requesters, packet);
-                }
-                _ => cx.counters.drop(Drop::Nonsense),
-            },
-            Endpoint::Shadow(_) => match (&mut self.shadow, packet.kind) {
-                (Some(shadow), Kind::AddNotice) => shadow.on_add_notice(cx, packet),
-                (Some(shadow), Kind::HotReport) => shadow.on_heat(cx, packet),
-                _ => cx.counters.drop(Drop::Nonsense),
-            },
-            Endpoint::Switch => cx.counters.drop(Drop::Nonsense),
-        }
-    }
 
     /// A thread needs this block with this access, and found it cannot hit.
     pub fn on_access<S: Store>(

@@ -7,6 +7,7 @@
 #![warn(clippy::print_stderr)]
 
 mod bench;
+mod callgrind;
 mod check;
 mod command;
 mod explain;

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::Ordering;
 
-use node::locks::{LockEffect, LockMessage};
+use node::locks::LockMessage;
 use node::{Effect, Message, Moment};
 use wire::{Endpoint, LockEnd, Nanos, NodeId};
 
 use super::rack::InlineRack;
 use crate::memory::StoreOf;
 use crate::memory::locks::LockStoreOf;
-use crate::place::{Carrier, Courier, Input, LocksPlace, NodePlace, Place};
+use crate::place::{Carrier, Courier, Input, LocksPlace, NodePlace, Place, Visit};
 use crate::waiting::{Patience, Step};
 
 /// How often nodes that nobody works on are looked after.
@@ -25,37 +25,18 @@ impl Carrier for InlineRack {
         node: NodeId,
         courier: &mut Courier,
         now: Nanos,
-        action: impl FnOnce(&mut NodePlace, Moment, &mut StoreOf<'_>, &mut Vec<Effect>) -> R,
+        action: impl FnOnce(&mut Visit<'_, '_, '_>) -> R,
     ) -> R {
         let place = &self.nodes[node.index()];
         let mut machine = place.enter();
         let at = Moment { now: machine.at(now), random: courier.random() };
         let mut store = StoreOf::new(&self.memories, node);
-        let result = action(&mut machine, at, &mut store, &mut courier.effects);
+        let mut locks = LockStoreOf::new(&self.memories, node);
+        let Courier { effects, lock_effects, .. } = courier;
+        let (blocks, locks) = ((&mut store, effects), (&mut locks, lock_effects));
+        let result = action(&mut Visit { place: &mut machine, at, blocks, locks });
         self.dispatch(&mut machine, courier);
-        self.drain_node(place, &mut machine, node, courier, at.now);
-        drop(machine);
-        if place.is_waiting() {
-            courier.to_run.push(node.index());
-        }
-        self.carry(courier, now);
-        result
-    }
-
-    fn visit_locks<R>(
-        &self,
-        node: NodeId,
-        courier: &mut Courier,
-        now: Nanos,
-        action: impl FnOnce(&mut LocksPlace, Moment, &mut LockStoreOf<'_>, &mut Vec<LockEffect>) -> R,
-    ) -> R {
-        let place = &self.nodes[node.index()];
-        let mut machine = place.enter();
-        let at = Moment { now: machine.at(now), random: courier.random() };
-        let locks = &mut machine.locks;
-        let mut store = LockStoreOf::new(&self.memories, node);
-        let result = action(locks, at, &mut store, &mut courier.lock_effects);
-        self.dispatch_locks(locks, courier);
+        self.dispatch_locks(&mut machine.locks, courier);
         self.drain_node(place, &mut machine, node, courier, at.now);
         drop(machine);
         if place.is_waiting() {
@@ -248,7 +229,7 @@ impl InlineRack {
     }
 
     fn run_deadline(&self, node: NodeId, courier: &mut Courier, now: Nanos) {
-        self.visit(node, courier, now, |place, at, store, out| place.node.on_deadline(at, store, out));
+        self.visit(node, courier, now, |it| it.place.node.on_deadline(it.at, it.blocks.0, it.blocks.1));
         // Nothing is lost here, so a lock has nothing to send again.
     }
 }

@@ -4,14 +4,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, TryLockError};
 
 use node::locks::{LockEffect, LockMessage};
-use node::{Effect, Message, Moment, Node, RackNode, peeked_bytes};
+use node::{Effect, Message, Moment, peeked_bytes};
 use transport::{Body, Cause, Contents, PlaceId};
 use wire::{Kind, LockEnd, LockKind, LockPacket, Nanos, NodeId, Packet};
 
 use super::node::NetworkedNode;
 use crate::memory::StoreOf;
 use crate::memory::locks::LockStoreOf;
-use crate::place::{Carrier, Courier, Input, LocksPlace, NodePlace};
+use crate::place::{Carrier, Courier, Input, NodePlace, Visit};
 use crate::waiting::{Patience, Step};
 
 impl Carrier for NetworkedNode {
@@ -24,31 +24,16 @@ impl Carrier for NetworkedNode {
         node: NodeId,
         courier: &mut Courier,
         now: Nanos,
-        action: impl FnOnce(&mut NodePlace, Moment, &mut StoreOf<'_>, &mut Vec<Effect>) -> R,
+        action: impl FnOnce(&mut Visit<'_, '_, '_>) -> R,
     ) -> R {
         debug_assert_eq!(node, self.id);
         let mut machine = self.place.enter();
         let at = Moment { now: machine.at(now), random: courier.random() };
         let mut store = StoreOf::alone(&self.memory, self.id, Contents::None);
-        let result = action(&mut machine, at, &mut store, &mut courier.effects);
-        self.dispatch(&mut machine, courier);
-        self.finish(machine, courier, at.now);
-        result
-    }
-
-    fn visit_locks<R>(
-        &self,
-        node: NodeId,
-        courier: &mut Courier,
-        now: Nanos,
-        action: impl FnOnce(&mut LocksPlace, Moment, &mut LockStoreOf<'_>, &mut Vec<LockEffect>) -> R,
-    ) -> R {
-        debug_assert_eq!(node, self.id);
-        let mut machine = self.place.enter();
-        let at = Moment { now: machine.at(now), random: courier.random() };
-        let result = self.with_locks_of(&mut machine, courier, Contents::None, |_, locks, store, out| {
-            action(locks, at, store, out)
+        let result = self.with_locks_of(&mut machine, courier, Contents::None, |place, effects, locks| {
+            action(&mut Visit { place, at, blocks: (&mut store, effects), locks })
         });
+        self.dispatch(&mut machine, courier);
         self.finish(machine, courier, at.now);
         result
     }
@@ -61,7 +46,9 @@ impl Carrier for NetworkedNode {
     fn run_due(&self, _: NodeId, courier: &mut Courier, now: Nanos) {
         self.run_nic(courier, now);
         if self.place.deadline() <= now && !self.lease.is_fenced() {
-            self.visit_all(courier, now, |mut all, at, store, locks| all.on_deadline(at, store, locks));
+            self.visit(self.id, courier, now, |it| {
+                it.all(|mut all, at, blocks, locks| all.on_deadline(at, blocks, locks))
+            });
         }
     }
 
@@ -206,9 +193,9 @@ impl NetworkedNode {
             courier,
             now,
             |machine, courier, at, input| {
-                self.with_locks_of(machine, courier, Contents::None, |node, locks, store, out| match input {
-                    Input::Lock(message) => locks.with(node).on_lock_packet(at, &message, store, out),
-                    Input::Left(lock) => locks.machine.on_left(at, lock, store, out),
+                self.with_locks_of(machine, courier, Contents::None, |place, _, (store, out)| match input {
+                    Input::Lock(message) => place.machines().on_lock_packet(at, &message, store, out),
+                    Input::Left(lock) => place.locks.machine.on_left(at, lock, store, out),
                     Input::Message(_) | Input::Unpinned(_) => {
                         unreachable!("that is for the node's other machines")
                     }
@@ -252,35 +239,9 @@ impl NetworkedNode {
             }
         });
         let message = LockMessage { packet: *packet, data };
-        self.with_locks_of(machine, courier, region, |node, locks, store, out| {
-            locks.with(node).on_lock_packet(at, &message, store, out);
+        self.with_locks_of(machine, courier, region, |place, _, (store, out)| {
+            place.machines().on_lock_packet(at, &message, store, out);
         });
-    }
-
-    /// Does something with all machines of the node.
-    pub(super) fn visit_all<R>(
-        &self,
-        courier: &mut Courier,
-        now: Nanos,
-        action: impl FnOnce(
-            RackNode<'_>,
-            Moment,
-            (&mut StoreOf<'_>, &mut Vec<Effect>),
-            (&mut LockStoreOf<'_>, &mut Vec<LockEffect>),
-        ) -> R,
-    ) -> R {
-        let mut machine = self.place.enter();
-        let at = Moment { now: machine.at(now), random: courier.random() };
-        let mut store = StoreOf::alone(&self.memory, self.id, Contents::None);
-        let mut effects = std::mem::take(&mut courier.effects);
-        let result =
-            self.with_locks_of(&mut machine, courier, Contents::None, |node, locks, lock_store, out| {
-                action(locks.with(node), at, (&mut store, &mut effects), (lock_store, out))
-            });
-        courier.effects = effects;
-        self.dispatch(&mut machine, courier);
-        self.finish(machine, courier, at.now);
-        result
     }
 
     /// Does something with the locks, while a message with this region is handled, and sends what follows from it, still
@@ -290,14 +251,14 @@ impl NetworkedNode {
         machine: &mut NodePlace,
         courier: &mut Courier,
         region: Contents<'_>,
-        action: impl FnOnce(&mut Node, &mut LocksPlace, &mut LockStoreOf<'_>, &mut Vec<LockEffect>) -> R,
+        action: impl FnOnce(&mut NodePlace, &mut Vec<Effect>, (&mut LockStoreOf<'_>, &mut Vec<LockEffect>)) -> R,
     ) -> R {
-        let NodePlace { node, locks, .. } = machine;
-        let kept = std::mem::take(&mut locks.kept);
-        let Courier { lock_effects, outgoing, scratch, .. } = courier;
+        let kept = std::mem::take(&mut machine.locks.kept);
+        let Courier { effects, lock_effects, outgoing, scratch, .. } = courier;
         let mut later = Vec::new();
         let mut store = LockStoreOf::alone(&self.memory, self.id, region, &kept);
-        let result = action(node, locks, &mut store, lock_effects);
+        let result = action(machine, effects, (&mut store, lock_effects));
+        let locks = &mut machine.locks;
         locks.apply(lock_effects, |message| {
             let to = match message.packet.to {
                 LockEnd::Switch => PlaceId::SWITCH,

@@ -202,8 +202,9 @@ impl NetworkedNode {
         let mut left = 1;
         while left > 0 && began.elapsed() < patience && !self.lease.is_fenced() {
             let now = self.now();
-            left = self
-                .visit_all(&mut courier, now, |mut all, at, store, locks| all.on_leaving(at, store, locks));
+            left = self.visit(self.id, &mut courier, now, |it| {
+                it.all(|mut all, at, blocks, locks| all.on_leaving(at, blocks, locks))
+            });
             let mut waiting = self.begin_wait();
             self.pause(self.id, &mut courier, &mut waiting);
             self.end_wait(&mut courier);
@@ -338,8 +339,8 @@ impl NetworkedNode {
     /// A new epoch.
     fn begin(&self, courier: &mut Courier, view: &View, dump: Option<&Dump>) {
         let now = self.now();
-        self.visit_all(courier, now, |mut all, at, store, locks| {
-            all.on_new_epoch(at, (view, dump), store, locks);
+        self.visit(self.id, courier, now, |it| {
+            it.all(|mut all, at, blocks, locks| all.on_new_epoch(at, (view, dump), blocks, locks));
         });
         self.chains.begin_epoch(view.epoch);
         self.begin_connections(courier, view);
@@ -349,7 +350,7 @@ impl NetworkedNode {
     fn fence(&self, courier: &mut Courier) {
         self.lease.fence();
         let now = self.now();
-        self.visit(self.id, courier, now, |place, _, _, _| place.ring_all(Outcome::Retry));
+        self.visit(self.id, courier, now, |it| it.place.ring_all(Outcome::Retry));
         self.end_connections(courier);
         self.drop_copies();
     }

@@ -4,7 +4,7 @@ use node::Outcome;
 use wire::{GlobalAddr, Mode, Nanos, NodeId, Refusal};
 
 use super::courier::Courier;
-use super::operations::Carrier;
+use super::operations::{Carrier, await_outcome};
 use super::outcome::Failure;
 
 /// How long a thread waits for a lock.
@@ -38,12 +38,18 @@ pub(super) fn take<C: Carrier>(
     let bell = courier.bell_of_this_thread();
     // Before anything is sent: whoever is woken by it may get this core, and answer before this thread goes on.
     let mut patience = carrier.begin_wait();
-    let ticket = carrier.visit_locks(node, courier, now, |locks, at, store, out| {
-        let ticket = locks.ticket_for(bell);
+    let ticket = carrier.visit(node, courier, now, |it| {
+        let ticket = it.place.locks.ticket_for(bell);
         if wait == Wait::Reclaim {
-            locks.machine.on_reclaim(at, ticket, lock, store, out);
+            it.place.locks.machine.on_reclaim(it.at, ticket, lock, it.locks.0, it.locks.1);
         } else {
-            locks.machine.on_lock(at, (ticket, mode, wait == Wait::Not), lock, store, out);
+            it.place.locks.machine.on_lock(
+                it.at,
+                (ticket, mode, wait == Wait::Not),
+                lock,
+                it.locks.0,
+                it.locks.1,
+            );
         }
         ticket
     });
@@ -63,10 +69,10 @@ pub(super) fn take<C: Carrier>(
             && let now = carrier.now()
             && now >= until
         {
-            let waited = carrier.visit_locks(node, courier, now, |locks, at, store, out| {
-                let waited = locks.machine.on_cancel(at, ticket, lock.0, store, out);
+            let waited = carrier.visit(node, courier, now, |it| {
+                let waited = it.place.locks.machine.on_cancel(it.at, ticket, lock.0, it.locks.0, it.locks.1);
                 if waited {
-                    locks.forget(ticket);
+                    it.place.locks.forget(ticket);
                 }
                 waited
             });
@@ -103,19 +109,11 @@ pub(super) fn end<C: Carrier>(
     }
     let bell = courier.bell_of_this_thread();
     let mut patience = carrier.begin_wait();
-    carrier.visit_locks(node, courier, carrier.now(), |locks, at, store, out| {
-        let ticket = locks.ticket_for(bell);
-        locks.machine.on_free(at, (ticket, is_lost), lock, store, out);
+    carrier.visit(node, courier, carrier.now(), |it| {
+        let ticket = it.place.locks.ticket_for(bell);
+        it.place.locks.machine.on_free(it.at, (ticket, is_lost), lock, it.locks.0, it.locks.1);
     });
-    let outcome = loop {
-        if let Some(outcome) = courier.bell.heard() {
-            break Ok(outcome);
-        }
-        if carrier.is_fenced() {
-            break Err(Failure::Fenced);
-        }
-        carrier.pause(node, courier, &mut patience);
-    };
+    let outcome = await_outcome(carrier, node, courier, &mut patience);
     carrier.end_wait(courier);
     match outcome? {
         Outcome::Freed => Ok(()),

@@ -26,7 +26,7 @@ pub use courier::Courier;
 pub(crate) use inbox::{Input, Place};
 pub use lock_operations::Wait;
 pub(crate) use node_place::{LocksPlace, NodePlace};
-pub(crate) use operations::Carrier;
+pub(crate) use operations::{Carrier, Visit};
 pub use operations::{Fetched, Operations};
 pub use outcome::{Allocated, Failure};
 pub(crate) use switch_place::SwitchPlace;

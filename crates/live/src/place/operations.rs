@@ -1,13 +1,13 @@
 //! What application threads ask of their node when a hit will not do, and how they wait for it.
 
 use node::locks::LockEffect;
-use node::{Access, Effect, FrameId, Moment, Outcome, Started};
+use node::{Access, Effect, FrameId, Moment, Outcome, RackNode, Started};
 use wire::{BlockTag, Discipline, GlobalAddr, Incarnation, Mode, Nanos, NodeId, SlotId};
 
 use super::courier::Courier;
 use super::inbox::Input;
 use super::lock_operations::{self, Wait};
-use super::node_place::{LocksPlace, NodePlace};
+use super::node_place::NodePlace;
 use super::outcome::{Allocated, Failure};
 use crate::memory::StoreOf;
 use crate::memory::locks::LockStoreOf;
@@ -24,6 +24,30 @@ pub enum Fetched {
     Retry,
 }
 
+/// A thread at a node's machines: what they are called with, and where their effects go.
+pub(crate) struct Visit<'a, 'b, 'l> {
+    pub(crate) place: &'a mut NodePlace,
+    pub(crate) at: Moment,
+    pub(crate) blocks: (&'a mut StoreOf<'b>, &'a mut Vec<Effect>),
+    pub(crate) locks: (&'a mut LockStoreOf<'l>, &'a mut Vec<LockEffect>),
+}
+
+impl Visit<'_, '_, '_> {
+    /// Does something with all machines of the node.
+    pub(crate) fn all<R>(
+        &mut self,
+        action: impl FnOnce(
+            RackNode<'_>,
+            Moment,
+            (&mut StoreOf<'_>, &mut Vec<Effect>),
+            (&mut LockStoreOf<'_>, &mut Vec<LockEffect>),
+        ) -> R,
+    ) -> R {
+        let Self { place, at, blocks: (store, out), locks: (lock_store, lock_out) } = self;
+        action(place.machines(), *at, (store, out), (lock_store, lock_out))
+    }
+}
+
 /// What carries messages to and from the places that this process has.
 pub(crate) trait Carrier {
     /// Time since the rack's start, as this process counts it.
@@ -35,16 +59,7 @@ pub(crate) trait Carrier {
         node: NodeId,
         courier: &mut Courier,
         now: Nanos,
-        action: impl FnOnce(&mut NodePlace, Moment, &mut StoreOf<'_>, &mut Vec<Effect>) -> R,
-    ) -> R;
-
-    /// Lets a thread do something with a node's locks, and then carries what follows from it.
-    fn visit_locks<R>(
-        &self,
-        node: NodeId,
-        courier: &mut Courier,
-        now: Nanos,
-        action: impl FnOnce(&mut LocksPlace, Moment, &mut LockStoreOf<'_>, &mut Vec<LockEffect>) -> R,
+        action: impl FnOnce(&mut Visit<'_, '_, '_>) -> R,
     ) -> R;
 
     /// Leaves something for a node's machines, and runs them.
@@ -171,8 +186,8 @@ impl<C: Carrier + Send + Sync> Operations for C {
     }
 
     fn own(&self, node: NodeId, courier: &mut Courier, tag: BlockTag) -> Result<Fetched, Failure> {
-        bring(self, node, courier, |place, at, store, out| {
-            place.node.on_access(at, tag, Access::Modified, store, out)
+        bring(self, node, courier, |it| {
+            it.place.node.on_access(it.at, tag, Access::Modified, it.blocks.0, it.blocks.1)
         })
     }
 
@@ -183,8 +198,8 @@ impl<C: Carrier + Send + Sync> Operations for C {
         tag: BlockTag,
         bytes: (usize, usize),
     ) -> Result<Fetched, Failure> {
-        let fetched = bring(self, node, courier, |place, at, store, out| {
-            place.node.on_read(at, tag, bytes, store, out)
+        let fetched = bring(self, node, courier, |it| {
+            it.place.node.on_read(it.at, tag, bytes, it.blocks.0, it.blocks.1)
         })?;
         if fetched == Fetched::Words {
             courier.take_peeked();
@@ -204,8 +219,8 @@ impl<C: Carrier + Send + Sync> Operations for C {
         write: bool,
         once: bool,
     ) -> Result<SlotId, Failure> {
-        let (started, outcome) = run(self, node, courier, |place, at, store, out| {
-            match place.node.on_lock(at, block, write, once, store, out) {
+        let (started, outcome) = run(self, node, courier, |it| {
+            match it.place.node.on_lock(it.at, block, write, once, it.blocks.0, it.blocks.1) {
                 // No slot is not worth waiting for: they are taken by locks.
                 Started::Full => Started::Retry,
                 started => started,
@@ -221,7 +236,7 @@ impl<C: Carrier + Send + Sync> Operations for C {
 
     fn unlock(&self, node: NodeId, courier: &mut Courier, slot: SlotId) {
         let now = Carrier::now(self);
-        self.visit(node, courier, now, |place, at, store, out| place.node.on_release(at, slot, store, out));
+        self.visit(node, courier, now, |it| it.place.node.on_release(it.at, slot, it.blocks.0, it.blocks.1));
     }
 
     fn alloc(
@@ -232,8 +247,8 @@ impl<C: Carrier + Send + Sync> Operations for C {
         home: NodeId,
         discipline: Discipline,
     ) -> Result<Allocated, Failure> {
-        let outcome = call(self, node, courier, |place, at, store, out| {
-            place.node.on_alloc(at, len, home, discipline, store, out)
+        let outcome = call(self, node, courier, |it| {
+            it.place.node.on_alloc(it.at, len, home, discipline, it.blocks.0, it.blocks.1)
         })?;
         match outcome {
             Outcome::Allocated { addr, zeroed, life } => Ok(Allocated { addr, life, zeroed }),
@@ -248,9 +263,9 @@ impl<C: Carrier + Send + Sync> Operations for C {
         courier: &mut Courier,
         (addr, life): (GlobalAddr, Option<Incarnation>),
     ) -> Result<(), Failure> {
-        let outcome = call(self, node, courier, |place, at, store, out| match life {
-            Some(life) => place.node.on_free_in(at, (addr, life), store, out),
-            None => place.node.on_free(at, addr, store, out),
+        let outcome = call(self, node, courier, |it| match life {
+            Some(life) => it.place.node.on_free_in(it.at, (addr, life), it.blocks.0, it.blocks.1),
+            None => it.place.node.on_free(it.at, addr, it.blocks.0, it.blocks.1),
         })?;
         match outcome {
             Outcome::Freed => Ok(()),
@@ -298,7 +313,7 @@ fn run<C: Carrier>(
     carrier: &C,
     node: NodeId,
     courier: &mut Courier,
-    start: impl FnOnce(&mut NodePlace, Moment, &mut StoreOf<'_>, &mut Vec<Effect>) -> Started,
+    start: impl FnOnce(&mut Visit<'_, '_, '_>) -> Started,
 ) -> Result<(Started, Option<Outcome>), Failure> {
     if carrier.is_fenced() {
         return Err(Failure::Fenced);
@@ -308,10 +323,10 @@ fn run<C: Carrier>(
     let bell = courier.bell_of_this_thread();
     // Before anything is sent: whoever is woken by it may get this core, and answer before this thread goes on.
     let mut patience = carrier.begin_wait();
-    let started = carrier.visit(node, courier, now, |place, at, store, out| {
-        let started = start(place, at, store, out);
+    let started = carrier.visit(node, courier, now, |it| {
+        let started = start(it);
         if let Started::Slot(slot) | Started::Join(slot) = started {
-            place.wait_for(slot, bell);
+            it.place.wait_for(slot, bell);
         }
         started
     });
@@ -336,7 +351,7 @@ fn bring<C: Carrier>(
     carrier: &C,
     node: NodeId,
     courier: &mut Courier,
-    mut start: impl FnMut(&mut NodePlace, Moment, &mut StoreOf<'_>, &mut Vec<Effect>) -> Started,
+    mut start: impl FnMut(&mut Visit<'_, '_, '_>) -> Started,
 ) -> Result<Fetched, Failure> {
     loop {
         let (started, outcome) = run(carrier, node, courier, &mut start)?;
@@ -357,7 +372,7 @@ fn call<C: Carrier>(
     carrier: &C,
     node: NodeId,
     courier: &mut Courier,
-    mut start: impl FnMut(&mut NodePlace, Moment, &mut StoreOf<'_>, &mut Vec<Effect>) -> Started,
+    mut start: impl FnMut(&mut Visit<'_, '_, '_>) -> Started,
 ) -> Result<Outcome, Failure> {
     loop {
         if let (_, Some(outcome)) = run(carrier, node, courier, &mut start)? {
@@ -367,7 +382,7 @@ fn call<C: Carrier>(
 }
 
 /// Waits until the bell rings, doing what is to be done meanwhile.
-fn await_outcome<C: Carrier>(
+pub(super) fn await_outcome<C: Carrier>(
     carrier: &C,
     node: NodeId,
     courier: &mut Courier,

@@ -17,6 +17,7 @@
 //! | `inspect.rs` | what a checker sees |
 //! | `deadlines.rs` | what was not answered is sent again |
 //! | `recovery.rs` | a new life of the switch |
+//! | `rebuild.rs` | what a home makes of what all nodes have reported then |
 //! | `canonical.rs` | a state as a value, for checkers |
 //!
 //! A node has a lock not at all, *shared* (it has a copy, and threads may read), or it *reigns*: it may write, once the
@@ -43,6 +44,7 @@ mod freeing;
 mod home;
 mod inspect;
 mod moving;
+mod rebuild;
 mod reclaiming;
 mod record;
 mod recovery;

@@ -24,7 +24,7 @@ use wire::{
     Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, NodeId, Refusal, Rule, Rules, Status, Tenure,
 };
 
-use super::home::{Entry, HomeLock, Keeper};
+use super::home::{HomeLock, Keeper};
 use super::record::{Again, Copy, Cut, Lock, Report, Waiter};
 use super::store::LockStore;
 use super::{Context, LockDrop, LockEffect, LockMessage, LockNode, context};
@@ -46,7 +46,7 @@ pub(super) struct Rebuilding {
     /// How many reports each node has, once it has said so.
     counts: Map<NodeId, u64>,
     /// Nodes that are not in the life that they were in when this home knew its locks last.
-    gone: Copyset,
+    pub(super) gone: Copyset,
     /// Requests that wait.
     pub(super) parked: Vec<LockPacket>,
 }
@@ -54,12 +54,12 @@ pub(super) struct Rebuilding {
 /// What a home has answered to a report.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Decision {
-    len: u32,
-    tenure: Tenure,
+    pub(super) len: u32,
+    pub(super) tenure: Tenure,
     /// What was reported stays.
-    stays: bool,
+    pub(super) stays: bool,
     /// The entry has a keeper, so the answer may go out.
-    placed: bool,
+    pub(super) placed: bool,
 }
 
 impl<R: Rules> LockNode<R> {
@@ -285,121 +285,6 @@ impl<R: Rules> LockNode<R> {
                 LockKind::Reclaim => self.on_reclaim_packet(at, &packet, store, out),
                 _ => self.on_directory_packet(at, &LockMessage { packet, data: None }, store, out),
             }
-        }
-    }
-
-    /// Finds out who has a lock, and where its data are.
-    fn rebuild<S: LockStore>(
-        &mut self,
-        at: Moment,
-        lock: GlobalAddr,
-        heard: &Rebuilding,
-        store: &mut S,
-        out: &mut Vec<LockEffect>,
-    ) {
-        let range = (lock, NodeId(0))..=(lock, NodeId(u16::MAX));
-        let reports: Vec<_> = heard.reports.range(range).map(|((_, node), report)| (*node, report)).collect();
-        if self.homes.get(&lock).is_some_and(|home| home.freed) && self.rules.holds(Rule::FreedLocksEnd) {
-            let latest = reports.iter().map(|(_, (packet, _))| packet.tenure).max();
-            self.end_freed(lock, latest.unwrap_or(Tenure::NONE));
-        }
-        let Some(home) = self.homes.get_mut(&lock) else {
-            // It was freed, and not everybody has heard.
-            for (node, (packet, _)) in &reports {
-                let decision =
-                    Decision { len: packet.len, tenure: packet.tenure, stays: false, placed: false };
-                self.decided.insert((lock, *node), decision);
-            }
-            return self.answer_reports(at, lock, store, out);
-        };
-        // What there is of a lock that was freed, and whose end its holder has not heard of, is not of this one.
-        let since = home.since;
-        let (reports, past_ones): (Vec<_>, Vec<_>) =
-            reports.into_iter().partition(|(_, (packet, _))| packet.tenure >= since);
-        let of = |kind: fn(&LockPacket) -> bool| reports.iter().filter(move |(_, (packet, _))| kind(packet));
-        let reigns = |packet: &LockPacket| packet.mode == Mode::Write;
-        let copies = |packet: &LockPacket| packet.mode == Mode::Read && packet.has_copy;
-        let moved = |packet: &LockPacket| packet.mode == Mode::Read && !packet.has_copy && packet.once;
-
-        let holder = of(reigns)
-            .max_by_key(|(_, (packet, _))| packet.tenure)
-            .map(|(node, (packet, _))| (*node, packet));
-        let latest_copy = of(copies).map(|(_, (packet, _))| packet.tenure).max();
-        // The last reign of somebody who does not reign any more. What moved before that is old.
-        let past =
-            reports.iter().filter(|(_, (packet, _))| !reigns(packet) && !copies(packet) && !moved(packet));
-        let past = past.map(|(_, (packet, _))| packet.tenure).max().unwrap_or(Tenure::NONE);
-        let last_move = of(moved).max_by_key(|(_, (packet, _))| packet.tenure);
-        // What moved before the reign that this home knows of is old, too.
-        let known = home.lent.map_or(home.tenure, |(_, tenure)| tenure.max(home.tenure));
-        let last_move = last_move.filter(|(_, (packet, _))| packet.tenure > known);
-        let on_its_way = last_move.filter(|(_, (packet, _))| {
-            packet.tenure > past && !packet.next.is_some_and(|next| heard.gone.contains(next))
-        });
-
-        let mut entry = Entry { tenure: home.tenure, ..Entry::default() };
-        let mut lost = false;
-        if let Some((node, packet)) = holder {
-            entry = Entry { tenure: packet.tenure, holder: Some(node), ..Entry::default() };
-            home.lent = Some((node, packet.tenure));
-        } else if let Some(tenure) = latest_copy {
-            let with_data = of(copies).find(|(_, (packet, data))| packet.tenure == tenure && data.is_some());
-            if tenure > home.tenure && home.len > 0 {
-                match with_data {
-                    Some((_, (_, Some(data)))) => {
-                        store.write_home(lock, home.len, *data);
-                        home.lost = false;
-                    }
-                    // Nobody honest has a copy that its home does not have, and reports it without its data.
-                    _ => lost = true,
-                }
-            }
-            home.tenure = home.tenure.max(tenure);
-            home.lent = None;
-            let sharers = of(copies).map(|(node, _)| *node).collect();
-            entry = Entry { tenure: home.tenure, sharers, ..Entry::default() };
-        } else if let Some((_, (packet, data))) = on_its_way {
-            if let Some(data) = data {
-                store.write_home(lock, home.len, *data);
-            }
-            home.comes_back(packet.tenure);
-            entry.tenure = home.tenure;
-        } else if let Some((to, tenure)) = home.lent {
-            // It never came there, if who it was lent to is alive and has not reigned.
-            let arrived = heard.gone.contains(to) || past >= tenure || last_move.is_some();
-            lost = arrived && home.len > 0 && self.rules.holds(Rule::DeadHoldersLose);
-            home.lost &= self.rules.holds(Rule::TakenLossesStay);
-            // From hand to hand it may have gone on since: the next lock of this name must begin behind all of that.
-            let latest = reports.iter().map(|(_, (packet, _))| packet.tenure).max();
-            entry.tenure = tenure.max(latest.unwrap_or(tenure));
-            home.tenure = entry.tenure;
-            home.lent = None;
-        } else {
-            entry.tenure = home.tenure.max(past);
-            home.tenure = entry.tenure;
-        }
-        self.counters.lost += u64::from(lost && !home.lost);
-        home.lost |= lost;
-        for (node, (packet, _)) in &past_ones {
-            let decision = Decision { len: packet.len, tenure: packet.tenure, stays: false, placed: false };
-            self.decided.insert((lock, *node), decision);
-        }
-        for (node, (packet, _)) in &reports {
-            let stays =
-                reigns(packet) && entry.holder == Some(*node) || copies(packet) && entry.holder.is_none();
-            let decision = Decision { len: home.len, tenure: entry.tenure, stays, placed: false };
-            self.decided.insert((lock, *node), decision);
-        }
-        if home.is_lost() {
-            // No directory knows it, so that whoever asks comes here, and is refused.
-            return self.answer_reports(at, lock, store, out);
-        }
-        if reports.is_empty() && past_ones.is_empty() {
-            return;
-        }
-        self.place(at, lock, entry, store, out);
-        if self.homes[&lock].keeper == Keeper::Here {
-            self.answer_reports(at, lock, store, out);
         }
     }
 

@@ -29,10 +29,6 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u64).range(1..=1000))]
     rounds: u64,
 
-    /// Only do so many dependent cached reads of 256 KiB, for counting instructions from outside
-    #[arg(long, hide = true)]
-    count: Option<u64>,
-
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -196,10 +192,6 @@ fn measure(args: &Args, footprint: Bytes) -> Result<Row, Fault> {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), Fault> {
-    if let Some(count) = args.count {
-        black_box(Subject::new(256 << 10)?.chase_cached(count));
-        return Ok(());
-    }
     let rows =
         args.footprints.iter().map(|footprint| measure(args, *footprint)).collect::<Result<Vec<_>, _>>()?;
     let report = Report {

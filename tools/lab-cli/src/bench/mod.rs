@@ -6,6 +6,7 @@
 //! | file | measures |
 //! | --- | --- |
 //! | `hit` | cached words against a plain `Vec<u64>` |
+//! | `instructions` | hits, misses, hand-overs and remote atomics, counted; no yardstick, but a file of what they took before |
 //! | `miss` | misses, evictions, upgrades and reads of modified blocks against a memcpy of a block |
 //! | `networked` | misses on a rack of processes against the bare exchange of their messages |
 //! | `contend` | many threads on one block |
@@ -16,6 +17,7 @@
 
 mod contend;
 mod hit;
+mod instructions;
 pub(crate) mod lock;
 mod miss;
 pub(crate) mod networked;
@@ -32,6 +34,8 @@ use cli::fault::Fault;
 pub(crate) enum Bench {
     /// Reads and writes of cached words, against a plain array of the same size
     Hit(hit::Args),
+    /// Instructions of a hit, a miss, a hand-over and a fetch-and-add, against a file of what they took before
+    Instructions(instructions::Args),
     /// Misses of a block, against copying a block of memory, or against the bare exchange of their messages
     Miss(miss::Args),
     /// Three processes that exchange the messages of a miss, and nothing else
@@ -50,6 +54,7 @@ pub(crate) enum Bench {
 pub(crate) fn run(bench: &Bench) -> Result<(), Fault> {
     match bench {
         Bench::Hit(args) => hit::run(args),
+        Bench::Instructions(args) => instructions::run(args),
         Bench::Miss(args) => miss::run(args),
         Bench::Pingpong(args) => networked::pingpong::run(args),
         Bench::Contend(args) => contend::run(args),

@@ -41,8 +41,6 @@ pub(super) fn write(args: &Args, documents: &[Document]) -> Result<(), Fault> {
         let stem = &document.report.figure;
         let json = document.to_json().map_err(|error| Fault::failed(format_args!("{stem}: {error}")))?;
         put(args.out.join(format!("{stem}.json")), json)?;
-        let points = document.measured.iter().map(|(point, measured)| (point, measured));
-        put(args.out.join(format!("{stem}-points.csv")), csv::points(points))?;
         for chart in &document.report.charts {
             put(args.out.join(format!("{}.csv", chart.name)), csv::chart(chart))?;
         }
@@ -61,8 +59,6 @@ fn draw(args: &Args, document: &Document) -> Result<(), Fault> {
 
     for chart in &document.report.charts {
         put(args.out.join(format!("{}.svg", chart.name)), plot::svg(chart))?;
-        let png = plot::png(chart).map_err(|error| Fault::failed(format_args!("{}: {error}", chart.name)))?;
-        put(args.out.join(format!("{}.png", chart.name)), png)?;
     }
     Ok(())
 }

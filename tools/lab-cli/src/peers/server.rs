@@ -80,7 +80,7 @@ impl Server {
 }
 
 /// Where a program is.
-pub(super) fn installed(name: &str) -> Option<PathBuf> {
+pub(crate) fn installed(name: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?).map(|dir| dir.join(name)).find(|program| program.is_file())
 }
 

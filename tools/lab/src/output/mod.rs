@@ -6,7 +6,7 @@
 //! | `document` | JSON: everything, and back |
 //! | `csv` | a line for each point |
 //! | `page` | Markdown |
-//! | `plot` | SVG and PNG, with the feature `plots` |
+//! | `plot` | SVG, with the feature `plots` |
 //!
 //! What must always hold: whatever is written follows from a [`Document`] alone, but for the CSV.
 

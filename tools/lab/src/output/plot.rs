@@ -1,4 +1,4 @@
-//! Charts as SVG and PNG. The only file that knows the plotting library.
+//! Charts as SVG. The only file that knows the plotting library.
 //!
 //! What must always hold: the same chart gives the same SVG.
 
@@ -14,22 +14,10 @@ const COLOURS: [&str; 6] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00
 /// So many letters have room under a bar chart.
 const MOST_LETTERS: usize = 60;
 
-/// So many dots of a PNG to one of an SVG.
-const SCALE: f32 = 1.5;
-
 /// The chart as SVG.
 pub fn svg(chart: &Chart) -> String {
     let (plots, layout) = plots(chart);
     render_to_svg(plots, layout)
-}
-
-/// The chart as PNG.
-///
-/// # Errors
-/// What the library says.
-pub fn png(chart: &Chart) -> Result<Vec<u8>, String> {
-    let (plots, layout) = plots(chart);
-    render_to_png(plots, layout, SCALE)
 }
 
 /// A bar chart as SVG.

@@ -1,74 +1,89 @@
 //! When nothing is under way, the directory says what is so, and whoever has data has those of the last release.
 
-use wire::Rules;
+use node::locks::LockNode;
+use switch::locks::EntryView;
+use wire::{GlobalAddr, Rules};
 
-use crate::locks::Locks;
+use crate::locks::{Locks, PlainLocks};
 use crate::rack::Control;
 
 pub(super) fn check<R: Rules>(locks: &Locks<R>, control: &Control) -> Result<(), String> {
-    for (at, (lock, len)) in locks.locks.iter().enumerate() {
-        let home = &locks.nodes[lock.home().index()];
-        if !control.works(lock.home()) {
-            continue;
+    for (at, (lock, _)) in locks.locks.iter().enumerate() {
+        let home = lock.home();
+        if control.works(home) && locks.is_allocated(at, control.life(home, home)) {
+            check_lock(locks, control, at)?;
         }
-        let life = control.life(lock.home(), lock.home());
-        if !locks.is_allocated(at, life) {
-            continue;
+    }
+    Ok(())
+}
+
+/// One lock: one directory has it, or none, and all nodes are as that says.
+fn check_lock<R: Rules>(locks: &Locks<R>, control: &Control, at: usize) -> Result<(), String> {
+    let (lock, len) = locks.locks[at];
+    let (home, memory) = &locks.nodes[lock.home().index()];
+    let entry = match (locks.switch.entry(lock), home.entry(lock)) {
+        (None, None) => return Ok(()),
+        _ if home.has_lost(lock) => return Err(format!("lock {lock} is lost, and a directory has it")),
+        (Some(_), Some(_)) => return Err(format!("two directories have lock {lock}")),
+        (Some(entry), None) | (None, Some(entry)) => entry,
+    };
+    let life = control.life(lock.home(), lock.home());
+    let last = locks.last_release(at, life, locks.allocations.now(at, life));
+    let wrong = |what: &str| format!("at rest, {what}: lock {lock} {entry:?}");
+    for (machine, store) in &locks.nodes {
+        check_view(locks, machine, lock, &entry).map_err(wrong)?;
+        check_copy(locks, (machine, store), (lock, len), last).map_err(wrong)?;
+    }
+    if entry.holder.is_none() && len > 0 {
+        let (tenure, _) = home.home_of(lock).expect("what is in a directory is known to its home");
+        if tenure != entry.tenure {
+            return Err(wrong("nobody holds the lock, and its data are not at home"));
         }
-        if home.0.has_lost(*lock) {
-            if locks.switch.entry(*lock).is_some() || home.0.entry(*lock).is_some() {
-                return Err(format!("lock {lock} is lost, and a directory has it"));
-            }
-            continue;
+        if memory.home.get(&lock).copied().unwrap_or(0) != last {
+            return Err(wrong("the data at home are not those of the last release"));
         }
-        let Some(entry) = locks.switch.entry(*lock).or_else(|| home.0.entry(*lock)) else { continue };
-        if locks.switch.entry(*lock).is_some() && home.0.entry(*lock).is_some() {
-            return Err(format!("two directories have lock {lock}"));
+    }
+    Ok(())
+}
+
+/// What a node takes itself for is what the directory takes it for.
+fn check_view<R: Rules>(
+    locks: &Locks<R>,
+    machine: &LockNode<R>,
+    lock: GlobalAddr,
+    entry: &EntryView,
+) -> Result<(), &'static str> {
+    let Some(view) = machine.view(lock) else { return Ok(()) };
+    match (&view.reign, entry.holder == Some(machine.id())) {
+        (Some(reign), true) if reign.tenure != entry.tenure => Err("the holder reigns in another tenure"),
+        (Some(reign), true) if !reign.known.without_all(entry.waiting).is_empty() => {
+            Err("the holder knows of somebody of whom the directory does not")
         }
-        let wrong = |what: &str| Err(format!("at rest, {what}: lock {lock} {entry:?}"));
-        let last = locks.last_release(at, life, locks.allocations.now(at, life));
-        for (machine, store) in &locks.nodes {
-            let id = machine.id();
-            let Some(view) = machine.view(*lock) else { continue };
-            match (&view.reign, entry.holder == Some(id)) {
-                (Some(reign), true) => {
-                    if reign.tenure != entry.tenure {
-                        return wrong("the holder reigns in another tenure");
-                    }
-                    if !reign.known.without_all(entry.waiting).is_empty() {
-                        return wrong("the holder knows of somebody of whom the directory does not");
-                    }
-                }
-                (None, false) => {}
-                (Some(_), false) => return wrong("somebody reigns who is not the holder"),
-                // A late copy of a request may have made it the holder, and what that brought be lost: whoever asks next has it
-                // ask again.
-                (None, true) if locks.rack.faults.may_lose() => {}
-                (None, true) => return wrong("the holder does not reign"),
-            }
-            if view.copy.is_some() && !entry.sharers.contains(id) {
-                return wrong("somebody has a copy of whom the directory does not know");
-            }
-            if let Some(frame) = store.frames.get(lock) {
-                let has_data = machine.held(*lock).is_some();
-                if *len > 0 && has_data && frame.value != last {
-                    return wrong("a copy is not of the last release");
-                }
-                let open = machine.held(*lock);
-                if open.is_some() && frame.gate != open && locks.plan.room >= locks.locks.len() {
-                    return wrong("a gate is closed where nobody waits");
-                }
-            }
+        (Some(_), false) => Err("somebody reigns who is not the holder"),
+        // A late copy of a request may have made it the holder, and what that brought be lost: whoever asks next has it
+        // ask again.
+        (None, true) if !locks.rack.faults.may_lose() => Err("the holder does not reign"),
+        _ if view.copy.is_some() && !entry.sharers.contains(machine.id()) => {
+            Err("somebody has a copy of whom the directory does not know")
         }
-        if entry.holder.is_none() && *len > 0 {
-            let (tenure, _) = home.0.home_of(*lock).expect("what is in a directory is known to its home");
-            if tenure != entry.tenure {
-                return wrong("nobody holds the lock, and its data are not at home");
-            }
-            if home.1.home.get(lock).copied().unwrap_or(0) != last {
-                return wrong("the data at home are not those of the last release");
-            }
-        }
+        _ => Ok(()),
+    }
+}
+
+/// A node's frame, if it has one, has the data of the last release, and lets threads in.
+fn check_copy<R: Rules>(
+    locks: &Locks<R>,
+    (machine, store): (&LockNode<R>, &PlainLocks),
+    (lock, len): (GlobalAddr, u32),
+    last: u64,
+) -> Result<(), &'static str> {
+    let (Some(_), Some(frame)) = (machine.view(lock), store.frames.get(&lock)) else { return Ok(()) };
+    let held = machine.held(lock);
+    if len > 0 && held.is_some() && frame.value != last {
+        return Err("a copy is not of the last release");
+    }
+    if held.is_some() && frame.gate != held && locks.plan.room >= locks.locks.len() {
+        return Err("a gate is closed where nobody waits");
     }
     Ok(())
 }

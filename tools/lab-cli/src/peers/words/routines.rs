@@ -13,8 +13,9 @@ use std::path::PathBuf;
 
 use riscv::library::{Count, Library as Counts, Routine};
 
-use super::instructions::{Callgrind, TRIES};
+use super::instructions::TRIES;
 use super::program::{Library, Program};
+use crate::callgrind::Callgrind;
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::output;
