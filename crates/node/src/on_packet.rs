@@ -8,10 +8,15 @@ use alloc::vec::Vec;
 use switch::flowcc::line;
 use wire::{Endpoint, Kind, Packet, Rule, Rules, SlotId};
 
+use crate::allocation::Allocation;
+use crate::cache_agent::CacheAgent;
 use crate::context::Context;
 use crate::counters::Drop;
+use crate::home::HomeAgent;
 use crate::message::{Effect, Message};
 use crate::node::{Node, context};
+use crate::requester::Requesters;
+use crate::shadow::Shadow;
 use crate::store::{Moment, Store};
 
 impl<R: Rules> Node<R> {
@@ -28,13 +33,35 @@ impl<R: Rules> Node<R> {
         if let Err(why) = self.admit(at, packet, store, out) {
             return self.counters.drop(why);
         }
-        let expected = match packet.to {
-            Endpoint::Requester(_) => self.for_requester(at, message, store, out),
-            Endpoint::CacheAgent(_) => self.for_cache_agent(at, packet, store, out),
-            Endpoint::HomeAgent(_) => self.for_home(at, message, store, out),
-            Endpoint::Allocator(_) => self.for_allocator(at, packet, store, out),
-            Endpoint::Shadow(_) => self.for_shadow(at, packet, store, out),
-            Endpoint::Switch => false,
+        let (cx, ours) = (&mut context!(self, at, store, out), packet.requester.node == self.config.id);
+        let expected = match (packet.to, packet.requester.slot) {
+            // About an event of somebody who stands in line behind one of ours, or before it.
+            (Endpoint::Requester(_), _) if !ours => self.requesters.on_packet_of_others(cx, packet),
+            (Endpoint::Requester(_), SlotId::MIGRATION) => {
+                self.requesters.on_packet_of_others(cx, packet)
+                    || self.home.on_packet_of_move(cx, &mut self.requesters, packet)
+            }
+            (Endpoint::Requester(_), slot) => {
+                let expected = self.requesters.on_packet(cx, message);
+                if slot == SlotId::RECLAIM && packet.kind == Kind::Ack {
+                    self.allocation.on_purged(cx, &mut self.requesters);
+                }
+                expected
+            }
+            (Endpoint::CacheAgent(_), _) => match packet.kind {
+                Kind::ReportAck => {
+                    cx.counters.cache_agent_received += 1;
+                    self.reporter.on_report_ack(cx, packet);
+                    true
+                }
+                _ => self.cache_agent.on_packet(cx, packet),
+            },
+            (Endpoint::HomeAgent(_), _) => self.home.on_packet(cx, message),
+            (Endpoint::Allocator(_), _) => self.allocation.on_packet(cx, &mut self.requesters, packet),
+            (Endpoint::Shadow(_), _) => {
+                self.shadow.as_mut().is_some_and(|shadow| shadow.on_packet(cx, packet))
+            }
+            (Endpoint::Switch, _) => false,
         };
         if !expected {
             self.counters.drop(Drop::Nonsense);
@@ -74,137 +101,114 @@ impl<R: Rules> Node<R> {
         }
         Ok(())
     }
+}
 
-    /// False, here and below: nobody expects such a packet.
-    fn for_requester<S: Store>(
-        &mut self,
-        at: Moment,
-        message: &Message,
-        store: &mut S,
-        out: &mut Vec<Effect>,
-    ) -> bool {
+// Each of these is false if nobody expects such a packet.
+
+impl Requesters {
+    fn on_packet<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, message: &Message) -> bool {
         let packet = &message.packet;
-        let cx = &mut context!(self, at, store, out);
         match packet.kind {
-            // About an event of somebody who stands in line behind one of ours, or before it.
-            Kind::Follow => self.requesters.on_follow(cx, packet),
-            Kind::HandoverAck => self.requesters.on_handover_ack(cx, packet),
-            _ if packet.requester.node != cx.config.id => return false,
-            _ if packet.requester.slot == SlotId::MIGRATION => {
-                return self.for_migration(at, packet, store, out);
-            }
-            Kind::Ack => {
-                self.requesters.on_ack(cx, *message);
-                if packet.requester.slot == SlotId::RECLAIM {
-                    self.allocation.on_purged(cx, &mut self.requesters);
-                }
-            }
-            Kind::Handover if cx.config.queue => self.requesters.on_handover(cx, packet),
-            Kind::UnlockAck => self.requesters.on_unlock_ack(cx, packet),
-            Kind::WriteBackAck => self.requesters.on_write_back_ack(cx, packet),
-            Kind::CloseAck => self.requesters.on_close_ack(cx, packet),
+            Kind::Ack => self.on_ack(cx, *message),
+            Kind::Handover if cx.config.queue => self.on_handover(cx, packet),
+            Kind::UnlockAck => self.on_unlock_ack(cx, packet),
+            Kind::WriteBackAck => self.on_write_back_ack(cx, packet),
+            Kind::CloseAck => self.on_close_ack(cx, packet),
+            _ => return self.on_packet_of_others(cx, packet),
+        }
+        true
+    }
+
+    fn on_packet_of_others<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &Packet,
+    ) -> bool {
+        match packet.kind {
+            Kind::Follow => self.on_follow(cx, packet),
+            Kind::HandoverAck => self.on_handover_ack(cx, packet),
+            _ => return false,
+        }
+        true
+    }
+}
+
+impl CacheAgent {
+    fn on_packet<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) -> bool {
+        cx.counters.cache_agent_received += 1;
+        match packet.kind {
+            Kind::Close => self.on_close(cx, packet),
+            kind if kind.is_request() => self.on_request(cx, packet),
+            _ => return false,
+        }
+        true
+    }
+}
+
+impl HomeAgent {
+    fn on_packet<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, message: &Message) -> bool {
+        let packet = &message.packet;
+        cx.counters.home_received += 1;
+        match packet.kind {
+            Kind::Unlock => self.on_unlock(cx, packet),
+            Kind::WriteBack => self.on_write_back(cx, message),
+            Kind::Close => self.on_close(cx, packet),
+            Kind::Demote => self.on_demote(cx, packet),
+            Kind::Report => self.on_report(cx, message),
+            Kind::ChunkRequest | Kind::Mark | Kind::Free => self.on_call(cx, packet),
+            kind if kind.is_request() => self.on_request(cx, packet),
             _ => return false,
         }
         true
     }
 
-    /// For the home, which moves entries to the switch and back as one more requester.
-    fn for_migration<S: Store>(
+    /// It moves entries to the switch and back as one more requester.
+    fn on_packet_of_move<S: Store, R: Rules>(
         &mut self,
-        at: Moment,
+        cx: &mut Context<'_, S, R>,
+        requesters: &mut Requesters,
         packet: &Packet,
-        store: &mut S,
-        out: &mut Vec<Effect>,
     ) -> bool {
-        let cx = &mut context!(self, at, store, out);
         match packet.kind {
             // Its unlock must wait for that of the one before, who tells when.
             Kind::Ack if cx.config.queue && line::code_in(packet.arg).is_some() => {}
-            Kind::Ack => self.home.on_move_ack(cx, packet),
+            Kind::Ack => self.on_move_ack(cx, packet),
             Kind::Handover if cx.config.queue => {
-                self.requesters.acknowledge_handover(cx, packet);
-                self.home.on_move_ack(cx, packet);
+                requesters.acknowledge_handover(cx, packet);
+                self.on_move_ack(cx, packet);
             }
-            Kind::UnlockAck => self.home.on_move_unlocked(cx, packet),
+            Kind::UnlockAck => self.on_move_unlocked(cx, packet),
             _ => return false,
         }
         true
     }
+}
 
-    fn for_cache_agent<S: Store>(
+impl Allocation {
+    fn on_packet<S: Store, R: Rules>(
         &mut self,
-        at: Moment,
+        cx: &mut Context<'_, S, R>,
+        requesters: &mut Requesters,
         packet: &Packet,
-        store: &mut S,
-        out: &mut Vec<Effect>,
     ) -> bool {
-        let cx = &mut context!(self, at, store, out);
-        cx.counters.cache_agent_received += 1;
-        match packet.kind {
-            Kind::Close => self.cache_agent.on_close(cx, packet),
-            Kind::ReportAck => self.reporter.on_report_ack(cx, packet),
-            kind if kind.is_request() => self.cache_agent.on_request(cx, packet),
-            _ => return false,
-        }
-        true
-    }
-
-    fn for_home<S: Store>(
-        &mut self,
-        at: Moment,
-        message: &Message,
-        store: &mut S,
-        out: &mut Vec<Effect>,
-    ) -> bool {
-        let packet = &message.packet;
-        let cx = &mut context!(self, at, store, out);
-        cx.counters.home_received += 1;
-        match packet.kind {
-            Kind::Unlock => self.home.on_unlock(cx, packet),
-            Kind::WriteBack => self.home.on_write_back(cx, message),
-            Kind::Close => self.home.on_close(cx, packet),
-            Kind::Demote => self.home.on_demote(cx, packet),
-            Kind::Report => self.home.on_report(cx, message),
-            Kind::ChunkRequest | Kind::Mark | Kind::Free => self.home.on_call(cx, packet),
-            kind if kind.is_request() => self.home.on_request(cx, packet),
-            _ => return false,
-        }
-        true
-    }
-
-    fn for_allocator<S: Store>(
-        &mut self,
-        at: Moment,
-        packet: &Packet,
-        store: &mut S,
-        out: &mut Vec<Effect>,
-    ) -> bool {
-        let cx = &mut context!(self, at, store, out);
         let is_ours = packet.requester.node == cx.config.id;
         match (packet.kind, packet.event) {
-            (Kind::Free, _) => self.allocation.on_free_request(cx, packet),
+            (Kind::Free, _) => self.on_free_request(cx, packet),
             (Kind::HomeReply, Kind::ChunkRequest | Kind::Mark) if is_ours => {
-                self.allocation.on_home_reply(cx, &mut self.requesters, packet);
+                self.on_home_reply(cx, requesters, packet);
             }
-            (Kind::FreeReply, Kind::Free) if is_ours => {
-                self.allocation.on_free_reply(cx, &mut self.requesters, packet);
-            }
+            (Kind::FreeReply, Kind::Free) if is_ours => self.on_free_reply(cx, requesters, packet),
             _ => return false,
         }
         true
     }
+}
 
-    fn for_shadow<S: Store>(
-        &mut self,
-        at: Moment,
-        packet: &Packet,
-        store: &mut S,
-        out: &mut Vec<Effect>,
-    ) -> bool {
-        let cx = &mut context!(self, at, store, out);
-        match (&mut self.shadow, packet.kind) {
-            (Some(shadow), Kind::AddNotice) => shadow.on_add_notice(cx, packet),
-            (Some(shadow), Kind::HotReport) => shadow.on_heat(cx, packet),
+impl Shadow {
+    fn on_packet<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) -> bool {
+        match packet.kind {
+            Kind::AddNotice => self.on_add_notice(cx, packet),
+            Kind::HotReport => self.on_heat(cx, packet),
             _ => return false,
         }
         true

@@ -1,5 +1,7 @@
 //! The search: breadth first, so that what is found first is found on a shortest way.
 
+use wire::{Faithful, Rules};
+
 use super::states::States;
 
 /// What came out.
@@ -85,8 +87,23 @@ pub trait Protocol {
     /// A scope's name, and what it is for.
     fn tell(scope: &Self::Scope) -> (&'static str, &'static str);
 
-    /// Explores a scope.
-    fn explore(scope: &Self::Scope, most: usize, progress: impl FnMut(Progress)) -> Explored<Self::Coverage>;
+    /// Explores a scope: all states of it, or so many.
+    fn explore(scope: &Self::Scope, most: usize, progress: impl FnMut(Progress)) -> Explored<Self::Coverage> {
+        Self::explore_with_rules(Faithful, scope, most, progress)
+    }
+
+    /// The same with machines to which some rules do not apply.
+    fn explore_with_rules<R: Rules>(
+        rules: R,
+        scope: &Self::Scope,
+        most: usize,
+        progress: impl FnMut(Progress),
+    ) -> Explored<Self::Coverage>;
+
+    /// The scope of this name.
+    fn scope(name: &str) -> Option<&'static Self::Scope> {
+        Self::SCOPES.iter().find(|scope| Self::tell(scope).0 == name)
+    }
 }
 
 /// What can happen, with the state that follows or what is wrong with it.

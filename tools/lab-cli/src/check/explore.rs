@@ -224,7 +224,7 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use ::check::explore::flowcc::{Coverage, FlowCC, Scope, explore};
+    use ::check::explore::flowcc::{Coverage, FlowCC};
     use ::check::explore::locks::Locks;
 
     use super::*;
@@ -243,8 +243,8 @@ mod tests {
 
     #[test]
     fn a_search_that_was_not_finished_is_no_success() {
-        let scope = Scope::named("home").unwrap();
-        let explored = explore(scope, 100, |_| {});
+        let scope = FlowCC::scope("home").unwrap();
+        let explored = FlowCC::explore(scope, 100, |_| {});
         let all = [(explored, Duration::ZERO)];
         assert!(matches!(conclude(&all), Err(Fault::Failed(text)) if text.contains("incomplete")));
         assert_eq!(document::<FlowCC>(&all, &Coverage::default())["scopes"][0]["verdict"], "incomplete");
@@ -252,8 +252,8 @@ mod tests {
 
     #[test]
     fn what_is_stuck_and_what_is_wrong_end_with_codes_of_their_own() {
-        let scope = Scope::named("home").unwrap();
-        let mut explored = explore(scope, 100, |_| {});
+        let scope = FlowCC::scope("home").unwrap();
+        let mut explored = FlowCC::explore(scope, 100, |_| {});
         for stuck in [true, false] {
             let trace = vec!["node 0 does something".to_owned()];
             explored.verdict = Verdict::Broken(Counterexample { what: "it".into(), stuck, trace });

@@ -26,7 +26,7 @@ mod world;
 
 use node::Message;
 use switch::flowcc;
-use wire::{Faithful, Rule, Rules};
+use wire::{Rule, Rules};
 
 use super::engine::{self, Action, Call, Finds, Plan, Rack, Step};
 use super::hashing::Table;
@@ -80,39 +80,6 @@ impl Rack for Blocks {
     }
 }
 
-/// Explores a scope.
-pub fn explore(scope: &Scope, most: usize, progress: impl FnMut(Progress)) -> Explored<Coverage> {
-    explore_with_rules(Faithful, scope, most, progress)
-}
-
-/// Explores a scope with machines to which some rules do not apply.
-pub fn explore_with_rules<R: Rules>(
-    rules: R,
-    scope: &Scope,
-    most: usize,
-    mut progress: impl FnMut(Progress),
-) -> Explored<Coverage> {
-    let Scope { losses, duplicates, premature, adds, removes, purges, .. } = *scope;
-    let left = [
-        (LOSS, losses),
-        (DUPLICATE, duplicates),
-        (PREMATURE, premature),
-        (ADD, adds),
-        (REMOVE, removes),
-        (PURGE, purges),
-    ];
-    let threads = scope.threads.iter().map(|thread| (thread.node, thread.turns)).collect();
-    let plan = Plan { threads, reorder: scope.reorder, left: Left::of(&left) };
-    let (aged, renumbered, key) = (Table::default(), Table::default(), Vec::new());
-    let own = Blocks { aged, renumbered, key, knows_parities: rules.holds(Rule::AgentKnowsParities) };
-    let mut machines = Real::new(rules, scope);
-    let start = machines.start();
-    let shapes = Shapes::new(usize::from(scope.nodes), scope.queue);
-    let (mut engine, mut start) = Engine::new((*scope, plan), Box::new(machines), start, shapes, (own, ()));
-    engine.make_canonical(&mut start);
-    search::search(scope.name, engine, &start, most, &mut progress)
-}
-
 /// Coherence of blocks.
 #[derive(Clone, Copy, Debug)]
 pub enum FlowCC {}
@@ -128,7 +95,31 @@ impl Protocol for FlowCC {
         (scope.name, scope.about)
     }
 
-    fn explore(scope: &Scope, most: usize, progress: impl FnMut(Progress)) -> Explored<Coverage> {
-        explore(scope, most, progress)
+    fn explore_with_rules<R: Rules>(
+        rules: R,
+        scope: &Scope,
+        most: usize,
+        mut progress: impl FnMut(Progress),
+    ) -> Explored<Coverage> {
+        let Scope { losses, duplicates, premature, adds, removes, purges, .. } = *scope;
+        let left = [
+            (LOSS, losses),
+            (DUPLICATE, duplicates),
+            (PREMATURE, premature),
+            (ADD, adds),
+            (REMOVE, removes),
+            (PURGE, purges),
+        ];
+        let threads = scope.threads.iter().map(|thread| (thread.node, thread.turns)).collect();
+        let plan = Plan { threads, reorder: scope.reorder, left: Left::of(&left) };
+        let (aged, renumbered, key) = (Table::default(), Table::default(), Vec::new());
+        let own = Blocks { aged, renumbered, key, knows_parities: rules.holds(Rule::AgentKnowsParities) };
+        let mut machines = Real::new(rules, scope);
+        let start = machines.start();
+        let shapes = Shapes::new(usize::from(scope.nodes), scope.queue);
+        let (mut engine, mut start) =
+            Engine::new((*scope, plan), Box::new(machines), start, shapes, (own, ()));
+        engine.make_canonical(&mut start);
+        search::search(scope.name, engine, &start, most, &mut progress)
     }
 }

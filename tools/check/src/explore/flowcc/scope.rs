@@ -64,13 +64,6 @@ pub struct Scope {
     pub purges: u8,
 }
 
-impl Scope {
-    /// The scope of this name.
-    pub fn named(name: &str) -> Option<&'static Self> {
-        SCOPES.iter().find(|scope| scope.name == name)
-    }
-}
-
 use Turn::{LockRead, LockWrite, Read, Write};
 
 const READ_WRITE: &[Turn] = &[Read(0), Write(0)];

@@ -30,7 +30,7 @@ mod threads;
 mod world;
 
 use node::View;
-use wire::{Copyset, Faithful, Incarnation, NodeId, Rule, Rules, SwitchEpoch};
+use wire::{Copyset, Incarnation, NodeId, Rule, Rules, SwitchEpoch};
 
 use super::engine::{self, Action, Call, Finds, Plan, Rack, Step};
 use super::hashing::Interner;
@@ -84,45 +84,6 @@ impl Rack for Both {
     }
 }
 
-/// Explores a scope.
-pub fn explore(scope: &Scope, most: usize, progress: impl FnMut(Progress)) -> Explored<Coverage> {
-    explore_with_rules(Faithful, scope, most, progress)
-}
-
-/// Explores a scope with machines to which some rules do not apply.
-pub fn explore_with_rules<R: Rules>(
-    rules: R,
-    scope: &Scope,
-    most: usize,
-    mut progress: impl FnMut(Progress),
-) -> Explored<Coverage> {
-    let Scope { losses, duplicates, restarts, dies, returns, .. } = *scope;
-    let left = [
-        (LOSS, losses),
-        (DUPLICATE, duplicates),
-        (RESTART, restarts),
-        (DEATH, dies.is_some().into()),
-        (RETURN, returns.into()),
-    ];
-    let threads = scope.threads.iter().map(|thread| (thread.node, thread.does.len() as u8)).collect();
-    let plan = Plan { threads, reorder: true, left: Left::of(&left) };
-    let lives = vec![Incarnation(0); scope.nodes.into()];
-    let view = View { epoch: FIRST, lives: lives.iter().copied().map(Some).collect(), shadow: NodeId(0) };
-    let (up, mut controls) = (view.live(), Interner::new());
-    let (control, _) = controls.intern(Control { view, lives, up, changed: false, dumps: Vec::new() });
-    let own = Both {
-        controls,
-        block_epochs_are_fenced: rules.holds(Rule::EpochsAreFenced),
-        lock_epochs_are_fenced: rules.holds(Rule::LockEpochsAreFenced),
-    };
-    let more = More { control, memory: Memory::default(), timed_out: Copyset::EMPTY };
-    let mut machines = Real::new(rules, scope);
-    let locals = (0..scope.nodes).map(|node| machines.blank(node.into(), Incarnation(0))).collect();
-    let start = (locals, machines.empty_switch(FIRST, NodeId(0)));
-    let (engine, start) = Engine::new((*scope, plan), Box::new(machines), start, Known::new(), (own, more));
-    search::search(scope.name, engine, &start, most, &mut progress)
-}
-
 /// Allocations of all disciplines in one rack.
 #[derive(Clone, Copy, Debug)]
 pub enum Joint {}
@@ -138,7 +99,37 @@ impl Protocol for Joint {
         (scope.name, scope.about)
     }
 
-    fn explore(scope: &Scope, most: usize, progress: impl FnMut(Progress)) -> Explored<Coverage> {
-        explore(scope, most, progress)
+    fn explore_with_rules<R: Rules>(
+        rules: R,
+        scope: &Scope,
+        most: usize,
+        mut progress: impl FnMut(Progress),
+    ) -> Explored<Coverage> {
+        let Scope { losses, duplicates, restarts, dies, returns, .. } = *scope;
+        let left = [
+            (LOSS, losses),
+            (DUPLICATE, duplicates),
+            (RESTART, restarts),
+            (DEATH, dies.is_some().into()),
+            (RETURN, returns.into()),
+        ];
+        let threads = scope.threads.iter().map(|thread| (thread.node, thread.does.len() as u8)).collect();
+        let plan = Plan { threads, reorder: true, left: Left::of(&left) };
+        let lives = vec![Incarnation(0); scope.nodes.into()];
+        let view = View { epoch: FIRST, lives: lives.iter().copied().map(Some).collect(), shadow: NodeId(0) };
+        let (up, mut controls) = (view.live(), Interner::new());
+        let (control, _) = controls.intern(Control { view, lives, up, changed: false, dumps: Vec::new() });
+        let own = Both {
+            controls,
+            block_epochs_are_fenced: rules.holds(Rule::EpochsAreFenced),
+            lock_epochs_are_fenced: rules.holds(Rule::LockEpochsAreFenced),
+        };
+        let more = More { control, memory: Memory::default(), timed_out: Copyset::EMPTY };
+        let mut machines = Real::new(rules, scope);
+        let locals = (0..scope.nodes).map(|node| machines.blank(node.into(), Incarnation(0))).collect();
+        let start = (locals, machines.empty_switch(FIRST, NodeId(0)));
+        let (engine, start) =
+            Engine::new((*scope, plan), Box::new(machines), start, Known::new(), (own, more));
+        search::search(scope.name, engine, &start, most, &mut progress)
     }
 }

@@ -186,11 +186,6 @@ pub const SCOPES: &[Scope] = &[
 ];
 
 impl Scope {
-    /// The scope of that name.
-    pub fn named(name: &str) -> Option<&'static Self> {
-        SCOPES.iter().find(|scope| scope.name == name)
-    }
-
     /// Something may be lost, so that what stays unanswered is sent again.
     pub(super) const fn repeats(&self) -> bool {
         self.losses > 0 || self.restarts > 0 || self.dies.is_some()

@@ -24,7 +24,7 @@ mod world;
 
 use node::{DataRef, LockMessage};
 use switch::locks::Resubmit;
-use wire::{Faithful, Rule, Rules};
+use wire::{Rule, Rules};
 
 use super::engine::{self, Action, Call, Finds, Plan, Rack, Step};
 use super::hashing::Table;
@@ -79,38 +79,6 @@ impl Rack for Regions {
     }
 }
 
-/// Explores a scope.
-pub fn explore(scope: &Scope, most: usize, progress: impl FnMut(Progress)) -> Explored<Coverage> {
-    explore_with_rules(Faithful, scope, most, progress)
-}
-
-/// Explores a scope with machines to which some rules do not apply.
-pub fn explore_with_rules<R: Rules>(
-    rules: R,
-    scope: &Scope,
-    most: usize,
-    mut progress: impl FnMut(Progress),
-) -> Explored<Coverage> {
-    let Scope { losses, duplicates, premature, cancels, leaves, restarts, vacancies, .. } = *scope;
-    let left = [
-        (LOSS, losses),
-        (DUPLICATE, duplicates),
-        (PREMATURE, premature),
-        (CANCEL, cancels),
-        (LEAVE, leaves),
-        (RESTART, restarts),
-        (VACANCY, vacancies),
-    ];
-    let threads = scope.threads.iter().map(|thread| (thread.node, thread.turns)).collect();
-    let plan = Plan { threads, reorder: scope.reorder, left: Left::of(&left) };
-    let (changed, renumbered) = (Table::default(), Table::default());
-    let own = Regions { changed, renumbered, fences_epochs: rules.holds(Rule::LockEpochsAreFenced) };
-    let mut machines = Real::new(rules, scope);
-    let start = machines.start();
-    let (engine, start) = Engine::new((*scope, plan), Box::new(machines), start, Shapes::new(), (own, ()));
-    search::search(scope.name, engine, &start, most, &mut progress)
-}
-
 /// Locks that carry their data.
 #[derive(Clone, Copy, Debug)]
 pub enum Locks {}
@@ -126,7 +94,30 @@ impl Protocol for Locks {
         (scope.name, scope.about)
     }
 
-    fn explore(scope: &Scope, most: usize, progress: impl FnMut(Progress)) -> Explored<Coverage> {
-        explore(scope, most, progress)
+    fn explore_with_rules<R: Rules>(
+        rules: R,
+        scope: &Scope,
+        most: usize,
+        mut progress: impl FnMut(Progress),
+    ) -> Explored<Coverage> {
+        let Scope { losses, duplicates, premature, cancels, leaves, restarts, vacancies, .. } = *scope;
+        let left = [
+            (LOSS, losses),
+            (DUPLICATE, duplicates),
+            (PREMATURE, premature),
+            (CANCEL, cancels),
+            (LEAVE, leaves),
+            (RESTART, restarts),
+            (VACANCY, vacancies),
+        ];
+        let threads = scope.threads.iter().map(|thread| (thread.node, thread.turns)).collect();
+        let plan = Plan { threads, reorder: scope.reorder, left: Left::of(&left) };
+        let (changed, renumbered) = (Table::default(), Table::default());
+        let own = Regions { changed, renumbered, fences_epochs: rules.holds(Rule::LockEpochsAreFenced) };
+        let mut machines = Real::new(rules, scope);
+        let start = machines.start();
+        let (engine, start) =
+            Engine::new((*scope, plan), Box::new(machines), start, Shapes::new(), (own, ()));
+        search::search(scope.name, engine, &start, most, &mut progress)
     }
 }

@@ -101,11 +101,6 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// The scope of this name.
-    pub fn named(name: &str) -> Option<&'static Self> {
-        SCOPES.iter().find(|scope| scope.name == name)
-    }
-
     pub(super) fn ends_locks(&self) -> bool {
         self.threads.iter().any(|thread| thread.may.iter().any(|turn| turn.ends()))
     }

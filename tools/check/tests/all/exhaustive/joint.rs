@@ -1,7 +1,7 @@
 //! Racks of blocks and locks, in which memory comes and goes.
 
-use check::explore::Reached;
-use check::explore::joint::{Joint, Scope, explore_with_rules};
+use check::explore::joint::Joint;
+use check::explore::{Protocol, Reached};
 use wire::{Rule, Rules, Without};
 
 use crate::exhaustive::{Counts, broken, holds, is_as_any};
@@ -46,8 +46,8 @@ fn its_scopes_are_as_any() {
 
 #[track_caller]
 fn without<R: Rules>(rules: R, name: &str, what: &str) {
-    let scope = Scope::named(name).expect("there is such a scope");
-    let found = broken(explore_with_rules(rules, scope, 200_000, |_| {}));
+    let scope = Joint::scope(name).expect("there is such a scope");
+    let found = broken(Joint::explore_with_rules(rules, scope, 200_000, |_| {}));
     assert!(found.what.contains(what), "{name}: {}", found.what);
 }
 

@@ -1,7 +1,7 @@
 //! Racks of locks that carry their data.
 
-use check::explore::locks::{Locks, Scope, explore_with_rules};
-use check::explore::{Counterexample, Reached};
+use check::explore::locks::{Locks, Scope};
+use check::explore::{Counterexample, Protocol, Reached};
 use wire::{Rule, Rules, Without};
 
 use crate::exhaustive::{Counts, broken, holds, is_as_any};
@@ -99,12 +99,12 @@ fn its_scopes_are_as_any() {
 }
 
 fn named(name: &str) -> &'static Scope {
-    Scope::named(name).expect("there is such a scope")
+    Locks::scope(name).expect("there is such a scope")
 }
 
 #[track_caller]
 fn without<R: Rules>(rules: R, scope: &Scope) -> Counterexample {
-    broken(explore_with_rules(rules, scope, 200_000, |_| {}))
+    broken(Locks::explore_with_rules(rules, scope, 200_000, |_| {}))
 }
 
 #[test]

@@ -22,8 +22,7 @@ use check::explore::{Counterexample, Explored, Protocol, Reached, Verdict};
 type Counts = [usize; 3];
 
 fn explore<P: Protocol>(name: &str, most: usize) -> Explored<P::Coverage> {
-    let scope = P::SCOPES.iter().find(|scope| P::tell(scope).0 == name);
-    P::explore(scope.unwrap_or_else(|| panic!("there is no scope {name}")), most, |_| {})
+    P::explore(P::scope(name).unwrap_or_else(|| panic!("there is no scope {name}")), most, |_| {})
 }
 
 /// Explores all of these scopes, and says of all that are not as they should be; and what all of them reach.

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
 
-use check::explore::flowcc::{self, Coverage};
-use check::explore::{Explored, Verdict, joint};
+use check::explore::flowcc::{Coverage, FlowCC};
+use check::explore::joint::Joint;
+use check::explore::{Explored, Protocol, Verdict};
 use check::rack::{self, Effort, Failure};
 use check::{coherence, locks};
 use wire::{Faithful, Rule, Rules, Without};
@@ -76,8 +77,8 @@ impl By {
         match *self {
             Self::Scope(name) => found(explore(rules, name)),
             Self::JointScope(name) => {
-                let scope = joint::Scope::named(name).unwrap_or_else(|| panic!("there is no scope {name}"));
-                found(joint::explore_with_rules(rules, scope, MOST, |_| {}))
+                let scope = Joint::scope(name).unwrap_or_else(|| panic!("there is no scope {name}"));
+                found(Joint::explore_with_rules(rules, scope, MOST, |_| {}))
             }
             Self::Subsumed(name) => {
                 let facts = |it: Explored<Coverage>| (it.states, it.steps, it.verdict);
@@ -115,8 +116,8 @@ impl fmt::Display for By {
 }
 
 fn explore<R: Rules>(rules: R, name: &str) -> Explored<Coverage> {
-    let scope = flowcc::Scope::named(name).unwrap_or_else(|| panic!("there is no scope {name}"));
-    flowcc::explore_with_rules(rules, scope, MOST, |_| {})
+    let scope = FlowCC::scope(name).unwrap_or_else(|| panic!("there is no scope {name}"));
+    FlowCC::explore_with_rules(rules, scope, MOST, |_| {})
 }
 
 fn found<C>(explored: Explored<C>) -> Found {
