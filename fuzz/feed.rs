@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use random::Dice;
+
 /// Changed copies for each seed.
 const ROUNDS: usize = 4_000;
 
@@ -14,31 +16,22 @@ fn corpus(name: &str) -> Vec<Vec<u8>> {
     files.iter().map(|file| std::fs::read(file).expect("readable")).collect()
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) as usize) % bound.max(1)
-    }
-
-    /// A copy of one input with some changes: bytes, lengths, pieces of others.
-    fn changed(&mut self, corpus: &[Vec<u8>]) -> Vec<u8> {
-        let mut bytes = corpus[self.below(corpus.len())].clone();
-        for _ in 0..self.below(4) {
-            let (at, length) = (self.below(bytes.len()), bytes.len());
-            match self.below(6) {
-                0 if length > 0 => bytes[at] ^= 1 << self.below(8),
-                1 if length > 0 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][self.below(5)],
-                2 => bytes.truncate(at),
-                3 => bytes.extend_from_slice(&corpus[self.below(corpus.len())]),
-                4 => drop(bytes.splice(at..at, vec![0; 8])),
-                _ if length >= at + 8 => drop(bytes.drain(at..at + 8)),
-                _ => bytes.push(0),
-            }
+/// A copy of one input with some changes: bytes, lengths, pieces of others.
+fn changed(dice: &mut Dice, corpus: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = corpus[dice.pick(corpus.len())].clone();
+    for _ in 0..dice.pick(4) {
+        let (at, length) = (dice.pick(bytes.len().max(1)), bytes.len());
+        match dice.pick(6) {
+            0 if length > 0 => bytes[at] ^= 1 << dice.pick(8),
+            1 if length > 0 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][dice.pick(5)],
+            2 => bytes.truncate(at),
+            3 => bytes.extend_from_slice(&corpus[dice.pick(corpus.len())]),
+            4 => drop(bytes.splice(at..at, vec![0; 8])),
+            _ if length >= at + 8 => drop(bytes.drain(at..at + 8)),
+            _ => bytes.push(0),
         }
-        bytes
     }
+    bytes
 }
 
 pub(crate) fn feed(name: &str, target: fn(&[u8]) -> bool) {
@@ -47,9 +40,8 @@ pub(crate) fn feed(name: &str, target: fn(&[u8]) -> bool) {
     assert!(accepted > 0 && accepted < corpus.len(), "{name}: {accepted} of {} are accepted", corpus.len());
     let seed = std::env::var("RACKMEM_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     println!("RACKMEM_SEED={seed} cargo test -p {} fuzz", env!("CARGO_PKG_NAME"));
-    let mut random = Random(seed);
+    let mut dice = Dice::new(seed);
     for _ in 0..ROUNDS {
-        let bytes = random.changed(&corpus);
-        target(&bytes);
+        target(&changed(&mut dice, &corpus));
     }
 }

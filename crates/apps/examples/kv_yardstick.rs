@@ -11,6 +11,7 @@ use std::time::Instant;
 use apps::kv::{Config as StoreConfig, KvStore};
 use dashmap::DashMap;
 use rackmem::{Config, NodeId, Rack, block_on};
+use random::Random;
 
 /// Bytes of a record, as in YCSB: 10 fields of 100.
 const RECORD: usize = 1000;
@@ -26,14 +27,10 @@ fn requests(records: usize, reads: usize, seed: u64) -> Vec<u32> {
         sum += (rank as f64).powf(-THETA);
         cumulated.push(sum);
     }
-    let mut state = seed;
-    let mut random = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 11) as f64 / (1u64 << 53) as f64
-    };
+    let mut random = Random::new(seed);
     (0..reads)
         .map(|_| {
-            let at = random() * sum;
+            let at = (random.bits() >> 11) as f64 / (1u64 << 53) as f64 * sum;
             let rank = cumulated.partition_point(|upto| *upto < at).min(records - 1);
             (rank.wrapping_mul(2_654_435_761) % records) as u32
         })

@@ -15,6 +15,7 @@ use std::time::Instant;
 
 use live::memory::{Hints, NodeMemory, StoreOf, Unpinned};
 use node::{Access, Reservation, Store};
+use random::Random;
 use wire::{BlockSize, GlobalAddr, NodeId};
 
 const BLOCK: BlockSize = BlockSize::DEFAULT;
@@ -43,10 +44,9 @@ impl Places {
 /// One cycle through all words, in random order: `next[i]` follows `i`.
 fn cycle(words: usize) -> Vec<u64> {
     let mut next: Vec<u64> = (0..words as u64).collect();
-    let mut state = 7_u64;
+    let mut random = Random::new(7);
     for i in (1..words).rev() {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        next.swap(i, ((state >> 33) % i as u64) as usize);
+        next.swap(i, random.below(i as u64) as usize);
     }
     next
 }

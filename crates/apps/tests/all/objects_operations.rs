@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use apps::objects::{Config, Error, ObjectStore, Sabres};
 use rackmem::{NodeHandle, NodeId, Rack};
+use random::Random;
 
 const FORM: Config = Config { expected_keys: 40, key_bytes: 12, value_bytes: 30, slots: 2, salt: 1 };
 
@@ -23,15 +24,6 @@ fn get(store: &mut ObjectStore<Sabres>, node: &mut NodeHandle, key: &[u8]) -> Op
     found.then_some(value)
 }
 
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((u128::from(self.0) * u128::from(bound)) >> 64) as u64
-    }
-}
-
 #[test]
 fn a_store_does_what_a_map_does_also_with_more_keys_than_it_was_made_for() {
     let rack = rack();
@@ -40,7 +32,7 @@ fn a_store_does_what_a_map_does_also_with_more_keys_than_it_was_made_for() {
     for (keys, expected_keys) in [(20, 40), (90, 40), (12, 1)] {
         let mut ours = store(&mut here, &Config { expected_keys, ..FORM });
         let mut theirs = ObjectStore::<Sabres>::open(&mut there, ours.root()).unwrap();
-        let (mut model, mut dice) = (BTreeMap::new(), Dice(keys));
+        let (mut model, mut dice) = (BTreeMap::new(), Random::new(keys));
         for round in 0..6000_u64 {
             let key = format!("key {}", dice.below(keys)).into_bytes();
             let (store, node) =

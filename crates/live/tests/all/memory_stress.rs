@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use live::memory::{Hints, NodeMemory, StoreOf, Unpinned, contents_of};
 use node::{Access, FrameId, Pinned, Reservation, Store, Window};
+use random::Random;
 use wire::{BlockSize, BlockTag, GlobalAddr, NodeId};
 
 const BLOCK: BlockSize = BlockSize::new(512).unwrap();
@@ -19,16 +20,6 @@ const WORDS: u64 = 64;
 /// Blocks: twice as many as the two buckets of the cache hold.
 const BLOCKS: u64 = 32;
 const RUN: Duration = Duration::from_millis(1500);
-
-/// A small generator, for reproducible choices.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-}
 
 struct Shared {
     all: Vec<NodeMemory>,
@@ -89,7 +80,7 @@ impl Shared {
 
     /// Reads words: never of another block, never older than what this thread has seen of the block.
     fn read_words(&self, seed: u64) -> u64 {
-        let (mut dice, mut hints) = (Dice(seed), Hints::new());
+        let (mut dice, mut hints) = (Random::new(seed), Hints::new());
         let mut seen = vec![0; BLOCKS as usize];
         while self.running() {
             let number = dice.below(BLOCKS);
@@ -107,7 +98,7 @@ impl Shared {
 
     /// Inspects whole blocks: all words alike, and never older than before.
     fn inspect(&self, seed: u64, reports: &Sender<FrameId>) -> u64 {
-        let (mut dice, mut hints) = (Dice(seed), Hints::new());
+        let (mut dice, mut hints) = (Random::new(seed), Hints::new());
         let mut seen = vec![0; BLOCKS as usize];
         while self.running() {
             let number = dice.below(BLOCKS);
@@ -125,7 +116,7 @@ impl Shared {
 
     /// Counts whole blocks on.
     fn write(&self, seed: u64, reports: &Sender<FrameId>) -> u64 {
-        let (mut dice, mut hints) = (Dice(seed), Hints::new());
+        let (mut dice, mut hints) = (Random::new(seed), Hints::new());
         while self.running() {
             let number = dice.below(BLOCKS);
             let Some(pinned) = self.all[0].cache.pin_for_write(&mut hints, addr(number, 0)) else { continue };
@@ -170,7 +161,7 @@ impl Shared {
 
     /// Takes blocks away and brings blocks back until the time is over. Returns evictions and refusals.
     fn agent(&self, seed: u64, reports: &Receiver<FrameId>) -> (u64, u64) {
-        let (mut dice, mut store) = (Dice(seed), StoreOf::new(&self.all, NodeId(0)));
+        let (mut dice, mut store) = (Random::new(seed), StoreOf::new(&self.all, NodeId(0)));
         let (mut evictions, mut refusals) = (0, 0);
         let _stop = StopAtEnd(&self.stop);
         let end = Instant::now() + RUN;

@@ -7,16 +7,7 @@ use std::thread;
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
 use rackmem::{Config, Directory, Discipline, GlobalAddr, Memory, NodeId, Rack};
-
-/// Small pseudo-random numbers.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((u128::from(self.0) * u128::from(bound)) >> 64) as u64
-    }
-}
+use random::Random;
 
 fn history(directory: Directory, seed: u64) -> Vec<Operation<u64>> {
     let config = Config { nodes: 4, directory, cache: 8 * 4096, memory: 1 << 20, seed, ..Config::default() };
@@ -29,7 +20,7 @@ fn history(directory: Directory, seed: u64) -> Vec<Operation<u64>> {
         for client in 0..8u64 {
             let (mut node, all) = (rack.node(NodeId((client % 4) as u16)), &all);
             scope.spawn(move || {
-                let mut dice = Dice(seed * 100 + client);
+                let mut dice = Random::new(seed * 100 + client);
                 let mut mine = Vec::new();
                 for round in 0..1500 {
                     let addr: GlobalAddr =

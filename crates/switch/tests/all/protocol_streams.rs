@@ -7,6 +7,7 @@ use crate::rig;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use random::Dice;
 use rig::{EPOCH, NODES, request, tag};
 use switch::flowcc::{Config, Effect, EntryView, Resubmit, Switch};
 use wire::{
@@ -30,7 +31,7 @@ struct Requester {
 }
 
 struct Rack {
-    random: u64,
+    random: Dice,
     switch: Switch,
     requesters: Vec<Requester>,
     network: Vec<Packet>,
@@ -54,7 +55,7 @@ impl Rack {
         let ids =
             (0..3).flat_map(|node| slots.map(|slot| RequesterId { node: NodeId(node), slot: SlotId(slot) }));
         Self {
-            random: seed,
+            random: Dice::new(seed),
             // One set of 7 for 9 blocks: ADDs collide, and race for the last way.
             switch: Switch::new(&Config {
                 nodes: NODES,
@@ -75,9 +76,7 @@ impl Rack {
     }
 
     fn below(&mut self, n: usize) -> usize {
-        self.random =
-            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.random >> 33).unwrap() % n
+        self.random.pick(n)
     }
 
     /// Opens an event, if the requester may.

@@ -1,5 +1,6 @@
 //! What steering takes of the chip, beside FlowCC and the lock directory.
 
+use random::Random;
 use switch::flowcc;
 use switch::locks::{self, beside};
 use switch::pipeline::StageMap;
@@ -56,12 +57,8 @@ fn all_three_programs_fit_one_chip() {
 #[test]
 fn nine_tenths_of_the_places_are_taken_when_keys_make_room_for_each_other() {
     let mut steering = Steering::new(&Config { keys: 10_000, ..Config::default() }).unwrap();
-    let mut state = 7_u64;
-    let mut key = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        state ^ state >> 29
-    };
-    let held = (0..10_000).filter(|_| steering.admit(key())).count();
+    let mut keys = Random::new(7);
+    let held = (0..10_000).filter(|_| steering.admit(keys.bits())).count();
     assert!(held >= 9_000, "{held}");
     assert_eq!(steering.held(), held);
     steering.invariants();

@@ -130,10 +130,9 @@ mod tests {
         let mut window = Window::after(0);
         let mut seen = std::collections::BTreeSet::new();
         let mut newest = 0_u64;
-        let mut state = 1_u64;
+        let mut random = random::Random::new(1);
         for _ in 0..200_000 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let back = (state >> 33) % (SPAN + 200);
+            let back = random.below(SPAN + 200);
             let counter = (newest + 90).saturating_sub(back).max(1);
             let expected = (counter > newest || newest - counter < SPAN) && !seen.contains(&counter);
             assert_eq!(window.accept(counter), expected, "{counter}, newest {newest}");

@@ -3,6 +3,7 @@
 
 use crate::tapped;
 
+use random::Random;
 use tapped::{B, Pair, dropped, key, refused};
 use transport::{Cause, Transport as _};
 
@@ -117,14 +118,10 @@ fn a_greeting_with_any_bit_changed_is_dropped() {
 fn random_bytes_are_dropped() {
     let mut pair = Pair::connected(1_500);
     let genuine = pair.sealed([1], 2);
-    let mut state = 5_u64;
-    let mut random = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize
-    };
+    let mut random = Random::new(5);
     let mut noise = Vec::new();
     for round in 0..3_000 {
-        let mut bytes: Vec<u8> = (0..random() % 200).map(|_| random() as u8).collect();
+        let mut bytes: Vec<u8> = (0..random.below(200)).map(|_| random.bits() as u8).collect();
         // A part of them with a genuine head.
         if round % 3 == 0 && bytes.len() >= 32 {
             bytes[..32].copy_from_slice(&genuine[0][..32]);

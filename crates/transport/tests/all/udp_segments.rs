@@ -4,6 +4,7 @@ use crate::tapped;
 
 use std::time::Duration;
 
+use random::Dice;
 use tapped::{Pair, dropped};
 use transport::{Cause, Transport as _};
 
@@ -13,10 +14,9 @@ const WORDS: usize = 1_024;
 /// An order drawn from a seed.
 fn shuffled<T: Clone>(items: &[T], seed: u64) -> Vec<T> {
     let mut items = items.to_vec();
-    let mut state = seed;
+    let mut random = Dice::new(seed);
     for at in (1..items.len()).rev() {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        items.swap(at, (state >> 33) as usize % (at + 1));
+        items.swap(at, random.pick(at + 1));
     }
     items
 }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use comfy_table::{CellAlignment, Table, presets};
 use rackmem::{Config, Rack};
+use random::Random;
 
 use cli::fault::Fault;
 
@@ -44,13 +45,11 @@ pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     format!("{table}\n")
 }
 
-/// Small pseudo-random numbers for orders and indices; the same on every run.
+/// Another order, the same on every run.
 pub(super) fn shuffle(order: &mut [u64]) {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = Random::new(0);
     for last in (1..order.len()).rev() {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let other = ((u128::from(state) * (last as u128 + 1)) >> 64) as usize;
-        order.swap(last, other);
+        order.swap(last, random.below(last as u64 + 1) as usize);
     }
 }
 

@@ -192,11 +192,10 @@ mod tests {
     #[test]
     fn what_the_disassembler_writes_is_assembled_to_the_same_word() {
         const ADDRESS: u64 = 0x8000_0000;
-        let mut state = 1_u64;
+        let mut random = random::Random::new(1);
         for row in TABLE {
             for _ in 0..2000 {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let word = (state >> 32) as u32 & !row.pattern.mask | row.pattern.bits;
+                let word = random.bits() as u32 & !row.pattern.mask | row.pattern.bits;
                 let text = disassemble(word, ADDRESS).to_string();
                 assert_eq!(assemble(&text, ADDRESS), Ok(vec![word & !unsaid(word)]), "{text}");
             }

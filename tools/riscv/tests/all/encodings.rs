@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use proptest::prelude::*;
 use raki::{Decode, Isa};
+use random::Random;
 use riscv::isa::assemble::assemble;
 use riscv::isa::{Kind, Operand, TABLE, decode, disassemble};
 
@@ -106,11 +107,10 @@ fn assert_decoded_alike(word: u32) {
 
 #[test]
 fn every_standard_instruction_is_decoded_as_another_decoder_does() {
-    let mut state = 7_u64;
+    let mut random = Random::new(7);
     for row in TABLE {
         for _ in 0..3000 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            assert_decoded_alike((state >> 32) as u32 & !row.pattern.mask | row.pattern.bits);
+            assert_decoded_alike(random.bits() as u32 & !row.pattern.mask | row.pattern.bits);
         }
     }
 }
@@ -153,13 +153,11 @@ fn objdump(words: &[u32]) -> Option<Vec<String>> {
 #[test]
 fn what_is_a_standard_instruction_and_what_is_not_is_what_gnu_objdump_says() {
     // Words of 32 bits: the lowest two bits are ones, and the next three are not all ones.
-    let (mut words, mut state) = (Vec::new(), 11_u64);
+    let (mut words, mut random) = (Vec::new(), Random::new(11));
     let opcodes: Vec<u32> =
         TABLE.iter().filter(|row| is_standard(row.kind)).map(|row| row.pattern.bits & 0x7f).collect();
     for index in 0..60_000 {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let random = (state >> 32) as u32;
-        words.push(random & !0x7f | opcodes[index % opcodes.len()]);
+        words.push(random.bits() as u32 & !0x7f | opcodes[index % opcodes.len()]);
     }
     let Some(texts) = objdump(&words) else { return };
     assert_eq!(texts.len(), words.len());

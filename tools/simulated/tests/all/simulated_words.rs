@@ -7,22 +7,13 @@ use std::rc::Rc;
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
 use rackmem::{BlockSize, ConfigError, Directory, Discipline, Error, GlobalAddr, Memory, Nanos, NodeId};
+use random::Random;
 use simulated::{Ended, Fault, SimulatedConfig, SimulatedRack, Until};
-
-/// Small pseudo-random numbers.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((u128::from(self.0) * u128::from(bound)) >> 64) as u64
-    }
-}
 
 type History = Rc<RefCell<Vec<Operation<u64>>>>;
 
 async fn client<M: Memory>(mut mem: M, client: u64, seed: u64, base: GlobalAddr, history: History) {
-    let mut dice = Dice(seed * 100 + client);
+    let mut dice = Random::new(seed * 100 + client);
     // Two words on each of 12 blocks: more than a cache holds.
     for round in 0..150 {
         let word = if dice.below(2) == 0 { dice.below(2) } else { dice.below(24) };

@@ -9,19 +9,10 @@ use std::time::{Duration, Instant};
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
 use rackmem::{Error, GlobalAddr, Nanos, NodeHandle, Window};
+use random::Random;
 
 /// Between operations: the histories stay short enough to be judged at once.
 const PAUSE: Duration = Duration::from_micros(500);
-
-/// Small pseudo-random numbers.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((u128::from(self.0) * u128::from(bound)) >> 64) as u64
-    }
-}
 
 /// What clients do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,7 +59,7 @@ impl History {
         words: &[GlobalAddr],
         work: Work,
     ) -> Result<(), Error> {
-        let (mut dice, mut changes, mut ended) = (Dice(client), 0, Ok(()));
+        let (mut dice, mut changes, mut ended) = (Random::new(client), 0, Ok(()));
         while ended.is_ok() && !self.stop.load(Ordering::SeqCst) {
             let addr = words[usize::try_from(dice.below(words.len() as u64)).expect("few words")];
             changes += 1;

@@ -83,23 +83,25 @@ pub fn execute_fold(double: &AtomicU64, fold: &Fold<'_>) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use random::Random;
+
     use super::*;
 
     /// Of all bits, and again and again such that matter: equal ones, carries, signs.
-    fn value(random: &mut u64) -> u64 {
-        *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        match *random >> 61 {
-            0 => u64::from(*random >> 40 & 1 == 0),
+    fn value(random: &mut Random) -> u64 {
+        let bits = random.bits();
+        match bits >> 61 {
+            0 => bits & 1,
             1 => u64::MAX,
             2 => 0x8000_0000,
             3 => 0x7fff_ffff_ffff_ffff,
-            _ => *random ^ *random >> 29,
+            _ => bits,
         }
     }
 
     #[test]
     fn every_operation_does_to_memory_what_it_does_to_values() {
-        let mut random = 1;
+        let mut random = Random::new(1);
         let places = [(Width::Double, false), (Width::Word, false), (Width::Word, true)];
         for _ in 0..20_000 {
             for operation in Operation::ALL {
@@ -107,7 +109,7 @@ mod tests {
                     let before = value(&mut random);
                     let mut operands = Operands { operand: value(&mut random), expected: value(&mut random) };
                     let old = width.take(Faithful, before, is_upper);
-                    if random % 3 == 0 {
+                    if random.below(3) == 0 {
                         operands.expected = old;
                     }
                     let new = operation.apply(width, old, operands);

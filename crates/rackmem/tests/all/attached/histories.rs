@@ -7,6 +7,7 @@ use std::time::Instant;
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
 use rackmem::{Discipline, GlobalAddr, Memory, Nanos, NodeId, Window, block_on};
+use random::Random;
 
 use crate::attached::rig::Daemons;
 
@@ -19,16 +20,12 @@ fn work<M: Memory>(
     base: GlobalAddr,
     now: impl Fn() -> Nanos,
 ) -> Vec<Operation<u64>> {
-    let mut dice = client;
-    let mut below = |bound: u64| {
-        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (dice >> 33) % bound
-    };
+    let mut dice = Random::new(client);
     let operation = |round: u64| {
-        let addr = base + below(3) * 4096 + below(2) * 512;
+        let addr = base + dice.below(3) * 4096 + dice.below(2) * 512;
         let value = 1 + client * 1_000_000 + round;
         let invoke = now();
-        let op = match below(3) {
+        let op = match dice.below(3) {
             0 => {
                 block_on(memory.write_word(addr, value)).unwrap();
                 Op::Insert { value }

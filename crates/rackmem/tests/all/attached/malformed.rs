@@ -7,6 +7,7 @@ use std::time::Duration;
 use rackmem::attach::socket_of;
 use rackmem::transport::{Reason, WIRE_VERSION};
 use rackmem::{Discipline, NodeId, PeerEvent};
+use random::Random;
 
 use crate::attached::rig::{Daemons, until};
 
@@ -153,13 +154,9 @@ fn random_bytes_do_nothing_but_end_their_connection() {
     let rack = Daemons::start();
     let mut app = rack.attach(0);
     let addr = app.alloc(8, NodeId(1), Discipline::Coherent).unwrap();
-    let mut dice = 1u64;
-    let mut random = || {
-        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (dice >> 56) as u8
-    };
+    let mut random = Random::new(1);
     for round in 0..200 {
-        let bytes: Vec<u8> = (0..64).map(|_| random()).collect();
+        let bytes: Vec<u8> = (0..64).map(|_| random.bits() as u8).collect();
         let mut stream = stranger(&rack);
         // Half of them with a length that is right.
         let sent = if round % 2 == 0 { frame(&bytes) } else { bytes };

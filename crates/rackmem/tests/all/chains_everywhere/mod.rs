@@ -9,6 +9,7 @@ use std::time::Instant;
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
 use rackmem::{Chains, ChainsConfig, Discipline, Error, GlobalAddr, Nanos, NodeHandle, NodeId};
+use random::Random;
 
 /// A handle of each node, for any number of threads.
 pub(crate) type Nodes<'a> = &'a (dyn Fn(u16) -> NodeHandle + Sync);
@@ -240,16 +241,6 @@ pub(crate) fn clients_of_a_former_store_do_not_reach_the_one_in_its_place(nodes:
     assert!(in_place > 0, "a store begins where another one was");
 }
 
-/// Small pseudo-random numbers.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((u128::from(self.0) * u128::from(bound)) >> 64) as u64
-    }
-}
-
 /// What clients on all nodes did to a few keys of a store.
 pub(crate) fn history_of(nodes: Nodes<'_>, addr: GlobalAddr, seed: u64, each: u64) -> Vec<Operation<u64>> {
     history_on(nodes, &[0, 1, 2], addr, seed, &|round| round < each)
@@ -268,7 +259,7 @@ pub(crate) fn history_on(
     let now = || Nanos(1 + u64::try_from(began.elapsed().as_nanos()).unwrap());
     on_some(nodes, some, 2, |client, here| {
         let mut store = here.chains_at(addr).unwrap();
-        let (mut dice, mut mine, mut found) = (Dice(seed + client), Vec::new(), Vec::new());
+        let (mut dice, mut mine, mut found) = (Random::new(seed + client), Vec::new(), Vec::new());
         for round in (0..).take_while(|round| goes_on(*round)) {
             let (key, new) = (dice.below(KEYS), seed << 40 | client << 20 | (round + 1));
             let invoke = now();

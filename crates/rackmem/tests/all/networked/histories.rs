@@ -9,18 +9,9 @@ use std::time::{Duration, Instant};
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
 use rackmem::{Discipline, GlobalAddr, Nanos, NodeId};
+use random::Random;
 
 use crate::networked::rig::Processes;
-
-/// Small pseudo-random numbers.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((u128::from(self.0) * u128::from(bound)) >> 64) as u64
-    }
-}
 
 /// Clients on all nodes work on 24 words in 12 blocks until something has been done to the rack, and each has done a
 /// number of operations.
@@ -34,7 +25,7 @@ fn history(rack: &mut Processes, each: u64, meanwhile: impl FnOnce(&mut Processe
         for (client, mut node) in (0..).zip(handles) {
             let (all, done, now) = (&all, &done, &now);
             scope.spawn(move || {
-                let mut dice = Dice(client);
+                let mut dice = Random::new(client);
                 let mut mine = Vec::new();
                 let mut round = 0;
                 while round < each || !done.load(Ordering::SeqCst) {

@@ -6,8 +6,9 @@ use std::thread;
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
 use rackmem::{Config, Discipline, Error, Memory, Nanos, Rack, WordOperation};
+use random::Random;
 
-use crate::one_sided::{Dice, node, rack};
+use crate::one_sided::{node, rack};
 
 const THREADS: u16 = 8;
 const ROUNDS: u64 = 20_000;
@@ -157,7 +158,7 @@ fn histories_of_words_are_linearizable() {
             for client in 0..u64::from(THREADS) {
                 let (mut node, all, words) = (rack.node(node((client % 4) as u16)), &all, &words);
                 scope.spawn(move || {
-                    let mut dice = Dice(seed * 100 + client);
+                    let mut dice = Random::new(seed * 100 + client);
                     let (mut mine, mut known) = (Vec::new(), [0; WORDS as usize]);
                     for round in 0..1500 {
                         let index = dice.below(WORDS) as usize;

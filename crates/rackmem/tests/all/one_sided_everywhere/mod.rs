@@ -10,6 +10,7 @@ use check::linearizability::{Limits, Verdict, check_history};
 use rackmem::{
     ByteObjects, Discipline, Error, Nanos, NodeHandle, NodeId, Objects, Rack, Retry, WordOperation, Words,
 };
+use random::Random;
 
 /// Threads of all nodes do this with the same words.
 fn on_all(nodes: &[Rack], threads: u64, work: impl Fn(u64, &mut NodeHandle) + Sync) {
@@ -291,27 +292,17 @@ pub(crate) fn addresses_that_begin_no_such_thing_are_refused_with_why(nodes: &[R
     }
 }
 
-/// Small pseudo-random numbers.
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((u128::from(self.0) * u128::from(bound)) >> 64) as u64
-    }
-}
-
 /// What clients on all nodes did to a few words, or objects, of which they began all with 0.
 pub(crate) fn history(
     nodes: &[Rack],
     each: u64,
-    open: impl Fn(&mut NodeHandle) -> Box<dyn FnMut(&mut NodeHandle, &mut Dice, u64, u64) -> Op> + Sync,
+    open: impl Fn(&mut NodeHandle) -> Box<dyn FnMut(&mut NodeHandle, &mut Random, u64, u64) -> Op> + Sync,
 ) -> Vec<Operation<u64>> {
     const KEYS: u64 = 4;
     let (all, began) = (Mutex::new(Vec::new()), Instant::now());
     let now = || Nanos(1 + u64::try_from(began.elapsed().as_nanos()).unwrap());
     on_all(nodes, 2, |client, here| {
-        let (mut dice, mut mine, mut act) = (Dice(client + 1), Vec::new(), open(here));
+        let (mut dice, mut mine, mut act) = (Random::new(client + 1), Vec::new(), open(here));
         for round in 0..each {
             let (key, value) = (dice.below(KEYS), 1 + client * 1_000_000_000 + round);
             let invoke = now();

@@ -1,5 +1,6 @@
 //! A ring alone: what goes in comes out, and what a hostile other side may write.
 
+use random::Random;
 use wire::{BlockTag, Kind, NodeId, RequesterId, Seq, SlotId};
 
 use super::*;
@@ -183,26 +184,19 @@ fn a_tail_that_goes_back_breaks_the_ring() {
     assert_eq!(end, Some(Err(Refused::Broken)));
 }
 
-/// Numbers that look random, the same in each run.
-fn noise(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed ^ mixed >> 29
-}
-
 #[test]
 fn whatever_a_ring_holds_a_visit_ends_and_hands_over_no_more_than_there_is() {
-    let mut state = 1;
+    let mut random = Random::new(1);
     for _ in 0..20_000 {
         let (mut taken, mut broken) = (0, 0);
         let (_, consumer, hostile) = sides();
         for word in hostile.records_from(0).iter().step_by(8) {
             // Small lengths and all kinds, so that many records are nearly right.
-            let kind = noise(&mut state) % 6;
-            let length = noise(&mut state) % if noise(&mut state).is_multiple_of(16) { 5000 } else { 130 };
+            let kind = random.below(6);
+            let length = if random.below(16) == 0 { random.below(5000) } else { random.below(130) };
             word.store(length_word(kind, length as usize), Relaxed);
         }
-        let head = noise(&mut state) % (BYTES as u64 / 64 + 1) * 64;
+        let head = random.below(BYTES as u64 / 64 + 1) * 64;
         hostile.counter(HEAD).store(head, Release);
         while consumer.has_something() && broken == 0 {
             let (one, end, lengths) = take(&consumer);

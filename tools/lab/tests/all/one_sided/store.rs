@@ -8,6 +8,7 @@ use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
 use lab::one_sided::{Checksum, Lines};
 use rackmem::{GlobalAddr, Nanos, NodeHandle};
+use random::Random;
 
 use crate::one_sided::Racks;
 
@@ -15,15 +16,6 @@ const CLIENTS: u16 = 6;
 const KEYS: u64 = 7;
 /// Few slots: keys come and go in further buckets all the time.
 const CONFIG: Config = Config { expected_keys: 3, key_bytes: 8, value_bytes: 200, slots: 1, salt: 5 };
-
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((u128::from(self.0) * u128::from(bound)) >> 64) as u64
-    }
-}
 
 /// A value that is like no other, of one length or another, the same in each of its parts.
 fn value(number: u64) -> Vec<u8> {
@@ -44,7 +36,7 @@ fn client<L: Versioned>(
     clock: &AtomicU64,
 ) -> Vec<Operation<u64>> {
     let mut store = ObjectStore::<L>::open(node, root).unwrap();
-    let (mut dice, mut seen, mut calls) = (Dice(client.into()), Vec::new(), Vec::new());
+    let (mut dice, mut seen, mut calls) = (Random::new(client.into()), Vec::new(), Vec::new());
     for number in 1..=operations {
         let key = dice.below(KEYS);
         let name = key.to_le_bytes();

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rackmem::{Discipline, Error, GlobalAddr, LockMemory, LockMode, Memory, NodeId};
+use random::Dice;
 
 /// Bytes of an account: its number, its balance, the number of its last change, and that again behind some more.
 const ACCOUNT: usize = 600;
@@ -50,16 +51,6 @@ pub(crate) struct Bank {
     nodes_die: bool,
 }
 
-/// Small pseudo-random numbers.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((u128::from(self.0) * bound as u128) >> 64) as usize
-    }
-}
-
 impl Bank {
     /// Opens a bank with so many accounts and clerks. Its index and its logs are at home on nodes that do not die.
     pub(crate) async fn open<M: LockMemory>(
@@ -92,19 +83,19 @@ impl Bank {
 
     /// A clerk works: transfers, moves, looks, and uses memory for himself.
     pub(crate) async fn work<M: LockMemory>(self, mut mem: M, clerk: usize, seed: u64, steps: usize) {
-        let mut dice = Dice(seed * 1_000 + clerk as u64);
+        let mut dice = Dice::new(seed * 1_000 + clerk as u64);
         let mut seen = vec![0; self.logs.len()];
         for _ in 0..steps {
-            match dice.below(10) {
+            match dice.pick(10) {
                 // The index is written by whoever lives, so that it is not lost.
                 0 if !self.nodes_die || mem.node() < NodeId(2) => self.relocate(&mut mem, &mut dice).await,
                 1 | 2 => self.use_a_block(&mut mem, &mut dice).await,
                 3 => self.look_at_a_log(&mut mem, &mut dice, &mut seen).await,
                 4 => {
-                    let account = dice.below(self.accounts);
+                    let account = dice.pick(self.accounts);
                     let (held, ..) = self.enter(&mut mem, account, LockMode::Read).await;
                     // Some are released, others just dropped.
-                    if dice.below(2) == 0 {
+                    if dice.pick(2) == 0 {
                         mem.unlock(held).await;
                     }
                 }
@@ -217,10 +208,10 @@ impl Bank {
     }
 
     async fn transfer<M: LockMemory>(&self, mem: &mut M, clerk: usize, dice: &mut Dice) {
-        let (first, distance) = (dice.below(self.accounts), 1 + dice.below(self.accounts - 1));
+        let (first, distance) = (dice.pick(self.accounts), 1 + dice.pick(self.accounts - 1));
         let second = (first + distance) % self.accounts;
         let (low, high) = (first.min(second), first.max(second));
-        let amount = dice.below(20) as i64 - 10;
+        let amount = dice.pick(20) as i64 - 10;
         let (mut of_low, _, found_low) = self.enter(mem, low, LockMode::Write).await;
         let (mut of_high, _, found_high) = self.enter(mem, high, LockMode::Write).await;
         let change = self.books().change();
@@ -249,7 +240,7 @@ impl Bank {
 
     /// A log only grows, and its entries are there when its number says so.
     async fn look_at_a_log<M: Memory>(&self, mem: &mut M, dice: &mut Dice, seen: &mut [u64]) {
-        let clerk = dice.below(self.logs.len());
+        let clerk = dice.pick(self.logs.len());
         let count = match mem.read_word(self.logs[clerk]).await {
             Ok(count) => count,
             Err(Error::Lost { .. }) if self.nodes_die => return,
@@ -258,7 +249,7 @@ impl Bank {
         assert!(count >= seen[clerk], "log {clerk} had {}, and has {count}", seen[clerk]);
         seen[clerk] = count;
         if count > 0 {
-            let number = 1 + dice.below(count as usize) as u64;
+            let number = 1 + dice.pick(count as usize) as u64;
             match mem.read_word(self.logs[clerk] + number * 8).await {
                 Ok(entry) => assert_eq!(entry, self.books().logs[&clerk][number as usize - 1]),
                 Err(Error::Lost { .. }) if self.nodes_die => {}
@@ -271,7 +262,7 @@ impl Bank {
     async fn relocate<M: LockMemory>(&self, mem: &mut M, dice: &mut Dice) {
         // An address of a home that dies may be given out anew before the index says it.
         let homes = if self.nodes_die { 2 } else { mem.nodes() };
-        let (account, home) = (dice.below(self.accounts), NodeId(dice.below(homes) as u16));
+        let (account, home) = (dice.pick(self.accounts), NodeId(dice.pick(homes) as u16));
         let (held, old, found) = self.enter(mem, account, LockMode::Write).await;
         match self.make(mem, (account, home), found).await {
             Ok(new) if self.moves(mem, account, (old, new)).await => {}
@@ -293,10 +284,10 @@ impl Bank {
 
     /// A block of one's own is zeroes at first, and has what was written.
     async fn use_a_block<M: Memory>(&self, mem: &mut M, dice: &mut Dice) {
-        let home = NodeId(dice.below(mem.nodes()) as u16);
+        let home = NodeId(dice.pick(mem.nodes()) as u16);
         let Ok(at) = mem.alloc(SCRATCH as u64, home, Discipline::Coherent).await else { return };
         let mut bytes = vec![1; SCRATCH];
-        let pattern = vec![dice.below(255) as u8 + 1; SCRATCH];
+        let pattern = vec![dice.pick(255) as u8 + 1; SCRATCH];
         let used = async {
             mem.read(at, &mut bytes).await?;
             assert!(bytes.iter().all(|byte| *byte == 0), "new memory is zeroes");
