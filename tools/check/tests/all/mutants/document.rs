@@ -8,6 +8,9 @@ const PARTS: [&str; 4] = [
     "# The mutants of steering\n",
 ];
 
+/// Tests of one program write one after the other.
+static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 /// The parts of the document as it is; those that are not there are empty.
 fn parts_of(text: &str) -> [String; PARTS.len()] {
     let starts = PARTS.map(|head| {
@@ -26,6 +29,7 @@ fn parts_of(text: &str) -> [String; PARTS.len()] {
 /// If it is not, or cannot be written.
 pub(crate) fn says(part: usize, text: &str) {
     assert!(text.starts_with(PARTS[part]), "part {part} begins otherwise");
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     // All crates are neighbours.
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/mutants.md");
     let mut parts = parts_of(&std::fs::read_to_string(path).unwrap_or_default());
