@@ -7,14 +7,13 @@ use cli::processes::{Job, child};
 use cli::ycsb;
 
 use crate::peers::routines;
-use crate::{bench, check, explain, figure, fuzz, objects, peers, riscv, soak};
+use crate::{bench, check, explain, figure, fuzz, peers, riscv, soak};
 
 const EXAMPLES: &str = "\
 Examples:
   rackmem-lab bench hit                          cached accesses against a plain array
   rackmem-lab bench miss --transport shm         misses between processes against the bare exchange
   rackmem-lab bench object --transport shm       reads of whole objects against four other ways
-  rackmem-lab objects                            a read-mostly store of objects in two layouts
   rackmem-lab peers                              YCSB on Redis, memcached and racks of processes
   rackmem-lab figure concordia                   Concordia's figures on a simulated rack, beside the paper's
   rackmem-lab check flowcc                       every state of small racks, with faults
@@ -46,8 +45,6 @@ enum Command {
     Figure(figure::Args),
     /// Run the protocol under faults and restarts, one random run a seed, and check it after every step
     Fuzz(fuzz::Args),
-    /// Run lookups and updates on a read-mostly store of objects, with one layout of objects and another
-    Objects(objects::Args),
     /// Run YCSB on what is used today, and on racks of processes, in one run
     Peers(peers::Args),
     /// Compare what a word of another node costs with the routines of MPI and OpenSHMEM, in instructions
@@ -70,22 +67,20 @@ impl CommandLine for RackmemLab {
             Command::Explain(args) => explain::run(&args),
             Command::Figure(args) => figure::run(&args),
             Command::Fuzz(args) => fuzz::run(&args),
-            Command::Objects(args) => objects::run(&args),
             Command::Peers(args) => peers::run(&args),
             Command::Routines(args) => routines::run(&args),
             Command::Riscv(args) => riscv::run(&args),
             Command::Soak(args) => soak::run(&args),
-            Command::Place => child::run(vec![
-                Job::of(ycsb::networked::place),
-                Job::of(bench::networked::place),
-                Job::of(bench::lock::place),
-                Job::of(bench::object::place),
-                Job::of(bench::word::place),
-                Job::of(objects::place),
-                Job::of(peers::place),
-                Job::of(peers::serve),
-                Job::of(soak::place),
-            ]),
+            Command::Place => {
+                let mut jobs = bench::jobs();
+                jobs.extend([
+                    Job::of(ycsb::networked::place),
+                    Job::of(peers::place),
+                    Job::of(peers::serve),
+                    Job::of(soak::place),
+                ]);
+                child::run(jobs)
+            }
         }
     }
 }

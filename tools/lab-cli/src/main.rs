@@ -13,7 +13,6 @@ mod command;
 mod explain;
 mod figure;
 mod fuzz;
-mod objects;
 mod peers;
 mod riscv;
 mod soak;

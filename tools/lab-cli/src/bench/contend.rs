@@ -4,14 +4,14 @@
 //! and threads are added, and that no thread starves.
 
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use rackmem::{Config, Directory, Discipline, NodeId};
 use serde::Serialize;
 
-use super::rounds::{failed, rack, table};
+use super::rounds::{failed, rack, table, until};
+use super::samples::{Recorder, Samples};
 use cli::fault::Fault;
 use cli::output;
 
@@ -76,41 +76,23 @@ fn measure(
     };
     let rack = rack(config)?;
     let word = rack.node(NodeId(0)).alloc(8, NodeId(nodes - 1), Discipline::Coherent).map_err(failed)?;
-    let total = usize::from(nodes * threads);
-    let (start, stop) = (Barrier::new(total + 1), AtomicBool::new(false));
-    let mut all = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).expect("3 digits are possible");
-    let mut counts = Vec::new();
-    let mut seconds = 0.0;
-    std::thread::scope(|scope| {
-        let running: Vec<_> = (0..nodes * threads)
-            .map(|thread| {
-                let mut node = rack.node(NodeId(thread % nodes));
-                let (start, stop) = (&start, &stop);
-                scope.spawn(move || {
-                    let mut each = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3)
-                        .expect("3 digits are possible");
-                    start.wait();
-                    while !stop.load(Ordering::Relaxed) {
-                        let began = Instant::now();
-                        node.update(word, 8, |window| window.set_word(0, window.word(0) + 1))
-                            .expect("it is allocated");
-                        each.saturating_record(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
-                    }
-                    each
-                })
-            })
-            .collect();
+    let handles = (0..nodes * threads).map(|thread| rack.node(NodeId(thread % nodes)));
+    let start = Barrier::new(usize::from(nodes * threads));
+    let done = until(Duration::from_millis(args.millis), handles, |mut node, stop| {
+        let mut times = Recorder::new();
         start.wait();
-        let began = Instant::now();
-        std::thread::sleep(Duration::from_millis(args.millis));
-        stop.store(true, Ordering::Relaxed);
-        for thread in running {
-            let each = thread.join().expect("a thread of the benchmark panicked");
-            counts.push(each.len());
-            all.add(&each).expect("the same bounds");
+        let all = Instant::now();
+        while !stop.load(Ordering::Relaxed) {
+            let began = Instant::now();
+            node.update(word, 8, |window| window.set_word(0, window.word(0) + 1))?;
+            times.record(began.elapsed());
         }
-        seconds = began.elapsed().as_secs_f64();
-    });
+        Ok(times.samples(all.elapsed()))
+    })
+    .map_err(failed)?;
+    let mut all = Recorder::new();
+    done.iter().for_each(|samples| all.add(samples));
+    let counts: Vec<u64> = done.iter().map(Samples::count).collect();
     let changes: u64 = counts.iter().sum();
     let last = rack.node(NodeId(0)).read_word(word).map_err(failed)?;
     if last != changes {
@@ -127,12 +109,12 @@ fn measure(
         },
         nodes,
         threads_per_node: threads,
-        changes_per_second: changes as f64 / seconds,
-        p50_ns: all.value_at_quantile(0.5),
-        p99_ns: all.value_at_quantile(0.99),
-        p999_ns: all.value_at_quantile(0.999),
-        worst_ns: all.max(),
-        least_share: least as f64 * total as f64 / changes.max(1) as f64,
+        changes_per_second: done.iter().map(Samples::rate).sum(),
+        p50_ns: all.quantile(0.5),
+        p99_ns: all.quantile(0.99),
+        p999_ns: all.quantile(0.999),
+        worst_ns: all.quantile(1.0),
+        least_share: least as f64 * counts.len() as f64 / changes.max(1) as f64,
         worst_refusals: rack.counters().protocol().worst_refusals,
     })
 }

@@ -8,26 +8,46 @@
 //! | `hit` | cached words against a plain `Vec<u64>` |
 //! | `instructions` | hits, misses, hand-overs and remote atomics, counted; no yardstick, but a file of what they took before |
 //! | `miss` | misses, evictions, upgrades and reads of modified blocks against a memcpy of a block |
-//! | `networked` | misses on a rack of processes against the bare exchange of their messages |
+//! | `pingpong` | the bare exchange of a miss's messages between processes |
 //! | `contend` | many threads on one block |
 //! | `lock` | locks that carry their data: cached, handed over, and under a mix beside layered ones |
 //! | `object` | reads of whole objects beside other layouts of objects, while threads write them |
 //! | `word` | operations on words of another node |
-//! | `rounds` | medians, clocks, tables |
+//!
+//! | file | what they have in common |
+//! | --- | --- |
+//! | `nodes` | a rack in this process or in several, and what its nodes are asked to do |
+//! | `bare` | three processes that exchange messages, and are no rack |
+//! | `rounds`, `samples` | medians, clocks, threads, tables; times of single accesses |
 
+mod bare;
 mod contend;
 mod hit;
 mod instructions;
 pub(crate) mod lock;
 mod miss;
-pub(crate) mod networked;
-pub(crate) mod object;
+mod nodes;
+mod object;
+pub(crate) mod pingpong;
 pub(crate) mod rounds;
+mod samples;
 pub(crate) mod word;
 
 use clap::Subcommand;
 
 use cli::fault::Fault;
+use cli::processes::Job;
+
+/// What the children of benchmarks may be.
+pub(crate) fn jobs() -> Vec<Job> {
+    vec![
+        Job::of(bare::place),
+        Job::of(nodes::place::<miss::Reader>),
+        Job::of(nodes::place::<lock::Threads>),
+        Job::of(nodes::place::<object::Objects>),
+        Job::of(nodes::place::<word::Operating>),
+    ]
+}
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
@@ -39,7 +59,7 @@ pub(crate) enum Bench {
     /// Misses of a block, against copying a block of memory, or against the bare exchange of their messages
     Miss(miss::Args),
     /// Three processes that exchange the messages of a miss, and nothing else
-    Pingpong(networked::pingpong::Args),
+    Pingpong(pingpong::Args),
     /// Threads on all nodes that change one block
     Contend(contend::Args),
     /// Locks that carry their data, against plain locks, the bare exchange of messages, and layered locks
@@ -56,7 +76,7 @@ pub(crate) fn run(bench: &Bench) -> Result<(), Fault> {
         Bench::Hit(args) => hit::run(args),
         Bench::Instructions(args) => instructions::run(args),
         Bench::Miss(args) => miss::run(args),
-        Bench::Pingpong(args) => networked::pingpong::run(args),
+        Bench::Pingpong(args) => pingpong::run(args),
         Bench::Contend(args) => contend::run(args),
         Bench::Lock(args) => lock::run(args),
         Bench::Object(args) => object::run(args),

@@ -1,6 +1,8 @@
 //! Rounds and medians.
 
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use comfy_table::{CellAlignment, Table, presets};
 use rackmem::{Config, Rack};
@@ -19,6 +21,22 @@ pub(super) fn time_each(times: u64, work: impl FnOnce()) -> f64 {
     let began = Instant::now();
     work();
     began.elapsed().as_nanos() as f64 / times as f64
+}
+
+/// Threads that all work until so much time has passed, and what each has come to.
+pub(super) fn until<W: Send, T: Send, E: Send>(
+    lasts: Duration,
+    workers: impl Iterator<Item = W>,
+    work: impl Fn(W, &AtomicBool) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (work, stop) = (&work, &stop);
+        let at_work: Vec<_> = workers.map(|worker| scope.spawn(move || work(worker, stop))).collect();
+        thread::sleep(lasts);
+        stop.store(true, Ordering::Relaxed);
+        at_work.into_iter().map(|thread| thread.join().expect("a thread of the benchmark panicked")).collect()
+    })
 }
 
 /// A rack, or why it cannot be.

@@ -124,36 +124,6 @@ fn objects_over_udp_are_read_beside_other_layouts() {
     objects_are_read_beside_other_layouts("udp");
 }
 
-fn stores_of_objects_run_a_mix_in_both_layouts(transport: &str) {
-    let temporary = Temporary::new(&format!("objects-{transport}"));
-    let args = ["objects", "--transport", transport, "--nodes", "3", "--threads", "2", "--keys", "300"];
-    let report = temporary.json(&[&args[..], &["--millis", "30", "--rounds", "1", "--slots", "2"]].concat());
-    let layouts = report["layouts"].as_array().unwrap();
-    let names: Vec<_> = layouts.iter().map(|row| row["layout"].as_str().unwrap()).collect();
-    assert_eq!(names, ["sabre", "lines"]);
-    assert_eq!(layouts[0]["ratio"].as_f64(), Some(1.0));
-    for row in layouts {
-        assert!(row["operations_per_second"].as_f64().unwrap() > 0.0, "{row}");
-        assert!(row["get_p50_ns"].as_u64() <= row["get_p99_ns"].as_u64(), "{row}");
-    }
-    temporary.assert_nothing_left();
-}
-
-#[test]
-fn stores_of_objects_in_one_process_run_a_mix_in_both_layouts() {
-    stores_of_objects_run_a_mix_in_both_layouts("inline");
-}
-
-#[test]
-fn stores_of_objects_over_shared_memory_run_a_mix_in_both_layouts() {
-    stores_of_objects_run_a_mix_in_both_layouts("shm");
-}
-
-#[test]
-fn stores_of_objects_over_udp_run_a_mix_in_both_layouts() {
-    stores_of_objects_run_a_mix_in_both_layouts("udp");
-}
-
 fn words_are_measured_beside_their_yardstick(transport: &str) {
     let temporary = Temporary::new(&format!("word-{transport}"));
     let args = ["bench", "word", "--transport", transport, "--nodes", "3", "--words", "1000"];
@@ -208,10 +178,6 @@ fn what_cannot_be_measured_is_refused_before_any_process_is_started() {
         (&["bench", "lock", "--state-size", "2MiB"], "--state-size"),
         (&["bench", "object", "--sizes", "4"], "--sizes"),
         (&["bench", "object", "--writers", "17", "--objects", "16"], "--writers"),
-        (&["objects", "--value-size", "8"], "--value-size"),
-        (&["objects", "--layout", "lines,sabre,lines"], "--layout"),
-        (&["objects", "--layout", "checksum"], "--layout"),
-        (&["objects", "--slots", "200", "--value-size", "64KiB"], "--slots"),
         (&["peers", "--workload", "D"], "A, B, C or F"),
         (&["peers", "--words", "--locks"], "--locks"),
         (&["peers", "--words", "--records", "5"], "--records"),

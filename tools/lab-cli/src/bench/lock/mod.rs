@@ -11,37 +11,31 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `cached` | the first |
-//! | `worker` | what threads do with both kinds of locks |
-//! | `place`, `subject` | the rack on which they do it: a child's side, and the command's |
+//! | `node` | what a node's threads do with both kinds of locks |
 //! | `report` | what comes out |
 
 mod cached;
-mod place;
+mod node;
 mod report;
-mod subject;
-mod worker;
 
-pub(crate) use place::place;
+pub(crate) use node::Threads;
 
 use std::time::Duration;
 
 use rackmem::BlockSize;
 
 use self::report::{Budget, HandOver, Mix, Report};
-use self::subject::Subject;
-use self::worker::{Done, Kind, Load};
-use super::networked::Role;
-use super::networked::crews::Three;
-use super::networked::pingpong;
-use super::networked::samples::Recorder;
+use self::node::{Done, Kind, Load, Order, Part, Setup};
+use super::bare::Bare;
+use super::nodes::{Nodes, spec};
 use super::rounds::median;
+use super::samples::{Recorder, Samples};
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::output;
 use cli::processes::TransportKind;
 use cli::processes::place::RackSpec;
 use cli::size::Bytes;
-use cli::ycsb::Directory;
 
 /// Flags.
 #[derive(Debug, clap::Args)]
@@ -135,20 +129,17 @@ impl Args {
         let all = load.locks_per_node * u64::from(nodes);
         RackSpec {
             nodes: usize::from(nodes),
-            block_bytes: block,
             // Twice what is there, as buckets fill unevenly.
             cache: (2 * all * (state + block)).next_power_of_two().max(64 << 20),
             memory: (load.locks_per_node * (2 * state + block) + (MOST_THREADS + 4096) * block)
                 .next_power_of_two()
                 .max(64 << 20),
             switch_entries: 375_000,
-            directory: Directory::Switch,
             queue: true,
             peek: true,
             lock_copies: (4 * all * self.state_size.0.next_power_of_two().max(64)).max(8 << 20),
             lock_region: self.state_size.0.max(RackSpec::LOCK_REGION),
-            steering: None,
-            seed: 1,
+            ..spec(BlockSize::DEFAULT)
         }
     }
 }
@@ -201,8 +192,8 @@ pub(crate) fn record_updates(
         critical_nanos: 0,
         millis,
     };
-    let spec = RackSpec { nodes: usize::from(nodes), ..pingpong::spec(BlockSize::DEFAULT) };
-    let mut rack = Subject::start(transport, &spec, 1, &load, interrupt)?;
+    let spec = RackSpec { nodes: usize::from(nodes), ..spec(BlockSize::DEFAULT) };
+    let mut rack = Locks::start(transport, &spec, 1, &load, interrupt)?;
     let warm_up = rack.run(Kind::Carried, &Load { millis: millis / 5 + 10, ..load.clone() })?;
     let done = rack.run(Kind::Carried, &load)?;
     let written = warm_up.iter().chain(&done).map(|thread| thread.writes).sum();
@@ -210,18 +201,54 @@ pub(crate) fn record_updates(
     Ok((rate(&done), least_share(&done)))
 }
 
+/// A rack whose threads have locks.
+struct Locks(Nodes<Threads>);
+
+impl Locks {
+    fn start(
+        transport: TransportKind,
+        spec: &RackSpec,
+        threads: u16,
+        load: &Load,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Fault> {
+        let setup = Setup { threads, load: load.clone() };
+        let mut nodes = Nodes::start(transport, spec, &setup, interrupt)?;
+        let parts: Vec<Part> = nodes.ask_all(&Order::Make)?;
+        nodes.ask_all::<()>(&Order::Open(parts))?;
+        Ok(Self(nodes))
+    }
+
+    /// What every thread has done; all of them ran at once.
+    fn run(&mut self, kind: Kind, load: &Load) -> Result<Vec<Done>, Fault> {
+        let done: Vec<Vec<Done>> = self.0.ask_all(&Order::Run(kind, load.clone()))?;
+        Ok(done.concat())
+    }
+
+    /// The times in which a node writes states that another one wrote last.
+    fn hand_overs(&mut self, kind: Kind, count: u64) -> Result<Samples, Fault> {
+        self.0.ask::<Samples>(1, Order::WriteAll(kind, count))?;
+        self.0.ask(0, Order::WriteAll(kind, count))
+    }
+
+    /// The sum of all states: how often they were written.
+    fn sum(&mut self, kind: Kind) -> Result<u64, Fault> {
+        self.0.ask(0, Order::Sum(kind))
+    }
+}
+
 /// Two nodes that take turns, beside the bare exchange.
 fn hand_over(args: &Args, interrupt: &Interrupt) -> Result<HandOver, Fault> {
     const NODES: u16 = 2;
     let load = args.load(NODES, 0);
     let count = load.locks_per_node * u64::from(NODES);
-    let mut rack = Subject::start(args.transport, &args.spec(NODES, &load), 1, &load, interrupt)?;
+    let mut rack = Locks::start(args.transport, &args.spec(NODES, &load), 1, &load, interrupt)?;
     let mut bare = match args.transport {
         TransportKind::Inline => None,
         transport => {
             let block = BlockSize::new(args.state_size.0.next_power_of_two().max(BlockSize::MIN.bytes()));
             let block = block.expect("a state is at most as large as a block may be");
-            Some(Three::start(transport, Role::Bare, &pingpong::spec(block), interrupt)?)
+            Some(Bare::start(transport, block, interrupt)?)
         }
     };
     let (mut carried, mut layered, mut exchanged) = (Vec::new(), Vec::new(), Vec::new());
@@ -259,7 +286,7 @@ fn hand_over(args: &Args, interrupt: &Interrupt) -> Result<HandOver, Fault> {
 fn mixes_on(args: &Args, nodes: u16, interrupt: &Interrupt) -> Result<Vec<Mix>, Fault> {
     let load = args.load(nodes, 0);
     let spec = args.spec(nodes, &load);
-    let mut rack = Subject::start(args.transport, &spec, u64::from(args.threads), &load, interrupt)?;
+    let mut rack = Locks::start(args.transport, &spec, args.threads, &load, interrupt)?;
     let mut written = [0; Kind::BOTH.len()];
     let mut mixes = Vec::new();
     for read_percent in &args.read_ratio {

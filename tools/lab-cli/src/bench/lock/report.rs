@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::cached::{Cached, MOST_RATIO};
-use super::worker::Done;
+use super::node::Done;
 use super::{least_share, rate};
-use crate::bench::networked::pingpong::micros;
+use crate::bench::pingpong::micros;
 use crate::bench::rounds::table;
 use cli::processes::TransportKind;
 use cli::size::Bytes;

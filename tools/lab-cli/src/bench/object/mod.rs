@@ -5,33 +5,27 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `work` | what readers and writers do |
-//! | `place`, `subject` | the rack on which they do it: a child's side, and the command's |
+//! | `node` | what readers and writers do |
 //! | `report` | what comes out, beside the marks |
 
-mod place;
+mod node;
 mod report;
-mod subject;
-mod work;
 
-pub(crate) use place::place;
+pub(crate) use node::Objects;
 
 use rackmem::BlockSize;
 
-use self::report::{Bare, Point, Report};
-use self::subject::Subject;
-use self::work::{Found, Kind, Mode};
-use super::networked::Role;
-use super::networked::crews::Three;
-use super::networked::pingpong;
-use super::networked::samples::Recorder;
+use self::node::{Found, Kind, Made, Mode, Order};
+use self::report::{Point, Report};
+use super::bare::Bare;
+use super::nodes::{Nodes, spec};
+use super::samples::Recorder;
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::output;
 use cli::processes::TransportKind;
 use cli::processes::place::RackSpec;
 use cli::size::Bytes;
-use cli::ycsb::Directory;
 
 /// Flags.
 #[derive(Debug, clap::Args)]
@@ -97,21 +91,17 @@ impl Args {
 
     fn spec(&self) -> RackSpec {
         RackSpec {
-            nodes: 2,
-            block_bytes: BlockSize::DEFAULT.bytes(),
             cache: 16 << 20,
             memory: (2 * self.bytes()).next_power_of_two().max(64 << 20),
-            switch_entries: 65_536,
-            directory: Directory::Switch,
-            queue: false,
-            peek: false,
-            lock_copies: RackSpec::LOCK_COPIES,
-            lock_region: RackSpec::LOCK_REGION,
-            steering: None,
-            seed: 1,
+            ..spec(BlockSize::DEFAULT)
         }
     }
 }
+
+/// Who reads.
+const READER: u16 = 0;
+/// Who writes, and has the objects.
+const HOME: u16 = 1;
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), Fault> {
@@ -119,25 +109,22 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
     let interrupt = Interrupt::listen()
         .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
     let bare = bare(args, &interrupt)?;
-    let mut rack = Subject::start(args, &interrupt)?;
+    let mut rack = Nodes::<Objects>::start(args.transport, &args.spec(), &(), &interrupt)?;
     let modes = Mode::of(args.transport);
     let mut points = Vec::new();
     for size in &args.sizes {
-        let made: Vec<_> = Kind::ALL
-            .into_iter()
-            .map(|kind| rack.make(kind, size.0, args.objects))
-            .collect::<Result<_, _>>()?;
+        let mut make =
+            |kind| rack.ask(HOME, Order::Make { kind, bytes: size.0, objects: args.objects });
+        let made: Vec<Made> = Kind::ALL.into_iter().map(&mut make).collect::<Result<_, _>>()?;
         for writers in &args.writers {
             let mut rounds: Vec<Vec<Vec<Found>>> = Vec::new();
             for _ in 0..args.rounds {
                 let mut of_kinds = Vec::new();
                 for made in &made {
-                    rack.write(made, *writers)?;
-                    let found = modes
-                        .iter()
-                        .map(|mode| rack.read(made, *mode, args.millis))
-                        .collect::<Result<_, _>>();
-                    rack.stop()?;
+                    rack.ask::<()>(HOME, Order::Write(*made, *writers))?;
+                    let mut read = |mode: &Mode| rack.ask(READER, Order::Read(*made, *mode, args.millis));
+                    let found = modes.iter().map(&mut read).collect::<Result<_, _>>();
+                    rack.ask::<()>(HOME, Order::Stop)?;
                     of_kinds.push(found?);
                     if interrupt.requested() {
                         return Err(Fault::Interrupted);
@@ -166,23 +153,23 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
 const EXCHANGES: u64 = 500;
 
 /// What a request and an answer of the same bytes take, and nothing else; where reads are that.
-fn bare(args: &Args, interrupt: &Interrupt) -> Result<Vec<Bare>, Fault> {
+fn bare(args: &Args, interrupt: &Interrupt) -> Result<Vec<report::Bare>, Fault> {
     let mut all = Vec::new();
     if args.transport != TransportKind::Udp {
         return Ok(all);
     }
     for size in &args.sizes {
         let Some(block) = BlockSize::new(size.0) else { continue };
-        let mut three = Three::start(args.transport, Role::Bare, &pingpong::spec(block), interrupt)?;
+        let mut bare = Bare::start(args.transport, block, interrupt)?;
         let mut times = Recorder::new();
         // The first round warms up.
         for round in 0..=args.rounds {
-            let samples = three.exchange_of_two(EXCHANGES)?;
+            let samples = bare.exchange_of_two(EXCHANGES)?;
             if round > 0 {
                 times.add(&samples);
             }
         }
-        all.push(Bare { bytes: size.0, p50_ns: times.quantile(0.5) });
+        all.push(report::Bare { bytes: size.0, p50_ns: times.quantile(0.5) });
     }
     Ok(all)
 }

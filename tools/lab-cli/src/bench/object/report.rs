@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::work::{Found, Kind};
+use super::node::{Found, Kind};
 use crate::bench::rounds::{median, table};
 use cli::fault::Fault;
 use cli::processes::TransportKind;

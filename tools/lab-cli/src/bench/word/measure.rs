@@ -4,17 +4,16 @@ use std::ffi::OsString;
 
 use rackmem::BlockSize;
 
+use super::node::{Done, Operating, Operation, Order, Place, Turn};
 use super::report::{Busy, Figure};
-use super::subject::Subject;
-use super::turns::{Done, Operation, Turn};
-use crate::bench::networked::Role;
-use crate::bench::networked::crews::Three;
-use crate::bench::networked::pingpong;
-use crate::bench::networked::samples::Recorder;
+use crate::bench::bare::Bare;
+use crate::bench::nodes::{How, Nodes, spec};
 use crate::bench::rounds::median;
+use crate::bench::samples::Recorder;
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::processes::TransportKind;
+use cli::processes::place::RackSpec;
 
 /// Exchanges that are the yardstick of a round.
 const EXCHANGES: u64 = 2000;
@@ -43,6 +42,53 @@ impl Question<'_> {
     }
 }
 
+/// The node that has the words.
+const HOME: u16 = 0;
+
+/// A rack with words on one node.
+struct Rack {
+    nodes: Nodes<Operating>,
+    /// Nodes that operate on them.
+    others: std::ops::Range<u16>,
+}
+
+impl Rack {
+    /// With a bare word for each word on every other node, if they are to be compared with; the process of node 1 runs under this program.
+    fn start(
+        question: &Question<'_>,
+        bare: bool,
+        under: &[OsString],
+        interrupt: &Interrupt,
+    ) -> Result<Self, Fault> {
+        let common = spec(BlockSize::DEFAULT);
+        // Room for the words, twice.
+        let memory = (2 * question.words * 8 + (1 << 20)).next_power_of_two().max(common.memory);
+        let spec = RackSpec { nodes: question.nodes.into(), memory, ..common };
+        let how = How { under, ..How::default() };
+        let mut nodes = Nodes::start_as(how, question.transport, &spec, &(), interrupt)?;
+        let place: Place = nodes.ask(HOME, Order::Make(question.words))?;
+        let open = |node| (node, Order::Open(place, bare && node != HOME));
+        nodes.ask_each::<()>((0..question.nodes).map(open))?;
+        Ok(Self { nodes, others: HOME + 1..question.nodes })
+    }
+
+    /// What every node but the words' home has done; all of them at once.
+    fn run(&mut self, turn: Turn) -> Result<Vec<Done>, Fault> {
+        self.nodes.ask_each(self.others.clone().map(|node| (node, Order::Run(turn))))
+    }
+
+    /// What all words add up to has to be what was added.
+    fn sound(&mut self, added: u64) -> Result<(), Fault> {
+        let found: u64 = self.nodes.ask(HOME, Order::Sum)?;
+        if found == added {
+            return Ok(());
+        }
+        Err(Fault::failed(format_args!(
+            "{added} was added, and the words add up to {found}: this is a bug in rackmem"
+        )))
+    }
+}
+
 /// What came of the rounds for one operation.
 struct Rounds {
     operation: Operation,
@@ -68,13 +114,9 @@ fn nanos(done: &[Done]) -> f64 {
 pub(crate) fn measure(question: &Question<'_>, interrupt: &Interrupt) -> Result<Vec<Figure>, Fault> {
     let near = question.is_near();
     let bare = near && question.yardstick;
-    let mut rack = Subject::start(question.transport, question.nodes, question.words, bare, interrupt)?;
-    let mut exchange = match near || !question.yardstick {
-        true => None,
-        false => {
-            Some(Three::start(question.transport, Role::Bare, &pingpong::spec(BlockSize::MIN), interrupt)?)
-        }
-    };
+    let mut rack = Rack::start(question, bare, &[], interrupt)?;
+    let exchange = (!near && question.yardstick).then(|| Bare::start(question.transport, BlockSize::MIN, interrupt));
+    let mut exchange = exchange.transpose()?;
     let mut all: Vec<Rounds> = question
         .patterns
         .iter()
@@ -124,7 +166,7 @@ pub(crate) fn measure(question: &Question<'_>, interrupt: &Interrupt) -> Result<
             }
         }
     }
-    sound(rack.sum()?, added)?;
+    rack.sound(added)?;
     let threads = f64::from(question.nodes - 1);
     Ok(all
         .into_iter()
@@ -148,8 +190,8 @@ pub(crate) fn measure(question: &Question<'_>, interrupt: &Interrupt) -> Result<
 
 /// A blocking fetch-add while the process of the words' home computes on every core.
 pub(crate) fn busy(question: &Question<'_>, interrupt: &Interrupt) -> Result<Busy, Fault> {
-    let mut rack = Subject::start(question.transport, question.nodes, question.words, false, interrupt)?;
-    rack.compute()?;
+    let mut rack = Rack::start(question, false, &[], interrupt)?;
+    rack.nodes.ask::<()>(HOME, Order::Compute)?;
     let turn = Turn {
         operation: Operation::FetchAdd,
         hot: false,
@@ -169,32 +211,22 @@ pub(crate) fn busy(question: &Question<'_>, interrupt: &Interrupt) -> Result<Bus
             rates.push(rate(&done));
         }
     }
-    sound(rack.sum()?, added)?;
+    rack.sound(added)?;
     Ok(Busy::new(median(rates), times.quantile(0.5), times.quantile(0.99)))
 }
 
 /// One operation so many times on the first word of another process, whose requester runs under a program that counts its
 /// instructions. The first ones, for which connections are made, are done before, outside the function that is counted.
 pub(crate) fn count(
-    transport: TransportKind,
-    words: u64,
+    question: &Question<'_>,
     operation: Operation,
     times: u64,
     program: &[OsString],
     interrupt: &Interrupt,
 ) -> Result<(), Fault> {
-    let mut rack = Subject::start_under(transport, 2, words, false, interrupt, program)?;
+    let mut rack = Rack::start(question, false, program, interrupt)?;
     let turn = Turn { operation, hot: true, bare: false, timed: false, under_way: times.min(64), millis: 1 };
     let added: u64 = rack.run(turn)?.iter().map(|done| done.added).sum();
-    rack.count(operation, times)?;
-    sound(rack.sum()?, added + times)
-}
-
-fn sound(found: u64, added: u64) -> Result<(), Fault> {
-    if found == added {
-        return Ok(());
-    }
-    Err(Fault::failed(format_args!(
-        "{added} was added, and the words add up to {found}: this is a bug in rackmem"
-    )))
+    rack.nodes.ask::<()>(HOME + 1, Order::Count(operation, times))?;
+    rack.sound(added + times)
 }

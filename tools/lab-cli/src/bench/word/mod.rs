@@ -10,23 +10,19 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `turns` | what a thread does with words, and with the yardstick |
-//! | `place`, `subject` | the rack on which it does it: a child's side, and the command's |
+//! | `node` | what a node's thread does with words, and with the yardstick |
 //! | `measure` | rounds, in which all take turns |
 //! | `report` | what comes out |
 //!
 //! What must always hold: in the end the words add up to what was added.
 
 mod measure;
-mod place;
+mod node;
 mod report;
-mod subject;
-mod turns;
 
 pub(crate) use measure::{Question, busy, count, measure};
-pub(crate) use place::place;
+pub(crate) use node::{Operating, Operation, counted_name};
 pub(crate) use report::BUSY_P50;
-pub(crate) use turns::{Operation, counted_name};
 
 use self::report::Report;
 use cli::fault::Fault;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::measure::Question;
-use super::turns::Operation;
-use crate::bench::networked::pingpong::micros;
+use super::node::Operation;
+use crate::bench::pingpong::micros;
 use crate::bench::rounds::table;
 use cli::processes::TransportKind;
 

@@ -11,7 +11,7 @@
 
 use serde::Serialize;
 
-use super::UNDER_WAY;
+use super::{UNDER_WAY, question};
 use super::program::{Library, Program};
 use super::report::{System, said_missing};
 use crate::bench::rounds::table;
@@ -87,7 +87,7 @@ pub(super) fn run(json: bool, interrupt: &Interrupt) -> Result<(), Fault> {
                 add(System::Peer(program.peer()), counted);
             }
             let counted = callgrind.around(&counted_name(), |under| {
-                count(transport, WORDS, operation, UNDER_WAY, under, interrupt)
+                count(&question(transport, 2, 1), operation, UNDER_WAY, under, interrupt)
             })?;
             add(System::Rack, counted);
         }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::program::Library;
-use crate::bench::networked::pingpong::micros;
+use crate::bench::pingpong::micros;
 use crate::bench::rounds::table;
 use crate::bench::word::{BUSY_P50, Operation};
 use cli::processes::TransportKind;

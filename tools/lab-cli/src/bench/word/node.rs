@@ -1,13 +1,15 @@
-//! What a thread does with words of another node, and with bare ones.
+//! A node, and what its thread does with words of another node, and with bare ones.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rackmem::{Error, GlobalAddr, NodeHandle, NodeId, Pending, WordOperation, Words};
+use rackmem::{Error, GlobalAddr, NodeHandle, Pending, WordOperation, Words};
 use serde::{Deserialize, Serialize};
 
-use crate::bench::networked::samples::{Recorder, Samples};
+use crate::bench::miss::compute;
+use crate::bench::nodes::{Node, Obeyed, Work, answer};
+use crate::bench::samples::{Recorder, Samples};
 
 /// Operations between two looks at the clock, where single ones are not timed.
 const CHUNK: u64 = 256;
@@ -67,17 +69,39 @@ pub(crate) struct Place {
     adds: u64,
     /// Words that stay zero.
     zeroes: u64,
-    pub(super) count: u64,
+    count: u64,
 }
 
 impl Place {
-    pub(super) const HOME: NodeId = NodeId(0);
-
     /// Allocates them at home here.
-    pub(super) fn make(handle: &mut NodeHandle, count: u64) -> Result<Self, Error> {
-        let mut words = || handle.words::<u64>(count as usize, Self::HOME).map(|words| words.addr().bits());
+    fn make(handle: &mut NodeHandle, count: u64) -> Result<Self, Error> {
+        let home = handle.id();
+        let mut words = || handle.words::<u64>(count as usize, home).map(|words| words.addr().bits());
         Ok(Self { adds: words()?, zeroes: words()?, count })
     }
+}
+
+/// What the command wants of a node.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Allocate so many words here. Answers their [`Place`].
+    Make(u64),
+    /// These are the words; and whether there have to be words of one's own to compare with.
+    Open(Place, bool),
+    /// Operate on them. Answers what was [`Done`].
+    Run(Turn),
+    /// Do one so many times, on the first word, for a program that counts instructions.
+    Count(Operation, u64),
+    /// Answer what all of them add up to.
+    Sum,
+    /// Compute on every core from now on.
+    Compute,
+}
+
+/// A node and, once they are there, the words.
+pub(crate) struct Operating {
+    node: Node,
+    mine: Option<Mine>,
 }
 
 /// What a thread has done.
@@ -96,8 +120,33 @@ impl Done {
     }
 }
 
+impl Work for Operating {
+    const NAME: &'static str = "bench word";
+    type Setup = ();
+    type Order = Order;
+
+    fn new(node: Node, (): ()) -> Self {
+        Self { node, mine: None }
+    }
+
+    fn obey(&mut self, order: Order) -> Obeyed {
+        match (order, &mut self.mine) {
+            (Order::Make(count), _) => answer(Place::make(&mut self.node.handle(), count)?),
+            (Order::Open(place, bare), mine) => {
+                *mine = Some(Mine::new(self.node.handle(), &place, bare)?);
+                answer(())
+            }
+            (Order::Run(turn), Some(mine)) => answer(mine.run(&turn)?),
+            (Order::Count(operation, times), Some(mine)) => answer(mine.counted_operations(operation, times)?),
+            (Order::Sum, Some(mine)) => answer(mine.sum()?),
+            (Order::Compute, _) => answer(compute()?),
+            (Order::Run(_) | Order::Count(..) | Order::Sum, None) => Err("no words were opened".into()),
+        }
+    }
+}
+
 /// A thread with the words.
-pub(crate) struct Mine {
+struct Mine {
     handle: NodeHandle,
     words: Words<u64>,
     zeroes: Words<u64>,
@@ -114,7 +163,7 @@ pub(crate) fn counted_name() -> String {
 
 impl Mine {
     /// `bare`: with words of its own to compare with.
-    pub(super) fn new(mut handle: NodeHandle, place: &Place, bare: bool) -> Result<Self, Error> {
+    fn new(mut handle: NodeHandle, place: &Place, bare: bool) -> Result<Self, Error> {
         let words = handle.words_at(GlobalAddr::from_bits(place.adds))?;
         let zeroes = handle.words_at(GlobalAddr::from_bits(place.zeroes))?;
         let state = 0x9e37_79b9_7f4a_7c15 + u64::from(handle.id().0);
@@ -131,7 +180,7 @@ impl Mine {
         if hot { 0 } else { ((u128::from(self.state) * u128::from(self.count)) >> 64) as usize }
     }
 
-    pub(super) fn run(&mut self, turn: &Turn) -> Result<Done, Error> {
+    fn run(&mut self, turn: &Turn) -> Result<Done, Error> {
         let done = match (turn.bare, turn.operation) {
             (false, Operation::FetchAdd) => self.one_by_one(turn, |mine, at| {
                 black_box(mine.words.fetch_add(&mut mine.handle, at, 1)?);
@@ -188,7 +237,7 @@ impl Mine {
 
     /// So many on the first word. Callgrind counts what is in here, and knows it by its name.
     #[inline(never)]
-    pub(super) fn counted_operations(&mut self, operation: Operation, times: u64) -> Result<(), Error> {
+    fn counted_operations(&mut self, operation: Operation, times: u64) -> Result<(), Error> {
         // So many to a turn that the loop is hardly counted.
         macro_rules! eight {
             ($operation:expr) => {{
@@ -267,7 +316,7 @@ impl Mine {
     }
 
     /// What all words add up to.
-    pub(super) fn sum(&mut self) -> Result<u64, Error> {
+    fn sum(&mut self) -> Result<u64, Error> {
         (0..self.count as usize).map(|at| self.words.load(&mut self.handle, at)).sum()
     }
 }

@@ -6,11 +6,13 @@ use std::time::Duration;
 use rackmem::{NoRealtime, Scheduling};
 use serde::Serialize;
 
-use super::Role;
-use super::crews::Three;
-use super::pingpong::{block_of, micros, processes_of, spec};
-use super::samples::{Recorder, Samples};
-use crate::bench::rounds::{median, table};
+use super::node::{Order, Reader};
+use super::{Args, BLOCKS};
+use crate::bench::bare::Bare;
+use crate::bench::nodes::{How, Nodes, spec};
+use crate::bench::pingpong::{block_of, micros};
+use crate::bench::rounds::table;
+use crate::bench::samples::{Recorder, Rounds, Samples};
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::output;
@@ -19,8 +21,6 @@ use cli::processes::place::RackSpec;
 use cli::size::Bytes;
 use cli::ycsb::Directory;
 
-/// Blocks that one round reads: few enough to stay in the processor's second-level cache twice.
-const BLOCKS: u64 = 48;
 /// A miss may take so many bare exchanges.
 const MOST_EXCHANGES: f64 = 1.25;
 /// Misses a second that a busy node is asked to answer, and what half and all but a hundredth of them may take.
@@ -28,21 +28,37 @@ const BUSY_RATE: u32 = 10_000;
 const BUSY_P50: Duration = Duration::from_micros(50);
 const BUSY_P99: Duration = Duration::from_micros(300);
 
-/// What to measure.
-pub(crate) struct Question {
-    pub(crate) transport: TransportKind,
-    pub(crate) block: Bytes,
-    pub(crate) rounds: u64,
-    /// Misses that the busy node is asked to answer.
-    pub(crate) busy_misses: u64,
-    /// Over UDP: UNLOCKs wait for the next message to the switch, and travel in its datagram.
-    pub(crate) company: bool,
-    pub(crate) json: bool,
-}
+/// A rack: node 0 reads what is at home on node 1.
+struct Misses(Nodes<Reader>);
 
-impl Question {
-    fn rack(&self, realtime: bool, spec: &RackSpec, interrupt: &Interrupt) -> Result<Three, Fault> {
-        Three::start_with(self.transport, Role::Rack { realtime }, spec, interrupt, self.company)
+impl Misses {
+    fn start(args: &Args, realtime: bool, spec: &RackSpec, interrupt: &Interrupt) -> Result<Self, Fault> {
+        let how = How { company: !args.no_company, realtime, ..How::default() };
+        Nodes::start_as(how, args.transport, spec, &(), interrupt).map(Self)
+    }
+
+    fn allocate(&mut self) -> Result<u64, Fault> {
+        self.0.ask(0, Order::Allocate(BLOCKS))
+    }
+
+    /// A round of reads of blocks that nobody caches.
+    fn read_fresh(&mut self) -> Result<Samples, Fault> {
+        self.0.ask(0, Order::ReadFresh(BLOCKS))
+    }
+
+    /// A round of reads of blocks that their home has just modified.
+    fn read_modified(&mut self, region: u64, value: u64) -> Result<Samples, Fault> {
+        self.0.ask::<Samples>(1, Order::Write { region, blocks: BLOCKS, value })?;
+        self.0.ask(0, Order::Read { region, blocks: BLOCKS, value })
+    }
+
+    /// Reads at a rate while node 1 computes on every core.
+    fn read_from_busy(&mut self, reads: u64, every: Duration) -> Result<Samples, Fault> {
+        self.0.ask::<()>(1, Order::Compute)?;
+        let every = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
+        // The first find out that the machine is full.
+        self.0.ask::<Samples>(0, Order::ReadPaced { reads: reads / 10 + 1, every })?;
+        self.0.ask(0, Order::ReadPaced { reads, every })
     }
 }
 
@@ -102,61 +118,46 @@ struct Report {
     busy: Vec<Busy>,
 }
 
-/// Rounds of one kind.
-struct Rounds {
-    all: Recorder,
-    means: Vec<f64>,
-}
-
-impl Rounds {
-    fn new() -> Self {
-        Self { all: Recorder::new(), means: Vec::new() }
-    }
-
-    fn add(&mut self, samples: &Samples) {
-        self.all.add(samples);
-        self.means.push(samples.mean());
-    }
-
-    fn figure(self, what: &'static str, exchange: Option<f64>) -> Figure {
-        let median_ns = median(self.means);
-        Figure {
+impl Figure {
+    fn of(rounds: &Rounds, what: &'static str, exchange: Option<f64>) -> Self {
+        let median_ns = rounds.median();
+        Self {
             what,
             median_ns,
-            p50_ns: self.all.quantile(0.5),
-            p99_ns: self.all.quantile(0.99),
-            p999_ns: self.all.quantile(0.999),
+            p50_ns: rounds.all.quantile(0.5),
+            p99_ns: rounds.all.quantile(0.99),
+            p999_ns: rounds.all.quantile(0.999),
             ratio: median_ns / exchange.unwrap_or(median_ns),
         }
     }
 }
 
 /// Runs the command.
-pub(crate) fn run(question: &Question) -> Result<(), Fault> {
-    processes_of(question.transport)?;
-    let spec = spec(block_of(question.block, "--block-size")?);
+pub(super) fn run(args: &Args) -> Result<(), Fault> {
+    let block = block_of(args.block_size, "--block-size")?;
+    let spec = spec(block);
     let interrupt = Interrupt::listen()
         .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
     let [mut bare, mut modified, mut at_home, mut fresh, mut moving, mut peeked] =
         std::array::from_fn(|_| Rounds::new());
     {
-        let mut exchange = Three::start(question.transport, Role::Bare, &spec, &interrupt)?;
-        let mut rack = question.rack(false, &spec, &interrupt)?;
-        let region = rack.allocate(BLOCKS)?;
+        let mut exchange = Bare::start(args.transport, block, &interrupt)?;
+        let mut rack = Misses::start(args, false, &spec, &interrupt)?;
+        let region = rack.allocate()?;
         let keeping = RackSpec { directory: Directory::Home, ..spec.clone() };
-        let mut keeping = question.rack(false, &keeping, &interrupt)?;
-        let kept = keeping.allocate(BLOCKS)?;
+        let mut keeping = Misses::start(args, false, &keeping, &interrupt)?;
+        let kept = keeping.allocate()?;
         let spec = RackSpec { peek: true, ..spec.clone() };
-        let mut peeking = question.rack(false, &spec, &interrupt)?;
-        let written = peeking.allocate(BLOCKS)?;
-        for round in 0..=question.rounds {
+        let mut peeking = Misses::start(args, false, &spec, &interrupt)?;
+        let written = peeking.allocate()?;
+        for round in 0..=args.rounds {
             let exchanged = exchange.exchange(BLOCKS)?;
-            let changed_at_home = keeping.read_modified(kept, BLOCKS, round)?;
-            let unread = keeping.read_fresh(BLOCKS)?;
-            let changed = rack.read_modified(region, BLOCKS, round)?;
+            let changed_at_home = keeping.read_modified(kept, round)?;
+            let unread = keeping.read_fresh()?;
+            let changed = rack.read_modified(region, round)?;
             // The home gives the switch these blocks' entries one by one, and refuses whoever asks for the one that it has in hand.
-            let read = rack.read_fresh(BLOCKS)?;
-            let shown = peeking.read_modified(written, BLOCKS, round)?;
+            let read = rack.read_fresh()?;
+            let shown = peeking.read_modified(written, round)?;
             // The first round warms up.
             if round > 0 {
                 bare.add(&exchanged);
@@ -172,32 +173,32 @@ pub(crate) fn run(question: &Question) -> Result<(), Fault> {
     let refused = Scheduling::Realtime.check().err();
     for realtime in [false, true] {
         if !realtime || refused.is_none() {
-            let mut rack = question.rack(realtime, &spec, &interrupt)?;
-            let paced = rack.read_from_busy(question.busy_misses, Duration::from_secs(1) / BUSY_RATE)?;
-            busy.push(Busy::of(&paced, realtime, question.busy_misses));
+            let mut rack = Misses::start(args, realtime, &spec, &interrupt)?;
+            let paced = rack.read_from_busy(args.busy_misses, Duration::from_secs(1) / BUSY_RATE)?;
+            busy.push(Busy::of(&paced, realtime, args.busy_misses));
         }
     }
-    let pingpong = bare.figure("bare exchange", None);
+    let pingpong = Figure::of(&bare, "bare exchange", None);
     let against = Some(pingpong.median_ns);
     let report = Report {
         command: "bench miss",
         version: env!("CARGO_PKG_VERSION"),
-        transport: question.transport,
-        block_size: question.block,
-        rounds: question.rounds,
-        company: question.company,
+        transport: args.transport,
+        block_size: args.block_size,
+        rounds: args.rounds,
+        company: !args.no_company,
         misses: vec![
-            modified.figure("read of a block modified elsewhere, entry in the switch", against),
-            at_home.figure("the same, entry at its home", against),
-            fresh.figure("read of a fresh block, entry at its home", against),
-            moving.figure("the same, entry on its way to the switch", against),
-            peeked.figure("8 B of a block modified elsewhere, where it is (PEEK)", against),
+            Figure::of(&modified, "read of a block modified elsewhere, entry in the switch", against),
+            Figure::of(&at_home, "the same, entry at its home", against),
+            Figure::of(&fresh, "read of a fresh block, entry at its home", against),
+            Figure::of(&moving, "the same, entry on its way to the switch", against),
+            Figure::of(&peeked, "8 B of a block modified elsewhere, where it is (PEEK)", against),
         ],
         pingpong,
         most_ratio: MOST_EXCHANGES,
         busy,
     };
-    if question.json { output::print_json(&report) } else { output::print(&text(&report, refused)) }
+    if args.json { output::print_json(&report) } else { output::print(&text(&report, refused)) }
 }
 
 fn text(report: &Report, refused: Option<NoRealtime>) -> String {

@@ -1,4 +1,4 @@
-//! A place of the bare exchange:
+//! The bare exchange, yardstick of what passes between processes, and a place of it:
 //!
 //! ```text
 //!   node 0 ── 64 B ──> switch ── 64 B ──> node 1 ── 64 B and a block ──> node 0
@@ -11,14 +11,17 @@ use std::time::{Duration, Instant};
 
 use live::waiting::{Crowding, Patience, Step, is_all};
 use rackmem::transport::{Body, Contents, Outgoing, PlaceId, Transport};
-use rackmem::{Nanos, NodeId};
+use rackmem::{BlockSize, Nanos, NodeId};
+use serde::{Deserialize, Serialize};
 use wire::{BlockTag, Endpoint, GlobalAddr, Kind, Packet, RequesterId, Seq, SlotId};
 
-use super::orders::{Event, Order};
-use super::samples::Recorder;
+use super::nodes::{Event, How, NODE_0, answer, ask_child, seat_all, spec};
+use super::samples::{Recorder, Samples};
+use cli::fault::Fault;
+use cli::interrupt::Interrupt;
 use cli::processes::child::{Never, Reason};
 use cli::processes::place::Seat;
-use cli::processes::{Orders, Teller};
+use cli::processes::{Crew, Orders, Teller, TransportKind};
 
 /// As the switch of a rack sleeps at most.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(50);
@@ -30,17 +33,63 @@ const NOBODY_AFTER: Duration = Duration::from_secs(30);
 const REQUESTER: NodeId = NodeId(0);
 const THIRD: NodeId = NodeId(1);
 
-struct Bare<'a> {
+/// What a child is.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Task(Seat);
+
+/// What the command wants of the requester: so many exchanges, one after the other.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Of three messages.
+    OfThree(u64),
+    /// Of two: a request and its answer.
+    OfTwo(u64),
+}
+
+impl cli::processes::Task for Task {
+    const NAME: &'static str = "bench pingpong";
+}
+
+/// Three processes that exchange messages.
+pub(crate) struct Bare(Crew<Order, Event>);
+
+impl Bare {
+    /// Starts them, to exchange blocks of this size.
+    pub(super) fn start(
+        transport: TransportKind,
+        block: BlockSize,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Fault> {
+        seat_all(How::default(), transport, &spec(block), Task, " of the exchange", interrupt).map(Self)
+    }
+
+    /// A round of exchanges of three messages.
+    pub(super) fn exchange(&mut self, times: u64) -> Result<Samples, Fault> {
+        self.round(Order::OfThree(times))
+    }
+
+    /// The same of two messages, between two of them.
+    pub(super) fn exchange_of_two(&mut self, times: u64) -> Result<Samples, Fault> {
+        self.round(Order::OfTwo(times))
+    }
+
+    fn round(&mut self, order: Order) -> Result<Samples, Fault> {
+        ask_child(&mut self.0, NODE_0, order)
+    }
+}
+
+struct Place<'a> {
     transport: &'a dyn Transport,
     started: Instant,
     crowding: Crowding,
     out: Outgoing,
 }
 
-pub(super) fn place(seat: &Seat, orders: &Orders<Order>, teller: &Teller<Event>) -> Result<Never, Reason> {
+/// Is a place until the process ends.
+pub(crate) fn place(Task(seat): Task, orders: &Orders<Order>, teller: &Teller<Event>) -> Result<Never, Reason> {
     let transport = seat.connect()?;
     let words = vec![0x5a5a_5a5a_5a5a_5a5a_u64; seat.rack().block().len() / 8];
-    let mut bare = Bare {
+    let mut bare = Place {
         transport: &*transport,
         started: Instant::now(),
         crowding: Crowding::default(),
@@ -57,20 +106,11 @@ pub(super) fn place(seat: &Seat, orders: &Orders<Order>, teller: &Teller<Event>)
         bare.exchange(&mut seq, &mut block, Endpoint::Switch)?;
         loop {
             let (times, first) = match orders.next() {
-                Order::Exchange(times) => (times, Endpoint::Switch),
-                Order::ExchangeOfTwo(times) => (times, Endpoint::CacheAgent(THIRD)),
-                _ => continue,
+                Order::OfThree(times) => (times, Endpoint::Switch),
+                Order::OfTwo(times) => (times, Endpoint::CacheAgent(THIRD)),
             };
-            let mut recorder = Recorder::new();
-            let began = Instant::now();
-            let mut last = began;
-            for _ in 0..times {
-                bare.exchange(&mut seq, &mut block, first)?;
-                let now = Instant::now();
-                recorder.record(now - last);
-                last = now;
-            }
-            teller.tell(Event::Round(recorder.samples(last - began)));
+            let times = Recorder::timed(times, |_| bare.exchange(&mut seq, &mut block, first))?;
+            teller.tell(Event::Answer(answer(times).map_err(|error| error.to_string())?));
         }
     } else if from == PlaceId::SWITCH {
         bare.answer(|request| {
@@ -90,7 +130,7 @@ fn request(seq: u64) -> Packet {
     Packet::request(Kind::ReadMiss, tag, RequesterId { node: REQUESTER, slot: SlotId(0) }, Seq(seq))
 }
 
-impl Bare<'_> {
+impl Place<'_> {
     fn now(&self) -> Nanos {
         Nanos(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }

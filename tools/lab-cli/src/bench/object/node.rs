@@ -1,4 +1,4 @@
-//! What readers and writers do: the same in every layout.
+//! A node, and what its readers and writers do: the same in every layout.
 //!
 //! What must always hold: every word of an object says which write it is of. So whoever is given a mix of two finds out; only
 //! plain READs may be given one.
@@ -12,16 +12,12 @@ use std::time::{Duration, Instant};
 use apps::objects::{Layout, Sabres};
 use lab::one_sided::stamp::{stamp, stamp_of};
 use lab::one_sided::{Checksum, Lines, LockAndRead, Plain};
-use rackmem::{Error, GlobalAddr, NodeHandle, NodeId};
+use rackmem::{Error, GlobalAddr, NodeHandle};
 use serde::{Deserialize, Serialize};
 
+use crate::bench::nodes::{Node, Obeyed, Work, answer};
 use crate::bench::rounds::median;
 use cli::processes::TransportKind;
-
-/// Who writes, and has the objects.
-pub(super) const HOME: NodeId = NodeId(1);
-/// Who reads.
-pub(super) const READER: NodeId = NodeId(0);
 
 /// How objects are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -84,6 +80,51 @@ pub(crate) struct Made {
     addr: u64,
 }
 
+/// What the command wants of a node.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Make objects that are at home here. Answers what was [`Made`].
+    Make { kind: Kind, bytes: u64, objects: u64 },
+    /// Let so many threads write them.
+    Write(Made, u16),
+    /// End that.
+    Stop,
+    /// Read them for so many milliseconds. Answers what was [`Found`].
+    Read(Made, Mode, u64),
+}
+
+/// A node that has objects, or reads them.
+pub(crate) struct Objects {
+    node: Node,
+    handle: NodeHandle,
+    writing: Writers,
+}
+
+impl Work for Objects {
+    const NAME: &'static str = "bench object";
+    type Setup = ();
+    type Order = Order;
+
+    fn new(node: Node, (): ()) -> Self {
+        Self { handle: node.handle(), node, writing: Writers::default() }
+    }
+
+    fn obey(&mut self, order: Order) -> Obeyed {
+        let Self { node, handle, writing } = self;
+        match order {
+            Order::Make { kind, bytes, objects } => answer(Made::make(handle, kind, bytes, objects)?),
+            Order::Write(made, writers) => {
+                *writing = Writers::start(made, (0..writers).map(|_| node.handle()).collect());
+                answer(())
+            }
+            Order::Stop => answer(writing.stop()?),
+            Order::Read(made, mode, millis) => {
+                answer(made.read(handle, mode, Duration::from_millis(millis))?)
+            }
+        }
+    }
+}
+
 /// What a reader found.
 #[derive(Clone, Copy, Serialize, Deserialize, Debug)]
 pub(crate) struct Found {
@@ -129,14 +170,15 @@ macro_rules! with_layout {
 
 impl Made {
     /// Makes objects at their home.
-    pub(super) fn make(node: &mut NodeHandle, kind: Kind, bytes: u64, objects: u64) -> Result<Self, Error> {
+    fn make(node: &mut NodeHandle, kind: Kind, bytes: u64, objects: u64) -> Result<Self, Error> {
         let (count, len) = (objects as usize, bytes as usize);
-        let addr = with_layout!(kind, L => <L as Layout>::create(node, count, len, HOME)?.addr());
+        let home = node.id();
+        let addr = with_layout!(kind, L => <L as Layout>::create(node, count, len, home)?.addr());
         Ok(Self { kind, bytes, objects, addr: addr.bits() })
     }
 
     /// Reads at random for so long.
-    pub(super) fn read(&self, node: &mut NodeHandle, mode: Mode, lasts: Duration) -> Result<Found, Error> {
+    fn read(&self, node: &mut NodeHandle, mode: Mode, lasts: Duration) -> Result<Found, Error> {
         with_layout!(self.kind, L => self.read_in::<L>(node, mode, lasts))
     }
 
@@ -204,13 +246,13 @@ impl Made {
 
 /// Threads that write.
 #[derive(Default)]
-pub(super) struct Writers {
+struct Writers {
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Result<(), Error>>>,
 }
 
 impl Writers {
-    pub(super) fn start(made: Made, handles: Vec<NodeHandle>) -> Self {
+    fn start(made: Made, handles: Vec<NodeHandle>) -> Self {
         let (over, count) = (Arc::<AtomicBool>::default(), handles.len());
         let threads = (0..)
             .zip(handles)
@@ -225,7 +267,7 @@ impl Writers {
     }
 
     /// They end, each with a whole object.
-    pub(super) fn stop(&mut self) -> Result<(), Error> {
+    fn stop(&mut self) -> Result<(), Error> {
         self.over.store(true, Ordering::Relaxed);
         let threads = std::mem::take(&mut self.threads);
         threads.into_iter().try_for_each(|thread| thread.join().expect("a writer panicked"))

@@ -3,17 +3,14 @@
 use rackmem::BlockSize;
 use serde::Serialize;
 
-use super::Role;
-use super::crews::Three;
-use super::samples::Recorder;
-use crate::bench::rounds::{median, table};
+use super::bare::Bare;
+use super::rounds::table;
+use super::samples::Rounds;
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::output;
 use cli::processes::TransportKind;
-use cli::processes::place::RackSpec;
 use cli::size::Bytes;
-use cli::ycsb::Directory;
 
 /// Flags.
 #[derive(Debug, clap::Args)]
@@ -53,34 +50,6 @@ struct Report {
     p999_ns: u64,
 }
 
-/// Three processes, with blocks of this size.
-pub(in crate::bench) fn spec(block: BlockSize) -> RackSpec {
-    RackSpec {
-        nodes: 2,
-        block_bytes: block.bytes(),
-        cache: 1024 * block.bytes(),
-        memory: (32768 * block.bytes()).max(64 << 20),
-        switch_entries: 65_536,
-        directory: Directory::Switch,
-        queue: false,
-        peek: false,
-        lock_copies: RackSpec::LOCK_COPIES,
-        lock_region: RackSpec::LOCK_REGION,
-        steering: None,
-        seed: 1,
-    }
-}
-
-/// Refuses what has no processes.
-pub(super) fn processes_of(transport: TransportKind) -> Result<(), Fault> {
-    if transport == TransportKind::Inline {
-        return Err(Fault::usage(
-            "--transport inline has no messages between processes: this takes --transport shm or --transport udp",
-        ));
-    }
-    Ok(())
-}
-
 /// A block size, or why it is none.
 pub(super) fn block_of(bytes: Bytes, flag: &str) -> Result<BlockSize, Fault> {
     BlockSize::new(bytes.0)
@@ -89,21 +58,24 @@ pub(super) fn block_of(bytes: Bytes, flag: &str) -> Result<BlockSize, Fault> {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
-    processes_of(args.transport)?;
+    if args.transport == TransportKind::Inline {
+        return Err(Fault::usage(
+            "--transport inline has no messages between processes: this takes --transport shm or --transport udp",
+        ));
+    }
     let block = block_of(args.bytes, "--bytes")?;
     let interrupt = Interrupt::listen()
         .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
-    let mut three = Three::start(args.transport, Role::Bare, &spec(block), &interrupt)?;
-    let (mut all, mut means) = (Recorder::new(), Vec::new());
+    let mut bare = Bare::start(args.transport, block, &interrupt)?;
+    let mut rounds = Rounds::new();
     for round in 0..=args.rounds {
-        let samples = three.exchange(args.exchanges)?;
+        let samples = bare.exchange(args.exchanges)?;
         // The first round warms up.
         if round > 0 {
-            all.add(&samples);
-            means.push(samples.mean());
+            rounds.add(&samples);
         }
     }
-    drop(three);
+    drop(bare);
     let report = Report {
         command: "bench pingpong",
         version: env!("CARGO_PKG_VERSION"),
@@ -111,10 +83,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         bytes: args.bytes,
         rounds: args.rounds,
         exchanges: args.exchanges,
-        median_ns: median(means),
-        p50_ns: all.quantile(0.5),
-        p99_ns: all.quantile(0.99),
-        p999_ns: all.quantile(0.999),
+        median_ns: rounds.median(),
+        p50_ns: rounds.all.quantile(0.5),
+        p99_ns: rounds.all.quantile(0.99),
+        p999_ns: rounds.all.quantile(0.999),
     };
     if args.json {
         return output::print_json(&report);

@@ -1,4 +1,4 @@
-//! What threads do with locks: the same on locks that carry their data, and on locks layered on coherent memory.
+//! A node whose threads take locks: the same on locks that carry their data, and on locks layered on coherent memory.
 //!
 //! What must always hold: a state is numbers that are all the same, and each time it is written they grow by one. So
 //! whoever reads a torn state finds out, and the sum of all states is the number of writes.
@@ -10,7 +10,9 @@ use lab::layered::{Locker, Locks};
 use rackmem::{Discipline, Error, GlobalAddr, LockedBytes, NodeHandle, block_on};
 use serde::{Deserialize, Serialize};
 
-use crate::bench::networked::samples::{Recorder, Samples};
+use crate::bench::nodes::{Node, Obeyed, Work, answer};
+use crate::bench::rounds::until;
+use crate::bench::samples::{Recorder, Samples};
 use cli::ycsb::random::Random;
 
 /// Which locks.
@@ -240,28 +242,75 @@ pub(super) fn plan(load: &Load, nodes: u64, thread: u64) -> Vec<(u32, bool)> {
         .collect()
 }
 
-/// Runs a load on the threads of these nodes, all at once; what each of them has done.
-pub(super) fn run(
-    threads: &mut [Mine],
-    first: u64,
-    nodes: u64,
-    (kind, load): (Kind, &Load),
-) -> Result<Vec<Done>, Error> {
-    let stop = AtomicBool::new(false);
-    let plans: Vec<_> = (first..).take(threads.len()).map(|thread| plan(load, nodes, thread)).collect();
-    std::thread::scope(|scope| {
-        let running: Vec<_> = threads
-            .iter_mut()
-            .zip(&plans)
-            .map(|(mine, plan)| {
-                let stop = &stop;
-                scope.spawn(move || mine.run(kind, load, plan, stop))
-            })
-            .collect();
-        std::thread::sleep(Duration::from_millis(load.millis));
-        stop.store(true, Ordering::Relaxed);
-        running.into_iter().map(|thread| thread.join().expect("a thread of the benchmark panicked")).collect()
-    })
+/// What a node knows from the start.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Setup {
+    pub(super) threads: u16,
+    pub(super) load: Load,
+}
+
+/// What the command wants of a node.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Make the locks that are at home here. Answers a [`Part`].
+    Make,
+    /// These are all of them, node by node.
+    Open(Vec<Part>),
+    /// Let the threads run. Answers what each has [`Done`].
+    Run(Kind, Load),
+    /// Write the first so many states, one after the other. Answers [`Samples`].
+    WriteAll(Kind, u64),
+    /// Answer the sum of all states.
+    Sum(Kind),
+}
+
+/// A node, and its threads.
+pub(crate) struct Threads {
+    node: Node,
+    setup: Setup,
+    threads: Vec<Mine>,
+}
+
+impl Work for Threads {
+    const NAME: &'static str = "bench lock";
+    type Setup = Setup;
+    type Order = Order;
+
+    fn new(node: Node, setup: Setup) -> Self {
+        Self { node, setup, threads: Vec::new() }
+    }
+
+    fn obey(&mut self, order: Order) -> Obeyed {
+        match order {
+            Order::Make => answer(Part::make(&mut self.node.handle(), &self.setup.load)?),
+            Order::Open(parts) => {
+                let mine = |number| Mine::new(self.node.handle(), number, &parts, &self.setup.load);
+                self.threads = self.numbers().map(mine).collect::<Result<_, _>>()?;
+                answer(())
+            }
+            Order::Run(kind, load) => answer(self.run(kind, &load)?),
+            Order::WriteAll(kind, count) => answer(self.threads[0].write_all(kind, count)?),
+            Order::Sum(kind) => answer(self.threads[0].sum(kind)?),
+        }
+    }
+}
+
+impl Threads {
+    /// The numbers of the threads here among all of the rack.
+    fn numbers(&self) -> std::ops::Range<usize> {
+        let each = usize::from(self.setup.threads);
+        let first = self.node.id.index() * each;
+        first..first + each
+    }
+
+    /// Runs a load, on all threads at once.
+    fn run(&mut self, kind: Kind, load: &Load) -> Result<Vec<Done>, Error> {
+        let nodes = u64::from(self.node.nodes());
+        let plans: Vec<_> = self.numbers().map(|thread| plan(load, nodes, thread as u64)).collect();
+        until(Duration::from_millis(load.millis), self.threads.iter_mut().zip(&plans), |(mine, plan), stop| {
+            mine.run(kind, load, plan, stop)
+        })
+    }
 }
 
 #[cfg(test)]

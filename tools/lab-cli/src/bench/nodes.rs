@@ -1,0 +1,285 @@
+//! A rack that is measured, in this process or in a process for each node, and what the command asks of its nodes.
+//!
+//! What a node does is a benchmark's business ([`Work`]); it is the same in one process and in several. One order, one answer: the
+//! command waits for all that it has asked.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::thread;
+
+use rackmem::{BlockSize, NodeHandle, NodeId, Rack, Scheduling};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::rounds::rack;
+use cli::fault::Fault;
+use cli::interrupt::Interrupt;
+use cli::processes::child::{Never, Reason};
+use cli::processes::meeting::RuntimeDir;
+use cli::processes::place::{RackSpec, Seat, Seated};
+use cli::processes::{Crew, Meeting, OnInterrupt, Orders, Teller, TransportKind, Under};
+use cli::ycsb::Directory;
+
+/// What an order comes to: an answer, as [`answer`] makes it.
+pub(crate) type Obeyed = Result<Value, Box<dyn Error + Send + Sync>>;
+
+/// What one node of a rack does for a benchmark.
+pub(crate) trait Work: Sized + Send {
+    /// The name of the task: no two have the same.
+    const NAME: &'static str;
+    /// What it knows from the start.
+    type Setup: Clone + Serialize + DeserializeOwned;
+    /// What the command may want of it.
+    type Order: Clone + Send + Serialize + DeserializeOwned;
+
+    /// At the start.
+    fn new(node: Node, setup: Self::Setup) -> Self;
+
+    /// Does it.
+    fn obey(&mut self, order: Self::Order) -> Obeyed;
+}
+
+/// An answer to the command, which has to ask for the same type.
+pub(crate) fn answer(answer: impl Serialize) -> Obeyed {
+    Ok(serde_json::to_value(answer)?)
+}
+
+/// A node, as those who work on it see it.
+pub(crate) struct Node {
+    rack: Rack,
+    pub(crate) id: NodeId,
+}
+
+impl Node {
+    /// One more thread's way into the rack.
+    pub(crate) fn handle(&self) -> NodeHandle {
+        self.rack.node(self.id)
+    }
+
+    /// How many nodes the rack has.
+    pub(crate) fn nodes(&self) -> u16 {
+        u16::try_from(self.rack.config().nodes).expect("at most 64 nodes")
+    }
+}
+
+/// How the processes of a rack are started.
+#[derive(Clone, Copy)]
+pub(crate) struct How<'a> {
+    /// Messages wait for another one to travel with (only over UDP).
+    pub(crate) company: bool,
+    /// Those who answer are real-time threads, and who asks, too.
+    pub(crate) realtime: bool,
+    /// The process of node 1 runs under this program.
+    pub(crate) under: &'a [OsString],
+}
+
+impl Default for How<'_> {
+    fn default() -> Self {
+        Self { company: true, realtime: false, under: &[] }
+    }
+}
+
+/// All nodes of a rack.
+pub(crate) enum Nodes<W: Work> {
+    /// In this process.
+    Here(Vec<W>),
+    /// In a process for each; the switch is the first child.
+    Processes { crew: Crew<W::Order, Event>, nodes: u16 },
+}
+
+/// The child that is node 0, as they were started.
+pub(super) const NODE_0: usize = 1;
+
+impl<W: Work> Nodes<W> {
+    pub(crate) fn start(
+        transport: TransportKind,
+        spec: &RackSpec,
+        setup: &W::Setup,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Fault> {
+        Self::start_as(How::default(), transport, spec, setup, interrupt)
+    }
+
+    pub(crate) fn start_as(
+        how: How<'_>,
+        transport: TransportKind,
+        spec: &RackSpec,
+        setup: &W::Setup,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Fault> {
+        spec.check().map_err(Fault::usage)?;
+        let nodes = u16::try_from(spec.nodes).expect("at most 64 nodes");
+        if transport == TransportKind::Inline {
+            let rack = rack(spec.config())?;
+            let node = |id| W::new(Node { rack: rack.clone(), id: NodeId(id) }, setup.clone());
+            return Ok(Self::Here((0..nodes).map(node).collect()));
+        }
+        let task = |seat| Task::<W> { seat, realtime: how.realtime, setup: setup.clone() };
+        Ok(Self::Processes { crew: seat_all(how, transport, spec, task, "", interrupt)?, nodes })
+    }
+
+    /// What one node answers.
+    pub(crate) fn ask<T: DeserializeOwned>(&mut self, node: u16, order: W::Order) -> Result<T, Fault> {
+        let answers = self.ask_each([(node, order)])?;
+        Ok(answers.into_iter().next().expect("one was asked"))
+    }
+
+    /// What all nodes answer, asked the same.
+    pub(crate) fn ask_all<T: DeserializeOwned>(&mut self, order: &W::Order) -> Result<Vec<T>, Fault> {
+        let nodes = match self {
+            Self::Here(nodes) => nodes.len() as u16,
+            Self::Processes { nodes, .. } => *nodes,
+        };
+        self.ask_each((0..nodes).map(|node| (node, order.clone())))
+    }
+
+    /// What these nodes answer, in their order; they are at work at the same time.
+    pub(crate) fn ask_each<T: DeserializeOwned>(
+        &mut self,
+        orders: impl IntoIterator<Item = (u16, W::Order)>,
+    ) -> Result<Vec<T>, Fault> {
+        let mut orders: Vec<_> = orders.into_iter().collect();
+        orders.sort_by_key(|(node, _)| *node);
+        let answers = match self {
+            Self::Here(nodes) => here(nodes, orders)?,
+            Self::Processes { crew, .. } => {
+                let child = |(node, order)| (NODE_0 + usize::from(node), order);
+                hear(crew, orders.into_iter().map(child).collect())?
+            }
+        };
+        understood(answers)
+    }
+}
+
+/// What one child answers.
+pub(super) fn ask_child<O: Serialize, T: DeserializeOwned>(
+    crew: &mut Crew<O, Event>,
+    child: usize,
+    order: O,
+) -> Result<T, Fault> {
+    let answers = understood(hear(crew, vec![(child, order)])?)?;
+    Ok(answers.into_iter().next().expect("one was asked"))
+}
+
+fn understood<T: DeserializeOwned>(answers: Vec<Value>) -> Result<Vec<T>, Fault> {
+    let understood = answers.into_iter().map(serde_json::from_value).collect::<Result<_, _>>();
+    understood.map_err(|error| Fault::failed(format_args!("an answer that makes no sense: {error}")))
+}
+
+/// Orders children to do something, and waits for the answers of all.
+fn hear<O: Serialize>(crew: &mut Crew<O, Event>, orders: Vec<(usize, O)>) -> Result<Vec<Value>, Fault> {
+    let asked: Vec<_> = orders.iter().map(|(child, _)| *child).collect();
+    orders.into_iter().try_for_each(|(child, order)| crew.order(child, order))?;
+    crew.answers(asked, OnInterrupt::End, |_, event| match event {
+        Event::Answer(answer) => Ok(Some(answer)),
+        Event::Seated => Ok(None),
+    })
+}
+
+/// Lets nodes of this process do what they are told, all at the same time.
+fn here<W: Work>(nodes: &mut [W], orders: Vec<(u16, W::Order)>) -> Result<Vec<Value>, Fault> {
+    let mut orders = orders.into_iter().peekable();
+    let told: Vec<_> = (0..)
+        .zip(nodes)
+        .filter_map(|(at, node)| orders.next_if(|(whom, _)| *whom == at).map(|(_, order)| (node, order)))
+        .collect();
+    let one = |(node, order): (&mut W, W::Order)| node.obey(order);
+    let answers: Vec<_> = if told.len() == 1 {
+        told.into_iter().map(one).collect()
+    } else {
+        thread::scope(|scope| {
+            let at_work: Vec<_> = told.into_iter().map(|told| scope.spawn(move || one(told))).collect();
+            at_work.into_iter().map(|node| node.join().expect("a node of the benchmark panicked")).collect()
+        })
+    };
+    answers.into_iter().collect::<Result<_, _>>().map_err(|error| Fault::failed(failed(&*error)))
+}
+
+fn failed(error: &dyn Error) -> Reason {
+    format!("an access of the benchmark failed: {error}")
+}
+
+/// A rack of two nodes with such blocks, and room for what most benchmarks do.
+pub(super) fn spec(block: BlockSize) -> RackSpec {
+    RackSpec {
+        nodes: 2,
+        block_bytes: block.bytes(),
+        cache: 1024 * block.bytes(),
+        memory: (32768 * block.bytes()).max(64 << 20),
+        switch_entries: 65_536,
+        directory: Directory::Switch,
+        queue: false,
+        peek: false,
+        lock_copies: RackSpec::LOCK_COPIES,
+        lock_region: RackSpec::LOCK_REGION,
+        steering: None,
+        seed: 1,
+    }
+}
+
+/// Starts a process for each place of a rack, with its task, and waits until they have found each other.
+pub(super) fn seat_all<T: cli::processes::Task, O: Serialize>(
+    how: How<'_>,
+    transport: TransportKind,
+    spec: &RackSpec,
+    task: impl Fn(Seat) -> T,
+    of: &str,
+    interrupt: &Interrupt,
+) -> Result<Crew<O, Event>, Fault> {
+    let runtime = RuntimeDir::new()?;
+    let meeting = Meeting::new(transport, spec.nodes, &runtime)?;
+    let meeting = if how.company { meeting } else { meeting.without_company() };
+    let tasks = Seat::all(spec, &meeting);
+    let tasks = tasks.into_iter().map(|(name, seat)| (format!("{name}{of}"), task(seat))).collect();
+    let under = Under { at: NODE_0 + 1, program: how.under };
+    let mut crew = Crew::start_under(tasks, runtime, interrupt, Some(under))?;
+    let seated = |_, event| Ok(matches!(event, Event::Seated).then_some(()));
+    crew.answers(0..=spec.nodes, OnInterrupt::End, seated)?;
+    Ok(crew)
+}
+
+/// What a child is.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub(crate) struct Task<W: Work> {
+    seat: Seat,
+    realtime: bool,
+    setup: W::Setup,
+}
+
+/// What a child says.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Event {
+    /// The place is there.
+    Seated,
+    /// It has done what was ordered.
+    Answer(Value),
+}
+
+impl<W: Work> cli::processes::Task for Task<W> {
+    const NAME: &'static str = W::NAME;
+}
+
+/// Is a place of a rack until the process ends.
+pub(crate) fn place<W: Work>(
+    task: Task<W>,
+    orders: &Orders<W::Order>,
+    teller: &Teller<Event>,
+) -> Result<Never, Reason> {
+    let scheduling = if task.realtime { Scheduling::Realtime } else { Scheduling::Fair };
+    let seated = task.seat.take_scheduled(scheduling)?;
+    teller.tell(Event::Seated);
+    let Seated::Node(id, rack) = seated else {
+        // The switch is at work in a thread of its own.
+        loop {
+            thread::park();
+        }
+    };
+    scheduling.ask().map_err(|error| error.to_string())?;
+    let mut work = W::new(Node { rack, id }, task.setup);
+    loop {
+        let answer = work.obey(orders.next()).map_err(|error| failed(&*error))?;
+        teller.tell(Event::Answer(answer));
+    }
+}
