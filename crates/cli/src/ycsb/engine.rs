@@ -1,8 +1,9 @@
-//! Which engine keeps the records: coherent memory, regions that locks carry, or chains.
+//! Which engine keeps the records: coherent memory, regions that locks carry, objects, or chains.
 
 use apps::chain::{ChainStore, Config as ChainConfig};
 use apps::kv::{Config as KvConfig, KvStore};
 use apps::kv_locked::{Config as LockedConfig, LockedStore};
+use apps::objects::{Config as ObjectsConfig, ObjectStore, Sabres};
 use clap::ValueEnum;
 use rackmem::{BlockSize, GlobalAddr, Nanos, NodeHandle, NodeId, block_on};
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,8 @@ pub enum Choice {
     Coherent,
     /// Buckets behind locks that carry them
     Locked,
+    /// Buckets that are objects: a lookup reads one whole, where the memory is; for what is read much more than written
+    Objects,
     /// Versions in chains, in the memory of node 0, or of some nodes, where nothing but a NIC looks at them
     Chain,
 }
@@ -31,6 +34,8 @@ pub enum Engine {
     Coherent,
     /// `apps::kv_locked`.
     Locked,
+    /// `apps::objects`.
+    Objects,
     /// `apps::chain`, whose clients use what they know for so long.
     Chain(Chains),
 }
@@ -54,6 +59,7 @@ impl Engine {
         match self {
             Self::Coherent => "coherent",
             Self::Locked => "locked",
+            Self::Objects => "objects",
             Self::Chain(_) => "chain",
         }
     }
@@ -65,6 +71,7 @@ impl Choice {
         match self {
             Self::Coherent => Engine::Coherent,
             Self::Locked => Engine::Locked,
+            Self::Objects => Engine::Objects,
             Self::Chain => Engine::Chain(chains),
             Self::Auto => by_default(workload, block),
         }
@@ -85,12 +92,26 @@ fn by_default(workload: &Workload, block: BlockSize) -> Engine {
 /// Bytes of a key that are not in a workload's records.
 const KEY_BYTES: usize = 24;
 
+fn key_bytes(workload: &Workload) -> usize {
+    KEY_BYTES.max(workload.names.digits + 4)
+}
+
 /// How a store for this workload is created in regions that locks carry.
 pub(crate) fn locked_config(workload: &Workload) -> LockedConfig {
     LockedConfig {
         expected_keys: workload.expected_records(),
-        record_bytes: workload.record_len() + KEY_BYTES.max(workload.names.digits + 4),
+        record_bytes: workload.record_len() + key_bytes(workload),
         ..LockedConfig::default()
+    }
+}
+
+/// The same in objects.
+pub(crate) fn objects_config(workload: &Workload) -> ObjectsConfig {
+    ObjectsConfig {
+        expected_keys: workload.expected_records(),
+        key_bytes: key_bytes(workload),
+        value_bytes: workload.record_len(),
+        ..ObjectsConfig::default()
     }
 }
 
@@ -101,7 +122,7 @@ pub(crate) fn chain_config(workload: &Workload, chains: Chains) -> ChainConfig {
     const MOST: u64 = 512 << 20;
     let config = ChainConfig {
         expected_keys: workload.expected_records(),
-        record_bytes: workload.record_len() + KEY_BYTES.max(workload.names.digits + 4),
+        record_bytes: workload.record_len() + key_bytes(workload),
         lease: Nanos::from_millis(chains.lease.into()),
         homes: (0..64).map(NodeId).take(chains.memories).collect(),
         copies: chains.copies.into(),
@@ -117,6 +138,7 @@ pub(crate) fn chain_config(workload: &Workload, chains: Chains) -> ChainConfig {
 pub(crate) enum Store {
     Coherent(KvStore),
     Locked(LockedStore),
+    Objects(ObjectStore<Sabres>),
     Chain(Box<ChainStore>),
 }
 
@@ -134,6 +156,9 @@ impl Store {
             }
             Engine::Locked => LockedStore::create(handle, &locked_config(workload))
                 .map(Self::Locked)
+                .map_err(StoreError::new),
+            Engine::Objects => ObjectStore::create(handle, &objects_config(workload))
+                .map(Self::Objects)
                 .map_err(StoreError::new),
             Engine::Chain(chains) => {
                 let store = ChainStore::create(handle, &chain_config(workload, chains));
@@ -153,6 +178,7 @@ impl Store {
                 block_on(KvStore::open(handle, root)).map(Self::Coherent).map_err(StoreError::new)
             }
             Engine::Locked => LockedStore::open(handle, root).map(Self::Locked).map_err(StoreError::new),
+            Engine::Objects => ObjectStore::open(handle, root).map(Self::Objects).map_err(StoreError::new),
             Engine::Chain(_) => {
                 ChainStore::open(handle, root).map(Box::new).map(Self::Chain).map_err(StoreError::new)
             }
@@ -164,6 +190,7 @@ impl Store {
         match self {
             Self::Coherent(store) => store.root(),
             Self::Locked(store) => store.root(),
+            Self::Objects(store) => store.root(),
             Self::Chain(store) => store.root(),
         }
     }
@@ -190,6 +217,9 @@ impl Session for RackSession {
         match &mut self.store {
             Store::Coherent(store) => block_on(store.get(&mut self.handle, key, into)),
             Store::Locked(store) => store.get(&mut self.handle, key, into),
+            Store::Objects(store) => {
+                return store.get(&mut self.handle, key, into).map_err(StoreError::new);
+            }
             Store::Chain(store) => {
                 return store.get(&mut self.handle, key, into).map_err(StoreError::new);
             }
@@ -201,6 +231,9 @@ impl Session for RackSession {
         match &mut self.store {
             Store::Coherent(store) => block_on(store.put(&mut self.handle, key, record)),
             Store::Locked(store) => store.put(&mut self.handle, key, record),
+            Store::Objects(store) => {
+                return store.put(&mut self.handle, key, record).map(drop).map_err(StoreError::new);
+            }
             Store::Chain(store) => {
                 return store.put(&mut self.handle, key, record).map_err(StoreError::new);
             }
@@ -213,6 +246,9 @@ impl Session for RackSession {
         match &self.store {
             Store::Coherent(store) => block_on(store.update_in_place(&mut self.handle, key, at, bytes)),
             Store::Locked(store) => store.update_in_place(&mut self.handle, key, at, bytes),
+            Store::Objects(_) => {
+                return self.modify(key, |record| record[at..at + bytes.len()].copy_from_slice(bytes));
+            }
             Store::Chain(_) => return Err(StoreError(WHOLE.to_owned())),
         }
         .map_err(StoreError::new)
@@ -220,11 +256,14 @@ impl Session for RackSession {
 
     fn modify(&mut self, key: &[u8], change: impl FnMut(&mut Vec<u8>)) -> Result<bool, StoreError> {
         let scratch = &mut self.scratch;
-        match &self.store {
+        match &mut self.store {
             Store::Coherent(store) => {
                 block_on(store.read_modify_write(&mut self.handle, key, scratch, change))
             }
             Store::Locked(store) => store.read_modify_write(&mut self.handle, key, scratch, change),
+            Store::Objects(store) => {
+                return store.update(&mut self.handle, key, scratch, change).map_err(StoreError::new);
+            }
             Store::Chain(_) => return Err(StoreError(WHOLE.to_owned())),
         }
         .map_err(StoreError::new)
@@ -233,7 +272,7 @@ impl Session for RackSession {
     fn trips(&self) -> Option<u32> {
         match &self.store {
             Store::Chain(store) => Some(store.trips()),
-            Store::Coherent(_) | Store::Locked(_) => None,
+            Store::Coherent(_) | Store::Locked(_) | Store::Objects(_) => None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use rackmem::{BlockSize, Config, ConfigError, Counters, Nanos, NodeId, Rack};
 
 use super::args::Args;
-use super::engine::{RackSession, Store, chain_config, locked_config};
+use super::engine::{RackSession, Store, chain_config, locked_config, objects_config};
 use super::store::Traffic;
 use super::workload::Workload;
 use crate::fault::Fault;
@@ -107,6 +107,15 @@ pub fn memory_for(nodes: usize, block: BlockSize, workload: &Workload) -> Bytes 
     let nodes = nodes as u64;
     let most = records.saturating_mul(2).max(buckets.saturating_add(buckets / 2));
     Bytes(most.div_ceil(nodes).saturating_add(nodes * 2 * CHUNK))
+}
+
+/// The same where the records are in objects, each with its header.
+pub(crate) fn memory_for_objects(args: &Args, workload: &Workload) -> Bytes {
+    /// Chunks of allocators.
+    const BESIDE: u64 = 64 << 20;
+    let config = objects_config(workload);
+    let bucket = config.bucket_bytes() as u64 * 5 / 4 + 256;
+    Bytes(config.objects_on_each(args.nodes).saturating_mul(bucket).saturating_add(BESIDE))
 }
 
 /// The same where the records are in chains.

@@ -86,7 +86,11 @@ struct Place<'a> {
 }
 
 /// Is a place until the process ends.
-pub(crate) fn place(Task(seat): Task, orders: &Orders<Order>, teller: &Teller<Event>) -> Result<Never, Reason> {
+pub(crate) fn place(
+    Task(seat): Task,
+    orders: &Orders<Order>,
+    teller: &Teller<Event>,
+) -> Result<Never, Reason> {
     let transport = seat.connect()?;
     let words = vec![0x5a5a_5a5a_5a5a_5a5a_u64; seat.rack().block().len() / 8];
     let mut bare = Place {

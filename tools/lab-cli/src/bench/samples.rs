@@ -37,10 +37,7 @@ impl Recorder {
     }
 
     /// Times of `access`, done so many times, one after the other.
-    pub(crate) fn timed<E>(
-        times: u64,
-        mut access: impl FnMut(u64) -> Result<(), E>,
-    ) -> Result<Samples, E> {
+    pub(crate) fn timed<E>(times: u64, mut access: impl FnMut(u64) -> Result<(), E>) -> Result<Samples, E> {
         let mut recorder = Self::new();
         let began = Instant::now();
         let mut last = began;

@@ -62,6 +62,13 @@ fn the_history_of_chains_is_linearizable(transport: &str) {
 }
 
 #[test]
+fn the_history_of_a_store_of_objects_is_linearizable_wherever_the_nodes_are() {
+    ["inline", "shm", "udp"]
+        .into_iter()
+        .for_each(|transport| the_history_is_linearizable(transport, "objects"));
+}
+
+#[test]
 fn the_history_of_chains_over_shared_memory_is_linearizable_with_steering_and_without() {
     the_history_of_chains_is_linearizable("shm");
 }

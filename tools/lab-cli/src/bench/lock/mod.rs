@@ -24,8 +24,8 @@ use std::time::Duration;
 
 use rackmem::BlockSize;
 
-use self::report::{Budget, HandOver, Mix, Report};
 use self::node::{Done, Kind, Load, Order, Part, Setup};
+use self::report::{Budget, HandOver, Mix, Report};
 use super::bare::Bare;
 use super::nodes::{Nodes, spec};
 use super::rounds::median;

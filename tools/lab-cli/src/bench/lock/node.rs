@@ -307,9 +307,11 @@ impl Threads {
     fn run(&mut self, kind: Kind, load: &Load) -> Result<Vec<Done>, Error> {
         let nodes = u64::from(self.node.nodes());
         let plans: Vec<_> = self.numbers().map(|thread| plan(load, nodes, thread as u64)).collect();
-        until(Duration::from_millis(load.millis), self.threads.iter_mut().zip(&plans), |(mine, plan), stop| {
-            mine.run(kind, load, plan, stop)
-        })
+        until(
+            Duration::from_millis(load.millis),
+            self.threads.iter_mut().zip(&plans),
+            |(mine, plan), stop| mine.run(kind, load, plan, stop),
+        )
     }
 }
 

@@ -59,9 +59,7 @@ impl Work for Reader {
                 answer(self.read(GlobalAddr::from_bits(region), blocks, Some(value))?)
             }
             Order::ReadFresh(blocks) => answer(self.read_fresh(blocks)?),
-            Order::ReadPaced { reads, every } => {
-                answer(self.read_paced(reads, Duration::from_nanos(every))?)
-            }
+            Order::ReadPaced { reads, every } => answer(self.read_paced(reads, Duration::from_nanos(every))?),
             Order::Compute => answer(compute()?),
         }
     }
@@ -95,7 +93,10 @@ impl Reader {
     ) -> Result<Samples, Error> {
         Recorder::timed(blocks, |block| {
             let word = self.read_one(region, block)?;
-            assert!(value.is_none_or(|value| value == word), "read {word} where {value:?} was written: a bug");
+            assert!(
+                value.is_none_or(|value| value == word),
+                "read {word} where {value:?} was written: a bug"
+            );
             Ok(())
         })
     }
@@ -110,7 +111,11 @@ impl Reader {
 
     /// Reads blocks that nobody caches, one at every tick; what comes too late follows at once. Only the reads are timed,
     /// not how late they are.
-    fn read_paced(&mut self, reads: u64, every: Duration) -> Result<Samples, Box<dyn std::error::Error + Send + Sync>> {
+    fn read_paced(
+        &mut self,
+        reads: u64,
+        every: Duration,
+    ) -> Result<Samples, Box<dyn std::error::Error + Send + Sync>> {
         // Sleeps end when they should, and not up to 50 us later.
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         let mut recorder = Recorder::new();

@@ -113,8 +113,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
     let modes = Mode::of(args.transport);
     let mut points = Vec::new();
     for size in &args.sizes {
-        let mut make =
-            |kind| rack.ask(HOME, Order::Make { kind, bytes: size.0, objects: args.objects });
+        let mut make = |kind| rack.ask(HOME, Order::Make { kind, bytes: size.0, objects: args.objects });
         let made: Vec<Made> = Kind::ALL.into_iter().map(&mut make).collect::<Result<_, _>>()?;
         for writers in &args.writers {
             let mut rounds: Vec<Vec<Vec<Found>>> = Vec::new();

@@ -115,7 +115,8 @@ pub(crate) fn measure(question: &Question<'_>, interrupt: &Interrupt) -> Result<
     let near = question.is_near();
     let bare = near && question.yardstick;
     let mut rack = Rack::start(question, bare, &[], interrupt)?;
-    let exchange = (!near && question.yardstick).then(|| Bare::start(question.transport, BlockSize::MIN, interrupt));
+    let exchange =
+        (!near && question.yardstick).then(|| Bare::start(question.transport, BlockSize::MIN, interrupt));
     let mut exchange = exchange.transpose()?;
     let mut all: Vec<Rounds> = question
         .patterns

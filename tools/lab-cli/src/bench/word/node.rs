@@ -137,7 +137,9 @@ impl Work for Operating {
                 answer(())
             }
             (Order::Run(turn), Some(mine)) => answer(mine.run(&turn)?),
-            (Order::Count(operation, times), Some(mine)) => answer(mine.counted_operations(operation, times)?),
+            (Order::Count(operation, times), Some(mine)) => {
+                answer(mine.counted_operations(operation, times)?)
+            }
             (Order::Sum, Some(mine)) => answer(mine.sum()?),
             (Order::Compute, _) => answer(compute()?),
             (Order::Run(_) | Order::Count(..) | Order::Sum, None) => Err("no words were opened".into()),

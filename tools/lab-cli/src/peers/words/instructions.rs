@@ -11,9 +11,9 @@
 
 use serde::Serialize;
 
-use super::{UNDER_WAY, question};
 use super::program::{Library, Program};
 use super::report::{System, said_missing};
+use super::{UNDER_WAY, question};
 use crate::bench::rounds::table;
 use crate::bench::word::{Operation, count, counted_name};
 use crate::callgrind::Callgrind;
