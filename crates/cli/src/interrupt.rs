@@ -1,11 +1,12 @@
 //! Ctrl-C (and a polite kill) as a flag that long runs look at.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
+
+use crate::fault::Fault;
 
 /// True once somebody asked the run to stop.
 #[derive(Clone, Debug, Default)]
@@ -14,12 +15,13 @@ pub struct Interrupt(Arc<AtomicBool>);
 impl Interrupt {
     /// Listens for SIGINT and SIGTERM from now on. The first one sets the flag; a second one ends the process
     /// at once, for whoever cannot wait for the last operation.
-    pub fn listen() -> io::Result<Self> {
+    pub fn listen() -> Result<Self, Fault> {
         let this = Self::default();
         for signal in [SIGINT, SIGTERM] {
             // In this order: the first signal must find the flag still clear when it asks whether to end.
-            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&this.0))?;
-            flag::register(signal, Arc::clone(&this.0))?;
+            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&this.0))
+                .and_then(|_| flag::register(signal, Arc::clone(&this.0)))
+                .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
         }
         Ok(this)
     }

@@ -30,6 +30,27 @@ pub fn print_json(result: &impl Serialize) -> Result<(), Fault> {
     print(&text)
 }
 
+/// Prints what a command has found: with `json` one document that says which command, of which version; otherwise its text.
+pub fn show(
+    json: bool,
+    command: &str,
+    report: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> Result<(), Fault> {
+    #[derive(Serialize)]
+    struct Document<'a, T> {
+        command: &'a str,
+        version: &'a str,
+        #[serde(flatten)]
+        report: &'a T,
+    }
+    if json {
+        print_json(&Document { command, version: env!("CARGO_PKG_VERSION"), report })
+    } else {
+        print(&text())
+    }
+}
+
 /// Makes a directory for results, and finds out before any work is done whether something can be written there.
 pub fn prepare_directory(flag: &str, directory: &Path) -> Result<(), Fault> {
     let shown = directory.display();

@@ -34,7 +34,6 @@ use rackmem::RackFile;
 use rackmem::rack_file::{Advertised, Location, advertised};
 
 use crate::fault::Fault;
-use crate::interrupt::Interrupt;
 
 /// The rack file of a command.
 fn read(path: &Path) -> Result<RackFile, Fault> {
@@ -61,9 +60,4 @@ impl LocationArgs {
         let flags = Location { listen: self.listen, advertise: self.advertise.clone() };
         Ok(flags.or(Location::from_environment().map_err(Fault::usage)?))
     }
-}
-
-/// Ctrl-C as a flag.
-fn listen() -> Result<Interrupt, Fault> {
-    Interrupt::listen().map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))
 }

@@ -16,7 +16,7 @@ use tracing::{error, info, warn};
 
 use super::log::LogArgs;
 use super::peers::News;
-use super::{LocationArgs, listen, metrics, owner, read, runtime};
+use super::{LocationArgs, metrics, owner, read, runtime};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         )));
     }
     let location = args.location.read()?;
-    let stop = listen()?;
+    let stop = Interrupt::listen()?;
     if args.owned {
         owner::watch(&stop)?;
     }

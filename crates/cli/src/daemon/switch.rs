@@ -9,8 +9,9 @@ use tracing::info;
 use super::log::LogArgs;
 use super::peers::News;
 use super::status::{Answers, socket};
-use super::{LocationArgs, listen, metrics, owner, read, runtime};
+use super::{LocationArgs, metrics, owner, read, runtime};
 use crate::fault::Fault;
+use crate::interrupt::Interrupt;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,7 +46,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     args.log.begin("switch")?;
     let file = read(&args.config)?;
-    let stop = listen()?;
+    let stop = Interrupt::listen()?;
     if args.owned {
         owner::watch(&stop)?;
     }

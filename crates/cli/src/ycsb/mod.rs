@@ -76,8 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let workloads = args.for_store(workloads)?;
     let mut ready = workloads.first().filter(|_| embedded).map(start).transpose()?;
     let history = args.history.as_deref().map(History::create).transpose().map_err(Fault::usage)?;
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    let interrupt = Interrupt::listen()?;
     let shape = RackShape::new(args, memory);
     if !args.json {
         output::print(&format!("{}\n", shape.headline()))?;

@@ -53,8 +53,6 @@ struct Figure {
 
 #[derive(Debug, Serialize)]
 struct Report {
-    command: &'static str,
-    version: &'static str,
     millis: u64,
     figures: Vec<Figure>,
 }
@@ -136,40 +134,38 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
             }
         }
     }
-    let report =
-        Report { command: "bench contend", version: env!("CARGO_PKG_VERSION"), millis: args.millis, figures };
-    if args.json {
-        return output::print_json(&report);
-    }
-    let rows: Vec<Vec<String>> = report
-        .figures
-        .iter()
-        .map(|figure| {
-            vec![
-                figure.directory.to_owned(),
-                figure.nodes.to_string(),
-                figure.threads_per_node.to_string(),
-                format!("{:.2} M/s", figure.changes_per_second / 1e6),
-                format!("{} ns", figure.p50_ns),
-                format!("{} ns", figure.p99_ns),
-                format!("{} ns", figure.p999_ns),
-                format!("{:.1} ms", figure.worst_ns as f64 / 1e6),
-                format!("{:.0} %", figure.least_share * 100.0),
-                figure.worst_refusals.to_string(),
-            ]
-        })
-        .collect();
-    let header = [
-        "directory",
-        "nodes",
-        "threads",
-        "changes",
-        "p50",
-        "p99",
-        "p99.9",
-        "worst",
-        "least share",
-        "most refusals",
-    ];
-    output::print(&format!("Threads on all nodes that change one word\n\n{}", table(&header, &rows)))
+    let report = Report { millis: args.millis, figures };
+    output::show(args.json, "bench contend", &report, || {
+        let rows: Vec<Vec<String>> = report
+            .figures
+            .iter()
+            .map(|figure| {
+                vec![
+                    figure.directory.to_owned(),
+                    figure.nodes.to_string(),
+                    figure.threads_per_node.to_string(),
+                    format!("{:.2} M/s", figure.changes_per_second / 1e6),
+                    format!("{} ns", figure.p50_ns),
+                    format!("{} ns", figure.p99_ns),
+                    format!("{} ns", figure.p999_ns),
+                    format!("{:.1} ms", figure.worst_ns as f64 / 1e6),
+                    format!("{:.0} %", figure.least_share * 100.0),
+                    figure.worst_refusals.to_string(),
+                ]
+            })
+            .collect();
+        let header = [
+            "directory",
+            "nodes",
+            "threads",
+            "changes",
+            "p50",
+            "p99",
+            "p99.9",
+            "worst",
+            "least share",
+            "most refusals",
+        ];
+        format!("Threads on all nodes that change one word\n\n{}", table(&header, &rows))
+    })
 }

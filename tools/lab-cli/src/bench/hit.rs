@@ -52,8 +52,6 @@ struct Row {
 
 #[derive(Debug, Serialize)]
 struct Report {
-    command: &'static str,
-    version: &'static str,
     accesses_per_round: u64,
     rounds: u64,
     rows: Vec<Row>,
@@ -194,44 +192,37 @@ fn measure(args: &Args, footprint: Bytes) -> Result<Row, Fault> {
 pub(super) fn run(args: &Args) -> Result<(), Fault> {
     let rows =
         args.footprints.iter().map(|footprint| measure(args, *footprint)).collect::<Result<Vec<_>, _>>()?;
-    let report = Report {
-        command: "bench hit",
-        version: env!("CARGO_PKG_VERSION"),
-        accesses_per_round: args.accesses,
-        rounds: args.rounds,
-        rows,
-    };
-    if args.json {
-        return output::print_json(&report);
-    }
-    let header = [
-        "footprint",
-        "dependent: plain",
-        "cached",
-        "ratio",
-        "independent: plain",
-        "cached",
-        "ratio",
-        "writes: plain",
-        "cached",
-        "ratio",
-    ];
-    let rows: Vec<Vec<String>> = report
-        .rows
-        .iter()
-        .map(|row| {
-            let mut cells = vec![row.footprint.to_string()];
-            for figure in [row.dependent_reads, row.independent_reads, row.writes] {
-                cells.push(format!("{:.2} ns", figure.plain_ns));
-                cells.push(format!("{:.2} ns", figure.cached_ns));
-                cells.push(format!("{:.2}x", figure.ratio));
-            }
-            cells
-        })
-        .collect();
-    output::print(&format!(
-        "Cached 8-byte accesses through the API, against a Vec<u64> of the same size (medians of {} rounds)\n\n{}",
-        args.rounds,
-        table(&header, &rows)
-    ))
+    let report = Report { accesses_per_round: args.accesses, rounds: args.rounds, rows };
+    output::show(args.json, "bench hit", &report, || {
+        let header = [
+            "footprint",
+            "dependent: plain",
+            "cached",
+            "ratio",
+            "independent: plain",
+            "cached",
+            "ratio",
+            "writes: plain",
+            "cached",
+            "ratio",
+        ];
+        let rows: Vec<Vec<String>> = report
+            .rows
+            .iter()
+            .map(|row| {
+                let mut cells = vec![row.footprint.to_string()];
+                for figure in [row.dependent_reads, row.independent_reads, row.writes] {
+                    cells.push(format!("{:.2} ns", figure.plain_ns));
+                    cells.push(format!("{:.2} ns", figure.cached_ns));
+                    cells.push(format!("{:.2}x", figure.ratio));
+                }
+                cells
+            })
+            .collect();
+        format!(
+            "Cached 8-byte accesses through the API, against a Vec<u64> of the same size (medians of {} rounds)\n\n{}",
+            args.rounds,
+            table(&header, &rows)
+        )
+    })
 }

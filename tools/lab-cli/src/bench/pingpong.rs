@@ -38,8 +38,6 @@ pub(crate) struct Args {
 
 #[derive(Debug, Serialize)]
 struct Report {
-    command: &'static str,
-    version: &'static str,
     transport: TransportKind,
     bytes: Bytes,
     rounds: u64,
@@ -64,8 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         ));
     }
     let block = block_of(args.bytes, "--bytes")?;
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    let interrupt = Interrupt::listen()?;
     let mut bare = Bare::start(args.transport, block, &interrupt)?;
     let mut rounds = Rounds::new();
     for round in 0..=args.rounds {
@@ -77,8 +74,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     }
     drop(bare);
     let report = Report {
-        command: "bench pingpong",
-        version: env!("CARGO_PKG_VERSION"),
         transport: args.transport,
         bytes: args.bytes,
         rounds: args.rounds,
@@ -88,21 +83,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         p99_ns: rounds.all.quantile(0.99),
         p999_ns: rounds.all.quantile(0.999),
     };
-    if args.json {
-        return output::print_json(&report);
-    }
-    let row = vec![
-        report.transport.name().to_owned(),
-        report.bytes.to_string(),
-        micros(report.median_ns),
-        micros(report.p50_ns as f64),
-        micros(report.p99_ns as f64),
-        micros(report.p999_ns as f64),
-    ];
-    output::print(&format!(
-        "Three processes: a request of 64 B, forwarded, answered with 64 B and a block\n\n{}",
-        table(&["transport", "block", "median", "p50", "p99", "p99.9"], &[row])
-    ))
+    output::show(args.json, "bench pingpong", &report, || {
+        let row = vec![
+            report.transport.name().to_owned(),
+            report.bytes.to_string(),
+            micros(report.median_ns),
+            micros(report.p50_ns as f64),
+            micros(report.p99_ns as f64),
+            micros(report.p999_ns as f64),
+        ];
+        format!(
+            "Three processes: a request of 64 B, forwarded, answered with 64 B and a block\n\n{}",
+            table(&["transport", "block", "median", "p50", "p99", "p99.9"], &[row])
+        )
+    })
 }
 
 /// A time, in microseconds.

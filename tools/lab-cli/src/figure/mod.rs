@@ -48,8 +48,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
 /// Measures figures.
 fn measured(args: &Args, figures: &[&dyn Figure]) -> Result<Vec<Document>, Fault> {
     let (sizes, points) = (args.sizes(), points_of(figures));
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    let interrupt = Interrupt::listen()?;
     say!("{} figures, {} runs, seed {}", figures.len(), points.len(), args.seed);
     let progress = Progress::start(points.len() as u64 * (sizes.warm_up + sizes.operations), interrupt);
     let results = measure_all(&points, args.threads(), args.seed, |point, seed| {

@@ -173,7 +173,7 @@ fn command(args: &Args, seeds: &Range<u64>, with: &str) -> String {
 fn runs<S: Subject>(args: &Args) -> Result<(), Fault> {
     // What is wrong with the numbers is wrong for every seed.
     case_of::<S>(args.seeds.start, args).map_err(|why| Fault::usage(format_args!("--with: {why}")))?;
-    let interrupt = Interrupt::listen().map_err(|why| Fault::failed(format_args!("no signals: {why}")))?;
+    let interrupt = Interrupt::listen()?;
     if !args.trace {
         // What panicked is told with its seed.
         std::panic::set_hook(Box::new(|_| {}));

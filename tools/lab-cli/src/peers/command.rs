@@ -107,8 +107,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     }
     let workloads = args.workloads()?;
     output::prepare_directory("--out", &args.out)?;
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    let interrupt = Interrupt::listen()?;
     let mut report = Report::new(args);
     let mut peers = Vec::new();
     for protocol in [Protocol::Redis, Protocol::Memcached] {

@@ -98,8 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     if let Some(name) = &args.routines {
         machine = machine.with_library(library(name)?);
     }
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    let interrupt = Interrupt::listen()?;
     let mut onlooker = Onlooker::new((args.trace, args.json), interrupt, args.nodes);
     let begin = Instant::now();
     let ended = machine.run(&mut onlooker);

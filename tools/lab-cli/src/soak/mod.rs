@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
             "processes cannot be killed one by one over --transport inline: use shm or udp",
         ));
     }
-    let interrupt = Interrupt::listen().map_err(|why| Fault::failed(format_args!("no signals: {why}")))?;
+    let interrupt = Interrupt::listen()?;
     let mut soak = rounds::Soak::start(args, &interrupt)?;
     let mut done = Vec::new();
     let outcome = (0..args.rounds).try_for_each(|round| {

@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use rackmem::{RackFile, Watch};
 
-use super::listen;
 use crate::fault::Fault;
+use crate::interrupt::Interrupt;
 use crate::output;
 use document::Status;
 use find::Meant;
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     if !args.watch {
         return show(args, &meant, false);
     }
-    let stop = listen()?;
+    let stop = Interrupt::listen()?;
     let clear = io::stdout().is_terminal() && !args.json;
     let mut shown_before = false;
     while !stop.requested() {

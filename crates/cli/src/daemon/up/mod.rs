@@ -17,10 +17,10 @@ use tracing::{info, warn};
 use self::child::{Child, Options, Part};
 use self::place::Place;
 use super::log::LogArgs;
+use super::read;
 use super::status::ask;
 use super::status::document::Status;
 use super::write::Transport;
-use super::{listen, read};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -74,7 +74,7 @@ const MOST_ENDING: Duration = Duration::from_secs(5);
 /// Runs the command: until Ctrl-C, or a polite kill.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     args.log.begin("up")?;
-    let stop = listen()?;
+    let stop = Interrupt::listen()?;
     let place = match &args.config {
         Some(path) => Place::given(path),
         None => Place::made(args.nodes, args.transport.kind())?,

@@ -147,8 +147,7 @@ impl Args {
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), Fault> {
     args.check()?;
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    let interrupt = Interrupt::listen()?;
     let cached = cached::measure(args.rounds)?;
     let hand_over = hand_over(args, &interrupt)?;
     let mut mixes = Vec::new();
@@ -156,8 +155,6 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         mixes.extend(mixes_on(args, *nodes, &interrupt)?);
     }
     let report = Report {
-        command: "bench lock",
-        version: env!("CARGO_PKG_VERSION"),
         transport: args.transport,
         threads: args.threads,
         critical_section_ns: args.critical_section,
@@ -169,7 +166,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         hand_over,
         mixes,
     };
-    if args.json { output::print_json(&report) } else { output::print(&report.text()) }
+    output::show(args.json, "bench lock", &report, || report.text())
 }
 
 /// Updates per second of one state under one lock that carries it, by one thread on each of so many nodes; and the share of

@@ -14,8 +14,6 @@ use cli::size::Bytes;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    pub(super) command: &'static str,
-    pub(super) version: &'static str,
     pub(super) transport: TransportKind,
     pub(super) threads: u16,
     pub(super) critical_section_ns: u64,

@@ -34,8 +34,6 @@ struct Figure {
 
 #[derive(Debug, Serialize)]
 struct Report {
-    command: &'static str,
-    version: &'static str,
     block_size: Bytes,
     rounds: u64,
     memcpy_hot_ns: f64,
@@ -204,38 +202,35 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         figures.push(bench.read_modified(args.threads)?);
     }
     let report = Report {
-        command: "bench miss",
-        version: env!("CARGO_PKG_VERSION"),
         block_size: args.block_size,
         rounds: args.rounds,
         memcpy_hot_ns: hot.1,
         memcpy_cold_ns: cold.1,
         figures,
     };
-    if args.json {
-        return output::print_json(&report);
-    }
-    let rows: Vec<Vec<String>> = report
-        .figures
-        .iter()
-        .map(|figure| {
-            vec![
-                figure.access.to_owned(),
-                figure.directory.to_owned(),
-                figure.threads.to_string(),
-                format!("{:.0} ns", figure.median_ns),
-                format!("{:.1}x {}", figure.ratio, figure.yardstick),
-                format!("{} ns", figure.p50_ns),
-                format!("{} ns", figure.p99_ns),
-                format!("{} ns", figure.p999_ns),
-            ]
-        })
-        .collect();
-    output::print(&format!(
-        "Misses of a {} block (memcpy of one: hot {:.0} ns, cold {:.0} ns)\n\n{}",
-        args.block_size,
-        hot.1,
-        cold.1,
-        table(&["access", "directory", "threads", "median", "against", "p50", "p99", "p99.9"], &rows)
-    ))
+    output::show(args.json, "bench miss", &report, || {
+        let rows: Vec<Vec<String>> = report
+            .figures
+            .iter()
+            .map(|figure| {
+                vec![
+                    figure.access.to_owned(),
+                    figure.directory.to_owned(),
+                    figure.threads.to_string(),
+                    format!("{:.0} ns", figure.median_ns),
+                    format!("{:.1}x {}", figure.ratio, figure.yardstick),
+                    format!("{} ns", figure.p50_ns),
+                    format!("{} ns", figure.p99_ns),
+                    format!("{} ns", figure.p999_ns),
+                ]
+            })
+            .collect();
+        format!(
+            "Misses of a {} block (memcpy of one: hot {:.0} ns, cold {:.0} ns)\n\n{}",
+            args.block_size,
+            hot.1,
+            cold.1,
+            table(&["access", "directory", "threads", "median", "against", "p50", "p99", "p99.9"], &rows)
+        )
+    })
 }

@@ -105,8 +105,6 @@ impl Busy {
 
 #[derive(Debug, Serialize)]
 struct Report {
-    command: &'static str,
-    version: &'static str,
     transport: TransportKind,
     block_size: Bytes,
     rounds: u64,
@@ -136,8 +134,7 @@ impl Figure {
 pub(super) fn run(args: &Args) -> Result<(), Fault> {
     let block = block_of(args.block_size, "--block-size")?;
     let spec = spec(block);
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    let interrupt = Interrupt::listen()?;
     let [mut bare, mut modified, mut at_home, mut fresh, mut moving, mut peeked] =
         std::array::from_fn(|_| Rounds::new());
     {
@@ -181,8 +178,6 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
     let pingpong = Figure::of(&bare, "bare exchange", None);
     let against = Some(pingpong.median_ns);
     let report = Report {
-        command: "bench miss",
-        version: env!("CARGO_PKG_VERSION"),
         transport: args.transport,
         block_size: args.block_size,
         rounds: args.rounds,
@@ -198,7 +193,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         most_ratio: MOST_EXCHANGES,
         busy,
     };
-    if args.json { output::print_json(&report) } else { output::print(&text(&report, refused)) }
+    output::show(args.json, "bench miss", &report, || text(&report, refused))
 }
 
 fn text(report: &Report, refused: Option<NoRealtime>) -> String {

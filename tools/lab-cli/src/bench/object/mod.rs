@@ -106,8 +106,7 @@ const HOME: u16 = 1;
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), Fault> {
     args.check()?;
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    let interrupt = Interrupt::listen()?;
     let bare = bare(args, &interrupt)?;
     let mut rack = Nodes::<Objects>::start(args.transport, &args.spec(), &(), &interrupt)?;
     let modes = Mode::of(args.transport);
@@ -135,8 +134,6 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         }
     }
     let report = Report {
-        command: "bench object",
-        version: env!("CARGO_PKG_VERSION"),
         transport: args.transport,
         objects: args.objects,
         millis: args.millis,
@@ -145,7 +142,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         marks: report::marks(&points),
         points,
     };
-    if args.json { output::print_json(&report) } else { output::print(&report.text()) }
+    output::show(args.json, "bench object", &report, || report.text())
 }
 
 /// Exchanges of two messages in each round.

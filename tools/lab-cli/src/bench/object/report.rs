@@ -12,8 +12,6 @@ use cli::size::Bytes;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    pub(super) command: &'static str,
-    pub(super) version: &'static str,
     pub(super) transport: TransportKind,
     pub(super) objects: u64,
     pub(super) millis: u64,

@@ -77,8 +77,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
             "--transport inline has no other process that could compute: --busy takes --transport shm or --transport udp",
         ));
     }
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    let interrupt = Interrupt::listen()?;
     let question = Question {
         transport: args.transport,
         nodes: args.nodes,
@@ -96,5 +95,5 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
     } else {
         report.set(measure(&question, &interrupt)?);
     }
-    if args.json { output::print_json(&report) } else { output::print(&report.text()) }
+    output::show(args.json, "bench word", &report, || report.text())
 }

@@ -52,8 +52,6 @@ impl Busy {
 
 #[derive(Serialize)]
 pub(super) struct Report {
-    command: &'static str,
-    version: &'static str,
     transport: TransportKind,
     nodes: u16,
     words: u64,
@@ -67,8 +65,6 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn new(question: &Question<'_>) -> Self {
         Self {
-            command: "bench word",
-            version: env!("CARGO_PKG_VERSION"),
             transport: question.transport,
             nodes: question.nodes,
             words: question.words,

@@ -96,8 +96,7 @@ fn updates_of<S: Service>(server: SocketAddr, clients: u16) -> Result<f64, Fault
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), Fault> {
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    let interrupt = Interrupt::listen()?;
     let runtime = RuntimeDir::new()?;
     // etcd waits for its disk before each answer; nothing here has to outlive the command.
     let data = RuntimeDir::in_memory()?;
@@ -128,5 +127,5 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
     }
     drop(crew);
     let report = report::Report::new(rows);
-    if args.json { output::print_json(&report) } else { output::print(&report.text()) }
+    output::show(args.json, "peers --locks", &report, || report.text())
 }

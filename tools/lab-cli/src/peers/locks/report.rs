@@ -11,8 +11,6 @@ const LEAST_OVER_ETCD: f64 = 100.0;
 
 #[derive(Serialize)]
 pub(super) struct Report {
-    command: &'static str,
-    version: &'static str,
     record_bytes: usize,
     least_over_redis: f64,
     least_over_etcd: f64,
@@ -59,8 +57,6 @@ impl Row {
 impl Report {
     pub(super) fn new(rows: Vec<Row>) -> Self {
         Self {
-            command: "lab peers --locks",
-            version: env!("CARGO_PKG_VERSION"),
             record_bytes: RECORD,
             least_over_redis: LEAST_OVER_REDIS,
             least_over_etcd: LEAST_OVER_ETCD,

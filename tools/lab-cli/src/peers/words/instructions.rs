@@ -44,8 +44,6 @@ struct Count {
 
 #[derive(Serialize)]
 struct Report {
-    command: &'static str,
-    version: &'static str,
     /// What was compared with, and what counted.
     versions: Vec<String>,
     operations: u64,
@@ -96,15 +94,13 @@ pub(super) fn run(json: bool, interrupt: &Interrupt) -> Result<(), Fault> {
     versions.push(callgrind.version());
     let near = find(&counts, System::Rack, TransportKind::Shm, Operation::FetchAdd);
     let report = Report {
-        command: "lab peers --words --instructions",
-        version: env!("CARGO_PKG_VERSION"),
         versions,
         operations: UNDER_WAY,
         met: near.map(|near| near <= MOST_NEAR),
         most_near: MOST_NEAR,
         counts,
     };
-    if json { output::print_json(&report) } else { output::print(&report.text()) }
+    output::show(json, "peers --words --instructions", &report, || report.text())
 }
 
 fn find(counts: &[Count], system: System, transport: TransportKind, operation: Operation) -> Option<f64> {
@@ -161,8 +157,6 @@ mod tests {
         };
         let counts = vec![of(System::Peer(Library::Mpi), 304.0), of(System::Rack, 21.5)];
         let report = Report {
-            command: "",
-            version: "",
             versions: vec!["MPI: 4".to_owned(), "valgrind-3".to_owned()],
             operations: 10,
             met: Some(false),

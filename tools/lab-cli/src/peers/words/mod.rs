@@ -46,8 +46,7 @@ const OPERATIONS: [Operation; 3] = [Operation::FetchAdd, Operation::Post, Operat
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), Fault> {
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    let interrupt = Interrupt::listen()?;
     if args.instructions {
         return instructions::run(args.json, &interrupt);
     }
@@ -97,7 +96,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         },
     );
     report.judge();
-    if args.json { output::print_json(&report) } else { output::print(&report.text()) }
+    output::show(args.json, "peers --words", &report, || report.text())
 }
 
 fn question(kind: TransportKind, processes: u16, millis: u64) -> Question<'static> {

@@ -93,8 +93,6 @@ struct Verdict {
 
 #[derive(Serialize)]
 pub(super) struct Report {
-    command: &'static str,
-    version: &'static str,
     processes: Vec<u16>,
     words: u64,
     under_way: u64,
@@ -108,8 +106,6 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn new(processes: Vec<u16>, words: u64, under_way: u64, millis: u64, rounds: u64) -> Self {
         Self {
-            command: "lab peers --words",
-            version: env!("CARGO_PKG_VERSION"),
             processes,
             words,
             under_way,

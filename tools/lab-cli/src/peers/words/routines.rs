@@ -54,8 +54,7 @@ type Round = (String, u64, u64);
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Fault::failed(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    let interrupt = Interrupt::listen()?;
     let folder = RuntimeDir::new()?;
     let callgrind = Callgrind::new(folder.path())?;
     let program = Program::compile_source(Library::OpenShmem, SOURCE, folder.path())?.ok_or_else(|| {
