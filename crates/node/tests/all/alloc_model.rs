@@ -205,14 +205,15 @@ impl Rack {
             node.assert_invariants();
             let mine = self.live.values().filter(|it| it.node == index);
             assert_eq!(node.live_objects(), mine.clone().count() as u64);
-            assert!(node.live_bytes() >= mine.map(|it| it.len).sum());
+            assert!(node.live_bytes() >= mine.map(|it| it.len).sum::<u64>());
         }
         for home in &self.homes {
             home.assert_invariants();
         }
         let sum = |of: fn(&Allocator) -> u64| self.nodes.iter().map(of).sum::<u64>();
-        assert_eq!(sum(|node| node.usage().live_blocks), self.homes.iter().map(ChunkTable::live_bytes).sum());
-        assert_eq!(sum(Allocator::reserved_bytes), self.homes.iter().map(ChunkTable::granted_bytes).sum());
+        let of_homes = |of: fn(&ChunkTable) -> u64| self.homes.iter().map(of).sum::<u64>();
+        assert_eq!(sum(|node| node.usage().live_blocks), of_homes(ChunkTable::live_bytes));
+        assert_eq!(sum(Allocator::reserved_bytes), of_homes(ChunkTable::granted_bytes));
         for (bits, it) in &self.live {
             let addr = GlobalAddr::from_bits(*bits);
             for tag in BlockRange::of_bytes(self.block.tag(addr), it.len, self.block).tags(self.block) {

@@ -3,10 +3,8 @@
 mod chain_mutants;
 mod exhaustive;
 mod failing_runs;
-mod handlers;
 mod history_file;
 mod joint_under_faults;
-mod lock_handlers;
 mod lock_mutants;
 mod locks_under_faults;
 mod mutants;
