@@ -80,7 +80,7 @@ impl NodeHandle {
         }
         let tag = self.tag(addr);
         let write = mode == LockMode::Write;
-        match self.inner.operations().lock(self.node, &mut self.courier, tag, write, once) {
+        match self.at_node().lock(tag, write, once) {
             Ok(slot) => Ok(Some(BlockLock {
                 inner: Arc::clone(&self.inner),
                 node: self.node,
@@ -95,6 +95,6 @@ impl NodeHandle {
 
 impl Drop for BlockLock {
     fn drop(&mut self) {
-        self.inner.operations().unlock(self.node, &mut self.courier, self.slot);
+        self.inner.at(self.node, &mut self.courier).unlock(self.slot);
     }
 }

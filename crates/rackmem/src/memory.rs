@@ -193,7 +193,7 @@ impl Memory for NodeHandle {
     }
 
     fn now(&self) -> Nanos {
-        self.inner.operations().now()
+        self.inner.now()
     }
 
     #[inline]

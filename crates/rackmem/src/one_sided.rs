@@ -24,7 +24,7 @@ impl NodeHandle {
         };
         joined.begin_region(&mut self.courier, allocated, shape).map_err(|why| {
             // Nobody has seen it, so it goes back. That fails only if this life of the home is over, and its memory with it.
-            let _ = self.inner.operations().free(self.node, &mut self.courier, (addr, Some(life)));
+            let _ = self.at_node().free(addr, Some(life));
             match why {
                 Failure::Refused(Refusal::OutOfMemory) => Error::OutOfMemory { len, home: home.0 },
                 why => failed(why, addr, len),

@@ -146,7 +146,7 @@ impl Region {
         wait: Wait,
     ) -> Result<Option<Entered<'a>>, Error> {
         let lock = (self.addr, self.len);
-        let taken = self.inner.operations().take(handle.node, &mut handle.courier, lock, mode, wait);
+        let taken = handle.at_node().take(lock, mode, wait);
         let entered = match taken {
             Err(Failure::Refused(Refusal::Outdated)) if wait == Wait::Reclaim => false,
             Err(Failure::Refused(why)) => return Err(Error::refused_lock(why, self.addr, self.len)),
@@ -187,12 +187,9 @@ impl Inside<'_> {
     fn end(self, handle: &mut NodeHandle, is_lost: bool) -> Result<(), Error> {
         assert!(self.mode == Mode::Write, "only a writer is alone");
         let inside = ManuallyDrop::new(self);
-        let Region { inner, addr, len } = inside.region;
+        let Region { addr, len, .. } = *inside.region;
         inside.entered.end();
-        inner
-            .operations()
-            .end(handle.node, &mut handle.courier, *addr, is_lost)
-            .map_err(|why| failed(why, *addr, u64::from(*len)))
+        handle.at_node().end(addr, is_lost).map_err(|why| failed(why, addr, u64::from(len)))
     }
 }
 
@@ -210,6 +207,6 @@ impl Inside<'_> {
     #[inline(never)]
     fn tell(&self) {
         let Region { inner, addr, .. } = self.region;
-        inner.operations().left(self.node, &mut Courier::new(addr.bits()), *addr);
+        inner.at(self.node, &mut Courier::new(addr.bits())).left(*addr);
     }
 }

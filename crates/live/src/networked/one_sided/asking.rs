@@ -290,8 +290,7 @@ impl NetworkedNode {
     /// Waits until a batch has ended: [`Ticket::answer`] says how.
     pub fn await_batch(&self, courier: &mut Courier, ticket: &Ticket) {
         let mut patience = self.begin_wait();
-        let bell = courier.bell_of_this_thread();
-        ticket.wake(&bell);
+        ticket.wake(courier.bell_of_this_thread());
         // While the node leaves in order, what was sent is still answered.
         while !ticket.is_over() && !self.lease().is_fenced() {
             self.pause(self.id(), courier, &mut patience);
@@ -407,8 +406,7 @@ impl NetworkedNode {
         ticket: &Ticket,
         mut patience: crate::waiting::Patience,
     ) -> Ended {
-        let bell = courier.bell_of_this_thread();
-        ticket.wake(&bell);
+        ticket.wake(courier.bell_of_this_thread());
         loop {
             if let Some(ended) = ticket.take() {
                 return ended;
