@@ -129,6 +129,7 @@ impl InlineRack {
         }
     }
 
+    #[inline(always)]
     /// Leaves something for a node, or for the switch, which this thread runs afterwards.
     fn put(&self, node: Option<NodeId>, input: Input, to_run: &mut Vec<usize>) {
         let place = node.map_or(self.nodes.len(), NodeId::index);
