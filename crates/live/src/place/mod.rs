@@ -8,7 +8,8 @@
 //! | `switch_place.rs`, `node_place.rs` | the two kinds of machines in their places |
 //! | `drain.rs` | the loop over a node's inbox |
 //! | `courier.rs` | what a thread needs to run machines |
-//! | `operations.rs` | what application threads ask of their node, and how they wait for it |
+//! | `at_node.rs` | what application threads can ask of their node |
+//! | `operations.rs` | how they get it, and wait for it |
 //! | `outcome.rs` | what their operations come to |
 
 mod at_node;
