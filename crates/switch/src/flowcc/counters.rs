@@ -2,42 +2,29 @@
 
 use wire::{Kind, Refusal};
 
-/// Why a packet was dropped.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Drop {
-    /// Not a packet that the switch has a program for.
-    Kind,
-    /// Of another life of the switch.
-    Epoch,
-    /// No such requester.
-    Requester,
-    /// The block's home is no node of the rack.
-    Tag,
-    /// An unlock of something that is not a request.
-    Event,
-    /// A migration that does not come from the block's home.
-    NotHome,
-    /// A request of an event that was unlocked already.
-    StaleRequest,
-    /// An unlock older than the last one.
-    StaleUnlock,
-    /// A second copy of an unlock, or of an ADD-TO-SWITCH, while the first is between its passes.
-    InFlight,
-}
-
-impl Drop {
-    /// Every cause.
-    pub const ALL: [Self; 9] = [
-        Self::Kind,
-        Self::Epoch,
-        Self::Requester,
-        Self::Tag,
-        Self::Event,
-        Self::NotHome,
-        Self::StaleRequest,
-        Self::StaleUnlock,
-        Self::InFlight,
-    ];
+wire::listed! {
+    /// Why a packet was dropped.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum Drop {
+        /// Not a packet that the switch has a program for.
+        Kind,
+        /// Of another life of the switch.
+        Epoch,
+        /// No such requester.
+        Requester,
+        /// The block's home is no node of the rack.
+        Tag,
+        /// An unlock of something that is not a request.
+        Event,
+        /// A migration that does not come from the block's home.
+        NotHome,
+        /// A request of an event that was unlocked already.
+        StaleRequest,
+        /// An unlock older than the last one.
+        StaleUnlock,
+        /// A second copy of an unlock, or of an ADD-TO-SWITCH, while the first is between its passes.
+        InFlight,
+    }
 }
 
 const KINDS: usize = Kind::FreeReply as usize + 1;
