@@ -204,15 +204,15 @@ impl Rack {
         for (index, node) in self.nodes.iter().enumerate() {
             node.assert_invariants();
             let mine = self.live.values().filter(|it| it.node == index);
-            assert_eq!(node.live_objects(), mine.clone().count() as u64);
-            assert!(node.live_bytes() >= mine.map(|it| it.len).sum());
+            assert_eq!(node.usage().live_objects, mine.clone().count() as u64);
+            assert!(node.usage().live_bytes >= mine.map(|it| it.len).sum());
         }
         for home in &self.homes {
             home.assert_invariants();
         }
         let sum = |of: fn(&Allocator) -> u64| self.nodes.iter().map(of).sum::<u64>();
         assert_eq!(sum(|node| node.usage().live_blocks), self.homes.iter().map(ChunkTable::live_bytes).sum());
-        assert_eq!(sum(Allocator::reserved_bytes), self.homes.iter().map(ChunkTable::granted_bytes).sum());
+        assert_eq!(sum(|node| node.usage().reserved), self.homes.iter().map(ChunkTable::granted_bytes).sum());
         for (bits, it) in &self.live {
             let addr = GlobalAddr::from_bits(*bits);
             for tag in BlockRange::of_bytes(self.block.tag(addr), it.len, self.block).tags(self.block) {

@@ -58,19 +58,9 @@ impl Counters {
         self.packets[kind as usize]
     }
 
-    /// Packets that came in.
-    pub fn all_packets(&self) -> u64 {
-        self.packets.iter().sum()
-    }
-
     /// Packets dropped for a cause.
     pub const fn drops(&self, cause: Drop) -> u64 {
         self.drops[cause as usize]
-    }
-
-    /// Packets dropped.
-    pub fn all_drops(&self) -> u64 {
-        self.drops.iter().sum()
     }
 
     /// Requests that the switch itself refused for a reason, repeated answers included.
