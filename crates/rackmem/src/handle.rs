@@ -16,6 +16,7 @@ use live::place::{Allocated, AtNode, Courier, Failure, Fetched};
 use node::{Access, FrameId, Window};
 use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, Incarnation, NodeId, Refusal, SlotId};
 
+use crate::addresses::{aligned, in_range, inside_block, of_a_node};
 use crate::error::Error;
 use crate::rack::Inner;
 use crate::words::Pipeline;
@@ -103,7 +104,7 @@ impl NodeHandle {
     #[cold]
     #[inline(never)]
     fn read_word_missing(&mut self, addr: GlobalAddr) -> Result<u64, Error> {
-        self.aligned(addr)?;
+        aligned(addr)?;
         // With a strict lease nobody has looked for it here.
         if !self.is_strict()
             && let Some(value) = self.inspect_missing(addr, 8, |window| window.word(0))?
@@ -135,7 +136,7 @@ impl NodeHandle {
     #[cold]
     #[inline(never)]
     fn write_word_missing(&mut self, addr: GlobalAddr, value: u64) -> Result<(), Error> {
-        self.aligned(addr)?;
+        aligned(addr)?;
         self.update(addr, 8, |window| window.set_word(0, value))
     }
 
@@ -154,7 +155,7 @@ impl NodeHandle {
         len: usize,
         mut look: impl FnMut(&Window<'_>) -> R,
     ) -> Result<R, Error> {
-        self.inside_block(addr, len)?;
+        inside_block(addr, len, self.block_size())?;
         loop {
             let Self { inner, node, cache, hints, courier, .. } = self;
             // Told at once, not afterwards: the closure may panic.
@@ -208,7 +209,7 @@ impl NodeHandle {
         len: usize,
         change: impl FnOnce(&Window<'_>) -> R,
     ) -> Result<R, Error> {
-        self.inside_block(addr, len)?;
+        inside_block(addr, len, self.block_size())?;
         let start = self.block_size().offset_in_block(addr);
         let pinned = loop {
             if let Some(pinned) = self.cache.pin_for_write(&mut self.hints, addr) {
@@ -230,10 +231,7 @@ impl NodeHandle {
     #[cold]
     #[inline(never)]
     fn fetch(&mut self, addr: GlobalAddr, len: usize, access: Access) -> Result<Fetched, Error> {
-        let nodes = self.nodes();
-        if addr.home().index() >= nodes {
-            return Err(Error::NoSuchNode { addr, nodes });
-        }
+        of_a_node(addr, self.nodes())?;
         self.report_hits();
         let (tag, start) = (self.tag(addr), self.block_size().offset_in_block(addr));
         let fetched = match access {
@@ -282,7 +280,8 @@ impl NodeHandle {
     /// read.
     pub fn read(&mut self, addr: GlobalAddr, into: &mut [u8]) -> Result<(), Error> {
         let mut rest = into;
-        let mut at = self.in_range(addr, rest.len())?;
+        in_range(addr, rest.len() as u64, self.nodes(), self.inner.config.memory)?;
+        let mut at = addr;
         while !rest.is_empty() {
             let (piece, behind) = rest.split_at_mut(self.left_in_block(at).min(rest.len()));
             self.inspect(at, piece.len(), |window| window.read(0, piece))?;
@@ -298,7 +297,8 @@ impl NodeHandle {
     /// As for [`NodeHandle::read`]. Blocks before the one that failed have been written.
     pub fn write(&mut self, addr: GlobalAddr, bytes: &[u8]) -> Result<(), Error> {
         let mut rest = bytes;
-        let mut at = self.in_range(addr, rest.len())?;
+        in_range(addr, rest.len() as u64, self.nodes(), self.inner.config.memory)?;
+        let mut at = addr;
         while !rest.is_empty() {
             let (piece, behind) = rest.split_at(self.left_in_block(at).min(rest.len()));
             self.update(at, piece.len(), |window| window.write(0, piece))?;
@@ -382,9 +382,7 @@ impl NodeHandle {
         if len == 0 || len > most {
             return Err(Error::BadSize { len, most });
         }
-        if home.index() >= config.nodes {
-            return Err(Error::NoSuchNode { addr: GlobalAddr::new(home, 0), nodes: config.nodes });
-        }
+        of_a_node(GlobalAddr::new(home, 0), config.nodes)?;
         self.at_node().alloc(len, home, discipline).map_err(|why| match why {
             Failure::Fenced => Error::Fenced,
             Failure::Refused(Refusal::NodeDown) => Error::NodeDown { addr: GlobalAddr::new(home, 0) },
@@ -399,10 +397,7 @@ impl NodeHandle {
     /// # Errors
     /// [`Error::NotAnAllocation`], [`Error::NoSuchNode`].
     pub fn free(&mut self, addr: GlobalAddr) -> Result<(), Error> {
-        let nodes = self.nodes();
-        if addr.home().index() >= nodes {
-            return Err(Error::NoSuchNode { addr, nodes });
-        }
+        of_a_node(addr, self.nodes())?;
         self.free_of(addr, None)
     }
 
@@ -421,32 +416,6 @@ impl NodeHandle {
     /// This handle's thread at its node.
     pub(crate) fn at_node(&mut self) -> AtNode<'_> {
         self.inner.at(self.node, &mut self.courier)
-    }
-
-    fn aligned(&self, addr: GlobalAddr) -> Result<(), Error> {
-        if addr.bits().is_multiple_of(8) { Ok(()) } else { Err(Error::Unaligned { addr }) }
-    }
-
-    #[inline]
-    fn inside_block(&self, addr: GlobalAddr, len: usize) -> Result<(), Error> {
-        let block = self.block_size();
-        if block.offset_in_block(addr) + len <= block.len() {
-            Ok(())
-        } else {
-            Err(Error::CrossesBlocks { addr, len, block })
-        }
-    }
-
-    fn in_range(&self, addr: GlobalAddr, len: usize) -> Result<GlobalAddr, Error> {
-        let fits = addr.offset().checked_add(len as u64).is_some_and(|end| end <= self.inner.config.memory);
-        let nodes = self.nodes();
-        if addr.home().index() >= nodes {
-            Err(Error::NoSuchNode { addr, nodes })
-        } else if !fits {
-            Err(Error::OutOfRange { addr, len: len as u64 })
-        } else {
-            Ok(addr)
-        }
     }
 
     fn left_in_block(&self, addr: GlobalAddr) -> usize {

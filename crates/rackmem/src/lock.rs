@@ -5,6 +5,7 @@ use std::sync::Arc;
 use live::place::{Courier, Failure};
 use wire::{GlobalAddr, NodeId, Refusal, SlotId};
 
+use crate::addresses::of_a_node;
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
 use crate::rack::Inner;
@@ -74,10 +75,7 @@ impl NodeHandle {
         mode: LockMode,
         once: bool,
     ) -> Result<Option<BlockLock>, Error> {
-        let nodes = self.nodes();
-        if addr.home().index() >= nodes {
-            return Err(Error::NoSuchNode { addr, nodes });
-        }
+        of_a_node(addr, self.nodes())?;
         let tag = self.tag(addr);
         let write = mode == LockMode::Write;
         match self.at_node().lock(tag, write, once) {

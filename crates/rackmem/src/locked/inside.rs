@@ -9,6 +9,7 @@ use live::memory::locks::{Entered, Left, LockCopies};
 use live::place::{Courier, Failure, Wait};
 use wire::{GlobalAddr, Mode, Nanos, NodeId, Refusal};
 
+use crate::addresses::{aligned, of_a_node};
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
 use crate::rack::Inner;
@@ -41,12 +42,8 @@ pub(super) fn at_most(most: Duration) -> Wait {
 /// # Errors
 /// If there cannot be such a region.
 pub fn region_of(addr: GlobalAddr, len: u64, nodes: usize, (most, memory): (u64, u64)) -> Result<u32, Error> {
-    if !addr.bits().is_multiple_of(8) {
-        return Err(Error::Unaligned { addr });
-    }
-    if addr.home().index() >= nodes {
-        return Err(Error::NoSuchNode { addr, nodes });
-    }
+    aligned(addr)?;
+    of_a_node(addr, nodes)?;
     let words = len.checked_next_multiple_of(8).filter(|words| *words <= most);
     let words = words.ok_or(Error::RegionTooLong { len, most })?;
     if addr.offset().checked_add(words).is_none_or(|end| end > memory) {
