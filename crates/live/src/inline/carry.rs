@@ -129,8 +129,8 @@ impl InlineRack {
         }
     }
 
-    #[inline(always)]
     /// Leaves something for a node, or for the switch, which this thread runs afterwards.
+    #[inline(always)]
     fn put(&self, node: Option<NodeId>, input: Input, to_run: &mut Vec<usize>) {
         let place = node.map_or(self.nodes.len(), NodeId::index);
         match self.nodes.get(place) {

@@ -345,8 +345,8 @@ impl NetworkedNode {
         let at = place.at(self.now(), courier);
         let (mut all, kept) = place.machines();
         let (blocks, locks) = (&mut self.store(self.id), &mut self.store(self.id).of_locks(kept));
-        let out = (&mut courier.effects, &mut courier.lock_effects);
-        all.on_new_epoch(at, (view, dump), (blocks, out.0), (locks, out.1));
+        let (out, lock_out) = (&mut courier.effects, &mut courier.lock_effects);
+        all.on_new_epoch(at, (view, dump), (blocks, out), (locks, lock_out));
         self.carry(self.id, place, courier);
         self.chains.begin_epoch(view.epoch);
         self.begin_connections(courier, view);

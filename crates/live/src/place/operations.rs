@@ -1,7 +1,8 @@
 //! What application threads ask of their node when a hit will not do, and how they wait for it.
 //!
-//! An operation is one path: the thread enters the node's place, calls a machine there, has the carrier take what follows to
-//! where it belongs, and waits for the bell.
+//! An operation is one path, in one function ([`Operations::run`], and for locks [`Operations::run_on_lock`]): the thread enters
+//! the node's place, calls a machine there, has the carrier take what follows to where it belongs, and waits for its bell.
+//! What is asked is a value, so that this is compiled for each kind of rack, and not for each kind of caller.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -69,10 +70,21 @@ pub enum Wait {
 /// What a thread asks of its node's machine for blocks, and waits for.
 #[derive(Clone, Copy)]
 pub(crate) enum Ask {
+    /// To write.
     Own(BlockTag),
+    /// To read these bytes, by offset and length.
     Read(BlockTag, (usize, usize)),
-    Lock { block: BlockTag, write: bool, once: bool },
-    Alloc { len: u64, home: NodeId, discipline: Discipline },
+    Lock {
+        block: BlockTag,
+        write: bool,
+        once: bool,
+    },
+    Alloc {
+        len: u64,
+        home: NodeId,
+        discipline: Discipline,
+    },
+    /// What was allocated in this life of its home, or in any.
     Free(GlobalAddr, Option<Incarnation>),
 }
 
@@ -186,8 +198,8 @@ impl<C: Carrier + Send + Sync> Operations for C {
             };
         }
         self.end_wait(courier);
-        match outcome?.expect("without an end of time it comes") {
-            // As above.
+        match outcome?.expect("a wait without an end has an outcome") {
+            // As above: the node was declared dead.
             Outcome::Retry => Err(Failure::Fenced),
             outcome => Ok(outcome),
         }
