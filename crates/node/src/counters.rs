@@ -2,28 +2,24 @@
 
 use wire::{Kind, Refusal};
 
-/// Why a packet was dropped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Drop {
-    /// Sent in another life of the switch.
-    WrongEpoch,
-    /// Sent in a former life of the requester's node.
-    FormerLife,
-    /// About an event that is over, or that the receiver has executed a later one of.
-    Stale,
-    /// A duplicate of something that is still being worked on.
-    Duplicate,
-    /// A request that names a block which this node does not have in the state that it names.
-    NoSuchCopy,
-    /// Not something that this machine is ever sent, or about a place that does not exist.
-    Nonsense,
-}
-
-impl Drop {
-    /// Every cause.
-    pub const ALL: [Self; 6] =
-        [Self::WrongEpoch, Self::FormerLife, Self::Stale, Self::Duplicate, Self::NoSuchCopy, Self::Nonsense];
+wire::listed! {
+    /// Why a packet was dropped.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    #[repr(u8)]
+    pub enum Drop {
+        /// Sent in another life of the switch.
+        WrongEpoch,
+        /// Sent in a former life of the requester's node.
+        FormerLife,
+        /// About an event that is over, or that the receiver has executed a later one of.
+        Stale,
+        /// A duplicate of something that is still being worked on.
+        Duplicate,
+        /// A request that names a block which this node does not have in the state that it names.
+        NoSuchCopy,
+        /// Not something that this machine is ever sent, or about a place that does not exist.
+        Nonsense,
+    }
 }
 
 /// Counts since the node started.

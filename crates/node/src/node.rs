@@ -175,26 +175,16 @@ impl<R: Rules> Node<R> {
         self.allocation.on_alloc(cx, &mut self.requesters, len, home, discipline)
     }
 
-    /// A thread frees the allocation that starts at `addr`, in whichever life its home is.
+    /// A thread frees the allocation that starts at this address; if a life of its home is given, only one that was made in
+    /// that. In another one it is gone: its home is down.
     pub fn on_free<S: Store>(
         &mut self,
         at: Moment,
-        addr: GlobalAddr,
+        allocation: (GlobalAddr, Option<Incarnation>),
         store: &mut S,
         out: &mut Vec<Effect>,
     ) -> Started {
-        self.allocation.on_free(&mut context!(self, at, store, out), &mut self.requesters, (addr, None))
-    }
-
-    /// A thread frees an allocation that was made in this life of its home. In another one it is gone: its home is down.
-    pub fn on_free_in<S: Store>(
-        &mut self,
-        at: Moment,
-        (addr, life): (GlobalAddr, Incarnation),
-        store: &mut S,
-        out: &mut Vec<Effect>,
-    ) -> Started {
-        self.allocation.on_free(&mut context!(self, at, store, out), &mut self.requesters, (addr, Some(life)))
+        self.allocation.on_free(&mut context!(self, at, store, out), &mut self.requesters, allocation)
     }
 
     /// The thread that had this frame pinned is done, and the store says that an agent waits for it.

@@ -12,6 +12,7 @@ use sorted::Set;
 use wire::roce::Key;
 use wire::{Discipline, GlobalAddr, Nanos, NodeId, Refusal};
 
+use crate::addresses::of_a_node;
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
 use crate::rack::Inner;
@@ -146,10 +147,7 @@ impl NodeHandle {
     /// # Errors
     /// [`Error::Unallocated`], [`Error::WrongDiscipline`], [`Error::NoSuchNode`], [`Error::NodeDown`].
     pub fn chains_at(&mut self, addr: GlobalAddr) -> Result<Chains, Error> {
-        let nodes = self.nodes();
-        if addr.home().index() >= nodes {
-            return Err(Error::NoSuchNode { addr, nodes });
-        }
+        of_a_node(addr, self.nodes())?;
         let inner = Arc::clone(&self.inner);
         let store = inner.chains().open_chains(self.node, &mut self.courier, addr);
         let store = store.map_err(|why| chain_failed(why, addr))?;

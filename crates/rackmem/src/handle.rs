@@ -12,10 +12,11 @@ use live::memory::one_sided::Shape;
 use live::memory::{Cache, Hints, PinnedFrame, Unpinned};
 use live::networked::NetworkedNode;
 use live::networked::lease::Lease;
-use live::place::{Allocated, Courier, Failure, Fetched};
+use live::place::{Allocated, AtNode, Courier, Failure, Fetched};
 use node::{Access, FrameId, Window};
 use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, Incarnation, NodeId, Refusal, SlotId};
 
+use crate::addresses::{aligned, in_range, inside_block, of_a_node};
 use crate::error::Error;
 use crate::rack::Inner;
 use crate::words::Pipeline;
@@ -103,13 +104,14 @@ impl NodeHandle {
     #[cold]
     #[inline(never)]
     fn read_word_missing(&mut self, addr: GlobalAddr) -> Result<u64, Error> {
-        self.aligned(addr)?;
-        if self.strict.is_some()
-            && let Some(value) = self.cache.load_word(&mut self.hints, addr)
+        aligned(addr)?;
+        // With a strict lease nobody has looked for it here.
+        if !self.is_strict()
+            && let Some(value) = self.inspect_missing(addr, 8, |window| window.word(0))?
         {
-            return self.confirmed(value);
+            return Ok(value);
         }
-        self.after_miss(addr, 8, Access::Shared, |window| window.word(0))
+        self.inspect(addr, 8, |window| window.word(0))
     }
 
     /// Writes an aligned word.
@@ -134,7 +136,7 @@ impl NodeHandle {
     #[cold]
     #[inline(never)]
     fn write_word_missing(&mut self, addr: GlobalAddr, value: u64) -> Result<(), Error> {
-        self.aligned(addr)?;
+        aligned(addr)?;
         self.update(addr, 8, |window| window.set_word(0, value))
     }
 
@@ -153,15 +155,45 @@ impl NodeHandle {
         len: usize,
         mut look: impl FnMut(&Window<'_>) -> R,
     ) -> Result<R, Error> {
-        self.inside_block(addr, len)?;
-        let Self { inner, node, cache, hints, courier, .. } = self;
-        // Told at once, not afterwards: the closure may panic.
-        let found = cache
-            .inspect(hints, addr, len, &mut look, |frame| inner.operations().unpinned(*node, courier, frame));
-        match found {
-            Some(found) => self.confirmed(found),
-            None => self.after_miss(addr, len, Access::Shared, look),
+        inside_block(addr, len, self.block_size())?;
+        loop {
+            let Self { inner, node, cache, hints, courier, .. } = self;
+            // Told at once, not afterwards: the closure may panic.
+            let tell = |frame| inner.at(*node, courier).unpinned(frame);
+            let found = match cache.inspect(hints, addr, len, &mut look, tell) {
+                None => self.inspect_missing(addr, len, &mut look)?,
+                found => found,
+            };
+            if let Some(found) = found {
+                return self.confirmed(found);
+            }
         }
+    }
+
+    /// Gets the block, and looks at it. None if another thread was quicker to get at it.
+    #[cold]
+    #[inline(never)]
+    fn inspect_missing<R>(
+        &mut self,
+        addr: GlobalAddr,
+        len: usize,
+        mut look: impl FnMut(&Window<'_>) -> R,
+    ) -> Result<Option<R>, Error> {
+        let start = self.block_size().offset_in_block(addr);
+        Ok(match self.fetch(addr, len, Access::Shared)? {
+            Fetched::Pinned(frame) => {
+                let turn = Turn {
+                    inner: &self.inner,
+                    node: self.node,
+                    courier: &mut self.courier,
+                    wrote: false,
+                    pinned: Some(self.cache.adopt(frame)),
+                };
+                Some(look(&turn.window(start, len)))
+            }
+            Fetched::Words => Some(look(&Window::new(self.courier.peeked(), start % 8, len))),
+            Fetched::Retry => None,
+        })
     }
 
     /// Changes `len` bytes inside one block in place, atomically with everything else that happens to the block
@@ -177,89 +209,40 @@ impl NodeHandle {
         len: usize,
         change: impl FnOnce(&Window<'_>) -> R,
     ) -> Result<R, Error> {
-        self.inside_block(addr, len)?;
+        inside_block(addr, len, self.block_size())?;
         let start = self.block_size().offset_in_block(addr);
-        match self.cache.pin_for_write(&mut self.hints, addr) {
-            Some(pinned) => {
-                let turn = Turn {
-                    inner: &self.inner,
-                    node: self.node,
-                    courier: &mut self.courier,
-                    wrote: true,
-                    pinned: Some(pinned),
-                };
-                let changed = change(&turn.window(start, len));
-                drop(turn);
-                self.confirmed(changed)
+        let pinned = loop {
+            if let Some(pinned) = self.cache.pin_for_write(&mut self.hints, addr) {
+                break pinned;
             }
-            None => {
-                let mut change = Some(change);
-                self.after_miss(addr, len, Access::Modified, |window| {
-                    change.take().map(|change| change(window)).expect("a pinned access runs once")
-                })
+            if let Fetched::Pinned(frame) = self.fetch(addr, len, Access::Modified)? {
+                break self.cache.adopt(frame);
             }
-        }
+        };
+        let Self { inner, node, courier, .. } = self;
+        let turn = Turn { inner, node: *node, courier, wrote: true, pinned: Some(pinned) };
+        let changed = change(&turn.window(start, len));
+        drop(turn);
+        self.confirmed(changed)
     }
 
-    /// Gets the block and accesses it while it is pinned for this thread.
+    /// Gets the block after a miss: it is pinned for this thread, or another one was quicker. Of what is only read, the words may
+    /// have come alone.
     #[cold]
     #[inline(never)]
-    fn after_miss<R>(
-        &mut self,
-        addr: GlobalAddr,
-        len: usize,
-        access: Access,
-        mut work: impl FnMut(&Window<'_>) -> R,
-    ) -> Result<R, Error> {
-        let nodes = self.nodes();
-        if addr.home().index() >= nodes {
-            return Err(Error::NoSuchNode { addr, nodes });
-        }
+    fn fetch(&mut self, addr: GlobalAddr, len: usize, access: Access) -> Result<Fetched, Error> {
+        of_a_node(addr, self.nodes())?;
         self.report_hits();
-        let block = self.block_size();
-        let (tag, start) = (block.tag(addr), block.offset_in_block(addr));
-        let cache = Arc::clone(&self.cache);
-        loop {
-            let (operations, courier) = (self.inner.operations(), &mut self.courier);
-            let first = start & !7;
-            let fetched = match access {
-                Access::Shared => {
-                    let bytes = (first, (start + len).next_multiple_of(8) - first);
-                    operations.read(self.node, courier, tag, bytes)
-                }
-                Access::Modified => operations.own(self.node, courier, tag),
-            };
-            let pinned = match (fetched.map_err(|why| failed(why, addr, len as u64))?, access) {
-                (Fetched::Words, _) => {
-                    let found = work(&Window::new(self.courier.peeked(), start - first, len));
-                    return self.confirmed(found);
-                }
-                (Fetched::Pinned(frame), _) => cache.adopt(frame),
-                (Fetched::Retry, Access::Modified) => match cache.pin_for_write(&mut self.hints, addr) {
-                    Some(pinned) => pinned,
-                    None => continue,
-                },
-                (Fetched::Retry, Access::Shared) => {
-                    let Self { inner, node, hints, courier, .. } = self;
-                    let tell = |frame| inner.operations().unpinned(*node, courier, frame);
-                    match cache.inspect(hints, addr, len, &mut work, tell) {
-                        Some(found) => return self.confirmed(found),
-                        None => continue,
-                    }
-                }
-            };
-            let wrote = access == Access::Modified;
-            let turn = Turn {
-                inner: &self.inner,
-                node: self.node,
-                courier: &mut self.courier,
-                wrote,
-                pinned: Some(pinned),
-            };
-            let done = work(&turn.window(start, len));
-            drop(turn);
-            return self.confirmed(done);
-        }
+        let (tag, start) = (self.tag(addr), self.block_size().offset_in_block(addr));
+        let fetched = match access {
+            Access::Shared => {
+                let first = start & !7;
+                let bytes = (first, (start + len).next_multiple_of(8) - first);
+                self.at_node().read(tag, bytes)
+            }
+            Access::Modified => self.at_node().own(tag),
+        };
+        fetched.map_err(|why| failed(why, addr, len as u64))
     }
 
     /// True once the rest of the rack takes this node for dead.
@@ -297,7 +280,8 @@ impl NodeHandle {
     /// read.
     pub fn read(&mut self, addr: GlobalAddr, into: &mut [u8]) -> Result<(), Error> {
         let mut rest = into;
-        let mut at = self.in_range(addr, rest.len())?;
+        in_range(addr, rest.len() as u64, self.nodes(), self.inner.config.memory)?;
+        let mut at = addr;
         while !rest.is_empty() {
             let (piece, behind) = rest.split_at_mut(self.left_in_block(at).min(rest.len()));
             self.inspect(at, piece.len(), |window| window.read(0, piece))?;
@@ -313,7 +297,8 @@ impl NodeHandle {
     /// As for [`NodeHandle::read`]. Blocks before the one that failed have been written.
     pub fn write(&mut self, addr: GlobalAddr, bytes: &[u8]) -> Result<(), Error> {
         let mut rest = bytes;
-        let mut at = self.in_range(addr, rest.len())?;
+        in_range(addr, rest.len() as u64, self.nodes(), self.inner.config.memory)?;
+        let mut at = addr;
         while !rest.is_empty() {
             let (piece, behind) = rest.split_at(self.left_in_block(at).min(rest.len()));
             self.update(at, piece.len(), |window| window.write(0, piece))?;
@@ -397,15 +382,11 @@ impl NodeHandle {
         if len == 0 || len > most {
             return Err(Error::BadSize { len, most });
         }
-        if home.index() >= config.nodes {
-            return Err(Error::NoSuchNode { addr: GlobalAddr::new(home, 0), nodes: config.nodes });
-        }
-        self.inner.operations().alloc(self.node, &mut self.courier, len, home, discipline).map_err(|why| {
-            match why {
-                Failure::Fenced => Error::Fenced,
-                Failure::Refused(Refusal::NodeDown) => Error::NodeDown { addr: GlobalAddr::new(home, 0) },
-                _ => Error::OutOfMemory { len, home: home.0 },
-            }
+        of_a_node(GlobalAddr::new(home, 0), config.nodes)?;
+        self.at_node().alloc(len, home, discipline).map_err(|why| match why {
+            Failure::Fenced => Error::Fenced,
+            Failure::Refused(Refusal::NodeDown) => Error::NodeDown { addr: GlobalAddr::new(home, 0) },
+            _ => Error::OutOfMemory { len, home: home.0 },
         })
     }
 
@@ -416,48 +397,25 @@ impl NodeHandle {
     /// # Errors
     /// [`Error::NotAnAllocation`], [`Error::NoSuchNode`].
     pub fn free(&mut self, addr: GlobalAddr) -> Result<(), Error> {
-        let nodes = self.nodes();
-        if addr.home().index() >= nodes {
-            return Err(Error::NoSuchNode { addr, nodes });
-        }
+        of_a_node(addr, self.nodes())?;
         self.free_of(addr, None)
     }
 
     /// The same, of an allocation that was made in this life of its home: in another one, it is somebody else's.
     pub(crate) fn free_of(&mut self, addr: GlobalAddr, life: Option<Incarnation>) -> Result<(), Error> {
         self.end_region(addr, life)?;
-        let freed = self.inner.operations().free(self.node, &mut self.courier, (addr, life));
-        freed.map_err(|why| failed(why, addr, 0))
+        self.at_node().free(addr, life).map_err(|why| failed(why, addr, 0))
     }
 
-    pub(crate) fn tell_agents(&mut self, frame: FrameId) {
-        self.inner.operations().unpinned(self.node, &mut self.courier, frame);
+    #[cold]
+    #[inline(never)]
+    fn tell_agents(&mut self, frame: FrameId) {
+        self.at_node().unpinned(frame);
     }
 
-    fn aligned(&self, addr: GlobalAddr) -> Result<(), Error> {
-        if addr.bits().is_multiple_of(8) { Ok(()) } else { Err(Error::Unaligned { addr }) }
-    }
-
-    #[inline]
-    fn inside_block(&self, addr: GlobalAddr, len: usize) -> Result<(), Error> {
-        let block = self.block_size();
-        if block.offset_in_block(addr) + len <= block.len() {
-            Ok(())
-        } else {
-            Err(Error::CrossesBlocks { addr, len, block })
-        }
-    }
-
-    fn in_range(&self, addr: GlobalAddr, len: usize) -> Result<GlobalAddr, Error> {
-        let fits = addr.offset().checked_add(len as u64).is_some_and(|end| end <= self.inner.config.memory);
-        let nodes = self.nodes();
-        if addr.home().index() >= nodes {
-            Err(Error::NoSuchNode { addr, nodes })
-        } else if !fits {
-            Err(Error::OutOfRange { addr, len: len as u64 })
-        } else {
-            Ok(addr)
-        }
+    /// This handle's thread at its node.
+    pub(crate) fn at_node(&mut self) -> AtNode<'_> {
+        self.inner.at(self.node, &mut self.courier)
     }
 
     fn left_in_block(&self, addr: GlobalAddr) -> usize {
@@ -525,7 +483,7 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let pinned = self.pinned.take().expect("pinned until it is dropped");
         if let Unpinned::AgentWaits(frame) = pinned.unpin(self.wrote) {
-            self.inner.operations().unpinned(self.node, self.courier, frame);
+            self.inner.at(self.node, self.courier).unpinned(frame);
         }
     }
 }

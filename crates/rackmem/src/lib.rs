@@ -9,6 +9,7 @@
 //! Applications that shall run on simulated racks as well are written against [`Memory`].
 #![warn(missing_docs)]
 
+mod addresses;
 pub mod attach;
 mod chains;
 mod config;

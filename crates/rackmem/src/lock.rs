@@ -5,6 +5,7 @@ use std::sync::Arc;
 use live::place::{Courier, Failure};
 use wire::{GlobalAddr, NodeId, Refusal, SlotId};
 
+use crate::addresses::of_a_node;
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
 use crate::rack::Inner;
@@ -74,13 +75,10 @@ impl NodeHandle {
         mode: LockMode,
         once: bool,
     ) -> Result<Option<BlockLock>, Error> {
-        let nodes = self.nodes();
-        if addr.home().index() >= nodes {
-            return Err(Error::NoSuchNode { addr, nodes });
-        }
+        of_a_node(addr, self.nodes())?;
         let tag = self.tag(addr);
         let write = mode == LockMode::Write;
-        match self.inner.operations().lock(self.node, &mut self.courier, tag, write, once) {
+        match self.at_node().lock(tag, write, once) {
             Ok(slot) => Ok(Some(BlockLock {
                 inner: Arc::clone(&self.inner),
                 node: self.node,
@@ -95,6 +93,6 @@ impl NodeHandle {
 
 impl Drop for BlockLock {
     fn drop(&mut self) {
-        self.inner.operations().unlock(self.node, &mut self.courier, self.slot);
+        self.inner.at(self.node, &mut self.courier).unlock(self.slot);
     }
 }

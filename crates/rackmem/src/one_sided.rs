@@ -8,6 +8,7 @@ use live::networked::one_sided::Opened;
 use live::place::{Allocated, Courier, Failure};
 use wire::{Discipline, GlobalAddr, Incarnation, NodeId, Refusal};
 
+use crate::addresses::of_a_node;
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
 use crate::words::Pipeline;
@@ -24,7 +25,7 @@ impl NodeHandle {
         };
         joined.begin_region(&mut self.courier, allocated, shape).map_err(|why| {
             // Nobody has seen it, so it goes back. That fails only if this life of the home is over, and its memory with it.
-            let _ = self.inner.operations().free(self.node, &mut self.courier, (addr, Some(life)));
+            let _ = self.at_node().free(addr, Some(life));
             match why {
                 Failure::Refused(Refusal::OutOfMemory) => Error::OutOfMemory { len, home: home.0 },
                 why => failed(why, addr, len),
@@ -34,10 +35,7 @@ impl NodeHandle {
 
     /// The region that begins at an address.
     pub(crate) fn region_at(&mut self, addr: GlobalAddr, needs: Discipline) -> Result<Opened, Error> {
-        let nodes = self.nodes();
-        if addr.home().index() >= nodes {
-            return Err(Error::NoSuchNode { addr, nodes });
-        }
+        of_a_node(addr, self.nodes())?;
         let opened = match self.inner.joined() {
             Some(joined) => joined.open_region(&mut self.courier, addr).map_err(|why| match why {
                 Failure::Refused(Refusal::WrongDiscipline) => Error::WrongDiscipline { addr, needs },

@@ -8,10 +8,10 @@ use live::chain::{ServerCounts, SteeringCounts};
 use live::inline::InlineRack;
 use live::memory::NodeMemory;
 use live::networked::{NetworkedNode, NodeSetup};
-use live::place::Operations;
+use live::place::{AtNode, Courier};
 use membership::Session;
 use transport::{PlaceId, Transport};
-use wire::{BlockTag, Copyset, Discipline, NodeId};
+use wire::{BlockTag, Copyset, Discipline, Nanos, NodeId};
 
 use crate::config::{Config, ConfigError, ProcessConfig};
 use crate::error::JoinError;
@@ -58,11 +58,19 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    /// What an application's threads ask of the nodes in this process.
-    pub(crate) fn operations(&self) -> &dyn Operations {
+    /// An application's thread at a node of this process.
+    pub(crate) fn at<'a>(&'a self, node: NodeId, courier: &'a mut Courier) -> AtNode<'a> {
         match &self.places {
-            Places::Embedded(rack) => &**rack,
-            Places::Joined { node, .. } => &**node,
+            Places::Embedded(rack) => rack.at(node, courier),
+            Places::Joined { node, .. } => node.at(courier),
+        }
+    }
+
+    /// Time since the rack's start, as this process counts it.
+    pub(crate) fn now(&self) -> Nanos {
+        match &self.places {
+            Places::Embedded(rack) => rack.now(),
+            Places::Joined { node, .. } => node.now(),
         }
     }
 

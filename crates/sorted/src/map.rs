@@ -202,14 +202,6 @@ impl<'a, K: Key, V> Entry<'a, K, V> {
     {
         self.or_insert_with(V::default)
     }
-
-    #[must_use]
-    pub fn and_modify(self, change: impl FnOnce(&mut V)) -> Self {
-        if let Some(value) = self.map.get_mut(&self.key) {
-            change(value);
-        }
-        self
-    }
 }
 
 impl<K, V> Default for Map<K, V> {

@@ -2,57 +2,29 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Why a message was dropped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Cause {
-    /// Going out: the other place cannot be reached (not there, or not known yet).
-    Unreachable,
-    /// Going out: the other place does not take away what was sent to it, or the system has no room.
-    NoRoom,
-    /// Coming in: no message of this rack's format.
-    Malformed,
-    /// Coming in: not authenticated under this rack's key.
-    WrongKey,
-    /// Coming in: seen before, or too old to tell.
-    Replayed,
-    /// Coming in: a piece of a message whose other pieces did not come.
-    Incomplete,
-    /// Coming in: of a former life of the sender, or for a former life of this place.
-    OtherLife,
-    /// A peer broke the rules of a shared ring: the ring is not used any more.
-    BrokenRing,
-    /// Coming in: a greeting of a process with other settings, or of another version.
-    Refused,
-}
-
-impl Cause {
-    /// All of them.
-    pub const ALL: [Self; 9] = [
-        Self::Unreachable,
-        Self::NoRoom,
-        Self::Malformed,
-        Self::WrongKey,
-        Self::Replayed,
-        Self::Incomplete,
-        Self::OtherLife,
-        Self::BrokenRing,
-        Self::Refused,
-    ];
-
-    /// A name for reports and metrics.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unreachable => "unreachable",
-            Self::NoRoom => "no_room",
-            Self::Malformed => "malformed",
-            Self::WrongKey => "wrong_key",
-            Self::Replayed => "replayed",
-            Self::Incomplete => "incomplete",
-            Self::OtherLife => "other_life",
-            Self::BrokenRing => "broken_ring",
-            Self::Refused => "refused",
-        }
+wire::listed! {
+    /// Why a message was dropped.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    #[repr(u8)]
+    pub enum Cause {
+        /// Going out: the other place cannot be reached (not there, or not known yet).
+        Unreachable: "unreachable",
+        /// Going out: the other place does not take away what was sent to it, or the system has no room.
+        NoRoom: "no_room",
+        /// Coming in: no message of this rack's format.
+        Malformed: "malformed",
+        /// Coming in: not authenticated under this rack's key.
+        WrongKey: "wrong_key",
+        /// Coming in: seen before, or too old to tell.
+        Replayed: "replayed",
+        /// Coming in: a piece of a message whose other pieces did not come.
+        Incomplete: "incomplete",
+        /// Coming in: of a former life of the sender, or for a former life of this place.
+        OtherLife: "other_life",
+        /// A peer broke the rules of a shared ring: the ring is not used any more.
+        BrokenRing: "broken_ring",
+        /// Coming in: a greeting of a process with other settings, or of another version.
+        Refused: "refused",
     }
 }
 

@@ -3,124 +3,92 @@
 use crate::rules::Rule;
 use crate::rules::Rules;
 
-/// What a packet is about.
-///
-/// The first eleven are *requests*. Each but the last opens a coherence event, takes the entry's reader-writer lock where
-/// the entry is kept, and ends with an [`Kind::Unlock`] that is acknowledged, whether it was granted or refused.
-/// [`Kind::Peek`] takes no lock, changes no entry, and so has no unlock.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(u8)]
-pub enum Kind {
-    /// Fetch a block to read it. The only data request under a read lock.
-    ReadMiss = 1,
-    /// Fetch a block to write it, and invalidate all other copies.
-    WriteMiss = 2,
-    /// Become the writer of a block that is already cached, and invalidate all other copies.
-    WriteShared = 3,
-    /// Give up a clean copy.
-    EvictShared = 4,
-    /// Give up the only, modified copy; it is written back to the home first.
-    EvictModified = 5,
-    /// Take a block's application lock for reading; the event lasts until the lock is released.
-    LockRead = 6,
-    /// Take a block's application lock for writing; the event lasts until the lock is released.
-    LockWrite = 7,
-    /// Invalidate every copy of a freed block, wherever it is.
-    Purge = 8,
-    /// The home hands a block's entry to the switch (section 5.2).
-    AddToSwitch = 9,
-    /// The home takes a block's entry back from the switch (section 5.2).
-    RemoveFromSwitch = 10,
-    /// Read a few words of a modified block where it is, and keep no copy. The lower half of `arg` says which: the
-    /// offset in the block in its upper 20 bits, the length in its lower 12.
-    Peek = 11,
+crate::listed! {
+    /// What a packet is about.
+    ///
+    /// The first ten, and the last, are *requests*. Each of the ten opens a coherence event, takes the entry's
+    /// reader-writer lock where the entry is kept, and ends with an [`Kind::Unlock`] that is acknowledged, whether it was
+    /// granted or refused. [`Kind::Peek`] takes no lock, changes no entry, and so has no unlock.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum Kind {
+        /// Fetch a block to read it. The only data request under a read lock.
+        ReadMiss = 1,
+        /// Fetch a block to write it, and invalidate all other copies.
+        WriteMiss = 2,
+        /// Become the writer of a block that is already cached, and invalidate all other copies.
+        WriteShared = 3,
+        /// Give up a clean copy.
+        EvictShared = 4,
+        /// Give up the only, modified copy; it is written back to the home first.
+        EvictModified = 5,
+        /// Take a block's application lock for reading; the event lasts until the lock is released.
+        LockRead = 6,
+        /// Take a block's application lock for writing; the event lasts until the lock is released.
+        LockWrite = 7,
+        /// Invalidate every copy of a freed block, wherever it is.
+        Purge = 8,
+        /// The home hands a block's entry to the switch (section 5.2).
+        AddToSwitch = 9,
+        /// The home takes a block's entry back from the switch (section 5.2).
+        RemoveFromSwitch = 10,
 
-    /// An answer to a request, to its requester.
-    Ack = 16,
-    /// The requester ends its event: release the lock, install the new metadata.
-    Unlock = 17,
-    /// The unlock has been executed.
-    UnlockAck = 18,
-    /// A copy of a modified block, sent to its home.
-    WriteBack = 19,
-    /// The home has the copy; to the requester of the event.
-    WriteBackAck = 20,
+        /// An answer to a request, to its requester.
+        Ack = 16,
+        /// The requester ends its event: release the lock, install the new metadata.
+        Unlock = 17,
+        /// The unlock has been executed.
+        UnlockAck = 18,
+        /// A copy of a modified block, sent to its home.
+        WriteBack = 19,
+        /// The home has the copy; to the requester of the event.
+        WriteBackAck = 20,
 
-    /// The requester of a repeated READ-MISS is about to unlock: an agent that gets this executes no late copy
-    /// of the request, and takes no late write-back of it, any more.
-    Close = 21,
-    /// The agent has noted it.
-    CloseAck = 22,
+        /// The requester of a repeated READ-MISS is about to unlock: an agent that gets this executes no late copy
+        /// of the request, and takes no late write-back of it, any more.
+        Close = 21,
+        /// The agent has noted it.
+        CloseAck = 22,
 
-    /// To the requester that holds an entry's lock, or waits for it: this request stands in line behind it, and gets
-    /// the lock from it. The upper half of `arg` names the event meant.
-    Follow = 29,
-    /// From a requester to the one that stood behind it: the lock is yours, with this metadata, and my unlock is recorded.
-    Handover = 30,
-    /// The HANDOVER has come.
-    HandoverAck = 31,
+        /// To the requester that holds an entry's lock, or waits for it: this request stands in line behind it, and gets
+        /// the lock from it. The upper half of `arg` names the event meant.
+        Follow = 29,
+        /// From a requester to the one that stood behind it: the lock is yours, with this metadata, and my unlock is recorded.
+        Handover = 30,
+        /// The HANDOVER has come.
+        HandoverAck = 31,
 
-    /// How often blocks of the switch caused invalidations at one cache agent: `arg` has a byte for the block and
-    /// for each of the seven behind it. To the shadow node.
-    HotReport = 24,
-    /// The switch's copy of an ADD-TO-SWITCH answer, to the shadow node.
-    AddNotice = 25,
-    /// The shadow node asks a home to take a cold block back from the switch.
-    Demote = 26,
-    /// After a restart, a node tells a home what it knows of that home's blocks (section 5.4); `event` says
-    /// what this one reports.
-    Report = 27,
-    /// The home has taken the report.
-    ReportAck = 28,
+        /// How often blocks of the switch caused invalidations at one cache agent: `arg` has a byte for the block and
+        /// for each of the seven behind it. To the shadow node.
+        HotReport = 24,
+        /// The switch's copy of an ADD-TO-SWITCH answer, to the shadow node.
+        AddNotice = 25,
+        /// The shadow node asks a home to take a cold block back from the switch.
+        Demote = 26,
+        /// After a restart, a node tells a home what it knows of that home's blocks (section 5.4); `event` says
+        /// what this one reports.
+        Report = 27,
+        /// The home has taken the report.
+        ReportAck = 28,
 
-    /// An allocator asks a home for a chunk of its memory.
-    ChunkRequest = 32,
-    /// The home's answer to any of the three requests around it.
-    HomeReply = 33,
-    /// An allocator tells a home that a range of blocks is in use now, or no longer.
-    Mark = 34,
-    /// Give back an allocation; to the home, which passes it on to the allocator that the chunk belongs to.
-    Free = 35,
-    /// The allocation is gone, or why not.
-    FreeReply = 36,
+        /// An allocator asks a home for a chunk of its memory.
+        ChunkRequest = 32,
+        /// The home's answer to any of the three requests around it.
+        HomeReply = 33,
+        /// An allocator tells a home that a range of blocks is in use now, or no longer.
+        Mark = 34,
+        /// Give back an allocation; to the home, which passes it on to the allocator that the chunk belongs to.
+        Free = 35,
+        /// The allocation is gone, or why not.
+        FreeReply = 36,
+
+        /// A request: read a few words of a modified block where it is, and keep no copy. The lower half of `arg` says
+        /// which: the offset in the block in its upper 20 bits, the length in its lower 12.
+        Peek = 11,
+    }
 }
 
 impl Kind {
-    /// Every kind, for tables and tests.
-    pub const ALL: [Self; 31] = [
-        Self::ReadMiss,
-        Self::WriteMiss,
-        Self::WriteShared,
-        Self::EvictShared,
-        Self::EvictModified,
-        Self::LockRead,
-        Self::LockWrite,
-        Self::Purge,
-        Self::AddToSwitch,
-        Self::RemoveFromSwitch,
-        Self::Ack,
-        Self::Unlock,
-        Self::UnlockAck,
-        Self::WriteBack,
-        Self::WriteBackAck,
-        Self::Close,
-        Self::CloseAck,
-        Self::Follow,
-        Self::Handover,
-        Self::HandoverAck,
-        Self::HotReport,
-        Self::AddNotice,
-        Self::Demote,
-        Self::Report,
-        Self::ReportAck,
-        Self::ChunkRequest,
-        Self::HomeReply,
-        Self::Mark,
-        Self::Free,
-        Self::FreeReply,
-        Self::Peek,
-    ];
-
     /// The kinds by their wire form: every message is read with it.
     const BY_WIRE: [Option<Self>; 64] = {
         let mut by_wire = [None; 64];
@@ -181,53 +149,39 @@ impl GlobalStatus {
     }
 }
 
-/// Why an event was not granted.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(u8)]
-pub enum Refusal {
-    /// A conflicting event holds the entry's lock: try again.
-    Locked = 1,
-    /// The check table found the request out of date (Table 2): look again at what is cached, then try again.
-    Outdated = 2,
-    /// Whoever got the request does not keep the entry, or not any more: try again.
-    NotOwner = 3,
-    /// No room for the entry in the switch (section 5.2, collisions).
-    Collision = 4,
-    /// The block belongs to no allocation, or its allocation was freed.
-    Unallocated = 5,
-    /// The block belongs to an allocation of another discipline.
-    WrongDiscipline = 6,
-    /// The home has no memory there, or none left.
-    OutOfMemory = 7,
-    /// The address is not the start of an allocation.
-    NotAnAllocation = 8,
-    /// The home rebuilds its directory after a restart, and has not heard from everybody yet: try again.
-    Recovering = 9,
-    /// The only current copy of the block died with its node. Freeing the block ends this.
-    Lost = 10,
-    /// A node that this takes is down: the block's home, or the node whose allocator has the address.
-    NodeDown = 11,
-    /// The lock guards another number of bytes.
-    WrongLength = 12,
+crate::listed! {
+    /// Why an event was not granted.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum Refusal {
+        /// A conflicting event holds the entry's lock: try again.
+        Locked = 1,
+        /// The check table found the request out of date (Table 2): look again at what is cached, then try again.
+        Outdated = 2,
+        /// Whoever got the request does not keep the entry, or not any more: try again.
+        NotOwner = 3,
+        /// No room for the entry in the switch (section 5.2, collisions).
+        Collision = 4,
+        /// The block belongs to no allocation, or its allocation was freed.
+        Unallocated = 5,
+        /// The block belongs to an allocation of another discipline.
+        WrongDiscipline = 6,
+        /// The home has no memory there, or none left.
+        OutOfMemory = 7,
+        /// The address is not the start of an allocation.
+        NotAnAllocation = 8,
+        /// The home rebuilds its directory after a restart, and has not heard from everybody yet: try again.
+        Recovering = 9,
+        /// The only current copy of the block died with its node. Freeing the block ends this.
+        Lost = 10,
+        /// A node that this takes is down: the block's home, or the node whose allocator has the address.
+        NodeDown = 11,
+        /// The lock guards another number of bytes.
+        WrongLength = 12,
+    }
 }
 
 impl Refusal {
-    /// Every reason, for counters and tests.
-    pub const ALL: [Self; 12] = [
-        Self::Locked,
-        Self::Outdated,
-        Self::NotOwner,
-        Self::Collision,
-        Self::Unallocated,
-        Self::WrongDiscipline,
-        Self::OutOfMemory,
-        Self::NotAnAllocation,
-        Self::Recovering,
-        Self::Lost,
-        Self::NodeDown,
-        Self::WrongLength,
-    ];
-
     /// True if the same request may well be granted a little later.
     pub const fn is_transient(self) -> bool {
         matches!(self, Self::Locked | Self::Outdated | Self::NotOwner | Self::Recovering)

@@ -30,6 +30,7 @@ pub mod chain_pair;
 pub mod coherence;
 pub mod copyset;
 pub mod ids;
+mod listed;
 pub mod lock;
 pub mod packet;
 pub mod roce;

@@ -76,101 +76,72 @@ impl Tenure {
     }
 }
 
-/// What a packet says.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(u8)]
-pub enum LockKind {
-    /// Agent to directory: `node` wants the lock.
-    Acquire = 1,
-    /// Directory to the queue's holder: `node` waits, in your tenure.
-    Forward = 2,
-    /// Directory to home: send `node` a copy to read.
-    Serve = 3,
-    /// Directory to home: lend the lock to `node` for writing; `nodes` have copies that end.
-    Lend = 4,
-    /// To an agent: a copy to read. With `next`: that writer waits for the copy's end.
-    Granted = 5,
-    /// Home (directory, if there is no data) to an agent: yours to write, and with it the queue, once `nodes` have
-    /// answered INVALIDATED.
-    Lent = 6,
-    /// Directory to a reader: your copy ends when your threads have left; say so to `next`.
-    Invalidate = 7,
-    /// Reader to writer: my copy of before your tenure is gone.
-    Invalidated = 8,
-    /// Writer to a reader whose answer is missing: is your copy gone?
-    Poll = 9,
-    /// Holder to directory: the lock goes on, to the readers `nodes` and the writer `next`; I know of `waiting`.
-    Move = 10,
-    /// Directory to holder: not yet. Your MOVE knew of `nodes`, and these wait: `waiting`, of whom `writers` want to write.
-    Denied = 11,
-    /// Directory to holder: that tenure is over, so your MOVE has been approved.
-    Approved = 12,
-    /// To the next writer, with queue and data: yours, once `nodes` have answered INVALIDATED.
-    Hand = 13,
-    /// To the home: the lock is back, with its data.
-    WriteBack = 14,
-    /// To the holder that moved the lock: what was for me has come.
-    Received = 15,
-    /// To whoever asked only `once`: somebody has it.
-    Busy = 16,
-    /// To whoever asked: that is no lock, or it is lost.
-    Refused = 17,
-    /// Home to switch: keep this lock's entry.
-    Install = 18,
-    /// Switch to home: I do (granted), or there is no room (refused).
-    Installed = 19,
-    /// Agent to home, in a new epoch: what I have of this lock. `mode` write: I reign; `has_copy`: a copy; `once`: it is on
-    /// its way from me to `next`; else: I have reigned.
-    Report = 20,
-    /// Home to agent: what became of that.
-    Reported = 21,
-    /// Holder to home: the lock shall be no more. With `mode` read: it was reclaimed, and shall be lost again.
-    Free = 22,
-    /// Home to holder: it is no more.
-    Freed = 23,
-    /// Agent to home, in a new epoch: those were all my reports, so many as `tenure` says. Home to agent: I have heard from
-    /// everybody.
-    LastReport = 24,
-    /// Home to switch: keep this lock's entry no longer.
-    Remove = 25,
-    /// Switch to home: I do not.
-    Removed = 26,
-    /// Agent to home: the lock is lost, as of `tenure`; lend it to me all the same. Its data are gone, and I know.
-    Reclaim = 27,
+crate::listed! {
+    /// What a packet says.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum LockKind {
+        /// Agent to directory: `node` wants the lock.
+        Acquire = 1,
+        /// Directory to the queue's holder: `node` waits, in your tenure.
+        Forward = 2,
+        /// Directory to home: send `node` a copy to read.
+        Serve = 3,
+        /// Directory to home: lend the lock to `node` for writing; `nodes` have copies that end.
+        Lend = 4,
+        /// To an agent: a copy to read. With `next`: that writer waits for the copy's end.
+        Granted = 5,
+        /// Home (directory, if there is no data) to an agent: yours to write, and with it the queue, once `nodes` have
+        /// answered INVALIDATED.
+        Lent = 6,
+        /// Directory to a reader: your copy ends when your threads have left; say so to `next`.
+        Invalidate = 7,
+        /// Reader to writer: my copy of before your tenure is gone.
+        Invalidated = 8,
+        /// Writer to a reader whose answer is missing: is your copy gone?
+        Poll = 9,
+        /// Holder to directory: the lock goes on, to the readers `nodes` and the writer `next`; I know of `waiting`.
+        Move = 10,
+        /// Directory to holder: not yet. Your MOVE knew of `nodes`, and these wait: `waiting`, of whom `writers` want to write.
+        Denied = 11,
+        /// Directory to holder: that tenure is over, so your MOVE has been approved.
+        Approved = 12,
+        /// To the next writer, with queue and data: yours, once `nodes` have answered INVALIDATED.
+        Hand = 13,
+        /// To the home: the lock is back, with its data.
+        WriteBack = 14,
+        /// To the holder that moved the lock: what was for me has come.
+        Received = 15,
+        /// To whoever asked only `once`: somebody has it.
+        Busy = 16,
+        /// To whoever asked: that is no lock, or it is lost.
+        Refused = 17,
+        /// Home to switch: keep this lock's entry.
+        Install = 18,
+        /// Switch to home: I do (granted), or there is no room (refused).
+        Installed = 19,
+        /// Agent to home, in a new epoch: what I have of this lock. `mode` write: I reign; `has_copy`: a copy; `once`: it is on
+        /// its way from me to `next`; else: I have reigned.
+        Report = 20,
+        /// Home to agent: what became of that.
+        Reported = 21,
+        /// Holder to home: the lock shall be no more. With `mode` read: it was reclaimed, and shall be lost again.
+        Free = 22,
+        /// Home to holder: it is no more.
+        Freed = 23,
+        /// Agent to home, in a new epoch: those were all my reports, so many as `tenure` says. Home to agent: I have heard from
+        /// everybody.
+        LastReport = 24,
+        /// Home to switch: keep this lock's entry no longer.
+        Remove = 25,
+        /// Switch to home: I do not.
+        Removed = 26,
+        /// Agent to home: the lock is lost, as of `tenure`; lend it to me all the same. Its data are gone, and I know.
+        Reclaim = 27,
+    }
 }
 
 impl LockKind {
-    /// Every kind.
-    pub const ALL: [Self; 27] = [
-        Self::Acquire,
-        Self::Forward,
-        Self::Serve,
-        Self::Lend,
-        Self::Granted,
-        Self::Lent,
-        Self::Invalidate,
-        Self::Invalidated,
-        Self::Poll,
-        Self::Move,
-        Self::Denied,
-        Self::Approved,
-        Self::Hand,
-        Self::WriteBack,
-        Self::Received,
-        Self::Busy,
-        Self::Refused,
-        Self::Install,
-        Self::Installed,
-        Self::Report,
-        Self::Reported,
-        Self::Free,
-        Self::Freed,
-        Self::LastReport,
-        Self::Remove,
-        Self::Removed,
-        Self::Reclaim,
-    ];
-
     /// The kind with this wire form.
     #[inline]
     pub fn from_wire(byte: u8) -> Option<Self> {

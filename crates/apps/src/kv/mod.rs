@@ -165,11 +165,6 @@ impl KvStore {
         record::LONGEST_KEY.min(self.block.len() - 32)
     }
 
-    /// The longest value that any store takes (1 GiB), if a node can allocate that much in one piece.
-    pub const fn longest_value() -> usize {
-        record::LONGEST_VALUE
-    }
-
     #[inline]
     fn hash(&self, key: &[u8]) -> Result<KeyHash, Error> {
         let most = self.longest_key();

@@ -1,15 +1,15 @@
 //! How threads carry messages between the places of an embedded rack.
 
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
 use node::locks::LockMessage;
-use node::{Effect, Message, Moment};
-use wire::{Endpoint, LockEnd, Nanos, NodeId};
+use node::{Effect, Message};
+use wire::{Nanos, NodeId};
 
 use super::rack::InlineRack;
 use crate::memory::StoreOf;
-use crate::memory::locks::LockStoreOf;
-use crate::place::{Carrier, Courier, Input, LocksPlace, NodePlace, Place, Visit};
+use crate::place::{AtNode, Carrier, Courier, Input, NodePlace, Place, drain};
 use crate::waiting::{Patience, Step};
 
 /// How often nodes that nobody works on are looked after.
@@ -20,36 +20,46 @@ impl Carrier for InlineRack {
         InlineRack::now(self)
     }
 
-    fn visit<R>(
-        &self,
-        node: NodeId,
-        courier: &mut Courier,
-        now: Nanos,
-        action: impl FnOnce(&mut Visit<'_, '_, '_>) -> R,
-    ) -> R {
-        let place = &self.nodes[node.index()];
-        let mut machine = place.enter();
-        let at = Moment { now: machine.at(now), random: courier.random() };
-        let mut store = StoreOf::new(&self.memories, node);
-        let mut locks = LockStoreOf::new(&self.memories, node);
-        let Courier { effects, lock_effects, .. } = courier;
-        let (blocks, locks) = ((&mut store, effects), (&mut locks, lock_effects));
-        let result = action(&mut Visit { place: &mut machine, at, blocks, locks });
-        self.dispatch(&mut machine, courier);
-        self.dispatch_locks(&mut machine.locks, courier);
-        self.drain_node(place, &mut machine, node, courier, at.now);
-        drop(machine);
-        if place.is_waiting() {
+    fn place(&self, node: NodeId) -> &Place<NodePlace> {
+        &self.nodes[node.index()]
+    }
+
+    fn store(&self, node: NodeId) -> StoreOf<'_> {
+        StoreOf::new(&self.memories, node)
+    }
+
+    fn dispatch(&self, place: &mut NodePlace, _: &StoreOf<'_>, courier: &mut Courier) {
+        let Courier { effects, lock_effects, to_run, .. } = courier;
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Send(message) => {
+                    self.put(message.packet.to.node(), Input::Message(message), to_run);
+                }
+                Effect::Completed { slot, outcome } => place.completed(slot, outcome),
+            }
+        }
+        if lock_effects.is_empty() {
+            return;
+        }
+        for message in lock_effects.drain(..).filter_map(|effect| place.locks.apply(effect)) {
+            self.put(message.packet.to.node(), Input::Lock(message), to_run);
+        }
+    }
+
+    fn carry(&self, node: NodeId, mut place: MutexGuard<'_, NodePlace>, courier: &mut Courier) {
+        drain(self, node, &mut place, courier);
+        let now = place.now;
+        drop(place);
+        if self.nodes[node.index()].is_waiting() {
             courier.to_run.push(node.index());
         }
-        self.carry(courier, now);
-        result
+        self.run_places(courier, now);
     }
 
     fn leave(&self, node: NodeId, courier: &mut Courier, input: Input) {
         self.nodes[node.index()].leave(input);
         courier.to_run.push(node.index());
-        self.carry(courier, self.now());
+        self.run_places(courier, self.now());
     }
 
     /// At this thread's own node, and now and then at those that nobody works on.
@@ -94,13 +104,13 @@ impl Carrier for InlineRack {
 }
 
 impl InlineRack {
-    /// Where an endpoint is: nodes by number, then the switch.
-    fn place_of(&self, endpoint: Endpoint) -> usize {
-        endpoint.node().map_or(self.nodes.len(), NodeId::index)
+    /// A thread at one of its nodes.
+    pub fn at<'a>(&'a self, node: NodeId, courier: &'a mut Courier) -> AtNode<'a> {
+        AtNode { carrier: self, node, courier }
     }
 
     /// Runs every place that this thread has left something for, until there is none.
-    fn carry(&self, courier: &mut Courier, now: Nanos) {
+    fn run_places(&self, courier: &mut Courier, now: Nanos) {
         while let Some(index) = courier.to_run.pop() {
             if index == self.nodes.len() {
                 self.run_switch(courier);
@@ -111,85 +121,23 @@ impl InlineRack {
     }
 
     fn run_node(&self, node: NodeId, courier: &mut Courier, now: Nanos) {
-        let place = &self.nodes[node.index()];
-        while place.is_waiting() {
+        while self.nodes[node.index()].is_waiting() {
             // Whoever holds the place looks again after letting go.
-            let Some(mut machine) = place.try_enter() else { return };
-            self.drain_node(place, &mut machine, node, courier, now);
+            let Some(mut place) = self.nodes[node.index()].try_enter() else { return };
+            place.see(now);
+            drain(self, node, &mut place, courier);
         }
     }
 
-    fn drain_node(
-        &self,
-        place: &Place<NodePlace>,
-        machine: &mut NodePlace,
-        node: NodeId,
-        courier: &mut Courier,
-        now: Nanos,
-    ) {
-        let mut store = StoreOf::new(&self.memories, node);
-        place.drain(
-            machine,
-            &mut store,
-            courier,
-            now,
-            |machine, courier, at, input| self.on_lock_input(machine, node, courier, at, input),
-            |machine, courier| self.dispatch(machine, courier),
-        );
-    }
-
-    fn on_lock_input(
-        &self,
-        machine: &mut NodePlace,
-        node: NodeId,
-        courier: &mut Courier,
-        at: Moment,
-        input: Input,
-    ) {
-        let mut store = LockStoreOf::new(&self.memories, node);
-        let (mut machines, out) = (machine.machines(), &mut courier.lock_effects);
-        match input {
-            Input::Lock(message) => machines.on_lock_packet(at, &message, &mut store, out),
-            Input::Left(lock) => machines.locks.on_left(at, lock, &mut store, out),
-            Input::Message(_) | Input::Unpinned(_) => unreachable!("that is for the node's other machines"),
-        }
-        self.dispatch_locks(&mut machine.locks, courier);
-    }
-
-    /// As [`InlineRack::dispatch`], for locks.
-    fn dispatch_locks(&self, locks: &mut LocksPlace, courier: &mut Courier) {
-        let Courier { lock_effects, to_run, .. } = courier;
-        locks.apply(lock_effects, |message| {
-            let to = self.place_of_lock_end(message.packet.to);
-            self.put(to, Input::Lock(message));
-            to_run.push(to);
-        });
-    }
-
-    fn place_of_lock_end(&self, end: LockEnd) -> usize {
-        end.node().map_or(self.nodes.len(), NodeId::index)
-    }
-
-    /// Puts the effects of a node's call where they belong, still under the node's lock: that keeps messages
-    /// from one place to another in order.
-    fn dispatch(&self, machine: &mut NodePlace, courier: &mut Courier) {
-        for effect in courier.effects.drain(..) {
-            match effect {
-                Effect::Send(message) => {
-                    let to = self.place_of(message.packet.to);
-                    self.put(to, Input::Message(message));
-                    courier.to_run.push(to);
-                }
-                Effect::Completed { slot, outcome } => machine.completed(slot, outcome),
-            }
-        }
-    }
-
-    fn put(&self, place: usize, input: Input) {
+    /// Leaves something for a node, or for the switch, which this thread runs afterwards.
+    #[inline(always)]
+    fn put(&self, node: Option<NodeId>, input: Input, to_run: &mut Vec<usize>) {
+        let place = node.map_or(self.nodes.len(), NodeId::index);
         match self.nodes.get(place) {
             Some(node) => node.leave(input),
             None => self.switch.leave(input),
         }
+        to_run.push(place);
     }
 
     fn run_switch(&self, courier: &mut Courier) {
@@ -209,18 +157,15 @@ impl InlineRack {
                         Input::Lock(LockMessage { packet, data }) => {
                             place.on_lock_packet(&packet, directory_effects, |packet| {
                                 let data = data.filter(|_| packet.payload > 0);
-                                let to = self.place_of_lock_end(packet.to);
-                                self.put(to, Input::Lock(LockMessage { packet, data }));
-                                to_run.push(to);
+                                let message = LockMessage { packet, data };
+                                self.put(packet.to.node(), Input::Lock(message), to_run);
                             });
                             continue;
                         }
                         Input::Unpinned(_) | Input::Left(_) => unreachable!("the switch has no threads"),
                     };
                     place.on_packet(&message.packet, switch_effects, |packet| {
-                        let to = self.place_of(packet.to);
-                        self.put(to, Input::Message(Message::from(packet)));
-                        to_run.push(to);
+                        self.put(packet.to.node(), Input::Message(Message::from(packet)), to_run);
                     });
                 }
                 courier.batch = batch;
@@ -229,7 +174,10 @@ impl InlineRack {
     }
 
     fn run_deadline(&self, node: NodeId, courier: &mut Courier, now: Nanos) {
-        self.visit(node, courier, now, |it| it.place.node.on_deadline(it.at, it.blocks.0, it.blocks.1));
+        let mut place = self.place(node).enter();
+        let at = place.at(now, courier);
+        place.node.on_deadline(at, &mut self.store(node), &mut courier.effects);
+        self.carry(node, place, courier);
         // Nothing is lost here, so a lock has nothing to send again.
     }
 }

@@ -14,6 +14,16 @@ const NODE_SHIFT: u32 = 48;
 const KIND_SHIFT: u32 = 46;
 const INDEX_MASK: u64 = (1 << KIND_SHIFT) - 1;
 
+/// The name of what is of this kind on a node, with this number there.
+pub(super) fn name(node: NodeId, kind: u64, index: u64) -> DataRef {
+    DataRef(u64::from(node.0) << NODE_SHIFT | kind << KIND_SHIFT | index)
+}
+
+/// What a name is made of.
+pub(super) const fn parts(DataRef(bits): DataRef) -> (NodeId, u64, u64) {
+    (NodeId((bits >> NODE_SHIFT) as u16), bits >> KIND_SHIFT & 0b11, bits & INDEX_MASK)
+}
+
 /// Where on a node contents are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
@@ -35,21 +45,21 @@ impl Place {
             Self::Retained(copy) => (2, u64::from(copy)),
             Self::Received => (3, 0),
         };
-        DataRef(u64::from(node.0) << NODE_SHIFT | kind << KIND_SHIFT | index)
+        name(node, kind, index)
     }
 
     /// # Panics
     /// If this driver did not make the name.
     pub(super) fn of(data: DataRef) -> (NodeId, Self) {
-        let index = data.0 & INDEX_MASK;
+        let (node, kind, index) = parts(data);
         let number = || u32::try_from(index).expect("frames and copies have 32-bit numbers");
-        let place = match data.0 >> KIND_SHIFT & 0b11 {
+        let place = match kind {
             0 => Self::Home(index),
             1 => Self::Frame(FrameId(number())),
             2 => Self::Retained(number()),
             _ => Self::Received,
         };
-        (NodeId((data.0 >> NODE_SHIFT) as u16), place)
+        (node, place)
     }
 }
 

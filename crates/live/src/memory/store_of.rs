@@ -9,6 +9,7 @@ use wire::{BlockTag, NodeId, Packet};
 use super::NodeMemory;
 use super::Unpinned;
 use super::data_ref::Place;
+use super::locks::LockStoreOf;
 use super::words::copy_contents;
 
 /// The [`Store`] of one node of the rack. Whoever makes one holds the lock of the node's place: the machines
@@ -17,12 +18,13 @@ use super::words::copy_contents;
 /// Contents on other nodes of this process are read where they are. That is sound because a [`DataRef`] stands for
 /// contents that do not change until its event is closed, and the message that carries it orders the accesses.
 /// Contents from other processes come with the message that is being handled.
+#[derive(Clone, Copy)]
 pub struct StoreOf<'a> {
     /// The nodes of this process, from `first` on.
     here: &'a [NodeMemory],
     first: NodeId,
-    me: NodeId,
-    received: Contents<'a>,
+    pub(crate) me: NodeId,
+    pub(crate) received: Contents<'a>,
 }
 
 /// What contents in this process consist of.
@@ -94,8 +96,17 @@ impl<'a> StoreOf<'a> {
         }
     }
 
-    fn memory(&self) -> &'a NodeMemory {
-        &self.here[self.me.index() - self.first.index()]
+    /// The store of the node's locks, as it handles the same message; `kept` are those whose data are needed longer.
+    pub(crate) fn of_locks(self, kept: &'a [Box<[u64]>]) -> LockStoreOf<'a> {
+        LockStoreOf::new(self, kept)
+    }
+
+    pub(super) fn memory(&self) -> &'a NodeMemory {
+        self.memory_of(self.me)
+    }
+
+    pub(super) fn memory_of(&self, node: NodeId) -> &'a NodeMemory {
+        &self.here[node.index() - self.first.index()]
     }
 
     /// The number of a block of this node's own memory.

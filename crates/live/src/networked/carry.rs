@@ -3,15 +3,15 @@
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, TryLockError};
 
-use node::locks::{LockEffect, LockMessage};
-use node::{Effect, Message, Moment, peeked_bytes};
+use node::locks::LockMessage;
+use node::{Effect, Message, peeked_bytes};
 use transport::{Body, Cause, Contents, PlaceId};
-use wire::{Kind, LockEnd, LockKind, LockPacket, Nanos, NodeId, Packet};
+use wire::{Kind, LockKind, LockPacket, Nanos, NodeId, Packet};
 
 use super::node::NetworkedNode;
 use crate::memory::StoreOf;
 use crate::memory::locks::LockStoreOf;
-use crate::place::{Carrier, Courier, Input, NodePlace, Visit};
+use crate::place::{AtNode, Carrier, Courier, Input, NodePlace, Place, drain};
 use crate::waiting::{Patience, Step};
 
 impl Carrier for NetworkedNode {
@@ -19,23 +19,63 @@ impl Carrier for NetworkedNode {
         NetworkedNode::now(self)
     }
 
-    fn visit<R>(
-        &self,
-        node: NodeId,
-        courier: &mut Courier,
-        now: Nanos,
-        action: impl FnOnce(&mut Visit<'_, '_, '_>) -> R,
-    ) -> R {
-        debug_assert_eq!(node, self.id);
-        let mut machine = self.place.enter();
-        let at = Moment { now: machine.at(now), random: courier.random() };
-        let mut store = StoreOf::alone(&self.memory, self.id, Contents::None);
-        let result = self.with_locks_of(&mut machine, courier, Contents::None, |place, effects, locks| {
-            action(&mut Visit { place, at, blocks: (&mut store, effects), locks })
-        });
-        self.dispatch(&mut machine, courier);
-        self.finish(machine, courier, at.now);
-        result
+    fn place(&self, _: NodeId) -> &Place<NodePlace> {
+        &self.place
+    }
+
+    fn store(&self, _: NodeId) -> StoreOf<'_> {
+        StoreOf::alone(&self.memory, self.id, Contents::None)
+    }
+
+    fn dispatch(&self, place: &mut NodePlace, store: &StoreOf<'_>, courier: &mut Courier) {
+        self.end_regions_in(place.node.ended());
+        let here = PlaceId::node(self.id);
+        let Courier { effects, lock_effects, outgoing, scratch, .. } = courier;
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Send(message) => {
+                    let to = PlaceId::of(message.packet.to);
+                    if to == here {
+                        self.place.leave(Input::Message(message));
+                    } else if !self.lease.is_fenced() {
+                        let contents = message
+                            .data
+                            .map_or(Contents::None, |data| store.contents_with(&message.packet, data));
+                        self.transport.send(to, Body::Packet(&message.packet, contents), outgoing);
+                    }
+                }
+                Effect::Completed { slot, outcome } => place.completed(slot, outcome),
+            }
+        }
+        for effect in lock_effects.drain(..) {
+            let Some(LockMessage { packet, mut data }) = place.locks.apply(effect) else { continue };
+            let to = packet.to.node().map_or(PlaceId::SWITCH, PlaceId::node);
+            if to == here {
+                // It is handled when what came now is gone.
+                if data == Some(LockStoreOf::received(self.id)) {
+                    data = Some(place.locks.keep(store));
+                }
+                self.place.leave(Input::Lock(LockMessage { packet, data }));
+            } else if !self.lease.is_fenced() {
+                let locks = store.of_locks(&place.locks.kept);
+                let region = data.map_or(Contents::None, |data| locks.to_send(data, packet.len, scratch));
+                self.transport.send(to, Body::Lock(&packet, region), outgoing);
+            }
+        }
+    }
+
+    fn carry(&self, node: NodeId, mut place: MutexGuard<'_, NodePlace>, courier: &mut Courier) {
+        drain(self, node, &mut place, courier);
+        if !place.kept.is_empty() && !place.node.is_recovering() {
+            let mut store = self.store(node);
+            place.kept.drain(..).for_each(|kept| store.let_go(kept));
+        }
+        if !place.locks.kept.is_empty() && !place.locks.machine.is_recovering() {
+            place.locks.kept.clear();
+        }
+        drop(place);
+        self.run(courier);
+        self.flush(courier);
     }
 
     fn leave(&self, _: NodeId, courier: &mut Courier, input: Input) {
@@ -46,9 +86,12 @@ impl Carrier for NetworkedNode {
     fn run_due(&self, _: NodeId, courier: &mut Courier, now: Nanos) {
         self.run_nic(courier, now);
         if self.place.deadline() <= now && !self.lease.is_fenced() {
-            self.visit(self.id, courier, now, |it| {
-                it.all(|mut all, at, blocks, locks| all.on_deadline(at, blocks, locks))
-            });
+            let mut place = self.place.enter();
+            let at = place.at(now, courier);
+            let (mut all, kept) = place.machines();
+            let (blocks, locks) = (&mut self.store(self.id), &mut self.store(self.id).of_locks(kept));
+            all.on_deadline(at, (blocks, &mut courier.effects), (locks, &mut courier.lock_effects));
+            self.carry(self.id, place, courier);
         }
     }
 
@@ -90,6 +133,11 @@ impl Carrier for NetworkedNode {
 }
 
 impl NetworkedNode {
+    /// A thread at this node.
+    pub fn at<'a>(&'a self, courier: &'a mut Courier) -> AtNode<'a> {
+        AtNode { carrier: self, node: self.id, courier }
+    }
+
     /// When something is due in this process.
     pub(super) fn deadline(&self) -> Nanos {
         self.place.deadline().min(self.one_sided.deadline())
@@ -115,22 +163,22 @@ impl NetworkedNode {
             }
         };
         let mut control = Vec::new();
-        let mut machine: Option<MutexGuard<'_, NodePlace>> = None;
+        let mut place = None;
         let messages = self.transport.receive(&mut |from, body| match body {
             Body::Control(bytes) if from == PlaceId::SWITCH => control.push(bytes.to_vec()),
             Body::Control(bytes) => self.on_control_of(courier, from, bytes),
             Body::OneSided(packet, len, contents) => self.on_one_sided(courier, from, packet, len, contents),
             Body::Packet(packet, contents) => {
-                let machine = machine.get_or_insert_with(|| self.place.enter());
-                self.handle(machine, courier, now, packet, contents);
+                let place = place.get_or_insert_with(|| self.place.enter());
+                self.handle(place, courier, now, packet, contents);
             }
             Body::Lock(packet, region) => {
-                let machine = machine.get_or_insert_with(|| self.place.enter());
-                self.handle_lock(machine, courier, now, packet, region);
+                let place = place.get_or_insert_with(|| self.place.enter());
+                self.handle_lock(place, courier, now, packet, region);
             }
         });
-        if let Some(machine) = machine {
-            self.finish(machine, courier, now);
+        if let Some(place) = place {
+            self.carry(self.id, place, courier);
         }
         self.flush(courier);
         drop(turn);
@@ -144,7 +192,7 @@ impl NetworkedNode {
     /// Lets the machines handle a packet from another process.
     fn handle(
         &self,
-        machine: &mut NodePlace,
+        place: &mut NodePlace,
         courier: &mut Courier,
         now: Nanos,
         packet: &Packet,
@@ -155,71 +203,28 @@ impl NetworkedNode {
         if self.lease.is_fenced() || contents.bytes() != 0 && contents.bytes() != whole {
             return self.transport.counters().dropped(Cause::Malformed);
         }
-        let at = Moment { now: machine.at(now), random: courier.random() };
+        let at = place.at(now, courier);
         let mut store = StoreOf::alone(&self.memory, self.id, contents);
         let data = (contents.bytes() != 0).then(|| {
             if packet.kind == Kind::Report {
                 // A home that rebuilds its directory comes back to what was reported.
                 let kept = store.keep_received();
-                machine.kept.push(kept);
+                place.kept.push(kept);
                 kept
             } else {
                 StoreOf::received(self.id)
             }
         });
         let message = Message { packet: *packet, data };
-        machine.machines().on_packet(at, &message, &mut store, &mut courier.effects);
-        machine.show_peeked(packet, &courier.effects, &store);
-        self.dispatch(machine, courier);
+        place.machines().0.on_packet(at, &message, &mut store, &mut courier.effects);
+        place.show_peeked(packet, &courier.effects, &store);
+        self.dispatch(place, &store, courier);
     }
 
-    /// Runs what was left for the machines, if nobody else does.
-    pub(super) fn run(&self, courier: &mut Courier) {
-        while self.place.is_waiting() {
-            // Whoever holds the place looks again after letting go.
-            let Some(machine) = self.place.try_enter() else { return };
-            let now = self.now();
-            self.finish(machine, courier, now);
-        }
-    }
-
-    /// Lets the machines handle what they sent to themselves and what was left for them; lets go of the place; lets
-    /// go what was sent.
-    fn finish(&self, mut machine: MutexGuard<'_, NodePlace>, courier: &mut Courier, now: Nanos) {
-        let mut store = StoreOf::alone(&self.memory, self.id, Contents::None);
-        self.place.drain(
-            &mut machine,
-            &mut store,
-            courier,
-            now,
-            |machine, courier, at, input| {
-                self.with_locks_of(machine, courier, Contents::None, |place, _, (store, out)| match input {
-                    Input::Lock(message) => place.machines().on_lock_packet(at, &message, store, out),
-                    Input::Left(lock) => place.locks.machine.on_left(at, lock, store, out),
-                    Input::Message(_) | Input::Unpinned(_) => {
-                        unreachable!("that is for the node's other machines")
-                    }
-                });
-            },
-            |machine, courier| self.dispatch(machine, courier),
-        );
-        if !machine.kept.is_empty() && !machine.node.is_recovering() {
-            machine.kept.drain(..).for_each(|kept| store.let_go(kept));
-        }
-        if !machine.locks.kept.is_empty() && !machine.locks.machine.is_recovering() {
-            machine.locks.kept.clear();
-        }
-        drop(machine);
-        if self.place.is_waiting() {
-            self.run(courier);
-        }
-        self.flush(courier);
-    }
-
-    /// Lets the machine for locks handle a packet from another process.
+    /// The same, of one about a lock.
     fn handle_lock(
         &self,
-        machine: &mut NodePlace,
+        place: &mut NodePlace,
         courier: &mut Courier,
         now: Nanos,
         packet: &LockPacket,
@@ -228,83 +233,29 @@ impl NetworkedNode {
         if self.lease.is_fenced() {
             return self.transport.counters().dropped(Cause::Malformed);
         }
-        let at = Moment { now: machine.at(now), random: courier.random() };
+        let at = place.at(now, courier);
+        let store = StoreOf::alone(&self.memory, self.id, region);
         let data = (region.bytes() != 0).then(|| {
             if packet.kind == LockKind::Report {
                 // A home that finds out who has what comes back to what was reported.
-                machine.locks.kept.push(region.to_words().into());
-                LockStoreOf::kept(self.id, machine.locks.kept.len() - 1)
+                place.locks.keep(&store)
             } else {
                 LockStoreOf::received(self.id)
             }
         });
         let message = LockMessage { packet: *packet, data };
-        self.with_locks_of(machine, courier, region, |place, _, (store, out)| {
-            place.machines().on_lock_packet(at, &message, store, out);
-        });
+        let (mut all, kept) = place.machines();
+        all.on_lock_packet(at, &message, &mut store.of_locks(kept), &mut courier.lock_effects);
+        self.dispatch(place, &store, courier);
     }
 
-    /// Does something with the locks, while a message with this region is handled, and sends what follows from it, still
-    /// under the place's lock: what it names may change later.
-    fn with_locks_of<R>(
-        &self,
-        machine: &mut NodePlace,
-        courier: &mut Courier,
-        region: Contents<'_>,
-        action: impl FnOnce(&mut NodePlace, &mut Vec<Effect>, (&mut LockStoreOf<'_>, &mut Vec<LockEffect>)) -> R,
-    ) -> R {
-        let kept = std::mem::take(&mut machine.locks.kept);
-        let Courier { effects, lock_effects, outgoing, scratch, .. } = courier;
-        let mut later = Vec::new();
-        let mut store = LockStoreOf::alone(&self.memory, self.id, region, &kept);
-        let result = action(machine, effects, (&mut store, lock_effects));
-        let locks = &mut machine.locks;
-        locks.apply(lock_effects, |message| {
-            let to = match message.packet.to {
-                LockEnd::Switch => PlaceId::SWITCH,
-                LockEnd::Agent(node) | LockEnd::Home(node) => PlaceId::node(node),
-            };
-            if to == PlaceId::node(self.id) {
-                // It is handled when what came now is gone.
-                let received = message.data == Some(LockStoreOf::received(self.id));
-                let data = if received {
-                    later.push(region.to_words().into_boxed_slice());
-                    Some(LockStoreOf::kept(self.id, kept.len() + later.len() - 1))
-                } else {
-                    message.data
-                };
-                self.place.leave(Input::Lock(LockMessage { data, ..message }));
-            } else if !self.lease.is_fenced() {
-                let LockMessage { packet, data } = message;
-                let region = data.map_or(Contents::None, |data| store.to_send(data, packet.len, scratch));
-                self.transport.send(to, Body::Lock(&packet, region), outgoing);
-            }
-        });
-        locks.kept = kept;
-        locks.kept.append(&mut later);
-        result
-    }
-
-    /// Hands the effects of a call to the transport, still under the place's lock: what they name may change later.
-    fn dispatch(&self, machine: &mut NodePlace, courier: &mut Courier) {
-        self.end_regions_in(machine.node.ended());
-        let store = StoreOf::alone(&self.memory, self.id, Contents::None);
-        for effect in courier.effects.drain(..) {
-            match effect {
-                Effect::Send(message) => {
-                    let to = PlaceId::of(message.packet.to);
-                    if to == PlaceId::node(self.id) {
-                        self.place.leave(Input::Message(message));
-                    } else if !self.lease.is_fenced() {
-                        let contents = message
-                            .data
-                            .map_or(Contents::None, |data| store.contents_with(&message.packet, data));
-                        let body = Body::Packet(&message.packet, contents);
-                        self.transport.send(to, body, &mut courier.outgoing);
-                    }
-                }
-                Effect::Completed { slot, outcome } => machine.completed(slot, outcome),
-            }
+    /// Runs what was left for the machines, if nobody else does.
+    pub(super) fn run(&self, courier: &mut Courier) {
+        while self.place.is_waiting() {
+            // Whoever holds the place looks again after letting go.
+            let Some(mut place) = self.place.try_enter() else { return };
+            place.see(self.now());
+            self.carry(self.id, place, courier);
         }
     }
 }

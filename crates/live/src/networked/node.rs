@@ -202,9 +202,12 @@ impl NetworkedNode {
         let mut left = 1;
         while left > 0 && began.elapsed() < patience && !self.lease.is_fenced() {
             let now = self.now();
-            left = self.visit(self.id, &mut courier, now, |it| {
-                it.all(|mut all, at, blocks, locks| all.on_leaving(at, blocks, locks))
-            });
+            let mut place = self.place.enter();
+            let at = place.at(now, &mut courier);
+            let (mut all, kept) = place.machines();
+            let (blocks, locks) = (&mut self.store(self.id), &mut self.store(self.id).of_locks(kept));
+            left = all.on_leaving(at, (blocks, &mut courier.effects), (locks, &mut courier.lock_effects));
+            self.carry(self.id, place, &mut courier);
             let mut waiting = self.begin_wait();
             self.pause(self.id, &mut courier, &mut waiting);
             self.end_wait(&mut courier);
@@ -338,10 +341,13 @@ impl NetworkedNode {
 
     /// A new epoch.
     fn begin(&self, courier: &mut Courier, view: &View, dump: Option<&Dump>) {
-        let now = self.now();
-        self.visit(self.id, courier, now, |it| {
-            it.all(|mut all, at, blocks, locks| all.on_new_epoch(at, (view, dump), blocks, locks));
-        });
+        let mut place = self.place.enter();
+        let at = place.at(self.now(), courier);
+        let (mut all, kept) = place.machines();
+        let (blocks, locks) = (&mut self.store(self.id), &mut self.store(self.id).of_locks(kept));
+        let (out, lock_out) = (&mut courier.effects, &mut courier.lock_effects);
+        all.on_new_epoch(at, (view, dump), (blocks, out), (locks, lock_out));
+        self.carry(self.id, place, courier);
         self.chains.begin_epoch(view.epoch);
         self.begin_connections(courier, view);
     }
@@ -349,8 +355,10 @@ impl NetworkedNode {
     /// This life is over: nothing here counts any more.
     fn fence(&self, courier: &mut Courier) {
         self.lease.fence();
-        let now = self.now();
-        self.visit(self.id, courier, now, |it| it.place.ring_all(Outcome::Retry));
+        let mut place = self.place.enter();
+        place.see(self.now());
+        place.ring_all(Outcome::Retry);
+        self.carry(self.id, place, courier);
         self.end_connections(courier);
         self.drop_copies();
     }

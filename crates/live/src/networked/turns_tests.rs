@@ -16,7 +16,7 @@ use wire::{Discipline, Kind, Nanos, NodeId, SwitchEpoch};
 
 use super::{NetworkedNode, NetworkedSwitch, NodeSetup, SwitchSetup};
 use crate::config::Config;
-use crate::place::{Carrier as _, Courier, Operations as _};
+use crate::place::{Carrier as _, Courier};
 use crate::scheduling::Scheduling;
 
 /// The longest that anything may take before the test gives up.
@@ -152,9 +152,9 @@ fn join(id: NodeId, transport: Arc<dyn Transport>) -> Arc<NetworkedNode> {
 
 /// Asks the home for something that only it can answer.
 fn ask(asking: &NetworkedNode, courier: &mut Courier) {
-    let allocated = asking.alloc(ASKING, courier, 8, HOME, Discipline::Coherent);
+    let allocated = asking.at(courier).alloc(8, HOME, Discipline::Coherent);
     let addr = allocated.expect("the home has memory").addr;
-    asking.free(ASKING, courier, (addr, None)).expect("it is allocated");
+    asking.at(courier).free(addr, None).expect("it is allocated");
 }
 
 #[test]

@@ -72,11 +72,11 @@ impl Courier {
     }
 
     /// The handle may have moved to another thread: the bell must wake that one.
-    pub(crate) fn bell_of_this_thread(&mut self) -> Arc<Bell> {
+    pub(crate) fn bell_of_this_thread(&mut self) -> &Arc<Bell> {
         if !self.bell.is_of_this_thread() {
             self.bell = Arc::new(Bell::new());
         }
-        Arc::clone(&self.bell)
+        &self.bell
     }
 }
 

@@ -3,48 +3,42 @@
 //! What must always hold: when this returns, nothing that was left before the last look is left, every effect has been
 //! dispatched under the lock of the place, and the place knows its deadline.
 
-use node::Moment;
-use wire::Nanos;
+use wire::NodeId;
 
-use super::{Courier, Input, NodePlace, Place};
-use crate::memory::StoreOf;
+use super::operations::Carrier;
+use super::{Courier, Input, NodePlace};
 
-impl Place<NodePlace> {
-    /// Lets the machines handle what is left for them, also what they leave for themselves meanwhile. `on_lock` handles what
-    /// is for the node's locks. `dispatch` is called after each input, for what follows from it: that keeps messages from one
-    /// place to another in order.
-    pub(crate) fn drain(
-        &self,
-        machine: &mut NodePlace,
-        store: &mut StoreOf<'_>,
-        courier: &mut Courier,
-        now: Nanos,
-        mut on_lock: impl FnMut(&mut NodePlace, &mut Courier, Moment, Input),
-        mut dispatch: impl FnMut(&mut NodePlace, &mut Courier),
-    ) {
-        let now = machine.at(now);
-        let mut batch = std::mem::take(&mut courier.batch);
-        loop {
-            self.collect(&mut batch);
-            if batch.is_empty() {
-                break;
+/// Dispatches what follows from a call, and lets the machines handle what is left for them, also what they leave for
+/// themselves meanwhile. What follows from one input is dispatched before the next: that keeps messages from one place to
+/// another in order.
+pub(crate) fn drain(carrier: &impl Carrier, node: NodeId, place: &mut NodePlace, courier: &mut Courier) {
+    let (left, store) = (carrier.place(node), &mut carrier.store(node));
+    let (mut batch, mut next) = (std::mem::take(&mut courier.batch), 0);
+    loop {
+        carrier.dispatch(place, store, courier);
+        if next == batch.len() {
+            batch.clear();
+            left.collect(&mut batch);
+            next = 0;
+        }
+        let Some(input) = batch.get(next) else { break };
+        next += 1;
+        let at = place.again(courier);
+        let (mut all, kept) = place.machines();
+        match input {
+            Input::Message(message) => {
+                all.on_packet(at, message, store, &mut courier.effects);
+                place.show_peeked(&message.packet, &courier.effects, store);
             }
-            for input in batch.drain(..) {
-                let at = Moment { now, random: courier.random() };
-                match input {
-                    Input::Message(message) => {
-                        machine.machines().on_packet(at, &message, store, &mut courier.effects);
-                        machine.show_peeked(&message.packet, &courier.effects, store);
-                    }
-                    Input::Unpinned(frame) => {
-                        machine.node.on_unpinned(at, frame, store, &mut courier.effects);
-                    }
-                    Input::Lock(_) | Input::Left(_) => on_lock(machine, courier, at, input),
-                }
-                dispatch(machine, courier);
+            Input::Unpinned(frame) => all.node.on_unpinned(at, *frame, store, &mut courier.effects),
+            Input::Lock(message) => {
+                all.on_lock_packet(at, message, &mut store.of_locks(kept), &mut courier.lock_effects);
+            }
+            Input::Left(lock) => {
+                all.locks.on_left(at, *lock, &mut store.of_locks(kept), &mut courier.lock_effects);
             }
         }
-        courier.batch = batch;
-        self.set_deadline(machine.machines().next_deadline());
     }
+    courier.batch = batch;
+    left.set_deadline(place.machines().0.next_deadline());
 }

@@ -8,25 +8,26 @@
 //! | `switch_place.rs`, `node_place.rs` | the two kinds of machines in their places |
 //! | `drain.rs` | the loop over a node's inbox |
 //! | `courier.rs` | what a thread needs to run machines |
-//! | `operations.rs` | what application threads ask of their node, and how they wait for it |
-//! | `lock_operations.rs` | the same for the locks that carry their data |
+//! | `at_node.rs` | what application threads can ask of their node |
+//! | `operations.rs` | how they get it, and wait for it |
 //! | `outcome.rs` | what their operations come to |
 
+mod at_node;
 mod courier;
 mod drain;
 mod inbox;
-mod lock_operations;
 mod node_place;
 mod operations;
 mod outcome;
 mod switch_place;
 
+pub use at_node::AtNode;
 pub(crate) use courier::Bell;
 pub use courier::Courier;
+pub(crate) use drain::drain;
 pub(crate) use inbox::{Input, Place};
-pub use lock_operations::Wait;
-pub(crate) use node_place::{LocksPlace, NodePlace};
-pub(crate) use operations::{Carrier, Visit};
-pub use operations::{Fetched, Operations};
-pub use outcome::{Allocated, Failure};
+pub(crate) use node_place::NodePlace;
+pub(crate) use operations::Carrier;
+pub use operations::Wait;
+pub use outcome::{Allocated, Failure, Fetched};
 pub(crate) use switch_place::SwitchPlace;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use node::locks::{LockEffect, LockMessage, LockNode, Ticket};
-use node::{DataRef, Effect, Node, Outcome, RackNode};
+use node::{DataRef, Effect, Moment, Node, Outcome, RackNode};
 use sorted::Map;
 use wire::{Kind, Nanos, Packet, Refusal, SlotId};
 
-use super::courier::Bell;
+use super::courier::{Bell, Courier};
 use crate::memory::StoreOf;
+use crate::memory::locks::LockStoreOf;
 
 /// The node's machines, and the threads that wait for them.
 pub(crate) struct NodePlace {
@@ -19,7 +20,7 @@ pub(crate) struct NodePlace {
     /// Contents that came with messages and are still needed.
     pub(crate) kept: Vec<DataRef>,
     /// The latest time that the node was told: threads read the clock before they enter.
-    now: Nanos,
+    pub(crate) now: Nanos,
 }
 
 impl NodePlace {
@@ -33,15 +34,26 @@ impl NodePlace {
         }
     }
 
-    /// All machines of the node, for one call.
-    pub(crate) fn machines(&mut self) -> RackNode<'_> {
-        self.locks.with(&mut self.node)
+    /// All machines of the node, for one call; and the data of locks that came with messages and are still needed.
+    pub(crate) fn machines(&mut self) -> (RackNode<'_>, &[Box<[u64]>]) {
+        let LocksPlace { machine, kept, .. } = &mut self.locks;
+        (RackNode { node: &mut self.node, locks: machine }, kept)
     }
 
     /// Time as the node sees it: it never runs back.
-    pub(crate) fn at(&mut self, now: Nanos) -> Nanos {
+    pub(crate) fn see(&mut self, now: Nanos) {
         self.now = self.now.max(now);
-        self.now
+    }
+
+    /// For a call of a thread that comes now.
+    pub(crate) fn at(&mut self, now: Nanos, courier: &mut Courier) -> Moment {
+        self.see(now);
+        self.again(courier)
+    }
+
+    /// For one more call of the same thread.
+    pub(crate) fn again(&self, courier: &mut Courier) -> Moment {
+        Moment { now: self.now, random: courier.random() }
     }
 
     /// The thread waits for the operation in this slot.
@@ -97,11 +109,6 @@ impl LocksPlace {
         Self { machine, waiting: Map::new(), next: 0, kept: Vec::new() }
     }
 
-    /// With the node's other machines, for one call.
-    pub(crate) fn with<'a>(&'a mut self, node: &'a mut Node) -> RackNode<'a> {
-        RackNode { node, locks: &mut self.machine }
-    }
-
     /// A ticket for a thread that is going to wait.
     pub(crate) fn ticket_for(&mut self, bell: Arc<Bell>) -> Ticket {
         loop {
@@ -114,27 +121,29 @@ impl LocksPlace {
         }
     }
 
+    /// Keeps the data that came with the message that is being handled.
+    pub(crate) fn keep(&mut self, store: &StoreOf<'_>) -> DataRef {
+        self.kept.push(store.received.to_words().into());
+        LockStoreOf::kept(store.me, self.kept.len() - 1)
+    }
+
     /// The thread waits no longer.
     pub(crate) fn forget(&mut self, ticket: Ticket) {
         self.waiting.remove(&ticket);
     }
 
-    /// Tells threads what has become of their locks, and hands over what is to be sent.
-    pub(crate) fn apply(&mut self, effects: &mut Vec<LockEffect>, mut send: impl FnMut(LockMessage)) {
-        for effect in effects.drain(..) {
-            let (ticket, outcome) = match effect {
-                LockEffect::Send(message) => {
-                    send(message);
-                    continue;
-                }
-                LockEffect::Entered(ticket) => (ticket, Outcome::Locked),
-                LockEffect::Busy(ticket) => (ticket, Outcome::Failed(Refusal::Locked)),
-                LockEffect::Failed(ticket, why) => (ticket, Outcome::Failed(why)),
-                LockEffect::Freed(ticket) => (ticket, Outcome::Freed),
-            };
-            if let Some(bell) = self.waiting.remove(&ticket) {
-                bell.ring(outcome);
-            }
+    /// Tells a thread what has become of its lock, or hands over what is to be sent.
+    pub(crate) fn apply(&mut self, effect: LockEffect) -> Option<LockMessage> {
+        let (ticket, outcome) = match effect {
+            LockEffect::Send(message) => return Some(message),
+            LockEffect::Entered(ticket) => (ticket, Outcome::Locked),
+            LockEffect::Busy(ticket) => (ticket, Outcome::Failed(Refusal::Locked)),
+            LockEffect::Failed(ticket, why) => (ticket, Outcome::Failed(why)),
+            LockEffect::Freed(ticket) => (ticket, Outcome::Freed),
+        };
+        if let Some(bell) = self.waiting.remove(&ticket) {
+            bell.ring(outcome);
         }
+        None
     }
 }

@@ -1,66 +1,38 @@
 //! What application threads ask of their node when a hit will not do, and how they wait for it.
+//!
+//! An operation is one path, in one function ([`Operations::run`], and for locks [`Operations::run_on_lock`]): the thread enters
+//! the node's place, calls a machine there, has the carrier take what follows to where it belongs, and waits for its bell.
+//! What is asked is a value, so that this is compiled for each kind of rack, and not for each kind of caller.
 
-use node::locks::LockEffect;
-use node::{Access, Effect, FrameId, Moment, Outcome, RackNode, Started};
-use wire::{BlockTag, Discipline, GlobalAddr, Incarnation, Mode, Nanos, NodeId, SlotId};
+use std::sync::{Arc, MutexGuard};
+
+use node::{Access, Outcome, Started};
+use wire::{BlockTag, Discipline, GlobalAddr, Incarnation, Mode, Nanos, NodeId, Refusal, SlotId};
 
 use super::courier::Courier;
-use super::inbox::Input;
-use super::lock_operations::{self, Wait};
+use super::inbox::{Input, Place};
 use super::node_place::NodePlace;
-use super::outcome::{Allocated, Failure};
+use super::outcome::Failure;
 use crate::memory::StoreOf;
-use crate::memory::locks::LockStoreOf;
 use crate::waiting::Patience;
-
-/// What became of a fetch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fetched {
-    /// The block is in this frame, pinned for the calling thread.
-    Pinned(FrameId),
-    /// No frame has the block, but [`Courier::peeked`] has the words that were asked for.
-    Words,
-    /// The block came, but another thread was quicker: try the hit again.
-    Retry,
-}
-
-/// A thread at a node's machines: what they are called with, and where their effects go.
-pub(crate) struct Visit<'a, 'b, 'l> {
-    pub(crate) place: &'a mut NodePlace,
-    pub(crate) at: Moment,
-    pub(crate) blocks: (&'a mut StoreOf<'b>, &'a mut Vec<Effect>),
-    pub(crate) locks: (&'a mut LockStoreOf<'l>, &'a mut Vec<LockEffect>),
-}
-
-impl Visit<'_, '_, '_> {
-    /// Does something with all machines of the node.
-    pub(crate) fn all<R>(
-        &mut self,
-        action: impl FnOnce(
-            RackNode<'_>,
-            Moment,
-            (&mut StoreOf<'_>, &mut Vec<Effect>),
-            (&mut LockStoreOf<'_>, &mut Vec<LockEffect>),
-        ) -> R,
-    ) -> R {
-        let Self { place, at, blocks: (store, out), locks: (lock_store, lock_out) } = self;
-        action(place.machines(), *at, (store, out), (lock_store, lock_out))
-    }
-}
 
 /// What carries messages to and from the places that this process has.
 pub(crate) trait Carrier {
     /// Time since the rack's start, as this process counts it.
     fn now(&self) -> Nanos;
 
-    /// Lets a thread do something with a node's machines, and then carries what follows from it.
-    fn visit<R>(
-        &self,
-        node: NodeId,
-        courier: &mut Courier,
-        now: Nanos,
-        action: impl FnOnce(&mut Visit<'_, '_, '_>) -> R,
-    ) -> R;
+    /// The place of a node of this process. Who has entered it and called a machine there goes on with [`Carrier::carry`].
+    fn place(&self, node: NodeId) -> &Place<NodePlace>;
+
+    /// The store of its machine for blocks.
+    fn store(&self, node: NodeId) -> StoreOf<'_>;
+
+    /// Puts the effects of a call where they belong, still under the place's lock: that keeps messages from one place to
+    /// another in order, and what they name may change later.
+    fn dispatch(&self, place: &mut NodePlace, store: &StoreOf<'_>, courier: &mut Courier);
+
+    /// Drains a node's place, lets go of it, and carries everything that follows.
+    fn carry(&self, node: NodeId, place: MutexGuard<'_, NodePlace>, courier: &mut Courier);
 
     /// Leaves something for a node's machines, and runs them.
     fn leave(&self, node: NodeId, courier: &mut Courier, input: Input);
@@ -81,319 +53,200 @@ pub(crate) trait Carrier {
     fn is_fenced(&self) -> bool;
 }
 
-/// What an application thread can ask of a node in this process.
-pub trait Operations: Send + Sync {
-    /// Time since the rack's start, as this process counts it.
-    fn now(&self) -> Nanos;
+/// How long a thread waits for a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// As long as it takes.
+    Forever,
+    /// Not for anybody who has it; only for messages to travel.
+    Not,
+    /// At most so long.
+    AtMost(Nanos),
+    /// As long as it takes, for a lock that is lost: whoever gets in knows that the data are gone. Refused as outdated if it is
+    /// not lost any more.
+    Reclaim,
+}
 
-    /// Gets a block into the node's cache, to be written.
-    ///
-    /// # Errors
-    /// If the block may not be accessed at all.
-    fn own(&self, node: NodeId, courier: &mut Courier, tag: BlockTag) -> Result<Fetched, Failure>;
-
-    /// Gets a block into the node's cache to be read, or only the bytes of it that are asked for, by offset and length, both
-    /// multiples of 8.
-    ///
-    /// # Errors
-    /// If the block may not be accessed at all.
-    fn read(
-        &self,
-        node: NodeId,
-        courier: &mut Courier,
-        tag: BlockTag,
-        bytes: (usize, usize),
-    ) -> Result<Fetched, Failure>;
-
-    /// Takes the application lock of a block; with `once`, gives up at the first refusal. Returns the slot that
-    /// the lock occupies.
-    ///
-    /// # Errors
-    /// [`wire::Refusal::Locked`] with `once`; [`Failure::NoSlot`]; else if the block cannot be locked at all.
-    fn lock(
-        &self,
-        node: NodeId,
-        courier: &mut Courier,
+/// What a thread asks of its node's machine for blocks, and waits for.
+#[derive(Clone, Copy)]
+pub(crate) enum Ask {
+    /// To write.
+    Own(BlockTag),
+    /// To read these bytes, by offset and length.
+    Read(BlockTag, (usize, usize)),
+    Lock {
         block: BlockTag,
         write: bool,
         once: bool,
-    ) -> Result<SlotId, Failure>;
-
-    /// Releases a lock taken by [`Operations::lock`].
-    fn unlock(&self, node: NodeId, courier: &mut Courier, slot: SlotId);
-
-    /// Allocates.
-    ///
-    /// # Errors
-    /// If the home cannot provide the memory.
-    fn alloc(
-        &self,
-        node: NodeId,
-        courier: &mut Courier,
+    },
+    Alloc {
         len: u64,
         home: NodeId,
         discipline: Discipline,
-    ) -> Result<Allocated, Failure>;
+    },
+    /// What was allocated in this life of its home, or in any.
+    Free(GlobalAddr, Option<Incarnation>),
+}
 
-    /// Frees; if a life of the home is given, only what was allocated in that.
-    ///
-    /// # Errors
-    /// If no allocation starts there, or its home is down, or in another life.
-    fn free(
-        &self,
-        node: NodeId,
-        courier: &mut Courier,
-        allocation: (GlobalAddr, Option<Incarnation>),
-    ) -> Result<(), Failure>;
+/// The same of its machine for locks.
+#[derive(Clone, Copy)]
+pub(crate) enum AskLocks {
+    Take { lock: (GlobalAddr, u32), mode: Mode, wait: Wait },
+    End { lock: GlobalAddr, is_lost: bool },
+}
 
-    /// Tells a node's agents that a pin they wait for is gone.
-    fn unpinned(&self, node: NodeId, courier: &mut Courier, frame: FrameId);
+/// How a thread gets what it asks for, whoever carries the messages.
+pub(crate) trait Operations: Send + Sync {
+    /// Starts an operation, and waits for its outcome.
+    fn run(&self, node: NodeId, courier: &mut Courier, ask: Ask) -> Result<(Started, Outcome), Failure>;
 
-    /// Takes a lock that carries `len` bytes of data: then the calling thread is inside its copy. False if it is not to be
-    /// had within the wait.
-    ///
-    /// # Errors
-    /// If it cannot be had at all.
-    fn take(
-        &self,
-        node: NodeId,
-        courier: &mut Courier,
-        lock: (GlobalAddr, u32),
-        mode: Mode,
-        wait: Wait,
-    ) -> Result<bool, Failure>;
+    /// The same, of one on a lock.
+    fn run_on_lock(&self, node: NodeId, courier: &mut Courier, ask: AskLocks) -> Result<Outcome, Failure>;
 
-    /// Ends a lock that the calling thread is inside of to write: the rack forgets it, and whoever waits for it is refused. Or
-    /// its data are lost, once more: the thread has reclaimed it, and could not do what it wanted.
-    ///
-    /// # Errors
-    /// If this node counts no more.
-    fn end(
-        &self,
-        node: NodeId,
-        courier: &mut Courier,
-        lock: GlobalAddr,
-        is_lost: bool,
-    ) -> Result<(), Failure>;
+    /// Releases the block lock in this slot.
+    fn release(&self, node: NodeId, courier: &mut Courier, slot: SlotId);
 
-    /// Tells a node's machine that nobody is inside a lock any more.
-    fn left(&self, node: NodeId, courier: &mut Courier, lock: GlobalAddr);
+    /// As [`Carrier::leave`].
+    fn leave(&self, node: NodeId, courier: &mut Courier, input: Input);
 }
 
 impl<C: Carrier + Send + Sync> Operations for C {
-    fn now(&self) -> Nanos {
-        Carrier::now(self)
-    }
-
-    fn own(&self, node: NodeId, courier: &mut Courier, tag: BlockTag) -> Result<Fetched, Failure> {
-        bring(self, node, courier, |it| {
-            it.place.node.on_access(it.at, tag, Access::Modified, it.blocks.0, it.blocks.1)
-        })
-    }
-
-    fn read(
-        &self,
-        node: NodeId,
-        courier: &mut Courier,
-        tag: BlockTag,
-        bytes: (usize, usize),
-    ) -> Result<Fetched, Failure> {
-        let fetched = bring(self, node, courier, |it| {
-            it.place.node.on_read(it.at, tag, bytes, it.blocks.0, it.blocks.1)
-        })?;
-        if fetched == Fetched::Words {
-            courier.take_peeked();
-            // From a machine that takes itself for another one; the next try may find the block elsewhere.
-            if courier.peeked().len() * 8 != bytes.1 {
-                return Ok(Fetched::Retry);
+    fn run(&self, node: NodeId, courier: &mut Courier, ask: Ask) -> Result<(Started, Outcome), Failure> {
+        loop {
+            let (now, mut patience) = begin(self, node, courier)?;
+            let mut place = self.place(node).enter();
+            let (at, store, out) = (place.at(now, courier), &mut self.store(node), &mut courier.effects);
+            let machine = &mut place.node;
+            let started = match ask {
+                Ask::Own(tag) => machine.on_access(at, tag, Access::Modified, store, out),
+                Ask::Read(tag, bytes) => machine.on_read(at, tag, bytes, store, out),
+                Ask::Lock { block, write, once } => machine.on_lock(at, block, write, once, store, out),
+                Ask::Alloc { len, home, discipline } => {
+                    machine.on_alloc(at, len, home, discipline, store, out)
+                }
+                Ask::Free(addr, life) => machine.on_free(at, (addr, life), store, out),
+            };
+            if let Started::Slot(slot) | Started::Join(slot) = started {
+                place.wait_for(slot, Arc::clone(&courier.bell));
+            }
+            self.carry(node, place, courier);
+            let outcome = match started {
+                Started::Slot(_) | Started::Join(_) => {
+                    await_outcome(self, node, courier, &mut patience, Nanos::MAX)
+                }
+                Started::Pinned(frame) => Ok(Some(Outcome::Pinned(frame))),
+                Started::Retry => Ok(Some(Outcome::Retry)),
+                // Slots that locks have are not worth waiting for.
+                Started::Full if matches!(ask, Ask::Lock { .. }) => Err(Failure::NoSlot),
+                Started::Full => {
+                    self.pause(node, courier, &mut patience);
+                    Ok(None)
+                }
+            };
+            self.end_wait(courier);
+            match outcome? {
+                // Everybody who waits is told to look again when the node is declared dead.
+                Some(Outcome::Retry) if self.is_fenced() => return Err(Failure::Fenced),
+                Some(outcome) => return Ok((started, outcome)),
+                None => {}
             }
         }
-        Ok(fetched)
     }
 
-    fn lock(
-        &self,
-        node: NodeId,
-        courier: &mut Courier,
-        block: BlockTag,
-        write: bool,
-        once: bool,
-    ) -> Result<SlotId, Failure> {
-        let (started, outcome) = run(self, node, courier, |it| {
-            match it.place.node.on_lock(it.at, block, write, once, it.blocks.0, it.blocks.1) {
-                // No slot is not worth waiting for: they are taken by locks.
-                Started::Full => Started::Retry,
-                started => started,
+    fn run_on_lock(&self, node: NodeId, courier: &mut Courier, ask: AskLocks) -> Result<Outcome, Failure> {
+        let (now, mut patience) = begin(self, node, courier)?;
+        let mut place = self.place(node).enter();
+        let at = place.at(now, courier);
+        let ticket = place.locks.ticket_for(Arc::clone(&courier.bell));
+        let (all, kept) = place.machines();
+        let (store, out) = (&mut self.store(node).of_locks(kept), &mut courier.lock_effects);
+        let mut until = Nanos::MAX;
+        let lock = match ask {
+            AskLocks::Take { lock, wait: Wait::Reclaim, .. } => {
+                all.locks.on_reclaim(at, ticket, lock, store, out);
+                lock.0
             }
-        })?;
-        let Started::Slot(slot) = started else { return Err(Failure::NoSlot) };
-        match outcome {
-            Some(Outcome::Locked) => Ok(slot),
-            Some(Outcome::Failed(why)) => Err(why.into()),
-            other => panic!("a lock operation ended with {other:?}"),
+            AskLocks::Take { lock, mode, wait } => {
+                if let Wait::AtMost(most) = wait {
+                    until = at.now + most;
+                }
+                all.locks.on_lock(at, (ticket, mode, wait == Wait::Not), lock, store, out);
+                lock.0
+            }
+            AskLocks::End { lock, is_lost } => {
+                all.locks.on_free(at, (ticket, is_lost), lock, store, out);
+                lock
+            }
+        };
+        self.carry(node, place, courier);
+        let mut outcome = await_outcome(self, node, courier, &mut patience, until);
+        if let Ok(None) = outcome {
+            let mut place = self.place(node).enter();
+            let at = place.at(self.now(), courier);
+            let (all, kept) = place.machines();
+            let (store, out) = (&mut self.store(node).of_locks(kept), &mut courier.lock_effects);
+            let waited = all.locks.on_cancel(at, ticket, lock, store, out);
+            if waited {
+                place.locks.forget(ticket);
+            }
+            self.carry(node, place, courier);
+            outcome = if waited {
+                Ok(Some(Outcome::Failed(Refusal::Locked)))
+            } else {
+                // It was told so a moment ago.
+                await_outcome(self, node, courier, &mut patience, Nanos::MAX)
+            };
+        }
+        self.end_wait(courier);
+        match outcome?.expect("a wait without an end has an outcome") {
+            // As above: the node was declared dead.
+            Outcome::Retry => Err(Failure::Fenced),
+            outcome => Ok(outcome),
         }
     }
 
-    fn unlock(&self, node: NodeId, courier: &mut Courier, slot: SlotId) {
-        let now = Carrier::now(self);
-        self.visit(node, courier, now, |it| it.place.node.on_release(it.at, slot, it.blocks.0, it.blocks.1));
+    fn release(&self, node: NodeId, courier: &mut Courier, slot: SlotId) {
+        let mut place = self.place(node).enter();
+        let at = place.at(self.now(), courier);
+        place.node.on_release(at, slot, &mut self.store(node), &mut courier.effects);
+        self.carry(node, place, courier);
     }
 
-    fn alloc(
-        &self,
-        node: NodeId,
-        courier: &mut Courier,
-        len: u64,
-        home: NodeId,
-        discipline: Discipline,
-    ) -> Result<Allocated, Failure> {
-        let outcome = call(self, node, courier, |it| {
-            it.place.node.on_alloc(it.at, len, home, discipline, it.blocks.0, it.blocks.1)
-        })?;
-        match outcome {
-            Outcome::Allocated { addr, zeroed, life } => Ok(Allocated { addr, life, zeroed }),
-            Outcome::Failed(why) => Err(why.into()),
-            other => panic!("an allocation ended with {other:?}"),
-        }
-    }
-
-    fn free(
-        &self,
-        node: NodeId,
-        courier: &mut Courier,
-        (addr, life): (GlobalAddr, Option<Incarnation>),
-    ) -> Result<(), Failure> {
-        let outcome = call(self, node, courier, |it| match life {
-            Some(life) => it.place.node.on_free_in(it.at, (addr, life), it.blocks.0, it.blocks.1),
-            None => it.place.node.on_free(it.at, addr, it.blocks.0, it.blocks.1),
-        })?;
-        match outcome {
-            Outcome::Freed => Ok(()),
-            Outcome::Failed(why) => Err(why.into()),
-            other => panic!("a free ended with {other:?}"),
-        }
-    }
-
-    fn unpinned(&self, node: NodeId, courier: &mut Courier, frame: FrameId) {
-        self.leave(node, courier, Input::Unpinned(frame));
-        // Somebody wanted the block, and has it now. Two threads that hand a block to each other, each asking for
-        // it back at once, would keep its entry locked for everybody else: whoever has had its turn steps back.
-        crate::scheduling::give_way();
-    }
-
-    fn take(
-        &self,
-        node: NodeId,
-        courier: &mut Courier,
-        lock: (GlobalAddr, u32),
-        mode: Mode,
-        wait: Wait,
-    ) -> Result<bool, Failure> {
-        lock_operations::take(self, node, courier, lock, mode, wait)
-    }
-
-    fn end(
-        &self,
-        node: NodeId,
-        courier: &mut Courier,
-        lock: GlobalAddr,
-        is_lost: bool,
-    ) -> Result<(), Failure> {
-        lock_operations::end(self, node, courier, lock, is_lost)
-    }
-
-    fn left(&self, node: NodeId, courier: &mut Courier, lock: GlobalAddr) {
-        self.leave(node, courier, Input::Left(lock));
+    fn leave(&self, node: NodeId, courier: &mut Courier, input: Input) {
+        Carrier::leave(self, node, courier, input);
     }
 }
 
-/// Starts an operation, and waits for its outcome where there is one to wait for. Where every slot is taken, waits
-/// a moment.
-fn run<C: Carrier>(
-    carrier: &C,
-    node: NodeId,
-    courier: &mut Courier,
-    start: impl FnOnce(&mut Visit<'_, '_, '_>) -> Started,
-) -> Result<(Started, Option<Outcome>), Failure> {
+/// Before a thread enters its node's machines, to start what it is going to wait for.
+fn begin<C: Carrier>(carrier: &C, node: NodeId, courier: &mut Courier) -> Result<(Nanos, Patience), Failure> {
     if carrier.is_fenced() {
         return Err(Failure::Fenced);
     }
-    let now = Carrier::now(carrier);
+    let now = carrier.now();
     carrier.run_due(node, courier, now);
-    let bell = courier.bell_of_this_thread();
+    courier.bell_of_this_thread();
     // Before anything is sent: whoever is woken by it may get this core, and answer before this thread goes on.
-    let mut patience = carrier.begin_wait();
-    let started = carrier.visit(node, courier, now, |it| {
-        let started = start(it);
-        if let Started::Slot(slot) | Started::Join(slot) = started {
-            it.place.wait_for(slot, bell);
-        }
-        started
-    });
-    let outcome = match started {
-        Started::Slot(_) | Started::Join(_) => await_outcome(carrier, node, courier, &mut patience).map(Some),
-        Started::Full => {
-            carrier.pause(node, courier, &mut patience);
-            Ok(None)
-        }
-        Started::Pinned(_) | Started::Retry => Ok(None),
-    };
-    carrier.end_wait(courier);
-    match outcome? {
-        // Everybody who waits is told to look again when the node is declared dead.
-        Some(Outcome::Retry) if carrier.is_fenced() => Err(Failure::Fenced),
-        outcome => Ok((started, outcome)),
-    }
+    Ok((now, carrier.begin_wait()))
 }
 
-/// Starts to bring a block, and waits for it.
-fn bring<C: Carrier>(
-    carrier: &C,
-    node: NodeId,
-    courier: &mut Courier,
-    mut start: impl FnMut(&mut Visit<'_, '_, '_>) -> Started,
-) -> Result<Fetched, Failure> {
-    loop {
-        let (started, outcome) = run(carrier, node, courier, &mut start)?;
-        match (started, outcome) {
-            (Started::Pinned(frame), _) | (_, Some(Outcome::Pinned(frame))) => {
-                return Ok(Fetched::Pinned(frame));
-            }
-            (Started::Full, _) => {}
-            (_, Some(Outcome::Peeked(_))) => return Ok(Fetched::Words),
-            (_, Some(Outcome::Failed(why))) => return Err(why.into()),
-            _ => return Ok(Fetched::Retry),
-        }
-    }
-}
-
-/// As [`run`], for operations that always take a slot.
-fn call<C: Carrier>(
-    carrier: &C,
-    node: NodeId,
-    courier: &mut Courier,
-    mut start: impl FnMut(&mut Visit<'_, '_, '_>) -> Started,
-) -> Result<Outcome, Failure> {
-    loop {
-        if let (_, Some(outcome)) = run(carrier, node, courier, &mut start)? {
-            return Ok(outcome);
-        }
-    }
-}
-
-/// Waits until the bell rings, doing what is to be done meanwhile.
-pub(super) fn await_outcome<C: Carrier>(
+/// Waits until the bell rings, doing what is to be done meanwhile. None if it has not by then.
+fn await_outcome<C: Carrier>(
     carrier: &C,
     node: NodeId,
     courier: &mut Courier,
     patience: &mut Patience,
-) -> Result<Outcome, Failure> {
+    until: Nanos,
+) -> Result<Option<Outcome>, Failure> {
     loop {
         if let Some(outcome) = courier.bell.heard() {
-            return Ok(outcome);
+            return Ok(Some(outcome));
         }
         if carrier.is_fenced() {
             return Err(Failure::Fenced);
+        }
+        // Most have no end, and need not look at the clock.
+        if until < Nanos::MAX && carrier.now() >= until {
+            return Ok(None);
         }
         carrier.pause(node, courier, patience);
     }

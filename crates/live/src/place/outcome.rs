@@ -1,6 +1,31 @@
 //! What operations come to.
 
+use node::{FrameId, Outcome};
 use wire::{GlobalAddr, Incarnation, Refusal};
+
+/// What became of a fetch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fetched {
+    /// The block is in this frame, pinned for the calling thread.
+    Pinned(FrameId),
+    /// No frame has the block, but [`super::Courier::peeked`] has the words that were asked for.
+    Words,
+    /// The block came, but another thread was quicker: try the hit again.
+    Retry,
+}
+
+impl TryFrom<Outcome> for Fetched {
+    type Error = Failure;
+
+    fn try_from(outcome: Outcome) -> Result<Self, Failure> {
+        match outcome {
+            Outcome::Pinned(frame) => Ok(Self::Pinned(frame)),
+            Outcome::Peeked(_) => Ok(Self::Words),
+            Outcome::Failed(why) => Err(why.into()),
+            _ => Ok(Self::Retry),
+        }
+    }
+}
 
 /// What was allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -26,43 +26,32 @@ impl Width {
     }
 }
 
-/// What is done to a word. Minimum and maximum are of signed numbers, as RISC-V's `amomin` and `amomax`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Operation {
-    /// Adds, and wraps around.
-    Add,
-    /// Bitwise.
-    And,
-    /// Bitwise.
-    Or,
-    /// Bitwise.
-    Xor,
-    /// The smaller of both.
-    Min,
-    /// The larger of both.
-    Max,
-    /// The operand, if the word is what was expected.
-    CompareSwap,
-    /// The operand.
-    Swap,
-    /// Nothing: a load, which merges with the others.
-    Load,
+wire::listed! {
+    /// What is done to a word. Minimum and maximum are of signed numbers, as RISC-V's `amomin` and `amomax`.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum Operation {
+        /// Adds, and wraps around.
+        Add,
+        /// Bitwise.
+        And,
+        /// Bitwise.
+        Or,
+        /// Bitwise.
+        Xor,
+        /// The smaller of both.
+        Min,
+        /// The larger of both.
+        Max,
+        /// The operand, if the word is what was expected.
+        CompareSwap,
+        /// The operand.
+        Swap,
+        /// Nothing: a load, which merges with the others.
+        Load,
+    }
 }
 
 impl Operation {
-    /// All of them.
-    pub const ALL: [Self; 9] = [
-        Self::Add,
-        Self::And,
-        Self::Or,
-        Self::Xor,
-        Self::Min,
-        Self::Max,
-        Self::CompareSwap,
-        Self::Swap,
-        Self::Load,
-    ];
-
     /// The word may be another one afterwards.
     pub const fn changes(self) -> bool {
         !matches!(self, Self::Load)

@@ -2,57 +2,29 @@
 
 use wire::roce::{Malformed, NakCode};
 
-/// Why a packet was dropped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Drop {
-    /// For a queue pair that there is not.
-    NoSuchQueuePair,
-    /// Not from the node that the queue pair is connected to.
-    Stranger,
-    /// For a queue pair that is not connected, or not any more.
-    WrongState,
-    /// A request after a gap, or an answer before its turn.
-    OutOfOrder,
-    /// A request that met no posted receive.
-    NotReady,
-    /// An answer to what has been answered.
-    Stale,
-    /// An answer to what was never sent.
-    NeverSent,
-    /// An answer that is not one to the request with its number.
-    BadAnswer,
-    /// A repeated request that cannot be answered any more.
-    NotRemembered,
-}
-
-impl Drop {
-    /// Every cause.
-    pub const ALL: [Self; 9] = [
-        Self::NoSuchQueuePair,
-        Self::Stranger,
-        Self::WrongState,
-        Self::OutOfOrder,
-        Self::NotReady,
-        Self::Stale,
-        Self::NeverSent,
-        Self::BadAnswer,
-        Self::NotRemembered,
-    ];
-
-    /// What it is called in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NoSuchQueuePair => "no_such_queue_pair",
-            Self::Stranger => "stranger",
-            Self::WrongState => "wrong_state",
-            Self::OutOfOrder => "out_of_order",
-            Self::NotReady => "not_ready",
-            Self::Stale => "stale",
-            Self::NeverSent => "never_sent",
-            Self::BadAnswer => "bad_answer",
-            Self::NotRemembered => "not_remembered",
-        }
+wire::listed! {
+    /// Why a packet was dropped.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    #[repr(u8)]
+    pub enum Drop {
+        /// For a queue pair that there is not.
+        NoSuchQueuePair: "no_such_queue_pair",
+        /// Not from the node that the queue pair is connected to.
+        Stranger: "stranger",
+        /// For a queue pair that is not connected, or not any more.
+        WrongState: "wrong_state",
+        /// A request after a gap, or an answer before its turn.
+        OutOfOrder: "out_of_order",
+        /// A request that met no posted receive.
+        NotReady: "not_ready",
+        /// An answer to what has been answered.
+        Stale: "stale",
+        /// An answer to what was never sent.
+        NeverSent: "never_sent",
+        /// An answer that is not one to the request with its number.
+        BadAnswer: "bad_answer",
+        /// A repeated request that cannot be answered any more.
+        NotRemembered: "not_remembered",
     }
 }
 

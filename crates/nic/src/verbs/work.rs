@@ -143,48 +143,35 @@ pub struct Receive {
     pub local: Span,
 }
 
-macro_rules! statuses {
-    ($($(#[$doc:meta])* $name:ident = $standard:literal,)*) => {
-        /// How a work request ended, as the standard names it where it does.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        pub enum Status {
-            $($(#[$doc])* $name,)*
-        }
-
-        impl Status {
-            /// Its name in the C interface of verbs.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$name => $standard),* }
-            }
-        }
-    };
-}
-
-statuses! {
-    /// Done.
-    Success = "IBV_WC_SUCCESS",
-    /// A message was longer than the receive that it met.
-    LocalLength = "IBV_WC_LOC_LEN_ERR",
-    /// Local bytes that are not in a region, or may not be used so.
-    LocalProtection = "IBV_WC_LOC_PROT_ERR",
-    /// The queue pair was in error, or came to it, before this was known to be done.
-    Flushed = "IBV_WC_WR_FLUSH_ERR",
-    /// The responder found a request that cannot be.
-    RemoteInvalidRequest = "IBV_WC_REM_INV_REQ_ERR",
-    /// A wrong key, an address outside its region, or a missing permission.
-    RemoteAccess = "IBV_WC_REM_ACCESS_ERR",
-    /// The responder could not do it for a reason of its own.
-    RemoteOperation = "IBV_WC_REM_OP_ERR",
-    /// No answer, however often it was sent.
-    RetryExceeded = "IBV_WC_RETRY_EXC_ERR",
-    /// No receive was posted, however often it was sent.
-    RnrRetryExceeded = "IBV_WC_RNR_RETRY_EXC_ERR",
-    /// An object was being written while it was read, and nothing of it has come. The queue pair goes on; whether to try
-    /// again is for the application to say. Not one of the standard's.
-    Torn = "RACKMEM_WC_TORN",
-    /// An object is not there any more, or has to be written anew before it can be read. The queue pair goes on. Not one of the
-    /// standard's.
-    Gone = "RACKMEM_WC_GONE",
+wire::listed! {
+    /// How a work request ended, as the standard names it where it does.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum Status {
+        /// Done.
+        Success: "IBV_WC_SUCCESS",
+        /// A message was longer than the receive that it met.
+        LocalLength: "IBV_WC_LOC_LEN_ERR",
+        /// Local bytes that are not in a region, or may not be used so.
+        LocalProtection: "IBV_WC_LOC_PROT_ERR",
+        /// The queue pair was in error, or came to it, before this was known to be done.
+        Flushed: "IBV_WC_WR_FLUSH_ERR",
+        /// The responder found a request that cannot be.
+        RemoteInvalidRequest: "IBV_WC_REM_INV_REQ_ERR",
+        /// A wrong key, an address outside its region, or a missing permission.
+        RemoteAccess: "IBV_WC_REM_ACCESS_ERR",
+        /// The responder could not do it for a reason of its own.
+        RemoteOperation: "IBV_WC_REM_OP_ERR",
+        /// No answer, however often it was sent.
+        RetryExceeded: "IBV_WC_RETRY_EXC_ERR",
+        /// No receive was posted, however often it was sent.
+        RnrRetryExceeded: "IBV_WC_RNR_RETRY_EXC_ERR",
+        /// An object was being written while it was read, and nothing of it has come. The queue pair goes on; whether to try
+        /// again is for the application to say. Not one of the standard's.
+        Torn: "RACKMEM_WC_TORN",
+        /// An object is not there any more, or has to be written anew before it can be read. The queue pair goes on. Not one of the
+        /// standard's.
+        Gone: "RACKMEM_WC_GONE",
+    }
 }
 
 impl fmt::Display for Status {

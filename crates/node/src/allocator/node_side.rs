@@ -27,7 +27,8 @@ use super::slabs::{Partial, Slabs};
 pub struct Usage {
     /// Live allocations.
     pub live_objects: u64,
-    /// Bytes that they occupy: their sizes, rounded up to their class or to blocks.
+    /// Bytes that they occupy: their sizes, rounded up to their class or to blocks. What [`Allocator::free`] will say for each
+    /// of them, summed up.
     pub live_bytes: u64,
     /// In blocks that hold at least one live allocation.
     pub live_blocks: u64,
@@ -96,21 +97,6 @@ impl Allocator {
     /// What the allocator holds.
     pub const fn usage(&self) -> Usage {
         self.usage
-    }
-
-    /// Live allocations.
-    pub const fn live_objects(&self) -> u64 {
-        self.usage.live_objects
-    }
-
-    /// Bytes that live allocations occupy: what [`Allocator::free`] will say for each of them, summed up.
-    pub const fn live_bytes(&self) -> u64 {
-        self.usage.live_bytes
-    }
-
-    /// Bytes in chunks granted by homes.
-    pub const fn reserved_bytes(&self) -> u64 {
-        self.usage.reserved
     }
 
     #[inline]

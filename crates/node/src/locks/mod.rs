@@ -134,22 +134,19 @@ pub enum LockEffect {
     Freed(Ticket),
 }
 
-/// Why a packet was dropped.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum LockDrop {
-    /// Of another life of the switch.
-    Epoch,
-    /// Not for this node, or not what anybody would send.
-    Nonsense,
-    /// Of a reign that this node has left, or of a matter that is closed.
-    Late,
-    /// A home that does not have the data that a request needs, or not yet.
-    NotCurrent,
-}
-
-impl LockDrop {
-    /// Every cause.
-    pub const ALL: [Self; 4] = [Self::Epoch, Self::Nonsense, Self::Late, Self::NotCurrent];
+wire::listed! {
+    /// Why a packet was dropped.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum LockDrop {
+        /// Of another life of the switch.
+        Epoch,
+        /// Not for this node, or not what anybody would send.
+        Nonsense,
+        /// Of a reign that this node has left, or of a matter that is closed.
+        Late,
+        /// A home that does not have the data that a request needs, or not yet.
+        NotCurrent,
+    }
 }
 
 /// What was counted since the start.

@@ -204,8 +204,8 @@ impl Rack {
         for (index, node) in self.nodes.iter().enumerate() {
             node.assert_invariants();
             let mine = self.live.values().filter(|it| it.node == index);
-            assert_eq!(node.live_objects(), mine.clone().count() as u64);
-            assert!(node.live_bytes() >= mine.map(|it| it.len).sum::<u64>());
+            assert_eq!(node.usage().live_objects, mine.clone().count() as u64);
+            assert!(node.usage().live_bytes >= mine.map(|it| it.len).sum::<u64>());
         }
         for home in &self.homes {
             home.assert_invariants();
@@ -213,7 +213,7 @@ impl Rack {
         let sum = |of: fn(&Allocator) -> u64| self.nodes.iter().map(of).sum::<u64>();
         let of_homes = |of: fn(&ChunkTable) -> u64| self.homes.iter().map(of).sum::<u64>();
         assert_eq!(sum(|node| node.usage().live_blocks), of_homes(ChunkTable::live_bytes));
-        assert_eq!(sum(Allocator::reserved_bytes), of_homes(ChunkTable::granted_bytes));
+        assert_eq!(sum(|node| node.usage().reserved), of_homes(ChunkTable::granted_bytes));
         for (bits, it) in &self.live {
             let addr = GlobalAddr::from_bits(*bits);
             for tag in BlockRange::of_bytes(self.block.tag(addr), it.len, self.block).tags(self.block) {

@@ -104,7 +104,7 @@ fn objects_up_to_half_a_block_share_blocks_and_longer_ones_get_whole_blocks() {
             let first = alloc_marked(&mut allocator, len);
             let second = alloc_marked(&mut allocator, len);
             assert_eq!(second.bits() - first.bits(), occupied, "{len} bytes in blocks of {size}");
-            assert_eq!(allocator.live_bytes(), 2 * occupied);
+            assert_eq!(allocator.usage().live_bytes, 2 * occupied);
             assert_eq!(allocator.free(first).unwrap().size, occupied);
             assert_eq!(allocator.free(second).unwrap().size, occupied);
         }
@@ -180,7 +180,7 @@ fn an_address_is_freed_once() {
     }
     assert!(allocator.free(neighbour).is_ok());
     assert_eq!(allocator.free(neighbour), Err(NotAnAllocation), "its whole block is gone");
-    assert_eq!((allocator.live_objects(), allocator.live_bytes()), (0, 0));
+    assert_eq!((allocator.usage().live_objects, allocator.usage().live_bytes), (0, 0));
 }
 
 #[test]
@@ -336,7 +336,7 @@ fn entirely_free_chunks_are_given_up_but_for_one_each_home_and_discipline() {
     assert_eq!(allocator.surplus(), Some(blocks(3 * CHUNK, 4 * CHUNK)));
     assert_eq!(allocator.surplus(), Some(blocks(2 * CHUNK, 3 * CHUNK)));
     assert_eq!(allocator.surplus(), None);
-    assert_eq!(allocator.reserved_bytes(), (CHUNK + CHUNK - 1) * 4096);
+    assert_eq!(allocator.usage().reserved, (CHUNK + CHUNK - 1) * 4096);
     assert_eq!(allocator.free(tag(3 * CHUNK, KIB4).addr()), Err(NotAnAllocation));
     allocator.assert_invariants();
     allocator.add_chunk(blocks(3 * CHUNK, 4 * CHUNK), LockOnly).unwrap();
@@ -361,7 +361,7 @@ fn a_grant_that_no_home_would_make_is_refused_without_effect() {
             assert_eq!(allocator.add_chunk(range, discipline), Err(why), "{range:?}");
         }
     }
-    assert_eq!(allocator.reserved_bytes(), CHUNK * 4096);
+    assert_eq!(allocator.usage().reserved, CHUNK * 4096);
     allocator.assert_invariants();
 }
 

@@ -20,8 +20,9 @@ use super::error::AttachError;
 use super::line::{Cut, Line};
 use super::message::{self, Answer, MOST_BYTES, Operation, Welcome, put_hello};
 use super::socket_of;
+use crate::addresses::{aligned, in_range, inside_block};
 use crate::error::Error;
-use crate::memory::Memory;
+use crate::memory::memory_of;
 use crate::rack::Rack;
 use crate::rack_file::RackFile;
 
@@ -165,7 +166,8 @@ impl AttachedHandle {
     /// # Errors
     /// Those of [`NodeHandle::read`](crate::NodeHandle::read).
     pub fn read(&mut self, addr: GlobalAddr, into: &mut [u8]) -> Result<(), Error> {
-        let mut at = self.in_range(addr, into.len())?;
+        in_range(addr, into.len() as u64, self.welcome.nodes, self.welcome.memory)?;
+        let mut at = addr;
         let mut rest = into;
         while !rest.is_empty() {
             let (piece, behind) = rest.split_at_mut(self.left_in_message(at).min(rest.len()));
@@ -181,7 +183,8 @@ impl AttachedHandle {
     /// # Errors
     /// Those of [`NodeHandle::write`](crate::NodeHandle::write).
     pub fn write(&mut self, addr: GlobalAddr, bytes: &[u8]) -> Result<(), Error> {
-        let mut at = self.in_range(addr, bytes.len())?;
+        in_range(addr, bytes.len() as u64, self.welcome.nodes, self.welcome.memory)?;
+        let mut at = addr;
         let mut rest = bytes;
         while !rest.is_empty() {
             let (piece, behind) = rest.split_at(self.left_in_message(at).min(rest.len()));
@@ -202,7 +205,7 @@ impl AttachedHandle {
         len: usize,
         mut look: impl FnMut(&Window<'_>) -> R,
     ) -> Result<R, Error> {
-        self.inside_block(addr, len)?;
+        inside_block(addr, len, self.welcome.block)?;
         let bytes = self.bytes(addr, len)?;
         Ok(look(&self.window(addr, &bytes)))
     }
@@ -220,7 +223,7 @@ impl AttachedHandle {
         len: usize,
         change: impl FnOnce(&Window<'_>) -> R,
     ) -> Result<R, Error> {
-        self.inside_block(addr, len)?;
+        inside_block(addr, len, self.welcome.block)?;
         let conversation = self.conversation();
         let mut bytes = conversation.state().begin_update(addr, len)?;
         // If the closure panics, the daemon must not wait for what it would have written.
@@ -311,37 +314,11 @@ impl AttachedHandle {
         window
     }
 
-    fn inside_block(&self, addr: GlobalAddr, len: usize) -> Result<(), Error> {
-        let block = self.welcome.block;
-        if len <= block.len() && block.offset_in_block(addr) + len <= block.len() {
-            Ok(())
-        } else {
-            Err(Error::CrossesBlocks { addr, len, block })
-        }
-    }
-
-    fn in_range(&self, addr: GlobalAddr, len: usize) -> Result<GlobalAddr, Error> {
-        let Welcome { nodes, memory, .. } = &self.welcome;
-        let (nodes, memory) = (*nodes, *memory);
-        let fits = addr.offset().checked_add(len as u64).is_some_and(|end| end <= memory);
-        if addr.home().index() >= nodes {
-            Err(Error::NoSuchNode { addr, nodes })
-        } else if !fits {
-            Err(Error::OutOfRange { addr, len: len as u64 })
-        } else {
-            Ok(addr)
-        }
-    }
-
     /// Bytes from here that one message may carry, without an end in the middle of a block: that would cut in two what is
     /// atomic.
     fn left_in_message(&self, addr: GlobalAddr) -> usize {
         MOST_BYTES - self.welcome.block.offset_in_block(addr)
     }
-}
-
-fn aligned(addr: GlobalAddr) -> Result<(), Error> {
-    if addr.bits().is_multiple_of(8) { Ok(()) } else { Err(Error::Unaligned { addr }) }
 }
 
 /// An update whose closure runs.
@@ -419,62 +396,4 @@ impl State {
     }
 }
 
-impl Memory for AttachedHandle {
-    fn node(&self) -> NodeId {
-        self.id()
-    }
-
-    fn nodes(&self) -> usize {
-        AttachedHandle::nodes(self)
-    }
-
-    fn block_size(&self) -> BlockSize {
-        AttachedHandle::block_size(self)
-    }
-
-    fn now(&self) -> Nanos {
-        Nanos(self.started.elapsed().as_nanos() as u64)
-    }
-
-    async fn read(&mut self, addr: GlobalAddr, into: &mut [u8]) -> Result<(), Error> {
-        AttachedHandle::read(self, addr, into)
-    }
-
-    async fn write(&mut self, addr: GlobalAddr, bytes: &[u8]) -> Result<(), Error> {
-        AttachedHandle::write(self, addr, bytes)
-    }
-
-    async fn read_word(&mut self, addr: GlobalAddr) -> Result<u64, Error> {
-        AttachedHandle::read_word(self, addr)
-    }
-
-    async fn write_word(&mut self, addr: GlobalAddr, value: u64) -> Result<(), Error> {
-        AttachedHandle::write_word(self, addr, value)
-    }
-
-    async fn inspect<R>(
-        &mut self,
-        addr: GlobalAddr,
-        len: usize,
-        look: impl FnMut(&Window<'_>) -> R,
-    ) -> Result<R, Error> {
-        AttachedHandle::inspect(self, addr, len, look)
-    }
-
-    async fn update<R>(
-        &mut self,
-        addr: GlobalAddr,
-        len: usize,
-        change: impl FnOnce(&Window<'_>) -> R,
-    ) -> Result<R, Error> {
-        AttachedHandle::update(self, addr, len, change)
-    }
-
-    async fn alloc(&mut self, len: u64, home: NodeId, discipline: Discipline) -> Result<GlobalAddr, Error> {
-        AttachedHandle::alloc(self, len, home, discipline)
-    }
-
-    async fn free(&mut self, addr: GlobalAddr) -> Result<(), Error> {
-        AttachedHandle::free(self, addr)
-    }
-}
+memory_of!(AttachedHandle, |handle: &AttachedHandle| Nanos(handle.started.elapsed().as_nanos() as u64));

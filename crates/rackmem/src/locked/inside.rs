@@ -9,6 +9,7 @@ use live::memory::locks::{Entered, Left, LockCopies};
 use live::place::{Courier, Failure, Wait};
 use wire::{GlobalAddr, Mode, Nanos, NodeId, Refusal};
 
+use crate::addresses::{aligned, of_a_node};
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
 use crate::rack::Inner;
@@ -41,12 +42,8 @@ pub(super) fn at_most(most: Duration) -> Wait {
 /// # Errors
 /// If there cannot be such a region.
 pub fn region_of(addr: GlobalAddr, len: u64, nodes: usize, (most, memory): (u64, u64)) -> Result<u32, Error> {
-    if !addr.bits().is_multiple_of(8) {
-        return Err(Error::Unaligned { addr });
-    }
-    if addr.home().index() >= nodes {
-        return Err(Error::NoSuchNode { addr, nodes });
-    }
+    aligned(addr)?;
+    of_a_node(addr, nodes)?;
     let words = len.checked_next_multiple_of(8).filter(|words| *words <= most);
     let words = words.ok_or(Error::RegionTooLong { len, most })?;
     if addr.offset().checked_add(words).is_none_or(|end| end > memory) {
@@ -146,7 +143,7 @@ impl Region {
         wait: Wait,
     ) -> Result<Option<Entered<'a>>, Error> {
         let lock = (self.addr, self.len);
-        let taken = self.inner.operations().take(handle.node, &mut handle.courier, lock, mode, wait);
+        let taken = handle.at_node().take(lock, mode, wait);
         let entered = match taken {
             Err(Failure::Refused(Refusal::Outdated)) if wait == Wait::Reclaim => false,
             Err(Failure::Refused(why)) => return Err(Error::refused_lock(why, self.addr, self.len)),
@@ -187,12 +184,9 @@ impl Inside<'_> {
     fn end(self, handle: &mut NodeHandle, is_lost: bool) -> Result<(), Error> {
         assert!(self.mode == Mode::Write, "only a writer is alone");
         let inside = ManuallyDrop::new(self);
-        let Region { inner, addr, len } = inside.region;
+        let Region { addr, len, .. } = *inside.region;
         inside.entered.end();
-        inner
-            .operations()
-            .end(handle.node, &mut handle.courier, *addr, is_lost)
-            .map_err(|why| failed(why, *addr, u64::from(*len)))
+        handle.at_node().end(addr, is_lost).map_err(|why| failed(why, addr, u64::from(len)))
     }
 }
 
@@ -210,6 +204,6 @@ impl Inside<'_> {
     #[inline(never)]
     fn tell(&self) {
         let Region { inner, addr, .. } = self.region;
-        inner.operations().left(self.node, &mut Courier::new(addr.bits()), *addr);
+        inner.at(self.node, &mut Courier::new(addr.bits())).left(*addr);
     }
 }

@@ -47,9 +47,9 @@ proptest! {
                 Call::Insert(key, value) => prop_assert_eq!(ours.insert(key, value), theirs.insert(key, value)),
                 Call::Remove(key) => prop_assert_eq!(ours.remove(&key), theirs.remove(&key)),
                 Call::Add(key, more) => {
-                    let add = |value: &mut u32| *value = value.wrapping_add(more);
-                    let ours = *ours.entry(key).and_modify(add).or_insert(more);
-                    prop_assert_eq!(ours, *theirs.entry(key).and_modify(add).or_insert(more));
+                    let (ours, theirs) = (ours.entry(key).or_insert(1), theirs.entry(key).or_insert(1));
+                    (*ours, *theirs) = (ours.wrapping_add(more), theirs.wrapping_add(more));
+                    prop_assert_eq!(ours, theirs);
                 }
                 Call::Pop { last: false } => prop_assert_eq!(ours.pop_first(), theirs.pop_first()),
                 Call::Pop { last: true } => prop_assert_eq!(ours.pop_last(), theirs.pop_last()),

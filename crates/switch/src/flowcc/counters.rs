@@ -2,42 +2,29 @@
 
 use wire::{Kind, Refusal};
 
-/// Why a packet was dropped.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Drop {
-    /// Not a packet that the switch has a program for.
-    Kind,
-    /// Of another life of the switch.
-    Epoch,
-    /// No such requester.
-    Requester,
-    /// The block's home is no node of the rack.
-    Tag,
-    /// An unlock of something that is not a request.
-    Event,
-    /// A migration that does not come from the block's home.
-    NotHome,
-    /// A request of an event that was unlocked already.
-    StaleRequest,
-    /// An unlock older than the last one.
-    StaleUnlock,
-    /// A second copy of an unlock, or of an ADD-TO-SWITCH, while the first is between its passes.
-    InFlight,
-}
-
-impl Drop {
-    /// Every cause.
-    pub const ALL: [Self; 9] = [
-        Self::Kind,
-        Self::Epoch,
-        Self::Requester,
-        Self::Tag,
-        Self::Event,
-        Self::NotHome,
-        Self::StaleRequest,
-        Self::StaleUnlock,
-        Self::InFlight,
-    ];
+wire::listed! {
+    /// Why a packet was dropped.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum Drop {
+        /// Not a packet that the switch has a program for.
+        Kind,
+        /// Of another life of the switch.
+        Epoch,
+        /// No such requester.
+        Requester,
+        /// The block's home is no node of the rack.
+        Tag,
+        /// An unlock of something that is not a request.
+        Event,
+        /// A migration that does not come from the block's home.
+        NotHome,
+        /// A request of an event that was unlocked already.
+        StaleRequest,
+        /// An unlock older than the last one.
+        StaleUnlock,
+        /// A second copy of an unlock, or of an ADD-TO-SWITCH, while the first is between its passes.
+        InFlight,
+    }
 }
 
 const KINDS: usize = Kind::FreeReply as usize + 1;
@@ -71,19 +58,9 @@ impl Counters {
         self.packets[kind as usize]
     }
 
-    /// Packets that came in.
-    pub fn all_packets(&self) -> u64 {
-        self.packets.iter().sum()
-    }
-
     /// Packets dropped for a cause.
     pub const fn drops(&self, cause: Drop) -> u64 {
         self.drops[cause as usize]
-    }
-
-    /// Packets dropped.
-    pub fn all_drops(&self) -> u64 {
-        self.drops.iter().sum()
     }
 
     /// Requests that the switch itself refused for a reason, repeated answers included.

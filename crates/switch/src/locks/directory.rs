@@ -50,20 +50,17 @@ pub struct Resubmit {
     pub approved: bool,
 }
 
-/// Why a packet was dropped.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Drop {
-    /// Not a packet for a directory.
-    Kind,
-    /// Of another life of the switch.
-    Epoch,
-    /// It names nodes that the rack does not have, or what no holder would send.
-    Nonsense,
-}
-
-impl Drop {
-    /// Every cause.
-    pub const ALL: [Self; 3] = [Self::Kind, Self::Epoch, Self::Nonsense];
+wire::listed! {
+    /// Why a packet was dropped.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum Drop {
+        /// Not a packet for a directory.
+        Kind,
+        /// Of another life of the switch.
+        Epoch,
+        /// It names nodes that the rack does not have, or what no holder would send.
+        Nonsense,
+    }
 }
 
 /// A lock directory, with its state.

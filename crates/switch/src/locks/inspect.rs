@@ -25,54 +25,37 @@ pub struct EntryView {
     pub writers: Copyset,
 }
 
-/// What a pass found, and decided: the rows of the program's last table, and that there is no entry.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Row {
-    /// A reader, and nobody holds: the home serves it.
-    ReadFree,
-    /// A reader that holds, and does not know it: what it missed comes again.
-    ReadOwn,
-    /// A reader, and somebody holds: it is sent to the queue.
-    ReadHeld,
-    /// A writer, and nobody holds: the home lends, and copies end.
-    WriteFree,
-    /// A writer that holds already: what it missed comes again.
-    WriteOwn,
-    /// A writer, and somebody holds: it is sent to the queue.
-    WriteHeld,
-    /// A MOVE of which another copy is between its passes: nothing.
-    MoveUnderWay,
-    /// A MOVE of a tenure that is over: that is said.
-    MoveOver,
-    /// A MOVE that knows everybody who waits: its second pass follows.
-    MoveKnows,
-    /// A MOVE that does not: its second pass says who waits.
-    MoveMisses,
-    /// The second pass of a MOVE that is approved: the lock goes on.
-    GoesOn,
-    /// The second pass of one that is not: who waits is said.
-    Denied,
-    /// There is no such entry: the packet goes to the lock's home.
-    NotHere,
-}
-
-impl Row {
-    /// Every row.
-    pub const ALL: [Self; 13] = [
-        Self::ReadFree,
-        Self::ReadOwn,
-        Self::ReadHeld,
-        Self::WriteFree,
-        Self::WriteOwn,
-        Self::WriteHeld,
-        Self::MoveUnderWay,
-        Self::MoveOver,
-        Self::MoveKnows,
-        Self::MoveMisses,
-        Self::GoesOn,
-        Self::Denied,
-        Self::NotHere,
-    ];
+wire::listed! {
+    /// What a pass found, and decided: the rows of the program's last table, and that there is no entry.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum Row {
+        /// A reader, and nobody holds: the home serves it.
+        ReadFree,
+        /// A reader that holds, and does not know it: what it missed comes again.
+        ReadOwn,
+        /// A reader, and somebody holds: it is sent to the queue.
+        ReadHeld,
+        /// A writer, and nobody holds: the home lends, and copies end.
+        WriteFree,
+        /// A writer that holds already: what it missed comes again.
+        WriteOwn,
+        /// A writer, and somebody holds: it is sent to the queue.
+        WriteHeld,
+        /// A MOVE of which another copy is between its passes: nothing.
+        MoveUnderWay,
+        /// A MOVE of a tenure that is over: that is said.
+        MoveOver,
+        /// A MOVE that knows everybody who waits: its second pass follows.
+        MoveKnows,
+        /// A MOVE that does not: its second pass says who waits.
+        MoveMisses,
+        /// The second pass of a MOVE that is approved: the lock goes on.
+        GoesOn,
+        /// The second pass of one that is not: who waits is said.
+        Denied,
+        /// There is no such entry: the packet goes to the lock's home.
+        NotHere,
+    }
 }
 
 /// What decides about the future of a directory.

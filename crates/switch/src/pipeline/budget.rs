@@ -51,11 +51,6 @@ impl Budget {
         phv_bits: 4096,
     };
 
-    /// Bytes of SRAM in a stage.
-    pub const fn stage_bytes(&self) -> usize {
-        self.sram_blocks_per_stage * self.sram_block_bytes
-    }
-
     /// Bytes of SRAM that the program may use.
     pub const fn bytes(&self) -> usize {
         self.sram_blocks * self.sram_block_bytes

@@ -103,11 +103,6 @@ impl<R: Rules> Relay<R> {
         self.carried
     }
 
-    /// Introductions that were meant for an earlier switch, and dropped.
-    pub const fn outdated(&self) -> u64 {
-        self.outdated
-    }
-
     /// What it steers with, if it does.
     pub fn program(&self) -> Option<&Steering<R>> {
         self.program.as_deref()

@@ -208,7 +208,7 @@ fn what_was_said_to_an_earlier_switch_means_nothing_unless_it_is_so_for_ever() {
         assert_eq!(relay.on_introduction(Nanos::ZERO, NodeId(0), &said), None, "{said:?}");
     }
     assert_eq!(relay.on_introduction(Nanos::ZERO, NodeId(0), &tail), None);
-    assert_eq!((relay.known.len(), relay.outdated()), (1, 2));
+    assert_eq!((relay.known.len(), relay.outdated), (1, 2));
     assert_eq!(relay.program().unwrap().tail(9), None, "nobody looks");
     let (memory, region) = (NodeId(2), Key(1));
     say(&mut relay, Introduction::End { node: NodeId(1), life: Incarnation(5), number: 3 });
@@ -222,7 +222,7 @@ fn what_was_said_before_a_node_died_counts_with_the_same_switch() {
     for said in said_in(EPOCH).into_iter().chain(said_in(SwitchEpoch(EPOCH.0 + 1))) {
         say(&mut relay, said);
     }
-    assert_eq!((relay.known.len(), relay.scans.len(), relay.outdated()), (1, 1, 0));
+    assert_eq!((relay.known.len(), relay.scans.len(), relay.outdated), (1, 1, 0));
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn a_switch_that_is_in_no_epoch_yet_is_not_the_one_that_anybody_means() {
     for said in said_in(EPOCH) {
         assert_eq!(relay.on_introduction(Nanos::ZERO, NodeId(0), &said), None, "{said:?}");
     }
-    assert_eq!(relay.outdated(), 2);
+    assert_eq!(relay.outdated, 2);
     relay.begin_epoch(EPOCH, &lives_of([1, SERVER.1.0, 3]));
     said_in(EPOCH).into_iter().for_each(|said| say(&mut relay, said));
 }

@@ -2,24 +2,6 @@
 
 use wire::Nanos;
 
-/// Where a WRITE's payload says whose entry it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum KeyAt {
-    /// In the entry's head.
-    Head,
-    /// In the first eight bytes of the value, as the published prototype expects it.
-    Value,
-}
-
-impl KeyAt {
-    pub(super) const fn offset(self) -> usize {
-        match self {
-            Self::Head => 8,
-            Self::Value => wire::chain::ENTRY_HEAD as usize,
-        }
-    }
-}
-
 /// How words are bound to queue pairs: see [`binding`](super::binding).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Binding {
@@ -61,8 +43,6 @@ pub struct Config {
     pub window: u32,
     /// Cells for entries that are outstanding: a power of two, 256 or more.
     pub slots: usize,
-    /// Where the key is.
-    pub key_at: KeyAt,
     /// Reads of so many bytes at most are sent to the tail, too: no more than a packet carries, or a value would be put together of two.
     /// 0: none. Clients must expect it, and slots must rest for longer than a cursor counts, and `lifetime`, and a request is under way.
     pub reads: u32,
@@ -86,7 +66,6 @@ impl Default for Config {
             connections: 64,
             window: 256,
             slots: 1 << 14,
-            key_at: KeyAt::Head,
             reads: 0,
             reads_ahead: true,
             lifetime: Nanos::from_millis(1000),

@@ -1,32 +1,22 @@
 //! What the program has done, and what it has left, by cause.
 
-/// Why an append passed as it was, or an entry was not learned.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Unsteered {
-    /// Its connection is not known in this life of the switch.
-    Stranger,
-    /// There was no number left for its connection.
-    NoRoom,
-    /// It came again, and had passed as it was, or had come too late the first time.
-    NotNew,
-    /// Its entry is not outstanding: its key is not held, or another entry has taken its cell.
-    NotOutstanding,
-    /// Nobody knows the tail of its key.
-    TailUnknown,
-    /// It is no step of the store's, where words are bound to queue pairs. It was dropped.
-    Unbindable,
-}
-
-impl Unsteered {
-    /// Every cause.
-    pub const ALL: [Self; 6] = [
-        Self::Stranger,
-        Self::NoRoom,
-        Self::NotNew,
-        Self::NotOutstanding,
-        Self::TailUnknown,
-        Self::Unbindable,
-    ];
+wire::listed! {
+    /// Why an append passed as it was, or an entry was not learned.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum Unsteered {
+        /// Its connection is not known in this life of the switch.
+        Stranger,
+        /// There was no number left for its connection.
+        NoRoom,
+        /// It came again, and had passed as it was, or had come too late the first time.
+        NotNew,
+        /// Its entry is not outstanding: its key is not held, or another entry has taken its cell.
+        NotOutstanding,
+        /// Nobody knows the tail of its key.
+        TailUnknown,
+        /// It is no step of the store's, where words are bound to queue pairs. It was dropped.
+        Unbindable,
+    }
 }
 
 /// What was counted.

@@ -143,7 +143,7 @@ impl<R: Rules> Steering<R> {
         let Some(&(number, connection)) = self.connections.find(end) else {
             return self.pass_stranger(now, packet, head);
         };
-        let seen = parser::see(packet, head, &connection, self.config.key_at, self.config.reads);
+        let seen = parser::see(packet, head, &connection, self.config.reads);
         let Some(number) = number else {
             match seen {
                 Seen::Write { unit, .. } if self.rules.holds(Rule::LastWriteCounts) => {
@@ -195,7 +195,7 @@ impl<R: Rules> Steering<R> {
     fn pass_stranger(&mut self, now: Nanos, packet: &mut Packet, head: &[u8]) -> Action {
         // Its slots are not what they were.
         if let Some(connection) = self.last
-            && let Seen::Write { unit, .. } = parser::see(packet, head, &connection, self.config.key_at, 0)
+            && let Seen::Write { unit, .. } = parser::see(packet, head, &connection, 0)
         {
             self.learn(class::LEARN, unit, [0; WAYS], [0; WAYS]);
         }

@@ -110,7 +110,7 @@ mod tests;
 mod waiting;
 
 pub use binding::{Bound, Sent};
-pub use config::{Binding, Config, KeyAt};
+pub use config::{Binding, Config};
 pub use connections::{Connection, End};
 pub use counters::{Counters, Unsteered};
 pub use inspect::{AppendView, State};

@@ -5,7 +5,6 @@
 use wire::chain::{Class, EntryHead, EntryVersion, Location, Next, UNIT, UNITS, Word};
 use wire::roce::{AtomicEth, Extension, NakCode, Opcode, Packet, Syndrome};
 
-use super::config::KeyAt;
 use super::connections::Connection;
 
 /// The second step of an append.
@@ -51,10 +50,10 @@ pub(super) enum Seen {
 }
 
 /// What this packet is, with these first bytes of its payload.
-pub(super) fn see(packet: &Packet, head: &[u8], connection: &Connection, key_at: KeyAt, reads: u32) -> Seen {
+pub(super) fn see(packet: &Packet, head: &[u8], connection: &Connection, reads: u32) -> Seen {
     match (packet.opcode, packet.extension) {
         (Opcode::WriteFirst | Opcode::WriteOnly, Extension::Reth(reth)) if reth.key == connection.region => {
-            entry(connection, reth.address, head, key_at).unwrap_or(Seen::Request)
+            entry(connection, reth.address, head).unwrap_or(Seen::Request)
         }
         (Opcode::ReadRequest, Extension::Reth(reth)) if reth.key == connection.region => {
             let class = Class::of_slot(reth.length).filter(|_| reth.length <= reads);
@@ -107,10 +106,10 @@ fn brought(head: &[u8]) -> Option<(Location, EntryVersion)> {
     EntryHead::from_words(words).map(|head| (head.at, head.word.entry))
 }
 
-fn entry(connection: &Connection, address: u64, head: &[u8], key_at: KeyAt) -> Option<Seen> {
+fn entry(connection: &Connection, address: u64, head: &[u8]) -> Option<Seen> {
     let unit = unit(connection, address)?;
     let word = Word::from_bits(word_at(head, 0)?)?;
-    let key = word_at(head, key_at.offset())?;
+    let key = word_at(head, 8)?;
     (word == Word::tail(word.entry)).then_some(Seen::Write { unit, version: word.entry, key })
 }
 

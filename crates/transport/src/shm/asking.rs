@@ -4,24 +4,20 @@
 //! place's doorman answers at once and hangs up. What must always hold: the asker waits no longer than it said, maps only what is
 //! sealed and of a possible size, and is answered only by a process of its own user; the doorman waits for nobody.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, send, sendmsg,
-};
+use rustix::net::{SendFlags, send};
 use sorted::Map;
 use wire::Nanos;
 
+use super::descriptors::{receive_with, send_with};
 use super::doorman::House;
-use super::greeting::{connect_to, magic};
+use super::greeting::{Heard, connect_to, magic};
 use super::rendezvous::Name;
 use crate::{Cause, NotObtained, PlaceId, SharedMemory, Sharing};
 
@@ -108,44 +104,15 @@ pub(super) fn answer(
     bytes[9..17].copy_from_slice(&question.name.to_le_bytes());
     bytes[17] = verdict as u8;
     let descriptors: Vec<_> = descriptor.iter().map(|one| one.as_fd()).collect();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    if !descriptors.is_empty() {
-        let fits = control.push(SendAncillaryMessage::ScmRights(&descriptors));
-        assert!(fits, "there is space for one descriptor");
-    }
-    sendmsg(connection, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
-    Ok(())
+    send_with(connection, &bytes, &descriptors)
 }
 
-/// What has come instead of an answer.
-enum Heard {
-    Answer(Verdict, Option<OwnedFd>),
-    Nothing,
-    End,
-    Nonsense,
-}
-
-fn hear_answer(connection: &OwnedFd, question: Question) -> Heard {
+fn hear_answer(connection: &OwnedFd, question: Question) -> Heard<(Verdict, Option<OwnedFd>)> {
     let mut bytes = [0; ANSWER_BYTES + 1];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-    let length = match recvmsg(connection, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
-        Ok(message) => message.bytes,
-        Err(Errno::AGAIN | Errno::INTR) => return Heard::Nothing,
-        Err(_) => return Heard::End,
+    let (length, mut descriptors) = match receive_with(connection, &mut bytes) {
+        Ok(message) => message,
+        Err(none) => return none,
     };
-    // Whatever came is owned here, and closed unless it is what was expected.
-    let mut descriptors = Vec::new();
-    for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(more) = message {
-            descriptors.extend(more);
-        }
-    }
-    if length == 0 {
-        return Heard::End;
-    }
     let name = question.name.to_le_bytes();
     if length != ANSWER_BYTES
         || bytes[..8] != MAGIC
@@ -156,9 +123,9 @@ fn hear_answer(connection: &OwnedFd, question: Question) -> Heard {
     }
     let all = [Verdict::Given, Verdict::NotPublished, Verdict::Claimed, Verdict::Failed];
     match (all.into_iter().find(|one| *one as u8 == bytes[17]), descriptors.len()) {
-        (Some(Verdict::Given), 1) => Heard::Answer(Verdict::Given, descriptors.pop()),
+        (Some(Verdict::Given), 1) => Heard::This((Verdict::Given, descriptors.pop())),
         (Some(Verdict::Given), _) | (None, _) => Heard::Nonsense,
-        (Some(verdict), 0) => Heard::Answer(verdict, None),
+        (Some(verdict), 0) => Heard::This((verdict, None)),
         (Some(_), _) => Heard::Nonsense,
     }
 }
@@ -203,11 +170,11 @@ impl ShmSharing {
             return match hear_answer(&connection, question) {
                 Heard::Nothing => continue,
                 Heard::End => Err(NotObtained::Unreachable),
-                Heard::Nonsense => Err(malformed()),
-                Heard::Answer(Verdict::NotPublished, _) => Err(NotObtained::NotPublished),
-                Heard::Answer(Verdict::Claimed, _) => Ok(Err(NotObtained::Claimed)),
-                Heard::Answer(_, None) => Err(NotObtained::System(io::ErrorKind::Other)),
-                Heard::Answer(_, Some(file)) => match SharedMemory::borrowed(file) {
+                Heard::Nonsense | Heard::Refused(_) => Err(malformed()),
+                Heard::This((Verdict::NotPublished, _)) => Err(NotObtained::NotPublished),
+                Heard::This((Verdict::Claimed, _)) => Ok(Err(NotObtained::Claimed)),
+                Heard::This((_, None)) => Err(NotObtained::System(io::ErrorKind::Other)),
+                Heard::This((_, Some(file))) => match SharedMemory::borrowed(file) {
                     Ok(memory) => Ok(Ok(memory)),
                     Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
                         Err(NotObtained::System(error.kind()))

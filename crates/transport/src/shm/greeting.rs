@@ -16,22 +16,21 @@
 //! one of these messages or refused. The front of each, up to the place, is the same in all versions. Descriptors that
 //! nobody asked for are closed by the kernel.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, recvmsg, send,
-    sendmsg, socket_with,
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, send,
+    socket_with,
 };
 use rustix::process::geteuid;
 
 use super::asking::{QUESTION_BYTES, Question};
 use super::bell::Bell;
+use super::descriptors::{receive_with, send_with};
 use super::rendezvous::Name;
 use super::ring::{Producer, Ring};
 use crate::PlaceId;
@@ -186,13 +185,7 @@ pub(super) fn welcome(connection: &OwnedFd, me: PlaceId, ring: &OwnedFd, bell: &
     let mut bytes = [0; WELCOME_BYTES];
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[8] = me.to_wire();
-    let descriptors = [ring.as_fd(), bell.as_fd()];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    let fits = control.push(SendAncillaryMessage::ScmRights(&descriptors));
-    assert!(fits, "there is space for two descriptors");
-    sendmsg(connection, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
-    Ok(())
+    send_with(connection, &bytes, &[ring.as_fd(), bell.as_fd()])
 }
 
 /// The ring and the bell of the place that was dialled.
@@ -213,24 +206,12 @@ pub(super) fn hear_welcome(connection: &OwnedFd, place: PlaceId) -> Heard<(Produ
 /// The same, as descriptors of whatever it may be.
 pub(super) fn hear_descriptors(connection: &OwnedFd, place: PlaceId) -> Heard<[OwnedFd; 2]> {
     let mut bytes = [0; WELCOME_BYTES + MOST_TERMS + 1];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-    let length = match recvmsg(connection, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
-        Ok(message) => message.bytes,
-        Err(Errno::AGAIN | Errno::INTR) => return Heard::Nothing,
-        Err(_) => return Heard::End,
+    let (length, descriptors) = match receive_with(connection, &mut bytes) {
+        Ok(message) => message,
+        Err(none) => return none,
     };
-    // Whatever came is owned here, and closed unless it is what was expected.
-    let mut descriptors = Vec::new();
-    for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(more) = message {
-            descriptors.extend(more);
-        }
-    }
     let bytes = &bytes[..length.min(bytes.len())];
     match (parse_refusal(bytes), descriptors.len()) {
-        _ if bytes.is_empty() => Heard::End,
         (Some((from, Offer::Terms(_))), 2) if from == place && bytes.len() == WELCOME_BYTES => {
             descriptors.try_into().map_or(Heard::Nonsense, Heard::This)
         }

@@ -16,6 +16,7 @@
 //! | --- | --- |
 //! | `rendezvous` | the directory, the sockets and locks in it |
 //! | `greeting` | what is said on a connection |
+//! | `descriptors` | messages that bring descriptors |
 //! | `fuzz` | what a fuzzer does with its parsers |
 //! | `doorman` | the thread that connects, and notices who is gone |
 //! | `links` | what threads send through and receive from |
@@ -33,6 +34,7 @@
 mod asking;
 mod bell;
 pub(crate) mod claim;
+mod descriptors;
 mod doorman;
 mod error;
 #[doc(hidden)]

@@ -145,11 +145,6 @@ impl Opcode {
         )
     }
 
-    /// True if it is one of ours, in the manufacturers' range.
-    pub const fn is_manufacturer(self) -> bool {
-        self as u8 >= Self::MANUFACTURER
-    }
-
     /// True if bytes may stand behind the headers.
     pub const fn carries_payload(self) -> bool {
         !matches!(

@@ -8,8 +8,7 @@ use crate::time::Nanos;
 /// What a responder says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Syndrome {
-    /// Executed. Five bits of credits: [`Syndrome::credits`] encodes them, [`Syndrome::NO_CREDITS`] says that no
-    /// credits are kept.
+    /// Executed. Five bits of credits: [`Syndrome::NO_CREDITS`] says that none are kept.
     Ack(u8),
     /// No receive was posted: ask again after this time.
     RnrNak(RnrTimer),
@@ -41,22 +40,10 @@ const RNR_TABLE: [u32; 32] = [
     3_072, 4_096, 6_144, 8_192, 12_288, 16_384, 24_576, 32_768, 49_152,
 ];
 
-/// Table 46: how many receives the codes 0 to 30 stand for. 31 says that no credits are kept.
-const CREDIT_TABLE: [u32; 31] = [
-    0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1_024, 1_536, 2_048,
-    3_072, 4_096, 6_144, 8_192, 12_288, 16_384, 24_576, 32_768,
-];
-
 impl RnrTimer {
     /// The timer with this five-bit code.
     pub const fn from_code(code: u8) -> Self {
         Self(code & 31)
-    }
-
-    /// The shortest timer that is at least `span`, or the longest.
-    pub fn at_least(span: Nanos) -> Self {
-        let code = (1..32).find(|&code| Self(code).span() >= span);
-        Self(code.unwrap_or(0))
     }
 
     /// How long it is.
@@ -68,20 +55,6 @@ impl RnrTimer {
 impl Syndrome {
     /// An acknowledgement that keeps no credits.
     pub const NO_CREDITS: Self = Self::Ack(31);
-
-    /// An acknowledgement that says that at least the largest encodable number up to `receives` is posted.
-    pub fn credits(receives: usize) -> Self {
-        let code = CREDIT_TABLE.iter().rposition(|&count| count as usize <= receives).unwrap_or(0);
-        Self::Ack(u8::try_from(code).expect("31 codes"))
-    }
-
-    /// How many receives an acknowledgement announces, if it does.
-    pub fn receives(self) -> Option<u32> {
-        match self {
-            Self::Ack(code) => CREDIT_TABLE.get(usize::from(code)).copied(),
-            Self::RnrNak(_) | Self::Nak(_) => None,
-        }
-    }
 
     /// The byte.
     pub const fn to_wire(self) -> u8 {
@@ -124,13 +97,9 @@ mod tests {
     }
 
     #[test]
-    fn timers_and_credits_are_rounded_to_the_safe_side() {
-        assert_eq!(RnrTimer::at_least(Nanos(1)).span(), Nanos(10_000));
-        assert_eq!(RnrTimer::at_least(Nanos(41_000)).span(), Nanos(60_000));
-        assert_eq!(RnrTimer::at_least(Nanos::MAX).span(), Nanos(655_360_000));
-        assert_eq!(Syndrome::credits(0), Syndrome::Ack(0));
-        assert_eq!(Syndrome::credits(5).receives(), Some(4));
-        assert_eq!(Syndrome::credits(1 << 20).receives(), Some(32_768));
-        assert_eq!(Syndrome::NO_CREDITS.receives(), None);
+    fn timers_are_as_long_as_the_standard_says() {
+        for (code, span) in [(1, 10_000), (5, 60_000), (0, 655_360_000), (32, 655_360_000)] {
+            assert_eq!(RnrTimer::from_code(code).span(), Nanos(span), "{code}");
+        }
     }
 }

@@ -163,7 +163,7 @@ impl<R: Rules> Blocks<R> {
                 index,
                 node,
                 |slot| Doing::Freeing { slot, addr },
-                |node, at, store, out| node.on_free(at, addr, store, out),
+                |node, at, store, out| node.on_free(at, (addr, None), store, out),
             );
         } else if what < 20 {
             let write = bench.random.per_mille(400);
@@ -218,7 +218,7 @@ impl<R: Rules> Blocks<R> {
         let at = bench.moment();
         bench.touch(Some(node));
         let (machine, store) = &mut self.nodes[node.index()];
-        let started = machine.on_free(at, addr, store, &mut self.out);
+        let started = machine.on_free(at, (addr, None), store, &mut self.out);
         if let Started::Slot(slot) = started {
             self.guests.insert((node, slot), guest);
         }

@@ -222,7 +222,9 @@ impl<R: Rules> FlowCc<R> {
             Operation::Free { addr } => {
                 let addr = *addr;
                 call.charge(self.config.costs.other);
-                self.start(call, node, thread, |node, at, store, out| node.on_free(at, addr, store, out))
+                self.start(call, node, thread, |node, at, store, out| {
+                    node.on_free(at, (addr, None), store, out)
+                })
             }
             // Locks that carry their data are another system's: see `joint`.
             Operation::Region(_) => return Some(Progress::Failed(Refusal::WrongDiscipline)),

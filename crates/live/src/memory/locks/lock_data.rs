@@ -1,24 +1,15 @@
-//! How the data of a lock are named in a live rack. The names of blocks ([`crate::memory`]'s `data_ref`) are others: a
-//! message about a lock never carries one.
-//!
-//! ```text
-//! 63        48 47  46 45                                                  0
-//! +-----------+------+-----------------------------------------------------+
-//! | node      | kind | index: a word of home memory, a slot, a kept report |
-//! +-----------+------+-----------------------------------------------------+
-//! ```
+//! How the data of a lock are named in a live rack: as contents of blocks are ([`crate::memory`]'s `data_ref`), of other kinds. A
+//! message about a lock never carries the name of a block's, or the other way round.
 
 use node::DataRef;
 use wire::NodeId;
 
-const NODE_SHIFT: u32 = 48;
-const KIND_SHIFT: u32 = 46;
-const INDEX_MASK: u64 = (1 << KIND_SHIFT) - 1;
+use crate::memory::data_ref::{name, parts};
 
 /// Where on a node the data of a lock are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LockPlace {
-    /// In home memory, from this offset on: a multiple of 8.
+    /// In home memory, from this offset on: a multiple of 8. (Named by words.)
     Home(u64),
     /// In this slot's copy.
     Copy(u32),
@@ -36,19 +27,19 @@ impl LockPlace {
             Self::Received => (2, 0),
             Self::Kept(number) => (3, u64::from(number)),
         };
-        DataRef(u64::from(node.0) << NODE_SHIFT | kind << KIND_SHIFT | index)
+        name(node, kind, index)
     }
 
     pub(super) fn of(data: DataRef) -> (NodeId, Self) {
-        let index = data.0 & INDEX_MASK;
+        let (node, kind, index) = parts(data);
         let number = || u32::try_from(index).expect("slots and messages have 32-bit numbers");
-        let place = match data.0 >> KIND_SHIFT & 0b11 {
+        let place = match kind {
             0 => Self::Home(index * 8),
             1 => Self::Copy(number()),
             2 => Self::Received,
             _ => Self::Kept(number()),
         };
-        (NodeId((data.0 >> NODE_SHIFT) as u16), place)
+        (node, place)
     }
 }
 

@@ -10,16 +10,13 @@ use wire::{GlobalAddr, Mode, NodeId};
 
 use super::Slot;
 use super::lock_data::LockPlace;
-use crate::memory::NodeMemory;
+use crate::memory::StoreOf;
 use crate::memory::words::copy_contents;
 
 /// The [`LockStore`] of one node. Whoever makes one holds the lock of the node's place.
 pub struct LockStoreOf<'a> {
-    /// The nodes of this process, from `first` on.
-    here: &'a [NodeMemory],
-    first: NodeId,
-    me: NodeId,
-    received: Contents<'a>,
+    /// The same of the node's blocks: where its memory is, and what came with the message that is being handled.
+    blocks: StoreOf<'a>,
     /// Messages whose data are needed longer than they are handled.
     kept: &'a [Box<[u64]>],
     /// The slot that was looked for last. Slots come and go by this store only, as long as there is one.
@@ -27,19 +24,9 @@ pub struct LockStoreOf<'a> {
 }
 
 impl<'a> LockStoreOf<'a> {
-    /// The store of node `me`, of the rack with these nodes.
-    pub(crate) fn new(all: &'a [NodeMemory], me: NodeId) -> Self {
-        Self { here: all, first: NodeId(0), me, received: Contents::None, kept: &[], found: Cell::new(None) }
-    }
-
-    /// The store of node `me`, alone in this process, while it handles a message with these contents.
-    pub(crate) fn alone(
-        memory: &'a NodeMemory,
-        me: NodeId,
-        received: Contents<'a>,
-        kept: &'a [Box<[u64]>],
-    ) -> Self {
-        Self { here: std::slice::from_ref(memory), first: me, me, received, kept, found: Cell::new(None) }
+    /// The store of the locks of the node that has this store of its blocks.
+    pub(crate) fn new(blocks: StoreOf<'a>, kept: &'a [Box<[u64]>]) -> Self {
+        Self { blocks, kept, found: Cell::new(None) }
     }
 
     /// The data that came with the message that is being handled.
@@ -56,7 +43,7 @@ impl<'a> LockStoreOf<'a> {
     pub(crate) fn to_send<'s>(&'s self, data: DataRef, len: u32, scratch: &'s mut Vec<u64>) -> Contents<'s> {
         match LockPlace::of(data) {
             (node, LockPlace::Home(offset)) => {
-                self.memory_of(node).home.region(offset, len as usize, scratch)
+                self.blocks.memory_of(node).home.region(offset, len as usize, scratch)
             }
             _ => self.find(data),
         }
@@ -65,10 +52,10 @@ impl<'a> LockStoreOf<'a> {
     fn find(&self, data: DataRef) -> Contents<'a> {
         match LockPlace::of(data) {
             (node, LockPlace::Copy(slot)) => {
-                let copies = &self.memory_of(node).locks;
+                let copies = &self.blocks.memory_of(node).locks;
                 Contents::Shared(copies.words(copies.slot(slot)))
             }
-            (_, LockPlace::Received) => self.received,
+            (_, LockPlace::Received) => self.blocks.received,
             (_, LockPlace::Kept(number)) => Contents::Own(&self.kept[number as usize]),
             (_, LockPlace::Home(_)) => unreachable!("home memory may be in several pieces"),
         }
@@ -76,7 +63,7 @@ impl<'a> LockStoreOf<'a> {
 
     fn copy_to(&self, data: DataRef, to: &[AtomicU64]) {
         match LockPlace::of(data) {
-            (node, LockPlace::Home(offset)) => self.memory_of(node).home.copy_region(offset, to),
+            (node, LockPlace::Home(offset)) => self.blocks.memory_of(node).home.copy_region(offset, to),
             _ => copy_contents(self.find(data), to),
         }
     }
@@ -88,32 +75,24 @@ impl<'a> LockStoreOf<'a> {
         {
             return number;
         }
-        let number = self.memory().locks.number_of(lock);
+        let number = self.blocks.memory().locks.number_of(lock);
         self.found.set(Some((lock, number)));
         number
     }
 
     fn slot_of(&self, lock: GlobalAddr) -> Slot<'a> {
-        self.memory().locks.slot(self.number_of(lock))
-    }
-
-    fn memory_of(&self, node: NodeId) -> &'a NodeMemory {
-        &self.here[node.index() - self.first.index()]
-    }
-
-    fn memory(&self) -> &'a NodeMemory {
-        self.memory_of(self.me)
+        self.blocks.memory().locks.slot(self.number_of(lock))
     }
 }
 
 impl LockStore for LockStoreOf<'_> {
     fn reserve(&mut self, lock: GlobalAddr, len: u32, must: bool) -> Result<(), NoRoom> {
         self.found.set(None);
-        self.memory().locks.reserve(lock, len, must)
+        self.blocks.memory().locks.reserve(lock, len, must)
     }
 
     fn release(&mut self, lock: GlobalAddr) {
-        self.memory().locks.release(lock, self.number_of(lock));
+        self.blocks.memory().locks.release(lock, self.number_of(lock));
         self.found.set(None);
     }
 
@@ -121,14 +100,14 @@ impl LockStore for LockStoreOf<'_> {
         let slot = self.slot_of(lock);
         let users = slot.gate().users();
         assert!(users.is_none(), "a copy with {users:?} inside is filled: {lock}");
-        self.copy_to(data, self.memory().locks.words(slot));
+        self.copy_to(data, self.blocks.memory().locks.words(slot));
     }
 
     fn contents(&self, lock: GlobalAddr) -> DataRef {
         let number = self.number_of(lock);
-        let users = self.memory().locks.slot(number).gate().users();
+        let users = self.blocks.memory().locks.slot(number).gate().users();
         assert!(!users.writer, "what is being written is sent: {lock}");
-        LockPlace::Copy(number).on(self.me)
+        LockPlace::Copy(number).on(self.blocks.me)
     }
 
     fn open(&mut self, lock: GlobalAddr, mode: Mode) {
@@ -144,12 +123,12 @@ impl LockStore for LockStoreOf<'_> {
     }
 
     fn home_contents(&self, lock: GlobalAddr, _: u32) -> DataRef {
-        LockPlace::Home(lock.offset()).on(self.me)
+        LockPlace::Home(lock.offset()).on(self.blocks.me)
     }
 
     fn write_home(&mut self, lock: GlobalAddr, len: u32, data: DataRef) {
         let from = self.find(data);
         assert_eq!(from.bytes(), len as usize, "a region has one length");
-        self.memory().home.write_region(lock.offset(), from);
+        self.blocks.memory().home.write_region(lock.offset(), from);
     }
 }

@@ -97,25 +97,14 @@ impl Fabric for NetworkedNode {
     }
 
     fn wait(&self, courier: &mut Courier, ticket: &Ticket) -> Result<Ended, Failure> {
-        let patience = self.begin_wait();
-        let ended = self.await_ticket(courier, ticket, patience);
-        self.end_wait(courier);
-        match ended {
-            Ended::Failed(why) => Err(why),
-            ended => Ok(ended),
-        }
+        self.await_ticket(courier, ticket, self.begin_wait())
     }
 
     fn execute(&self, courier: &mut Courier, work: Work) -> Result<Ended, Failure> {
         // This thread receives from now on: nobody is woken for the answer.
         let patience = self.begin_wait();
         let ticket = self.post(courier, work);
-        let ended = self.await_ticket(courier, &ticket, patience);
-        self.end_wait(courier);
-        match ended {
-            Ended::Failed(why) => Err(why),
-            ended => Ok(ended),
-        }
+        self.await_ticket(courier, &ticket, patience)
     }
 
     fn execute_after(&self, courier: &mut Courier, first: Work, then: Work) -> Result<Ended, Failure> {

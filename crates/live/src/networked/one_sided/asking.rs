@@ -290,8 +290,7 @@ impl NetworkedNode {
     /// Waits until a batch has ended: [`Ticket::answer`] says how.
     pub fn await_batch(&self, courier: &mut Courier, ticket: &Ticket) {
         let mut patience = self.begin_wait();
-        let bell = courier.bell_of_this_thread();
-        ticket.wake(&bell);
+        ticket.wake(courier.bell_of_this_thread());
         // While the node leaves in order, what was sent is still answered.
         while !ticket.is_over() && !self.lease().is_fenced() {
             self.pause(self.id(), courier, &mut patience);
@@ -368,11 +367,8 @@ impl NetworkedNode {
             nic.post(now, Work::new(home, What::Send, None, words.into(), len), way);
         });
         self.flush(courier);
-        let ended = self.await_ticket(courier, &ticket, patience);
-        self.end_wait(courier);
-        match ended {
+        match self.await_ticket(courier, &ticket, patience)? {
             Ended::Reply(reply) => Ok(reply),
-            Ended::Failed(why) => Err(why),
             other => panic!("a call ended with {other:?}"),
         }
     }
@@ -393,30 +389,30 @@ impl NetworkedNode {
         let patience = self.begin_wait();
         self.with_nic(courier, |nic, now, way| nic.post(now, work.in_life(home.life), way));
         self.flush(courier);
-        let ended = self.await_ticket(courier, &ticket, patience);
-        self.end_wait(courier);
-        match ended {
-            Ended::Failed(why) => Err(why),
-            ended => Ok(ended),
-        }
+        self.await_ticket(courier, &ticket, patience)
     }
 
+    /// Waits for how work has ended. The wait began before the work was posted.
     pub(in crate::networked) fn await_ticket(
         &self,
         courier: &mut Courier,
         ticket: &Ticket,
         mut patience: crate::waiting::Patience,
-    ) -> Ended {
-        let bell = courier.bell_of_this_thread();
-        ticket.wake(&bell);
-        loop {
+    ) -> Result<Ended, Failure> {
+        ticket.wake(courier.bell_of_this_thread());
+        let ended = loop {
             if let Some(ended) = ticket.take() {
-                return ended;
+                break ended;
             }
             if self.is_fenced() || self.stop.load(std::sync::atomic::Ordering::Acquire) {
-                return Ended::Failed(Failure::Fenced);
+                break Ended::Failed(Failure::Fenced);
             }
             self.pause(self.id(), courier, &mut patience);
+        };
+        self.end_wait(courier);
+        match ended {
+            Ended::Failed(why) => Err(why),
+            ended => Ok(ended),
         }
     }
 }

@@ -143,7 +143,7 @@ impl Rig {
     }
 
     pub(crate) fn free(&mut self, addr: GlobalAddr) -> Effects {
-        self.input(|node, at, store, out| node.on_free(at, addr, store, out)).1
+        self.input(|node, at, store, out| node.on_free(at, (addr, None), store, out)).1
     }
 
     /// The thread that has the frame pinned is done.

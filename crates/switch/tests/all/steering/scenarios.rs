@@ -366,18 +366,6 @@ fn the_hottest_keys_are_held() {
     assert_eq!(held.iter().filter(|key| **key >= 100).count(), 3, "{held:?}: those that were hot");
 }
 
-#[test]
-fn the_key_may_stand_in_the_value_as_in_the_prototype() {
-    use switch::steering::{Config, KeyAt, Steering};
-    let config =
-        Config { key_at: KeyAt::Value, connections: 3, window: 8, slots: 256, keys: 5, ..Config::default() };
-    let mut rig = Rig::new(wire::Faithful, 1, 1);
-    rig.switch = Steering::new(&config).unwrap();
-    rig.connect(1);
-    rig.write(1, Entry(2, 0), KEY);
-    assert!(rig.switch.holds(KEY));
-}
-
 /// Something that is not a step of an append leaves as it came.
 #[test]
 fn other_packets_pass_as_they_are() {

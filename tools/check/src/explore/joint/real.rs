@@ -127,7 +127,9 @@ impl<R: Rules> Real<R> {
             Input::Own(Own::Allocate(discipline)) => {
                 started = Some(node.on_alloc(MOMENT, BLOCK.bytes(), HOME, discipline, &mut blocks, &mut out));
             }
-            Input::Own(Own::Free) => started = Some(node.on_free(MOMENT, region(), &mut blocks, &mut out)),
+            Input::Own(Own::Free) => {
+                started = Some(node.on_free(MOMENT, (region(), None), &mut blocks, &mut out))
+            }
             Input::Own(Own::Fetch(access)) => {
                 started = Some(node.on_access(MOMENT, block(), access, &mut blocks, &mut out));
             }
