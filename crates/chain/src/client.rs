@@ -18,7 +18,7 @@ mod linking;
 use alloc::vec::Vec;
 
 use sorted::{Map, Set};
-use wire::chain::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Word};
+use wire::chains::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Word};
 use wire::{Faithful, Nanos, Rule, Rules};
 
 use self::cursors::{Cursor, swap};
@@ -235,9 +235,9 @@ impl<R: Rules> Client<R> {
     /// executes one after the other, and says how they ended in this order. If the first one's outcome is not known, that of the
     /// second one is not known either.
     ///
-    /// So it is not for clients of a switch that binds words to queue pairs of its own (`switch::steering::binding`): there the
+    /// So it is not for clients of a switch that binds words to queue pairs of its own (`switch::chains::binding`): there the
     /// compare-and-swap may be executed before the WRITE, and the entry is in the chain and not in memory. Whoever makes clients asks the
-    /// switch's binding, which says whether they may (`switch::steering::Binding::lets_clients_swap_at_once`).
+    /// switch's binding, which says whether they may (`switch::chains::Binding::lets_clients_swap_at_once`).
     #[must_use]
     pub fn swapping_at_once(self) -> Self {
         Self { swaps_at_once: true, ..self }

@@ -1,7 +1,7 @@
 //! A store of versions on memory without a processor (Clover): its clients, and its metadata server.
 //!
 //! ```text
-//!   client ── READ, WRITE, CmpSwap ──> memory: nothing but a NIC           (formats: `wire::chain`)
+//!   client ── READ, WRITE, CmpSwap ──> memory: nothing but a NIC           (formats: `wire::chains`)
 //!      └───── calls, now and then ───> metadata server ── READ, CmpSwap ──> the same memory
 //! ```
 //!
@@ -46,7 +46,7 @@ pub mod metadata;
 
 use alloc::vec::Vec;
 
-use wire::chain::{Class, EntryHead, EntryKind, EntryVersion, Location, Word};
+use wire::chains::{Class, EntryHead, EntryKind, EntryVersion, Location, Word};
 
 /// What is done to memory, by its NIC, without anybody there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,7 +88,7 @@ pub enum Outcome {
     Read(Option<EntryHead>),
     /// It is in memory.
     Written,
-    /// What the word was, as it stands in memory, or what a switch that steers says of it: a `wire::chain::Reply`.
+    /// What the word was, as it stands in memory, or what a switch that steers says of it: a `wire::chains::Reply`.
     Swapped(u64),
     /// Nobody knows whether it was done. If it was not, it never will be.
     Unknown,

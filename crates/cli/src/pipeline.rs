@@ -3,7 +3,7 @@
 //! The map comes from the program that the racks run: it is built, checked and measured here, not described.
 
 use serde_json::{Value, json};
-use switch::flowcc::{Config, Switch};
+use switch::coherence::{Config, Switch};
 use switch::pipeline::StageMap;
 use switch::pipeline::stage_map::StageUse;
 

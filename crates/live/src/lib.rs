@@ -10,7 +10,7 @@
 //! | [`config`] | how a rack is set up, and what can be wrong with that |
 //! | [`waiting`] | how a thread waits for another one, in one place |
 
-pub mod chain;
+pub mod chains;
 pub mod config;
 pub mod inline;
 pub mod memory;

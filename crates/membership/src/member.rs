@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use node::View;
-use switch::flowcc::Dump;
+use switch::coherence::Dump;
 use wire::{Nanos, NodeId, SwitchEpoch};
 
 use crate::message::{Beat, Contents, Know, MOST_STATISTICS, Message, Pulse, Standing, ViewPart};

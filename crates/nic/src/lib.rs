@@ -8,10 +8,10 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`atomics`] | remote atomics: miss-status registers that merge, or folds for memory that processors change too |
+//! | [`words`] | remote atomics: miss-status registers that merge, or folds for memory that processors change too |
 //! | [`connections`] | a node's queue pairs to all others: which lives they connect, how they begin anew |
 //! | [`regions`] | allocations that others use: how they begin, are found, are named by keys, and end |
-//! | [`sabre`] | whole-object reads, validated where the memory is |
+//! | [`objects`] | whole-object reads, validated where the memory is |
 //! | [`verbs`] | memory regions and keys, reliable-connected queue pairs, completion queues |
 //!
 //! All of it is plain state machines without I/O, clock, thread or randomness of their own, under the call contract of
@@ -23,8 +23,8 @@
 
 extern crate alloc;
 
-pub mod atomics;
 pub mod connections;
+pub mod objects;
 pub mod regions;
-pub mod sabre;
 pub mod verbs;
+pub mod words;

@@ -18,34 +18,20 @@
 
 extern crate alloc;
 
-mod allocation;
 pub mod allocator;
-mod cache_agent;
-pub mod canonical;
-mod config;
-mod context;
-mod counters;
-pub mod home;
+pub mod coherence;
 pub mod locks;
-mod message;
-mod node;
-mod on_packet;
 mod rack_node;
-mod recovery;
-mod requester;
-mod round_trip;
-mod shadow;
 pub mod store;
-pub mod window;
 
-pub use config::{Backoff, Config, Directory, Peeks, Retransmission, Turn};
-pub use counters::{Counters, Drop};
+pub use coherence::config::{Backoff, Config, Directory, Peeks, Retransmission, Turn};
+pub use coherence::counters::{Counters, Drop};
+pub use coherence::message::{Effect, Message, Outcome, Started};
+pub use coherence::node::Node;
+pub use coherence::recovery::View;
+pub use coherence::requester::inspect::Pending;
+pub use coherence::requester::peek::peeked_bytes;
+pub use coherence::window::Window;
 pub use locks::{LockEffect, LockMessage, LockNode, LockStore, Ticket};
-pub use message::{Effect, Message, Outcome, Started};
-pub use node::Node;
 pub use rack_node::RackNode;
-pub use recovery::View;
-pub use requester::inspect::Pending;
-pub use requester::peek::peeked_bytes;
 pub use store::{Access, DataRef, FrameId, Moment, Pinned, Reservation, Store};
-pub use window::Window;

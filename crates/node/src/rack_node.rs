@@ -8,14 +8,14 @@
 
 use alloc::vec::Vec;
 
-use switch::flowcc::Dump;
+use switch::coherence::Dump;
 use wire::{Faithful, GlobalAddr, Mode, Nanos, Refusal, Rules};
 
+use crate::coherence::message::{Effect, Message};
+use crate::coherence::node::Node;
+use crate::coherence::recovery::View;
 use crate::locks::store::{LockStore, NoRoom, Users};
 use crate::locks::{LockEffect, LockMessage, LockNode};
-use crate::message::{Effect, Message};
-use crate::node::Node;
-use crate::recovery::View;
 use crate::store::{DataRef, Moment, Store};
 
 /// The machines of a node, for one call.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use live::chain::{Home, LONGEST_VALUE, Ran, Session, Setup, Store, What};
+use live::chains::{Home, LONGEST_VALUE, Ran, Session, Setup, Store, What};
 use live::place::{Allocated, Failure};
 use sorted::Set;
 use wire::roce::Key;
@@ -18,7 +18,7 @@ use crate::handle::{NodeHandle, failed};
 use crate::rack::Inner;
 
 /// Bytes of a unit of a store's memory.
-const UNIT: u64 = wire::chain::UNIT;
+const UNIT: u64 = wire::chains::UNIT;
 
 /// How a store of chains is created.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -82,7 +82,7 @@ impl NodeHandle {
         let ChainsConfig { homes, bytes, copies, server, .. } = config;
         let each = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX);
         if Setup::units(each, homes.len()).is_none() {
-            return Err(Error::BadSize { len: *bytes, most: (u64::from(wire::chain::UNITS) - 1) * UNIT });
+            return Err(Error::BadSize { len: *bytes, most: (u64::from(wire::chains::UNITS) - 1) * UNIT });
         }
         let memories = homes.iter().copied().collect::<Set<_>>().len();
         // Where there is one copy, a home may be named twice.

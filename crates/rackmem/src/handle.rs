@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use live::memory::locks::LockHints;
-use live::memory::one_sided::Shape;
+use live::memory::regions::Shape;
 use live::memory::{Cache, Hints, PinnedFrame, Unpinned};
 use live::networked::NetworkedNode;
 use live::networked::lease::Lease;

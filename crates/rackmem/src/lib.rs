@@ -19,10 +19,10 @@ mod lock;
 mod locked;
 mod memory;
 mod objects;
-mod one_sided;
 mod peers;
 mod rack;
 pub mod rack_file;
+mod regions;
 mod switch_process;
 mod words;
 
@@ -39,8 +39,8 @@ pub use locked::{
 pub use memory::{LockMemory, Memory, block_on};
 /// Bytes that a node's cache keeps for every block that it has room for, beside the block.
 pub const METADATA_BYTES_PER_FRAME: usize = live::memory::Cache::METADATA_BYTES_PER_FRAME;
-pub use live::chain::{ServerCounts as ChainCounts, SteeringCounts};
-pub use live::networked::one_sided::NicCounts;
+pub use live::chains::{ServerCounts as ChainCounts, SteeringCounts};
+pub use live::networked::verbs::NicCounts;
 pub use live::networked::{NodeReport, NodeStatus, SwitchReport, Watch};
 #[cfg(target_os = "linux")]
 pub use live::scheduling::{NoRealtime, Scheduling, ask_for_short_slice};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use live::chain::{ServerCounts, SteeringCounts};
+use live::chains::{ServerCounts, SteeringCounts};
 use live::inline::InlineRack;
 use live::memory::NodeMemory;
 use live::networked::{NetworkedNode, NodeSetup};
@@ -75,7 +75,7 @@ impl Inner {
     }
 
     /// What they do with chains.
-    pub(crate) fn chains(&self) -> &dyn live::chain::Chains {
+    pub(crate) fn chains(&self) -> &dyn live::chains::Chains {
         match &self.places {
             Places::Embedded(rack) => &**rack,
             Places::Joined { node, .. } => &**node,
@@ -308,7 +308,7 @@ impl Rack {
     }
 
     /// What the NIC of this process's node has counted; none on an embedded rack, which needs no NIC.
-    pub fn nic_counts(&self) -> Option<live::networked::one_sided::NicCounts> {
+    pub fn nic_counts(&self) -> Option<live::networked::verbs::NicCounts> {
         self.inner.joined().map(|node| node.nic_counts())
     }
 
@@ -437,7 +437,7 @@ pub struct SwitchCounters {
     /// Entries that it keeps now.
     pub occupancy: usize,
     /// What its program has counted.
-    pub program: switch::flowcc::Counters,
+    pub program: switch::coherence::Counters,
 }
 
 impl Counters {

@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use switch::flowcc::{Config, Effect, Resubmit, Switch};
+use switch::coherence::{Config, Effect, Resubmit, Switch};
 use wire::{BlockTag, Copyset, GlobalStatus, Kind, NodeId, Packet, RequesterId, Seq, SlotId, Status};
 
 const NODES: usize = 8;

@@ -5,8 +5,8 @@
 
 use std::time::Instant;
 
-use switch::steering::{Config, Connection, End, Steering};
-use wire::chain::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Word};
+use switch::chains::{Config, Connection, End, Steering};
+use wire::chains::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Word};
 use wire::roce::{Aeth, AtomicEth, Extension, Key, Opcode, Packet, Psn, QpNumber, Reth, Syndrome};
 use wire::{Nanos, NodeId};
 

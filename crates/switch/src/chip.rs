@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use wire::{Faithful, Incarnation, LockPacket, NodeId, Packet, Rules, SwitchEpoch};
 
-use crate::flowcc::{self, Switch};
+use crate::coherence::{self, Switch};
 use crate::locks::{self, Directory};
 use crate::relay::Relay;
 
@@ -16,7 +16,7 @@ use crate::relay::Relay;
 #[derive(Debug)]
 pub struct Chip<'a, R: Rules = Faithful> {
     /// Coherence: the directory of hot blocks.
-    pub flowcc: &'a mut Switch<R>,
+    pub coherence: &'a mut Switch<R>,
     /// The directory of the locks that carry their data.
     pub locks: &'a mut Directory<R>,
     /// What is between clients of chains and memory, and may steer.
@@ -27,8 +27,8 @@ impl<R: Rules> Chip<'_, R> {
     /// A new epoch, with these lives of nodes: the directories are empty, and packets of any other epoch are dropped. The relay
     /// forgets what is over with a node; a switch that stopped has lost it with the rest.
     pub fn begin_epoch(&mut self, epoch: SwitchEpoch, shadow: NodeId, lives: &[Option<Incarnation>]) {
-        self.flowcc.restart(epoch);
-        self.flowcc.set_shadow(shadow);
+        self.coherence.restart(epoch);
+        self.coherence.set_shadow(shadow);
         self.locks.restart(epoch);
         self.relay.begin_epoch(epoch, lives);
     }
@@ -38,18 +38,18 @@ impl<R: Rules> Chip<'_, R> {
     pub fn on_packet(
         &mut self,
         packet: &Packet,
-        effects: &mut Vec<flowcc::Effect>,
+        effects: &mut Vec<coherence::Effect>,
         mut send: impl FnMut(Packet),
     ) {
         debug_assert!(effects.is_empty());
-        self.flowcc.on_packet(packet, effects);
+        self.coherence.on_packet(packet, effects);
         while let Some(effect) = effects.pop() {
             match effect {
-                flowcc::Effect::Resubmit(again) => {
+                coherence::Effect::Resubmit(again) => {
                     debug_assert!(effects.is_empty(), "a packet is resubmitted or sent, not both");
-                    self.flowcc.on_resubmit(again, effects);
+                    self.coherence.on_resubmit(again, effects);
                 }
-                flowcc::Effect::Send(packet) => send(packet),
+                coherence::Effect::Send(packet) => send(packet),
             }
         }
     }
@@ -78,6 +78,6 @@ impl<R: Rules> Chip<'_, R> {
     /// # Panics
     /// If it does not.
     pub fn invariants(&self) {
-        self.flowcc.invariants();
+        self.coherence.invariants();
     }
 }

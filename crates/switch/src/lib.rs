@@ -4,10 +4,10 @@
 //! | --- | --- |
 //! | [`chip`] | the programs for coherence and for locks, as one machine |
 //! | [`pipeline`] | the switch ASIC as a machine that refuses programs which the chip could not run |
-//! | [`flowcc`] | the coherence program: directory, locks, check and forward tables, packet idempotence |
+//! | [`coherence`] | the coherence program: directory, locks, check and forward tables, packet idempotence |
 //! | [`locks`] | the directory of the locks that carry their data |
 //! | [`relay`] | what the switch carries between clients of chains and memory, and which connections it knows |
-//! | [`steering`] | appends to chains, sent to the true tail in flight |
+//! | [`chains`] | appends to chains, sent to the true tail in flight |
 //!
 //! What must always hold: a packet that the switch cannot use is dropped and counted by cause, whatever is in
 //! it; a handler panics only if the switch itself is wrong.
@@ -16,11 +16,11 @@
 
 extern crate alloc;
 
+pub mod chains;
 pub mod chip;
-pub mod flowcc;
+pub mod coherence;
 pub mod locks;
 pub mod pipeline;
 pub mod relay;
-pub mod steering;
 
 pub use chip::Chip;

@@ -9,7 +9,7 @@
 //! What must always hold: a head says how long its message is, and is refused if that is another length.
 
 use wire::LockPacket;
-use wire::lock::HEADER_BYTES;
+use wire::locks::HEADER_BYTES;
 use wire::roce;
 
 use crate::MOST_ONE_SIDED;
@@ -103,7 +103,7 @@ pub(crate) fn parse_one_sided(bytes: &[u8], total: usize) -> Option<OneSided> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::lock::WaitList;
+    use wire::locks::WaitList;
     use wire::{GlobalAddr, LockKind, Mode, NodeId};
 
     #[test]

@@ -11,8 +11,8 @@
 //! | [`time`] | integer nanoseconds |
 //! | [`coherence`] | request kinds, global status, refusal reasons: the vocabulary of FlowCC |
 //! | [`rules`] | the protocol's rules by name: what a mutant leaves out |
-//! | [`lock`] | packets of the locks that carry their data |
-//! | [`chain`] | words and entries of chains: versions of a value, one behind the other |
+//! | [`locks`] | packets of the locks that carry their data |
+//! | [`chains`] | words and entries of chains: versions of a value, one behind the other |
 //! | [`chain_pair`] | queue pairs between clients of chains and memory, by number |
 //! | [`packet`] | the packet itself and its fixed little-endian layout |
 //! | [`roce`] | packets of one-sided operations, as RDMA NICs write them |
@@ -25,13 +25,13 @@
 extern crate alloc;
 
 pub mod addr;
-pub mod chain;
 pub mod chain_pair;
+pub mod chains;
 pub mod coherence;
 pub mod copyset;
 pub mod ids;
 mod listed;
-pub mod lock;
+pub mod locks;
 pub mod packet;
 pub mod roce;
 pub mod rules;
@@ -41,7 +41,7 @@ pub use addr::{BlockSize, BlockTag, Discipline, GlobalAddr};
 pub use coherence::{GlobalStatus, Kind, Refusal, Status};
 pub use copyset::Copyset;
 pub use ids::{Endpoint, Incarnation, NodeId, RequesterId, Seq, SlotId, SwitchEpoch};
-pub use lock::{LockEnd, LockKind, LockPacket, Mode, Tenure, WaitList};
+pub use locks::{LockEnd, LockKind, LockPacket, Mode, Tenure, WaitList};
 pub use packet::{Packet, ParseError};
 pub use rules::{Faithful, Rule, Rules, Without};
 pub use time::Nanos;
@@ -56,7 +56,7 @@ sorted::key!(
     SwitchEpoch: u32 = |it| it.0,
     Incarnation: u32 = |it| it.0,
     Nanos: u64 = |it| it.0,
-    chain::Location: u32 = |it| it.to_bits(),
+    chains::Location: u32 = |it| it.to_bits(),
     roce::QpNumber: u32 = |it| it.get(),
     roce::Key: u32 = |it| it.0,
 );

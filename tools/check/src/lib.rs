@@ -10,7 +10,7 @@
 //! | [`rack`] | the harness of random runs: a network that loses, duplicates and reorders, and what stops and starts again |
 //! | [`coherence`] | coherent blocks on it: the real machines, threads, and what must hold after every step |
 //! | [`locks`] | the same for the locks that carry their data |
-//! | [`one_sided`] | words and objects, through the NICs of nodes |
+//! | [`regions`] | words and objects, through the NICs of nodes |
 //! | [`chains`] | stores of chains, through the same NICs and a switch that may steer |
 //! | [`joint`] | all of them in one rack, with the real allocator |
 //!
@@ -44,5 +44,5 @@ pub mod history;
 pub mod joint;
 pub mod linearizability;
 pub mod locks;
-pub mod one_sided;
 pub mod rack;
+pub mod regions;

@@ -16,7 +16,7 @@ Examples:
   rackmem-lab bench object --transport shm       reads of whole objects against four other ways
   rackmem-lab peers                              YCSB on Redis, memcached and racks of processes
   rackmem-lab figure concordia                   Concordia's figures on a simulated rack, beside the paper's
-  rackmem-lab check flowcc                       every state of small racks, with faults
+  rackmem-lab check coherence                       every state of small racks, with faults
   rackmem-lab fuzz --seeds 0..1000               a thousand runs with lost packets, restarts and deaths
   rackmem-lab soak                               processes are killed and stopped, and every answer judged
   rackmem-lab explain read-miss                  what passes between the places, with times

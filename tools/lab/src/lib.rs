@@ -10,7 +10,7 @@ pub mod grappa;
 pub mod home;
 pub mod layered;
 pub mod load;
-pub mod one_sided;
+pub mod objects;
 pub mod output;
 pub mod papers;
 pub mod rae;

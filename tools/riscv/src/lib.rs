@@ -1,7 +1,7 @@
 //! RISC-V cores whose remote atomics are instructions: RAE, the remote atomic extension, on xBGAS's extended addresses.
 //!
 //! A program runs on every node of a machine. One instruction of it adds to a word of another node's memory; the engine beside that
-//! memory ([`nic::atomics`], the one that live racks use) does it.
+//! memory ([`nic::words`], the one that live racks use) does it.
 //!
 //! ```
 //! use riscv::machine::{Config, Console, Machine};

@@ -11,7 +11,7 @@
 
 use core::ops::Range;
 
-use nic::atomics::{LINE, Line, WORDS};
+use nic::words::{LINE, Line, WORDS};
 
 /// The bytes of a node, as double words: what the engine takes are lines of them.
 #[derive(Clone, Debug)]

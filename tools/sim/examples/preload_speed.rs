@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use node::Access;
-use sim::flowcc::{Config, FlowCc};
+use sim::coherence::{Config, FlowCc};
 use wire::{Discipline, NodeId};
 
 const NODES: u16 = 8;

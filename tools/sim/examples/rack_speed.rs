@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use node::{Access, Directory};
-use sim::flowcc::{self, FlowCc};
+use sim::coherence::{self, FlowCc};
 use sim::rack::{Handle, Rack, Setup, Until};
 use sim::system::{Random, ThreadId};
 use wire::{Discipline, GlobalAddr, NodeId};
@@ -44,8 +44,10 @@ fn main() {
         Some(other) => panic!("no directory is called {other}"),
     };
     let nodes = usize::from(NODES);
-    let mut rack =
-        Rack::new(Setup::new(nodes), FlowCc::new(flowcc::Config { directory, ..flowcc::Config::new(nodes) }));
+    let mut rack = Rack::new(
+        Setup::new(nodes),
+        FlowCc::new(coherence::Config { directory, ..coherence::Config::new(nodes) }),
+    );
     let begun = Instant::now();
     let parts = rack.with_system_mut(|system| {
         let mut preload = system.preload(1);

@@ -2,7 +2,7 @@
 //!
 //! The rack has the hardware: processors, NICs, links, a switch, and the order of all that happens in virtual
 //! time. A [`System`] has the software: the state machines of a memory system, for all nodes and the switch. FlowCC
-//! is one (`flowcc`), each baseline of the lab is another.
+//! is one (`coherence`), each baseline of the lab is another.
 //!
 //! What must always hold: a system does nothing but answer calls. It has no clock, no order of its own, and no
 //! randomness but [`Call::random`], so that one seed gives one run.

@@ -3,7 +3,7 @@
 use core::future::Future;
 
 use rackmem::{Config, ConfigError, Directory};
-use sim::flowcc::{self, Contents};
+use sim::coherence::{self, Contents};
 use sim::hardware::Testbed;
 use sim::joint::{self, Joint};
 use sim::locks::Costs;
@@ -141,7 +141,7 @@ impl SimulatedRack {
             check: config.check,
             ..Setup::new(nodes)
         };
-        let blocks = flowcc::Config {
+        let blocks = coherence::Config {
             threads: config.threads,
             block: block_size,
             cache,
@@ -152,7 +152,7 @@ impl SimulatedRack {
             queue,
             epoch,
             check: config.check,
-            ..flowcc::Config::new(nodes)
+            ..coherence::Config::new(nodes)
         };
         let system = joint::Config { blocks, lock_copies, lock_entries, costs: Costs::LIBRARY };
         Ok(Self {

@@ -1,6 +1,6 @@
 //! All tests of this crate, in one program.
 
-mod chain_operations;
+mod chains_operations;
 mod exact_history;
 mod kv_failures;
 mod kv_interleavings;

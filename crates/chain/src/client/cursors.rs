@@ -2,7 +2,7 @@
 //!
 //! What must always hold: nothing is read at a cursor that has expired; what an operation has learned throws back no other one.
 
-use wire::chain::{EntryVersion, Location, Next, Word};
+use wire::chains::{EntryVersion, Location, Next, Word};
 use wire::{Nanos, Rules};
 
 use super::{Client, Op};

@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use wire::chain::{Next, Reply, Word};
+use wire::chains::{Next, Reply, Word};
 use wire::{Nanos, Rule, Rules};
 
 use super::cursors::{Cursor, swap};

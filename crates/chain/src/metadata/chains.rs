@@ -4,7 +4,7 @@
 //! nothing else: whatever else was told of it is forgotten, for the slot that it was told to follow may be the tail again.
 
 use sorted::Map;
-use wire::chain::{EntryKind, EntryVersion, Location};
+use wire::chains::{EntryKind, EntryVersion, Location};
 
 /// A chain.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ impl Chain {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::chain::Class;
+    use wire::chains::Class;
 
     #[test]
     fn a_note_of_an_entry_that_has_come_into_the_chain_behind_another_one_is_forgotten() {

@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 use sorted::{Map, Set};
-use wire::chain::{EntryVersion, Location};
+use wire::chains::{EntryVersion, Location};
 use wire::{Faithful, Nanos, Rule, Rules};
 
 use self::chains::Chain;

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use sorted::{Map, Set};
 use wire::Nanos;
-use wire::chain::{Class, EntryVersion, Location};
+use wire::chains::{Class, EntryVersion, Location};
 
 use super::ClientId;
 

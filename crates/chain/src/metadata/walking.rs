@@ -9,7 +9,7 @@
 use alloc::vec::Vec;
 
 use sorted::Set;
-use wire::chain::{EntryKind, EntryVersion, Location, Next, Word};
+use wire::chains::{EntryKind, EntryVersion, Location, Next, Word};
 use wire::{Nanos, Rule, Rules};
 
 use super::{CallId, ClientId, Effect, Metadata, found};

@@ -6,7 +6,7 @@ use chain::client::{Client, Config, Effect, OpId, Request, Walk};
 use chain::metadata::{self, CallId, ClientId, Metadata};
 use chain::{Answer, Appended, Call, Outcome, Replica, Verb};
 use wire::Nanos;
-use wire::chain::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Word};
+use wire::chains::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Word};
 
 const KEY: u64 = 5;
 const VERSION: EntryVersion = EntryVersion(0);

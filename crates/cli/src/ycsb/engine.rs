@@ -1,6 +1,6 @@
 //! Which engine keeps the records: coherent memory, regions that locks carry, objects, or chains.
 
-use apps::chain::{ChainStore, Config as ChainConfig};
+use apps::chains::{ChainStore, Config as ChainConfig};
 use apps::kv::{Config as KvConfig, KvStore};
 use apps::kv_locked::{Config as LockedConfig, LockedStore};
 use apps::objects::{Config as ObjectsConfig, ObjectStore, Sabres};
@@ -36,7 +36,7 @@ pub enum Engine {
     Locked,
     /// `apps::objects`.
     Objects,
-    /// `apps::chain`, whose clients use what they know for so long.
+    /// `apps::chains`, whose clients use what they know for so long.
     Chain(Chains),
 }
 

@@ -3,7 +3,7 @@
 mod error;
 
 use node::{Backoff, Directory, Peeks, Turn};
-use switch::flowcc::{self, Switch};
+use switch::coherence::{self, Switch};
 use wire::{BlockSize, Copyset, LockEnd, Nanos, NodeId, SwitchEpoch};
 
 pub use error::ConfigError;
@@ -119,7 +119,7 @@ impl Config {
 
     /// The shortest time for which slots of a store of chains rest on such a rack, whose clients use what they know for so long: `NodeHandle::least_rest`.
     pub fn least_rest(&self, lease: Nanos) -> Nanos {
-        crate::chain::least_rest(lease, self.steers())
+        crate::chains::least_rest(lease, self.steers())
     }
 
     /// How the switch steers. None: it carries packets of chains on.
@@ -223,7 +223,7 @@ impl Config {
     /// If the chip has no room for them.
     pub(crate) fn directories(&self) -> (Switch, switch::locks::Directory) {
         let (nodes, epoch) = (self.nodes, SwitchEpoch(0));
-        let flowcc = flowcc::Config {
+        let coherence = coherence::Config {
             nodes,
             entries: self.switch_entries,
             epoch,
@@ -232,7 +232,7 @@ impl Config {
         };
         let locks = switch::locks::Config { at: LockEnd::Switch, nodes, entries: self.lock_entries, epoch };
         (
-            Switch::new(&flowcc).expect("the FlowCC program fits the chip"),
+            Switch::new(&coherence).expect("the FlowCC program fits the chip"),
             switch::locks::Directory::new(&locks).expect("the lock program fits the chip"),
         )
     }

@@ -18,12 +18,12 @@ use wire::chain_pair::ChainPair;
 use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal, SwitchEpoch};
 
 use super::rack::InlineRack;
-use crate::chain::{
+use crate::chains::{
     Chains, Connect, Fabric, Home, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup,
     SteeringCounts, Store, What, client_id, doubt, least_rest,
 };
 use crate::config::Steering;
-use crate::networked::one_sided::chain_work::{Beginning, Ended, Nic, Ticket, Way, Work};
+use crate::networked::verbs::chain_work::{Beginning, Ended, Nic, Ticket, Way, Work};
 use crate::place::{Allocated, Courier, Failure};
 use crate::waiting::{Patience, Step};
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use node::Node;
 use node::locks::LockNode;
-use switch::flowcc::Switch;
+use switch::coherence::Switch;
 use wire::{Nanos, NodeId};
 
 use super::chains::{EPOCH, InlineChains, LIFE, MTU};
@@ -79,7 +79,7 @@ impl InlineRack {
     /// Looks at the switch, between two packets; with the packets that it received and sent.
     pub fn with_switch<R>(&self, look: impl FnOnce(&Switch, u64, u64) -> R) -> R {
         let place = self.switch.enter();
-        look(&place.flowcc, place.received, place.sent)
+        look(&place.coherence, place.received, place.sent)
     }
 
     /// Looks at a node's locks, between two inputs.

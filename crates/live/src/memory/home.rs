@@ -15,7 +15,7 @@ use super::words::{Words, clear, copy_contents};
 const MAX_CHUNK_SHIFT: u32 = 25;
 
 /// Home memory of fixed size. Reads may come from any node's threads; writes come from the node's own
-/// machines, but in regions for one-sided operations ([`super::one_sided`]): there they come from anybody.
+/// machines, but in regions for one-sided operations ([`super::regions`]): there they come from anybody.
 pub struct HomeMemory {
     block: BlockSize,
     bytes: u64,

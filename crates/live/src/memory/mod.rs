@@ -3,7 +3,7 @@
 //!
 //! Runs on every server of a live rack. The protocol machines of a node reach it through [`StoreOf`], one at
 //! a time, under the lock of their place; application threads hit in [`Cache`] beside them, with no lock and
-//! without entering a machine. Everything but `huge_pages` and `one_sided/held` is safe code: blocks are arrays of
+//! without entering a machine. Everything but `huge_pages` and `regions/held` is safe code: blocks are arrays of
 //! atomic words, and whoever raced with a revocation finds out from the frame's word.
 //!
 //! | file | holds |
@@ -16,7 +16,7 @@
 //! | `lru` | which block has to go |
 //! | `home`, `retained` | the node's own memory; answers that outlive their frame |
 //! | [`locks`] | copies of what locks guard, and their gates |
-//! | [`one_sided`] | regions that threads change where they are, of the home memory or shared by processes: words, objects |
+//! | [`regions`] | regions that threads change where they are, of the home memory or shared by processes: words, objects |
 //! | `data_ref` | how contents anywhere in the rack are named |
 //! | `store_of` | [`node::Store`] on top of it all |
 //!
@@ -73,9 +73,9 @@ mod home;
 mod huge_pages;
 pub mod locks;
 mod lru;
-pub mod one_sided;
 mod pinned;
 mod read_hit;
+pub mod regions;
 mod retained;
 mod store_of;
 mod wait;
@@ -106,7 +106,7 @@ pub struct NodeMemory {
     /// Copies of what locks guard.
     pub locks: locks::LockCopies,
     /// Regions of the home memory for one-sided operations.
-    pub regions: one_sided::Regions,
+    pub regions: regions::Regions,
 }
 
 impl NodeMemory {
@@ -121,7 +121,7 @@ impl NodeMemory {
             home: HomeMemory::new(block, home_bytes),
             retained: Retained::new(block),
             locks: locks::LockCopies::new(cache_bytes / 8),
-            regions: one_sided::Regions::default(),
+            regions: regions::Regions::default(),
         }
     }
 

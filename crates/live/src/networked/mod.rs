@@ -24,7 +24,7 @@
 //! | `node.rs` | a node's process: joining, fencing, leaving |
 //! | `carry.rs` | its threads and the messages |
 //! | `service.rs` | the thread that works when no other does |
-//! | `one_sided/` | a software NIC: operations on the memory of other nodes |
+//! | `verbs/` | a software NIC: operations on the memory of other nodes |
 //! | `chains.rs` | chains: verbs through the switch, calls, metadata servers |
 //! | `lease.rs` | until when a node may trust what it has |
 //! | `switch.rs` | the switch's process |
@@ -37,13 +37,13 @@ mod chains;
 pub mod lease;
 mod log;
 mod node;
-pub mod one_sided;
 mod report;
 mod service;
 mod switch;
 #[cfg(test)]
 mod turns_tests;
 mod under_way;
+pub mod verbs;
 
 pub use self::node::{JoinError, NetworkedNode, NodeSetup};
 pub use self::report::{NodeReport, NodeStatus, SwitchReport, Watch};

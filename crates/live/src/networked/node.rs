@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 use membership::member::{Config as MemberConfig, Effect as Membership, Member};
 use membership::{Message, Session, Timing};
 use node::{Node, Outcome, Pinned, Retransmission, Store, View};
-use switch::flowcc::Dump;
+use switch::coherence::Dump;
 use transport::{Body, Cause, Contents, Outgoing, PlaceId, Refusal, Transport};
 use wire::{Incarnation, Nanos, NodeId};
 
 use super::chains::ChainSide;
 use super::lease::Lease;
 use super::log::NodeLog;
-use super::one_sided::OneSided;
 use super::report::NodeReport;
+use super::verbs::OneSided;
 use crate::config::Config;
 use crate::memory::{NodeMemory, StoreOf};
 use crate::place::{Carrier, Courier, NodePlace, Place};

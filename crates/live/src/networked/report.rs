@@ -8,8 +8,8 @@ use membership::coordinator::{self, Phase};
 use transport::{Cause, Counts};
 use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
 
-use super::one_sided::NicCounts;
-use crate::chain::{ServerCounts, SteeringCounts};
+use super::verbs::NicCounts;
+use crate::chains::{ServerCounts, SteeringCounts};
 
 /// What a node counts, as of its last beat.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -6,15 +6,15 @@ use std::time::Instant;
 
 use membership::coordinator::{Config as CoordinatorConfig, Coordinator, Effect};
 use membership::{Message, Timing};
-use switch::flowcc;
+use switch::coherence;
 use transport::{Body, Cause, Contents, Outgoing, PlaceId, Transport};
 use wire::{Nanos, NodeId, SwitchEpoch};
 
 use super::log::SwitchLog;
 use super::node::now_since;
-use super::one_sided::mtu_of;
 use super::report::{NodeReport, NodeStatus, SwitchReport, Watch};
-use crate::chain::Introduction;
+use super::verbs::mtu_of;
+use crate::chains::Introduction;
 use crate::config::Config;
 use crate::place::SwitchPlace;
 use crate::scheduling::Scheduling;
@@ -92,7 +92,7 @@ impl NetworkedSwitch {
     }
 
     fn report(&self, now: Nanos) -> SwitchReport {
-        let (switch, coordinator) = (&self.place.flowcc, &self.coordinator);
+        let (switch, coordinator) = (&self.place.coherence, &self.coordinator);
         let roster = coordinator.roster();
         let nodes = (0..roster.lives.len()).filter_map(|node| {
             let node = NodeId(u16::try_from(node).expect("at most 64 nodes"));
@@ -114,7 +114,7 @@ impl NetworkedSwitch {
             entries: self.entries as u64,
             packets_received: self.place.received,
             packets_sent: self.place.sent,
-            program_dropped: flowcc::Drop::ALL.iter().map(|cause| switch.counters().drops(*cause)).sum(),
+            program_dropped: coherence::Drop::ALL.iter().map(|cause| switch.counters().drops(*cause)).sum(),
             chains: self.place.relay.counts(),
             membership: *coordinator.counters(),
             transport: self.transport.counters().counts(),
@@ -226,7 +226,7 @@ impl NetworkedSwitch {
                     }
                     Effect::Restart { epoch, shadow, changes } => {
                         self.log.on_epoch(epoch, &changes, self.coordinator.roster().live().len() as u64);
-                        let dump = self.began.then(|| self.place.flowcc.dump());
+                        let dump = self.began.then(|| self.place.coherence.dump());
                         // Before anybody else hears of the epoch.
                         self.place.chip().begin_epoch(epoch, shadow, &self.coordinator.roster().view().lives);
                         self.began = true;

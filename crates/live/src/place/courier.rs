@@ -18,7 +18,7 @@ use crate::waiting::Sleeper;
 pub struct Courier {
     pub(crate) effects: Vec<Effect>,
     pub(crate) lock_effects: Vec<LockEffect>,
-    pub(crate) switch_effects: Vec<switch::flowcc::Effect>,
+    pub(crate) switch_effects: Vec<switch::coherence::Effect>,
     pub(crate) directory_effects: Vec<switch::locks::Effect>,
     pub(crate) batch: Vec<Input>,
     /// Where regions are put together that do not lie in one piece.

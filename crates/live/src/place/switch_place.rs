@@ -2,16 +2,16 @@
 
 use nic::verbs::Mtu;
 use switch::Chip;
-use switch::flowcc::{Effect, Switch};
+use switch::coherence::{Effect, Switch};
 use switch::locks::{Directory, Effect as LockEffect};
 use wire::{LockPacket, Packet};
 
-use crate::chain::Relay;
+use crate::chains::Relay;
 use crate::config::Config;
 
 /// The switch's programs, and what passes through them.
 pub(crate) struct SwitchPlace {
-    pub(crate) flowcc: Switch,
+    pub(crate) coherence: Switch,
     pub(crate) locks: Directory,
     pub(crate) relay: Relay,
     /// Of blocks and locks.
@@ -25,15 +25,15 @@ impl SwitchPlace {
     /// # Panics
     /// If the chip has no room for its programs.
     pub(crate) fn new(config: &Config, mtu: Mtu) -> Self {
-        let (flowcc, locks) = config.directories();
+        let (coherence, locks) = config.directories();
         let relay = Relay::new(config.nodes, config.steers(), mtu);
-        Self { flowcc, locks, relay, received: 0, sent: 0 }
+        Self { coherence, locks, relay, received: 0, sent: 0 }
     }
 
     /// All of them, as one machine.
     pub(crate) fn chip(&mut self) -> Chip<'_> {
-        let Self { flowcc, locks, relay, .. } = self;
-        Chip { flowcc, locks, relay: &mut relay.0 }
+        let Self { coherence, locks, relay, .. } = self;
+        Chip { coherence, locks, relay: &mut relay.0 }
     }
 
     /// Runs a packet about a lock through all its passes. What is sent with a payload takes along what came with the packet.

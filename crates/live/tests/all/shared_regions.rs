@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use live::memory::one_sided::{Missing, NotMapped, Region, Regions, Shape, Torn};
+use live::memory::regions::{Missing, NotMapped, Region, Regions, Shape, Torn};
 use transport::shm::{Config, ShmTransport};
 use transport::{NotObtained, PlaceId, SharedMemory, Sharing, Terms, Transport};
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId};

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use live::memory::NodeMemory;
-use live::memory::one_sided::{Region, Shape};
-use nic::sabre::{self, Attempt, Config, Effect, Engine, Load, Mode};
+use live::memory::regions::{Region, Shape};
+use nic::objects::{self, Attempt, Config, Effect, Engine, Load, Mode};
 use wire::{BlockSize, GlobalAddr, Nanos, NodeId};
 
 const READS: u64 = 20_000;
@@ -88,7 +88,7 @@ fn by_engine(region: &Region, number: usize, into: &mut [u8]) -> Option<u64> {
     let attempt = Attempt { requester: 1, number: ATTEMPTS.fetch_add(1, Ordering::Relaxed) };
     let first = number as u64 * u64::from(blocks);
     let (now, mut out) = (Nanos(0), Vec::new());
-    engine.on_register(now, attempt, sabre::Object { first, blocks, header: 0 }).unwrap();
+    engine.on_register(now, attempt, objects::Object { first, blocks, header: 0 }).unwrap();
     engine.on_request(now, attempt, blocks).unwrap();
     let word = |at: u64| region.word(at as usize).unwrap();
     let mut seen = 0;

@@ -10,7 +10,7 @@ mod running;
 use alloc::vec::Vec;
 
 use sorted::{Map, Set};
-use switch::flowcc::Dump;
+use switch::coherence::Dump;
 use wire::{Nanos, NodeId, SwitchEpoch};
 
 use crate::message::{

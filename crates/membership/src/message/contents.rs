@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use switch::flowcc::{Dump, EntryView};
+use switch::coherence::{Dump, EntryView};
 use wire::{BlockTag, Copyset, GlobalStatus, Incarnation, NodeId};
 
 use super::Malformed;

@@ -42,7 +42,7 @@ impl Shape {
     pub const fn stride(self) -> usize {
         match self {
             Self::Words { .. } => 1,
-            Self::Chain { .. } => wire::chain::UNIT as usize / 8,
+            Self::Chain { .. } => wire::chains::UNIT as usize / 8,
             Self::Objects { len, .. } => match len.div_ceil(8) + 1 {
                 words @ ..=8 => words.next_power_of_two(),
                 words => words.next_multiple_of(8),
@@ -72,7 +72,7 @@ impl Shape {
     /// unit on, so that a location says where it is.
     pub const fn base(self, addr: GlobalAddr) -> u64 {
         match self {
-            Self::Chain { first, .. } => first as u64 * wire::chain::UNIT,
+            Self::Chain { first, .. } => first as u64 * wire::chains::UNIT,
             Self::Words { .. } | Self::Objects { .. } => addr.offset(),
         }
     }

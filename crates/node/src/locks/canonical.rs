@@ -1,7 +1,7 @@
 //! A node's locks as a value, for checkers that explore all states of a small rack.
 //!
 //! A [`State`] holds what decides about the future, and nothing else: no times, no counters, and no lock of which this node
-//! knows nothing. Two nodes with equal states behave alike from there on. As in [`crate::canonical`], everything that is
+//! knows nothing. Two nodes with equal states behave alike from there on. As in [`crate::coherence::canonical`], everything that is
 //! armed in a saved state is due in the far future, and [`LockNode::fire`] lets one [`Timer`] go off.
 
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use super::record::{Again, Lock, Reign};
 use super::recovery::{Decision, LastReport, Rebuilding};
 use super::store::LockStore;
 use super::{LockEffect, LockNode};
-use crate::canonical::{FAR, NOW};
+use crate::coherence::canonical::{FAR, NOW};
 use crate::store::{DataRef, Moment};
 use wire::Nanos;
 

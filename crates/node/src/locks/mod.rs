@@ -64,7 +64,7 @@ use wire::{
     Rules, SwitchEpoch, Tenure,
 };
 
-use crate::config::Retransmission;
+use crate::coherence::config::Retransmission;
 use crate::store::{DataRef, Moment};
 use home::HomeLock;
 pub use inspect::{LockView, ReignView};

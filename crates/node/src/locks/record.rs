@@ -8,7 +8,7 @@ use wire::{
 
 use super::store::{LockStore, NoRoom};
 use super::{Context, LockEffect, Ticket};
-use crate::config::Retransmission;
+use crate::coherence::config::Retransmission;
 
 /// A thread of this node that waits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

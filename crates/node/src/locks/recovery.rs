@@ -28,7 +28,7 @@ use super::home::{HomeLock, Keeper};
 use super::record::{Again, Copy, Cut, Lock, Report, Waiter};
 use super::store::LockStore;
 use super::{Context, LockDrop, LockEffect, LockMessage, LockNode, context};
-use crate::recovery::View;
+use crate::coherence::recovery::View;
 use crate::store::{DataRef, Moment};
 
 /// That there are no more reports, said to a home until it answers.

@@ -5,7 +5,7 @@ use wire::{Copyset, LockEnd, LockKind, LockPacket, Mode, NodeId, Rule, Rules, Wa
 use super::record::{Again, Lock, Moving, Thread, Waiter};
 use super::store::{LockStore, Users};
 use super::{Context, LockDrop, LockEffect};
-use crate::config::Retransmission;
+use crate::coherence::config::Retransmission;
 
 impl Lock {
     /// Lets in whoever is next, or lets the lock go on.

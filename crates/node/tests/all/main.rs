@@ -3,5 +3,5 @@
 mod alloc_home;
 mod alloc_model;
 mod alloc_node;
-mod handlers;
-mod lock_handlers;
+mod coherence;
+mod locks;

@@ -4,8 +4,8 @@
 //! layouts of objects do that NICs without SABRes need. What must always hold: words are read, and written, one after the other,
 //! each whole; that is what such layouts rely on.
 
-use live::memory::one_sided::Missing;
-use live::networked::one_sided::{Far, Opened};
+use live::memory::regions::Missing;
+use live::networked::verbs::{Far, Opened};
 
 use super::Words;
 use crate::error::Error;

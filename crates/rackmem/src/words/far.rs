@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use live::networked::NetworkedNode;
-use live::networked::one_sided::{Far, HomeLife, Ticket, refused_words};
+use live::networked::verbs::{Far, HomeLife, Ticket, refused_words};
 use live::place::{Courier, Failure};
-use nic::atomics::Request;
+use nic::words::Request;
 use wire::GlobalAddr;
 use wire::roce::Key;
 use wire::roce::batch::{Entry, Operation, SECTION_BYTES, Writer};

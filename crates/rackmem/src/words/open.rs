@@ -2,8 +2,8 @@
 
 use std::marker::PhantomData;
 
-use live::memory::one_sided::Shape;
-use nic::atomics::Width;
+use live::memory::regions::Shape;
+use nic::words::Width;
 use wire::{Discipline, GlobalAddr, NodeId};
 
 use super::{Word, Words};

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use live::memory::one_sided::{Missing, execute};
-use live::networked::one_sided::{Far, Opened};
-use nic::atomics::{Operands, Operation, Request, Width};
+use live::memory::regions::{Missing, execute};
+use live::networked::verbs::{Far, Opened};
+use nic::words::{Operands, Operation, Request, Width};
 use wire::GlobalAddr;
 
 use super::{Pending, Word, WordOperation};

@@ -1,6 +1,6 @@
 //! Operations that nobody waits for yet.
 
-use nic::atomics::{Operands, Operation};
+use nic::words::{Operands, Operation};
 
 use super::Word;
 use super::far::Place;

@@ -1,6 +1,6 @@
 //! What can be a word: 32 bits or 64.
 
-use nic::atomics::Width;
+use nic::words::Width;
 
 mod sealed {
     pub trait Sealed {}

@@ -99,7 +99,7 @@ pub fn beside(one: &StageMap, other: &StageMap) -> Result<StageMap, BuildError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flowcc;
+    use crate::coherence;
     use wire::{Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, NodeId, SwitchEpoch, Tenure};
 
     #[test]
@@ -110,15 +110,15 @@ mod tests {
             Directory::new(&config).map(|directory| directory.stage_map())
         };
         for queue in [false, true] {
-            let config = flowcc::Config { nodes: 64, entries: 375_000, epoch, queue, peeks: queue };
-            let flowcc = flowcc::Switch::new(&config).unwrap().stage_map();
-            let both = beside(&flowcc, &locks(64 << 10).unwrap()).unwrap();
-            assert!(both.totals.register_bytes > flowcc.totals.register_bytes);
+            let config = coherence::Config { nodes: 64, entries: 375_000, epoch, queue, peeks: queue };
+            let coherence = coherence::Switch::new(&config).unwrap().stage_map();
+            let both = beside(&coherence, &locks(64 << 10).unwrap()).unwrap();
+            assert!(both.totals.register_bytes > coherence.totals.register_bytes);
             assert!(
                 both.stages.iter().all(|stage| stage.arrays.len() <= both.budget.stateful_alus_per_stage)
             );
-            assert!(beside(&flowcc, &flowcc).is_err(), "two coherence programs need twice the ALUs");
-            assert!(beside(&flowcc, &locks(1 << 20).unwrap_or_else(|_| flowcc.clone())).is_err());
+            assert!(beside(&coherence, &coherence).is_err(), "two coherence programs need twice the ALUs");
+            assert!(beside(&coherence, &locks(1 << 20).unwrap_or_else(|_| coherence.clone())).is_err());
         }
     }
 

@@ -16,7 +16,7 @@
 //!
 //! What must always hold: of two introductions of one queue pair that with the larger number counts.
 
-use wire::chain::{EntryVersion, Location};
+use wire::chains::{EntryVersion, Location};
 use wire::roce::{Key, Psn, QpNumber};
 use wire::{Incarnation, NodeId, SwitchEpoch};
 
@@ -188,7 +188,7 @@ impl Introduction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::chain::{Class, UNITS};
+    use wire::chains::{Class, UNITS};
 
     #[test]
     fn what_is_said_is_read_as_it_was_written_and_nothing_else_is() {

@@ -19,7 +19,7 @@ use wire::chain_pair::{self, ChainPair};
 use wire::roce::{Key, Packet, Psn, QpNumber};
 use wire::{Faithful, Incarnation, Nanos, NodeId, Rule, Rules, SwitchEpoch};
 
-use crate::steering::{Action, Connection, End, Sent, Steering};
+use crate::chains::{Action, Connection, End, Sent, Steering};
 
 pub use introduction::Introduction;
 

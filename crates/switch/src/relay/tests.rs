@@ -1,8 +1,8 @@
 //! Connections, lives and stores, as the switch is told of them.
 
 use super::*;
-use crate::steering::Config;
-use wire::chain::{Class, EntryVersion, Location};
+use crate::chains::Config;
+use wire::chains::{Class, EntryVersion, Location};
 use wire::roce::{Extension, Opcode};
 
 /// How long a tail counts that was found.

@@ -3,7 +3,7 @@
 use crate::rig;
 
 use rig::{EPOCH, NODES, Rig, block, nodes, request, requester, tag, unlock};
-use switch::flowcc::{Config, Drop, Switch};
+use switch::coherence::{Config, Drop, Switch};
 use switch::pipeline::BuildError;
 use wire::GlobalStatus::Shared;
 use wire::{BlockTag, Kind, Packet, Seq, SlotId, SwitchEpoch};

@@ -4,7 +4,7 @@ use crate::rig;
 
 use proptest::prelude::*;
 use rig::{EPOCH, NODES, tag};
-use switch::flowcc::{Config, Effect, Resubmit, Switch};
+use switch::coherence::{Config, Effect, Resubmit, Switch};
 use wire::{
     BlockTag, Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, RequesterId, Seq, SlotId,
     Status, SwitchEpoch,

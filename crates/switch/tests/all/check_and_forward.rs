@@ -3,8 +3,8 @@
 use crate::rig;
 
 use rig::{NODES, Rig, block, nodes, refused, request, requester, status_of};
-use switch::flowcc::fan_out::fan_out;
-use switch::flowcc::tables;
+use switch::coherence::fan_out::fan_out;
+use switch::coherence::tables;
 use wire::GlobalStatus::{self, Modified, Shared, Unshared};
 use wire::{Copyset, Endpoint, Kind, NodeId, Packet, Refusal};
 

@@ -7,7 +7,7 @@ use rig::{
     Rig, assert_acknowledged, block, nodes, refused, request, requester, status_of, unlock, unlock_at_home,
     unlock_refused,
 };
-use switch::flowcc::{Drop, EntryView};
+use switch::coherence::{Drop, EntryView};
 use wire::GlobalStatus::{Modified, Shared, Unshared};
 use wire::{Endpoint, Kind, NodeId, Packet, Refusal, Seq};
 

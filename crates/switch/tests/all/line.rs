@@ -1,6 +1,6 @@
-//! With `queue`, a request that meets a writer stands in line behind it (see `flowcc::line`).
+//! With `queue`, a request that meets a writer stands in line behind it (see `coherence::line`).
 
-use switch::flowcc::{Config, Switch, line};
+use switch::coherence::{Config, Switch, line};
 use wire::{Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, Seq, SlotId, Status, SwitchEpoch};
 
 /// A switch with a line, and the entry of one block in it.
@@ -23,8 +23,8 @@ fn send(switch: &mut Switch, packet: &Packet) -> Vec<Packet> {
     switch.on_packet(packet, &mut effects);
     while let Some(effect) = effects.pop() {
         match effect {
-            switch::flowcc::Effect::Send(packet) => sent.insert(0, packet),
-            switch::flowcc::Effect::Resubmit(again) => switch.on_resubmit(again, &mut effects),
+            switch::coherence::Effect::Send(packet) => sent.insert(0, packet),
+            switch::coherence::Effect::Resubmit(again) => switch.on_resubmit(again, &mut effects),
         }
     }
     switch.invariants();

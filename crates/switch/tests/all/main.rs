@@ -2,6 +2,8 @@
 
 mod admission;
 mod arbitrary_streams;
+mod chains;
+mod chains_map;
 mod check_and_forward;
 mod idempotence;
 mod line;
@@ -12,5 +14,3 @@ mod refused_programs;
 mod restart;
 mod rig;
 mod stage_map;
-mod steering;
-mod steering_map;

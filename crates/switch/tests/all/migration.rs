@@ -6,7 +6,7 @@ use rig::{
     Rig, assert_acknowledged, block, home_of, nodes, refused, request, requester, status_of, tag, unlock,
     unlock_refused,
 };
-use switch::flowcc::{Drop, EntryView};
+use switch::coherence::{Drop, EntryView};
 use wire::GlobalStatus::{self, Modified, Shared, Unshared};
 use wire::{BlockTag, Copyset, Endpoint, Kind, NodeId, Packet, Refusal, Status};
 

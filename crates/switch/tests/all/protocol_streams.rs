@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use random::Dice;
 use rig::{EPOCH, NODES, request, tag};
-use switch::flowcc::{Config, Effect, EntryView, Resubmit, Switch};
+use switch::coherence::{Config, Effect, EntryView, Resubmit, Switch};
 use wire::{
     BlockTag, Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, RequesterId, SlotId, Status,
 };

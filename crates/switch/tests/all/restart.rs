@@ -3,7 +3,7 @@
 use crate::rig;
 
 use rig::{EPOCH, Rig, block, home_of, nodes, request, requester, tag, unlock};
-use switch::flowcc::Drop;
+use switch::coherence::Drop;
 use wire::GlobalStatus::{Modified, Shared};
 use wire::{Endpoint, Kind, NodeId, Packet, SwitchEpoch};
 

@@ -3,7 +3,7 @@
 use crate::rig;
 
 use rig::{Rig, block, nodes, request, requester, unlock};
-use switch::flowcc::{Config, Switch};
+use switch::coherence::{Config, Switch};
 use switch::pipeline::StageMap;
 use wire::GlobalStatus::Shared;
 use wire::{Kind, Packet};
@@ -13,7 +13,7 @@ fn map() -> StageMap {
 }
 
 #[test]
-fn flowcc_has_arrays_in_10_of_12_stages_as_in_the_paper() {
+fn coherence_has_arrays_in_10_of_12_stages_as_in_the_paper() {
     let map = map();
     assert_eq!((map.totals.stages, map.totals.stages_with_arrays), (12, 10));
     let names = |stage: usize| map.stages[stage].arrays.iter().map(|a| a.name.as_str()).collect::<Vec<_>>();

@@ -1,7 +1,7 @@
 //! Stores of chains, and what a rack does to them: a part of the [`joint`](crate::joint) world.
 //!
 //! Threads make stores: memory of one node, which was a block, a lock or a region before and becomes one after, and a metadata server
-//! on one. Clients on all nodes get, put and delete through queue pairs of their nodes' NICs ([`one_sided`](crate::one_sided)), whose
+//! on one. Clients on all nodes get, put and delete through queue pairs of their nodes' NICs ([`regions`](crate::regions)), whose
 //! packets pass the switch, which steers in some runs. A store is over when somebody ends it, or with the node of its memory or
 //! of its metadata server.
 //!

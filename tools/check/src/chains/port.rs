@@ -6,15 +6,15 @@
 use chain::{Outcome, Verb};
 use nic::verbs::Remote;
 use switch::relay::Introduction;
-use wire::chain::{ENTRY_HEAD, EntryHead, Location};
 use wire::chain_pair::ChainPair;
+use wire::chains::{ENTRY_HEAD, EntryHead, Location};
 use wire::roce::Psn;
 use wire::{Nanos, NodeId, Rules, SwitchEpoch};
 
 use super::rig::{Packets, Rig};
 use super::store::{Ask, Failure, Result, Store};
-use crate::one_sided::Payload;
-use crate::one_sided::chained::{self, Posted};
+use crate::regions::Payload;
+use crate::regions::chained::{self, Posted};
 
 /// How often the switch is told something, until it has heard.
 pub(super) const AGAIN: Nanos = Nanos::from_micros(100);

@@ -14,9 +14,9 @@ use super::store::{Answered, Ask, Failure, Result};
 use super::truth::Truth;
 use super::{ChainPlan, Seen, Store};
 use crate::coherence::Blocks;
-use crate::one_sided::chained::{Beginning, ForChains, Outcome, Posted};
-use crate::one_sided::{Body, Message, OneSided, Payload};
 use crate::rack::Bench;
+use crate::regions::chained::{Beginning, ForChains, Outcome, Posted};
+use crate::regions::{Body, Message, OneSided, Payload};
 
 /// Packets of the joint world.
 pub(crate) trait Packets: Copy + From<Message> + From<node::Message> {}

@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use chain::metadata::{CallId, ClientId, Config, Effect, Metadata};
 use chain::{Answer, Appended, Call, Verb};
 use switch::relay::Introduction;
-use wire::chain::ENTRY_HEAD;
+use wire::chains::ENTRY_HEAD;
 use wire::{Incarnation, Nanos, NodeId, Refusal, Rules, SwitchEpoch};
 
 use super::port::{AGAIN, Port, UnderWay};
 use super::rig::{Packets, Rig, whose};
 use super::store::{Answered, Ask, Failure, Result, Store};
 use super::{ChainPlan, times};
-use crate::one_sided::Payload;
+use crate::regions::Payload;
 
 /// How long an append waits for its predecessor until its chain is walked.
 const PATIENCE: Nanos = Nanos::from_micros(60);

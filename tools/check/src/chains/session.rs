@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use chain::client::{Client, Config, Done, Effect, OpId, Request, Walk};
 use chain::{Appended, Call, Outcome, Verb};
-use switch::steering::Binding;
-use wire::chain::ENTRY_HEAD;
+use switch::chains::Binding;
+use wire::chains::ENTRY_HEAD;
 use wire::{Nanos, NodeId, Rules};
 
 use super::port::{Port, UnderWay};
@@ -16,7 +16,7 @@ use super::rig::{Common, Packets, Rig};
 use super::store::{Answered, Ask, Failure, Result, Store};
 use super::{ChainPlan, times};
 use crate::history::Op;
-use crate::one_sided::Payload;
+use crate::regions::Payload;
 
 /// Slots that a client asks for at a time.
 const SLOTS: u32 = 2;
@@ -253,7 +253,7 @@ impl<R: Rules> Session<R> {
                     running.effects.pop_front();
                 }
                 let len = match running.request {
-                    Request::Get => wire::chain::UNIT as u32,
+                    Request::Get => wire::chains::UNIT as u32,
                     // What an append reads on its way is what follows.
                     _ => ENTRY_HEAD,
                 };

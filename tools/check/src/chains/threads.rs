@@ -85,8 +85,8 @@ impl<R: Rules> Thread<R> {
             }
             Doing::Allocating { root, home, asked: false } => {
                 let bytes = match root {
-                    None => wire::chain::UNIT,
-                    Some(_) => rig.plan().units as u64 * wire::chain::UNIT,
+                    None => wire::chains::UNIT,
+                    Some(_) => rig.plan().units as u64 * wire::chains::UNIT,
                 };
                 let whom = (me, self.guest);
                 let asked = rig.blocks.alloc_for(rig.bench, whom, bytes, (home, Discipline::Chain));

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use node::Outcome;
+use switch::chains::{self, Action, Sent, Steering};
 use switch::relay::{HEAD, Introduction, Relay};
-use switch::steering::{self, Action, Sent, Steering};
 use wire::{Faithful, Incarnation, Nanos, NodeId, Rules};
 
 use super::rig::{Common, Packets, Rig, Servers};
 use super::threads::Thread;
 use super::{ChainPlan, Seen, session, times};
 use crate::coherence::Blocks;
-use crate::one_sided::{Body, Message, OneSided, Payload};
 use crate::rack::{Bench, Conditions, FIRST, template};
+use crate::regions::{Body, Message, OneSided, Payload};
 
 /// Threads of a node that use stores.
 const MOST_THREADS: usize = 2;
@@ -28,7 +28,7 @@ pub struct Chains<R: Rules = Faithful> {
 
 /// What the switch has for chains.
 fn relay<R: Rules>(rules: R, plan: &ChainPlan, nodes: usize) -> Relay<R> {
-    let config = |reads: bool| steering::Config {
+    let config = |reads: bool| chains::Config {
         keys: 16,
         connections: 24,
         window: 64,
@@ -37,7 +37,7 @@ fn relay<R: Rules>(rules: R, plan: &ChainPlan, nodes: usize) -> Relay<R> {
         lifetime: times::LIFETIME,
         slot_lifetimes: if reads { times::SLOT_LIFETIMES } else { 1 },
         binding: session::BINDING,
-        ..steering::Config::default()
+        ..chains::Config::default()
     };
     let program = plan.is_steered().then(|| {
         template::copy_of(rules, &config(plan.steering > 1), |rules, config| {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use node::allocator::ChunkSize;
 use node::{Backoff, Config, Effect, Message, Moment, Node, Outcome, Turn};
-use switch::flowcc::{self, Dump, Resubmit, Switch};
+use switch::coherence::{self, Dump, Resubmit, Switch};
 use wire::{
     BlockSize, BlockTag, Discipline, Endpoint, Faithful, GlobalAddr, Kind, Nanos, NodeId, Packet, Rules,
     SlotId,
@@ -86,7 +86,7 @@ pub struct Blocks<R: Rules = Faithful> {
     pub(super) dumps: Vec<Dump>,
     /// What machines write their effects to.
     pub(super) out: Vec<Effect>,
-    switch_out: Vec<flowcc::Effect>,
+    switch_out: Vec<coherence::Effect>,
     pub(super) seen: Seen,
 }
 
@@ -101,8 +101,8 @@ impl<R: Rules> Blocks<R> {
     fn take_from_switch<M: Copy + From<Message>>(&mut self, bench: &mut Bench<M>) {
         for effect in self.switch_out.drain(..) {
             match effect {
-                flowcc::Effect::Send(packet) => bench.send(None, packet.to.node(), Message::from(packet)),
-                flowcc::Effect::Resubmit(again) => self.resubmits.push_back(again),
+                coherence::Effect::Send(packet) => bench.send(None, packet.to.node(), Message::from(packet)),
+                coherence::Effect::Resubmit(again) => self.resubmits.push_back(again),
             }
         }
     }
@@ -215,7 +215,7 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
             };
             (Node::with_rules(rules, config), PlainStore::new(BLOCK, plan.buckets))
         });
-        let config = flowcc::Config {
+        let config = coherence::Config {
             nodes: rack.nodes,
             entries: plan.switch_entries,
             epoch: FIRST,

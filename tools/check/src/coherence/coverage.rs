@@ -1,7 +1,7 @@
 //! What the machines were seen to do: rows of the tables, kinds of packets, causes of drops.
 
-use switch::flowcc::tables::{CHECK, FORWARD};
-use switch::flowcc::{Counters, Drop};
+use switch::coherence::tables::{CHECK, FORWARD};
+use switch::coherence::{Counters, Drop};
 use wire::{Endpoint, Kind, Packet, Refusal, Status};
 
 const KINDS: usize = Kind::FreeReply as usize + 1;

@@ -1,7 +1,7 @@
 //! What stops and starts again, as far as blocks are concerned.
 
 use node::{Node, View};
-use switch::flowcc::Dump;
+use switch::coherence::Dump;
 use wire::{Incarnation, NodeId, Rules, SwitchEpoch};
 
 use super::PlainStore;

@@ -2,7 +2,7 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `flowcc` | racks of coherent blocks |
+//! | `coherence` | racks of coherent blocks |
 //! | `locks` | racks of locks that carry their data |
 //! | `joint` | racks of both, in which memory comes and goes |
 //! | `engine` | from a state to all that can follow it: of any of these |
@@ -13,8 +13,8 @@
 //! What must always hold: two states that are taken for one behave alike. No hash stands for a state, and what is
 //! left out of a state (time, counters, the distance between numbers) decides nothing.
 
+pub mod coherence;
 mod engine;
-pub mod flowcc;
 mod hashing;
 pub mod joint;
 pub mod locks;

@@ -5,7 +5,7 @@
 //! [`locks`](crate::locks) the same of regions. A node's memory is one for both, so that what comes back late to memory that
 //! belongs to another discipline by now is seen. A lock's region lives as long as the home's table of live blocks says so; a
 //! thread inside has it freed by the allocator that gave it out. Words and objects are used through the nodes' NICs
-//! ([`one_sided`](crate::one_sided)), in the same memory; and so are stores of chains in one run of three
+//! ([`regions`](crate::regions)), in the same memory; and so are stores of chains in one run of three
 //! ([`chains`](crate::chains)), whose packets pass the switch, which steers in some of those.
 //!
 //! | file | holds |

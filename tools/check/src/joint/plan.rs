@@ -5,8 +5,8 @@ use wire::Nanos;
 use crate::chains::ChainPlan;
 use crate::coherence::{self, BlockPlan};
 use crate::locks::{self, LockPlan};
-use crate::one_sided::OneSidedPlan;
 use crate::rack::{self, Knob, Knobs, Restarts};
+use crate::regions::OneSidedPlan;
 
 /// What a run of all of them is like.
 pub type Plan = rack::Plan<JointPlan>;

@@ -8,8 +8,8 @@ use super::{JointPlan, Plan};
 use crate::chains::{self, Chains};
 use crate::coherence::{self, Blocks, PlainStore};
 use crate::locks::{self, Locks, PlainLocks};
-use crate::one_sided::{self, OneSided};
 use crate::rack::{self, Bench, Known, Place, Sum, World};
+use crate::regions::{self, OneSided};
 
 /// What is on the network.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ pub enum Packet {
     /// About locks.
     Lock(LockMessage),
     /// About words, objects and chains.
-    OneSided(one_sided::Message),
+    OneSided(regions::Message),
 }
 
 impl From<Message> for Packet {
@@ -34,8 +34,8 @@ impl From<LockMessage> for Packet {
     }
 }
 
-impl From<one_sided::Message> for Packet {
-    fn from(message: one_sided::Message) -> Self {
+impl From<regions::Message> for Packet {
+    fn from(message: regions::Message) -> Self {
         Self::OneSided(message)
     }
 }
@@ -48,7 +48,7 @@ pub struct Seen {
     /// Locks.
     pub locks: locks::Seen,
     /// Words and objects.
-    pub words: one_sided::Seen,
+    pub words: regions::Seen,
     /// Chains.
     pub chains: chains::Seen,
 }
@@ -315,7 +315,7 @@ impl<R: Rules> World<Packet> for Joint<R> {
     fn on_epoch_begins(&mut self, bench: &mut Bench<Packet>) {
         let Self { blocks, locks, chains, .. } = self;
         let view = bench.view();
-        Chip { flowcc: &mut blocks.switch, locks: &mut locks.switch, relay: chains.relay() }.begin_epoch(
+        Chip { coherence: &mut blocks.switch, locks: &mut locks.switch, relay: chains.relay() }.begin_epoch(
             view.epoch,
             view.shadow,
             &view.lives,

@@ -1,15 +1,15 @@
 //! All tests of this crate, in one program.
 
-mod chain_mutants;
+mod chains_mutants;
+mod coherence_mutants;
+mod coherence_under_faults;
 mod exhaustive;
 mod failing_runs;
 mod history_file;
 mod joint_under_faults;
-mod lock_mutants;
+mod locks_mutants;
 mod locks_under_faults;
-mod mutants;
-mod one_sided_mutants;
-mod protocol_under_faults;
 mod randomized;
+mod regions_mutants;
 mod search_limits;
 mod verdicts;

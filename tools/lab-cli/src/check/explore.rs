@@ -1,4 +1,4 @@
-//! `rackmem-lab check flowcc`, `rackmem-lab check locks` and `rackmem-lab check joint`: scope by scope, with progress on standard error and a table, or a document, at the end.
+//! `rackmem-lab check coherence`, `rackmem-lab check locks` and `rackmem-lab check joint`: scope by scope, with progress on standard error and a table, or a document, at the end.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
@@ -224,7 +224,7 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use ::check::explore::flowcc::{Coverage, FlowCC};
+    use ::check::explore::coherence::{Coverage, FlowCC};
     use ::check::explore::locks::Locks;
 
     use super::*;

@@ -2,7 +2,7 @@
 
 mod explore;
 
-use ::check::explore::flowcc::FlowCC;
+use ::check::explore::coherence::FlowCC;
 use ::check::explore::joint::Joint;
 use ::check::explore::locks::Locks;
 

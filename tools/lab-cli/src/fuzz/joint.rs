@@ -4,7 +4,7 @@ use check::joint::{Joint, JointPlan, Packet, Plan, Seen};
 use check::rack;
 use wire::Faithful;
 
-use super::flowcc::BlockRuns;
+use super::coherence::BlockRuns;
 use super::locks::LockRuns;
 use super::{Groups, Subject, named};
 

@@ -3,8 +3,8 @@
 //! The runs are those of `check::rack`, of one world or another; here they are spread over threads, summed up and told. The sums
 //! do not depend on the threads: a seed gives one run, and the seeds that failed are listed in order.
 
+mod coherence;
 mod failure;
-mod flowcc;
 mod joint;
 mod locks;
 mod report;
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     } else if args.locks {
         runs::<locks::LockRuns>(args)
     } else {
-        runs::<flowcc::BlockRuns>(args)
+        runs::<coherence::BlockRuns>(args)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The constants of all figures, as they stand in the code.
 
-use sim::flowcc::{Config, Costs};
+use sim::coherence::{Config, Costs};
 use sim::hardware::Testbed;
 use sim::rack::Setup;
 
@@ -12,24 +12,24 @@ use crate::{gam, grappa};
 /// All constants that results depend on.
 pub fn constants() -> Vec<Constant> {
     let setup = Setup::new(8);
-    let flowcc = Config::new(8);
+    let coherence = Config::new(8);
     let own = [
         Constant::new(
             "hand-over between processors of a node",
             nanos(setup.hand_over.0),
             "`sim::rack::Setup`",
         ),
-        Constant::new("entries of the switch", flowcc.switch_entries, "`sim::flowcc::Config`"),
-        Constant::new("epoch of hotness", nanos(flowcc.epoch.0), "`sim::flowcc::Config`"),
+        Constant::new("entries of the switch", coherence.switch_entries, "`sim::coherence::Config`"),
+        Constant::new("epoch of hotness", nanos(coherence.epoch.0), "`sim::coherence::Config`"),
         Constant::new(
             "blocks that a home moves in an epoch, at most",
-            flowcc.hottest,
-            "`sim::flowcc::Config`",
+            coherence.hottest,
+            "`sim::coherence::Config`",
         ),
     ];
     let parts = [
         ("", "`sim::hardware::Testbed`", format!("{:#?}", Testbed::CONCORDIA)),
-        ("FlowCC: ", "`sim::flowcc::Costs`", format!("{:#?}", Costs::PAPER)),
+        ("FlowCC: ", "`sim::coherence::Costs`", format!("{:#?}", Costs::PAPER)),
         ("GAM: ", "`lab::gam::Costs`", format!("{:#?}", gam::Costs::PAPER)),
         ("Grappa: ", "`lab::grappa::Costs`", format!("{:#?}", grappa::Costs::PAPER)),
     ];

@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use node::Access;
+use sim::coherence::{Config, Contents, FlowCc, Parcel};
 use sim::fault::{Rules, drop_all, nth, only};
-use sim::flowcc::{Config, Contents, FlowCc, Parcel};
 use sim::rack::{Rack, Setup, Trace, Until};
 use sim::system::{Fault, Place, ThreadId};
 use wire::{BlockSize, Discipline, GlobalAddr, Kind, Nanos, NodeId, Status};

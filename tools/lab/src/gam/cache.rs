@@ -5,7 +5,7 @@
 //! dirty ones which no thread has pinned.
 
 use node::Access;
-use sim::flowcc::Contents;
+use sim::coherence::Contents;
 use wire::{BlockSize, BlockTag};
 
 use crate::home::{Blocks, Paged};

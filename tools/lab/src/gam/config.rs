@@ -1,6 +1,6 @@
 //! What can be set.
 
-use sim::flowcc::Contents;
+use sim::coherence::Contents;
 use wire::BlockSize;
 
 use super::costs::Costs;

@@ -6,7 +6,7 @@
 //!
 //! What must always hold: an operation on a lock is the locks', all others are the memory's.
 
-use sim::flowcc::{self, FlowCc};
+use sim::coherence::{self, FlowCc};
 use sim::locks::{self, Locks};
 use sim::system::{Call, Envelope, Operation, Progress, System, ThreadId};
 use wire::{Nanos, NodeId};
@@ -25,7 +25,7 @@ pub enum Parcel {
     /// About a lock.
     Lock(locks::Parcel),
     /// About a block.
-    Block(flowcc::Parcel),
+    Block(coherence::Parcel),
 }
 
 impl System for Apart {

@@ -5,7 +5,7 @@
 use core::future::Future;
 
 use node::Access;
-use sim::flowcc::FlowCc;
+use sim::coherence::FlowCc;
 use sim::locks::{Costs, Locks};
 use sim::rack::Handle;
 use sim::system::System;
@@ -39,7 +39,7 @@ pub(crate) trait Guarded {
 /// What an access to a region takes that is here, in all systems.
 const ACCESS: Nanos = Costs::PAPER.access;
 /// What is left of it where the coherence protocol's own access is paid already.
-const REST: Nanos = ACCESS.saturating_sub(sim::flowcc::Costs::MIND.access);
+const REST: Nanos = ACCESS.saturating_sub(sim::coherence::Costs::MIND.access);
 
 /// Locks that carry their data.
 pub(crate) struct Carried {

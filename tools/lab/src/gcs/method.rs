@@ -34,7 +34,7 @@ pub fn constants() -> Vec<Constant> {
     let parts = [
         ("", "`sim::hardware::Testbed`", format!("{:#?}", Testbed::CONCORDIA)),
         ("locks: ", "`sim::locks::Costs`", format!("{:#?}", Costs::PAPER)),
-        ("MIND: ", "`sim::flowcc::Costs`", format!("{:#?}", sim::flowcc::Costs::MIND)),
+        ("MIND: ", "`sim::coherence::Costs`", format!("{:#?}", sim::coherence::Costs::MIND)),
     ];
     own.into_iter().chain(listed(&parts)).collect()
 }

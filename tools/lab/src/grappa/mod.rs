@@ -23,7 +23,7 @@ mod costs;
 mod message;
 mod operations;
 
-use sim::flowcc::Contents;
+use sim::coherence::Contents;
 use sim::system::{Call, Envelope, Operation, Place, Processor, Progress, Service, System, ThreadId};
 use wire::{BlockSize, BlockTag, Nanos, NodeId};
 

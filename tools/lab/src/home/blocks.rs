@@ -6,7 +6,7 @@
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use node::{Access, Window};
-use sim::flowcc::Contents;
+use sim::coherence::Contents;
 use wire::BlockSize;
 
 use super::paged::Paged;

@@ -11,7 +11,7 @@ use crate::systems::programs::{DEGREE, elements, iterations, scale};
 pub fn constants() -> Vec<Constant> {
     let parts = [
         ("", "`riscv::timing::Chip`", format!("{:#?}", Chip::PAPER)),
-        ("engine: ", "`nic::atomics::Config`", format!("{:#?}", riscv::machine::EngineConfig::PAPER)),
+        ("engine: ", "`nic::words::Config`", format!("{:#?}", riscv::machine::EngineConfig::PAPER)),
     ];
     listed(&parts)
 }

@@ -1,6 +1,6 @@
 //! The constants of all figures, as they stand in the code, and what is said of the method.
 
-use sim::sonuma::{Chip, Method, Software};
+use sim::objects::{Chip, Method, Software};
 
 use crate::concordia::method::listed;
 use crate::output::document::Constant;
@@ -10,9 +10,9 @@ use crate::systems::objects::operations;
 /// All constants that results depend on.
 pub fn constants() -> Vec<Constant> {
     let parts = [
-        ("", "`sim::sonuma::Chip`", format!("{:#?}", Chip::PAPER)),
-        ("software, cycles: ", "`sim::sonuma::Software`", format!("{:#?}", Software::PAPER)),
-        ("engine: ", "`nic::sabre::Config`", format!("{:#?}", nic::sabre::Config::PAPER)),
+        ("", "`sim::objects::Chip`", format!("{:#?}", Chip::PAPER)),
+        ("software, cycles: ", "`sim::objects::Software`", format!("{:#?}", Software::PAPER)),
+        ("engine: ", "`nic::objects::Config`", format!("{:#?}", nic::objects::Config::PAPER)),
     ];
     listed(&parts)
 }

@@ -1,6 +1,6 @@
 //! Stores of chains against one number: the axis of a figure.
 
-use sim::clover::Bench;
+use sim::chains::Bench;
 
 use crate::figure::chart::Chart;
 use crate::figure::measured::Measured;

@@ -1,7 +1,7 @@
 //! The constants of all figures, as they stand in the code, and what is said of the method.
 
-use sim::clover::Bench;
-use switch::steering::Config;
+use sim::chains::Bench;
+use switch::chains::Config;
 
 use crate::concordia::method::listed;
 use crate::output::document::Constant;
@@ -11,9 +11,9 @@ use crate::systems::chains::{VALUE, operations};
 /// All constants that results depend on.
 pub fn constants() -> Vec<Constant> {
     let parts = [
-        ("", "`sim::clover::Bench`", format!("{:#?}", Bench::PAPER)),
+        ("", "`sim::chains::Bench`", format!("{:#?}", Bench::PAPER)),
         ("hardware: ", "`sim::hardware::Testbed`", format!("{:#?}", Bench::PAPER.hardware)),
-        ("program: ", "`switch::steering::Config`", format!("{:#?}", Config::default())),
+        ("program: ", "`switch::chains::Config`", format!("{:#?}", Config::default())),
     ];
     listed(&parts)
 }
@@ -46,7 +46,7 @@ pub(crate) fn sizes(sizes: &Sizes, seed: u64) -> String {
 pub(crate) const METHOD: &str = "
 - Two client machines with up to 32 threads each, a server with the memory and the metadata server, and a fourth machine that is the switch: every
   packet goes through its program, in both directions, also without steering. Clients, metadata server, queue pairs and program are those that
-  racks run (`crates/chain`, `crates/nic`, `switch::steering`), unchanged.
+  racks run (`crates/chain`, `crates/nic`, `switch::chains`), unchanged.
 - Every run is checked as it goes: an append goes behind an entry of its own key, once, and is in the chain when its client hears that it is; a
   get returns nothing older than what was acknowledged when it began. A run in which that fails has no numbers.
 - Without steering clients do what Clover's published source does: an append whose compare-and-swap failed reads from entry to entry to the

@@ -1,7 +1,7 @@
 //! Figure 3: memory of the switch against keys, as the program declares it.
 
+use switch::chains::{Config, Steering};
 use switch::pipeline::StageMap;
-use switch::steering::{Config, Steering};
 
 use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;

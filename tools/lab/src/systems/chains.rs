@@ -3,9 +3,9 @@
 //! What must always hold: no get is stale and no append is lost; a run in which one is has no numbers.
 
 use chain::client::Request;
-use sim::clover::{Ask, Bed, Bench, Load, Report, Requests, Trips};
+use sim::chains::{Ask, Bed, Bench, Load, Report, Requests, Trips};
 use sim::system::Random;
-use switch::steering::{self, Binding};
+use switch::chains::{self, Binding};
 use wire::Nanos;
 
 use crate::figure::measured::Measured;
@@ -16,7 +16,7 @@ use crate::sizes::Sizes;
 use crate::steering::failure::{RESTARTS, STOPS};
 
 /// Bytes of a value: with its head an entry is 1 KiB, a slot without a rest.
-pub(crate) const VALUE: u32 = ENTRY - wire::chain::ENTRY_HEAD;
+pub(crate) const VALUE: u32 = ENTRY - wire::chains::ENTRY_HEAD;
 const ENTRY: u32 = 1024;
 /// Steps in which a run tells how far it is.
 const STEPS: u64 = 10;
@@ -42,18 +42,18 @@ impl Requests for Ycsb {
 const WRITES: Binding = Binding { writes: true, ..Binding::ONE };
 
 /// What the switch's program is built for.
-fn steering(subject: Subject, load: &Chains) -> Option<steering::Config> {
+fn steering(subject: Subject, load: &Chains) -> Option<chains::Config> {
     let held = load.held as usize;
     let config = match subject {
         Subject::Clover => return None,
-        Subject::Steering | Subject::SteeringScanned => steering::Config::default(),
-        Subject::SteeringReads => steering::Config { reads: ENTRY, ..Default::default() },
-        Subject::SteeringBound => steering::Config { binding: Binding::ONE, ..Default::default() },
-        Subject::SteeringWrites => steering::Config { binding: WRITES, ..Default::default() },
-        Subject::SteeringAll => steering::Config { reads: ENTRY, binding: WRITES, ..Default::default() },
+        Subject::Steering | Subject::SteeringScanned => chains::Config::default(),
+        Subject::SteeringReads => chains::Config { reads: ENTRY, ..Default::default() },
+        Subject::SteeringBound => chains::Config { binding: Binding::ONE, ..Default::default() },
+        Subject::SteeringWrites => chains::Config { binding: WRITES, ..Default::default() },
+        Subject::SteeringAll => chains::Config { reads: ENTRY, binding: WRITES, ..Default::default() },
         other => panic!("{other:?} is no store of chains"),
     };
-    Some(steering::Config { keys: (load.keys as usize).max(config.keys), top: held, ..config })
+    Some(chains::Config { keys: (load.keys as usize).max(config.keys), top: held, ..config })
 }
 
 fn bed(subject: Subject, load: &Chains, seed: u64) -> Bed {

@@ -4,7 +4,7 @@
 //! paper's 20 s and 16 s: nothing happens in them.
 
 use rackmem::{Nanos, NodeId};
-use sim::flowcc::FlowCc;
+use sim::coherence::FlowCc;
 use sim::rack::{Rack, Setup, Until};
 use sim::system::Fault;
 

@@ -1,7 +1,7 @@
 //! GAM as a subject.
 
 use node::Access;
-use sim::flowcc::Contents;
+use sim::coherence::Contents;
 use sim::rack::Setup;
 use simulated::Shape;
 use wire::{BlockSize, NodeId};

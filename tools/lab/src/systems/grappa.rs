@@ -1,6 +1,6 @@
 //! Grappa as a subject.
 
-use sim::flowcc::Contents;
+use sim::coherence::Contents;
 use sim::rack::Setup;
 use simulated::Shape;
 use wire::BlockSize;

@@ -5,7 +5,7 @@
 
 use node::{Backoff, Directory, Retransmission};
 use rackmem::{Discipline, Memory};
-use sim::flowcc::{self, Contents, FlowCc};
+use sim::coherence::{self, Contents, FlowCc};
 use sim::locks::{Config, Locks};
 use sim::rack::{Ended, Handle, Rack, Setup, Until};
 use sim::system::{Random, System, ThreadId};
@@ -148,16 +148,16 @@ fn regions(locks: &mut Locks, plan: &Plan) -> (GlobalAddr, u64) {
 fn memory(plan: &Plan, contents: Contents) -> (FlowCc, Shape) {
     const UNIT: u64 = 8 << 20;
     let room = (plan.locks * (u64::from(plan.len.max(8)) + layered::BYTES)).next_multiple_of(UNIT) + 2 * UNIT;
-    let config = flowcc::Config {
+    let config = coherence::Config {
         threads: plan.threads,
         cache: 2 * room,
         memory: 2 * room,
         contents,
         directory: Directory::Switch,
-        costs: flowcc::Costs::MIND,
+        costs: coherence::Costs::MIND,
         backoff: REFUSED,
         retransmission: Retransmission::Never,
-        ..flowcc::Config::new(plan.blades + 1)
+        ..coherence::Config::new(plan.blades + 1)
     };
     let shape = Shape { nodes: config.nodes, block_size: BlockSize::DEFAULT, memory: config.memory };
     (FlowCc::new(config), shape)

@@ -1,11 +1,11 @@
 //! Which rack a point runs on.
 
 use rackmem::BlockSize;
-use sim::flowcc::Contents;
+use sim::coherence::Contents;
 use sim::rack::{Blocks, Setup};
 
-use super::flowcc::Kind;
-use super::{chains, conflict, failure, flowcc, gam, grappa, locks, micro, objects, programs, store};
+use super::coherence::Kind;
+use super::{chains, coherence, conflict, failure, gam, grappa, locks, micro, objects, programs, store};
 use crate::figure::measured::Measured;
 use crate::figure::point::{Conflict, Load, Micro, Point, Store, Subject};
 use crate::figure::run::{Interrupted, Watch};
@@ -35,7 +35,7 @@ pub fn measure(point: &Point, sizes: &Sizes, seed: u64, watch: &dyn Watch) -> Re
         Load::Failure(load) => {
             assert_eq!(point.subject, Subject::Concordia, "only this one depends on the switch");
             let room = (sizes.cache, memory_of_micro(sizes));
-            let machines = flowcc::machines(&setup, Kind::Concordia, room, Contents::Stamps);
+            let machines = coherence::machines(&setup, Kind::Concordia, room, Contents::Stamps);
             failure::run(setup, machines, load, sizes, watch)
         }
         Load::Store(load) => {
@@ -77,13 +77,13 @@ fn on_micro(
     watch: &dyn Watch,
 ) -> Result<Measured, Interrupted> {
     let room = (sizes.cache, memory_of_micro(sizes));
-    let flowcc = |kind| flowcc::machines(&setup, kind, room, Contents::Stamps);
+    let coherence = |kind| coherence::machines(&setup, kind, room, Contents::Stamps);
     let gam = |block| gam::machines(&setup, block, room, Contents::Stamps);
     match subject {
-        Subject::Concordia => micro::run(setup.clone(), flowcc(Kind::Concordia), load, sizes, watch),
-        Subject::HomeOnly => micro::run(setup.clone(), flowcc(Kind::HomeOnly), load, sizes, watch),
+        Subject::Concordia => micro::run(setup.clone(), coherence(Kind::Concordia), load, sizes, watch),
+        Subject::HomeOnly => micro::run(setup.clone(), coherence(Kind::HomeOnly), load, sizes, watch),
         Subject::Rackmem | Subject::PartFirst | Subject::Shipped => {
-            micro::run(setup.clone(), flowcc(Kind::Rackmem), load, sizes, watch)
+            micro::run(setup.clone(), coherence(Kind::Rackmem), load, sizes, watch)
         }
         Subject::Gam => micro::run(setup.clone(), gam(None), load, sizes, watch),
         Subject::GamLarge => micro::run(setup.clone(), gam(Some(BlockSize::DEFAULT)), load, sizes, watch),
@@ -103,13 +103,13 @@ fn on_one_block(
     watch: &dyn Watch,
 ) -> Result<Measured, Interrupted> {
     let room = (sizes.store_cache, CHUNK);
-    let flowcc = |kind| flowcc::machines(&setup, kind, room, Contents::Stamps);
+    let coherence = |kind| coherence::machines(&setup, kind, room, Contents::Stamps);
     let gam = |block| gam::machines(&setup, block, room, Contents::Stamps);
     match subject {
-        Subject::Concordia => conflict::run(setup.clone(), flowcc(Kind::Concordia), load, sizes, watch),
-        Subject::HomeOnly => conflict::run(setup.clone(), flowcc(Kind::HomeOnly), load, sizes, watch),
+        Subject::Concordia => conflict::run(setup.clone(), coherence(Kind::Concordia), load, sizes, watch),
+        Subject::HomeOnly => conflict::run(setup.clone(), coherence(Kind::HomeOnly), load, sizes, watch),
         Subject::Rackmem | Subject::PartFirst | Subject::Shipped => {
-            conflict::run(setup.clone(), flowcc(Kind::Rackmem), load, sizes, watch)
+            conflict::run(setup.clone(), coherence(Kind::Rackmem), load, sizes, watch)
         }
         Subject::Gam => conflict::run(setup.clone(), gam(None), load, sizes, watch),
         Subject::GamLarge => conflict::run(setup.clone(), gam(Some(BlockSize::DEFAULT)), load, sizes, watch),
@@ -130,14 +130,14 @@ fn on_store(
 ) -> Result<Measured, Interrupted> {
     let memory = memory_of_store(sizes, setup.nodes as u64);
     let room = (sizes.store_cache, memory);
-    let flowcc = |kind| flowcc::machines(&setup, kind, room, Contents::Bytes);
+    let coherence = |kind| coherence::machines(&setup, kind, room, Contents::Bytes);
     let gam = |block| gam::machines(&setup, block, room, Contents::Bytes);
     let hashed = (load, Form::Hashed);
     match subject {
-        Subject::Concordia => store::run(setup.clone(), flowcc(Kind::Concordia), hashed, sizes, watch),
-        Subject::HomeOnly => store::run(setup.clone(), flowcc(Kind::HomeOnly), hashed, sizes, watch),
+        Subject::Concordia => store::run(setup.clone(), coherence(Kind::Concordia), hashed, sizes, watch),
+        Subject::HomeOnly => store::run(setup.clone(), coherence(Kind::HomeOnly), hashed, sizes, watch),
         Subject::Rackmem | Subject::PartFirst | Subject::Shipped => {
-            store::run(setup.clone(), flowcc(Kind::Rackmem), hashed, sizes, watch)
+            store::run(setup.clone(), coherence(Kind::Rackmem), hashed, sizes, watch)
         }
         Subject::Gam => store::run(setup.clone(), gam(None), hashed, sizes, watch),
         Subject::GamLarge => store::run(setup.clone(), gam(Some(BlockSize::DEFAULT)), hashed, sizes, watch),

@@ -3,16 +3,16 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `subject` | what the experiments need of a system besides running |
-//! | `flowcc`, `gam`, `grappa` | that, for each |
+//! | `coherence`, `gam`, `grappa` | that, for each |
 //! | `measure` | which rack a point runs on |
 //! | `micro`, `store`, `failure`, `conflict`, `locks`, `objects`, `chains`, `programs` | one load |
 //!
 //! What must always hold: all systems run on the same hardware under the same load.
 
 pub(crate) mod chains;
+mod coherence;
 mod conflict;
 mod failure;
-mod flowcc;
 mod gam;
 mod grappa;
 pub(crate) mod locks;

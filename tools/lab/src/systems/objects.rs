@@ -2,7 +2,7 @@
 //!
 //! What must always hold: no method that checks hands out a torn object; a run in which one does has no numbers.
 
-use sim::sonuma::{Bed, Chip, Choice, Load, Method, Report, Software, Where, Work};
+use sim::objects::{Bed, Chip, Choice, Load, Method, Report, Software, Where, Work};
 
 use crate::figure::measured::Measured;
 use crate::figure::point::{Objects, Subject, Use};

@@ -5,7 +5,7 @@ use crate::driver;
 use driver::{Driver, Task};
 use lab::gam::{Body, Config, Gam, HandOver, Message};
 use node::Access;
-use sim::flowcc::Contents;
+use sim::coherence::Contents;
 use sim::system::{Operation, Outcome, Processor, Service, System, ThreadId};
 use wire::{GlobalAddr, NodeId, Refusal};
 

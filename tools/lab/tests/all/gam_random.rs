@@ -5,7 +5,7 @@ use crate::driver;
 
 use driver::{Driver, Task};
 use lab::gam::{Config, Faithful, Gam, HandOver, Rules};
-use sim::flowcc::Contents;
+use sim::coherence::Contents;
 use wire::{BlockSize, GlobalAddr};
 
 const NODES: usize = 4;

@@ -4,7 +4,7 @@ use crate::driver;
 
 use driver::{Driver, Task};
 use lab::grappa::{Body, Config, Grappa, Message};
-use sim::flowcc::Contents;
+use sim::coherence::Contents;
 use sim::system::{Outcome, Processor, System, ThreadId};
 use wire::{BlockSize, GlobalAddr, Refusal};
 

@@ -7,7 +7,7 @@ mod gam_paths;
 mod gam_random;
 mod gcs;
 mod grappa;
-mod one_sided;
+mod objects;
 mod page;
 mod rae;
 mod sabres;

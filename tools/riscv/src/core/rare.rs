@@ -3,7 +3,7 @@
 //!
 //! What must always hold: an instruction that is not executed has changed nothing.
 
-use nic::atomics::{Operands, Operation, Width};
+use nic::words::{Operands, Operation, Width};
 
 use super::remote::extended;
 use super::run::refused;

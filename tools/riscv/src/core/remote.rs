@@ -6,7 +6,7 @@
 //!
 //! What must always hold: a request that leaves a core can be executed: address and node were checked, so traps are precise.
 
-use nic::atomics::{Operands, Operation, Width};
+use nic::words::{Operands, Operation, Width};
 
 use super::rare::{may, read, write};
 use super::run::refused;

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::ops::Range;
 
-use nic::atomics;
+use nic::words;
 
 use crate::program::Program;
 use crate::timing::Chip;
@@ -25,7 +25,7 @@ pub struct Config {
     /// Instructions after which a machine is stopped, all nodes together.
     pub limit: Option<u64>,
     /// The engine beside each node's memory.
-    pub engine: atomics::Config,
+    pub engine: words::Config,
 }
 
 /// Who goes when. Either way a machine does the same each time.
@@ -52,7 +52,7 @@ impl Config {
             stack: 1 << 20,
             schedule: Schedule::Turns,
             limit: None,
-            engine: atomics::Config::PAPER,
+            engine: words::Config::PAPER,
         }
     }
 }

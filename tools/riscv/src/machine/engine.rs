@@ -1,6 +1,6 @@
 //! The engine beside a node's memory, and what drives it: packets go in, lines come and go, answers come out.
 //!
-//! The engine is the one that live racks use (`nic::atomics::Lines`). A packet carries an entry of a batch, as on the wire; the
+//! The engine is the one that live racks use (`nic::words::Lines`). A packet carries an entry of a batch, as on the wire; the
 //! operation mapping table is [`Request::of_wire`].
 //!
 //! What must always hold: the core has no access to a line between its fetch and its release; packets are taken in in the order in
@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use nic::atomics::{self, Done, Effect, EntryId, LINE, Lines, Refused, Request};
+use nic::words::{self, Done, Effect, EntryId, LINE, Lines, Refused, Request};
 use wire::roce::batch::Entry;
 
 use crate::core::Port;
@@ -55,7 +55,7 @@ pub(super) struct Beside<'a> {
 }
 
 impl Engine {
-    pub(super) fn new(config: atomics::Config) -> Self {
+    pub(super) fn new(config: words::Config) -> Self {
         Self {
             lines: Lines::new(config),
             inbox: VecDeque::new(),
@@ -65,7 +65,7 @@ impl Engine {
         }
     }
 
-    pub(super) const fn counters(&self) -> &atomics::Counters {
+    pub(super) const fn counters(&self) -> &words::Counters {
         self.lines.counters()
     }
 

@@ -1,7 +1,7 @@
 //! The machine: nodes with a core each, their memories with an engine beside each, and packets between them.
 //!
 //! ```text
-//!   core ── loads, stores, atomics ──> memory <──lines── engine (nic::atomics::Lines)
+//!   core ── loads, stores, atomics ──> memory <──lines── engine (nic::words::Lines)
 //!     └── extended addresses: an entry of a batch ──> fabric ──> engine of the node that they name
 //!     └── ecall ──> environment
 //! ```
@@ -29,10 +29,10 @@ mod report;
 mod timed;
 
 pub use config::{Config, ConfigError, Layout, Schedule};
-pub use nic::atomics::Config as EngineConfig;
+pub use nic::words::Config as EngineConfig;
 pub use report::{Console, Failure, NodeStats, Observer, Sent, Stats};
 
-use nic::atomics::Done;
+use nic::words::Done;
 use random::Random;
 
 use self::engine::{Beside, Engine, Held};

@@ -1,6 +1,6 @@
 //! A node: core, memory, engine, and what its core waits for.
 
-use nic::atomics::{Operation, Width};
+use nic::words::{Operation, Width};
 use wire::roce::batch::Entry;
 
 use super::engine::Engine;

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use nic::atomics::Counters;
+use nic::words::Counters;
 
 use crate::timing::Accesses;
 use crate::trap::Trap;

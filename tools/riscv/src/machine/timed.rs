@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use nic::atomics::{Done, EntryId};
+use nic::words::{Done, EntryId};
 
 use super::engine::{Beside, Held};
 use super::fabric::Packet;
@@ -17,7 +17,7 @@ use super::node::{Node, State};
 use super::{Failure, Machine, Observer};
 use crate::core::{Port, Stop, run};
 use crate::timing::{Accesses, Chip, Hierarchy, Ports, barrier, bytes_of_answer, bytes_of_request, hops};
-use nic::atomics::LINE;
+use nic::words::LINE;
 
 /// Nodes in time.
 #[derive(Clone, Debug)]

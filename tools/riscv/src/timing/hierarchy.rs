@@ -8,7 +8,7 @@
 use super::cache::Cache;
 use super::chip::Chip;
 
-use nic::atomics::LINE;
+use nic::words::LINE;
 
 /// The caches and the memory's channel.
 #[derive(Clone, Debug)]

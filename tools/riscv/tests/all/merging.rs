@@ -106,7 +106,7 @@ fn what_does_not_fit_into_the_registers_waits_and_is_done() {
         let text = "li a7, 1004; ecall; mv a2, a0; li a3, 1; eaddie e12, zero, 1; li a7, 1000; ecall; slli a1, a0, 6
              li s0, 10; again: add a2, a2, a1; eamoadd.d a4, a2, a3; esd a3, 8(a2); esd a3, 16(a2); sub a2, a2, a1
              addi s0, s0, -1; bne s0, zero, again; fence rw, rw; li a7, 1003; ecall; li a7, 93; li a0, 0; ecall";
-        let engine = nic::atomics::Config { entries: 2, subentries: 2, lines: 4 };
+        let engine = nic::words::Config { entries: 2, subentries: 2, lines: 4 };
         let config = Config { schedule, engine, memory: 4 << 20, ..Config::nodes(8) };
         let mut machine = Machine::new(Program::assembled(text).unwrap(), &config).unwrap();
         machine.run(&mut Console::default()).unwrap();

@@ -85,7 +85,7 @@ fn hot(nodes: usize, rounds: u32, subentries: u32) -> (u64, NodeStats) {
          again: eamoadd.d a4, a2, a3; addi s0, s0, -1; bne s0, zero, again
          li a7, 1003; ecall; li a7, 93; li a0, 0; ecall"
     );
-    let engine = nic::atomics::Config { subentries, ..nic::atomics::Config::PAPER };
+    let engine = nic::words::Config { subentries, ..nic::words::Config::PAPER };
     let (machine, stats) = run(&text, &Config { engine, ..config(nodes) });
     let word = machine.memory(0).load::<3>(machine.layout().heap.start).unwrap();
     assert_eq!(word, nodes as u64 * u64::from(rounds));

@@ -5,7 +5,7 @@
 //! no protocol; it has what passes between the two.
 //!
 //! # Who runs what
-//! Blocks as in [`flowcc`]. For locks a node has one more background thread, which is the home of its memory's regions, too:
+//! Blocks as in [`coherence`]. For locks a node has one more background thread, which is the home of its memory's regions, too:
 //! its table of live blocks is asked, so no NIC could answer.
 //!
 //! # What must always hold
@@ -18,18 +18,18 @@ use node::locks::LockEffect;
 use node::{Effect, Moment, RackNode};
 use wire::{Faithful, Nanos, NodeId, Rules};
 
-use crate::flowcc::{self, FlowCc};
+use crate::coherence::{self, FlowCc};
 use crate::locks::{self, Locks};
 use crate::system::{Call, Envelope, Fault, Operation, Progress, System, ThreadId};
 
 /// Background threads that a node needs.
-pub const AGENTS: usize = flowcc::AGENTS + locks::AGENTS;
+pub const AGENTS: usize = coherence::AGENTS + locks::AGENTS;
 
 /// A rack with blocks and locks.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Blocks, the allocator, and what both have: nodes, threads, memory.
-    pub blocks: flowcc::Config,
+    pub blocks: coherence::Config,
     /// Bytes of copies of locks on every node.
     pub lock_copies: u64,
     /// Entries of locks that the switch has room for.
@@ -47,9 +47,9 @@ impl Config {
             contents: blocks.contents,
             cache: *lock_copies,
             switch_entries: *lock_entries,
-            agent: flowcc::AGENTS as u8,
+            agent: coherence::AGENTS as u8,
             blades: false,
-            epoch: flowcc::FIRST,
+            epoch: coherence::FIRST,
             retransmission: blocks.retransmission,
             costs: *costs,
             check: blocks.check,
@@ -62,7 +62,7 @@ impl Config {
 #[derive(Clone, Copy, Debug)]
 pub enum Parcel {
     /// About blocks and allocations.
-    Block(flowcc::Parcel),
+    Block(coherence::Parcel),
     /// About locks.
     Lock(locks::Parcel),
 }
@@ -134,7 +134,7 @@ impl<R: Rules> Joint<R> {
         input: impl FnOnce(
             RackNode<'_, R>,
             Moment,
-            (&mut flowcc::StoreOf<'_>, &mut Vec<Effect>),
+            (&mut coherence::StoreOf<'_>, &mut Vec<Effect>),
             (&mut locks::StoreOf<'_>, &mut Vec<LockEffect>),
         ),
     ) {
@@ -153,7 +153,7 @@ impl<R: Rules> Joint<R> {
     }
 
     /// A packet about blocks arrives. What has ended with it, the locks are told.
-    fn block_arrives(&mut self, call: &mut Call<'_, Parcel>, parcel: &flowcc::Parcel) {
+    fn block_arrives(&mut self, call: &mut Call<'_, Parcel>, parcel: &coherence::Parcel) {
         let Self { blocks, locks } = self;
         let Some(node) = parcel.packet().to.node() else {
             return call.inside(Parcel::Block, |call| blocks.on_message(call, parcel));
@@ -233,7 +233,7 @@ impl<R: Rules> System for Joint<R> {
         if let Fault::NodeStops(node) = fault {
             self.locks.forget(node);
         }
-        let Some(flowcc::NewEpoch { view, dump }) = self.blocks.change(fault) else { return };
+        let Some(coherence::NewEpoch { view, dump }) = self.blocks.change(fault) else { return };
         self.locks.begin_epoch(view.epoch);
         for node in view.live().iter() {
             self.call_all(call, node, |mut all, at, blocks, locks| {

@@ -9,7 +9,7 @@
 
 use wire::{LockEnd, LockKind, LockPacket, Nanos};
 
-use crate::flowcc;
+use crate::coherence;
 
 /// Processor times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,18 +51,18 @@ impl Costs {
         wake: Nanos(2_000),
     };
 
-    /// Locks in a library, as coherence is: the handlers of [`flowcc::Costs::PAPER`](crate::flowcc::Costs::PAPER) that do the
+    /// Locks in a library, as coherence is: the handlers of [`coherence::Costs::PAPER`](crate::coherence::Costs::PAPER) that do the
     /// like, counted there; a gate is one atomic instruction on a line that another core had (50 ns, as in `Costs::MIND`
     /// there). What leaves a node is unmapped by closing its gate, and a thread that waits polls.
     pub const LIBRARY: Self = Self {
         enter: Nanos(50),
         leave: Nanos(50),
         access: Nanos(50),
-        ask: flowcc::Costs::PAPER.miss,
-        arrive: flowcc::Costs::PAPER.answer,
+        ask: coherence::Costs::PAPER.miss,
+        arrive: coherence::Costs::PAPER.answer,
         unmap: Nanos::ZERO,
-        note: flowcc::Costs::PAPER.give,
-        home: flowcc::Costs::PAPER.decide,
+        note: coherence::Costs::PAPER.give,
+        home: coherence::Costs::PAPER.decide,
         wake: Nanos::ZERO,
     };
 

@@ -6,20 +6,20 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use node::{Access, Directory};
+use sim::coherence::{self, FlowCc};
 use sim::fault::{Rules, delay, drop_per_mille, duplicate_per_mille};
-use sim::flowcc::{self, FlowCc};
 use sim::rack::{Rack, Setup, Until};
 use sim::system::{Random, ThreadId};
 use wire::{Discipline, GlobalAddr, Nanos, NodeId};
 
 /// Everything that can be told apart of a run: when each thread did what, and what was counted.
 fn digest(seed: u64, run_ahead: Nanos, faults: bool) -> u64 {
-    let config = flowcc::Config {
+    let config = coherence::Config {
         cache: 64 * 4096,
         memory: 4 << 20,
         epoch: Nanos::from_micros(300),
         directory: Directory::Auto,
-        ..flowcc::Config::new(4)
+        ..coherence::Config::new(4)
     };
     let mut rack = Rack::new(Setup { seed, run_ahead, ..Setup::new(4) }, FlowCc::new(config));
     let base: GlobalAddr = rack.with_system_mut(|system| {

@@ -1,7 +1,7 @@
 //! Blocks and locks in one simulated rack: what passes between the two, with every property checked after every event.
 
 use node::{Access, Window};
-use sim::flowcc::{self, Contents, FlowCc};
+use sim::coherence::{self, Contents, FlowCc};
 use sim::joint::{AGENTS, Config, Joint};
 use sim::locks::Costs;
 use sim::rack::{Handle, Rack, Report, Setup, Until};
@@ -11,8 +11,8 @@ use wire::{Discipline, Faithful, GlobalAddr, Mode, Nanos, NodeId, Refusal, Rule,
 const BLOCK: u64 = 4096;
 const LEN: u32 = 256;
 
-fn blocks() -> flowcc::Config {
-    flowcc::Config {
+fn blocks() -> coherence::Config {
+    coherence::Config {
         threads: 2,
         cache: 16 * BLOCK,
         memory: 64 * BLOCK,
@@ -20,7 +20,7 @@ fn blocks() -> flowcc::Config {
         switch_entries: 70,
         epoch: Nanos::from_micros(200),
         check: true,
-        ..flowcc::Config::new(3)
+        ..coherence::Config::new(3)
     }
 }
 

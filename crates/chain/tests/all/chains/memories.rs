@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use chain::client::OpId;
 use chain::{Outcome, Replica, Verb};
-use wire::chain::{EntryHead, Location};
+use wire::chains::{EntryHead, Location};
 
 use crate::chains::world::UNITS;
 

@@ -3,7 +3,7 @@
 //! once, and something notices.
 //! `RACKMEM_SEED=N` repeats a run, `RACKMEM_RUNS=N` makes so many of each kind.
 
-#[path = "../../../../../tools/check/tests/all/mutants/document.rs"]
+#[path = "../../../../../tools/check/tests/all/coherence_mutants/document.rs"]
 mod document;
 mod memories;
 mod torn;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chain::client::{self, Client, Done, OpId, Request};
 use chain::metadata::{self, CallId, ClientId, Metadata};
 use chain::{Outcome, Verb};
-use wire::chain::{EntryHead, Location};
+use wire::chains::{EntryHead, Location};
 use wire::{Nanos, Rules};
 
 const REST: Nanos = Nanos(400);

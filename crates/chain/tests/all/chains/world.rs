@@ -7,7 +7,7 @@ use chain::client::{self, Client, Done, OpId, Request};
 use chain::metadata::{self, CallId, ClientId, Metadata};
 use chain::{Answer, Appended, Call, Outcome, Replica, Verb};
 use check::history::{Op, Operation};
-use wire::chain::{Class, Word};
+use wire::chains::{Class, Word};
 use wire::{Nanos, Rules};
 
 use crate::chains::memories::{Flight, Memories};

@@ -14,7 +14,7 @@ use chain::metadata::{self, CallId, ClientId, Metadata};
 use chain::{Call, Outcome, Replica, Verb};
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
-use wire::chain::{EntryHead, Location, Word};
+use wire::chains::{EntryHead, Location, Word};
 use wire::{Nanos, Rules};
 
 const KEY: u64 = 5;

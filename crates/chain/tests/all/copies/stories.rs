@@ -4,7 +4,7 @@
 
 use chain::Verb;
 use chain::client::Request::{Get, Put};
-use wire::chain::Next;
+use wire::chains::Next;
 use wire::{Faithful, Rule, Rules, Without};
 
 use crate::copies::search::{Event, REST, Scenario, State};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chain::client::{self, Client, Done, OpId, Request};
 use chain::metadata::{self, CallId, ClientId, Metadata};
 use chain::{Outcome, Verb};
-use wire::chain::{EntryHead, Location, Next, Reply, Word};
+use wire::chains::{EntryHead, Location, Next, Reply, Word};
 use wire::{Faithful, Nanos, Rule, Rules, Without};
 
 const KEY: u64 = 7;

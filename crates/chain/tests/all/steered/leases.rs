@@ -3,7 +3,7 @@
 use chain::client::{Client, Config, Effect, OpId, Request};
 use chain::{Answer, Call, Outcome, Verb};
 use wire::Nanos;
-use wire::chain::{Class, EntryHead, EntryKind, EntryVersion, Location, Word};
+use wire::chains::{Class, EntryHead, EntryKind, EntryVersion, Location, Word};
 
 const KEY: u64 = 7;
 const LEASE: u64 = 300;

@@ -5,12 +5,12 @@
 mod doubt;
 mod leases;
 mod nic;
-#[path = "../../../../switch/tests/all/steering/table.rs"]
+#[path = "../../../../switch/tests/all/chains/table.rs"]
 mod steering_table;
 mod world;
 
 use check::linearizability::{Limits, Verdict, check_history};
-use switch::steering::Binding;
+use switch::chains::Binding;
 use wire::{Faithful, Rules, Without};
 use world::{Faults, How, Reads, World};
 
@@ -290,7 +290,7 @@ fn a_switch_that_restarts_again_and_again_costs_performance_only() {
 #[test]
 fn every_mutant_is_caught() {
     let mut caught_by_runs = Vec::new();
-    // For the others there are scenarios: `crates/switch/tests/all/steering`.
+    // For the others there are scenarios: `crates/switch/tests/all/chains`.
     let steering = steering_table::ROWS.iter().filter(|row| row.runs).map(|row| row.rule);
     let chains = crate::table::ROWS.iter().filter(|row| row.runs == crate::table::Runs::Steered);
     for rule in steering.chain(chains.map(|row| row.rule)) {

@@ -1,7 +1,7 @@
 //! A node's NIC, and the bytes behind it. What must always hold: bytes are touched only where the device says so.
 
 use nic::verbs::*;
-use wire::chain::{EntryHead, Location};
+use wire::chains::{EntryHead, Location};
 use wire::roce::{Key, Verdict};
 
 /// The address of every node's region.

@@ -10,10 +10,10 @@ use transport::{Body, PlaceId};
 use wire::chain_pair::ChainPair;
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal, SwitchEpoch};
 
-use crate::chain::{Ask, Connect, Fabric, Introduction, Store, answer_of, client_id};
+use crate::chains::{Ask, Connect, Fabric, Introduction, Store, answer_of, client_id};
 use crate::config::Steering;
 use crate::networked::node::NetworkedNode;
-use crate::networked::one_sided::chain_work::{Beginning, Ended, Kind, Ticket, Work};
+use crate::networked::verbs::chain_work::{Beginning, Ended, Kind, Ticket, Work};
 use crate::place::{Carrier, Courier, Failure};
 use nic::regions::{Call, Reply};
 

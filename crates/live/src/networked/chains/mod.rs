@@ -22,12 +22,12 @@ use sorted::{Map, Set};
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId, SwitchEpoch};
 
 use super::node::NetworkedNode;
-use crate::chain::{
+use crate::chains::{
     Ask, Chains, Fabric as _, Home, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup, Store,
     What, doubt, least_rest, setup_of,
 };
 use crate::config::Steering;
-use crate::memory::one_sided::Shape;
+use crate::memory::regions::Shape;
 use crate::place::{Allocated, Carrier, Courier, Failure};
 use nic::regions::{Call, Reply};
 

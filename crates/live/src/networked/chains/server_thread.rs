@@ -9,7 +9,7 @@ use std::time::Duration;
 use transport::{Body, PlaceId};
 use wire::{GlobalAddr, Refusal, SwitchEpoch};
 
-use crate::chain::{Ask, Fabric as _, Home, Introduction, Server};
+use crate::chains::{Ask, Fabric as _, Home, Introduction, Server};
 use crate::config::Steering;
 use crate::networked::node::NetworkedNode;
 use crate::place::{Courier, Failure};

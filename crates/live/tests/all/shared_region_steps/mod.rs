@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 use led::Led;
-use live::memory::one_sided::{Missing, Region, Regions, Shape};
+use live::memory::regions::{Missing, Region, Regions, Shape};
 use transport::shm::{Config, ShmTransport};
 use transport::{PlaceId, Sharing, Terms, Transport};
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use membership::coordinator::Change;
 use membership::{Roster, Session};
 use node::View;
-use switch::flowcc::Dump;
+use switch::coherence::Dump;
 use wire::{Incarnation, NodeId, SwitchEpoch};
 
 use super::world::{Rig, directory};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use membership::coordinator::{self, Coordinator, Phase};
 use membership::member::{self, Member};
 use membership::{Message, Session, Timing};
-use switch::flowcc::{Dump, EntryView};
+use switch::coherence::{Dump, EntryView};
 use wire::{BlockTag, Copyset, GlobalStatus, Nanos, NodeId, SwitchEpoch};
 
 use super::Random;

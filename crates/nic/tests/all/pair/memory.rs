@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nic::atomics::{Folder, Request, Width};
 use nic::verbs::*;
+use nic::words::{Folder, Request, Width};
 use wire::roce::batch::{ANSWER_BYTES, push_answer};
 use wire::roce::{Key, Verdict};
 

@@ -1,8 +1,8 @@
 //! Words at both nodes that batches of atomics of all streams change, and what must hold of them: every operation is executed
 //! once, with every other of its batch, and each answer is what its word was.
 
-use nic::atomics::{Operands, Operation, Request, Width};
 use nic::verbs::*;
+use nic::words::{Operands, Operation, Request, Width};
 use wire::Rules;
 use wire::roce::Key;
 use wire::roce::batch::{Writer, answers};

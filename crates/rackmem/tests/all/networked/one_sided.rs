@@ -4,7 +4,7 @@
 use rackmem::{Error, NodeId, Rack, WordOperation};
 
 use crate::networked::rig::{Processes, until};
-use crate::one_sided_everywhere::{assert_linearizable, everywhere, history_of_words};
+use crate::regions_everywhere::{assert_linearizable, everywhere, history_of_words};
 
 fn both(body: fn(&[Rack])) {
     body(&Processes::start(3).nodes);

@@ -3,8 +3,8 @@
 use rackmem::Rack;
 use rackmem::rack_file::TransportKind;
 
-use crate::one_sided_everywhere::everywhere;
 use crate::places::rig::Places;
+use crate::regions_everywhere::everywhere;
 
 mod shared_memory {
     use super::*;

@@ -1,7 +1,7 @@
 //! A switch on the bench: packets in by hand, second passes when the test wants them.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use switch::flowcc::{Config, Drop, Effect, EntryView, Resubmit, Switch};
+use switch::coherence::{Config, Drop, Effect, EntryView, Resubmit, Switch};
 use wire::{
     BlockTag, Copyset, Endpoint, GlobalAddr, GlobalStatus, Kind, NodeId, Packet, Refusal, RequesterId, Seq,
     SlotId, Status, SwitchEpoch,

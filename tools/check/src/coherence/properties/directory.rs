@@ -1,7 +1,7 @@
 //! When nothing is under way, exactly one place keeps an entry, no entry is locked, and it names exactly the
 //! copies that there are; an unshared or shared block's home memory is current.
 
-use node::home::directory::{Entry, Keeper};
+use node::coherence::home::directory::{Entry, Keeper};
 use wire::{BlockTag, Copyset, Discipline, GlobalStatus, Rules};
 
 use super::copies;

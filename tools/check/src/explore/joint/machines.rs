@@ -3,10 +3,10 @@
 
 use std::rc::Rc;
 
-use node::canonical::State;
-use node::canonical::rest::Rest;
+use node::coherence::canonical::State;
+use node::coherence::canonical::rest::Rest;
 use node::{Access, FrameId, LockEffect, Outcome, Started};
-use switch::flowcc::Dump;
+use switch::coherence::Dump;
 use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, Incarnation, Mode, NodeId, SlotId, SwitchEpoch};
 
 use super::Both;
@@ -28,7 +28,7 @@ pub(super) struct Local {
 /// The state of the switch.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct SwitchState {
-    pub(super) blocks: switch::flowcc::canonical::State,
+    pub(super) blocks: switch::coherence::canonical::State,
     pub(super) locks: switch::locks::State,
     pub(super) epoch: SwitchEpoch,
     pub(super) shadow: NodeId,

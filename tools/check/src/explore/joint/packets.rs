@@ -1,7 +1,7 @@
 //! Packets under way, of both protocols, as numbers.
 
 use node::{DataRef, LockMessage, Message};
-use switch::{flowcc, locks};
+use switch::{coherence, locks};
 use wire::{Kind, LockKind, NodeId, SwitchEpoch};
 
 use super::Both;
@@ -19,7 +19,7 @@ pub(super) enum Packet {
 /// What it is between two passes through the switch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Again {
-    Block(flowcc::Resubmit),
+    Block(coherence::Resubmit),
     Lock(locks::Resubmit, Option<DataRef>),
 }
 

@@ -7,11 +7,11 @@
 use std::rc::Rc;
 
 use node::allocator::ChunkSize;
-use node::canonical::NOW;
+use node::coherence::canonical::NOW;
 use node::{
     Backoff, Config, Effect, LockEffect, LockMessage, Message, Moment, Node, RackNode, Retransmission, Ticket,
 };
-use switch::flowcc::{self, Dump, Switch};
+use switch::coherence::{Dump, Switch};
 use switch::locks::Directory;
 use wire::{Incarnation, LockEnd, Nanos, NodeId, Rules, SwitchEpoch};
 
@@ -46,7 +46,8 @@ impl<R: Rules> Real<R> {
         plan.world.locks.locks = 1;
         plan.world.locks.room = ROOM;
         let mut both = Joint::new(rules, &plan);
-        let switch = flowcc::Config { nodes, entries: 7, epoch: FIRST, queue: false, peeks: false };
+        let switch =
+            switch::coherence::Config { nodes, entries: 7, epoch: FIRST, queue: false, peeks: false };
         both.blocks.switch = template::copy_of(rules, &switch, |rules, config| {
             Switch::with_rules(rules, config).expect("the program fits the chip")
         });
@@ -233,8 +234,8 @@ impl<R: Rules> Real<R> {
         let (mut sends, mut again) = (Vec::new(), Vec::new());
         for effect in out {
             match effect {
-                flowcc::Effect::Send(packet) => sends.push(Packet::Block(Message::from(packet))),
-                flowcc::Effect::Resubmit(it) => again.push(Again::Block(it)),
+                switch::coherence::Effect::Send(packet) => sends.push(Packet::Block(Message::from(packet))),
+                switch::coherence::Effect::Resubmit(it) => again.push(Again::Block(it)),
             }
         }
         for effect in lock_out {

@@ -1,7 +1,7 @@
 //! What is outside of all places: what threads do, what the control plane knows, what is true of the memory.
 
 use node::View;
-use switch::flowcc::Dump;
+use switch::coherence::Dump;
 use wire::{Copyset, Discipline, Incarnation, NodeId};
 
 use super::Outside;

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use node::canonical::NOW;
+use node::coherence::canonical::NOW;
 use node::locks::Config;
 use node::{DataRef, LockEffect, LockMessage, LockNode, Moment, Retransmission, View};
 use switch::locks::{Directory, Effect, EntryView, Resubmit};

@@ -6,11 +6,11 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `flowcc` | racks of coherent blocks |
+//! | `coherence` | racks of coherent blocks |
 //! | `locks` | racks of locks that carry their data |
 //! | `joint` | racks of both, in which memory comes and goes |
 
-mod flowcc;
+mod coherence;
 mod joint;
 mod locks;
 

@@ -10,8 +10,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use apps::objects::{Layout, Sabres};
-use lab::one_sided::stamp::{stamp, stamp_of};
-use lab::one_sided::{Checksum, Lines, LockAndRead, Plain};
+use lab::objects::stamp::{stamp, stamp_of};
+use lab::objects::{Checksum, Lines, LockAndRead, Plain};
 use rackmem::{Error, GlobalAddr, NodeHandle};
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 //! What must always hold: the memory's end of one is reset before the next one begins.
 
 use nic::verbs::{Depth, Mtu, ToReceive, ToSend};
-use switch::steering::{Bound, End, Sent};
+use switch::chains::{Bound, End, Sent};
 use wire::roce::{Psn, QpNumber};
 use wire::{Nanos, NodeId, Rules};
 

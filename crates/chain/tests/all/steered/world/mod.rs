@@ -13,7 +13,7 @@ use chain::metadata::{self, CallId, ClientId, Metadata};
 use chain::{Answer, Appended, Call, Outcome};
 use check::history::{Op, Operation};
 use nic::verbs::Effect;
-use switch::steering::{self, Binding, Steering};
+use switch::chains::{self, Binding, Steering};
 use wire::roce::{Packet, QpNumber};
 use wire::{Nanos, Rules};
 
@@ -134,7 +134,7 @@ pub(crate) struct World<R: Rules> {
 
 impl<R: Rules> World<R> {
     pub(crate) fn new(rules: R, seed: u64, clients: usize, keys: u64, how: How, faults: Faults) -> Self {
-        let config = steering::Config {
+        let config = chains::Config {
             keys: 16,
             top: how.top,
             // One of them finds no number, now and then. Where words are bound, it would never append.
@@ -145,7 +145,7 @@ impl<R: Rules> World<R> {
             reads: if how.reads == Reads::AsAsked { 0 } else { 256 },
             reads_ahead: how.reads == Reads::Ahead,
             binding: how.binding,
-            ..steering::Config::default()
+            ..chains::Config::default()
         };
         let rest = Nanos(REST);
         let config_of_metadata =

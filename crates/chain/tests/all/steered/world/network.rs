@@ -5,8 +5,8 @@ use nic::verbs::{
     Completion, Depth, Effect, Mtu, Operation as Work, Payload, Remote, Span, Status, ToReceive, ToSend,
     WorkId, WorkRequest,
 };
-use switch::steering::{Action, Connection, End};
-use wire::chain::EntryHead;
+use switch::chains::{Action, Connection, End};
+use wire::chains::EntryHead;
 use wire::roce::{AtomicEth, Extension, Key, Opcode, Packet, Psn};
 use wire::{Nanos, NodeId, Rules};
 

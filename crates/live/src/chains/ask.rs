@@ -1,0 +1,333 @@
+//! What is asked of other nodes for chains, as words: of the metadata server, and of memory about connections.
+//!
+//! ```text
+//!   serve     1 | life | lease | rest | more copies 32, units at each home 32 | homes: address, key 32 life 32
+//!   describe  2
+//!   do        3 | store | thread | number | a client's call
+//!   told      4 | store | thread | appends: key, behind 32 at 32, version 8 kind 32
+//!   connect   5 | thread | first packet to memory 32, to the client 32 | outstanding
+//!   fence     6 | node 16, life 32
+//!   end       7 | store
+//! ```
+//!
+//! A store is named by its first memory: address, key 32 life 32. Where one has ended, another may have begun with the same address.
+//! What must always hold: what is read is what was written, and nothing else is read; no location is read that cannot be.
+
+use chain::{Answer, Appended, Call};
+use wire::chain_pair::THREADS;
+use wire::chains::{Class, EntryKind, EntryVersion, Location};
+use wire::roce::{Key, Psn};
+use wire::{GlobalAddr, Incarnation, Nanos, NodeId};
+
+use super::store::{Home, Setup};
+
+/// A connection begins, as its client says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Connect {
+    pub(crate) thread: u16,
+    pub(crate) to_memory: Psn,
+    pub(crate) to_client: Psn,
+    pub(crate) outstanding: u32,
+}
+
+/// What is asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Ask {
+    /// Be the metadata server of a new store, whose address was allocated in this life of its home: in another one,
+    /// it is somebody else's.
+    Serve { life: Incarnation, setup: Setup },
+    /// What is the store made of?
+    Describe,
+    /// A client's call. The same number again: the same call, whose answer was lost.
+    Do { store: Home, thread: u16, number: u32, call: Call },
+    /// A client tells what it has appended. Nobody answers.
+    Told { store: Home, thread: u16, appends: Vec<Appended> },
+    /// Memory: a client's connection begins, or begins anew.
+    Connect(Connect),
+    /// Memory: that life of a node is over; execute nothing of it any more.
+    Fence { node: NodeId, life: Incarnation },
+    /// The store ends.
+    End { store: Home },
+}
+
+impl Ask {
+    /// As it travels.
+    pub(crate) fn words(&self) -> Vec<u64> {
+        match self {
+            Self::Serve { life, setup } => [vec![1, u64::from(life.0)], setup_words(setup)].concat(),
+            Self::Describe => vec![2],
+            Self::Do { store, thread, number, call } => {
+                let [addr, key] = home_words(store);
+                [vec![3, addr, key, u64::from(*thread), u64::from(*number)], call_words(call)].concat()
+            }
+            Self::Told { store, thread, appends } => {
+                let appends = appends.iter().flat_map(|append| {
+                    let Appended { key, behind, at, version, kind } = *append;
+                    let places = u64::from(behind.to_bits()) << 32 | u64::from(at.to_bits());
+                    [key, places, u64::from(version.0) << 32 | kind as u64]
+                });
+                let [addr, key] = home_words(store);
+                [4, addr, key, u64::from(*thread)].into_iter().chain(appends).collect()
+            }
+            Self::Connect(Connect { thread, to_memory, to_client, outstanding }) => {
+                let first = u64::from(to_memory.get()) << 32 | u64::from(to_client.get());
+                vec![5, u64::from(*thread), first, u64::from(*outstanding)]
+            }
+            Self::Fence { node, life } => vec![6, u64::from(node.0) << 32 | u64::from(life.0)],
+            Self::End { store } => {
+                let [addr, key] = home_words(store);
+                vec![7, addr, key]
+            }
+        }
+    }
+
+    /// Reads one.
+    pub(crate) fn parse(words: &[u64]) -> Option<Self> {
+        let thread = |word: u64| u16::try_from(word).ok().filter(|thread| *thread < THREADS);
+        match *words {
+            [1, life, ref setup @ ..] => {
+                Some(Self::Serve { life: Incarnation(u32::try_from(life).ok()?), setup: setup_of(setup)? })
+            }
+            [2] => Some(Self::Describe),
+            [3, addr, key, by, number, ref call @ ..] => {
+                let (store, number) = (home_of(&[addr, key]), u32::try_from(number).ok()?);
+                Some(Self::Do { store, thread: thread(by)?, number, call: call_of(call)? })
+            }
+            [4, addr, key, by, ref appends @ ..] => {
+                let store = home_of(&[addr, key]);
+                let (appends, rest) = appends.as_chunks::<3>();
+                let append = |[key, places, rest]: &[u64; 3]| {
+                    let kind = match *rest as u32 {
+                        1 => EntryKind::Value,
+                        2 => EntryKind::Deleted,
+                        _ => return None,
+                    };
+                    let version = EntryVersion(u8::try_from(rest >> 32).ok()?);
+                    let (behind, at) = (location(places >> 32)?, location(places & 0xffff_ffff)?);
+                    Some(Appended { key: *key, behind, at, version, kind })
+                };
+                let appends = appends.iter().map(append).collect::<Option<_>>()?;
+                rest.is_empty().then_some(Self::Told { store, thread: thread(by)?, appends })
+            }
+            [5, by, first, outstanding] => {
+                let outstanding = u32::try_from(outstanding).ok().filter(|many| (1..=256).contains(many))?;
+                let psn = |bits: u64| (bits >> 24 == 0).then(|| Psn::new(bits as u32));
+                Some(Self::Connect(Connect {
+                    thread: thread(by)?,
+                    to_memory: psn(first >> 32)?,
+                    to_client: psn(first & 0xffff_ffff)?,
+                    outstanding,
+                }))
+            }
+            [6, whose] => {
+                let node = NodeId(u16::try_from(whose >> 32).ok()?);
+                Some(Self::Fence { node, life: Incarnation(whose as u32) })
+            }
+            [7, addr, key] => Some(Self::End { store: home_of(&[addr, key]) }),
+            _ => None,
+        }
+    }
+}
+
+/// Memory of a store.
+fn home_words(home: &Home) -> [u64; 2] {
+    [home.addr.bits(), u64::from(home.key.0) << 32 | u64::from(home.life.0)]
+}
+
+/// Reads it.
+fn home_of(&[addr, key]: &[u64; 2]) -> Home {
+    Home { addr: GlobalAddr::from_bits(addr), key: Key((key >> 32) as u32), life: Incarnation(key as u32) }
+}
+
+/// A store's description.
+pub(crate) fn setup_words(setup: &Setup) -> Vec<u64> {
+    let Setup { lease, rest, each, copies, homes } = setup;
+    let homes = homes.iter().flat_map(home_words);
+    let units = u64::from(copies - 1) << 32 | u64::from(*each);
+    [lease.0, rest.0, units].into_iter().chain(homes).collect()
+}
+
+/// Reads one.
+pub(crate) fn setup_of(words: &[u64]) -> Option<Setup> {
+    let [lease, rest, each, homes @ ..] = words else { return None };
+    let (homes, left) = homes.as_chunks::<2>();
+    let homes: Vec<Home> = homes.iter().map(home_of).collect();
+    let copies = u8::try_from(*each >> 32).ok()?.checked_add(1)?;
+    let setup = Setup { lease: Nanos(*lease), rest: Nanos(*rest), each: *each as u32, copies, homes };
+    let is_whole = left.is_empty() && setup.homes.len().is_multiple_of(copies.into());
+    // Copies are at different nodes.
+    let are_copies =
+        copies == 1 || usize::from(copies) <= setup.parts() && setup.nodes().count() == setup.parts();
+    let is_one = lease < rest && setup.homes.iter().all(|home| home.addr.home().index() < 64);
+    let has_units = Setup::units(setup.each, setup.parts()).is_some();
+    (is_whole && are_copies && is_one && has_units).then_some(setup)
+}
+
+fn location(bits: u64) -> Option<Location> {
+    Location::from_bits(u32::try_from(bits).ok()?)
+}
+
+const fn slot(at: Location, version: EntryVersion) -> u64 {
+    (at.to_bits() as u64) << 8 | version.0 as u64
+}
+
+fn slot_of(word: u64) -> Option<(Location, EntryVersion)> {
+    Some((location(word >> 8)?, EntryVersion(word as u8)))
+}
+
+fn call_words(call: &Call) -> Vec<u64> {
+    match *call {
+        Call::Find { key } => vec![1, key],
+        Call::FindSome { key, more } => vec![6, key, u64::from(more)],
+        Call::Slots { class, count } => vec![2, u64::from(class.number()), u64::from(count)],
+        Call::Create { key, at, version } => vec![3, key, slot(at, version)],
+        Call::Settle { key, at, version } => vec![4, key, slot(at, version)],
+        Call::Renew { at, version } => vec![5, slot(at, version)],
+        Call::Finish { key } => vec![7, key],
+    }
+}
+
+fn call_of(words: &[u64]) -> Option<Call> {
+    match *words {
+        [1, key] => Some(Call::Find { key }),
+        [7, key] => Some(Call::Finish { key }),
+        [6, key, more] => Some(Call::FindSome { key, more: u32::try_from(more).ok()? }),
+        [2, class, count] => {
+            let class = Class::new(u8::try_from(class).ok()?)?;
+            Some(Call::Slots { class, count: u32::try_from(count).ok()? })
+        }
+        [5, word] => slot_of(word).map(|(at, version)| Call::Renew { at, version }),
+        [what @ (3 | 4), key, word] => {
+            let (at, version) = slot_of(word)?;
+            Some(if what == 3 {
+                Call::Create { key, at, version }
+            } else {
+                Call::Settle { key, at, version }
+            })
+        }
+        _ => None,
+    }
+}
+
+/// What the metadata server says.
+pub(crate) fn answer_words(answer: &Answer) -> Vec<u64> {
+    match answer {
+        Answer::Found(at, version) => vec![1, slot(*at, *version)],
+        Answer::FoundSome(at, version, others) => {
+            let others = others.iter().flat_map(|(key, at, version)| [*key, slot(*at, *version)]);
+            [7, slot(*at, *version)].into_iter().chain(others).collect()
+        }
+        Answer::Absent => vec![2],
+        Answer::Slots(slots) => {
+            [3].into_iter().chain(slots.iter().map(|(at, version)| slot(*at, *version))).collect()
+        }
+        Answer::Created => vec![4],
+        Answer::Linked => vec![5],
+        Answer::Free(version) => vec![6, u64::from(version.0)],
+    }
+}
+
+/// Reads it.
+pub(crate) fn answer_of(words: &[u64]) -> Option<Answer> {
+    match *words {
+        [1, word] => slot_of(word).map(|(at, version)| Answer::Found(at, version)),
+        [7, word, ref others @ ..] => {
+            let (others, []) = others.as_chunks::<2>() else { return None };
+            let other = |[key, word]: &[u64; 2]| slot_of(*word).map(|(at, version)| (*key, at, version));
+            let (at, version) = slot_of(word)?;
+            others
+                .iter()
+                .map(other)
+                .collect::<Option<_>>()
+                .map(|others| Answer::FoundSome(at, version, others))
+        }
+        [2] => Some(Answer::Absent),
+        [3, ref slots @ ..] => {
+            slots.iter().map(|word| slot_of(*word)).collect::<Option<_>>().map(Answer::Slots)
+        }
+        [4] => Some(Answer::Created),
+        [5] => Some(Answer::Linked),
+        [6, version] => u8::try_from(version).ok().map(|version| Answer::Free(EntryVersion(version))),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::chains::UNITS;
+
+    fn at(class: u8, unit: u32) -> Location {
+        Location::new(Class::new(class).unwrap(), unit)
+    }
+
+    #[test]
+    fn what_is_asked_is_read_as_it_was_written() {
+        let (place, version) = (at(15, UNITS - 1), EntryVersion(255));
+        let home =
+            Home { addr: GlobalAddr::new(NodeId(63), 77), key: Key(u32::MAX), life: Incarnation(u32::MAX) };
+        let setup = Setup { lease: Nanos(1), rest: Nanos(2), each: 9, copies: 1, homes: vec![home; 2] };
+        let at_two = |node| Home { addr: GlobalAddr::new(NodeId(node), 64), ..home };
+        let two = Setup { copies: 2, homes: [0, 1, 1, 0].map(at_two).into(), ..setup.clone() };
+        let together = Setup { copies: 2, homes: [0, 0, 0, 0].map(at_two).into(), ..setup.clone() };
+        let few = Setup { copies: 2, homes: [0, 1].map(at_two).into(), ..setup.clone() };
+        let odd = Setup { copies: 2, homes: [0, 1, 2].map(at_two).into(), ..setup.clone() };
+        for none in [together, few, odd] {
+            assert_eq!(setup_of(&setup_words(&none)), None, "{none:?}");
+        }
+        let calls = [
+            Call::Find { key: u64::MAX },
+            Call::FindSome { key: u64::MAX, more: 9 },
+            Call::Slots { class: Class::new(15).unwrap(), count: 9 },
+            Call::Create { key: 1, at: place, version },
+            Call::Settle { key: 2, at: at(0, 1), version },
+            Call::Renew { at: place, version },
+            Call::Finish { key: u64::MAX },
+        ];
+        let append = Appended { key: 1, behind: at(0, 1), at: place, version, kind: EntryKind::Deleted };
+        let connect =
+            Connect { thread: 1023, to_memory: Psn::new(1), to_client: Psn::new(0xff_ffff), outstanding: 7 };
+        let all =
+            calls.map(|call| Ask::Do { store: home, thread: 3, number: u32::MAX, call }).into_iter().chain([
+                Ask::Serve { life: Incarnation(0), setup },
+                Ask::Serve { life: Incarnation(u32::MAX), setup: two },
+                Ask::Describe,
+                Ask::Told { store: home, thread: 0, appends: vec![append; 3] },
+                Ask::Connect(connect),
+                Ask::Fence { node: NodeId(5), life: Incarnation(u32::MAX) },
+                Ask::End { store: home },
+            ]);
+        for ask in all {
+            let words = ask.words();
+            assert_eq!(Ask::parse(&words), Some(ask.clone()));
+            assert_ne!(Ask::parse(&words[..words.len() - 1]), Some(ask));
+        }
+        for none in [
+            &[0][..],
+            &[],
+            &[3, 9, 9, 1024, 0, 1, 0],
+            &[3, 9, 9, 0, 0, 3, 1, 0],
+            &[4, 9, 9, 0, 1, 1 << 32, 1],
+            &[5, 0, 0, 0],
+            &[7],
+        ] {
+            assert_eq!(Ask::parse(none), None, "{none:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_answered_is_read_as_it_was_written() {
+        let slots = vec![(at(3, 7), EntryVersion(1)), (at(15, UNITS - 1), EntryVersion(255))];
+        let found = Answer::Found(at(0, 1), EntryVersion(9));
+        let free = Answer::Free(EntryVersion(255));
+        let others = vec![(u64::MAX, at(3, 7), EntryVersion(2)), (0, at(0, 1), EntryVersion(255))];
+        let some = Answer::FoundSome(at(1, 5), EntryVersion(4), others);
+        for answer in
+            [found, some, Answer::Absent, Answer::Slots(slots), Answer::Created, Answer::Linked, free]
+        {
+            assert_eq!(answer_of(&answer_words(&answer)), Some(answer));
+        }
+        assert_eq!(answer_of(&[1, 0]), None, "unit 0 is nobody's");
+        assert_eq!(answer_of(&[]), None);
+    }
+}

@@ -1,0 +1,154 @@
+//! What carries verbs and calls: the seam between clients and the kinds of racks.
+//!
+//! What must always hold: what was posted ends; a call that comes again with its number is the same call.
+
+use std::sync::Arc;
+
+use chain::metadata::ClientId;
+use chain::{Answer, Appended, Call};
+use wire::{GlobalAddr, Incarnation, Nanos, NodeId, SwitchEpoch};
+
+use super::Introduction;
+use super::ask::Connect;
+use super::session::{Ran, Session, What};
+use super::store::{Home, Setup, Store};
+use crate::config::Steering;
+use crate::networked::verbs::chain_work::{Ended, Ticket, Work};
+use crate::place::{Allocated, Courier, Failure};
+
+/// One node of a rack, as its clients of chains see it.
+pub(crate) trait Fabric {
+    /// Which node.
+    fn me(&self) -> NodeId;
+
+    /// The time, as this process counts it.
+    fn now(&self) -> Nanos;
+
+    /// A number of 32 bits that nobody knows before.
+    fn random(&self, courier: &mut Courier) -> u32 {
+        courier.random()
+    }
+
+    /// The life of another node, or of this one, that is in the rack.
+    fn life_of(&self, node: NodeId) -> Option<Incarnation>;
+
+    /// Begins a connection to memory, or begins it anew, at both ends.
+    fn connect(&self, courier: &mut Courier, memory: NodeId, connect: Connect) -> Result<(), Failure>;
+
+    /// How the switch steers, if it does.
+    fn steering(&self) -> Option<Steering>;
+
+    /// True if it does.
+    fn is_steered(&self) -> bool {
+        self.steering().is_some()
+    }
+
+    /// The rack's epoch. In another one the switch may be another one, and know no connections.
+    fn epoch(&self) -> SwitchEpoch;
+
+    /// A number for an introduction: larger than all that this node has used.
+    fn next_number(&self) -> u64;
+
+    /// Tells the switch of connections, and waits until it has heard it. Broken: what it names the switch by is over, and what it tells
+    /// of is to begin anew.
+    fn introduce(&self, courier: &mut Courier, said: Introduction) -> Result<(), Failure>;
+
+    /// Posts a verb.
+    fn post(&self, courier: &mut Courier, work: Work) -> Arc<Ticket>;
+
+    /// Waits for how it ended.
+    fn wait(&self, courier: &mut Courier, ticket: &Ticket) -> Result<Ended, Failure>;
+
+    /// The same at once.
+    fn execute(&self, courier: &mut Courier, work: Work) -> Result<Ended, Failure>;
+
+    /// The same, after other work on the same queue pair: if this succeeds, the other one has, too.
+    fn execute_after(&self, courier: &mut Courier, first: Work, then: Work) -> Result<Ended, Failure>;
+
+    /// Asks the metadata server. None: it does not know yet; ask again.
+    fn call(
+        &self,
+        courier: &mut Courier,
+        store: &Store,
+        thread: u16,
+        number: u32,
+        call: Call,
+    ) -> Result<Option<Answer>, Failure>;
+
+    /// Tells it of appends.
+    fn tell(&self, courier: &mut Courier, store: &Store, thread: u16, appends: &[Appended]);
+
+    /// Waits for a moment, and does what is to be done meanwhile.
+    fn pass_time(&self, courier: &mut Courier);
+}
+
+/// How the metadata server knows a client.
+pub(crate) fn client_id(node: NodeId, life: Incarnation, thread: u16) -> ClientId {
+    ClientId(u64::from(life.0) << 16 | u64::from(node.0) << 10 | u64::from(thread))
+}
+
+/// Whose client that is.
+pub(crate) fn whose(client: ClientId) -> (NodeId, Incarnation) {
+    (NodeId((client.0 >> 10 & 63) as u16), Incarnation((client.0 >> 16) as u32))
+}
+
+/// What application threads do with chains, on whatever kind of rack.
+pub trait Chains {
+    /// The shortest time for which slots of a store may rest whose clients use what they know for so long.
+    fn least_rest(&self, lease: Nanos) -> Nanos;
+
+    /// Begins a store in memory that was allocated for it, in the lives of its homes that the setup names, whose bytes are known
+    /// to be zero or not: what the homes' NICs call it is found out here.
+    ///
+    /// # Errors
+    /// If a node is down.
+    fn begin_chains(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        root: Allocated,
+        setup: (Setup, &[bool]),
+    ) -> Result<Arc<Store>, Failure>;
+
+    /// The store with this address.
+    ///
+    /// # Errors
+    /// If there is none, or its metadata server or its memory is down.
+    fn open_chains(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        addr: GlobalAddr,
+    ) -> Result<Arc<Store>, Failure>;
+
+    /// The store ends: its memory is about to be given back.
+    ///
+    /// # Errors
+    /// As for [`Chains::open_chains`].
+    fn end_chains(&self, node: NodeId, courier: &mut Courier, store: &Store) -> Result<(), Failure>;
+
+    /// True if a store's memory there is still the store's: its node is in the rack, in the same life.
+    fn has_home(&self, node: NodeId, home: &Home) -> bool;
+
+    /// A client for one thread.
+    ///
+    /// # Errors
+    /// If as many threads of the node have one as can.
+    fn chain_session(&self, node: NodeId, store: &Arc<Store>) -> Result<Session, Failure>;
+
+    /// Gives it back.
+    fn end_session(&self, node: NodeId, session: Session);
+
+    /// Does an operation, and waits for its end.
+    ///
+    /// # Errors
+    /// If something that it needs is down, and then every later operation of this client fails, too.
+    fn run_chain(
+        &self,
+        node: NodeId,
+        courier: &mut Courier,
+        session: &mut Session,
+        key: u64,
+        what: What<'_>,
+    ) -> Result<Ran, Failure>;
+}

@@ -1,0 +1,327 @@
+//! A client's queue pairs to the memories of a store: verbs, and connections that break.
+//!
+//! On the client's thread, or on that of the metadata server. What must always hold: when a verb's outcome is called unknown, its
+//! connection has begun anew, so it is not executed any more; a copy is called dead only when its node's life is over.
+
+use std::sync::Arc;
+
+use chain::{Outcome, Replica, Verb};
+use nic::verbs::Remote;
+use wire::chain_pair::ChainPair;
+use wire::chains::{ENTRY_HEAD, EntryHead, Location};
+use wire::roce::{Key, Psn};
+use wire::{Nanos, Refusal, SwitchEpoch};
+use zerocopy::IntoBytes as _;
+
+use super::Introduction;
+use super::ask::Connect;
+use super::fabric::Fabric;
+use super::store::{Home, Setup, Store};
+use crate::networked::verbs::chain_work::{Ended, Kind, Ticket, Work};
+use crate::place::{Courier, Failure};
+
+/// How long a connection is tried before the memory counts as out of reach.
+const PATIENCE: Nanos = Nanos(60_000_000_000);
+
+/// A verb, and for which copy.
+pub(super) type Aimed = (Replica, Verb);
+
+/// What a verb sends, and how much of an entry it wants.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Amount<'a> {
+    /// Heads only.
+    Heads,
+    /// Whole entries; and this is the value of the one that is written.
+    Entries(&'a [u8]),
+}
+
+/// A verb that was posted; or it names no memory; or that is dead.
+pub(super) enum Posted {
+    To(usize, Verb, Arc<Ticket>),
+    Nowhere,
+    ToTheDead,
+}
+
+/// What a verb is for a NIC, and at which home; or as for [`Posted`].
+enum Aim {
+    At(usize, Work),
+    Nowhere,
+    Dead,
+}
+
+/// A client's queue pairs.
+pub(super) struct Port {
+    pub(super) store: Arc<Store>,
+    pub(super) thread: u16,
+    outstanding: u32,
+    /// A read is of what it asks for: a switch that steers is told so.
+    as_asked: bool,
+    /// In which epoch each connection began: at the place of the first home at its node.
+    connected: Box<[Option<SwitchEpoch>]>,
+    /// Of each home, that place.
+    at: Box<[usize]>,
+}
+
+const fn location_of(verb: &Verb) -> Location {
+    match *verb {
+        Verb::Read(at) | Verb::Write(at, _) | Verb::CompareSwap { at, .. } => at,
+    }
+}
+
+impl Port {
+    pub(super) fn new(store: Arc<Store>, thread: u16, outstanding: u32) -> Self {
+        let homes = &store.setup.homes;
+        let place = |home: &Home| homes.iter().position(|first| first.addr.home() == home.addr.home());
+        let at = homes.iter().map(|home| place(home).expect("it is among them")).collect();
+        let connected = vec![None; homes.len()].into();
+        Self { store, thread, outstanding, as_asked: false, connected, at }
+    }
+
+    /// The same, whose reads are of what they ask for, whatever a switch knows.
+    pub(super) fn reading_as_asked(self) -> Self {
+        Self { as_asked: true, ..self }
+    }
+
+    /// Begins a connection where there is none.
+    fn connect<F: Fabric>(&mut self, fabric: &F, courier: &mut Courier, home: usize) -> Result<(), Failure> {
+        let began = fabric.now();
+        // A switch that steers has to know its connections.
+        let counts =
+            |began: Option<SwitchEpoch>, now| began == Some(now) || began.is_some() && !fabric.is_steered();
+        while !counts(self.connected[self.at[home]], fabric.epoch()) {
+            // Before it has a packet number: a switch that names itself by this one, or by an earlier one, sees all that is sent.
+            let epoch = fabric.epoch();
+            let memory = &self.store.setup.homes[home];
+            if fabric.life_of(memory.addr.home()) != Some(memory.life) {
+                return Err(Refusal::NodeDown.into());
+            }
+            let (to_memory, to_client) = (Psn::new(fabric.random(courier)), Psn::new(fabric.random(courier)));
+            let connect =
+                Connect { thread: self.thread, to_memory, to_client, outstanding: self.outstanding };
+            let begun = fabric.connect(courier, memory.addr.home(), connect);
+            match begun.and_then(|()| self.introduce(fabric, courier, home, (to_memory, epoch))) {
+                Ok(()) => self.connected[self.at[home]] = Some(epoch),
+                Err(Failure::Broken) if fabric.now().saturating_sub(began) < PATIENCE => {
+                    fabric.pass_time(courier);
+                }
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(())
+    }
+
+    fn introduce<F: Fabric>(
+        &self,
+        fabric: &F,
+        courier: &mut Courier,
+        home: usize,
+        (first, switch): (Psn, SwitchEpoch),
+    ) -> Result<(), Failure> {
+        if !fabric.is_steered() {
+            return Ok(());
+        }
+        let Setup { homes, .. } = &self.store.setup;
+        let node = homes[home].addr.home();
+        let life = fabric.life_of(fabric.me()).ok_or(Failure::Fenced)?;
+        // A chain that may go on in another memory is not steered: no region has this key.
+        let region = if homes.len() == 1 { homes[home].key } else { Key(0) };
+        let client = ChainPair::of_client(fabric.me(), node, self.thread).number();
+        let number = fabric.next_number();
+        let (of, as_asked) = (homes[home].life.0 as u16, self.as_asked);
+        let server = (self.store.addr.home(), self.store.life);
+        let said = Introduction::Begin { client, first, region, of, life, server, switch, as_asked, number };
+        fabric.introduce(courier, said)
+    }
+
+    /// Something at a home has failed: is that because the home is dead, and are there other copies of what it has?
+    fn is_dead<F: Fabric>(&self, fabric: &F, home: usize) -> bool {
+        let is_up = |home: &Home| fabric.life_of(home.addr.home()) == Some(home.life);
+        let setup = &self.store.setup;
+        setup.copies > 1 && !is_up(&setup.homes[home]) && setup.has_copies(home, is_up)
+    }
+
+    /// The work that a verb is.
+    fn work<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        courier: &mut Courier,
+        (replica, verb): Aimed,
+        amount: Amount<'_>,
+    ) -> Result<Aim, Failure> {
+        let at = location_of(&verb);
+        let Some((home, most)) = self.store.setup.home_of(at, replica) else { return Ok(Aim::Nowhere) };
+        match self.connect(fabric, courier, home) {
+            Ok(()) => {}
+            Err(_) if self.is_dead(fabric, home) => return Ok(Aim::Dead),
+            Err(why) => return Err(why),
+        }
+        let memory = &self.store.setup.homes[home];
+        let (remote, node) = (Remote { key: memory.key, address: at.offset() }, memory.addr.home());
+        let (what, source) = match (verb, amount) {
+            (Verb::Read(_), Amount::Heads) => (Kind::Read { remote, len: ENTRY_HEAD }, Vec::new()),
+            (Verb::Read(_), Amount::Entries(_)) => (Kind::Read { remote, len: most }, Vec::new()),
+            (Verb::Write(_, head), Amount::Entries(value)) => (Kind::Write { remote }, entry(&head, value)),
+            (Verb::Write(..), Amount::Heads) => unreachable!("whoever walks chains writes none"),
+            (Verb::CompareSwap { expected, new, .. }, _) => {
+                let (compare, swap) = (expected.to_bits(), new.to_bits());
+                (Kind::CompareSwap { remote, compare, swap }, Vec::new())
+            }
+        };
+        let pair = ChainPair::of_client(fabric.me(), node, self.thread).number();
+        let bytes = source.len() * 8;
+        Ok(Aim::At(home, Work::of_chain(node, what, source.into(), bytes, pair)))
+    }
+
+    /// Posts a verb for heads.
+    pub(super) fn post<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        courier: &mut Courier,
+        aimed: Aimed,
+    ) -> Result<Posted, Failure> {
+        self.post_one(fabric, courier, aimed, Amount::Heads)
+    }
+
+    fn post_one<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        courier: &mut Courier,
+        aimed: Aimed,
+        amount: Amount<'_>,
+    ) -> Result<Posted, Failure> {
+        Ok(match self.work(fabric, courier, aimed, amount)? {
+            Aim::At(home, work) => Posted::To(home, aimed.1, fabric.post(courier, work)),
+            Aim::Nowhere => Posted::Nowhere,
+            Aim::Dead => Posted::ToTheDead,
+        })
+    }
+
+    /// Waits for a verb's end.
+    pub(super) fn wait<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        courier: &mut Courier,
+        posted: &Posted,
+    ) -> Result<Outcome, Failure> {
+        match posted {
+            Posted::To(home, verb, ticket) => {
+                let ended = fabric.wait(courier, ticket);
+                self.outcome(fabric, courier, (*home, *verb), ended, &mut Box::default())
+            }
+            Posted::Nowhere => Ok(Outcome::Unknown),
+            Posted::ToTheDead => Ok(Outcome::Dead),
+        }
+    }
+
+    /// Executes one verb; what is read comes into `landing`.
+    pub(super) fn execute<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        courier: &mut Courier,
+        aimed: Aimed,
+        amount: Amount<'_>,
+        landing: &mut Box<[u64]>,
+    ) -> Result<Outcome, Failure> {
+        match self.work(fabric, courier, aimed, amount)? {
+            Aim::At(home, work) => {
+                let ended = fabric.execute(courier, work);
+                self.outcome(fabric, courier, (home, aimed.1), ended, landing)
+            }
+            Aim::Dead => Ok(Outcome::Dead),
+            Aim::Nowhere if matches!(aimed.1, Verb::Read(_)) => Ok(Outcome::Read(None)),
+            // Whoever gave that slot does not know its memory.
+            Aim::Nowhere => Err(Failure::Broken),
+        }
+    }
+
+    /// Executes WRITEs of one entry to its copies, all at once: their outcomes.
+    pub(super) fn execute_all<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        courier: &mut Courier,
+        writes: &[Aimed],
+        value: &[u8],
+    ) -> Result<Vec<Outcome>, Failure> {
+        let mut under_way = Vec::with_capacity(writes.len());
+        for write in writes {
+            match self.post_one(fabric, courier, *write, Amount::Entries(value))? {
+                Posted::Nowhere => return Err(Failure::Broken),
+                posted => under_way.push(posted),
+            }
+        }
+        under_way.iter().map(|posted| self.wait(fabric, courier, posted)).collect()
+    }
+
+    /// Executes a WRITE and a compare-and-swap, one after the other, and waits for the second one only: the outcomes of both.
+    pub(super) fn execute_both<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        courier: &mut Courier,
+        (write, swap): (Verb, Verb),
+        value: &[u8],
+    ) -> Result<[Outcome; 2], Failure> {
+        let first = self.work(fabric, courier, (Replica::FIRST, write), Amount::Entries(value))?;
+        let second = self.work(fabric, courier, (Replica::FIRST, swap), Amount::Heads)?;
+        let (Aim::At(home, first), Aim::At(same, second)) = (first, second) else {
+            return Err(Failure::Broken);
+        };
+        debug_assert_eq!(home, same, "one queue pair");
+        let ended = fabric.execute_after(courier, first, second);
+        let swapped = self.outcome(fabric, courier, (home, swap), ended, &mut Box::default())?;
+        Ok([if swapped == Outcome::Unknown { Outcome::Unknown } else { Outcome::Written }, swapped])
+    }
+
+    fn outcome<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        courier: &mut Courier,
+        (home, verb): (usize, Verb),
+        ended: Result<Ended, Failure>,
+        landing: &mut Box<[u64]>,
+    ) -> Result<Outcome, Failure> {
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(why) => {
+                let anew = match why {
+                    Failure::Broken => {
+                        self.connected[self.at[home]] = None;
+                        self.connect(fabric, courier, home)
+                    }
+                    why => Err(why),
+                };
+                return match anew {
+                    Ok(()) => Ok(Outcome::Unknown),
+                    Err(_) if self.is_dead(fabric, home) => Ok(Outcome::Dead),
+                    Err(why) => Err(why),
+                };
+            }
+        };
+        match (ended, verb) {
+            (Ended::Answer(words), Verb::Read(at)) => {
+                let head = words.first_chunk::<3>().and_then(|words| EntryHead::from_words(*words));
+                // A value is no longer than its slot.
+                let room = at.class().bytes() - u64::from(ENTRY_HEAD);
+                *landing = words;
+                Ok(Outcome::Read(head.filter(|head| u64::from(head.len) <= room)))
+            }
+            (Ended::Answer(_), _) => Ok(Outcome::Written),
+            (Ended::Original(word), _) => Ok(Outcome::Swapped(word)),
+            (ended, _) => panic!("{verb:?} ended with {ended:?}"),
+        }
+    }
+}
+
+/// An entry as it travels.
+fn entry(head: &EntryHead, value: &[u8]) -> Vec<u64> {
+    debug_assert_eq!(head.len as usize, value.len());
+    let mut words = Vec::with_capacity(3 + value.len().div_ceil(8));
+    words.extend(head.to_words());
+    words.resize(3 + value.len().div_ceil(8), 0);
+    words[3..].as_mut_bytes()[..value.len()].copy_from_slice(value);
+    words
+}
+
+/// The value of an entry that was read.
+pub(super) fn value_of(landing: &[u64], len: u32) -> &[u8] {
+    &landing[3..].as_bytes()[..len as usize]
+}

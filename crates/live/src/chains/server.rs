@@ -1,0 +1,343 @@
+//! A store's metadata server: the machine under a lock, and what it wants of memory.
+//!
+//! On the node that the store's address names. Calls are answered on whichever thread received them; verbs are executed by a thread
+//! of the server's own, or, on an embedded rack, by whoever has asked. What must always hold: a client's call is executed once,
+//! however often it comes; a dead client is swept after every memory has been told to execute nothing of it any more.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use chain::metadata::{CallId, ClientId, Config, Effect, Metadata};
+use chain::{Answer, Appended, Call, Outcome};
+use sorted::{Map, Set};
+use wire::chains::{EntryVersion, Location, UNIT};
+use wire::{Incarnation, Nanos, NodeId};
+
+use super::fabric::{Fabric, whose};
+use super::port::{Aimed, Port};
+use super::store::{Setup, Store};
+use crate::place::{Courier, Failure};
+
+/// How long an append waits for its predecessor until its chain is walked.
+const PATIENCE: Nanos = Nanos::from_millis(20);
+/// Bytes that a client gets at a time: of large slots one, of small ones as many as it asks for.
+const HANDFUL: u64 = 64 << 10;
+/// Keys whose tails a client is told beside the one that it asks for.
+const MOST_TAILS: u32 = 31;
+/// Appends after which what was written to before counts half.
+const COOLING: u32 = 1 << 16;
+/// Verbs of walks under way at a time.
+const AT_A_TIME: usize = 16;
+/// READs and atomics under way on the server's queue pairs.
+const OUTSTANDING: u32 = 16;
+
+/// What a metadata server has done, and what there is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ServerCounts {
+    /// Stores.
+    pub stores: u64,
+    /// Keys that have chains.
+    pub keys: u64,
+    /// Bytes that were ever given to clients.
+    pub bytes_made: u64,
+    /// Of those, bytes that are free.
+    pub bytes_free: u64,
+    /// Calls of clients.
+    pub calls: u64,
+    /// Appends that it was told of.
+    pub appends: u64,
+    /// Verbs of its walks.
+    pub walked: u64,
+    /// Clients that died, and whose slots came back.
+    pub swept: u64,
+}
+
+impl ServerCounts {
+    pub(crate) const WORDS: usize = 8;
+
+    pub(crate) fn words(&self) -> [u64; Self::WORDS] {
+        let Self { stores, keys, bytes_made, bytes_free, calls, appends, walked, swept } = *self;
+        [stores, keys, bytes_made, bytes_free, calls, appends, walked, swept]
+    }
+
+    pub(crate) fn of_words(mut next: impl FnMut() -> u64) -> Self {
+        Self {
+            stores: next(),
+            keys: next(),
+            bytes_made: next(),
+            bytes_free: next(),
+            calls: next(),
+            appends: next(),
+            walked: next(),
+            swept: next(),
+        }
+    }
+
+    /// Adds those of another store.
+    pub fn add(&mut self, other: &Self) {
+        let sum = self.words().into_iter().zip(other.words());
+        let mut sum = sum.map(|(mine, others)| mine + others);
+        *self = Self::of_words(|| sum.next().expect("as many as WORDS"));
+    }
+}
+
+struct State {
+    machine: Metadata,
+    /// Each client's last call, and its answer.
+    clients: Map<ClientId, (u32, Option<Answer>)>,
+    verbs: VecDeque<(u64, Aimed)>,
+    counts: ServerCounts,
+    /// How often keys were written to lately.
+    heat: Map<u64, u32>,
+    /// Appends since it was halved.
+    warmed: u32,
+    /// Something that it needs is down, for good.
+    failed: Option<Failure>,
+}
+
+/// A metadata server.
+pub(crate) struct Server {
+    pub(crate) store: Arc<Store>,
+    state: Mutex<State>,
+    came: Condvar,
+    /// Executes its verbs.
+    port: Mutex<Port>,
+    has_ended: AtomicBool,
+}
+
+impl Server {
+    /// A server of this store, with the number of its queue pairs.
+    /// Where the switch steers, `doubt` is longer than any request is under way; otherwise it is zero.
+    pub(crate) fn new(store: Arc<Store>, thread: u16, doubt: Nanos) -> Self {
+        let Setup { rest, each, copies, .. } = &store.setup;
+        let units = Setup::units(*each, store.setup.parts()).expect("it was looked at");
+        // A store with copies is not steered, as none is over several memories.
+        let doubt = if *copies > 1 { Nanos::ZERO } else { doubt };
+        let machine = Metadata::new(Config { units, rest: *rest, patience: PATIENCE, doubt });
+        let machine = machine.with_copies(*copies);
+        let state = State {
+            machine,
+            clients: Map::new(),
+            verbs: VecDeque::new(),
+            counts: ServerCounts { stores: 1, ..ServerCounts::default() },
+            heat: Map::new(),
+            warmed: 0,
+            failed: None,
+        };
+        Self {
+            port: Mutex::new(Port::new(Arc::clone(&store), thread, OUTSTANDING).reading_as_asked()),
+            store,
+            state: Mutex::new(state),
+            came: Condvar::new(),
+            has_ended: AtomicBool::new(false),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it has done so far.
+    pub(crate) fn counts(&self) -> ServerCounts {
+        let state = self.state();
+        let (made, free) = state.machine.memory();
+        ServerCounts {
+            keys: state.machine.keys() as u64,
+            bytes_made: u64::from(made) * UNIT,
+            bytes_free: u64::from(free) * UNIT,
+            ..state.counts
+        }
+    }
+
+    /// A client's call. None: there is no answer yet.
+    ///
+    /// # Errors
+    /// If something that it needs is down.
+    pub(crate) fn call(
+        &self,
+        now: Nanos,
+        client: ClientId,
+        number: u32,
+        call: Call,
+    ) -> Result<Option<Answer>, Failure> {
+        let mut state = self.state();
+        if let Some(why) = state.failed {
+            return Err(why);
+        }
+        if let Some((last, answer)) = state.clients.get(&client)
+            && *last == number
+        {
+            return Ok(answer.clone());
+        }
+        let call = match call {
+            Call::Slots { class, count } => {
+                let handful = u32::try_from((HANDFUL / class.bytes()).max(1)).unwrap_or(1);
+                Call::Slots { class, count: count.min(handful) }
+            }
+            Call::FindSome { key, more } => Call::FindSome { key, more: more.min(MOST_TAILS) },
+            call => call,
+        };
+        state.counts.calls += 1;
+        state.clients.insert(client, (number, None));
+        let mut effects = Vec::new();
+        let id = CallId { client, number: number.into() };
+        state.machine.on_call(now, id, call, &mut effects);
+        self.apply(&mut state, effects);
+        Ok(state.clients[&client].1.clone())
+    }
+
+    /// A client tells what it has appended.
+    pub(crate) fn told(&self, now: Nanos, client: ClientId, appends: &[Appended]) {
+        let mut state = self.state();
+        for append in appends {
+            state.counts.appends += 1;
+            *state.heat.entry(append.key).or_default() += 1;
+            state.warmed += 1;
+            if state.warmed >= COOLING {
+                state.warmed = 0;
+                state.heat.retain(|_, heat| {
+                    *heat /= 2;
+                    *heat > 0
+                });
+            }
+            let mut effects = Vec::new();
+            state.machine.on_notice(now, client, *append, &mut effects);
+            self.apply(&mut state, effects);
+        }
+    }
+
+    /// Follows the chains of the so many keys that are written to most to their ends; which those are.
+    pub(crate) fn scan_hottest(&self, most: usize) -> Vec<u64> {
+        let mut state = self.state();
+        let mut keys: Vec<(u32, u64)> = state.heat.iter().map(|(key, heat)| (*heat, *key)).collect();
+        keys.sort_unstable_by(|one, other| other.cmp(one));
+        keys.truncate(most);
+        let mut effects = Vec::new();
+        for (_, key) in &keys {
+            state.machine.scan(*key, &mut effects);
+        }
+        self.apply(&mut state, effects);
+        keys.into_iter().map(|(_, key)| key).collect()
+    }
+
+    /// What it takes for the tail of a key's chain.
+    pub(crate) fn tail(&self, key: u64) -> Option<(Location, EntryVersion)> {
+        self.state().machine.tail(key)
+    }
+
+    fn apply(&self, state: &mut State, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Answer(id, answer) => {
+                    if let Some((number, known)) = state.clients.get_mut(&id.client)
+                        && u64::from(*number) == id.number
+                    {
+                        *known = Some(answer);
+                    }
+                }
+                Effect::Verb(key, replica, verb) => {
+                    if state.verbs.is_empty() {
+                        self.came.notify_all();
+                    }
+                    state.verbs.push_back((key, (replica, verb)));
+                }
+            }
+        }
+    }
+
+    /// Executes some of what the machine wants of memory, if nobody else does. True if there was anything.
+    pub(crate) fn work<F: Fabric>(&self, fabric: &F, courier: &mut Courier) -> bool {
+        let mut port = match self.port.try_lock() {
+            Ok(port) => port,
+            Err(std::sync::TryLockError::Poisoned(port)) => port.into_inner(),
+            Err(std::sync::TryLockError::WouldBlock) => return false,
+        };
+        let verbs: Vec<(u64, Aimed)> = {
+            let mut state = self.state();
+            if state.failed.is_some() {
+                return false;
+            }
+            let mut effects = Vec::new();
+            state.machine.on_deadline(fabric.now(), &mut effects);
+            self.apply(&mut state, effects);
+            let some = state.verbs.len().min(AT_A_TIME);
+            state.counts.walked += some as u64;
+            state.verbs.drain(..some).collect()
+        };
+        if verbs.is_empty() {
+            return false;
+        }
+        match execute(&mut port, fabric, courier, &verbs) {
+            // Its memory may have been given back since then, and what was read is nobody's entry.
+            Ok(_) if self.has_ended() => {}
+            Ok(outcomes) => {
+                let mut state = self.state();
+                for ((key, _), outcome) in verbs.iter().zip(outcomes) {
+                    let mut effects = Vec::new();
+                    state.machine.on_outcome(fabric.now(), *key, outcome, &mut effects);
+                    self.apply(&mut state, effects);
+                }
+            }
+            Err(why) => self.fail(why),
+        }
+        true
+    }
+
+    /// It cannot go on: something that it needs is down.
+    pub(crate) fn fail(&self, why: Failure) {
+        self.state().failed = Some(why);
+    }
+
+    /// Lives of nodes that have clients here.
+    pub(crate) fn lives(&self) -> Set<(NodeId, Incarnation)> {
+        self.state().clients.keys().map(|client| whose(*client)).collect()
+    }
+
+    /// That life is over, and no memory executes anything of it any more.
+    pub(crate) fn sweep(&self, now: Nanos, node: NodeId, life: Incarnation) {
+        let mut state = self.state();
+        let its: Vec<ClientId> =
+            state.clients.keys().copied().filter(|client| whose(*client) == (node, life)).collect();
+        for client in its {
+            state.clients.remove(&client);
+            state.counts.swept += 1;
+            let mut effects = Vec::new();
+            state.machine.on_death(now, client, &mut effects);
+            self.apply(&mut state, effects);
+        }
+    }
+
+    /// Waits until there may be something to do, at most so long.
+    pub(crate) fn wait(&self, most: Duration) {
+        let state = self.state();
+        if state.verbs.is_empty() && !self.has_ended() {
+            drop(self.came.wait_timeout(state, most));
+        }
+    }
+
+    /// The store has ended.
+    pub(crate) fn end(&self) {
+        self.has_ended.store(true, Ordering::Release);
+        self.came.notify_all();
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Acquire)
+    }
+}
+
+/// All of them at once; nothing else counts then.
+fn execute<F: Fabric>(
+    port: &mut Port,
+    fabric: &F,
+    courier: &mut Courier,
+    verbs: &[(u64, Aimed)],
+) -> Result<Vec<Outcome>, Failure> {
+    let mut under_way = Vec::with_capacity(verbs.len());
+    for (_, aimed) in verbs {
+        under_way.push(port.post(fabric, courier, *aimed)?);
+    }
+    under_way.into_iter().map(|posted| port.wait(fabric, courier, &posted)).collect()
+}

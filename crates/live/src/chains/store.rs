@@ -1,0 +1,256 @@
+//! A store, as everybody who uses it knows it; and the clients that a process has.
+//!
+//! What must always hold: each unit is in as many homes' memories as it has copies, at different nodes, and so is each slot; a client is in
+//! one thread's hands.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chain::Replica;
+use sorted::Map;
+use wire::chain_pair::THREADS;
+use wire::chains::{Class, Location, UNITS};
+use wire::roce::Key;
+use wire::{GlobalAddr, Incarnation, Nanos, NodeId, SwitchEpoch};
+
+use super::Introduction;
+use super::session::Session;
+use crate::config::Steering;
+use crate::memory::regions::Shape;
+use crate::place::Failure;
+
+/// Memory of a store at one node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Home {
+    /// Where it is allocated.
+    pub addr: GlobalAddr,
+    /// What the NIC there calls it.
+    pub key: Key,
+    /// Which life of the node it is of.
+    pub life: Incarnation,
+}
+
+/// What a store is made of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setup {
+    /// How long a client's cursor counts.
+    pub lease: Nanos,
+    /// How long slots rest.
+    pub rest: Nanos,
+    /// Units in each home's memory.
+    pub each: u32,
+    /// Copies of each unit.
+    pub copies: u8,
+    /// Those homes: the first copy of each part of the units, in their order, then the second one of each.
+    pub homes: Vec<Home>,
+}
+
+impl Setup {
+    /// Units behind those of a home, where there is another home: a slot that begins in the last of them lies there, too.
+    const MARGIN: u32 = Class::new(Class::COUNT as u8 - 1).expect("the last one").units() - 1;
+
+    /// Its first memory. What the NIC there calls that names one store: where another one begins, in the same place, it gets another name.
+    pub(crate) fn first(&self) -> Home {
+        self.homes[0]
+    }
+
+    /// What a switch that steers is told when it is over. None: it does not steer it.
+    pub(crate) fn over(&self, number: u64) -> Option<Introduction> {
+        let [Home { addr, key, life }] = self.homes[..] else { return None };
+        Some(Introduction::Over { memory: addr.home(), of: life.0 as u16, region: key, number })
+    }
+
+    /// What it is told when somebody begins to look for tails.
+    pub(crate) fn scan(&self, switch: SwitchEpoch, number: u64) -> Option<Introduction> {
+        let [Home { addr, key, life }] = self.homes[..] else { return None };
+        Some(Introduction::Scan { memory: addr.home(), of: life.0 as u16, region: key, switch, number })
+    }
+
+    /// Parts of the units, each in one home's memory, or in that of several, which have copies of it.
+    pub fn parts(&self) -> usize {
+        self.homes.len() / usize::from(self.copies).max(1)
+    }
+
+    /// Which of so many nodes have a store's homes: the nodes' numbers, in the order of the homes. A part's copies are at the nodes behind its
+    /// own, so that each node has as many first copies as others.
+    pub fn places(parts: usize, copies: usize) -> impl Iterator<Item = usize> {
+        (0..copies).flat_map(move |copy| (0..parts).map(move |part| (part + copy) % parts))
+    }
+
+    /// The homes that have copies of what this one has, itself among them.
+    fn copies_of(&self, number: usize) -> impl Iterator<Item = &Home> {
+        let part = number % self.parts();
+        self.homes.iter().skip(part).step_by(self.parts())
+    }
+
+    /// True if it is of a part of which a copy is left, if these homes are up.
+    pub(crate) fn has_copies(&self, number: usize, is_up: impl Fn(&Home) -> bool) -> bool {
+        self.copies_of(number).any(is_up)
+    }
+
+    /// True if of some part no copy is left.
+    pub(crate) fn is_lost(&self, is_up: impl Fn(&Home) -> bool) -> bool {
+        (0..self.parts()).any(|part| !self.has_copies(part, &is_up))
+    }
+
+    /// The nodes that have memory of it.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (NodeId, Incarnation)> {
+        let nodes: Map<NodeId, Incarnation> =
+            self.homes.iter().map(|home| (home.addr.home(), home.life)).collect();
+        nodes.into_iter()
+    }
+
+    /// What is to be allocated at a home: that with this part of so many.
+    pub fn shape(each: u32, number: usize, homes: usize) -> Shape {
+        let first = number as u32 * each + 1;
+        let margin = if number + 1 < homes { Self::MARGIN } else { 0 };
+        Shape::Chain { first, units: each + margin }
+    }
+
+    /// Units that all homes have together. None: there are not so many numbers.
+    pub fn units(each: u32, homes: usize) -> Option<u32> {
+        let all = u64::from(each) * homes as u64 + u64::from(Self::MARGIN);
+        (all < u64::from(UNITS) && each > 0 && homes > 0).then(|| each * homes as u32)
+    }
+
+    /// The home of a copy of a slot, and how many of its bytes may be read; none if it is in no memory.
+    pub(super) fn home_of(&self, at: Location, replica: Replica) -> Option<(usize, u32)> {
+        let (part, parts) = (((at.unit() - 1) / self.each) as usize, self.parts());
+        let Shape::Chain { first, units } = Self::shape(self.each, part, parts) else {
+            unreachable!("that is what it is made of")
+        };
+        if part >= parts || replica.0 >= self.copies {
+            return None;
+        }
+        let left = (u64::from(first + units) - u64::from(at.unit())) * wire::chains::UNIT;
+        Some((usize::from(replica.0) * parts + part, at.class().bytes().min(left) as u32))
+    }
+}
+
+/// A store.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Store {
+    /// What it is called; the home of this address has the metadata server.
+    pub addr: GlobalAddr,
+    /// Which life of that node.
+    pub life: Incarnation,
+    /// What it is made of.
+    pub setup: Setup,
+}
+
+#[derive(Default)]
+struct State {
+    idle: Map<GlobalAddr, Vec<Session>>,
+    /// Numbers of threads that nobody has.
+    free: Vec<u16>,
+    next: u16,
+}
+
+/// The clients of a node that no thread has in its hands, and those numbers that clients can have.
+#[derive(Default)]
+pub(crate) struct Pools(Mutex<State>);
+
+impl Pools {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number for a client's queue pairs.
+    pub(crate) fn thread(&self) -> Result<u16, Failure> {
+        let mut state = self.state();
+        match state.free.pop() {
+            Some(thread) => Ok(thread),
+            None if state.next < THREADS => {
+                state.next += 1;
+                Ok(state.next - 1)
+            }
+            None => Err(Failure::NoSlot),
+        }
+    }
+
+    /// A client of this store: one that knows something already, if there is one.
+    pub(crate) fn take(&self, store: &Arc<Store>, steering: Option<Steering>) -> Result<Session, Failure> {
+        {
+            let mut state = self.state();
+            let State { idle, free, .. } = &mut *state;
+            let idle = idle.entry(store.addr).or_default();
+            // Those of a former store in this place, and those that have failed.
+            idle.retain(|session| {
+                let counts = session.counts_for(store);
+                if !counts {
+                    free.push(session.thread());
+                }
+                counts
+            });
+            if let Some(session) = idle.pop() {
+                return Ok(session);
+            }
+        }
+        Ok(Session::new(Arc::clone(store), self.thread()?, steering))
+    }
+
+    /// Gives a client back.
+    pub(crate) fn put_back(&self, session: Session) {
+        let addr = session.store().addr;
+        self.state().idle.entry(addr).or_default().push(session);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::NodeId;
+
+    fn store_of(each: u32, parts: usize, copies: u8) -> Setup {
+        let home =
+            |at| Home { addr: GlobalAddr::new(NodeId(at as u16), 4096), key: Key(1), life: Incarnation(0) };
+        let homes = Setup::places(parts, copies.into()).map(home).collect();
+        Setup { lease: Nanos(1), rest: Nanos(2), each, copies, homes }
+    }
+
+    #[test]
+    fn every_slot_lies_in_one_homes_memory_also_at_its_end() {
+        let each = 100;
+        let setup = store_of(each, 3, 1);
+        for class in (0..16).filter_map(Class::new) {
+            for unit in 1..=3 * each {
+                let (number, bytes) = setup.home_of(Location::new(class, unit), Replica::FIRST).unwrap();
+                assert_eq!(number, ((unit - 1) / each) as usize);
+                let Shape::Chain { first, units } = Setup::shape(each, number, 3) else { panic!() };
+                assert!(unit >= first);
+                let end = u64::from(unit - first) * 64 + u64::from(bytes);
+                assert!(end <= u64::from(units) * 64, "{class:?} at {unit}");
+                assert!(u64::from(bytes) == class.bytes() || number == 2, "only at the end of all memory");
+            }
+        }
+        assert_eq!(setup.home_of(Location::new(Class::new(0).unwrap(), 301), Replica::FIRST), None);
+        assert_eq!(Setup::units(each, 3), Some(300));
+        assert_eq!(Setup::units(1 << 27, 2), None);
+    }
+
+    #[test]
+    fn copies_of_a_slot_are_at_different_nodes_and_a_store_is_lost_with_the_last_copy_of_a_part() {
+        for (parts, copies) in [(1, 1), (2, 2), (3, 2), (3, 3), (5, 3)] {
+            let setup = store_of(10, parts, copies);
+            for unit in 1..=10 * parts as u32 {
+                let at = Location::new(Class::new(0).unwrap(), unit);
+                let homes = (0..copies).map(|copy| setup.home_of(at, Replica(copy)).unwrap().0);
+                let nodes: Vec<NodeId> = homes.clone().map(|home| setup.homes[home].addr.home()).collect();
+                let first = (unit - 1) as usize / 10;
+                let behind = (0..usize::from(copies)).map(|copy| NodeId(((first + copy) % parts) as u16));
+                assert_eq!(nodes, behind.collect::<Vec<_>>());
+                for home in homes {
+                    let its: Vec<NodeId> =
+                        setup.copies_of(home).map(|home: &Home| home.addr.home()).collect();
+                    assert_eq!(its, nodes);
+                }
+                assert_eq!(setup.home_of(at, Replica(copies)), None);
+            }
+            // A node more is down, and another one, behind each other.
+            for down in 0..=parts {
+                let is_up = |home: &Home| usize::from(home.addr.home().0) >= down;
+                assert_eq!(setup.is_lost(is_up), down >= usize::from(copies), "{down} of {parts} are down");
+            }
+            assert_eq!(setup.nodes().count(), parts);
+        }
+    }
+}

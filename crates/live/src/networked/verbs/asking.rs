@@ -1,0 +1,429 @@
+//! What application threads ask of regions at other nodes.
+//!
+//! On the application's own thread, which receives for its node while it waits. What must always hold: whatever is asked ends,
+//! with what came of it, or with why nobody knows.
+
+use std::sync::Arc;
+
+use nic::regions::{Call, Reply, refused_words};
+use nic::verbs::Remote;
+use wire::roce::Key;
+use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
+use zerocopy::IntoBytes as _;
+
+use super::ticket::{Ended, Ticket};
+use super::works::{What, Work};
+use crate::memory::regions::{Region, Shape};
+use crate::networked::NetworkedNode;
+use crate::place::{Allocated, Carrier, Courier, Failure};
+
+/// How long another process may take to give this one its memory.
+const MAPPING: Nanos = Nanos::from_millis(200);
+
+/// A node, in one of its lives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HomeLife {
+    /// The node.
+    pub node: NodeId,
+    /// Its life.
+    pub life: Incarnation,
+}
+
+/// A region at another node, beyond the reach of loads and stores.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Far {
+    /// Where it begins.
+    pub addr: GlobalAddr,
+    /// The life of its home in which it was told of: in another one, the key is another region's.
+    pub life: Incarnation,
+    /// What its home's NIC calls it.
+    pub key: Key,
+    /// What it is made of.
+    pub shape: Shape,
+}
+
+impl Far {
+    /// Where an element is, as the home's NIC counts.
+    pub fn address_of(&self, number: usize) -> u64 {
+        self.addr.offset() + (number * self.shape.stride()) as u64 * 8
+    }
+
+    /// Whose memory it is.
+    pub const fn home(&self) -> HomeLife {
+        HomeLife { node: self.addr.home(), life: self.life }
+    }
+
+    fn remote(&self, number: usize) -> Remote {
+        Remote { key: self.key, address: self.address_of(number) }
+    }
+}
+
+/// A region that may be used.
+#[derive(Clone)]
+pub enum Opened {
+    /// By loads and stores.
+    Near(Arc<Region>),
+    /// By asking its home.
+    Far(Far),
+}
+
+impl Opened {
+    /// Where it begins.
+    pub fn addr(&self) -> GlobalAddr {
+        match self {
+            Self::Near(region) => region.addr(),
+            Self::Far(far) => far.addr,
+        }
+    }
+
+    /// The life of its home that it dies with. None: it is in this process's own memory.
+    pub fn life(&self) -> Option<Incarnation> {
+        match self {
+            Self::Near(region) => region.life(),
+            Self::Far(far) => Some(far.life),
+        }
+    }
+
+    /// What it is made of.
+    pub fn shape(&self) -> Shape {
+        match self {
+            Self::Near(region) => region.shape(),
+            Self::Far(far) => far.shape,
+        }
+    }
+}
+
+/// What a read of an object brought.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Read {
+    /// All of it, of this version.
+    Whole(u64),
+    /// Nothing: somebody was writing.
+    Torn,
+}
+
+/// What a write to an object came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Written {
+    /// The version that it has since then.
+    Done(u64),
+    /// Nothing: it has another version than was expected.
+    Changed,
+}
+
+impl NetworkedNode {
+    /// Makes a fresh allocation a region.
+    ///
+    /// # Errors
+    /// If its home is down, or in another life, or knows of no such allocation.
+    pub fn begin_region(
+        &self,
+        courier: &mut Courier,
+        Allocated { addr, life, zeroed }: Allocated,
+        shape: Shape,
+    ) -> Result<Opened, Failure> {
+        let reply = self.ask(courier, addr.home(), Call::Begin { addr, life, shape, zeroed }, &[])?;
+        self.opened(addr, life, &reply)
+    }
+
+    /// The region that begins at an address, of whatever shape.
+    ///
+    /// # Errors
+    /// If there is none, or its home is down.
+    pub fn open_region(&self, courier: &mut Courier, addr: GlobalAddr) -> Result<Opened, Failure> {
+        let life = self.life_asked(addr.home())?;
+        let reply = self.ask(courier, addr.home(), Call::Open { addr }, &[])?;
+        self.opened(addr, life, &reply)
+    }
+
+    /// The life of a home that is about to be asked: not a later one than that which answers.
+    fn life_asked(&self, home: NodeId) -> Result<Incarnation, Failure> {
+        if home == self.id() {
+            return Ok(self.incarnation);
+        }
+        self.one_sided.life_of(home).ok_or(Failure::Refused(Refusal::NodeDown))
+    }
+
+    fn opened(&self, addr: GlobalAddr, life: Incarnation, reply: &Reply) -> Result<Opened, Failure> {
+        if addr.home() == self.id() {
+            let region = self.memory().regions.find(addr);
+            return region.map(Opened::Near).ok_or(Failure::Refused(Refusal::Unallocated));
+        }
+        let (key, shape) = reply.region().ok_or(Failure::Broken)?;
+        if let Some(sharing) = self.transport().sharing() {
+            // If it is not to be had so (a former life of this node still has it), the home's NIC does the same on the same words.
+            let mapped = self.memory().regions.map_shared(&*sharing, addr, life, MAPPING);
+            if let Ok(region) = mapped {
+                return Ok(Opened::Near(region));
+            }
+        }
+        Ok(Opened::Far(Far { addr, life, key, shape }))
+    }
+
+    /// Ends a region, before its memory is given back; if a life of the home is given, only in that. Waits for those who
+    /// write its objects.
+    ///
+    /// # Errors
+    /// If there is none, or its home is down.
+    pub fn end_region(
+        &self,
+        courier: &mut Courier,
+        (addr, life): (GlobalAddr, Option<Incarnation>),
+    ) -> Result<(), Failure> {
+        // What is sent on a connection is not served in another life of the home than that which it connects.
+        self.ask_in(courier, (addr.home(), life), Call::End { addr }, &[]).map(drop)
+    }
+
+    /// Writes bytes into an object, from byte `at` on, in one step; if a version is expected, only if it has that.
+    ///
+    /// # Errors
+    /// If the region has ended, its home is down, or the bytes do not lie in the object.
+    pub fn write_object(
+        &self,
+        courier: &mut Courier,
+        region: &Far,
+        number: usize,
+        at: usize,
+        bytes: &[u8],
+        expected: Option<u64>,
+    ) -> Result<Written, Failure> {
+        let &Far { addr, key, .. } = region;
+        let call =
+            Call::Write { addr, key, object: number as u64, at: at as u64, expected, len: bytes.len() };
+        match self.ask_in(courier, (addr.home(), Some(region.life)), call, &words_of(bytes)) {
+            Ok(Reply::Done(version, ..)) => Ok(Written::Done(version)),
+            Err(Failure::Refused(Refusal::Outdated)) => Ok(Written::Changed),
+            Ok(Reply::Refused(why)) => Err(why.into()),
+            Ok(Reply::Words(_)) => Err(Failure::Broken),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Reads an object whole, once.
+    ///
+    /// # Errors
+    /// If the region has ended, or its home is down.
+    ///
+    /// # Panics
+    /// If `into` has another length than the object.
+    pub fn read_object(
+        &self,
+        courier: &mut Courier,
+        region: &Far,
+        number: usize,
+        into: &mut [u8],
+    ) -> Result<Read, Failure> {
+        let what = What::ReadObject { remote: region.remote(number), len: into.len() as u32 };
+        match self.do_one(courier, region.home(), what, &[])? {
+            Ended::Object(version, words) => {
+                copy_out(&words, into);
+                Ok(Read::Whole(version))
+            }
+            Ended::Torn => Ok(Read::Torn),
+            other => panic!("a read of an object ended with {other:?}"),
+        }
+    }
+
+    /// Reads bytes of a region as they are, whoever is writing them: from byte `at` of an element on.
+    ///
+    /// # Errors
+    /// If the region ended long ago, or its home is down.
+    pub fn read_bytes(
+        &self,
+        courier: &mut Courier,
+        region: &Far,
+        (number, at): (usize, usize),
+        into: &mut [u8],
+    ) -> Result<(), Failure> {
+        let Remote { key, address } = region.remote(number);
+        let remote = Remote { key, address: address + at as u64 };
+        match self.do_one(courier, region.home(), What::Read { remote, len: into.len() as u32 }, &[])? {
+            Ended::Answer(words) => copy_out(&words, into),
+            other => panic!("a READ ended with {other:?}"),
+        }
+        Ok(())
+    }
+
+    /// Writes bytes of words as they are, from byte `at` of a word on.
+    ///
+    /// # Errors
+    /// If the region ended long ago, or its home is down.
+    pub fn write_bytes(
+        &self,
+        courier: &mut Courier,
+        region: &Far,
+        (number, at): (usize, usize),
+        bytes: &[u8],
+    ) -> Result<(), Failure> {
+        let Remote { key, address } = region.remote(number);
+        let remote = Remote { key, address: address + at as u64 };
+        self.do_one(courier, region.home(), What::Write { remote }, bytes).map(drop)
+    }
+
+    /// Sends a batch of operations on words of regions of one home; `entries` of them, of which `fetches` fetch.
+    /// [`Ticket`] says how it ends, and [`NetworkedNode::await_batch`] waits for it.
+    pub fn post_batch(
+        &self,
+        courier: &mut Courier,
+        home: HomeLife,
+        batch: &[u8],
+        (entries, fetches): (usize, usize),
+    ) -> Arc<Ticket> {
+        let answer = (refused_words(entries) + fetches) * 8;
+        let ticket = Arc::<Ticket>::default();
+        if self.is_fenced() {
+            ticket.end(Ended::Failed(Failure::Fenced));
+            return ticket;
+        }
+        let what = What::Atomics { answer: answer as u32 };
+        let work = Work::new(home.node, what, Some(Arc::clone(&ticket)), words_of(batch), batch.len());
+        self.with_nic(courier, |nic, now, way| nic.post(now, work.in_life(home.life), way));
+        self.flush(courier);
+        ticket
+    }
+
+    /// Bytes that a batch may have, and its answer: each is one packet.
+    pub fn batch_bytes(&self) -> usize {
+        self.one_sided.packet_bytes
+    }
+
+    /// Waits until a batch has ended: [`Ticket::answer`] says how.
+    pub fn await_batch(&self, courier: &mut Courier, ticket: &Ticket) {
+        let mut patience = self.begin_wait();
+        ticket.wake(courier.bell_of_this_thread());
+        // While the node leaves in order, what was sent is still answered.
+        while !ticket.is_over() && !self.lease().is_fenced() {
+            self.pause(self.id(), courier, &mut patience);
+        }
+        self.end_wait(courier);
+    }
+
+    /// Receives what has come, without waiting for anything.
+    pub fn look(&self, courier: &mut Courier) {
+        let now = self.now();
+        Carrier::run_due(self, self.id(), courier, now);
+        self.poll(courier, now);
+    }
+
+    /// Asks a home for something, until it is not in anybody's way any more.
+    pub(in crate::networked) fn ask(
+        &self,
+        courier: &mut Courier,
+        home: NodeId,
+        call: Call,
+        bytes: &[u64],
+    ) -> Result<Reply, Failure> {
+        self.ask_in(courier, (home, None), call, bytes)
+    }
+
+    /// The same; only in this life of the home, if one is given.
+    fn ask_in(
+        &self,
+        courier: &mut Courier,
+        (home, life): (NodeId, Option<Incarnation>),
+        call: Call,
+        bytes: &[u64],
+    ) -> Result<Reply, Failure> {
+        loop {
+            let reply = if home == self.id() {
+                let _serving =
+                    self.one_sided.serving.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                self.serve(call, bytes)
+            } else {
+                self.ask_once(courier, (home, life), call, bytes)?
+            };
+            match reply {
+                // Whoever is inside is about done, or waits for a core.
+                Reply::Refused(Refusal::Locked) => {
+                    let mut patience = self.begin_wait();
+                    self.pause(self.id(), courier, &mut patience);
+                    self.end_wait(courier);
+                }
+                Reply::Refused(why) => return Err(why.into()),
+                done => return Ok(done),
+            }
+        }
+    }
+
+    pub(in crate::networked) fn ask_once(
+        &self,
+        courier: &mut Courier,
+        (home, life): (NodeId, Option<Incarnation>),
+        call: Call,
+        bytes: &[u64],
+    ) -> Result<Reply, Failure> {
+        if self.is_fenced() {
+            return Err(Failure::Fenced);
+        }
+        let ticket = Arc::<Ticket>::default();
+        let patience = self.begin_wait();
+        self.with_nic(courier, |nic, now, way| {
+            if !nic.reaches(home, life) {
+                return ticket.end(Ended::Failed(Refusal::NodeDown.into()));
+            }
+            let mut words = call.words(nic.number_call(home, &ticket));
+            words.extend_from_slice(bytes);
+            let len = words.len() * 8;
+            nic.post(now, Work::new(home, What::Send, None, words.into(), len), way);
+        });
+        self.flush(courier);
+        match self.await_ticket(courier, &ticket, patience)? {
+            Ended::Reply(reply) => Ok(reply),
+            other => panic!("a call ended with {other:?}"),
+        }
+    }
+
+    /// Posts something, and waits for it.
+    fn do_one(
+        &self,
+        courier: &mut Courier,
+        home: HomeLife,
+        what: What,
+        bytes: &[u8],
+    ) -> Result<Ended, Failure> {
+        if self.is_fenced() {
+            return Err(Failure::Fenced);
+        }
+        let ticket = Arc::<Ticket>::default();
+        let work = Work::new(home.node, what, Some(Arc::clone(&ticket)), words_of(bytes), bytes.len());
+        let patience = self.begin_wait();
+        self.with_nic(courier, |nic, now, way| nic.post(now, work.in_life(home.life), way));
+        self.flush(courier);
+        self.await_ticket(courier, &ticket, patience)
+    }
+
+    /// Waits for how work has ended. The wait began before the work was posted.
+    pub(in crate::networked) fn await_ticket(
+        &self,
+        courier: &mut Courier,
+        ticket: &Ticket,
+        mut patience: crate::waiting::Patience,
+    ) -> Result<Ended, Failure> {
+        ticket.wake(courier.bell_of_this_thread());
+        let ended = loop {
+            if let Some(ended) = ticket.take() {
+                break ended;
+            }
+            if self.is_fenced() || self.stop.load(std::sync::atomic::Ordering::Acquire) {
+                break Ended::Failed(Failure::Fenced);
+            }
+            self.pause(self.id(), courier, &mut patience);
+        };
+        self.end_wait(courier);
+        match ended {
+            Ended::Failed(why) => Err(why),
+            ended => Ok(ended),
+        }
+    }
+}
+
+/// Bytes as words, the last one filled up with zeroes.
+fn words_of(bytes: &[u8]) -> Box<[u64]> {
+    let mut words = vec![0_u64; bytes.len().div_ceil(8)];
+    words.as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);
+    words.into()
+}
+
+fn copy_out(words: &[u64], into: &mut [u8]) {
+    into.copy_from_slice(&words.as_bytes()[..into.len()]);
+}

@@ -1,0 +1,207 @@
+//! Two NICs and a network that loses what it is told to: connections break and begin anew.
+
+use std::sync::Arc;
+
+use nic::connections::{Again, Lives};
+use nic::regions::KEPT;
+use nic::verbs::{Mtu, Remote};
+use transport::inline::{Hub, InlineTransport};
+use transport::{Body, Outgoing, PlaceId, Transport as _};
+use wire::roce::Key;
+use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
+
+use super::nic::{Nic, Way};
+use super::ticket::{Ended, Ticket};
+use super::works::{What, Work};
+use crate::memory::regions::Shape;
+use crate::place::Failure;
+
+const TICK: Nanos = Nanos::from_millis(1);
+
+struct Two {
+    nics: [Nic; 2],
+    transports: [InlineTransport; 2],
+    now: Nanos,
+    /// Control messages that are still to be lost.
+    lost: usize,
+}
+
+impl Two {
+    fn new() -> Self {
+        let hub = Hub::default();
+        let node = |at: u16| NodeId(at);
+        let mut two = Self {
+            nics: [0, 1].map(|at| Nic::new(node(at), 2, Mtu::B1024, Nanos::from_millis(10))),
+            transports: [0, 1].map(|at| hub.connect(PlaceId::node(node(at)))),
+            now: Nanos(1),
+            lost: 0,
+        };
+        let lives = [Some(Incarnation(1)); 2];
+        for at in 0..2 {
+            two.at(at, |nic, now, way| nic.change(now, way, |it, out| it.on_view(&lives, out)));
+        }
+        two
+    }
+
+    fn at<R>(&mut self, at: usize, action: impl FnOnce(&mut Nic, Nanos, &mut Way<'_>) -> R) -> R {
+        let mut outgoing = Outgoing::new();
+        let mut way = Way { transport: &self.transports[at], outgoing: &mut outgoing, is_fenced: false };
+        let result = action(&mut self.nics[at], self.now, &mut way);
+        self.nics[at].mend_broken(self.now, &mut way);
+        result
+    }
+
+    /// Lets time pass until this is over.
+    fn until(&mut self, ticket: &Ticket) -> Ended {
+        for _ in 0..10_000 {
+            if let Some(ended) = ticket.take() {
+                return ended;
+            }
+            self.now += TICK;
+            for at in 0..2 {
+                let mut came = Vec::new();
+                self.transports[at].receive(&mut |from, body| {
+                    let from = from.as_node().expect("nodes only");
+                    match body {
+                        Body::OneSided(packet, len, contents) => {
+                            came.push((from, Some((*packet, len, contents.to_words())), Vec::new()));
+                        }
+                        Body::Control(bytes) => came.push((from, None, bytes.to_vec())),
+                        _ => panic!("nobody sends that"),
+                    }
+                });
+                for (from, packet, control) in came {
+                    match packet {
+                        Some((packet, len, words)) => self.at(at, |nic, now, way| {
+                            nic.on_packet(now, from, &packet, len, transport::Contents::own(&words), way);
+                        }),
+                        None if self.lost > 0 => self.lost -= 1,
+                        None => {
+                            let said = Again::parse(&control).expect("what NICs say");
+                            self.at(at, |nic, now, way| nic.on_again(now, from, &said, way));
+                        }
+                    }
+                }
+                self.at(at, |nic, now, way| nic.on_deadline(now, way));
+            }
+        }
+        panic!("it never ended");
+    }
+
+    fn post(&mut self, at: usize, what: What, bytes: usize) -> Arc<Ticket> {
+        let ticket = Arc::<Ticket>::default();
+        let source = vec![7; bytes.div_ceil(8)].into();
+        let work = Work::new(NodeId(1 - at as u16), what, Some(Arc::clone(&ticket)), source, bytes);
+        self.at(at, |nic, now, way| nic.post(now, work, way));
+        ticket
+    }
+}
+
+/// Uses a key that never was.
+const WRONG: What = What::Read { remote: Remote { key: Key(0x00ff_ff01), address: 0 }, len: 8 };
+
+#[test]
+fn a_connection_that_broke_begins_anew_at_both_ends() {
+    for (lost, breaker) in (0..8).flat_map(|lost| [(lost, 0), (lost, 1)]) {
+        let mut two = Two::new();
+        two.lost = lost;
+        let other = two.post(1 - breaker, What::Send, 5_000);
+        assert!(matches!(two.until(&other), Ended::Answer(_)));
+        let wrong = two.post(breaker, WRONG, 0);
+        // What is under way fails with it, and says that nobody knows.
+        let behind = two.post(breaker, What::Send, 8);
+        assert_eq!(two.until(&wrong), Ended::Failed(Failure::Broken));
+        assert_eq!(two.until(&behind), Ended::Failed(Failure::Broken));
+        for at in [breaker, 1 - breaker, breaker] {
+            let next = two.post(at, What::Send, 3_000);
+            // From the end that has not heard of it, it may fail once more.
+            let ended = two.until(&next);
+            if ended == Ended::Failed(Failure::Broken) {
+                let again = two.post(at, What::Send, 3_000);
+                assert!(matches!(two.until(&again), Ended::Answer(_)), "{lost} lost");
+            }
+        }
+        assert_eq!(two.nics[0].connections.lives(NodeId(1)).unwrap().attempt, 1);
+        assert_eq!(two.nics[1].connections.lives(NodeId(0)).unwrap().attempt, 1);
+    }
+}
+
+#[test]
+fn both_ends_may_break_at_a_time() {
+    let mut two = Two::new();
+    for turn in 1..5 {
+        let wrong = [0, 1].map(|at| two.post(at, WRONG, 0));
+        for ticket in &wrong {
+            assert_eq!(two.until(ticket), Ended::Failed(Failure::Broken));
+        }
+        let next = two.post(turn % 2, What::Send, 100);
+        let ended = two.until(&next);
+        assert!(matches!(ended, Ended::Answer(_) | Ended::Failed(Failure::Broken)), "{ended:?}");
+        let next = two.post(turn % 2, What::Send, 100);
+        assert!(matches!(two.until(&next), Ended::Answer(_)));
+        let attempts =
+            [0, 1].map(|at: usize| two.nics[at].connections.lives(NodeId(1 - at as u16)).unwrap().attempt);
+        assert_eq!(attempts[0], attempts[1]);
+    }
+}
+
+#[test]
+fn a_node_that_is_down_fails_what_is_asked_of_it() {
+    let mut two = Two::new();
+    let pending = two.post(0, What::Send, 100);
+    two.at(0, |nic, now, way| {
+        nic.change(now, way, |it, out| it.on_view(&[Some(Incarnation(1)), None], out));
+    });
+    let down = Ended::Failed(Failure::Refused(Refusal::NodeDown));
+    assert_eq!(pending.take(), Some(down.clone()));
+    assert_eq!(two.post(0, What::Send, 100).take(), Some(down));
+}
+
+#[test]
+fn a_key_of_a_former_life_is_used_no_more() {
+    let mut two = Two::new();
+    let view = |life| [Some(Incarnation(1)), Some(Incarnation(life))];
+    let ask = |two: &mut Two, life| {
+        let ticket = Arc::<Ticket>::default();
+        let work = Work::new(NodeId(1), What::Send, Some(Arc::clone(&ticket)), Box::new([7]), 8);
+        two.at(0, |nic, now, way| nic.post(now, work.in_life(Incarnation(life)), way));
+        ticket
+    };
+    let pending = ask(&mut two, 1);
+    two.at(0, |nic, now, way| nic.change(now, way, |it, out| it.on_view(&view(2), out)));
+    let down = Ended::Failed(Failure::Refused(Refusal::NodeDown));
+    assert_eq!(pending.take(), Some(down.clone()));
+    assert_eq!(ask(&mut two, 1).take(), Some(down), "another region may have that key by now");
+    assert_eq!(ask(&mut two, 2).take(), None, "that is under way");
+}
+
+#[test]
+fn what_is_said_of_other_lives_means_nothing() {
+    let mut two = Two::new();
+    let other = Lives { mine: Incarnation(2), theirs: Incarnation(1), attempt: 5 };
+    let said = Again { lives: other, is_answer: false };
+    two.at(0, |nic, now, way| nic.on_again(now, NodeId(1), &said, way));
+    assert_eq!(two.nics[0].connections.lives(NodeId(1)).unwrap().attempt, 0);
+    let works = two.post(0, What::Send, 100);
+    assert!(matches!(two.until(&works), Ended::Answer(_)));
+}
+
+#[test]
+fn the_key_of_an_ended_region_is_known_for_a_while_and_then_means_nothing() {
+    let mut two = Two::new();
+    let home = crate::memory::NodeMemory::new(wire::BlockSize::DEFAULT, 1 << 20, 1 << 20);
+    let nic = &mut two.nics[0];
+    let mut keys = Vec::new();
+    for number in 0..KEPT + 2 {
+        let addr = GlobalAddr::new(NodeId(0), 4096 + number as u64 * 8);
+        let region = home.regions.begin(&home.home, addr, Shape::Words { count: 1 }, true);
+        let key = nic.export(&region).unwrap();
+        assert_eq!(nic.export(&region), Some(key), "it has one");
+        home.regions.end(addr);
+        nic.bytes.exported.end(&mut nic.device, addr);
+        keys.push(key);
+    }
+    let is_known = |key: &Key| nic.bytes.exported.get(*key).is_some_and(|region| !region.lives());
+    assert_eq!(keys.iter().position(is_known), Some(2), "as many as are kept, and none before");
+    assert!(keys[2..].iter().all(is_known));
+}

@@ -1,0 +1,163 @@
+//! Allocation as messages: what a node's [`Allocator`] needs from the homes, and what other nodes need from it
+//! (Concordia, section 6, "Global memory allocation").
+//!
+//! | file | what happens |
+//! | --- | --- |
+//! | `on_alloc.rs` | a thread allocates: from what this node has, or after asking the home for a chunk |
+//! | `on_free.rs` | a thread frees; the allocator that has the chunk takes the allocation back |
+//! | `reclaim.rs` | blocks that became empty: purged from all caches, ended at the home, reusable |
+//! | `on_new_epoch.rs` | the switch or a node was restarted |
+//!
+//! Calls to a home are numbered by their requester and answered once; they are repeated until they are
+//! answered, like everything else.
+//!
+//! What must always hold: no address is handed out before its home knows that its blocks are live; no block is
+//! used again while some node may still have a copy of what it held; `free` is answered when a block that it
+//! emptied can no longer be read anywhere.
+
+pub(crate) mod canonical;
+mod on_alloc;
+mod on_free;
+mod on_new_epoch;
+mod reclaim;
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+use wire::{Discipline, Endpoint, GlobalAddr, Kind, Nanos, NodeId, Packet, RequesterId, Rules, Seq, SlotId};
+
+use crate::allocator::{Allocator, BlockRange};
+use crate::coherence::config::{Config, Retransmission};
+use crate::coherence::context::Context;
+
+/// What an application thread called.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Call {
+    /// `alloc`, with the address once there is one that only waits for its blocks to be marked.
+    Alloc { len: u64, home: NodeId, discipline: Discipline, waiting: Option<(GlobalAddr, BlockRange)> },
+    /// `free`.
+    Free,
+}
+
+/// The allocation side of one node.
+pub(crate) struct Allocation {
+    node: NodeId,
+    pub(crate) allocator: Allocator,
+    /// Numbers of the last calls, by slot.
+    seqs: [Seq; SlotId::PER_NODE],
+    /// No call under way is overdue before this.
+    due: Nanos,
+    /// Calls under way, by slot.
+    pending: [Option<Pending>; SlotId::PER_NODE],
+    /// The last FREE of every requester, and its answer if it has one.
+    frees: Box<[Option<Freeing>]>,
+    /// Blocks to purge, oldest first; the first one is being worked on.
+    reclaim: VecDeque<reclaim::Job>,
+    /// Threads that wait for another thread's chunk look again then.
+    retry: Nanos,
+    /// Which slots do so, one bit each.
+    retrying: u64,
+}
+
+/// A call that is not answered.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Pending {
+    packet: Packet,
+    deadline: Nanos,
+}
+
+/// A FREE that came to this allocator.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Freeing {
+    seq: Seq,
+    answer: Option<Packet>,
+}
+
+impl Allocation {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            node: config.id,
+            allocator: Allocator::new(config.memory, config.block, config.chunk),
+            seqs: [Seq::NONE; SlotId::PER_NODE],
+            due: Nanos::MAX,
+            pending: [None; SlotId::PER_NODE],
+            frees: core::iter::repeat_n(None, config.nodes * SlotId::PER_NODE).collect(),
+            reclaim: VecDeque::new(),
+            retry: Nanos::MAX,
+            retrying: 0,
+        }
+    }
+
+    /// The requester's node has started a new life: its numbers begin again.
+    pub(crate) fn forget(&mut self, node: NodeId) {
+        self.frees[node.index() * SlotId::PER_NODE..(node.index() + 1) * SlotId::PER_NODE].fill(None);
+    }
+
+    /// True if no call is under way and nothing waits to be reclaimed.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.pending.iter().all(Option::is_none) && self.reclaim.is_empty() && self.retrying == 0
+    }
+
+    /// When something is to be done if nothing comes.
+    pub(crate) fn next_deadline(&self) -> Nanos {
+        self.due.min(self.retry)
+    }
+
+    /// Sends a call to a home and waits for its answer.
+    fn call<S, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        slot: SlotId,
+        kind: Kind,
+        home: NodeId,
+        about: impl FnOnce(Packet) -> Packet,
+    ) {
+        let seq = self.seqs[slot.index()].next();
+        self.seqs[slot.index()] = seq;
+        let requester = RequesterId { node: self.node, slot };
+        let packet = about(Packet {
+            from: Endpoint::Allocator(self.node),
+            to: Endpoint::HomeAgent(home),
+            epoch: cx.config.switch_epoch,
+            incarnation: cx.config.incarnation,
+            ..Packet::request(kind, wire::BlockTag::from_bits(0), requester, seq)
+        });
+        let deadline = Self::timeout(cx);
+        assert!(self.pending[slot.index()].is_none(), "slot {slot:?} calls twice at once");
+        self.pending[slot.index()] = Some(Pending { packet, deadline });
+        self.due = self.due.min(deadline);
+        cx.send(packet);
+    }
+
+    fn timeout<S, R: Rules>(cx: &Context<'_, S, R>) -> Nanos {
+        match cx.config.retransmission {
+            Retransmission::Never => Nanos::MAX,
+            Retransmission::AfterRoundTrips { floor, .. } => cx.now + floor,
+        }
+    }
+
+    /// Takes the answer to a slot's call, if it is one.
+    fn answered(&mut self, packet: &Packet) -> Option<Packet> {
+        let pending = &mut self.pending[packet.requester.slot.index()];
+        let asked =
+            pending.filter(|it| it.packet.seq == packet.seq && it.packet.kind == packet.event)?.packet;
+        *pending = None;
+        Some(asked)
+    }
+
+    /// Repeats what is overdue.
+    pub(crate) fn repeat_calls<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
+        if cx.now < self.due {
+            return;
+        }
+        self.due = Nanos::MAX;
+        for pending in self.pending.iter_mut().flatten() {
+            if pending.deadline <= cx.now {
+                pending.deadline = Self::timeout(cx);
+                cx.counters.retransmissions += 1;
+                cx.send(pending.packet);
+            }
+            self.due = self.due.min(pending.deadline);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! A new epoch begins: no request of the old one will come any more (`recovery/mod.rs`).
+
+use wire::{Copyset, Incarnation, NodeId, RequesterId, Rules, Seq, SlotId, SwitchEpoch};
+
+use super::{Answer, CacheAgent, Executed};
+use crate::coherence::context::Context;
+use crate::coherence::recovery::saved::{Retained, Saved};
+use crate::store::{Access, Store};
+
+impl CacheAgent {
+    /// Empties LAST-EXECUTED. What answers of epoch `left` say about contents is saved for the homes.
+    pub(crate) fn on_new_epoch<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        gone: Copyset,
+        left: SwitchEpoch,
+        lives: &[Incarnation],
+        saved: &mut Saved,
+    ) {
+        for (row, executed) in self.last.iter_mut().enumerate() {
+            match executed.answer {
+                Answer::Retained(data, tag) => {
+                    let (node, slot) = (row / 2 / SlotId::PER_NODE, row / 2 % SlotId::PER_NODE);
+                    let node = NodeId(u16::try_from(node).expect("at most 64 nodes"));
+                    let slot = SlotId(u16::try_from(slot).expect("64 slots"));
+                    if gone.contains(node) || gone.contains(tag.home()) {
+                        // Its requester will never say whether it was granted.
+                        cx.store.discard(data);
+                    } else {
+                        let requester = RequesterId { node, slot };
+                        let (life, seq) = (lives[node.index()], executed.seq);
+                        saved.retained(Retained { epoch: left, requester, life, seq, tag, data });
+                    }
+                }
+                // The copy that was to go home may be lost; so the one that stayed here goes.
+                Answer::FromFrame(tag)
+                    if matches!(cx.store.lookup(tag), Some((_, Access::Shared)))
+                        && !gone.contains(tag.home()) =>
+                {
+                    saved.stale(tag);
+                }
+                _ => {}
+            }
+            *executed = Executed { seq: Seq::NONE, answer: Answer::None };
+        }
+        self.parked.clear();
+        self.turns.clear();
+        self.heat.clear();
+    }
+}

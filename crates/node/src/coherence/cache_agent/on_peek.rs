@@ -1,0 +1,61 @@
+//! Another node reads a few words of a block that this node has modified, and keeps no copy.
+//!
+//! What must always hold: what is answered is what this node had at one moment since the request came, and no half of a
+//! write. Nothing about the frame changes.
+
+use wire::{Endpoint, Kind, Packet, Refusal, Rule, Rules, Status};
+
+use super::{Answer, CacheAgent, Executed};
+use crate::coherence::context::Context;
+use crate::coherence::counters::Drop;
+use crate::coherence::requester::peek::Words;
+use crate::store::Store;
+
+impl CacheAgent {
+    /// A PEEK that the switch or a home has forwarded here.
+    pub(super) fn on_peek<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
+        let last = self.last(cx.rules, packet.requester, packet.seq);
+        if cx.rules.holds(Rule::AgentIgnoresOld) && packet.seq < last.seq {
+            return cx.counters.drop(Drop::Stale);
+        }
+        match last.answer {
+            // It was read then, and its requester still waits, or does not mind.
+            Answer::Retained(data, _) if packet.seq == last.seq => {
+                let version = 0;
+                return Self::show(cx, packet, data, version);
+            }
+            Answer::Retained(data, _) => cx.store.discard(data),
+            _ if packet.seq == last.seq && !cx.rules.holds(Rule::PeekIsRefusedAgain) => {
+                return cx.counters.drop(Drop::Stale);
+            }
+            _ => {}
+        }
+        *last = Executed { seq: packet.seq, answer: Answer::None };
+        let copy = cx.store.lookup(packet.tag);
+        let read = copy.and_then(|(frame, _)| Some((cx.store.read(frame).ok()?, cx.store.writes(frame))));
+        // It has left, or a thread is writing in it this moment.
+        let Some((data, writes)) = read else {
+            let to = Endpoint::Requester(packet.requester.node);
+            let refused = packet.reply(Kind::Ack, Endpoint::CacheAgent(self.node), to);
+            return cx.send(Packet { status: Status::Refused(Refusal::Locked), ..refused });
+        };
+        self.last(cx.rules, packet.requester, packet.seq).answer = Answer::Retained(data, packet.tag);
+        cx.counters.peeked += 1;
+        // Other owners count other writes.
+        #[allow(clippy::cast_possible_truncation, reason = "a number that differs is enough")]
+        let version = (writes as u32).wrapping_mul(64).wrapping_add(u32::from(self.node.0));
+        Self::show(cx, packet, data, version);
+    }
+
+    fn show<S, R: Rules>(
+        cx: &mut Context<'_, S, R>,
+        packet: &Packet,
+        data: crate::store::DataRef,
+        version: u32,
+    ) {
+        let from = packet.to;
+        let ack = packet.reply(Kind::Ack, from, Endpoint::Requester(packet.requester.node));
+        let words = Words::of(packet);
+        cx.send_words(Packet { arg: words.beside(version), ..ack }, data, words.len());
+    }
+}

@@ -1,0 +1,79 @@
+//! A node's turn with a block that others stand in line for ([`Config::queue`](crate::Config::queue)).
+//!
+//! A line that hands a block over after each single access moves it all the time: every access costs a transfer. So a
+//! node that is asked for a block through a line waits with its answer as long as its own threads write in the block
+//! again and again, without a pause of [`Turn::pause`](crate::Turn::pause), but no longer than
+//! [`Turn::most`](crate::Turn::most).
+//!
+//! Nothing depends on it but time: to the protocol, such an agent is a slow one. Requests that did not come through a
+//! line are answered at once, and so are those for blocks that this node only reads.
+//!
+//! What must always hold: a request waits for a turn at most `most` after it came, however busy the threads are; then
+//! it is executed like any other.
+
+use switch::coherence::line;
+use wire::{Kind, Nanos, Packet, Rules};
+
+use super::{Answer, CacheAgent};
+use crate::coherence::config::Turn;
+use crate::coherence::context::Context;
+use crate::store::{Access, FrameId, Store};
+
+/// A request that waits for the end of a turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub(super) frame: FrameId,
+    pub(super) packet: Packet,
+    /// What [`Store::writes`] said at the last look.
+    writes: u64,
+    /// When to look again.
+    look: Nanos,
+    /// When the turn is over in any case.
+    end: Nanos,
+}
+
+impl CacheAgent {
+    /// True if the request waits until this node has had its turn.
+    pub(super) fn has_its_turn<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &Packet,
+    ) -> bool {
+        let Turn { pause, most } = cx.config.turn;
+        let in_line = cx.config.queue && line::code_in(packet.arg).is_some();
+        if !in_line || most == Nanos::ZERO || !matches!(packet.event, Kind::ReadMiss | Kind::WriteMiss) {
+            return false;
+        }
+        let Some((frame, Access::Modified)) = cx.store.lookup(packet.tag) else { return false };
+        self.last(cx.rules, packet.requester, packet.seq).answer = Answer::Parked;
+        let (look, end) = (cx.now + pause.min(most), cx.now + most);
+        self.turns.push(Waiting { frame, packet: *packet, writes: cx.store.writes(frame), look, end });
+        cx.counters.turns += 1;
+        true
+    }
+
+    /// Looks whether turns are over. Being called early is harmless.
+    pub(crate) fn on_deadline<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
+        let mut index = 0;
+        while let Some(waiting) = self.turns.get_mut(index) {
+            if waiting.look > cx.now {
+                index += 1;
+                continue;
+            }
+            let writes = cx.store.writes(waiting.frame);
+            if waiting.writes != writes && waiting.end > cx.now {
+                waiting.writes = writes;
+                waiting.look = (cx.now + cx.config.turn.pause).min(waiting.end);
+                index += 1;
+            } else {
+                let packet = self.turns.remove(index).packet;
+                self.execute(cx, &packet);
+            }
+        }
+    }
+
+    /// When to look at the turns again.
+    pub(crate) fn next_deadline(&self) -> Nanos {
+        self.turns.iter().map(|waiting| waiting.look).min().unwrap_or(Nanos::MAX)
+    }
+}

@@ -1,0 +1,216 @@
+//! A packet arrives: whether it counts, and which of the node's machines it is for.
+//!
+//! What must always hold: nothing of another epoch of the switch or of a former life of its requester reaches a machine, and nothing
+//! that names a node that there is not. What no machine expects is dropped and counted.
+
+use alloc::vec::Vec;
+
+use switch::coherence::line;
+use wire::{Endpoint, Kind, Packet, Rule, Rules, SlotId};
+
+use crate::coherence::allocation::Allocation;
+use crate::coherence::cache_agent::CacheAgent;
+use crate::coherence::context::Context;
+use crate::coherence::counters::Drop;
+use crate::coherence::home::HomeAgent;
+use crate::coherence::message::{Effect, Message};
+use crate::coherence::node::{Node, context};
+use crate::coherence::requester::Requesters;
+use crate::coherence::shadow::Shadow;
+use crate::store::{Moment, Store};
+
+impl<R: Rules> Node<R> {
+    /// A packet for one of this node's endpoints has arrived.
+    pub fn on_packet<S: Store>(
+        &mut self,
+        at: Moment,
+        message: &Message,
+        store: &mut S,
+        out: &mut Vec<Effect>,
+    ) {
+        let packet = &message.packet;
+        self.home.ended.clear();
+        if let Err(why) = self.admit(at, packet, store, out) {
+            return self.counters.drop(why);
+        }
+        let (cx, ours) = (&mut context!(self, at, store, out), packet.requester.node == self.config.id);
+        let expected = match (packet.to, packet.requester.slot) {
+            // About an event of somebody who stands in line behind one of ours, or before it.
+            (Endpoint::Requester(_), _) if !ours => self.requesters.on_packet_of_others(cx, packet),
+            (Endpoint::Requester(_), SlotId::MIGRATION) => {
+                self.requesters.on_packet_of_others(cx, packet)
+                    || self.home.on_packet_of_move(cx, &mut self.requesters, packet)
+            }
+            (Endpoint::Requester(_), slot) => {
+                let expected = self.requesters.on_packet(cx, message);
+                if slot == SlotId::RECLAIM && packet.kind == Kind::Ack {
+                    self.allocation.on_purged(cx, &mut self.requesters);
+                }
+                expected
+            }
+            (Endpoint::CacheAgent(_), _) => match packet.kind {
+                Kind::ReportAck => {
+                    cx.counters.cache_agent_received += 1;
+                    self.reporter.on_report_ack(cx, packet);
+                    true
+                }
+                _ => self.cache_agent.on_packet(cx, packet),
+            },
+            (Endpoint::HomeAgent(_), _) => self.home.on_packet(cx, message),
+            (Endpoint::Allocator(_), _) => self.allocation.on_packet(cx, &mut self.requesters, packet),
+            (Endpoint::Shadow(_), _) => {
+                self.shadow.as_mut().is_some_and(|shadow| shadow.on_packet(cx, packet))
+            }
+            (Endpoint::Switch, _) => false,
+        };
+        if !expected {
+            self.counters.drop(Drop::Nonsense);
+        }
+    }
+
+    /// Whether the packet counts. If it is of a later life of its requester than is known, the earlier one is forgotten.
+    fn admit<S: Store>(
+        &mut self,
+        at: Moment,
+        packet: &Packet,
+        store: &mut S,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Drop> {
+        if self.rules.holds(Rule::EpochsAreFenced) && packet.epoch != self.config.switch_epoch {
+            return Err(Drop::WrongEpoch);
+        }
+        let nodes = self.config.nodes;
+        let known = packet.requester.node.index() < nodes
+            && packet.tag.home().index() < nodes
+            && packet.copyset.iter().all(|node| node.index() < nodes)
+            && packet.to.node() == Some(self.config.id);
+        if !known {
+            return Err(Drop::Nonsense);
+        }
+        let requester = packet.requester.node;
+        let known = self.lives[requester.index()];
+        if self.rules.holds(Rule::LivesAreFenced) && packet.incarnation < known {
+            return Err(Drop::FormerLife);
+        }
+        if packet.incarnation > known {
+            self.lives[requester.index()] = packet.incarnation;
+            self.cache_agent.forget(&mut context!(self, at, store, out), requester);
+            self.home.forget(requester);
+            self.allocation.forget(requester);
+            self.requesters.forget(requester);
+        }
+        Ok(())
+    }
+}
+
+// Each of these is false if nobody expects such a packet.
+
+impl Requesters {
+    fn on_packet<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, message: &Message) -> bool {
+        let packet = &message.packet;
+        match packet.kind {
+            Kind::Ack => self.on_ack(cx, *message),
+            Kind::Handover if cx.config.queue => self.on_handover(cx, packet),
+            Kind::UnlockAck => self.on_unlock_ack(cx, packet),
+            Kind::WriteBackAck => self.on_write_back_ack(cx, packet),
+            Kind::CloseAck => self.on_close_ack(cx, packet),
+            _ => return self.on_packet_of_others(cx, packet),
+        }
+        true
+    }
+
+    fn on_packet_of_others<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &Packet,
+    ) -> bool {
+        match packet.kind {
+            Kind::Follow => self.on_follow(cx, packet),
+            Kind::HandoverAck => self.on_handover_ack(cx, packet),
+            _ => return false,
+        }
+        true
+    }
+}
+
+impl CacheAgent {
+    fn on_packet<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) -> bool {
+        cx.counters.cache_agent_received += 1;
+        match packet.kind {
+            Kind::Close => self.on_close(cx, packet),
+            kind if kind.is_request() => self.on_request(cx, packet),
+            _ => return false,
+        }
+        true
+    }
+}
+
+impl HomeAgent {
+    fn on_packet<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, message: &Message) -> bool {
+        let packet = &message.packet;
+        cx.counters.home_received += 1;
+        match packet.kind {
+            Kind::Unlock => self.on_unlock(cx, packet),
+            Kind::WriteBack => self.on_write_back(cx, message),
+            Kind::Close => self.on_close(cx, packet),
+            Kind::Demote => self.on_demote(cx, packet),
+            Kind::Report => self.on_report(cx, message),
+            Kind::ChunkRequest | Kind::Mark | Kind::Free => self.on_call(cx, packet),
+            kind if kind.is_request() => self.on_request(cx, packet),
+            _ => return false,
+        }
+        true
+    }
+
+    /// It moves entries to the switch and back as one more requester.
+    fn on_packet_of_move<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        requesters: &mut Requesters,
+        packet: &Packet,
+    ) -> bool {
+        match packet.kind {
+            // Its unlock must wait for that of the one before, who tells when.
+            Kind::Ack if cx.config.queue && line::code_in(packet.arg).is_some() => {}
+            Kind::Ack => self.on_move_ack(cx, packet),
+            Kind::Handover if cx.config.queue => {
+                requesters.acknowledge_handover(cx, packet);
+                self.on_move_ack(cx, packet);
+            }
+            Kind::UnlockAck => self.on_move_unlocked(cx, packet),
+            _ => return false,
+        }
+        true
+    }
+}
+
+impl Allocation {
+    fn on_packet<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        requesters: &mut Requesters,
+        packet: &Packet,
+    ) -> bool {
+        let is_ours = packet.requester.node == cx.config.id;
+        match (packet.kind, packet.event) {
+            (Kind::Free, _) => self.on_free_request(cx, packet),
+            (Kind::HomeReply, Kind::ChunkRequest | Kind::Mark) if is_ours => {
+                self.on_home_reply(cx, requesters, packet);
+            }
+            (Kind::FreeReply, Kind::Free) if is_ours => self.on_free_reply(cx, requesters, packet),
+            _ => return false,
+        }
+        true
+    }
+}
+
+impl Shadow {
+    fn on_packet<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) -> bool {
+        match packet.kind {
+            Kind::AddNotice => self.on_add_notice(cx, packet),
+            Kind::HotReport => self.on_heat(cx, packet),
+            _ => return false,
+        }
+        true
+    }
+}

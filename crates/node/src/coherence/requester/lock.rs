@@ -1,0 +1,77 @@
+//! The per-block reader-writer lock for applications (section 6, "synchronization primitive").
+//!
+//! Taking it is a coherence event on an entry of its own that is not unlocked until the application releases
+//! the lock, so a lock occupies a requester slot while it is held.
+
+use wire::{BlockTag, Kind, Rules, SlotId, Status};
+
+use super::{Requesters, Stage, Work};
+use crate::coherence::context::Context;
+use crate::coherence::message::Started;
+
+impl Requesters {
+    /// Starts to take the lock of a block. With `once`, a refusal ends the operation.
+    pub(crate) fn on_lock<S, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        block: BlockTag,
+        write: bool,
+        once: bool,
+    ) -> Started {
+        let entry = block.lock_entry();
+        if cx.is_down(block) {
+            return self.refuse(cx, Work::Lock { entry, write, once, refusals: 0 });
+        }
+        if self.locks() >= SlotId::FOR_LOCKS {
+            return Started::Full;
+        }
+        match self.occupy(Work::Lock { entry, write, once, refusals: 0 }) {
+            Some(slot) => {
+                self.advance_lock(cx, slot, entry, write);
+                Started::Slot(slot)
+            }
+            None => Started::Full,
+        }
+    }
+
+    /// Starts to invalidate every copy of a freed block, in the allocator's own slot.
+    pub(crate) fn purge<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, tag: BlockTag) {
+        self.occupy_slot(SlotId::RECLAIM, Work::Purge { tag, refusals: 0 });
+        self.begin(cx, SlotId::RECLAIM, Kind::Purge, tag);
+    }
+
+    /// Slots that hold locks or try to.
+    fn locks(&self) -> usize {
+        let is_lock = |slot: &SlotId| {
+            let it = self.slot(*slot);
+            matches!(it.work, Work::Lock { .. }) || it.event.is_some_and(|event| event.is_held())
+        };
+        self.busy_slots().filter(is_lock).count()
+    }
+
+    pub(super) fn advance_lock<S, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        slot: SlotId,
+        entry: BlockTag,
+        write: bool,
+    ) {
+        self.begin(cx, slot, if write { Kind::LockWrite } else { Kind::LockRead }, entry);
+    }
+
+    /// The application releases the lock that it took in this slot.
+    ///
+    /// # Panics
+    /// If no lock is held there.
+    pub(crate) fn on_release<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId) {
+        let it = &mut self.slots[slot.index()];
+        match it.event.map(|event| event.stage) {
+            Some(Stage::Held) => self.unlock(cx, slot, Status::Granted),
+            Some(Stage::Orphaned) => {
+                it.event = None;
+                self.busy &= !(1 << slot.0);
+            }
+            _ => panic!("slot {slot:?} holds no lock: {:?}", it.event),
+        }
+    }
+}

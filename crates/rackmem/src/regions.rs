@@ -1,0 +1,90 @@
+//! Allocations for one-sided operations, as handles make, find and free them.
+//!
+//! What must always hold: a region ends before its memory goes back to the allocator.
+
+use live::memory::regions::Shape;
+use live::networked::NetworkedNode;
+use live::networked::verbs::Opened;
+use live::place::{Allocated, Courier, Failure};
+use wire::{Discipline, GlobalAddr, Incarnation, NodeId, Refusal};
+
+use crate::addresses::of_a_node;
+use crate::error::Error;
+use crate::handle::{NodeHandle, failed};
+use crate::words::Pipeline;
+
+impl NodeHandle {
+    /// Allocates a region in the memory of `home`.
+    pub(crate) fn alloc_region(&mut self, shape: Shape, home: NodeId) -> Result<Opened, Error> {
+        let len = shape.bytes().unwrap_or(u64::MAX);
+        let allocated @ Allocated { addr, life, zeroed } =
+            self.alloc_memory(len, home, shape.discipline())?;
+        let Some(joined) = self.inner.joined() else {
+            let memory = self.inner.memory(home);
+            return Ok(Opened::Near(memory.regions.begin(&memory.home, addr, shape, zeroed)));
+        };
+        joined.begin_region(&mut self.courier, allocated, shape).map_err(|why| {
+            // Nobody has seen it, so it goes back. That fails only if this life of the home is over, and its memory with it.
+            let _ = self.at_node().free(addr, Some(life));
+            match why {
+                Failure::Refused(Refusal::OutOfMemory) => Error::OutOfMemory { len, home: home.0 },
+                why => failed(why, addr, len),
+            }
+        })
+    }
+
+    /// The region that begins at an address.
+    pub(crate) fn region_at(&mut self, addr: GlobalAddr, needs: Discipline) -> Result<Opened, Error> {
+        of_a_node(addr, self.nodes())?;
+        let opened = match self.inner.joined() {
+            Some(joined) => joined.open_region(&mut self.courier, addr).map_err(|why| match why {
+                Failure::Refused(Refusal::WrongDiscipline) => Error::WrongDiscipline { addr, needs },
+                why => failed(why, addr, 0),
+            })?,
+            None => {
+                let region = self.inner.memory(addr.home()).regions.find(addr);
+                Opened::Near(region.ok_or_else(|| self.no_region(addr, needs))?)
+            }
+        };
+        if opened.shape().discipline() == needs {
+            Ok(opened)
+        } else {
+            Err(Error::WrongDiscipline { addr, needs })
+        }
+    }
+
+    /// Why there is none.
+    fn no_region(&self, addr: GlobalAddr, needs: Discipline) -> Error {
+        if self.inner.memory(addr.home()).regions.reaches(addr) {
+            return Error::NotAnAllocation { addr };
+        }
+        match self.inner.discipline_of(self.tag(addr)) {
+            // Its block has others; this one was freed, or never was.
+            Some(Discipline::Word | Discipline::Object) | None => Error::Unallocated { addr },
+            Some(_) => Error::WrongDiscipline { addr, needs },
+        }
+    }
+
+    /// Ends the region that begins at an address, if there is one, wherever its home is; if a life of that is given, only
+    /// in that.
+    pub(crate) fn end_region(&mut self, addr: GlobalAddr, life: Option<Incarnation>) -> Result<(), Error> {
+        let Some(joined) = self.inner.joined() else {
+            self.inner.memory(addr.home()).regions.end(addr);
+            return Ok(());
+        };
+        match joined.end_region(&mut self.courier, (addr, life)) {
+            // Memory of another discipline, which the allocator knows.
+            Ok(()) | Err(Failure::Refused(Refusal::NotAnAllocation)) => Ok(()),
+            Err(why) => Err(failed(why, addr, 0)),
+        }
+    }
+
+    /// Does something with what is under way to homes beyond reach: only on a rack of processes.
+    pub(crate) fn sent<R>(
+        &mut self,
+        action: impl FnOnce(&NetworkedNode, &mut Courier, &mut Pipeline) -> R,
+    ) -> R {
+        let Self { inner, courier, pipeline, .. } = self;
+        action(inner.joined().expect("nothing is beyond reach in one process"), courier, pipeline)
+    }
+}

@@ -1,0 +1,300 @@
+//! Handlers given the packets of a run that is rare: for rules that random runs and small scopes do not touch.
+
+use check::coherence::PlainStore;
+use node::allocator::ChunkSize;
+use node::coherence::canonical::NOW;
+use node::{Access, Config, DataRef, Effect, Message, Moment, Node, Retransmission, Store, View};
+use wire::{
+    BlockSize, BlockTag, Copyset, Discipline, Endpoint, GlobalAddr, GlobalStatus, Incarnation, Kind, Nanos,
+    NodeId, Packet, RequesterId, Rules, Seq, SlotId, SwitchEpoch,
+};
+
+const BLOCK: BlockSize = BlockSize::MIN;
+const ME: NodeId = NodeId(1);
+const AT: Moment = Moment { now: NOW, random: 1 };
+
+/// A node with a cache of two frames, and the memory of a home.
+struct Bench<R: Rules> {
+    node: Node<R>,
+    store: PlainStore,
+}
+
+fn block(home: u16, number: u64) -> BlockTag {
+    BLOCK.tag(GlobalAddr::new(NodeId(home), number * BLOCK.bytes()))
+}
+
+fn sent(effects: &[Effect]) -> Vec<Packet> {
+    let sent = effects.iter().filter_map(|effect| match effect {
+        Effect::Send(message) => Some(message.packet),
+        Effect::Completed { .. } => None,
+    });
+    sent.collect()
+}
+
+impl<R: Rules> Bench<R> {
+    fn new(rules: R) -> Self {
+        let chunk = ChunkSize::new(4 * BLOCK.bytes()).expect("a power of two");
+        let config = Config { block: BLOCK, chunk, ..Config::new(ME, 3, 64 * BLOCK.bytes()) };
+        Self { node: Node::with_rules(rules, config), store: PlainStore::new(BLOCK, 1) }
+    }
+
+    /// A packet arrives; what the node sends then.
+    fn packet(&mut self, packet: Packet, data: Option<u64>) -> Vec<Packet> {
+        let message = Message { packet, data: data.map(DataRef) };
+        let mut out = Vec::new();
+        self.node.on_packet(AT, &message, &mut self.store, &mut out);
+        sent(&out)
+    }
+
+    /// The switch begins another life; what the node sends then.
+    fn new_epoch(&mut self, epoch: u32) -> Vec<Packet> {
+        self.new_epoch_without(epoch, Copyset::EMPTY)
+    }
+
+    /// The same, in which these nodes are down.
+    fn new_epoch_without(&mut self, epoch: u32, down: Copyset) -> Vec<Packet> {
+        let lives = (0..3).map(|node| (!down.contains(NodeId(node))).then_some(Incarnation(0))).collect();
+        let view = View { epoch: SwitchEpoch(epoch), lives, shadow: NodeId(0) };
+        let mut out = Vec::new();
+        self.node.on_new_epoch(AT, &view, None, &mut self.store, &mut out);
+        sent(&out)
+    }
+
+    /// A thread needs a block; the request that this sends.
+    fn miss(&mut self, tag: BlockTag, access: Access) -> Packet {
+        let mut out = Vec::new();
+        self.node.on_access(AT, tag, access, &mut self.store, &mut out);
+        match out.as_slice() {
+            [Effect::Send(message)] => message.packet,
+            other => panic!("a miss sends one request, not {other:?}"),
+        }
+    }
+
+    /// Brings a block into the cache; the event is over.
+    fn cache(&mut self, tag: BlockTag, access: Access, stamp: u64) {
+        let request = self.miss(tag, access);
+        let from = Endpoint::HomeAgent(tag.home());
+        let answer = Packet { in_switch: true, ..request.reply(Kind::Ack, from, request.from) };
+        self.packet(answer, Some(stamp));
+        self.packet(request.reply(Kind::UnlockAck, Endpoint::Switch, request.from), None);
+        let (frame, _) = self.store.lookup(tag).expect("it has come");
+        self.store.unpin(frame);
+    }
+}
+
+/// An eviction is granted; meanwhile its block was lost and came back into the other frame.
+pub(crate) fn the_victim_has_moved<R: Rules>(rules: R) -> Result<(), String> {
+    let mut bench = Bench::new(rules);
+    let (victim, other, newcomer) = (block(2, 1), block(2, 2), block(2, 4));
+    bench.cache(victim, Access::Modified, 7);
+    bench.cache(other, Access::Shared, 8);
+    let request = bench.miss(block(2, 3), Access::Shared);
+    assert_eq!((request.kind, request.tag), (Kind::EvictModified, victim));
+    for tag in [victim, other] {
+        let (frame, _) = bench.store.lookup(tag).expect("it is cached");
+        bench.store.withdraw(frame).expect("nobody has it pinned");
+        bench.store.release(frame);
+    }
+    bench.cache(newcomer, Access::Shared, 9);
+    bench.cache(victim, Access::Modified, 10);
+    let found = Packet {
+        in_switch: true,
+        global_status: GlobalStatus::Modified,
+        copyset: Copyset::only(ME),
+        ..request.reply(Kind::Ack, Endpoint::Switch, request.from)
+    };
+    bench.packet(found, None);
+    match (bench.store.lookup(victim), bench.store.lookup(newcomer)) {
+        (None, Some(_)) => Ok(()),
+        found => Err(format!("the victim is still cached, or the block in its old frame is not: {found:?}")),
+    }
+}
+
+/// A write-back comes to a home that was told that its event is closed.
+pub(crate) fn a_write_back_comes_after_its_close<R: Rules>(rules: R) -> Result<(), String> {
+    let mut bench = Bench::new(rules);
+    let tag = block(ME.0, 1);
+    let requester = RequesterId { node: NodeId(0), slot: SlotId(0) };
+    let to = Endpoint::HomeAgent(ME);
+    let request = Packet::request(Kind::ReadMiss, tag, requester, Seq(1));
+    bench.packet(request.reply(Kind::Close, request.from, to), None);
+    // Later events have brought this home.
+    bench.store.write_home(tag, DataRef(9));
+    bench.packet(request.reply(Kind::WriteBack, Endpoint::CacheAgent(NodeId(2)), to), Some(5));
+    match bench.store.home_stamp(tag) {
+        9 => Ok(()),
+        stamp => Err(format!("old contents have come home: write {stamp} after write 9")),
+    }
+}
+
+/// A node was restarted, and a packet of its former life comes late.
+pub(crate) fn a_packet_of_a_former_life_comes<R: Rules>(rules: R) -> Result<(), String> {
+    let mut bench = Bench::new(rules);
+    let tag = block(ME.0, 1);
+    let requester = RequesterId { node: NodeId(0), slot: SlotId(0) };
+    let to = Endpoint::HomeAgent(ME);
+    let request = Packet::request(Kind::ReadMiss, tag, requester, Seq(1));
+    let write_back =
+        Packet { seq: Seq(5), ..request.reply(Kind::WriteBack, Endpoint::CacheAgent(NodeId(2)), to) };
+    bench
+        .packet(Packet { incarnation: Incarnation(1), ..request.reply(Kind::Close, request.from, to) }, None);
+    bench.store.write_home(tag, DataRef(9));
+    bench.packet(write_back, Some(5));
+    match bench.store.home_stamp(tag) {
+        9 => Ok(()),
+        stamp => Err(format!("a former life has written home: write {stamp} after write 9")),
+    }
+}
+
+/// A node saved an answer for a home that has rebuilt its directory since.
+pub(crate) fn what_was_saved_is_old<R: Rules>(rules: R) -> Result<(), String> {
+    let mut bench = Bench::new(rules);
+    let tag = block(2, 1);
+    bench.cache(tag, Access::Modified, 10);
+    let requester = RequesterId { node: NodeId(0), slot: SlotId(0) };
+    let request = Packet {
+        from: Endpoint::Switch,
+        to: Endpoint::CacheAgent(ME),
+        provider: true,
+        in_switch: true,
+        global_status: GlobalStatus::Modified,
+        copyset: Copyset::only(ME),
+        ..Packet::request(Kind::WriteMiss, tag, requester, Seq(7))
+    };
+    bench.packet(request, None);
+    assert_eq!(bench.store.retained, 1, "the provider keeps its answer");
+    bench.new_epoch(1);
+    let sent = bench.new_epoch(2);
+    let hello = sent.iter().find(|packet| packet.to == Endpoint::HomeAgent(NodeId(2)));
+    let hello = hello.expect("every node reports to every home");
+    // The home says that it has rebuilt its directory in the epoch before.
+    bench.packet(Packet { arg: 1, ..hello.reply(Kind::ReportAck, hello.to, hello.from) }, None);
+    match bench.store.retained {
+        0 => Ok(()),
+        kept => Err(format!("{kept} old answers are still to be reported")),
+    }
+}
+
+/// The switch stops again and again, each time before everybody has reported. A thread wants to write a block all that while.
+pub(crate) fn a_recovery_is_cut_short_again_and_again<R: Rules>(rules: R) -> Result<(), String> {
+    const EPOCHS: u32 = 8;
+    let (mut bench, home) = (Bench::new(rules), NodeId(2));
+    bench.miss(block(home.0, 1), Access::Modified);
+    let mut at = AT;
+    for epoch in 1..EPOCHS {
+        bench.new_epoch(epoch);
+        // Its request goes out once more, and the home, which waits for reports, refuses it.
+        let asks_again = (0..8).any(|_| {
+            at.now = at.now.max(bench.node.next_deadline());
+            let mut out = Vec::new();
+            bench.node.on_deadline(at, &mut bench.store, &mut out);
+            sent(&out).iter().any(|packet| packet.kind == Kind::WriteMiss)
+        });
+        assert!(asks_again, "a thread that waits asks again in every epoch");
+    }
+    // At last there is time to report. The home has decided nothing since epoch 0: what it may have granted then counts.
+    let mut waiting = bench.new_epoch(EPOCHS);
+    let mut cut = 0;
+    while let Some(packet) = waiting.pop() {
+        if packet.kind == Kind::Report && packet.to == Endpoint::HomeAgent(home) {
+            cut += usize::from(packet.event == Kind::WriteMiss);
+            let answer = packet.reply(Kind::ReportAck, packet.to, packet.from);
+            waiting.extend(bench.packet(answer, None));
+        }
+    }
+    match cut {
+        1 => Ok(()),
+        other => Err(format!("one request was cut short by {EPOCHS} epochs, and {other} are reported")),
+    }
+}
+
+/// A node dies that was granted a block to write, and then the switch, before everybody has reported.
+pub(crate) fn a_recovery_after_a_death_is_cut_short<R: Rules>(rules: R) -> Result<(), String> {
+    let mut bench = Bench::new(rules);
+    let (tag, dead) = (block(ME.0, 1), NodeId(2));
+    let me = Endpoint::HomeAgent(ME);
+    let allocator = RequesterId { node: NodeId(0), slot: SlotId(0) };
+    for (seq, kind, first) in [(1, Kind::ChunkRequest, block(ME.0, 0)), (2, Kind::Mark, tag)] {
+        let call = Packet {
+            from: Endpoint::Allocator(allocator.node),
+            to: me,
+            arg: BLOCK.bytes(),
+            discipline: Some(Discipline::Coherent),
+            ..Packet::request(kind, first, allocator, Seq(seq))
+        };
+        assert!(bench.packet(call, None)[0].status.is_granted(), "the block is allocated");
+    }
+    let writer = RequesterId { node: dead, slot: SlotId(3) };
+    let write = Packet { to: me, ..Packet::request(Kind::WriteMiss, tag, writer, Seq(1)) };
+    assert!(bench.packet(write, None)[0].status.is_granted(), "nobody has it");
+    // It may have written by now: its unlock is on the way.
+    let down = Copyset::only(dead);
+    bench.new_epoch_without(1, down);
+    let mut waiting = bench.new_epoch_without(2, down);
+    // Now everybody who is left reports: nothing.
+    let other = RequesterId { node: NodeId(0), slot: SlotId(63) };
+    for (seq, event) in [(1, Kind::Report), (2, Kind::Close)] {
+        let report = Packet::request(Kind::Report, block(ME.0, 0), other, Seq(seq));
+        let from = Endpoint::CacheAgent(other.node);
+        waiting.push(Packet { event, from, to: me, epoch: SwitchEpoch(2), ..report });
+    }
+    waiting.reverse();
+    while let Some(packet) = waiting.pop() {
+        if packet.to == me || packet.to == Endpoint::CacheAgent(ME) {
+            waiting.extend(bench.packet(packet, None));
+        }
+    }
+    match bench.node.lost().collect::<Vec<_>>()[..] {
+        [lost] if lost == tag => Ok(()),
+        ref other => {
+            Err(format!("the latest copy of {tag:?} may be gone, and what counts as lost is {other:?}"))
+        }
+    }
+}
+
+/// A node is cut off from the switch while it has an entry's lock: its answer took long before, and it repeats its request ever
+/// more rarely. All others are refused until it asks again, so that must be soon.
+pub(crate) fn a_lock_holder_was_cut_off<R: Rules>(rules: R) -> Result<(), String> {
+    let (floor, most) = (Nanos::from_micros(60), Nanos::from_micros(600));
+    let mut bench = Bench::new(rules);
+    let config = Config {
+        retransmission: Retransmission::AfterRoundTrips { floor, most },
+        ..bench.node.config().clone()
+    };
+    bench.node = Node::with_rules(rules, config);
+    let mut now = Nanos::from_millis(1);
+    let mut out = Vec::new();
+    let asked = |tag, now, bench: &mut Bench<R>, out: &mut Vec<Effect>| {
+        let at = Moment { now, random: 1 };
+        bench.node.on_access(at, tag, Access::Shared, &mut bench.store, out);
+        sent(&std::mem::take(out))[0]
+    };
+    let first = asked(block(0, 1), now, &mut bench, &mut out);
+    // Some of its packets were lost, or whoever had to answer was stopped.
+    now += Nanos::from_millis(2);
+    let ack = Packet {
+        kind: Kind::Ack,
+        global_status: GlobalStatus::Unshared,
+        payload: 64,
+        from: Endpoint::HomeAgent(NodeId(0)),
+        to: Endpoint::Requester(ME),
+        ..first
+    };
+    let at = Moment { now, random: 1 };
+    let message = Message { packet: ack, data: Some(DataRef(7)) };
+    bench.node.on_packet(at, &message, &mut bench.store, &mut out);
+    asked(block(0, 2), now, &mut bench, &mut out);
+    let mut repeated = 0;
+    for _ in 0..8 {
+        let waited = bench.node.next_deadline().0.saturating_sub(now.0);
+        now = now.max(bench.node.next_deadline());
+        let at = Moment { now, random: 1 };
+        bench.node.on_deadline(at, &mut bench.store, &mut out);
+        repeated += sent(&std::mem::take(&mut out)).len();
+        if waited > most.0 {
+            return Err(format!("it waits {} us before it asks again", waited / 1000));
+        }
+    }
+    assert!(repeated >= 6, "what is not answered is asked again: {repeated} packets");
+    Ok(())
+}
