@@ -54,7 +54,7 @@ typedef enum rackmem_status {
   RACKMEM_DEADLOCK = 10,
   // The rack could not be opened or joined.
   RACKMEM_CANNOT_OPEN = 11,
-  // A mistake in rackmem. What was under way may have happened or not.
+  // A mistake in rackmem. What was in flight may have happened or not.
   RACKMEM_INTERNAL = 12,
 } rackmem_status;
 

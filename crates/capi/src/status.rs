@@ -36,7 +36,7 @@ pub enum RackmemStatus {
     Deadlock = 10,
     /// The rack could not be opened or joined.
     CannotOpen = 11,
-    /// A mistake in rackmem. What was under way may have happened or not.
+    /// A mistake in rackmem. What was in flight may have happened or not.
     Internal = 12,
 }
 

@@ -1,6 +1,6 @@
 //! A client: gets, puts and deletes as machines, and what it knows of chains.
 //!
-//! In an application's process. Any number of operations are under way; each is at one step. What must always hold: what an
+//! In an application's process. Any number of operations are in flight; each is at one step. What must always hold: what an
 //! operation returns was read under a cursor that counted until then, and is in all copies; a slot of this client's is in one operation at
 //! a time.
 //!
@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 
 use sorted::{Map, Set};
 use wire::chains::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Word};
-use wire::{Faithful, Nanos, Rule, Rules};
+use wire::{AllRules, Nanos, Rule, Rules};
 
 use self::cursors::{Cursor, swap};
 use self::linking::Link;
@@ -124,7 +124,7 @@ enum Step {
 /// WRITEs of an entry to its copies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Writes {
-    under_way: u8,
+    in_flight: u8,
     written: u8,
     /// What became of one of them is not known.
     in_doubt: bool,
@@ -170,7 +170,7 @@ const LOOKS: u32 = 4;
 
 /// A client.
 #[derive(Clone, Debug)]
-pub struct Client<R: Rules = Faithful> {
+pub struct Client<R: Rules = AllRules> {
     config: Config,
     walk: Walk,
     /// Copies of each slot.
@@ -195,7 +195,7 @@ pub struct Client<R: Rules = Faithful> {
 impl Client {
     /// A client that knows nothing yet.
     pub fn new(config: Config) -> Self {
-        Self::with_rules(Faithful, config)
+        Self::with_rules(AllRules, config)
     }
 }
 
@@ -268,7 +268,7 @@ impl<R: Rules> Client<R> {
     /// Begins an operation.
     ///
     /// # Panics
-    /// If one of this name is under way.
+    /// If one of this name is in flight.
     pub fn begin(&mut self, now: Nanos, id: OpId, key: u64, request: Request, out: &mut Vec<Effect>) {
         let op = Op {
             key,
@@ -287,7 +287,7 @@ impl<R: Rules> Client<R> {
             trips: 0,
         };
         let before = self.ops.insert(id, op);
-        assert!(before.is_none(), "{id:?} is under way");
+        assert!(before.is_none(), "{id:?} is in flight");
         self.go_on(now, id, out);
     }
 
@@ -324,14 +324,14 @@ impl<R: Rules> Client<R> {
     /// A WRITE of an operation's entry to one of its copies is over.
     fn on_written(&mut self, now: Nanos, id: OpId, writes: Writes, outcome: Outcome, out: &mut Vec<Effect>) {
         let writes = Writes {
-            under_way: writes.under_way - 1,
+            in_flight: writes.in_flight - 1,
             written: writes.written + u8::from(outcome == Outcome::Written),
             in_doubt: writes.in_doubt || outcome == Outcome::Unknown,
         };
         let rules = self.rules;
         let op = self.op(id);
         op.step = Step::Writing(writes);
-        if writes.under_way > 0 {
+        if writes.in_flight > 0 {
             return;
         }
         // Otherwise the slot is still ours: nobody else knows of it, and a WRITE that was not executed never will be.
@@ -474,7 +474,7 @@ impl<R: Rules> Client<R> {
 
     /// To all copies at once.
     fn write(&mut self, now: Nanos, id: OpId, at: Location, head: EntryHead, out: &mut Vec<Effect>) {
-        let writes = Writes { under_way: self.copies, written: 0, in_doubt: false };
+        let writes = Writes { in_flight: self.copies, written: 0, in_doubt: false };
         self.step(now, id, Step::Writing(writes));
         out.extend((0..self.copies).map(|copy| Effect::Verb(id, Replica(copy), Verb::Write(at, head))));
     }
@@ -517,7 +517,7 @@ impl<R: Rules> Client<R> {
     }
 
     fn end(&mut self, id: OpId, done: Done, out: &mut Vec<Effect>) {
-        let op = self.ops.remove(&id).expect("it is under way");
+        let op = self.ops.remove(&id).expect("it is in flight");
         if let (Some(slot), Some(class)) = (op.slot, self.class(&op)) {
             self.slots[usize::from(class.number())].push(slot);
             if op.was_posted {
@@ -528,6 +528,6 @@ impl<R: Rules> Client<R> {
     }
 
     fn op(&mut self, id: OpId) -> &mut Op {
-        self.ops.get_mut(&id).unwrap_or_else(|| panic!("{id:?} is not under way"))
+        self.ops.get_mut(&id).unwrap_or_else(|| panic!("{id:?} is not in flight"))
     }
 }

@@ -6,7 +6,7 @@
 //!   waits for the computing thread's slice all the same: some milliseconds.
 //! - *Real time*: before every thread that is not. It has to be permitted, and such a thread must never wait for an ordinary
 //!   one without sleeping, or the ordinary one does not run on this core: so waits sleep at once
-//!   ([`Crowding::of`](crate::waiting::Crowding::of)), and [`give_way`] sleeps instead of yielding.
+//!   ([`Oversubscription::of`](crate::waiting::Oversubscription::of)), and [`give_way`] sleeps instead of yielding.
 //!
 //! Unsafe code: system calls that the standard library and rustix do not have.
 #![allow(unsafe_code)]

@@ -31,7 +31,7 @@ const SPINS: u32 = 64;
 
 /// What the threads of a rack know about how full the machine is.
 #[derive(Default)]
-pub struct Crowding {
+pub struct Oversubscription {
     full_until: AtomicU64,
     /// How long it was taken to be full the last time, if it has not been found otherwise since.
     full_for: AtomicU64,
@@ -49,7 +49,7 @@ pub enum Step {
 }
 
 /// One wait of one thread.
-pub struct Patience {
+pub struct SpinThenPark {
     /// Looks that are left before the first yield.
     spins: u32,
     since: Option<Nanos>,
@@ -57,7 +57,7 @@ pub struct Patience {
     yielded: Option<Nanos>,
 }
 
-impl Patience {
+impl SpinThenPark {
     /// For a wait in which another thread of this process may be about done.
     pub const fn with_spins() -> Self {
         Self { spins: SPINS, since: None, yielded: None }
@@ -78,23 +78,28 @@ impl Patience {
         self.yielded.take().unwrap_or_else(clock)
     }
 
-    /// Gives the core away for a moment; `now` is what [`Patience::now`] said.
-    pub fn give_way(&mut self, now: Nanos, crowding: &Crowding, clock: impl FnOnce() -> Nanos) {
+    /// Gives the core away for a moment; `now` is what [`SpinThenPark::now`] said.
+    pub fn give_way(
+        &mut self,
+        now: Nanos,
+        oversubscription: &Oversubscription,
+        clock: impl FnOnce() -> Nanos,
+    ) {
         thread::yield_now();
         let ended = clock();
-        crowding.yielded(now, ended);
+        oversubscription.yielded(now, ended);
         self.yielded = Some(ended);
     }
 
     /// What to do now, if there is something to be done at `deadline` at the latest.
-    pub fn step(&mut self, now: Nanos, deadline: Nanos, crowding: &Crowding) -> Step {
+    pub fn step(&mut self, now: Nanos, deadline: Nanos, oversubscription: &Oversubscription) -> Step {
         let since = *self.since.get_or_insert(now);
         if self.spins > 0 {
             self.spins -= 1;
             return Step::Spin;
         }
         let left = deadline.saturating_sub(now);
-        let full = now.0 < crowding.full_until.load(Ordering::Relaxed);
+        let full = now.0 < oversubscription.full_until.load(Ordering::Relaxed);
         if (full || now.saturating_sub(since) > YIELD_FOR) && left > SHORTEST_SLEEP {
             return Step::Sleep(left.min(LONGEST_SLEEP));
         }
@@ -111,7 +116,7 @@ pub const fn is_all(messages: usize) -> bool {
     messages < BURST
 }
 
-impl Crowding {
+impl Oversubscription {
     /// What threads know that are scheduled so. Those of real time never find out that the machine is full, because nobody runs
     /// before them: they take it for full always, and leave the core to others whenever they wait.
     pub fn of(scheduling: Scheduling) -> Self {
@@ -175,18 +180,18 @@ impl Sleeper {
 mod tests {
     use super::*;
 
-    fn wait_until(at: Nanos, crowding: &Crowding) -> Vec<Step> {
-        let mut patience = Patience::with_spins();
+    fn wait_until(at: Nanos, oversubscription: &Oversubscription) -> Vec<Step> {
+        let mut patience = SpinThenPark::with_spins();
         (0..)
             .map(|i| Nanos(i * 500))
             .take_while(|now| *now < at)
-            .map(|now| patience.step(now, Nanos::MAX, crowding))
+            .map(|now| patience.step(now, Nanos::MAX, oversubscription))
             .collect()
     }
 
     #[test]
     fn a_wait_spins_then_yields_for_50_us_then_sleeps() {
-        let steps = wait_until(Nanos::from_micros(80), &Crowding::default());
+        let steps = wait_until(Nanos::from_micros(80), &Oversubscription::default());
         let spins = steps.iter().take_while(|step| **step == Step::Spin).count();
         let yields = steps.iter().filter(|step| **step == Step::Yield).count();
         assert_eq!(spins, SPINS as usize);
@@ -196,14 +201,14 @@ mod tests {
 
     #[test]
     fn a_long_yield_makes_every_wait_sleep_for_a_while() {
-        let crowding = Crowding::default();
-        crowding.yielded(Nanos::ZERO, Nanos::from_millis(2));
-        let steps = wait_until(Nanos::from_micros(45), &crowding);
+        let oversubscription = Oversubscription::default();
+        oversubscription.yielded(Nanos::ZERO, Nanos::from_millis(2));
+        let steps = wait_until(Nanos::from_micros(45), &oversubscription);
         assert!(steps[SPINS as usize..].iter().all(|step| matches!(step, Step::Sleep(_))), "{steps:?}");
         let later = Nanos::from_millis(103);
-        let mut patience = Patience::without_spins();
+        let mut patience = SpinThenPark::without_spins();
         assert_eq!(
-            patience.step(later, Nanos::MAX, &crowding),
+            patience.step(later, Nanos::MAX, &oversubscription),
             Step::Yield,
             "the machine is given another chance"
         );
@@ -211,51 +216,56 @@ mod tests {
 
     #[test]
     fn a_machine_that_stays_full_is_tried_less_and_less_often() {
-        let crowding = Crowding::default();
+        let oversubscription = Oversubscription::default();
         let full_at = |now| {
-            let mut patience = Patience::without_spins();
-            patience.step(now, Nanos::MAX, &crowding) != Step::Yield
+            let mut patience = SpinThenPark::without_spins();
+            patience.step(now, Nanos::MAX, &oversubscription) != Step::Yield
         };
         let mut now = Nanos::ZERO;
         for period in [100, 200, 400, 800, 1600, 3200, 6400, 6400].map(Nanos::from_millis) {
             let ended = now + Nanos::from_millis(3);
-            crowding.yielded(now, ended);
+            oversubscription.yielded(now, ended);
             // A second thread that yielded at the same time.
-            crowding.yielded(now, ended);
+            oversubscription.yielded(now, ended);
             assert!(full_at(ended + Nanos(period.0 - 1)) && !full_at(ended + period), "{period:?}");
             now = ended + period;
         }
-        crowding.yielded(now, now + Nanos::from_micros(1));
-        crowding.yielded(now, now + Nanos::from_millis(3));
+        oversubscription.yielded(now, now + Nanos::from_micros(1));
+        oversubscription.yielded(now, now + Nanos::from_millis(3));
         assert!(!full_at(now + Nanos::from_millis(104)), "it begins anew after a short yield");
     }
 
     #[test]
     fn threads_of_real_time_sleep_at_once() {
-        let crowding = Crowding::of(Scheduling::Realtime);
+        let oversubscription = Oversubscription::of(Scheduling::Realtime);
         for _ in 0..2 {
-            let mut patience = Patience::without_spins();
-            assert_eq!(patience.step(Nanos(1), Nanos::MAX, &crowding), Step::Sleep(LONGEST_SLEEP));
-            crowding.yielded(Nanos(1), Nanos::from_millis(2));
+            let mut patience = SpinThenPark::without_spins();
+            assert_eq!(patience.step(Nanos(1), Nanos::MAX, &oversubscription), Step::Sleep(LONGEST_SLEEP));
+            oversubscription.yielded(Nanos(1), Nanos::from_millis(2));
         }
     }
 
     #[test]
     fn a_short_yield_says_nothing() {
-        let crowding = Crowding::default();
-        crowding.yielded(Nanos::ZERO, Nanos::from_micros(900));
+        let oversubscription = Oversubscription::default();
+        oversubscription.yielded(Nanos::ZERO, Nanos::from_micros(900));
         assert!(
-            !wait_until(Nanos::from_micros(40), &crowding).iter().any(|step| matches!(step, Step::Sleep(_)))
+            !wait_until(Nanos::from_micros(40), &oversubscription)
+                .iter()
+                .any(|step| matches!(step, Step::Sleep(_)))
         );
     }
 
     #[test]
     fn nobody_sleeps_past_a_deadline_that_is_near() {
-        let mut patience = Patience { since: Some(Nanos::ZERO), ..Patience::without_spins() };
+        let mut patience = SpinThenPark { since: Some(Nanos::ZERO), ..SpinThenPark::without_spins() };
         let now = Nanos::from_micros(200);
-        assert_eq!(patience.step(now, now + Nanos::from_micros(10), &Crowding::default()), Step::Yield);
         assert_eq!(
-            patience.step(now, now + Nanos::from_micros(300), &Crowding::default()),
+            patience.step(now, now + Nanos::from_micros(10), &Oversubscription::default()),
+            Step::Yield
+        );
+        assert_eq!(
+            patience.step(now, now + Nanos::from_micros(300), &Oversubscription::default()),
             Step::Sleep(Nanos::from_micros(300))
         );
     }

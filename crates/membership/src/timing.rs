@@ -41,7 +41,7 @@ impl Timing {
     }
 
     /// A member that is heard, but has not begun an epoch so long after it could, gets no more leases.
-    pub const fn patience(self) -> Nanos {
+    pub const fn grace(self) -> Nanos {
         Nanos(self.timeout.0 / 2)
     }
 }

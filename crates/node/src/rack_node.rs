@@ -9,17 +9,17 @@
 use alloc::vec::Vec;
 
 use switch::coherence::Dump;
-use wire::{Faithful, GlobalAddr, Mode, Nanos, Refusal, Rules};
+use wire::{AllRules, GlobalAddr, Mode, Nanos, Refusal, Rules};
 
 use crate::coherence::message::{Effect, Message};
 use crate::coherence::node::Node;
 use crate::coherence::recovery::View;
-use crate::locks::store::{LockStore, NoRoom, Users};
+use crate::locks::store::{Full, LockStore, Users};
 use crate::locks::{LockEffect, LockMessage, LockNode};
 use crate::store::{DataRef, Moment, Store};
 
 /// The machines of a node, for one call.
-pub struct RackNode<'a, R: Rules = Faithful> {
+pub struct RackNode<'a, R: Rules = AllRules> {
     /// Coherence, and the allocator.
     pub node: &'a mut Node<R>,
     /// The locks that carry their data.
@@ -111,7 +111,7 @@ struct Allocated<'a, R: Rules, S> {
 }
 
 impl<R: Rules, S: LockStore> LockStore for Allocated<'_, R, S> {
-    fn reserve(&mut self, lock: GlobalAddr, len: u32, must: bool) -> Result<(), NoRoom> {
+    fn reserve(&mut self, lock: GlobalAddr, len: u32, must: bool) -> Result<(), Full> {
         self.store.reserve(lock, len, must)
     }
 

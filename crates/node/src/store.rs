@@ -64,7 +64,7 @@ pub trait Store {
     /// Names every published frame, in any order.
     fn published(&self, each: impl FnMut(FrameId, BlockTag, Access));
 
-    /// Finds room for a block that has no frame. `is_victim` names frames whose eviction is under way.
+    /// Finds room for a block that has no frame. `is_victim` names frames whose eviction is in flight.
     fn reserve(&mut self, tag: BlockTag, is_victim: impl Fn(FrameId) -> bool) -> Reservation;
 
     /// Copies contents into a reserved frame. Nobody sees them yet.

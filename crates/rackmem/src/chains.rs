@@ -108,13 +108,13 @@ impl NodeHandle {
         let (root, setup, zeroed) = made?;
         let (inner, node) = (Arc::clone(&self.inner), self.node);
         debug_assert_eq!(root.addr.home(), *server);
-        let store = inner.chains().begin_chains(node, &mut self.courier, root, (setup, &zeroed));
+        let store = inner.chains().begin_chains(node, &mut self.context, root, (setup, &zeroed));
         let store = store.map_err(|why| chain_failed(why, root.addr))?;
         Ok(Chains { inner, store, session: None, trips: 0 })
     }
 
     /// The shortest time for which slots of a store of chains rest on this rack, whose clients use what they know for so long: longer than
-    /// that, and where the switch steers reads by what it knows and by what may be under way (seconds).
+    /// that, and where the switch steers reads by what it knows and by what may be in flight (seconds).
     pub fn least_rest(&self, lease: Nanos) -> Nanos {
         self.inner.chains().least_rest(lease)
     }
@@ -149,7 +149,7 @@ impl NodeHandle {
     pub fn chains_at(&mut self, addr: GlobalAddr) -> Result<Chains, Error> {
         of_a_node(addr, self.nodes())?;
         let inner = Arc::clone(&self.inner);
-        let store = inner.chains().open_chains(self.node, &mut self.courier, addr);
+        let store = inner.chains().open_chains(self.node, &mut self.context, addr);
         let store = store.map_err(|why| chain_failed(why, addr))?;
         Ok(Chains { inner, store, session: None, trips: 0 })
     }
@@ -217,7 +217,7 @@ impl Chains {
     pub fn free(mut self, node: &mut NodeHandle) -> Result<(), Error> {
         self.give_back();
         let (addr, store) = (self.store.addr, Arc::clone(&self.store));
-        let ended = self.inner.chains().end_chains(node.node, &mut node.courier, &store);
+        let ended = self.inner.chains().end_chains(node.node, &mut node.context, &store);
         ended.map_err(|why| chain_failed(why, addr))?;
         let me = node.node;
         for home in &store.setup.homes {
@@ -246,7 +246,7 @@ impl Chains {
                 self.session.insert((node.node, session.map_err(|why| chain_failed(why, addr))?))
             }
         };
-        let ran = self.inner.chains().run_chain(node.node, &mut node.courier, session, key, what);
+        let ran = self.inner.chains().run_chain(node.node, &mut node.context, session, key, what);
         let ran = ran.map_err(|why| chain_failed(why, addr))?;
         self.trips = ran.trips;
         node.confirmed(ran)

@@ -143,7 +143,7 @@ pub enum Error {
         /// How many can be.
         most: usize,
     },
-    /// This application was attached to a node whose daemon has ended, or has ended the connection. What was under way may
+    /// This application was attached to a node whose daemon has ended, or has ended the connection. What was in flight may
     /// have happened or not; locks are released. Attach again.
     Detached,
 }

@@ -12,7 +12,7 @@ use live::memory::regions::Shape;
 use live::memory::{Cache, Hints, PinnedFrame, Unpinned};
 use live::networked::NetworkedNode;
 use live::networked::lease::Lease;
-use live::place::{Allocated, AtNode, Courier, Failure, Fetched};
+use live::place::{Allocated, AtNode, Failure, Fetched, ThreadContext};
 use node::{Access, FrameId, Window};
 use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, Incarnation, NodeId, Refusal, SlotId};
 
@@ -37,7 +37,7 @@ pub struct NodeHandle {
     cache: Arc<Cache>,
     pub(crate) hints: Hints,
     pub(crate) lock_hints: LockHints,
-    pub(crate) courier: Courier,
+    pub(crate) context: ThreadContext,
     /// With [`ProcessConfig::strict`](crate::ProcessConfig::strict) on a rack of processes: whose lease every access asks for.
     strict: Option<Arc<NetworkedNode>>,
     /// Addresses with one of these bits are no matter for the quick way of a word: unaligned ones, and with a strict lease
@@ -63,7 +63,7 @@ impl NodeHandle {
             cache,
             hints: Hints::new(),
             lock_hints: LockHints::new(),
-            courier: Courier::new(seed),
+            context: ThreadContext::new(seed),
             strict,
             slow,
             reported_hits: 0,
@@ -157,9 +157,9 @@ impl NodeHandle {
     ) -> Result<R, Error> {
         inside_block(addr, len, self.block_size())?;
         loop {
-            let Self { inner, node, cache, hints, courier, .. } = self;
+            let Self { inner, node, cache, hints, context, .. } = self;
             // Told at once, not afterwards: the closure may panic.
-            let tell = |frame| inner.at(*node, courier).unpinned(frame);
+            let tell = |frame| inner.at(*node, context).unpinned(frame);
             let found = match cache.inspect(hints, addr, len, &mut look, tell) {
                 None => self.inspect_missing(addr, len, &mut look)?,
                 found => found,
@@ -185,13 +185,13 @@ impl NodeHandle {
                 let turn = Turn {
                     inner: &self.inner,
                     node: self.node,
-                    courier: &mut self.courier,
+                    context: &mut self.context,
                     wrote: false,
                     pinned: Some(self.cache.adopt(frame)),
                 };
                 Some(look(&turn.window(start, len)))
             }
-            Fetched::Words => Some(look(&Window::new(self.courier.peeked(), start % 8, len))),
+            Fetched::Words => Some(look(&Window::new(self.context.peeked(), start % 8, len))),
             Fetched::Retry => None,
         })
     }
@@ -219,8 +219,8 @@ impl NodeHandle {
                 break self.cache.adopt(frame);
             }
         };
-        let Self { inner, node, courier, .. } = self;
-        let turn = Turn { inner, node: *node, courier, wrote: true, pinned: Some(pinned) };
+        let Self { inner, node, context, .. } = self;
+        let turn = Turn { inner, node: *node, context, wrote: true, pinned: Some(pinned) };
         let changed = change(&turn.window(start, len));
         drop(turn);
         self.confirmed(changed)
@@ -415,7 +415,7 @@ impl NodeHandle {
 
     /// This handle's thread at its node.
     pub(crate) fn at_node(&mut self) -> AtNode<'_> {
-        self.inner.at(self.node, &mut self.courier)
+        self.inner.at(self.node, &mut self.context)
     }
 
     fn left_in_block(&self, addr: GlobalAddr) -> usize {
@@ -466,7 +466,7 @@ fn confirmed_by<R>(node: &NetworkedNode, found: R) -> Result<R, Error> {
 struct Turn<'a> {
     inner: &'a Inner,
     node: NodeId,
-    courier: &'a mut Courier,
+    context: &'a mut ThreadContext,
     wrote: bool,
     pinned: Option<PinnedFrame<'a>>,
 }
@@ -483,7 +483,7 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let pinned = self.pinned.take().expect("pinned until it is dropped");
         if let Unpinned::AgentWaits(frame) = pinned.unpin(self.wrote) {
-            self.inner.at(self.node, self.courier).unpinned(frame);
+            self.inner.at(self.node, self.context).unpinned(frame);
         }
     }
 }

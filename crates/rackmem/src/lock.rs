@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use live::place::{Courier, Failure};
+use live::place::{Failure, ThreadContext};
 use wire::{GlobalAddr, NodeId, Refusal, SlotId};
 
 use crate::addresses::of_a_node;
@@ -37,7 +37,7 @@ pub struct BlockLock {
     inner: Arc<Inner>,
     node: NodeId,
     slot: SlotId,
-    courier: Courier,
+    context: ThreadContext,
 }
 
 impl NodeHandle {
@@ -83,7 +83,7 @@ impl NodeHandle {
                 inner: Arc::clone(&self.inner),
                 node: self.node,
                 slot,
-                courier: Courier::new(u64::from(slot.0)),
+                context: ThreadContext::new(u64::from(slot.0)),
             })),
             Err(Failure::Refused(Refusal::Locked)) => Ok(None),
             Err(why) => Err(failed(why, addr, 0)),
@@ -93,6 +93,6 @@ impl NodeHandle {
 
 impl Drop for BlockLock {
     fn drop(&mut self) {
-        self.inner.at(self.node, &mut self.courier).unlock(self.slot);
+        self.inner.at(self.node, &mut self.context).unlock(self.slot);
     }
 }

@@ -8,7 +8,7 @@ use live::chains::{ServerCounts, SteeringCounts};
 use live::inline::InlineRack;
 use live::memory::NodeMemory;
 use live::networked::{NetworkedNode, NodeSetup};
-use live::place::{AtNode, Courier};
+use live::place::{AtNode, ThreadContext};
 use membership::Session;
 use transport::{PlaceId, Transport};
 use wire::{BlockTag, Copyset, Discipline, Nanos, NodeId};
@@ -59,10 +59,10 @@ impl Drop for Inner {
 
 impl Inner {
     /// An application's thread at a node of this process.
-    pub(crate) fn at<'a>(&'a self, node: NodeId, courier: &'a mut Courier) -> AtNode<'a> {
+    pub(crate) fn at<'a>(&'a self, node: NodeId, context: &'a mut ThreadContext) -> AtNode<'a> {
         match &self.places {
-            Places::Embedded(rack) => rack.at(node, courier),
-            Places::Joined { node, .. } => node.at(courier),
+            Places::Embedded(rack) => rack.at(node, context),
+            Places::Joined { node, .. } => node.at(context),
         }
     }
 
@@ -279,12 +279,12 @@ impl Rack {
 
     /// What this process's nodes are in the middle of, for people who look at a rack that does not get on. It waits for
     /// no thread that is stuck, but on an embedded rack.
-    pub fn under_way(&self) -> String {
+    pub fn in_flight(&self) -> String {
         match &self.inner.places {
             Places::Embedded(rack) => {
                 self.inner.here().map(|id| rack.with_node(id, |machine| format!("{machine:#?}\n"))).collect()
             }
-            Places::Joined { node, .. } => node.under_way(),
+            Places::Joined { node, .. } => node.in_flight(),
         }
     }
 

@@ -5,7 +5,7 @@
 use live::memory::regions::Shape;
 use live::networked::NetworkedNode;
 use live::networked::verbs::Opened;
-use live::place::{Allocated, Courier, Failure};
+use live::place::{Allocated, Failure, ThreadContext};
 use wire::{Discipline, GlobalAddr, Incarnation, NodeId, Refusal};
 
 use crate::addresses::of_a_node;
@@ -23,7 +23,7 @@ impl NodeHandle {
             let memory = self.inner.memory(home);
             return Ok(Opened::Near(memory.regions.begin(&memory.home, addr, shape, zeroed)));
         };
-        joined.begin_region(&mut self.courier, allocated, shape).map_err(|why| {
+        joined.begin_region(&mut self.context, allocated, shape).map_err(|why| {
             // Nobody has seen it, so it goes back. That fails only if this life of the home is over, and its memory with it.
             let _ = self.at_node().free(addr, Some(life));
             match why {
@@ -37,7 +37,7 @@ impl NodeHandle {
     pub(crate) fn region_at(&mut self, addr: GlobalAddr, needs: Discipline) -> Result<Opened, Error> {
         of_a_node(addr, self.nodes())?;
         let opened = match self.inner.joined() {
-            Some(joined) => joined.open_region(&mut self.courier, addr).map_err(|why| match why {
+            Some(joined) => joined.open_region(&mut self.context, addr).map_err(|why| match why {
                 Failure::Refused(Refusal::WrongDiscipline) => Error::WrongDiscipline { addr, needs },
                 why => failed(why, addr, 0),
             })?,
@@ -72,19 +72,19 @@ impl NodeHandle {
             self.inner.memory(addr.home()).regions.end(addr);
             return Ok(());
         };
-        match joined.end_region(&mut self.courier, (addr, life)) {
+        match joined.end_region(&mut self.context, (addr, life)) {
             // Memory of another discipline, which the allocator knows.
             Ok(()) | Err(Failure::Refused(Refusal::NotAnAllocation)) => Ok(()),
             Err(why) => Err(failed(why, addr, 0)),
         }
     }
 
-    /// Does something with what is under way to homes beyond reach: only on a rack of processes.
+    /// Does something with what is in flight to homes beyond reach: only on a rack of processes.
     pub(crate) fn sent<R>(
         &mut self,
-        action: impl FnOnce(&NetworkedNode, &mut Courier, &mut Pipeline) -> R,
+        action: impl FnOnce(&NetworkedNode, &mut ThreadContext, &mut Pipeline) -> R,
     ) -> R {
-        let Self { inner, courier, pipeline, .. } = self;
-        action(inner.joined().expect("nothing is beyond reach in one process"), courier, pipeline)
+        let Self { inner, context, pipeline, .. } = self;
+        action(inner.joined().expect("nothing is beyond reach in one process"), context, pipeline)
     }
 }

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{Faithful, Incarnation, LockPacket, NodeId, Packet, Rules, SwitchEpoch};
+use wire::{AllRules, Incarnation, LockPacket, NodeId, Packet, Rules, SwitchEpoch};
 
 use crate::coherence::{self, Switch};
 use crate::locks::{self, Directory};
@@ -14,7 +14,7 @@ use crate::relay::Relay;
 
 /// The programs of a switch.
 #[derive(Debug)]
-pub struct Chip<'a, R: Rules = Faithful> {
+pub struct Chip<'a, R: Rules = AllRules> {
     /// Coherence: the directory of hot blocks.
     pub coherence: &'a mut Switch<R>,
     /// The directory of the locks that carry their data.

@@ -71,7 +71,7 @@ mod speed {
             key: key.cloned(),
             mtu,
             block: 1 << 20,
-            company: true,
+            coalescing: true,
             terms: Terms::default(),
         };
         let b = UdpTransport::bind(&config(B, listen, vec![(A, reserved.into())])).expect("B");

@@ -10,7 +10,7 @@ wire::listed! {
         /// Going out: the other place cannot be reached (not there, or not known yet).
         Unreachable: "unreachable",
         /// Going out: the other place does not take away what was sent to it, or the system has no room.
-        NoRoom: "no_room",
+        Full: "full",
         /// Coming in: no message of this rack's format.
         Malformed: "malformed",
         /// Coming in: not authenticated under this rack's key.

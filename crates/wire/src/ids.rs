@@ -62,7 +62,7 @@ impl RequesterId {
 }
 
 /// Numbers the coherence events of one requester, from 1 up, never reused. Consecutive events differ in
-/// parity, so that the unlock of one may be under way while the next is requested (Concordia, section 5.3.2).
+/// parity, so that the unlock of one may be in flight while the next is requested (Concordia, section 5.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Seq(pub u64);
 

@@ -41,9 +41,9 @@ pub use addr::{BlockSize, BlockTag, Discipline, GlobalAddr};
 pub use coherence::{GlobalStatus, Kind, Refusal, Status};
 pub use copyset::Copyset;
 pub use ids::{Endpoint, Incarnation, NodeId, RequesterId, Seq, SlotId, SwitchEpoch};
-pub use locks::{LockEnd, LockKind, LockPacket, Mode, Tenure, WaitList};
+pub use locks::{LockEnd, LockKind, LockPacket, Mode, Term, WaitList};
 pub use packet::{Packet, ParseError};
-pub use rules::{Faithful, Rule, Rules, Without};
+pub use rules::{AllRules, Rule, Rules, Without};
 pub use time::Nanos;
 
 // What maps and sets are ordered by.

@@ -1,6 +1,6 @@
 //! Enums that know all their variants: the list stands nowhere else, so nobody forgets one in it.
 
-/// An enum without fields, with the list of its variants. Where each has a name for reports, as in `NoRoom: "no_room"`, with that.
+/// An enum without fields, with the list of its variants. Where each has a name for reports, as in `Full: "full"`, with that.
 ///
 /// ```
 /// wire::listed! {
@@ -8,13 +8,13 @@
 ///     #[derive(Clone, Copy, PartialEq, Debug)]
 ///     pub enum Cause {
 ///         /// There was no room.
-///         NoRoom: "no_room",
+///         Full: "full",
 ///         /// It came too late.
 ///         Late: "late",
 ///     }
 /// }
 ///
-/// assert_eq!(Cause::ALL, [Cause::NoRoom, Cause::Late]);
+/// assert_eq!(Cause::ALL, [Cause::Full, Cause::Late]);
 /// assert_eq!(Cause::Late.name(), "late");
 /// ```
 #[macro_export]

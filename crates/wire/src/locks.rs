@@ -1,7 +1,7 @@
 //! Packets of the locks that carry their data (GCS, sections 3 and 4).
 //!
 //! A lock guards a region of memory and is named by the region's first byte. Nodes, not threads, are what the directory
-//! knows: a node has at most one request for a lock under way. One little-endian layout of [`HEADER_BYTES`] bytes, then
+//! knows: a node has at most one request for a lock in flight. One little-endian layout of [`HEADER_BYTES`] bytes, then
 //! the wait queue, a byte an entry, then the region's bytes where [`LockPacket::payload`] says so.
 //!
 //! | bytes | field | |
@@ -14,7 +14,7 @@
 //! | 6 | queue | entries that follow |
 //! | 7 | next | node + 1, or 0 |
 //! | 8..16 | lock | the region's first byte |
-//! | 16..24 | tenure | |
+//! | 16..24 | term | |
 //! | 24..32 | nodes | bitmap |
 //! | 32..40 | waiting | bitmap |
 //! | 40..48 | writers | bitmap |
@@ -52,12 +52,12 @@ pub enum Mode {
     Write,
 }
 
-/// Counts the reigns over a lock: every change of who keeps the wait queue, or of who may write, begins the next.
+/// Counts the holds a lock: every change of who keeps the wait queue, or of who may write, begins the next.
 /// 56 bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Tenure(pub u64);
+pub struct Term(pub u64);
 
-impl Tenure {
+impl Term {
     /// Before anybody had the lock.
     pub const NONE: Self = Self(0);
     /// A directory's cell has room for so much.
@@ -83,7 +83,7 @@ crate::listed! {
     pub enum LockKind {
         /// Agent to directory: `node` wants the lock.
         Acquire = 1,
-        /// Directory to the queue's holder: `node` waits, in your tenure.
+        /// Directory to the queue's holder: `node` waits, in your term.
         Forward = 2,
         /// Directory to home: send `node` a copy to read.
         Serve = 3,
@@ -96,7 +96,7 @@ crate::listed! {
         Lent = 6,
         /// Directory to a reader: your copy ends when your threads have left; say so to `next`.
         Invalidate = 7,
-        /// Reader to writer: my copy of before your tenure is gone.
+        /// Reader to writer: my copy of before your term is gone.
         Invalidated = 8,
         /// Writer to a reader whose answer is missing: is your copy gone?
         Poll = 9,
@@ -104,7 +104,7 @@ crate::listed! {
         Move = 10,
         /// Directory to holder: not yet. Your MOVE knew of `nodes`, and these wait: `waiting`, of whom `writers` want to write.
         Denied = 11,
-        /// Directory to holder: that tenure is over, so your MOVE has been approved.
+        /// Directory to holder: that term is over, so your MOVE has been approved.
         Approved = 12,
         /// To the next writer, with queue and data: yours, once `nodes` have answered INVALIDATED.
         Hand = 13,
@@ -120,8 +120,8 @@ crate::listed! {
         Install = 18,
         /// Switch to home: I do (granted), or there is no room (refused).
         Installed = 19,
-        /// Agent to home, in a new epoch: what I have of this lock. `mode` write: I reign; `has_copy`: a copy; `once`: it is on
-        /// its way from me to `next`; else: I have reigned.
+        /// Agent to home, in a new epoch: what I have of this lock. `mode` write: I hold it; `has_copy`: a copy; `once`: it is on
+        /// its way from me to `next`; else: I have held it.
         Report = 20,
         /// Home to agent: what became of that.
         Reported = 21,
@@ -129,14 +129,14 @@ crate::listed! {
         Free = 22,
         /// Home to holder: it is no more.
         Freed = 23,
-        /// Agent to home, in a new epoch: those were all my reports, so many as `tenure` says. Home to agent: I have heard from
+        /// Agent to home, in a new epoch: those were all my reports, so many as `term` says. Home to agent: I have heard from
         /// everybody.
         LastReport = 24,
         /// Home to switch: keep this lock's entry no longer.
         Remove = 25,
         /// Switch to home: I do not.
         Removed = 26,
-        /// Agent to home: the lock is lost, as of `tenure`; lend it to me all the same. Its data are gone, and I know.
+        /// Agent to home: the lock is lost, as of `term`; lend it to me all the same. Its data are gone, and I know.
         Reclaim = 27,
     }
 }
@@ -280,8 +280,8 @@ pub struct LockPacket {
     pub len: u32,
     /// Whom this is about: who asks, who gets, who moves the lock.
     pub node: NodeId,
-    /// The reign that this belongs to. In what comes from a MOVE, the one that it begins.
-    pub tenure: Tenure,
+    /// The term that this belongs to. In what comes from a MOVE, the one that it begins.
+    pub term: Term,
     /// Readers: to be served, or to be awaited.
     pub nodes: Copyset,
     /// Who waits, as the directory knows it, or as the holder does.
@@ -317,7 +317,7 @@ impl LockPacket {
             lock,
             len,
             node,
-            tenure: Tenure::NONE,
+            term: Term::NONE,
             nodes: Copyset::EMPTY,
             waiting: Copyset::EMPTY,
             writers: Copyset::EMPTY,
@@ -363,7 +363,7 @@ impl LockPacket {
         header[7] =
             self.next.map_or(0, |node| u8::try_from(node.0 + 1).expect("a rack has at most 64 nodes"));
         header[8..16].copy_from_slice(&self.lock.bits().to_le_bytes());
-        header[16..24].copy_from_slice(&self.tenure.0.to_le_bytes());
+        header[16..24].copy_from_slice(&self.term.0.to_le_bytes());
         header[24..32].copy_from_slice(&self.nodes.bits().to_le_bytes());
         header[32..40].copy_from_slice(&self.waiting.bits().to_le_bytes());
         header[40..48].copy_from_slice(&self.writers.bits().to_le_bytes());
@@ -401,7 +401,7 @@ impl LockPacket {
         }
         let (entries, rest) = rest.split_at_checked(usize::from(header[6]))?;
         let (len, payload) = (u32_at(60), u32_at(64));
-        if payload != 0 && payload != len || len > MAX_PAYLOAD || u64_at(16) > Tenure::MAX.0 {
+        if payload != 0 && payload != len || len > MAX_PAYLOAD || u64_at(16) > Term::MAX.0 {
             return None;
         }
         let end = |agent: u8, number: u16| LockEnd::from_wire(agent, node(number)?.0);
@@ -414,7 +414,7 @@ impl LockPacket {
             lock: GlobalAddr::from_bits(u64_at(8)),
             len,
             node: node(u16_at(48))?,
-            tenure: Tenure(u64_at(16)),
+            term: Term(u64_at(16)),
             nodes: Copyset::from_bits(u64_at(24)),
             waiting: Copyset::from_bits(u64_at(32)),
             writers: Copyset::from_bits(u64_at(40)),
@@ -451,7 +451,7 @@ mod tests {
             once: true,
             has_copy: true,
             status: Status::Refused(Refusal::Lost),
-            tenure: Tenure(77),
+            term: Term(77),
             nodes: Copyset::from_bits(0b101),
             waiting: Copyset::from_bits(0b1001),
             writers: Copyset::from_bits(0b1000),

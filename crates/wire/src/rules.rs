@@ -1,7 +1,7 @@
 //! The rules of the protocols, by name: what a mutant leaves out.
 //!
 //! Every machine of the protocol core holds a value of [`Rules`] and asks it wherever a rule matters. The shipped one is
-//! [`Faithful`], which has no size: every rule holds, the questions fold away, and nothing of this is left in its code. A
+//! [`AllRules`], which has no size: every rule holds, the questions fold away, and nothing of this is left in its code. A
 //! *mutant* ([`Without`]) turns one rule off, and the checkers must catch it: so each rule is shown to be needed, and
 //! each checker to be able to fail.
 
@@ -16,9 +16,9 @@ pub trait Rules: Copy + PartialEq + Debug + Send + Sync + UnwindSafe + RefUnwind
 
 /// All rules hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Faithful;
+pub struct AllRules;
 
-impl Rules for Faithful {
+impl Rules for AllRules {
     #[inline(always)]
     fn holds(self, _: Rule) -> bool {
         true
@@ -125,7 +125,7 @@ rules! {
         ClosedTakesNoWriteBack,
         /// A home has a PEEK of a modified block answered by the owner, and not from its own memory.
         OwnerAnswersPeek,
-        /// While an ADD is under way, the home's entry is locked (section 5.2.1).
+        /// While an ADD is in flight, the home's entry is locked (section 5.2.1).
         AddLocksAtHome,
         /// A freed block's life ends at its home before its copies are purged.
         LifeEndsBeforePurge,
@@ -206,8 +206,8 @@ rules! {
         // The directory.
         /// A MOVE is approved only if its sender knows everybody who was forwarded to it (GCS, section 4.2).
         MoveKnowsAll,
-        /// And only from the holder of this tenure.
-        MoveIsOfThisTenure,
+        /// And only from the holder of this term.
+        MoveIsOfThisTerm,
         /// While a MOVE is between its passes, no copy of it is judged.
         OneMoveAtATime,
         /// A writer that finds readers has their copies ended.
@@ -215,14 +215,14 @@ rules! {
         /// Whoever finds a queue holder is sent to stand in its queue.
         HolderQueues,
         // The home.
-        /// A home serves a copy only if it has the data of the tenure named.
+        /// A home serves a copy only if it has the data of the term named.
         HomeIsCurrent,
         /// What is asked for data that are on their way back waits for them.
         HomeKeepsEarly,
         /// A home takes data that come back once, and never older ones.
         WriteBackIsNewer,
         // The agent.
-        /// What a tenure brought that this node has left is not taken again.
+        /// What a term brought that this node has left is not taken again.
         OldTenuresAreRefused,
         /// A copy that its reader was told to end before it came is not taken.
         EndedCopiesAreRefused,
@@ -246,12 +246,12 @@ rules! {
         DenialsNameTheirMove,
         /// What has been sent is kept until it was received.
         MovesAreKept,
-        /// What belongs to a later reign says that this node's MOVE has been approved.
-        LaterReignsApprove,
+        /// What belongs to a later term says that this node's MOVE has been approved.
+        LaterTermsApprove,
         /// The queue goes with the lock.
         QueueGoesAlong,
-        /// A forward of another tenure is not queued.
-        ForwardsAreOfThisTenure,
+        /// A forward of another term is not queued.
+        ForwardsAreOfThisTerm,
         /// A lock without a writer has its data at home.
         DataGoesHome,
         /// Requests that stay unanswered are sent again.
@@ -279,8 +279,8 @@ rules! {
         FreedLocksEnd,
         /// A node says that it has no more to report when what its allocator takes back there is taken back.
         FreesComeFirst,
-        /// Who reigns when an epoch begins lets nobody in before the home has said that the lock is still one.
-        ReignsAreConfirmed,
+        /// Who holds a lock when an epoch begins lets nobody in before the home has said that the lock is still one.
+        HoldersAreConfirmed,
     }
     /// The rules of one-sided operations.
     VERBS {
@@ -309,7 +309,7 @@ rules! {
         ResponsesComeInTurn,
         /// What stays unanswered is sent again.
         PacketsAreRepeated,
-        /// No more READs and atomics are under way than the responder remembers.
+        /// No more READs and atomics are in flight than the responder remembers.
         OutstandingIsLimited,
     }
     /// The rules of regions: allocations that others use by one-sided operations, and the connections on which they do.
@@ -390,7 +390,7 @@ rules! {
         // Where a switch steers.
         /// An entry whose append was refused, and that others may stand behind, is not tried again under its number.
         RefusedAreRenewed,
-        /// What became of a slot is decided when whatever was under way is over: something that it stands behind may come into the
+        /// What became of a slot is decided when whatever was in flight is over: something that it stands behind may come into the
         /// chain until then.
         DoubtsWait,
         // Where there are several copies.
@@ -427,7 +427,7 @@ rules! {
         /// And only if it is that entry, and not what was in its slot before.
         ReadsBringWhatTheyWereSentFor,
         /// What a read brings to a connection from before a restart of the switch is not passed on: nobody knows where the read was sent.
-        StrangersReadNothing,
+        UnknownPeersReadNothing,
         // Acknowledgements.
         /// The client is told what it was steered to, and not what another word was (PROTOCOLS.md).
         OriginalIsRewritten,
@@ -438,7 +438,7 @@ rules! {
         /// A compare that fails ends what is known of the tail (PROTOCOLS.md).
         MismatchesReset,
         /// What a connection from before a restart of the switch is told of an atomic is that nobody knows what it did.
-        StrangersAreDoubted,
+        UnknownPeersAreDoubted,
         // Where words are bound to queue pairs.
         /// Every compare-and-swap goes on the bound queue pair of its word, or to no word.
         AllAreBound,
@@ -446,9 +446,9 @@ rules! {
         FillersAreAwaited,
         /// A compare-and-swap that comes again takes no other number of the bound queue pair.
         NumbersAreTakenOnce,
-        /// What a client had under way when its connection ended is not sent again.
+        /// What a client had in flight when its connection ended is not sent again.
         HolesAreFilled,
-        /// What was under way on a bound queue pair that begins anew is in doubt.
+        /// What was in flight on a bound queue pair that begins anew is in doubt.
         BegunAnewIsDoubted,
         /// Where there is no room, a compare-and-swap goes on its client's own queue pair only if it is the first that is sent to its word.
         OverflowsAreFirst,
@@ -461,7 +461,7 @@ rules! {
         PlacesAreLeftClean,
         /// What is known of tails and outstanding entries is forgotten before a slot's number can come round.
         KnowledgeExpires,
-        /// An introduction that was under way when the switch died means nothing to the next one: the connection may have been used since.
+        /// An introduction that was in flight when the switch died means nothing to the next one: the connection may have been used since.
         IntroductionsNameTheSwitch,
     }
 }

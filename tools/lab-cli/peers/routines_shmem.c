@@ -113,7 +113,7 @@ int main(int argc, char **argv) {
         unsigned long size = of->call == barrier_all ? (unsigned long)shmem_n_pes() : of->bytes;
         if (only_barriers && !is_barrier(of))
             continue;
-        /* What is made by the first call, and what earlier ones have left under way. */
+        /* What is made by the first call, and what earlier ones have left in flight. */
         if (me == last || of->is_collective)
             for (int i = 0; i < 8; i++)
                 of->call(of->bytes);

@@ -4,8 +4,8 @@
  *   <measurement> <process> <operations> <nanoseconds> <p50> <p99>
  * with nanoseconds of single operations, or 0 where single ones were not timed.
  *
- * Arguments: words, operations under way, milliseconds for each measurement, and "idle", or "busy" if process 0 computes; or
- * "fetch" or "add", and process 1 does as many operations as may be under way, on the first word, with nothing timed: inside
+ * Arguments: words, operations in flight, milliseconds for each measurement, and "idle", or "busy" if process 0 computes; or
+ * "fetch" or "add", and process 1 does as many operations as may be in flight, on the first word, with nothing timed: inside
  * counted_operations, by whose name callgrind knows where to count.
  */
 #include <stdint.h>
@@ -20,7 +20,7 @@
 #define SLICE 20000000ull
 #define MOST_SAMPLES (1 << 20)
 
-static uint64_t words = 1 << 20, under_way = 8192, lasts = 300000000ull;
+static uint64_t words = 1 << 20, in_flight = 8192, lasts = 300000000ull;
 static int is_busy = 0;
 static enum { NOT, FETCHES, ADDS } is_counted = NOT;
 static int process = 0, processes = 1;
@@ -80,7 +80,7 @@ static void compute(void) {
 
 static void begin(int argc, char **argv) {
     if (argc > 1) words = strtoull(argv[1], NULL, 10);
-    if (argc > 2) under_way = strtoull(argv[2], NULL, 10);
+    if (argc > 2) in_flight = strtoull(argv[2], NULL, 10);
     if (argc > 3) lasts = strtoull(argv[3], NULL, 10) * 1000000ull;
     if (argc > 4) is_busy = strcmp(argv[4], "busy") == 0;
     if (argc > 4) is_counted = strcmp(argv[4], "fetch") == 0 ? FETCHES : strcmp(argv[4], "add") == 0 ? ADDS : NOT;

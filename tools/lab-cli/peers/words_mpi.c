@@ -16,7 +16,7 @@ static inline void fetch_add(int hot) {
 
 void counted_operations(void);
 __attribute__((noinline)) void counted_operations(void) {
-    for (uint64_t i = 0; i < under_way; i++) {
+    for (uint64_t i = 0; i < in_flight; i++) {
         if (is_counted == FETCHES) {
             uint64_t was;
             MPI_Fetch_and_op(&one, &was, MPI_UINT64_T, 0, 0, MPI_SUM, window);
@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &process);
     MPI_Comm_size(MPI_COMM_WORLD, &processes);
     begin(argc, argv);
-    uint64_t *at = NULL, *was = calloc(under_way, sizeof *was);
+    uint64_t *at = NULL, *was = calloc(in_flight, sizeof *was);
     MPI_Win_allocate((MPI_Aint)(process == 0 ? words * sizeof *at : 0), sizeof *at, MPI_INFO_NULL, MPI_COMM_WORLD, &at, &window);
     if (!was) MPI_Abort(MPI_COMM_WORLD, 1);
     if (process == 0) memset(at, 0, words * sizeof *at);
@@ -68,13 +68,13 @@ int main(int argc, char **argv) {
         if (process > 0) TIME(hot ? "timed-hot" : "timed", fetch_add(hot));
         MPI_Barrier(MPI_COMM_WORLD);
         if (process > 0) {
-            RUN(hot ? "add-hot" : "add", under_way,
+            RUN(hot ? "add-hot" : "add", in_flight,
                 MPI_Accumulate(&one, 1, MPI_UINT64_T, 0, (MPI_Aint)choose(hot), 1, MPI_UINT64_T, MPI_SUM, window),
                 MPI_Win_flush(0, window));
         }
         MPI_Barrier(MPI_COMM_WORLD);
         if (process > 0) {
-            RUN(hot ? "post-hot" : "post", under_way,
+            RUN(hot ? "post-hot" : "post", in_flight,
                 MPI_Fetch_and_op(&one, &was[i], MPI_UINT64_T, 0, (MPI_Aint)choose(hot), MPI_SUM, window),
                 MPI_Win_flush(0, window));
         }

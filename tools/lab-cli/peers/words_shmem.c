@@ -16,7 +16,7 @@ static inline void fetch_add(int hot) { total += shmem_ulong_atomic_fetch_add(&a
 
 void counted_operations(void);
 __attribute__((noinline)) void counted_operations(void) {
-    for (uint64_t i = 0; i < under_way; i++) {
+    for (uint64_t i = 0; i < in_flight; i++) {
         if (is_counted == FETCHES)
             total += shmem_ulong_atomic_fetch_add(at, 1, 0);
         else
@@ -60,7 +60,7 @@ int main(int argc, char **argv) {
         shmem_barrier_all();
         if (process > 0) TIME(hot ? "timed-hot" : "timed", fetch_add(hot));
         shmem_barrier_all();
-        if (process > 0) RUN(hot ? "add-hot" : "add", under_way, shmem_ulong_atomic_add(&at[choose(hot)], 1, 0), shmem_quiet());
+        if (process > 0) RUN(hot ? "add-hot" : "add", in_flight, shmem_ulong_atomic_add(&at[choose(hot)], 1, 0), shmem_quiet());
         shmem_barrier_all();
     }
     shmem_barrier_all();

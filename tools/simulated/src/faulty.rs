@@ -25,8 +25,8 @@ pub struct Faulty {
 struct Network {
     rules: Rules<Passing>,
     random: Random,
-    /// Messages under way, by when they arrive and in which order they were sent.
-    under_way: BTreeMap<(Nanos, u64), (PlaceId, Message)>,
+    /// Messages in flight, by when they arrive and in which order they were sent.
+    in_flight: BTreeMap<(Nanos, u64), (PlaceId, Message)>,
     number: u64,
 }
 
@@ -41,7 +41,7 @@ enum Message {
 impl Faulty {
     /// The transport with these rules; random choices follow from the seed and from what arrives.
     pub fn new(inner: Arc<dyn Transport>, rules: Rules<Passing>, seed: u64) -> Self {
-        let network = Network { rules, random: Random::new(seed), under_way: BTreeMap::new(), number: 0 };
+        let network = Network { rules, random: Random::new(seed), in_flight: BTreeMap::new(), number: 0 };
         Self { inner, started: Instant::now(), network: Mutex::new(network) }
     }
 
@@ -63,18 +63,18 @@ impl Faulty {
         Nanos(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Until the next message arrives that is under way, at most so long.
+    /// Until the next message arrives that is in flight, at most so long.
     fn until_next(&self, most: Nanos) -> Nanos {
         let now = self.now();
         let network = self.network();
-        network.under_way.first_key_value().map_or(most, |((at, _), _)| at.saturating_sub(now).min(most))
+        network.in_flight.first_key_value().map_or(most, |((at, _), _)| at.saturating_sub(now).min(most))
     }
 
     /// The first message that has arrived by now.
     fn arrived(&self, now: Nanos) -> Option<(PlaceId, Message)> {
         let mut network = self.network();
-        let ((at, _), _) = network.under_way.first_key_value()?;
-        if *at > now { None } else { network.under_way.pop_first().map(|(_, arrived)| arrived) }
+        let ((at, _), _) = network.in_flight.first_key_value()?;
+        if *at > now { None } else { network.in_flight.pop_first().map(|(_, arrived)| arrived) }
     }
 }
 
@@ -97,7 +97,7 @@ impl Network {
                 continue;
             }
             self.number += 1;
-            self.under_way.insert((now + delay, self.number), (from, Message::of(body)));
+            self.in_flight.insert((now + delay, self.number), (from, Message::of(body)));
         }
         at_once
     }

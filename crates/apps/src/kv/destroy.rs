@@ -7,7 +7,7 @@ use super::{Error, KvStore};
 
 impl KvStore {
     /// Gives back all memory of the store, records included. Nobody may use the store any more, by this
-    /// handle or another one: no operation may be under way, and none may follow.
+    /// handle or another one: no operation may be in flight, and none may follow.
     ///
     /// # Errors
     /// If the rack's memory fails; what was not freed until then stays allocated.

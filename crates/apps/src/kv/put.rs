@@ -21,7 +21,7 @@ enum InPlace {
     /// The value is set (or was to be kept).
     Done,
     /// The record is live, but too small or much too large.
-    NoRoom,
+    Full,
     /// Something else was found.
     Not(Examined),
 }
@@ -90,7 +90,7 @@ impl KvStore {
                 let found = self.set_in_place(mem, entry, key, value, present).await?;
                 match found.unwrap_or(InPlace::Not(Examined::Stale)) {
                     InPlace::Done => return Ok(true),
-                    InPlace::NoRoom => next = Next::Forward { old: entry },
+                    InPlace::Full => next = Next::Forward { old: entry },
                     InPlace::Not(Examined::Dead) => next = Next::Link { dead: Some(entry) },
                     InPlace::Not(Examined::OtherKey) => {
                         search.skip(entry);
@@ -155,7 +155,7 @@ impl KvStore {
                 record::set_value(w, shape, value);
                 InPlace::Done
             }
-            Examined::Live(_) => InPlace::NoRoom,
+            Examined::Live(_) => InPlace::Full,
             other => InPlace::Not(other),
         };
         unless_freed(mem.update(addr, len, set).await)

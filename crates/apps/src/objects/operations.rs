@@ -16,7 +16,7 @@ const QUICK: u64 = 16;
 /// Attempts after which somebody looks at the clock.
 const MANY: u64 = 1 << 12;
 /// How long a bucket may be in the hands of one writer after another.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 impl<L: Versioned> ObjectStore<L> {
     /// Copies the value of `key` into `value`. False if the key is absent; `value` is empty then.
@@ -149,7 +149,7 @@ impl<L: Versioned> ObjectStore<L> {
                 return Ok(version);
             }
             attempts += 1;
-            if attempts % MANY == 0 && Instant::now() > *late.get_or_insert_with(|| Instant::now() + PATIENCE)
+            if attempts % MANY == 0 && Instant::now() > *late.get_or_insert_with(|| Instant::now() + TIMEOUT)
             {
                 return Err(Error::Stuck { home: self.home(part), bucket: index });
             }

@@ -24,7 +24,7 @@ use core::ops::Bound;
 
 use sorted::{Map, Set};
 use wire::chains::{EntryVersion, Location};
-use wire::{Faithful, Nanos, Rule, Rules};
+use wire::{AllRules, Nanos, Rule, Rules};
 
 use self::chains::Chain;
 use self::slots::Slots;
@@ -62,12 +62,12 @@ pub struct Config {
     pub rest: Nanos,
     /// How long an append without its predecessor may wait, until the chain is walked.
     pub patience: Nanos,
-    /// Where a switch steers: longer than any request is under way. An entry may stand behind another one that is not in a chain
+    /// Where a switch steers: longer than any request is in flight. An entry may stand behind another one that is not in a chain
     /// yet, and comes into it with that. Zero without such a switch.
     pub doubt: Nanos,
 }
 
-/// What is decided when everything is over that was under way.
+/// What is decided when everything is over that was in flight.
 #[derive(Clone, Copy, Debug)]
 enum Doubt {
     Asked(u64, walking::Asked),
@@ -76,7 +76,7 @@ enum Doubt {
 
 /// A metadata server.
 #[derive(Clone, Debug)]
-pub struct Metadata<R: Rules = Faithful> {
+pub struct Metadata<R: Rules = AllRules> {
     config: Config,
     /// Copies of each slot.
     copies: u8,
@@ -96,7 +96,7 @@ pub struct Metadata<R: Rules = Faithful> {
 impl Metadata {
     /// With this much memory, and no keys.
     pub fn new(config: Config) -> Self {
-        Self::with_rules(Faithful, config)
+        Self::with_rules(AllRules, config)
     }
 }
 
@@ -179,7 +179,7 @@ impl<R: Rules> Metadata<R> {
         others.map(|(key, chain)| (*key, chain.tail().0, chain.tail().1)).collect()
     }
 
-    /// Finds out what became of a slot, or of all of a client's: when nothing is under way any more.
+    /// Finds out what became of a slot, or of all of a client's: when nothing is in flight any more.
     fn decide(&mut self, now: Nanos, doubt: Doubt, out: &mut Vec<Effect>) {
         if self.rules.holds(Rule::DoubtsWait) && self.config.doubt > Nanos::ZERO {
             self.doubts.push_back((now + self.config.doubt, doubt));

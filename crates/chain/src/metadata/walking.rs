@@ -4,7 +4,7 @@
 //! goes on. So whatever it has passed is in all copies.
 //!
 //! What must always hold: a key has one walk at a time; whatever waits for a walk waits for one that began after it was asked,
-//! and nothing of that walk is under way when it is answered.
+//! and nothing of that walk is in flight when it is answered.
 
 use alloc::vec::Vec;
 

@@ -56,7 +56,7 @@ impl Rig {
         self.out.pop().unwrap()
     }
 
-    /// A put whose compare-and-swap is under way.
+    /// A put whose compare-and-swap is in flight.
     fn put(&mut self, op: u64) -> Verb {
         self.begin(op, Request::Put(8));
         let slots = (50..54).map(|number| (place(number), VERSION)).collect();
@@ -146,7 +146,7 @@ fn a_walk_that_is_answered_so_late_that_its_slot_is_the_tail_again_looks_once_mo
     server.scan(KEY, &mut effects);
     let read = metadata::Effect::Verb(KEY, Replica::FIRST, Verb::Read(first));
     assert_eq!(effects, std::slice::from_ref(&read));
-    // While that is under way: the other slot is appended, and then the first one again.
+    // While that is in flight: the other slot is appended, and then the first one again.
     let kind = EntryKind::Value;
     let notice = Appended { key: KEY, behind: first, at: second, version, kind };
     server.on_notice(Nanos(2), client, notice, &mut effects);

@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
             thread::sleep(LOOK_EVERY);
         }
         let life = show(&joined, None);
-        // The end of their connections tells the applications. What they have under way ends with the node.
+        // The end of their connections tells the applications. What they have in flight ends with the node.
         life.iter().flat_map(|life| &life.applications).for_each(Attachments::end);
         if rack.is_fenced() {
             info!(target: "rackmem", node = id.0, "joining anew, with nothing of the life that was declared dead");

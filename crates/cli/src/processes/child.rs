@@ -12,8 +12,8 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::crew::{Said, Told};
-use super::meeting::RuntimeDir;
+use super::rendezvous::RuntimeDir;
+use super::workers::{Said, Told};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 
@@ -90,7 +90,7 @@ fn say<E: Serialize>(told: &Told<E>) {
 /// What the command wants, one after the other.
 pub struct Orders<O> {
     lines: Receiver<String>,
-    /// Set when the command wants what is under way to stop.
+    /// Set when the command wants what is in flight to stop.
     pub interrupt: Interrupt,
     order: PhantomData<fn() -> O>,
 }

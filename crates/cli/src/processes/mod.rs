@@ -13,16 +13,16 @@
 //!
 //! | file | concern |
 //! | --- | --- |
-//! | `crew` | the command's side: starting, telling, hearing, ending |
+//! | `workers` | the command's side: starting, telling, hearing, ending |
 //! | `child` | a child's side: its setup, its orders, how it fails |
-//! | `meeting` | how the places of a rack find each other; over which transport |
+//! | `rendezvous` | how the places of a rack find each other; over which transport |
 //! | `place` | a child as a place of a rack: its node, or the switch |
 
 pub mod child;
-pub mod crew;
-pub mod meeting;
 pub mod place;
+pub mod rendezvous;
+pub mod workers;
 
 pub use child::{Job, Orders, Task, Teller};
-pub use crew::{Crew, OnInterrupt, Under};
-pub use meeting::{Meeting, TransportKind};
+pub use rendezvous::{Rendezvous, TransportKind};
+pub use workers::{OnInterrupt, Under, Workers};

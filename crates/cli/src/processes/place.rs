@@ -11,7 +11,7 @@ use rackmem::{
 use serde::{Deserialize, Serialize};
 
 use super::child::{Reason, in_background};
-use super::meeting::Meeting;
+use super::rendezvous::Rendezvous;
 use crate::ycsb::Directory;
 
 /// When a silent node is given up. Commands fill the machine, and know by other means when a process has ended.
@@ -97,15 +97,15 @@ impl RackSpec {
 
 /// Which place of which rack a child is.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Seat {
+pub struct Assignment {
     /// None: the switch.
     node: Option<u16>,
     rack: RackSpec,
-    meeting: Meeting,
+    rendezvous: Rendezvous,
 }
 
-/// A child that has taken its seat.
-pub enum Seated {
+/// A child that has taken its assignment.
+pub enum Joined {
     /// The switch, at work in a thread of its own. It reports for as long as somebody has the watch.
     Switch {
         /// How it is reached.
@@ -117,16 +117,16 @@ pub enum Seated {
     Node(NodeId, Rack),
 }
 
-impl Seat {
-    /// The seats of a rack with their names: the switch's, then the nodes'.
-    pub fn all(rack: &RackSpec, meeting: &Meeting) -> Vec<(String, Self)> {
+impl Assignment {
+    /// The assignments of a rack with their names: the switch's, then the nodes'.
+    pub fn all(rack: &RackSpec, rendezvous: &Rendezvous) -> Vec<(String, Self)> {
         let nodes = 0..u16::try_from(rack.nodes).expect("at most 64 nodes");
         [None]
             .into_iter()
             .chain(nodes.map(Some))
             .map(|node| {
                 let name = node.map_or_else(|| "the switch".to_owned(), |node| format!("node {node}"));
-                (name, Self { node, rack: rack.clone(), meeting: meeting.clone() })
+                (name, Self { node, rack: rack.clone(), rendezvous: rendezvous.clone() })
             })
             .collect()
     }
@@ -143,16 +143,16 @@ impl Seat {
 
     /// Opens the place's transport, and nothing else.
     pub fn connect(&self) -> Result<Arc<dyn Transport>, Reason> {
-        self.meeting.open(self.place(), &self.rack.config())
+        self.rendezvous.open(self.place(), &self.rack.config())
     }
 
     /// Becomes the place: a node returns when the rack has begun with it.
-    pub fn take(&self) -> Result<Seated, Reason> {
+    pub fn take(&self) -> Result<Joined, Reason> {
         self.take_scheduled(Scheduling::Fair)
     }
 
     /// The same, with those who answer scheduled so.
-    pub fn take_scheduled(&self, scheduling: Scheduling) -> Result<Seated, Reason> {
+    pub fn take_scheduled(&self, scheduling: Scheduling) -> Result<Joined, Reason> {
         let process = ProcessConfig { timing: Timing::new(TIMEOUT), scheduling, ..ProcessConfig::default() };
         self.take_with(&process, |transport| transport)
     }
@@ -162,7 +162,7 @@ impl Seat {
         &self,
         process: &ProcessConfig,
         around: impl FnOnce(Arc<dyn Transport>) -> Arc<dyn Transport>,
-    ) -> Result<Seated, Reason> {
+    ) -> Result<Joined, Reason> {
         let (transport, config) = (around(self.connect()?), self.rack.config());
         match self.node {
             None => {
@@ -170,10 +170,10 @@ impl Seat {
                     .map_err(|error| error.to_string())?;
                 let watch = switch.watch();
                 in_background("switch", move || switch.run(&AtomicBool::new(false)))?;
-                Ok(Seated::Switch { transport, watch })
+                Ok(Joined::Switch { transport, watch })
             }
             Some(node) => Rack::join_over(config, NodeId(node), process, transport)
-                .map(|rack| Seated::Node(NodeId(node), rack))
+                .map(|rack| Joined::Node(NodeId(node), rack))
                 .map_err(|error| error.to_string()),
         }
     }

@@ -43,7 +43,7 @@ pub(crate) struct Client<'a, S> {
     ahead: Vec<Request>,
     /// When the last read returned, if nothing was done since.
     idle_since: Option<Moment>,
-    /// The operation under way: its key, and the record or field that it reads or writes.
+    /// The operation in flight: its key, and the record or field that it reads or writes.
     key: Vec<u8>,
     record: Vec<u8>,
     field: Vec<u8>,

@@ -14,7 +14,7 @@ use super::session::{Ran, Session, What};
 use super::store::{Home, Setup, Store};
 use crate::config::Steering;
 use crate::networked::verbs::chain_work::{Ended, Ticket, Work};
-use crate::place::{Allocated, Courier, Failure};
+use crate::place::{Allocated, Failure, ThreadContext};
 
 /// One node of a rack, as its clients of chains see it.
 pub(crate) trait Fabric {
@@ -25,15 +25,15 @@ pub(crate) trait Fabric {
     fn now(&self) -> Nanos;
 
     /// A number of 32 bits that nobody knows before.
-    fn random(&self, courier: &mut Courier) -> u32 {
-        courier.random()
+    fn random(&self, context: &mut ThreadContext) -> u32 {
+        context.random()
     }
 
     /// The life of another node, or of this one, that is in the rack.
     fn life_of(&self, node: NodeId) -> Option<Incarnation>;
 
     /// Begins a connection to memory, or begins it anew, at both ends.
-    fn connect(&self, courier: &mut Courier, memory: NodeId, connect: Connect) -> Result<(), Failure>;
+    fn connect(&self, context: &mut ThreadContext, memory: NodeId, connect: Connect) -> Result<(), Failure>;
 
     /// How the switch steers, if it does.
     fn steering(&self) -> Option<Steering>;
@@ -51,24 +51,24 @@ pub(crate) trait Fabric {
 
     /// Tells the switch of connections, and waits until it has heard it. Broken: what it names the switch by is over, and what it tells
     /// of is to begin anew.
-    fn introduce(&self, courier: &mut Courier, said: Introduction) -> Result<(), Failure>;
+    fn introduce(&self, context: &mut ThreadContext, said: Introduction) -> Result<(), Failure>;
 
     /// Posts a verb.
-    fn post(&self, courier: &mut Courier, work: Work) -> Arc<Ticket>;
+    fn post(&self, context: &mut ThreadContext, work: Work) -> Arc<Ticket>;
 
     /// Waits for how it ended.
-    fn wait(&self, courier: &mut Courier, ticket: &Ticket) -> Result<Ended, Failure>;
+    fn wait(&self, context: &mut ThreadContext, ticket: &Ticket) -> Result<Ended, Failure>;
 
     /// The same at once.
-    fn execute(&self, courier: &mut Courier, work: Work) -> Result<Ended, Failure>;
+    fn execute(&self, context: &mut ThreadContext, work: Work) -> Result<Ended, Failure>;
 
     /// The same, after other work on the same queue pair: if this succeeds, the other one has, too.
-    fn execute_after(&self, courier: &mut Courier, first: Work, then: Work) -> Result<Ended, Failure>;
+    fn execute_after(&self, context: &mut ThreadContext, first: Work, then: Work) -> Result<Ended, Failure>;
 
     /// Asks the metadata server. None: it does not know yet; ask again.
     fn call(
         &self,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         store: &Store,
         thread: u16,
         number: u32,
@@ -76,10 +76,10 @@ pub(crate) trait Fabric {
     ) -> Result<Option<Answer>, Failure>;
 
     /// Tells it of appends.
-    fn tell(&self, courier: &mut Courier, store: &Store, thread: u16, appends: &[Appended]);
+    fn tell(&self, context: &mut ThreadContext, store: &Store, thread: u16, appends: &[Appended]);
 
     /// Waits for a moment, and does what is to be done meanwhile.
-    fn pass_time(&self, courier: &mut Courier);
+    fn pass_time(&self, context: &mut ThreadContext);
 }
 
 /// How the metadata server knows a client.
@@ -105,7 +105,7 @@ pub trait Chains {
     fn begin_chains(
         &self,
         node: NodeId,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         root: Allocated,
         setup: (Setup, &[bool]),
     ) -> Result<Arc<Store>, Failure>;
@@ -117,7 +117,7 @@ pub trait Chains {
     fn open_chains(
         &self,
         node: NodeId,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         addr: GlobalAddr,
     ) -> Result<Arc<Store>, Failure>;
 
@@ -125,7 +125,7 @@ pub trait Chains {
     ///
     /// # Errors
     /// As for [`Chains::open_chains`].
-    fn end_chains(&self, node: NodeId, courier: &mut Courier, store: &Store) -> Result<(), Failure>;
+    fn end_chains(&self, node: NodeId, context: &mut ThreadContext, store: &Store) -> Result<(), Failure>;
 
     /// True if a store's memory there is still the store's: its node is in the rack, in the same life.
     fn has_home(&self, node: NodeId, home: &Home) -> bool;
@@ -146,7 +146,7 @@ pub trait Chains {
     fn run_chain(
         &self,
         node: NodeId,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         session: &mut Session,
         key: u64,
         what: What<'_>,

@@ -11,7 +11,7 @@ const FIRST: Nanos = Nanos::from_micros(5);
 const LONGEST: Nanos = Nanos::from_millis(5);
 
 /// How long something is tried that fails again and again.
-pub(super) const PATIENCE: Nanos = Nanos(60_000_000_000);
+pub(super) const TIMEOUT: Nanos = Nanos(60_000_000_000);
 
 /// The pauses of one question.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ impl Pauses {
 
     /// There was no answer: when it is asked again. None: never, it has been tried for long enough.
     pub(super) fn after(&mut self, now: Nanos) -> Option<Nanos> {
-        if now.saturating_sub(self.began) >= PATIENCE {
+        if now.saturating_sub(self.began) >= TIMEOUT {
             return None;
         }
         let until = now + self.next;
@@ -62,7 +62,7 @@ mod tests {
         });
         assert!(in_doubt.count() < 720);
         let tried = now - began;
-        assert!(tried >= PATIENCE && tried < PATIENCE + LONGEST + LONGEST, "{tried}");
+        assert!(tried >= TIMEOUT && tried < TIMEOUT + LONGEST + LONGEST, "{tried}");
         assert_eq!(pauses.after(now), None, "and it stays at that");
     }
 
@@ -70,7 +70,7 @@ mod tests {
     fn a_question_that_was_held_up_for_long_is_asked_no_more() {
         let mut pauses = Pauses::new(Nanos(1));
         assert_eq!(pauses.after(Nanos(1)), Some(Nanos(5_001)));
-        assert!(pauses.after(PATIENCE).is_some());
-        assert_eq!(pauses.after(PATIENCE + Nanos(1)), None);
+        assert!(pauses.after(TIMEOUT).is_some());
+        assert_eq!(pauses.after(TIMEOUT + Nanos(1)), None);
     }
 }

@@ -18,10 +18,10 @@ use super::ask::Connect;
 use super::fabric::Fabric;
 use super::store::{Home, Setup, Store};
 use crate::networked::verbs::chain_work::{Ended, Kind, Ticket, Work};
-use crate::place::{Courier, Failure};
+use crate::place::{Failure, ThreadContext};
 
 /// How long a connection is tried before the memory counts as out of reach.
-const PATIENCE: Nanos = Nanos(60_000_000_000);
+const TIMEOUT: Nanos = Nanos(60_000_000_000);
 
 /// A verb, and for which copy.
 pub(super) type Aimed = (Replica, Verb);
@@ -83,7 +83,12 @@ impl Port {
     }
 
     /// Begins a connection where there is none.
-    fn connect<F: Fabric>(&mut self, fabric: &F, courier: &mut Courier, home: usize) -> Result<(), Failure> {
+    fn connect<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        context: &mut ThreadContext,
+        home: usize,
+    ) -> Result<(), Failure> {
         let began = fabric.now();
         // A switch that steers has to know its connections.
         let counts =
@@ -95,14 +100,14 @@ impl Port {
             if fabric.life_of(memory.addr.home()) != Some(memory.life) {
                 return Err(Refusal::NodeDown.into());
             }
-            let (to_memory, to_client) = (Psn::new(fabric.random(courier)), Psn::new(fabric.random(courier)));
+            let (to_memory, to_client) = (Psn::new(fabric.random(context)), Psn::new(fabric.random(context)));
             let connect =
                 Connect { thread: self.thread, to_memory, to_client, outstanding: self.outstanding };
-            let begun = fabric.connect(courier, memory.addr.home(), connect);
-            match begun.and_then(|()| self.introduce(fabric, courier, home, (to_memory, epoch))) {
+            let begun = fabric.connect(context, memory.addr.home(), connect);
+            match begun.and_then(|()| self.introduce(fabric, context, home, (to_memory, epoch))) {
                 Ok(()) => self.connected[self.at[home]] = Some(epoch),
-                Err(Failure::Broken) if fabric.now().saturating_sub(began) < PATIENCE => {
-                    fabric.pass_time(courier);
+                Err(Failure::Broken) if fabric.now().saturating_sub(began) < TIMEOUT => {
+                    fabric.pass_time(context);
                 }
                 Err(why) => return Err(why),
             }
@@ -113,7 +118,7 @@ impl Port {
     fn introduce<F: Fabric>(
         &self,
         fabric: &F,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         home: usize,
         (first, switch): (Psn, SwitchEpoch),
     ) -> Result<(), Failure> {
@@ -130,7 +135,7 @@ impl Port {
         let (of, as_asked) = (homes[home].life.0 as u16, self.as_asked);
         let server = (self.store.addr.home(), self.store.life);
         let said = Introduction::Begin { client, first, region, of, life, server, switch, as_asked, number };
-        fabric.introduce(courier, said)
+        fabric.introduce(context, said)
     }
 
     /// Something at a home has failed: is that because the home is dead, and are there other copies of what it has?
@@ -144,13 +149,13 @@ impl Port {
     fn work<F: Fabric>(
         &mut self,
         fabric: &F,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         (replica, verb): Aimed,
         amount: Amount<'_>,
     ) -> Result<Aim, Failure> {
         let at = location_of(&verb);
         let Some((home, most)) = self.store.setup.home_of(at, replica) else { return Ok(Aim::Nowhere) };
-        match self.connect(fabric, courier, home) {
+        match self.connect(fabric, context, home) {
             Ok(()) => {}
             Err(_) if self.is_dead(fabric, home) => return Ok(Aim::Dead),
             Err(why) => return Err(why),
@@ -176,21 +181,21 @@ impl Port {
     pub(super) fn post<F: Fabric>(
         &mut self,
         fabric: &F,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         aimed: Aimed,
     ) -> Result<Posted, Failure> {
-        self.post_one(fabric, courier, aimed, Amount::Heads)
+        self.post_one(fabric, context, aimed, Amount::Heads)
     }
 
     fn post_one<F: Fabric>(
         &mut self,
         fabric: &F,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         aimed: Aimed,
         amount: Amount<'_>,
     ) -> Result<Posted, Failure> {
-        Ok(match self.work(fabric, courier, aimed, amount)? {
-            Aim::At(home, work) => Posted::To(home, aimed.1, fabric.post(courier, work)),
+        Ok(match self.work(fabric, context, aimed, amount)? {
+            Aim::At(home, work) => Posted::To(home, aimed.1, fabric.post(context, work)),
             Aim::Nowhere => Posted::Nowhere,
             Aim::Dead => Posted::ToTheDead,
         })
@@ -200,13 +205,13 @@ impl Port {
     pub(super) fn wait<F: Fabric>(
         &mut self,
         fabric: &F,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         posted: &Posted,
     ) -> Result<Outcome, Failure> {
         match posted {
             Posted::To(home, verb, ticket) => {
-                let ended = fabric.wait(courier, ticket);
-                self.outcome(fabric, courier, (*home, *verb), ended, &mut Box::default())
+                let ended = fabric.wait(context, ticket);
+                self.outcome(fabric, context, (*home, *verb), ended, &mut Box::default())
             }
             Posted::Nowhere => Ok(Outcome::Unknown),
             Posted::ToTheDead => Ok(Outcome::Dead),
@@ -217,15 +222,15 @@ impl Port {
     pub(super) fn execute<F: Fabric>(
         &mut self,
         fabric: &F,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         aimed: Aimed,
         amount: Amount<'_>,
         landing: &mut Box<[u64]>,
     ) -> Result<Outcome, Failure> {
-        match self.work(fabric, courier, aimed, amount)? {
+        match self.work(fabric, context, aimed, amount)? {
             Aim::At(home, work) => {
-                let ended = fabric.execute(courier, work);
-                self.outcome(fabric, courier, (home, aimed.1), ended, landing)
+                let ended = fabric.execute(context, work);
+                self.outcome(fabric, context, (home, aimed.1), ended, landing)
             }
             Aim::Dead => Ok(Outcome::Dead),
             Aim::Nowhere if matches!(aimed.1, Verb::Read(_)) => Ok(Outcome::Read(None)),
@@ -238,43 +243,43 @@ impl Port {
     pub(super) fn execute_all<F: Fabric>(
         &mut self,
         fabric: &F,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         writes: &[Aimed],
         value: &[u8],
     ) -> Result<Vec<Outcome>, Failure> {
-        let mut under_way = Vec::with_capacity(writes.len());
+        let mut in_flight = Vec::with_capacity(writes.len());
         for write in writes {
-            match self.post_one(fabric, courier, *write, Amount::Entries(value))? {
+            match self.post_one(fabric, context, *write, Amount::Entries(value))? {
                 Posted::Nowhere => return Err(Failure::Broken),
-                posted => under_way.push(posted),
+                posted => in_flight.push(posted),
             }
         }
-        under_way.iter().map(|posted| self.wait(fabric, courier, posted)).collect()
+        in_flight.iter().map(|posted| self.wait(fabric, context, posted)).collect()
     }
 
     /// Executes a WRITE and a compare-and-swap, one after the other, and waits for the second one only: the outcomes of both.
     pub(super) fn execute_both<F: Fabric>(
         &mut self,
         fabric: &F,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         (write, swap): (Verb, Verb),
         value: &[u8],
     ) -> Result<[Outcome; 2], Failure> {
-        let first = self.work(fabric, courier, (Replica::FIRST, write), Amount::Entries(value))?;
-        let second = self.work(fabric, courier, (Replica::FIRST, swap), Amount::Heads)?;
+        let first = self.work(fabric, context, (Replica::FIRST, write), Amount::Entries(value))?;
+        let second = self.work(fabric, context, (Replica::FIRST, swap), Amount::Heads)?;
         let (Aim::At(home, first), Aim::At(same, second)) = (first, second) else {
             return Err(Failure::Broken);
         };
         debug_assert_eq!(home, same, "one queue pair");
-        let ended = fabric.execute_after(courier, first, second);
-        let swapped = self.outcome(fabric, courier, (home, swap), ended, &mut Box::default())?;
+        let ended = fabric.execute_after(context, first, second);
+        let swapped = self.outcome(fabric, context, (home, swap), ended, &mut Box::default())?;
         Ok([if swapped == Outcome::Unknown { Outcome::Unknown } else { Outcome::Written }, swapped])
     }
 
     fn outcome<F: Fabric>(
         &mut self,
         fabric: &F,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         (home, verb): (usize, Verb),
         ended: Result<Ended, Failure>,
         landing: &mut Box<[u64]>,
@@ -285,7 +290,7 @@ impl Port {
                 let anew = match why {
                     Failure::Broken => {
                         self.connected[self.at[home]] = None;
-                        self.connect(fabric, courier, home)
+                        self.connect(fabric, context, home)
                     }
                     why => Err(why),
                 };

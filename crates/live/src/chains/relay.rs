@@ -19,7 +19,7 @@ const KEYS: usize = 100_000;
 /// Connections that it steers; what others send passes as it is. Each takes a record for each number that is remembered, and there is room
 /// for 16 Ki of them beside the other programs.
 const CONNECTIONS: usize = 128;
-/// Packet numbers of a connection that the program remembers: far more than a requester has under way, because others' appends may wait
+/// Packet numbers of a connection that the program remembers: far more than a requester has in flight, because others' appends may wait
 /// for the acknowledgement of one of them, and are in doubt if it is forgotten.
 const WINDOW: u32 = 128;
 /// Cells for entries that were written. An append needs one until it is acknowledged.

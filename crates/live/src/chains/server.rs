@@ -18,19 +18,19 @@ use wire::{Incarnation, Nanos, NodeId};
 use super::fabric::{Fabric, whose};
 use super::port::{Aimed, Port};
 use super::store::{Setup, Store};
-use crate::place::{Courier, Failure};
+use crate::place::{Failure, ThreadContext};
 
 /// How long an append waits for its predecessor until its chain is walked.
-const PATIENCE: Nanos = Nanos::from_millis(20);
+const TIMEOUT: Nanos = Nanos::from_millis(20);
 /// Bytes that a client gets at a time: of large slots one, of small ones as many as it asks for.
 const HANDFUL: u64 = 64 << 10;
 /// Keys whose tails a client is told beside the one that it asks for.
 const MOST_TAILS: u32 = 31;
 /// Appends after which what was written to before counts half.
 const COOLING: u32 = 1 << 16;
-/// Verbs of walks under way at a time.
+/// Verbs of walks in flight at a time.
 const AT_A_TIME: usize = 16;
-/// READs and atomics under way on the server's queue pairs.
+/// READs and atomics in flight on the server's queue pairs.
 const OUTSTANDING: u32 = 16;
 
 /// What a metadata server has done, and what there is.
@@ -109,13 +109,13 @@ pub(crate) struct Server {
 
 impl Server {
     /// A server of this store, with the number of its queue pairs.
-    /// Where the switch steers, `doubt` is longer than any request is under way; otherwise it is zero.
+    /// Where the switch steers, `doubt` is longer than any request is in flight; otherwise it is zero.
     pub(crate) fn new(store: Arc<Store>, thread: u16, doubt: Nanos) -> Self {
         let Setup { rest, each, copies, .. } = &store.setup;
         let units = Setup::units(*each, store.setup.parts()).expect("it was looked at");
         // A store with copies is not steered, as none is over several memories.
         let doubt = if *copies > 1 { Nanos::ZERO } else { doubt };
-        let machine = Metadata::new(Config { units, rest: *rest, patience: PATIENCE, doubt });
+        let machine = Metadata::new(Config { units, rest: *rest, patience: TIMEOUT, doubt });
         let machine = machine.with_copies(*copies);
         let state = State {
             machine,
@@ -248,7 +248,7 @@ impl Server {
     }
 
     /// Executes some of what the machine wants of memory, if nobody else does. True if there was anything.
-    pub(crate) fn work<F: Fabric>(&self, fabric: &F, courier: &mut Courier) -> bool {
+    pub(crate) fn work<F: Fabric>(&self, fabric: &F, context: &mut ThreadContext) -> bool {
         let mut port = match self.port.try_lock() {
             Ok(port) => port,
             Err(std::sync::TryLockError::Poisoned(port)) => port.into_inner(),
@@ -269,7 +269,7 @@ impl Server {
         if verbs.is_empty() {
             return false;
         }
-        match execute(&mut port, fabric, courier, &verbs) {
+        match execute(&mut port, fabric, context, &verbs) {
             // Its memory may have been given back since then, and what was read is nobody's entry.
             Ok(_) if self.has_ended() => {}
             Ok(outcomes) => {
@@ -332,12 +332,12 @@ impl Server {
 fn execute<F: Fabric>(
     port: &mut Port,
     fabric: &F,
-    courier: &mut Courier,
+    context: &mut ThreadContext,
     verbs: &[(u64, Aimed)],
 ) -> Result<Vec<Outcome>, Failure> {
-    let mut under_way = Vec::with_capacity(verbs.len());
+    let mut in_flight = Vec::with_capacity(verbs.len());
     for (_, aimed) in verbs {
-        under_way.push(port.post(fabric, courier, *aimed)?);
+        in_flight.push(port.post(fabric, context, *aimed)?);
     }
-    under_way.into_iter().map(|posted| port.wait(fabric, courier, &posted)).collect()
+    in_flight.into_iter().map(|posted| port.wait(fabric, context, &posted)).collect()
 }

@@ -13,13 +13,13 @@ use wire::Nanos;
 use wire::chains::{Class, ENTRY_HEAD};
 
 use super::fabric::Fabric;
-use super::pauses::{PATIENCE, Pauses};
+use super::pauses::{Pauses, TIMEOUT};
 use super::port::{Aimed, Amount, Port, value_of};
 use super::relay::BINDING;
 use super::store::{Setup, Store};
 use super::times;
 use crate::config::Steering;
-use crate::place::{Courier, Failure};
+use crate::place::{Failure, ThreadContext};
 
 /// Slots that a client asks for at a time.
 const SLOTS: u32 = 16;
@@ -31,7 +31,7 @@ const ASK_AFTER_STEERED: u32 = 16;
 const MORE: u32 = 31;
 /// Keys whose chains a client remembers.
 const CURSORS: usize = 1 << 16;
-/// READs and atomics under way on a client's queue pair: a long READ is asked for in pieces.
+/// READs and atomics in flight on a client's queue pair: a long READ is asked for in pieces.
 const OUTSTANDING: u32 = 2;
 /// Appends that are told together, and how long one of them waits for others.
 const TOLD: usize = 8;
@@ -127,19 +127,19 @@ impl Session {
     pub(crate) fn run<F: Fabric>(
         &mut self,
         fabric: &F,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         key: u64,
         what: What<'_>,
     ) -> Result<Ran, Failure> {
         if let Some(why) = self.failed {
             return Err(why);
         }
-        let ran = self.until_done(fabric, courier, key, what);
+        let ran = self.until_done(fabric, context, key, what);
         self.failed = ran.err();
         if !self.untold.is_empty()
             && (self.untold.len() >= TOLD || fabric.now().saturating_sub(self.untold_since) >= UNTOLD)
         {
-            self.tell(fabric, courier);
+            self.tell(fabric, context);
         }
         ran
     }
@@ -147,7 +147,7 @@ impl Session {
     fn until_done<F: Fabric>(
         &mut self,
         fabric: &F,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         key: u64,
         what: What<'_>,
     ) -> Result<Ran, Failure> {
@@ -161,19 +161,19 @@ impl Session {
         let room = self.store().setup.rest + self.store().setup.rest + LATE;
         let mut trips = 0;
         loop {
-            let (done, took) = self.once(fabric, courier, key, request, value)?;
+            let (done, took) = self.once(fabric, context, key, request, value)?;
             trips += took;
             let waited = fabric.now().saturating_sub(began);
             match done {
                 // Its connection broke, and nothing was done.
-                Done::Failed if waited < PATIENCE => {}
+                Done::Failed if waited < TIMEOUT => {}
                 Done::Failed => return Err(Failure::Broken),
                 Done::NoMemory if waited < room && Class::of_value(value.len() as u32).is_some() => {
-                    self.tell(fabric, courier);
+                    self.tell(fabric, context);
                     // Each time that it asks, all chains are walked.
                     let until = fabric.now() + Nanos(self.store().setup.rest.0 / 8);
                     while fabric.now() < until {
-                        fabric.pass_time(courier);
+                        fabric.pass_time(context);
                     }
                 }
                 done => {
@@ -191,7 +191,7 @@ impl Session {
     fn once<F: Fabric>(
         &mut self,
         fabric: &F,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         key: u64,
         request: Request,
         value: &[u8],
@@ -209,7 +209,7 @@ impl Session {
                         Effect::Verb(_, replica, verb) => (replica, verb),
                         _ => unreachable!("those are verbs"),
                     }));
-                    for outcome in self.together(fabric, courier, &verbs, value)? {
+                    for outcome in self.together(fabric, context, &verbs, value)? {
                         self.machine.on_outcome(fabric.now(), id, outcome, &mut out);
                     }
                 }
@@ -220,12 +220,12 @@ impl Session {
                         (Verb::Read(_), Request::Put(_) | Request::Delete) => Amount::Heads,
                         _ => Amount::Entries(value),
                     };
-                    let outcome = port.execute(fabric, courier, (replica, verb), amount, landing)?;
+                    let outcome = port.execute(fabric, context, (replica, verb), amount, landing)?;
                     self.machine.on_outcome(fabric.now(), id, outcome, &mut out);
                 }
                 Effect::Call(id, call) => {
-                    self.tell(fabric, courier);
-                    let answer = self.call(fabric, courier, call)?;
+                    self.tell(fabric, context);
+                    let answer = self.call(fabric, context, call)?;
                     self.machine.on_answer(fabric.now(), id, Some(answer), &mut out);
                 }
                 Effect::Notice(append) => {
@@ -244,30 +244,35 @@ impl Session {
     fn together<F: Fabric>(
         &mut self,
         fabric: &F,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         verbs: &[Aimed],
         value: &[u8],
     ) -> Result<Vec<Outcome>, Failure> {
         match *verbs {
             [(_, write), (_, swap @ Verb::CompareSwap { .. })] => {
-                self.port.execute_both(fabric, courier, (write, swap), value).map(Vec::from)
+                self.port.execute_both(fabric, context, (write, swap), value).map(Vec::from)
             }
-            ref writes => self.port.execute_all(fabric, courier, writes, value),
+            ref writes => self.port.execute_all(fabric, context, writes, value),
         }
     }
 
     /// Asks until there is an answer: the same call, however often.
-    fn call<F: Fabric>(&mut self, fabric: &F, courier: &mut Courier, call: Call) -> Result<Answer, Failure> {
+    fn call<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        context: &mut ThreadContext,
+        call: Call,
+    ) -> Result<Answer, Failure> {
         self.calls = self.calls.wrapping_add(1);
         let mut pauses = Pauses::new(fabric.now());
         loop {
             let (store, thread) = (&self.port.store, self.port.thread);
-            match fabric.call(courier, store, thread, self.calls, call) {
+            match fabric.call(context, store, thread, self.calls, call) {
                 Ok(Some(answer)) => return Ok(answer),
                 Ok(None) | Err(Failure::Broken) => {
                     let until = pauses.after(fabric.now()).ok_or(Failure::Broken)?;
                     while fabric.now() < until {
-                        fabric.pass_time(courier);
+                        fabric.pass_time(context);
                     }
                 }
                 Err(why) => return Err(why),
@@ -275,9 +280,9 @@ impl Session {
         }
     }
 
-    fn tell<F: Fabric>(&mut self, fabric: &F, courier: &mut Courier) {
+    fn tell<F: Fabric>(&mut self, fabric: &F, context: &mut ThreadContext) {
         if !self.untold.is_empty() {
-            fabric.tell(courier, &self.port.store, self.port.thread, &self.untold);
+            fabric.tell(context, &self.port.store, self.port.thread, &self.untold);
             self.untold.clear();
         }
     }

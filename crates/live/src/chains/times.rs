@@ -5,7 +5,7 @@
 //! ```text
 //!   lease      what a client knows of a chain counts for reads, from when it was known to be in use
 //!   lifetime   what the switch knows of a slot counts, from when it has learned it
-//!   under way  a packet may be on its way, with all its repetitions
+//!   in flight  a packet may be on its way, with all its repetitions
 //!   doubt      then nothing of what a client asked is executed any more, and is decided what became of it
 //!   rest       a slot that is no tail any more is not used anew
 //! ```
@@ -14,17 +14,17 @@ use wire::Nanos;
 
 use crate::config::Steering;
 
-/// Longer than a request of a client that is not held up is under way: it is given up after a second
+/// Longer than a request of a client that is not held up is in flight: it is given up after a second
 /// (a hundred repetitions of ten milliseconds).
-pub(crate) const UNDER_WAY: Nanos = Nanos::from_millis(1500);
+pub(crate) const IN_FLIGHT: Nanos = Nanos::from_millis(1500);
 
 /// How long the switch takes for true what it knows of slots. A key that is written to more often than twice in that time never loses
 /// its tail, so it costs nothing that matters; and memory has to rest for it.
 pub(crate) const LIFETIME: Nanos = Nanos::from_millis(2000);
 
-/// How long a tail counts that a metadata server has found, from when it began to look: less than what is under way in any case.
+/// How long a tail counts that a metadata server has found, from when it began to look: less than what is in flight in any case.
 pub(crate) const FOUND: Nanos = Nanos::from_millis(1000);
-const _: () = assert!(FOUND.0 < UNDER_WAY.0);
+const _: () = assert!(FOUND.0 < IN_FLIGHT.0);
 
 /// Whose entries slots have, it takes for true for so many lifetimes where it steers reads, so that those of old entries are steered, too:
 /// for less than a slot's number takes to come round, which is 256 rests.
@@ -42,7 +42,7 @@ const RESTS: u64 = 64;
 pub fn least_rest(lease: Nanos, steering: Option<Steering>) -> Nanos {
     let cursors = lease + Nanos(lease.0 / 8) + Nanos::from_millis(1);
     match steering {
-        Some(Steering { reads: true, .. }) => cursors + LIFETIME + UNDER_WAY,
+        Some(Steering { reads: true, .. }) => cursors + LIFETIME + IN_FLIGHT,
         // What the switch knows must be forgotten before the number of a slot's use comes round.
         Some(_) => cursors.max(Nanos(LIFETIME.0 / RESTS)),
         None => cursors,
@@ -52,7 +52,7 @@ pub fn least_rest(lease: Nanos, steering: Option<Steering>) -> Nanos {
 /// How long nobody decides what became of a slot, where the switch steers: a node that is silent for `timeout` is dead, and until then its
 /// process may only have been stopped.
 pub(crate) fn doubt(steering: Option<Steering>, timeout: Nanos) -> Nanos {
-    if steering.is_some() { timeout + timeout + UNDER_WAY } else { Nanos::ZERO }
+    if steering.is_some() { timeout + timeout + IN_FLIGHT } else { Nanos::ZERO }
 }
 
 /// How old a cursor of a client may be for its steered appends.
@@ -71,7 +71,7 @@ mod tests {
             let [native, appends, reads] =
                 [None, steers(false), steers(true)].map(|how| least_rest(lease, how));
             assert!(native > lease && appends >= native);
-            assert!(reads > lease + LIFETIME + UNDER_WAY);
+            assert!(reads > lease + LIFETIME + IN_FLIGHT);
             // Numbers come round after 256 rests.
             assert!(LIFETIME.0 < 256 * appends.0 && old_cursors(appends).0 < 256 * appends.0);
             assert!(u64::from(SLOT_LIFETIMES) * LIFETIME.0 < 256 * reads.0);

@@ -9,8 +9,8 @@ use wire::{Nanos, NodeId};
 
 use super::rack::InlineRack;
 use crate::memory::StoreOf;
-use crate::place::{AtNode, Carrier, Courier, Input, NodePlace, Place, drain};
-use crate::waiting::{Patience, Step};
+use crate::place::{AtNode, Carrier, Input, NodePlace, Place, ThreadContext, drain};
+use crate::waiting::{SpinThenPark, Step};
 
 /// How often nodes that nobody works on are looked after.
 const PATROL: Nanos = Nanos::from_millis(1);
@@ -28,8 +28,8 @@ impl Carrier for InlineRack {
         StoreOf::new(&self.memories, node)
     }
 
-    fn dispatch(&self, place: &mut NodePlace, _: &StoreOf<'_>, courier: &mut Courier) {
-        let Courier { effects, lock_effects, to_run, .. } = courier;
+    fn dispatch(&self, place: &mut NodePlace, _: &StoreOf<'_>, context: &mut ThreadContext) {
+        let ThreadContext { effects, lock_effects, to_run, .. } = context;
         for effect in effects.drain(..) {
             match effect {
                 Effect::Send(message) => {
@@ -46,26 +46,26 @@ impl Carrier for InlineRack {
         }
     }
 
-    fn carry(&self, node: NodeId, mut place: MutexGuard<'_, NodePlace>, courier: &mut Courier) {
-        drain(self, node, &mut place, courier);
+    fn carry(&self, node: NodeId, mut place: MutexGuard<'_, NodePlace>, context: &mut ThreadContext) {
+        drain(self, node, &mut place, context);
         let now = place.now;
         drop(place);
         if self.nodes[node.index()].is_waiting() {
-            courier.to_run.push(node.index());
+            context.to_run.push(node.index());
         }
-        self.run_places(courier, now);
+        self.run_places(context, now);
     }
 
-    fn leave(&self, node: NodeId, courier: &mut Courier, input: Input) {
+    fn leave(&self, node: NodeId, context: &mut ThreadContext, input: Input) {
         self.nodes[node.index()].leave(input);
-        courier.to_run.push(node.index());
-        self.run_places(courier, self.now());
+        context.to_run.push(node.index());
+        self.run_places(context, self.now());
     }
 
     /// At this thread's own node, and now and then at those that nobody works on.
-    fn run_due(&self, node: NodeId, courier: &mut Courier, now: Nanos) {
+    fn run_due(&self, node: NodeId, context: &mut ThreadContext, now: Nanos) {
         if self.nodes[node.index()].deadline() <= now {
-            self.run_deadline(node, courier, now);
+            self.run_deadline(node, context, now);
         }
         let patrol = self.patrol.load(Ordering::Relaxed);
         if now.0 < patrol {
@@ -75,28 +75,28 @@ impl Carrier for InlineRack {
         if self.patrol.compare_exchange(patrol, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             for index in 0..self.nodes.len() {
                 if self.nodes[index].deadline() <= now {
-                    self.run_deadline(NodeId(index as u16), courier, now);
+                    self.run_deadline(NodeId(index as u16), context, now);
                 }
             }
         }
     }
 
-    fn pause(&self, node: NodeId, courier: &mut Courier, patience: &mut Patience) {
+    fn pause(&self, node: NodeId, context: &mut ThreadContext, patience: &mut SpinThenPark) {
         let clock = || InlineRack::now(self);
         let now = patience.now(clock);
-        self.run_due(node, courier, now);
-        match patience.step(now, self.nodes[node.index()].deadline(), &self.crowding) {
+        self.run_due(node, context, now);
+        match patience.step(now, self.nodes[node.index()].deadline(), &self.oversubscription) {
             Step::Spin => std::hint::spin_loop(),
-            Step::Yield => patience.give_way(now, &self.crowding, clock),
-            Step::Sleep(most) => courier.bell.sleeper.sleep(most),
+            Step::Yield => patience.give_way(now, &self.oversubscription, clock),
+            Step::Sleep(most) => context.waker.sleeper.sleep(most),
         }
     }
 
-    fn begin_wait(&self) -> Patience {
-        Patience::with_spins()
+    fn begin_wait(&self) -> SpinThenPark {
+        SpinThenPark::with_spins()
     }
 
-    fn end_wait(&self, _: &mut Courier) {}
+    fn end_wait(&self, _: &mut ThreadContext) {}
 
     fn is_fenced(&self) -> bool {
         false
@@ -105,27 +105,27 @@ impl Carrier for InlineRack {
 
 impl InlineRack {
     /// A thread at one of its nodes.
-    pub fn at<'a>(&'a self, node: NodeId, courier: &'a mut Courier) -> AtNode<'a> {
-        AtNode { carrier: self, node, courier }
+    pub fn at<'a>(&'a self, node: NodeId, context: &'a mut ThreadContext) -> AtNode<'a> {
+        AtNode { carrier: self, node, context }
     }
 
     /// Runs every place that this thread has left something for, until there is none.
-    fn run_places(&self, courier: &mut Courier, now: Nanos) {
-        while let Some(index) = courier.to_run.pop() {
+    fn run_places(&self, context: &mut ThreadContext, now: Nanos) {
+        while let Some(index) = context.to_run.pop() {
             if index == self.nodes.len() {
-                self.run_switch(courier);
+                self.run_switch(context);
             } else {
-                self.run_node(NodeId(index as u16), courier, now);
+                self.run_node(NodeId(index as u16), context, now);
             }
         }
     }
 
-    fn run_node(&self, node: NodeId, courier: &mut Courier, now: Nanos) {
+    fn run_node(&self, node: NodeId, context: &mut ThreadContext, now: Nanos) {
         while self.nodes[node.index()].is_waiting() {
             // Whoever holds the place looks again after letting go.
             let Some(mut place) = self.nodes[node.index()].try_enter() else { return };
             place.see(now);
-            drain(self, node, &mut place, courier);
+            drain(self, node, &mut place, context);
         }
     }
 
@@ -140,18 +140,18 @@ impl InlineRack {
         to_run.push(place);
     }
 
-    fn run_switch(&self, courier: &mut Courier) {
+    fn run_switch(&self, context: &mut ThreadContext) {
         while self.switch.is_waiting() {
             let Some(mut place) = self.switch.try_enter() else { return };
             loop {
-                let mut batch = std::mem::take(&mut courier.batch);
+                let mut batch = std::mem::take(&mut context.batch);
                 self.switch.collect(&mut batch);
                 if batch.is_empty() {
-                    courier.batch = batch;
+                    context.batch = batch;
                     break;
                 }
                 for input in batch.drain(..) {
-                    let Courier { switch_effects, directory_effects, to_run, .. } = courier;
+                    let ThreadContext { switch_effects, directory_effects, to_run, .. } = context;
                     let message = match input {
                         Input::Message(message) => message,
                         Input::Lock(LockMessage { packet, data }) => {
@@ -168,16 +168,16 @@ impl InlineRack {
                         self.put(packet.to.node(), Input::Message(Message::from(packet)), to_run);
                     });
                 }
-                courier.batch = batch;
+                context.batch = batch;
             }
         }
     }
 
-    fn run_deadline(&self, node: NodeId, courier: &mut Courier, now: Nanos) {
+    fn run_deadline(&self, node: NodeId, context: &mut ThreadContext, now: Nanos) {
         let mut place = self.place(node).enter();
-        let at = place.at(now, courier);
-        place.node.on_deadline(at, &mut self.store(node), &mut courier.effects);
-        self.carry(node, place, courier);
+        let at = place.at(now, context);
+        place.node.on_deadline(at, &mut self.store(node), &mut context.effects);
+        self.carry(node, place, context);
         // Nothing is lost here, so a lock has nothing to send again.
     }
 }

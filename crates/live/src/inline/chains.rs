@@ -1,6 +1,6 @@
 //! Chains on an embedded rack: the same verbs, on the same queue pairs, through the rack's switch, carried by the thread that waits.
 //!
-//! Memory is within this thread's reach, and it could do without: but then no two operations would ever be under way at once, and
+//! Memory is within this thread's reach, and it could do without: but then no two operations would ever be in flight at once, and
 //! a switch that steers would have nothing to see. So the way is that of a rack of processes, NICs and switch included, and only
 //! the network is a queue in memory. It loses nothing; what a NIC repeats, it repeats because a thread was away for long.
 //!
@@ -24,8 +24,8 @@ use crate::chains::{
 };
 use crate::config::Steering;
 use crate::networked::verbs::chain_work::{Beginning, Ended, Nic, Ticket, Way, Work};
-use crate::place::{Allocated, Courier, Failure};
-use crate::waiting::{Patience, Step};
+use crate::place::{Allocated, Failure, ThreadContext};
+use crate::waiting::{SpinThenPark, Step};
 
 /// Payload of a packet.
 pub(super) const MTU: Mtu = Mtu::B4096;
@@ -96,21 +96,21 @@ impl OneNode<'_> {
     fn with_nic<R>(
         &self,
         node: NodeId,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         action: impl FnOnce(&mut Nic, Nanos, &mut Way<'_>) -> R,
     ) -> R {
         let place = &self.chains.nodes[node.index()];
         let mut nic = lock(&place.nic);
         // Under the lock, so that it does not run back.
         let now = self.rack.now();
-        let mut way = Way { transport: &place.transport, outgoing: &mut courier.outgoing, is_fenced: false };
+        let mut way = Way { transport: &place.transport, outgoing: &mut context.outgoing, is_fenced: false };
         let result = action(&mut nic, now, &mut way);
         place.due.store(nic.next_deadline().0, Ordering::Release);
         result
     }
 
     /// Carries what is on its way between these nodes. True if there was anything.
-    fn carry(&self, courier: &mut Courier, nodes: [NodeId; 2]) -> bool {
+    fn carry(&self, context: &mut ThreadContext, nodes: [NodeId; 2]) -> bool {
         let mut carried = 0;
         let InlineChains { switch, .. } = self.chains;
         for node in nodes {
@@ -122,36 +122,36 @@ impl OneNode<'_> {
                         (packet, len, contents),
                         |to, packet, len, contents| {
                             let body = Body::OneSided(packet, len, contents);
-                            switch.send(PlaceId::node(to), body, &mut courier.outgoing);
+                            switch.send(PlaceId::node(to), body, &mut context.outgoing);
                         },
                     );
                 }
             });
-            carried += self.receive(courier, node);
+            carried += self.receive(context, node);
         }
         carried > 0
     }
 
-    fn receive(&self, courier: &mut Courier, node: NodeId) -> usize {
+    fn receive(&self, context: &mut ThreadContext, node: NodeId) -> usize {
         let place = &self.chains.nodes[node.index()];
         let due = place.due.load(Ordering::Acquire);
         if due <= self.rack.now().0 {
-            self.with_nic(node, courier, |nic, now, way| nic.on_deadline(now, way));
+            self.with_nic(node, context, |nic, now, way| nic.on_deadline(now, way));
         }
         place.transport.receive(&mut |_, body| {
             if let Body::OneSided(packet, len, contents) = body {
-                self.with_nic(node, courier, |nic, now, way| {
+                self.with_nic(node, context, |nic, now, way| {
                     nic.on_chain_packet(now, packet, len, contents, way);
                 });
             }
         })
     }
 
-    fn await_one(&self, courier: &mut Courier, ticket: &Ticket) -> Ended {
-        let mut patience = Patience::with_spins();
+    fn await_one(&self, context: &mut ThreadContext, ticket: &Ticket) -> Ended {
+        let mut patience = SpinThenPark::with_spins();
         let memory = ticket.asks().unwrap_or(self.node);
         loop {
-            let carried = self.carry(courier, [memory, self.node]);
+            let carried = self.carry(context, [memory, self.node]);
             if let Some(ended) = ticket.take() {
                 return ended;
             }
@@ -161,10 +161,10 @@ impl OneNode<'_> {
             }
             let clock = || self.rack.now();
             let now = patience.now(clock);
-            match patience.step(now, Nanos::MAX, &self.rack.crowding) {
+            match patience.step(now, Nanos::MAX, &self.rack.oversubscription) {
                 Step::Spin => std::hint::spin_loop(),
                 // Another thread has it, and carries nothing for this one: so nobody sleeps for long.
-                Step::Yield => patience.give_way(now, &self.rack.crowding, clock),
+                Step::Yield => patience.give_way(now, &self.rack.oversubscription, clock),
                 Step::Sleep(_) => std::thread::sleep(std::time::Duration::from_micros(50)),
             }
         }
@@ -184,12 +184,12 @@ impl Fabric for OneNode<'_> {
         Some(LIFE)
     }
 
-    fn connect(&self, courier: &mut Courier, memory: NodeId, connect: Connect) -> Result<(), Failure> {
+    fn connect(&self, context: &mut ThreadContext, memory: NodeId, connect: Connect) -> Result<(), Failure> {
         let Connect { thread, to_memory, to_client, outstanding } = connect;
         let pair = ChainPair::of_client(self.node, memory, thread);
         let beginning = Beginning { to_owner: to_client, to_peer: to_memory, outstanding };
-        self.with_nic(memory, courier, |nic, _, _| nic.connect_chain(pair.other(), LIFE, beginning.other()));
-        self.with_nic(self.node, courier, |nic, _, _| nic.connect_chain(pair, LIFE, beginning));
+        self.with_nic(memory, context, |nic, _, _| nic.connect_chain(pair.other(), LIFE, beginning.other()));
+        self.with_nic(self.node, context, |nic, _, _| nic.connect_chain(pair, LIFE, beginning));
         Ok(())
     }
 
@@ -205,39 +205,39 @@ impl Fabric for OneNode<'_> {
         self.chains.introductions.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn introduce(&self, _: &mut Courier, said: Introduction) -> Result<(), Failure> {
+    fn introduce(&self, _: &mut ThreadContext, said: Introduction) -> Result<(), Failure> {
         let mut switch = self.rack.switch.enter();
         let heard = switch.relay.on_introduction(self.now(), PlaceId::node(self.node), &said);
         heard.map(drop).ok_or(Failure::Broken)
     }
 
-    fn post(&self, courier: &mut Courier, work: Work) -> Arc<Ticket> {
+    fn post(&self, context: &mut ThreadContext, work: Work) -> Arc<Ticket> {
         let ticket = Arc::new(Ticket::for_work_at(work.home()));
         let work = work.for_ticket(&ticket);
-        self.with_nic(self.node, courier, |nic, now, way| nic.post_chain(now, work, way));
+        self.with_nic(self.node, context, |nic, now, way| nic.post_chain(now, work, way));
         ticket
     }
 
-    fn wait(&self, courier: &mut Courier, ticket: &Ticket) -> Result<Ended, Failure> {
-        match self.await_one(courier, ticket) {
+    fn wait(&self, context: &mut ThreadContext, ticket: &Ticket) -> Result<Ended, Failure> {
+        match self.await_one(context, ticket) {
             Ended::Failed(why) => Err(why),
             ended => Ok(ended),
         }
     }
 
-    fn execute(&self, courier: &mut Courier, work: Work) -> Result<Ended, Failure> {
-        let ticket = self.post(courier, work);
-        self.wait(courier, &ticket)
+    fn execute(&self, context: &mut ThreadContext, work: Work) -> Result<Ended, Failure> {
+        let ticket = self.post(context, work);
+        self.wait(context, &ticket)
     }
 
-    fn execute_after(&self, courier: &mut Courier, first: Work, then: Work) -> Result<Ended, Failure> {
-        self.with_nic(self.node, courier, |nic, now, way| nic.post_chain(now, first, way));
-        self.execute(courier, then)
+    fn execute_after(&self, context: &mut ThreadContext, first: Work, then: Work) -> Result<Ended, Failure> {
+        self.with_nic(self.node, context, |nic, now, way| nic.post_chain(now, first, way));
+        self.execute(context, then)
     }
 
     fn call(
         &self,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         store: &Store,
         thread: u16,
         number: u32,
@@ -245,21 +245,21 @@ impl Fabric for OneNode<'_> {
     ) -> Result<Option<Answer>, Failure> {
         let server = self.chains.server_of(store).ok_or(Refusal::Unallocated)?;
         let answer = server.call(self.now(), client_id(self.node, LIFE, thread), number, call);
-        self.work(courier, &server);
+        self.work(context, &server);
         answer
     }
 
-    fn tell(&self, courier: &mut Courier, store: &Store, thread: u16, appends: &[Appended]) {
+    fn tell(&self, context: &mut ThreadContext, store: &Store, thread: u16, appends: &[Appended]) {
         if let Some(server) = self.chains.server_of(store) {
             server.told(self.now(), client_id(self.node, LIFE, thread), appends);
-            self.work(courier, &server);
+            self.work(context, &server);
         }
     }
 
-    fn pass_time(&self, courier: &mut Courier) {
-        self.carry(courier, [self.node; 2]);
+    fn pass_time(&self, context: &mut ThreadContext) {
+        self.carry(context, [self.node; 2]);
         for server in lock(&self.chains.servers).values().cloned().collect::<Vec<_>>() {
-            self.work(courier, &server);
+            self.work(context, &server);
         }
         std::thread::sleep(std::time::Duration::from_micros(50));
     }
@@ -267,9 +267,9 @@ impl Fabric for OneNode<'_> {
 
 impl OneNode<'_> {
     /// Executes what a server wants of memory, on its node's behalf.
-    fn work(&self, courier: &mut Courier, server: &Server) {
+    fn work(&self, context: &mut ThreadContext, server: &Server) {
         let there = OneNode { node: server.store.addr.home(), ..*self };
-        while server.work(&there, courier) {}
+        while server.work(&there, context) {}
     }
 }
 
@@ -305,7 +305,7 @@ impl Chains for InlineRack {
     fn begin_chains(
         &self,
         node: NodeId,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         Allocated { addr, .. }: Allocated,
         (mut setup, zeroed): (Setup, &[bool]),
     ) -> Result<Arc<Store>, Failure> {
@@ -316,7 +316,7 @@ impl Chains for InlineRack {
             let memory = self.memory(home.addr.home());
             // Nothing that was written before is to be taken for an entry of this store.
             let region = memory.regions.begin(&memory.home, home.addr, shape, zeroed[number]);
-            let key = here.with_nic(home.addr.home(), courier, |nic, _, _| nic.export(&region));
+            let key = here.with_nic(home.addr.home(), context, |nic, _, _| nic.export(&region));
             (home.key, home.life) = (key.ok_or(Refusal::OutOfMemory)?, LIFE);
         }
         let thread = here.chains.nodes[addr.home().index()].pools.thread()?;
@@ -327,7 +327,12 @@ impl Chains for InlineRack {
         Ok(store)
     }
 
-    fn open_chains(&self, node: NodeId, _: &mut Courier, addr: GlobalAddr) -> Result<Arc<Store>, Failure> {
+    fn open_chains(
+        &self,
+        node: NodeId,
+        _: &mut ThreadContext,
+        addr: GlobalAddr,
+    ) -> Result<Arc<Store>, Failure> {
         if let Some(server) = self.chains_of(node).chains.server(addr) {
             return Ok(Arc::clone(&server.store));
         }
@@ -338,7 +343,7 @@ impl Chains for InlineRack {
         })
     }
 
-    fn end_chains(&self, node: NodeId, courier: &mut Courier, store: &Store) -> Result<(), Failure> {
+    fn end_chains(&self, node: NodeId, context: &mut ThreadContext, store: &Store) -> Result<(), Failure> {
         let here = self.chains_of(node);
         let server = {
             let mut servers = lock(&here.chains.servers);
@@ -349,7 +354,7 @@ impl Chains for InlineRack {
         if let Some(over) = server.store.setup.over(here.next_number())
             && here.is_steered()
         {
-            here.introduce(courier, over)?;
+            here.introduce(context, over)?;
         }
         Ok(())
     }
@@ -369,11 +374,11 @@ impl Chains for InlineRack {
     fn run_chain(
         &self,
         node: NodeId,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         session: &mut Session,
         key: u64,
         what: What<'_>,
     ) -> Result<Ran, Failure> {
-        session.run(&self.chains_of(node), courier, key, what)
+        session.run(&self.chains_of(node), context, key, what)
     }
 }

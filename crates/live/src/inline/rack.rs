@@ -13,14 +13,14 @@ use super::chains::{EPOCH, InlineChains, LIFE, MTU};
 use crate::config::Config;
 use crate::memory::{NodeMemory, StoreOf};
 use crate::place::{NodePlace, Place, SwitchPlace};
-use crate::waiting::Crowding;
+use crate::waiting::Oversubscription;
 
 /// A rack in this process.
 pub struct InlineRack {
     pub(super) memories: Box<[NodeMemory]>,
     pub(super) switch: Place<SwitchPlace>,
     pub(super) nodes: Box<[Place<NodePlace>]>,
-    pub(super) crowding: Crowding,
+    pub(super) oversubscription: Oversubscription,
     /// Made when a store is.
     pub(super) chains: OnceLock<Box<InlineChains>>,
     pub(super) steering: Option<crate::config::Steering>,
@@ -46,7 +46,7 @@ impl InlineRack {
             switch: Place::new(switch, Nanos::MAX),
             nodes: nodes.collect(),
             memories: (0..config.nodes).map(|_| config.memory()).collect(),
-            crowding: Crowding::default(),
+            oversubscription: Oversubscription::default(),
             chains: OnceLock::new(),
             steering: config.steers(),
             started: Instant::now(),

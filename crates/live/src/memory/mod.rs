@@ -46,7 +46,7 @@
 //! Nothing needs to be looked at *before* the data: a wrong hint fails the comparison like an old one.
 //!
 //! **An inspection** is a sequence lock's read: the count of writes (acquire), the data, an acquire fence,
-//! then `word` and the count again. The fence pairs with the writers' fences: data from a write under way
+//! then `word` and the count again. The fence pairs with the writers' fences: data from a write in flight
 //! makes the writer bit visible, or, when the write is over by then, its count, which is raised before the
 //! bit is cleared. The first load of the count acquires what the write that raised it stored. (`word` is
 //! looked at before the data, too, but only to save a vain run.)

@@ -11,8 +11,8 @@ use wire::{Kind, LockKind, LockPacket, Nanos, NodeId, Packet};
 use super::node::NetworkedNode;
 use crate::memory::StoreOf;
 use crate::memory::locks::LockStoreOf;
-use crate::place::{AtNode, Carrier, Courier, Input, NodePlace, Place, drain};
-use crate::waiting::{Patience, Step};
+use crate::place::{AtNode, Carrier, Input, NodePlace, Place, ThreadContext, drain};
+use crate::waiting::{SpinThenPark, Step};
 
 impl Carrier for NetworkedNode {
     fn now(&self) -> Nanos {
@@ -27,10 +27,10 @@ impl Carrier for NetworkedNode {
         StoreOf::alone(&self.memory, self.id, Contents::None)
     }
 
-    fn dispatch(&self, place: &mut NodePlace, store: &StoreOf<'_>, courier: &mut Courier) {
+    fn dispatch(&self, place: &mut NodePlace, store: &StoreOf<'_>, context: &mut ThreadContext) {
         self.end_regions_in(place.node.ended());
         let here = PlaceId::node(self.id);
-        let Courier { effects, lock_effects, outgoing, scratch, .. } = courier;
+        let ThreadContext { effects, lock_effects, outgoing, scratch, .. } = context;
         for effect in effects.drain(..) {
             match effect {
                 Effect::Send(message) => {
@@ -64,8 +64,8 @@ impl Carrier for NetworkedNode {
         }
     }
 
-    fn carry(&self, node: NodeId, mut place: MutexGuard<'_, NodePlace>, courier: &mut Courier) {
-        drain(self, node, &mut place, courier);
+    fn carry(&self, node: NodeId, mut place: MutexGuard<'_, NodePlace>, context: &mut ThreadContext) {
+        drain(self, node, &mut place, context);
         if !place.kept.is_empty() && !place.node.is_recovering() {
             let mut store = self.store(node);
             place.kept.drain(..).for_each(|kept| store.let_go(kept));
@@ -74,56 +74,56 @@ impl Carrier for NetworkedNode {
             place.locks.kept.clear();
         }
         drop(place);
-        self.run(courier);
-        self.flush(courier);
+        self.run(context);
+        self.flush(context);
     }
 
-    fn leave(&self, _: NodeId, courier: &mut Courier, input: Input) {
+    fn leave(&self, _: NodeId, context: &mut ThreadContext, input: Input) {
         self.place.leave(input);
-        self.run(courier);
+        self.run(context);
     }
 
-    fn run_due(&self, _: NodeId, courier: &mut Courier, now: Nanos) {
-        self.run_nic(courier, now);
+    fn run_due(&self, _: NodeId, context: &mut ThreadContext, now: Nanos) {
+        self.run_nic(context, now);
         if self.place.deadline() <= now && !self.lease.is_fenced() {
             let mut place = self.place.enter();
-            let at = place.at(now, courier);
+            let at = place.at(now, context);
             let (mut all, kept) = place.machines();
             let (blocks, locks) = (&mut self.store(self.id), &mut self.store(self.id).of_locks(kept));
-            all.on_deadline(at, (blocks, &mut courier.effects), (locks, &mut courier.lock_effects));
-            self.carry(self.id, place, courier);
+            all.on_deadline(at, (blocks, &mut context.effects), (locks, &mut context.lock_effects));
+            self.carry(self.id, place, context);
         }
     }
 
-    fn pause(&self, node: NodeId, courier: &mut Courier, patience: &mut Patience) {
+    fn pause(&self, node: NodeId, context: &mut ThreadContext, patience: &mut SpinThenPark) {
         let clock = || NetworkedNode::now(self);
         let now = patience.now(clock);
-        self.run_due(node, courier, now);
-        if self.poll(courier, now) > 0 {
+        self.run_due(node, context, now);
+        if self.poll(context, now) > 0 {
             return patience.again();
         }
-        match patience.step(now, self.deadline(), &self.crowding) {
+        match patience.step(now, self.deadline(), &self.oversubscription) {
             Step::Spin => std::hint::spin_loop(),
-            Step::Yield => patience.give_way(now, &self.crowding, clock),
+            Step::Yield => patience.give_way(now, &self.oversubscription, clock),
             Step::Sleep(most) => match self.blocking.try_lock() {
                 Ok(_blocking) => {
-                    courier.bell.block_in(&self.transport, most);
+                    context.waker.block_in(&self.transport, most);
                 }
-                // Another thread sleeps where messages wake it, and rings this one's bell.
-                Err(_) => courier.bell.sleeper.sleep(most),
+                // Another thread sleeps where messages wake it, and rings this one's waker.
+                Err(_) => context.waker.sleeper.sleep(most),
             },
         }
     }
 
-    fn begin_wait(&self) -> Patience {
+    fn begin_wait(&self) -> SpinThenPark {
         self.transport.attend();
-        Patience::without_spins()
+        SpinThenPark::without_spins()
     }
 
-    fn end_wait(&self, courier: &mut Courier) {
+    fn end_wait(&self, context: &mut ThreadContext) {
         while self.transport.leave() {
             self.transport.attend();
-            self.poll(courier, NetworkedNode::now(self));
+            self.poll(context, NetworkedNode::now(self));
         }
     }
 
@@ -134,8 +134,8 @@ impl Carrier for NetworkedNode {
 
 impl NetworkedNode {
     /// A thread at this node.
-    pub fn at<'a>(&'a self, courier: &'a mut Courier) -> AtNode<'a> {
-        AtNode { carrier: self, node: self.id, courier }
+    pub fn at<'a>(&'a self, context: &'a mut ThreadContext) -> AtNode<'a> {
+        AtNode { carrier: self, node: self.id, context }
     }
 
     /// When something is due in this process.
@@ -144,21 +144,21 @@ impl NetworkedNode {
     }
 
     /// Lets everything go that is to be sent.
-    pub(super) fn flush(&self, courier: &mut Courier) {
-        if !courier.outgoing.is_empty() {
-            self.transport.flush(&mut courier.outgoing);
+    pub(super) fn flush(&self, context: &mut ThreadContext) {
+        if !context.outgoing.is_empty() {
+            self.transport.flush(&mut context.outgoing);
         }
     }
 
     /// Receives a burst and lets the machines handle it. Returns how many messages there were.
-    pub(super) fn poll(&self, courier: &mut Courier, now: Nanos) -> usize {
+    pub(super) fn poll(&self, context: &mut ThreadContext, now: Nanos) -> usize {
         // Whoever handles what came next must not answer it sooner: a switch that steers drops acknowledgements that come out of the order
         // in which memory has executed, and each of their clients would have to ask again, one after the other.
         let turn = match self.receiving.try_lock() {
             Ok(turn) => turn,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
-                self.flush(courier);
+                self.flush(context);
                 return 0;
             }
         };
@@ -166,25 +166,25 @@ impl NetworkedNode {
         let mut place = None;
         let messages = self.transport.receive(&mut |from, body| match body {
             Body::Control(bytes) if from == PlaceId::SWITCH => control.push(bytes.to_vec()),
-            Body::Control(bytes) => self.on_control_of(courier, from, bytes),
-            Body::OneSided(packet, len, contents) => self.on_one_sided(courier, from, packet, len, contents),
+            Body::Control(bytes) => self.on_control_of(context, from, bytes),
+            Body::OneSided(packet, len, contents) => self.on_one_sided(context, from, packet, len, contents),
             Body::Packet(packet, contents) => {
                 let place = place.get_or_insert_with(|| self.place.enter());
-                self.handle(place, courier, now, packet, contents);
+                self.handle(place, context, now, packet, contents);
             }
             Body::Lock(packet, region) => {
                 let place = place.get_or_insert_with(|| self.place.enter());
-                self.handle_lock(place, courier, now, packet, region);
+                self.handle_lock(place, context, now, packet, region);
             }
         });
         if let Some(place) = place {
-            self.carry(self.id, place, courier);
+            self.carry(self.id, place, context);
         }
-        self.flush(courier);
+        self.flush(context);
         drop(turn);
-        self.serve_calls(courier);
+        self.serve_calls(context);
         for bytes in control {
-            self.on_control(courier, &bytes);
+            self.on_control(context, &bytes);
         }
         messages
     }
@@ -193,7 +193,7 @@ impl NetworkedNode {
     fn handle(
         &self,
         place: &mut NodePlace,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         now: Nanos,
         packet: &Packet,
         contents: Contents<'_>,
@@ -203,7 +203,7 @@ impl NetworkedNode {
         if self.lease.is_fenced() || contents.bytes() != 0 && contents.bytes() != whole {
             return self.transport.counters().dropped(Cause::Malformed);
         }
-        let at = place.at(now, courier);
+        let at = place.at(now, context);
         let mut store = StoreOf::alone(&self.memory, self.id, contents);
         let data = (contents.bytes() != 0).then(|| {
             if packet.kind == Kind::Report {
@@ -216,16 +216,16 @@ impl NetworkedNode {
             }
         });
         let message = Message { packet: *packet, data };
-        place.machines().0.on_packet(at, &message, &mut store, &mut courier.effects);
-        place.show_peeked(packet, &courier.effects, &store);
-        self.dispatch(place, &store, courier);
+        place.machines().0.on_packet(at, &message, &mut store, &mut context.effects);
+        place.show_peeked(packet, &context.effects, &store);
+        self.dispatch(place, &store, context);
     }
 
     /// The same, of one about a lock.
     fn handle_lock(
         &self,
         place: &mut NodePlace,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         now: Nanos,
         packet: &LockPacket,
         region: Contents<'_>,
@@ -233,7 +233,7 @@ impl NetworkedNode {
         if self.lease.is_fenced() {
             return self.transport.counters().dropped(Cause::Malformed);
         }
-        let at = place.at(now, courier);
+        let at = place.at(now, context);
         let store = StoreOf::alone(&self.memory, self.id, region);
         let data = (region.bytes() != 0).then(|| {
             if packet.kind == LockKind::Report {
@@ -245,17 +245,17 @@ impl NetworkedNode {
         });
         let message = LockMessage { packet: *packet, data };
         let (mut all, kept) = place.machines();
-        all.on_lock_packet(at, &message, &mut store.of_locks(kept), &mut courier.lock_effects);
-        self.dispatch(place, &store, courier);
+        all.on_lock_packet(at, &message, &mut store.of_locks(kept), &mut context.lock_effects);
+        self.dispatch(place, &store, context);
     }
 
     /// Runs what was left for the machines, if nobody else does.
-    pub(super) fn run(&self, courier: &mut Courier) {
+    pub(super) fn run(&self, context: &mut ThreadContext) {
         while self.place.is_waiting() {
             // Whoever holds the place looks again after letting go.
             let Some(mut place) = self.place.try_enter() else { return };
             place.see(self.now());
-            self.carry(self.id, place, courier);
+            self.carry(self.id, place, context);
         }
     }
 }

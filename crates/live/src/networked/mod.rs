@@ -30,10 +30,11 @@
 //! | `switch.rs` | the switch's process |
 //! | `log.rs` | what their operators must know |
 //! | `report.rs` | what it tells whoever asks how the rack is |
-//! | `under_way.rs` | what a node is in the middle of, for whoever looks at a rack that does not get on |
+//! | `in_flight.rs` | what a node is in the middle of, for whoever looks at a rack that does not get on |
 
 mod carry;
 mod chains;
+mod in_flight;
 pub mod lease;
 mod log;
 mod node;
@@ -42,7 +43,6 @@ mod service;
 mod switch;
 #[cfg(test)]
 mod turns_tests;
-mod under_way;
 pub mod verbs;
 
 pub use self::node::{JoinError, NetworkedNode, NodeSetup};

@@ -19,9 +19,9 @@ use super::report::NodeReport;
 use super::verbs::OneSided;
 use crate::config::Config;
 use crate::memory::{NodeMemory, StoreOf};
-use crate::place::{Carrier, Courier, NodePlace, Place};
+use crate::place::{Carrier, NodePlace, Place, ThreadContext};
 use crate::scheduling::Scheduling;
-use crate::waiting::Crowding;
+use crate::waiting::Oversubscription;
 
 /// The shortest time after which a packet is sent again: a preempted process is away for a scheduler's slice.
 const RETRANSMISSION_FLOOR: Nanos = Nanos::from_millis(10);
@@ -68,7 +68,7 @@ pub struct NetworkedNode {
     /// This node, for threads that it begins.
     pub(super) this: Weak<Self>,
     pub(super) lease: Arc<Lease>,
-    pub(super) crowding: Crowding,
+    pub(super) oversubscription: Oversubscription,
     pub(super) member: Mutex<Member>,
     /// When it wants to be called, as of its last call: the service thread looks at this in every round.
     member_due: AtomicU64,
@@ -127,7 +127,7 @@ impl NetworkedNode {
             place: Place::new(NodePlace::new(Node::new(config), locks), Nanos::MAX),
             transport,
             lease: Arc::default(),
-            crowding: Crowding::of(setup.scheduling),
+            oversubscription: Oversubscription::of(setup.scheduling),
             member_due: AtomicU64::new(member.next_deadline().0),
             member: Mutex::new(member),
             started,
@@ -140,12 +140,12 @@ impl NetworkedNode {
             log: Mutex::default(),
         });
         node.log().on_joined(setup.id, view.epoch, incarnation);
-        let mut courier = Courier::new(setup.session.0);
-        node.begin(&mut courier, &view, None);
+        let mut context = ThreadContext::new(setup.session.0);
+        node.begin(&mut context, &view, None);
         let service = std::thread::Builder::new().name(format!("rackmem {}", setup.id));
         let served = Arc::downgrade(&node);
         let scheduling = setup.scheduling;
-        let thread = service.spawn(move || super::service::serve(&served, courier, scheduling));
+        let thread = service.spawn(move || super::service::serve(&served, context, scheduling));
         *node.service.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(thread.expect("the system gives a thread"));
         Ok(node)
@@ -197,25 +197,25 @@ impl NetworkedNode {
     /// `patience`; true if everything has arrived by then.
     pub fn leave(&self, patience: Duration) -> bool {
         self.leaving.store(true, Ordering::Release);
-        let mut courier = Courier::new(self.now().0);
+        let mut context = ThreadContext::new(self.now().0);
         let began = Instant::now();
         let mut left = 1;
         while left > 0 && began.elapsed() < patience && !self.lease.is_fenced() {
             let now = self.now();
             let mut place = self.place.enter();
-            let at = place.at(now, &mut courier);
+            let at = place.at(now, &mut context);
             let (mut all, kept) = place.machines();
             let (blocks, locks) = (&mut self.store(self.id), &mut self.store(self.id).of_locks(kept));
-            left = all.on_leaving(at, (blocks, &mut courier.effects), (locks, &mut courier.lock_effects));
-            self.carry(self.id, place, &mut courier);
+            left = all.on_leaving(at, (blocks, &mut context.effects), (locks, &mut context.lock_effects));
+            self.carry(self.id, place, &mut context);
             let mut waiting = self.begin_wait();
-            self.pause(self.id, &mut courier, &mut waiting);
-            self.end_wait(&mut courier);
+            self.pause(self.id, &mut context, &mut waiting);
+            self.end_wait(&mut context);
         }
         let mut effects = Vec::new();
         self.with_member(|member| member.leave(self.now(), &mut effects));
-        self.apply(&mut courier, effects);
-        self.fence(&mut courier);
+        self.apply(&mut context, effects);
+        self.fence(&mut context);
         self.end_service();
         let epoch = self.member().epoch();
         self.log().on_left(self.id, epoch);
@@ -236,7 +236,7 @@ impl NetworkedNode {
     }
 
     /// A message of the coordinator.
-    pub(super) fn on_control(&self, courier: &mut Courier, bytes: &[u8]) {
+    pub(super) fn on_control(&self, context: &mut ThreadContext, bytes: &[u8]) {
         if self.chains.on_control(bytes) {
             return;
         }
@@ -245,11 +245,11 @@ impl NetworkedNode {
         };
         let mut effects = Vec::new();
         self.with_member(|member| member.on_message(self.now(), message, &mut effects));
-        self.apply(courier, effects);
+        self.apply(context, effects);
     }
 
     /// What is due in the membership. Returns when it wants to be called next.
-    pub(super) fn on_member_deadline(&self, courier: &mut Courier, now: Nanos) -> Nanos {
+    pub(super) fn on_member_deadline(&self, context: &mut ThreadContext, now: Nanos) -> Nanos {
         let due = Nanos(self.member_due.load(Ordering::Relaxed));
         if due > now {
             return due;
@@ -266,8 +266,8 @@ impl NetworkedNode {
         drop(member);
         self.look_at_suspects();
         // Whoever left something while the report was made relies on that.
-        self.run(courier);
-        self.apply(courier, effects);
+        self.run(context);
+        self.apply(context, effects);
         next
     }
 
@@ -309,14 +309,14 @@ impl NetworkedNode {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn apply(&self, courier: &mut Courier, effects: Vec<Membership>) {
+    fn apply(&self, context: &mut ThreadContext, effects: Vec<Membership>) {
         let at = || (self.id, self.member().epoch());
         for effect in effects {
             match effect {
                 Membership::Send(message) => send_control(&*self.transport, &message),
                 Membership::Begin { view, dump } => {
                     self.log().on_epoch(self.id, view.epoch, view.live().len() as u64);
-                    self.begin(courier, &view, dump.as_ref());
+                    self.begin(context, &view, dump.as_ref());
                 }
                 Membership::Leased { until } => {
                     self.lease.extend(until);
@@ -332,34 +332,34 @@ impl NetworkedNode {
                 Membership::Fenced => {
                     let (node, epoch) = at();
                     self.log().on_fenced(node, epoch);
-                    self.fence(courier);
+                    self.fence(context);
                 }
-                Membership::Left => self.fence(courier),
+                Membership::Left => self.fence(context),
             }
         }
     }
 
     /// A new epoch.
-    fn begin(&self, courier: &mut Courier, view: &View, dump: Option<&Dump>) {
+    fn begin(&self, context: &mut ThreadContext, view: &View, dump: Option<&Dump>) {
         let mut place = self.place.enter();
-        let at = place.at(self.now(), courier);
+        let at = place.at(self.now(), context);
         let (mut all, kept) = place.machines();
         let (blocks, locks) = (&mut self.store(self.id), &mut self.store(self.id).of_locks(kept));
-        let (out, lock_out) = (&mut courier.effects, &mut courier.lock_effects);
+        let (out, lock_out) = (&mut context.effects, &mut context.lock_effects);
         all.on_new_epoch(at, (view, dump), (blocks, out), (locks, lock_out));
-        self.carry(self.id, place, courier);
+        self.carry(self.id, place, context);
         self.chains.begin_epoch(view.epoch);
-        self.begin_connections(courier, view);
+        self.begin_connections(context, view);
     }
 
     /// This life is over: nothing here counts any more.
-    fn fence(&self, courier: &mut Courier) {
+    fn fence(&self, context: &mut ThreadContext) {
         self.lease.fence();
         let mut place = self.place.enter();
         place.see(self.now());
         place.ring_all(Outcome::Retry);
-        self.carry(self.id, place, courier);
-        self.end_connections(courier);
+        self.carry(self.id, place, context);
+        self.end_connections(context);
         self.drop_copies();
     }
 

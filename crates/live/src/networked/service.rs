@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use wire::Nanos;
 
 use super::node::NetworkedNode;
-use crate::place::{Carrier, Courier};
+use crate::place::{Carrier, ThreadContext};
 use crate::scheduling::Scheduling;
-use crate::waiting::{Patience, Step, is_all};
+use crate::waiting::{SpinThenPark, Step, is_all};
 
 /// The longest sleep: a deadline that another thread has set meanwhile is not later than this.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(5);
@@ -18,9 +18,9 @@ const LONGEST_SLEEP: Nanos = Nanos::from_millis(5);
 ///
 /// # Panics
 /// If it may not be scheduled so, which was found out to be permitted before the node joined.
-pub(super) fn serve(node: &Weak<NetworkedNode>, mut courier: Courier, scheduling: Scheduling) {
+pub(super) fn serve(node: &Weak<NetworkedNode>, mut context: ThreadContext, scheduling: Scheduling) {
     scheduling.ask().expect("was permitted a moment ago");
-    let mut patience = Patience::without_spins();
+    let mut patience = SpinThenPark::without_spins();
     let mut dropped = false;
     loop {
         let Some(node) = node.upgrade() else { return };
@@ -32,9 +32,9 @@ pub(super) fn serve(node: &Weak<NetworkedNode>, mut courier: Courier, scheduling
         }
         let clock = || node.now();
         let now = patience.now(clock);
-        node.run_due(node.id, &mut courier, now);
-        let beat = node.on_member_deadline(&mut courier, now);
-        match node.poll(&mut courier, now) {
+        node.run_due(node.id, &mut context, now);
+        let beat = node.on_member_deadline(&mut context, now);
+        match node.poll(&mut context, now) {
             0 => {}
             messages => {
                 patience.again();
@@ -44,9 +44,9 @@ pub(super) fn serve(node: &Weak<NetworkedNode>, mut courier: Courier, scheduling
             }
         }
         let due = node.deadline().min(beat);
-        match patience.step(now, Nanos::MAX, &node.crowding) {
+        match patience.step(now, Nanos::MAX, &node.oversubscription) {
             Step::Spin => std::hint::spin_loop(),
-            Step::Yield => patience.give_way(now, &node.crowding, clock),
+            Step::Yield => patience.give_way(now, &node.oversubscription, clock),
             Step::Sleep(_) => {
                 // Whoever was woken by the clock alone goes back to sleep at once.
                 node.transport.wait(due.saturating_sub(node.now()).min(LONGEST_SLEEP));

@@ -18,7 +18,7 @@ use crate::chains::Introduction;
 use crate::config::Config;
 use crate::place::SwitchPlace;
 use crate::scheduling::Scheduling;
-use crate::waiting::{Crowding, Patience, Step, is_all};
+use crate::waiting::{Oversubscription, SpinThenPark, Step, is_all};
 
 /// The longest sleep: nobody is woken for an UNLOCK, and it would be repeated after ten milliseconds.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(5);
@@ -48,7 +48,7 @@ pub struct NetworkedSwitch {
     transport: Arc<dyn Transport>,
     started: Instant,
     scheduling: Scheduling,
-    crowding: Crowding,
+    oversubscription: Oversubscription,
     outgoing: Outgoing,
     /// The switch is in an epoch, and may know something.
     began: bool,
@@ -76,7 +76,7 @@ impl NetworkedSwitch {
             transport,
             started: Instant::now(),
             scheduling: setup.scheduling,
-            crowding: Crowding::of(setup.scheduling),
+            oversubscription: Oversubscription::of(setup.scheduling),
             outgoing: Outgoing::new(),
             began: false,
             entries: setup.rack.switch_entries,
@@ -128,7 +128,7 @@ impl NetworkedSwitch {
     pub fn run(&mut self, stop: &AtomicBool) {
         self.scheduling.ask().expect("was permitted a moment ago");
         let transport = Arc::clone(&self.transport);
-        let mut patience = Patience::without_spins();
+        let mut patience = SpinThenPark::without_spins();
         transport.attend();
         while !stop.load(Ordering::Acquire) {
             let started = self.started;
@@ -154,9 +154,9 @@ impl NetworkedSwitch {
                     }
                 }
             }
-            match patience.step(now, Nanos::MAX, &self.crowding) {
+            match patience.step(now, Nanos::MAX, &self.oversubscription) {
                 Step::Spin => std::hint::spin_loop(),
-                Step::Yield => patience.give_way(now, &self.crowding, clock),
+                Step::Yield => patience.give_way(now, &self.oversubscription, clock),
                 Step::Sleep(_) => {
                     let due = self.coordinator.next_deadline().saturating_sub(now_since(self.started));
                     transport.block(due.min(LONGEST_SLEEP));

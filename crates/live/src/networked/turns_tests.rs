@@ -16,11 +16,11 @@ use wire::{Discipline, Kind, Nanos, NodeId, SwitchEpoch};
 
 use super::{NetworkedNode, NetworkedSwitch, NodeSetup, SwitchSetup};
 use crate::config::Config;
-use crate::place::{Carrier as _, Courier};
+use crate::place::{Carrier as _, ThreadContext};
 use crate::scheduling::Scheduling;
 
 /// The longest that anything may take before the test gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const HOME: NodeId = NodeId(0);
 const ASKING: NodeId = NodeId(1);
@@ -66,7 +66,7 @@ impl Gate {
     /// True if that came in time.
     fn await_at(&self, wanted: At) -> bool {
         let at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.moved.wait_timeout_while(at, PATIENCE, |at| *at != wanted);
+        let waited = self.moved.wait_timeout_while(at, TIMEOUT, |at| *at != wanted);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 }
@@ -145,16 +145,16 @@ fn join(id: NodeId, transport: Arc<dyn Transport>) -> Arc<NetworkedNode> {
         timing: timing(),
         scheduling: Scheduling::Fair,
         session: Session(7 + u64::from(id.0)),
-        patience: PATIENCE,
+        patience: TIMEOUT,
     };
     NetworkedNode::join(&setup, transport).expect("the switch is there")
 }
 
 /// Asks the home for something that only it can answer.
-fn ask(asking: &NetworkedNode, courier: &mut Courier) {
-    let allocated = asking.at(courier).alloc(8, HOME, Discipline::Coherent);
+fn ask(asking: &NetworkedNode, context: &mut ThreadContext) {
+    let allocated = asking.at(context).alloc(8, HOME, Discipline::Coherent);
     let addr = allocated.expect("the home has memory").addr;
-    asking.at(courier).free(addr, None).expect("it is allocated");
+    asking.at(context).free(addr, None).expect("it is allocated");
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn a_burst_is_answered_before_another_thread_receives() {
         moved: Condvar::new(),
         receives: AtomicUsize::new(0),
     });
-    let stranger = Arc::new(hub.connect(PlaceId::node(ASKING)));
+    let unknown_peer = Arc::new(hub.connect(PlaceId::node(ASKING)));
     let setup = SwitchSetup {
         rack: rack(),
         timing: timing(),
@@ -178,22 +178,22 @@ fn a_burst_is_answered_before_another_thread_receives() {
     let (stood, received, receives, is_empty) = std::thread::scope(|scope| {
         let _end = OnDrop(|| over.store(true, SeqCst));
         scope.spawn(|| switch.run(&over));
-        let joining = scope.spawn(|| join(ASKING, Arc::clone(&stranger) as Arc<dyn Transport>));
+        let joining = scope.spawn(|| join(ASKING, Arc::clone(&unknown_peer) as Arc<dyn Transport>));
         let home = join(HOME, Arc::clone(&gate) as Arc<dyn Transport>);
         let asking = joining.join().expect("it joins");
-        ask(&asking, &mut Courier::new(1));
+        ask(&asking, &mut ThreadContext::new(1));
         // From here on nobody receives for the home but the two threads of this test.
         home.end_service();
 
         gate.set(At::Armed);
-        let asked = scope.spawn(move || ask(&asking, &mut Courier::new(2)));
+        let asked = scope.spawn(move || ask(&asking, &mut ThreadContext::new(2)));
         let answering = scope.spawn({
             let home = Arc::clone(&home);
             move || {
-                let mut courier = Courier::new(3);
+                let mut context = ThreadContext::new(3);
                 while !asked.is_finished() {
-                    home.run_due(HOME, &mut courier, home.now());
-                    home.poll(&mut courier, home.now());
+                    home.run_due(HOME, &mut context, home.now());
+                    home.poll(&mut context, home.now());
                 }
             }
         });
@@ -201,18 +201,18 @@ fn a_burst_is_answered_before_another_thread_receives() {
 
         // There is something to receive, and this thread has something to send.
         let mut out = Outgoing::new();
-        stranger.send(PlaceId::node(HOME), Body::Control(&[0; 3]), &mut out);
-        stranger.flush(&mut out);
-        let mut courier = Courier::new(4);
-        home.transport().send(PlaceId::SWITCH, Body::Control(&[0; 3]), &mut courier.outgoing);
+        unknown_peer.send(PlaceId::node(HOME), Body::Control(&[0; 3]), &mut out);
+        unknown_peer.flush(&mut out);
+        let mut context = ThreadContext::new(4);
+        home.transport().send(PlaceId::SWITCH, Body::Control(&[0; 3]), &mut context.outgoing);
         let before = gate.receives.load(SeqCst);
-        let received = home.poll(&mut courier, home.now());
+        let received = home.poll(&mut context, home.now());
         let receives = gate.receives.load(SeqCst) - before;
 
         // The others need the switch to come to an end: nothing is asserted sooner.
         gate.set(At::Free);
         answering.join().expect("it answers");
-        (stood, received, receives, courier.outgoing.is_empty())
+        (stood, received, receives, context.outgoing.is_empty())
     });
     assert!(stood, "nobody has answered");
     assert_eq!(

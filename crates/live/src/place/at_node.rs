@@ -3,7 +3,7 @@
 use node::{FrameId, Outcome, Started};
 use wire::{BlockTag, Discipline, GlobalAddr, Incarnation, Mode, NodeId, Refusal, SlotId};
 
-use super::courier::Courier;
+use super::context::ThreadContext;
 use super::inbox::Input;
 use super::operations::{Ask, AskLocks, Operations, Wait};
 use super::outcome::{Allocated, Failure, Fetched};
@@ -12,7 +12,7 @@ use super::outcome::{Allocated, Failure, Fetched};
 pub struct AtNode<'a> {
     pub(crate) carrier: &'a dyn Operations,
     pub(crate) node: NodeId,
-    pub(crate) courier: &'a mut Courier,
+    pub(crate) context: &'a mut ThreadContext,
 }
 
 impl AtNode<'_> {
@@ -32,9 +32,9 @@ impl AtNode<'_> {
     pub fn read(&mut self, tag: BlockTag, bytes: (usize, usize)) -> Result<Fetched, Failure> {
         let fetched = self.run(Ask::Read(tag, bytes))?.1.try_into()?;
         if fetched == Fetched::Words {
-            self.courier.take_peeked();
+            self.context.take_peeked();
             // From a machine that takes itself for another one; the next try may find the block elsewhere.
-            if self.courier.peeked().len() * 8 != bytes.1 {
+            if self.context.peeked().len() * 8 != bytes.1 {
                 return Ok(Fetched::Retry);
             }
         }
@@ -56,7 +56,7 @@ impl AtNode<'_> {
 
     /// Releases a lock taken by [`AtNode::lock`].
     pub fn unlock(&mut self, slot: SlotId) {
-        self.carrier.release(self.node, self.courier, slot);
+        self.carrier.release(self.node, self.context, slot);
     }
 
     /// Allocates.
@@ -81,7 +81,7 @@ impl AtNode<'_> {
 
     /// Tells the node's agents that a pin they wait for is gone.
     pub fn unpinned(&mut self, frame: FrameId) {
-        self.carrier.leave(self.node, self.courier, Input::Unpinned(frame));
+        self.carrier.leave(self.node, self.context, Input::Unpinned(frame));
         // Somebody wanted the block, and has it now. Two threads that hand a block to each other, each asking for
         // it back at once, would keep its entry locked for everybody else: whoever has had its turn steps back.
         crate::scheduling::give_way();
@@ -112,15 +112,15 @@ impl AtNode<'_> {
 
     /// Tells the node's machine that nobody is inside a lock any more.
     pub fn left(&mut self, lock: GlobalAddr) {
-        self.carrier.leave(self.node, self.courier, Input::Left(lock));
+        self.carrier.leave(self.node, self.context, Input::Left(lock));
     }
 
     fn run(&mut self, ask: Ask) -> Result<(Started, Outcome), Failure> {
-        self.carrier.run(self.node, self.courier, ask)
+        self.carrier.run(self.node, self.context, ask)
     }
 
     fn run_on_lock(&mut self, ask: AskLocks) -> Result<Outcome, Failure> {
-        self.carrier.run_on_lock(self.node, self.courier, ask)
+        self.carrier.run_on_lock(self.node, self.context, ask)
     }
 }
 

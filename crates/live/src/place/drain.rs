@@ -6,16 +6,21 @@
 use wire::NodeId;
 
 use super::operations::Carrier;
-use super::{Courier, Input, NodePlace};
+use super::{Input, NodePlace, ThreadContext};
 
 /// Dispatches what follows from a call, and lets the machines handle what is left for them, also what they leave for
 /// themselves meanwhile. What follows from one input is dispatched before the next: that keeps messages from one place to
 /// another in order.
-pub(crate) fn drain(carrier: &impl Carrier, node: NodeId, place: &mut NodePlace, courier: &mut Courier) {
+pub(crate) fn drain(
+    carrier: &impl Carrier,
+    node: NodeId,
+    place: &mut NodePlace,
+    context: &mut ThreadContext,
+) {
     let (left, store) = (carrier.place(node), &mut carrier.store(node));
-    let (mut batch, mut next) = (std::mem::take(&mut courier.batch), 0);
+    let (mut batch, mut next) = (std::mem::take(&mut context.batch), 0);
     loop {
-        carrier.dispatch(place, store, courier);
+        carrier.dispatch(place, store, context);
         if next == batch.len() {
             batch.clear();
             left.collect(&mut batch);
@@ -23,22 +28,22 @@ pub(crate) fn drain(carrier: &impl Carrier, node: NodeId, place: &mut NodePlace,
         }
         let Some(input) = batch.get(next) else { break };
         next += 1;
-        let at = place.again(courier);
+        let at = place.again(context);
         let (mut all, kept) = place.machines();
         match input {
             Input::Message(message) => {
-                all.on_packet(at, message, store, &mut courier.effects);
-                place.show_peeked(&message.packet, &courier.effects, store);
+                all.on_packet(at, message, store, &mut context.effects);
+                place.show_peeked(&message.packet, &context.effects, store);
             }
-            Input::Unpinned(frame) => all.node.on_unpinned(at, *frame, store, &mut courier.effects),
+            Input::Unpinned(frame) => all.node.on_unpinned(at, *frame, store, &mut context.effects),
             Input::Lock(message) => {
-                all.on_lock_packet(at, message, &mut store.of_locks(kept), &mut courier.lock_effects);
+                all.on_lock_packet(at, message, &mut store.of_locks(kept), &mut context.lock_effects);
             }
             Input::Left(lock) => {
-                all.locks.on_left(at, *lock, &mut store.of_locks(kept), &mut courier.lock_effects);
+                all.locks.on_left(at, *lock, &mut store.of_locks(kept), &mut context.lock_effects);
             }
         }
     }
-    courier.batch = batch;
+    context.batch = batch;
     left.set_deadline(place.machines().0.next_deadline());
 }

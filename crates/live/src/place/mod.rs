@@ -7,13 +7,13 @@
 //! | `inbox.rs` | a machine, its lock and its inbox |
 //! | `switch_place.rs`, `node_place.rs` | the two kinds of machines in their places |
 //! | `drain.rs` | the loop over a node's inbox |
-//! | `courier.rs` | what a thread needs to run machines |
+//! | `context.rs` | what a thread needs to run machines |
 //! | `at_node.rs` | what application threads can ask of their node |
 //! | `operations.rs` | how they get it, and wait for it |
 //! | `outcome.rs` | what their operations come to |
 
 mod at_node;
-mod courier;
+mod context;
 mod drain;
 mod inbox;
 mod node_place;
@@ -22,8 +22,8 @@ mod outcome;
 mod switch_place;
 
 pub use at_node::AtNode;
-pub(crate) use courier::Bell;
-pub use courier::Courier;
+pub use context::ThreadContext;
+pub(crate) use context::Waker;
 pub(crate) use drain::drain;
 pub(crate) use inbox::{Input, Place};
 pub(crate) use node_place::NodePlace;

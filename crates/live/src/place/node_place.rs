@@ -7,7 +7,7 @@ use node::{DataRef, Effect, Moment, Node, Outcome, RackNode};
 use sorted::Map;
 use wire::{Kind, Nanos, Packet, Refusal, SlotId};
 
-use super::courier::{Bell, Courier};
+use super::context::{ThreadContext, Waker};
 use crate::memory::StoreOf;
 use crate::memory::locks::LockStoreOf;
 
@@ -16,7 +16,7 @@ pub(crate) struct NodePlace {
     pub(crate) node: Node,
     pub(crate) locks: LocksPlace,
     /// Whom to tell when the operation in a slot is over: first the thread that started it.
-    waiting: [Vec<Arc<Bell>>; SlotId::PER_NODE],
+    waiting: [Vec<Arc<Waker>>; SlotId::PER_NODE],
     /// Contents that came with messages and are still needed.
     pub(crate) kept: Vec<DataRef>,
     /// The latest time that the node was told: threads read the clock before they enter.
@@ -46,26 +46,26 @@ impl NodePlace {
     }
 
     /// For a call of a thread that comes now.
-    pub(crate) fn at(&mut self, now: Nanos, courier: &mut Courier) -> Moment {
+    pub(crate) fn at(&mut self, now: Nanos, context: &mut ThreadContext) -> Moment {
         self.see(now);
-        self.again(courier)
+        self.again(context)
     }
 
     /// For one more call of the same thread.
-    pub(crate) fn again(&self, courier: &mut Courier) -> Moment {
-        Moment { now: self.now, random: courier.random() }
+    pub(crate) fn again(&self, context: &mut ThreadContext) -> Moment {
+        Moment { now: self.now, random: context.random() }
     }
 
     /// The thread waits for the operation in this slot.
-    pub(crate) fn wait_for(&mut self, slot: SlotId, bell: Arc<Bell>) {
-        self.waiting[slot.index()].push(bell);
+    pub(crate) fn wait_for(&mut self, slot: SlotId, waker: Arc<Waker>) {
+        self.waiting[slot.index()].push(waker);
     }
 
     /// The operation is over: the thread that started it gets the outcome, those that joined try again.
     pub(crate) fn completed(&mut self, slot: SlotId, outcome: Outcome) {
         let mut outcome = Some(outcome);
-        for bell in self.waiting[slot.index()].drain(..) {
-            bell.ring(outcome.take().unwrap_or(Outcome::Retry));
+        for waker in self.waiting[slot.index()].drain(..) {
+            waker.ring(outcome.take().unwrap_or(Outcome::Retry));
         }
     }
 
@@ -76,9 +76,9 @@ impl NodePlace {
         }
         for effect in effects {
             if let Effect::Completed { slot, outcome: Outcome::Peeked(data) } = effect
-                && let Some(bell) = self.waiting[slot.index()].first()
+                && let Some(waker) = self.waiting[slot.index()].first()
             {
-                bell.show(store.contents_with(packet, *data));
+                waker.show(store.contents_with(packet, *data));
             }
         }
     }
@@ -90,15 +90,15 @@ impl NodePlace {
 
     /// Every thread that waits gets this outcome.
     pub(crate) fn ring_all(&mut self, outcome: Outcome) {
-        self.waiting.iter_mut().flat_map(|bells| bells.drain(..)).for_each(|bell| bell.ring(outcome));
-        std::mem::take(&mut self.locks.waiting).into_values().for_each(|bell| bell.ring(outcome));
+        self.waiting.iter_mut().flat_map(|wakers| wakers.drain(..)).for_each(|waker| waker.ring(outcome));
+        std::mem::take(&mut self.locks.waiting).into_values().for_each(|waker| waker.ring(outcome));
     }
 }
 
 /// The node's locks, and the threads that wait for them.
 pub(crate) struct LocksPlace {
     pub(crate) machine: LockNode,
-    waiting: Map<Ticket, Arc<Bell>>,
+    waiting: Map<Ticket, Arc<Waker>>,
     next: u32,
     /// Data that came with messages and are still needed.
     pub(crate) kept: Vec<Box<[u64]>>,
@@ -110,12 +110,12 @@ impl LocksPlace {
     }
 
     /// A ticket for a thread that is going to wait.
-    pub(crate) fn ticket_for(&mut self, bell: Arc<Bell>) -> Ticket {
+    pub(crate) fn ticket_for(&mut self, waker: Arc<Waker>) -> Ticket {
         loop {
             let ticket = Ticket(self.next);
             self.next = self.next.wrapping_add(1);
             if !self.waiting.contains_key(&ticket) {
-                self.waiting.insert(ticket, bell);
+                self.waiting.insert(ticket, waker);
                 return ticket;
             }
         }
@@ -141,8 +141,8 @@ impl LocksPlace {
             LockEffect::Failed(ticket, why) => (ticket, Outcome::Failed(why)),
             LockEffect::Freed(ticket) => (ticket, Outcome::Freed),
         };
-        if let Some(bell) = self.waiting.remove(&ticket) {
-            bell.ring(outcome);
+        if let Some(waker) = self.waiting.remove(&ticket) {
+            waker.ring(outcome);
         }
         None
     }

@@ -1,7 +1,7 @@
 //! What application threads ask of their node when a hit will not do, and how they wait for it.
 //!
 //! An operation is one path, in one function ([`Operations::run`], and for locks [`Operations::run_on_lock`]): the thread enters
-//! the node's place, calls a machine there, has the carrier take what follows to where it belongs, and waits for its bell.
+//! the node's place, calls a machine there, has the carrier take what follows to where it belongs, and waits for its waker.
 //! What is asked is a value, so that this is compiled for each kind of rack, and not for each kind of caller.
 
 use std::sync::{Arc, MutexGuard};
@@ -9,12 +9,12 @@ use std::sync::{Arc, MutexGuard};
 use node::{Access, Outcome, Started};
 use wire::{BlockTag, Discipline, GlobalAddr, Incarnation, Mode, Nanos, NodeId, Refusal, SlotId};
 
-use super::courier::Courier;
+use super::context::ThreadContext;
 use super::inbox::{Input, Place};
 use super::node_place::NodePlace;
 use super::outcome::Failure;
 use crate::memory::StoreOf;
-use crate::waiting::Patience;
+use crate::waiting::SpinThenPark;
 
 /// What carries messages to and from the places that this process has.
 pub(crate) trait Carrier {
@@ -29,25 +29,25 @@ pub(crate) trait Carrier {
 
     /// Puts the effects of a call where they belong, still under the place's lock: that keeps messages from one place to
     /// another in order, and what they name may change later.
-    fn dispatch(&self, place: &mut NodePlace, store: &StoreOf<'_>, courier: &mut Courier);
+    fn dispatch(&self, place: &mut NodePlace, store: &StoreOf<'_>, context: &mut ThreadContext);
 
     /// Drains a node's place, lets go of it, and carries everything that follows.
-    fn carry(&self, node: NodeId, place: MutexGuard<'_, NodePlace>, courier: &mut Courier);
+    fn carry(&self, node: NodeId, place: MutexGuard<'_, NodePlace>, context: &mut ThreadContext);
 
     /// Leaves something for a node's machines, and runs them.
-    fn leave(&self, node: NodeId, courier: &mut Courier, input: Input);
+    fn leave(&self, node: NodeId, context: &mut ThreadContext, input: Input);
 
     /// Runs what is due.
-    fn run_due(&self, node: NodeId, courier: &mut Courier, now: Nanos);
+    fn run_due(&self, node: NodeId, context: &mut ThreadContext, now: Nanos);
 
     /// Spends a moment of a wait: does what is to be done, or gives the core away.
-    fn pause(&self, node: NodeId, courier: &mut Courier, patience: &mut Patience);
+    fn pause(&self, node: NodeId, context: &mut ThreadContext, patience: &mut SpinThenPark);
 
     /// A wait of this thread is about to begin.
-    fn begin_wait(&self) -> Patience;
+    fn begin_wait(&self) -> SpinThenPark;
 
     /// It is over.
-    fn end_wait(&self, courier: &mut Courier);
+    fn end_wait(&self, context: &mut ThreadContext);
 
     /// True if the rack takes this node for dead.
     fn is_fenced(&self) -> bool;
@@ -98,24 +98,35 @@ pub(crate) enum AskLocks {
 /// How a thread gets what it asks for, whoever carries the messages.
 pub(crate) trait Operations: Send + Sync {
     /// Starts an operation, and waits for its outcome.
-    fn run(&self, node: NodeId, courier: &mut Courier, ask: Ask) -> Result<(Started, Outcome), Failure>;
+    fn run(&self, node: NodeId, context: &mut ThreadContext, ask: Ask)
+    -> Result<(Started, Outcome), Failure>;
 
     /// The same, of one on a lock.
-    fn run_on_lock(&self, node: NodeId, courier: &mut Courier, ask: AskLocks) -> Result<Outcome, Failure>;
+    fn run_on_lock(
+        &self,
+        node: NodeId,
+        context: &mut ThreadContext,
+        ask: AskLocks,
+    ) -> Result<Outcome, Failure>;
 
     /// Releases the block lock in this slot.
-    fn release(&self, node: NodeId, courier: &mut Courier, slot: SlotId);
+    fn release(&self, node: NodeId, context: &mut ThreadContext, slot: SlotId);
 
     /// As [`Carrier::leave`].
-    fn leave(&self, node: NodeId, courier: &mut Courier, input: Input);
+    fn leave(&self, node: NodeId, context: &mut ThreadContext, input: Input);
 }
 
 impl<C: Carrier + Send + Sync> Operations for C {
-    fn run(&self, node: NodeId, courier: &mut Courier, ask: Ask) -> Result<(Started, Outcome), Failure> {
+    fn run(
+        &self,
+        node: NodeId,
+        context: &mut ThreadContext,
+        ask: Ask,
+    ) -> Result<(Started, Outcome), Failure> {
         loop {
-            let (now, mut patience) = begin(self, node, courier)?;
+            let (now, mut patience) = begin(self, node, context)?;
             let mut place = self.place(node).enter();
-            let (at, store, out) = (place.at(now, courier), &mut self.store(node), &mut courier.effects);
+            let (at, store, out) = (place.at(now, context), &mut self.store(node), &mut context.effects);
             let machine = &mut place.node;
             let started = match ask {
                 Ask::Own(tag) => machine.on_access(at, tag, Access::Modified, store, out),
@@ -127,23 +138,23 @@ impl<C: Carrier + Send + Sync> Operations for C {
                 Ask::Free(addr, life) => machine.on_free(at, (addr, life), store, out),
             };
             if let Started::Slot(slot) | Started::Join(slot) = started {
-                place.wait_for(slot, Arc::clone(&courier.bell));
+                place.wait_for(slot, Arc::clone(&context.waker));
             }
-            self.carry(node, place, courier);
+            self.carry(node, place, context);
             let outcome = match started {
                 Started::Slot(_) | Started::Join(_) => {
-                    await_outcome(self, node, courier, &mut patience, Nanos::MAX)
+                    await_outcome(self, node, context, &mut patience, Nanos::MAX)
                 }
                 Started::Pinned(frame) => Ok(Some(Outcome::Pinned(frame))),
                 Started::Retry => Ok(Some(Outcome::Retry)),
                 // Slots that locks have are not worth waiting for.
                 Started::Full if matches!(ask, Ask::Lock { .. }) => Err(Failure::NoSlot),
                 Started::Full => {
-                    self.pause(node, courier, &mut patience);
+                    self.pause(node, context, &mut patience);
                     Ok(None)
                 }
             };
-            self.end_wait(courier);
+            self.end_wait(context);
             match outcome? {
                 // Everybody who waits is told to look again when the node is declared dead.
                 Some(Outcome::Retry) if self.is_fenced() => return Err(Failure::Fenced),
@@ -153,13 +164,18 @@ impl<C: Carrier + Send + Sync> Operations for C {
         }
     }
 
-    fn run_on_lock(&self, node: NodeId, courier: &mut Courier, ask: AskLocks) -> Result<Outcome, Failure> {
-        let (now, mut patience) = begin(self, node, courier)?;
+    fn run_on_lock(
+        &self,
+        node: NodeId,
+        context: &mut ThreadContext,
+        ask: AskLocks,
+    ) -> Result<Outcome, Failure> {
+        let (now, mut patience) = begin(self, node, context)?;
         let mut place = self.place(node).enter();
-        let at = place.at(now, courier);
-        let ticket = place.locks.ticket_for(Arc::clone(&courier.bell));
+        let at = place.at(now, context);
+        let ticket = place.locks.ticket_for(Arc::clone(&context.waker));
         let (all, kept) = place.machines();
-        let (store, out) = (&mut self.store(node).of_locks(kept), &mut courier.lock_effects);
+        let (store, out) = (&mut self.store(node).of_locks(kept), &mut context.lock_effects);
         let mut until = Nanos::MAX;
         let lock = match ask {
             AskLocks::Take { lock, wait: Wait::Reclaim, .. } => {
@@ -178,26 +194,26 @@ impl<C: Carrier + Send + Sync> Operations for C {
                 lock
             }
         };
-        self.carry(node, place, courier);
-        let mut outcome = await_outcome(self, node, courier, &mut patience, until);
+        self.carry(node, place, context);
+        let mut outcome = await_outcome(self, node, context, &mut patience, until);
         if let Ok(None) = outcome {
             let mut place = self.place(node).enter();
-            let at = place.at(self.now(), courier);
+            let at = place.at(self.now(), context);
             let (all, kept) = place.machines();
-            let (store, out) = (&mut self.store(node).of_locks(kept), &mut courier.lock_effects);
+            let (store, out) = (&mut self.store(node).of_locks(kept), &mut context.lock_effects);
             let waited = all.locks.on_cancel(at, ticket, lock, store, out);
             if waited {
                 place.locks.forget(ticket);
             }
-            self.carry(node, place, courier);
+            self.carry(node, place, context);
             outcome = if waited {
                 Ok(Some(Outcome::Failed(Refusal::Locked)))
             } else {
                 // It was told so a moment ago.
-                await_outcome(self, node, courier, &mut patience, Nanos::MAX)
+                await_outcome(self, node, context, &mut patience, Nanos::MAX)
             };
         }
-        self.end_wait(courier);
+        self.end_wait(context);
         match outcome?.expect("a wait without an end has an outcome") {
             // As above: the node was declared dead.
             Outcome::Retry => Err(Failure::Fenced),
@@ -205,40 +221,44 @@ impl<C: Carrier + Send + Sync> Operations for C {
         }
     }
 
-    fn release(&self, node: NodeId, courier: &mut Courier, slot: SlotId) {
+    fn release(&self, node: NodeId, context: &mut ThreadContext, slot: SlotId) {
         let mut place = self.place(node).enter();
-        let at = place.at(self.now(), courier);
-        place.node.on_release(at, slot, &mut self.store(node), &mut courier.effects);
-        self.carry(node, place, courier);
+        let at = place.at(self.now(), context);
+        place.node.on_release(at, slot, &mut self.store(node), &mut context.effects);
+        self.carry(node, place, context);
     }
 
-    fn leave(&self, node: NodeId, courier: &mut Courier, input: Input) {
-        Carrier::leave(self, node, courier, input);
+    fn leave(&self, node: NodeId, context: &mut ThreadContext, input: Input) {
+        Carrier::leave(self, node, context, input);
     }
 }
 
 /// Before a thread enters its node's machines, to start what it is going to wait for.
-fn begin<C: Carrier>(carrier: &C, node: NodeId, courier: &mut Courier) -> Result<(Nanos, Patience), Failure> {
+fn begin<C: Carrier>(
+    carrier: &C,
+    node: NodeId,
+    context: &mut ThreadContext,
+) -> Result<(Nanos, SpinThenPark), Failure> {
     if carrier.is_fenced() {
         return Err(Failure::Fenced);
     }
     let now = carrier.now();
-    carrier.run_due(node, courier, now);
-    courier.bell_of_this_thread();
+    carrier.run_due(node, context, now);
+    context.waker_of_this_thread();
     // Before anything is sent: whoever is woken by it may get this core, and answer before this thread goes on.
     Ok((now, carrier.begin_wait()))
 }
 
-/// Waits until the bell rings, doing what is to be done meanwhile. None if it has not by then.
+/// Waits until the waker rings, doing what is to be done meanwhile. None if it has not by then.
 fn await_outcome<C: Carrier>(
     carrier: &C,
     node: NodeId,
-    courier: &mut Courier,
-    patience: &mut Patience,
+    context: &mut ThreadContext,
+    patience: &mut SpinThenPark,
     until: Nanos,
 ) -> Result<Option<Outcome>, Failure> {
     loop {
-        if let Some(outcome) = courier.bell.heard() {
+        if let Some(outcome) = context.waker.heard() {
             return Ok(Some(outcome));
         }
         if carrier.is_fenced() {
@@ -248,6 +268,6 @@ fn await_outcome<C: Carrier>(
         if until < Nanos::MAX && carrier.now() >= until {
             return Ok(None);
         }
-        carrier.pause(node, courier, patience);
+        carrier.pause(node, context, patience);
     }
 }

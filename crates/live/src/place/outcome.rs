@@ -8,7 +8,7 @@ use wire::{GlobalAddr, Incarnation, Refusal};
 pub enum Fetched {
     /// The block is in this frame, pinned for the calling thread.
     Pinned(FrameId),
-    /// No frame has the block, but [`super::Courier::peeked`] has the words that were asked for.
+    /// No frame has the block, but [`super::ThreadContext::peeked`] has the words that were asked for.
     Words,
     /// The block came, but another thread was quicker: try the hit again.
     Retry,

@@ -79,12 +79,12 @@ impl Contact {
 
     /// It gets no more leases, as it does not begin the epoch that it could.
     pub(super) fn is_late(&self, now: Nanos, timing: Timing) -> bool {
-        self.behind.is_some_and(|since| now.saturating_sub(since) >= timing.patience())
+        self.behind.is_some_and(|since| now.saturating_sub(since) >= timing.grace())
     }
 
     /// It was late for so long that its last lease has run out.
     pub(super) fn is_lost(&self, now: Nanos, timing: Timing) -> bool {
-        let most = timing.patience() + timing.timeout;
+        let most = timing.grace() + timing.timeout;
         self.behind.is_some_and(|since| now.saturating_sub(since) >= most)
     }
 

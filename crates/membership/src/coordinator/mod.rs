@@ -348,7 +348,7 @@ impl Coordinator {
                 caller.on_beat(now, beat, self.current)
             }
             Seat { caller: Some(caller), .. }
-                if !beat.sole && now.saturating_sub(caller.heard).0 < self.config.timing.patience().0 =>
+                if !beat.sole && now.saturating_sub(caller.heard).0 < self.config.timing.grace().0 =>
             {
                 // A second process of a node: the first that calls is heard, for as long as it calls.
                 self.counters.refused += 1;

@@ -320,7 +320,7 @@ fn a_duplicate_of_a_first_beat_brings_nobody_back() {
     rig.fill();
     rig.run_for(of_timeout(2));
     rig.processes[..2].iter_mut().for_each(|it| it.killed = true);
-    // Whatever of them is still under way arrives meanwhile.
+    // Whatever of them is still in flight arrives meanwhile.
     rig.run_for(Nanos(6 * T.0));
     assert_eq!(rig.coordinator().roster().live().iter().collect::<Vec<_>>(), [NodeId(2)]);
 }

@@ -3,7 +3,7 @@
 //! In every node, one for each other node. A driver tells what happens, and does the [`Change`]s that follow, in their order.
 //!
 //! A queue pair breaks when the other node is silent for long without being dead, or when somebody uses the key of a region that
-//! ended long ago. Whoever notices fails what was under way, counts the attempt up, and says so until the other node has done the
+//! ended long ago. Whoever notices fails what was in flight, counts the attempt up, and says so until the other node has done the
 //! same.
 //!
 //! | file | holds |
@@ -20,7 +20,7 @@ mod lives;
 use alloc::vec::Vec;
 
 use wire::roce::{Psn, QpNumber};
-use wire::{Faithful, Incarnation, Nanos, NodeId, Rule, Rules};
+use wire::{AllRules, Incarnation, Nanos, NodeId, Rule, Rules};
 
 use crate::verbs::{Device, State, ToReceive, ToSend};
 
@@ -33,7 +33,7 @@ const BETWEEN: Nanos = Nanos::from_millis(10);
 /// What a driver is to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// The connection has ended: what was under way on it has failed, and its queue pair is reset.
+    /// The connection has ended: what was in flight on it has failed, and its queue pair is reset.
     Ended(NodeId, Ended),
     /// It begins: to be connected, by [`Connections::connect`].
     Begun(NodeId),
@@ -63,7 +63,7 @@ struct Connection {
 
 /// A node's connections to all nodes; that to itself is never connected.
 #[derive(Debug)]
-pub struct Connections<R: Rules = Faithful> {
+pub struct Connections<R: Rules = AllRules> {
     rules: R,
     me: NodeId,
     all: Vec<Connection>,
@@ -75,7 +75,7 @@ pub struct Connections<R: Rules = Faithful> {
 impl Connections {
     /// Every node has made its queue pairs in the same order: so everybody knows the numbers of the others.
     pub fn new(me: NodeId, queue_pairs: impl Iterator<Item = QpNumber>) -> Self {
-        Self::with_rules(Faithful, me, queue_pairs)
+        Self::with_rules(AllRules, me, queue_pairs)
     }
 }
 

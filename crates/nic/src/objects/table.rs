@@ -5,14 +5,14 @@
 
 use alloc::vec::Vec;
 
-use wire::{Faithful, Nanos, Rule, Rules};
+use wire::{AllRules, Nanos, Rule, Rules};
 
 use super::transfer::{Head, Transfer};
 use super::{Attempt, Config, Counters, Effect, Load, Mode, Object, Refused, Row};
 
 /// The engine beside a memory.
 #[derive(Clone, Debug)]
-pub struct Engine<R: Rules = Faithful> {
+pub struct Engine<R: Rules = AllRules> {
     pub(super) config: Config,
     pub(super) rows: Vec<Option<Transfer>>,
     /// Whose turn it is to ask the memory.
@@ -29,7 +29,7 @@ impl Engine {
     /// # Panics
     /// If it would have no transfers, or stream buffers that watch nothing or more than 64 blocks.
     pub fn new(config: Config) -> Self {
-        Self::with_rules(Faithful, config)
+        Self::with_rules(AllRules, config)
     }
 }
 

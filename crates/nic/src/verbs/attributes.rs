@@ -147,9 +147,9 @@ pub struct ToSend {
     pub retries: u8,
     /// How often a request may meet no receive; [`ToSend::FOREVER`] is no limit.
     pub rnr_retries: u8,
-    /// READs, atomics and object reads under way at a time.
+    /// READs, atomics and object reads in flight at a time.
     pub outstanding: u32,
-    /// Packets under way at a time.
+    /// Packets in flight at a time.
     pub window: u32,
     /// Packets that one READ request asks for: a longer READ is asked for in pieces.
     pub read_chunk: u32,

@@ -10,7 +10,7 @@ wire::listed! {
         /// For a queue pair that there is not.
         NoSuchQueuePair: "no_such_queue_pair",
         /// Not from the node that the queue pair is connected to.
-        Stranger: "stranger",
+        UnknownPeer: "unknown_peer",
         /// For a queue pair that is not connected, or not any more.
         WrongState: "wrong_state",
         /// A request after a gap, or an answer before its turn.

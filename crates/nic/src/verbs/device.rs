@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use sorted::Map;
 use wire::roce::{Key, Malformed, Packet, QpNumber};
-use wire::{Faithful, Nanos, NodeId, Rules};
+use wire::{AllRules, Nanos, NodeId, Rules};
 
 use super::attributes::{Depth, State, StateError, ToReceive, ToSend};
 use super::completion::{CompletionQueue, CqNumber};
@@ -26,7 +26,7 @@ use super::work::{Completion, PostError, Receive, WorkRequest};
 const FIRST_QUEUE_PAIR: u32 = 2;
 
 /// A software NIC's verbs.
-pub struct Device<R: Rules = Faithful> {
+pub struct Device<R: Rules = AllRules> {
     rules: R,
     regions: Regions,
     queues: Vec<CompletionQueue>,
@@ -55,7 +55,7 @@ macro_rules! context {
 impl Device {
     /// A device with room for so many memory regions.
     pub fn new(regions: u32) -> Self {
-        Self::with_rules(Faithful, regions)
+        Self::with_rules(AllRules, regions)
     }
 }
 

@@ -165,7 +165,7 @@ impl QueuePair {
             return Err(Drop::WrongState);
         }
         if from != self.path.peer {
-            return Err(Drop::Stranger);
+            return Err(Drop::UnknownPeer);
         }
         let health = match (packet.opcode.is_response(), self.state) {
             (true, State::Rts) => self.requester.on_response(cx, packet, payload)?,

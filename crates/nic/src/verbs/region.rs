@@ -168,7 +168,7 @@ impl Regions {
 
     /// True if all these bytes lie in the region, and may be used so.
     pub fn allow(&self, span: Span, access: Access) -> bool {
-        self.allow_by(wire::Faithful, span, access)
+        self.allow_by(wire::AllRules, span, access)
     }
 
     pub(crate) fn allow_by<R: Rules>(&self, rules: R, span: Span, access: Access) -> bool {

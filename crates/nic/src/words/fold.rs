@@ -9,7 +9,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use wire::Faithful;
+use wire::AllRules;
 
 use super::{Done, Operation, Request, Width};
 
@@ -129,7 +129,7 @@ impl Fold<'_> {
 
     /// What each request gets, if the word was `old` before the first.
     pub fn done(&self, old: u64) -> impl Iterator<Item = Done> + '_ {
-        self.all().scan(self.width().take(Faithful, old, false), |word, request| {
+        self.all().scan(self.width().take(AllRules, old, false), |word, request| {
             let old =
                 core::mem::replace(word, request.operation.apply(self.width(), *word, request.operands));
             Some(Done { ticket: request.ticket, old })

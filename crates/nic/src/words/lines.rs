@@ -6,7 +6,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use wire::{Faithful, Rule, Rules};
+use wire::{AllRules, Rule, Rules};
 
 use super::entry::{Entry, Stage};
 use super::{LINE, Line, Operands, Operation, Width};
@@ -106,7 +106,7 @@ pub struct Counters {
 
 /// The engine beside a memory whose lines it can have for itself.
 #[derive(Clone, Debug)]
-pub struct Lines<R: Rules = Faithful> {
+pub struct Lines<R: Rules = AllRules> {
     config: Config,
     entries: Vec<Option<Entry>>,
     made: u64,
@@ -120,7 +120,7 @@ impl Lines {
     /// # Panics
     /// If it would have no entries or subentries, or its lines are no power of two.
     pub fn new(config: Config) -> Self {
-        Self::with_rules(Faithful, config)
+        Self::with_rules(AllRules, config)
     }
 }
 

@@ -16,13 +16,13 @@ use std::process::Command;
 use nic::verbs::*;
 use pair::{Faults, Pair};
 use wire::roce::*;
-use wire::{Faithful, Nanos};
+use wire::{AllRules, Nanos};
 
 const BASE: u64 = 0x7f00_0000_1000;
 
 /// A session that shows everything; its frames in the order in which they were sent.
 fn session() -> Vec<(Nanos, Vec<u8>)> {
-    let mut pair = Pair::new(Faithful, 0, Faults::default());
+    let mut pair = Pair::new(AllRules, 0, Faults::default());
     pair.record = true;
     let keys = [0, 1].map(|at: usize| pair.nodes[at].register(BASE, 1 << 16, Access::ALL));
     let link = pair.connect(Mtu::B1024, [Psn::new(0xff_fff8), Psn::new(42)], |_| {}, |_| {});
@@ -84,7 +84,7 @@ fn session() -> Vec<(Nanos, Vec<u8>)> {
 
 /// A session with our own operations, at both ends of which are software NICs.
 fn our_session() -> Vec<(Nanos, Vec<u8>)> {
-    let mut pair = Pair::new(Faithful, 0, Faults::default());
+    let mut pair = Pair::new(AllRules, 0, Faults::default());
     pair.record = true;
     let keys = [0, 1].map(|at: usize| pair.nodes[at].register(BASE, 1 << 16, Access::ALL));
     pair.nodes[1].memory.objects.insert(keys[1]);

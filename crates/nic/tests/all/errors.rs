@@ -8,11 +8,11 @@ use nic::verbs::*;
 use refusals::{BASE, joined, refused, write};
 use wire::roce::batch::{Entry, Operation as Atomic, Writer};
 use wire::roce::{Key, Opcode, Psn, QpNumber};
-use wire::{Faithful, Nanos, NodeId};
+use wire::{AllRules, Nanos, NodeId};
 
 use crate::pair::{Faults, Link, Pair};
 
-type Joined = Pair<Faithful>;
+type Joined = Pair<AllRules>;
 
 fn statuses(pair: &Joined, at: usize) -> Vec<(u64, bool, Status)> {
     let completions = pair.nodes[at].completions.iter();
@@ -33,7 +33,7 @@ fn local(key: Key, len: u32) -> Span {
 
 #[test]
 fn a_wrong_key_breaks_both_ends() {
-    let (mut pair, link, keys) = joined(Faithful, Access::ALL);
+    let (mut pair, link, keys) = joined(AllRules, Access::ALL);
     pair.post(0, link, write(1, keys[0], Key(keys[1].0 + 256), BASE)).unwrap();
     pair.post(0, link, write(2, keys[0], keys[1], BASE)).unwrap();
     pair.run();
@@ -45,18 +45,18 @@ fn a_wrong_key_breaks_both_ends() {
 
 #[test]
 fn a_key_is_not_accepted_after_its_region_was_deregistered() {
-    refusals::a_former_key(Faithful).unwrap();
+    refusals::a_former_key(AllRules).unwrap();
 }
 
 #[test]
 fn a_lost_refusal_is_sent_again() {
-    refusals::a_lost_refusal(Faithful).unwrap();
+    refusals::a_lost_refusal(AllRules).unwrap();
 }
 
 #[test]
 fn an_address_outside_its_region_breaks_both_ends() {
     for address in [BASE - 1, BASE + 16_384 - 7, 0, u64::MAX - 3] {
-        let (mut pair, link, keys) = joined(Faithful, Access::ALL);
+        let (mut pair, link, keys) = joined(AllRules, Access::ALL);
         pair.post(0, link, write(1, keys[0], keys[1], address)).unwrap();
         pair.run();
         refused(&pair, link, 1).unwrap();
@@ -74,7 +74,7 @@ fn a_missing_permission_breaks_both_ends() {
         (Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_ATOMIC, 5),
     ];
     for (access, which) in not_this {
-        let (mut pair, link, keys) = joined(Faithful, access);
+        let (mut pair, link, keys) = joined(AllRules, access);
         let remote = Remote { key: keys[1], address: BASE };
         let request = match which {
             0 => write(1, keys[0], keys[1], BASE),
@@ -105,7 +105,7 @@ fn a_missing_permission_breaks_both_ends() {
 
 #[test]
 fn a_word_that_is_not_aligned_is_an_invalid_request() {
-    let (mut pair, link, keys) = joined(Faithful, Access::ALL);
+    let (mut pair, link, keys) = joined(AllRules, Access::ALL);
     let remote = Remote { key: keys[1], address: BASE + 4 };
     pair.post(0, link, work(1, Operation::FetchAdd { remote, add: 1, result: None })).unwrap();
     pair.run();
@@ -115,7 +115,7 @@ fn a_word_that_is_not_aligned_is_an_invalid_request() {
 
 #[test]
 fn memory_that_holds_no_objects_is_an_invalid_request() {
-    let (mut pair, link, keys) = joined(Faithful, Access::ALL);
+    let (mut pair, link, keys) = joined(AllRules, Access::ALL);
     let remote = Remote { key: keys[1], address: BASE };
     pair.post(0, link, work(1, Operation::ReadObject { local: local(keys[0], 600), remote })).unwrap();
     pair.run();
@@ -125,7 +125,7 @@ fn memory_that_holds_no_objects_is_an_invalid_request() {
 
 #[test]
 fn a_torn_object_is_no_error_of_the_queue_pairs() {
-    let (mut pair, link, keys) = joined(Faithful, Access::ALL);
+    let (mut pair, link, keys) = joined(AllRules, Access::ALL);
     let node = &mut pair.nodes[1].memory;
     node.objects.insert(keys[1]);
     node.set_word(keys[1], BASE, 1);
@@ -142,7 +142,7 @@ fn a_torn_object_is_no_error_of_the_queue_pairs() {
 
 #[test]
 fn a_region_that_goes_away_under_a_long_write_stops_it() {
-    let (mut pair, link, keys) = joined(Faithful, Access::ALL);
+    let (mut pair, link, keys) = joined(AllRules, Access::ALL);
     let remote = Remote { key: keys[1], address: BASE };
     pair.post(0, link, work(1, Operation::Write { local: local(keys[0], 4096), remote, immediate: None }))
         .unwrap();
@@ -157,7 +157,7 @@ fn a_region_that_goes_away_under_a_long_write_stops_it() {
 
 #[test]
 fn a_message_longer_than_its_receive_fails_at_both_ends() {
-    let (mut pair, link, keys) = joined(Faithful, Access::ALL);
+    let (mut pair, link, keys) = joined(AllRules, Access::ALL);
     let room = Receive { id: WorkId(9), local: local(keys[1], 500) };
     pair.post_receive(1, link, room).unwrap();
     pair.post(0, link, work(1, Operation::Send { local: local(keys[0], 600), immediate: None })).unwrap();
@@ -169,7 +169,7 @@ fn a_message_longer_than_its_receive_fails_at_both_ends() {
 
 #[test]
 fn a_receive_that_cannot_be_written_is_the_responders_own_error() {
-    let (mut pair, link, keys) = joined(Faithful, Access::REMOTE_READ);
+    let (mut pair, link, keys) = joined(AllRules, Access::REMOTE_READ);
     pair.post_receive(1, link, Receive { id: WorkId(9), local: local(keys[1], 500) }).unwrap();
     pair.post(0, link, work(1, Operation::Send { local: local(keys[0], 8), immediate: None })).unwrap();
     pair.run();
@@ -180,12 +180,12 @@ fn a_receive_that_cannot_be_written_is_the_responders_own_error() {
 
 #[test]
 fn local_bytes_that_may_not_be_used_are_a_local_error() {
-    let (mut pair, link, keys) = joined(Faithful, Access::ALL);
+    let (mut pair, link, keys) = joined(AllRules, Access::ALL);
     pair.post(0, link, write(1, Key(0), keys[1], BASE)).unwrap();
     assert_eq!(statuses(&pair, 0), [(1, false, Status::LocalProtection)]);
     assert_eq!(states(&pair, link)[0], State::Err);
 
-    let (mut pair, link, keys) = joined(Faithful, Access::ALL);
+    let (mut pair, link, keys) = joined(AllRules, Access::ALL);
     let only_read = pair.nodes[0].register(BASE, 64, Access::LOCAL_READ);
     let remote = Remote { key: keys[1], address: BASE };
     pair.post(0, link, work(1, Operation::Read { local: local(only_read, 64), remote })).unwrap();
@@ -196,7 +196,7 @@ fn local_bytes_that_may_not_be_used_are_a_local_error() {
 
 #[test]
 fn a_message_waits_for_its_receive() {
-    let (mut pair, link, keys) = joined(Faithful, Access::ALL);
+    let (mut pair, link, keys) = joined(AllRules, Access::ALL);
     pair.post(0, link, work(1, Operation::Send { local: local(keys[0], 700), immediate: Some(5) })).unwrap();
     pair.post(0, link, write(2, keys[0], keys[1], BASE)).unwrap();
     for _ in 0..20 {
@@ -213,7 +213,7 @@ fn a_message_waits_for_its_receive() {
 
 #[test]
 fn a_message_that_never_meets_a_receive_is_given_up() {
-    let mut pair = Joined::new(Faithful, 0, Faults::default());
+    let mut pair = Joined::new(AllRules, 0, Faults::default());
     let key = pair.nodes[0].register(BASE, 64, Access::ALL);
     let link = pair.connect(Mtu::B256, [Psn::new(0); 2], |_| {}, |send| send.rnr_retries = 3);
     pair.post(0, link, work(1, Operation::Send { local: local(key, 8), immediate: None })).unwrap();
@@ -224,7 +224,7 @@ fn a_message_that_never_meets_a_receive_is_given_up() {
 
 #[test]
 fn a_silent_peer_is_given_up() {
-    let mut pair = Joined::new(Faithful, 0, Faults { loss: 100, ..Faults::default() });
+    let mut pair = Joined::new(AllRules, 0, Faults { loss: 100, ..Faults::default() });
     let keys = [0, 1].map(|at: usize| pair.nodes[at].register(BASE, 64, Access::ALL));
     let link = pair.connect(Mtu::B256, [Psn::new(0); 2], |_| {}, |send| send.retries = 3);
     pair.post(0, link, write(1, keys[0], keys[1], BASE)).unwrap();
@@ -237,7 +237,7 @@ fn a_silent_peer_is_given_up() {
 
 #[test]
 fn an_earlier_read_whose_answer_is_lost_is_flushed_when_a_later_request_is_refused() {
-    let (mut pair, link, keys) = joined(Faithful, Access::ALL);
+    let (mut pair, link, keys) = joined(AllRules, Access::ALL);
     pair.lose = vec![(Opcode::ReadResponseOnly, 1)];
     let remote = Remote { key: keys[1], address: BASE };
     pair.post(0, link, work(1, Operation::Read { local: local(keys[0], 8), remote })).unwrap();
@@ -248,7 +248,7 @@ fn an_earlier_read_whose_answer_is_lost_is_flushed_when_a_later_request_is_refus
 
 #[test]
 fn what_is_posted_in_the_error_state_is_flushed() {
-    let (mut pair, link, keys) = joined(Faithful, Access::ALL);
+    let (mut pair, link, keys) = joined(AllRules, Access::ALL);
     pair.post_receive(0, link, Receive { id: WorkId(1), local: local(keys[0], 8) }).unwrap();
     let mut out = Vec::new();
     pair.nodes[0].device.fail(pair.now, link.0[0], &mut out).unwrap();
@@ -263,7 +263,7 @@ fn what_is_posted_in_the_error_state_is_flushed() {
 
 #[test]
 fn a_queue_pair_can_be_connected_again_after_an_error() {
-    let (mut pair, link, keys) = joined(Faithful, Access::ALL);
+    let (mut pair, link, keys) = joined(AllRules, Access::ALL);
     pair.post(0, link, write(1, keys[0], Key(0), BASE)).unwrap();
     pair.run();
     for at in [0usize, 1] {

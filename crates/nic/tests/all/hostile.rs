@@ -12,7 +12,7 @@ use wire::roce::batch::{ADDRESSES, Entry, Operation as Atomic, Writer};
 use wire::roce::frame::{ICRC_BYTES, MOST_OVERHEAD, OUTER_BYTES, icrc};
 use wire::roce::opcode::Layout;
 use wire::roce::*;
-use wire::{Faithful, NodeId};
+use wire::{AllRules, NodeId};
 
 const PACKETS: u64 = 1_000_000;
 const BASE: u64 = 0x1000;
@@ -29,7 +29,7 @@ struct Keys {
 }
 
 struct Attack {
-    pair: Pair<Faithful>,
+    pair: Pair<AllRules>,
     random: Dice,
     victim: Link,
     keys: Keys,
@@ -281,7 +281,7 @@ impl Attack {
 #[test]
 fn a_million_hostile_packets_write_nothing_outside_and_are_counted() {
     let seed = std::env::var("RACKMEM_SEED").map_or(1, |seed| seed.parse().expect("a number"));
-    let mut pair = Pair::new(Faithful, seed, Faults { loss: 100, ..Faults::default() });
+    let mut pair = Pair::new(AllRules, seed, Faults { loss: 100, ..Faults::default() });
     let node = &mut pair.nodes[1];
     let former = node.register(BASE, LEN, Access::ALL);
     node.deregister(former);

@@ -161,7 +161,7 @@ fn an_acknowledgement_does_not_end_what_is_answered() {
 }
 
 #[test]
-fn batches_and_objects_under_way_are_limited_as_reads_are() {
+fn batches_and_objects_in_flight_are_limited_as_reads_are() {
     let mut lone = lone(|_| {}, |send| send.outstanding = 2);
     assert_eq!(sent(&post_batch(&mut lone, 0)), [(Opcode::RaeRequest, 0)]);
     assert_eq!(sent(&post_object(&mut lone, 1)), [(Opcode::SabreRequest, 1)]);

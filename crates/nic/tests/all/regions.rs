@@ -6,7 +6,7 @@ use std::cell::RefCell;
 
 use nic::regions::{Call, Home, Reply, Shape, serve};
 use wire::roce::Key;
-use wire::{Discipline, Faithful, GlobalAddr, Incarnation, NodeId, Refusal, Rule, Rules, Without};
+use wire::{AllRules, Discipline, GlobalAddr, Incarnation, NodeId, Refusal, Rule, Rules, Without};
 
 const ME: NodeId = NodeId(1);
 const BEFORE: Incarnation = Incarnation(4);
@@ -77,7 +77,7 @@ fn begins<R: Rules>(rules: R, home: &mut Later, life: Incarnation) -> Reply {
 #[test]
 fn a_region_begins_in_the_life_in_which_its_memory_was_allocated() {
     let mut home = Later::default();
-    assert_eq!(begins(Faithful, &mut home, NOW), Reply::of_region(Key(7), SHAPE));
+    assert_eq!(begins(AllRules, &mut home, NOW), Reply::of_region(Key(7), SHAPE));
     assert_eq!(home.begun.len(), 1);
 }
 
@@ -86,7 +86,7 @@ fn a_region_begins_in_the_life_in_which_its_memory_was_allocated() {
 fn memory_that_died_with_its_home_is_not_looked_for_in_the_next_life() {
     for life in [BEFORE, Incarnation(6)] {
         let mut home = Later::default();
-        assert_eq!(begins(Faithful, &mut home, life), Reply::Refused(Refusal::NodeDown));
+        assert_eq!(begins(AllRules, &mut home, life), Reply::Refused(Refusal::NodeDown));
         assert!(home.begun.is_empty() && home.looked_at.borrow().is_empty());
     }
 }

@@ -113,7 +113,7 @@ fn an_answer_that_does_not_fit_its_request_is_dropped() {
 }
 
 #[test]
-fn reads_and_atomics_under_way_are_limited() {
+fn reads_and_atomics_in_flight_are_limited() {
     let mut lone = lone(|_| {}, |send| send.outstanding = 2);
     let remote = Remote { key: Key(1), address: 0 };
     let add = Operation::FetchAdd { remote, add: 1, result: None };
@@ -129,7 +129,7 @@ fn reads_and_atomics_under_way_are_limited() {
 }
 
 #[test]
-fn the_window_limits_packets_under_way() {
+fn the_window_limits_packets_in_flight() {
     let mut lone = lone(|_| {}, |send| send.window = 3);
     let effects = lone.post_write(0, 256 * 5);
     assert_eq!(sent(&effects).len(), 3);

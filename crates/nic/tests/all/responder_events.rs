@@ -208,7 +208,7 @@ fn what_is_for_nobody_is_counted_by_cause() {
     lone.device.on_packet(lone.now, NodeId(2), &write, 8, &mut lone.memory, &mut out);
     lone.device.on_malformed(Malformed::Icrc);
     assert!(out.is_empty());
-    let counts = [Drop::NoSuchQueuePair, Drop::Stranger].map(|why| lone.dropped(why));
+    let counts = [Drop::NoSuchQueuePair, Drop::UnknownPeer].map(|why| lone.dropped(why));
     assert_eq!(counts, [2, 1]);
     assert_eq!(lone.device.counters().malformed[Malformed::Icrc as usize], 1);
     assert_eq!((lone.device.counters().received, lone.device.counters().taken), (4, 0));

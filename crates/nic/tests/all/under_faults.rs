@@ -5,7 +5,7 @@
 
 use crate::workload;
 
-use wire::Faithful;
+use wire::AllRules;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().expect("a number"))
@@ -21,7 +21,7 @@ fn everything_completes_in_order_and_once() {
     let (mut whole, mut torn, mut words) = (0, 0, 0);
     let all = seeds.end - seeds.start > 1;
     for seed in seeds {
-        let run = workload::run(Faithful, seed, 120).unwrap_or_else(|why| {
+        let run = workload::run(AllRules, seed, 120).unwrap_or_else(|why| {
             panic!("{why}\nagain: RACKMEM_SEED={seed} cargo test -p rackmem-nic under_faults")
         });
         whole += run.objects.whole;
@@ -45,7 +45,7 @@ fn everything_completes_in_order_and_once() {
 #[test]
 fn a_seed_gives_one_run() {
     let counters = |seed| {
-        let run = workload::run(Faithful, seed, 60).expect("it is right");
+        let run = workload::run(AllRules, seed, 60).expect("it is right");
         (run.pair.now, run.pair.nodes.map(|node| node.device.counters().clone()))
     };
     assert_eq!(counters(3), counters(3));

@@ -35,7 +35,7 @@ impl Allocator {
                     Start::Nothing => unreachable!("nothing starts there"),
                     Start::Slab(slab) => {
                         let (objects, bytes) = self.slabs.assert_slab(slab, addr);
-                        if self.slabs.has_room(slab) {
+                        if self.slabs.has_capacity(slab) {
                             with_room.insert(slab);
                         }
                         (1, objects, bytes)

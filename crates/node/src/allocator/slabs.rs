@@ -197,7 +197,7 @@ impl Slabs {
     }
 
     /// Whether a slab has to be in its list.
-    pub(super) fn has_room(&self, index: u32) -> bool {
+    pub(super) fn has_capacity(&self, index: u32) -> bool {
         let slab = &self.arena[index as usize];
         slab.marked && slab.free.count() > 0
     }

@@ -56,8 +56,8 @@ pub enum Timer {
 /// What a number is there for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
-    /// Some packet with it is under way, or may be sent again.
-    UnderWay,
+    /// Some packet with it is in flight, or may be sent again.
+    InFlight,
     /// Packets are compared with it.
     Remembered,
     /// It is the last one that its requester has used.
@@ -136,7 +136,7 @@ impl State {
         timers
     }
 
-    /// True if no operation, event, unlock or migration is under way.
+    /// True if no operation, event, unlock or migration is in flight.
     pub fn is_quiet(&self) -> bool {
         self.requesters.is_quiet() && self.home.is_quiet() && self.cache_agent.parked() == 0
     }

@@ -112,7 +112,7 @@ pub struct Config {
     pub queue: bool,
     /// With `queue`: a READ-MISS that meets a writer is refused so often before it stands in line, too. Most are
     /// served sooner by trying again, and share the lock then; in the line they have it alone.
-    pub patience: u32,
+    pub refusals_before_queue: u32,
     /// With `queue`: how long a node keeps a block that it is asked for.
     pub turn: Turn,
     /// Which reads are done where the block is.
@@ -143,7 +143,7 @@ impl Config {
             retransmission: Retransmission::Never,
             backoff: Backoff { first: Nanos(500), most: Nanos::from_micros(64) },
             queue: false,
-            patience: 3,
+            refusals_before_queue: 3,
             turn: Turn::NONE,
             peeks: Peeks::NEVER,
             shadow: NodeId(0),

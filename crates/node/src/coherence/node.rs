@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use wire::{
-    BlockTag, Copyset, Discipline, Faithful, GlobalAddr, Incarnation, Nanos, NodeId, Refusal, Rules, SlotId,
+    AllRules, BlockTag, Copyset, Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal, Rules, SlotId,
 };
 
 use crate::allocator::BlockRange;
@@ -30,7 +30,7 @@ use crate::coherence::shadow::Shadow;
 use crate::store::{Access, FrameId, Moment, Store};
 
 /// The state machines of one node.
-pub struct Node<R: Rules = Faithful> {
+pub struct Node<R: Rules = AllRules> {
     pub(crate) rules: R,
     pub(crate) config: Config,
     pub(crate) counters: Counters,
@@ -72,7 +72,7 @@ impl Node {
     /// # Panics
     /// If the rack has no nodes, more than a copyset can name, or not this one.
     pub fn new(config: Config) -> Self {
-        Self::with_rules(Faithful, config)
+        Self::with_rules(AllRules, config)
     }
 }
 
@@ -302,7 +302,7 @@ impl<R: Rules> Node<R> {
         self.allocation.allocator.usage().live_objects
     }
 
-    /// True if no operation, event, unlock, migration or call is under way: nothing will happen without input.
+    /// True if no operation, event, unlock, migration or call is in flight: nothing will happen without input.
     pub fn is_quiet(&self) -> bool {
         self.requesters.is_quiet()
             && self.allocation.is_quiet()
@@ -323,7 +323,7 @@ impl<R: Rules> Node<R> {
 }
 
 impl<R: Rules> core::fmt::Debug for Node<R> {
-    /// What is under way, for messages about a state that should not be.
+    /// What is in flight, for messages about a state that should not be.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Node")
             .field("id", &self.config.id)

@@ -6,10 +6,10 @@
 
 use alloc::vec::Vec;
 
-use wire::{Copyset, GlobalAddr, Incarnation, NodeId, Rules, SwitchEpoch, Tenure};
+use wire::{Copyset, GlobalAddr, Incarnation, NodeId, Rules, SwitchEpoch, Term};
 
 use super::home::HomeLock;
-use super::record::{Again, Lock, Reign};
+use super::record::{Again, Holding, Lock};
 use super::recovery::{Decision, LastReport, Rebuilding};
 use super::store::LockStore;
 use super::{LockEffect, LockNode};
@@ -27,7 +27,7 @@ pub struct State {
     roomless: Vec<GlobalAddr>,
     homes: Vec<(GlobalAddr, HomeLock)>,
     directory: switch::locks::State,
-    ended: Tenure,
+    ended: Term,
     installs: u32,
     last_reports: Vec<(NodeId, LastReport)>,
     freeing_at: Copyset,
@@ -149,7 +149,7 @@ impl Lock {
     fn again_of(&mut self, timer: Timer) -> Option<&mut Again> {
         match timer {
             Timer::Request(_) => self.request.as_mut().map(|request| &mut request.again),
-            Timer::Readers(_) => self.reign.as_mut().map(|reign| &mut reign.again),
+            Timer::Readers(_) => self.holding.as_mut().map(|holding| &mut holding.again),
             Timer::Move(_) => self.moving.as_mut().map(|moving| &mut moving.again),
             Timer::Free(_) => self.freeing.as_mut().map(|freeing| &mut freeing.again),
             Timer::Report(_) => self.report.as_mut().map(|report| &mut report.again),
@@ -160,9 +160,11 @@ impl Lock {
     fn is_armed(&self, timer: Timer) -> bool {
         let again = match timer {
             Timer::Request(_) => self.request.map(|request| request.again),
-            Timer::Readers(_) => {
-                self.reign.as_ref().filter(|reign| !reign.awaiting.is_empty()).map(|reign| reign.again)
-            }
+            Timer::Readers(_) => self
+                .holding
+                .as_ref()
+                .filter(|holding| !holding.awaiting.is_empty())
+                .map(|holding| holding.again),
             Timer::Move(_) => self.moving.map(|moving| moving.again),
             Timer::Free(_) => self.freeing.filter(|_| self.report.is_none()).map(|freeing| freeing.again),
             Timer::Report(_) => self.report.map(|report| report.again),
@@ -194,7 +196,7 @@ impl State {
         timers
     }
 
-    /// Nodes whose requests for a lock are kept here until something comes: a reign's queue, the data, an entry's keeper.
+    /// Nodes whose requests for a lock are kept here until something comes: a term's queue, the data, an entry's keeper.
     pub fn parked(&self, lock: GlobalAddr) -> Copyset {
         let early = self.locks.iter().filter(|it| it.at == lock).filter_map(|it| it.early);
         let queued = early.fold(Copyset::EMPTY, |all, early| all.union(early.queue.nodes()));
@@ -207,7 +209,7 @@ impl State {
     /// The numbers of requests that decide about something: whose, for which lock. How many a node has asked is none of them.
     pub fn numbers(&self, me: NodeId, mut found: impl FnMut(NodeId, GlobalAddr, u32)) {
         for lock in &self.locks {
-            let threads = lock.threads.iter().chain(lock.reign.iter().flat_map(Reign::threads));
+            let threads = lock.threads.iter().chain(lock.holding.iter().flat_map(Holding::threads));
             let asked = lock.request.map(|it| it.number).into_iter();
             asked.chain(threads.map(|thread| thread.after)).for_each(|number| found(me, lock.at, number));
         }
@@ -223,7 +225,7 @@ impl State {
             let change = |number: &mut u32| *number = to(me, at, *number);
             change(&mut lock.asked);
             lock.request.iter_mut().for_each(|it| change(&mut it.number));
-            let in_queue = lock.reign.iter_mut().flat_map(Reign::threads_mut);
+            let in_queue = lock.holding.iter_mut().flat_map(Holding::threads_mut);
             lock.threads.iter_mut().chain(in_queue).for_each(|thread| change(&mut thread.after));
         }
         self.locks.retain(|lock| *lock != Lock::new(lock.at, lock.len));

@@ -34,15 +34,15 @@ impl Lock {
         {
             self.send_request(cx);
         }
-        if let Some(reign) = &mut self.reign
-            && !reign.awaiting.is_empty()
-            && reign.again.is_due(cx)
+        if let Some(holding) = &mut self.holding
+            && !holding.awaiting.is_empty()
+            && holding.again.is_due(cx)
             && cx.rules.holds(Rule::LockRequestsAreRepeated)
         {
-            let (awaiting, tenure, by_hand) = (reign.awaiting, reign.tenure, reign.by_hand);
+            let (awaiting, term, by_hand) = (holding.awaiting, holding.term, holding.by_hand);
             // Those that the directory told are told again; those that were to read first are only asked.
             let kind = if by_hand { LockKind::Poll } else { LockKind::Invalidate };
-            let again = LockPacket { tenure, next: Some(cx.config.id), ..self.packet(cx, kind) };
+            let again = LockPacket { term, next: Some(cx.config.id), ..self.packet(cx, kind) };
             for reader in awaiting.iter() {
                 cx.send(LockPacket { to: LockEnd::Agent(reader), ..again }, None);
             }

@@ -1,6 +1,6 @@
 //! A copy ends, because somebody wants to write; the writer waits for all of them.
 
-use wire::{LockEnd, LockKind, LockPacket, NodeId, Rule, Rules, Tenure};
+use wire::{LockEnd, LockKind, LockPacket, NodeId, Rule, Rules, Term};
 
 use super::record::{Ending, Lock};
 use super::store::LockStore;
@@ -13,14 +13,14 @@ impl Lock {
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,
     ) {
-        let (tenure, Some(writer)) = (packet.tenure, packet.next) else {
+        let (term, Some(writer)) = (packet.term, packet.next) else {
             return cx.counters.drop(LockDrop::Nonsense);
         };
         match self.copy {
             // One that came with its end: its answer follows.
-            Some(copy) if copy.tenure >= tenure => {}
+            Some(copy) if copy.term >= term => {}
             Some(_) => {
-                self.ending = Some(Ending { to: writer, tenure });
+                self.ending = Some(Ending { to: writer, term });
                 let users = cx.store.close(self.at);
                 if packet.once && !users.is_none() {
                     let busy = self.packet(cx, LockKind::Busy);
@@ -28,11 +28,11 @@ impl Lock {
                 }
                 self.end_if_left(cx);
             }
-            None if self.reigns() => cx.counters.drop(LockDrop::Late),
+            None if self.holds() => cx.counters.drop(LockDrop::Late),
             None => {
                 // A copy that is still on its way is not taken.
-                self.fence = self.fence.max(tenure.next());
-                self.say_ended(cx, writer, tenure);
+                self.fence = self.fence.max(term.next());
+                self.say_ended(cx, writer, term);
             }
         }
         self.advance(cx);
@@ -40,43 +40,43 @@ impl Lock {
 
     /// If a copy is to end, and its readers have left, it does.
     pub(super) fn end_if_left<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
-        let Some(Ending { to, tenure }) = self.ending else { return };
+        let Some(Ending { to, term }) = self.ending else { return };
         if !cx.store.close(self.at).is_none() && cx.rules.holds(Rule::ReadersLeaveFirst) {
             return;
         }
         self.ending = None;
         self.copy = None;
-        self.fence = self.fence.max(tenure.next());
+        self.fence = self.fence.max(term.next());
         cx.counters.ended += 1;
-        self.say_ended(cx, to, tenure);
+        self.say_ended(cx, to, term);
         self.leave_room(cx);
     }
 
-    pub(super) fn say_ended<S, R>(&self, cx: &mut Context<'_, S, R>, writer: NodeId, tenure: Tenure) {
-        let ended = LockPacket { tenure, ..self.packet(cx, LockKind::Invalidated) };
+    pub(super) fn say_ended<S, R>(&self, cx: &mut Context<'_, S, R>, writer: NodeId, term: Term) {
+        let ended = LockPacket { term, ..self.packet(cx, LockKind::Invalidated) };
         cx.send(LockPacket { to: LockEnd::Agent(writer), ..ended }, None);
     }
 
-    /// A reader's copy of before this tenure is gone.
+    /// A reader's copy of before this term is gone.
     pub(super) fn on_invalidated<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,
     ) {
-        let (tenure, reader) = (packet.tenure, packet.node);
+        let (term, reader) = (packet.term, packet.node);
         // If this node's MOVE was to it, it has what it got: nothing is sent again, least of all what is being written by then.
-        if let Some(moving) = self.moving.as_mut().filter(|moving| moving.packet.tenure.next() == tenure) {
+        if let Some(moving) = self.moving.as_mut().filter(|moving| moving.packet.term.next() == term) {
             moving.unreceived = moving.unreceived.without(reader);
             if moving.approved && moving.is_received() {
                 self.moving = None;
             }
         }
-        match &mut self.reign {
-            Some(reign) if reign.tenure == tenure => {
-                reign.awaiting = reign.awaiting.without(reader);
+        match &mut self.holding {
+            Some(holding) if holding.term == term => {
+                holding.awaiting = holding.awaiting.without(reader);
                 self.serve(cx);
             }
-            _ => match self.early_for(tenure) {
+            _ => match self.early_for(term) {
                 Some(early) => early.ended = early.ended.with(reader),
                 None => cx.counters.drop(LockDrop::Late),
             },
@@ -90,8 +90,8 @@ impl Lock {
         packet: &LockPacket,
     ) {
         let Some(writer) = packet.next else { return cx.counters.drop(LockDrop::Nonsense) };
-        if self.copy.is_none() && !self.reigns() && self.fence > packet.tenure {
-            self.say_ended(cx, writer, packet.tenure);
+        if self.copy.is_none() && !self.holds() && self.fence > packet.term {
+            self.say_ended(cx, writer, packet.term);
         }
     }
 }

@@ -5,14 +5,14 @@
 //! So an allocation is given back first, and then its locks end: in between whoever gets it waits for that end.
 //!
 //! # What is late
-//! The tenures of the next lock of that name begin behind those of this one, so no grant and no data of this one count any
+//! The terms of the next lock of that name begin behind those of this one, so no grant and no data of this one count any
 //! more. (Its home remembers one number for all locks that are no more, not one for each.) Requests have numbers, so a
 //! refusal by the old lock is not taken for one by the new. What the switch is asked to keep has numbers, and what it is asked to
-//! forget names a tenure, so late copies of that do nothing.
+//! forget names a term, so late copies of that do nothing.
 
 use alloc::vec::Vec;
 
-use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, Mode, Refusal, Rules, Status, Tenure};
+use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, Mode, Refusal, Rules, Status, Term};
 
 use super::home::Keeper;
 use super::record::{Again, Freeing, Lock, Waiter};
@@ -33,18 +33,18 @@ impl<R: Rules> LockNode<R> {
     ) {
         let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let it = self.locks.get_mut(&lock);
-        let reign = it.and_then(|it| {
-            let tenure = it.reign.as_ref().filter(|reign| reign.is_complete())?.tenure;
-            Some((it, tenure))
+        let holding = it.and_then(|it| {
+            let term = it.holding.as_ref().filter(|holding| holding.is_complete())?.term;
+            Some((it, term))
         });
-        let Some((it, tenure)) = reign else {
+        let Some((it, term)) = holding else {
             // Its home has died since, and the lock with it.
             out.push(LockEffect::Freed(ticket));
             return self.on_left(at, lock, store, out);
         };
         // Whoever comes from now on is reported, and asks the home at the end.
         let _ = cx.store.close(lock);
-        it.freeing = Some(Freeing { ticket, tenure, lost, again: Again::first(&cx) });
+        it.freeing = Some(Freeing { ticket, term, lost, again: Again::first(&cx) });
         if it.report.is_none() {
             it.send_free(&mut cx);
         }
@@ -67,7 +67,7 @@ impl<R: Rules> LockNode<R> {
         let lock = packet.lock;
         let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let from = LockEnd::Home(cx.config.id);
-        let before = |home: &&mut super::home::HomeLock| packet.tenure >= home.tenure;
+        let before = |home: &&mut super::home::HomeLock| packet.term >= home.term;
         match self.homes.get_mut(&lock).filter(before).map(|home| &mut home.keeper) {
             Some(Keeper::Asked(entry, waiting)) => {
                 // It waits for the switch's answer, as requests do: an INSTALL on its way would make an entry of a lock that is no
@@ -90,7 +90,7 @@ impl<R: Rules> LockNode<R> {
             None => {}
         }
         cx.send(packet.reply(LockKind::Freed, from, LockEnd::Agent(packet.node)), None);
-        if self.homes.get(&lock).is_some_and(|home| packet.tenure >= home.tenure) {
+        if self.homes.get(&lock).is_some_and(|home| packet.term >= home.term) {
             self.forget(at, packet, store, out);
         }
     }
@@ -109,16 +109,16 @@ impl<R: Rules> LockNode<R> {
             home.freed = true;
             // Nobody has anything of such a lock.
             if home.lent.is_none() && home.keeper == Keeper::Nobody {
-                self.end_freed(lock, Tenure::NONE);
+                self.end_freed(lock, Term::NONE);
             }
         }
     }
 
-    /// A lock whose memory was given back is no more; its tenures have come so far.
-    pub(super) fn end_freed(&mut self, lock: GlobalAddr, latest: Tenure) {
+    /// A lock whose memory was given back is no more; its terms have come so far.
+    pub(super) fn end_freed(&mut self, lock: GlobalAddr, latest: Term) {
         let Some(home) = self.homes.remove(&lock) else { return };
-        let lent = home.lent.map_or(Tenure::NONE, |(_, tenure)| tenure);
-        self.ended = self.ended.max(home.tenure.max(lent).max(latest).next());
+        let lent = home.lent.map_or(Term::NONE, |(_, term)| term);
+        self.ended = self.ended.max(home.term.max(lent).max(latest).next());
     }
 
     /// The switch has forgotten it.
@@ -129,10 +129,10 @@ impl<R: Rules> LockNode<R> {
         store: &mut S,
         out: &mut Vec<LockEffect>,
     ) {
-        let (lock, tenure) = (packet.lock, packet.tenure);
+        let (lock, term) = (packet.lock, packet.term);
         let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let (free, waiting) = match self.homes.get_mut(&lock).map(|home| &mut home.keeper) {
-            Some(Keeper::Ending(free, waiting)) if free.tenure == tenure => (*free, core::mem::take(waiting)),
+            Some(Keeper::Ending(free, waiting)) if free.term == term => (*free, core::mem::take(waiting)),
             _ => return cx.counters.drop(LockDrop::Late),
         };
         let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(free.node));
@@ -153,10 +153,10 @@ impl<R: Rules> LockNode<R> {
     ) {
         let Some(mut home) = self.homes.remove(&free.lock) else { return };
         let (why, next) = if is_of_lost(free) && !home.freed {
-            (Refusal::Lost, free.tenure.next())
+            (Refusal::Lost, free.term.next())
         } else {
-            self.ended = self.ended.max(free.tenure.next());
-            (Refusal::Unallocated, Tenure::NONE)
+            self.ended = self.ended.max(free.term.next());
+            (Refusal::Unallocated, Term::NONE)
         };
         for packet in core::mem::take(&mut home.early) {
             self.refuse(at, &packet, why, store, out);
@@ -177,9 +177,9 @@ fn is_of_lost(free: &LockPacket) -> bool {
 
 impl Lock {
     pub(super) fn send_free<S, R>(&self, cx: &mut Context<'_, S, R>) {
-        let Some(Freeing { tenure, lost, .. }) = self.freeing else { return };
+        let Some(Freeing { term, lost, .. }) = self.freeing else { return };
         let mode = if lost { Mode::Read } else { Mode::Write };
-        let free = LockPacket { tenure, mode, ..self.packet(cx, LockKind::Free) };
+        let free = LockPacket { term, mode, ..self.packet(cx, LockKind::Free) };
         cx.send(LockPacket { to: LockEnd::Home(self.at.home()), ..free }, None);
     }
 
@@ -189,7 +189,7 @@ impl Lock {
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,
     ) {
-        if self.freeing.is_none_or(|freeing| freeing.tenure != packet.tenure) {
+        if self.freeing.is_none_or(|freeing| freeing.term != packet.term) {
             return cx.counters.drop(LockDrop::Late);
         }
         self.end(cx);
@@ -198,27 +198,27 @@ impl Lock {
 
     /// The lock is no more. [`Lock::advance`] has to follow.
     pub(super) fn end<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
-        let Some(Freeing { ticket, tenure, .. }) = self.freeing.take() else { return };
+        let Some(Freeing { ticket, term, .. }) = self.freeing.take() else { return };
         cx.out.push(LockEffect::Freed(ticket));
-        let Some(reign) = self.reign.take_if(|reign| reign.tenure == tenure) else {
+        let Some(holding) = self.holding.take_if(|holding| holding.term == term) else {
             return self.leave_room(cx);
         };
         // Whoever is still on the way to this queue is sent to the home.
-        self.last = Some((reign.tenure, reign.known));
+        self.last = Some((holding.term, holding.known));
         let status = Status::Refused(Refusal::Unallocated);
-        for waiter in reign.queue {
+        for waiter in holding.queue {
             match waiter {
                 Waiter::Local(thread) => self.threads.push_back(thread),
                 Waiter::Remote(node, _) => {
                     // Not a refusal of anything that it asked for by number: it asks the home.
-                    let tenure = reign.tenure;
-                    let refused = LockPacket { status, tenure, ..self.packet(cx, LockKind::Refused) };
+                    let term = holding.term;
+                    let refused = LockPacket { status, term, ..self.packet(cx, LockKind::Refused) };
                     cx.send(LockPacket { to: LockEnd::Agent(node), ..refused }, None);
                 }
             }
         }
         cx.store.release(self.at);
-        self.has_room = false;
+        self.has_capacity = false;
         cx.freed_room = true;
     }
 }

@@ -4,9 +4,7 @@
 use alloc::vec::Vec;
 
 use switch::locks::Effect;
-use wire::{
-    Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, NodeId, Refusal, Rule, Rules, Status, Tenure,
-};
+use wire::{Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, NodeId, Refusal, Rule, Rules, Status, Term};
 
 use super::store::LockStore;
 use super::{Context, LockDrop, LockEffect, LockMessage, LockNode, context};
@@ -30,7 +28,7 @@ pub(super) enum Keeper {
 /// What an entry is to begin with.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(super) struct Entry {
-    pub(super) tenure: Tenure,
+    pub(super) term: Term,
     pub(super) holder: Option<NodeId>,
     pub(super) sharers: Copyset,
     /// Which call of the switch says so.
@@ -41,12 +39,12 @@ pub(super) struct Entry {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct HomeLock {
     pub(super) len: u32,
-    /// Where its tenures began: what is of an earlier one is of another lock, which was here before.
-    pub(super) since: Tenure,
-    /// The data here are those of this tenure.
-    pub(super) tenure: Tenure,
-    /// They have been lent for writing, to this node in this tenure, and are not back.
-    pub(super) lent: Option<(NodeId, Tenure)>,
+    /// Where its terms began: what is of an earlier one is of another lock, which was here before.
+    pub(super) since: Term,
+    /// The data here are those of this term.
+    pub(super) term: Term,
+    /// They have been lent for writing, to this node in this term, and are not back.
+    pub(super) lent: Option<(NodeId, Term)>,
     /// Whoever had them last is gone. If they are lent, then to a node that knows.
     pub(super) lost: bool,
     /// Its memory belongs to no allocation any more, or to another one.
@@ -57,11 +55,11 @@ pub(super) struct HomeLock {
 }
 
 impl HomeLock {
-    const fn new(len: u32, since: Tenure) -> Self {
+    const fn new(len: u32, since: Term) -> Self {
         Self {
             len,
             since,
-            tenure: since,
+            term: since,
             lent: None,
             lost: false,
             freed: false,
@@ -141,7 +139,7 @@ impl<R: Rules> LockNode<R> {
             if packet.kind == LockKind::Move {
                 // Of a lock that is no more; so it has gone on from there, and its sender does not know.
                 self.counters.drop(LockDrop::Late);
-                if packet.tenure < self.ended {
+                if packet.term < self.ended {
                     let mut cx: Context<'_, S, R> =
                         context(self.rules, &self.config, &mut self.counters, at, store, out);
                     let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
@@ -162,7 +160,7 @@ impl<R: Rules> LockNode<R> {
             return self.refuse(at, packet, Refusal::WrongLength, store, out);
         }
         if home.keeper == Keeper::Nobody {
-            let entry = Entry { tenure: home.tenure, ..Entry::default() };
+            let entry = Entry { term: home.term, ..Entry::default() };
             self.place(at, lock, entry, store, out);
         }
         let home = self.homes.get_mut(&lock).expect("it is there");
@@ -210,7 +208,7 @@ impl<R: Rules> LockNode<R> {
             self.ask_switch(at, (lock, len), entry, store, out);
         } else {
             home.keeper = Keeper::Here;
-            self.directory.insert(lock, entry.tenure, entry.holder, entry.sharers);
+            self.directory.insert(lock, entry.term, entry.holder, entry.sharers);
         }
     }
 
@@ -225,7 +223,7 @@ impl<R: Rules> LockNode<R> {
         let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let install = LockPacket {
             from: LockEnd::Home(cx.config.id),
-            tenure: entry.tenure,
+            term: entry.term,
             next: entry.holder,
             nodes: entry.sharers,
             number: entry.install,
@@ -297,7 +295,7 @@ impl<R: Rules> LockNode<R> {
             unreachable!("it was matched")
         };
         if !kept {
-            self.directory.insert(lock, entry.tenure, entry.holder, entry.sharers);
+            self.directory.insert(lock, entry.term, entry.holder, entry.sharers);
         }
         self.answer_reports(at, lock, store, out);
         self.lend_what_was_lost(at, lock, store, out);
@@ -324,19 +322,19 @@ impl<R: Rules> LockNode<R> {
     ) {
         let lock = packet.lock;
         let home = self.homes.get_mut(&lock).filter(|home| home.len == packet.len);
-        let is_ended = home.is_none() && packet.tenure < self.ended;
+        let is_ended = home.is_none() && packet.term < self.ended;
         if home.is_none() && !is_ended {
             return self.counters.drop(LockDrop::Nonsense);
         }
         if let Some(home) =
-            home.filter(|home| home.tenure < packet.tenure && self.rules.holds(Rule::HomeIsCurrent))
+            home.filter(|home| home.term < packet.term && self.rules.holds(Rule::HomeIsCurrent))
         {
             if self.rules.holds(Rule::HomeKeepsEarly) {
                 home.keep(packet);
             }
             return self.counters.drop(LockDrop::NotCurrent);
         }
-        let is_later = self.homes.get(&lock).is_some_and(|home| home.tenure > packet.tenure);
+        let is_later = self.homes.get(&lock).is_some_and(|home| home.term > packet.term);
         if is_ended || is_later && self.rules.holds(Rule::HomeIsCurrent) {
             // Somebody has written since, or ended the lock, and whoever was to read may still wait.
             self.counters.drop(LockDrop::NotCurrent);
@@ -344,7 +342,7 @@ impl<R: Rules> LockNode<R> {
                 context(self.rules, &self.config, &mut self.counters, at, store, out);
             let from = LockEnd::Home(cx.config.id);
             let again = packet.reply(LockKind::Acquire, from, LockEnd::Switch);
-            return cx.send(LockPacket { tenure: Tenure::NONE, ..again }, None);
+            return cx.send(LockPacket { term: Term::NONE, ..again }, None);
         }
         let data = store.home_contents(lock, packet.len);
         let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
@@ -364,13 +362,13 @@ impl<R: Rules> LockNode<R> {
         let Some(home) = self.homes.get_mut(&lock).filter(|home| home.len == packet.len) else {
             return self.counters.drop(LockDrop::Nonsense);
         };
-        if home.tenure.next() != packet.tenure && self.rules.holds(Rule::HomeIsCurrent) {
-            if home.tenure.next() < packet.tenure && self.rules.holds(Rule::HomeKeepsEarly) {
+        if home.term.next() != packet.term && self.rules.holds(Rule::HomeIsCurrent) {
+            if home.term.next() < packet.term && self.rules.holds(Rule::HomeKeepsEarly) {
                 home.keep(packet);
             }
             return self.counters.drop(LockDrop::NotCurrent);
         }
-        home.lent = Some((packet.node, packet.tenure));
+        home.lent = Some((packet.node, packet.term));
         let data = (!packet.has_copy).then(|| store.home_contents(lock, packet.len));
         let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
@@ -388,7 +386,7 @@ impl<R: Rules> LockNode<R> {
         let packet = &message.packet;
         let known = self.homes.get_mut(&packet.lock).filter(|home| home.len == packet.len);
         let (Some(home), Some(data)) = (known, message.data) else {
-            if packet.tenure >= self.ended {
+            if packet.term >= self.ended {
                 return self.counters.drop(LockDrop::Nonsense);
             }
             // Of a lock that is no more: whoever sends this has not heard that it came before.
@@ -398,8 +396,8 @@ impl<R: Rules> LockNode<R> {
             let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
             return cx.send(packet.reply(LockKind::Received, from, to), None);
         };
-        if packet.tenure > home.tenure || !self.rules.holds(Rule::WriteBackIsNewer) {
-            home.comes_back(packet.tenure);
+        if packet.term > home.term || !self.rules.holds(Rule::WriteBackIsNewer) {
+            home.comes_back(packet.term);
             if !home.freed || !self.rules.holds(Rule::FreedMemoryIsNotWritten) {
                 store.write_home(packet.lock, packet.len, data);
             }
@@ -416,8 +414,8 @@ impl<R: Rules> LockNode<R> {
         }
     }
 
-    /// Whether the data of a lock are here, and of which tenure: for checkers and tools.
-    pub fn home_of(&self, lock: GlobalAddr) -> Option<(Tenure, bool)> {
-        self.homes.get(&lock).map(|home| (home.tenure, home.lent.is_some()))
+    /// Whether the data of a lock are here, and of which term: for checkers and tools.
+    pub fn home_of(&self, lock: GlobalAddr) -> Option<(Term, bool)> {
+        self.homes.get(&lock).map(|home| (home.term, home.lent.is_some()))
     }
 }

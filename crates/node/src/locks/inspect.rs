@@ -1,6 +1,6 @@
 //! Looking into a node's locks from outside: for tests, tools and checkers.
 
-use wire::{Copyset, GlobalAddr, NodeId, Rules, Tenure};
+use wire::{Copyset, GlobalAddr, NodeId, Rules, Term};
 
 use super::LockNode;
 use super::record::Waiter;
@@ -8,14 +8,14 @@ use super::record::Waiter;
 /// What a node knows of a lock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LockView {
-    /// Nothing of an earlier reign is taken any more.
-    pub fence: Tenure,
-    /// Its copy to read, and of which reign that is.
-    pub copy: Option<Tenure>,
+    /// Nothing of an earlier term is taken any more.
+    pub fence: Term,
+    /// Its copy to read, and of which term that is.
+    pub copy: Option<Term>,
     /// The copy's readers are waited for.
     pub ending: bool,
     /// It keeps the queue.
-    pub reign: Option<ReignView>,
+    pub holding: Option<HolderView>,
     /// The directory has been asked.
     pub asked: bool,
     /// Threads that wait here.
@@ -24,10 +24,10 @@ pub struct LockView {
 
 /// What the node that keeps a lock's queue knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ReignView {
+pub struct HolderView {
     /// Its number.
-    pub tenure: Tenure,
-    /// Threads may write, but for a MOVE that is under way.
+    pub term: Term,
+    /// Threads may write, but for a MOVE that is in flight.
     pub complete: bool,
     /// A MOVE has been sent, and it is not known whether it was approved; or the lock is to end, and it is not known whether it
     /// has.
@@ -36,7 +36,7 @@ pub struct ReignView {
     pub doubted: bool,
     /// Nodes that the directory has sent here.
     pub known: Copyset,
-    /// Of those, nodes of whom the MOVE under way does not know.
+    /// Of those, nodes of whom the MOVE in flight does not know.
     pub late: Copyset,
     /// Nodes in the queue.
     pub queue: Copyset,
@@ -52,16 +52,18 @@ impl<R: Rules> LockNode<R> {
         };
         Some(LockView {
             fence: it.fence,
-            copy: it.copy.map(|copy| copy.tenure),
+            copy: it.copy.map(|copy| copy.term),
             ending: it.ending.is_some(),
-            reign: it.reign.as_ref().map(|reign| ReignView {
-                tenure: reign.tenure,
-                complete: reign.is_complete(),
+            holding: it.holding.as_ref().map(|holding| HolderView {
+                term: holding.term,
+                complete: holding.is_complete(),
                 moving: it.moving.is_some_and(|moving| !moving.approved) || it.freeing.is_some(),
                 doubted: it.is_doubted(self.rules),
-                known: reign.known,
-                late: it.moving.map_or(reign.known, |moving| reign.known.without_all(moving.packet.waiting)),
-                queue: reign.queue.iter().filter_map(node).collect::<Copyset>(),
+                known: holding.known,
+                late: it
+                    .moving
+                    .map_or(holding.known, |moving| holding.known.without_all(moving.packet.waiting)),
+                queue: holding.queue.iter().filter_map(node).collect::<Copyset>(),
             }),
             asked: it.request.is_some(),
             threads: it.waiting_threads(),

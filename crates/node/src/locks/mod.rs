@@ -12,7 +12,7 @@
 //! | `ending.rs` | a copy ends, because somebody wants to write |
 //! | `freeing.rs` | the lock's end |
 //! | `reclaiming.rs` | a lost lock is taken again |
-//! | `room.rs` | copies that have to go, so that others fit |
+//! | `capacity.rs` | copies that have to go, so that others fit |
 //! | `home.rs` | the data of locks that nobody has, and the directory of those that the switch does not keep |
 //! | `inspect.rs` | what a checker sees |
 //! | `deadlines.rs` | what was not answered is sent again |
@@ -20,12 +20,12 @@
 //! | `rebuild.rs` | what a home makes of what all nodes have reported then |
 //! | `canonical.rs` | a state as a value, for checkers |
 //!
-//! A node has a lock not at all, *shared* (it has a copy, and threads may read), or it *reigns*: it may write, once the
+//! A node has a lock not at all, *shared* (it has a copy, and threads may read), or it *holds* the lock: it may write, once the
 //! copies of others have ended, and it keeps the queue of whoever waits. Threads of the node enter and leave without
 //! this machine as long as nobody waits: see [`LockStore`]. A lock stays where it was used last until another node asks.
 //!
 //! # Who is served
-//! The queue at the node that reigns has the node's own threads and other nodes, in the order in which they came. Readers at
+//! The queue at the holder has the node's own threads and other nodes, in the order in which they came. Readers at
 //! its head are served together, wherever they are, and then the first writer behind them, who gets the queue. Threads
 //! of a node whose turn is not the first stand behind all others again when the queue moves to their node. So
 //! whoever waits is passed by every other waiter a bounded number of times. [`Config::preference`] lets a bounded
@@ -33,11 +33,12 @@
 //!
 //! # What must always hold
 //! - One node may write, or some may read.
-//! - What is at a lock's tenure: every grant names the reign that it belongs to. A node takes nothing of a
-//!   reign that it has left, or whose end it has confirmed: that is what makes late and repeated packets harmless.
+//! - What is at a lock's term: every grant names the term that it belongs to. A node takes nothing of a
+//!   term that it has left, or whose end it has confirmed: that is what makes late and repeated packets harmless.
 //! - Whoever may write, or read, has the data of the last release.
 
 pub mod canonical;
+mod capacity;
 mod deadlines;
 mod ending;
 mod freeing;
@@ -48,7 +49,6 @@ mod rebuild;
 mod reclaiming;
 mod record;
 mod recovery;
-mod room;
 mod serving;
 pub mod store;
 mod taking;
@@ -60,17 +60,17 @@ use alloc::vec::Vec;
 use sorted::{Map, Set};
 use switch::locks::Directory;
 use wire::{
-    Copyset, Faithful, GlobalAddr, Incarnation, LockEnd, LockKind, LockPacket, Nanos, NodeId, Refusal, Rule,
-    Rules, SwitchEpoch, Tenure,
+    AllRules, Copyset, GlobalAddr, Incarnation, LockEnd, LockKind, LockPacket, Nanos, NodeId, Refusal, Rule,
+    Rules, SwitchEpoch, Term,
 };
 
 use crate::coherence::config::Retransmission;
 use crate::store::{DataRef, Moment};
+use capacity::After;
 use home::HomeLock;
-pub use inspect::{LockView, ReignView};
+pub use inspect::{HolderView, LockView};
 use record::Lock;
-use room::After;
-pub use store::{LockStore, NoRoom, Users};
+pub use store::{Full, LockStore, Users};
 
 /// How a node's locks are set up. The same on all nodes of a rack, but for the id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,7 +81,7 @@ pub struct Config {
     pub nodes: usize,
     /// Whether entries go to the switch, as far as they fit; else their homes keep them all.
     pub in_switch: bool,
-    /// How many threads of the node that reigns may go before a node that waits, one after another.
+    /// How many threads of the holder may go before a node that waits, one after another.
     pub preference: u32,
     /// When lost packets are sent again.
     pub retransmission: Retransmission,
@@ -142,7 +142,7 @@ wire::listed! {
         Epoch,
         /// Not for this node, or not what anybody would send.
         Nonsense,
-        /// Of a reign that this node has left, or of a matter that is closed.
+        /// Of a term that this node has left, or of a matter that is closed.
         Late,
         /// A home that does not have the data that a request needs, or not yet.
         NotCurrent,
@@ -184,7 +184,7 @@ impl LockCounters {
 
 /// The machines of one node for its locks.
 #[derive(Clone)]
-pub struct LockNode<R: Rules = Faithful> {
+pub struct LockNode<R: Rules = AllRules> {
     rules: R,
     config: Config,
     counters: LockCounters,
@@ -197,9 +197,9 @@ pub struct LockNode<R: Rules = Faithful> {
     /// Locks in this node's memory.
     homes: Map<GlobalAddr, HomeLock>,
     directory: Directory<R>,
-    /// Where the tenures of new locks of this home begin: behind those of all that are no more. Nodes that had something of an
-    /// old one at the same place take nothing of a tenure that they have left, nor does anybody take what is late.
-    ended: Tenure,
+    /// Where the terms of new locks of this home begin: behind those of all that are no more. Nodes that had something of an
+    /// old one at the same place take nothing of a term that they have left, nor does anybody take what is late.
+    ended: Term,
     /// How often the switch was asked to keep an entry, in this epoch.
     installs: u32,
     /// Homes that have not answered that all reports are in.
@@ -240,7 +240,7 @@ impl<S, R> Context<'_, S, R> {
     fn after(&self, it: &mut Lock) -> After {
         let due = it.due();
         let was = core::mem::replace(&mut it.scheduled, due);
-        After { victim: self.victim, wants_room: it.wants_room, was_due: was, due }
+        After { victim: self.victim, wants_capacity: it.wants_capacity, was_due: was, due }
     }
 
     const fn me(&self) -> LockEnd {
@@ -251,7 +251,7 @@ impl<S, R> Context<'_, S, R> {
 impl LockNode {
     /// A node without locks.
     pub fn new(config: Config) -> Self {
-        Self::with_rules(Faithful, config)
+        Self::with_rules(AllRules, config)
     }
 }
 
@@ -284,7 +284,7 @@ impl<R: Rules> LockNode<R> {
             roomless: VecDeque::new(),
             due: Set::new(),
             homes: Map::new(),
-            ended: Tenure::NONE,
+            ended: Term::NONE,
             installs: 0,
             directory: directory.expect("a small directory fits any chip"),
             last_reports: Map::new(),
@@ -389,8 +389,8 @@ impl<R: Rules> LockNode<R> {
     /// How this node has a lock: to write, to read, or not at all.
     pub fn held(&self, lock: GlobalAddr) -> Option<wire::Mode> {
         let it = self.locks.get(&lock)?;
-        match &it.reign {
-            Some(reign) => reign.is_complete().then_some(wire::Mode::Write),
+        match &it.holding {
+            Some(holding) => holding.is_complete().then_some(wire::Mode::Write),
             None => it.copy.map(|_| wire::Mode::Read),
         }
     }

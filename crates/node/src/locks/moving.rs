@@ -17,41 +17,41 @@ impl Lock {
         let is_mine = |moving: &Moving| {
             // A late word about an earlier MOVE names another set that that knew of.
             !moving.approved
-                && moving.packet.tenure == packet.tenure
+                && moving.packet.term == packet.term
                 && (moving.packet.waiting == packet.nodes || !cx.rules.holds(Rule::DenialsNameTheirMove))
         };
         let mine = self.moving.as_ref().is_some_and(is_mine);
-        let Some(reign) = self.reign.as_mut().filter(|_| mine) else {
+        let Some(holding) = self.holding.as_mut().filter(|_| mine) else {
             return cx.counters.drop(LockDrop::Late);
         };
         self.moving = None;
         cx.counters.denied += 1;
         if cx.rules.holds(Rule::DeniedAdopts) {
             // Whoever was sent here since has come after the directory looked.
-            let waiting = packet.waiting.union(reign.known.without_all(packet.nodes));
-            reign.queue.retain(|waiter| match waiter {
+            let waiting = packet.waiting.union(holding.known.without_all(packet.nodes));
+            holding.queue.retain(|waiter| match waiter {
                 Waiter::Remote(node, _) => waiting.contains(*node),
                 Waiter::Local(_) => true,
             });
             for node in waiting.iter() {
                 let queued = |waiter: &Waiter| matches!(waiter, Waiter::Remote(who, _) if *who == node);
-                if node != me && !reign.queue.iter().any(queued) {
+                if node != me && !holding.queue.iter().any(queued) {
                     let mode = if packet.writers.contains(node) { Mode::Write } else { Mode::Read };
-                    reign.queue.push_back(Waiter::Remote(node, mode));
+                    holding.queue.push_back(Waiter::Remote(node, mode));
                 }
             }
-            reign.known = waiting;
+            holding.known = waiting;
         }
         self.serve(cx);
     }
 
-    /// The directory says that the tenure is over: only this node's MOVE can have ended it.
+    /// The directory says that the term is over: only this node's MOVE can have ended it.
     pub(super) fn on_approved<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,
     ) {
-        if self.is_moving_of(packet.tenure) {
+        if self.is_moving_of(packet.term) {
             self.depart(cx);
             self.send_what_is_missing(cx);
             self.advance(cx);
@@ -60,7 +60,7 @@ impl Lock {
         }
     }
 
-    /// What belongs to a later reign says that this node's MOVE has been approved, or that the lock that it frees is no more.
+    /// What belongs to a later term says that this node's MOVE has been approved, or that the lock that it frees is no more.
     /// True if it says so for the first time: then [`Lock::advance`] has to follow, when it has been handled.
     pub(super) fn learn<S: LockStore, R: Rules>(
         &mut self,
@@ -78,14 +78,14 @@ impl Lock {
                 | LockKind::Received
                 | LockKind::Refused
         );
-        if follows && self.freeing.is_some_and(|it| it.tenure < packet.tenure) {
+        if follows && self.freeing.is_some_and(|it| it.term < packet.term) {
             // Of the next lock of this name: this one has ended.
             self.end(cx);
             return true;
         }
-        let is_later = |moving: &Moving| !moving.approved && moving.packet.tenure < packet.tenure;
+        let is_later = |moving: &Moving| !moving.approved && moving.packet.term < packet.term;
         let learned =
-            follows && self.moving.as_ref().is_some_and(is_later) && cx.rules.holds(Rule::LaterReignsApprove);
+            follows && self.moving.as_ref().is_some_and(is_later) && cx.rules.holds(Rule::LaterTermsApprove);
         if learned {
             self.depart(cx);
         }
@@ -98,7 +98,7 @@ impl Lock {
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,
     ) {
-        if !self.is_moving_of(packet.tenure.before()) {
+        if !self.is_moving_of(packet.term.before()) {
             return cx.counters.drop(LockDrop::Late);
         }
         self.depart(cx);
@@ -109,7 +109,7 @@ impl Lock {
                 LockEnd::Switch => {}
             }
             if let Some(copy) = &mut self.copy
-                && copy.tenure == packet.tenure
+                && copy.term == packet.term
                 && !moving.home_unreceived
                 && moving.packet.next.is_none()
             {
@@ -123,12 +123,12 @@ impl Lock {
         self.advance(cx);
     }
 
-    /// True if a MOVE that ends this tenure is under way, or has been approved.
-    pub(super) fn is_moving_of(&self, tenure: wire::Tenure) -> bool {
-        self.moving.is_some_and(|moving| moving.packet.tenure == tenure)
+    /// True if a MOVE that ends this term is in flight, or has been approved.
+    pub(super) fn is_moving_of(&self, term: wire::Term) -> bool {
+        self.moving.is_some_and(|moving| moving.packet.term == term)
     }
 
-    /// The MOVE has been approved: this node does not reign any more, or again.
+    /// The MOVE has been approved: this node does not hold the lock any more, or again.
     pub(super) fn depart<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         let Some(moving) = self.moving.as_mut().filter(|moving| !moving.approved) else { return };
         moving.approved = true;
@@ -138,10 +138,10 @@ impl Lock {
         }
         let (packet, done) = (moving.packet, moving.is_received());
         let me = cx.config.id;
-        let reign = self.reign.take().expect("a MOVE that is not approved is of a reign");
-        self.last = Some((reign.tenure, packet.waiting));
-        self.fence = self.fence.max(packet.tenure.next());
-        for waiter in reign.queue {
+        let holding = self.holding.take().expect("a MOVE that is not approved is of a term");
+        self.last = Some((holding.term, packet.waiting));
+        self.fence = self.fence.max(packet.term.next());
+        for waiter in holding.queue {
             match waiter {
                 Waiter::Local(thread) => self.threads.push_back(thread),
                 Waiter::Remote(node, _) if packet.waiting.contains(node) => {}
@@ -149,8 +149,8 @@ impl Lock {
             }
         }
         self.copy = packet.nodes.contains(me).then(|| {
-            self.ending = packet.next.map(|to| Ending { to, tenure: packet.tenure.next() });
-            Copy { tenure: packet.tenure.next(), at_home: self.len == 0 }
+            self.ending = packet.next.map(|to| Ending { to, term: packet.term.next() });
+            Copy { term: packet.term.next(), at_home: self.len == 0 }
         });
         if let Some((_, mode)) = packet.queue.iter().find(|(node, _)| *node == me) {
             self.expect(cx, mode, false, None);
@@ -159,7 +159,7 @@ impl Lock {
             self.moving = None;
         }
         if packet.next == Some(me) {
-            self.begin_by_hand(cx, &LockPacket { tenure: packet.tenure.next(), ..packet });
+            self.begin_by_hand(cx, &LockPacket { term: packet.term.next(), ..packet });
         }
         self.end_if_left(cx);
         self.leave_room(cx);

@@ -1,11 +1,11 @@
 //! A home has heard from all nodes: who has a lock, and where its data are.
 //!
-//! What must always hold: whoever reigns goes on; else the latest data that anybody alive has count; and if a dead node may have
+//! What must always hold: the holder goes on; else the latest data that anybody alive has count; and if a dead node may have
 //! written later ones, the lock is lost.
 
 use alloc::vec::Vec;
 
-use wire::{Copyset, GlobalAddr, LockPacket, Mode, NodeId, Rule, Rules, Tenure};
+use wire::{Copyset, GlobalAddr, LockPacket, Mode, NodeId, Rule, Rules, Term};
 
 use super::home::{Entry, HomeLock, Keeper};
 use super::recovery::{Decision, Rebuilding};
@@ -16,7 +16,7 @@ use crate::store::{DataRef, Moment};
 /// What one node has said of the lock, and the data that came with that.
 type Report<'a> = (NodeId, &'a LockPacket, Option<DataRef>);
 
-fn reigns(packet: &LockPacket) -> bool {
+fn holds(packet: &LockPacket) -> bool {
     packet.mode == Mode::Write
 }
 
@@ -30,42 +30,42 @@ fn has_moved(packet: &LockPacket) -> bool {
 
 /// What all of them say together.
 struct Evidence {
-    holder: Option<(NodeId, Tenure)>,
-    /// The latest tenure of which somebody has a copy, its data if they came, and who has a copy.
-    copies: Option<(Tenure, Option<DataRef>, Copyset)>,
+    holder: Option<(NodeId, Term)>,
+    /// The latest term of which somebody has a copy, its data if they came, and who has a copy.
+    copies: Option<(Term, Option<DataRef>, Copyset)>,
     /// The last move that this home has not heard the end of.
-    last_move: Option<(Tenure, Option<DataRef>)>,
+    last_move: Option<(Term, Option<DataRef>)>,
     /// It has not arrived, as far as anybody alive knows.
     is_on_its_way: bool,
-    /// The last reign of somebody who does not reign any more.
-    past: Tenure,
-    latest: Option<Tenure>,
+    /// The last term of somebody who does not hold the lock any more.
+    past: Term,
+    latest: Option<Term>,
 }
 
 impl Evidence {
     fn of(reports: &[Report<'_>], home: &HomeLock, gone: Copyset) -> Self {
         let of = |kind: fn(&LockPacket) -> bool| reports.iter().filter(move |(_, packet, _)| kind(packet));
-        let holder = of(reigns).max_by_key(|(_, packet, _)| packet.tenure);
-        let copies = of(is_copy).map(|(_, packet, _)| packet.tenure).max().map(|tenure| {
-            let data = of(is_copy).find_map(|(_, packet, data)| data.filter(|_| packet.tenure == tenure));
-            (tenure, data, of(is_copy).map(|(node, ..)| *node).collect())
+        let holder = of(holds).max_by_key(|(_, packet, _)| packet.term);
+        let copies = of(is_copy).map(|(_, packet, _)| packet.term).max().map(|term| {
+            let data = of(is_copy).find_map(|(_, packet, data)| data.filter(|_| packet.term == term));
+            (term, data, of(is_copy).map(|(node, ..)| *node).collect())
         });
         // What moved before that is old.
-        let past = of(|packet| !reigns(packet) && !is_copy(packet) && !has_moved(packet));
-        let past = past.map(|(_, packet, _)| packet.tenure).max().unwrap_or(Tenure::NONE);
-        // What moved before the reign that this home knows of is old, too.
-        let known = home.lent.map_or(home.tenure, |(_, tenure)| tenure.max(home.tenure));
-        let last_move = of(has_moved).max_by_key(|(_, packet, _)| packet.tenure);
-        let last_move = last_move.filter(|(_, packet, _)| packet.tenure > known);
+        let past = of(|packet| !holds(packet) && !is_copy(packet) && !has_moved(packet));
+        let past = past.map(|(_, packet, _)| packet.term).max().unwrap_or(Term::NONE);
+        // What moved before the term that this home knows of is old, too.
+        let known = home.lent.map_or(home.term, |(_, term)| term.max(home.term));
+        let last_move = of(has_moved).max_by_key(|(_, packet, _)| packet.term);
+        let last_move = last_move.filter(|(_, packet, _)| packet.term > known);
         Self {
-            holder: holder.map(|(node, packet, _)| (*node, packet.tenure)),
+            holder: holder.map(|(node, packet, _)| (*node, packet.term)),
             copies,
             is_on_its_way: last_move.is_some_and(|(_, packet, _)| {
-                packet.tenure > past && !packet.next.is_some_and(|next| gone.contains(next))
+                packet.term > past && !packet.next.is_some_and(|next| gone.contains(next))
             }),
-            last_move: last_move.map(|(_, packet, data)| (packet.tenure, *data)),
+            last_move: last_move.map(|(_, packet, data)| (packet.term, *data)),
             past,
-            latest: reports.iter().map(|(_, packet, _)| packet.tenure).max(),
+            latest: reports.iter().map(|(_, packet, _)| packet.term).max(),
         }
     }
 }
@@ -79,41 +79,41 @@ impl HomeLock {
         (found, gone): (&Evidence, Copyset),
         store: &mut S,
     ) -> (Entry, bool) {
-        let entry = |tenure| Entry { tenure, ..Entry::default() };
-        if let Some((node, tenure)) = found.holder {
-            self.lent = Some((node, tenure));
-            return (Entry { holder: Some(node), ..entry(tenure) }, false);
+        let entry = |term| Entry { term, ..Entry::default() };
+        if let Some((node, term)) = found.holder {
+            self.lent = Some((node, term));
+            return (Entry { holder: Some(node), ..entry(term) }, false);
         }
-        if let Some((tenure, data, sharers)) = found.copies {
-            let is_later = tenure > self.tenure && self.len > 0;
+        if let Some((term, data, sharers)) = found.copies {
+            let is_later = term > self.term && self.len > 0;
             if let Some(data) = data.filter(|_| is_later) {
                 store.write_home(lock, self.len, data);
                 self.lost = false;
             }
-            self.tenure = self.tenure.max(tenure);
+            self.term = self.term.max(term);
             self.lent = None;
             // Nobody honest has a copy that its home does not have, and reports it without its data.
-            return (Entry { sharers, ..entry(self.tenure) }, is_later && data.is_none());
+            return (Entry { sharers, ..entry(self.term) }, is_later && data.is_none());
         }
-        if let Some((tenure, data)) = found.last_move.filter(|_| found.is_on_its_way) {
+        if let Some((term, data)) = found.last_move.filter(|_| found.is_on_its_way) {
             if let Some(data) = data {
                 store.write_home(lock, self.len, data);
             }
-            self.comes_back(tenure);
-            return (entry(self.tenure), false);
+            self.comes_back(term);
+            return (entry(self.term), false);
         }
         let mut lost = false;
-        if let Some((to, tenure)) = self.lent.take() {
-            // It never came there, if who it was lent to is alive and has not reigned.
-            let arrived = gone.contains(to) || found.past >= tenure || found.last_move.is_some();
+        if let Some((to, term)) = self.lent.take() {
+            // It never came there, if who it was lent to is alive and has not held it.
+            let arrived = gone.contains(to) || found.past >= term || found.last_move.is_some();
             lost = arrived && self.len > 0 && rules.holds(Rule::DeadHoldersLose);
             self.lost &= rules.holds(Rule::TakenLossesStay);
             // From hand to hand it may have gone on since: the next lock of this name must begin behind all of that.
-            self.tenure = tenure.max(found.latest.unwrap_or(tenure));
+            self.term = term.max(found.latest.unwrap_or(term));
         } else {
-            self.tenure = self.tenure.max(found.past);
+            self.term = self.term.max(found.past);
         }
-        (entry(self.tenure), lost)
+        (entry(self.term), lost)
     }
 }
 
@@ -131,11 +131,11 @@ impl<R: Rules> LockNode<R> {
         let reports = heard.reports.range(range).map(|((_, node), (packet, data))| (*node, packet, *data));
         let reports: Vec<Report<'_>> = reports.collect();
         if self.homes.get(&lock).is_some_and(|home| home.freed) && self.rules.holds(Rule::FreedLocksEnd) {
-            let latest = reports.iter().map(|(_, packet, _)| packet.tenure).max();
-            self.end_freed(lock, latest.unwrap_or(Tenure::NONE));
+            let latest = reports.iter().map(|(_, packet, _)| packet.term).max();
+            self.end_freed(lock, latest.unwrap_or(Term::NONE));
         }
         let ends = |(node, packet, _): &Report<'_>| {
-            let decision = Decision { len: packet.len, tenure: packet.tenure, stays: false, placed: false };
+            let decision = Decision { len: packet.len, term: packet.term, stays: false, placed: false };
             ((lock, *node), decision)
         };
         let Some(home) = self.homes.get_mut(&lock) else {
@@ -146,7 +146,7 @@ impl<R: Rules> LockNode<R> {
         // What there is of a lock that was freed, and whose end its holder has not heard of, is not of this one.
         let since = home.since;
         let (reports, past_ones): (Vec<_>, Vec<_>) =
-            reports.into_iter().partition(|(_, packet, _)| packet.tenure >= since);
+            reports.into_iter().partition(|(_, packet, _)| packet.term >= since);
         let found = Evidence::of(&reports, home, heard.gone);
         let (entry, lost) = home.settle(self.rules, lock, (&found, heard.gone), store);
         self.counters.lost += u64::from(lost && !home.lost);
@@ -155,10 +155,10 @@ impl<R: Rules> LockNode<R> {
         self.decided.extend(past_ones.iter().map(ends));
         self.decided.extend(reports.iter().map(|(node, packet, _)| {
             let stays = match entry.holder {
-                Some(holder) => reigns(packet) && holder == *node,
+                Some(holder) => holds(packet) && holder == *node,
                 None => is_copy(packet),
             };
-            ((lock, *node), Decision { len, tenure: entry.tenure, stays, placed: false })
+            ((lock, *node), Decision { len, term: entry.term, stays, placed: false })
         }));
         if is_lost {
             // No directory knows it, so that whoever asks comes here, and is refused.

@@ -12,7 +12,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, Mode, Refusal, Rule, Rules, Status, Tenure};
+use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, Mode, Refusal, Rule, Rules, Status, Term};
 
 use super::home::{Entry, HomeLock, Keeper};
 use super::record::{Lock, Thread};
@@ -39,7 +39,7 @@ impl<R: Rules> LockNode<R> {
         if !it.adopts(len) {
             return cx.out.push(LockEffect::Failed(ticket, Refusal::WrongLength));
         }
-        if it.reigns() || it.copy.is_some() {
+        if it.holds() || it.copy.is_some() {
             return cx.out.push(LockEffect::Failed(ticket, Refusal::Outdated));
         }
         // Before those that want the lock as it was.
@@ -75,20 +75,20 @@ impl<R: Rules> LockNode<R> {
             return self.refuse(at, packet, why, store, out);
         }
         match home.lent {
-            None if packet.tenure == home.tenure || !self.rules.holds(Rule::LossesAreNamed) => {
-                let tenure = home.tenure.next();
-                home.lent = Some((packet.node, tenure));
+            None if packet.term == home.term || !self.rules.holds(Rule::LossesAreNamed) => {
+                let term = home.term.next();
+                home.lent = Some((packet.node, term));
                 home.len = packet.len;
-                let entry = Entry { tenure, holder: Some(packet.node), ..Entry::default() };
+                let entry = Entry { term, holder: Some(packet.node), ..Entry::default() };
                 self.place(at, lock, entry, store, out);
                 self.lend_what_was_lost(at, lock, store, out);
             }
             None => {
                 // Which loss that is, it hears first.
-                let tenure = home.tenure;
-                self.refuse(at, &LockPacket { tenure, ..*packet }, Refusal::Lost, store, out);
+                let term = home.term;
+                self.refuse(at, &LockPacket { term, ..*packet }, Refusal::Lost, store, out);
             }
-            Some((node, tenure)) if (node, tenure) == (packet.node, packet.tenure.next()) => {
+            Some((node, term)) if (node, term) == (packet.node, packet.term.next()) => {
                 // It has asked before, and has not heard.
                 if let Keeper::Asked(entry, _) = &home.keeper {
                     let (entry, len) = (*entry, home.len);
@@ -109,14 +109,14 @@ impl<R: Rules> LockNode<R> {
         out: &mut Vec<LockEffect>,
     ) {
         let Some(home) = self.homes.get(&lock).filter(|home| home.lost) else { return };
-        let (Some((node, tenure)), false) = (home.lent, matches!(home.keeper, Keeper::Asked(..))) else {
+        let (Some((node, term)), false) = (home.lent, matches!(home.keeper, Keeper::Asked(..))) else {
             return;
         };
         let data = store.home_contents(lock, home.len);
         let lent = LockPacket::new(LockKind::Lent, lock, home.len, node);
         let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(node));
-        cx.send(LockPacket { mode: Mode::Write, tenure, from, to, ..lent }, Some(data));
+        cx.send(LockPacket { mode: Mode::Write, term, from, to, ..lent }, Some(data));
     }
 }
 
@@ -127,19 +127,19 @@ impl HomeLock {
     }
 
     /// The data are here again.
-    pub(super) const fn comes_back(&mut self, tenure: Tenure) {
-        self.tenure = tenure;
+    pub(super) const fn comes_back(&mut self, term: Term) {
+        self.term = term;
         self.lent = None;
         self.lost = false;
     }
 }
 
 impl Lock {
-    /// This tenure begins here. If it is that of a loss that was asked for, the thread that did so is the first to enter; who
+    /// This term begins here. If it is that of a loss that was asked for, the thread that did so is the first to enter; who
     /// else wanted to reclaim the lock is told that it is not lost any more.
-    pub(super) fn settle_reclaims<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, tenure: Tenure) {
-        let named = self.request.and_then(|request| request.reclaims).filter(|loss| *loss != Tenure::NONE);
-        let mut takes = named.is_some_and(|loss| loss.next() == tenure);
+    pub(super) fn settle_reclaims<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, term: Term) {
+        let named = self.request.and_then(|request| request.reclaims).filter(|loss| *loss != Term::NONE);
+        let mut takes = named.is_some_and(|loss| loss.next() == term);
         let out = &mut *cx.out;
         self.threads.retain_mut(|thread| {
             let stays = !thread.reclaims || core::mem::take(&mut takes);
@@ -160,7 +160,7 @@ impl Lock {
         let named = self.request.is_some_and(|request| request.reclaims.is_some());
         let is_loss = named && packet.status == Status::Refused(Refusal::Lost);
         if is_loss {
-            self.expect(cx, Mode::Write, false, Some(packet.tenure));
+            self.expect(cx, Mode::Write, false, Some(packet.term));
             self.send_request(cx);
         }
         is_loss

@@ -2,11 +2,9 @@
 
 use alloc::collections::VecDeque;
 
-use wire::{
-    Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, Rules, Tenure, WaitList,
-};
+use wire::{Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, Rules, Term, WaitList};
 
-use super::store::{LockStore, NoRoom};
+use super::store::{Full, LockStore};
 use super::{Context, LockEffect, Ticket};
 use crate::coherence::config::Retransmission;
 
@@ -22,7 +20,7 @@ pub(super) struct Thread {
     pub(super) after: u32,
 }
 
-/// Whoever waits where a node reigns.
+/// Whoever waits where a node holds the lock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum Waiter {
     Local(Thread),
@@ -39,7 +37,7 @@ pub(super) struct Request {
     /// Somebody has the lock, as was answered to a request that wants it `once`.
     pub(super) busy: bool,
     /// Asked of the home, which has lost the lock: for a thread that knows, and names the loss. `NONE`: not known yet.
-    pub(super) reclaims: Option<Tenure>,
+    pub(super) reclaims: Option<Term>,
     pub(super) again: Again,
 }
 
@@ -82,8 +80,8 @@ impl Again {
 
 /// This node may write, or will, and keeps the queue.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(super) struct Reign {
-    pub(super) tenure: Tenure,
+pub(super) struct Holding {
+    pub(super) term: Term,
     /// Readers that have not said yet that their copies are gone.
     pub(super) awaiting: Copyset,
     /// They were told by whoever had the lock before, not by the directory.
@@ -98,7 +96,7 @@ pub(super) struct Reign {
     pub(super) again: Again,
 }
 
-impl Reign {
+impl Holding {
     /// True if threads may write.
     pub(super) const fn is_complete(&self) -> bool {
         self.awaiting.is_empty() && !self.lacks_data
@@ -144,8 +142,8 @@ impl Moving {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Freeing {
     pub(super) ticket: Ticket,
-    /// This node's reign.
-    pub(super) tenure: Tenure,
+    /// This node's term.
+    pub(super) term: Term,
     /// It was reclaimed, and shall be lost again.
     pub(super) lost: bool,
     pub(super) again: Again,
@@ -154,8 +152,8 @@ pub(super) struct Freeing {
 /// A lock was on its way when a new epoch began.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Cut {
-    /// Which reign it was to begin.
-    pub(super) tenure: Tenure,
+    /// Which term it was to begin.
+    pub(super) term: Term,
     /// Whose.
     pub(super) next: Option<NodeId>,
 }
@@ -169,10 +167,10 @@ pub(super) struct Report {
     pub(super) again: Again,
 }
 
-/// What has come for a reign that has not begun.
+/// What has come for a term that has not begun.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Early {
-    pub(super) tenure: Tenure,
+    pub(super) term: Term,
     /// Readers that have said that their copies are gone.
     pub(super) ended: Copyset,
     /// Nodes that the directory has sent to stand in its queue.
@@ -184,15 +182,15 @@ pub(super) struct Early {
 pub(super) struct Ending {
     /// Who wants to write.
     pub(super) to: NodeId,
-    /// In which tenure.
-    pub(super) tenure: Tenure,
+    /// In which term.
+    pub(super) term: Term,
 }
 
 /// A copy that threads may read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Copy {
     /// Of these data.
-    pub(super) tenure: Tenure,
+    pub(super) term: Term,
     /// The home has them, too.
     pub(super) at_home: bool,
 }
@@ -203,25 +201,25 @@ pub(super) struct Lock {
     pub(super) at: GlobalAddr,
     pub(super) len: u32,
     /// The store has room for it.
-    pub(super) has_room: bool,
+    pub(super) has_capacity: bool,
     /// It waits for room.
-    pub(super) wants_room: bool,
-    /// What comes of an earlier reign than this is refused.
-    pub(super) fence: Tenure,
+    pub(super) wants_capacity: bool,
+    /// What comes of an earlier term than this is refused.
+    pub(super) fence: Term,
     pub(super) copy: Option<Copy>,
-    pub(super) reign: Option<Reign>,
+    pub(super) holding: Option<Holding>,
     pub(super) request: Option<Request>,
     pub(super) moving: Option<Moving>,
     pub(super) ending: Option<Ending>,
-    /// Threads that wait, while this node does not reign.
+    /// Threads that wait, while this node does not hold the lock.
     pub(super) threads: VecDeque<Thread>,
-    /// What has come for a reign that has not begun here.
+    /// What has come for a term that has not begun here.
     pub(super) early: Option<Early>,
-    /// The last reign, and of whom it knew.
-    pub(super) last: Option<(Tenure, Copyset)>,
+    /// The last term, and of whom it knew.
+    pub(super) last: Option<(Term, Copyset)>,
     /// What was said of it to its home in a new epoch, until the home has answered.
     pub(super) report: Option<Report>,
-    /// The MOVE that a new epoch has cut short, with the tenure that it was to begin: only here are data that were on their
+    /// The MOVE that a new epoch has cut short, with the term that it was to begin: only here are data that were on their
     /// way. Until the home has answered.
     pub(super) cut: Option<Cut>,
     /// A thread that is in it to write wants it to be no more.
@@ -237,11 +235,11 @@ impl Lock {
         Self {
             at,
             len,
-            has_room: false,
-            wants_room: false,
-            fence: Tenure::NONE,
+            has_capacity: false,
+            wants_capacity: false,
+            fence: Term::NONE,
             copy: None,
-            reign: None,
+            holding: None,
             request: None,
             moving: None,
             ending: None,
@@ -256,14 +254,14 @@ impl Lock {
         }
     }
 
-    /// What has come for this reign, which has not begun; `None` if nothing of it counts any more.
-    pub(super) fn early_for(&mut self, tenure: Tenure) -> Option<&mut Early> {
-        if tenure < self.fence || self.early.is_some_and(|early| early.tenure > tenure) {
+    /// What has come for this term, which has not begun; `None` if nothing of it counts any more.
+    pub(super) fn early_for(&mut self, term: Term) -> Option<&mut Early> {
+        if term < self.fence || self.early.is_some_and(|early| early.term > term) {
             return None;
         }
-        let none = Early { tenure, ended: Copyset::EMPTY, queue: WaitList::EMPTY };
+        let none = Early { term, ended: Copyset::EMPTY, queue: WaitList::EMPTY };
         let early = self.early.get_or_insert(none);
-        if early.tenure < tenure {
+        if early.term < term {
             *early = none;
         }
         Some(early)
@@ -272,14 +270,17 @@ impl Lock {
     /// When something has to be sent again.
     pub(super) fn due(&self) -> Nanos {
         let request = self.request.map(|request| request.again.at);
-        let reign =
-            self.reign.as_ref().filter(|reign| !reign.awaiting.is_empty()).map(|reign| reign.again.at);
+        let holding = self
+            .holding
+            .as_ref()
+            .filter(|holding| !holding.awaiting.is_empty())
+            .map(|holding| holding.again.at);
         let moving = self.moving.map(|moving| moving.again.at);
         let report = self.report.map(|report| report.again.at);
         let freeing = self.freeing.map(|freeing| freeing.again.at);
         request
             .into_iter()
-            .chain(reign)
+            .chain(holding)
             .chain(moving)
             .chain(report)
             .chain(freeing)
@@ -289,7 +290,7 @@ impl Lock {
 
     /// True if this node has nothing of it, and wants nothing.
     pub(super) fn is_vacant(&self) -> bool {
-        !self.has_room && self.request.is_none() && self.threads.is_empty()
+        !self.has_capacity && self.request.is_none() && self.threads.is_empty()
     }
 
     /// A packet about this lock.
@@ -298,13 +299,13 @@ impl Lock {
     }
 
     /// The lock is still this node's: its MOVE, if there is one, may yet be denied.
-    pub(super) fn reigns(&self) -> bool {
-        self.reign.is_some()
+    pub(super) fn holds(&self) -> bool {
+        self.holding.is_some()
     }
 
     /// Goes on with whatever is next.
     pub(super) fn advance<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
-        if self.reigns() {
+        if self.holds() {
             return self.serve(cx);
         }
         if self.copy.is_some() && self.ending.is_none() {
@@ -320,7 +321,7 @@ impl Lock {
             let _ = cx.store.close(self.at);
         }
         // Of a lock whose home was lost, threads may still be inside: the next one of that name waits for them.
-        if self.copy.is_none() && self.has_room && !cx.store.close(self.at).is_none() {
+        if self.copy.is_none() && self.has_capacity && !cx.store.close(self.at).is_none() {
             return;
         }
         if let Some(thread) = self.threads.front().copied() {
@@ -330,10 +331,10 @@ impl Lock {
 
     /// Asks the directory, or the home of a lost lock, if nothing is asked already.
     fn ask<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, thread: &Thread) {
-        if self.request.is_some() || !self.make_room(cx) {
+        if self.request.is_some() || !self.make_space(cx) {
             return;
         }
-        self.expect(cx, thread.mode, thread.once, thread.reclaims.then_some(Tenure::NONE));
+        self.expect(cx, thread.mode, thread.once, thread.reclaims.then_some(Term::NONE));
         self.send_request(cx);
     }
 
@@ -343,7 +344,7 @@ impl Lock {
         cx: &Context<'_, S, R>,
         mode: Mode,
         once: bool,
-        reclaims: Option<Tenure>,
+        reclaims: Option<Term>,
     ) {
         self.asked = self.asked.wrapping_add(1).max(1);
         let (number, again) = (self.asked, Again::first(cx));
@@ -353,8 +354,8 @@ impl Lock {
     pub(super) fn send_request<S, R>(&self, cx: &mut Context<'_, S, R>) {
         let Some(Request { number, mode, once, reclaims, .. }) = self.request else { return };
         cx.counters.requests += 1;
-        if let Some(tenure) = reclaims {
-            let reclaim = LockPacket { mode, tenure, number, ..self.packet(cx, LockKind::Reclaim) };
+        if let Some(term) = reclaims {
+            let reclaim = LockPacket { mode, term, number, ..self.packet(cx, LockKind::Reclaim) };
             return cx.send(LockPacket { to: LockEnd::Home(self.at.home()), ..reclaim }, None);
         }
         let has_copy = self.copy.is_some() && self.ending.is_none();
@@ -362,65 +363,66 @@ impl Lock {
     }
 
     /// True if there is room for a copy.
-    fn make_room<S: LockStore, R>(&mut self, cx: &mut Context<'_, S, R>) -> bool {
-        if !self.has_room {
+    fn make_space<S: LockStore, R>(&mut self, cx: &mut Context<'_, S, R>) -> bool {
+        if !self.has_capacity {
             match cx.store.reserve(self.at, self.len, false) {
-                Ok(()) => self.has_room = true,
-                Err(NoRoom::Evict(victim)) => cx.victim = Some(victim),
-                Err(NoRoom::Busy) => {}
+                Ok(()) => self.has_capacity = true,
+                Err(Full::Evict(victim)) => cx.victim = Some(victim),
+                Err(Full::Busy) => {}
             }
         }
-        self.wants_room = !self.has_room;
-        self.has_room
+        self.wants_capacity = !self.has_capacity;
+        self.has_capacity
     }
 
-    /// Room for what has come, asked or not.
+    /// Capacity for what has come, asked or not.
     pub(super) fn take_room<S: LockStore, R>(&mut self, cx: &mut Context<'_, S, R>) {
-        if !self.has_room {
+        if !self.has_capacity {
             cx.store.reserve(self.at, self.len, true).expect("there is room for what has come");
-            self.has_room = true;
+            self.has_capacity = true;
         }
-        self.wants_room = false;
+        self.wants_capacity = false;
     }
 
     /// Gives the room back, if nothing needs it any more.
     pub(super) fn leave_room<S: LockStore, R>(&mut self, cx: &mut Context<'_, S, R>) {
-        let needed = self.copy.is_some() || self.reigns() || self.request.is_some() || self.moving.is_some();
+        let needed = self.copy.is_some() || self.holds() || self.request.is_some() || self.moving.is_some();
         let needed = needed || self.report.is_some() || self.cut.is_some();
         // Of a lock whose home is gone, the last one out gives it back.
-        if self.has_room && !needed && cx.store.close(self.at).is_none() {
+        if self.has_capacity && !needed && cx.store.close(self.at).is_none() {
             cx.store.release(self.at);
-            self.has_room = false;
+            self.has_capacity = false;
             cx.freed_room = true;
         }
     }
 
     pub(super) fn is_quiet(&self) -> bool {
-        let queue = self.reign.as_ref().is_none_or(|reign| reign.is_complete() && reign.queue.is_empty());
+        let queue =
+            self.holding.as_ref().is_none_or(|holding| holding.is_complete() && holding.queue.is_empty());
         let nothing_asked = self.request.is_none() && self.moving.is_none() && self.ending.is_none();
         let nothing_asked = nothing_asked && self.report.is_none() && self.freeing.is_none();
-        queue && nothing_asked && self.threads.is_empty() && !self.wants_room
+        queue && nothing_asked && self.threads.is_empty() && !self.wants_capacity
     }
 
     /// Asserts what must always hold.
     pub(super) fn invariants(&self) {
         assert!(
-            self.threads.is_empty() || !self.reigns(),
-            "where a node reigns, its threads are in the queue: {self:?}"
+            self.threads.is_empty() || !self.holds(),
+            "where a node holds the lock, its threads are in the queue: {self:?}"
         );
-        assert!(self.copy.is_none() || self.has_room, "a copy has room: {self:?}");
-        assert!(!self.reigns() || self.has_room, "so has whoever reigns: {self:?}");
+        assert!(self.copy.is_none() || self.has_capacity, "a copy has room: {self:?}");
+        assert!(!self.holds() || self.has_capacity, "so has the holder: {self:?}");
         assert!(self.ending.is_none() || self.copy.is_some(), "what ends is a copy: {self:?}");
         if let Some(moving) = self.moving {
-            assert!(moving.approved || self.reigns(), "a MOVE that is not approved is of a reign: {self:?}");
+            assert!(moving.approved || self.holds(), "a MOVE that is not approved is of a term: {self:?}");
         }
-        if let Some(reign) = &self.reign {
-            assert!(reign.tenure < self.fence, "a reign that has begun begins no more: {self:?}");
-            let queued = reign.queue.iter().filter_map(|waiter| match waiter {
+        if let Some(holding) = &self.holding {
+            assert!(holding.term < self.fence, "a term that has begun begins no more: {self:?}");
+            let queued = holding.queue.iter().filter_map(|waiter| match waiter {
                 Waiter::Remote(node, _) => Some(*node),
                 Waiter::Local(_) => None,
             });
-            assert!(queued.clone().all(|node| reign.known.contains(node)), "who waits is known: {self:?}");
+            assert!(queued.clone().all(|node| holding.known.contains(node)), "who waits is known: {self:?}");
         }
     }
 }

@@ -1,19 +1,19 @@
 //! A new epoch: the switch was restarted, or a node died or came back.
 //!
-//! Packets of another epoch are dropped everywhere, so whatever was under way is cut short. Then:
+//! Packets of another epoch are dropped everywhere, so whatever was in flight is cut short. Then:
 //!
-//! 1. *Agents.* Who reigns with everything it needs goes on reigning: the thread inside notices nothing, and the next one
+//! 1. *Agents.* Who holds a lock with everything it needs goes on holding: the thread inside notices nothing, and the next one
 //!    waits until the home has answered. (Whoever is inside to write may give the memory back, and may hear that he could
-//!    not: then it may be gone all the same, and somebody else's by now.) Who was about to reign keeps what it got as a
+//!    not: then it may be gone all the same, and somebody else's by now.) Who was about to hold it keeps what it got as a
 //!    copy. Copies stay, also those that were to end. Of a lock that was on its way the data are kept. All of this is
-//!    reported to the lock's home; so is that a node has reigned and moved the lock on: whoever had it then may be dead.
-//! 2. *Homes.* A home decides nothing until every live node has reported. Then it knows for each of its locks who reigns or
+//!    reported to the lock's home; so is that a node has held it and moved the lock on: whoever had it then may be dead.
+//! 2. *Homes.* A home decides nothing until every live node has reported. Then it knows for each of its locks who holds it or
 //!    who has copies, and where the data of the last release are: in a copy, on their way, or here; or they are
 //!    *lost*. Entries go to the switch again, and reports are answered.
-//! 3. Threads that wait ask again, in the tenures that follow.
+//! 3. Threads that wait ask again, in the terms that follow.
 //!
 //! # When data are lost
-//! When nobody alive reigns or has a copy, and a dead node may have written: the lock was lent or moved to it (or to
+//! When nobody alive holds the lock or has a copy, and a dead node may have written: the lock was lent or moved to it (or to
 //! somebody who says that he has moved it on) and did not come back. What a dead node wrote and nobody else has seen
 //! cannot be told from what it did not write, so that counts as lost, too; stale data are never served.
 
@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 
 use sorted::Map;
 use wire::{
-    Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, NodeId, Refusal, Rule, Rules, Status, Tenure,
+    Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, NodeId, Refusal, Rule, Rules, Status, Term,
 };
 
 use super::home::{HomeLock, Keeper};
@@ -55,7 +55,7 @@ pub(super) struct Rebuilding {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Decision {
     pub(super) len: u32,
-    pub(super) tenure: Tenure,
+    pub(super) term: Term,
     /// What was reported stays.
     pub(super) stays: bool,
     /// The entry has a keeper, so the answer may go out.
@@ -122,7 +122,7 @@ impl<R: Rules> LockNode<R> {
             let mut cx: Context<'_, S, R> =
                 context(self.rules, &self.config, &mut self.counters, at, store, out);
             let packet = LockPacket {
-                tenure: Tenure(count),
+                term: Term(count),
                 to: LockEnd::Home(home),
                 ..LockPacket::new(LockKind::LastReport, GlobalAddr::new(home, 0), 0, cx.config.id)
             };
@@ -233,7 +233,7 @@ impl<R: Rules> LockNode<R> {
     ) {
         match &mut self.rebuilding {
             Some(rebuilding) => {
-                rebuilding.counts.insert(packet.node, packet.tenure.0);
+                rebuilding.counts.insert(packet.node, packet.term.0);
                 self.rebuild_if_complete(at, store, out);
             }
             None => self.answer_last(at, packet.node, store, out),
@@ -315,57 +315,57 @@ impl<R: Rules> LockNode<R> {
         out: &mut Vec<LockEffect>,
     ) {
         let decision = self.decided.get(&(lock, node)).copied();
-        let Some(Decision { len, tenure, stays, placed: true }) = decision else { return };
+        let Some(Decision { len, term, stays, placed: true }) = decision else { return };
         let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let status = if stays { Status::Granted } else { Status::Refused(Refusal::Outdated) };
         let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(node));
         let answer = LockPacket::new(LockKind::Reported, lock, len, node);
-        cx.send(LockPacket { status, tenure, from, to, ..answer }, None);
+        cx.send(LockPacket { status, term, from, to, ..answer }, None);
     }
 }
 
 impl Lock {
-    /// What was under way ends; what was granted stays.
+    /// What was in flight ends; what was granted stays.
     fn cut_short<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         self.request = None;
         self.ending = None;
         self.early = None;
-        self.wants_room = false;
+        self.wants_capacity = false;
         self.report = None;
-        self.fence = Tenure::NONE;
+        self.fence = Term::NONE;
         if let Some(moving) = self.moving.take() {
             // Approved or not, it is not this node that knows. But whoever reads here has a copy, and if this node was next,
             // nobody else has written.
-            let (next, packet) = (moving.packet.tenure.next(), moving.packet);
-            self.cut = Some(Cut { tenure: next, next: packet.next });
+            let (next, packet) = (moving.packet.term.next(), moving.packet);
+            self.cut = Some(Cut { term: next, next: packet.next });
             let reads_on = packet.nodes.contains(cx.config.id) || packet.next == Some(cx.config.id);
-            if self.reigns() && reads_on {
-                self.copy = Some(Copy { tenure: next, at_home: self.len == 0 });
+            if self.holds() && reads_on {
+                self.copy = Some(Copy { term: next, at_home: self.len == 0 });
             }
-            self.end_reign();
+            self.end_holding();
             return;
         }
-        let Some(reign) = &mut self.reign else { return };
-        if reign.is_complete() {
-            reign.known = Copyset::EMPTY;
-            reign.queue.retain(|waiter| matches!(waiter, Waiter::Local(_)));
-            self.fence = reign.tenure.next();
+        let Some(holding) = &mut self.holding else { return };
+        if holding.is_complete() {
+            holding.known = Copyset::EMPTY;
+            holding.queue.retain(|waiter| matches!(waiter, Waiter::Local(_)));
+            self.fence = holding.term.next();
             return;
         }
         // The data have come, or were here before; nobody has written.
-        let copy = if reign.by_hand {
-            Some(Copy { tenure: reign.tenure, at_home: self.len == 0 })
+        let copy = if holding.by_hand {
+            Some(Copy { term: holding.term, at_home: self.len == 0 })
         } else {
-            (!reign.lacks_data).then_some(Copy { tenure: reign.tenure.before(), at_home: true })
+            (!holding.lacks_data).then_some(Copy { term: holding.term.before(), at_home: true })
         };
-        self.end_reign();
+        self.end_holding();
         self.copy = copy;
         let _ = cx.store.close(self.at);
     }
 
-    fn end_reign(&mut self) {
-        let Some(reign) = self.reign.take() else { return };
-        for waiter in reign.queue {
+    fn end_holding(&mut self) {
+        let Some(holding) = self.holding.take() else { return };
+        for waiter in holding.queue {
             if let Waiter::Local(thread) = waiter {
                 self.threads.push_back(thread);
             }
@@ -377,20 +377,19 @@ impl Lock {
         // Without data, nothing can be lost, and nobody has to know who had it.
         let last = self.last.take().filter(|_| self.len > 0);
         let packet = LockPacket { to: LockEnd::Home(self.at.home()), ..self.packet(cx, LockKind::Report) };
-        let (packet, with_data) = if let Some(reign) = &self.reign {
-            (LockPacket { mode: Mode::Write, tenure: reign.tenure, ..packet }, false)
+        let (packet, with_data) = if let Some(holding) = &self.holding {
+            (LockPacket { mode: Mode::Write, term: holding.term, ..packet }, false)
         } else if let Some(copy) = self.copy {
-            (LockPacket { has_copy: true, tenure: copy.tenure, ..packet }, !copy.at_home)
-        } else if let Some(Cut { tenure, next }) = self.cut.filter(|_| cx.rules.holds(Rule::MovesAreReported))
-        {
-            (LockPacket { once: true, tenure, next, ..packet }, true)
-        } else if let Some((tenure, _)) = last {
+            (LockPacket { has_copy: true, term: copy.term, ..packet }, !copy.at_home)
+        } else if let Some(Cut { term, next }) = self.cut.filter(|_| cx.rules.holds(Rule::MovesAreReported)) {
+            (LockPacket { once: true, term, next, ..packet }, true)
+        } else if let Some((term, _)) = last {
             self.last = last;
-            (LockPacket { tenure, ..packet }, false)
+            (LockPacket { term, ..packet }, false)
         } else {
             return false;
         };
-        if self.copy.is_some() || self.reign.is_some() {
+        if self.copy.is_some() || self.holding.is_some() {
             self.cut = None;
         }
         let with_data = with_data && self.len > 0;
@@ -402,9 +401,9 @@ impl Lock {
         true
     }
 
-    /// True if this node reigned when the epoch began, and the home has not said that the lock is still one.
+    /// True if this node held it when the epoch began, and the home has not said that the lock is still one.
     pub(super) fn is_doubted<R: Rules>(&self, rules: R) -> bool {
-        rules.holds(Rule::ReignsAreConfirmed)
+        rules.holds(Rule::HoldersAreConfirmed)
             && self.report.is_some_and(|report| report.packet.mode == Mode::Write)
     }
 
@@ -425,11 +424,11 @@ impl Lock {
         };
         self.cut = None;
         // One that was granted since is another.
-        if let Some(copy) = self.copy.as_mut().filter(|copy| copy.tenure <= packet.tenure) {
-            *copy = Copy { tenure: packet.tenure, at_home: true };
+        if let Some(copy) = self.copy.as_mut().filter(|copy| copy.term <= packet.term) {
+            *copy = Copy { term: packet.term, at_home: true };
         }
         if self.freeing.is_some() {
-            // Asked for again, or done before the epoch; unless what was reported was before this reign.
+            // Asked for again, or done before the epoch; unless what was reported was before this term.
             if !packet.status.is_granted() && said.mode == Mode::Write {
                 self.end(cx);
                 return self.advance(cx);
@@ -438,23 +437,23 @@ impl Lock {
         }
         let had = said.mode == Mode::Write || said.has_copy;
         if had && !packet.status.is_granted() {
-            return self.lose_memory(cx, said.tenure);
+            return self.lose_memory(cx, said.term);
         }
         self.leave_room(cx);
         self.advance(cx);
     }
 
     /// What this node had of the lock is of memory that was given back, and whoever did so has not ended the lock: it is no more.
-    fn lose_memory<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, tenure: Tenure) {
-        if self.reign.as_ref().is_some_and(|reign| reign.tenure == tenure) {
-            self.end_reign();
+    fn lose_memory<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, term: Term) {
+        if self.holding.as_ref().is_some_and(|holding| holding.term == term) {
+            self.end_holding();
         }
-        if self.copy.is_some_and(|copy| copy.tenure <= tenure) {
+        if self.copy.is_some_and(|copy| copy.term <= term) {
             self.copy = None;
             self.ending = None;
         }
         self.last = None;
-        if self.has_room && !self.reigns() && self.copy.is_none() {
+        if self.has_capacity && !self.holds() && self.copy.is_none() {
             let _ = cx.store.close(self.at);
         }
         self.leave_room(cx);
@@ -464,12 +463,12 @@ impl Lock {
     /// The lock's home is gone, and its memory with it.
     fn lose_home<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         self.end(cx);
-        self.end_reign();
+        self.end_holding();
         self.copy = None;
         self.cut = None;
         self.last = None;
         // The next one of this name begins anew.
-        self.fence = Tenure::NONE;
+        self.fence = Term::NONE;
         for thread in self.threads.drain(..) {
             cx.out.push(LockEffect::Failed(thread.ticket, Refusal::NodeDown));
         }

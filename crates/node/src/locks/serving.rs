@@ -15,14 +15,14 @@ impl Lock {
             return;
         }
         loop {
-            let Some(reign) = self
-                .reign
+            let Some(holding) = self
+                .holding
                 .as_mut()
-                .filter(|reign| reign.is_complete() || !cx.rules.holds(Rule::WriterAwaitsReaders))
+                .filter(|holding| holding.is_complete() || !cx.rules.holds(Rule::WriterAwaitsReaders))
             else {
                 return;
             };
-            let Some(next) = reign.queue.front().copied() else {
+            let Some(next) = holding.queue.front().copied() else {
                 return self.keep(cx, Mode::Write);
             };
             let users = cx.store.close(self.at);
@@ -33,7 +33,7 @@ impl Lock {
                 Waiter::Local(_) => return,
                 // What this node asked for itself, in a late copy.
                 Waiter::Remote(node, _) if node == cx.config.id => {
-                    reign.queue.pop_front();
+                    holding.queue.pop_front();
                 }
                 // The home takes a MOVE only when it has heard from everybody.
                 Waiter::Remote(..) if self.report.is_some() => return,
@@ -52,20 +52,22 @@ impl Lock {
 
     /// Lets the first thread of the queue in.
     fn admit_first<S: LockStore, R>(&mut self, cx: &mut Context<'_, S, R>) {
-        let reign = self.reign.as_mut().expect("this node reigns");
-        let Some(Waiter::Local(thread)) = reign.queue.pop_front() else { unreachable!("a thread is first") };
+        let holding = self.holding.as_mut().expect("this node holds the lock");
+        let Some(Waiter::Local(thread)) = holding.queue.pop_front() else {
+            unreachable!("a thread is first")
+        };
         cx.store.admit(self.at, thread.mode);
         cx.out.push(LockEffect::Entered(thread.ticket));
     }
 
     /// Puts a thread of this node before whoever is first, if that is allowed so often.
     fn prefer_own<S, R>(&mut self, _: &Context<'_, S, R>, users: Users) -> bool {
-        let reign = self.reign.as_mut().expect("this node reigns");
-        let own = reign.queue.iter().position(|waiter| matches!(waiter, Waiter::Local(_)));
-        let Some(at) = own.filter(|_| users.is_none() && reign.preference > 0) else { return false };
-        reign.preference -= 1;
-        let thread = reign.queue.remove(at).expect("it is there");
-        reign.queue.push_front(thread);
+        let holding = self.holding.as_mut().expect("this node holds the lock");
+        let own = holding.queue.iter().position(|waiter| matches!(waiter, Waiter::Local(_)));
+        let Some(at) = own.filter(|_| users.is_none() && holding.preference > 0) else { return false };
+        holding.preference -= 1;
+        let thread = holding.queue.remove(at).expect("it is there");
+        holding.queue.push_front(thread);
         true
     }
 
@@ -73,12 +75,12 @@ impl Lock {
     /// them, with the rest.
     fn move_on<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, users: Users) {
         let me = cx.config.id;
-        let reign = self.reign.as_mut().expect("this node reigns");
+        let holding = self.holding.as_mut().expect("this node holds the lock");
         let (mut readers, mut next, mut rest) = (Copyset::EMPTY, None, WaitList::EMPTY);
         let mut own_readers = users.readers > 0;
         // Until the MOVE is approved, everybody may have to wait here on, but for those that are let in now.
-        for _ in 0..reign.queue.len() {
-            let waiter = reign.queue.pop_front().expect("so many wait");
+        for _ in 0..holding.queue.len() {
+            let waiter = holding.queue.pop_front().expect("so many wait");
             let served = match waiter {
                 Waiter::Local(Thread { ticket, mode: Mode::Read, .. }) if next.is_none() => {
                     cx.store.admit(self.at, Mode::Read);
@@ -112,7 +114,7 @@ impl Lock {
                 }
             };
             if !served {
-                reign.queue.push_back(waiter);
+                holding.queue.push_back(waiter);
             }
         }
         // A copy stays here if nobody ends it, or if it is being read.
@@ -126,7 +128,7 @@ impl Lock {
         self.send_move(cx, readers, next, rest);
     }
 
-    /// Sends a MOVE of everything that this reign knows.
+    /// Sends a MOVE of everything that this term knows.
     pub(super) fn send_move<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
@@ -135,12 +137,12 @@ impl Lock {
         rest: WaitList,
     ) {
         let me = cx.config.id;
-        let reign = self.reign.as_ref().expect("this node reigns");
+        let holding = self.holding.as_ref().expect("this node holds the lock");
         let packet = LockPacket {
             mode: Mode::Write,
-            tenure: reign.tenure,
+            term: holding.term,
             nodes: readers,
-            waiting: reign.known,
+            waiting: holding.known,
             next,
             queue: rest,
             to: LockEnd::Switch,
@@ -173,41 +175,41 @@ impl Lock {
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,
     ) {
-        let LockPacket { node, mode, tenure, .. } = *packet;
-        if let Some(reign) = self.reign.as_mut()
-            && (reign.tenure == tenure || !cx.rules.holds(Rule::ForwardsAreOfThisTenure))
+        let LockPacket { node, mode, term, .. } = *packet;
+        if let Some(holding) = self.holding.as_mut()
+            && (holding.term == term || !cx.rules.holds(Rule::ForwardsAreOfThisTerm))
         {
-            if reign.known.contains(node) {
+            if holding.known.contains(node) {
                 // It may want more by now than it did. What is on its way to it stays as it is.
                 let waits = |waiter: &&mut Waiter| matches!(waiter, Waiter::Remote(who, _) if *who == node);
                 if mode == Mode::Write
                     && self.moving.is_none()
-                    && let Some(waiter) = reign.queue.iter_mut().find(waits)
+                    && let Some(waiter) = holding.queue.iter_mut().find(waits)
                 {
                     *waiter = Waiter::Remote(node, mode);
                 }
                 return;
             }
-            reign.known = reign.known.with(node);
-            reign.queue.push_back(Waiter::Remote(node, mode));
+            holding.known = holding.known.with(node);
+            holding.queue.push_back(Waiter::Remote(node, mode));
             self.serve(cx);
             let waits = self.moving.is_none();
-            if packet.once && waits && self.reigns() {
+            if packet.once && waits && self.holds() {
                 self.say_busy(cx, node);
             }
             return;
         }
         // It was sent while the MOVE was between its passes, and nobody else knows of it.
         match self.last {
-            Some((last, known)) if last == tenure && !known.contains(node) => self.send_on(cx, node, mode),
+            Some((last, known)) if last == term && !known.contains(node) => self.send_on(cx, node, mode),
             _ => self.keep_early(cx, packet),
         }
     }
 
     /// The directory has sent somebody to a queue that is on its way here.
     fn keep_early<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &LockPacket) {
-        let LockPacket { node, mode, tenure, .. } = *packet;
-        let early = if cx.rules.holds(Rule::EarlyForwardsAreKept) { self.early_for(tenure) } else { None };
+        let LockPacket { node, mode, term, .. } = *packet;
+        let early = if cx.rules.holds(Rule::EarlyForwardsAreKept) { self.early_for(term) } else { None };
         let Some(early) = early.filter(|_| node != cx.config.id) else {
             return cx.counters.drop(LockDrop::Late);
         };
@@ -231,7 +233,7 @@ impl Lock {
         cx.send(LockPacket { to: LockEnd::Agent(node), ..self.packet(cx, LockKind::Busy) }, None);
     }
 
-    /// Sends somebody who waited here back to the directory, which knows who reigns now.
+    /// Sends somebody who waited here back to the directory, which knows who holds it now.
     pub(super) fn send_on<S, R>(&self, cx: &mut Context<'_, S, R>, node: NodeId, mode: Mode) {
         cx.send(LockPacket { mode, node, ..self.packet(cx, LockKind::Acquire) }, None);
     }

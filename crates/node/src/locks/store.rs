@@ -27,7 +27,7 @@ impl Users {
 
 /// There is no room for another copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NoRoom {
+pub enum Full {
     /// This one, used longest ago, may go.
     Evict(GlobalAddr),
     /// None may go now.
@@ -41,7 +41,7 @@ pub trait LockStore {
     ///
     /// # Errors
     /// If another copy has to go first. Never with `must`.
-    fn reserve(&mut self, lock: GlobalAddr, len: u32, must: bool) -> Result<(), NoRoom>;
+    fn reserve(&mut self, lock: GlobalAddr, len: u32, must: bool) -> Result<(), Full>;
 
     /// Gives a copy's room back.
     fn release(&mut self, lock: GlobalAddr);

@@ -2,9 +2,9 @@
 
 use alloc::collections::VecDeque;
 
-use wire::{Copyset, LockEnd, LockKind, LockPacket, Mode, Rule, Rules, Tenure, WaitList};
+use wire::{Copyset, LockEnd, LockKind, LockPacket, Mode, Rule, Rules, Term, WaitList};
 
-use super::record::{Again, Copy, Ending, Lock, Reign, Waiter};
+use super::record::{Again, Copy, Ending, Holding, Lock, Waiter};
 use super::store::LockStore;
 use super::{Context, LockDrop, LockMessage};
 
@@ -16,12 +16,12 @@ impl Lock {
         message: &LockMessage,
     ) {
         let packet = &message.packet;
-        let (tenure, mover) = (packet.tenure, packet.node);
+        let (term, mover) = (packet.term, packet.node);
         // What a home serves names no readers.
         let served = packet.nodes.is_empty();
         if mover == cx.config.id && !served {
             // This node's own MOVE, approved: it keeps a copy.
-            if self.is_moving_of(tenure.before()) {
+            if self.is_moving_of(term.before()) {
                 self.depart(cx);
                 self.advance(cx);
             }
@@ -30,10 +30,10 @@ impl Lock {
         let from_home = served || packet.len == 0;
         if mover != cx.config.id {
             let received =
-                LockPacket { tenure, to: LockEnd::Agent(mover), ..self.packet(cx, LockKind::Received) };
+                LockPacket { term, to: LockEnd::Agent(mover), ..self.packet(cx, LockKind::Received) };
             cx.send(received, None);
         }
-        if self.copy.is_some_and(|copy| copy.tenure == tenure) {
+        if self.copy.is_some_and(|copy| copy.term == term) {
             cx.counters.drop(LockDrop::Late);
             if self.request.is_some_and(|request| request.mode == Mode::Read) {
                 self.request = None;
@@ -41,12 +41,12 @@ impl Lock {
             }
             return;
         }
-        if tenure < self.fence && cx.rules.holds(Rule::EndedCopiesAreRefused) || self.reigns() {
+        if term < self.fence && cx.rules.holds(Rule::EndedCopiesAreRefused) || self.holds() {
             // The writer that waits for its end may not have heard.
             if let Some(next) = packet.next
-                && tenure < self.fence
+                && term < self.fence
             {
-                self.say_ended(cx, next, tenure);
+                self.say_ended(cx, next, term);
             }
             cx.counters.drop(LockDrop::Late);
             return self.ask_again(cx);
@@ -55,28 +55,28 @@ impl Lock {
         if !wanted {
             match packet.next {
                 Some(next) => {
-                    self.fence = self.fence.max(tenure.next());
-                    self.say_ended(cx, next, tenure);
+                    self.fence = self.fence.max(term.next());
+                    self.say_ended(cx, next, term);
                 }
                 None => cx.counters.drop(LockDrop::Late),
             }
             return self.ask_again(cx);
         }
         self.arrived();
-        self.settle_reclaims(cx, tenure);
+        self.settle_reclaims(cx, term);
         self.request = None;
         self.take_room(cx);
         if let Some(data) = message.data {
             cx.store.fill(self.at, data);
         }
-        self.copy = Some(Copy { tenure, at_home: from_home });
+        self.copy = Some(Copy { term, at_home: from_home });
         // Those that waited to read are let in before the copy ends.
         while self.threads.front().is_some_and(|thread| thread.mode == Mode::Read) {
             let thread = self.threads.pop_front().expect("there is one");
             cx.store.admit(self.at, Mode::Read);
             cx.out.push(super::LockEffect::Entered(thread.ticket));
         }
-        self.ending = packet.next.map(|to| Ending { to, tenure });
+        self.ending = packet.next.map(|to| Ending { to, term });
         self.end_if_left(cx);
         self.advance(cx);
     }
@@ -105,13 +105,13 @@ impl Lock {
         message: &LockMessage,
     ) {
         let packet = &message.packet;
-        if let Some(reign) = &mut self.reign
-            && reign.tenure == packet.tenure
+        if let Some(holding) = &mut self.holding
+            && holding.term == packet.term
         {
-            if reign.lacks_data
+            if holding.lacks_data
                 && let Some(data) = message.data
             {
-                reign.lacks_data = false;
+                holding.lacks_data = false;
                 // It was asked for the data only.
                 self.request = None;
                 cx.store.fill(self.at, data);
@@ -119,16 +119,16 @@ impl Lock {
             }
             return;
         }
-        if packet.tenure < self.fence && cx.rules.holds(Rule::OldTenuresAreRefused) {
+        if packet.term < self.fence && cx.rules.holds(Rule::OldTenuresAreRefused) {
             return cx.counters.drop(LockDrop::Late);
         }
-        if self.reigns() && cx.rules.holds(Rule::LaterReignsApprove) {
+        if self.holds() && cx.rules.holds(Rule::LaterTermsApprove) {
             // Nobody else has what is here.
             return cx.counters.drop(LockDrop::Nonsense);
         }
         self.arrived();
         let had_copy = self.copy.is_some();
-        self.begin(cx, packet.tenure, packet.nodes, false);
+        self.begin(cx, packet.term, packet.nodes, false);
         match message.data {
             // Its own threads may be reading the very same data.
             Some(_) if had_copy => {}
@@ -137,7 +137,7 @@ impl Lock {
         }
         if !had_copy && message.data.is_none() && self.len > 0 {
             // A late copy of a request had it lent, and this node's copy has ended since.
-            self.reign.as_mut().expect("it has begun").lacks_data = true;
+            self.holding.as_mut().expect("it has begun").lacks_data = true;
             self.expect(cx, Mode::Write, false, None);
             self.send_request(cx);
         }
@@ -153,19 +153,19 @@ impl Lock {
         let packet = &message.packet;
         if packet.node == cx.config.id {
             // Its own: after readers elsewhere it goes on here.
-            if self.is_moving_of(packet.tenure.before()) {
+            if self.is_moving_of(packet.term.before()) {
                 self.depart(cx);
                 self.advance(cx);
             }
             return;
         }
         let to = LockEnd::Agent(packet.node);
-        let received = LockPacket { tenure: packet.tenure, to, ..self.packet(cx, LockKind::Received) };
+        let received = LockPacket { term: packet.term, to, ..self.packet(cx, LockKind::Received) };
         cx.send(received, None);
-        if packet.tenure < self.fence && cx.rules.holds(Rule::OldTenuresAreRefused) {
+        if packet.term < self.fence && cx.rules.holds(Rule::OldTenuresAreRefused) {
             return cx.counters.drop(LockDrop::Late);
         }
-        if self.reigns() && cx.rules.holds(Rule::LaterReignsApprove) {
+        if self.holds() && cx.rules.holds(Rule::LaterTermsApprove) {
             return cx.counters.drop(LockDrop::Nonsense);
         }
         self.arrived();
@@ -179,53 +179,53 @@ impl Lock {
         self.serve(cx);
     }
 
-    /// A reign with a queue begins.
+    /// A term with a queue begins.
     pub(super) fn begin_by_hand<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,
     ) {
-        self.begin(cx, packet.tenure, packet.nodes, true);
+        self.begin(cx, packet.term, packet.nodes, true);
         if packet.queue.is_empty() {
             // Threads of this node, and behind them whoever was sent here before the lock came: so they stand already.
             return;
         }
         let me = cx.config.id;
-        let reign = self.reign.as_mut().expect("it has begun");
+        let holding = self.holding.as_mut().expect("it has begun");
         // First the thread that this node stood in the queue for; the others where its number comes once more, or last.
         let is_own = |waiter: &Waiter| matches!(waiter, Waiter::Local(_));
         let (mut own, sent): (VecDeque<Waiter>, VecDeque<Waiter>) =
-            core::mem::take(&mut reign.queue).into_iter().partition(is_own);
-        reign.queue.extend(own.pop_front());
+            core::mem::take(&mut holding.queue).into_iter().partition(is_own);
+        holding.queue.extend(own.pop_front());
         for (node, mode) in packet.queue.iter() {
             if node == me {
-                reign.queue.append(&mut own);
+                holding.queue.append(&mut own);
             } else {
-                reign.queue.push_back(Waiter::Remote(node, mode));
+                holding.queue.push_back(Waiter::Remote(node, mode));
             }
         }
-        reign.queue.append(&mut own);
+        holding.queue.append(&mut own);
         // Whoever was sent here before the queue came.
         let handed = packet.queue.nodes();
         let is_new = |waiter: &Waiter| matches!(waiter, Waiter::Remote(node, _) if !handed.contains(*node));
-        reign.queue.extend(sent.into_iter().filter(is_new));
-        reign.known = reign.known.union(handed);
+        holding.queue.extend(sent.into_iter().filter(is_new));
+        holding.known = holding.known.union(handed);
     }
 
     fn begin<S: LockStore, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
-        tenure: Tenure,
+        term: Term,
         readers: Copyset,
         by_hand: bool,
     ) {
         self.take_room(cx);
-        self.settle_reclaims(cx, tenure);
-        self.fence = self.fence.max(tenure.next());
+        self.settle_reclaims(cx, term);
+        self.fence = self.fence.max(term.next());
         self.request = None;
         self.copy = None;
         self.ending = None;
-        let early = self.early.take().filter(|early| early.tenure == tenure);
+        let early = self.early.take().filter(|early| early.term == term);
         let ended = early
             .filter(|_| cx.rules.holds(Rule::EarlyAnswersAreKept))
             .map_or(Copyset::EMPTY, |early| early.ended);
@@ -234,8 +234,8 @@ impl Lock {
         queue.extend(sent.iter().map(|(node, mode)| Waiter::Remote(node, mode)));
         // Whoever is inside to read is waited for like everybody else.
         let _ = cx.store.close(self.at);
-        self.reign = Some(Reign {
-            tenure,
+        self.holding = Some(Holding {
+            term,
             awaiting: readers.without_all(ended).without(cx.config.id),
             by_hand,
             lacks_data: false,

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, Mode, Rules};
 
-use super::record::{Lock, Reign, Thread, Waiter};
+use super::record::{Holding, Lock, Thread, Waiter};
 use super::store::LockStore;
 use super::{Context, LockEffect, LockNode, Ticket, context};
 use crate::store::Moment;
@@ -100,9 +100,9 @@ impl Lock {
             matches!(packet.kind, LockKind::Hand | LockKind::Granted) && packet.node != cx.config.id;
         if is_move {
             // Of a lock of another length, which was here before: its mover has not heard that it came.
-            let (tenure, to) = (packet.tenure, LockEnd::Agent(packet.node));
+            let (term, to) = (packet.term, LockEnd::Agent(packet.node));
             let received = packet.reply(LockKind::Received, cx.me(), to);
-            cx.send(LockPacket { node: cx.config.id, tenure, ..received }, None);
+            cx.send(LockPacket { node: cx.config.id, term, ..received }, None);
         }
         if packet.kind == LockKind::Forward {
             let status = wire::Status::Refused(wire::Refusal::WrongLength);
@@ -115,8 +115,8 @@ impl Lock {
     }
 
     fn line_up(&mut self, thread: Thread) {
-        match &mut self.reign {
-            Some(reign) => reign.queue.push_back(Waiter::Local(thread)),
+        match &mut self.holding {
+            Some(holding) => holding.queue.push_back(Waiter::Local(thread)),
             None => self.threads.push_back(thread),
         }
     }
@@ -124,22 +124,24 @@ impl Lock {
     fn cancel(&mut self, ticket: Ticket) -> bool {
         let before = self.waiting_threads();
         self.threads.retain(|thread| thread.ticket != ticket);
-        if let Some(reign) = &mut self.reign {
-            reign.queue.retain(|waiter| !matches!(waiter, Waiter::Local(thread) if thread.ticket == ticket));
+        if let Some(holding) = &mut self.holding {
+            holding
+                .queue
+                .retain(|waiter| !matches!(waiter, Waiter::Local(thread) if thread.ticket == ticket));
         }
         self.waiting_threads() < before
     }
 
     pub(super) fn waiting_threads(&self) -> usize {
-        let in_queue = self.reign.iter().flat_map(|reign| &reign.queue);
+        let in_queue = self.holding.iter().flat_map(|holding| &holding.queue);
         self.threads.len() + in_queue.filter(|waiter| matches!(waiter, Waiter::Local(_))).count()
     }
 
-    /// Threads that did not want to wait, and have to, as this node knows: it reigns, and has not let them in; or what it has
+    /// Threads that did not want to wait, and have to, as this node knows: it holds the lock, and has not let them in; or what it has
     /// asked for was not to be had, or is for threads that do wait: then nobody answers for these.
     pub(super) fn give_up_at_once<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
-        let reigns = self.reign.as_ref().is_some_and(Reign::is_complete);
-        if reigns || self.request.is_some_and(|request| request.busy || !request.once) {
+        let holds = self.holding.as_ref().is_some_and(Holding::is_complete);
+        if holds || self.request.is_some_and(|request| request.busy || !request.once) {
             self.dismiss_impatient(cx);
         }
     }
@@ -162,8 +164,8 @@ impl Lock {
         };
         let waiting = self.waiting_threads();
         self.threads.retain(&mut stays);
-        if let Some(reign) = &mut self.reign {
-            reign.queue.retain(|waiter| match waiter {
+        if let Some(holding) = &mut self.holding {
+            holding.queue.retain(|waiter| match waiter {
                 Waiter::Local(thread) => stays(thread),
                 Waiter::Remote(..) => true,
             });

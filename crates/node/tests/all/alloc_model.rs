@@ -56,7 +56,7 @@ struct Rack {
     /// What is live, by address.
     live: BTreeMap<u64, Allocation>,
     former: Vec<u64>,
-    /// Marks under way: whose, which blocks.
+    /// Marks in flight: whose, which blocks.
     marks: Vec<(usize, BlockRange)>,
     quarantine: Vec<(usize, BlockRange)>,
 }

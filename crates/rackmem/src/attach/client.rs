@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use live::waiting::Crowding;
+use live::waiting::Oversubscription;
 use node::Window;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
@@ -50,7 +50,7 @@ struct State {
     line: Line,
     /// Something did not go as it must: nothing is said any more.
     cut: bool,
-    /// An update is under way, and what would be said now comes after it.
+    /// An update is in flight, and what would be said now comes after it.
     updating: bool,
     unlock_later: Vec<u32>,
 }
@@ -87,7 +87,7 @@ impl AttachedHandle {
         if !socket_peercred(&stream).is_ok_and(|peer| peer.uid == geteuid()) {
             return Err(AttachError::OtherUser { socket: socket.to_path_buf() });
         }
-        let mut line = Line::new(stream, Arc::<Crowding>::default()).map_err(failed)?;
+        let mut line = Line::new(stream, Arc::<Oversubscription>::default()).map_err(failed)?;
         // Both greet before they hear the other one, so that each knows why it is refused.
         line.send(Some(MOST_GREETING), |out| put_hello(out, terms))
             .map_err(|_| AttachError::Refused { node })?;
@@ -227,11 +227,11 @@ impl AttachedHandle {
         let conversation = self.conversation();
         let mut bytes = conversation.state().begin_update(addr, len)?;
         // If the closure panics, the daemon must not wait for what it would have written.
-        let under_way = UnderWay(&conversation);
+        let in_flight = InFlight(&conversation);
         let window = self.window(addr, &bytes);
         let changed = change(&window);
         window.read(0, &mut bytes);
-        std::mem::forget(under_way);
+        std::mem::forget(in_flight);
         let mut state = conversation.state();
         state.updating = false;
         let answer = state.ask(1, |out| message::put_changed(out, &bytes));
@@ -322,9 +322,9 @@ impl AttachedHandle {
 }
 
 /// An update whose closure runs.
-struct UnderWay<'a>(&'a Conversation);
+struct InFlight<'a>(&'a Conversation);
 
-impl Drop for UnderWay<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.0.state().cut();
     }
@@ -335,7 +335,7 @@ impl Conversation {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Releases a lock; after the update that is under way, if one is.
+    /// Releases a lock; after the update that is in flight, if one is.
     pub(super) fn unlock(&self, number: u32) {
         let mut state = self.state();
         if state.updating {

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use live::waiting::{Crowding, Patience, Step};
+use live::waiting::{Oversubscription, SpinThenPark, Step};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wire::Nanos;
 
@@ -32,7 +32,7 @@ pub(super) enum Cut {
 /// One side of a connection.
 pub(super) struct Line {
     stream: UnixStream,
-    crowding: Arc<Crowding>,
+    oversubscription: Arc<Oversubscription>,
     started: Instant,
     /// What has come, from `taken` on; the next frame begins there.
     came: Vec<u8>,
@@ -45,11 +45,11 @@ const PREFIX: usize = 4;
 const PIECE: usize = 4 << 10;
 
 impl Line {
-    pub(super) fn new(stream: UnixStream, crowding: Arc<Crowding>) -> io::Result<Self> {
+    pub(super) fn new(stream: UnixStream, oversubscription: Arc<Oversubscription>) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self {
             stream,
-            crowding,
+            oversubscription,
             started: Instant::now(),
             came: Vec::new(),
             taken: 0,
@@ -96,7 +96,7 @@ impl Line {
         let until = most.map(|most| Instant::now() + most);
         self.came.drain(..self.taken);
         self.taken = 0;
-        let mut patience = Patience::without_spins();
+        let mut patience = SpinThenPark::without_spins();
         loop {
             let wanted = match self.came.first_chunk::<PREFIX>() {
                 None => PREFIX,
@@ -124,9 +124,9 @@ impl Line {
                 return Err(Cut::Late);
             }
             let now = patience.now(|| self.now());
-            match patience.step(now, Nanos::MAX, &self.crowding) {
+            match patience.step(now, Nanos::MAX, &self.oversubscription) {
                 Step::Spin => std::hint::spin_loop(),
-                Step::Yield => patience.give_way(now, &self.crowding, || self.now()),
+                Step::Yield => patience.give_way(now, &self.oversubscription, || self.now()),
                 Step::Sleep(_) => self.sleep(PollFlags::IN, left_until(until))?,
             }
         }

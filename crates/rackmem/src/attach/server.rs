@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use live::scheduling::Scheduling;
-use live::waiting::Crowding;
+use live::waiting::Oversubscription;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 use transport::{Handshakes, PlaceId, Reason, WIRE_VERSION};
@@ -31,7 +31,7 @@ use crate::rack_file::RackFile;
 /// Between two attempts to accept, where the system has run out of something.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Applications that use a node of this process. Dropping it ends their connections, and waits for what they have under way.
+/// Applications that use a node of this process. Dropping it ends their connections, and waits for what they have in flight.
 pub struct Attachments {
     shared: Arc<Shared>,
     socket: PathBuf,
@@ -70,7 +70,7 @@ pub(super) struct Shared {
     pub(super) counters: Counters,
     /// How the threads are scheduled that work for applications.
     scheduling: Scheduling,
-    pub(super) crowding: Arc<Crowding>,
+    pub(super) oversubscription: Arc<Oversubscription>,
     /// How long an application may keep a block, or not take an answer.
     pub(super) hold: Duration,
     pub(super) stop: AtomicBool,
@@ -111,7 +111,7 @@ impl Rack {
         let shared = Arc::new(Shared {
             counters: Counters::default(),
             scheduling: file.scheduling,
-            crowding: Arc::new(Crowding::of(file.scheduling)),
+            oversubscription: Arc::new(Oversubscription::of(file.scheduling)),
             hold: Duration::from_nanos(file.timeout.0 / 2),
             stop: AtomicBool::new(false),
             handshakes: Arc::new(Handshakes::new(file.terms(), |_| None)),
@@ -156,7 +156,7 @@ fn admit(shared: &Arc<Shared>, stream: UnixStream, handle: impl FnOnce() -> crat
         shared.counters.refused.fetch_add(1, Relaxed);
         return;
     };
-    let Ok(mut line) = Line::new(stream, Arc::clone(&shared.crowding)) else { return };
+    let Ok(mut line) = Line::new(stream, Arc::clone(&shared.oversubscription)) else { return };
     let handle = handle();
     let welcome = Welcome {
         node: handle.id(),
@@ -232,7 +232,7 @@ impl Attachments {
         }
     }
 
-    /// Ends all connections, and lets nobody in any more. Does not wait for operations that are under way: they may take until
+    /// Ends all connections, and lets nobody in any more. Does not wait for operations that are in flight: they may take until
     /// a home answers, or until the node leaves the rack.
     pub fn end(&self) {
         self.shared.stop.store(true, Relaxed);

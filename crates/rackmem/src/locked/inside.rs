@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use live::memory::locks::{Entered, Left, LockCopies};
-use live::place::{Courier, Failure, Wait};
+use live::place::{Failure, ThreadContext, Wait};
 use wire::{GlobalAddr, Mode, Nanos, NodeId, Refusal};
 
 use crate::addresses::{aligned, of_a_node};
@@ -204,6 +204,6 @@ impl Inside<'_> {
     #[inline(never)]
     fn tell(&self) {
         let Region { inner, addr, .. } = self.region;
-        inner.at(self.node, &mut Courier::new(addr.bits())).left(*addr);
+        inner.at(self.node, &mut ThreadContext::new(addr.bits())).left(*addr);
     }
 }

@@ -166,7 +166,7 @@ impl ByteObjects {
             }
             Opened::Far(far) => {
                 self.check(index)?;
-                let read = node.sent(|joined, courier, _| joined.read_object(courier, far, index, into));
+                let read = node.sent(|joined, context, _| joined.read_object(context, far, index, into));
                 match read {
                     Ok(Read::Whole(version)) => Ok(Some(version)),
                     Ok(Read::Torn) => Ok(None),
@@ -294,7 +294,7 @@ impl ByteObjects {
         let Opened::Far(far) = &self.region else { unreachable!("it is not near") };
         self.check(index)?;
         let written =
-            node.sent(|joined, courier, _| joined.write_object(courier, far, index, at, bytes, expected));
+            node.sent(|joined, context, _| joined.write_object(context, far, index, at, bytes, expected));
         written.map_err(|why| self.gone(node, why, index))
     }
 

@@ -129,8 +129,17 @@ impl RackFile {
                 let naming = udp::Naming { advertise, ..udp::Naming::default() };
                 let key = key.clone();
                 let (mtu, block, terms) = (*mtu, payload, self.terms());
-                let config =
-                    udp::Config { me: place, listen, peers, naming, key, mtu, block, company: true, terms };
+                let config = udp::Config {
+                    me: place,
+                    listen,
+                    peers,
+                    naming,
+                    key,
+                    mtu,
+                    block,
+                    coalescing: true,
+                    terms,
+                };
                 Ok(Arc::new(udp::UdpTransport::bind(&config).map_err(StartError::Udp)?))
             }
         }

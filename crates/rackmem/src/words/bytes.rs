@@ -61,9 +61,9 @@ impl Words<u64> {
     #[inline(never)]
     fn read_bytes_far(&self, node: &mut NodeHandle, at: usize, into: &mut [u8]) -> Result<(), Error> {
         let far = self.far(at, into.len())?;
-        let read = node.sent(|joined, courier, pipeline| {
-            pipeline.send(joined, courier, far.home());
-            joined.read_bytes(courier, far, (at, 0), into)
+        let read = node.sent(|joined, context, pipeline| {
+            pipeline.send(joined, context, far.home());
+            joined.read_bytes(context, far, (at, 0), into)
         });
         read.map_err(|why| failed(why, self.addr(), into.len() as u64))
     }
@@ -72,9 +72,9 @@ impl Words<u64> {
     #[inline(never)]
     fn write_bytes_far(&self, node: &mut NodeHandle, at: usize, bytes: &[u8]) -> Result<(), Error> {
         let far = self.far(at, bytes.len())?;
-        let written = node.sent(|joined, courier, pipeline| {
-            pipeline.send(joined, courier, far.home());
-            joined.write_bytes(courier, far, (at, 0), bytes)
+        let written = node.sent(|joined, context, pipeline| {
+            pipeline.send(joined, context, far.home());
+            joined.write_bytes(context, far, (at, 0), bytes)
         });
         written.map_err(|why| failed(why, self.addr(), bytes.len() as u64))
     }

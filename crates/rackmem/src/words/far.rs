@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use live::networked::NetworkedNode;
 use live::networked::verbs::{Far, HomeLife, Ticket, refused_words};
-use live::place::{Courier, Failure};
+use live::place::{Failure, ThreadContext};
 use nic::words::Request;
 use wire::GlobalAddr;
 use wire::roce::Key;
@@ -17,7 +17,7 @@ use wire::roce::batch::{Entry, Operation, SECTION_BYTES, Writer};
 
 use crate::error::Error;
 
-/// Batches that a handle may have under way: behind that whoever begins one waits for the oldest.
+/// Batches that a handle may have in flight: behind that whoever begins one waits for the oldest.
 const MOST_SENT: usize = 1024;
 
 /// Operations that travel together.
@@ -70,7 +70,7 @@ enum Open {
     Shared(Arc<Batch>),
 }
 
-/// What a handle has under way.
+/// What a handle has in flight.
 #[derive(Default)]
 pub(crate) struct Pipeline {
     open: Vec<(HomeLife, Open)>,
@@ -127,10 +127,10 @@ impl Collected {
         }
     }
 
-    fn post(&mut self, node: &NetworkedNode, courier: &mut Courier, home: HomeLife) -> Arc<Ticket> {
+    fn post(&mut self, node: &NetworkedNode, context: &mut ThreadContext, home: HomeLife) -> Arc<Ticket> {
         self.write_last();
         let counts = (self.writer.len(), self.fetches() as usize);
-        node.post_batch(courier, home, self.writer.bytes(), counts)
+        node.post_batch(context, home, self.writer.bytes(), counts)
     }
 }
 
@@ -168,22 +168,22 @@ impl Batch {
     }
 
     /// Sends it, if that was not done.
-    fn send(&self, node: &NetworkedNode, courier: &mut Courier) {
+    fn send(&self, node: &NetworkedNode, context: &mut ThreadContext) {
         let mut state = self.state();
         if let Stage::Open(collected) = &mut state.stage {
-            state.stage = Stage::Sent(collected.post(node, courier, self.home));
+            state.stage = Stage::Sent(collected.post(node, context, self.home));
         }
     }
 
     /// Waits until it is over.
-    fn finish(&self, node: &NetworkedNode, courier: &mut Courier) {
-        self.send(node, courier);
+    fn finish(&self, node: &NetworkedNode, context: &mut ThreadContext) {
+        self.send(node, context);
         while !self.is_over() {
             let ticket = match &self.state().stage {
                 Stage::Sent(ticket) => Arc::clone(ticket),
                 _ => continue,
             };
-            node.await_batch(courier, &ticket);
+            node.await_batch(context, &ticket);
             if node.lease().is_fenced() && !ticket.is_over() {
                 self.state().stage = Stage::Over(Err(Failure::Fenced));
             }
@@ -240,20 +240,24 @@ impl Open {
 
 impl Place {
     /// What the word was, if that is known by now.
-    pub(super) fn poll(&self, node: &NetworkedNode, courier: &mut Courier) -> Option<Result<u64, Error>> {
-        self.batch.send(node, courier);
+    pub(super) fn poll(
+        &self,
+        node: &NetworkedNode,
+        context: &mut ThreadContext,
+    ) -> Option<Result<u64, Error>> {
+        self.batch.send(node, context);
         if !self.batch.is_over() {
-            node.look(courier);
+            node.look(context);
         }
         self.outcome()
     }
 
     /// Waits for what the word was.
-    pub(super) fn wait(&self, node: &NetworkedNode, courier: &mut Courier) -> Result<u64, Error> {
+    pub(super) fn wait(&self, node: &NetworkedNode, context: &mut ThreadContext) -> Result<u64, Error> {
         if let Some(outcome) = self.outcome() {
             return outcome;
         }
-        self.batch.finish(node, courier);
+        self.batch.finish(node, context);
         self.outcome().expect("it is over")
     }
 
@@ -268,7 +272,7 @@ impl Pipeline {
     pub(super) fn push(
         &mut self,
         node: &NetworkedNode,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         region: &Far,
         request: &Request,
         silent: bool,
@@ -287,7 +291,7 @@ impl Pipeline {
                     _ => None,
                 };
             }
-            self.send(node, courier, home);
+            self.send(node, context, home);
         }
     }
 
@@ -300,25 +304,25 @@ impl Pipeline {
     }
 
     /// Sends what is collected for a home.
-    pub(super) fn send(&mut self, node: &NetworkedNode, courier: &mut Courier, home: HomeLife) {
+    pub(super) fn send(&mut self, node: &NetworkedNode, context: &mut ThreadContext, home: HomeLife) {
         let Some(at) = self.open.iter().position(|(to, _)| *to == home) else { return };
         let batch = match self.open.swap_remove(at).1 {
             Open::Own(State { stage: Stage::Open(mut collected), entries }) => {
-                let stage = Stage::Sent(collected.post(node, courier, home));
+                let stage = Stage::Sent(collected.post(node, context, home));
                 collected.writer.clear();
                 self.spare = Some(collected.writer);
                 Arc::new(Batch { home, state: Mutex::new(State { stage, entries }) })
             }
             Open::Own(_) => unreachable!("nobody else could send it"),
             Open::Shared(batch) => {
-                batch.send(node, courier);
+                batch.send(node, context);
                 batch
             }
         };
         self.sent.push_back(batch);
         while let Some(oldest) = self.sent.front() {
             if self.sent.len() > MOST_SENT {
-                oldest.finish(node, courier);
+                oldest.finish(node, context);
             } else if !oldest.is_over() {
                 break;
             }
@@ -338,18 +342,18 @@ impl Pipeline {
     }
 
     /// Waits until everything is over, and says what went wrong first that nobody else asks for.
-    pub(crate) fn flush(&mut self, node: &NetworkedNode, courier: &mut Courier) -> Result<(), Error> {
+    pub(crate) fn flush(&mut self, node: &NetworkedNode, context: &mut ThreadContext) -> Result<(), Error> {
         while let Some(&(home, _)) = self.open.first() {
-            self.send(node, courier, home);
+            self.send(node, context, home);
         }
         while let Some(oldest) = self.sent.front() {
-            oldest.finish(node, courier);
+            oldest.finish(node, context);
             self.end_oldest();
         }
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Nothing is under way.
+    /// Nothing is in flight.
     pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty() && self.sent.is_empty() && self.failed.is_none()
     }

@@ -139,7 +139,7 @@ impl<W: Word> Words<W> {
         self.run(node, index, WordOperation::Load)
     }
 
-    /// Begins an operation, and waits for nothing. Thousands may be under way.
+    /// Begins an operation, and waits for nothing. Thousands may be in flight.
     ///
     /// # Errors
     /// As for [`Words::fetch_add`], if it is known at once; else [`Pending::wait`] says so.
@@ -222,10 +222,10 @@ impl<W: Word> Words<W> {
             Opened::Far(far) => {
                 let place = self.push(node, far, index, (operation, operands), false)?;
                 let place = place.expect("whoever fetches has a place");
-                return node.sent(|joined, courier, pipeline| {
+                return node.sent(|joined, context, pipeline| {
                     // With everything before it to this home, in the order in which it was begun.
-                    pipeline.send(joined, courier, far.home());
-                    place.wait(joined, courier).map(W::of_bits)
+                    pipeline.send(joined, context, far.home());
+                    place.wait(joined, context).map(W::of_bits)
                 });
             }
         };
@@ -292,7 +292,7 @@ impl<W: Word> Words<W> {
         }
         let address = far.addr.offset() + index as u64 * W::WIDTH.bytes();
         let request = Request { ticket: 0, address, width: W::WIDTH, operation, operands };
-        Ok(node.sent(|joined, courier, pipeline| pipeline.push(joined, courier, far, &request, silent)))
+        Ok(node.sent(|joined, context, pipeline| pipeline.push(joined, context, far, &request, silent)))
     }
 
     #[cold]
@@ -307,7 +307,7 @@ impl<W: Word> Words<W> {
     }
 
     /// Gives the words back. All operations on them are refused from now on, through whichever `Words`, also when the memory
-    /// is used anew. Operations that other threads have under way may still take effect: free what nobody uses any more.
+    /// is used anew. Operations that other threads have in flight may still take effect: free what nobody uses any more.
     ///
     /// # Errors
     /// If they were freed already.

@@ -35,9 +35,9 @@ pub enum WordOperation<W> {
     Load,
 }
 
-/// An operation under way: its word's former value is to come.
+/// An operation in flight: its word's former value is to come.
 ///
-/// Any number may be under way at a time. Where the words are within reach of this processor every operation is done at once, and
+/// Any number may be in flight at a time. Where the words are within reach of this processor every operation is done at once, and
 /// there is nothing to wait for. It may be waited for with any handle of the same process.
 #[must_use = "whether it succeeded is known when it was waited for"]
 #[derive(Clone)]
@@ -87,7 +87,7 @@ impl<W: Word> Pending<W> {
         match &self.state {
             State::Done(old) => Some(Ok(*old)),
             State::Far(place) => node
-                .sent(|joined, courier, _| place.poll(joined, courier))
+                .sent(|joined, context, _| place.poll(joined, context))
                 .map(|outcome| outcome.map(W::of_bits)),
         }
     }
@@ -100,7 +100,7 @@ impl<W: Word> Pending<W> {
     pub fn wait(self, node: &mut NodeHandle) -> Result<W, Error> {
         match self.state {
             State::Done(old) => Ok(old),
-            State::Far(place) => node.sent(|joined, courier, _| place.wait(joined, courier)).map(W::of_bits),
+            State::Far(place) => node.sent(|joined, context, _| place.wait(joined, context)).map(W::of_bits),
         }
     }
 }
@@ -126,6 +126,6 @@ impl NodeHandle {
     #[cold]
     #[inline(never)]
     fn flush_far(&mut self) -> Result<(), Error> {
-        self.sent(|joined, courier, pipeline| pipeline.flush(joined, courier))
+        self.sent(|joined, context, pipeline| pipeline.flush(joined, context))
     }
 }

@@ -18,11 +18,11 @@
 //!   is answered with the latest number; a READ is answered under its own, as often as it comes.) The client is told when both
 //!   are answered, for what it is told under a number says that everything before that was executed.
 //! - A compare-and-swap takes the next number of its word's bound queue pair once. What was sent under a number is sent under it again,
-//!   or nothing is: a WRITE of no bytes, when its client is gone. So whatever copies of it are under way, the memory executes one
+//!   or nothing is: a WRITE of no bytes, when its client is gone. So whatever copies of it are in flight, the memory executes one
 //!   of them, and a number that was taken is no gap.
 //! - There is room if less than [`Binding::window`](super::config::Binding) numbers are not acknowledged. Atomics are counted apart: less than
-//!   [`Binding::atomics`](super::config::Binding) of them may be under way, for the memory cannot replay more. They take turns, each of which
-//!   says which number it had last: that one must be acknowledged. One for which there is no room takes no number, and goes on its client's own queue pair, if nothing else was sent to its word: then no WRITE is under way to it, and none
+//!   [`Binding::atomics`](super::config::Binding) of them may be in flight, for the memory cannot replay more. They take turns, each of which
+//!   says which number it had last: that one must be acknowledged. One for which there is no room takes no number, and goes on its client's own queue pair, if nothing else was sent to its word: then no WRITE is in flight to it, and none
 //!   will be. Otherwise it goes round in the switch until there is room, or its client asks again (`waiting.rs`).
 //!
 //! # Clients
@@ -35,7 +35,7 @@
 //!
 //! # Lives
 //! A bound queue pair is made by the control plane ([`Steering::bind`]), with a random first number, and made anew when the memory has refused
-//! something for good, or the switch is another one. What was under way on the one before is not executed any more by then, and is in doubt. While one
+//! something for good, or the switch is another one. What was in flight on the one before is not executed any more by then, and is in doubt. While one
 //! is missing, compare-and-swaps are in doubt at once: they reach no word.
 //!
 //! What must always hold: in a life of the switch no compare-and-swap reaches a word to which a WRITE is sent but on the bound queue pair of that word, and an entry's
@@ -107,7 +107,7 @@ impl<R: Rules> Steering<R> {
         self.bound[at] = Some(bound);
     }
 
-    /// A bound queue pair is no more: what is under way on it is in doubt.
+    /// A bound queue pair is no more: what is in flight on it is in doubt.
     pub(super) fn unbind(&mut self, at: usize) {
         self.bound[at] = None;
         self.waiting.retain(|waiting| waiting.at != at);
@@ -143,7 +143,7 @@ impl<R: Rules> Steering<R> {
         }
     }
 
-    /// The connection with these records is over: what it has under way becomes a hole, which is filled.
+    /// The connection with these records is over: what it has in flight becomes a hole, which is filled.
     pub(super) fn fill_holes(&mut self, records: &Range<usize>) {
         for at in 0..self.sizes.bound {
             let first = self.bound_record(at, Psn::new(0)) as usize;
@@ -280,13 +280,13 @@ impl<R: Rules> Steering<R> {
     }
 
     /// Numbers that the memory has not acknowledged.
-    pub(super) fn under_way(&self, at: usize) -> u64 {
+    pub(super) fn in_flight(&self, at: usize) -> u64 {
         u64::try_from(self.last(at).since(self.heard(at)) + 1).unwrap_or(0)
     }
 
     /// Of those, atomics.
-    pub(super) fn atomics_under_way(&self, at: usize) -> u64 {
-        let numbers = (0..self.under_way(at) as u32).map(|ahead| self.heard(at).plus(ahead));
+    pub(super) fn atomics_in_flight(&self, at: usize) -> u64 {
+        let numbers = (0..self.in_flight(at) as u32).map(|ahead| self.heard(at).plus(ahead));
         let is_swap = |number: &Psn| {
             let cell = self.program.cell(self.arrays.of_keys, self.bound_record(at, *number) as usize);
             cell == Some(layout::bound(kind::SWAP, *number))

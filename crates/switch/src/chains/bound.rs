@@ -54,7 +54,7 @@ impl<R: Rules> Steering<R> {
         };
         if self.bound.iter().any(Option::is_none) {
             self.pass(class::REQUEST, |f, phv| number_of(f, phv, number, packet.psn));
-            return self.put_off(packet, Unsteered::Stranger);
+            return self.put_off(packet, Unsteered::UnknownPeer);
         }
         let (psn, record) = (packet.psn, self.record(number, packet.psn));
         self.look_up(number, psn, record, &change, is_append);
@@ -165,7 +165,7 @@ impl<R: Rules> Steering<R> {
             && target.is_settled
             && (is_open || !self.rules.holds(Rule::WritesFindNothingSent));
         let what = if is_write { kind::WRITE } else { kind::SWAP };
-        // Of numbers up to the next one less as many as may be under way, the memory must have passed all.
+        // Of numbers up to the next one less as many as may be in flight, the memory must have passed all.
         let mut passed = Psn::new(last.wrapping_add(1).wrapping_sub(binding.window));
         let mut turn = 0;
         if !is_write {
@@ -182,7 +182,7 @@ impl<R: Rules> Steering<R> {
             phv.set(f.sequence, passed);
         });
         if self.phv.get(self.fields.new) != alu::HIT {
-            // No WRITE is under way to the word, and none will be.
+            // No WRITE is in flight to the word, and none will be.
             let is_apart = !binding.writes || is_open || !self.rules.holds(Rule::OverflowsAreFirst);
             self.counters.crowded += 1;
             let flag = if is_apart { state::OWN } else { state::UNBOUND };
@@ -214,9 +214,9 @@ impl<R: Rules> Steering<R> {
         }
         self.counters.bound += 1;
         self.counters.written += u64::from(is_write);
-        self.counters.most_under_way = self.counters.most_under_way.max(self.under_way(at));
+        self.counters.most_in_flight = self.counters.most_in_flight.max(self.in_flight(at));
         if !is_write {
-            self.counters.most_atomics = self.counters.most_atomics.max(self.atomics_under_way(at));
+            self.counters.most_atomics = self.counters.most_atomics.max(self.atomics_in_flight(at));
         }
         self.send_bound(at, number);
         false

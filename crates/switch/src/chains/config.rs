@@ -7,7 +7,7 @@ use wire::Nanos;
 pub struct Binding {
     /// Bound queue pairs to the memory. 0: each atomic goes on its client's own.
     pub queue_pairs: usize,
-    /// Numbers that one of them may have under way: a power of two.
+    /// Numbers that one of them may have in flight: a power of two.
     pub window: u32,
     /// Of those, atomics: what the memory's NIC can replay, a power of two. Real ones: 16.
     pub atomics: u32,
@@ -39,15 +39,15 @@ pub struct Config {
     pub top: usize,
     /// Connections that are steered; those of others pass as they are.
     pub connections: usize,
-    /// Numbers that a requester has under way at most (its window, and the packets of one READ request): a power of two.
+    /// Numbers that a requester has in flight at most (its window, and the packets of one READ request): a power of two.
     pub window: u32,
     /// Cells for entries that are outstanding: a power of two, 256 or more.
     pub slots: usize,
     /// Reads of so many bytes at most are sent to the tail, too: no more than a packet carries, or a value would be put together of two.
-    /// 0: none. Clients must expect it, and slots must rest for longer than a cursor counts, and `lifetime`, and a request is under way.
+    /// 0: none. Clients must expect it, and slots must rest for longer than a cursor counts, and `lifetime`, and a request is in flight.
     pub reads: u32,
     /// Reads are sent to tails whose appends are not acknowledged yet, too. What they bring passes when they are, which takes two more passes
-    /// for the answer. Otherwise they pass as they are as long as something is under way to the tail. A restart of the switch then ends the connections
+    /// for the answer. Otherwise they pass as they are as long as something is in flight to the tail. A restart of the switch then ends the connections
     /// that a READ is brought to before they are known again.
     pub reads_ahead: bool,
     /// How long the switch may take what it knows of tails for true: less than it takes to use a slot 256 times, each with a rest.

@@ -5,9 +5,9 @@ wire::listed! {
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
     pub enum Unsteered {
         /// Its connection is not known in this life of the switch.
-        Stranger,
+        UnknownPeer,
         /// There was no number left for its connection.
-        NoRoom,
+        Full,
         /// It came again, and had passed as it was, or had come too late the first time.
         NotNew,
         /// Its entry is not outstanding: its key is not held, or another entry has taken its cell.
@@ -74,8 +74,8 @@ pub struct Counters {
     pub let_in: u64,
     /// Packets of bound queue pairs that were sent again.
     pub resent: u64,
-    /// The most numbers of a bound queue pair that were under way.
-    pub most_under_way: u64,
+    /// The most numbers of a bound queue pair that were in flight.
+    pub most_in_flight: u64,
     /// And the most atomics: so many the memory must be able to replay.
     pub most_atomics: u64,
 }

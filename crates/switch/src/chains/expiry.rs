@@ -23,7 +23,7 @@ pub(super) struct Expiry {
 }
 
 impl<R: Rules> Steering<R> {
-    /// Forgets all tails, and what is outstanding. What is under way is acknowledged as it would have been.
+    /// Forgets all tails, and what is outstanding. What is in flight is acknowledged as it would have been.
     pub fn forget(&mut self) {
         for place in 0..=self.sizes.places() {
             self.program.set_cell(self.arrays.tails, place, 0);

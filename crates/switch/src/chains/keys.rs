@@ -120,7 +120,7 @@ impl<R: Rules> Steering<R> {
         if key == u64::MAX || self.keys.place(key).is_some() {
             return key != u64::MAX;
         }
-        let Some(place) = self.make_room(key, MOVES) else { return false };
+        let Some(place) = self.make_space(key, MOVES) else { return false };
         self.stand(key, place);
         self.counters.admitted += 1;
         true
@@ -135,7 +135,7 @@ impl<R: Rules> Steering<R> {
     }
 
     /// A place for this key that is empty, or made so.
-    fn make_room(&mut self, key: u64, moves: u32) -> Option<u32> {
+    fn make_space(&mut self, key: u64, moves: u32) -> Option<u32> {
         let cells = cells(key, &self.sizes.ways);
         let places: [u32; WAYS] = core::array::from_fn(|way| self.sizes.place(way, cells[way]));
         if let Some(place) = places.iter().find(|place| !self.keys.by_place.contains_key(place)) {
@@ -147,7 +147,7 @@ impl<R: Rules> Steering<R> {
         for place in places {
             // Those that moved for another key's sake may have left it.
             let Some(other) = self.keys.by_place.get(&place).copied() else { return Some(place) };
-            if let Some(elsewhere) = self.make_room(other, moves - 1)
+            if let Some(elsewhere) = self.make_space(other, moves - 1)
                 && self.keys.by_place.get(&place) == Some(&other)
             {
                 self.leave(other);

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use wire::chains::{EntryVersion, Reply};
 use wire::roce::{Opcode, Packet, Psn};
-use wire::{Faithful, Nanos, NodeId, Rule, Rules};
+use wire::{AllRules, Nanos, NodeId, Rule, Rules};
 
 use super::binding::{Bound, Sent};
 use super::config::Config;
@@ -39,7 +39,7 @@ pub enum Action {
 
 /// The program, with its state.
 #[derive(Clone, Debug)]
-pub struct Steering<R: Rules = Faithful> {
+pub struct Steering<R: Rules = AllRules> {
     pub(super) rules: R,
     pub(super) config: Config,
     pub(super) sizes: Sizes,
@@ -59,7 +59,7 @@ pub struct Steering<R: Rules = Faithful> {
     /// Compare-and-swaps for which a bound queue pair has no room, in their order.
     pub(super) waiting: VecDeque<Waiting>,
     pub(super) expiry: Expiry,
-    /// Until then, what reads bring to strangers may be of another life; none: nobody has asked.
+    /// Until then, what reads bring to unknown peers may be of another life; none: nobody has asked.
     pub(super) strange_until: Option<Nanos>,
     /// The connection that was made last: it says where the memory is.
     pub(super) last: Option<Connection>,
@@ -71,7 +71,7 @@ impl Steering {
     /// # Errors
     /// If the chip cannot hold so much.
     pub fn new(config: &Config) -> Result<Self, BuildError> {
-        Self::with_rules(Faithful, config)
+        Self::with_rules(AllRules, config)
     }
 }
 
@@ -141,7 +141,7 @@ impl<R: Rules> Steering<R> {
         }
         let is_bound = self.sizes.bound > 0;
         let Some(&(number, connection)) = self.connections.find(end) else {
-            return self.pass_stranger(now, packet, head);
+            return self.pass_unknown_peer(now, packet, head);
         };
         let seen = parser::see(packet, head, &connection, self.config.reads);
         let Some(number) = number else {
@@ -150,10 +150,10 @@ impl<R: Rules> Steering<R> {
                     self.learn(class::LEARN, unit, [0; WAYS], [0; WAYS]);
                 }
                 Seen::Swap(_) if is_bound && self.rules.holds(Rule::AllAreBound) => {
-                    return self.put_off(packet, Unsteered::NoRoom);
+                    return self.put_off(packet, Unsteered::Full);
                 }
                 Seen::Filled if is_bound => return self.doubt(packet),
-                Seen::Swap(Some(_)) => self.counters.leave(Unsteered::NoRoom),
+                Seen::Swap(Some(_)) => self.counters.leave(Unsteered::Full),
                 _ => {}
             }
             return Action::Forward;
@@ -192,7 +192,7 @@ impl<R: Rules> Steering<R> {
         }
     }
 
-    fn pass_stranger(&mut self, now: Nanos, packet: &mut Packet, head: &[u8]) -> Action {
+    fn pass_unknown_peer(&mut self, now: Nanos, packet: &mut Packet, head: &[u8]) -> Action {
         // Its slots are not what they were.
         if let Some(connection) = self.last
             && let Seen::Write { unit, .. } = parser::see(packet, head, &connection, 0)
@@ -201,12 +201,14 @@ impl<R: Rules> Steering<R> {
         }
         match packet.opcode {
             Opcode::CompareSwap if self.sizes.bound > 0 && self.rules.holds(Rule::AllAreBound) => {
-                return self.put_off(packet, Unsteered::Stranger);
+                return self.put_off(packet, Unsteered::UnknownPeer);
             }
             Opcode::ReadResponseOnly if self.sizes.bound > 0 && head.is_empty() => return self.doubt(packet),
-            Opcode::ReadResponseOnly if !head.is_empty() => return self.on_brought_to_stranger(now, packet),
-            Opcode::CompareSwap => self.counters.leave(Unsteered::Stranger),
-            Opcode::AtomicAcknowledge if self.rules.holds(Rule::StrangersAreDoubted) => {
+            Opcode::ReadResponseOnly if !head.is_empty() => {
+                return self.on_brought_to_unknown_peer(now, packet);
+            }
+            Opcode::CompareSwap => self.counters.leave(Unsteered::UnknownPeer),
+            Opcode::AtomicAcknowledge if self.rules.holds(Rule::UnknownPeersAreDoubted) => {
                 self.counters.doubted += 1;
                 deparser::reply(packet, Reply::Doubted);
             }

@@ -53,7 +53,7 @@
 //!   too: their clients are told that they were *refused*. Their slots need another number before they are tried again, for under this
 //!   number others stand behind them.
 //! - What became of it cannot be told if the record in front is gone (its connection broke, and its requests may or may not have been
-//!   executed). Then the client is told so, and asks the metadata server, who waits until everything is over that was under way.
+//!   executed). Then the client is told so, and asks the metadata server, who waits until everything is over that was in flight.
 //!
 //! # What the client is told
 //! An acknowledgement says what the word was. Of a steered append that would be another word than the client asked about, and it would
@@ -64,7 +64,7 @@
 //! A packet is new if its number is higher than all that its connection has sent. Only a new WRITE is learned, and only a new
 //! compare-and-swap is steered. One that comes again is rewritten from its record, or passed as it is if there is none: so all
 //! copies of a number are alike, whichever of them the memory executes. A record's cell is used again by the packet whose number is higher by
-//! [`Config::window`]; no requester has so many under way, so the answer to the first has arrived by then.
+//! [`Config::window`]; no requester has so many in flight, so the answer to the first has arrived by then.
 //!
 //! A slot is outstanding for the key that it was written for last. A client that has given up may write another key's entry to it under the same
 //! number, so a WRITE whose key is not held clears the cell.
@@ -79,7 +79,7 @@
 //! way; slots must rest for longer than that and a cursor's time together.
 //!
 //! # What is forgotten
-//! Tails are soft: [`Steering::forget`] costs the appends under way nothing and later ones a walk. Records are not: an acknowledgement without its
+//! Tails are soft: [`Steering::forget`] costs the appends in flight nothing and later ones a walk. Records are not: an acknowledgement without its
 //! record would be taken for what the client has asked. So a connection counts only if it began in this life of the switch.
 //! After a restart, or a NAK that ends it, atomics of a connection pass as they are, and what they are told is "in doubt", until it is made anew;
 //! what a read brings, which may have been sent elsewhere, is refused ([`Action::Bare`]).

@@ -36,7 +36,7 @@ pub(super) struct Sizes {
     pub(super) connections: usize,
     pub(super) slots: usize,
     pub(super) records: usize,
-    /// Bound queue pairs, and numbers that each may have under way.
+    /// Bound queue pairs, and numbers that each may have in flight.
     pub(super) bound: usize,
     pub(super) numbers: usize,
     /// Of those, atomics.

@@ -130,10 +130,12 @@ impl<R: Rules> Steering<R> {
     }
 
     /// A READ has brought something to a queue pair that is not known: it may have been sent elsewhere in another life of the switch, or of its
-    /// connection, for as long as an answer may be under way. It is refused, so that its client begins a connection that is known: if it were dropped, the client would ask for it until
+    /// connection, for as long as an answer may be in flight. It is refused, so that its client begins a connection that is known: if it were dropped, the client would ask for it until
     /// its NIC gives the connection up, and learn nothing that it does not learn now.
-    pub(super) fn on_brought_to_stranger(&mut self, now: Nanos, packet: &mut Packet) -> Action {
-        if self.config.reads == 0 || !self.config.reads_ahead || !self.rules.holds(Rule::StrangersReadNothing)
+    pub(super) fn on_brought_to_unknown_peer(&mut self, now: Nanos, packet: &mut Packet) -> Action {
+        if self.config.reads == 0
+            || !self.config.reads_ahead
+            || !self.rules.holds(Rule::UnknownPeersReadNothing)
         {
             return Action::Forward;
         }

@@ -30,7 +30,7 @@ impl<R: Rules> Steering<R> {
 
     /// The memory has come further: whoever has waited longest comes first.
     pub(super) fn let_in(&mut self, at: usize) {
-        while self.has_room(at)
+        while self.has_capacity(at)
             && let Some(first) = self.waiting.iter().position(|waiting| waiting.at == at)
             && let Some(Waiting { record, psn, change, .. }) = self.waiting.remove(first)
         {
@@ -45,13 +45,13 @@ impl<R: Rules> Steering<R> {
         }
     }
 
-    /// True if one more atomic may be under way.
-    fn has_room(&self, at: usize) -> bool {
+    /// True if one more atomic may be in flight.
+    fn has_capacity(&self, at: usize) -> bool {
         let binding = &self.config.binding;
         !self.waiting.is_empty()
             && self.bound[at].is_some()
-            && self.under_way(at) < u64::from(binding.window)
-            && self.atomics_under_way(at) < u64::from(binding.atomics)
+            && self.in_flight(at) < u64::from(binding.window)
+            && self.atomics_in_flight(at) < u64::from(binding.atomics)
     }
 
     /// The state of a record, with its flags.

@@ -17,7 +17,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use wire::{Endpoint, Faithful, Kind, NodeId, Packet, Rule, Rules, SwitchEpoch};
+use wire::{AllRules, Endpoint, Kind, NodeId, Packet, Rule, Rules, SwitchEpoch};
 
 use super::counters::Counters;
 use super::layout::{Fields, WAYS, route, score};
@@ -81,7 +81,7 @@ pub enum Carried {
 
 /// The switch's coherence program, with its state.
 #[derive(Clone, Debug)]
-pub struct Switch<R: Rules = Faithful> {
+pub struct Switch<R: Rules = AllRules> {
     pub(super) rules: R,
     pub(super) config: Config,
     pub(super) sets: usize,
@@ -104,7 +104,7 @@ impl Switch {
     /// # Errors
     /// If the chip cannot hold so many entries, or a copyset so many nodes, or there are none of either.
     pub fn new(config: &Config) -> Result<Self, BuildError> {
-        Self::with_rules(Faithful, config)
+        Self::with_rules(AllRules, config)
     }
 }
 
@@ -303,8 +303,8 @@ mod tests {
     /// One pass by the program as it was written, with every constant in its field.
     fn by_program(switch: &Switch, packet: &Packet, pass: Pass, carried: Option<Carried>) -> (Program, Phv) {
         let (mut program, mut phv) = (switch.program.clone(), Phv::new());
-        parser::parse(Faithful, &switch.fields, packet, pass, carried, &switch.config, &mut phv);
-        pass.constants(Faithful, &switch.fields).into_iter().for_each(|(field, value)| phv.set(field, value));
+        parser::parse(AllRules, &switch.fields, packet, pass, carried, &switch.config, &mut phv);
+        pass.constants(AllRules, &switch.fields).into_iter().for_each(|(field, value)| phv.set(field, value));
         program.run(&mut phv);
         (program, phv)
     }
@@ -336,16 +336,16 @@ mod tests {
                 let again = if random.below(3) == 0 { waiting.pop() } else { None };
                 let (packet, carried) = again
                     .map_or_else(|| (random.packet(), None), |again| (again.packet, Some(again.carried)));
-                if parser::admit(Faithful, &packet, config).is_err() {
+                if parser::admit(AllRules, &packet, config).is_err() {
                     continue;
                 }
-                let pass = parser::pass(Faithful, &packet, carried, config);
+                let pass = parser::pass(AllRules, &packet, carried, config);
                 let (program, phv) = by_program(&switch, &packet, pass, carried);
                 switch.pass(&packet, carried, &mut effects);
 
                 assert_eq!(program.all_cells(), switch.program.all_cells(), "{pass:?} of {packet:?}");
                 let f = &switch.fields;
-                let known = pass.constants(Faithful, f);
+                let known = pass.constants(AllRules, f);
                 for field in f.results() {
                     let same = phv.get(field) == switch.phv.get(field);
                     assert!(same || known.iter().any(|(known, _)| *known == field), "{field:?}, {pass:?}");

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use wire::{Copyset, LockEnd, LockKind, LockPacket, Mode, Rule, Rules};
 
 use super::directory::{Directory, Effect, Resubmit};
-use super::layout::{parse_reign, route};
+use super::layout::{parse_ownership, route};
 
 impl<R: Rules> Directory<R> {
     pub(super) fn deparse(&self, packet: &LockPacket, out: &mut Vec<Effect>) {
@@ -15,21 +15,21 @@ impl<R: Rules> Directory<R> {
         }
         let me = self.config.at;
         let mut send = |packet: LockPacket| out.push(Effect::Send(packet));
-        let (tenure, holder) = parse_reign(self.phv.get(f.reign));
+        let (term, holder) = parse_ownership(self.phv.get(f.ownership));
         let asker = LockEnd::Agent(packet.node);
         match self.phv.get(f.route) {
             route::SERVE => {
                 let kind = if packet.len == 0 { LockKind::Granted } else { LockKind::Serve };
                 let to = if packet.len == 0 { asker } else { LockEnd::Home(packet.lock.home()) };
-                send(LockPacket { tenure, nodes: Copyset::EMPTY, next: None, ..packet.reply(kind, me, to) });
+                send(LockPacket { term, nodes: Copyset::EMPTY, next: None, ..packet.reply(kind, me, to) });
             }
             route::LEND => {
                 // The cell as it was before, or as the first copy of this request left it.
-                let tenure = if holder.is_some() { tenure } else { tenure.next() };
+                let term = if holder.is_some() { term } else { term.next() };
                 let sharers = Copyset::from_bits(self.phv.get(f.sharers));
                 let readers = sharers.without(packet.node);
                 let lent = LockPacket {
-                    tenure,
+                    term,
                     nodes: if self.rules.holds(Rule::ReadersAreInvalidated) {
                         readers
                     } else {
@@ -57,7 +57,7 @@ impl<R: Rules> Directory<R> {
             route::FORWARD => {
                 let Some(holder) = holder else { return };
                 let forward =
-                    LockPacket { tenure, ..packet.reply(LockKind::Forward, me, LockEnd::Agent(holder)) };
+                    LockPacket { term, ..packet.reply(LockKind::Forward, me, LockEnd::Agent(holder)) };
                 send(forward);
             }
             route::APPROVED => send(packet.reply(LockKind::Approved, me, asker)),
@@ -86,7 +86,7 @@ impl<R: Rules> Directory<R> {
 /// Who gets what of a MOVE that is approved: readers and the next writer the data, and the home, if there is no next
 /// writer. The holder sends the very same once more to whoever did not receive it.
 pub fn pass_on(packet: &LockPacket, from: LockEnd, mut send: impl FnMut(LockPacket)) {
-    let goes_on = LockPacket { tenure: packet.tenure.next(), from, ..*packet };
+    let goes_on = LockPacket { term: packet.term.next(), from, ..*packet };
     for reader in packet.nodes.iter() {
         send(LockPacket { kind: LockKind::Granted, mode: Mode::Read, to: LockEnd::Agent(reader), ..goes_on });
     }
@@ -98,7 +98,7 @@ pub fn pass_on(packet: &LockPacket, from: LockEnd, mut send: impl FnMut(LockPack
         // Nobody else will say that it has come.
         None if packet.nodes.is_empty() => {
             let to = LockEnd::Agent(packet.node);
-            send(LockPacket { kind: LockKind::Approved, tenure: packet.tenure, to, ..goes_on });
+            send(LockPacket { kind: LockKind::Approved, term: packet.term, to, ..goes_on });
         }
         None => {}
     }

@@ -9,11 +9,11 @@ use alloc::vec::Vec;
 
 use sorted::Map;
 use wire::{
-    Copyset, Faithful, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, NodeId, Rule, Rules, SwitchEpoch,
-    Tenure,
+    AllRules, Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, NodeId, Rule, Rules, SwitchEpoch,
+    Term,
 };
 
-use super::layout::{Fields, SETTLED, WAYS, class, holder_code, reign};
+use super::layout::{Fields, SETTLED, WAYS, class, holder_code, ownership};
 use super::program::{self, Arrays};
 use crate::pipeline::primitive::spread;
 use crate::pipeline::stage_map::PacketPasses;
@@ -65,7 +65,7 @@ wire::listed! {
 
 /// A lock directory, with its state.
 #[derive(Clone, Debug)]
-pub struct Directory<R: Rules = Faithful> {
+pub struct Directory<R: Rules = AllRules> {
     pub(super) rules: R,
     pub(super) config: Config,
     pub(super) sets: usize,
@@ -92,7 +92,7 @@ impl Directory {
     /// # Errors
     /// If the chip cannot hold so many, or there are none.
     pub fn new(config: &Config) -> Result<Self, BuildError> {
-        Self::with_rules(Faithful, config)
+        Self::with_rules(AllRules, config)
     }
 }
 
@@ -144,8 +144,8 @@ impl<R: Rules> Directory<R> {
             return;
         }
         if packet.kind == LockKind::Remove {
-            // A late one does not end the next lock of that name, whose tenures begin behind those of this.
-            if self.entry(packet.lock).is_some_and(|entry| entry.tenure <= packet.tenure) {
+            // A late one does not end the next lock of that name, whose terms begin behind those of this.
+            if self.entry(packet.lock).is_some_and(|entry| entry.term <= packet.term) {
                 self.remove(packet.lock);
             }
             let to = LockEnd::Home(packet.lock.home());
@@ -181,7 +181,7 @@ impl<R: Rules> Directory<R> {
             *last = packet.number;
         }
         self.find(packet.lock).is_some()
-            || is_new && self.insert(packet.lock, packet.tenure, packet.next, packet.nodes)
+            || is_new && self.insert(packet.lock, packet.term, packet.next, packet.nodes)
     }
 
     /// A packet arrives once more.
@@ -201,7 +201,7 @@ impl<R: Rules> Directory<R> {
         let named = packet.nodes.union(packet.waiting).union(packet.queue.nodes());
         let next = packet.next.is_none_or(|next| next.index() < self.config.nodes);
         let known = named.bits() & !everyone == 0 && next && packet.node.index() < self.config.nodes;
-        if !known || packet.lock.home().index() >= self.config.nodes || packet.tenure >= Tenure::MAX {
+        if !known || packet.lock.home().index() >= self.config.nodes || packet.term >= Term::MAX {
             return Err(Drop::Nonsense);
         }
         let by_home = matches!(packet.kind, LockKind::Install | LockKind::Remove);
@@ -252,8 +252,8 @@ impl<R: Rules> Directory<R> {
         phv.set(f.writers_operand, writers);
         phv.set(f.sharers_operand, sharers);
         let claim = match class {
-            class::COMMIT => reign(packet.tenure.next(), packet.next),
-            _ => reign(packet.tenure, Some(packet.node)),
+            class::COMMIT => ownership(packet.term.next(), packet.next),
+            _ => ownership(packet.term, Some(packet.node)),
         };
         phv.set(f.claim, claim);
         phv.set(f.marked_claim, claim & !SETTLED);
@@ -271,13 +271,7 @@ impl<R: Rules> Directory<R> {
 
     /// Makes an entry, for a lock that nobody holds or that `holder` does. False if there is no room. An entry that is
     /// there already stays as it is.
-    pub fn insert(
-        &mut self,
-        lock: GlobalAddr,
-        tenure: Tenure,
-        holder: Option<NodeId>,
-        sharers: Copyset,
-    ) -> bool {
+    pub fn insert(&mut self, lock: GlobalAddr, term: Term, holder: Option<NodeId>, sharers: Copyset) -> bool {
         if self.find(lock).is_some() {
             return true;
         }
@@ -296,11 +290,11 @@ impl<R: Rules> Directory<R> {
         };
         let Some((set, way)) = place else { return false };
         self.occupied += 1;
-        let Arrays { tags, reigns, waiters, writers, sharers: shared } = self.arrays;
+        let Arrays { tags, ownerships, waiters, writers, sharers: shared } = self.arrays;
         let cell = set * WAYS + way;
         for (array, index, value) in [
             (tags[way], set, key(lock)),
-            (reigns[way], set, reign(tenure, holder)),
+            (ownerships[way], set, ownership(term, holder)),
             (waiters, cell, 0),
             (writers, cell, 0),
             (shared, cell, sharers.bits()),

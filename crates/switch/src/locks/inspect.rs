@@ -3,21 +3,21 @@
 use alloc::vec::Vec;
 
 use sorted::Map;
-use wire::{Copyset, GlobalAddr, NodeId, Rules, Tenure};
+use wire::{Copyset, GlobalAddr, NodeId, Rules, Term};
 
 use super::directory::Directory;
-use super::layout::{SETTLED, WAYS, class, parse_reign, reign, route};
+use super::layout::{SETTLED, WAYS, class, ownership, parse_ownership, route};
 
 /// What the directory says of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct EntryView {
-    /// Its reign.
-    pub tenure: Tenure,
+    /// Its term.
+    pub term: Term,
     /// Who may write, or will, and keeps the queue.
     pub holder: Option<NodeId>,
-    /// A MOVE of this reign is between its passes.
+    /// A MOVE of this term is between its passes.
     pub moving: bool,
-    /// Who was served to read, in this tenure or, if somebody holds, before it.
+    /// Who was served to read, in this term or, if somebody holds, before it.
     pub sharers: Copyset,
     /// Who was sent to the holder.
     pub waiting: Copyset,
@@ -42,8 +42,8 @@ wire::listed! {
         /// A writer, and somebody holds: it is sent to the queue.
         WriteHeld,
         /// A MOVE of which another copy is between its passes: nothing.
-        MoveUnderWay,
-        /// A MOVE of a tenure that is over: that is said.
+        MoveInFlight,
+        /// A MOVE of a term that is over: that is said.
         MoveOver,
         /// A MOVE that knows everybody who waits: its second pass follows.
         MoveKnows,
@@ -88,12 +88,12 @@ impl<R: Rules> Directory<R> {
     fn view(&self, set: usize, way: usize) -> EntryView {
         let cell = |array, index| self.program.cell(array, index).expect("the index is inside the array");
         let at = set * WAYS + way;
-        let reign = cell(self.arrays.reigns[way], set);
-        let (tenure, holder) = parse_reign(reign);
+        let ownership = cell(self.arrays.ownerships[way], set);
+        let (term, holder) = parse_ownership(ownership);
         EntryView {
-            tenure,
+            term,
             holder,
-            moving: holder.is_some() && reign & SETTLED == 0,
+            moving: holder.is_some() && ownership & SETTLED == 0,
             sharers: Copyset::from_bits(cell(self.arrays.sharers, at)),
             waiting: Copyset::from_bits(cell(self.arrays.waiters, at)),
             writers: Copyset::from_bits(cell(self.arrays.writers, at)),
@@ -117,7 +117,7 @@ impl<R: Rules> Directory<R> {
             (class::WRITE, route::LEND) if free => Row::WriteFree,
             (class::WRITE, route::LEND) => Row::WriteOwn,
             (class::WRITE, route::FORWARD) => Row::WriteHeld,
-            (class::MOVE, route::IGNORE) => Row::MoveUnderWay,
+            (class::MOVE, route::IGNORE) => Row::MoveInFlight,
             (class::MOVE, route::APPROVED) => Row::MoveOver,
             (class::MOVE, route::COMMIT) => Row::MoveKnows,
             (class::MOVE, route::LOOK) => Row::MoveMisses,
@@ -138,13 +138,13 @@ impl<R: Rules> Directory<R> {
         self.restart(epoch);
         self.installed.clone_from(&state.installed);
         for (lock, entry) in &state.entries {
-            assert!(self.insert(*lock, entry.tenure, entry.holder, entry.sharers), "there was room before");
+            assert!(self.insert(*lock, entry.term, entry.holder, entry.sharers), "there was room before");
             let (set, way) = self.find(*lock).expect("it was inserted");
             self.program.set_cell(self.arrays.waiters, set * WAYS + way, entry.waiting.bits());
             self.program.set_cell(self.arrays.writers, set * WAYS + way, entry.writers.bits());
             if entry.moving {
-                let marked = reign(entry.tenure, entry.holder) & !SETTLED;
-                self.program.set_cell(self.arrays.reigns[way], set, marked);
+                let marked = ownership(entry.term, entry.holder) & !SETTLED;
+                self.program.set_cell(self.arrays.ownerships[way], set, marked);
             }
         }
     }
@@ -156,10 +156,10 @@ impl State {
         &self.entries
     }
 
-    /// The same with other tenures.
-    pub fn renumber(&mut self, mut number: impl FnMut(GlobalAddr, Tenure) -> Tenure) {
+    /// The same with other terms.
+    pub fn renumber(&mut self, mut number: impl FnMut(GlobalAddr, Term) -> Term) {
         for (lock, entry) in &mut self.entries {
-            entry.tenure = number(*lock, entry.tenure);
+            entry.term = number(*lock, entry.term);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The program's PHV fields, and the codes that they hold.
 
-use wire::{NodeId, Tenure};
+use wire::{NodeId, Term};
 
 use crate::pipeline::{Field, ProgramBuilder};
 
@@ -8,7 +8,7 @@ use crate::pipeline::{Field, ProgramBuilder};
 pub(super) const WAYS: usize = 2;
 
 pub(super) const TAG_STAGE: usize = 0;
-pub(super) const REIGN_STAGE: usize = 1;
+pub(super) const OWNERSHIP_STAGE: usize = 1;
 pub(super) const MERGE_STAGE: usize = 2;
 pub(super) const HOLDER_STAGE: usize = 3;
 pub(super) const WHOSE_STAGE: usize = 4;
@@ -49,7 +49,7 @@ pub(super) mod route {
     pub(in super::super) const LEND: u64 = 2;
     /// Send it to the holder's queue.
     pub(in super::super) const FORWARD: u64 = 3;
-    /// That tenure is over.
+    /// That term is over.
     pub(in super::super) const APPROVED: u64 = 4;
     /// Send a MOVE through again, to happen.
     pub(in super::super) const COMMIT: u64 = 5;
@@ -61,24 +61,24 @@ pub(super) mod route {
     pub(in super::super) const DENIED: u64 = 8;
 }
 
-/// The bit of a REIGN cell that says that somebody holds, and that no MOVE is between its passes. It is above the code of a
+/// The bit of a OWNERSHIP cell that says that somebody holds, and that no MOVE is between its passes. It is above the code of a
 /// holder, so that raising a cell that was marked to what it was takes the mark away.
 pub(super) const SETTLED: u64 = 1 << 7;
 
-/// A REIGN cell: the tenure, and in its low byte the holder + 1 and [`SETTLED`], or 0.
-pub(super) fn reign(tenure: Tenure, holder: Option<NodeId>) -> u64 {
+/// A OWNERSHIP cell: the term, and in its low byte the holder + 1 and [`SETTLED`], or 0.
+pub(super) fn ownership(term: Term, holder: Option<NodeId>) -> u64 {
     let settled = if holder.is_some() { SETTLED } else { 0 };
-    tenure.0 << 8 | settled | holder_code(holder)
+    term.0 << 8 | settled | holder_code(holder)
 }
 
 pub(super) fn holder_code(holder: Option<NodeId>) -> u64 {
     holder.map_or(0, |node| u64::from(node.0) + 1)
 }
 
-/// What a REIGN cell says.
-pub(super) fn parse_reign(cell: u64) -> (Tenure, Option<NodeId>) {
+/// What a OWNERSHIP cell says.
+pub(super) fn parse_ownership(cell: u64) -> (Term, Option<NodeId>) {
     let holder = u16::try_from(cell & (SETTLED - 1)).expect("7 bits").checked_sub(1).map(NodeId);
-    (Tenure(cell >> 8), holder)
+    (Term(cell >> 8), holder)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +90,7 @@ pub(super) struct Fields {
     pub(super) set: Field,
     /// The cells of the set's ways.
     pub(super) cells: [Field; WAYS],
-    /// REIGN's operand.
+    /// OWNERSHIP's operand.
     pub(super) claim: Field,
     /// The same, marked.
     pub(super) marked_claim: Field,
@@ -110,11 +110,11 @@ pub(super) struct Fields {
     pub(super) hit: [Field; WAYS],
     pub(super) found: Field,
     pub(super) cell: Field,
-    /// What REIGN of each way said: 0 but for the one that was hit.
-    pub(super) reigns: [Field; WAYS],
-    pub(super) reign: Field,
-    pub(super) reigned: Field,
-    /// A MOVE of this reign is between its passes.
+    /// What OWNERSHIP of each way said: 0 but for the one that was hit.
+    pub(super) ownerships: [Field; WAYS],
+    pub(super) ownership: Field,
+    pub(super) owned: Field,
+    /// A MOVE of this term is between its passes.
     pub(super) marked: Field,
     pub(super) holder: Field,
     pub(super) free: Field,
@@ -132,7 +132,7 @@ pub(super) struct Fields {
 impl Fields {
     /// What is looked at when a pass is over: by the deparser, and by whoever wants to know what it found.
     pub(super) const fn results(&self) -> [Field; 7] {
-        [self.found, self.route, self.reign, self.sharers, self.waiting, self.writers, self.free]
+        [self.found, self.route, self.ownership, self.sharers, self.waiting, self.writers, self.free]
     }
 
     pub(super) fn declare(p: &mut ProgramBuilder) -> Self {
@@ -153,9 +153,9 @@ impl Fields {
             hit: [p.metadata("hit in way 0", 1), p.metadata("hit in way 1", 1)],
             found: p.metadata("found", 1),
             cell: p.metadata("cell", 32),
-            reigns: [p.metadata("reign of way 0", 64), p.metadata("reign of way 1", 64)],
-            reign: p.metadata("reign", 64),
-            reigned: p.metadata("reigned", 1),
+            ownerships: [p.metadata("ownership of way 0", 64), p.metadata("ownership of way 1", 64)],
+            ownership: p.metadata("ownership", 64),
+            owned: p.metadata("owned", 1),
             marked: p.metadata("marked", 1),
             holder: p.metadata("holder", 64),
             free: p.metadata("free", 1),

@@ -4,7 +4,7 @@
 //! | stage | register arrays | tables |
 //! | --- | --- | --- |
 //! | 0 | LOCK TAG of ways 0 and 1 | |
-//! | 1 | REIGN of ways 0 and 1: tenure and queue holder in one cell | found |
+//! | 1 | OWNERSHIP of ways 0 and 1: term and queue holder in one cell | found |
 //! | 2 to 4 | | who holds; is it the requester |
 //! | 5 | | operations |
 //! | 8 | WAITERS | |
@@ -23,8 +23,8 @@
 //! | [`inspect`] | entries, for tests, tools and checkers |
 //!
 //! # What an entry says
-//! - *Nobody holds*: SHARERS may have copies to read, and the home's data are those of the tenure.
-//! - *A node holds* (REIGN names it): it may write, or will, when the SHARERS' copies have ended; it keeps the queue.
+//! - *Nobody holds*: SHARERS may have copies to read, and the home's data are those of the term.
+//! - *A node holds* (OWNERSHIP names it): it may write, or will, when the SHARERS' copies have ended; it keeps the queue.
 //!   Everybody else is sent to it, and stands in WAITERS.
 //!
 //! # The version
@@ -32,15 +32,15 @@
 //! if the holder has counted as many. Here the version is the set itself: WAITERS. The holder says in its MOVE of
 //! whom it knows, and the MOVE is approved if that is everybody. A set needs no memory of which requests have been
 //! counted, however often each is repeated; and a denial can name those who are missing, so that no forward has to
-//! arrive. What the paper resets on success is the tenure that begins.
+//! arrive. What the paper resets on success is the term that begins.
 //!
 //! # What must always hold
-//! - A tenure has one holder, and only its MOVE ends it.
-//! - A MOVE takes two passes: the first clears WAITERS if they are all known, and marks the REIGN; the second begins the
-//!   next tenure, or takes the mark away. What comes in between is sent to the old holder, who sends it on. No other
+//! - A term has one holder, and only its MOVE ends it.
+//! - A MOVE takes two passes: the first clears WAITERS if they are all known, and marks the OWNERSHIP; the second begins the
+//!   next term, or takes the mark away. What comes in between is sent to the old holder, who sends it on. No other
 //!   copy of a MOVE is looked at in between: it would find WAITERS without those who are being served, and be denied,
 //!   and the holder would go on as if nothing had been approved.
-//! - A denial names the MOVE that it denies by whom that knew of. WAITERS only grow in a reign, so what was denied once is
+//! - A denial names the MOVE that it denies by whom that knew of. WAITERS only grow in a term, so what was denied once is
 //!   denied however often it comes.
 //! - A bit of WAITERS without a request behind it (left by a late copy) costs a grant that nobody wanted: whoever gets one
 //!   while it waits for something else asks again.
@@ -100,7 +100,7 @@ pub fn beside(one: &StageMap, other: &StageMap) -> Result<StageMap, BuildError> 
 mod tests {
     use super::*;
     use crate::coherence;
-    use wire::{Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, NodeId, SwitchEpoch, Tenure};
+    use wire::{Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, NodeId, SwitchEpoch, Term};
 
     #[test]
     fn both_programs_fit_one_chip_and_no_more_than_fits_is_accepted() {
@@ -127,8 +127,8 @@ mod tests {
         let config = Config { at: LockEnd::Switch, nodes: 3, entries: 4, epoch: SwitchEpoch(0) };
         let mut directory = Directory::new(&config).unwrap();
         let locks = [0, 1, 2].map(|at| GlobalAddr::new(NodeId(at % 2), 64 + u64::from(at) * 64));
-        assert!(directory.insert(locks[0], Tenure(1), None, Copyset::only(NodeId(2))));
-        assert!(directory.insert(locks[1], Tenure(5), Some(NodeId(1)), Copyset::EMPTY));
+        assert!(directory.insert(locks[0], Term(1), None, Copyset::only(NodeId(2))));
+        assert!(directory.insert(locks[1], Term(5), Some(NodeId(1)), Copyset::EMPTY));
         let mut state = 1_u64;
         let mut below = |most: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -145,7 +145,7 @@ mod tests {
             let knows = entry.map_or(Copyset::EMPTY, |it| it.waiting);
             let packet = LockPacket {
                 mode: if below(2) == 0 { Mode::Read } else { Mode::Write },
-                tenure: entry.filter(|_| below(8) > 0).map_or(Tenure(3), |it| it.tenure),
+                term: entry.filter(|_| below(8) > 0).map_or(Term(3), |it| it.term),
                 waiting: if below(4) > 0 { knows } else { Copyset::EMPTY },
                 nodes: Copyset::from_bits(below(8)),
                 next,

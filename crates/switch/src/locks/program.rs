@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use wire::{Rule, Rules};
 
 use super::layout::{
-    Fields, HOLDER_STAGE, MERGE_STAGE, OPERATIONS_STAGE, REIGN_STAGE, ROUTE_STAGE, SHARERS_STAGE, TAG_STAGE,
-    WAITERS_STAGE, WAYS, WHOSE_STAGE, class, route, set_op,
+    Fields, HOLDER_STAGE, MERGE_STAGE, OPERATIONS_STAGE, OWNERSHIP_STAGE, ROUTE_STAGE, SHARERS_STAGE,
+    TAG_STAGE, WAITERS_STAGE, WAYS, WHOSE_STAGE, class, route, set_op,
 };
 use crate::pipeline::Match::{Any, Is};
 use crate::pipeline::step::ArrayId;
@@ -21,7 +21,7 @@ use crate::pipeline::{
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrays {
     pub(super) tags: [ArrayId; WAYS],
-    pub(super) reigns: [ArrayId; WAYS],
+    pub(super) ownerships: [ArrayId; WAYS],
     pub(super) waiters: ArrayId,
     pub(super) writers: ArrayId,
     pub(super) sharers: ArrayId,
@@ -29,7 +29,7 @@ pub(super) struct Arrays {
 
 impl Arrays {
     pub(super) fn all(&self) -> impl Iterator<Item = ArrayId> {
-        self.tags.into_iter().chain(self.reigns).chain([self.waiters, self.writers, self.sharers])
+        self.tags.into_iter().chain(self.ownerships).chain([self.waiters, self.writers, self.sharers])
     }
 }
 
@@ -40,7 +40,7 @@ pub(super) fn build<R: Rules>(rules: R, sets: usize) -> Result<(Program, Fields,
     let mut array = |name, stage, entries| p.array(Array { name, stage, bits: 64, entries });
     let arrays = Arrays {
         tags: core::array::from_fn(|way| array(format!("LOCK TAG way {way}"), TAG_STAGE, sets)),
-        reigns: core::array::from_fn(|way| array(format!("REIGN way {way}"), REIGN_STAGE, sets)),
+        ownerships: core::array::from_fn(|way| array(format!("OWNERSHIP way {way}"), OWNERSHIP_STAGE, sets)),
         waiters: array("WAITERS".into(), WAITERS_STAGE, sets * WAYS),
         writers: array("WRITERS".into(), SHARERS_STAGE, sets * WAYS),
         sharers: array("SHARERS".into(), SHARERS_STAGE, sets * WAYS),
@@ -53,7 +53,7 @@ pub(super) fn build<R: Rules>(rules: R, sets: usize) -> Result<(Program, Fields,
     Ok((p.build(&Budget::PUBLISHED)?, f, arrays))
 }
 
-/// The entry's way; its reign, read, taken, compared or raised.
+/// The entry's way; its term, read, taken, compared or raised.
 fn find<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
     for way in 0..WAYS {
         p.rmw(Rmw {
@@ -67,7 +67,7 @@ fn find<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays)
     }
     for way in 0..WAYS {
         p.rmw(Rmw {
-            array: arrays.reigns[way],
+            array: arrays.ownerships[way],
             index: f.set,
             gate: Some(Gate::is(f.hit[way], alu::HIT)),
             select: f.class,
@@ -81,7 +81,7 @@ fn find<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays)
                 (class::COMMIT, Alu::Raise(f.claim)),
                 (class::LOOK, Alu::Raise(f.claim)),
             ],
-            out: Some(f.reigns[way]),
+            out: Some(f.ownerships[way]),
         });
     }
     let found = |way: usize| Row {
@@ -93,7 +93,7 @@ fn find<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays)
     };
     p.table(Table {
         name: "found".into(),
-        stage: REIGN_STAGE,
+        stage: OWNERSHIP_STAGE,
         gate: None,
         key: f.hit.to_vec(),
         rows: (0..WAYS).map(found).collect(),
@@ -103,19 +103,19 @@ fn find<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays)
 
 fn whose(p: &mut ProgramBuilder, f: &Fields) {
     p.compute(Compute {
-        name: "reign".into(),
+        name: "ownership".into(),
         stage: MERGE_STAGE,
         gate: None,
-        primitives: vec![Primitive::Or { to: f.reign, a: f.reigns[0], b: f.reigns[1] }],
+        primitives: vec![Primitive::Or { to: f.ownership, a: f.ownerships[0], b: f.ownerships[1] }],
     });
     p.compute(Compute {
         name: "holder".into(),
         stage: HOLDER_STAGE,
         gate: None,
         primitives: vec![
-            Primitive::And { to: f.holder, a: f.reign, b: f.holder_bits },
-            Primitive::Equals { to: f.reigned, a: f.reign, b: f.claim },
-            Primitive::Equals { to: f.marked, a: f.reign, b: f.marked_claim },
+            Primitive::And { to: f.holder, a: f.ownership, b: f.holder_bits },
+            Primitive::Equals { to: f.owned, a: f.ownership, b: f.claim },
+            Primitive::Equals { to: f.marked, a: f.ownership, b: f.marked_claim },
         ],
     });
     p.compute(Compute {
@@ -129,19 +129,19 @@ fn whose(p: &mut ProgramBuilder, f: &Fields) {
     });
 }
 
-/// What the sets of nodes do, by the kind of pass and what the reign said: the first row that matches.
+/// What the sets of nodes do, by the kind of pass and what the term said: the first row that matches.
 fn operations<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields) {
-    let row = |class: u64, free: Match, mine: Match, reigned: Match, actions: &[(Field, u64)]| Row {
-        key: vec![Is(class), free, mine, reigned],
+    let row = |class: u64, free: Match, mine: Match, owned: Match, actions: &[(Field, u64)]| Row {
+        key: vec![Is(class), free, mine, owned],
         action: actions.iter().map(|&(to, value)| Primitive::Set { to, value }).collect(),
     };
-    let of_this_tenure = if rules.holds(Rule::MoveIsOfThisTenure) { Is(1) } else { Any };
+    let of_this_term = if rules.holds(Rule::MoveIsOfThisTerm) { Is(1) } else { Any };
     let (waiters, writers, sharers) = (f.waiters_op, f.writers_op, f.sharers_op);
     p.table(Table {
         name: "operations".into(),
         stage: OPERATIONS_STAGE,
         gate: Some(Gate::is(f.found, 1)),
-        key: vec![f.class, f.free, f.mine, f.reigned],
+        key: vec![f.class, f.free, f.mine, f.owned],
         rows: vec![
             row(class::READ, Is(1), Any, Any, &[(sharers, set_op::ADD)]),
             row(class::READ, Any, Is(1), Any, &[(sharers, set_op::READ)]),
@@ -149,7 +149,7 @@ fn operations<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields) {
             row(class::WRITE, Is(1), Any, Any, &[(sharers, set_op::READ)]),
             row(class::WRITE, Any, Is(1), Any, &[(sharers, set_op::READ)]),
             row(class::WRITE, Any, Any, Any, &[(waiters, set_op::ADD), (writers, set_op::ADD)]),
-            row(class::MOVE, Any, Any, of_this_tenure, &[(waiters, set_op::CLEAR)]),
+            row(class::MOVE, Any, Any, of_this_term, &[(waiters, set_op::CLEAR)]),
             row(
                 class::COMMIT,
                 Any,
@@ -183,23 +183,23 @@ fn sets_of_nodes(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
 
 /// What becomes of the packet: the first row that matches.
 fn decide<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields) {
-    let row = |class: u64, free: Match, mine: Match, reigned: Match, all_known: Match, to: u64| Row {
-        key: vec![Is(class), free, mine, reigned, Any, all_known],
+    let row = |class: u64, free: Match, mine: Match, owned: Match, all_known: Match, to: u64| Row {
+        key: vec![Is(class), free, mine, owned, Any, all_known],
         action: vec![Primitive::Set { to: f.route, value: to }],
     };
     // Another copy of it is between its passes, and will say what becomes of it.
-    let under_way = Row {
+    let in_flight = Row {
         key: vec![Is(class::MOVE), Any, Any, Any, Is(1), Any],
         action: vec![Primitive::Set { to: f.route, value: route::IGNORE }],
     };
-    let over = if rules.holds(Rule::MoveIsOfThisTenure) { route::APPROVED } else { route::COMMIT };
+    let over = if rules.holds(Rule::MoveIsOfThisTerm) { route::APPROVED } else { route::COMMIT };
     let known = if rules.holds(Rule::MoveKnowsAll) { Is(1) } else { Any };
     let in_the_way = if rules.holds(Rule::HolderQueues) { route::FORWARD } else { route::SERVE };
     p.table(Table {
         name: "route".into(),
         stage: ROUTE_STAGE,
         gate: Some(Gate::is(f.found, 1)),
-        key: vec![f.class, f.free, f.mine, f.reigned, f.marked, f.all_known],
+        key: vec![f.class, f.free, f.mine, f.owned, f.marked, f.all_known],
         rows: vec![
             row(class::READ, Is(1), Any, Any, Any, route::SERVE),
             // It may not know that it holds: a late copy of a request to write took the lock, and what that brought was lost.
@@ -209,7 +209,7 @@ fn decide<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields) {
             // Again: something of what the first brought about is missing.
             row(class::WRITE, Any, Is(1), Any, Any, route::LEND),
             row(class::WRITE, Any, Any, Any, Any, route::FORWARD),
-            under_way,
+            in_flight,
             row(class::MOVE, Any, Any, Is(0), Any, over),
             row(class::MOVE, Any, Any, Any, known, route::COMMIT),
             row(class::MOVE, Any, Any, Any, Any, route::LOOK),

@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_what_is_free_begins_the_next_tenure() {
+    fn who_takes_what_is_free_begins_the_next_term() {
         assert_eq!(run(Alu::TakeIfFree(X), 0x500, 3), (0x603, 0x500));
         assert_eq!(run(Alu::TakeIfFree(X), 0x502, 3), (0x502, 0x502));
         assert_eq!(run(Alu::MarkIfEqual(X), 0x582, 0x582), (0x502, 0x582));

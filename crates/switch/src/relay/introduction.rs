@@ -9,9 +9,9 @@
 //! ```
 //!
 //! Between the processes of a rack it travels beside what the coordinator says, and is repeated until the switch has heard it. So one may
-//! be under way when the switch dies, and reach the next one. That drops what is true only of its predecessor, which it knows by the epoch:
+//! be in flight when the switch dies, and reach the next one. That drops what is true only of its predecessor, which it knows by the epoch:
 //! the one in which the sender was *before* it began what it tells of. A switch that began with that epoch or before has carried every
-//! packet of it. An epoch in which only a node died makes no new switch, so what was under way counts; and a sender that hears of an
+//! packet of it. An epoch in which only a node died makes no new switch, so what was in flight counts; and a sender that hears of an
 //! epoch begins all anew, with new packet numbers: an old connection is never told under a new epoch.
 //!
 //! What must always hold: of two introductions of one queue pair that with the larger number counts.

@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use sorted::Map;
 use wire::chain_pair::{self, ChainPair};
 use wire::roce::{Key, Packet, Psn, QpNumber};
-use wire::{Faithful, Incarnation, Nanos, NodeId, Rule, Rules, SwitchEpoch};
+use wire::{AllRules, Incarnation, Nanos, NodeId, Rule, Rules, SwitchEpoch};
 
 use crate::chains::{Action, Connection, End, Sent, Steering};
 
@@ -30,7 +30,7 @@ pub const HEAD: usize = 32;
 
 /// The switch's part in chains.
 #[derive(Debug)]
-pub struct Relay<R: Rules = Faithful> {
+pub struct Relay<R: Rules = AllRules> {
     rules: R,
     nodes: usize,
     /// The nodes that are in the rack, each in which life, once that is known.
@@ -76,7 +76,7 @@ impl Relay {
     /// Of a rack of so many nodes, with such a program, if there is one. A tail that somebody has found counts for so long from when he
     /// began to look.
     pub fn new(nodes: usize, program: Option<Steering>, found: Nanos) -> Self {
-        Self::with_rules(Faithful, nodes, program, found)
+        Self::with_rules(AllRules, nodes, program, found)
     }
 }
 

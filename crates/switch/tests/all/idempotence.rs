@@ -222,7 +222,7 @@ fn an_older_unlock_is_dropped() {
     rig.assert_dropped(&Packet { seq: Seq(19), ..old_unlock }, Drop::StaleUnlock);
     assert_eq!(rig.lock(block()), 1);
 
-    // The last unlock, late, with the event after next under way: nobody waits for it any more.
+    // The last unlock, late, with the event after next in flight: nobody waits for it any more.
     rig.assert_dropped(&old_unlock, Drop::InFlight);
     rig.close(&unlock(&new, Shared, nodes([])));
     rig.assert_dropped(&old_unlock, Drop::StaleUnlock);

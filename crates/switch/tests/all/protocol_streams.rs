@@ -163,8 +163,8 @@ impl Rack {
         if is_grant && is_open {
             let holders = self.holders.entry(packet.tag).or_default();
             let others = holders.iter().filter(|(id, _)| **id != event);
-            let shares = packet.event.takes_read_lock(wire::Faithful);
-            let conflict = others.clone().find(|(_, kind)| !shares || !kind.takes_read_lock(wire::Faithful));
+            let shares = packet.event.takes_read_lock(wire::AllRules);
+            let conflict = others.clone().find(|(_, kind)| !shares || !kind.takes_read_lock(wire::AllRules));
             assert_eq!(conflict, None, "{event:?} was granted {:?} beside it", packet.event);
             if holders.insert(event, packet.event).is_none() {
                 self.granted += 1;

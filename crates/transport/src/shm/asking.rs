@@ -1,8 +1,8 @@
 //! Asking a place for memory that it has published, and its answer.
 //!
 //! A thread that wants memory calls at the place's socket, asks, and waits there: one connection, one question, one answer. The
-//! place's doorman answers at once and hangs up. What must always hold: the asker waits no longer than it said, maps only what is
-//! sealed and of a possible size, and is answered only by a process of its own user; the doorman waits for nobody.
+//! place's acceptor answers at once and hangs up. What must always hold: the asker waits no longer than it said, maps only what is
+//! sealed and of a possible size, and is answered only by a process of its own user; the acceptor waits for nobody.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,8 +15,8 @@ use rustix::net::{SendFlags, send};
 use sorted::Map;
 use wire::Nanos;
 
+use super::acceptor::House;
 use super::descriptors::{receive_with, send_with};
-use super::doorman::House;
 use super::greeting::{Heard, connect_to, magic};
 use super::rendezvous::Name;
 use crate::{Cause, NotObtained, PlaceId, SharedMemory, Sharing};

@@ -1,7 +1,7 @@
 //! What two places say to each other when they connect.
 //!
 //! Whoever wants to send connects to the receiver's socket and says who it is, and with which settings. If the receiver has
-//! the same ones it makes a ring and answers with it and its bell, both as descriptors. After that nothing is said: the
+//! the same ones it makes a ring and answers with it and its waker, both as descriptors. After that nothing is said: the
 //! connection stands for as long as both live and want it, and its end is how each learns that the other is gone. If they
 //! differ the receiver answers with its own settings and hangs up, so that both know. Others call to ask for memory
 //! (`asking`).
@@ -29,10 +29,10 @@ use rustix::net::{
 use rustix::process::geteuid;
 
 use super::asking::{QUESTION_BYTES, Question};
-use super::bell::Bell;
 use super::descriptors::{receive_with, send_with};
 use super::rendezvous::Name;
 use super::ring::{Producer, Ring};
+use super::waker::Waker;
 use crate::PlaceId;
 use crate::terms::{MOST_TERMS, Terms, WIRE_VERSION};
 
@@ -180,25 +180,25 @@ pub(super) fn hear_caller(connection: &OwnedFd) -> Heard<Caller> {
     caller.map_or(Heard::Nonsense, Heard::This)
 }
 
-/// Answers with the descriptors of a new ring and of our bell.
-pub(super) fn welcome(connection: &OwnedFd, me: PlaceId, ring: &OwnedFd, bell: &OwnedFd) -> io::Result<()> {
+/// Answers with the descriptors of a new ring and of our waker.
+pub(super) fn welcome(connection: &OwnedFd, me: PlaceId, ring: &OwnedFd, waker: &OwnedFd) -> io::Result<()> {
     let mut bytes = [0; WELCOME_BYTES];
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[8] = me.to_wire();
-    send_with(connection, &bytes, &[ring.as_fd(), bell.as_fd()])
+    send_with(connection, &bytes, &[ring.as_fd(), waker.as_fd()])
 }
 
-/// The ring and the bell of the place that was dialled.
-pub(super) fn hear_welcome(connection: &OwnedFd, place: PlaceId) -> Heard<(Producer, Bell)> {
-    let [ring, bell] = match hear_descriptors(connection, place) {
+/// The ring and the waker of the place that was dialled.
+pub(super) fn hear_welcome(connection: &OwnedFd, place: PlaceId) -> Heard<(Producer, Waker)> {
+    let [ring, waker] = match hear_descriptors(connection, place) {
         Heard::This(descriptors) => descriptors,
         Heard::Nothing => return Heard::Nothing,
         Heard::End => return Heard::End,
         Heard::Nonsense => return Heard::Nonsense,
         Heard::Refused(offer) => return Heard::Refused(offer),
     };
-    match (Ring::open(ring), Bell::open(bell)) {
-        (Ok(ring), Ok(bell)) => Heard::This((Producer::new(ring), bell)),
+    match (Ring::open(ring), Waker::open(waker)) {
+        (Ok(ring), Ok(waker)) => Heard::This((Producer::new(ring), waker)),
         _ => Heard::Nonsense,
     }
 }

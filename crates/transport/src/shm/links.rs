@@ -1,6 +1,6 @@
 //! The two ends of what connects this place with the others: links, through which it sends, and incoming rings.
 //!
-//! Threads that send and receive use them; the doorman puts them here and takes them away. What must always hold:
+//! Threads that send and receive use them; the acceptor puts them here and takes them away. What must always hold:
 //! nobody waits here for a peer, and a ring that was closed hands over nothing more.
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,15 +10,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use rustix::net::{Shutdown, shutdown};
 
-use super::bell::Bell;
 use super::ring::{Consumer, Producer};
+use super::waker::Waker;
 use crate::PlaceId;
 
 /// The way to another place.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) producer: Producer,
-    pub(super) bell: Arc<Bell>,
+    pub(super) waker: Arc<Waker>,
     pub(super) connection: Arc<OwnedFd>,
 }
 

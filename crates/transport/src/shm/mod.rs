@@ -3,12 +3,12 @@
 //! ```text
 //!   node 3                                     the switch
 //!     send ── link: ring "3 to switch" ──────────> incoming ring ── receive
-//!         └── bell of the switch, if nobody looks ─> wakes wait
-//!     doorman ── connection: who am I ────────────> doorman makes the ring,
-//!             <──── ring and bell as descriptors ── and keeps the connection
+//!         └── waker of the switch, if nobody looks ─> wakes wait
+//!     acceptor ── connection: who am I ────────────> acceptor makes the ring,
+//!             <──── ring and waker as descriptors ── and keeps the connection
 //! ```
 //!
-//! Each place makes the rings that others fill for it, one for each of them, and one bell. They are sealed memfds
+//! Each place makes the rings that others fill for it, one for each of them, and one waker. They are sealed memfds
 //! without a name: only who is given the descriptor can map them, and it is given only to processes of the same user
 //! that reach the place's socket in a directory that only this user can enter.
 //!
@@ -18,10 +18,10 @@
 //! | `greeting` | what is said on a connection |
 //! | `descriptors` | messages that bring descriptors |
 //! | `fuzz` | what a fuzzer does with its parsers |
-//! | `doorman` | the thread that connects, and notices who is gone |
+//! | `acceptor` | the thread that connects, and notices who is gone |
 //! | `links` | what threads send through and receive from |
 //! | `ring` | records from one producer to one consumer |
-//! | `bell` | whether a receiver has to be woken |
+//! | `waker` | whether a receiver has to be woken |
 //! | `asking` | memory that a place has published, for others to map |
 //! | `claim` | who has such memory mapped, as the kernel knows it |
 //! | `mapping` | shared memory as atomic words: with `claim`, the files with unsafe code |
@@ -31,11 +31,10 @@
 //! dies at any instruction, or writes anything anywhere into what is shared, costs its own messages and the time to
 //! find out; the one thing that it can keep us from is being woken early.
 
+mod acceptor;
 mod asking;
-mod bell;
 pub(crate) mod claim;
 mod descriptors;
-mod doorman;
 mod error;
 #[doc(hidden)]
 pub mod fuzz;
@@ -48,6 +47,7 @@ mod ring;
 mod sharing_tests;
 #[cfg(test)]
 mod tests;
+mod waker;
 
 pub use error::Error;
 
@@ -61,8 +61,8 @@ use std::time::Duration;
 use wire::Nanos;
 use wire::packet::{HEADER_BYTES, MAX_PAYLOAD};
 
+use self::acceptor::{Acceptor, House};
 use self::asking::ShmSharing;
-use self::doorman::{Doorman, House};
 use self::links::{Incoming, hang_up};
 use self::rendezvous::{Name, Rendezvous};
 use self::ring::{Broken, Refused, record_bytes};
@@ -117,7 +117,7 @@ pub struct ShmTransport {
     block: u64,
     sharing: Arc<ShmSharing>,
     receiver: Mutex<Receiver>,
-    doorman: Option<JoinHandle<()>>,
+    acceptor: Option<JoinHandle<()>>,
 }
 
 /// What the thread that receives needs.
@@ -148,13 +148,13 @@ impl ShmTransport {
         let house = Arc::new(house);
         let rendezvous = Rendezvous::open(&config.dir, Name::new(config.me))?;
         let sharing = Arc::new(ShmSharing { house: Arc::clone(&house), dir: rendezvous.dir.clone() });
-        let doorman = Doorman::new(Arc::clone(&house), rendezvous);
-        let doorman = std::thread::Builder::new()
-            .name("shm-doorman".into())
-            .spawn(move || doorman.run())
+        let acceptor = Acceptor::new(Arc::clone(&house), rendezvous);
+        let acceptor = std::thread::Builder::new()
+            .name("shm-acceptor".into())
+            .spawn(move || acceptor.run())
             .map_err(failed("starting a thread for"))?;
         let receiver = Mutex::new(Receiver { rings: Vec::new(), seen: 0, next: 0, control: Vec::new() });
-        Ok(Self { house, block: config.block, sharing, receiver, doorman: Some(doorman) })
+        Ok(Self { house, block: config.block, sharing, receiver, acceptor: Some(acceptor) })
     }
 
     /// Closes a ring whose producer broke the rules.
@@ -202,7 +202,7 @@ impl Transport for ShmTransport {
                     out.rings |= 1 << to.index();
                 }
             }
-            Err(Refused::Full) => counters.dropped(Cause::NoRoom),
+            Err(Refused::Full) => counters.dropped(Cause::Full),
             Err(Refused::Broken) => {
                 counters.dropped(Cause::BrokenRing);
                 hang_up(&*link.connection);
@@ -216,17 +216,17 @@ impl Transport for ShmTransport {
         if rings == 0 {
             return;
         }
-        // Between storing the heads and looking at the bells: see `bell`.
+        // Between storing the heads and looking at the wakers: see `waker`.
         fence(SeqCst);
         while rings != 0 {
             let place = PlaceId::from_wire(rings.trailing_zeros() as u8).expect("one bit for each place");
             rings &= rings - 1;
             let slot = self.house.links.to(place);
-            let Some(link) = slot.as_ref().filter(|link| link.bell.is_unattended()) else { continue };
+            let Some(link) = slot.as_ref().filter(|link| link.waker.is_unattended()) else { continue };
             // The system call is made without the lock.
-            let bell = Arc::clone(&link.bell);
+            let waker = Arc::clone(&link.waker);
             drop(slot);
-            if bell.ring() {
+            if waker.ring() {
                 self.house.counters.woke();
             }
         }
@@ -276,23 +276,23 @@ impl Transport for ShmTransport {
     }
 
     fn attend(&self) {
-        self.house.bell.attend();
+        self.house.waker.attend();
     }
 
     fn leave(&self) -> bool {
-        self.house.bell.leave(|| self.house.arrivals.have_something())
+        self.house.waker.leave(|| self.house.arrivals.have_something())
     }
 
     fn wait(&self, most: Nanos) {
-        self.house.bell.wait(Duration::from_nanos(most.0), || self.house.arrivals.have_something());
+        self.house.waker.wait(Duration::from_nanos(most.0), || self.house.arrivals.have_something());
     }
 
     fn block(&self, most: Nanos) {
-        self.house.bell.block(Duration::from_nanos(most.0), || self.house.arrivals.have_something());
+        self.house.waker.block(Duration::from_nanos(most.0), || self.house.arrivals.have_something());
     }
 
     fn interrupt(&self) {
-        self.house.bell.interrupt();
+        self.house.waker.interrupt();
     }
 
     fn sharing(&self) -> Option<Arc<dyn Sharing>> {
@@ -311,9 +311,9 @@ impl Transport for ShmTransport {
 impl Drop for ShmTransport {
     fn drop(&mut self) {
         self.house.stop();
-        if let Some(doorman) = self.doorman.take() {
-            // A doorman that panicked has printed why, and has nothing left to do.
-            let _ = doorman.join();
+        if let Some(acceptor) = self.acceptor.take() {
+            // A acceptor that panicked has printed why, and has nothing left to do.
+            let _ = acceptor.join();
         }
     }
 }

@@ -132,7 +132,7 @@ impl Producer {
         let record = record_bytes(bytes);
         let rest = self.ring.records_from(self.head).len() * 8;
         let skip = if record <= rest { 0 } else { rest };
-        self.make_room(skip + record)?;
+        self.make_space(skip + record)?;
         if skip > 0 {
             self.ring.records_from(self.head)[0].store(length_word(SKIP, skip - 8), Relaxed);
             self.head += skip as u64;
@@ -157,7 +157,7 @@ impl Producer {
         Ok(bytes)
     }
 
-    fn make_room(&mut self, need: usize) -> Result<(), Refused> {
+    fn make_space(&mut self, need: usize) -> Result<(), Refused> {
         let size = self.ring.bytes as u64;
         if self.head - self.tail + need as u64 <= size {
             return Ok(());

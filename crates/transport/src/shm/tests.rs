@@ -9,9 +9,9 @@ use rustix::fs::{MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, m
 use rustix::net::{SendFlags, SocketFlags, accept_with, send};
 use wire::NodeId;
 
-use super::bell::{ATTENDED, Bell};
 use super::greeting::{Heard, dial, hear_caller, hear_descriptors, welcome};
 use super::mapping::Mapping;
+use super::waker::{ATTENDED, Waker};
 use super::*;
 use crate::{Reason, WIRE_VERSION};
 
@@ -54,7 +54,7 @@ pub(super) fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Connects as `HOSTILE` would, and returns the connection with the descriptors of ring and bell.
+/// Connects as `HOSTILE` would, and returns the connection with the descriptors of ring and waker.
 fn call(dir: &Path) -> (OwnedFd, [OwnedFd; 2]) {
     let connection = dial(&name(ME).socket(dir), name(HOSTILE), &Terms::default()).unwrap();
     let mut got = None;
@@ -87,7 +87,7 @@ fn assert_reaches(from: &ShmTransport, to: &ShmTransport) {
 fn a_producer_that_breaks_its_ring_is_cut_off_and_counted_once() {
     let dir = Dir::new("breaks");
     let (me, friend) = (dir.open(ME), dir.open(FRIEND));
-    let (connection, [ring, _bell]) = call(&dir.0);
+    let (connection, [ring, _waker]) = call(&dir.0);
     let ring = Mapping::<std::sync::atomic::AtomicU64>::open(&ring, 1 << 30).unwrap();
     ring.words()[0].store(u64::MAX, Relaxed);
     until("the violation to be found", || {
@@ -107,8 +107,8 @@ fn a_producer_that_breaks_its_ring_is_cut_off_and_counted_once() {
 fn nobody_can_take_the_shared_memory_away_under_us() {
     let dir = Dir::new("shrinks");
     let _me = dir.open(ME);
-    let (_connection, [ring, bell]) = call(&dir.0);
-    for file in [&ring, &bell] {
+    let (_connection, [ring, waker]) = call(&dir.0);
+    for file in [&ring, &waker] {
         ftruncate(file, 0).unwrap_err();
         ftruncate(file, 1 << 30).unwrap_err();
         fallocate(file, rustix::fs::FallocateFlags::COLLAPSE_RANGE, 0, 4096).unwrap_err();
@@ -117,16 +117,16 @@ fn nobody_can_take_the_shared_memory_away_under_us() {
 }
 
 #[test]
-fn a_bell_with_nonsense_in_it_costs_time_only() {
-    let dir = Dir::new("bell");
+fn a_waker_with_nonsense_in_it_costs_time_only() {
+    let dir = Dir::new("waker");
     let (me, friend) = (dir.open(ME), dir.open(FRIEND));
     assert_reaches(&friend, &me);
-    let (_connection, [_ring, bell]) = call(&dir.0);
-    let bell = Bell::open(&bell).unwrap();
+    let (_connection, [_ring, waker]) = call(&dir.0);
+    let waker = Waker::open(&waker).unwrap();
     for nonsense in [ATTENDED, 77, u32::MAX] {
-        bell.word().store(nonsense, Relaxed);
+        waker.word().store(nonsense, Relaxed);
         me.wait(Nanos::from_millis(1));
-        bell.word().store(nonsense, Relaxed);
+        waker.word().store(nonsense, Relaxed);
         assert_reaches(&friend, &me);
     }
 }
@@ -161,7 +161,7 @@ fn who_does_not_say_hello_properly_gets_no_ring() {
 }
 
 /// Makes `HOSTILE` a place whose descriptors are these, and returns what becomes of a message to it.
-fn send_to_place_with(dir: &Dir, ring: &OwnedFd, bell: &OwnedFd) -> Cause {
+fn send_to_place_with(dir: &Dir, ring: &OwnedFd, waker: &OwnedFd) -> Cause {
     let me = dir.open(ME);
     let place = Rendezvous::open(&dir.0, name(HOSTILE)).unwrap();
     let before = me.counters().counts();
@@ -169,7 +169,7 @@ fn send_to_place_with(dir: &Dir, ring: &OwnedFd, bell: &OwnedFd) -> Cause {
     until("the outcome", || {
         me.send(HOSTILE, Body::Control(b"to whom it may concern"), &mut Outgoing::new());
         if let Ok(caller) = accept_with(&place.listener, SocketFlags::CLOEXEC) {
-            welcome(&caller, HOSTILE, ring, bell).unwrap();
+            welcome(&caller, HOSTILE, ring, waker).unwrap();
             calls += 1;
         }
         let counts = me.counters().counts();
@@ -190,17 +190,17 @@ fn memory(bytes: u64, seals: SealFlags) -> OwnedFd {
 #[test]
 fn a_ring_that_its_maker_could_shrink_is_not_used() {
     let dir = Dir::new("unsealed");
-    let (ring, bell) = (memory(4096 + 8192, SealFlags::GROW), memory(4096, SealFlags::SHRINK));
-    assert_eq!(send_to_place_with(&dir, &ring, &bell), Cause::Unreachable);
+    let (ring, waker) = (memory(4096 + 8192, SealFlags::GROW), memory(4096, SealFlags::SHRINK));
+    assert_eq!(send_to_place_with(&dir, &ring, &waker), Cause::Unreachable);
 }
 
 #[test]
 fn a_ring_of_a_size_that_is_none_is_not_used() {
     let dir = Dir::new("sizes");
-    let bell = memory(4096, SealFlags::SHRINK);
+    let waker = memory(4096, SealFlags::SHRINK);
     for bytes in [0, 8, 4096, 4096 + 64, 4096 + 12_288, 1 << 40] {
         assert_eq!(
-            send_to_place_with(&dir, &memory(bytes, SealFlags::SHRINK), &bell),
+            send_to_place_with(&dir, &memory(bytes, SealFlags::SHRINK), &waker),
             Cause::Unreachable,
             "{bytes}"
         );
@@ -211,9 +211,9 @@ fn a_ring_of_a_size_that_is_none_is_not_used() {
 fn a_descriptor_that_is_no_memory_is_not_used() {
     let dir = Dir::new("pipe");
     let file: OwnedFd = std::fs::File::open("/dev/null").unwrap().into();
-    let bell = memory(4096, SealFlags::SHRINK);
+    let waker = memory(4096, SealFlags::SHRINK);
     assert_eq!(
-        send_to_place_with(&dir, &file.as_fd().try_clone_to_owned().unwrap(), &bell),
+        send_to_place_with(&dir, &file.as_fd().try_clone_to_owned().unwrap(), &waker),
         Cause::Unreachable
     );
     assert_eq!(send_to_place_with(&dir, &memory(4096 + 8192, SealFlags::SHRINK), &file), Cause::Unreachable);
@@ -224,14 +224,14 @@ fn a_consumer_that_breaks_its_ring_is_not_sent_to_any_more() {
     let dir = Dir::new("consumer");
     let me = dir.open(ME);
     let place = Rendezvous::open(&dir.0, name(HOSTILE)).unwrap();
-    let (ring, bell) = (memory(4096 + 4096, SealFlags::SHRINK), memory(4096, SealFlags::SHRINK));
+    let (ring, waker) = (memory(4096 + 4096, SealFlags::SHRINK), memory(4096, SealFlags::SHRINK));
     let view = Mapping::<std::sync::atomic::AtomicU64>::open(&ring, 1 << 30).unwrap();
     view.words()[16].store(u64::MAX - 63, Relaxed);
     let mut connections = Vec::new();
     until("the violation to be found", || {
         me.send(HOSTILE, Body::Control(&[0; 1000]), &mut Outgoing::new());
         if let Ok(caller) = accept_with(&place.listener, SocketFlags::CLOEXEC) {
-            welcome(&caller, HOSTILE, &ring, &bell).unwrap();
+            welcome(&caller, HOSTILE, &ring, &waker).unwrap();
             connections.push(caller);
         }
         me.counters().counts().dropped_for(Cause::BrokenRing) > 0

@@ -29,7 +29,7 @@ pub struct Config {
     pub block: u64,
     /// What [can wait](crate::Body::can_wait) travels in the datagram of the next message to its place, where one is likely to
     /// follow soon. Fewer datagrams; who needs what is kept may get it a fraction of a millisecond later.
-    pub company: bool,
+    pub coalescing: bool,
     /// The settings that peers must have, too.
     pub terms: Terms,
 }

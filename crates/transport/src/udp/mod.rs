@@ -7,7 +7,7 @@
 //! | `receive` | the way in |
 //! | `waiting` | sleeping until something comes |
 //! | `burst` | the datagrams that a thread is filling |
-//! | `company`, `keeping` | messages that nobody waits for, until others go to the same place |
+//! | `coalescing`, `delayed` | messages that nobody waits for, until others go to the same place |
 //! | `envelope` | the head of a datagram |
 //! | `record` | messages, and pieces of them, in a datagram |
 //! | `reassembly` | messages out of their pieces |
@@ -23,7 +23,7 @@
 //!
 //! A datagram is `head (32 bytes) | records | tag (16 bytes)`, all at multiples of 8. What must always hold, with a
 //! key: a message that is handed over was sent by the place that it names, in its present session, to this place in
-//! its present session, and is handed over once. Nothing is encrypted: the key keeps strangers from taking part, not
+//! its present session, and is handed over once. Nothing is encrypted: the key keeps unknown peers from taking part, not
 //! from watching.
 //!
 //! A place that restarts draws another session. Its peers learn of it from a greeting that answers theirs, and then
@@ -34,13 +34,13 @@
 
 mod advertised;
 mod burst;
-mod company;
+mod coalescing;
 mod config;
+mod delayed;
 mod envelope;
 #[doc(hidden)]
 pub mod fuzz;
 mod hello;
-mod keeping;
 mod key;
 mod mmsg;
 mod random;

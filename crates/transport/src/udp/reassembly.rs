@@ -69,7 +69,7 @@ impl Reassembly {
         let at = match found {
             Some(at) => at,
             None => {
-                self.make_room(total, lost);
+                self.make_space(total, lost);
                 self.begin(segment, now);
                 self.partial.len() - 1
             }
@@ -112,7 +112,7 @@ impl Reassembly {
         (4 * self.longest).max(1 << 20)
     }
 
-    fn make_room(&mut self, total: usize, lost: &mut usize) {
+    fn make_space(&mut self, total: usize, lost: &mut usize) {
         while self.partial.len() >= MOST_PARTIAL
             || (self.bytes + total > self.budget() && !self.partial.is_empty())
         {

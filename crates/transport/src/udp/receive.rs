@@ -208,7 +208,7 @@ impl UdpTransport {
         let address = heard_from.ok_or(Cause::Malformed)?;
         if alive {
             // Nobody shall be able to echo it a second time.
-            greeting.challenge = random::nonce().map_err(|_| Cause::NoRoom)?;
+            greeting.challenge = random::nonce().map_err(|_| Cause::Full)?;
         }
         let objection = match offer {
             Offer::Terms(terms) => self.handshakes.objection(&terms),

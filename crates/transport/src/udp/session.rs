@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use wire::Nanos;
 
 use super::burst::Datagram;
-use super::company::Company;
+use super::coalescing::Coalescing;
 use super::envelope::{Envelope, HEAD, Kind};
 use super::key::Key;
 use super::tag::{DATA_KEY, DataKey, TAG};
@@ -130,7 +130,7 @@ pub(super) struct Peer {
     /// The present session.
     session: RwLock<Option<Arc<Session>>>,
     greeting: Mutex<Greeting>,
-    company: Mutex<Company>,
+    coalescing: Mutex<Coalescing>,
     /// It keeps something, or wants to know when the next message comes.
     pub(super) is_expecting: AtomicBool,
 }
@@ -164,7 +164,7 @@ impl Peer {
                 answers: (ANSWERS, Nanos::ZERO),
                 next_refusal: Nanos::ZERO,
             }),
-            company: Mutex::new(Company::new(place)),
+            coalescing: Mutex::new(Coalescing::new(place)),
             is_expecting: AtomicBool::new(false),
         }
     }
@@ -200,8 +200,8 @@ impl Peer {
         drop(session.take_if(|session| session.address != address));
     }
 
-    pub(super) fn company(&self) -> MutexGuard<'_, Company> {
-        self.company.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn coalescing(&self) -> MutexGuard<'_, Coalescing> {
+        self.coalescing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn greeting(&self) -> MutexGuard<'_, Greeting> {

@@ -15,9 +15,9 @@ use wire::packet::HEADER_BYTES;
 use super::advertised::Advertised;
 use super::burst::Datagram;
 use super::config::{Config, Error, Naming};
+use super::delayed::Delayed;
 use super::envelope;
 use super::hello::Hello;
-use super::keeping::Keeping;
 use super::key::Key;
 use super::receive::Inbox;
 use super::record::{self, Kind, SEGMENT_HEAD};
@@ -60,9 +60,9 @@ pub struct UdpTransport {
     /// The number of the next message that is sent in segments.
     next_message: AtomicU64,
     pub(super) waiting: Waiting,
-    pub(super) keeping: Keeping,
+    pub(super) delayed: Delayed,
     /// What can wait does.
-    company: bool,
+    coalescing: bool,
     started: Instant,
 }
 
@@ -107,8 +107,8 @@ impl UdpTransport {
             more: AtomicBool::new(false),
             counters: Counters::default(),
             next_message: Default::default(),
-            keeping: Keeping::default(),
-            company: config.company,
+            delayed: Delayed::default(),
+            coalescing: config.coalescing,
             waiting: Waiting::new().map_err(|error| Error::Bind { listen, error })?,
             started: Instant::now(),
         };
@@ -258,7 +258,7 @@ impl UdpTransport {
     fn cut(&self, to: PlaceId, kind: Kind, message: &Message<'_>, out: &mut Outgoing) {
         let number = self.next_message.fetch_add(1, Relaxed);
         let total = message.bytes();
-        // Whatever it is, it has waited for company enough.
+        // Whatever it is, it has waited for coalescing enough.
         let urgent = true;
         let most_piece = self.most - envelope::HEAD - TAG - record::HEAD - SEGMENT_HEAD;
         let mut offset = 0;
@@ -352,7 +352,7 @@ impl Transport for UdpTransport {
         if envelope::HEAD + size + TAG > self.most {
             self.cut(to, kind, &message, out);
         } else {
-            let urgent = !(self.company && body.can_wait());
+            let urgent = !(self.coalescing && body.can_wait());
             let bytes = out.burst.record(to, size, self.most, true, urgent);
             message.copy_to(0, record::frame(kind, content, bytes));
         }
@@ -438,7 +438,7 @@ fn open(listen: SocketAddr) -> io::Result<UdpSocket> {
 /// Why something could not be sent.
 fn cause(error: &io::Error) -> Cause {
     match error.raw_os_error() {
-        Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => Cause::NoRoom,
+        Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => Cause::Full,
         _ => Cause::Unreachable,
     }
 }

@@ -338,7 +338,7 @@ mod tests {
         let naming = Naming::default();
         let terms = Terms::default();
         let config =
-            Config { me, listen, peers, naming, key: None, mtu: 1_500, block: 4096, company: true, terms };
+            Config { me, listen, peers, naming, key: None, mtu: 1_500, block: 4096, coalescing: true, terms };
         let place = UdpTransport::bind(&config).expect("loopback");
         let says = |from, about: PlaceId, text: &[u8]| {
             let outcome = place.on_whereabouts(from, &[&[about.to_wire()], text].concat());

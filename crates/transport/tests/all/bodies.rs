@@ -1,4 +1,4 @@
-//! Which messages may wait for company, and which somebody is woken for: said here for every kind, so that a new one has to be
+//! Which messages may wait for coalescing, and which somebody is woken for: said here for every kind, so that a new one has to be
 //! thought of.
 
 use transport::{Body, Contents};

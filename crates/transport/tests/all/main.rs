@@ -15,7 +15,7 @@ mod simulated;
 mod simulated_conformance;
 mod tapped;
 mod udp_binding;
-mod udp_company;
+mod udp_coalescing;
 mod udp_conformance;
 mod udp_fuzz;
 mod udp_hostile;

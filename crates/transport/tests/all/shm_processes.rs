@@ -170,7 +170,7 @@ fn a_receiver_that_is_stopped_costs_what_is_sent_to_it_and_goes_on_later() {
     };
     until("an answer", || answered(1));
     other.signal(Signal::STOP);
-    let full = || us.counters().counts().dropped_for(Cause::NoRoom) > 0;
+    let full = || us.counters().counts().dropped_for(Cause::Full) > 0;
     let contents = words(2, 1 << 20);
     until("its ring to be full", || {
         send(&*us, THEM, Body::Packet(&packet(2, 1 << 20), Contents::Own(&contents)));
@@ -191,7 +191,7 @@ fn a_sender_killed_while_we_sleep_does_not_keep_others_from_waking_us() {
     let us = rack.open(US);
     let friend = rack.open(PlaceId::SWITCH);
     connect(&*friend, &*us);
-    let forever = wire::Nanos(conformance::PATIENCE.as_nanos() as u64);
+    let forever = wire::Nanos(conformance::TIMEOUT.as_nanos() as u64);
     for _ in 0..5 {
         let mut other =
             Other::start("a_sender_killed_while_we_sleep_does_not_keep_others_from_waking_us", &rack);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use tapped::{A, B, PATIENCE, Pair, config, key, loopback};
+use tapped::{A, B, Pair, TIMEOUT, config, key, loopback};
 use transport::Transport;
 use transport::udp::{Error, Key, KeyError, UdpTransport};
 use wire::Nanos;
@@ -146,7 +146,7 @@ fn who_waits_sleeps_while_others_attend_and_is_there_when_they_leave() {
         let start = Instant::now();
         assert!(!pair.b.leave(), "whoever waits takes care of the rest");
         waiting.join().expect("it waits");
-        assert!(start.elapsed() < PATIENCE);
+        assert!(start.elapsed() < TIMEOUT);
     });
     pair.receive();
     assert_eq!(pair.numbers(), [1]);

@@ -52,7 +52,7 @@ impl<const MTU: usize, const KEY: bool> Rack for UdpRack<MTU, KEY> {
             key,
             mtu: MTU,
             block: 1 << 20,
-            company: true,
+            coalescing: true,
             terms: Terms::default(),
         };
         Box::new(UdpTransport::bind(&config).expect("opening a place"))

@@ -15,7 +15,7 @@ fn still_passes(pair: &mut Pair, genuine: &[Vec<u8>], numbers: &[u64]) {
 
 #[test]
 fn another_key_is_refused() {
-    let mut pair = Pair::strangers(key(1), key(2), 1_500);
+    let mut pair = Pair::unknown_peers(key(1), key(2), 1_500);
     for _ in 0..5 {
         pair.pass_all();
     }
@@ -25,7 +25,7 @@ fn another_key_is_refused() {
 
 #[test]
 fn a_place_with_a_key_and_one_without_refuse_each_other() {
-    let mut pair = Pair::strangers(key(1), None, 1_500);
+    let mut pair = Pair::unknown_peers(key(1), None, 1_500);
     for _ in 0..5 {
         pair.pass_all();
     }
@@ -36,7 +36,7 @@ fn a_place_with_a_key_and_one_without_refuse_each_other() {
 #[test]
 fn what_is_sent_again_is_dropped_with_a_key_and_without() {
     for rack in [key(1), None] {
-        let mut pair = Pair::strangers(rack.clone(), rack, 1_500);
+        let mut pair = Pair::unknown_peers(rack.clone(), rack, 1_500);
         pair.connect();
         let first = pair.sealed([1], 8);
         let second = pair.sealed([2], 8);
@@ -99,7 +99,7 @@ fn a_datagram_with_any_bit_changed_is_dropped() {
 
 #[test]
 fn a_greeting_with_any_bit_changed_is_dropped() {
-    let mut pair = Pair::strangers(key(1), key(1), 1_500);
+    let mut pair = Pair::unknown_peers(key(1), key(1), 1_500);
     let greeting = pair.tap.sent_by_a().remove(0);
     let before = refused(&pair.b);
     let mut tried = 0;

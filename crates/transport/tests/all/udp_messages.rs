@@ -44,7 +44,7 @@ fn small_messages_of_a_burst_share_datagrams() {
 
 #[test]
 fn messages_to_a_place_without_a_session_are_dropped_and_counted_and_it_is_asked() {
-    let pair = Pair::strangers(key(1), key(1), 1_500);
+    let pair = Pair::unknown_peers(key(1), key(1), 1_500);
     pair.tap.sent_by_a();
     std::thread::sleep(std::time::Duration::from_millis(10));
     assert_eq!(pair.sealed(0..3, 4).len(), 1, "one greeting");

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use tapped::{A, B, PATIENCE, config, key, loopback, receive};
+use tapped::{A, B, TIMEOUT, config, key, loopback, receive};
 use transport::udp::{Advertised, Config, Key, Lookup, UdpTransport};
 use transport::{Body, Outgoing, PlaceId, Transport};
 use wire::NodeId;
@@ -86,7 +86,7 @@ fn until_heard(from: &UdpTransport, to: &UdpTransport, others: &[&UdpTransport])
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        assert!(start.elapsed() < PATIENCE, "nothing arrives");
+        assert!(start.elapsed() < TIMEOUT, "nothing arrives");
     }
 }
 
@@ -99,7 +99,7 @@ fn a_name_that_leads_nowhere_yet_is_said_with_where_it_stands_and_waited_for() {
         if let Some(said) = a.hindrance() {
             break said;
         }
-        assert!(start.elapsed() < PATIENCE, "nothing is said");
+        assert!(start.elapsed() < TIMEOUT, "nothing is said");
     };
     assert_eq!(
         said,
@@ -110,7 +110,7 @@ fn a_name_that_leads_nowhere_yet_is_said_with_where_it_stands_and_waited_for() {
     names.lead_to(&[address(&b)]);
     until_heard(&a, &b, &[]);
     while a.hindrance().is_some() {
-        assert!(start.elapsed() < PATIENCE, "it is not looked up again");
+        assert!(start.elapsed() < TIMEOUT, "it is not looked up again");
     }
 }
 

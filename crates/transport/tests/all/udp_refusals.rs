@@ -5,7 +5,7 @@ use crate::tapped;
 
 use std::time::{Duration, Instant};
 
-use tapped::{A, B, PATIENCE, Pair, Tap, config, dropped, key};
+use tapped::{A, B, Pair, TIMEOUT, Tap, config, dropped, key};
 use transport::udp::{Config, UdpTransport};
 use transport::{Cause, Difference, PlaceId, Reason, Terms, Transport as _, WIRE_VERSION};
 
@@ -35,7 +35,7 @@ fn until_both_refuse(pair: &mut Pair, change: impl Fn(&mut Vec<u8>)) {
             pair.tap.to_a(&pair.a, &bytes);
         }
         pair.receive();
-        assert!(start.elapsed() < PATIENCE, "{:?} {:?}", reason(&pair.a, B), reason(&pair.b, A));
+        assert!(start.elapsed() < TIMEOUT, "{:?} {:?}", reason(&pair.a, B), reason(&pair.b, A));
     }
     assert!(!pair.a.is_connected(B) && !pair.b.is_connected(A));
 }
@@ -59,7 +59,7 @@ fn places_with_different_settings_refuse_each_other_and_both_name_the_setting_wi
 #[test]
 fn places_of_different_versions_refuse_each_other_and_both_name_both_versions() {
     for theirs in [WIRE_VERSION - 1, WIRE_VERSION + 1, u8::MAX] {
-        let mut pair = Pair::strangers(None, None, 1_500);
+        let mut pair = Pair::unknown_peers(None, None, 1_500);
         until_both_refuse(&mut pair, |bytes| {
             bytes[2] = theirs;
             // What another version says behind the front is its own business.
@@ -85,7 +85,7 @@ fn places_with_different_keys_refuse_each_other_and_say_where_the_greeting_came_
 
 #[test]
 fn a_peer_that_starts_later_hears_of_another_key_too() {
-    let mut pair = Pair::strangers(key(1), key(2), 1_500);
+    let mut pair = Pair::unknown_peers(key(1), key(2), 1_500);
     // What was said before it started is lost.
     pair.tap.sent_by_a();
     pair.tap.sent_by_b();
@@ -134,7 +134,7 @@ fn a_recorded_greeting_with_other_settings_is_not_believed() {
 #[test]
 fn a_connection_stands_while_others_greet_in_its_peer_s_name() {
     for rack in [key(1), None] {
-        let mut pair = Pair::strangers(rack.clone(), rack.clone(), 1_500);
+        let mut pair = Pair::unknown_peers(rack.clone(), rack.clone(), 1_500);
         pair.connect();
         // Who says to be A: with other settings, without the key, of another version, cut short, damaged.
         let tap = Tap::new();

@@ -5,7 +5,7 @@ use crate::tapped;
 
 use std::time::Instant;
 
-use tapped::{A, B, PATIENCE, Pair, Tap, config, dropped, key, receive};
+use tapped::{A, B, Pair, TIMEOUT, Tap, config, dropped, key, receive};
 use transport::udp::UdpTransport;
 use transport::{Body, Cause, Outgoing, PlaceId, Transport};
 
@@ -17,7 +17,7 @@ fn restart_a(pair: &mut Pair) {
 
 #[test]
 fn both_sides_connect_when_one_sends_first() {
-    let mut pair = Pair::strangers(key(1), key(1), 1_500);
+    let mut pair = Pair::unknown_peers(key(1), key(1), 1_500);
     pair.tap.sent_by_a();
     pair.tap.sent_by_b();
     std::thread::sleep(std::time::Duration::from_millis(10));
@@ -94,7 +94,7 @@ fn greetings_and_messages_of_a_former_life_change_nothing_when_they_are_sent_aga
 
 #[test]
 fn recorded_greetings_of_the_present_life_do_not_open_the_window_again() {
-    let mut pair = Pair::strangers(key(1), key(1), 1_500);
+    let mut pair = Pair::unknown_peers(key(1), key(1), 1_500);
     let recorded = pair.record_until(|pair| pair.a.is_connected(B) && pair.b.is_connected(A));
     let sent = pair.sealed([1], 8);
     pair.deliver(&sent);
@@ -119,7 +119,7 @@ fn a_session_that_comes_back_accepts_nothing_twice() {
         let newer = pair.sealed([2], 8);
         pair.deliver(&newer);
         while pair.pass_all() {}
-        assert!(start.elapsed() < PATIENCE, "the session does not come back");
+        assert!(start.elapsed() < TIMEOUT, "the session does not come back");
     }
     pair.got_b.clear();
     pair.deliver(&sent);
@@ -161,7 +161,7 @@ fn two_observers_at_a_time_both_get_answers() {
             receive(observer, &mut answers);
             *answered += answers.len();
         }
-        assert!(start.elapsed() < PATIENCE, "{answered:?}");
+        assert!(start.elapsed() < TIMEOUT, "{answered:?}");
     }
 }
 

@@ -34,7 +34,7 @@ const fn tables() -> [[u32; 256]; STEP] {
     tables
 }
 
-/// A CRC-32 under way.
+/// A CRC-32 in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct Crc32(u32);
 

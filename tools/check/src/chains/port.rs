@@ -150,7 +150,7 @@ impl Port {
 
 /// Verbs that are executed together, and what is known of them.
 #[derive(Clone, Debug)]
-pub(super) struct UnderWay {
+pub(super) struct InFlight {
     verbs: Vec<(Verb, Payload)>,
     /// How much of an entry is read.
     len: u32,
@@ -160,7 +160,7 @@ pub(super) struct UnderWay {
     anew: bool,
 }
 
-impl UnderWay {
+impl InFlight {
     pub(super) const fn new(verbs: Vec<(Verb, Payload)>, len: u32) -> Self {
         Self { verbs, len, tickets: Vec::new(), anew: false }
     }

@@ -23,7 +23,7 @@ pub(crate) trait Packets: Copy + From<Message> + From<node::Message> {}
 
 impl<M: Copy + From<Message> + From<node::Message>> Packets for M {}
 
-/// READs and atomics of a client under way.
+/// READs and atomics of a client in flight.
 const OUTSTANDING: u32 = 2;
 
 /// Something that was said: what was asked, and then what was answered.

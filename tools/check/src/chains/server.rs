@@ -11,17 +11,17 @@ use switch::relay::Introduction;
 use wire::chains::ENTRY_HEAD;
 use wire::{Incarnation, Nanos, NodeId, Refusal, Rules, SwitchEpoch};
 
-use super::port::{AGAIN, Port, UnderWay};
+use super::port::{AGAIN, InFlight, Port};
 use super::rig::{Packets, Rig, whose};
 use super::store::{Answered, Ask, Failure, Result, Store};
 use super::{ChainPlan, times};
 use crate::regions::Payload;
 
 /// How long an append waits for its predecessor until its chain is walked.
-const PATIENCE: Nanos = Nanos::from_micros(60);
+const TIMEOUT: Nanos = Nanos::from_micros(60);
 /// Keys whose tails a client is told beside the one that it asks for.
 const MOST_TAILS: u32 = 31;
-/// Verbs of walks under way at a time.
+/// Verbs of walks in flight at a time.
 const AT_A_TIME: usize = 4;
 
 /// What the switch has heard of, and what follows.
@@ -36,7 +36,7 @@ enum Then {
 #[derive(Debug)]
 enum Task {
     Nothing,
-    Verbs(Vec<u64>, UnderWay),
+    Verbs(Vec<u64>, InFlight),
     /// Memory is told that a life is over.
     Fence {
         node: NodeId,
@@ -77,7 +77,7 @@ impl<R: Rules> Server<R> {
         let config = Config {
             units: store.units,
             rest: times::rest(plan),
-            patience: PATIENCE,
+            patience: TIMEOUT,
             doubt: times::doubt(plan),
         };
         Self {
@@ -182,9 +182,9 @@ impl<R: Rules> Server<R> {
     pub(super) fn step<M: Packets>(&mut self, rig: &mut Rig<'_, R, M>, me: NodeId) -> bool {
         match std::mem::replace(&mut self.task, Task::Nothing) {
             Task::Nothing => self.begin(rig, me),
-            Task::Verbs(keys, mut under_way) => match under_way.go_on(rig, me, &mut self.port) {
+            Task::Verbs(keys, mut in_flight) => match in_flight.go_on(rig, me, &mut self.port) {
                 Ok(None) => {
-                    self.task = Task::Verbs(keys, under_way);
+                    self.task = Task::Verbs(keys, in_flight);
                     false
                 }
                 // Its memory may have been given back since then, and what was read is nobody's entry.
@@ -273,7 +273,7 @@ impl<R: Rules> Server<R> {
         }
         let (keys, verbs) =
             self.verbs.drain(..some).map(|(key, verb)| (key, (verb, Payload::default()))).unzip();
-        self.task = Task::Verbs(keys, UnderWay::new(verbs, ENTRY_HEAD));
+        self.task = Task::Verbs(keys, InFlight::new(verbs, ENTRY_HEAD));
         true
     }
 

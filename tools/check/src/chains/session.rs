@@ -11,7 +11,7 @@ use switch::chains::Binding;
 use wire::chains::ENTRY_HEAD;
 use wire::{Nanos, NodeId, Rules};
 
-use super::port::{Port, UnderWay};
+use super::port::{InFlight, Port};
 use super::rig::{Common, Packets, Rig};
 use super::store::{Answered, Ask, Failure, Result, Store};
 use super::{ChainPlan, times};
@@ -44,7 +44,7 @@ pub(super) const BINDING: Binding = Binding::NONE;
 #[derive(Debug)]
 enum Wait {
     Nothing,
-    Verbs(OpId, UnderWay),
+    Verbs(OpId, InFlight),
     /// An answer; or until it asks again.
     Call {
         id: OpId,
@@ -189,8 +189,8 @@ impl<R: Rules> Session<R> {
                 self.machine.begin(now, OpId(self.ops), running.key, running.request, &mut out);
             }
             Wait::Nothing => {}
-            Wait::Verbs(id, under_way) => {
-                let Some(outcomes) = under_way.go_on(rig, me, &mut self.port)? else {
+            Wait::Verbs(id, in_flight) => {
+                let Some(outcomes) = in_flight.go_on(rig, me, &mut self.port)? else {
                     return Ok(Progress::Waits);
                 };
                 let now = rig.now();
@@ -258,7 +258,7 @@ impl<R: Rules> Session<R> {
                     _ => ENTRY_HEAD,
                 };
                 let verbs = verbs.into_iter().map(|verb| (verb, entry(&verb, running.value))).collect();
-                running.wait = Wait::Verbs(id, UnderWay::new(verbs, len));
+                running.wait = Wait::Verbs(id, InFlight::new(verbs, len));
             }
             Some(Effect::Call(id, call)) => {
                 self.calls = self.calls.wrapping_add(1);

@@ -9,8 +9,8 @@ use super::ChainPlan;
 pub(super) const LEASE: Nanos = Nanos::from_micros(300);
 /// No packet between a client and memory is on its way for longer: what the network keeps for longer is lost.
 pub(super) const MAX_AGE: Nanos = Nanos::from_micros(400);
-/// Longer than a request is under way, with all its repetitions.
-pub(super) const UNDER_WAY: Nanos = Nanos::from_micros(2500);
+/// Longer than a request is in flight, with all its repetitions.
+pub(super) const IN_FLIGHT: Nanos = Nanos::from_micros(2500);
 /// How long the switch takes for true what it knows of slots.
 pub(super) const LIFETIME: Nanos = Nanos::from_micros(1000);
 /// How long a tail counts that a metadata server has found, from when it began to look.
@@ -26,7 +26,7 @@ pub(super) fn rest(plan: &ChainPlan) -> Nanos {
     match plan.steering {
         0 => cursors,
         1 => cursors.max(Nanos(LIFETIME.0 / RESTS)),
-        _ => cursors + LIFETIME + UNDER_WAY,
+        _ => cursors + LIFETIME + IN_FLIGHT,
     }
 }
 
@@ -37,5 +37,5 @@ pub(super) fn old_cursors(plan: &ChainPlan) -> Nanos {
 
 /// How long nobody decides what became of a slot, where the switch steers.
 pub(super) fn doubt(plan: &ChainPlan) -> Nanos {
-    if plan.is_steered() { UNDER_WAY } else { Nanos::ZERO }
+    if plan.is_steered() { IN_FLIGHT } else { Nanos::ZERO }
 }

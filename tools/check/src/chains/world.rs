@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use node::Outcome;
 use switch::chains::{self, Action, Sent, Steering};
 use switch::relay::{HEAD, Introduction, Relay};
-use wire::{Faithful, Incarnation, Nanos, NodeId, Rules};
+use wire::{AllRules, Incarnation, Nanos, NodeId, Rules};
 
 use super::rig::{Common, Packets, Rig, Servers};
 use super::threads::Thread;
@@ -18,7 +18,7 @@ use crate::regions::{Body, Message, OneSided, Payload};
 const MOST_THREADS: usize = 2;
 
 /// Stores of chains.
-pub struct Chains<R: Rules = Faithful> {
+pub struct Chains<R: Rules = AllRules> {
     nodes: usize,
     each: usize,
     threads: Vec<Thread<R>>,

@@ -6,7 +6,7 @@ use node::allocator::ChunkSize;
 use node::{Backoff, Config, Effect, Message, Moment, Node, Outcome, Turn};
 use switch::coherence::{self, Dump, Resubmit, Switch};
 use wire::{
-    BlockSize, BlockTag, Discipline, Endpoint, Faithful, GlobalAddr, Kind, Nanos, NodeId, Packet, Rules,
+    AllRules, BlockSize, BlockTag, Discipline, Endpoint, GlobalAddr, Kind, Nanos, NodeId, Packet, Rules,
     SlotId,
 };
 
@@ -62,7 +62,7 @@ impl Sum for Seen {
 }
 
 /// Coherent blocks.
-pub struct Blocks<R: Rules = Faithful> {
+pub struct Blocks<R: Rules = AllRules> {
     pub(crate) rules: R,
     pub(super) plan: BlockPlan,
     /// The nodes, with their stores.

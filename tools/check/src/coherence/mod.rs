@@ -31,6 +31,6 @@ pub use store::{Frame, PlainStore};
 pub use threads::Thread;
 
 /// A rack of coherent blocks.
-pub type Rack<R = wire::Faithful> = crate::rack::Rack<Blocks<R>, node::Message>;
+pub type Rack<R = wire::AllRules> = crate::rack::Rack<Blocks<R>, node::Message>;
 /// What a run of it did.
 pub type Report = crate::rack::Report<Seen>;

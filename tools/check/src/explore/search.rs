@@ -1,6 +1,6 @@
 //! The search: breadth first, so that what is found first is found on a shortest way.
 
-use wire::{Faithful, Rules};
+use wire::{AllRules, Rules};
 
 use super::states::States;
 
@@ -89,7 +89,7 @@ pub trait Protocol {
 
     /// Explores a scope: all states of it, or so many.
     fn explore(scope: &Self::Scope, most: usize, progress: impl FnMut(Progress)) -> Explored<Self::Coverage> {
-        Self::explore_with_rules(Faithful, scope, most, progress)
+        Self::explore_with_rules(AllRules, scope, most, progress)
     }
 
     /// The same with machines to which some rules do not apply.

@@ -10,7 +10,7 @@ pub(super) const THREADS: usize = 6;
 const AGAIN: usize = 6;
 const PACKETS: usize = 26;
 
-/// A packet under way, as a number.
+/// A packet in flight, as a number.
 pub(super) type Item = u32;
 
 /// A short list that is copied with the state that it is in.
@@ -43,7 +43,7 @@ impl<const N: usize> Short<N> {
 
     pub(super) fn push(&mut self, item: Item) -> Result<(), String> {
         let place = self.items.get_mut(usize::from(self.len));
-        *place.ok_or_else(|| format!("more than {N} packets are under way: nothing bounds them"))? = item;
+        *place.ok_or_else(|| format!("more than {N} packets are in flight: nothing bounds them"))? = item;
         self.len += 1;
         Ok(())
     }
@@ -67,7 +67,7 @@ pub(super) struct World {
     pub(super) outside: u32,
     /// Packets between two passes through the switch, oldest first.
     pub(super) again: Short<AGAIN>,
-    /// Packets under way.
+    /// Packets in flight.
     pub(super) packets: Short<PACKETS>,
 }
 

@@ -19,9 +19,9 @@ mod world;
 pub use plan::{JointPlan, Plan};
 pub use world::{Joint, Packet, Seen};
 
-use wire::Faithful;
+use wire::AllRules;
 
 /// A rack of all of them.
-pub type Rack<R = Faithful> = crate::rack::Rack<Joint<R>, Packet>;
+pub type Rack<R = AllRules> = crate::rack::Rack<Joint<R>, Packet>;
 /// What a run of it did.
 pub type Report = crate::rack::Report<Seen>;

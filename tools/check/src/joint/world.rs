@@ -2,7 +2,7 @@
 
 use node::{Effect, LockEffect, LockMessage, LockNode, Message, Node, RackNode};
 use switch::Chip;
-use wire::{Discipline, Endpoint, Faithful, GlobalAddr, Nanos, NodeId, Rules};
+use wire::{AllRules, Discipline, Endpoint, GlobalAddr, Nanos, NodeId, Rules};
 
 use super::{JointPlan, Plan};
 use crate::chains::{self, Chains};
@@ -68,7 +68,7 @@ const WORDS: usize = 1 << 20;
 const CHAINS: usize = 1 << 21;
 
 /// Blocks, locks, words, objects and chains.
-pub struct Joint<R: Rules = Faithful> {
+pub struct Joint<R: Rules = AllRules> {
     /// The blocks, with the allocator and every node's memory.
     pub blocks: Blocks<R>,
     /// The locks. Their memory is that of the blocks: it is here while one of their machines runs.

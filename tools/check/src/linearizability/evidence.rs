@@ -242,7 +242,7 @@ fn makes_present(op: &Op) -> bool {
 }
 
 /// What was known right after an event, in the order of invocation: an operation that returns later is still
-/// under way.
+/// in flight.
 fn prefix(register: &Register, operations: &OneKey, last: usize) -> OneKey {
     let mut returned = vec![false; operations.len()];
     let mut invoked = vec![false; operations.len()];

@@ -63,7 +63,7 @@ pub(super) fn short(message: &LockMessage) -> String {
         p.lock.bits(),
         p.node.0,
         p.mode,
-        p.tenure.0,
+        p.term.0,
         p.nodes.bits(),
         p.waiting.bits(),
         p.writers.bits(),

@@ -7,7 +7,7 @@
 use node::LockNode;
 use node::locks::LockView;
 use switch::locks::EntryView;
-use wire::{Copyset, GlobalAddr, NodeId, Rules, Tenure};
+use wire::{Copyset, GlobalAddr, NodeId, Rules, Term};
 
 use super::Locks;
 use crate::rack::{Place, Touched};
@@ -18,8 +18,8 @@ pub(super) struct Fact {
     pub(super) view: Option<LockView>,
     /// As the directory of the lock's home.
     pub(super) entry: Option<EntryView>,
-    /// The tenure of the data in its memory.
-    pub(super) home: Option<Tenure>,
+    /// The term of the data in its memory.
+    pub(super) home: Option<Term>,
     /// It says that they are lost.
     pub(super) lost: bool,
 }
@@ -71,7 +71,7 @@ impl Fact {
         if lock.home() != machine.id() {
             return Self { view, ..Self::default() };
         }
-        let home = machine.home_of(lock).map(|(tenure, _)| tenure);
+        let home = machine.home_of(lock).map(|(term, _)| term);
         Self { view, entry: machine.entry(lock), home, lost: machine.has_lost(lock) }
     }
 }

@@ -30,6 +30,6 @@ pub use threads::{Thread, Want};
 pub use world::{Locks, Seen};
 
 /// A rack of locks.
-pub type LockRack<R = wire::Faithful> = crate::rack::Rack<Locks<R>, node::LockMessage>;
+pub type LockRack<R = wire::AllRules> = crate::rack::Rack<Locks<R>, node::LockMessage>;
 /// What a run of it did.
 pub type Report = crate::rack::Report<Seen>;

@@ -14,7 +14,7 @@ pub struct LockPlan {
     pub room: usize,
     /// Entries of the switch; 0: their homes keep them all.
     pub switch_entries: usize,
-    /// Threads of the node that reigns that may go first.
+    /// Threads of the holder that may go first.
     pub preference: u32,
     /// Of a thousand threads that want a lock, those that want to write.
     pub writes: u32,

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use node::locks::store::{LockStore, NoRoom, Users};
+use node::locks::store::{Full, LockStore, Users};
 use node::store::DataRef;
 use wire::{GlobalAddr, Mode, Refusal};
 
@@ -115,13 +115,13 @@ impl Frame {
 }
 
 impl LockStore for PlainLocks {
-    fn reserve(&mut self, lock: GlobalAddr, _: u32, must: bool) -> Result<(), NoRoom> {
+    fn reserve(&mut self, lock: GlobalAddr, _: u32, must: bool) -> Result<(), Full> {
         assert!(!self.frames.contains_key(&lock), "a copy has room once");
         self.clock += 1;
         if !must && self.frames.len() >= self.room {
             let idle = self.frames.iter().filter(|(_, frame)| frame.users.is_none());
             let oldest = idle.min_by_key(|(_, frame)| frame.used);
-            return Err(oldest.map_or(NoRoom::Busy, |(victim, _)| NoRoom::Evict(*victim)));
+            return Err(oldest.map_or(Full::Busy, |(victim, _)| Full::Evict(*victim)));
         }
         self.frames.insert(lock, Frame { used: self.clock, ..Frame::default() });
         Ok(())

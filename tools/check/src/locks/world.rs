@@ -6,7 +6,7 @@ use node::Retransmission;
 use node::locks::{Config, LockCounters};
 use node::{LockEffect, LockMessage, LockNode, Moment};
 use switch::locks::{Directory, Effect, Resubmit};
-use wire::{Faithful, GlobalAddr, Incarnation, LockEnd, Nanos, NodeId, Rules, SwitchEpoch};
+use wire::{AllRules, GlobalAddr, Incarnation, LockEnd, Nanos, NodeId, Rules, SwitchEpoch};
 
 use super::allocations::Allocations;
 use super::describe::short;
@@ -50,8 +50,8 @@ pub struct Seen {
     pub down: u64,
     /// The most times that a thread passed one that stood in a queue.
     pub passed: u64,
-    /// The most times that a node began a reign while another one waited.
-    pub reigns_before: u64,
+    /// The most times that a node began a term while another one waited.
+    pub terms_before: u64,
 }
 
 impl Seen {
@@ -84,12 +84,12 @@ impl Sum for Seen {
         self.lost += other.lost;
         self.down += other.down;
         self.passed = self.passed.max(other.passed);
-        self.reigns_before = self.reigns_before.max(other.reigns_before);
+        self.terms_before = self.terms_before.max(other.terms_before);
     }
 }
 
 /// Locks that carry their data.
-pub struct Locks<R: Rules = Faithful> {
+pub struct Locks<R: Rules = AllRules> {
     pub(super) rules: R,
     /// What the run is like.
     pub(super) rack: Conditions,
@@ -109,7 +109,7 @@ pub struct Locks<R: Rules = Faithful> {
     pub(super) threads: Vec<Thread>,
     pub(super) waits: Waits,
     pub(super) asked: Asked,
-    pub(super) tenures: properties::Tenures,
+    pub(super) terms: properties::Terms,
     /// What machines write their effects to.
     pub(crate) out: Vec<LockEffect>,
     switch_out: Vec<Effect>,
@@ -207,7 +207,7 @@ impl<R: Rules> Locks<R> {
         if lives.into_iter().any(|(before, now)| *now != Some(*before)) {
             self.losses.hears_of_death(node);
         }
-        self.tenures.forget_packets_of(node);
+        self.terms.forget_packets_of(node);
         self.lives_changed = true;
     }
 
@@ -221,7 +221,7 @@ impl<R: Rules> Locks<R> {
     /// The switch's directory is empty: what was checked of it is over.
     pub(crate) fn switch_has_restarted(&mut self) {
         self.again.clear();
-        self.tenures.forget_switch();
+        self.terms.forget_switch();
         self.touch(None, None);
     }
 
@@ -283,7 +283,7 @@ impl<R: Rules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
             threads: vec![Thread::Idle; rack.nodes * rack.threads],
             waits: Waits::new(whole),
             asked: Asked::new(rack, plan.locks),
-            tenures: properties::Tenures::new(rack.nodes, plan.locks),
+            terms: properties::Terms::new(rack.nodes, plan.locks),
             out: Vec::new(),
             switch_out: Vec::new(),
             facts: Facts::new(rack.nodes, plan.locks),
@@ -349,7 +349,7 @@ impl<R: Rules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
         self.seen.count(machine.counters());
         let config = Config { epoch: SwitchEpoch(0), ..*machine.config() };
         (*machine, *store) = (blank(self.rules, &config), PlainLocks::new(self.plan.room));
-        self.tenures.forget_node(node);
+        self.terms.forget_node(node);
         self.touch(Some(node), None);
     }
 
@@ -389,7 +389,7 @@ impl<R: Rules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
         let mut seen = self.seen.clone();
         self.nodes.iter().for_each(|(machine, _)| seen.count(machine.counters()));
         seen.passed = self.waits.most();
-        seen.reigns_before = self.asked.most();
+        seen.terms_before = self.asked.most();
         seen
     }
 

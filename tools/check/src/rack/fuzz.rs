@@ -23,7 +23,7 @@ impl Effort {
     /// faster than they end, it is not the machines that are stuck.
     const ENOUGH_STOPS: usize = 10;
     /// After so many, it is stuck.
-    const PATIENCE: usize = 20;
+    const TIMEOUT: usize = 20;
 
     /// So many steps, whatever they come to.
     pub const fn steps(steps: usize) -> Self {
@@ -134,11 +134,11 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
             if step >= effort.steps && operations >= effort.operations && faults >= effort.faults {
                 break;
             }
-            let patience = effort.steps.max(1000);
-            if step == patience * Effort::ENOUGH_STOPS {
+            let refusals_before_queue = effort.steps.max(1000);
+            if step == refusals_before_queue * Effort::ENOUGH_STOPS {
                 self.bench.end_stops();
             }
-            if step >= patience * Effort::PATIENCE {
+            if step >= refusals_before_queue * Effort::TIMEOUT {
                 let (what, about) = self.world.describe(&self.bench);
                 let did = format!("{operations} operations and {faults} faults after {step} steps");
                 return Err((Verdict::Stuck, format!("{did}\n{what}"), about));

@@ -88,7 +88,7 @@ mod tests {
             let mut crippled = drawn;
             crippled.rack.faults.delay = 0;
             let report =
-                Rack::run_seed(wire::Faithful, crippled, seed, Effort::steps(1000)).expect("it is right");
+                Rack::run_seed(wire::AllRules, crippled, seed, Effort::steps(1000)).expect("it is right");
             tallies.take(&drawn.rack, &report.faults);
         }
         let of = |fault| tallies.all().find(|(kind, _)| *kind == fault).expect("every kind is there").1;

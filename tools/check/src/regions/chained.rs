@@ -2,7 +2,7 @@
 //! each memory, and all their packets pass the switch.
 //!
 //! As live racks have them. What must always hold: a connection that begins anew has executed nothing of what came before from
-//! then on; what is under way on one that breaks ends, and nobody knows whether it was done.
+//! then on; what is in flight on one that breaks ends, and nobody knows whether it was done.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,7 +19,7 @@ use crate::rack::Bench;
 
 /// Work that is posted to a queue pair at a time.
 const SENDS: usize = 16;
-/// Packets under way on one.
+/// Packets in flight on one.
 const WINDOW: u32 = 16;
 /// Until a packet is sent again.
 pub(crate) const TIMEOUT: Nanos = Nanos::from_micros(150);
@@ -72,7 +72,7 @@ pub(crate) struct Beginning {
     pub(crate) to_owner: Psn,
     /// The first packet to the other one.
     pub(crate) to_peer: Psn,
-    /// READs and atomics of the client under way at a time.
+    /// READs and atomics of the client in flight at a time.
     pub(crate) outstanding: u32,
     /// How often a request is sent again until its connection is given up.
     pub(crate) retries: u8,
@@ -113,7 +113,7 @@ impl Chained {
 }
 
 impl<R: Rules> Nic<R> {
-    /// Begins a connection, or begins it anew: what was under way has failed. False if that life of the other node is over.
+    /// Begins a connection, or begins it anew: what was in flight has failed. False if that life of the other node is over.
     fn connect_chain(&mut self, pair: ChainPair, life: Incarnation, beginning: Beginning) -> bool {
         if self.chains.over.get(&pair.peer).is_some_and(|over| life <= *over) && pair.end == End::Memory {
             return false;

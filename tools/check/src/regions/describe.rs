@@ -25,7 +25,7 @@ impl<R: Rules> OneSided<R> {
             for (number, work) in nic.works() {
                 let lives = nic.connections.lives(work.peer);
                 let state = nic.device.state(nic.connections.queue_pair(work.peer));
-                let _ = writeln!(page, "{me} has work {number} under way: {work:?}, {lives:?}, {state:?}");
+                let _ = writeln!(page, "{me} has work {number} in flight: {work:?}, {lives:?}, {state:?}");
             }
             if !asked.is_empty() {
                 let _ = writeln!(page, "{me} has {} calls to serve", asked.len());

@@ -24,7 +24,7 @@ use crate::coherence::PlainStore;
 const RECEIVES: usize = 3;
 /// Work that is posted to a connection at a time.
 const SENDS: usize = 8;
-/// Batches and reads under way on a connection.
+/// Batches and reads in flight on a connection.
 const OUTSTANDING: u32 = 4;
 /// Until a packet is sent again.
 const TIMEOUT: Nanos = Nanos::from_micros(100);
@@ -211,7 +211,7 @@ impl<R: Rules> Nic<R> {
         self.works.is_empty() && self.connections.is_quiet()
     }
 
-    /// What is under way.
+    /// What is in flight.
     pub(super) fn works(&self) -> impl Iterator<Item = (&u64, &Work)> {
         self.works.iter()
     }
@@ -351,7 +351,7 @@ impl<R: Rules> Nic<R> {
                     assert_eq!(len, payload.len, "all of a payload is placed");
                     let (number, offset) = (address >> 16, address & 0xffff);
                     if key == self.landing {
-                        let work = self.works.get_mut(&number).expect("it is under way");
+                        let work = self.works.get_mut(&number).expect("it is in flight");
                         work.landing.place(offset, payload);
                     } else if key == self.receiving {
                         self.receives[number as usize].place(offset, payload);

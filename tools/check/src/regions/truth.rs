@@ -24,7 +24,7 @@ pub(super) struct Word {
     /// What was executed, and nobody has been told of yet: what the word was, and became.
     unclaimed: Vec<(u64, u64)>,
     /// Operations that may be executed, and have not ended.
-    under_way: usize,
+    in_flight: usize,
     /// Those of which nobody will ever know.
     in_doubt: usize,
 }
@@ -184,7 +184,7 @@ impl Truth {
 
     /// Somebody has asked for an operation that may change the word.
     pub(super) fn asked(&mut self, number: u64, word: usize) {
-        self.word(number, word).under_way += 1;
+        self.word(number, word).in_flight += 1;
     }
 
     /// An operation is executed where the word is: what the word was.
@@ -204,7 +204,7 @@ impl Truth {
             word.unclaimed.push((old, new));
             store.home.insert(place, new);
         }
-        let is_more = word.unclaimed.len() > word.under_way + word.in_doubt;
+        let is_more = word.unclaimed.len() > word.in_flight + word.in_doubt;
         let what = is_more.then(|| format!("{word:?}"));
         if old != expected {
             self.fails(|| format!("word {at} of region {number} was {expected}, and is {old}"));
@@ -220,7 +220,7 @@ impl Truth {
     /// A thread is told that its operation was executed, and what the word was; `changes`, if it then became another one.
     pub(super) fn done(&mut self, (number, at): (u64, usize), since: u64, old: u64, changes: bool) {
         let word = self.word(number, at);
-        word.under_way -= 1;
+        word.in_flight -= 1;
         let (mut is_wrong, now) = (!(since..=word.value).contains(&old), word.value);
         if changes {
             match word.unclaimed.iter().position(|(was, _)| *was == old) {
@@ -238,7 +238,7 @@ impl Truth {
 
     /// One is told that it was not executed, as the region has ended.
     pub(super) fn refused(&mut self, (number, at): (u64, usize)) {
-        self.word(number, at).under_way -= 1;
+        self.word(number, at).in_flight -= 1;
         let region = self.region(number);
         if region.lives {
             let what = format!("word {at} of region {number} is said to have ended, and lives: {region:?}");
@@ -250,13 +250,13 @@ impl Truth {
     /// Nobody will ever know whether it was.
     pub(super) fn doubted(&mut self, (number, at): (u64, usize)) {
         let word = self.word(number, at);
-        word.under_way -= 1;
+        word.in_flight -= 1;
         word.in_doubt += 1;
     }
 
     fn check_word(&mut self, number: u64, at: usize) {
         let word = self.word(number, at);
-        if word.unclaimed.len() > word.under_way + word.in_doubt {
+        if word.unclaimed.len() > word.in_flight + word.in_doubt {
             let what = format!("word {at} of region {number} was changed by more than was asked: {word:?}");
             self.fails(|| what);
         }
@@ -318,11 +318,11 @@ impl Truth {
 }
 
 impl Truth {
-    /// Nothing is under way.
+    /// Nothing is in flight.
     pub(super) fn check_at_rest(&self) -> Result<(), String> {
         for (number, region) in self.regions.iter().enumerate() {
             for (at, word) in region.words.iter().enumerate() {
-                if word.under_way > 0 || word.unclaimed.len() > word.in_doubt {
+                if word.in_flight > 0 || word.unclaimed.len() > word.in_doubt {
                     return Err(format!(
                         "word {at} of region {number} was changed by more than was asked: {word:?}"
                     ));

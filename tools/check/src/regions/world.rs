@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use nic::regions::{self, Call};
 use node::Node;
-use wire::{Copyset, Faithful, GlobalAddr, Incarnation, Nanos, NodeId, Rules};
+use wire::{AllRules, Copyset, GlobalAddr, Incarnation, Nanos, NodeId, Rules};
 
 use super::chained::ForChains;
 use super::memory::{During, Here, Own};
@@ -16,7 +16,7 @@ use crate::coherence::{Blocks, PlainStore};
 use crate::rack::{Bench, Conditions};
 
 /// Words and objects.
-pub struct OneSided<R: Rules = Faithful> {
+pub struct OneSided<R: Rules = AllRules> {
     pub(super) rules: R,
     pub(super) plan: OneSidedPlan,
     /// Threads of a node.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use check::locks::{LockRack, Plan};
 use check::rack::{Case, Effort, Failure, Verdict};
-use wire::{Faithful, Rule, Rules, Without};
+use wire::{AllRules, Rule, Rules, Without};
 
 /// The first seed of a plan that fails like this.
 fn failing<R: Rules>(
@@ -40,7 +40,7 @@ fn a_failing_run_is_made_smaller_and_its_numbers_repeat_it() {
     }
     let why = LockRack::run_case(BROKEN, &again).expect_err("it is the same run");
     assert_eq!((why.what, why.steps), (of_small.what, of_small.steps));
-    assert!(LockRack::run_case(Faithful, &again).is_ok(), "it is the mutant that is wrong");
+    assert!(LockRack::run_case(AllRules, &again).is_ok(), "it is the mutant that is wrong");
 }
 
 #[test]
@@ -68,10 +68,10 @@ fn a_run_goes_on_until_it_was_worth_it() {
     let effort = Effort { steps: 10, operations: 200, faults: 20 };
     for seed in 0..10 {
         let locks =
-            LockRack::run_seed(Faithful, Plan::with_restarts(seed), seed, effort).expect("it is right");
+            LockRack::run_seed(AllRules, Plan::with_restarts(seed), seed, effort).expect("it is right");
         assert!(locks.seen.operations() >= 200 && locks.faults.total() >= 20, "{locks:?}");
         let plan = check::coherence::Plan::with_restarts(seed);
-        let blocks = check::coherence::Rack::run_seed(Faithful, plan, seed, effort).expect("it is right");
+        let blocks = check::coherence::Rack::run_seed(AllRules, plan, seed, effort).expect("it is right");
         assert!(blocks.seen.operations() >= 200 && blocks.faults.total() >= 20, "{:?}", blocks.faults);
     }
 }

@@ -4,7 +4,7 @@
 
 use check::joint::{Plan, Rack, Report};
 use check::rack::{Effort, Fault};
-use wire::Faithful;
+use wire::AllRules;
 
 #[test]
 fn every_run_is_right_while_allocations_of_all_disciplines_come_and_go() {
@@ -18,7 +18,7 @@ fn every_run_is_right_while_allocations_of_all_disciplines_come_and_go() {
     let (mut sum, mut wrong) = (Report::default(), Vec::new());
     for seed in seeds {
         let plan = Plan::with_restarts(seed).traced(trace);
-        match Rack::run_seed(Faithful, plan, seed, effort) {
+        match Rack::run_seed(AllRules, plan, seed, effort) {
             Ok(report) => sum.add(&report),
             Err(why) => wrong.push(format!("seed {seed}: {}", why.what())),
         }

@@ -4,7 +4,7 @@
 
 use check::locks::{LockRack, Plan, Report};
 use check::rack::{Effort, Fault, Restarts};
-use wire::Faithful;
+use wire::AllRules;
 
 fn runs(test: &str, plan: fn(u64) -> Plan) -> Report {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
@@ -16,7 +16,7 @@ fn runs(test: &str, plan: fn(u64) -> Plan) -> Report {
     let mut sum = Report::default();
     for seed in seeds {
         let plan = plan(seed).traced(trace);
-        match LockRack::run_seed(Faithful, plan, seed, Effort::steps(3000)) {
+        match LockRack::run_seed(AllRules, plan, seed, Effort::steps(3000)) {
             Ok(report) => sum.add(&report),
             Err(why) => panic!(
                 "seed {seed}: {}\n{plan:?}\nreplay: RACKMEM_SEED={seed} cargo test -p rackmem-check locks_under_faults::{test}",

@@ -9,19 +9,19 @@
 
 use std::time::{Duration, Instant};
 
-use live::waiting::{Crowding, Patience, Step, is_all};
+use live::waiting::{Oversubscription, SpinThenPark, Step, is_all};
 use rackmem::transport::{Body, Contents, Outgoing, PlaceId, Transport};
 use rackmem::{BlockSize, Nanos, NodeId};
 use serde::{Deserialize, Serialize};
 use wire::{BlockTag, Endpoint, GlobalAddr, Kind, Packet, RequesterId, Seq, SlotId};
 
-use super::nodes::{Event, How, NODE_0, answer, ask_child, seat_all, spec};
+use super::nodes::{Event, How, NODE_0, answer, ask_child, assignment_all, spec};
 use super::samples::{Recorder, Samples};
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::processes::child::{Never, Reason};
-use cli::processes::place::Seat;
-use cli::processes::{Crew, Orders, Teller, TransportKind};
+use cli::processes::place::Assignment;
+use cli::processes::{Orders, Teller, TransportKind, Workers};
 
 /// As the switch of a rack sleeps at most.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(50);
@@ -35,7 +35,7 @@ const THIRD: NodeId = NodeId(1);
 
 /// What a child is.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Task(Seat);
+pub(crate) struct Task(Assignment);
 
 /// What the command wants of the requester: so many exchanges, one after the other.
 #[derive(Serialize, Deserialize)]
@@ -51,7 +51,7 @@ impl cli::processes::Task for Task {
 }
 
 /// Three processes that exchange messages.
-pub(crate) struct Bare(Crew<Order, Event>);
+pub(crate) struct Bare(Workers<Order, Event>);
 
 impl Bare {
     /// Starts them, to exchange blocks of this size.
@@ -60,7 +60,7 @@ impl Bare {
         block: BlockSize,
         interrupt: &Interrupt,
     ) -> Result<Self, Fault> {
-        seat_all(How::default(), transport, &spec(block), Task, " of the exchange", interrupt).map(Self)
+        assignment_all(How::default(), transport, &spec(block), Task, " of the exchange", interrupt).map(Self)
     }
 
     /// A round of exchanges of three messages.
@@ -81,30 +81,30 @@ impl Bare {
 struct Place<'a> {
     transport: &'a dyn Transport,
     started: Instant,
-    crowding: Crowding,
+    oversubscription: Oversubscription,
     out: Outgoing,
 }
 
 /// Is a place until the process ends.
 pub(crate) fn place(
-    Task(seat): Task,
+    Task(assignment): Task,
     orders: &Orders<Order>,
     teller: &Teller<Event>,
 ) -> Result<Never, Reason> {
-    let transport = seat.connect()?;
-    let words = vec![0x5a5a_5a5a_5a5a_5a5a_u64; seat.rack().block().len() / 8];
+    let transport = assignment.connect()?;
+    let words = vec![0x5a5a_5a5a_5a5a_5a5a_u64; assignment.rack().block().len() / 8];
     let mut bare = Place {
         transport: &*transport,
         started: Instant::now(),
-        crowding: Crowding::default(),
+        oversubscription: Oversubscription::default(),
         out: Outgoing::new(),
     };
     // As whoever waits in a rack does.
     rackmem::ask_for_short_slice();
-    teller.tell(Event::Seated);
-    let from = seat.place();
+    teller.tell(Event::Joined);
+    let from = assignment.place();
     if from == PlaceId::node(REQUESTER) {
-        let mut block = vec![0; seat.rack().block().len()];
+        let mut block = vec![0; assignment.rack().block().len()];
         let mut seq = 0;
         // Until each has found the other.
         bare.exchange(&mut seq, &mut block, Endpoint::Switch)?;
@@ -121,7 +121,7 @@ pub(crate) fn place(
             (request.reply(Kind::ReadMiss, Endpoint::Switch, Endpoint::CacheAgent(THIRD)), Contents::None)
         })
     } else {
-        let payload = seat.rack().block().bytes() as u32;
+        let payload = assignment.rack().block().bytes() as u32;
         bare.answer(|request| {
             let reply = request.reply(Kind::Ack, Endpoint::CacheAgent(THIRD), Endpoint::Requester(REQUESTER));
             (Packet { payload, ..reply }, Contents::Own(&words))
@@ -146,7 +146,7 @@ impl Place<'_> {
 
     /// Answers what comes, as the switch and the nodes of a rack wait for it.
     fn answer<'a>(&mut self, with: impl Fn(&Packet) -> (Packet, Contents<'a>)) -> Result<Never, Reason> {
-        let mut patience = Patience::without_spins();
+        let mut patience = SpinThenPark::without_spins();
         let transport = self.transport;
         transport.attend();
         loop {
@@ -165,9 +165,9 @@ impl Place<'_> {
                     continue;
                 }
             }
-            match patience.step(now, Nanos::MAX, &self.crowding) {
+            match patience.step(now, Nanos::MAX, &self.oversubscription) {
                 Step::Spin => std::hint::spin_loop(),
-                Step::Yield => patience.give_way(now, &self.crowding, || self.now()),
+                Step::Yield => patience.give_way(now, &self.oversubscription, || self.now()),
                 Step::Sleep(_) => transport.block(LONGEST_SLEEP),
             }
         }
@@ -177,7 +177,7 @@ impl Place<'_> {
     fn exchange(&mut self, seq: &mut u64, block: &mut [u8], first: Endpoint) -> Result<(), Reason> {
         let began = Instant::now();
         let transport = self.transport;
-        let mut patience = Patience::without_spins();
+        let mut patience = SpinThenPark::without_spins();
         transport.attend();
         let mut answered = false;
         while !answered {
@@ -202,9 +202,9 @@ impl Place<'_> {
                     patience.again();
                     continue;
                 }
-                match patience.step(now, lost, &self.crowding) {
+                match patience.step(now, lost, &self.oversubscription) {
                     Step::Spin => std::hint::spin_loop(),
-                    Step::Yield => patience.give_way(now, &self.crowding, || self.now()),
+                    Step::Yield => patience.give_way(now, &self.oversubscription, || self.now()),
                     Step::Sleep(most) => transport.block(most),
                 }
             }

@@ -17,7 +17,7 @@ use super::rounds::{failed, rack, table};
 use crate::callgrind::Callgrind;
 use cli::fault::Fault;
 use cli::output;
-use cli::processes::meeting::RuntimeDir;
+use cli::processes::rendezvous::RuntimeDir;
 
 /// Flags.
 #[derive(Debug, clap::Args)]

@@ -16,9 +16,9 @@ use super::rounds::rack;
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::processes::child::{Never, Reason};
-use cli::processes::meeting::RuntimeDir;
-use cli::processes::place::{RackSpec, Seat, Seated};
-use cli::processes::{Crew, Meeting, OnInterrupt, Orders, Teller, TransportKind, Under};
+use cli::processes::place::{Assignment, Joined, RackSpec};
+use cli::processes::rendezvous::RuntimeDir;
+use cli::processes::{OnInterrupt, Orders, Rendezvous, Teller, TransportKind, Under, Workers};
 use cli::ycsb::Directory;
 
 /// What an order comes to: an answer, as [`answer`] makes it.
@@ -67,7 +67,7 @@ impl Node {
 #[derive(Clone, Copy)]
 pub(crate) struct How<'a> {
     /// Messages wait for another one to travel with (only over UDP).
-    pub(crate) company: bool,
+    pub(crate) coalescing: bool,
     /// Those who answer are real-time threads, and who asks, too.
     pub(crate) realtime: bool,
     /// The process of node 1 runs under this program.
@@ -76,7 +76,7 @@ pub(crate) struct How<'a> {
 
 impl Default for How<'_> {
     fn default() -> Self {
-        Self { company: true, realtime: false, under: &[] }
+        Self { coalescing: true, realtime: false, under: &[] }
     }
 }
 
@@ -85,7 +85,7 @@ pub(crate) enum Nodes<W: Work> {
     /// In this process.
     Here(Vec<W>),
     /// In a process for each; the switch is the first child.
-    Processes { crew: Crew<W::Order, Event>, nodes: u16 },
+    Processes { workers: Workers<W::Order, Event>, nodes: u16 },
 }
 
 /// The child that is node 0, as they were started.
@@ -115,8 +115,8 @@ impl<W: Work> Nodes<W> {
             let node = |id| W::new(Node { rack: rack.clone(), id: NodeId(id) }, setup.clone());
             return Ok(Self::Here((0..nodes).map(node).collect()));
         }
-        let task = |seat| Task::<W> { seat, realtime: how.realtime, setup: setup.clone() };
-        Ok(Self::Processes { crew: seat_all(how, transport, spec, task, "", interrupt)?, nodes })
+        let task = |assignment| Task::<W> { assignment, realtime: how.realtime, setup: setup.clone() };
+        Ok(Self::Processes { workers: assignment_all(how, transport, spec, task, "", interrupt)?, nodes })
     }
 
     /// What one node answers.
@@ -143,9 +143,9 @@ impl<W: Work> Nodes<W> {
         orders.sort_by_key(|(node, _)| *node);
         let answers = match self {
             Self::Here(nodes) => here(nodes, orders)?,
-            Self::Processes { crew, .. } => {
+            Self::Processes { workers, .. } => {
                 let child = |(node, order)| (NODE_0 + usize::from(node), order);
-                hear(crew, orders.into_iter().map(child).collect())?
+                hear(workers, orders.into_iter().map(child).collect())?
             }
         };
         understood(answers)
@@ -154,11 +154,11 @@ impl<W: Work> Nodes<W> {
 
 /// What one child answers.
 pub(super) fn ask_child<O: Serialize, T: DeserializeOwned>(
-    crew: &mut Crew<O, Event>,
+    workers: &mut Workers<O, Event>,
     child: usize,
     order: O,
 ) -> Result<T, Fault> {
-    let answers = understood(hear(crew, vec![(child, order)])?)?;
+    let answers = understood(hear(workers, vec![(child, order)])?)?;
     Ok(answers.into_iter().next().expect("one was asked"))
 }
 
@@ -168,12 +168,12 @@ fn understood<T: DeserializeOwned>(answers: Vec<Value>) -> Result<Vec<T>, Fault>
 }
 
 /// Orders children to do something, and waits for the answers of all.
-fn hear<O: Serialize>(crew: &mut Crew<O, Event>, orders: Vec<(usize, O)>) -> Result<Vec<Value>, Fault> {
+fn hear<O: Serialize>(workers: &mut Workers<O, Event>, orders: Vec<(usize, O)>) -> Result<Vec<Value>, Fault> {
     let asked: Vec<_> = orders.iter().map(|(child, _)| *child).collect();
-    orders.into_iter().try_for_each(|(child, order)| crew.order(child, order))?;
-    crew.answers(asked, OnInterrupt::End, |_, event| match event {
+    orders.into_iter().try_for_each(|(child, order)| workers.order(child, order))?;
+    workers.answers(asked, OnInterrupt::End, |_, event| match event {
         Event::Answer(answer) => Ok(Some(answer)),
-        Event::Seated => Ok(None),
+        Event::Joined => Ok(None),
     })
 }
 
@@ -219,31 +219,32 @@ pub(super) fn spec(block: BlockSize) -> RackSpec {
 }
 
 /// Starts a process for each place of a rack, with its task, and waits until they have found each other.
-pub(super) fn seat_all<T: cli::processes::Task, O: Serialize>(
+pub(super) fn assignment_all<T: cli::processes::Task, O: Serialize>(
     how: How<'_>,
     transport: TransportKind,
     spec: &RackSpec,
-    task: impl Fn(Seat) -> T,
+    task: impl Fn(Assignment) -> T,
     of: &str,
     interrupt: &Interrupt,
-) -> Result<Crew<O, Event>, Fault> {
+) -> Result<Workers<O, Event>, Fault> {
     let runtime = RuntimeDir::new()?;
-    let meeting = Meeting::new(transport, spec.nodes, &runtime)?;
-    let meeting = if how.company { meeting } else { meeting.without_company() };
-    let tasks = Seat::all(spec, &meeting);
-    let tasks = tasks.into_iter().map(|(name, seat)| (format!("{name}{of}"), task(seat))).collect();
+    let rendezvous = Rendezvous::new(transport, spec.nodes, &runtime)?;
+    let rendezvous = if how.coalescing { rendezvous } else { rendezvous.without_coalescing() };
+    let tasks = Assignment::all(spec, &rendezvous);
+    let tasks =
+        tasks.into_iter().map(|(name, assignment)| (format!("{name}{of}"), task(assignment))).collect();
     let under = Under { at: NODE_0 + 1, program: how.under };
-    let mut crew = Crew::start_under(tasks, runtime, interrupt, Some(under))?;
-    let seated = |_, event| Ok(matches!(event, Event::Seated).then_some(()));
-    crew.answers(0..=spec.nodes, OnInterrupt::End, seated)?;
-    Ok(crew)
+    let mut workers = Workers::start_under(tasks, runtime, interrupt, Some(under))?;
+    let joined = |_, event| Ok(matches!(event, Event::Joined).then_some(()));
+    workers.answers(0..=spec.nodes, OnInterrupt::End, joined)?;
+    Ok(workers)
 }
 
 /// What a child is.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(crate) struct Task<W: Work> {
-    seat: Seat,
+    assignment: Assignment,
     realtime: bool,
     setup: W::Setup,
 }
@@ -252,7 +253,7 @@ pub(crate) struct Task<W: Work> {
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Event {
     /// The place is there.
-    Seated,
+    Joined,
     /// It has done what was ordered.
     Answer(Value),
 }
@@ -268,9 +269,9 @@ pub(crate) fn place<W: Work>(
     teller: &Teller<Event>,
 ) -> Result<Never, Reason> {
     let scheduling = if task.realtime { Scheduling::Realtime } else { Scheduling::Fair };
-    let seated = task.seat.take_scheduled(scheduling)?;
-    teller.tell(Event::Seated);
-    let Seated::Node(id, rack) = seated else {
+    let joined = task.assignment.take_scheduled(scheduling)?;
+    teller.tell(Event::Joined);
+    let Joined::Node(id, rack) = joined else {
         // The switch is at work in a thread of its own.
         loop {
             thread::park();

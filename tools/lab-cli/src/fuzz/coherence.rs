@@ -4,7 +4,7 @@ use check::coherence::{BlockPlan, Blocks, Plan, Seen};
 use check::rack;
 use node::Message;
 use switch::coherence::tables::{CHECK, FORWARD};
-use wire::{Faithful, Kind, Refusal};
+use wire::{AllRules, Kind, Refusal};
 
 use super::{Groups, Subject, named};
 
@@ -15,7 +15,7 @@ impl Subject for BlockRuns {
     type Message = Message;
     type Plan = BlockPlan;
     type Seen = Seen;
-    type World = Blocks<Faithful>;
+    type World = Blocks<AllRules>;
 
     fn plan(seed: u64) -> rack::Plan<BlockPlan> {
         Plan::with_restarts(seed).with_options(seed)

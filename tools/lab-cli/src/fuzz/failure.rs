@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Args, Subject, again, case_of, command};
 use cli::interrupt::Interrupt;
 use cli::say;
-use wire::Faithful;
+use wire::AllRules;
 
 /// A failed run.
 pub(super) struct Told {
@@ -41,7 +41,7 @@ impl Told {
                 args.shrink
             );
             let until = Instant::now() + Duration::from_secs(args.shrink);
-            let (found, failure) = Rack::<S::World, S::Message>::shrink(Faithful, &case, failure, until);
+            let (found, failure) = Rack::<S::World, S::Message>::shrink(AllRules, &case, failure, until);
             let plain = Args { with: Vec::new(), steps: None, ..args.clone() };
             let with = found.differences(case_of::<S>(seed, &plain).expect("a seed's own numbers are right"));
             told.before = Some((std::mem::replace(&mut told.failure, failure), told.again.clone()));
@@ -49,7 +49,7 @@ impl Told {
             smallest = found;
         }
         if !args.trace {
-            told.events = Rack::<S::World, S::Message>::last_events(Faithful, &smallest, &told.failure);
+            told.events = Rack::<S::World, S::Message>::last_events(AllRules, &smallest, &told.failure);
         }
         told
     }

@@ -2,7 +2,7 @@
 
 use check::joint::{Joint, JointPlan, Packet, Plan, Seen};
 use check::rack;
-use wire::Faithful;
+use wire::AllRules;
 
 use super::coherence::BlockRuns;
 use super::locks::LockRuns;
@@ -15,7 +15,7 @@ impl Subject for JointRuns {
     type Message = Packet;
     type Plan = JointPlan;
     type Seen = Seen;
-    type World = Joint<Faithful>;
+    type World = Joint<AllRules>;
 
     fn plan(seed: u64) -> rack::Plan<JointPlan> {
         Plan::with_restarts(seed)

@@ -3,7 +3,7 @@
 use check::locks::{LockPlan, Locks, Plan, Seen};
 use check::rack;
 use node::LockMessage;
-use wire::Faithful;
+use wire::AllRules;
 
 use super::{Groups, Subject, named};
 
@@ -14,7 +14,7 @@ impl Subject for LockRuns {
     type Message = LockMessage;
     type Plan = LockPlan;
     type Seen = Seen;
-    type World = Locks<Faithful>;
+    type World = Locks<AllRules>;
 
     fn plan(seed: u64) -> rack::Plan<LockPlan> {
         let plan = Plan::with_restarts(seed);

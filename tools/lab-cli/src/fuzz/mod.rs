@@ -20,11 +20,11 @@ use check::rack::{Case, Effort, Failure, Knobs, Plan, Rack, Report, Sum, Verdict
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::output::{print, print_json};
-use cli::processes::meeting::random_bytes;
+use cli::processes::rendezvous::random_bytes;
 use cli::say;
 use cli::ycsb::progress::Progress;
 use report::Summary;
-use wire::Faithful;
+use wire::AllRules;
 
 /// Counts, by name and group.
 type Groups = Vec<(&'static str, Vec<(String, u64)>)>;
@@ -42,7 +42,7 @@ trait Subject: 'static {
     /// What a run did.
     type Seen: Sum + Send;
     /// The machines.
-    type World: World<Self::Message, Message = Self::Message, Plan = Self::Plan, Seen = Self::Seen, Rules = Faithful>;
+    type World: World<Self::Message, Message = Self::Message, Plan = Self::Plan, Seen = Self::Seen, Rules = AllRules>;
 
     /// What the run of a seed is like.
     fn plan(seed: u64) -> Plan<Self::Plan>;
@@ -217,7 +217,7 @@ fn work<S: Subject>(
             return;
         }
         let case = case_of::<S>(seed, args).expect("the numbers were looked at");
-        let result = Rack::<S::World, S::Message>::run_case(Faithful, &case);
+        let result = Rack::<S::World, S::Message>::run_case(AllRules, &case);
         if done.send((seed, result)).is_err() {
             return;
         }

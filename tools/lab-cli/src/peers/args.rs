@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub(super) connections: u16,
 
-    /// Requests that each connection has under way where it sends ahead
+    /// Requests that each connection has in flight where it sends ahead
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(2..=1024))]
     pub(super) depth: u16,
 

@@ -1,5 +1,5 @@
 //! A child that is a client of a server: one thread with some connections, each a closed loop with so many requests
-//! under way.
+//! in flight.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -39,7 +39,7 @@ pub(crate) struct Task {
 pub(crate) enum Order {
     /// Insert records from one to before another.
     Load { workload: Workload, from: u64, to: u64, depth: usize },
-    /// Do so many operations, with so many under way on each connection.
+    /// Do so many operations, with so many in flight on each connection.
     Run { workload: Workload, operations: u64, depth: usize },
 }
 
@@ -141,7 +141,7 @@ struct Connection {
     out: Vec<u8>,
     /// Answers that are not taken yet.
     heard: Vec<u8>,
-    /// What is under way, oldest first, and since when.
+    /// What is in flight, oldest first, and since when.
     waiting: VecDeque<(Kind, Moment)>,
 }
 
@@ -263,7 +263,7 @@ impl Client<'_> {
     }
 }
 
-/// Asks until so many requests are under way.
+/// Asks until so many requests are in flight.
 fn fill(
     protocol: Protocol,
     random: &mut Random,

@@ -5,13 +5,13 @@ use super::client::{Event, Order, Task};
 use super::protocol::Protocol;
 use super::report::{Outcome, Report};
 use super::server::{Server, program_of};
-use super::{locks, marks, words};
+use super::{locks, targets, words};
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::output;
-use cli::processes::meeting::RuntimeDir;
 use cli::processes::place::RackSpec;
-use cli::processes::{Crew, OnInterrupt, TransportKind};
+use cli::processes::rendezvous::RuntimeDir;
+use cli::processes::{OnInterrupt, TransportKind, Workers};
 use cli::say;
 use cli::ycsb::engine::Engine;
 use cli::ycsb::latency::Latencies;
@@ -27,7 +27,7 @@ const LOAD_DEPTH: usize = 16;
 /// A server with its client processes. The server is the last child.
 struct Peer {
     protocol: Protocol,
-    crew: Crew<Order, Event>,
+    workers: Workers<Order, Event>,
     clients: usize,
 }
 
@@ -37,17 +37,17 @@ impl Peer {
         let name = program_of(protocol);
         let address = server.address;
         let server = vec![(name.to_owned(), server)];
-        let mut crew = Crew::start(server, RuntimeDir::new()?, interrupt)?;
+        let mut workers = Workers::start(server, RuntimeDir::new()?, interrupt)?;
         let connected = |_, event| Ok(matches!(event, Event::Connected).then_some(()));
-        crew.answers([0], OnInterrupt::End, connected)?;
+        workers.answers([0], OnInterrupt::End, connected)?;
         for number in 0..clients as u64 {
             let part = |number| part_start(u64::from(args.connections), clients as u64, number);
             let connections = usize::try_from(part(number + 1) - part(number)).expect("some connections");
             let task = Task { protocol, server: address, connections, seed: args.seed, number };
-            crew.add(format!("client {number} of {name}"), &task)?;
+            workers.add(format!("client {number} of {name}"), &task)?;
         }
-        crew.answers(1..=clients, OnInterrupt::End, connected)?;
-        Ok(Self { protocol, crew, clients })
+        workers.answers(1..=clients, OnInterrupt::End, connected)?;
+        Ok(Self { protocol, workers, clients })
     }
 
     fn load(&mut self, workload: &Workload) -> Result<(), Fault> {
@@ -80,8 +80,8 @@ impl Peer {
         workload: &Workload,
         order: impl Fn(u64) -> Order,
     ) -> Result<(Span, Latencies, u64), Fault> {
-        (1..=self.clients).try_for_each(|at| self.crew.order(at, order(at as u64 - 1)))?;
-        let parts = self.crew.answers(1..=self.clients, OnInterrupt::End, |_, event| match event {
+        (1..=self.clients).try_for_each(|at| self.workers.order(at, order(at as u64 - 1)))?;
+        let parts = self.workers.answers(1..=self.clients, OnInterrupt::End, |_, event| match event {
             Event::Done { span, latencies, absent } => {
                 Ok(Some((span, Latencies::of_recorded(&workload.mix, &latencies), absent)))
             }
@@ -142,7 +142,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         }
     }
     drop(peers);
-    report.judge(&marks::MARKS, args);
+    report.judge(&targets::TARGETS, args);
     report.write(args)
 }
 

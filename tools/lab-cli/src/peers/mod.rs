@@ -13,17 +13,17 @@
 //! | `locks` | `--locks`: one record under one lock, instead of the mixes |
 //! | `words` | `--words`: operations on words of another process, instead of the mixes |
 //! | `command` | who is measured, in which order |
-//! | `marks` | what the rack has to reach |
+//! | `targets` | what the rack has to reach |
 //! | `report` | table, JSON, drawing |
 
 mod args;
 mod client;
 mod command;
 mod locks;
-mod marks;
 mod protocol;
 mod report;
 mod server;
+mod targets;
 mod words;
 
 pub(crate) use words::routines;

@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use super::args::Args;
 use super::command::rack_name;
-use super::marks::Mark;
 use super::protocol::Protocol;
 use super::server::program_of;
+use super::targets::Target;
 use cli::fault::Fault;
 use cli::output;
 use cli::processes::place::Travelled;
@@ -106,7 +106,7 @@ pub(super) struct Report {
     seed: u64,
     missing: Vec<&'static str>,
     systems: Vec<System>,
-    marks: Vec<Verdict>,
+    targets: Vec<Verdict>,
 }
 
 impl Report {
@@ -122,7 +122,7 @@ impl Report {
             seed: args.seed,
             missing: Vec::new(),
             systems: Vec::new(),
-            marks: Vec::new(),
+            targets: Vec::new(),
         }
     }
 
@@ -140,17 +140,24 @@ impl Report {
         }
     }
 
-    /// Compares with the marks for the mixes that ran.
-    pub(super) fn judge(&mut self, marks: &[Mark], args: &Args) {
+    /// Compares with the targets for the mixes that ran.
+    pub(super) fn judge(&mut self, targets: &[Target], args: &Args) {
         let redis = program_of(Protocol::Redis);
         let shallow = format!("{redis}, {} connections", args.connections);
         let deep = format!("{shallow}, {} deep", args.depth);
-        for mark in marks {
-            let Some(ours) = self.throughput(&rack_name(args, mark.kind), mark.workload) else { continue };
-            let peer = if mark.deep { &deep } else { &shallow };
-            let is = self.throughput(peer, mark.workload).map(|theirs| ours / theirs);
-            let what = format!("{} over {}, against {peer}", mark.workload, mark.kind.name());
-            self.marks.push(Verdict { what, least: mark.times, is, met: is.map(|is| is >= mark.times) });
+        for target in targets {
+            let Some(ours) = self.throughput(&rack_name(args, target.kind), target.workload) else {
+                continue;
+            };
+            let peer = if target.deep { &deep } else { &shallow };
+            let is = self.throughput(peer, target.workload).map(|theirs| ours / theirs);
+            let what = format!("{} over {}, against {peer}", target.workload, target.kind.name());
+            self.targets.push(Verdict {
+                what,
+                least: target.times,
+                is,
+                met: is.map(|is| is >= target.times),
+            });
         }
     }
 
@@ -219,12 +226,12 @@ impl Report {
             }
         }
         let mut text = format!("{table}\n");
-        for mark in &self.marks {
-            let verdict = match (mark.is, mark.met) {
+        for target in &self.targets {
+            let verdict = match (target.is, target.met) {
                 (Some(is), Some(met)) => format!("{is:.2}x: {}", if met { "met" } else { "not met" }),
                 _ => "nothing to compare with".to_owned(),
             };
-            text += &format!("{}: at least {}x; {verdict}\n", mark.what, mark.least);
+            text += &format!("{}: at least {}x; {verdict}\n", target.what, target.least);
         }
         text
     }

@@ -17,7 +17,7 @@ use cli::processes::child::{Never, Reason, at_end};
 use cli::processes::{Orders, Teller};
 
 /// A server that does not listen after so long will not.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A server to start.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -124,7 +124,7 @@ pub(crate) fn serve(server: Server, _: &Orders<Order>, teller: &Teller<Event>) -
         if let Ok(Some(status)) = status {
             return Err(format!("{name} ended at once: {status}"));
         }
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > TIMEOUT {
             return Err(format!("{name} does not listen on {}", server.address));
         }
         thread::sleep(Duration::from_millis(20));

@@ -14,10 +14,10 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 impl Soak<'_> {
     pub(super) fn on_event(&mut self, at: usize, event: Event) -> Result<(), Fault> {
         match event {
-            Event::Seated => {
-                self.seated[at] = true;
+            Event::Joined => {
+                self.joined[at] = true;
                 if at != SWITCH && !self.words.is_empty() {
-                    self.crew.order(at, Order::Words(self.words.clone()))?;
+                    self.workers.order(at, Order::Words(self.words.clone()))?;
                 }
             }
             Event::Allocated { slot, key, addr } => {
@@ -44,12 +44,12 @@ impl Soak<'_> {
             }
             Event::Fenced => {
                 // This life is over; the next one begins empty.
-                self.crew.kill(at);
-                self.seated[at] = false;
+                self.workers.kill(at);
+                self.joined[at] = false;
                 self.restart(at)?;
             }
             Event::Stuck { what } => {
-                return Err(Fault::Stuck(format!("{}: {what}", self.crew.name(at))));
+                return Err(Fault::Stuck(format!("{}: {what}", self.workers.name(at))));
             }
             Event::Idle | Event::Looked | Event::Audited(_) | Event::Witnessed => {}
         }
@@ -60,7 +60,7 @@ impl Soak<'_> {
     pub(super) fn want(&mut self, slot: usize) -> Result<(), Fault> {
         self.keys += 1;
         let key = self.keys;
-        let up: Vec<usize> = (1..self.seated.len()).filter(|at| self.seated[*at]).collect();
+        let up: Vec<usize> = (1..self.joined.len()).filter(|at| self.joined[*at]).collect();
         if up.is_empty() {
             return Err(Fault::failed("no node is left"));
         }
@@ -73,7 +73,7 @@ impl Soak<'_> {
         let (asked, home) = (up[self.dice(up.len() as u64)], homes[self.dice(homes.len() as u64)]);
         self.wanted.insert(slot, (key, asked));
         let home = u16::try_from(home - 1).expect("at most 64 nodes");
-        self.crew.order(asked, Order::Allocate { slot, key, home })
+        self.workers.order(asked, Order::Allocate { slot, key, home })
     }
 
     pub(super) fn restart(&mut self, at: usize) -> Result<(), Fault> {
@@ -83,7 +83,7 @@ impl Soak<'_> {
         // Its clients are others than those of its former life.
         task.first_client += self.lives * 1000;
         task.seed = task.seed.wrapping_add(self.lives << 32);
-        self.crew.restart(at, &task)?;
+        self.workers.restart(at, &task)?;
         self.ask_others(at)
     }
 
@@ -125,7 +125,7 @@ impl Soak<'_> {
             return Err(Fault::Interrupted);
         }
         waiting.look(Instant::now());
-        self.crew.hear(LOOK_EVERY)
+        self.workers.hear(LOOK_EVERY)
     }
 
     /// Complains about a wait that takes too long.

@@ -49,21 +49,21 @@ impl Soak<'_> {
 
     fn leave_evidence(&mut self, message: &str) -> Option<PathBuf> {
         let dir = directory()?;
-        let places = 0..self.seated.len();
+        let places = 0..self.joined.len();
         let threads: String =
-            places.clone().map(|at| threads(self.crew.name(at), self.crew.process(at))).collect();
+            places.clone().map(|at| threads(self.workers.name(at), self.workers.process(at))).collect();
         write(&dir.join("threads.txt"), &threads);
-        write(&dir.join("rack.txt"), &self.under_way(message));
+        write(&dir.join("rack.txt"), &self.in_flight(message));
         copy_histories(&self.histories, &dir);
         let mut asked = 0;
         for at in places {
-            let file = dir.join(format!("{}.txt", self.crew.name(at)));
-            asked += usize::from(self.crew.order(at, Order::Evidence(file)).is_ok());
+            let file = dir.join(format!("{}.txt", self.workers.name(at)));
+            asked += usize::from(self.workers.order(at, Order::Evidence(file)).is_ok());
         }
         let began = Instant::now();
         while asked > 0 && began.elapsed() < WITNESSES_WITHIN {
             // What else they say comes too late, and whoever has ended says nothing.
-            if let Ok(Some((_, Event::Witnessed))) = self.crew.hear(LOOK_EVERY) {
+            if let Ok(Some((_, Event::Witnessed))) = self.workers.hear(LOOK_EVERY) {
                 asked -= 1;
             }
         }
@@ -71,14 +71,15 @@ impl Soak<'_> {
     }
 
     /// What the command knows, in words.
-    fn under_way(&self, message: &str) -> String {
+    fn in_flight(&self, message: &str) -> String {
         let mut text = format!("{message}\n");
-        for (at, seated) in self.seated.iter().enumerate() {
-            let is = if *seated { "in the rack" } else { "on its way into the rack" };
-            text += &format!("{}: {is}\n", self.crew.name(at));
+        for (at, joined) in self.joined.iter().enumerate() {
+            let is = if *joined { "in the rack" } else { "on its way into the rack" };
+            text += &format!("{}: {is}\n", self.workers.name(at));
         }
         for (slot, (key, asked)) in &self.wanted {
-            text += &format!("word {key} (slot {slot}) is being allocated by {}\n", self.crew.name(*asked));
+            text +=
+                &format!("word {key} (slot {slot}) is being allocated by {}\n", self.workers.name(*asked));
         }
         for word in &self.words {
             text += &format!("word {} is at {:#x}\n", word.key, word.addr);

@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn what_was_intended_and_not_done_is_read_as_such() {
-        let dir = cli::processes::meeting::RuntimeDir::new().unwrap();
+        let dir = cli::processes::rendezvous::RuntimeDir::new().unwrap();
         let path = path(dir.path(), 3, 7);
         let mut log = Log::create(&path).unwrap();
         let entry = |did, ret| Entry { key: 5, did, invoke: Moment::of_nanos(10), ret };

@@ -25,7 +25,7 @@ use super::shared::Shared;
 use super::waiting::Waiting;
 use cli::clock::Moment;
 use cli::processes::child::{Never, Reason, in_background};
-use cli::processes::place::{Seat, Seated};
+use cli::processes::place::{Assignment, Joined};
 use cli::processes::{Orders, Teller};
 
 /// Words lie on blocks of their own: what dies with a node is one word.
@@ -36,7 +36,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// A place of a rack that is soaked.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Task {
-    pub(super) seat: Seat,
+    pub(super) assignment: Assignment,
     pub(super) threads: u16,
     /// Of its first client; the others follow.
     pub(super) first_client: u64,
@@ -80,7 +80,7 @@ pub(crate) enum Order {
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Event {
     /// It is part of the rack, or still is.
-    Seated,
+    Joined,
     /// Here is the word, or there is none.
     Allocated { slot: usize, key: u64, addr: Option<u64> },
     /// The word's contents died with a node.
@@ -108,16 +108,16 @@ pub(crate) fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) 
     let timeout = Nanos(u64::try_from(task.timeout.as_nanos()).expect("not for centuries"));
     let process = ProcessConfig { timing: Timing::new(timeout), strict: true, ..ProcessConfig::default() };
     let (loss, seed) = (task.loss_per_mille, task.seed);
-    let seated = task.seat.take_with(&process, |transport| faulty(transport, loss, seed))?;
-    teller.tell(Event::Seated);
-    match seated {
-        Seated::Switch { transport, watch } => loop {
+    let joined = task.assignment.take_with(&process, |transport| faulty(transport, loss, seed))?;
+    teller.tell(Event::Joined);
+    match joined {
+        Joined::Switch { transport, watch } => loop {
             if let Order::Evidence(file) = orders.next() {
                 let text = format!("{:#?}\n{:?}\n", watch.report(), transport.counters().counts());
                 witness(&file, &text, teller);
             }
         },
-        Seated::Node(_, rack) => work(task, rack, orders, teller),
+        Joined::Node(_, rack) => work(task, rack, orders, teller),
     }
 }
 
@@ -152,7 +152,7 @@ fn work(task: Task, rack: Rack, orders: &Orders<Order>, teller: &Teller<Event>) 
     loop {
         match orders.next() {
             Order::Evidence(file) => {
-                witness(&file, &format!("{}{}", shared.under_way(), rack.under_way()), teller)
+                witness(&file, &format!("{}{}", shared.in_flight(), rack.in_flight()), teller)
             }
             Order::Continued => shared.continued.store(true, Ordering::SeqCst),
             other => drop(order.send(other)),
@@ -167,7 +167,7 @@ fn watch(rack: &Rack, shared: &Shared, stuck: Duration, teller: &Teller<Event>) 
         // A lease that was given since: the node was not declared dead, as whoever should have done it was too slow.
         if shared.continued.load(Ordering::SeqCst) && rack.holds_lease() {
             shared.continued.store(false, Ordering::SeqCst);
-            teller.tell(Event::Seated);
+            teller.tell(Event::Joined);
         }
         for (who, (doing, waiting)) in waits.iter_mut().enumerate() {
             let now = shared.does(who);

@@ -15,23 +15,23 @@ use super::waiting::Waiting;
 use super::{Args, Harm};
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
-use cli::processes::meeting::RuntimeDir;
-use cli::processes::place::{RackSpec, Seat};
-use cli::processes::{Crew, Meeting};
+use cli::processes::place::{Assignment, RackSpec};
+use cli::processes::rendezvous::RuntimeDir;
+use cli::processes::{Rendezvous, Workers};
 use cli::ycsb::Directory;
 
 /// The switch is the first child.
 pub(super) const SWITCH: usize = 0;
 
-/// A soak under way.
+/// A soak in flight.
 pub(super) struct Soak<'a> {
     pub(super) args: &'a Args,
     pub(super) interrupt: &'a Interrupt,
-    pub(super) crew: Crew<Order, Event>,
+    pub(super) workers: Workers<Order, Event>,
     pub(super) tasks: Vec<Task>,
     pub(super) histories: PathBuf,
     /// Whether each place is part of the rack, as far as it has said.
-    pub(super) seated: Vec<bool>,
+    pub(super) joined: Vec<bool>,
     pub(super) words: Vec<Word>,
     /// Words that are being allocated: by their places among the words, the new key, and who was asked.
     pub(super) wanted: BTreeMap<usize, (u64, usize)>,
@@ -89,14 +89,14 @@ impl<'a> Soak<'a> {
             steering: None,
             seed: args.seed,
         };
-        let meeting = Meeting::new(args.transport, nodes, &runtime)?;
+        let rendezvous = Rendezvous::new(args.transport, nodes, &runtime)?;
         let histories = runtime.path().to_owned();
-        let seats = Seat::all(&spec, &meeting);
+        let assignments = Assignment::all(&spec, &rendezvous);
         let named: Vec<(String, Task)> = (0..)
-            .zip(seats)
-            .map(|(at, (name, seat))| {
+            .zip(assignments)
+            .map(|(at, (name, assignment))| {
                 let task = Task {
-                    seat,
+                    assignment,
                     threads: args.threads,
                     first_client: at * u64::from(args.threads),
                     loss_per_mille: args.loss_per_mille,
@@ -113,8 +113,8 @@ impl<'a> Soak<'a> {
         let mut soak = Self {
             args,
             interrupt,
-            crew: Crew::start(named, runtime, interrupt)?,
-            seated: vec![false; tasks.len()],
+            workers: Workers::start(named, runtime, interrupt)?,
+            joined: vec![false; tasks.len()],
             tasks,
             histories,
             words: vec![Word { key: 0, addr: 0 }; args.words as usize],
@@ -130,7 +130,7 @@ impl<'a> Soak<'a> {
     }
 
     fn begin(&mut self) -> Result<(), Fault> {
-        self.hear_until("all places to be seated", |soak| soak.seated.iter().all(|seated| *seated))?;
+        self.hear_until("all places to be joined", |soak| soak.joined.iter().all(|joined| *joined))?;
         (0..self.words.len()).try_for_each(|slot| self.want(slot))?;
         self.hear_until("words to be allocated", |soak| soak.wanted.is_empty())
     }
@@ -152,28 +152,28 @@ impl<'a> Soak<'a> {
         };
         self.all_nodes(|| Order::Go { round })?;
         self.hear_for(harm_at)?;
-        let name = self.crew.name(victim).to_owned();
+        let name = self.workers.name(victim).to_owned();
         match harm {
             Harm::Switch | Harm::Node => {
-                self.crew.kill(victim);
-                self.seated[victim] = false;
+                self.workers.kill(victim);
+                self.joined[victim] = false;
                 self.hear_for(back_after)?;
                 self.restart(victim)?;
             }
             Harm::Pause => {
                 // It will find out that it was declared dead, say so, and be started anew. Or that it was not: on a
                 // machine that is full the switch may have been too slow to blame anybody.
-                self.seated[victim] = false;
-                self.crew.pause(victim, true)?;
+                self.joined[victim] = false;
+                self.workers.pause(victim, true)?;
                 self.ask_others(victim)?;
                 self.hear_for(back_after)?;
-                self.crew.pause(victim, false)?;
-                self.crew.order(victim, Order::Continued)?;
+                self.workers.pause(victim, false)?;
+                self.workers.order(victim, Order::Continued)?;
             }
         }
         self.hear_for(self.args.round().saturating_sub(harm_at + back_after))?;
         // A node that came back, or was fenced, joins anew before the round ends, and works a little.
-        self.hear_until("nodes to come back", |soak| soak.seated.iter().all(|seated| *seated))?;
+        self.hear_until("nodes to come back", |soak| soak.joined.iter().all(|joined| *joined))?;
         self.go_again(victim, round)?;
         self.hear_until("words to be allocated", |soak| soak.wanted.is_empty())?;
         let mut audited = self.halt()?;
@@ -197,8 +197,8 @@ impl<'a> Soak<'a> {
     /// A node that has just come back takes part in the round's end, for a quarter of its time.
     fn go_again(&mut self, victim: usize, round: u64) -> Result<(), Fault> {
         if victim != SWITCH {
-            self.crew.order(victim, Order::Words(self.words.clone()))?;
-            self.crew.order(victim, Order::Go { round })?;
+            self.workers.order(victim, Order::Words(self.words.clone()))?;
+            self.workers.order(victim, Order::Go { round })?;
         }
         self.hear_for(self.args.round() / 4)
     }
@@ -206,7 +206,7 @@ impl<'a> Soak<'a> {
     /// Stops all clients, and lets a node read all words.
     fn halt(&mut self) -> Result<Vec<Entry>, Fault> {
         self.all_nodes(|| Order::Halt)?;
-        let mut busy: Vec<usize> = (1..self.seated.len()).filter(|at| self.seated[*at]).collect();
+        let mut busy: Vec<usize> = (1..self.joined.len()).filter(|at| self.joined[*at]).collect();
         let mut waiting = Waiting::default();
         while !busy.is_empty() {
             self.within(&waiting, "clients to stop")?;
@@ -217,12 +217,12 @@ impl<'a> Soak<'a> {
                 self.on_event(at, event)?;
             }
         }
-        self.hear_until("nodes to come back", |soak| soak.seated.iter().all(|seated| *seated))?;
+        self.hear_until("nodes to come back", |soak| soak.joined.iter().all(|joined| *joined))?;
         loop {
             if let Some(audited) = self.audit()? {
                 return Ok(audited);
             }
-            self.hear_until("nodes to come back", |soak| soak.seated.iter().all(|seated| *seated))?;
+            self.hear_until("nodes to come back", |soak| soak.joined.iter().all(|joined| *joined))?;
         }
     }
 
@@ -230,8 +230,8 @@ impl<'a> Soak<'a> {
     /// full; another one has to.
     fn audit(&mut self) -> Result<Option<Vec<Entry>>, Fault> {
         let auditor = 1 + self.dice(u64::from(self.args.nodes));
-        self.crew.order(auditor, Order::Words(self.words.clone()))?;
-        self.crew.order(auditor, Order::Audit)?;
+        self.workers.order(auditor, Order::Words(self.words.clone()))?;
+        self.workers.order(auditor, Order::Audit)?;
         // For each word anew: how many there are says nothing about how long one may take.
         let mut waiting = Waiting::default();
         loop {
@@ -287,11 +287,11 @@ impl<'a> Soak<'a> {
     }
 
     pub(super) fn all_nodes(&mut self, order: impl Fn() -> Order) -> Result<(), Fault> {
-        (1..self.seated.len())
-            .filter(|at| self.seated[*at])
+        (1..self.joined.len())
+            .filter(|at| self.joined[*at])
             .collect::<Vec<_>>()
             .into_iter()
-            .try_for_each(|at| self.crew.order(at, order()))
+            .try_for_each(|at| self.workers.order(at, order()))
     }
 
     /// A number below `bound`.

@@ -78,7 +78,7 @@ impl Shared {
     }
 
     /// What threads are in the middle of, in words.
-    pub(super) fn under_way(&self) -> String {
+    pub(super) fn in_flight(&self) -> String {
         let mut text = format!(
             "round {} (0: none), clients at work: {}, words given up: {:?}\n",
             self.round.load(Ordering::SeqCst),

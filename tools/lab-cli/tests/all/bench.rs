@@ -6,7 +6,7 @@ fn misses_are_measured_beside_the_bare_exchange(transport: &str, more: &[&str]) 
     let temporary = Temporary::new(&format!("miss-{transport}{}", more.concat()));
     let args = ["bench", "miss", "--transport", transport, "--rounds", "3", "--busy-misses", "200"];
     let report = temporary.json(&[&args[..], more].concat());
-    assert_eq!(report["company"], more.is_empty());
+    assert_eq!(report["coalescing"], more.is_empty());
     let bare = report["pingpong"]["median_ns"].as_f64().unwrap();
     assert!(bare > 0.0, "{report}");
     let misses = report["misses"].as_array().unwrap();
@@ -34,7 +34,7 @@ fn misses_over_shared_memory_are_measured_beside_the_bare_exchange() {
 #[test]
 fn misses_over_udp_are_measured_beside_the_bare_exchange() {
     misses_are_measured_beside_the_bare_exchange("udp", &[]);
-    misses_are_measured_beside_the_bare_exchange("udp", &["--no-company"]);
+    misses_are_measured_beside_the_bare_exchange("udp", &["--no-coalescing"]);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn objects_are_read_beside_other_layouts(transport: &str) {
         }
     }
     // 8 KiB without writers, and the unchecked READ.
-    assert_eq!(report["marks"].as_array().unwrap().len(), 2, "{report}");
+    assert_eq!(report["targets"].as_array().unwrap().len(), 2, "{report}");
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn objects_over_udp_are_read_beside_other_layouts() {
 fn words_are_measured_beside_their_yardstick(transport: &str) {
     let temporary = Temporary::new(&format!("word-{transport}"));
     let args = ["bench", "word", "--transport", transport, "--nodes", "3", "--words", "1000"];
-    let more = ["--under-way", "600", "--millis", "5", "--rounds", "1"];
+    let more = ["--in-flight", "600", "--millis", "5", "--rounds", "1"];
     let report = temporary.json(&[&args[..], &more].concat());
     let figures = report["figures"].as_array().unwrap();
     let operations: Vec<&str> = figures.iter().map(|it| it["operation"].as_str().unwrap()).collect();
@@ -136,7 +136,7 @@ fn words_are_measured_beside_their_yardstick(transport: &str) {
     for figure in figures {
         let number = |name: &str| figure[name].as_f64().unwrap_or_else(|| panic!("{name}: {figure}"));
         assert!(number("per_second") > 0.0 && number("ratio") > 0.0, "{figure}");
-        let waits = number("under_way") == 1.0;
+        let waits = number("in_flight") == 1.0;
         assert_eq!(figure["p99_ns"].is_number(), waits, "{figure}");
     }
     assert!(report["busy"].is_null());
@@ -172,8 +172,8 @@ fn what_cannot_be_measured_is_refused_before_any_process_is_started() {
     Temporary::new("refused").refuses(&[
         (&["bench", "pingpong", "--transport", "inline"], "--transport shm"),
         (&["bench", "miss", "--transport", "shm", "--block-size", "1000"], "--block-size"),
-        (&["bench", "miss", "--transport", "shm", "--no-company"], "--transport udp"),
-        (&["bench", "miss", "--no-company"], "--transport udp"),
+        (&["bench", "miss", "--transport", "shm", "--no-coalescing"], "--transport udp"),
+        (&["bench", "miss", "--no-coalescing"], "--transport udp"),
         (&["bench", "lock", "--nodes", "16", "--threads", "8"], "--threads"),
         (&["bench", "lock", "--state-size", "2MiB"], "--state-size"),
         (&["bench", "object", "--sizes", "4"], "--sizes"),

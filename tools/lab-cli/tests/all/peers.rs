@@ -53,10 +53,10 @@ fn peers_of_words_that_are_not_installed_are_left_out_with_a_word_on_how_to_inst
     assert!(said.contains("apt-get install openmpi-bin libopenmpi-dev"), "{said}");
     // Three operations on random words and on one, over each of two transports, and the target that computes.
     assert_eq!(report["rows"].as_array().unwrap().len(), 13, "{report}");
-    let marks = report["marks"].as_array().unwrap();
-    assert_eq!(marks.len(), 6);
+    let targets = report["targets"].as_array().unwrap();
+    assert_eq!(targets.len(), 6);
     // Only that of the target that computes needs no peer.
-    assert_eq!(marks.iter().filter(|mark| mark["met"].is_null()).count(), 5, "{report}");
+    assert_eq!(targets.iter().filter(|target| target["met"].is_null()).count(), 5, "{report}");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn peers_of_words_that_are_installed_are_measured_and_have_ended() {
     let mpi = if missing.contains(&"MPI".into()) { 0 } else { 13 };
     assert_eq!(report["rows"].as_array().unwrap().len(), 13 + shmem + mpi, "{report}");
     if missing.is_empty() {
-        assert!(report["marks"].as_array().unwrap().iter().all(|mark| mark["met"].is_boolean()));
+        assert!(report["targets"].as_array().unwrap().iter().all(|target| target["met"].is_boolean()));
     } else {
         println!("not tested here, because it is not installed: {missing:?}\n{said}");
     }
@@ -106,7 +106,7 @@ fn peers_that_are_not_installed_are_left_out_with_a_word_on_how_to_install_them(
         assert!(said.contains(&format!("apt-get install {program}")), "{said}");
     }
     assert_eq!(report["systems"].as_array().unwrap().len(), 2, "both racks");
-    assert!(report["marks"].as_array().unwrap().iter().all(|mark| mark["met"].is_null()));
+    assert!(report["targets"].as_array().unwrap().iter().all(|target| target["met"].is_null()));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use node::Access;
-use sim::coherence::{Config, Contents, FlowCc, Parcel};
+use sim::coherence::{Config, Contents, FlowCc, SimMessage};
 use sim::fault::{Rules, drop_all, nth, only};
 use sim::rack::{Rack, Setup, Trace, Until};
 use sim::system::{Fault, Place, ThreadId};
@@ -24,7 +24,7 @@ const FRAMES: u64 = 8;
 /// What a scenario plays on.
 pub(super) struct Stage {
     rack: Rack<FlowCc>,
-    rules: Option<Rules<Parcel>>,
+    rules: Option<Rules<SimMessage>>,
     paper: Rc<RefCell<Paper>>,
 }
 
@@ -32,8 +32,8 @@ pub(super) struct Stage {
 #[derive(Default)]
 struct Paper {
     steps: Vec<Step>,
-    /// Messages under way, with their steps.
-    open: Vec<(Parcel, usize)>,
+    /// Messages in flight, with their steps.
+    open: Vec<(SimMessage, usize)>,
     switch: usize,
 }
 
@@ -88,7 +88,9 @@ impl Stage {
 
     /// The number-th packet of this kind (and of an event of that kind) is lost.
     pub(super) fn lose(&mut self, kind: Kind, event: Kind, number: u64) {
-        let meant = move |parcel: &Parcel| parcel.packet().kind == kind && parcel.packet().event == event;
+        let meant = move |sim_message: &SimMessage| {
+            sim_message.packet().kind == kind && sim_message.packet().event == event
+        };
         let rules = self.rules.take().unwrap_or_default();
         self.rules = Some(rules.with(only(meant, nth(number, drop_all()))));
     }
@@ -193,22 +195,22 @@ fn note(paper: &Rc<RefCell<Paper>>, at: Nanos, column: usize, text: String) {
 }
 
 impl Paper {
-    fn write(&mut self, at: Nanos, trace: &Trace<'_, Parcel>) {
+    fn write(&mut self, at: Nanos, trace: &Trace<'_, SimMessage>) {
         match trace {
-            Trace::Sent { message: parcel @ Parcel::Message(message), envelope } => {
+            Trace::Sent { message: sim_message @ SimMessage::Message(message), envelope } => {
                 let (from, to) = (self.place(envelope.from), self.place(envelope.to));
                 let what = What::Message {
                     from,
                     to,
                     handled: None,
-                    label: label(parcel),
+                    label: label(sim_message),
                     block: message.data.is_some(),
                 };
-                self.open.push((**parcel, self.steps.len()));
+                self.open.push((**sim_message, self.steps.len()));
                 self.steps.push(Step { at, what });
             }
-            Trace::Handled { message: parcel @ Parcel::Message(_), .. } => {
-                if let Some(step) = self.close(parcel)
+            Trace::Handled { message: sim_message @ SimMessage::Message(_), .. } => {
+                if let Some(step) = self.close(sim_message)
                     && let What::Message { handled, .. } = &mut self.steps[step].what
                 {
                     *handled = Some(at);
@@ -217,7 +219,7 @@ impl Paper {
             Trace::Lost { message, .. } => {
                 self.close(message);
             }
-            Trace::Handled { message: Parcel::Again(_), .. } => {
+            Trace::Handled { message: SimMessage::Again(_), .. } => {
                 let what = What::Note { column: self.switch, text: "second pass".into() };
                 self.steps.push(Step { at, what });
             }
@@ -229,8 +231,8 @@ impl Paper {
         }
     }
 
-    fn close(&mut self, parcel: &Parcel) -> Option<usize> {
-        let same = |open: &Parcel| open.packet() == parcel.packet();
+    fn close(&mut self, sim_message: &SimMessage) -> Option<usize> {
+        let same = |open: &SimMessage| open.packet() == sim_message.packet();
         let index = self.open.iter().position(|(open, _)| same(open))?;
         Some(self.open.remove(index).1)
     }
@@ -255,12 +257,12 @@ impl Paper {
 }
 
 /// What a packet says, in a few words.
-fn label(parcel: &Parcel) -> String {
-    let packet = parcel.packet();
+fn label(sim_message: &SimMessage) -> String {
+    let packet = sim_message.packet();
     let mut label = name(packet.kind);
     if matches!(packet.kind, Kind::Ack | Kind::WriteBack | Kind::WriteBackAck | Kind::Close | Kind::CloseAck)
     {
-        if let Parcel::Message(message) = parcel
+        if let SimMessage::Message(message) = sim_message
             && message.data.is_some()
         {
             label += " + block";

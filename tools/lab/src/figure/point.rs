@@ -285,7 +285,7 @@ pub struct Objects {
     pub bytes: u32,
     /// Reading threads on one chip.
     pub readers: u8,
-    /// Operations that each of them has under way.
+    /// Operations that each of them has in flight.
     pub outstanding: u8,
     /// Writing threads on the other.
     pub writers: u8,

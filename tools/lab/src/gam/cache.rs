@@ -120,7 +120,7 @@ impl Cache {
         (0..).zip(&self.lines).filter(|(_, line)| line.state != State::Free)
     }
 
-    /// Takes a line for a block. The cache may grow beyond its capacity by what is under way: see [`Cache::victim`].
+    /// Takes a line for a block. The cache may grow beyond its capacity by what is in flight: see [`Cache::victim`].
     pub(super) fn insert(&mut self, tag: BlockTag, state: State) -> LineId {
         let line = Line { tag, state: State::Free, pins: 0, newer: NONE, older: NONE };
         let id = match self.free.pop() {

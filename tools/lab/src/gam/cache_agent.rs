@@ -2,7 +2,7 @@
 //!
 //! Runs in the node's background threads; asking, in [`HandOver::Direct`](super::HandOver), in the application thread.
 //! What must always hold: a thread that was woken for a block finds it as it was granted, because a message that
-//! would change it waits for the thread's access. (The home has at most one message under way to a node that may
+//! would change it waits for the thread's access. (The home has at most one message in flight to a node that may
 //! have to wait.)
 
 use node::Access;
@@ -57,7 +57,7 @@ impl<R: Rules> Gam<R> {
                 cache.set(line, State::Upgrading);
                 true
             }
-            // It came while the work request was under way.
+            // It came while the work request was in flight.
             Some((line, State::Shared | State::Dirty)) => return self.hand_out(call, node, line, &[thread]),
             Some((_, State::Fetching(_) | State::Upgrading | State::Leaving | State::Overtaken)) => {
                 return self.wait(node, tag, thread);
@@ -67,7 +67,7 @@ impl<R: Rules> Gam<R> {
         self.wait(node, tag, thread);
         call.charge(self.config.costs.miss());
         self.send(call, by, node, tag.home(), tag, Body::Request { access, has_copy });
-        self.make_room(call, by, node);
+        self.make_space(call, by, node);
     }
 
     fn wait(&mut self, node: NodeId, tag: BlockTag, thread: ThreadId) {
@@ -75,7 +75,7 @@ impl<R: Rules> Gam<R> {
     }
 
     /// While the cache is too large, the block that was used least recently goes.
-    fn make_room(&mut self, call: &mut Call<'_, Message>, by: Processor, node: NodeId) {
+    fn make_space(&mut self, call: &mut Call<'_, Message>, by: Processor, node: NodeId) {
         while let Some(line) = self.machine(node).cache.victim() {
             call.charge(self.config.costs.eviction());
             let cache = &mut self.machine(node).cache;
@@ -85,7 +85,7 @@ impl<R: Rules> Gam<R> {
                 cache.set(line, State::Leaving);
                 let value = cache.blocks.copy(line as usize);
                 self.counters.evicted_dirty += 1;
-                Body::WriteBack { data: self.parcels.wrap(value) }
+                Body::WriteBack { data: self.payloads.wrap(value) }
             } else {
                 cache.remove(line);
                 self.counters.evicted_shared += 1;
@@ -121,7 +121,7 @@ impl<R: Rules> Gam<R> {
         access: Access,
         data: Option<Payload>,
     ) {
-        let value = data.map(|data| self.parcels.open(data));
+        let value = data.map(|data| self.payloads.open(data));
         let Self { machines, .. } = self;
         let machine = &mut machines[node.index()];
         let line = machine.cache.find(tag).expect("what is waited for has a line");
@@ -217,16 +217,16 @@ impl<R: Rules> Gam<R> {
         }
         let home = tag.home();
         if requester == home {
-            let data = Some(self.parcels.wrap(value));
+            let data = Some(self.payloads.wrap(value));
             return self.send(call, by, node, home, tag, Body::Fetched { data });
         }
-        let for_home = (access == Access::Shared).then(|| self.parcels.wrap(value.clone()));
-        let data = Some(self.parcels.wrap(value));
+        let for_home = (access == Access::Shared).then(|| self.payloads.wrap(value.clone()));
+        let data = Some(self.payloads.wrap(value));
         self.send(call, by, node, requester, tag, Body::Grant { access, data });
         self.send(call, by, node, home, tag, Body::Fetched { data: for_home });
     }
 
-    /// The home wants a copy dropped. If there is none, because the notice of its eviction is under way or because
+    /// The home wants a copy dropped. If there is none, because the notice of its eviction is in flight or because
     /// it was dropped on arrival, the home wants to hear that, too.
     pub(super) fn on_invalidate(&mut self, call: &mut Call<'_, Message>, node: NodeId, tag: BlockTag) {
         let by = self.agent_of(node, tag);

@@ -112,7 +112,7 @@ impl<R: Rules> Gam<R> {
     fn current(&mut self, tag: BlockTag) -> Payload {
         let block = self.index(tag);
         let value = self.machine(tag.home()).memory.copy(block);
-        self.parcels.wrap(value)
+        self.payloads.wrap(value)
     }
 
     /// Asks all sharers but the requester to drop their copies.
@@ -215,7 +215,7 @@ impl<R: Rules> Gam<R> {
     ) {
         let (block, by) = (self.index(tag), self.agent_of(home, tag));
         if let Some(data) = data {
-            let value = self.parcels.open(data);
+            let value = self.payloads.open(data);
             self.machine(home).memory.put(block, value);
         }
         let directory = &mut self.machine(home).directory;
@@ -248,7 +248,7 @@ impl<R: Rules> Gam<R> {
         }
     }
 
-    /// Notice: a clean copy is gone. An invalidation that is under way to it is acknowledged all the same.
+    /// Notice: a clean copy is gone. An invalidation that is in flight to it is acknowledged all the same.
     pub(super) fn on_evict_shared(&mut self, home: NodeId, from: NodeId, tag: BlockTag) {
         let block = self.index(tag);
         let directory = &mut self.machine(home).directory;
@@ -279,7 +279,7 @@ impl<R: Rules> Gam<R> {
             // The owner is asked for the block already, and still has it: its answer is what counts.
             Some(Phase::Fetching(_, given)) if owner == from => {
                 given.by_owner = true;
-                self.parcels.open(data);
+                self.payloads.open(data);
                 self.send(call, by, home, from, tag, Body::WriteBackAck);
             }
             // The next owner is quicker than the one before: it has to wait for that one's answer.
@@ -302,7 +302,7 @@ impl<R: Rules> Gam<R> {
         data: Payload,
     ) {
         let (block, by) = (self.index(tag), self.agent_of(home, tag));
-        let value = self.parcels.open(data);
+        let value = self.payloads.open(data);
         self.machine(home).memory.put(block, value);
         self.send(call, by, home, from, tag, Body::WriteBackAck);
     }

@@ -45,7 +45,7 @@ use std::collections::BTreeMap;
 use sim::system::{Call, Envelope, Operation, Place, Processor, Progress, Service, System, ThreadId};
 use wire::{BlockTag, Nanos, NodeId};
 
-use crate::home::{Blocks, Heap, LockTable, Parcels};
+use crate::home::{Blocks, Heap, LockTable, Payloads};
 use cache::Cache;
 use cache_agent::Busy;
 use channel::Channel;
@@ -54,7 +54,7 @@ pub use costs::Costs;
 use directory::Directory;
 pub use message::{Body, Message};
 use operations::Thread;
-pub use rules::{Faithful, Rules};
+pub use rules::{AllRules, Rules};
 
 /// What was counted since the beginning.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -88,12 +88,12 @@ struct Machine {
 }
 
 /// A rack that runs GAM.
-pub struct Gam<R: Rules = Faithful> {
+pub struct Gam<R: Rules = AllRules> {
     config: Config,
     machines: Vec<Machine>,
     threads: Vec<Thread>,
     channels: Vec<Channel>,
-    parcels: Parcels,
+    payloads: Payloads,
     counters: Counters,
     /// The number of writes that each block has seen; only with [`Config::check`].
     latest: BTreeMap<BlockTag, u32>,
@@ -121,7 +121,7 @@ impl<R: Rules> Gam<R> {
             machines: (0..nodes).map(machine).collect(),
             threads: vec![Thread::default(); nodes * threads],
             channels: (0..nodes * nodes * usize::from(agents)).map(|_| Channel::default()).collect(),
-            parcels: Parcels::default(),
+            payloads: Payloads::default(),
             counters: Counters::default(),
             latest: BTreeMap::new(),
             rules: core::marker::PhantomData,

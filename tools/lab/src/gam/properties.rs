@@ -79,9 +79,9 @@ impl<R: Rules> Gam<R> {
         self.machines[node.index()].busy.contains_key(&tag)
     }
 
-    /// Whether nothing is under way, and nobody waits.
+    /// Whether nothing is in flight, and nobody waits.
     pub fn is_quiet(&self) -> bool {
-        self.parcels.is_empty()
+        self.payloads.is_empty()
             && self.channels.iter().all(super::channel::Channel::is_empty)
             && self.threads.iter().all(|thread| thread.served.is_none())
             && self.machines.iter().all(|machine| {

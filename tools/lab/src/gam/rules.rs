@@ -10,6 +10,6 @@ pub trait Rules: 'static {
 
 /// GAM as it is.
 #[derive(Debug)]
-pub struct Faithful;
+pub struct AllRules;
 
-impl Rules for Faithful {}
+impl Rules for AllRules {}

@@ -21,48 +21,52 @@ pub struct Apart {
 
 /// What travels.
 #[derive(Clone, Copy, Debug)]
-pub enum Parcel {
+pub enum SimMessage {
     /// About a lock.
-    Lock(locks::Parcel),
+    Lock(locks::SimMessage),
     /// About a block.
-    Block(coherence::Parcel),
+    Block(coherence::SimMessage),
 }
 
 impl System for Apart {
-    type Message = Parcel;
+    type Message = SimMessage;
 
-    fn envelope(&self, parcel: &Parcel) -> Envelope {
-        match parcel {
-            Parcel::Lock(parcel) => self.locks.envelope(parcel),
-            Parcel::Block(parcel) => self.memory.envelope(parcel),
+    fn envelope(&self, sim_message: &SimMessage) -> Envelope {
+        match sim_message {
+            SimMessage::Lock(sim_message) => self.locks.envelope(sim_message),
+            SimMessage::Block(sim_message) => self.memory.envelope(sim_message),
         }
     }
 
-    fn cost(&self, parcel: &Parcel) -> Nanos {
-        match parcel {
-            Parcel::Lock(parcel) => self.locks.cost(parcel),
-            Parcel::Block(parcel) => self.memory.cost(parcel),
+    fn cost(&self, sim_message: &SimMessage) -> Nanos {
+        match sim_message {
+            SimMessage::Lock(sim_message) => self.locks.cost(sim_message),
+            SimMessage::Block(sim_message) => self.memory.cost(sim_message),
         }
     }
 
-    fn on_message(&mut self, call: &mut Call<'_, Parcel>, parcel: &Parcel) {
-        match parcel {
-            Parcel::Lock(parcel) => call.inside(Parcel::Lock, |call| self.locks.on_message(call, parcel)),
-            Parcel::Block(parcel) => call.inside(Parcel::Block, |call| self.memory.on_message(call, parcel)),
+    fn on_message(&mut self, call: &mut Call<'_, SimMessage>, sim_message: &SimMessage) {
+        match sim_message {
+            SimMessage::Lock(sim_message) => {
+                call.inside(SimMessage::Lock, |call| self.locks.on_message(call, sim_message))
+            }
+            SimMessage::Block(sim_message) => {
+                call.inside(SimMessage::Block, |call| self.memory.on_message(call, sim_message))
+            }
         }
     }
 
     fn attempt(
         &mut self,
-        call: &mut Call<'_, Parcel>,
+        call: &mut Call<'_, SimMessage>,
         thread: ThreadId,
         operation: &mut Operation<'_>,
     ) -> Progress {
         match operation {
             Operation::Lock { .. } | Operation::Unlock { .. } => {
-                call.inside(Parcel::Lock, |call| self.locks.attempt(call, thread, operation))
+                call.inside(SimMessage::Lock, |call| self.locks.attempt(call, thread, operation))
             }
-            _ => call.inside(Parcel::Block, |call| self.memory.attempt(call, thread, operation)),
+            _ => call.inside(SimMessage::Block, |call| self.memory.attempt(call, thread, operation)),
         }
     }
 
@@ -70,12 +74,12 @@ impl System for Apart {
         self.locks.next_deadline(node).min(self.memory.next_deadline(node))
     }
 
-    fn on_deadline(&mut self, call: &mut Call<'_, Parcel>, node: NodeId) {
+    fn on_deadline(&mut self, call: &mut Call<'_, SimMessage>, node: NodeId) {
         if self.locks.next_deadline(node) <= call.now {
-            call.inside(Parcel::Lock, |call| self.locks.on_deadline(call, node));
+            call.inside(SimMessage::Lock, |call| self.locks.on_deadline(call, node));
         }
         if self.memory.next_deadline(node) <= call.now {
-            call.inside(Parcel::Block, |call| self.memory.on_deadline(call, node));
+            call.inside(SimMessage::Block, |call| self.memory.on_deadline(call, node));
         }
     }
 

@@ -127,7 +127,7 @@ impl Grappa {
         self.machines[tag.home().index()].memory.stamp(self.index(tag))
     }
 
-    /// Whether no operation is under way.
+    /// Whether no operation is in flight.
     pub fn is_quiet(&self) -> bool {
         self.threads.iter().all(|phase| *phase == Phase::Idle)
     }

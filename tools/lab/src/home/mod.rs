@@ -7,10 +7,10 @@ mod blocks;
 mod heap;
 mod locks;
 mod paged;
-mod parcels;
+mod payloads;
 
 pub use blocks::{Blocks, Value};
 pub use heap::Heap;
 pub use locks::{Asked, LockTable};
 pub use paged::Paged;
-pub use parcels::{Parcels, Payload};
+pub use payloads::{Payload, Payloads};

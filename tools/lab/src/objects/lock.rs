@@ -26,7 +26,7 @@ fn stride(len: usize) -> usize {
 }
 
 impl LockAndRead {
-    /// Gives the lock back: under way when this returns, and nobody waits for it.
+    /// Gives the lock back: in flight when this returns, and nobody waits for it.
     fn give_back(&self, node: &mut NodeHandle, at: usize) -> Result<(), Error> {
         match self.words.post(node, at, WordOperation::Swap(FREE))?.poll(node) {
             Some(Err(why)) => Err(why),

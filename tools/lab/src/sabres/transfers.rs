@@ -25,7 +25,7 @@ const CROWD: Axis = Axis {
 const R2P2S: f64 = 4.0;
 
 /// Why ours differs, without speculation, in throughput.
-const ROWS: &str = "The paper leaves this curve out, as identical. Ours has 16 SABRes under way at each R2P2, as many as there are rows, and without \
+const ROWS: &str = "The paper leaves this curve out, as identical. Ours has 16 SABRes in flight at each R2P2, as many as there are rows, and without \
     speculation a row is taken for the version, the data and the version again, 210 ns or more: no more than 40 GB/s of 128 B.";
 /// Why ours differs, without speculation, where there is one block.
 const ONE: &str = "The engine without speculation reads the version, the block and the version again, also of an object of one block.";

@@ -33,7 +33,7 @@ impl Figure for Clients {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "Threads are on two machines, and have one operation under way each. Without steering packets take the same way, through the same \
+                "Threads are on two machines, and have one operation in flight each. Without steering packets take the same way, through the same \
                  software switch."
                     .to_owned(),
             ],

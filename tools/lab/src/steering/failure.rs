@@ -77,8 +77,8 @@ impl Figure for SwitchFailure {
             title: self.title().to_owned(),
             notes: vec![
                 "The switch is down for 4 ms, which NICs bridge by sending again, every 1.05 ms. When it is back, appends that it had steered are \
-                 answered \"in doubt\", and their clients wait until nothing can be under way any more, 9.4 ms, before the metadata server says what \
-                 became of them. Each thread's connection is made known again before its next operation; one to which a READ was under way that may \
+                 answered \"in doubt\", and their clients wait until nothing can be in flight any more, 9.4 ms, before the metadata server says what \
+                 became of them. Each thread's connection is made known again before its next operation; one to which a READ was in flight that may \
                  have been sent elsewhere is refused, and begins anew, which takes 0.5 ms. All of that is checked as it happens: no get is stale, no \
                  append is lost."
                     .to_owned(),

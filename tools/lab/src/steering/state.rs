@@ -31,7 +31,7 @@ fn bytes(map: &StageMap, names: &[&str]) -> f64 {
 
 /// State of keys.
 const OF_KEYS: [&str; 2] = ["KEY", "TAIL"];
-/// State of what is under way.
+/// State of what is in flight.
 const OF_APPENDS: [&str; 6] = ["OUTSTANDING", "APPEND", "OF KEY", "BEHIND", "STATE", "NEXT PSN"];
 
 impl Figure for Memory {
@@ -59,7 +59,7 @@ impl Figure for Memory {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "Register arrays of the program as it is built, in whole cells. What is under way has arrays of its own, for 64 connections with 256 \
+                "Register arrays of the program as it is built, in whole cells. What is in flight has arrays of its own, for 64 connections with 256 \
                  packets each: what does not fit passes unsteered. A key may stand in three cells; arbitrary keys fill about nine tenths of \
                  the places (a test of the program)."
                     .to_owned(),
@@ -73,7 +73,7 @@ impl Figure for Memory {
             charts: vec![
                 Chart::new(self.name(), "State of the switch", "keys", "MB")
                     .line("keys and tails", line(&OF_KEYS))
-                    .line("appends under way", line(&OF_APPENDS)),
+                    .line("appends in flight", line(&OF_APPENDS)),
             ],
             claims: vec![
                 Claim::quantity("100 K keys (2.5 % of 64 MB)", 0.025 * SWITCH / 1e6, bytes(largest, &OF_KEYS) / 1e6, "MB"),

@@ -3,7 +3,7 @@
 //! What must always hold: no get is stale and no append is lost; a run in which one is has no numbers.
 
 use chain::client::Request;
-use sim::chains::{Ask, Bed, Bench, Load, Report, Requests, Trips};
+use sim::chains::{Ask, Bench, Load, Report, Requests, Testbed, Trips};
 use sim::system::Random;
 use switch::chains::{self, Binding};
 use wire::Nanos;
@@ -56,7 +56,7 @@ fn steering(subject: Subject, load: &Chains) -> Option<chains::Config> {
     Some(chains::Config { keys: (load.keys as usize).max(config.keys), top: held, ..config })
 }
 
-fn bed(subject: Subject, load: &Chains, seed: u64) -> Bed {
+fn testbed(subject: Subject, load: &Chains, seed: u64) -> Testbed {
     let mut random = Random::new(seed);
     let requests = Ycsb {
         zipf: Zipf::new(load.keys.into(), f64::from(load.zipf) / 100.0),
@@ -66,7 +66,7 @@ fn bed(subject: Subject, load: &Chains, seed: u64) -> Bed {
     let steering = steering(subject, load);
     let bench = Bench { atomic_apart: Nanos(load.apart.into()), ..Bench::PAPER };
     let load = Load { threads: load.threads, keys: load.keys.into(), value: VALUE, steering };
-    Bed::new(bench, load, Box::new(requests), random.bits())
+    Testbed::new(bench, load, Box::new(requests), random.bits())
 }
 
 /// Operations of a run by so many threads: fewer take as long.
@@ -81,16 +81,16 @@ pub(super) fn run(
     seed: u64,
     watch: &dyn Watch,
 ) -> Result<Measured, Interrupted> {
-    let mut bed = bed(subject, &load, seed);
-    let before = bed.run(operations(sizes.warm_up / WARM_UP, load.threads));
+    let mut testbed = testbed(subject, &load, seed);
+    let before = testbed.run(operations(sizes.warm_up / WARM_UP, load.threads));
     if !watch.advance(sizes.warm_up) {
         return Err(Interrupted);
     }
-    bed.forget();
+    testbed.forget();
     let all = operations(sizes.operations, load.threads);
-    let mut report = bed.report();
+    let mut report = testbed.report();
     for step in 0..STEPS {
-        report = bed.run(all * (step + 1) / STEPS - all * step / STEPS);
+        report = testbed.run(all * (step + 1) / STEPS - all * step / STEPS);
         if !watch.advance(sizes.operations * (step + 1) / STEPS - sizes.operations * step / STEPS) {
             return Err(Interrupted);
         }
@@ -139,25 +139,25 @@ pub(super) fn fail(
     seed: u64,
     watch: &dyn Watch,
 ) -> Result<Measured, Interrupted> {
-    let mut bed = bed(subject, &load, seed);
-    let before = bed.run_until(BEFORE);
-    bed.forget();
-    let (start, seconds) = (bed.now(), |span: Nanos| span.0 as f64 / 1e9);
+    let mut testbed = testbed(subject, &load, seed);
+    let before = testbed.run_until(BEFORE);
+    testbed.forget();
+    let (start, seconds) = (testbed.now(), |span: Nanos| span.0 as f64 / 1e9);
     let (mut curve, mut done, mut elapsed) = (Vec::new(), 0, Nanos::ZERO);
     let report = loop {
         elapsed += LOOK;
-        let report = bed.run_until(start + elapsed);
+        let report = testbed.run_until(start + elapsed);
         curve.push((seconds(elapsed), (report.operations - done) as f64 / seconds(LOOK)));
         if !watch.advance(report.operations - done) {
             return Err(Interrupted);
         }
         done = report.operations;
         if elapsed == BEFORE {
-            bed.stop_switch();
+            testbed.stop_switch();
         } else if elapsed == BEFORE + DOWN {
-            bed.restart_switch();
+            testbed.restart_switch();
             if subject == Subject::SteeringScanned {
-                bed.scan();
+                testbed.scan();
             }
         } else if elapsed >= BEFORE + DOWN + AFTER {
             break report;

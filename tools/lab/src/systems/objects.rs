@@ -2,7 +2,7 @@
 //!
 //! What must always hold: no method that checks hands out a torn object; a run in which one does has no numbers.
 
-use sim::objects::{Bed, Chip, Choice, Load, Method, Report, Software, Where, Work};
+use sim::objects::{Chip, Choice, Load, Method, Report, Software, Testbed, Where, Work};
 
 use crate::figure::measured::Measured;
 use crate::figure::point::{Objects, Subject, Use};
@@ -54,16 +54,16 @@ pub(super) fn run(
         Use::Lookup | Use::Local => Work::Lookup,
     };
     let load = Load { method, work, place, bytes, objects: count, choice, readers, outstanding, writers };
-    let mut bed = Bed::new(Chip::PAPER, Software::PAPER, load, seed);
-    bed.run(operations(sizes.warm_up, bytes, method));
+    let mut testbed = Testbed::new(Chip::PAPER, Software::PAPER, load, seed);
+    testbed.run(operations(sizes.warm_up, bytes, method));
     if !watch.advance(sizes.warm_up) {
         return Err(Interrupted);
     }
-    bed.forget();
+    testbed.forget();
     let all = operations(sizes.operations, bytes, method);
-    let mut report = bed.report();
+    let mut report = testbed.report();
     for step in 0..STEPS {
-        report = bed.run(all * (step + 1) / STEPS - all * step / STEPS);
+        report = testbed.run(all * (step + 1) / STEPS - all * step / STEPS);
         let share = sizes.operations * (step + 1) / STEPS - sizes.operations * step / STEPS;
         if !watch.advance(share) {
             return Err(Interrupted);

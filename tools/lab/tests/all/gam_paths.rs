@@ -89,7 +89,7 @@ fn the_home_grants_a_write_when_it_has_collected_all_acknowledgements() {
     rack.deliver(is(0, 1, "upgrade"));
     rack.deliver(is(1, 3, "invalidate"));
     rack.deliver(is(3, 1, "ack"));
-    assert_eq!(path(&rack.under_way), [(1, 2, "invalidate")], "nothing is granted yet");
+    assert_eq!(path(&rack.in_flight), [(1, 2, "invalidate")], "nothing is granted yet");
     rack.deliver(is(1, 2, "invalidate"));
     assert_eq!(path(&rack.settle()), [(2, 1, "ack"), (1, 0, "grant")], "the writer has the block");
     assert_eq!(rack.ended.last().unwrap().saw, 0);
@@ -239,9 +239,9 @@ fn a_fetch_waits_for_the_thread_that_the_block_came_for() {
     rack.start(6, Task::Add(addr));
     rack.deliver(is(3, 1, "write"));
     rack.deliver(is(1, 2, "fetch"));
-    assert_eq!(path(&rack.under_way), [(0, 2, "grant+data")], "the block is not there yet");
+    assert_eq!(path(&rack.in_flight), [(0, 2, "grant+data")], "the block is not there yet");
     rack.deliver(is(0, 2, "grant+data"));
-    assert_eq!(path(&rack.under_way), [], "its writer has yet to write");
+    assert_eq!(path(&rack.in_flight), [], "its writer has yet to write");
     rack.attempt(ThreadId(4));
     assert_eq!(path(&rack.settle()), [(2, 3, "grant+data"), (2, 1, "fetched")]);
     assert_eq!(rack.ended.last().unwrap().saw, 2);

@@ -4,7 +4,7 @@
 use crate::driver;
 
 use driver::{Driver, Task};
-use lab::gam::{Config, Faithful, Gam, HandOver, Rules};
+use lab::gam::{AllRules, Config, Gam, HandOver, Rules};
 use sim::coherence::Contents;
 use wire::{BlockSize, GlobalAddr};
 
@@ -58,7 +58,7 @@ fn run<R: Rules>(config: Config, seed: u64, operations: usize) -> (Driver<Gam<R>
 #[test]
 fn a_block_has_one_writer_or_current_readers_after_every_step_and_nothing_is_stuck() {
     for seed in 0..60 {
-        let (driver, blocks) = run::<Faithful>(config(Contents::Stamps, HandOver::Direct), seed, 400);
+        let (driver, blocks) = run::<AllRules>(config(Contents::Stamps, HandOver::Direct), seed, 400);
         for (addr, writes) in blocks {
             let stamps: Vec<_> =
                 (0..4).filter_map(|node| driver.system.stamp(wire::NodeId(node), addr)).collect();
@@ -70,14 +70,14 @@ fn a_block_has_one_writer_or_current_readers_after_every_step_and_nothing_is_stu
 #[test]
 fn the_same_holds_when_background_threads_send_the_requests() {
     for seed in 0..30 {
-        run::<Faithful>(config(Contents::Stamps, HandOver::Queue), seed, 400);
+        run::<AllRules>(config(Contents::Stamps, HandOver::Queue), seed, 400);
     }
 }
 
 #[test]
 fn no_addition_is_lost() {
     for seed in 0..30 {
-        let (mut driver, blocks) = run::<Faithful>(config(Contents::Bytes, HandOver::Direct), seed, 400);
+        let (mut driver, blocks) = run::<AllRules>(config(Contents::Bytes, HandOver::Direct), seed, 400);
         for (addr, additions) in blocks {
             let (_, ended) = driver.run(0, Task::Read(addr));
             assert_eq!(ended.saw, u64::from(additions), "{addr} ({})", driver.replay());
@@ -88,7 +88,7 @@ fn no_addition_is_lost() {
 #[test]
 fn values_read_by_one_thread_never_run_back() {
     for seed in 0..30 {
-        let (driver, blocks) = run::<Faithful>(config(Contents::Bytes, HandOver::Direct), seed, 400);
+        let (driver, blocks) = run::<AllRules>(config(Contents::Bytes, HandOver::Direct), seed, 400);
         for (addr, _) in blocks {
             for thread in 0..(NODES * THREADS) as u16 {
                 let mine = driver.ended.iter().filter(|ended| ended.thread.0 == thread);
@@ -106,7 +106,7 @@ fn values_read_by_one_thread_never_run_back() {
 fn every_path_is_taken() {
     let mut sum = lab::gam::Counters::default();
     for seed in 0..10 {
-        let (driver, _) = run::<Faithful>(config(Contents::Stamps, HandOver::Direct), seed, 400);
+        let (driver, _) = run::<AllRules>(config(Contents::Stamps, HandOver::Direct), seed, 400);
         let counters = driver.system.counters();
         sum.hits += counters.hits;
         sum.misses += counters.misses;

@@ -96,7 +96,7 @@ fn the_closure_runs_when_the_delegate_is_executed_and_not_when_its_reply_arrives
     rack.start(2, Task::Read(addr));
     rack.deliver(|_| true);
     rack.attempt_all();
-    assert_eq!(legs(&rack.under_way), [(8, 2, false)]);
+    assert_eq!(legs(&rack.in_flight), [(8, 2, false)]);
     rack.start(8, Task::Add(addr));
     assert!(rack.is_idle(8), "a core accesses its own blocks at once");
     rack.settle();

@@ -43,7 +43,7 @@ pub(crate) struct Core {
     pub(crate) local_atomics: u64,
     /// The word that `lr` reserved: its address.
     pub(crate) reservation: Option<u64>,
-    /// Stores to other nodes that are under way.
+    /// Stores to other nodes that are in flight.
     pub(crate) posted: u32,
     /// Nodes of the machine.
     pub(crate) nodes: u64,

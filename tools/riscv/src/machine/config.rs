@@ -31,9 +31,9 @@ pub struct Config {
 /// Who goes when. Either way a machine does the same each time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Schedule {
-    /// Cores in turn, some thousand instructions each, or until they wait; then everything that is under way arrives.
+    /// Cores in turn, some thousand instructions each, or until they wait; then everything that is in flight arrives.
     Turns,
-    /// Some instructions in a turn, and everything that is under way takes its time: as this seed says. For tests: what one
+    /// Some instructions in a turn, and everything that is in flight takes its time: as this seed says. For tests: what one
     /// seed does not show another does.
     Seeded(u64),
     /// With timing: everything takes the cycles that it takes on this hardware.

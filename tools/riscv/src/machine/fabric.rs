@@ -16,12 +16,12 @@ pub(super) enum Packet {
     Answer { old: u64, is_posted: bool },
 }
 
-/// Packets that are under way.
+/// Packets that are in flight.
 #[derive(Clone, Debug)]
 pub(super) struct Fabric {
     nodes: usize,
     /// By when they arrive, and which was sent first.
-    under_way: BTreeMap<(u64, u64), (usize, Packet)>,
+    in_flight: BTreeMap<(u64, u64), (usize, Packet)>,
     sent: u64,
     /// For each pair of nodes: when the last of its packets arrives.
     last: Vec<u64>,
@@ -29,25 +29,25 @@ pub(super) struct Fabric {
 
 impl Fabric {
     pub(super) fn new(nodes: usize) -> Self {
-        Self { nodes, under_way: BTreeMap::new(), sent: 0, last: vec![0; nodes * nodes] }
+        Self { nodes, in_flight: BTreeMap::new(), sent: 0, last: vec![0; nodes * nodes] }
     }
 
     /// Sends a packet that arrives at a time, or later if one before it does.
     pub(super) fn send(&mut self, from: usize, to: usize, at: u64, packet: Packet) {
         let last = &mut self.last[from * self.nodes + to];
         *last = at.max(*last);
-        self.under_way.insert((*last, self.sent), (to, packet));
+        self.in_flight.insert((*last, self.sent), (to, packet));
         self.sent += 1;
     }
 
     /// The next packet that has arrived by now, and where.
     pub(super) fn arrived(&mut self, now: u64) -> Option<(usize, Packet)> {
-        let first = self.under_way.first_entry()?;
+        let first = self.in_flight.first_entry()?;
         (first.key().0 <= now).then(|| first.remove())
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.under_way.is_empty()
+        self.in_flight.is_empty()
     }
 }
 

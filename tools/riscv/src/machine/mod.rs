@@ -13,7 +13,7 @@
 //! | `config` | what a machine is made of, and the layout of memory |
 //! | `node` | core, memory, engine, and what the core waits for |
 //! | `engine` | what drives the engine of `crates/nic` |
-//! | `fabric` | packets under way |
+//! | `fabric` | packets in flight |
 //! | `environment` | calls of programs |
 //! | `timed` | what happens when, with timing |
 //! | `report` | observers, failures, counters |
@@ -276,7 +276,7 @@ impl Machine {
         }
     }
 
-    /// Everything that is under way arrives and is done.
+    /// Everything that is in flight arrives and is done.
     fn settle(&mut self) {
         let mut answers = core::mem::take(&mut self.answers);
         loop {
@@ -295,7 +295,7 @@ impl Machine {
         self.answers = answers;
     }
 
-    /// Some of what is under way arrives, and some of what has arrived is done: as the seed says.
+    /// Some of what is in flight arrives, and some of what has arrived is done: as the seed says.
     fn some_steps(&mut self) {
         while let Some((to, packet)) = self.fabric.arrived(self.rounds) {
             match packet {

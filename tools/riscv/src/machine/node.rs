@@ -115,7 +115,7 @@ impl Node {
     pub(super) fn on_answer(&mut self, old: u64, now: u64) -> Option<Outgoing> {
         let pending = match self.state {
             State::Waiting(pending) => pending,
-            // The program has ended while this was under way.
+            // The program has ended while this was in flight.
             State::Exited(_) => return None,
             state => unreachable!("the core waits for nothing: {state:?}"),
         };

@@ -59,7 +59,7 @@ pub struct Bench {
     pub lease: Nanos,
     /// How long the switch takes what it knows of slots for true where it steers reads. Ours.
     pub lifetime: Nanos,
-    /// How long a slot rests: more than both, and than a request is under way, so that reads may be steered.
+    /// How long a slot rests: more than both, and than a request is in flight, so that reads may be steered.
     pub rest: Nanos,
     /// Slots that a client asks for at a time: 16, as in Clover's published source.
     pub slots: u32,
@@ -96,7 +96,7 @@ impl Bench {
         patience: Nanos::from_micros(500),
     };
 
-    /// Longer than any request is under way.
+    /// Longer than any request is in flight.
     pub const fn doubt(&self) -> Nanos {
         Nanos(self.timeout.0 * (self.retries as u64 + 2))
     }

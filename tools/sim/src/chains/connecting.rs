@@ -7,12 +7,12 @@ use switch::chains::{Connection, End};
 use wire::NodeId;
 use wire::roce::Psn;
 
-use super::bed::Bed;
 use super::entries::BASE;
 use super::event::{Event, Machine};
+use super::testbed::Testbed;
 use crate::system::Random;
 
-impl Bed {
+impl Testbed {
     /// Words are bound to queue pairs of the switch's own, if its program is built for that: they begin, anew.
     pub(super) fn bind(&mut self, random: &mut Random) {
         let atomics = self.load.steering.map_or(0, |config| config.binding.atomics);

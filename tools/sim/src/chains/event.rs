@@ -49,7 +49,7 @@ pub(super) struct Roce {
 
 /// What travels.
 #[derive(Clone, Debug)]
-pub(super) enum Parcel {
+pub(super) enum SimMessage {
     Roce(Roce),
     /// To the metadata server, from a thread.
     Call(u16, Call),
@@ -68,18 +68,18 @@ pub(super) enum Event {
     Known { thread: u16 },
     /// A thread's connection that broke begins anew.
     Reconnected { thread: u16 },
-    /// The program in the switch sees a parcel.
-    AtTor(Parcel),
+    /// The program in the switch sees a sim_message.
+    AtTor(SimMessage),
     /// The server's NIC executes a request.
     Execute(Roce),
     /// A client's processor can see an answer.
     Seen(Roce),
     /// It has taken note of it.
     Step { thread: u16, outcome: Outcome },
-    /// The metadata server can see a parcel.
-    AtMetadata(Parcel),
+    /// The metadata server can see a sim_message.
+    AtMetadata(SimMessage),
     /// It has come to it.
-    Serve(Parcel),
+    Serve(SimMessage),
     /// It has read an entry of this key.
     Walked { key: u64, outcome: Outcome },
     /// The control plane of the switch has been told of a key's tail.

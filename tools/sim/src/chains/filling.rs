@@ -7,11 +7,11 @@ use chain::metadata::{self, CallId, ClientId};
 use chain::{Call, Verb};
 use wire::Nanos;
 
-use super::bed::Bed;
 use super::event::Machine;
 use super::network::at_once;
+use super::testbed::Testbed;
 
-impl Bed {
+impl Testbed {
     /// Stores a value for each key.
     pub(super) fn fill(&mut self) {
         for key in 0..self.load.keys {

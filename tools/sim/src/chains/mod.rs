@@ -10,16 +10,16 @@
 //! ```
 //!
 //! What runs on it is what runs in racks: clients and metadata server of `crates/chain`, queue pairs of `crates/nic`, and the program
-//! of `switch::chains`. Each client thread has a queue pair and one operation under way. The threads of a machine share a client, so that
+//! of `switch::chains`. Each client thread has a queue pair and one operation in flight. The threads of a machine share a client, so that
 //! what one of them learns of a tail the others know, as in Clover's library.
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `bed`, `threads` | what happens next, and what threads do |
+//! | `testbed`, `threads` | what happens next, and what threads do |
 //! | `connecting` | connections begin, and begin anew |
 //! | `bench`, `load`, `report` | all constants, with their sources; what is run, what it gave |
 //! | `adapter` | a NIC's engines and its link |
-//! | `network` | the way of a parcel: from machine to machine, through the switch |
+//! | `network` | the way of a sim_message: from machine to machine, through the switch |
 //! | `tor` | the fourth machine |
 //! | `server`, `atomics`, `entries` | the third: its NIC, what it executes one by one, and the memory |
 //! | `filling` | keys and cursors, before time begins |
@@ -31,7 +31,6 @@
 //! What is not modelled: cores that threads share, locks inside of the clients' library, bytes of values (heads of entries are there).
 
 mod adapter;
-mod bed;
 mod bench;
 mod connecting;
 mod entries;
@@ -41,13 +40,14 @@ mod load;
 mod network;
 mod report;
 mod server;
+mod testbed;
 #[cfg(test)]
 mod tests;
 mod threads;
 mod tor;
 mod words;
 
-pub use bed::Bed;
 pub use bench::Bench;
 pub use load::{Ask, Load, Requests};
 pub use report::{Report, Trips};
+pub use testbed::Testbed;

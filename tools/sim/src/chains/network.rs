@@ -1,6 +1,6 @@
-//! The way of a parcel: from machine to machine, through the switch.
+//! The way of a sim_message: from machine to machine, through the switch.
 //!
-//! What must always hold: parcels between two machines stay in their order.
+//! What must always hold: payloads between two machines stay in their order.
 
 use chain::metadata::{self, CallId, ClientId};
 use chain::{Answer, Outcome, Verb};
@@ -9,9 +9,9 @@ use switch::chains::{Action, Sent};
 use wire::Nanos;
 use wire::chains::{EntryHead, Next, Word};
 
-use super::bed::Bed;
 use super::entries::{self, Entries};
-use super::event::{Event, Machine, Parcel, Roce};
+use super::event::{Event, Machine, Roce, SimMessage};
+use super::testbed::Testbed;
 
 /// Bytes behind the headers of a packet: its checksum.
 const ICRC: u64 = 4;
@@ -22,7 +22,7 @@ const SLOT: u64 = 8;
 /// Bytes of an entry in a completion queue, as the NIC's programming manual has it.
 const COMPLETION: u64 = 64;
 
-impl Parcel {
+impl SimMessage {
     /// Bytes above Ethernet's, IP's and UDP's headers.
     fn bytes(&self) -> u64 {
         match self {
@@ -33,45 +33,45 @@ impl Parcel {
     }
 }
 
-impl Bed {
+impl Testbed {
     /// A message of a processor that posts it now.
-    pub(super) fn send_message(&mut self, from: Machine, now: Nanos, parcel: Parcel) {
+    pub(super) fn send_message(&mut self, from: Machine, now: Nanos, sim_message: SimMessage) {
         let hardware = &self.bench.hardware;
         let ready = now + hardware.post_datagram + hardware.doorbell;
-        self.send(from, ready, parcel);
+        self.send(from, ready, sim_message);
     }
 
-    /// A parcel is at its machine's NIC then: it goes to the switch.
-    pub(super) fn send(&mut self, from: Machine, ready: Nanos, parcel: Parcel) {
-        let bytes = parcel.bytes();
+    /// A sim_message is at its machine's NIC then: it goes to the switch.
+    pub(super) fn send(&mut self, from: Machine, ready: Nanos, sim_message: SimMessage) {
+        let bytes = sim_message.bytes();
         let arrives = self.pass(from, Machine::Tor, ready, bytes);
         let hardware = &self.bench.hardware;
         let seen = arrives + hardware.pcie.span(bytes + COMPLETION) + hardware.pcie_write;
-        self.push(seen, Event::AtTor(parcel));
+        self.push(seen, Event::AtTor(sim_message));
     }
 
     /// From a NIC to another one, through the Onyx switch: when the other knows what has come.
     fn pass(&mut self, from: Machine, to: Machine, ready: Nanos, bytes: u64) -> Nanos {
         let left = self.adapters[from as usize].leaves(ready, bytes) + self.bench.hardware.cable;
         let there = self.onyx.route(left, to as u16, bytes);
-        let there = there.expect("the switch's buffer holds all that 64 threads have under way");
+        let there = there.expect("the switch's buffer holds all that 64 threads have in flight");
         self.adapters[to as usize].arrives(there)
     }
 
-    /// The program in the switch sees a parcel.
-    pub(super) fn on_tor(&mut self, mut parcel: Parcel) {
+    /// The program in the switch sees a sim_message.
+    pub(super) fn on_tor(&mut self, mut sim_message: SimMessage) {
         if !self.tor.is_up() {
-            match parcel {
-                Parcel::Roce(_) => self.tally.dropped += 1,
+            match sim_message {
+                SimMessage::Roce(_) => self.tally.dropped += 1,
                 // Messages travel on queue pairs, too, which send them again; those are not modelled.
-                _ => self.push(self.now + self.bench.timeout, Event::AtTor(parcel)),
+                _ => self.push(self.now + self.bench.timeout, Event::AtTor(sim_message)),
             }
             return;
         }
-        let bytes = parcel.bytes();
+        let bytes = sim_message.bytes();
         self.tally.bytes += bytes;
         let mut goes_on = true;
-        if let Parcel::Roce(roce) = &mut parcel {
+        if let SimMessage::Roce(roce) = &mut sim_message {
             self.tally.packets += 1;
             let action = self.tor.see(self.now, roce);
             goes_on = action != Action::Drop;
@@ -81,35 +81,35 @@ impl Bed {
             self.tally.dropped += u64::from(!goes_on && roce.to != Machine::Tor);
         }
         if goes_on {
-            self.leave_tor(parcel);
+            self.leave_tor(sim_message);
         }
         while let Some(Sent { from, to, packet, word }) = self.tor.next_sent() {
             let [from, to] = [from, to].map(|node| Machine::of(node.0));
             let (payload, words) = (if word.is_some() { 8 } else { 0 }, [word.unwrap_or(0), 0, 0, 0]);
-            self.leave_tor(Parcel::Roce(Roce { from, to, packet, payload, words, at: None }));
+            self.leave_tor(SimMessage::Roce(Roce { from, to, packet, payload, words, at: None }));
         }
     }
 
-    /// A parcel leaves the switch.
-    fn leave_tor(&mut self, parcel: Parcel) {
-        let bytes = parcel.bytes();
+    /// A sim_message leaves the switch.
+    fn leave_tor(&mut self, sim_message: SimMessage) {
+        let bytes = sim_message.bytes();
         let done = self.tor.forward(self.now);
-        let to = match &parcel {
-            Parcel::Roce(roce) => roce.to,
-            Parcel::Call(..) | Parcel::Notice(..) => Machine::Server,
-            Parcel::Answer(thread, _) => self.threads[usize::from(*thread)].machine,
+        let to = match &sim_message {
+            SimMessage::Roce(roce) => roce.to,
+            SimMessage::Call(..) | SimMessage::Notice(..) => Machine::Server,
+            SimMessage::Answer(thread, _) => self.threads[usize::from(*thread)].machine,
         };
         let hardware = self.bench.hardware;
         let ready = done + hardware.doorbell + hardware.pcie_read + hardware.pcie.span(bytes);
         let known = self.pass(Machine::Tor, to, ready, bytes);
         let visible = known + hardware.pcie.span(bytes + COMPLETION) + hardware.pcie_write;
-        let (at, event) = match parcel {
-            Parcel::Roce(roce) if to == Machine::Server => {
+        let (at, event) = match sim_message {
+            SimMessage::Roce(roce) if to == Machine::Server => {
                 (self.server.executes(&self.bench, known, &roce.packet), Event::Execute(roce))
             }
-            Parcel::Roce(roce) => (visible, Event::Seen(roce)),
-            Parcel::Call(..) | Parcel::Notice(..) => (visible, Event::AtMetadata(parcel)),
-            Parcel::Answer(thread, answer) => {
+            SimMessage::Roce(roce) => (visible, Event::Seen(roce)),
+            SimMessage::Call(..) | SimMessage::Notice(..) => (visible, Event::AtMetadata(sim_message)),
+            SimMessage::Answer(thread, answer) => {
                 (visible + hardware.poll + self.bench.step, Event::Answered { thread, answer })
             }
         };
@@ -140,7 +140,7 @@ impl Bed {
                     let words = at.map(|at| self.server.entries.read(at)).unwrap_or_default();
                     let payload = payload.map_or(0, |payload| payload.bytes());
                     let roce = Roce { from: Machine::Server, to: roce.from, packet, payload, words, at };
-                    self.send(Machine::Server, self.now, Parcel::Roce(roce));
+                    self.send(Machine::Server, self.now, SimMessage::Roce(roce));
                 }
                 verbs::Effect::Store { .. } | verbs::Effect::Notify { .. } => {}
                 verbs::Effect::Broken { queue_pair } => panic!("{queue_pair:?} of the server is broken"),
@@ -151,25 +151,26 @@ impl Bed {
 
     // The metadata server.
 
-    /// It can see a parcel.
-    pub(super) fn on_metadata(&mut self, parcel: Parcel) {
-        let cost = if matches!(parcel, Parcel::Call(..)) { self.bench.call } else { self.bench.notice };
+    /// It can see a sim_message.
+    pub(super) fn on_metadata(&mut self, sim_message: SimMessage) {
+        let cost =
+            if matches!(sim_message, SimMessage::Call(..)) { self.bench.call } else { self.bench.notice };
         let done = self.server.core.run(self.now, cost + self.bench.hardware.poll);
-        self.push(done, Event::Serve(parcel));
+        self.push(done, Event::Serve(sim_message));
     }
 
-    pub(super) fn on_serve(&mut self, parcel: Parcel) {
+    pub(super) fn on_serve(&mut self, sim_message: SimMessage) {
         let mut out = Vec::new();
         let metadata = &mut self.server.metadata;
-        match parcel {
-            Parcel::Call(thread, call) => {
+        match sim_message {
+            SimMessage::Call(thread, call) => {
                 let client = ClientId(self.threads[usize::from(thread)].machine as u64);
                 metadata.on_call(self.now, CallId { client, number: thread.into() }, call, &mut out);
             }
-            Parcel::Notice(machine, notice) => {
+            SimMessage::Notice(machine, notice) => {
                 metadata.on_notice(self.now, ClientId(machine as u64), notice, &mut out);
             }
-            Parcel::Roce(_) | Parcel::Answer(..) => unreachable!("not for the metadata server"),
+            SimMessage::Roce(_) | SimMessage::Answer(..) => unreachable!("not for the metadata server"),
         }
         self.serve(out);
     }
@@ -204,7 +205,7 @@ impl Bed {
         for effect in out {
             match effect {
                 metadata::Effect::Answer(CallId { number, .. }, answer) => {
-                    self.send_message(Machine::Server, self.now, Parcel::Answer(number as u16, answer));
+                    self.send_message(Machine::Server, self.now, SimMessage::Answer(number as u16, answer));
                 }
                 metadata::Effect::Verb(key, _, verb) => {
                     let is_swap = matches!(verb, Verb::CompareSwap { .. });

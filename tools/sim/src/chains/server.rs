@@ -22,7 +22,7 @@ pub(super) struct Server {
     pub(super) entries: Entries,
     pub(super) metadata: Metadata,
     pub(super) atomics: Atomics,
-    /// Its ends of the switch's queue pairs, on which many requests are under way: each waits for the one before.
+    /// Its ends of the switch's queue pairs, on which many requests are in flight: each waits for the one before.
     bound: Vec<(QpNumber, Nanos)>,
     pub(super) core: Processor,
 }

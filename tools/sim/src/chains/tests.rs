@@ -4,7 +4,7 @@ use chain::client::Request;
 use switch::chains::{self, Binding};
 use wire::Nanos;
 
-use super::{Ask, Bed, Bench, Load, Report, Requests};
+use super::{Ask, Bench, Load, Report, Requests, Testbed};
 use crate::system::Random;
 
 const VALUE: u32 = 1000;
@@ -24,18 +24,18 @@ impl Requests for Mix {
     }
 }
 
-fn bed(threads: u16, keys: u64, writes: u64, top: Option<usize>, seed: u64) -> Bed {
+fn testbed(threads: u16, keys: u64, writes: u64, top: Option<usize>, seed: u64) -> Testbed {
     bound(threads, keys, writes, top, Binding::NONE, seed)
 }
 
-fn bound(threads: u16, keys: u64, writes: u64, top: Option<usize>, binding: Binding, seed: u64) -> Bed {
+fn bound(threads: u16, keys: u64, writes: u64, top: Option<usize>, binding: Binding, seed: u64) -> Testbed {
     let steering = top.map(|top| chains::Config { keys: 1000, top, binding, ..chains::Config::default() });
     with(threads, keys, writes, steering, seed)
 }
 
-fn with(threads: u16, keys: u64, writes: u64, steering: Option<chains::Config>, seed: u64) -> Bed {
+fn with(threads: u16, keys: u64, writes: u64, steering: Option<chains::Config>, seed: u64) -> Testbed {
     let requests = Mix { keys, writes, random: Random::new(seed) };
-    Bed::new(Bench::PAPER, Load { threads, keys, value: VALUE, steering }, Box::new(requests), seed)
+    Testbed::new(Bench::PAPER, Load { threads, keys, value: VALUE, steering }, Box::new(requests), seed)
 }
 
 fn well(report: &Report) {
@@ -45,10 +45,10 @@ fn well(report: &Report) {
 #[test]
 fn a_get_takes_one_round_trip_and_a_put_two_where_nobody_else_writes() {
     for top in [None, Some(1000)] {
-        let mut bed = bed(1, 8, 50, top, 3);
-        bed.run(200);
-        bed.forget();
-        let report = bed.run(400);
+        let mut testbed = testbed(1, 8, 50, top, 3);
+        testbed.run(200);
+        testbed.forget();
+        let report = testbed.run(400);
         well(&report);
         assert_eq!([&report.gets, &report.puts].map(|trips| trips.per_mille(500)), [1, 2]);
         assert_eq!(report.refused, 0);
@@ -57,8 +57,8 @@ fn a_get_takes_one_round_trip_and_a_put_two_where_nobody_else_writes() {
 
 #[test]
 fn a_get_takes_what_its_way_takes() {
-    let mut bed = bed(1, 1, 0, None, 1);
-    let report = bed.run(20);
+    let mut testbed = testbed(1, 1, 0, None, 1);
+    let report = testbed.run(20);
     let b = Bench::PAPER;
     let h = b.hardware;
     let framed = |bytes: u64| h.bandwidth.span(h.framing.framed(bytes)).0;
@@ -87,7 +87,7 @@ fn a_get_takes_what_its_way_takes() {
 #[test]
 fn one_seed_gives_one_run() {
     let run = |seed| {
-        let report = bed(32, 64, 50, Some(16), seed).run(4000);
+        let report = testbed(32, 64, 50, Some(16), seed).run(4000);
         well(&report);
         (report.time, report.events, report.bytes, report.refused)
     };
@@ -97,7 +97,7 @@ fn one_seed_gives_one_run() {
 
 #[test]
 fn atomics_are_executed_no_faster_than_the_nic_does() {
-    let report = bed(64, 1000, 100, Some(1000), 5).run(4000);
+    let report = testbed(64, 1000, 100, Some(1000), 5).run(4000);
     well(&report);
     let each = report.time.0 as f64 / (report.appended + report.refused) as f64;
     assert!(each >= Bench::PAPER.atomic_apart.0 as f64, "{each} ns");
@@ -107,9 +107,9 @@ fn atomics_are_executed_no_faster_than_the_nic_does() {
 #[test]
 fn atomics_of_bound_words_do_not_wait_for_each_others_locks_and_writes_for_none() {
     let run = |binding| {
-        let mut bed = bound(64, 1000, 100, Some(1000), binding, 5);
-        bed.run(4000);
-        let report = bed.run(8000);
+        let mut testbed = bound(64, 1000, 100, Some(1000), binding, 5);
+        testbed.run(4000);
+        let report = testbed.run(8000);
         well(&report);
         let counters = report.steering.unwrap();
         assert!(counters.most_atomics <= u64::from(binding.atomics) && counters.resent == 0, "{counters:?}");
@@ -124,9 +124,9 @@ fn atomics_of_bound_words_do_not_wait_for_each_others_locks_and_writes_for_none(
 #[test]
 fn steered_appends_do_not_fail() {
     let failed = |top| {
-        let mut bed = bed(32, 4, 100, top, 9);
-        let before = bed.run(2000);
-        let report = bed.run(4000);
+        let mut testbed = testbed(32, 4, 100, top, 9);
+        let before = testbed.run(2000);
+        let report = testbed.run(4000);
         well(&report);
         report.refused - before.refused
     };
@@ -138,19 +138,19 @@ fn steered_appends_do_not_fail() {
 fn a_switch_that_crashes_loses_nothing_where_words_are_bound() {
     for seed in 0..6 {
         let writes = Binding { writes: true, ..Binding::ONE };
-        let mut bed = bound(16, 16, 50, Some(1000), writes, seed);
+        let mut testbed = bound(16, 16, 50, Some(1000), writes, seed);
         let mut until = Nanos::ZERO;
         for _ in 0..3 {
             until += Nanos(1_300_000 + 70_000 * seed);
-            bed.run_until(until);
-            bed.stop_switch();
+            testbed.run_until(until);
+            testbed.stop_switch();
             until += Nanos(2_500_000);
-            bed.run_until(until);
-            bed.restart_switch();
+            testbed.run_until(until);
+            testbed.restart_switch();
         }
         until += Nanos::from_millis(30);
-        let before = bed.run_until(until);
-        let report = bed.run(500);
+        let before = testbed.run_until(until);
+        let report = testbed.run(500);
         well(&report);
         assert!(report.dropped > 0 && report.operations == before.operations + 500);
     }
@@ -160,22 +160,22 @@ fn a_switch_that_crashes_loses_nothing_where_words_are_bound() {
 fn a_switch_that_crashes_and_comes_back_empty_loses_nothing() {
     for seed in 0..6 {
         for (top, is_scanned) in [(None, false), (Some(1000), false), (Some(1000), true), (Some(4), false)] {
-            let mut bed = bed(16, 16, 50, top, seed);
+            let mut testbed = testbed(16, 16, 50, top, seed);
             let mut until = Nanos::ZERO;
             for _ in 0..3 {
                 until += Nanos(1_300_000 + 70_000 * seed);
-                bed.run_until(until);
-                bed.stop_switch();
+                testbed.run_until(until);
+                testbed.stop_switch();
                 until += Nanos(2_500_000);
-                bed.run_until(until);
-                bed.restart_switch();
+                testbed.run_until(until);
+                testbed.restart_switch();
                 if is_scanned {
-                    bed.scan();
+                    testbed.scan();
                 }
             }
             until += Nanos::from_millis(30);
-            let before = bed.run_until(until);
-            let report = bed.run(500);
+            let before = testbed.run_until(until);
+            let report = testbed.run(500);
             well(&report);
             assert!(report.dropped > 0 && report.operations == before.operations + 500);
         }
@@ -183,23 +183,23 @@ fn a_switch_that_crashes_and_comes_back_empty_loses_nothing() {
 }
 
 #[test]
-fn reads_under_way_when_a_switch_comes_back_end_their_connections_and_are_read_again() {
+fn reads_in_flight_when_a_switch_comes_back_end_their_connections_and_are_read_again() {
     let ahead = chains::Config { keys: 1000, reads: 1024, ..chains::Config::default() };
     let mut reconnected = 0;
     for seed in 0..6 {
         // Longer than a NIC sends a packet again and again.
         let is_long = seed % 2 == 1;
-        let mut bed = with(16, 16, 50, Some(ahead), seed);
+        let mut testbed = with(16, 16, 50, Some(ahead), seed);
         for _ in 0..3 {
-            let until = bed.now() + Nanos(5_300_000 + 70_000 * seed);
-            bed.run_until(until);
-            bed.stop_switch();
-            bed.run_until(until + Nanos(if is_long { 12_000_000 } else { 20_000 }));
-            bed.restart_switch();
+            let until = testbed.now() + Nanos(5_300_000 + 70_000 * seed);
+            testbed.run_until(until);
+            testbed.stop_switch();
+            testbed.run_until(until + Nanos(if is_long { 12_000_000 } else { 20_000 }));
+            testbed.restart_switch();
         }
-        let until = bed.now() + Nanos::from_millis(30);
-        let before = bed.run_until(until);
-        let report = bed.run(500);
+        let until = testbed.now() + Nanos::from_millis(30);
+        let before = testbed.run_until(until);
+        let report = testbed.run(500);
         well(&report);
         assert!(report.operations == before.operations + 500);
         let counters = report.steering.unwrap();

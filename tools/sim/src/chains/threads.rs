@@ -1,6 +1,6 @@
 //! Client machines and their threads: a NIC and a client of each machine, and of each thread a queue pair and what it does.
 //!
-//! What must always hold: a thread has one operation under way.
+//! What must always hold: a thread has one operation in flight.
 
 use chain::Verb;
 use chain::client::{self, Client, Request};

@@ -11,7 +11,7 @@ use super::bench::Bench;
 use super::event::Roce;
 use crate::hardware::Processor;
 
-/// Packets that a requester has under way at most: a queue pair has one operation under way.
+/// Packets that a requester has in flight at most: a queue pair has one operation in flight.
 pub(super) const WINDOW: u32 = 16;
 
 /// The machine in the place of the switch.
@@ -104,7 +104,7 @@ impl Tor {
         }
     }
 
-    /// When a parcel that it sees now is at its NIC's doorbell.
+    /// When a sim_message that it sees now is at its NIC's doorbell.
     pub(super) fn forward(&mut self, now: Nanos) -> Nanos {
         self.core.run(now, self.forward) + self.program.saturating_sub(self.forward)
     }

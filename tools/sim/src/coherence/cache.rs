@@ -221,8 +221,8 @@ impl Cache {
         let free = bucket.state.iter().position(|state| *state == State::Free);
         let oldest = || (0..WAYS).filter(|way| bucket.state[*way].access().is_some());
         let way = free.or_else(|| oldest().min_by_key(|way| bucket.used[*way]));
-        let way = way.expect("nothing is under way before a run");
-        debug_assert_eq!(bucket.pinned, 0, "nothing is under way before a run");
+        let way = way.expect("nothing is in flight before a run");
+        debug_assert_eq!(bucket.pinned, 0, "nothing is in flight before a run");
         bucket.tags[way] = tag.bits();
         bucket.state[way] = State::of(access);
         bucket.touch(way);

@@ -12,7 +12,7 @@ use switch::coherence::Dump;
 use wire::{BlockTag, Incarnation, NodeId, Rules, SwitchEpoch};
 
 use super::memory::Memory;
-use super::{FlowCc, Parcel};
+use super::{FlowCc, SimMessage};
 use crate::home::Home;
 use crate::system::{Call, Fault};
 
@@ -147,7 +147,7 @@ impl<R: Rules> FlowCc<R> {
         NewEpoch { view: control.view(), dump }
     }
 
-    pub(super) fn tell_all(&mut self, call: &mut Call<'_, Parcel>, new: &NewEpoch) {
+    pub(super) fn tell_all(&mut self, call: &mut Call<'_, SimMessage>, new: &NewEpoch) {
         let NewEpoch { view, dump } = new;
         for node in view.live().iter() {
             self.call_node(call, node, |node, at, store, out| {

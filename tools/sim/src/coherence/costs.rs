@@ -64,7 +64,7 @@ impl Costs {
     /// its request is posted and 4 us after its answer; an invalidation 1 us to take in and 4 us to unmap. A blade writes
     /// a modified page to the memory blade, where the requester then reads it: 4 us more, two trips and the page. Memory
     /// blades have no processor. What FlowCC does and MIND does not, the unlock of an entry, is off the thread's path.
-    /// A thread that finds another one's fault of the same page under way pauses for 50 us and takes its own fault then
+    /// A thread that finds another one's fault of the same page in flight pauses for 50 us and takes its own fault then
     /// (`return_and_retry` in MIND's `fault_disagg.c`): half of that on average, after the page is there. A word that is here takes 50 ns: an atomic instruction on a line that the core has to get from another.
     pub const MIND: Self = Self {
         access: Nanos(50),

@@ -37,7 +37,7 @@ mod store;
 use node::{Effect, Message, Moment, Node};
 use switch::coherence::{self as program, Resubmit, Switch, line};
 use wire::packet::HEADER_BYTES;
-use wire::{Endpoint, Faithful, Kind, Nanos, NodeId, Packet, Rules, SlotId};
+use wire::{AllRules, Endpoint, Kind, Nanos, NodeId, Packet, Rules, SlotId};
 
 use crate::home::Home;
 use crate::system::{
@@ -69,14 +69,14 @@ const INLINE: u32 = 256 - HEADER_BYTES as u32;
 
 /// What travels.
 #[derive(Clone, Copy, Debug)]
-pub enum Parcel {
+pub enum SimMessage {
     /// A packet, with its block.
     Message(Message),
     /// A packet between two passes through the switch.
     Again(Resubmit),
 }
 
-impl Parcel {
+impl SimMessage {
     /// The packet.
     pub const fn packet(&self) -> &Packet {
         match self {
@@ -87,7 +87,7 @@ impl Parcel {
 }
 
 /// All machines of a rack.
-pub struct FlowCc<R: Rules = Faithful> {
+pub struct FlowCc<R: Rules = AllRules> {
     rules: R,
     config: Config,
     pub(crate) nodes: Vec<Node<R>>,
@@ -114,7 +114,7 @@ impl FlowCc {
     /// # Panics
     /// If the configuration is impossible.
     pub fn new(config: Config) -> Self {
-        Self::with_rules(Faithful, config)
+        Self::with_rules(AllRules, config)
     }
 }
 
@@ -187,7 +187,7 @@ impl<R: Rules> FlowCc<R> {
     /// Calls a node's machines, and hands on what they want done.
     pub(crate) fn call_node<T>(
         &mut self,
-        call: &mut Call<'_, Parcel>,
+        call: &mut Call<'_, SimMessage>,
         node: NodeId,
         input: impl FnOnce(&mut Node<R>, Moment, &mut StoreOf<'_>, &mut Vec<Effect>) -> T,
     ) -> T {
@@ -200,7 +200,7 @@ impl<R: Rules> FlowCc<R> {
     /// Calls a node's machines. What they want done is left in `effects`.
     fn input<T>(
         &mut self,
-        call: &mut Call<'_, Parcel>,
+        call: &mut Call<'_, SimMessage>,
         node: NodeId,
         input: impl FnOnce(&mut Node<R>, Moment, &mut StoreOf<'_>, &mut Vec<Effect>) -> T,
     ) -> T {
@@ -217,10 +217,10 @@ impl<R: Rules> FlowCc<R> {
         input(&mut self.nodes[node.index()], at, &mut store, &mut self.effects)
     }
 
-    fn hand_on(&mut self, call: &mut Call<'_, Parcel>, node: NodeId) {
+    fn hand_on(&mut self, call: &mut Call<'_, SimMessage>, node: NodeId) {
         for effect in self.effects.drain(..) {
             match effect {
-                Effect::Send(message) => call.send(Parcel::Message(message)),
+                Effect::Send(message) => call.send(SimMessage::Message(message)),
                 Effect::Completed { slot, outcome } => {
                     if let node::Outcome::Peeked(data) = outcome {
                         self.shown.show(
@@ -242,30 +242,30 @@ impl<R: Rules> FlowCc<R> {
     /// A packet arrives, at a node for whoever handles it there.
     pub(crate) fn arrives(
         &mut self,
-        call: &mut Call<'_, Parcel>,
-        parcel: &Parcel,
+        call: &mut Call<'_, SimMessage>,
+        sim_message: &SimMessage,
         on_packet: impl FnOnce(&mut Node<R>, Moment, &Message, &mut StoreOf<'_>, &mut Vec<Effect>),
     ) {
-        if matches!(parcel.packet().to, Endpoint::Shadow(_)) && !self.control.shadow_up {
+        if matches!(sim_message.packet().to, Endpoint::Shadow(_)) && !self.control.shadow_up {
             return;
         }
-        match (parcel, parcel.packet().to.node()) {
-            (Parcel::Message(message), Some(node)) => {
+        match (sim_message, sim_message.packet().to.node()) {
+            (SimMessage::Message(message), Some(node)) => {
                 self.call_node(call, node, |node, at, store, out| on_packet(node, at, message, store, out));
             }
-            _ => self.call_switch(call, parcel),
+            _ => self.call_switch(call, sim_message),
         }
     }
 
-    fn call_switch(&mut self, call: &mut Call<'_, Parcel>, parcel: &Parcel) {
-        match parcel {
-            Parcel::Message(message) => self.switch.on_packet(&message.packet, &mut self.from_switch),
-            Parcel::Again(again) => self.switch.on_resubmit(*again, &mut self.from_switch),
+    fn call_switch(&mut self, call: &mut Call<'_, SimMessage>, sim_message: &SimMessage) {
+        match sim_message {
+            SimMessage::Message(message) => self.switch.on_packet(&message.packet, &mut self.from_switch),
+            SimMessage::Again(again) => self.switch.on_resubmit(*again, &mut self.from_switch),
         }
         for effect in self.from_switch.drain(..) {
             match effect {
-                program::Effect::Send(packet) => call.send(Parcel::Message(packet.into())),
-                program::Effect::Resubmit(again) => call.resubmit(Parcel::Again(again)),
+                program::Effect::Send(packet) => call.send(SimMessage::Message(packet.into())),
+                program::Effect::Resubmit(again) => call.resubmit(SimMessage::Again(again)),
             }
         }
     }
@@ -307,11 +307,11 @@ const fn place(endpoint: Endpoint) -> Place {
 }
 
 impl<R: Rules> System for FlowCc<R> {
-    type Message = Parcel;
+    type Message = SimMessage;
 
-    fn envelope(&self, parcel: &Parcel) -> Envelope {
-        let packet = parcel.packet();
-        let to = if matches!(parcel, Parcel::Again(_)) { Endpoint::Switch } else { packet.to };
+    fn envelope(&self, sim_message: &SimMessage) -> Envelope {
+        let packet = sim_message.packet();
+        let to = if matches!(sim_message, SimMessage::Again(_)) { Endpoint::Switch } else { packet.to };
         Envelope {
             from: place(packet.from),
             to: place(to),
@@ -322,17 +322,19 @@ impl<R: Rules> System for FlowCc<R> {
         }
     }
 
-    fn cost(&self, parcel: &Parcel) -> Nanos {
-        self.config.costs.handling(parcel.packet())
+    fn cost(&self, sim_message: &SimMessage) -> Nanos {
+        self.config.costs.handling(sim_message.packet())
     }
 
-    fn on_message(&mut self, call: &mut Call<'_, Parcel>, parcel: &Parcel) {
-        self.arrives(call, parcel, |node, at, message, store, out| node.on_packet(at, message, store, out));
+    fn on_message(&mut self, call: &mut Call<'_, SimMessage>, sim_message: &SimMessage) {
+        self.arrives(call, sim_message, |node, at, message, store, out| {
+            node.on_packet(at, message, store, out)
+        });
     }
 
     fn attempt(
         &mut self,
-        call: &mut Call<'_, Parcel>,
+        call: &mut Call<'_, SimMessage>,
         thread: ThreadId,
         operation: &mut Operation<'_>,
     ) -> Progress {
@@ -343,11 +345,11 @@ impl<R: Rules> System for FlowCc<R> {
         if self.is_up(node) { self.nodes[node.index()].next_deadline() } else { Nanos::MAX }
     }
 
-    fn on_deadline(&mut self, call: &mut Call<'_, Parcel>, node: NodeId) {
+    fn on_deadline(&mut self, call: &mut Call<'_, SimMessage>, node: NodeId) {
         self.call_node(call, node, |node, at, store, out| node.on_deadline(at, store, out));
     }
 
-    fn on_fault(&mut self, call: &mut Call<'_, Parcel>, fault: Fault) {
+    fn on_fault(&mut self, call: &mut Call<'_, SimMessage>, fault: Fault) {
         if let Some(new) = self.change(fault) {
             self.tell_all(call, &new);
         }

@@ -7,7 +7,7 @@ use node::{Access, Effect, FrameId, Moment, Node, Outcome, Started, Window};
 use wire::{GlobalAddr, Nanos, NodeId, Refusal, Rules, SlotId};
 
 use super::store::StoreOf;
-use super::{FlowCc, Parcel};
+use super::{FlowCc, SimMessage};
 use crate::home::Contents;
 use crate::system::{self, Call, Operation, Progress, ThreadId};
 
@@ -122,7 +122,7 @@ impl Waits {
 impl<R: Rules> FlowCc<R> {
     pub(super) fn attempt_operation(
         &mut self,
-        call: &mut Call<'_, Parcel>,
+        call: &mut Call<'_, SimMessage>,
         thread: ThreadId,
         operation: &mut Operation<'_>,
     ) -> Progress {
@@ -148,7 +148,7 @@ impl<R: Rules> FlowCc<R> {
     /// How an operation that went through the machines ended. `None`: it has to be tried again.
     fn end(
         &mut self,
-        call: &mut Call<'_, Parcel>,
+        call: &mut Call<'_, SimMessage>,
         (node, thread): (NodeId, ThreadId),
         slot: SlotId,
         outcome: Outcome,
@@ -175,7 +175,7 @@ impl<R: Rules> FlowCc<R> {
     /// Tries an operation from its beginning. `None`: look at what it waits for.
     fn begin(
         &mut self,
-        call: &mut Call<'_, Parcel>,
+        call: &mut Call<'_, SimMessage>,
         node: NodeId,
         thread: ThreadId,
         operation: &mut Operation<'_>,
@@ -258,7 +258,7 @@ impl<R: Rules> FlowCc<R> {
     /// machines want done is done.
     pub(super) fn start(
         &mut self,
-        call: &mut Call<'_, Parcel>,
+        call: &mut Call<'_, SimMessage>,
         node: NodeId,
         thread: ThreadId,
         input: impl FnOnce(&mut Node<R>, Moment, &mut StoreOf<'_>, &mut Vec<Effect>) -> Started,
@@ -275,7 +275,7 @@ impl<R: Rules> FlowCc<R> {
     /// Accesses a frame that is pinned for the thread, and lets go of it.
     fn access_pinned(
         &mut self,
-        call: &mut Call<'_, Parcel>,
+        call: &mut Call<'_, SimMessage>,
         node: NodeId,
         frame: FrameId,
         range: (GlobalAddr, usize),

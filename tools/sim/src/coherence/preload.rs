@@ -13,22 +13,22 @@ use node::{Access, Effect, Moment, Node, Outcome, Started};
 use wire::{Discipline, GlobalAddr, Nanos, NodeId, Refusal, Rules};
 
 use super::store::StoreOf;
-use super::{FlowCc, Parcel};
+use super::{FlowCc, SimMessage};
 use crate::home::{Contents, copy};
 use crate::system::{Action, Call, Random, System, ThreadId};
 
 /// Prepares a run.
 pub struct Preload<'a, R: Rules> {
     system: &'a mut FlowCc<R>,
-    under_way: VecDeque<Parcel>,
-    actions: Vec<Action<Parcel>>,
+    in_flight: VecDeque<SimMessage>,
+    actions: Vec<Action<SimMessage>>,
     random: Random,
 }
 
 impl<R: Rules> FlowCc<R> {
     /// Prepares a run, before its first event.
     pub fn preload(&mut self, seed: u64) -> Preload<'_, R> {
-        Preload { system: self, under_way: VecDeque::new(), actions: Vec::new(), random: Random::new(seed) }
+        Preload { system: self, in_flight: VecDeque::new(), actions: Vec::new(), random: Random::new(seed) }
     }
 }
 
@@ -61,7 +61,7 @@ impl<R: Rules> Preload<'_, R> {
             match self.run(on, |node, at, store, out| node.on_access(at, tag, access, store, out)) {
                 Outcome::Pinned(frame) => {
                     let agent_waits = self.system.memories[on.index()].cache.unpin(frame);
-                    assert!(!agent_waits, "nothing else is under way");
+                    assert!(!agent_waits, "nothing else is in flight");
                     return Ok(());
                 }
                 Outcome::Failed(why) => return Err(why),
@@ -133,13 +133,16 @@ impl<R: Rules> Preload<'_, R> {
 
     fn carry(&mut self) {
         loop {
-            self.under_way.extend(self.actions.drain(..).filter_map(|action| match action {
-                Action::Send(parcel) | Action::Resubmit(parcel) => Some(parcel),
+            self.in_flight.extend(self.actions.drain(..).filter_map(|action| match action {
+                Action::Send(sim_message) | Action::Resubmit(sim_message) => Some(sim_message),
                 Action::Wake(..) => None,
             }));
-            let Some(parcel) = self.under_way.pop_front() else { return };
+            let Some(sim_message) = self.in_flight.pop_front() else { return };
             let Self { system, actions, random, .. } = self;
-            system.on_message(&mut Call { now: Nanos::ZERO, actions, charged: Nanos::ZERO, random }, &parcel);
+            system.on_message(
+                &mut Call { now: Nanos::ZERO, actions, charged: Nanos::ZERO, random },
+                &sim_message,
+            );
         }
     }
 }

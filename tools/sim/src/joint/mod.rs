@@ -16,7 +16,7 @@
 
 use node::locks::LockEffect;
 use node::{Effect, Moment, RackNode};
-use wire::{Faithful, Nanos, NodeId, Rules};
+use wire::{AllRules, Nanos, NodeId, Rules};
 
 use crate::coherence::{self, FlowCc};
 use crate::locks::{self, Locks};
@@ -60,15 +60,15 @@ impl Config {
 
 /// What travels.
 #[derive(Clone, Copy, Debug)]
-pub enum Parcel {
+pub enum SimMessage {
     /// About blocks and allocations.
-    Block(coherence::Parcel),
+    Block(coherence::SimMessage),
     /// About locks.
-    Lock(locks::Parcel),
+    Lock(locks::SimMessage),
 }
 
 /// All machines of a rack.
-pub struct Joint<R: Rules = Faithful> {
+pub struct Joint<R: Rules = AllRules> {
     blocks: FlowCc<R>,
     locks: Locks<R>,
 }
@@ -79,7 +79,7 @@ impl Joint {
     /// # Panics
     /// If the configuration is impossible.
     pub fn new(config: Config) -> Self {
-        Self::with_rules(Faithful, config)
+        Self::with_rules(AllRules, config)
     }
 }
 
@@ -117,11 +117,11 @@ impl<R: Rules> Joint<R> {
     /// Lends the nodes' memory to the locks, and takes it back.
     fn with_locks<T>(
         &mut self,
-        call: &mut Call<'_, Parcel>,
-        action: impl FnOnce(&mut Self, &mut Call<'_, locks::Parcel>) -> T,
+        call: &mut Call<'_, SimMessage>,
+        action: impl FnOnce(&mut Self, &mut Call<'_, locks::SimMessage>) -> T,
     ) -> T {
         core::mem::swap(&mut self.blocks.homes, &mut self.locks.homes);
-        let result = call.inside(Parcel::Lock, |call| action(self, call));
+        let result = call.inside(SimMessage::Lock, |call| action(self, call));
         core::mem::swap(&mut self.blocks.homes, &mut self.locks.homes);
         result
     }
@@ -129,7 +129,7 @@ impl<R: Rules> Joint<R> {
     /// Something is done to all machines of a node that writes nothing to its memory but blocks.
     fn call_all(
         &mut self,
-        call: &mut Call<'_, Parcel>,
+        call: &mut Call<'_, SimMessage>,
         node: NodeId,
         input: impl FnOnce(
             RackNode<'_, R>,
@@ -140,7 +140,7 @@ impl<R: Rules> Joint<R> {
     ) {
         let Self { blocks, locks } = self;
         let mut lock_out = core::mem::take(&mut locks.effects);
-        call.inside(Parcel::Block, |call| {
+        call.inside(SimMessage::Block, |call| {
             blocks.call_node(call, node, |node_machine, at, store, out| {
                 let (machine, mut lock_store) = locks.parts(node);
                 let all = RackNode { node: node_machine, locks: machine };
@@ -149,17 +149,17 @@ impl<R: Rules> Joint<R> {
         });
         locks.effects = lock_out;
         let by = (node, locks.agent(node));
-        call.inside(Parcel::Lock, |call| locks.hand_on(call, by));
+        call.inside(SimMessage::Lock, |call| locks.hand_on(call, by));
     }
 
     /// A packet about blocks arrives. What has ended with it, the locks are told.
-    fn block_arrives(&mut self, call: &mut Call<'_, Parcel>, parcel: &coherence::Parcel) {
+    fn block_arrives(&mut self, call: &mut Call<'_, SimMessage>, sim_message: &coherence::SimMessage) {
         let Self { blocks, locks } = self;
-        let Some(node) = parcel.packet().to.node() else {
-            return call.inside(Parcel::Block, |call| blocks.on_message(call, parcel));
+        let Some(node) = sim_message.packet().to.node() else {
+            return call.inside(SimMessage::Block, |call| blocks.on_message(call, sim_message));
         };
-        call.inside(Parcel::Block, |call| {
-            blocks.arrives(call, parcel, |node_machine, at, message, store, out| {
+        call.inside(SimMessage::Block, |call| {
+            blocks.arrives(call, sim_message, |node_machine, at, message, store, out| {
                 let (machine, _) = locks.parts(node);
                 RackNode { node: node_machine, locks: machine }.on_packet(at, message, store, out);
             });
@@ -172,30 +172,30 @@ impl<R: Rules> Joint<R> {
 }
 
 impl<R: Rules> System for Joint<R> {
-    type Message = Parcel;
+    type Message = SimMessage;
 
-    fn envelope(&self, parcel: &Parcel) -> Envelope {
-        match parcel {
-            Parcel::Block(parcel) => self.blocks.envelope(parcel),
-            Parcel::Lock(parcel) => self.locks.envelope(parcel),
+    fn envelope(&self, sim_message: &SimMessage) -> Envelope {
+        match sim_message {
+            SimMessage::Block(sim_message) => self.blocks.envelope(sim_message),
+            SimMessage::Lock(sim_message) => self.locks.envelope(sim_message),
         }
     }
 
-    fn cost(&self, parcel: &Parcel) -> Nanos {
-        match parcel {
-            Parcel::Block(parcel) => self.blocks.cost(parcel),
-            Parcel::Lock(parcel) => self.locks.cost(parcel),
+    fn cost(&self, sim_message: &SimMessage) -> Nanos {
+        match sim_message {
+            SimMessage::Block(sim_message) => self.blocks.cost(sim_message),
+            SimMessage::Lock(sim_message) => self.locks.cost(sim_message),
         }
     }
 
-    fn on_message(&mut self, call: &mut Call<'_, Parcel>, parcel: &Parcel) {
-        match parcel {
-            Parcel::Block(parcel) => self.block_arrives(call, parcel),
-            Parcel::Lock(parcel) => self.with_locks(call, |both, call| {
+    fn on_message(&mut self, call: &mut Call<'_, SimMessage>, sim_message: &SimMessage) {
+        match sim_message {
+            SimMessage::Block(sim_message) => self.block_arrives(call, sim_message),
+            SimMessage::Lock(sim_message) => self.with_locks(call, |both, call| {
                 let Self { blocks, locks } = both;
-                match parcel.packet().to.node() {
-                    None => locks.on_message(call, parcel),
-                    Some(node) => locks.arrives(call, parcel, |locks, at, message, store, out| {
+                match sim_message.packet().to.node() {
+                    None => locks.on_message(call, sim_message),
+                    Some(node) => locks.arrives(call, sim_message, |locks, at, message, store, out| {
                         let all = &mut blocks.nodes[node.index()];
                         RackNode { node: all, locks }.on_lock_packet(at, message, store, out);
                     }),
@@ -206,7 +206,7 @@ impl<R: Rules> System for Joint<R> {
 
     fn attempt(
         &mut self,
-        call: &mut Call<'_, Parcel>,
+        call: &mut Call<'_, SimMessage>,
         thread: ThreadId,
         operation: &mut Operation<'_>,
     ) -> Progress {
@@ -214,7 +214,7 @@ impl<R: Rules> System for Joint<R> {
             Operation::Region(_) => {
                 self.with_locks(call, |both, call| both.locks.attempt(call, thread, operation))
             }
-            _ => call.inside(Parcel::Block, |call| self.blocks.attempt(call, thread, operation)),
+            _ => call.inside(SimMessage::Block, |call| self.blocks.attempt(call, thread, operation)),
         }
     }
 
@@ -225,11 +225,11 @@ impl<R: Rules> System for Joint<R> {
         }
     }
 
-    fn on_deadline(&mut self, call: &mut Call<'_, Parcel>, node: NodeId) {
+    fn on_deadline(&mut self, call: &mut Call<'_, SimMessage>, node: NodeId) {
         self.call_all(call, node, |mut all, at, blocks, locks| all.on_deadline(at, blocks, locks));
     }
 
-    fn on_fault(&mut self, call: &mut Call<'_, Parcel>, fault: Fault) {
+    fn on_fault(&mut self, call: &mut Call<'_, SimMessage>, fault: Fault) {
         if let Fault::NodeStops(node) = fault {
             self.locks.forget(node);
         }

@@ -23,7 +23,7 @@ pub struct Config {
     pub switch_entries: usize,
     /// Whether entries go to the switch.
     pub in_switch: bool,
-    /// How many threads of the node that reigns may go before a node that waits, one after another.
+    /// How many threads of the holder may go before a node that waits, one after another.
     pub preference: u32,
     /// A lock stays where it was used last.
     pub keeps: bool,

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicU64;
 
-use node::locks::{LockStore, NoRoom, Users};
+use node::locks::{Full, LockStore, Users};
 use node::store::DataRef;
 use wire::{GlobalAddr, Mode, Nanos, NodeId, Refusal};
 
@@ -189,7 +189,7 @@ impl StoreOf<'_> {
 }
 
 impl LockStore for StoreOf<'_> {
-    fn reserve(&mut self, lock: GlobalAddr, len: u32, must: bool) -> Result<(), NoRoom> {
+    fn reserve(&mut self, lock: GlobalAddr, len: u32, must: bool) -> Result<(), Full> {
         let more = u64::from(len.max(LEAST));
         // As on a live node: a thread may hold any number of locks, and if no copy can go, there is one more than planned.
         let is_full = self.copies.taken + more > self.copies.room;
@@ -197,7 +197,7 @@ impl LockStore for StoreOf<'_> {
             && is_full
             && let Some(victim) = self.copies.oldest()
         {
-            return Err(NoRoom::Evict(victim));
+            return Err(Full::Evict(victim));
         }
         let Copies { taken, calls, copies, .. } = &mut *self.copies;
         *taken += more;

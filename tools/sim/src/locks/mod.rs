@@ -34,7 +34,7 @@ use node::locks::{LockCounters, LockEffect, LockMessage, LockNode, Ticket};
 use node::store::{DataRef, Moment};
 use switch::locks::{Directory, Effect, Resubmit};
 use wire::{
-    BlockSize, Faithful, GlobalAddr, LockEnd, LockKind, LockPacket, Nanos, NodeId, Rules, SwitchEpoch,
+    AllRules, BlockSize, GlobalAddr, LockEnd, LockKind, LockPacket, Nanos, NodeId, Rules, SwitchEpoch,
 };
 
 use crate::home::{Contents, Home};
@@ -52,7 +52,7 @@ pub const AGENTS: usize = 1;
 
 /// What travels.
 #[derive(Clone, Copy, Debug)]
-pub struct Parcel {
+pub struct SimMessage {
     body: Body,
     sender: Processor,
     receiver: Processor,
@@ -66,7 +66,7 @@ enum Body {
     Again(Resubmit, Option<DataRef>),
 }
 
-impl Parcel {
+impl SimMessage {
     /// The packet.
     pub const fn packet(&self) -> &LockPacket {
         match &self.body {
@@ -77,7 +77,7 @@ impl Parcel {
 }
 
 /// All machines of a rack.
-pub struct Locks<R: Rules = Faithful> {
+pub struct Locks<R: Rules = AllRules> {
     rules: R,
     config: Config,
     nodes: Vec<LockNode<R>>,
@@ -104,7 +104,7 @@ impl Locks {
     /// # Panics
     /// If the configuration is impossible.
     pub fn new(config: Config) -> Self {
-        Self::with_rules(Faithful, config)
+        Self::with_rules(AllRules, config)
     }
 }
 
@@ -173,7 +173,7 @@ impl<R: Rules> Locks<R> {
     /// Calls a node's machines in the name of this processor, and hands on what they want done.
     fn call_node<T>(
         &mut self,
-        call: &mut Call<'_, Parcel>,
+        call: &mut Call<'_, SimMessage>,
         by: (NodeId, Processor),
         input: impl FnOnce(&mut LockNode<R>, Moment, &mut StoreOf<'_>, &mut Vec<LockEffect>) -> T,
     ) -> T {
@@ -206,7 +206,7 @@ impl<R: Rules> Locks<R> {
     }
 
     /// Sends and tells what a node's machines want sent and told.
-    pub(crate) fn hand_on(&mut self, call: &mut Call<'_, Parcel>, (node, by): (NodeId, Processor)) {
+    pub(crate) fn hand_on(&mut self, call: &mut Call<'_, SimMessage>, (node, by): (NodeId, Processor)) {
         for index in 0..self.effects.len() {
             match self.effects[index] {
                 LockEffect::Send(message) => {
@@ -214,7 +214,7 @@ impl<R: Rules> Locks<R> {
                         call.charge(self.config.costs.unmap);
                     }
                     let receiver = self.receiver(message.packet.to, &message.packet);
-                    call.send(Parcel { body: Body::Message(message), sender: by, receiver });
+                    call.send(SimMessage { body: Body::Message(message), sender: by, receiver });
                 }
                 LockEffect::Entered(Ticket(thread)) => {
                     let (thread, (lock, mode, reclaims)) = self.waits.entered(thread, by);
@@ -237,16 +237,16 @@ impl<R: Rules> Locks<R> {
     /// A packet arrives, at a node for whoever handles it there.
     pub(crate) fn arrives(
         &mut self,
-        call: &mut Call<'_, Parcel>,
-        parcel: &Parcel,
+        call: &mut Call<'_, SimMessage>,
+        sim_message: &SimMessage,
         on_packet: impl FnOnce(&mut LockNode<R>, Moment, &LockMessage, &mut StoreOf<'_>, &mut Vec<LockEffect>),
     ) {
-        match (&parcel.body, parcel.packet().to.node()) {
+        match (&sim_message.body, sim_message.packet().to.node()) {
             (Body::Message(message), Some(node)) => {
-                let by = (node, parcel.receiver);
+                let by = (node, sim_message.receiver);
                 self.call_node(call, by, |node, at, store, out| on_packet(node, at, message, store, out));
             }
-            _ => self.call_switch(call, parcel),
+            _ => self.call_switch(call, sim_message),
         }
     }
 
@@ -274,8 +274,8 @@ impl<R: Rules> Locks<R> {
         }
     }
 
-    fn call_switch(&mut self, call: &mut Call<'_, Parcel>, parcel: &Parcel) {
-        let data = match &parcel.body {
+    fn call_switch(&mut self, call: &mut Call<'_, SimMessage>, sim_message: &SimMessage) {
+        let data = match &sim_message.body {
             Body::Message(message) => {
                 self.switch.on_packet(&message.packet, &mut self.from_switch);
                 message.data
@@ -293,10 +293,10 @@ impl<R: Rules> Locks<R> {
                 Effect::Send(packet) => {
                     let message = LockMessage { packet, data: data.filter(|_| packet.payload > 0) };
                     let receiver = self.receiver(packet.to, &packet);
-                    call.send(Parcel { body: Body::Message(message), sender, receiver });
+                    call.send(SimMessage { body: Body::Message(message), sender, receiver });
                 }
                 Effect::Resubmit(again) => {
-                    call.resubmit(Parcel { body: Body::Again(again, data), sender, receiver: sender });
+                    call.resubmit(SimMessage { body: Body::Again(again, data), sender, receiver: sender });
                 }
             }
         }
@@ -336,13 +336,13 @@ const fn place(end: LockEnd) -> Place {
 }
 
 impl<R: Rules> System for Locks<R> {
-    type Message = Parcel;
+    type Message = SimMessage;
 
-    fn envelope(&self, parcel: &Parcel) -> Envelope {
-        let packet = parcel.packet();
-        let to = if matches!(parcel.body, Body::Again(..)) { LockEnd::Switch } else { packet.to };
+    fn envelope(&self, sim_message: &SimMessage) -> Envelope {
+        let packet = sim_message.packet();
+        let to = if matches!(sim_message.body, Body::Again(..)) { LockEnd::Switch } else { packet.to };
         // What a home passes on names whoever sent it first.
-        let from = match parcel.sender {
+        let from = match sim_message.sender {
             Processor::Switch => Place::Switch,
             Processor::Thread(thread) => Place::Node(self.waits.node_of(thread)),
             Processor::Agent(node, _) | Processor::Nic(node) => Place::Node(node),
@@ -351,24 +351,26 @@ impl<R: Rules> System for Locks<R> {
         Envelope {
             from,
             to: place(to),
-            sender: parcel.sender,
-            receiver: parcel.receiver,
+            sender: sim_message.sender,
+            receiver: sim_message.receiver,
             bytes: head + packet.payload,
             service: if packet.payload > 0 { Service::Write } else { Service::Datagram },
         }
     }
 
-    fn cost(&self, parcel: &Parcel) -> Nanos {
-        self.config.costs.handling(parcel.packet())
+    fn cost(&self, sim_message: &SimMessage) -> Nanos {
+        self.config.costs.handling(sim_message.packet())
     }
 
-    fn on_message(&mut self, call: &mut Call<'_, Parcel>, parcel: &Parcel) {
-        self.arrives(call, parcel, |node, at, message, store, out| node.on_packet(at, message, store, out));
+    fn on_message(&mut self, call: &mut Call<'_, SimMessage>, sim_message: &SimMessage) {
+        self.arrives(call, sim_message, |node, at, message, store, out| {
+            node.on_packet(at, message, store, out)
+        });
     }
 
     fn attempt(
         &mut self,
-        call: &mut Call<'_, Parcel>,
+        call: &mut Call<'_, SimMessage>,
         thread: ThreadId,
         operation: &mut Operation<'_>,
     ) -> Progress {
@@ -379,7 +381,7 @@ impl<R: Rules> System for Locks<R> {
         self.nodes[node.index()].next_deadline()
     }
 
-    fn on_deadline(&mut self, call: &mut Call<'_, Parcel>, node: NodeId) {
+    fn on_deadline(&mut self, call: &mut Call<'_, SimMessage>, node: NodeId) {
         let by = (node, self.agent(node));
         self.call_node(call, by, |node, at, store, out| node.on_deadline(at, store, out));
     }

@@ -9,7 +9,7 @@ use node::Window;
 use node::locks::Ticket;
 use wire::{GlobalAddr, Mode, Nanos, NodeId, Refusal, Rules};
 
-use super::{Locks, Parcel};
+use super::{Locks, SimMessage};
 use crate::system::{Call, Operation, Outcome, Processor, Progress, RegionOperation, ThreadId, Want};
 
 /// What a thread waits for.
@@ -109,7 +109,7 @@ const fn of_token(token: u64) -> (GlobalAddr, Mode) {
 impl<R: Rules> Locks<R> {
     pub(super) fn attempt_operation(
         &mut self,
-        call: &mut Call<'_, Parcel>,
+        call: &mut Call<'_, SimMessage>,
         thread: ThreadId,
         operation: &mut Operation<'_>,
     ) -> Progress {
@@ -154,7 +154,7 @@ impl<R: Rules> Locks<R> {
 
     fn enter(
         &mut self,
-        call: &mut Call<'_, Parcel>,
+        call: &mut Call<'_, SimMessage>,
         (node, thread): (NodeId, ThreadId),
         lock: (GlobalAddr, u32),
         (mode, want): (Mode, Want),
@@ -198,7 +198,7 @@ impl<R: Rules> Locks<R> {
 
     fn leave(
         &mut self,
-        call: &mut Call<'_, Parcel>,
+        call: &mut Call<'_, SimMessage>,
         (node, thread): (NodeId, ThreadId),
         held: u64,
     ) -> Progress {
@@ -226,7 +226,7 @@ impl<R: Rules> Locks<R> {
 
     fn end(
         &mut self,
-        call: &mut Call<'_, Parcel>,
+        call: &mut Call<'_, SimMessage>,
         (node, thread): (NodeId, ThreadId),
         held: u64,
         lost: bool,

@@ -107,7 +107,7 @@ impl Chip {
         Picos(count * 1_000_000 / self.rmc_cycles_per_microsecond)
     }
 
-    /// How long a packet's first flit is under way.
+    /// How long a packet's first flit is in flight.
     pub(super) fn way(&self, from: Place, to: Place) -> Picos {
         self.cycles(self.hop * from.hops(to))
     }

@@ -78,7 +78,7 @@ pub(super) enum Event {
     Answer { want: Want, holds: Sample },
     /// An R2P2 is told that a block is written or gone.
     Told { r2p2: u8, block: u64 },
-    /// A compare-and-swap takes place; its answer is under way for so long.
+    /// A compare-and-swap takes place; its answer is in flight for so long.
     Swapped { want: Want, block: u64, way: Picos },
     /// A reply is on the readers' chip.
     Replied { slot: u16, reply: Reply },

@@ -81,7 +81,7 @@ pub struct Load {
     pub choice: Choice,
     /// Reading threads, a core each.
     pub readers: u8,
-    /// Operations that a reading thread has under way.
+    /// Operations that a reading thread has in flight.
     pub outstanding: u8,
     /// Writing threads, a core each on the chip with the objects. Each writes objects of its own.
     pub writers: u8,

@@ -53,7 +53,7 @@ struct Block {
     owner: Option<u8>,
 }
 
-/// The directory has the block under way: ask again then.
+/// The directory has the block in flight: ask again then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Busy(pub(super) Picos);
 
@@ -149,7 +149,7 @@ impl Memory {
         Ok(taken.plus(chip.way(bank, Place::tile(core))).plus(chip.flits()))
     }
 
-    /// An R2P2's compare-and-swap is at the directory of its block: when it is done, and how long its answer is under way. Until
+    /// An R2P2's compare-and-swap is at the directory of its block: when it is done, and how long its answer is in flight. Until
     /// then the block is nobody's.
     pub(super) fn atomic(
         &mut self,
@@ -193,7 +193,7 @@ impl Memory {
         let (seen, answered) = (core::mem::take(&mut it.seen), core::mem::take(&mut it.answered));
         let of = move |r2p2: u8| {
             let way = chip.way(bank, Place::edge(r2p2));
-            // The answer that is under way comes first.
+            // The answer that is in flight comes first.
             (now.plus(way).max(answered), way)
         };
         let all = (0..EDGES).filter(move |r2p2| seen >> r2p2 & 1 == 1);
@@ -226,7 +226,7 @@ impl Memory {
         is_there
     }
 
-    /// How long a request is under way to a block's directory.
+    /// How long a request is in flight to a block's directory.
     pub(super) fn way(&self, agent: Agent, block: u64) -> Picos {
         self.chip.way(agent.place(), Place::bank(block))
     }

@@ -12,7 +12,7 @@
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `bed` | what happens next |
+//! | `testbed` | what happens next |
 //! | `chip`, `software` | all constants, with their sources |
 //! | `load`, `report` | what is run, what it gave |
 //! | `requester` | RGP and RCP |
@@ -27,7 +27,6 @@
 //! What is not modelled: links of the mesh that several packets want (only the ports at both ends are taken), rows of the
 //! memory's banks, the first-level caches of readers but for what a method leaves there, page boundaries.
 
-mod bed;
 mod cache;
 mod chip;
 mod event;
@@ -38,10 +37,11 @@ mod reader;
 mod report;
 mod requester;
 mod software;
+mod testbed;
 mod writer;
 
-pub use bed::Bed;
 pub use chip::Chip;
 pub use load::{Choice, Load, Method, Where, Work};
 pub use report::Report;
 pub use software::Software;
+pub use testbed::Testbed;

@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 use nic::objects::{Attempt, Config, Effect, Engine, Load as Ask, Mode, Object};
 use wire::Nanos;
 
-use super::bed::Bed;
 use super::event::{Event, Packet, Reply, Want};
 use super::load::Method;
 use super::memory::Sample;
+use super::testbed::Testbed;
 use crate::hardware::Picos;
 
 /// An R2P2.
@@ -81,7 +81,7 @@ const fn nanos(time: Picos) -> Nanos {
     Nanos(time.0 / 1_000)
 }
 
-impl Bed {
+impl Testbed {
     pub(super) fn on_arrived(&mut self, r2p2: u8, packet: Packet) {
         let now = nanos(self.now);
         let it = &mut self.r2p2s[usize::from(r2p2)];

@@ -3,11 +3,11 @@
 //! What must always hold: an operation is counted when its method says that the object is whole; what the blocks really are of is
 //! looked at besides, and counted if the method was wrong.
 
-use super::bed::Bed;
 use super::chip::{BLOCK, Place};
 use super::event::{Event, Job, Want};
 use super::load::{Choice, Method, Where, Work};
 use super::memory::Sample;
+use super::testbed::Testbed;
 use crate::hardware::Picos;
 use crate::system::Random;
 
@@ -18,7 +18,7 @@ pub(super) enum Phase {
     Reading,
 }
 
-/// One operation under way.
+/// One operation in flight.
 pub(super) struct Reader {
     random: Random,
     object: u32,
@@ -69,7 +69,7 @@ impl Reader {
     }
 }
 
-impl Bed {
+impl Testbed {
     pub(super) fn on_begin(&mut self, slot: u16) {
         let load = self.load;
         let now = self.now;

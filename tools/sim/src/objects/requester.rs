@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 
 use nic::objects::Object;
 
-use super::bed::Bed;
 use super::chip::{EDGES, Place};
 use super::event::{Event, Job, Packet, Reply};
 use super::load::Method;
 use super::r2p2::SLOTS;
 use super::reader::Phase;
+use super::testbed::Testbed;
 use crate::hardware::Picos;
 
 /// Something that does one thing after the other, in the order of asking.
@@ -35,8 +35,8 @@ pub(super) struct Rgp {
     next: Picos,
     /// SABRes that it has sent.
     sabres: u64,
-    /// Of those, the ones at each R2P2 that are under way.
-    under_way: [u32; EDGES as usize],
+    /// Of those, the ones at each R2P2 that are in flight.
+    in_flight: [u32; EDGES as usize],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,7 @@ const fn edge_of(core: u8) -> u8 {
     core / (super::chip::CORES / EDGES)
 }
 
-impl Bed {
+impl Testbed {
     pub(super) fn core_of(&self, slot: u16) -> u8 {
         (slot / u16::from(self.load.outstanding)) as u8
     }
@@ -107,8 +107,8 @@ impl Bed {
                     let turn = |step: u8| ((rgp.sabres + u64::from(edge + step)) % u64::from(EDGES)) as u8;
                     let all = (0..EDGES).map(turn);
                     reader.r2p2 =
-                        all.min_by_key(|r2p2| rgp.under_way[usize::from(*r2p2)]).expect("there are some");
-                    rgp.under_way[usize::from(reader.r2p2)] += 1;
+                        all.min_by_key(|r2p2| rgp.in_flight[usize::from(*r2p2)]).expect("there are some");
+                    rgp.in_flight[usize::from(reader.r2p2)] += 1;
                 }
                 let number = job.number;
                 let r2p2 = reader.r2p2;
@@ -165,7 +165,7 @@ impl Bed {
         reader.left -= 1;
         if reader.left == 0 {
             if self.load.method.is_sabre() {
-                self.rgps[usize::from(edge)].under_way[usize::from(reader.r2p2)] -= 1;
+                self.rgps[usize::from(edge)].in_flight[usize::from(reader.r2p2)] -= 1;
             }
             let at = reader.written.plus(chip.way(Place::edge(edge), Place::tile(core)));
             self.push(at.plus(chip.cycles(chip.poll)), Event::Completed { slot });

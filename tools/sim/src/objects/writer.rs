@@ -5,10 +5,10 @@
 
 use std::collections::VecDeque;
 
-use super::bed::Bed;
 use super::chip::BLOCK;
 use super::event::{Event, Want};
 use super::memory::Agent;
+use super::testbed::Testbed;
 use crate::hardware::Picos;
 
 /// Bytes of a first-level cache (Table 2: 32 KB).
@@ -42,7 +42,7 @@ impl Writer {
     }
 }
 
-impl Bed {
+impl Testbed {
     /// One step, if the writer has the block for it.
     pub(super) fn on_write(&mut self, core: u8) {
         let (now, chip) = (self.now, self.chip);

@@ -54,7 +54,7 @@ impl<T> Rows<T> {
     #[inline]
     pub(super) fn add(&mut self, slot: &mut Slot<T>, event: T) {
         if slot.last.len() == slot.last.capacity() {
-            self.make_room(slot);
+            self.make_space(slot);
         }
         slot.last.push(event);
     }
@@ -78,7 +78,7 @@ impl<T> Rows<T> {
     }
 
     #[inline]
-    fn make_room(&mut self, slot: &mut Slot<T>) {
+    fn make_space(&mut self, slot: &mut Slot<T>) {
         if slot.last.is_empty() {
             slot.last = self.spare.pop().unwrap_or_default();
         }

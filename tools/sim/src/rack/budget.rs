@@ -80,7 +80,7 @@ impl Path {
     }
 }
 
-/// The paths of everything under way.
+/// The paths of everything in flight.
 #[derive(Default)]
 pub(super) struct Budgets {
     /// What the call that is made now follows from.
@@ -127,7 +127,7 @@ impl Budgets {
         self.flights[id.index()] = path;
     }
 
-    /// A message that is under way has been moved until `until`.
+    /// A message that is in flight has been moved until `until`.
     pub(super) fn moved(&mut self, id: FlightId, until: Nanos, way: Nanos, transfer: Nanos) {
         self.flights[id.index()].moved(until, way, transfer);
     }

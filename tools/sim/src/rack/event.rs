@@ -1,4 +1,4 @@
-//! What can happen next in a rack, and the messages under way.
+//! What can happen next in a rack, and the messages in flight.
 //!
 //! An event is small, so that the queue stays dense; a message waits in the [`Flights`] under its number.
 
@@ -6,7 +6,7 @@ use wire::NodeId;
 
 use crate::system::{Envelope, ThreadId};
 
-/// The number of a message under way.
+/// The number of a message in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct FlightId(u32);
 
@@ -37,14 +37,14 @@ pub(super) enum Event {
     Fault(u16),
 }
 
-/// A message under way.
+/// A message in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flight<M> {
     pub(super) message: M,
     pub(super) envelope: Envelope,
 }
 
-/// All messages under way, in slots that are used again.
+/// All messages in flight, in slots that are used again.
 pub(super) struct Flights<M> {
     slots: Vec<Slot<M>>,
     free: Option<u32>,
@@ -67,7 +67,7 @@ impl<M: Copy> Flights<M> {
         let Some(index) = self.free else {
             self.slots.push(Slot::Used(flight));
             return FlightId(
-                u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 messages under way"),
+                u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 messages in flight"),
             );
         };
         let slot = &mut self.slots[index as usize];
@@ -81,13 +81,13 @@ impl<M: Copy> Flights<M> {
     pub(super) fn get(&self, id: FlightId) -> &Flight<M> {
         match &self.slots[id.0 as usize] {
             Slot::Used(flight) => flight,
-            Slot::Free(_) => panic!("{id:?} is not under way"),
+            Slot::Free(_) => panic!("{id:?} is not in flight"),
         }
     }
 
     pub(super) fn remove(&mut self, id: FlightId) -> Flight<M> {
         let slot = core::mem::replace(&mut self.slots[id.0 as usize], Slot::Free(self.free));
-        let Slot::Used(flight) = slot else { panic!("{id:?} was not under way") };
+        let Slot::Used(flight) = slot else { panic!("{id:?} was not in flight") };
         self.free = Some(id.0);
         self.count -= 1;
         flight
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "was not under way")]
+    #[should_panic(expected = "was not in flight")]
     fn a_message_arrives_once() {
         let mut flights = Flights::new();
         let a = flights.insert(flight(1));

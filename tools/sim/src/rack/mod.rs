@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | `setup` | how a rack is set up |
 //! | `state` | the state, the event loop, how the system is called |
-//! | `event` | events, messages under way |
+//! | `event` | events, messages in flight |
 //! | `network` | the way of a message |
 //! | `machine`, `server` | a node's hardware; a processor's queue |
 //! | `worker` | threads, their clocks, and how far those run ahead |
@@ -255,8 +255,8 @@ impl<S: System> Rack<S> {
         result
     }
 
-    /// Messages under way.
-    pub fn under_way(&self) -> u32 {
+    /// Messages in flight.
+    pub fn in_flight(&self) -> u32 {
         self.state.borrow().flights.len()
     }
 }

@@ -8,10 +8,10 @@ use node::{Access, Directory, Peeks};
 use sim::coherence::{self, Contents, FlowCc};
 use sim::rack::{Ended, Handle, Rack, Setup, Until};
 use sim::system::ThreadId;
-use wire::{Copyset, Discipline, Faithful, GlobalAddr, GlobalStatus, NodeId, Refusal, Rule, Rules, Without};
+use wire::{AllRules, Copyset, Discipline, GlobalAddr, GlobalStatus, NodeId, Refusal, Rule, Rules, Without};
 
 fn rack(nodes: usize, directory: Directory, seed: u64) -> Rack<FlowCc> {
-    rack_with(Faithful, nodes, directory, seed)
+    rack_with(AllRules, nodes, directory, seed)
 }
 
 fn rack_with<R: Rules>(rules: R, nodes: usize, directory: Directory, seed: u64) -> Rack<FlowCc<R>> {
@@ -80,7 +80,7 @@ fn a_word_that_all_threads_count_in_comes_out_right() {
 #[test]
 fn words_are_read_where_their_block_is_and_it_stays_there() {
     for directory in [Directory::Switch, Directory::Home] {
-        let mut rack = rack_that_peeks(Faithful, 2, directory, 1, Peeks::ALWAYS);
+        let mut rack = rack_that_peeks(AllRules, 2, directory, 1, Peeks::ALWAYS);
         let addr = rack.run_one(ThreadId(0), |mut handle| async move {
             let addr = handle.alloc(8, NodeId(1), Discipline::Coherent).await.unwrap().0;
             add(&mut handle, addr, 1).await;
@@ -174,7 +174,7 @@ fn take_turns<R: Rules>(rules: R) {
 
 #[test]
 fn the_faithful_protocol_passes_the_checks_that_mutants_fail() {
-    take_turns(Faithful);
+    take_turns(AllRules);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use sim::joint::{AGENTS, Config, Joint};
 use sim::locks::Costs;
 use sim::rack::{Handle, Rack, Report, Setup, Until};
 use sim::system::{Fault, Random, System, ThreadId, Want};
-use wire::{Discipline, Faithful, GlobalAddr, Mode, Nanos, NodeId, Refusal, Rule, Rules, Without};
+use wire::{AllRules, Discipline, GlobalAddr, Mode, Nanos, NodeId, Refusal, Rule, Rules, Without};
 
 const BLOCK: u64 = 4096;
 const LEN: u32 = 256;
@@ -71,7 +71,7 @@ fn an_application_without_locks_takes_as_long_as_on_a_rack_of_blocks_alone() {
 
 #[test]
 fn a_region_is_locked_while_the_allocator_says_that_it_is_one() {
-    let mut rack = rack(Faithful, 1 << 16);
+    let mut rack = rack(AllRules, 1 << 16);
     rack.run_one(ThreadId(0), |mut handle| async move {
         let block = alloc(&mut handle, 1, Discipline::Coherent).await;
         let region = alloc(&mut handle, 1, Discipline::Locked).await;
@@ -145,7 +145,7 @@ fn memory_changes_its_discipline<R: Rules>(rules: R) {
 
 #[test]
 fn what_a_lock_has_carried_does_not_come_back_to_memory_of_blocks() {
-    memory_changes_its_discipline(Faithful);
+    memory_changes_its_discipline(AllRules);
 }
 
 /// Homes do not hear that memory of locks was given back: what is so if [`node::RackNode`] does not pass it on.
@@ -195,7 +195,7 @@ fn additions<R: Rules>(rules: R) -> u64 {
 
 #[test]
 fn the_bytes_of_a_region_go_with_its_lock_however_it_is_left() {
-    assert_eq!(additions(Faithful), 300);
+    assert_eq!(additions(AllRules), 300);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use sim::locks::{AGENTS, Config, Locks};
 use sim::rack::{Ended, Handle, Rack, Report, Setup, Until};
 use sim::system::{Random, ThreadId};
-use wire::{Discipline, Faithful, GlobalAddr, Nanos, NodeId, Refusal, Rule, Rules, Without};
+use wire::{AllRules, Discipline, GlobalAddr, Nanos, NodeId, Refusal, Rule, Rules, Without};
 
 const LEN: u32 = 1024;
 
@@ -65,7 +65,7 @@ fn busy<R: Rules>(
 fn writers_are_alone_and_see_the_last_release() {
     for (seed, writes) in [(1, 100), (2, 50), (3, 10), (4, 0)] {
         for in_switch in [true, false] {
-            let mut rack = rack_of(Faithful, Config { in_switch, ..small(4) }, seed);
+            let mut rack = rack_of(AllRules, Config { in_switch, ..small(4) }, seed);
             let all = locks(&mut rack, 3, LEN);
             let report = busy(&mut rack, &all, 200, writes, seed);
             assert_eq!((report.ended, report.counts.operations), (Ended::WorkersDone, 9 * 200));
@@ -76,7 +76,7 @@ fn writers_are_alone_and_see_the_last_release() {
 #[test]
 fn nobody_is_forgotten_when_locks_are_given_up_at_each_release() {
     for (seed, writes) in [(1, 100), (2, 50), (3, 0)] {
-        let mut rack = rack_of(Faithful, Config { keeps: false, ..small(4) }, seed);
+        let mut rack = rack_of(AllRules, Config { keeps: false, ..small(4) }, seed);
         let all = locks(&mut rack, 3, LEN);
         let report = busy(&mut rack, &all, 200, writes, seed);
         assert_eq!(report.ended, Ended::WorkersDone);
@@ -87,7 +87,7 @@ fn nobody_is_forgotten_when_locks_are_given_up_at_each_release() {
 
 #[test]
 fn a_lock_that_stays_is_asked_for_once() {
-    let mut rack = rack_of(Faithful, small(2), 1);
+    let mut rack = rack_of(AllRules, small(2), 1);
     let all = locks(&mut rack, 1, LEN);
     let lock = all[0];
     rack.run_one(ThreadId(0), move |mut handle| async move {
@@ -104,7 +104,7 @@ fn a_lock_that_stays_is_asked_for_once() {
 fn copies_make_room_for_each_other() {
     for writes in [0, 50, 100] {
         let config = Config { cache: 2 * u64::from(LEN), ..small(4) };
-        let mut rack = rack_of(Faithful, config, 5);
+        let mut rack = rack_of(AllRules, config, 5);
         let all = locks(&mut rack, 8, LEN);
         let report = busy(&mut rack, &all, 200, writes, 5);
         assert_eq!(report.ended, Ended::WorkersDone);
@@ -114,14 +114,14 @@ fn copies_make_room_for_each_other() {
 
 #[test]
 fn locks_without_data_exclude_too() {
-    let mut rack = rack_of(Faithful, Config { len: 0, ..small(4) }, 7);
+    let mut rack = rack_of(AllRules, Config { len: 0, ..small(4) }, 7);
     let all = locks(&mut rack, 2, 0);
     assert_eq!(busy(&mut rack, &all, 200, 50, 7).ended, Ended::WorkersDone);
 }
 
 #[test]
 fn one_who_does_not_want_to_wait_is_told_that_the_lock_is_taken() {
-    let mut rack = rack_of(Faithful, small(3), 1);
+    let mut rack = rack_of(AllRules, small(3), 1);
     let lock = locks(&mut rack, 1, LEN)[0];
     rack.spawn(ThreadId(0), move |mut handle| async move {
         let token = handle.lock(lock, true, false).await.unwrap();

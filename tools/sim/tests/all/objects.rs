@@ -1,6 +1,6 @@
 //! The testbed of the SABRes paper: what it must be like if nobody is in the way, and that nothing torn passes for whole.
 
-use sim::objects::{Bed, Chip, Choice, Load, Method, Report, Software, Where, Work};
+use sim::objects::{Chip, Choice, Load, Method, Report, Software, Testbed, Where, Work};
 
 const ALONE: Load = Load {
     method: Method::Read,
@@ -19,10 +19,10 @@ const CROWDED: Load =
     Load { bytes: 1024, objects: 32, choice: Choice::Any, readers: 16, writers: 16, ..ALONE };
 
 fn run(load: Load, seed: u64, operations: u64) -> Report {
-    let mut bed = Bed::new(Chip::PAPER, Software::PAPER, load, seed);
-    bed.run(operations / 4);
-    bed.forget();
-    bed.run(operations)
+    let mut testbed = Testbed::new(Chip::PAPER, Software::PAPER, load, seed);
+    testbed.run(operations / 4);
+    testbed.forget();
+    testbed.run(operations)
 }
 
 fn cycles(count: f64) -> f64 {
@@ -67,10 +67,10 @@ fn a_read_of_a_block_takes_the_sum_of_its_parts() {
 fn a_block_in_the_cache_spares_memory_and_the_way_to_it() {
     let cached = Load { objects: 1_000, choice: Choice::Any, ..ALONE };
     let [memory, cache] = [ALONE, cached].map(|load| {
-        let mut bed = Bed::new(Chip::PAPER, Software::PAPER, load, 1);
-        bed.run(20_000);
-        bed.forget();
-        bed.run(4_000).transfer
+        let mut testbed = Testbed::new(Chip::PAPER, Software::PAPER, load, 1);
+        testbed.run(20_000);
+        testbed.forget();
+        testbed.run(4_000).transfer
     });
     near(memory - cache, 50.0 + 2.5 + 2.0 * way() + cycles(5.0), 1.0);
 }

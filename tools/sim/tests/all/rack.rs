@@ -249,7 +249,7 @@ fn a_stopped_node_loses_its_messages_and_its_workers() {
     assert_eq!(Rc::strong_count(&dropped), 1, "the worker of the stopped node is gone");
     assert!(report.counts.lost > 0);
     assert_eq!(rack.with_system(|system| system.faults.clone()), [(Nanos(200), Fault::NodeStops(NodeId(1)))]);
-    assert_eq!(rack.under_way(), 0);
+    assert_eq!(rack.in_flight(), 0);
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub(crate) enum Answer {
     Outside,
 }
 
-/// One operation and when it was under way.
+/// One operation and when it was in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) worker: usize,

@@ -10,7 +10,7 @@ mod torn;
 mod world;
 
 use check::linearizability::{Limits, Verdict, check_history};
-use wire::{Faithful, Rule, Rules, Without};
+use wire::{AllRules, Rule, Rules, Without};
 
 use crate::table::{ROWS, Runs};
 use world::World;
@@ -85,7 +85,7 @@ fn histories_are_linearizable_and_memory_comes_back() {
     for kind in KINDS {
         let mut sum = Sum::default();
         for seed in seeds(100) {
-            if let Err(why) = run(Faithful, seed, kind, &mut sum) {
+            if let Err(why) = run(AllRules, seed, kind, &mut sum) {
                 panic!("{kind:?}: {why}\nRACKMEM_SEED={seed} cargo test -p rackmem-chain chains");
             }
         }

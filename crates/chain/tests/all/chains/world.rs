@@ -17,7 +17,7 @@ use random::Dice;
 pub(crate) const REST: u64 = 400;
 const LEASE: u64 = 300;
 const KEYS: u64 = 3;
-/// Operations that a client has under way.
+/// Operations that a client has in flight.
 const AT_A_TIME: usize = 2;
 /// Enough for a few versions of each key, and for what rests.
 pub(crate) const UNITS: u32 = 600;
@@ -236,7 +236,7 @@ impl<R: Rules> World<R> {
             return;
         }
         let Some((_, op, outcome, value)) = place.outcomes.pop_front() else { return };
-        let running = place.running.get_mut(&op).expect("it is under way");
+        let running = place.running.get_mut(&op).expect("it is in flight");
         // A put keeps its own, although it may read its way to the tail.
         if matches!((outcome, running.op), (Outcome::Read(_), Op::Read { .. })) {
             running.value = value;

@@ -71,7 +71,7 @@ impl Memory {
     }
 }
 
-/// An operation under way: what it is, when it began, what it puts or has read, and where it stands in the history.
+/// An operation in flight: what it is, when it began, what it puts or has read, and where it stands in the history.
 #[derive(Clone, Debug)]
 struct Running {
     request: Request,
@@ -116,7 +116,7 @@ pub(crate) enum Event {
     Scan,
     /// A client's connection to a memory breaks, after so many of its verbs were executed whose answers nobody gets.
     Break(usize, usize, usize),
-    /// A memory dies, and what was under way to it was executed, or not: a bit for each client.
+    /// A memory dies, and what was in flight to it was executed, or not: a bit for each client.
     Die(usize, u32),
     /// The same with a client, and a bit for each memory.
     ClientDies(usize, u32),
@@ -185,7 +185,7 @@ impl<R: Rules> State<R> {
     }
 
     /// What a client has on its way to a memory, and comes there next.
-    pub(crate) fn under_way(&self, at: usize, of: usize) -> Option<Verb> {
+    pub(crate) fn in_flight(&self, at: usize, of: usize) -> Option<Verb> {
         self.places[at].verbs[of].front().copied()
     }
 
@@ -256,7 +256,7 @@ impl<R: Rules> State<R> {
 
     fn outcome(&mut self, at: usize, (outcome, value): (Outcome, u64)) {
         let place = &mut self.places[at];
-        let running = place.running.as_mut().expect("it is under way");
+        let running = place.running.as_mut().expect("it is in flight");
         if matches!((outcome, running.request), (Outcome::Read(_), Request::Get)) {
             running.value = value;
         }
@@ -269,7 +269,7 @@ impl<R: Rules> State<R> {
     fn execute_one(&mut self, at: usize, of: usize) -> (Outcome, u64) {
         let place = &mut self.places[at];
         let verb = place.verbs[of].pop_front().expect("it was looked at");
-        self.memories[of].execute(verb, place.running.as_ref().expect("it is under way").value)
+        self.memories[of].execute(verb, place.running.as_ref().expect("it is in flight").value)
     }
 
     pub(crate) fn execute(&mut self, at: usize, of: usize) {

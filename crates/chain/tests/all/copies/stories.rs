@@ -5,7 +5,7 @@
 use chain::Verb;
 use chain::client::Request::{Get, Put};
 use wire::chains::Next;
-use wire::{Faithful, Rule, Rules, Without};
+use wire::{AllRules, Rule, Rules, Without};
 
 use crate::copies::search::{Event, REST, Scenario, State};
 
@@ -13,14 +13,14 @@ use crate::copies::search::{Event, REST, Scenario, State};
 const TWO: Scenario =
     Scenario { copies: 2, scripts: &[&[], &[]], deaths: 1, breaks: 1, clients_die: 0, walks: 0 };
 
-/// A put comes as far as the first copy: its link to the second is under way, and returned.
+/// A put comes as far as the first copy: its link to the second is in flight, and returned.
 fn half_linked<R: Rules>(rules: R) -> (State<R>, Verb) {
     let mut state = State::new(rules, &TWO);
     state.begin(0, Put(8));
     (0..2).for_each(|of| state.execute(0, of));
-    assert!(matches!(state.under_way(0, 0), Some(Verb::CompareSwap { .. })), "both copies are written");
+    assert!(matches!(state.in_flight(0, 0), Some(Verb::CompareSwap { .. })), "both copies are written");
     state.execute(0, 0);
-    let link = state.under_way(0, 1).expect("it goes on to the second copy");
+    let link = state.in_flight(0, 1).expect("it goes on to the second copy");
     assert!(matches!(link, Verb::CompareSwap { .. }), "{link:?}");
     (state, link)
 }
@@ -68,14 +68,14 @@ fn late_link<R: Rules>(rules: R) -> bool {
 
 #[test]
 fn what_is_in_the_first_copy_only_is_not_read() {
-    assert!(!last_copy(Faithful));
+    assert!(!last_copy(AllRules));
     let missed = last_copy(Without(Rule::GetsReadTheLastCopy)).then_some(Rule::GetsReadTheLastCopy);
     crate::table::assert_caught(|row| row.scenario == "last_copy", missed.as_slice());
 }
 
 #[test]
 fn a_link_that_comes_after_its_tails_slot_is_used_anew_appends_nothing_twice() {
-    assert!(!late_link(Faithful));
+    assert!(!late_link(AllRules));
     let missed = late_link(Without(Rule::LateLinksAreSettled)).then_some(Rule::LateLinksAreSettled);
     crate::table::assert_caught(|row| row.scenario == "late_link", missed.as_slice());
 }

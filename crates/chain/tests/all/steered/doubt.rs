@@ -1,4 +1,4 @@
-//! A run that is too rare to wait for: an append stands behind one that is still under way when the switch forgets both.
+//! A run that is too rare to wait for: an append stands behind one that is still in flight when the switch forgets both.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use chain::client::{self, Client, Done, OpId, Request};
 use chain::metadata::{self, CallId, ClientId, Metadata};
 use chain::{Outcome, Verb};
 use wire::chains::{EntryHead, Location, Next, Reply, Word};
-use wire::{Faithful, Nanos, Rule, Rules, Without};
+use wire::{AllRules, Nanos, Rule, Rules, Without};
 
 const KEY: u64 = 7;
 const DOUBT: Nanos = Nanos(1_000);
@@ -148,8 +148,8 @@ pub(crate) fn dangles<R: Rules>(rules: R) -> bool {
 }
 
 #[test]
-fn what_stands_behind_an_append_that_is_under_way_is_not_given_up_before_that_has_arrived() {
-    assert!(!dangles(Faithful));
+fn what_stands_behind_an_append_that_is_in_flight_is_not_given_up_before_that_has_arrived() {
+    assert!(!dangles(AllRules));
     let missed = dangles(Without(Rule::DoubtsWait)).then_some(Rule::DoubtsWait);
     crate::table::assert_caught(|row| row.scenario == "doubt", missed.as_slice());
 }

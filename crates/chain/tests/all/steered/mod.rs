@@ -11,7 +11,7 @@ mod world;
 
 use check::linearizability::{Limits, Verdict, check_history};
 use switch::chains::Binding;
-use wire::{Faithful, Rules, Without};
+use wire::{AllRules, Rules, Without};
 use world::{Faults, How, Reads, World};
 
 /// How long clients begin operations.
@@ -42,7 +42,7 @@ struct Sum {
     crowded: u64,
     let_in: u64,
     resent: u64,
-    most_under_way: u64,
+    most_in_flight: u64,
 }
 
 impl Sum {
@@ -121,7 +121,7 @@ fn run_with<R: Rules>(rules: R, seed: u64, how: How, faults: Faults, sum: &mut S
     sum.crowded += counters.crowded;
     sum.let_in += counters.let_in;
     sum.resent += counters.resent;
-    sum.most_under_way = sum.most_under_way.max(counters.most_under_way);
+    sum.most_in_flight = sum.most_in_flight.max(counters.most_in_flight);
     match check_history(&world.history, Limits::default()) {
         Verdict::Linearizable { .. } => {}
         other => return Err(format!("{other:?}")),
@@ -170,7 +170,7 @@ fn runs(count: u64, faults: Faults, run: Run) -> Sum {
 
 #[test]
 fn without_faults_nobody_waits_and_nothing_is_in_doubt() {
-    let sum = runs(6, Faults::default(), |seed, faults, sum| run(Faithful, seed, faults, sum));
+    let sum = runs(6, Faults::default(), |seed, faults, sum| run(AllRules, seed, faults, sum));
     assert!(sum.moved > 100, "{sum:?}");
     assert_eq!((sum.waited, sum.doubted, sum.failed), (0, 0, 0), "{sum:?}");
 }
@@ -180,7 +180,7 @@ fn what_is_steered_takes_fewer_round_trips() {
     let trips = |what: &str, how| {
         let mut sum = Sum::default();
         for seed in 1..7 {
-            run_with(Faithful, seed, how, Faults::default(), &mut sum).unwrap();
+            run_with(AllRules, seed, how, Faults::default(), &mut sum).unwrap();
         }
         println!("{what}: {:.2?} round trips of a write and of a get; {sum:?}", sum.trips_each());
         sum.trips_each()
@@ -197,7 +197,7 @@ fn what_is_steered_takes_fewer_round_trips() {
 
 #[test]
 fn histories_are_linearizable_and_memory_comes_back_whatever_happens() {
-    let sum = runs(50, Faults::ALL, |seed, faults, sum| run(Faithful, seed, faults, sum));
+    let sum = runs(50, Faults::ALL, |seed, faults, sum| run(AllRules, seed, faults, sum));
     if std::env::var_os("RACKMEM_SEED").is_none() {
         for (what, count) in [
             ("steered", sum.steered),
@@ -223,7 +223,7 @@ fn where_words_are_bound_nobody_waits_and_nothing_is_in_doubt_without_faults() {
     let run: Run = |seed, faults, sum| {
         let binding = Binding { writes: true, ..Binding::ONE };
         run_with(
-            Faithful,
+            AllRules,
             seed,
             How { top: usize::MAX, reads: Reads::Ahead, binding, ..How::NATIVE },
             faults,
@@ -237,7 +237,7 @@ fn where_words_are_bound_nobody_waits_and_nothing_is_in_doubt_without_faults() {
 
 #[test]
 fn histories_are_linearizable_where_words_are_bound_whatever_happens() {
-    let sum = runs(50, Faults::ALL, |seed, faults, sum| run_bound(Faithful, seed, faults, sum));
+    let sum = runs(50, Faults::ALL, |seed, faults, sum| run_bound(AllRules, seed, faults, sum));
     if std::env::var_os("RACKMEM_SEED").is_none() {
         for (what, count) in [
             ("steered", sum.steered),
@@ -266,7 +266,7 @@ fn where_words_are_bound_clients_that_swap_at_once_go_wrong() {
     let ends = |swaps_anyway| {
         (1..50).find_map(|seed| {
             let how = How { swaps_anyway, ..how };
-            let run = || run_with(Faithful, seed, how, Faults::ALL, &mut Sum::default());
+            let run = || run_with(AllRules, seed, how, Faults::ALL, &mut Sum::default());
             let why = what_went_wrong(run)?;
             Some((seed, why.chars().take(150).collect::<String>()))
         })
@@ -277,13 +277,13 @@ fn where_words_are_bound_clients_that_swap_at_once_go_wrong() {
 
 #[test]
 fn a_switch_that_restarts_again_and_again_costs_performance_only_where_words_are_bound() {
-    let sum = runs(20, Faults::STORMS, |seed, faults, sum| run_bound(Faithful, seed, faults, sum));
+    let sum = runs(20, Faults::STORMS, |seed, faults, sum| run_bound(AllRules, seed, faults, sum));
     assert!(std::env::var_os("RACKMEM_SEED").is_some() || sum.doubted > 200, "{sum:?}");
 }
 
 #[test]
 fn a_switch_that_restarts_again_and_again_costs_performance_only() {
-    let sum = runs(20, Faults::STORMS, |seed, faults, sum| run(Faithful, seed, faults, sum));
+    let sum = runs(20, Faults::STORMS, |seed, faults, sum| run(AllRules, seed, faults, sum));
     assert!(std::env::var_os("RACKMEM_SEED").is_some() || sum.doubted > 200, "{sum:?}");
 }
 

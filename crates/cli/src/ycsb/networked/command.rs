@@ -2,9 +2,9 @@
 
 use super::node::{Counted, Event, Job, Order, Task};
 use crate::fault::Fault;
-use crate::processes::meeting::RuntimeDir;
-use crate::processes::place::{RackSpec, Seat, Travelled};
-use crate::processes::{Crew, Meeting, OnInterrupt, TransportKind};
+use crate::processes::place::{Assignment, RackSpec, Travelled};
+use crate::processes::rendezvous::RuntimeDir;
+use crate::processes::{OnInterrupt, Rendezvous, TransportKind, Workers};
 use crate::ycsb::engine::Engine;
 use crate::ycsb::latency::Latencies;
 use crate::ycsb::measure::{Measured, Setting};
@@ -27,7 +27,7 @@ struct Phase {
 }
 
 struct Run<'a> {
-    crew: Crew<Order, Event>,
+    workers: Workers<Order, Event>,
     workload: &'a Workload,
     setting: &'a Setting<'a>,
 }
@@ -54,7 +54,7 @@ pub fn measure(
 ) -> Result<Option<Measured>, Fault> {
     refuse(workload)?;
     let runtime = RuntimeDir::new()?;
-    let meeting = Meeting::new(kind, spec.nodes, &runtime)?;
+    let rendezvous = Rendezvous::new(kind, spec.nodes, &runtime)?;
     let job = Job {
         workload: workload.clone(),
         threads,
@@ -63,12 +63,12 @@ pub fn measure(
         engine,
         history: setting.history.map(|history| history.start()),
     };
-    let tasks = Seat::all(spec, &meeting)
+    let tasks = Assignment::all(spec, &rendezvous)
         .into_iter()
-        .map(|(name, seat)| (name, Task { seat, job: job.clone() }))
+        .map(|(name, assignment)| (name, Task { assignment, job: job.clone() }))
         .collect();
-    let crew = Crew::start(tasks, runtime, setting.interrupt)?;
-    let mut run = Run { crew, workload, setting };
+    let workers = Workers::start(tasks, runtime, setting.interrupt)?;
+    let mut run = Run { workers, workload, setting };
     match run.whole() {
         Err(Fault::Interrupted) => Ok(None),
         other => other,
@@ -108,30 +108,30 @@ impl Run<'_> {
 
     /// Waits for the rack, and makes the store known to all of its nodes.
     fn open_store(&mut self) -> Result<(), Fault> {
-        let nodes = FIRST_NODE..self.crew.children();
-        self.crew.answers(SWITCH..nodes.end, OnInterrupt::End, |_, event| {
-            Ok(matches!(event, Event::Seated).then_some(()))
+        let nodes = FIRST_NODE..self.workers.children();
+        self.workers.answers(SWITCH..nodes.end, OnInterrupt::End, |_, event| {
+            Ok(matches!(event, Event::Joined).then_some(()))
         })?;
-        self.crew.order(FIRST_NODE, Order::Create)?;
-        let root = self.crew.answers([FIRST_NODE], OnInterrupt::End, |_, event| match event {
+        self.workers.order(FIRST_NODE, Order::Create)?;
+        let root = self.workers.answers([FIRST_NODE], OnInterrupt::End, |_, event| match event {
             Event::Created(root) => Ok(Some(root)),
             _ => Ok(None),
         })?[0];
-        nodes.clone().try_for_each(|node| self.crew.order(node, Order::Open(root)))?;
-        self.crew
+        nodes.clone().try_for_each(|node| self.workers.order(node, Order::Open(root)))?;
+        self.workers
             .answers(nodes, OnInterrupt::End, |_, event| Ok(matches!(event, Event::Opened).then_some(())))
             .map(drop)
     }
 
     /// Lets all nodes do a phase at the same time.
     fn phase(&mut self, name: &str, total: u64, order: impl Fn() -> Order) -> Result<Phase, Fault> {
-        let nodes = FIRST_NODE..self.crew.children();
+        let nodes = FIRST_NODE..self.workers.children();
         let mut progress = Progress::start(format!("workload {}: {name}", self.workload.name), total);
-        let mut done = vec![0; self.crew.children()];
-        nodes.clone().try_for_each(|node| self.crew.order(node, order()))?;
+        let mut done = vec![0; self.workers.children()];
+        nodes.clone().try_for_each(|node| self.workers.order(node, order()))?;
         let history = self.setting.history;
         let mix = &self.workload.mix;
-        let parts = self.crew.answers(nodes, OnInterrupt::Stop, |at, event| {
+        let parts = self.workers.answers(nodes, OnInterrupt::Stop, |at, event| {
             match event {
                 Event::Progress(so_far) => {
                     done[at] = so_far;
@@ -169,9 +169,9 @@ impl Run<'_> {
 
     /// What all places have counted.
     fn count(&mut self) -> Result<Counted, Fault> {
-        let places = SWITCH..self.crew.children();
-        places.clone().try_for_each(|place| self.crew.order(place, Order::Count))?;
-        let counted = self.crew.answers(places, OnInterrupt::Stop, |_, event| match event {
+        let places = SWITCH..self.workers.children();
+        places.clone().try_for_each(|place| self.workers.order(place, Order::Count))?;
+        let counted = self.workers.answers(places, OnInterrupt::Stop, |_, event| match event {
             Event::Counted(counted) => Ok(Some(counted)),
             _ => Ok(None),
         })?;

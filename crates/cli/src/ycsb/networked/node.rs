@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Moment;
 use crate::interrupt::Interrupt;
 use crate::processes::child::{Never, Reason};
-use crate::processes::place::{Seat, Seated, Travelled};
+use crate::processes::place::{Assignment, Joined, Travelled};
 use crate::processes::{Orders, Teller};
 use crate::ycsb::client::Client;
 use crate::ycsb::distribution::Chooser;
@@ -26,7 +26,7 @@ use crate::ycsb::workload::Workload;
 /// A place, and what its clients do.
 #[derive(Serialize, Deserialize)]
 pub struct Task {
-    pub(super) seat: Seat,
+    pub(super) assignment: Assignment,
     pub(super) job: Job,
 }
 
@@ -61,12 +61,12 @@ pub enum Order {
 #[derive(Serialize, Deserialize)]
 pub enum Event {
     /// It is part of the rack.
-    Seated,
+    Joined,
     /// The store's root is there.
     Created(u64),
     /// The store is open, the clients are ready.
     Opened,
-    /// The phase under way has done so many operations.
+    /// The phase in flight has done so many operations.
     Progress(u64),
     /// Lines of the history.
     History(String),
@@ -89,10 +89,10 @@ impl crate::processes::Task for Task {
 
 /// Is a place of the rack until the process ends.
 pub fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) -> Result<Never, Reason> {
-    let seated = task.seat.take()?;
-    teller.tell(Event::Seated);
-    match seated {
-        Seated::Switch { transport, watch } => {
+    let joined = task.assignment.take()?;
+    teller.tell(Event::Joined);
+    match joined {
+        Joined::Switch { transport, watch } => {
             // Nobody looks but for what it did with chains: otherwise it need not report.
             let watch = matches!(task.job.engine, Engine::Chain(_)).then_some(watch);
             loop {
@@ -108,7 +108,7 @@ pub fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) -> Resu
                 }
             }
         }
-        Seated::Node(id, rack) => {
+        Joined::Node(id, rack) => {
             let node = Node { id, rack: &rack, job: &task.job, teller };
             let root = node.await_store(orders)?;
             node.work(root, orders)

@@ -45,24 +45,25 @@ fn a_host_with_another_key_is_kept_out_and_counted_until_it_has_the_right_one() 
 }
 
 #[test]
-fn a_stranger_s_datagrams_are_dropped_and_counted() {
-    let Some(mut rig) = Rig::new("stranger", &Shape { nodes: 1, strangers: 1, ..Shape::usual() }) else {
+fn an_unknown_peer_s_datagrams_are_dropped_and_counted() {
+    let Some(mut rig) = Rig::new("unknown_peer", &Shape { nodes: 1, unknown_peers: 1, ..Shape::usual() })
+    else {
         return;
     };
-    let stranger = host(1);
+    let unknown_peer = host(1);
     rig.start_switch();
     rig.start_node(0);
-    let before = dropped(&rig.until_up(stranger), "malformed");
+    let before = dropped(&rig.until_up(unknown_peer), "malformed");
     let switch = rig.switch_address();
-    rig.network.on(stranger, || {
+    rig.network.on(unknown_peer, || {
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         for length in 0..50_u8 {
             let bytes: Vec<u8> = (0..length * 4).map(|at| at.wrapping_mul(length)).collect();
             socket.send_to(&bytes, switch).unwrap();
         }
     });
-    rig.until_status(stranger, "they are counted", |status| dropped(status, "malformed") == before + 50);
-    let metrics = rig.network.on(stranger, || {
+    rig.until_status(unknown_peer, "they are counted", |status| dropped(status, "malformed") == before + 50);
+    let metrics = rig.network.on(unknown_peer, || {
         let mut connection = TcpStream::connect((switch.0, 9400)).unwrap();
         write!(connection, "GET /metrics HTTP/1.1\r\nHost: {}\r\n\r\n", switch.0).unwrap();
         let mut page = String::new();

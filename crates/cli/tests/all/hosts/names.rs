@@ -20,7 +20,7 @@ fn work(rig: &Rig, hosts: [usize; 2]) {
 
 #[test]
 fn a_name_that_leads_nowhere_yet_is_waited_for_and_a_node_that_moves_is_found_again() {
-    let shape = Shape { nodes: 2, strangers: 1, ..Shape::usual() };
+    let shape = Shape { nodes: 2, unknown_peers: 1, ..Shape::usual() };
     let Some(mut rig) = Rig::new("names", &shape) else { return };
     let elsewhere = host(2);
     rig.name_nodes(4);

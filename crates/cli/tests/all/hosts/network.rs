@@ -174,7 +174,7 @@ impl Network {
         (0..self.hosts).map(|host| self.namespace(host)).chain([self.hub_namespace()]).map(created).sum()
     }
 
-    /// UDP datagrams that hosts have sent and no host has received so far. Some may be under way.
+    /// UDP datagrams that hosts have sent and no host has received so far. Some may be in flight.
     pub(crate) fn lost_datagrams(&self) -> u64 {
         let count =
             |name| -> u64 { (0..self.hosts).map(|host| counted(&self.namespace(host), "Udp", name)).sum() };

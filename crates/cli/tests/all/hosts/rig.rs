@@ -1,4 +1,4 @@
-//! A rack whose places are on hosts of their own: the switch on host 0, node n on host n + 1, and strangers behind them.
+//! A rack whose places are on hosts of their own: the switch on host 0, node n on host n + 1, and unknown peers behind them.
 //!
 //! A host is a network namespace and a folder, with copies of the rack's file and key, as somebody would put them on
 //! several machines. Daemons are processes there. Applications are threads of this process there, so that a test can look
@@ -53,7 +53,7 @@ pub(crate) struct Shape {
     pub(crate) hub: Hub,
     pub(crate) nodes: usize,
     /// Hosts without a place in the rack.
-    pub(crate) strangers: usize,
+    pub(crate) unknown_peers: usize,
     /// As they stand in the rack file.
     pub(crate) block: &'static str,
     pub(crate) timeout: &'static str,
@@ -64,7 +64,7 @@ impl Shape {
     /// Three nodes on one Ethernet.
     pub(crate) const fn usual() -> Self {
         let hub = Hub::Bridge { mtu: 1500 };
-        Self { hub, nodes: 3, strangers: 0, block: "4 KiB", timeout: "2 s", mtu: 1500 }
+        Self { hub, nodes: 3, unknown_peers: 0, block: "4 KiB", timeout: "2 s", mtu: 1500 }
     }
 }
 
@@ -87,7 +87,7 @@ impl Rig {
     /// Hosts with the file and the key of a rack, and nobody running there yet. Nothing if this machine does not permit
     /// it: then the reason has been printed.
     pub(crate) fn new(name: &str, shape: &Shape) -> Option<Self> {
-        let hosts = 1 + shape.nodes + shape.strangers;
+        let hosts = 1 + shape.nodes + shape.unknown_peers;
         let network = Network::new(shape.hub, hosts)?;
         let folder = std::env::temp_dir().join(format!("rackmem-hosts-{}-{name}", process::id()));
         fs::create_dir(&folder).unwrap();

@@ -67,7 +67,7 @@ fn round_trips_to_chains_are_reported_by_kind_of_operation() {
     let report = temporary.json(&tiny("udp", "200", &["--workload", "A", "--store", "chain"]));
     for kind in report["workloads"][0]["latencies"].as_array().unwrap() {
         let trips = &kind["round_trips"];
-        // Both steps of an append are under way at once.
+        // Both steps of an append are in flight at once.
         assert!(trips["mean"].as_f64().unwrap() >= 1.0, "{kind}");
         assert!(trips["p99"].as_u64().unwrap() >= trips["p50"].as_u64().unwrap(), "{kind}");
     }

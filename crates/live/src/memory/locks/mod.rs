@@ -10,7 +10,7 @@
 //! | `hints.rs` | where a handle found its locks last |
 //! | `segments.rs` | words that grow, and never move |
 //! | `arena.rs` | which of them belong to which copy |
-//! | `room.rs` | which slot a lock gets, and who has to go for it |
+//! | `capacity.rs` | which slot a lock gets, and who has to go for it |
 //! | `lock_data.rs` | how the data of locks are named |
 //! | `store.rs` | [`node::locks::LockStore`] on top of it all |
 //!
@@ -42,10 +42,10 @@
 //! accesses: it passes through the locks of inboxes.
 
 mod arena;
+mod capacity;
 mod gate;
 mod hints;
 mod lock_data;
-mod room;
 mod segments;
 mod store;
 
@@ -59,8 +59,8 @@ pub use self::gate::Left;
 pub use self::hints::LockHints;
 pub use self::store::LockStoreOf;
 
+use self::capacity::Capacity;
 use self::gate::Gate;
-use self::room::Room;
 use self::segments::Segments;
 
 /// Slots in a set.
@@ -82,7 +82,7 @@ pub struct LockCopies {
     /// Bytes that copies may have together, but for those that nobody could do without.
     budget: u64,
     /// What only the machine changes.
-    room: Mutex<Room>,
+    room: Mutex<Capacity>,
 }
 
 /// A copy that the calling thread is inside of: where its gate and its data are, so that nobody looks for them again.
@@ -147,7 +147,7 @@ impl<'a> Slot<'a> {
 }
 
 impl LockCopies {
-    /// Room for copies of so many bytes together.
+    /// Capacity for copies of so many bytes together.
     pub fn new(bytes: u64) -> Self {
         let sets = usize::try_from(bytes / BYTES_PER_SLOT).expect("it fits memory").div_ceil(WAYS).max(1);
         let words = usize::try_from(bytes / 8).expect("it fits memory");
@@ -158,7 +158,7 @@ impl LockCopies {
             tick: AtomicU64::new(0),
             beyond: AtomicU64::new(0),
             budget: bytes,
-            room: Mutex::new(Room::new()),
+            room: Mutex::new(Capacity::new()),
         }
     }
 
@@ -278,7 +278,7 @@ impl LockCopies {
         first..first + WAYS as u32
     }
 
-    fn room(&self) -> std::sync::MutexGuard<'_, Room> {
+    fn room(&self) -> std::sync::MutexGuard<'_, Capacity> {
         self.room.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

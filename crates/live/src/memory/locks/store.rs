@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::atomic::AtomicU64;
 
 use node::DataRef;
-use node::locks::{LockStore, NoRoom, Users};
+use node::locks::{Full, LockStore, Users};
 use transport::Contents;
 use wire::{GlobalAddr, Mode, NodeId};
 
@@ -86,7 +86,7 @@ impl<'a> LockStoreOf<'a> {
 }
 
 impl LockStore for LockStoreOf<'_> {
-    fn reserve(&mut self, lock: GlobalAddr, len: u32, must: bool) -> Result<(), NoRoom> {
+    fn reserve(&mut self, lock: GlobalAddr, len: u32, must: bool) -> Result<(), Full> {
         self.found.set(None);
         self.blocks.memory().locks.reserve(lock, len, must)
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use nic::words::{Fold, Operands, Operation, Width};
-use wire::Faithful;
+use wire::AllRules;
 
 /// Executes an operation, on a double word or one half of it, and returns what the word was: sign-extended, if it has 32 bits.
 ///
@@ -23,11 +23,11 @@ pub fn execute(
     operands: Operands,
 ) -> u64 {
     let operand = operands.operand;
-    let shifted = width.put(Faithful, 0, is_upper, operand);
+    let shifted = width.put(AllRules, 0, is_upper, operand);
     // All ones where the word is not.
     let beside = match width {
         Width::Double => 0,
-        Width::Word => width.put(Faithful, u64::MAX, is_upper, 0),
+        Width::Word => width.put(AllRules, u64::MAX, is_upper, 0),
     };
     let old = match (operation, width, is_upper) {
         (Operation::Add, Width::Double, _) | (Operation::Add, Width::Word, true) => {
@@ -46,8 +46,8 @@ pub fn execute(
         _ => {
             let mut old = double.load(Relaxed);
             loop {
-                let word = width.take(Faithful, old, is_upper);
-                let new = width.put(Faithful, old, is_upper, operation.apply(width, word, operands));
+                let word = width.take(AllRules, old, is_upper);
+                let new = width.put(AllRules, old, is_upper, operation.apply(width, word, operands));
                 // Also where nothing changes: so it has its place among all operations.
                 match double.compare_exchange_weak(old, new, SeqCst, Relaxed) {
                     Ok(_) => break old,
@@ -56,7 +56,7 @@ pub fn execute(
             }
         }
     };
-    width.take(Faithful, old, is_upper)
+    width.take(AllRules, old, is_upper)
 }
 
 /// Executes everything that is pending for a word as one change, and returns what the double word was that it lies in, of a
@@ -65,15 +65,15 @@ pub fn execute_fold(double: &AtomicU64, fold: &Fold<'_>) -> u64 {
     let width = fold.width();
     let is_upper = !fold.address().is_multiple_of(8);
     if fold.only_loads() {
-        return width.take(Faithful, double.load(SeqCst), is_upper);
+        return width.take(AllRules, double.load(SeqCst), is_upper);
     }
     if let (Some(sum), Width::Double) = (fold.sum(), width) {
         return double.fetch_add(sum, SeqCst);
     }
     let mut old = double.load(Relaxed);
     loop {
-        let word = width.take(Faithful, old, is_upper);
-        let new = width.put(Faithful, old, is_upper, fold.apply(word));
+        let word = width.take(AllRules, old, is_upper);
+        let new = width.put(AllRules, old, is_upper, fold.apply(word));
         match double.compare_exchange_weak(old, new, SeqCst, Relaxed) {
             Ok(_) => return word,
             Err(found) => old = found,
@@ -108,7 +108,7 @@ mod tests {
                 for (width, is_upper) in places {
                     let before = value(&mut random);
                     let mut operands = Operands { operand: value(&mut random), expected: value(&mut random) };
-                    let old = width.take(Faithful, before, is_upper);
+                    let old = width.take(AllRules, before, is_upper);
                     if random.below(3) == 0 {
                         operands.expected = old;
                     }
@@ -116,7 +116,7 @@ mod tests {
                     let double = AtomicU64::new(before);
                     let what = (operation, width, is_upper, before, operands);
                     assert_eq!(execute(&double, width, is_upper, operation, operands), old, "{what:x?}");
-                    assert_eq!(double.load(Relaxed), width.put(Faithful, before, is_upper, new), "{what:x?}");
+                    assert_eq!(double.load(Relaxed), width.put(AllRules, before, is_upper, new), "{what:x?}");
                 }
             }
         }

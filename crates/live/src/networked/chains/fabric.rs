@@ -14,7 +14,7 @@ use crate::chains::{Ask, Connect, Fabric, Introduction, Store, answer_of, client
 use crate::config::Steering;
 use crate::networked::node::NetworkedNode;
 use crate::networked::verbs::chain_work::{Beginning, Ended, Kind, Ticket, Work};
-use crate::place::{Carrier, Courier, Failure};
+use crate::place::{Carrier, Failure, ThreadContext};
 use nic::regions::{Call, Reply};
 
 /// How often the switch is told of a connection, until it has heard.
@@ -33,14 +33,14 @@ impl Fabric for NetworkedNode {
         if node == self.id() { Some(self.incarnation) } else { self.one_sided.life_of(node) }
     }
 
-    fn connect(&self, courier: &mut Courier, memory: NodeId, connect: Connect) -> Result<(), Failure> {
+    fn connect(&self, context: &mut ThreadContext, memory: NodeId, connect: Connect) -> Result<(), Failure> {
         let life = self.life_of(memory).ok_or(Refusal::NodeDown)?;
         let nowhere = GlobalAddr::new(memory, 0);
-        self.ask_chain(courier, nowhere, &Ask::Connect(connect))?;
+        self.ask_chain(context, nowhere, &Ask::Connect(connect))?;
         let Connect { thread, to_memory, to_client, outstanding } = connect;
         let pair = ChainPair::of_client(self.id(), memory, thread);
         let beginning = Beginning { to_owner: to_client, to_peer: to_memory, outstanding };
-        self.with_nic(courier, |nic, _, _| nic.connect_chain(pair, life, beginning));
+        self.with_nic(context, |nic, _, _| nic.connect_chain(pair, life, beginning));
         Ok(())
     }
 
@@ -57,7 +57,7 @@ impl Fabric for NetworkedNode {
         u64::from(self.incarnation.0) << 32 | u64::from(number)
     }
 
-    fn introduce(&self, courier: &mut Courier, said: Introduction) -> Result<(), Failure> {
+    fn introduce(&self, context: &mut ThreadContext, said: Introduction) -> Result<(), Failure> {
         let number = said.number();
         let mut patience = self.begin_wait();
         let mut again = Nanos::ZERO;
@@ -75,47 +75,47 @@ impl Fabric for NetworkedNode {
             let now = NetworkedNode::now(self);
             if now >= again {
                 again = now + AGAIN;
-                self.transport.send(PlaceId::SWITCH, Body::Control(&said.encode()), &mut courier.outgoing);
-                self.flush(courier);
+                self.transport.send(PlaceId::SWITCH, Body::Control(&said.encode()), &mut context.outgoing);
+                self.flush(context);
             }
-            self.pause(self.id(), courier, &mut patience);
+            self.pause(self.id(), context, &mut patience);
         };
-        self.end_wait(courier);
+        self.end_wait(context);
         heard
     }
 
-    fn post(&self, courier: &mut Courier, work: Work) -> Arc<Ticket> {
+    fn post(&self, context: &mut ThreadContext, work: Work) -> Arc<Ticket> {
         let ticket = Arc::<Ticket>::default();
         if Carrier::is_fenced(self) {
             ticket.end(Ended::Failed(Failure::Fenced));
             return ticket;
         }
         let work = work.for_ticket(&ticket);
-        self.with_nic(courier, |nic, now, way| nic.post_chain(now, work, way));
-        self.flush(courier);
+        self.with_nic(context, |nic, now, way| nic.post_chain(now, work, way));
+        self.flush(context);
         ticket
     }
 
-    fn wait(&self, courier: &mut Courier, ticket: &Ticket) -> Result<Ended, Failure> {
-        self.await_ticket(courier, ticket, self.begin_wait())
+    fn wait(&self, context: &mut ThreadContext, ticket: &Ticket) -> Result<Ended, Failure> {
+        self.await_ticket(context, ticket, self.begin_wait())
     }
 
-    fn execute(&self, courier: &mut Courier, work: Work) -> Result<Ended, Failure> {
+    fn execute(&self, context: &mut ThreadContext, work: Work) -> Result<Ended, Failure> {
         // This thread receives from now on: nobody is woken for the answer.
         let patience = self.begin_wait();
-        let ticket = self.post(courier, work);
-        self.await_ticket(courier, &ticket, patience)
+        let ticket = self.post(context, work);
+        self.await_ticket(context, &ticket, patience)
     }
 
-    fn execute_after(&self, courier: &mut Courier, first: Work, then: Work) -> Result<Ended, Failure> {
+    fn execute_after(&self, context: &mut ThreadContext, first: Work, then: Work) -> Result<Ended, Failure> {
         // It leaves with the other one.
-        self.with_nic(courier, |nic, now, way| nic.post_chain(now, first, way));
-        self.execute(courier, then)
+        self.with_nic(context, |nic, now, way| nic.post_chain(now, first, way));
+        self.execute(context, then)
     }
 
     fn call(
         &self,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         store: &Store,
         thread: u16,
         number: u32,
@@ -125,7 +125,7 @@ impl Fabric for NetworkedNode {
             return Err(Refusal::NodeDown.into());
         }
         match self.ask_chain(
-            courier,
+            context,
             store.addr,
             &Ask::Do { store: store.setup.first(), thread, number, call },
         ) {
@@ -136,7 +136,7 @@ impl Fabric for NetworkedNode {
         }
     }
 
-    fn tell(&self, courier: &mut Courier, store: &Store, thread: u16, appends: &[Appended]) {
+    fn tell(&self, context: &mut ThreadContext, store: &Store, thread: u16, appends: &[Appended]) {
         let home = store.addr.home();
         if home == self.id() {
             if let Some(server) = self.server_of(store.addr, &store.setup.first()) {
@@ -153,14 +153,14 @@ impl Fabric for NetworkedNode {
         words.extend(ask);
         let len = words.len() * 8;
         let work = Work::new(home, Kind::Send, None, words.into(), len);
-        self.with_nic(courier, |nic, now, way| nic.post(now, work, way));
-        self.flush(courier);
+        self.with_nic(context, |nic, now, way| nic.post(now, work, way));
+        self.flush(context);
     }
 
-    fn pass_time(&self, courier: &mut Courier) {
+    fn pass_time(&self, context: &mut ThreadContext) {
         let mut patience = self.begin_wait();
-        self.pause(self.id(), courier, &mut patience);
-        self.end_wait(courier);
+        self.pause(self.id(), context, &mut patience);
+        self.end_wait(context);
         std::thread::yield_now();
     }
 }

@@ -28,7 +28,7 @@ use crate::chains::{
 };
 use crate::config::Steering;
 use crate::memory::regions::Shape;
-use crate::place::{Allocated, Carrier, Courier, Failure};
+use crate::place::{Allocated, Carrier, Failure, ThreadContext};
 use nic::regions::{Call, Reply};
 
 /// Introductions that were heard more often than somebody waited.
@@ -42,7 +42,7 @@ pub(super) struct ChainSide {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// How the switch steers.
     steering: Option<Steering>,
-    /// Then: longer than any request is under way, also one of a process that was stopped for a while and is not taken for dead.
+    /// Then: longer than any request is in flight, also one of a process that was stopped for a while and is not taken for dead.
     doubt: Nanos,
     epoch: AtomicU32,
     introductions: AtomicU32,
@@ -117,7 +117,7 @@ impl NetworkedNode {
     }
 
     /// Asks once; what has to wait is refused as locked.
-    fn ask_chain(&self, courier: &mut Courier, addr: GlobalAddr, ask: &Ask) -> Result<Reply, Failure> {
+    fn ask_chain(&self, context: &mut ThreadContext, addr: GlobalAddr, ask: &Ask) -> Result<Reply, Failure> {
         if Carrier::is_fenced(self) {
             return Err(Failure::Fenced);
         }
@@ -126,7 +126,7 @@ impl NetworkedNode {
             self.serve_chains(self.id(), addr, &words).expect("only what nobody answers is not answered")
         } else {
             let call = Call::Chain { addr, words: words.len() };
-            self.ask_once(courier, (addr.home(), None), call, &words)?
+            self.ask_once(context, (addr.home(), None), call, &words)?
         };
         match reply {
             Reply::Refused(why) => Err(why.into()),
@@ -143,7 +143,7 @@ impl Chains for NetworkedNode {
     fn begin_chains(
         &self,
         _: NodeId,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         Allocated { addr, life, .. }: Allocated,
         (mut setup, zeroed): (Setup, &[bool]),
     ) -> Result<Arc<Store>, Failure> {
@@ -152,18 +152,23 @@ impl Chains for NetworkedNode {
             let shape = Setup::shape(setup.each, number % parts, parts);
             // Nothing that was written before is to be taken for an entry of this store.
             let call = Call::Begin { addr: home.addr, life: home.life, shape, zeroed: zeroed[number] };
-            let reply = self.ask(courier, home.addr.home(), call, &[])?;
+            let reply = self.ask(context, home.addr.home(), call, &[])?;
             let (key, Shape::Chain { .. }) = reply.region().ok_or(Failure::Broken)? else {
                 return Err(Failure::Broken);
             };
             home.key = key;
         }
-        self.ask_chain(courier, addr, &Ask::Serve { life, setup })?;
-        self.open_chains(self.id(), courier, addr)
+        self.ask_chain(context, addr, &Ask::Serve { life, setup })?;
+        self.open_chains(self.id(), context, addr)
     }
 
-    fn open_chains(&self, _: NodeId, courier: &mut Courier, addr: GlobalAddr) -> Result<Arc<Store>, Failure> {
-        let reply = self.ask_chain(courier, addr, &Ask::Describe)?;
+    fn open_chains(
+        &self,
+        _: NodeId,
+        context: &mut ThreadContext,
+        addr: GlobalAddr,
+    ) -> Result<Arc<Store>, Failure> {
+        let reply = self.ask_chain(context, addr, &Ask::Describe)?;
         let Reply::Words(words) = reply else { return Err(Failure::Broken) };
         let store = words.split_first().and_then(|(life, words)| {
             let life = Incarnation(u32::try_from(*life).ok()?);
@@ -172,8 +177,8 @@ impl Chains for NetworkedNode {
         store.map(Arc::new).ok_or(Failure::Broken)
     }
 
-    fn end_chains(&self, _: NodeId, courier: &mut Courier, store: &Store) -> Result<(), Failure> {
-        self.ask_chain(courier, store.addr, &Ask::End { store: store.setup.first() }).map(drop)
+    fn end_chains(&self, _: NodeId, context: &mut ThreadContext, store: &Store) -> Result<(), Failure> {
+        self.ask_chain(context, store.addr, &Ask::End { store: store.setup.first() }).map(drop)
     }
 
     fn has_home(&self, _: NodeId, home: &Home) -> bool {
@@ -191,11 +196,11 @@ impl Chains for NetworkedNode {
     fn run_chain(
         &self,
         _: NodeId,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         session: &mut Session,
         key: u64,
         what: What<'_>,
     ) -> Result<Ran, Failure> {
-        session.run(self, courier, key, what)
+        session.run(self, context, key, what)
     }
 }

@@ -12,7 +12,7 @@ use wire::{GlobalAddr, Refusal, SwitchEpoch};
 use crate::chains::{Ask, Fabric as _, Home, Introduction, Server};
 use crate::config::Steering;
 use crate::networked::node::NetworkedNode;
-use crate::place::{Courier, Failure};
+use crate::place::{Failure, ThreadContext};
 
 /// Tails that a new switch is told: those of so many keys take most of the writes there are, and are found in a moment.
 const MOST_PRELOADED: usize = 1024;
@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 impl NetworkedNode {
     /// Tells every memory of a store that lives of its clients are over, and then sweeps those.
-    fn sweep_the_dead(&self, courier: &mut Courier, server: &Server) -> Result<(), Failure> {
+    fn sweep_the_dead(&self, context: &mut ThreadContext, server: &Server) -> Result<(), Failure> {
         for (node, life) in server.lives() {
             if self.life_of(node) == Some(life) {
                 continue;
@@ -35,9 +35,9 @@ impl NetworkedNode {
                         // It executes nothing any more, of nobody. Whether something is lost with it, the caller looks.
                         break;
                     }
-                    match self.ask_chain(courier, GlobalAddr::new(memory, 0), &Ask::Fence { node, life }) {
+                    match self.ask_chain(context, GlobalAddr::new(memory, 0), &Ask::Fence { node, life }) {
                         Ok(_) => break,
-                        Err(Failure::Broken) => self.pass_time(courier),
+                        Err(Failure::Broken) => self.pass_time(context),
                         // It has died meanwhile.
                         Err(Failure::Refused(Refusal::NodeDown)) if self.life_of(memory) != Some(its) => {
                             break;
@@ -49,7 +49,7 @@ impl NetworkedNode {
             self.look_at_memories(server)?;
             if self.is_steered() {
                 let number = self.next_number();
-                self.introduce(courier, Introduction::End { node, life, number })?;
+                self.introduce(context, Introduction::End { node, life, number })?;
             }
             server.sweep(self.now(), node, life);
         }
@@ -65,25 +65,25 @@ impl NetworkedNode {
     /// The switch may be another one, and know no tails: looks for those of the keys that are written to most, and tells it.
     fn preload(
         &self,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         server: &Server,
         (epoch, most): (SwitchEpoch, usize),
     ) -> Result<(), Failure> {
         let number = self.next_number();
         let Some(scan) = server.store.setup.scan(epoch, number) else { return Ok(()) };
-        match self.introduce(courier, scan) {
+        match self.introduce(context, scan) {
             // Another epoch has begun, for which it looks anew.
             Err(Failure::Broken) => return Ok(()),
             told => told?,
         }
         let keys = server.scan_hottest(most.min(MOST_PRELOADED));
-        while server.work(self, courier) {}
+        while server.work(self, context) {}
         for burst in keys.chunks(BURST) {
             for (key, (at, version)) in burst.iter().filter_map(|key| Some((*key, server.tail(*key)?))) {
                 let said = Introduction::Tail { key, at, version, number };
-                self.transport.send(PlaceId::SWITCH, Body::Control(&said.encode()), &mut courier.outgoing);
+                self.transport.send(PlaceId::SWITCH, Body::Control(&said.encode()), &mut context.outgoing);
             }
-            self.flush(courier);
+            self.flush(context);
         }
         Ok(())
     }
@@ -91,7 +91,7 @@ impl NetworkedNode {
 
 /// Does what a server wants of memory, and looks who has died, until the store or the node is gone.
 pub(super) fn serve_store(node: &Weak<NetworkedNode>, server: &Server) {
-    let mut courier = Courier::new(server.store.addr.bits());
+    let mut context = ThreadContext::new(server.store.addr.bits());
     let mut epoch = node.upgrade().map_or(SwitchEpoch(0), |node| node.epoch());
     loop {
         let Some(node) = node.upgrade() else { return };
@@ -103,25 +103,25 @@ pub(super) fn serve_store(node: &Weak<NetworkedNode>, server: &Server) {
                 && node.is_steered()
             {
                 // Otherwise the node is going to end.
-                let _ = node.introduce(&mut courier, over);
+                let _ = node.introduce(&mut context, over);
             }
             return;
         }
         if epoch != node.epoch() {
             epoch = node.epoch();
             if let Some(Steering { keys, preload: true, .. }) = node.steering()
-                && let Err(why) = node.preload(&mut courier, server, (epoch, keys))
+                && let Err(why) = node.preload(&mut context, server, (epoch, keys))
             {
                 server.fail(why);
             }
         }
-        if let Err(why) = node.sweep_the_dead(&mut courier, server) {
+        if let Err(why) = node.sweep_the_dead(&mut context, server) {
             server.fail(why);
         }
         if let Err(why) = node.look_at_memories(server) {
             server.fail(why);
         }
-        if !server.work(&*node, &mut courier) {
+        if !server.work(&*node, &mut context) {
             drop(node);
             server.wait(LOOK);
         }

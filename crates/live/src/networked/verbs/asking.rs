@@ -15,7 +15,7 @@ use super::ticket::{Ended, Ticket};
 use super::works::{What, Work};
 use crate::memory::regions::{Region, Shape};
 use crate::networked::NetworkedNode;
-use crate::place::{Allocated, Carrier, Courier, Failure};
+use crate::place::{Allocated, Carrier, Failure, ThreadContext};
 
 /// How long another process may take to give this one its memory.
 const MAPPING: Nanos = Nanos::from_millis(200);
@@ -118,11 +118,11 @@ impl NetworkedNode {
     /// If its home is down, or in another life, or knows of no such allocation.
     pub fn begin_region(
         &self,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         Allocated { addr, life, zeroed }: Allocated,
         shape: Shape,
     ) -> Result<Opened, Failure> {
-        let reply = self.ask(courier, addr.home(), Call::Begin { addr, life, shape, zeroed }, &[])?;
+        let reply = self.ask(context, addr.home(), Call::Begin { addr, life, shape, zeroed }, &[])?;
         self.opened(addr, life, &reply)
     }
 
@@ -130,9 +130,9 @@ impl NetworkedNode {
     ///
     /// # Errors
     /// If there is none, or its home is down.
-    pub fn open_region(&self, courier: &mut Courier, addr: GlobalAddr) -> Result<Opened, Failure> {
+    pub fn open_region(&self, context: &mut ThreadContext, addr: GlobalAddr) -> Result<Opened, Failure> {
         let life = self.life_asked(addr.home())?;
-        let reply = self.ask(courier, addr.home(), Call::Open { addr }, &[])?;
+        let reply = self.ask(context, addr.home(), Call::Open { addr }, &[])?;
         self.opened(addr, life, &reply)
     }
 
@@ -167,11 +167,11 @@ impl NetworkedNode {
     /// If there is none, or its home is down.
     pub fn end_region(
         &self,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         (addr, life): (GlobalAddr, Option<Incarnation>),
     ) -> Result<(), Failure> {
         // What is sent on a connection is not served in another life of the home than that which it connects.
-        self.ask_in(courier, (addr.home(), life), Call::End { addr }, &[]).map(drop)
+        self.ask_in(context, (addr.home(), life), Call::End { addr }, &[]).map(drop)
     }
 
     /// Writes bytes into an object, from byte `at` on, in one step; if a version is expected, only if it has that.
@@ -180,7 +180,7 @@ impl NetworkedNode {
     /// If the region has ended, its home is down, or the bytes do not lie in the object.
     pub fn write_object(
         &self,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         region: &Far,
         number: usize,
         at: usize,
@@ -190,7 +190,7 @@ impl NetworkedNode {
         let &Far { addr, key, .. } = region;
         let call =
             Call::Write { addr, key, object: number as u64, at: at as u64, expected, len: bytes.len() };
-        match self.ask_in(courier, (addr.home(), Some(region.life)), call, &words_of(bytes)) {
+        match self.ask_in(context, (addr.home(), Some(region.life)), call, &words_of(bytes)) {
             Ok(Reply::Done(version, ..)) => Ok(Written::Done(version)),
             Err(Failure::Refused(Refusal::Outdated)) => Ok(Written::Changed),
             Ok(Reply::Refused(why)) => Err(why.into()),
@@ -208,13 +208,13 @@ impl NetworkedNode {
     /// If `into` has another length than the object.
     pub fn read_object(
         &self,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         region: &Far,
         number: usize,
         into: &mut [u8],
     ) -> Result<Read, Failure> {
         let what = What::ReadObject { remote: region.remote(number), len: into.len() as u32 };
-        match self.do_one(courier, region.home(), what, &[])? {
+        match self.do_one(context, region.home(), what, &[])? {
             Ended::Object(version, words) => {
                 copy_out(&words, into);
                 Ok(Read::Whole(version))
@@ -230,14 +230,14 @@ impl NetworkedNode {
     /// If the region ended long ago, or its home is down.
     pub fn read_bytes(
         &self,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         region: &Far,
         (number, at): (usize, usize),
         into: &mut [u8],
     ) -> Result<(), Failure> {
         let Remote { key, address } = region.remote(number);
         let remote = Remote { key, address: address + at as u64 };
-        match self.do_one(courier, region.home(), What::Read { remote, len: into.len() as u32 }, &[])? {
+        match self.do_one(context, region.home(), What::Read { remote, len: into.len() as u32 }, &[])? {
             Ended::Answer(words) => copy_out(&words, into),
             other => panic!("a READ ended with {other:?}"),
         }
@@ -250,21 +250,21 @@ impl NetworkedNode {
     /// If the region ended long ago, or its home is down.
     pub fn write_bytes(
         &self,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         region: &Far,
         (number, at): (usize, usize),
         bytes: &[u8],
     ) -> Result<(), Failure> {
         let Remote { key, address } = region.remote(number);
         let remote = Remote { key, address: address + at as u64 };
-        self.do_one(courier, region.home(), What::Write { remote }, bytes).map(drop)
+        self.do_one(context, region.home(), What::Write { remote }, bytes).map(drop)
     }
 
     /// Sends a batch of operations on words of regions of one home; `entries` of them, of which `fetches` fetch.
     /// [`Ticket`] says how it ends, and [`NetworkedNode::await_batch`] waits for it.
     pub fn post_batch(
         &self,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         home: HomeLife,
         batch: &[u8],
         (entries, fetches): (usize, usize),
@@ -277,8 +277,8 @@ impl NetworkedNode {
         }
         let what = What::Atomics { answer: answer as u32 };
         let work = Work::new(home.node, what, Some(Arc::clone(&ticket)), words_of(batch), batch.len());
-        self.with_nic(courier, |nic, now, way| nic.post(now, work.in_life(home.life), way));
-        self.flush(courier);
+        self.with_nic(context, |nic, now, way| nic.post(now, work.in_life(home.life), way));
+        self.flush(context);
         ticket
     }
 
@@ -288,38 +288,38 @@ impl NetworkedNode {
     }
 
     /// Waits until a batch has ended: [`Ticket::answer`] says how.
-    pub fn await_batch(&self, courier: &mut Courier, ticket: &Ticket) {
+    pub fn await_batch(&self, context: &mut ThreadContext, ticket: &Ticket) {
         let mut patience = self.begin_wait();
-        ticket.wake(courier.bell_of_this_thread());
+        ticket.wake(context.waker_of_this_thread());
         // While the node leaves in order, what was sent is still answered.
         while !ticket.is_over() && !self.lease().is_fenced() {
-            self.pause(self.id(), courier, &mut patience);
+            self.pause(self.id(), context, &mut patience);
         }
-        self.end_wait(courier);
+        self.end_wait(context);
     }
 
     /// Receives what has come, without waiting for anything.
-    pub fn look(&self, courier: &mut Courier) {
+    pub fn look(&self, context: &mut ThreadContext) {
         let now = self.now();
-        Carrier::run_due(self, self.id(), courier, now);
-        self.poll(courier, now);
+        Carrier::run_due(self, self.id(), context, now);
+        self.poll(context, now);
     }
 
     /// Asks a home for something, until it is not in anybody's way any more.
     pub(in crate::networked) fn ask(
         &self,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         home: NodeId,
         call: Call,
         bytes: &[u64],
     ) -> Result<Reply, Failure> {
-        self.ask_in(courier, (home, None), call, bytes)
+        self.ask_in(context, (home, None), call, bytes)
     }
 
     /// The same; only in this life of the home, if one is given.
     fn ask_in(
         &self,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         (home, life): (NodeId, Option<Incarnation>),
         call: Call,
         bytes: &[u64],
@@ -330,14 +330,14 @@ impl NetworkedNode {
                     self.one_sided.serving.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 self.serve(call, bytes)
             } else {
-                self.ask_once(courier, (home, life), call, bytes)?
+                self.ask_once(context, (home, life), call, bytes)?
             };
             match reply {
                 // Whoever is inside is about done, or waits for a core.
                 Reply::Refused(Refusal::Locked) => {
                     let mut patience = self.begin_wait();
-                    self.pause(self.id(), courier, &mut patience);
-                    self.end_wait(courier);
+                    self.pause(self.id(), context, &mut patience);
+                    self.end_wait(context);
                 }
                 Reply::Refused(why) => return Err(why.into()),
                 done => return Ok(done),
@@ -347,7 +347,7 @@ impl NetworkedNode {
 
     pub(in crate::networked) fn ask_once(
         &self,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         (home, life): (NodeId, Option<Incarnation>),
         call: Call,
         bytes: &[u64],
@@ -357,7 +357,7 @@ impl NetworkedNode {
         }
         let ticket = Arc::<Ticket>::default();
         let patience = self.begin_wait();
-        self.with_nic(courier, |nic, now, way| {
+        self.with_nic(context, |nic, now, way| {
             if !nic.reaches(home, life) {
                 return ticket.end(Ended::Failed(Refusal::NodeDown.into()));
             }
@@ -366,8 +366,8 @@ impl NetworkedNode {
             let len = words.len() * 8;
             nic.post(now, Work::new(home, What::Send, None, words.into(), len), way);
         });
-        self.flush(courier);
-        match self.await_ticket(courier, &ticket, patience)? {
+        self.flush(context);
+        match self.await_ticket(context, &ticket, patience)? {
             Ended::Reply(reply) => Ok(reply),
             other => panic!("a call ended with {other:?}"),
         }
@@ -376,7 +376,7 @@ impl NetworkedNode {
     /// Posts something, and waits for it.
     fn do_one(
         &self,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         home: HomeLife,
         what: What,
         bytes: &[u8],
@@ -387,19 +387,19 @@ impl NetworkedNode {
         let ticket = Arc::<Ticket>::default();
         let work = Work::new(home.node, what, Some(Arc::clone(&ticket)), words_of(bytes), bytes.len());
         let patience = self.begin_wait();
-        self.with_nic(courier, |nic, now, way| nic.post(now, work.in_life(home.life), way));
-        self.flush(courier);
-        self.await_ticket(courier, &ticket, patience)
+        self.with_nic(context, |nic, now, way| nic.post(now, work.in_life(home.life), way));
+        self.flush(context);
+        self.await_ticket(context, &ticket, patience)
     }
 
     /// Waits for how work has ended. The wait began before the work was posted.
     pub(in crate::networked) fn await_ticket(
         &self,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         ticket: &Ticket,
-        mut patience: crate::waiting::Patience,
+        mut patience: crate::waiting::SpinThenPark,
     ) -> Result<Ended, Failure> {
-        ticket.wake(courier.bell_of_this_thread());
+        ticket.wake(context.waker_of_this_thread());
         let ended = loop {
             if let Some(ended) = ticket.take() {
                 break ended;
@@ -407,9 +407,9 @@ impl NetworkedNode {
             if self.is_fenced() || self.stop.load(std::sync::atomic::Ordering::Acquire) {
                 break Ended::Failed(Failure::Fenced);
             }
-            self.pause(self.id(), courier, &mut patience);
+            self.pause(self.id(), context, &mut patience);
         };
-        self.end_wait(courier);
+        self.end_wait(context);
         match ended {
             Ended::Failed(why) => Err(why),
             ended => Ok(ended),

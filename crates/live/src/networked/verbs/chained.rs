@@ -1,7 +1,7 @@
 //! Queue pairs between clients of chains and memory: each thread has its own to each memory, and all their packets pass the switch.
 //!
 //! At both ends. The client begins a connection, and begins it anew when it broke; memory does as it is told. What must always hold:
-//! a connection that begins anew has executed nothing of what came before from then on; what is under way on one that breaks ends,
+//! a connection that begins anew has executed nothing of what came before from then on; what is in flight on one that breaks ends,
 //! and nobody knows whether it was done.
 
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ use crate::place::Failure;
 
 /// Work that is posted to a queue pair at a time.
 const SENDS: usize = 64;
-/// Packets under way on one: a ring, or a socket's buffer, has room for those of some.
+/// Packets in flight on one: a ring, or a socket's buffer, has room for those of some.
 const WINDOW: u32 = 32;
 /// Packets that one READ request asks for.
 const READ_CHUNK: u32 = 16;
@@ -42,7 +42,7 @@ pub(crate) struct Beginning {
     pub(crate) to_owner: Psn,
     /// The first packet to the other one.
     pub(crate) to_peer: Psn,
-    /// READs and atomics of the client under way at a time.
+    /// READs and atomics of the client in flight at a time.
     pub(crate) outstanding: u32,
 }
 
@@ -84,7 +84,7 @@ impl Chained {
 }
 
 impl Nic {
-    /// Begins a connection, or begins it anew: what was under way has failed. False if that life of the other node is over.
+    /// Begins a connection, or begins it anew: what was in flight has failed. False if that life of the other node is over.
     pub(crate) fn connect_chain(&mut self, pair: ChainPair, life: Incarnation, beginning: Beginning) -> bool {
         debug_assert_eq!(pair.owner, self.me);
         if self.chains.over.get(&pair.peer).is_some_and(|over| life <= *over) && pair.end == End::Memory {

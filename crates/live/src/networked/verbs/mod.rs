@@ -15,7 +15,7 @@
 //! | --- | --- |
 //! | `nic.rs` | the device, and what its effects need |
 //! | `memory.rs`, `bytes.rs` | the bytes that the device names |
-//! | `works.rs`, `ticket.rs` | what is under way, and who waits for it |
+//! | `works.rs`, `ticket.rs` | what is in flight, and who waits for it |
 //! | `serving.rs` | what is asked of this node by others, and what it does |
 //! | `asking.rs` | what application threads call |
 //! | `chained.rs` | queue pairs of clients of chains, each thread with its own |
@@ -55,7 +55,7 @@ use wire::{Incarnation, Nanos, NodeId};
 
 use self::nic::{Nic, Way};
 use super::node::NetworkedNode;
-use crate::place::{Courier, Failure};
+use crate::place::{Failure, ThreadContext};
 
 pub use self::asking::{Far, HomeLife, Opened, Read, Written};
 pub use self::ticket::Ticket;
@@ -158,7 +158,7 @@ impl NetworkedNode {
     /// Does something with the device. What it sends is still to be flushed.
     pub(super) fn with_nic<R>(
         &self,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         action: impl FnOnce(&mut Nic, Nanos, &mut Way<'_>) -> R,
     ) -> R {
         let mut nic = self.one_sided.enter();
@@ -166,7 +166,7 @@ impl NetworkedNode {
         let now = self.now();
         let mut way = Way {
             transport: &*self.transport,
-            outgoing: &mut courier.outgoing,
+            outgoing: &mut context.outgoing,
             is_fenced: self.lease().is_fenced(),
         };
         let result = action(&mut nic, now, &mut way);
@@ -181,7 +181,7 @@ impl NetworkedNode {
     /// A packet of another node's NIC.
     pub(super) fn on_one_sided(
         &self,
-        courier: &mut Courier,
+        context: &mut ThreadContext,
         from: PlaceId,
         packet: &Packet,
         len: usize,
@@ -189,20 +189,20 @@ impl NetworkedNode {
     ) {
         match from.as_node() {
             None if from == PlaceId::SWITCH && !self.lease().is_fenced() => {
-                self.with_nic(courier, |nic, now, way| nic.on_chain_packet(now, packet, len, contents, way));
+                self.with_nic(context, |nic, now, way| nic.on_chain_packet(now, packet, len, contents, way));
             }
             Some(from) if !self.lease().is_fenced() && ChainPair::of(packet.to).is_none() => {
-                self.with_nic(courier, |nic, now, way| nic.on_packet(now, from, packet, len, contents, way));
+                self.with_nic(context, |nic, now, way| nic.on_packet(now, from, packet, len, contents, way));
             }
             _ => self.transport.counters().dropped(Cause::Malformed),
         }
     }
 
     /// A control message of another node: about its connection to this one.
-    pub(super) fn on_control_of(&self, courier: &mut Courier, from: PlaceId, bytes: &[u8]) {
+    pub(super) fn on_control_of(&self, context: &mut ThreadContext, from: PlaceId, bytes: &[u8]) {
         match (from.as_node(), Again::parse(bytes)) {
             (Some(from), Some(said)) => {
-                self.with_nic(courier, |nic, now, way| nic.on_again(now, from, &said, way));
+                self.with_nic(context, |nic, now, way| nic.on_again(now, from, &said, way));
             }
             _ => self.transport.counters().dropped(Cause::Malformed),
         }
@@ -230,16 +230,16 @@ impl NetworkedNode {
     }
 
     /// What is due at the device.
-    pub(super) fn run_nic(&self, courier: &mut Courier, now: Nanos) {
+    pub(super) fn run_nic(&self, context: &mut ThreadContext, now: Nanos) {
         if self.one_sided.deadline() <= now {
-            self.with_nic(courier, |nic, now, way| nic.on_deadline(now, way));
-            self.flush(courier);
+            self.with_nic(context, |nic, now, way| nic.on_deadline(now, way));
+            self.flush(context);
         }
     }
 
     /// A new epoch: connections to nodes that are down, or in another life, have ended, and others begin.
-    pub(super) fn begin_connections(&self, courier: &mut Courier, view: &View) {
-        self.with_nic(courier, |nic, now, way| {
+    pub(super) fn begin_connections(&self, context: &mut ThreadContext, view: &View) {
+        self.with_nic(context, |nic, now, way| {
             nic.change(now, way, |connections, out| connections.on_view(&view.lives, out));
             for peer in std::mem::take(&mut nic.gone) {
                 if !self.memory().regions.node_died(peer) {
@@ -247,11 +247,11 @@ impl NetworkedNode {
                 }
             }
         });
-        self.flush(courier);
+        self.flush(context);
     }
 
-    /// This node counts no more: whatever it has under way has failed.
-    pub(super) fn end_connections(&self, courier: &mut Courier) {
-        self.with_nic(courier, |nic, now, way| nic.end_all(now, Failure::Fenced, way));
+    /// This node counts no more: whatever it has in flight has failed.
+    pub(super) fn end_connections(&self, context: &mut ThreadContext) {
+        self.with_nic(context, |nic, now, way| nic.end_all(now, Failure::Fenced, way));
     }
 }

@@ -33,7 +33,7 @@ const SENDS: usize = 64;
 const RECEIVES: usize = 32;
 /// The longest message: a whole object is written by one.
 const LONGEST: u32 = (1 << 20) + CALL_BYTES as u32;
-/// Batches, READs and object reads under way on a connection.
+/// Batches, READs and object reads in flight on a connection.
 const OUTSTANDING: u32 = 32;
 /// Names that are not addresses of any memory: works and receives lie there.
 const NAMES: u64 = 1 << 62;
@@ -115,7 +115,7 @@ impl Nic {
         }
     }
 
-    /// What has become of connections is done: what was under way has failed, others begin, something is said.
+    /// What has become of connections is done: what was in flight has failed, others begin, something is said.
     pub(super) fn change(
         &mut self,
         now: Nanos,
@@ -156,7 +156,7 @@ impl Nic {
         self.change(now, way, |connections, out| connections.on_again(now, from, said, out));
     }
 
-    /// Begins a connection anew, after everything that was under way on it has failed.
+    /// Begins a connection anew, after everything that was in flight on it has failed.
     fn connect(&mut self, now: Nanos, peer: NodeId, way: &mut Way<'_>) {
         let any = (peer, self.connections.queue_pair(peer), Psn::new(0));
         let receive = ToReceive {
@@ -177,7 +177,7 @@ impl Nic {
         self.settle(now, Contents::None, way);
     }
 
-    /// Ends a connection: what was under way on it has failed.
+    /// Ends a connection: what was in flight on it has failed.
     fn disconnect(&mut self, peer: NodeId, why: Failure) {
         self.waiting[peer.index()].clear();
         let number = self.connections.queue_pair(peer);
@@ -199,7 +199,7 @@ impl Nic {
         self.asked.retain(|(from, _)| *from != peer);
     }
 
-    /// This node counts no more: whatever it has under way has failed.
+    /// This node counts no more: whatever it has in flight has failed.
     pub(super) fn end_all(&mut self, now: Nanos, why: Failure, way: &mut Way<'_>) {
         for index in 0..self.waiting.len() {
             self.disconnect(NodeId(index as u16), why);

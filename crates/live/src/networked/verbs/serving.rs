@@ -9,18 +9,18 @@ use std::sync::{Arc, PoisonError};
 use nic::regions::{self, Call, Home, Message, Reply, Shape};
 use node::allocator::BlockRange;
 use wire::roce::Key;
-use wire::{Discipline, Faithful, GlobalAddr, Incarnation, NodeId, Refusal};
+use wire::{AllRules, Discipline, GlobalAddr, Incarnation, NodeId, Refusal};
 use zerocopy::IntoBytes as _;
 
 use super::works::{What, Work};
 use crate::memory::NodeMemory;
 use crate::memory::regions::{Missing, Region, Taking};
 use crate::networked::NetworkedNode;
-use crate::place::Courier;
+use crate::place::ThreadContext;
 
 impl NetworkedNode {
     /// Does what others have asked for.
-    pub(in crate::networked) fn serve_calls(&self, courier: &mut Courier) {
+    pub(in crate::networked) fn serve_calls(&self, context: &mut ThreadContext) {
         while self.one_sided.is_asked.swap(false, Ordering::AcqRel) {
             loop {
                 // One call at a time, in the order in which they came.
@@ -36,24 +36,24 @@ impl NetworkedNode {
                 };
                 let words: Box<[u64]> = reply.words(number).into();
                 let len = words.len() * 8;
-                self.with_nic(courier, |nic, now, way| {
+                self.with_nic(context, |nic, now, way| {
                     nic.post(now, Work::new(from, What::Send, None, words, len), way);
                 });
             }
-            self.flush(courier);
+            self.flush(context);
         }
     }
 
     /// Does one thing that was asked for, by another node or by this one.
     pub(super) fn serve(&self, call: Call, bytes: &[u64]) -> Reply {
-        regions::serve(Faithful, &mut Here(self), &call, bytes)
+        regions::serve(AllRules, &mut Here(self), &call, bytes)
     }
 
     /// Blocks of this node's memory have ended their lives.
     pub(in crate::networked) fn end_regions_in(&self, ended: &[BlockRange]) {
         for range in ended {
             let bytes = range.bytes(self.memory().cache.block_size());
-            regions::on_blocks_ended(Faithful, &mut Here(self), range.first.addr(), bytes);
+            regions::on_blocks_ended(AllRules, &mut Here(self), range.first.addr(), bytes);
         }
     }
 

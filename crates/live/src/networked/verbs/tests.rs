@@ -108,7 +108,7 @@ fn a_connection_that_broke_begins_anew_at_both_ends() {
         let other = two.post(1 - breaker, What::Send, 5_000);
         assert!(matches!(two.until(&other), Ended::Answer(_)));
         let wrong = two.post(breaker, WRONG, 0);
-        // What is under way fails with it, and says that nobody knows.
+        // What is in flight fails with it, and says that nobody knows.
         let behind = two.post(breaker, What::Send, 8);
         assert_eq!(two.until(&wrong), Ended::Failed(Failure::Broken));
         assert_eq!(two.until(&behind), Ended::Failed(Failure::Broken));
@@ -172,7 +172,7 @@ fn a_key_of_a_former_life_is_used_no_more() {
     let down = Ended::Failed(Failure::Refused(Refusal::NodeDown));
     assert_eq!(pending.take(), Some(down.clone()));
     assert_eq!(ask(&mut two, 1).take(), Some(down), "another region may have that key by now");
-    assert_eq!(ask(&mut two, 2).take(), None, "that is under way");
+    assert_eq!(ask(&mut two, 2).take(), None, "that is in flight");
 }
 
 #[test]

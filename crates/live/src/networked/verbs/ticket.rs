@@ -1,4 +1,4 @@
-//! Work that is under way, as the thread sees it that wants to know how it ends.
+//! Work that is in flight, as the thread sees it that wants to know how it ends.
 //!
 //! Made by the thread, ended by whichever thread receives. What must always hold: a ticket is ended once; whoever waits for it
 //! is woken.
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use nic::regions::Reply;
 use wire::NodeId;
 
-use crate::place::{Bell, Failure};
+use crate::place::{Failure, Waker};
 
 /// How work has ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,7 +31,7 @@ pub(crate) enum Ended {
 #[derive(Default)]
 struct State {
     ended: Option<Ended>,
-    waiting: Vec<Arc<Bell>>,
+    waiting: Vec<Arc<Waker>>,
 }
 
 /// A piece of work.
@@ -70,14 +70,14 @@ impl Ticket {
         self.is_over.store(true, Ordering::Release);
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
-        waiting.iter().for_each(|bell| bell.nudge());
+        waiting.iter().for_each(|waker| waker.nudge());
     }
 
     /// This thread is going to wait for it.
-    pub(crate) fn wake(&self, bell: &Arc<Bell>) {
+    pub(crate) fn wake(&self, waker: &Arc<Waker>) {
         let mut state = self.state();
         if !self.is_over() {
-            state.waiting.push(Arc::clone(bell));
+            state.waiting.push(Arc::clone(waker));
         }
     }
 

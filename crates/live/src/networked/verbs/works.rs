@@ -133,7 +133,7 @@ pub(super) const fn place_of(address: u64) -> (usize, usize) {
     ((address >> 32) as usize, (address & 0xffff_ffff) as usize)
 }
 
-/// All that is under way, by number.
+/// All that is in flight, by number.
 #[derive(Default)]
 pub(super) struct Works {
     works: Vec<Option<Work>>,
@@ -172,12 +172,12 @@ impl Works {
         Some(work)
     }
 
-    /// Everything that is under way to this node on the connection between the two.
+    /// Everything that is in flight to this node on the connection between the two.
     pub(super) fn drain(&mut self, peer: NodeId) -> Vec<Work> {
         self.drain_if(|work| work.peer == peer && work.chain.is_none())
     }
 
-    /// Everything that is under way on the queue pair of a client of chains.
+    /// Everything that is in flight on the queue pair of a client of chains.
     pub(super) fn drain_chain(&mut self, chain: QpNumber) -> Vec<Work> {
         self.drain_if(|work| work.chain == Some(chain))
     }

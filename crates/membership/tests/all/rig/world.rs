@@ -60,7 +60,7 @@ enum To {
     Process(usize),
 }
 
-struct UnderWay {
+struct InFlight {
     at: u64,
     to: To,
     bytes: Vec<u8>,
@@ -79,7 +79,7 @@ pub(crate) struct Rig {
     pub(crate) narrow: BTreeMap<NodeId, u64>,
     pub(crate) seen: Seen,
     pub(crate) chaos: Option<Chaos>,
-    network: Vec<UnderWay>,
+    network: Vec<InFlight>,
     /// What each node sent last.
     sent: BTreeMap<NodeId, Vec<u8>>,
     /// Steps at this very moment.
@@ -171,7 +171,7 @@ impl Rig {
     /// What the node sent last comes once more.
     pub(crate) fn repeat(&mut self, node: NodeId) {
         let bytes = self.sent[&node].clone();
-        self.network.push(UnderWay { at: self.now, to: To::Coordinator(node), bytes });
+        self.network.push(InFlight { at: self.now, to: To::Coordinator(node), bytes });
     }
 
     pub(crate) fn coordinator(&self) -> &Coordinator {
@@ -272,7 +272,7 @@ impl Rig {
     }
 
     fn deliver(&mut self, at: usize) {
-        let UnderWay { to, bytes, .. } = self.network.swap_remove(at);
+        let InFlight { to, bytes, .. } = self.network.swap_remove(at);
         let message = Message::parse(&bytes).expect("the network changes no bytes");
         match to {
             To::Coordinator(from) => {
@@ -281,7 +281,7 @@ impl Rig {
                     // Sockets have room for some of it.
                     if self.random.per_mille(500) {
                         let at = control.stopped_until;
-                        self.network.push(UnderWay { at, to, bytes });
+                        self.network.push(InFlight { at, to, bytes });
                     }
                     return;
                 }
@@ -307,7 +307,7 @@ impl Rig {
         }
         if it.stopped_until > self.now {
             let until = it.stopped_until;
-            self.network.push(UnderWay { at: until, to: To::Process(at), bytes: message.encode() });
+            self.network.push(InFlight { at: until, to: To::Process(at), bytes: message.encode() });
             return;
         }
         let mut out = Vec::new();
@@ -370,7 +370,7 @@ impl Rig {
             let late = self.random.per_mille(self.faults.late);
             let delay =
                 if late { self.random.below(3 * TIMEOUT.0) } else { 10_000 + self.random.below(90_000) };
-            self.network.push(UnderWay { at: self.now + delay, to, bytes: message.encode() });
+            self.network.push(InFlight { at: self.now + delay, to, bytes: message.encode() });
         }
     }
 }

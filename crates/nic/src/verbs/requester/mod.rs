@@ -4,13 +4,13 @@
 //! that any packet can be made again from its number alone (`transmit.rs`); nothing is kept of a packet that was sent.
 //!
 //! ```text
-//!        answered      under way           to be sent       not numbered
+//!        answered      in flight           to be sent       not numbered
 //!   ──────────────┬──────────────────┬───────────────────┬───────────────
 //!             unanswered            next                 end
 //! ```
 //!
 //! What must always hold: unanswered <= next <= end on the circle; a deadline is named if and only if something is
-//! under way, or waits for the peer to post a receive.
+//! in flight, or waits for the peer to post a receive.
 
 mod on_deadline;
 mod on_response;
@@ -200,7 +200,7 @@ impl Requester {
         distance(self.unanswered, self.end)
     }
 
-    fn under_way(&self) -> u32 {
+    fn in_flight(&self) -> u32 {
         distance(self.unanswered, self.next)
     }
 
@@ -256,7 +256,7 @@ impl Requester {
         Health::Broken
     }
 
-    /// Requests that are answered by more than an acknowledgement and are under way, counted anew.
+    /// Requests that are answered by more than an acknowledgement and are in flight, counted anew.
     fn count_outstanding(&self) -> u32 {
         let mut count = 0;
         for pending in self.queue.iter().filter(|pending| pending.request.operation.is_answered()) {
@@ -275,11 +275,11 @@ impl Requester {
     pub(crate) fn invariants<R: Rules>(&self, rules: R, state: State) {
         if state == State::Rts {
             let numbered = self.numbered();
-            assert!(self.under_way() <= numbered, "next is behind the end: {self:?}");
+            assert!(self.in_flight() <= numbered, "next is behind the end: {self:?}");
             assert!(distance(self.unanswered, self.sent) <= numbered, "more was sent than posted: {self:?}");
-            assert!(self.sent.since(self.next) >= 0, "what is under way was sent: {self:?}");
+            assert!(self.sent.since(self.next) >= 0, "what is in flight was sent: {self:?}");
             assert_eq!(self.outstanding, self.count_outstanding(), "{self:?}");
-            let waits = self.resting || self.under_way() > 0;
+            let waits = self.resting || self.in_flight() > 0;
             let never = !rules.holds(Rule::PacketsAreRepeated) || self.limits.timeout == Nanos::MAX;
             assert!(never || waits == (self.deadline != Nanos::MAX), "{self:?}");
             assert_eq!(self.queue.is_empty(), numbered == 0, "{self:?}");

@@ -282,16 +282,16 @@ impl Requester {
     /// Everything up to this packet is answered: that is progress.
     fn advance<R: Rules>(&mut self, cx: &mut Context<'_, R>, psn: Psn) {
         // A READ that was requested before going back, and not after it, does not count as outstanding.
-        let under_way = self.next.since(psn) > 0;
+        let in_flight = self.next.since(psn) > 0;
         self.unanswered = psn.plus(1);
-        if !under_way {
+        if !in_flight {
             self.next = self.unanswered;
         }
         if !(cx.rules.holds(Rule::AnswersAreAwaited) && cx.rules.holds(Rule::ResponsesComeInTurn)) {
             self.outstanding = self.count_outstanding();
         } else if let Some(front) = self.queue.front()
             && front.request.operation.is_answered()
-            && under_way
+            && in_flight
         {
             let offset = distance(front.first, psn);
             let ends = offset + 1 == front.piece_end(offset, self.limits.read_chunk);

@@ -15,7 +15,7 @@ use crate::verbs::work::{Operation, Remote, Status};
 impl Requester {
     /// Sends until the window is full, too many answers are awaited, or nothing is left.
     pub(crate) fn transmit<R: Rules>(&mut self, cx: &mut Context<'_, R>) -> Health {
-        while !self.resting && self.next != self.end && self.under_way() < self.limits.window {
+        while !self.resting && self.next != self.end && self.in_flight() < self.limits.window {
             let index = self.index_of(self.next);
             let pending = self.queue[index];
             let offset = distance(pending.first, self.next);
@@ -43,7 +43,7 @@ impl Requester {
             }
         }
         if !self.resting {
-            if self.under_way() == 0 {
+            if self.in_flight() == 0 {
                 self.deadline = Nanos::MAX;
             } else if self.deadline == Nanos::MAX {
                 self.deadline = cx.now + self.limits.timeout;
@@ -136,7 +136,7 @@ impl Requester {
         let quarter = (self.limits.window / 4).max(1);
         packet.ack_request = offset + 1 == pending.packets
             || (offset + 1).is_multiple_of(quarter)
-            || self.under_way() + 1 == self.limits.window;
+            || self.in_flight() + 1 == self.limits.window;
         (packet, (part > 0).then_some(span), 1)
     }
 }

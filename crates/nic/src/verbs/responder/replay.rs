@@ -93,12 +93,12 @@ mod tests {
     fn the_last_ones_are_remembered_and_no_more() {
         let mut replay = Replay::new(2);
         for number in 0..3 {
-            replay.remember(wire::Faithful, Psn::new(number), Answer::Word(u64::from(number) + 10));
+            replay.remember(wire::AllRules, Psn::new(number), Answer::Word(u64::from(number) + 10));
         }
         let word = |replay: &Replay, psn| replay.recall(Psn::new(psn)).map(|answered| answered.answer);
         assert_eq!(word(&replay, 0), None);
         assert_eq!(word(&replay, 1), Some(Answer::Word(11)));
-        replay.remember(wire::Faithful, Psn::new(2), Answer::Word(99));
+        replay.remember(wire::AllRules, Psn::new(2), Answer::Word(99));
         assert_eq!(word(&replay, 2), Some(Answer::Word(99)), "the newest");
     }
 
@@ -108,7 +108,7 @@ mod tests {
         let mut used = Vec::new();
         for number in 0..7 {
             used.push(replay.next_slot());
-            replay.remember(wire::Faithful, Psn::new(number), Answer::Batch { len: 8 });
+            replay.remember(wire::AllRules, Psn::new(number), Answer::Batch { len: 8 });
         }
         assert_eq!(used, [0, 1, 2, 0, 1, 2, 0]);
         let slots = (4..7).map(|number| replay.recall(Psn::new(number)).unwrap().slot);
@@ -120,7 +120,7 @@ mod tests {
         let mut replay = Replay::new(2);
         let verdict = Verdict::Whole(4);
         replay.remember(
-            wire::Faithful,
+            wire::AllRules,
             Psn::new(0xff_ffff),
             Answer::Object { len: 600, packets: 4, verdict },
         );

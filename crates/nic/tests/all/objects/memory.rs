@@ -70,7 +70,7 @@ impl Memory {
         self.loads.push(load);
     }
 
-    /// Nothing is under way.
+    /// Nothing is in flight.
     pub(crate) fn is_idle(&self) -> bool {
         self.loads.is_empty() && self.answers.is_empty()
     }

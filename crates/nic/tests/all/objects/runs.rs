@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nic::objects::{Attempt, Config, Effect, Engine, Load, Mode, Object, Refused};
-use wire::rules::Faithful;
+use wire::rules::AllRules;
 use wire::{Nanos, Rules};
 
 use crate::objects::memory::Memory;
@@ -153,7 +153,7 @@ const MODES: [Mode; 3] = [Mode::Speculative, Mode::VersionFirst, Mode::Locked];
 fn all_hold(plan: Plan, seeds: u64) -> (u64, u64) {
     let (mut whole, mut torn) = (0, 0);
     for seed in 0..seeds {
-        match run(Faithful, plan, seed) {
+        match run(AllRules, plan, seed) {
             Ok((more_whole, more_torn)) => (whole, torn) = (whole + more_whole, torn + more_torn),
             Err(why) => panic!("{plan:?}, seed {seed}: {why}"),
         }

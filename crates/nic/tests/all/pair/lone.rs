@@ -4,7 +4,7 @@
 
 use nic::verbs::*;
 use wire::roce::*;
-use wire::{Faithful, Nanos, NodeId};
+use wire::{AllRules, Nanos, NodeId};
 
 use crate::pair::NodeMemory;
 
@@ -15,7 +15,7 @@ pub(crate) const FIRST: u32 = 0xff_fffe;
 
 /// One device, connected to nobody who runs.
 pub(crate) struct Lone {
-    pub(crate) device: Device<Faithful>,
+    pub(crate) device: Device<AllRules>,
     pub(crate) memory: NodeMemory,
     pub(crate) key: Key,
     pub(crate) pair: QpNumber,

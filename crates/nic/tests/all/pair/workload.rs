@@ -18,7 +18,7 @@ use self::words::Words;
 use crate::pair::{Dice, Faults, Link, Pair};
 
 const LINKS: usize = 2;
-/// Of local memory: one for each operation that may be under way.
+/// Of local memory: one for each operation that may be in flight.
 const BUFFERS: u64 = 32;
 const WORDS_OF_SLOT: u64 = 400;
 const SLOT: u64 = WORDS_OF_SLOT * 8;
@@ -44,7 +44,7 @@ struct Stream {
     stamp: u64,
     /// What was last posted for each word of the slot.
     posted: Vec<u64>,
-    /// What is under way, and for READs what the words must at least be.
+    /// What is in flight, and for READs what the words must at least be.
     open: BTreeMap<WorkId, (Operation, Vec<u64>)>,
     /// Messages that take a receive: what their words are (of a SEND), and the immediate data.
     messages: BTreeMap<u64, (Option<u64>, u32)>,
@@ -172,7 +172,7 @@ impl<R: Rules> Run<R> {
                     self.post_receive(index);
                 }
                 if !self.pair.step() {
-                    return Err("stuck: work is open and nothing is under way".into());
+                    return Err("stuck: work is open and nothing is in flight".into());
                 }
                 self.judge()?;
             }

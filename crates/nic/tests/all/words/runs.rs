@@ -6,7 +6,7 @@ use nic::words::{
     Config, Done, Effect, EntryId, Folder, Line, Lines, Operands, Operation, Refused, Request, WORDS, Width,
 };
 use wire::Rules;
-use wire::rules::Faithful;
+use wire::rules::AllRules;
 
 use random::Dice;
 
@@ -169,7 +169,7 @@ pub(crate) const SMALL: Config = Config { entries: 4, subentries: 8, lines: 2 };
 fn words_are_changed_as_if_one_request_came_after_the_other() {
     for seed in 0..400 {
         for config in [SMALL, Config { entries: 1, ..SMALL }, Config { lines: 1, ..SMALL }, Config::PAPER] {
-            if let Err(why) = run(Faithful, config, seed) {
+            if let Err(why) = run(AllRules, config, seed) {
                 panic!("{config:?}, seed {seed}: {why}");
             }
         }

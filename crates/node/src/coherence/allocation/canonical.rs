@@ -50,7 +50,7 @@ impl Allocation {
         (self.due, self.retry) = (armed(calls_are_repeated), armed(state.retrying != 0));
     }
 
-    /// Every call under way is overdue, and threads that wait for a chunk look again.
+    /// Every call in flight is overdue, and threads that wait for a chunk look again.
     pub(crate) fn make_due(&mut self) {
         for pending in self.pending.iter_mut().flatten().filter(|it| it.is_armed()) {
             (pending.deadline, self.due) = (Nanos::ZERO, Nanos::ZERO);

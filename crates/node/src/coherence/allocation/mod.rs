@@ -45,9 +45,9 @@ pub(crate) struct Allocation {
     pub(crate) allocator: Allocator,
     /// Numbers of the last calls, by slot.
     seqs: [Seq; SlotId::PER_NODE],
-    /// No call under way is overdue before this.
+    /// No call in flight is overdue before this.
     due: Nanos,
-    /// Calls under way, by slot.
+    /// Calls in flight, by slot.
     pending: [Option<Pending>; SlotId::PER_NODE],
     /// The last FREE of every requester, and its answer if it has one.
     frees: Box<[Option<Freeing>]>,
@@ -93,7 +93,7 @@ impl Allocation {
         self.frees[node.index() * SlotId::PER_NODE..(node.index() + 1) * SlotId::PER_NODE].fill(None);
     }
 
-    /// True if no call is under way and nothing waits to be reclaimed.
+    /// True if no call is in flight and nothing waits to be reclaimed.
     pub(crate) fn is_quiet(&self) -> bool {
         self.pending.iter().all(Option::is_none) && self.reclaim.is_empty() && self.retrying == 0
     }

@@ -40,11 +40,11 @@ impl CacheAgent {
 impl CacheAgentState {
     pub(crate) fn numbers(&self, found: &mut dyn FnMut(RequesterId, Seq, Use)) {
         for (index, row) in &self.last {
-            let how = if row.answer == Answer::Parked { Use::UnderWay } else { Use::Remembered };
+            let how = if row.answer == Answer::Parked { Use::InFlight } else { Use::Remembered };
             found(requester_of(*index as usize / 2), row.seq, how);
         }
         for (_, packet) in &self.parked {
-            found(packet.requester, packet.seq, Use::UnderWay);
+            found(packet.requester, packet.seq, Use::InFlight);
         }
     }
 
@@ -57,7 +57,7 @@ impl CacheAgentState {
         }
         self.last.retain(|(_, row)| *row != NOTHING);
         for (_, packet) in &mut self.parked {
-            packet.seq = to(packet.requester, packet.seq, Use::UnderWay);
+            packet.seq = to(packet.requester, packet.seq, Use::InFlight);
         }
     }
 

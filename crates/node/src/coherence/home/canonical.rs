@@ -67,7 +67,7 @@ impl HomeAgent {
         self.warm.clear();
     }
 
-    /// Makes the packet of the migration under way due to be sent again.
+    /// Makes the packet of the migration in flight due to be sent again.
     pub(crate) fn make_move_due(&mut self) {
         self.migration.deadline = wire::Nanos::ZERO;
     }
@@ -132,7 +132,7 @@ impl HomeState {
             found(id, self.migration.seq, Use::Last);
         }
         if let Step::Asked(packet) | Step::Unlocking(packet) = &self.migration.step {
-            found(id, packet.seq, Use::UnderWay);
+            found(id, packet.seq, Use::InFlight);
         }
     }
 
@@ -150,7 +150,7 @@ impl HomeState {
             self.migration.seq = to(id, self.migration.seq, Use::Last);
         }
         if let Step::Asked(packet) | Step::Unlocking(packet) = &mut self.migration.step {
-            packet.seq = to(id, packet.seq, Use::UnderWay);
+            packet.seq = to(id, packet.seq, Use::InFlight);
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::coherence::config::Retransmission;
 use crate::coherence::context::Context;
 use crate::coherence::counters::Drop;
 
-/// Which blocks shall move, and the move under way.
+/// Which blocks shall move, and the move in flight.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Migration {
     pub(super) seq: Seq,
@@ -34,20 +34,20 @@ pub(crate) struct Migration {
     waiting: Vec<BlockTag>,
     remove: VecDeque<BlockTag>,
     pub(super) step: Step,
-    /// When the packet under way is sent again.
+    /// When the packet in flight is sent again.
     pub(super) deadline: Nanos,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Step {
     Idle,
-    /// The request is under way.
+    /// The request is in flight.
     Asked(Packet),
-    /// The unlock is under way; its status says whether the move was granted.
+    /// The unlock is in flight; its status says whether the move was granted.
     Unlocking(Packet),
 }
 
-/// A move whose unlock is under way.
+/// A move whose unlock is in flight.
 pub(super) enum Moving {
     /// To the switch.
     Added(BlockTag),
@@ -86,7 +86,7 @@ impl Migration {
         self.add.len() + self.remove.len()
     }
 
-    /// True while a move is under way.
+    /// True while a move is in flight.
     pub(crate) fn is_moving(&self) -> bool {
         self.step != Step::Idle
     }

@@ -41,7 +41,7 @@ impl Knowledge {
             let node = row / 2 / SlotId::PER_NODE;
             if node < nodes
                 && decided.how == Decision::Granted
-                && !decided.event.takes_read_lock(wire::Faithful)
+                && !decided.event.takes_read_lock(wire::AllRules)
             {
                 writers.insert(decided.tag, NodeId(u16::try_from(node).expect("at most 64 nodes")));
             }

@@ -32,7 +32,7 @@ use crate::store::{Access, FrameId, Store};
 /// Blocks that one report of copies is about.
 pub(crate) const GROUP: u32 = 64;
 /// Between two copies of a report on a transport that loses nothing: the home may not be in the epoch yet.
-const PATIENCE: Nanos = Nanos::from_millis(1);
+const TIMEOUT: Nanos = Nanos::from_millis(1);
 
 /// A lock that an application holds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -57,7 +57,7 @@ enum Item {
 /// What is reported to one home.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Stream {
-    /// The first one is under way.
+    /// The first one is in flight.
     items: VecDeque<Item>,
     /// Its number.
     seq: Seq,
@@ -88,7 +88,7 @@ impl Reporter {
         self.streams.values().map(|stream| stream.deadline).min().unwrap_or(Nanos::MAX)
     }
 
-    /// When everything under way is sent again: for checkers that know no time.
+    /// When everything in flight is sent again: for checkers that know no time.
     pub(crate) fn set_deadlines(&mut self, due: Nanos) {
         self.streams.values_mut().for_each(|stream| stream.deadline = due);
     }
@@ -159,7 +159,7 @@ impl Reporter {
     fn send<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, home: NodeId) {
         let Some(stream) = self.streams.get_mut(&home) else { return };
         let span = match cx.config.retransmission {
-            Retransmission::Never => PATIENCE,
+            Retransmission::Never => TIMEOUT,
             Retransmission::AfterRoundTrips { floor, .. } => floor,
         };
         stream.deadline = cx.now + span;
@@ -216,7 +216,7 @@ impl Reporter {
             return cx.counters.drop(Drop::Stale);
         };
         stream.seq = stream.seq.next();
-        match stream.items.pop_front().expect("something was under way") {
+        match stream.items.pop_front().expect("something was in flight") {
             Item::Nothing => {
                 let rebuilt = wire::SwitchEpoch(u32::try_from(packet.arg).unwrap_or(0));
                 self.saved.keep_only(cx, home, rebuilt);

@@ -78,7 +78,7 @@ impl Slot {
             // How often the owner is asked for again.
             Work::Fetch(fetch) if fetch.peek.is_some() => {}
             // What they still decide is when a READ-MISS stands in line.
-            Work::Fetch(fetch) if config.queue => fetch.refusals %= config.patience + 1,
+            Work::Fetch(fetch) if config.queue => fetch.refusals %= config.refusals_before_queue + 1,
             Work::Fetch(fetch) => fetch.refusals = 0,
             Work::Lock { refusals, .. } | Work::Purge { refusals, .. } => *refusals = 0,
             Work::None | Work::Call(_) => {}
@@ -144,9 +144,9 @@ impl RequestersState {
             found(id, slot.seq, Use::Last);
             let packets = slot.unlocks.iter().flatten().map(|unlocking| unlocking.packet.seq);
             for seq in packets.chain(slot.event.map(|event| event.request.seq)) {
-                found(id, seq, Use::UnderWay);
+                found(id, seq, Use::InFlight);
             }
-            slot.followers().for_each(|follower| found(follower.requester, follower.seq, Use::UnderWay));
+            slot.followers().for_each(|follower| found(follower.requester, follower.seq, Use::InFlight));
         }
         for (row, seq) in &self.followed {
             found(requester_of(*row as usize / 2), *seq, Use::Remembered);
@@ -156,12 +156,12 @@ impl RequestersState {
     pub(crate) fn renumber(&mut self, node: wire::NodeId, to: &dyn Fn(RequesterId, Seq, Use) -> Seq) {
         for (index, slot) in &mut self.slots {
             let id = RequesterId { node, slot: SlotId(*index) };
-            let packet = |packet: &mut Packet| packet.seq = to(id, packet.seq, Use::UnderWay);
+            let packet = |packet: &mut Packet| packet.seq = to(id, packet.seq, Use::InFlight);
             if let Some(event) = &mut slot.event {
                 packet(&mut event.request);
             }
             slot.unlocks.iter_mut().flatten().for_each(|unlocking| packet(&mut unlocking.packet));
-            slot.followers_mut().for_each(|it| it.seq = to(it.requester, it.seq, Use::UnderWay));
+            slot.followers_mut().for_each(|it| it.seq = to(it.requester, it.seq, Use::InFlight));
             slot.seq = to(id, slot.seq, Use::Last);
         }
         self.slots.retain(|(_, slot)| *slot != UNUSED);

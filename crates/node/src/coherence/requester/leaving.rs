@@ -22,7 +22,7 @@ impl Requesters {
                 modified.push(tag);
             }
         });
-        let under_way = self
+        let in_flight = self
             .busy_slots()
             .filter(|slot| matches!(self.slots[slot.index()].work, Work::Fetch(Fetch { leaves: true, .. })))
             .count();
@@ -44,6 +44,6 @@ impl Requesters {
             started += 1;
             self.advance_fetch(cx, slot, fetch);
         }
-        modified.len().max(under_way + started)
+        modified.len().max(in_flight + started)
     }
 }

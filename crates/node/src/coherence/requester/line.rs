@@ -21,7 +21,7 @@
 //! | R2 upgrades a copy that R1 has taken | R2 has the lock that it needs for a WRITE-MISS, and goes on as one |
 //!
 //! A READ-MISS that meets a writer is refused at first, and tries again: in the line it would have the lock alone. Only
-//! when it has been refused [`Config::patience`] times it stands in line, so that writers do not starve readers.
+//! when it has been refused [`Config::refusals_before_queue`] times it stands in line, so that writers do not starve readers.
 //!
 //! What must always hold: each event hands the lock to at most one other, once; unlocks are recorded in the order of the
 //! line, and metadata are installed only by who is last in it, or while nobody has been handed the lock behind it; the
@@ -55,11 +55,11 @@ pub(super) enum Line {
     },
 }
 
-/// True if the slot's next READ-MISS is to wait behind a writer: it was refused [`Config::patience`] times, or so many
+/// True if the slot's next READ-MISS is to wait behind a writer: it was refused [`Config::refusals_before_queue`] times, or so many
 /// times more since it did. Only every so often, because whoever stands in line is refused by readers.
 pub(super) fn is_patient(config: &Config, work: &Work) -> bool {
     let Work::Fetch(fetch) = work else { return false };
-    config.queue && fetch.refusals % (config.patience + 1) == config.patience
+    config.queue && fetch.refusals % (config.refusals_before_queue + 1) == config.refusals_before_queue
 }
 
 impl Line {
@@ -111,7 +111,7 @@ impl Requesters {
         match &mut it.unlocks[parity] {
             Some(Unlocking { packet: unlock, line, after, .. }) if unlock.tag == packet.tag => {
                 match line {
-                    // The unlock may be under way without the mark, and install what it says: nothing comes in between.
+                    // The unlock may be in flight without the mark, and install what it says: nothing comes in between.
                     Line::Last => {
                         unlock.repeated = cx.rules.holds(Rule::HandedUnlockSaysSo);
                         *line = Line::handed(*packet);

@@ -158,7 +158,7 @@ struct Found {
     status: GlobalStatus,
     copyset: Copyset,
     in_switch: bool,
-    /// Another copy of the request may be under way to an agent.
+    /// Another copy of the request may be in flight to an agent.
     repeated: bool,
     /// The lock came through, but the event turned out to be refused: it leaves what it found.
     void: bool,
@@ -186,7 +186,7 @@ enum Stage {
     Orphaned,
 }
 
-/// An unlock under way.
+/// An unlock in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Unlocking {
     packet: Packet,
@@ -199,7 +199,7 @@ struct Unlocking {
 }
 
 impl core::fmt::Debug for Requesters {
-    /// The slots that have something to do, or an unlock under way.
+    /// The slots that have something to do, or an unlock in flight.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let active = |slot: &Slot| {
             slot.work != Work::None || slot.event.is_some() || slot.unlocks.iter().any(Option::is_some)

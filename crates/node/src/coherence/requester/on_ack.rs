@@ -198,7 +198,7 @@ impl Requesters {
         mut fetch: Fetch,
     ) {
         let event = self.slots[slot.index()].event.expect("an eviction is open");
-        // Not by the victim's frame: while the request was under way, the block may have been lost to another
+        // Not by the victim's frame: while the request was in flight, the block may have been lost to another
         // node and have come back elsewhere in the bucket.
         let now = cx.store.lookup(event.request.tag).map(|(frame, _)| frame);
         let then = fetch.victim;

@@ -94,7 +94,7 @@ fn an_unlock_that_is_answered_followed_waits_until_it_is_told_by_whom() {
 }
 
 #[test]
-fn the_lock_goes_on_while_the_unlock_is_under_way_and_the_unlock_is_sent_again_with_the_mark() {
+fn the_lock_goes_on_while_the_unlock_is_in_flight_and_the_unlock_is_sent_again_with_the_mark() {
     let mut rig = rig();
     let unlock = written(&mut rig, theirs(1));
     let asked = rig.packet(follow(&unlock, Kind::ReadMiss, 1)).only().packet;
@@ -189,7 +189,7 @@ fn an_event_that_is_refused_at_its_turn_installs_what_it_was_told() {
 
 #[test]
 fn a_read_miss_stands_in_line_when_it_has_been_refused_often_enough() {
-    let mut rig = Rig::with(|config| (config.queue, config.patience) = (true, 2));
+    let mut rig = Rig::with(|config| (config.queue, config.refusals_before_queue) = (true, 2));
     let mut request = rig.miss(theirs(1), Access::Shared);
     for refusals in 0..6 {
         assert_eq!(request.provider, refusals % 3 == 2, "after {refusals} refusals");

@@ -182,7 +182,7 @@ fn a_granted_eviction_evicts_the_block_from_the_frame_where_it_is_now() {
     let other = rig.cache(theirs(2), Access::Shared, 8);
     let request = rig.miss(theirs(3), Access::Shared);
     assert_eq!((request.kind, request.tag), (Kind::EvictModified, theirs(1)));
-    // While the request is under way the block is lost to another node, and comes back in the other frame.
+    // While the request is in flight the block is lost to another node, and comes back in the other frame.
     for frame in [before, other] {
         rig.store.withdraw(frame).unwrap();
         rig.store.release(frame);

@@ -364,7 +364,7 @@ fn an_event_before_is_over_and_its_operation_is_begun_again() {
 }
 
 #[test]
-fn a_free_that_was_under_way_to_a_dead_allocator_frees_nothing_of_the_next_one() {
+fn a_free_that_was_in_flight_to_a_dead_allocator_frees_nothing_of_the_next_one() {
     let mut rig = Rig::in_rack();
     let end = call(Kind::Mark, mine(1), 3, 8 * BLOCK.bytes(), None);
     assert!(rig.packet(end).only().packet.status.is_granted(), "node 0 has freed all; then it dies");

@@ -28,14 +28,14 @@ fn what_was_not_answered_is_asked_again_by_the_same_number() {
 
 #[test]
 fn a_grant_that_comes_twice_counts_once() {
-    let mut rig = Rig::reigning(theirs(), 1);
+    let mut rig = Rig::holding(theirs(), 1);
     rig.gets(with(7, to_agent(LockKind::Lent, theirs(), 1, 1))).nothing();
     assert_eq!(rig.store.frames[&theirs()].value, 11, "what was written since is not overwritten");
 }
 
 #[test]
-fn a_grant_of_an_earlier_tenure_is_late() {
-    let mut rig = Rig::reigning(theirs(), 5);
+fn a_grant_of_an_earlier_term_is_late() {
+    let mut rig = Rig::holding(theirs(), 5);
     rig.drops(LockDrop::Late, with(7, to_agent(LockKind::Lent, theirs(), 1, 3)));
 }
 
@@ -92,7 +92,7 @@ fn a_refusal_that_does_not_say_why_is_nonsense() {
 
 #[test]
 fn a_thread_that_names_another_length_fails() {
-    let mut rig = Rig::reigning(theirs(), 1);
+    let mut rig = Rig::holding(theirs(), 1);
     let out = rig.asks(2, Mode::Read, theirs(), 2 * LEN, false);
     assert_eq!(out.told(), [LockEffect::Failed(Ticket(2), Refusal::WrongLength)]);
 }

@@ -2,7 +2,7 @@
 
 use node::locks::LockDrop;
 use node::{DataRef, LockEffect, Ticket};
-use wire::{LockKind, LockPacket, Mode, NodeId, Refusal, Status, SwitchEpoch, Tenure};
+use wire::{LockKind, LockPacket, Mode, NodeId, Refusal, Status, SwitchEpoch, Term};
 
 use crate::locks::rig::{Rig, bare, mine, theirs, to_agent, to_home, with};
 
@@ -18,10 +18,10 @@ fn report(rig: &mut Rig) -> (LockPacket, Option<DataRef>) {
 }
 
 #[test]
-fn whoever_reigns_says_so_and_goes_on_when_the_home_has_answered() {
-    let mut rig = Rig::reigning(theirs(), 5);
+fn the_holder_says_so_and_goes_on_when_the_home_has_answered() {
+    let mut rig = Rig::holding(theirs(), 5);
     let (report, data) = report(&mut rig);
-    assert_eq!((report.mode, report.tenure, data), (Mode::Write, Tenure(5), None));
+    assert_eq!((report.mode, report.term, data), (Mode::Write, Term(5), None));
     assert!(!rig.store.enter(theirs(), Mode::Write), "the lock may be no more");
     let reported = LockPacket { status: Status::Granted, ..to_agent(LockKind::Reported, theirs(), 2, 5) };
     rig.gets(bare(in_epoch_4(reported))).nothing();
@@ -30,17 +30,17 @@ fn whoever_reigns_says_so_and_goes_on_when_the_home_has_answered() {
 
 #[test]
 fn a_lock_on_its_way_is_reported_with_its_data() {
-    let mut rig = Rig::reigning(theirs(), 5);
+    let mut rig = Rig::holding(theirs(), 5);
     let forward = LockPacket { mode: Mode::Write, ..to_agent(LockKind::Forward, theirs(), 3, 5) };
     let _ = rig.gets(bare(forward));
     let (report, data) = report(&mut rig);
     assert!(report.once && !report.has_copy);
-    assert_eq!((report.tenure, report.next, data), (Tenure(6), Some(NodeId(3)), Some(DataRef(11))));
+    assert_eq!((report.term, report.next, data), (Term(6), Some(NodeId(3)), Some(DataRef(11))));
 }
 
 #[test]
 fn an_epoch_that_was_heard_of_changes_nothing() {
-    let mut rig = Rig::reigning(theirs(), 5);
+    let mut rig = Rig::holding(theirs(), 5);
     let _ = rig.epoch(4, &[], &[]);
     rig.epoch(4, &[], &[]).nothing();
     rig.epoch(3, &[2], &[]).nothing();
@@ -57,15 +57,15 @@ fn threads_that_wait_for_a_lock_of_a_dead_home_fail() {
 }
 
 #[test]
-fn a_report_of_before_a_reign_does_not_end_what_is_freed_since() {
-    let mut rig = Rig::reigning(theirs(), 5);
+fn a_report_of_before_a_term_does_not_end_what_is_freed_since() {
+    let mut rig = Rig::holding(theirs(), 5);
     let forward = LockPacket { mode: Mode::Write, ..to_agent(LockKind::Forward, theirs(), 3, 5) };
     let _ = rig.gets(bare(forward));
     let _ = rig.epoch(4, &[], &[]);
     let _ = rig.wants(1, Mode::Write, theirs());
     let _ = rig.gets(with(30, in_epoch_4(to_agent(LockKind::Lent, theirs(), 1, 8))));
     rig.frees(1, theirs()).nothing();
-    // The answer to what was said before that reign.
+    // The answer to what was said before that term.
     let status = Status::Refused(Refusal::Outdated);
     let reported = LockPacket { status, ..in_epoch_4(to_agent(LockKind::Reported, theirs(), 1, 7)) };
     let out = rig.gets(bare(reported));
@@ -75,8 +75,8 @@ fn a_report_of_before_a_reign_does_not_end_what_is_freed_since() {
 
 // The home.
 
-fn reports(node: u16, tenure: u64) -> LockPacket {
-    in_epoch_4(to_home(LockKind::Report, node, tenure))
+fn reports(node: u16, term: u64) -> LockPacket {
+    in_epoch_4(to_home(LockKind::Report, node, term))
 }
 
 fn last(node: u16, count: u64) -> LockPacket {
@@ -92,7 +92,7 @@ fn a_home_serves_nobody_before_everybody_has_reported() {
     rig.gets(bare(last(0, 1))).nothing();
     let out = rig.hears_reports(&own, 4, &[2, 3]);
     let [install] = out.of(LockKind::Install)[..] else { panic!("{out:?}") };
-    assert_eq!((install.next, install.tenure), (Some(NodeId(0)), Tenure(1)), "who reigned reigns");
+    assert_eq!((install.next, install.term), (Some(NodeId(0)), Term(1)), "the holder is the holder");
 }
 
 #[test]

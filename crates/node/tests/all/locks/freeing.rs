@@ -3,21 +3,21 @@
 use node::locks::LockDrop;
 use node::{LockEffect, Ticket};
 use switch::locks::{Config, Directory, Effect};
-use wire::{LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, Refusal, Status, SwitchEpoch, Tenure};
+use wire::{LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, Refusal, Status, SwitchEpoch, Term};
 
 use crate::locks::rig::{EPOCH, FLOOR, LEN, ME, NODES, Rig, bare, mine, theirs, to_agent, to_home, with};
 
-/// A node that frees the lock that it has reigned over in tenure 5.
+/// A node that frees the lock that it has held in term 5.
 fn freeing() -> Rig {
-    let mut rig = Rig::reigning(theirs(), 5);
+    let mut rig = Rig::holding(theirs(), 5);
     assert!(rig.store.enter(theirs(), Mode::Write));
     let free = rig.frees(1, theirs()).only();
-    assert_eq!((free.kind, free.to, free.tenure), (LockKind::Free, LockEnd::Home(NodeId(2)), Tenure(5)));
+    assert_eq!((free.kind, free.to, free.term), (LockKind::Free, LockEnd::Home(NodeId(2)), Term(5)));
     rig
 }
 
-fn freed(tenure: u64) -> LockPacket {
-    to_agent(LockKind::Freed, theirs(), ME.0, tenure)
+fn freed(term: u64) -> LockPacket {
+    to_agent(LockKind::Freed, theirs(), ME.0, term)
 }
 
 #[test]
@@ -71,13 +71,13 @@ fn the_next_lock_of_that_name_says_that_this_one_has_ended() {
     let mut rig = freeing();
     let out = rig.gets(with(20, to_agent(LockKind::Lent, theirs(), ME.0, 7)));
     assert_eq!(out.told(), [LockEffect::Freed(Ticket(1))]);
-    assert_eq!(rig.node.view(theirs()).unwrap().reign.unwrap().tenure, Tenure(7));
+    assert_eq!(rig.node.view(theirs()).unwrap().holding.unwrap().term, Term(7));
     rig.drops(LockDrop::Late, bare(freed(5)));
 }
 
 #[test]
 fn a_lock_whose_home_has_died_while_a_thread_was_inside_is_freed_at_once() {
-    let mut rig = Rig::reigning(theirs(), 5);
+    let mut rig = Rig::holding(theirs(), 5);
     assert!(rig.store.enter(theirs(), Mode::Write));
     let _ = rig.epoch(4, &[2], &[]);
     assert_eq!(rig.frees(1, theirs()).told(), [LockEffect::Freed(Ticket(1))]);
@@ -86,17 +86,17 @@ fn a_lock_whose_home_has_died_while_a_thread_was_inside_is_freed_at_once() {
 
 // The home.
 
-fn free(tenure: u64) -> LockPacket {
-    LockPacket { mode: Mode::Write, ..to_home(LockKind::Free, 0, tenure) }
+fn free(term: u64) -> LockPacket {
+    LockPacket { mode: Mode::Write, ..to_home(LockKind::Free, 0, term) }
 }
 
-/// A home that has forgotten the lock that it had lent in tenure 1.
+/// A home that has forgotten the lock that it had lent in term 1.
 fn forgotten() -> Rig {
     let mut rig = Rig::lending();
     let remove = rig.gets(bare(free(1))).only();
-    assert_eq!((remove.kind, remove.to, remove.tenure), (LockKind::Remove, LockEnd::Switch, Tenure(1)));
+    assert_eq!((remove.kind, remove.to, remove.term), (LockKind::Remove, LockEnd::Switch, Term(1)));
     let freed = rig.gets(bare(to_home(LockKind::Removed, 0, 1))).only();
-    assert_eq!((freed.kind, freed.to, freed.tenure), (LockKind::Freed, LockEnd::Agent(NodeId(0)), Tenure(1)));
+    assert_eq!((freed.kind, freed.to, freed.term), (LockKind::Freed, LockEnd::Agent(NodeId(0)), Term(1)));
     rig
 }
 
@@ -127,15 +127,15 @@ fn a_free_that_comes_before_the_switch_has_answered_asks_it_again() {
 }
 
 #[test]
-fn the_next_lock_of_that_name_begins_behind_the_tenures_of_the_last() {
+fn the_next_lock_of_that_name_begins_behind_the_terms_of_the_last() {
     let mut rig = forgotten();
     let install = rig.gets(bare(LockPacket { number: 1, ..to_home(LockKind::Acquire, 3, 0) })).only();
-    assert_eq!((install.kind, install.tenure), (LockKind::Install, Tenure(2)));
+    assert_eq!((install.kind, install.term), (LockKind::Install, Term(2)));
     assert!(install.number > 1, "it is another call: {install:?}");
     // Nothing that is late touches it.
     assert_eq!(rig.gets(bare(free(1))).only().kind, LockKind::Freed);
     assert_eq!(rig.gets(with(5, to_home(LockKind::WriteBack, 0, 1))).only().kind, LockKind::Received);
-    assert_eq!(rig.node.home_of(mine()), Some((Tenure(2), false)));
+    assert_eq!(rig.node.home_of(mine()), Some((Term(2), false)));
     assert_eq!(rig.store.home.get(&mine()), None);
 }
 
@@ -158,9 +158,9 @@ fn freeing_any_number_of_locks_leaves_one_number_behind() {
     for n in 0..100 {
         let asked = LockPacket { lock: at(n), mode: Mode::Write, ..to_home(LockKind::Acquire, 0, 0) };
         let lend = rig.gets(bare(asked)).only();
-        assert_eq!(lend.tenure, Tenure(2 * n + 1), "behind all that are no more");
-        let _ = rig.gets(bare(LockPacket { lock: at(n), ..to_home(LockKind::Lend, 0, lend.tenure.0) }));
-        let freed = rig.gets(bare(LockPacket { lock: at(n), ..free(lend.tenure.0) })).only();
+        assert_eq!(lend.term, Term(2 * n + 1), "behind all that are no more");
+        let _ = rig.gets(bare(LockPacket { lock: at(n), ..to_home(LockKind::Lend, 0, lend.term.0) }));
+        let freed = rig.gets(bare(LockPacket { lock: at(n), ..free(lend.term.0) })).only();
         assert_eq!(freed.kind, LockKind::Freed);
         assert_eq!((rig.node.home_of(at(n)), rig.node.entry(at(n))), (None, None));
     }
@@ -173,10 +173,10 @@ fn switch() -> Directory {
     Directory::new(&config).expect("it fits")
 }
 
-fn install(number: u32, tenure: u64) -> LockPacket {
+fn install(number: u32, term: u64) -> LockPacket {
     let packet = LockPacket::new(LockKind::Install, mine(), LEN, ME);
     let from = LockEnd::Home(ME);
-    LockPacket { number, tenure: Tenure(tenure), from, epoch: EPOCH, ..packet }
+    LockPacket { number, term: Term(term), from, epoch: EPOCH, ..packet }
 }
 
 fn answer(switch: &mut Directory, packet: LockPacket) -> LockPacket {

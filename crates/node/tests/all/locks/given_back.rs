@@ -3,7 +3,7 @@
 use node::locks::LockDrop;
 use node::{LockEffect, Ticket};
 use wire::{
-    Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, NodeId, Refusal, Status, SwitchEpoch, Tenure,
+    Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, NodeId, Refusal, Status, SwitchEpoch, Term,
 };
 
 use crate::locks::rig::{FLOOR, ME, Rig, bare, mine, theirs, to_agent, to_home, with};
@@ -12,11 +12,11 @@ fn in_epoch_4(packet: LockPacket) -> LockPacket {
     LockPacket { epoch: SwitchEpoch(4), ..packet }
 }
 
-fn written_back(tenure: u64) -> LockPacket {
-    to_home(LockKind::WriteBack, 0, tenure)
+fn written_back(term: u64) -> LockPacket {
+    to_home(LockKind::WriteBack, 0, term)
 }
 
-/// A home that has lent `mine()` to node 0 in tenure 1, and whose memory was given back since.
+/// A home that has lent `mine()` to node 0 in term 1, and whose memory was given back since.
 fn given_back() -> Rig {
     let mut rig = Rig::lending();
     rig.node.on_blocks_ended(mine(), 64);
@@ -75,7 +75,7 @@ fn in_the_next_epoch_the_lock_is_no_more_whoever_has_it() {
     let asks = LockPacket { number: 1, len: 16, ..to_home(LockKind::Acquire, 3, 0) };
     let install = rig.gets(bare(in_epoch_4(asks))).only();
     assert_eq!((install.kind, install.len, install.next), (LockKind::Install, 16, None));
-    assert!(install.tenure > Tenure(1), "{install:?}");
+    assert!(install.term > Term(1), "{install:?}");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn one_that_is_given_up_as_lost_is_not_either() {
 
 /// A thread is inside to write when an epoch begins.
 fn inside() -> Rig {
-    let mut rig = Rig::reigning(theirs(), 5);
+    let mut rig = Rig::holding(theirs(), 5);
     assert!(rig.store.enter(theirs(), Mode::Write));
     let _ = rig.epoch(4, &[], &[]);
     rig

@@ -2,7 +2,7 @@
 
 use node::DataRef;
 use node::locks::LockDrop;
-use wire::{LockEnd, LockKind, LockPacket, Mode, NodeId, Refusal, Status, Tenure};
+use wire::{LockEnd, LockKind, LockPacket, Mode, NodeId, Refusal, Status, Term};
 
 use crate::locks::rig::{LEN, ME, Rig, bare, mine, to_home, with};
 
@@ -45,7 +45,7 @@ fn where_the_switch_has_no_room_the_home_keeps_the_entry() {
         ..to_home(LockKind::Installed, 1, 0)
     };
     let lend = rig.gets(bare(full)).only();
-    assert_eq!((lend.kind, lend.to, lend.tenure), (LockKind::Lend, LockEnd::Home(ME), Tenure(1)));
+    assert_eq!((lend.kind, lend.to, lend.term), (LockKind::Lend, LockEnd::Home(ME), Term(1)));
     assert_eq!(rig.node.entry(mine()).unwrap().holder, Some(NodeId(0)));
 }
 
@@ -66,7 +66,7 @@ fn another_length_is_refused() {
 }
 
 #[test]
-fn data_are_served_in_their_tenure_only() {
+fn data_are_served_in_their_term_only() {
     let mut rig = Rig::lending();
     // The request overtakes the data, and waits for them.
     rig.drops(LockDrop::NotCurrent, bare(to_home(LockKind::Serve, 3, 2)));
@@ -90,7 +90,7 @@ fn data_that_come_back_twice_count_once_and_are_acknowledged_twice() {
 }
 
 #[test]
-fn a_lock_is_lent_once_in_a_tenure_to_whoever_asks_as_often_as_it_asks() {
+fn a_lock_is_lent_once_in_a_term_to_whoever_asks_as_often_as_it_asks() {
     let mut rig = Rig::lending();
     assert_eq!(rig.gets(bare(to_home(LockKind::Lend, 0, 1))).only().kind, LockKind::Lent);
     rig.drops(LockDrop::NotCurrent, bare(to_home(LockKind::Lend, 0, 5)));

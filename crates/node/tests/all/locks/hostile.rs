@@ -4,7 +4,7 @@ use check::rack::Random;
 use node::locks::LockDrop;
 use node::{DataRef, LockMessage};
 use wire::{
-    Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, NodeId, Refusal, Status, SwitchEpoch, Tenure,
+    Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, NodeId, Refusal, Status, SwitchEpoch, Term,
     WaitList,
 };
 
@@ -72,7 +72,7 @@ fn data_for_a_lock_that_the_home_does_not_know_are_nonsense() {
 #[test]
 fn a_lock_that_this_node_has_is_not_taken_from_elsewhere() {
     for kind in [LockKind::Lent, LockKind::Hand] {
-        let mut rig = Rig::reigning(theirs(), 5);
+        let mut rig = Rig::holding(theirs(), 5);
         assert!(rig.store.enter(theirs(), Mode::Write));
         let _ = rig.gets(with(1, to_agent(kind, theirs(), 3, 9)));
         assert_eq!(rig.node.counters().dropped(LockDrop::Nonsense), 1);
@@ -120,7 +120,7 @@ fn anything(random: &mut Random) -> LockMessage {
         once: pick(2) == 0,
         has_copy: pick(2) == 0,
         status,
-        tenure: Tenure(pick(8)),
+        term: Term(pick(8)),
         nodes: Copyset::from_bits(pick(16)),
         waiting: Copyset::from_bits(pick(16)),
         writers: Copyset::from_bits(pick(16)),

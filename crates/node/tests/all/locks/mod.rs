@@ -6,7 +6,7 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `asking` | a thread wants a lock: requests, answers, refusals |
-//! | `reigning` | the queue, and the lock on its way to others |
+//! | `holding` | the queue, and the lock on its way to others |
 //! | `reading` | copies to read, and their end |
 //! | `home` | the home's requests of the switch, its data, its directory |
 //! | `freeing` | a lock ends, at its holder, its home and in the switch |
@@ -21,8 +21,8 @@ mod asking;
 mod epochs;
 mod freeing;
 mod given_back;
+mod holding;
 mod home;
 mod hostile;
 mod reading;
 mod reclaiming;
-mod reigning;

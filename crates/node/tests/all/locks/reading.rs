@@ -6,11 +6,11 @@ use wire::{LockEnd, LockKind, LockPacket, Mode, NodeId};
 
 use crate::locks::rig::{ME, Rig, bare, nodes, theirs, to_agent, with};
 
-fn invalidate(tenure: u64) -> LockPacket {
-    LockPacket { next: Some(NodeId(3)), ..to_agent(LockKind::Invalidate, theirs(), 3, tenure) }
+fn invalidate(term: u64) -> LockPacket {
+    LockPacket { next: Some(NodeId(3)), ..to_agent(LockKind::Invalidate, theirs(), 3, term) }
 }
 
-/// A node with a copy of tenure 4, and one thread inside.
+/// A node with a copy of term 4, and one thread inside.
 fn reading() -> Rig {
     let mut rig = Rig::new();
     let _ = rig.wants(1, Mode::Read, theirs());

@@ -1,7 +1,7 @@
 //! A lost lock is taken all the same: by one thread, which knows; and what comes late of that takes no later loss.
 
 use node::{LockEffect, Ticket};
-use wire::{LockEnd, LockKind, LockPacket, Mode, NodeId, Refusal, Status, SwitchEpoch, Tenure};
+use wire::{LockEnd, LockKind, LockPacket, Mode, NodeId, Refusal, Status, SwitchEpoch, Term};
 
 use crate::locks::rig::{ME, Rig, bare, mine, refused, theirs, to_agent, to_home, with};
 
@@ -19,21 +19,21 @@ fn in_epoch_4(packet: LockPacket) -> LockPacket {
 }
 
 /// A packet of a node for the home, in epoch 4.
-fn says(kind: LockKind, node: u16, tenure: u64, number: u32) -> LockPacket {
-    in_epoch_4(LockPacket { mode: Mode::Write, number, ..to_home(kind, node, tenure) })
+fn says(kind: LockKind, node: u16, term: u64, number: u32) -> LockPacket {
+    in_epoch_4(LockPacket { mode: Mode::Write, number, ..to_home(kind, node, term) })
 }
 
-/// Node 3 has reclaimed the lock, which was lost in tenure 1, and the switch keeps its entry.
+/// Node 3 has reclaimed the lock, which was lost in term 1, and the switch keeps its entry.
 fn reclaimed() -> Rig {
     let mut rig = lost();
     // The first answer says which loss it is.
     let which = rig.gets(bare(says(LockKind::Reclaim, 3, 0, 1))).only();
-    assert_eq!((which.status, which.tenure), (Status::Refused(Refusal::Lost), Tenure(1)));
+    assert_eq!((which.status, which.term), (Status::Refused(Refusal::Lost), Term(1)));
     let install = rig.gets(bare(says(LockKind::Reclaim, 3, 1, 2))).only();
-    assert_eq!((install.kind, install.next, install.tenure), (LockKind::Install, Some(NodeId(3)), Tenure(2)));
+    assert_eq!((install.kind, install.next, install.term), (LockKind::Install, Some(NodeId(3)), Term(2)));
     let kept = LockPacket { number: install.number, ..to_home(LockKind::Installed, ME.0, 2) };
     let lent = rig.gets(bare(in_epoch_4(kept))).only();
-    assert_eq!((lent.kind, lent.to, lent.tenure), (LockKind::Lent, LockEnd::Agent(NodeId(3)), Tenure(2)));
+    assert_eq!((lent.kind, lent.to, lent.term), (LockKind::Lent, LockEnd::Agent(NodeId(3)), Term(2)));
     assert!(!rig.node.has_lost(mine()));
     rig
 }
@@ -60,7 +60,7 @@ fn two_nodes_do_not_both_take_what_was_lost() {
 fn whoever_took_it_and_did_not_hear_asks_again_and_is_told_again() {
     let mut rig = reclaimed();
     let again = rig.gets(bare(says(LockKind::Reclaim, 3, 1, 2))).only();
-    assert_eq!((again.kind, again.tenure), (LockKind::Lent, Tenure(2)));
+    assert_eq!((again.kind, again.term), (LockKind::Lent, Term(2)));
     // Before the switch has answered, it is asked again.
     let mut rig = lost();
     let first = rig.gets(bare(says(LockKind::Reclaim, 3, 1, 2))).only();
@@ -75,7 +75,7 @@ fn a_late_copy_takes_no_later_loss() {
     assert!(rig.node.has_lost(mine()), "whoever took it has died");
     let late = LockPacket { epoch: SwitchEpoch(5), ..says(LockKind::Reclaim, 2, 1, 2) };
     let which = rig.gets(bare(late)).only();
-    assert_eq!((which.status, which.tenure), (Status::Refused(Refusal::Lost), Tenure(2)));
+    assert_eq!((which.status, which.term), (Status::Refused(Refusal::Lost), Term(2)));
     assert!(rig.node.has_lost(mine()));
 }
 
@@ -115,10 +115,10 @@ fn what_is_given_up_is_lost_again_and_what_comes_late_of_that_does_nothing() {
     assert!(rig.node.has_lost(mine()));
     // It is another loss.
     let which = rig.gets(bare(says(LockKind::Reclaim, 2, 1, 2))).only();
-    assert_eq!((which.status, which.tenure), (Status::Refused(Refusal::Lost), Tenure(3)));
+    assert_eq!((which.status, which.term), (Status::Refused(Refusal::Lost), Term(3)));
     let _ = rig.gets(bare(says(LockKind::Reclaim, 2, 3, 3)));
     assert_eq!(rig.gets(bare(free)).only().kind, LockKind::Freed, "as often as it is asked");
-    assert_eq!(rig.node.home_of(mine()), Some((Tenure(3), true)), "node 2 has it");
+    assert_eq!(rig.node.home_of(mine()), Some((Term(3), true)), "node 2 has it");
 }
 
 #[test]
@@ -143,11 +143,11 @@ fn who_had_it_and_has_not_heard_that_it_is_lost_again_reports_nothing_of_this_on
 fn named(rig: &mut Rig) -> LockPacket {
     let asked = rig.reclaims(1, theirs()).only();
     assert_eq!((asked.kind, asked.to), (LockKind::Reclaim, LockEnd::Home(NodeId(2))));
-    assert_eq!(asked.tenure, Tenure::NONE);
+    assert_eq!(asked.term, Term::NONE);
     let which = refused(theirs(), Refusal::Lost, asked.number);
-    let which = LockPacket { tenure: Tenure(9), ..which.packet };
+    let which = LockPacket { term: Term(9), ..which.packet };
     let asked = rig.gets(bare(which)).only();
-    assert_eq!((asked.kind, asked.tenure), (LockKind::Reclaim, Tenure(9)));
+    assert_eq!((asked.kind, asked.term), (LockKind::Reclaim, Term(9)));
     assert_ne!(asked.number, which.number, "or a late refusal would be taken for one of this");
     rig.gets(bare(which)).nothing();
     asked
@@ -212,7 +212,7 @@ fn in_a_new_epoch_it_asks_anew_which_loss_there_is() {
     let _ = named(&mut rig);
     let out = rig.epoch(4, &[], &[]);
     let [asked] = out.of(LockKind::Reclaim)[..] else { panic!("{out:?}") };
-    assert_eq!(asked.tenure, Tenure::NONE);
+    assert_eq!(asked.term, Term::NONE);
     let told = rig.epoch(5, &[2], &[]).told();
     assert_eq!(told, [LockEffect::Failed(Ticket(1), Refusal::NodeDown)], "its home is gone");
 }
@@ -223,7 +223,7 @@ fn a_thread_that_gives_it_up_says_so() {
     let _ = named(&mut rig);
     let _ = rig.gets(with(3, to_agent(LockKind::Lent, theirs(), ME.0, 10)));
     let free = rig.gives_up(1, theirs()).only();
-    assert_eq!((free.kind, free.mode, free.tenure), (LockKind::Free, Mode::Read, Tenure(10)));
+    assert_eq!((free.kind, free.mode, free.term), (LockKind::Free, Mode::Read, Term(10)));
     let freed = to_agent(LockKind::Freed, theirs(), ME.0, 10);
     assert_eq!(rig.gets(bare(freed)).told(), [LockEffect::Freed(Ticket(1))]);
     assert_eq!(rig.node.held(theirs()), None);

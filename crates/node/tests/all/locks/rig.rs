@@ -5,7 +5,7 @@ use node::locks::{Config, LockDrop};
 use node::{DataRef, LockEffect, LockMessage, LockNode, Moment, Retransmission, Ticket, View};
 use wire::{
     Copyset, GlobalAddr, Incarnation, LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, Refusal, Status,
-    SwitchEpoch, Tenure,
+    SwitchEpoch, Term,
 };
 
 pub(crate) const NODES: usize = 4;
@@ -33,7 +33,7 @@ pub(crate) fn nodes<const N: usize>(nodes: [u16; N]) -> Copyset {
 }
 
 /// A packet for the agent on the bench, from wherever its kind comes from, about this node.
-pub(crate) fn to_agent(kind: LockKind, lock: GlobalAddr, node: u16, tenure: u64) -> LockPacket {
+pub(crate) fn to_agent(kind: LockKind, lock: GlobalAddr, node: u16, term: u64) -> LockPacket {
     let from = match kind {
         LockKind::Forward | LockKind::Invalidate | LockKind::Denied | LockKind::Approved => LockEnd::Switch,
         LockKind::Invalidated | LockKind::Poll | LockKind::Received | LockKind::Busy => {
@@ -42,11 +42,11 @@ pub(crate) fn to_agent(kind: LockKind, lock: GlobalAddr, node: u16, tenure: u64)
         _ => LockEnd::Home(lock.home()),
     };
     let packet = LockPacket::new(kind, lock, LEN, NodeId(node));
-    LockPacket { from, to: LockEnd::Agent(ME), tenure: Tenure(tenure), epoch: EPOCH, ..packet }
+    LockPacket { from, to: LockEnd::Agent(ME), term: Term(term), epoch: EPOCH, ..packet }
 }
 
 /// A packet for the home on the bench.
-pub(crate) fn to_home(kind: LockKind, node: u16, tenure: u64) -> LockPacket {
+pub(crate) fn to_home(kind: LockKind, node: u16, term: u64) -> LockPacket {
     let from = match kind {
         LockKind::Free | LockKind::Reclaim | LockKind::Report | LockKind::LastReport => {
             LockEnd::Agent(NodeId(node))
@@ -54,7 +54,7 @@ pub(crate) fn to_home(kind: LockKind, node: u16, tenure: u64) -> LockPacket {
         _ => LockEnd::Switch,
     };
     let packet = LockPacket::new(kind, mine(), LEN, NodeId(node));
-    LockPacket { from, to: LockEnd::Home(ME), tenure: Tenure(tenure), epoch: EPOCH, ..packet }
+    LockPacket { from, to: LockEnd::Home(ME), term: Term(term), epoch: EPOCH, ..packet }
 }
 
 /// The same packet, with data.
@@ -92,17 +92,17 @@ impl Rig {
         Self { node: LockNode::new(config), store: PlainLocks::new(2), now: Nanos(1) }
     }
 
-    /// A node that reigns over a lock in this tenure, with nobody inside.
-    pub(crate) fn reigning(lock: GlobalAddr, tenure: u64) -> Self {
+    /// A holder over a lock in this term, with nobody inside.
+    pub(crate) fn holding(lock: GlobalAddr, term: u64) -> Self {
         let mut rig = Self::new();
         let _ = rig.wants(1, Mode::Write, lock);
-        let out = rig.gets(with(10, to_agent(LockKind::Lent, lock, ME.0, tenure)));
+        let out = rig.gets(with(10, to_agent(LockKind::Lent, lock, ME.0, term)));
         assert_eq!(out.told(), [LockEffect::Entered(Ticket(1))]);
         let _ = rig.leaves(lock, Mode::Write, Some(11));
         rig
     }
 
-    /// A home whose lock `mine()` the switch keeps, lent to node 0 in tenure 1.
+    /// A home whose lock `mine()` the switch keeps, lent to node 0 in term 1.
     pub(crate) fn lending() -> Self {
         let mut rig = Self::new();
         let asked = rig.gets(bare(LockPacket { number: 1, ..to_home(LockKind::Acquire, 0, 0) }));

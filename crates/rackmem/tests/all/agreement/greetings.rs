@@ -82,13 +82,13 @@ fn a_rack_goes_on_while_anybody_greets_it_with_anything() {
     greeting.truncate(length);
     drop(node);
 
-    let stranger = loopback();
+    let unknown_peer = loopback();
     let [switch, node, ..] = folder.ports.map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
     let mut sent = 0;
     let mut send = |bytes: &[u8]| {
         for to in [switch, node] {
             // It names the switch as who it is for; node 0 drops it for that.
-            stranger.send_to(bytes, to).unwrap();
+            unknown_peer.send_to(bytes, to).unwrap();
         }
         sent += 1;
         // Nothing is to be lost for want of room.

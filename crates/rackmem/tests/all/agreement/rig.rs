@@ -16,7 +16,7 @@ use rackmem::{Discipline, NodeId, PeerEvent, PeerWatch, Rack, RackFile, SwitchPr
 /// Within so much time both sides of a refusal have said it.
 pub(crate) const MOST_SILENCE: Duration = Duration::from_secs(3);
 /// What a busy machine may take longer for than it should.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A value that is another one than that of the rack, for each key but `id`; and a port that nobody has.
 fn other(table: &str, key: &str, port: u16) -> String {
@@ -263,7 +263,7 @@ pub(crate) fn names(reason: &Reason, field: &str, ours: &Terms, theirs: &Terms) 
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "it does not come about that {what}");
+        assert!(began.elapsed() < TIMEOUT, "it does not come about that {what}");
         thread::sleep(Duration::from_millis(2));
     }
 }

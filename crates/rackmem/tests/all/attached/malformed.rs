@@ -17,7 +17,7 @@ fn hello(rack: &Daemons) -> Vec<u8> {
 }
 
 /// A connection that has been greeted, and has greeted.
-fn stranger(rack: &Daemons) -> UnixStream {
+fn unknown_peer(rack: &Daemons) -> UnixStream {
     let mut stream = mute(rack);
     stream.write_all(&frame(&hello(rack))).unwrap();
     stream
@@ -41,7 +41,7 @@ fn frame(bytes: &[u8]) -> Vec<u8> {
 /// What is sent ends the connection: nothing but the end comes back.
 fn is_refused(rack: &Daemons, bytes: &[u8]) {
     let before = rack.service(0).counts().malformed;
-    let mut stream = stranger(rack);
+    let mut stream = unknown_peer(rack);
     stream.write_all(bytes).unwrap();
     let mut answer = Vec::new();
     // Reset, if the daemon has not read all of it.
@@ -137,7 +137,7 @@ fn an_update_is_given_up_when_something_else_comes_than_its_end() {
     let ends = [&frame(&[3, 4, 0, 0, 0, 1, 1, 1, 1])[..], &frame(&begin), &too_long, &[1, 2]];
     for (end, malformed) in ends.into_iter().zip([1, 1, 1, 0]) {
         let before = rack.service(0).counts().malformed;
-        let mut stream = stranger(&rack);
+        let mut stream = unknown_peer(&rack);
         stream.write_all(&frame(&begin)).unwrap();
         let mut length = [0; 4];
         stream.read_exact(&mut length).unwrap();
@@ -157,7 +157,7 @@ fn random_bytes_do_nothing_but_end_their_connection() {
     let mut random = Random::new(1);
     for round in 0..200 {
         let bytes: Vec<u8> = (0..64).map(|_| random.bits() as u8).collect();
-        let mut stream = stranger(&rack);
+        let mut stream = unknown_peer(&rack);
         // Half of them with a length that is right.
         let sent = if round % 2 == 0 { frame(&bytes) } else { bytes };
         let _ = stream.write_all(&sent);

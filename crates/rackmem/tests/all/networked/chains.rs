@@ -50,12 +50,12 @@ fn who_reads_while_the_switch_is_restarted_is_refused_begins_anew_and_reads_noth
     let config = Config { nodes: 3, memory: 32 << 20, cache: 1 << 20, ..Config::default() };
     let config = Config { steering: Some(usize::MAX), steer_reads: true, ..config };
     let mut rack = Processes::start_with(true, config);
-    // In one round of three, or so, a read is under way then.
+    // In one round of three, or so, a read is in flight then.
     let is_refused = (0..50).any(|round| {
         a_history_over_a_restart(&mut rack, round);
         round >= 2 && rack.steering_counts().reads_refused > 0
     });
-    assert!(is_refused, "no read was under way in any of many restarts");
+    assert!(is_refused, "no read was in flight in any of many restarts");
 }
 
 mod steered {

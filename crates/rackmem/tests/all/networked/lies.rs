@@ -76,7 +76,7 @@ fn an_answer_to_a_read_of_another_length_is_not_taken_for_the_words_that_were_as
         let bytes: Vec<u8> = (0..8 + value % 90).map(|byte| (byte * value) as u8).collect();
         let at = addr + value * 8 % 1000;
         writer.write(at, &bytes).unwrap();
-        // While the write's UNLOCK is under way nobody says who has the block, and a copy is fetched.
+        // While the write's UNLOCK is in flight nobody says who has the block, and a copy is fetched.
         std::thread::sleep(std::time::Duration::from_micros(100));
         let mut read = vec![0xee; bytes.len()];
         reader.read(at, &mut read).unwrap();

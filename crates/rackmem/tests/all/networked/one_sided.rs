@@ -14,7 +14,7 @@ fn both(body: fn(&[Rack])) {
 everywhere!(both);
 
 #[test]
-fn a_home_that_dies_fails_what_is_under_way_and_its_next_life_begins_anew() {
+fn a_home_that_dies_fails_what_is_in_flight_and_its_next_life_begins_anew() {
     let mut rack = Processes::start(3);
     let mut here = rack.nodes[0].here();
     let words = here.words::<u64>(8, NodeId(2)).unwrap();

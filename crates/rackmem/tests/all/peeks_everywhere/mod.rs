@@ -18,7 +18,7 @@ pub(crate) fn small_reads_bring_no_copy(nodes: &[Rack]) {
         let at = addr + 3 + value * 7 % 1000;
         let bytes: Vec<u8> = (0..value % 97 + 1).map(|byte| (byte * value) as u8).collect();
         writer.write(at, &bytes).unwrap();
-        // While the write's UNLOCK is under way nobody says who has the block, and a copy is fetched.
+        // While the write's UNLOCK is in flight nobody says who has the block, and a copy is fetched.
         std::thread::sleep(Duration::from_micros(100));
         let mut read = vec![0xee; bytes.len()];
         reader.read(at, &mut read).unwrap();

@@ -79,7 +79,7 @@ pub(crate) fn additions_to_one_word_in_a_row_get_what_was_before_each(nodes: &[R
     assert_eq!(words.load(&mut here, 1), Ok(9 << 32 | 6), "no carry from the lower half");
 }
 
-pub(crate) fn every_value_of_a_counter_is_handed_out_once_also_to_thousands_that_are_under_way(
+pub(crate) fn every_value_of_a_counter_is_handed_out_once_also_to_thousands_that_are_in_flight(
     nodes: &[Rack],
 ) {
     const EACH: usize = 3000;
@@ -408,8 +408,8 @@ macro_rules! everywhere {
         }
 
         #[test]
-        fn every_value_of_a_counter_is_handed_out_once_also_to_thousands_that_are_under_way() {
-            $nodes(crate::regions_everywhere::every_value_of_a_counter_is_handed_out_once_also_to_thousands_that_are_under_way);
+        fn every_value_of_a_counter_is_handed_out_once_also_to_thousands_that_are_in_flight() {
+            $nodes(crate::regions_everywhere::every_value_of_a_counter_is_handed_out_once_also_to_thousands_that_are_in_flight);
         }
 
         #[test]

@@ -231,7 +231,7 @@ impl<R: Rules> Bed<R> {
         assert_eq!(self.pass(SWITCH, &mut packet, &[]), Action::Drop);
     }
 
-    /// Everything that is under way on bound queue pairs arrives, in its order, and so do the answers.
+    /// Everything that is in flight on bound queue pairs arrives, in its order, and so do the answers.
     pub(crate) fn settle(&mut self) {
         while self.arrive() {}
     }

@@ -4,7 +4,7 @@
 use switch::chains::{Binding, Unsteered};
 use wire::chains::{Next, Reply, Word};
 use wire::roce::NakCode;
-use wire::{Faithful, Rules};
+use wire::{AllRules, Rules};
 
 use crate::chains::bed::{Bed, Does};
 use crate::chains::rig::{Entry, client_end};
@@ -43,10 +43,10 @@ pub(crate) fn all_are_bound<R: Rules>(rules: R) -> bool {
     bed.write(2, b, KEY);
     let psn = bed.number(2);
     bed.ask(2, psn, X, b.next());
-    // The WRITE of b is under way when a client appends of whom the switch does not know.
+    // The WRITE of b is in flight when a client appends of whom the switch does not know.
     bed.words.insert(n.0, Word::tail(n.version()));
-    let stranger = bed.number(9);
-    let passed = bed.ask(9, stranger, a, n.next()).expect("something goes on in its queue pair");
+    let unknown_peer = bed.number(9);
+    let passed = bed.ask(9, unknown_peer, a, n.next()).expect("something goes on in its queue pair");
     if let wire::roce::Extension::Atomic(_) = passed.extension {
         bed.words.insert(a.0, Word::tail(a.version()).followed_by(n.next()));
     }
@@ -79,7 +79,7 @@ pub(crate) fn numbers<R: Rules>(rules: R) -> bool {
     let psn = bed.number(2);
     bed.ask(2, psn, X, b.next());
     // It arrives, and its answer is lost.
-    let wire = *bed.wires.first().expect("it is under way");
+    let wire = *bed.wires.first().expect("it is in flight");
     bed.deliver(wire);
     bed.wires.clear();
     bed.ask(2, psn, X, b.next());
@@ -106,7 +106,7 @@ pub(crate) fn holes<R: Rules>(rules: R) -> bool {
     bed.switch.disconnect(client_end(2));
     bed.take_sent();
     bed.wires.clear();
-    // Whatever was under way has arrived by now, or never will. Another append finds the gap.
+    // Whatever was in flight has arrived by now, or never will. Another append finds the gap.
     bed.write(3, c, OTHER);
     bed.words.insert(9, Word::tail(X.version()));
     let psn = bed.number(3);
@@ -117,7 +117,7 @@ pub(crate) fn holes<R: Rules>(rules: R) -> bool {
     bed.chain(X).contains(&b)
 }
 
-/// What a bound queue pair had under way is taken for executed by the next one.
+/// What a bound queue pair had in flight is taken for executed by the next one.
 pub(crate) fn anew<R: Rules>(rules: R) -> bool {
     let (a, b) = (Entry(2, 5), Entry(3, 0));
     let mut bed = begun(rules, WRITES, a);
@@ -157,7 +157,7 @@ pub(crate) fn acknowledged<R: Rules>(rules: R) -> bool {
     let (second, third) = (bed.number(2), bed.number(1));
     bed.ask(2, second, X, b.next());
     bed.ask(1, third, X, c.next());
-    // The append of b arrives, and that of c stays under way.
+    // The append of b arrives, and that of c stays in flight.
     let wire = *bed.wires.iter().find(|wire| matches!(wire.2, Does::Swap { unit: 2, .. })).unwrap();
     bed.deliver(wire);
     bed.wires.remove(&wire);
@@ -174,7 +174,7 @@ pub(crate) fn acknowledged<R: Rules>(rules: R) -> bool {
 fn appends_go_to_the_true_tail_on_the_bound_queue_pair_and_leave_no_gap_in_their_own() {
     use wire::roce::{Extension, Opcode};
     let (a, b, c) = (Entry(2, 5), Entry(3, 200), Entry(4, 0));
-    let mut bed = begun(Faithful, ATOMICS, a);
+    let mut bed = begun(AllRules, ATOMICS, a);
     bed.write(2, b, KEY);
     bed.write(3, c, KEY);
     let psn = bed.number(2);
@@ -193,7 +193,7 @@ fn appends_go_to_the_true_tail_on_the_bound_queue_pair_and_leave_no_gap_in_their
 #[test]
 fn an_append_to_an_acknowledged_tail_is_a_write_and_others_are_not() {
     let (a, b, c, d) = (Entry(2, 5), Entry(3, 200), Entry(4, 0), Entry(5, 0));
-    let mut bed = begun(Faithful, WRITES, a);
+    let mut bed = begun(AllRules, WRITES, a);
     for (client, entry) in [(2, b), (3, c), (1, d)] {
         bed.write(client, entry, KEY);
     }
@@ -213,7 +213,7 @@ fn an_append_to_an_acknowledged_tail_is_a_write_and_others_are_not() {
 #[test]
 fn whoever_loses_without_being_steered_is_told_what_the_word_was() {
     let (a, n) = (Entry(2, 5), Entry(8, 0));
-    let mut bed = begun(Faithful, WRITES, a);
+    let mut bed = begun(AllRules, WRITES, a);
     bed.write(2, n, OTHER);
     let found = Word::tail(X.version()).followed_by(a.next());
     assert_eq!(bed.swap(2, X, n.next()), Some(Reply::Original(found.to_bits())));
@@ -222,7 +222,7 @@ fn whoever_loses_without_being_steered_is_told_what_the_word_was() {
 #[test]
 fn a_chain_that_is_closed_stays_closed() {
     let (a, b) = (Entry(2, 5), Entry(3, 0));
-    let mut bed = begun(Faithful, WRITES, a);
+    let mut bed = begun(AllRules, WRITES, a);
     bed.write(2, b, KEY);
     assert_eq!(bed.swap(3, a, Next::Closed), tail(a));
     assert_eq!(bed.swap(2, X, b.next()), Some(Reply::Refused));
@@ -233,7 +233,7 @@ fn a_chain_that_is_closed_stays_closed() {
 fn a_lost_write_is_sent_again_when_its_client_asks_or_the_memory() {
     let (a, b, c) = (Entry(2, 5), Entry(3, 0), Entry(4, 0));
     for by_memory in [false, true] {
-        let mut bed = begun(Faithful, WRITES, a);
+        let mut bed = begun(AllRules, WRITES, a);
         bed.switch.admit(OTHER);
         bed.words.insert(9, Word::tail(X.version()));
         bed.write(2, b, KEY);
@@ -259,7 +259,7 @@ fn a_lost_write_is_sent_again_when_its_client_asks_or_the_memory() {
 #[test]
 fn a_lost_acknowledgement_of_a_write_is_made_good_by_a_later_one() {
     let (a, b, c) = (Entry(2, 5), Entry(3, 0), Entry(4, 0));
-    let mut bed = begun(Faithful, WRITES, a);
+    let mut bed = begun(AllRules, WRITES, a);
     bed.write(2, b, KEY);
     bed.write(3, c, OTHER);
     bed.words.insert(9, Word::tail(X.version()));
@@ -278,7 +278,7 @@ fn a_lost_acknowledgement_of_a_write_is_made_good_by_a_later_one() {
 #[test]
 fn a_packet_that_was_refused_for_good_ends_the_bound_queue_pair_and_all_is_in_doubt_until_the_next() {
     let (a, b, c) = (Entry(2, 5), Entry(3, 0), Entry(4, 0));
-    let mut bed = begun(Faithful, WRITES, a);
+    let mut bed = begun(AllRules, WRITES, a);
     bed.write(2, b, KEY);
     let psn = bed.number(2);
     bed.ask(2, psn, X, b.next());
@@ -287,14 +287,14 @@ fn a_packet_that_was_refused_for_good_ends_the_bound_queue_pair_and_all_is_in_do
     assert_eq!(bed.fill(2, psn), Some(Reply::Doubted));
     bed.write(3, c, KEY);
     assert_eq!(bed.swap(3, a, c.next()), Some(Reply::Doubted), "it reaches no word");
-    assert_eq!(bed.switch.counters().unsteered(Unsteered::Stranger), 1);
+    assert_eq!(bed.switch.counters().unsteered(Unsteered::UnknownPeer), 1);
     bed.bind_all();
     bed.write(3, c, KEY);
     assert_eq!(bed.swap(3, a, c.next()), tail(a));
     assert_eq!(bed.chain(X), [X, a, c]);
 }
 
-/// A chain in which b was put behind a by a WRITE that is under way, and no room for another atomic.
+/// A chain in which b was put behind a by a WRITE that is in flight, and no room for another atomic.
 fn crowded<R: Rules>(rules: R, binding: Binding) -> Bed<R> {
     let (a, b) = (Entry(2, 5), Entry(3, 0));
     let mut bed = begun(rules, binding, a);
@@ -313,7 +313,7 @@ fn ask_elsewhere<R: Rules>(bed: &mut Bed<R>, unit: u32) {
     bed.ask(1, psn, y, o.next());
 }
 
-/// Somebody appends on a queue pair of its own, and is overwritten by a WRITE that is under way.
+/// Somebody appends on a queue pair of its own, and is overwritten by a WRITE that is in flight.
 pub(crate) fn overflows<R: Rules>(rules: R) -> bool {
     use wire::roce::Extension;
     let (a, n) = (Entry(2, 5), Entry(8, 0));
@@ -346,7 +346,7 @@ pub(crate) fn overflows<R: Rules>(rules: R) -> bool {
 fn who_waits_for_room_is_let_in_once_however_often_it_is_asked_for_and_never_when_its_client_is_gone() {
     for is_gone in [false, true] {
         let (a, n) = (Entry(2, 5), Entry(8, 0));
-        let mut bed = crowded(Faithful, Binding { atomics: 1, ..WRITES });
+        let mut bed = crowded(AllRules, Binding { atomics: 1, ..WRITES });
         ask_elsewhere(&mut bed, 9);
         let before = bed.switch.counters().bound;
         bed.words.insert(n.0, Word::tail(n.version()));
@@ -365,9 +365,9 @@ fn who_waits_for_room_is_let_in_once_however_often_it_is_asked_for_and_never_whe
 
 #[test]
 fn who_finds_no_room_passes_no_turn_over() {
-    let mut bed = crowded(Faithful, Binding { atomics: 2, ..WRITES });
+    let mut bed = crowded(AllRules, Binding { atomics: 2, ..WRITES });
     (9..12).for_each(|unit| ask_elsewhere(&mut bed, unit));
-    let counts = |bed: &Bed<Faithful>| {
+    let counts = |bed: &Bed<AllRules>| {
         let counters = bed.switch.counters();
         (counters.crowded, counters.let_in, bed.wires.len())
     };
@@ -379,10 +379,10 @@ fn who_finds_no_room_passes_no_turn_over() {
 
 #[test]
 fn writes_take_no_room_of_atomics() {
-    let mut bed = crowded(Faithful, Binding { atomics: 2, ..WRITES });
-    let counts = |bed: &Bed<Faithful>| {
+    let mut bed = crowded(AllRules, Binding { atomics: 2, ..WRITES });
+    let counts = |bed: &Bed<AllRules>| {
         let counters = bed.switch.counters();
-        (counters.crowded, counters.most_atomics, counters.most_under_way)
+        (counters.crowded, counters.most_atomics, counters.most_in_flight)
     };
     ask_elsewhere(&mut bed, 9);
     ask_elsewhere(&mut bed, 10);
@@ -400,7 +400,7 @@ fn writes_take_no_room_of_atomics() {
 #[test]
 fn an_atomic_that_the_memory_could_not_replay_goes_on_its_clients_own_queue_pair() {
     let (a, b, c) = (Entry(2, 5), Entry(3, 0), Entry(4, 0));
-    let mut bed = crowded(Faithful, Binding { atomics: 1, ..ATOMICS });
+    let mut bed = crowded(AllRules, Binding { atomics: 1, ..ATOMICS });
     bed.write(3, c, KEY);
     let psn = bed.number(3);
     let packet = bed.ask(3, psn, X, c.next()).unwrap();
@@ -417,7 +417,7 @@ fn an_atomic_that_the_memory_could_not_replay_goes_on_its_clients_own_queue_pair
 #[test]
 fn atomics_that_are_no_step_of_the_stores_reach_no_word() {
     use wire::roce::{AtomicEth, Extension, Opcode, Packet};
-    let mut bed = begun(Faithful, WRITES, Entry(2, 5));
+    let mut bed = begun(AllRules, WRITES, Entry(2, 5));
     let to = crate::chains::rig::memory_end(2).queue_pair;
     for (opcode, compare, swap_or_add, address) in
         [(Opcode::FetchAdd, 0, 1, 64), (Opcode::CompareSwap, 0, 1, 64), (Opcode::CompareSwap, 0, 1 << 28, 65)]

@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use wire::Faithful;
+use wire::AllRules;
 use wire::chains::Reply;
 use wire::roce::frame::MOST_OVERHEAD;
 use wire::roce::{Extension, Frame, Packet, Route};
@@ -21,7 +21,7 @@ const KEY: u64 = 7;
 /// before the switch and behind it.
 fn packets() -> [(Packet, Packet); 3] {
     let (a, b) = (Entry(2, 5), Entry(3, 1));
-    let mut rig = Rig::new(Faithful, 3, 5);
+    let mut rig = Rig::new(AllRules, 3, 5);
     rig.switch.admit(KEY);
     rig.words.insert(X.0, wire::chains::Word::tail(X.version()));
     rig.write(1, a, KEY);

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use wire::chains::{Next, Reply, Word};
 use wire::roce::{AtomicEth, Extension, Packet, Psn};
-use wire::{Faithful, Rules, Without};
+use wire::{AllRules, Rules, Without};
 
 use crate::chains::rig::{Entry, Rig, client_end};
 use crate::chains::scenarios::X;
@@ -337,7 +337,7 @@ const SCOPES: [(&str, Scope); 8] = [
 #[test]
 fn every_order_of_a_few_appends_is_right() {
     for (name, scope) in SCOPES {
-        match explore(Faithful, &scope) {
+        match explore(AllRules, &scope) {
             Ok(states) => println!("{name}: {states} states"),
             Err(why) => panic!("{name}: {why}"),
         }

@@ -14,7 +14,7 @@ mod rig;
 mod scenarios;
 mod table;
 
-use wire::{Faithful, Rule, Rules, Without};
+use wire::{AllRules, Rule, Rules, Without};
 
 use table::ROWS;
 
@@ -32,7 +32,7 @@ fn goes_wrong<R: Rules>(rules: R, scenario: &str) -> bool {
         "acks" => scenarios::acks(rules),
         "followers" => scenarios::followers(rules),
         "mismatches" => scenarios::mismatches(rules),
-        "strangers" => scenarios::strangers(rules),
+        "unknown_peers" => scenarios::unknown_peers(rules),
         "all_are_bound" => bound::all_are_bound(rules),
         "fillers" => bound::fillers(rules),
         "numbers" => bound::numbers(rules),
@@ -52,7 +52,7 @@ fn goes_wrong<R: Rules>(rules: R, scenario: &str) -> bool {
 fn every_rule_has_a_scenario_that_goes_well_with_it_and_wrong_without() {
     assert!(ROWS.iter().map(|row| row.rule).eq(Rule::STEERING.iter().copied()), "in the order of the rules");
     for row in ROWS {
-        assert!(!goes_wrong(Faithful, row.scenario), "{row:?}");
+        assert!(!goes_wrong(AllRules, row.scenario), "{row:?}");
         assert!(goes_wrong(Without(row.rule), row.scenario), "{row:?} is not missed");
     }
 }
@@ -82,5 +82,5 @@ The same for the rules of [steering](chains.md#steering) (`Rule::STEERING` in
 #[test]
 fn the_published_prototypes_rewrite_loses_an_update_once_a_slot_was_used_again() {
     assert!(scenarios::address_only(Without(Rule::CompareIsRewritten)));
-    assert!(!scenarios::address_only(Faithful));
+    assert!(!scenarios::address_only(AllRules));
 }

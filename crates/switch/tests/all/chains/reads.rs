@@ -2,7 +2,7 @@
 //! scenario that is for it says so: true means that it went wrong.
 
 use wire::roce::Psn;
-use wire::{Faithful, Nanos, Rules};
+use wire::{AllRules, Nanos, Rules};
 
 use crate::chains::rig::{Brought, Entry, Rig};
 use crate::chains::scenarios::{KEY, OTHER, X, begun, steered};
@@ -12,7 +12,7 @@ const B: Entry = Entry(3, 0);
 const C: Entry = Entry(4, 5);
 
 /// X, A and B are a chain, and C's append has passed the switch: its number, and what it is at the memory.
-fn under_way<R: Rules>(rules: R) -> (Rig<R>, Psn, wire::roce::Packet) {
+fn in_flight<R: Rules>(rules: R) -> (Rig<R>, Psn, wire::roce::Packet) {
     let mut rig = begun(rules, A);
     rig.write(2, B, KEY);
     assert_eq!(rig.swap(2, X, B), steered(A));
@@ -24,7 +24,7 @@ fn under_way<R: Rules>(rules: R) -> (Rig<R>, Psn, wire::roce::Packet) {
 
 /// A read brings an entry whose append may still fail.
 pub(crate) fn reads<R: Rules>(rules: R) -> bool {
-    let (mut rig, psn, packet) = under_way(rules);
+    let (mut rig, psn, packet) = in_flight(rules);
     let (number, to) = rig.ask_for(3, A);
     assert_eq!(to, C, "its append was sent first");
     if rig.bring(3, number, C) == Brought::Passed {
@@ -50,7 +50,7 @@ pub(crate) fn reads<R: Rules>(rules: R) -> bool {
 
 /// A read was executed before the WRITE of the entry that it was sent to, and brings what was in the slot before.
 pub(crate) fn other_uses<R: Rules>(rules: R) -> bool {
-    let (mut rig, psn, packet) = under_way(rules);
+    let (mut rig, psn, packet) = in_flight(rules);
     let (number, _) = rig.ask_for(3, A);
     let original = rig.execute(1, &packet);
     assert_eq!(rig.pass_to_client(1, psn, original), steered(B));
@@ -64,7 +64,7 @@ pub(crate) fn other_uses<R: Rules>(rules: R) -> bool {
 
 /// What a read brings that was sent elsewhere in another life of the switch.
 pub(crate) fn other_lives<R: Rules>(rules: R) -> bool {
-    let (mut rig, ..) = under_way(rules);
+    let (mut rig, ..) = in_flight(rules);
     let (number, to) = rig.ask_for(3, A);
     assert_eq!(to, C);
     rig.switch.restart();
@@ -76,7 +76,7 @@ pub(crate) fn other_lives<R: Rules>(rules: R) -> bool {
     assert_eq!(rig.bring(3, number, A), Brought::Refused);
     assert_eq!(rig.switch.counters().reads_refused, 2);
     rig.now += Nanos(1_000);
-    assert_eq!(rig.bring(3, number, A), Brought::Passed, "by now nothing is under way that is older");
+    assert_eq!(rig.bring(3, number, A), Brought::Passed, "by now nothing is in flight that is older");
     rig.connect(3);
     let (number, to) = rig.ask_for(3, A);
     assert_eq!((to, rig.bring(3, number, A)), (A, Brought::Passed));
@@ -85,7 +85,7 @@ pub(crate) fn other_lives<R: Rules>(rules: R) -> bool {
 
 #[test]
 fn a_read_is_sent_to_the_tail_unless_it_asks_for_that() {
-    let mut rig = begun(Faithful, A);
+    let mut rig = begun(AllRules, A);
     assert_eq!(rig.read(3, X), X, "X was written by nobody whom the switch has seen");
     rig.write(2, B, KEY);
     assert_eq!(rig.swap(2, X, B), steered(A));
@@ -97,7 +97,7 @@ fn a_read_is_sent_to_the_tail_unless_it_asks_for_that() {
 
 #[test]
 fn a_read_that_comes_again_passes_as_it_is_and_so_does_what_it_brings() {
-    let (mut rig, ..) = under_way(Faithful);
+    let (mut rig, ..) = in_flight(AllRules);
     let (number, to) = rig.ask_for(3, A);
     assert_eq!((to, rig.ask_for_as(3, number, A)), (C, A));
     assert_eq!(rig.bring(3, number, A), Brought::Passed);
@@ -107,15 +107,15 @@ fn a_read_that_comes_again_passes_as_it_is_and_so_does_what_it_brings() {
 
 #[test]
 fn a_read_does_not_wait_for_ever_for_an_append() {
-    let (mut rig, ..) = under_way(Faithful);
+    let (mut rig, ..) = in_flight(AllRules);
     assert_eq!(rig.read(3, A), A);
     let counters = rig.switch.counters();
     assert_eq!((counters.reads, counters.reads_ahead, counters.reads_turned), (1, 1, 5));
 }
 
 #[test]
-fn where_reads_are_not_sent_ahead_they_pass_as_they_are_while_something_is_under_way() {
-    let mut rig = Rig::with(Faithful, 3, 5, |config| config.reads_ahead = false);
+fn where_reads_are_not_sent_ahead_they_pass_as_they_are_while_something_is_in_flight() {
+    let mut rig = Rig::with(AllRules, 3, 5, |config| config.reads_ahead = false);
     assert!(rig.switch.admit(KEY));
     rig.words.insert(X.0, wire::chains::Word::tail(X.version()));
     rig.write(1, A, KEY);
@@ -132,7 +132,7 @@ fn where_reads_are_not_sent_ahead_they_pass_as_they_are_while_something_is_under
 #[test]
 fn a_read_of_another_keys_entry_in_the_same_slot_is_left_alone() {
     let (a, b) = (A, B);
-    let mut rig = begun(Faithful, a);
+    let mut rig = begun(AllRules, a);
     rig.write(2, b, KEY);
     assert_eq!(rig.swap(2, X, b), steered(a));
     rig.write(3, Entry(2, 4), OTHER);

@@ -149,7 +149,7 @@ pub(crate) fn mismatches<R: Rules>(rules: R) -> bool {
 /// An append that was sent to the tail is executed, and the switch restarts before its answer comes. The client has asked about another
 /// word: is it told that its entry is behind that, where it is not? (Its notice would say so, and the metadata server conclude that what
 /// stands between was never appended.)
-pub(crate) fn strangers<R: Rules>(rules: R) -> bool {
+pub(crate) fn unknown_peers<R: Rules>(rules: R) -> bool {
     let (a, b) = (Entry(2, 0), Entry(3, 0));
     let mut rig = begun(rules, a);
     rig.write(2, b, KEY);
@@ -203,7 +203,7 @@ pub(crate) fn expires<R: Rules>(rules: R) -> bool {
 #[test]
 fn what_is_steered_stands_behind_the_true_tail_and_the_client_learns_which_that_is() {
     let (a, b, c) = (Entry(2, 3), Entry(3, 200), Entry(4, 0));
-    let mut rig = begun(wire::Faithful, a);
+    let mut rig = begun(wire::AllRules, a);
     rig.write(2, b, KEY);
     rig.write(3, c, KEY);
     assert_eq!(rig.swap(2, X, b), steered(a));
@@ -216,7 +216,7 @@ fn what_is_steered_stands_behind_the_true_tail_and_the_client_learns_which_that_
 #[test]
 fn a_client_that_is_right_about_the_tail_is_sent_where_it_wanted() {
     let (a, b) = (Entry(2, 0), Entry(3, 0));
-    let mut rig = begun(wire::Faithful, a);
+    let mut rig = begun(wire::AllRules, a);
     rig.write(2, b, KEY);
     assert_eq!(rig.swap(2, a, b), steered(a));
     assert_eq!((rig.switch.counters().steered, rig.switch.counters().moved), (1, 0));
@@ -225,7 +225,7 @@ fn a_client_that_is_right_about_the_tail_is_sent_where_it_wanted() {
 #[test]
 fn several_appends_of_a_connection_are_outstanding_at_once() {
     let (a, b, c) = (Entry(2, 0), Entry(3, 0), Entry(4, 0));
-    let mut rig = begun(wire::Faithful, a);
+    let mut rig = begun(wire::AllRules, a);
     rig.switch.admit(OTHER);
     rig.write(2, b, KEY);
     rig.write(2, c, KEY);
@@ -237,7 +237,7 @@ fn several_appends_of_a_connection_are_outstanding_at_once() {
 #[test]
 fn keys_that_are_not_held_are_left_alone() {
     let (a, b) = (Entry(2, 0), Entry(3, 0));
-    let mut rig = begun(wire::Faithful, a);
+    let mut rig = begun(wire::AllRules, a);
     rig.write(2, b, OTHER);
     let found = Word::tail(X.version()).followed_by(a.next());
     assert_eq!(rig.swap(2, X, b), Some(Reply::Original(found.to_bits())), "it has lost, and is told so");
@@ -247,7 +247,7 @@ fn keys_that_are_not_held_are_left_alone() {
 #[test]
 fn who_fails_without_being_steered_is_steered_when_it_tries_again() {
     let (a, b, c) = (Entry(2, 0), Entry(3, 0), Entry(4, 0));
-    let mut rig = Rig::new(wire::Faithful, 3, 5);
+    let mut rig = Rig::new(wire::AllRules, 3, 5);
     rig.switch.admit(KEY);
     rig.words.insert(X.0, Word::tail(X.version()));
     rig.write(1, a, KEY);
@@ -265,9 +265,9 @@ fn who_fails_without_being_steered_is_steered_when_it_tries_again() {
 }
 
 #[test]
-fn forgetting_changes_nothing_for_what_is_under_way() {
+fn forgetting_changes_nothing_for_what_is_in_flight() {
     let (a, b, c) = (Entry(2, 0), Entry(3, 0), Entry(4, 0));
-    let mut rig = begun(wire::Faithful, a);
+    let mut rig = begun(wire::AllRules, a);
     rig.write(2, b, KEY);
     rig.write(3, c, KEY);
     let psn = rig.number(2);
@@ -290,7 +290,7 @@ fn forgetting_changes_nothing_for_what_is_under_way() {
 #[test]
 fn a_tail_that_has_stood_for_long_needs_no_record() {
     let (a, b, c) = (Entry(2, 0), Entry(3, 0), Entry(4, 0));
-    let mut rig = begun(wire::Faithful, a);
+    let mut rig = begun(wire::AllRules, a);
     rig.write(2, b, KEY);
     assert_eq!(rig.swap(2, X, b), steered(a));
     // The client goes on with other keys, for more than a window.
@@ -306,7 +306,7 @@ fn a_tail_that_has_stood_for_long_needs_no_record() {
 #[test]
 fn whoever_stands_behind_a_broken_connection_is_in_doubt() {
     let (a, b, c, d) = (Entry(2, 0), Entry(3, 0), Entry(4, 0), Entry(5, 0));
-    let mut rig = begun(wire::Faithful, a);
+    let mut rig = begun(wire::AllRules, a);
     for (client, entry) in [(2, b), (3, c)] {
         rig.write(client, entry, KEY);
     }
@@ -327,7 +327,7 @@ fn whoever_stands_behind_a_broken_connection_is_in_doubt() {
 fn a_nak_that_ends_a_connection_leaves_it_in_doubt() {
     use wire::roce::{Aeth, Extension, NakCode, Opcode, Packet, Syndrome};
     let (a, b) = (Entry(2, 0), Entry(3, 0));
-    let mut rig = begun(wire::Faithful, a);
+    let mut rig = begun(wire::AllRules, a);
     rig.write(2, b, KEY);
     let psn = rig.number(2);
     let packet = rig.pass_to_memory(2, psn, X, b);
@@ -352,7 +352,7 @@ fn a_nak_that_ends_a_connection_leaves_it_in_doubt() {
 fn the_hottest_keys_are_held() {
     use switch::chains::{Config, Steering};
     let config = Config { top: 4, keys: 1_000, connections: 1, window: 8, slots: 256, ..Config::default() };
-    let mut rig = Rig::new(wire::Faithful, 1, 1);
+    let mut rig = Rig::new(wire::AllRules, 1, 1);
     rig.switch = Steering::new(&config).unwrap();
     rig.connect(1);
     // Keys 100 to 103 are hot, those below are written once in a while; the cold ones come first.
@@ -370,7 +370,7 @@ fn the_hottest_keys_are_held() {
 #[test]
 fn other_packets_pass_as_they_are() {
     use wire::roce::{AtomicEth, Extension, Key, Opcode, Packet, Psn, Reth};
-    let mut rig = begun(wire::Faithful, Entry(2, 0));
+    let mut rig = begun(wire::AllRules, Entry(2, 0));
     let to = crate::chains::rig::write_packet(2, Psn::new(0), X).to;
     let mut number = 5;
     let word = Word::tail(X.version());
@@ -406,7 +406,7 @@ fn other_packets_pass_as_they_are() {
 #[test]
 fn a_tail_that_somebody_has_found_is_appended_to_at_once_and_one_that_was_none_does_no_harm() {
     let (a, b, c, d) = (Entry(2, 0), Entry(3, 0), Entry(4, 0), Entry(5, 0));
-    let mut rig = begun(wire::Faithful, a);
+    let mut rig = begun(wire::AllRules, a);
     rig.switch.restart();
     (1..=3).for_each(|client| rig.connect(client));
     assert!(rig.switch.preload(KEY, a.at(), a.version()));

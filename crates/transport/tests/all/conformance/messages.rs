@@ -5,7 +5,7 @@ use std::time::Instant;
 use transport::{Body, Contents, Outgoing, PlaceId, Transport};
 use wire::{BlockTag, Kind, LockPacket, NodeId, Packet, RequesterId, Seq, SlotId, roce};
 
-use super::PATIENCE;
+use super::TIMEOUT;
 
 /// Sent until the first one arrives; never taken for a message.
 const KNOCK: &[u8] = b"knock";
@@ -103,7 +103,7 @@ pub(crate) fn receive(at: &dyn Transport) -> Vec<Message> {
 pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
-        assert!(begun.elapsed() < PATIENCE, "{what}: not after {PATIENCE:?}");
+        assert!(begun.elapsed() < TIMEOUT, "{what}: not after {TIMEOUT:?}");
         std::thread::yield_now();
     }
 }

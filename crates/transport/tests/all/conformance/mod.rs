@@ -2,7 +2,7 @@
 //!
 //! A test file implements [`Rack`] for its transport and calls [`conformance!`]. Nothing here knows which transport it
 //! is; where transports may differ, the constants of `Rack` say what to expect. Waiting is for as long as it takes, up
-//! to [`PATIENCE`], which only a failing test reaches.
+//! to [`TIMEOUT`], which only a failing test reaches.
 
 pub(crate) mod messages;
 mod scenarios;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use transport::{PlaceId, Transport};
 
 /// How long a test waits for something that must happen.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A rack whose places talk over one kind of transport.
 pub(crate) trait Rack: Sized + Sync {

@@ -11,7 +11,7 @@ use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, WaitL
 use super::messages::{
     Message, bytes_of, connect, deliver, node, number_of, packet, receive, send, send_number, until, words,
 };
-use super::{PATIENCE, Rack};
+use super::{Rack, TIMEOUT};
 
 /// Messages that a sender may be ahead of the receiver: so many fit everywhere.
 const WINDOW: u64 = 64;
@@ -346,7 +346,7 @@ pub(crate) fn a_receiver_that_takes_nothing_away_does_not_stop_the_sender<R: Rac
     let (a, b) = two(&rack);
     let before = a.counters().counts();
     let contents = words(0, 1 << 20);
-    let refused = || a.counters().counts().dropped_for(Cause::NoRoom) - before.dropped_for(Cause::NoRoom);
+    let refused = || a.counters().counts().dropped_for(Cause::Full) - before.dropped_for(Cause::Full);
     for number in 0..100 {
         send(&*a, node(2), Body::Packet(&packet(number, 1 << 20), Contents::Own(&contents)));
     }
@@ -374,8 +374,8 @@ fn sleep_until_message(at: &dyn Transport) -> Message {
         if let Some(message) = receive(at).pop() {
             return message;
         }
-        at.wait(Nanos(PATIENCE.as_nanos() as u64));
-        assert!(begun.elapsed() < PATIENCE, "{} slept through a message", at.me());
+        at.wait(Nanos(TIMEOUT.as_nanos() as u64));
+        assert!(begun.elapsed() < TIMEOUT, "{} slept through a message", at.me());
     }
 }
 
@@ -432,9 +432,9 @@ pub(crate) fn several_senders_wake_one_sleeper<R: Rack>() {
             }
             left -= came.len() as u64;
             if !more && left > 0 {
-                receiver.wait(Nanos(PATIENCE.as_nanos() as u64));
+                receiver.wait(Nanos(TIMEOUT.as_nanos() as u64));
             }
-            assert!(begun.elapsed() < PATIENCE, "the receiver slept through a message");
+            assert!(begun.elapsed() < TIMEOUT, "the receiver slept through a message");
         }
     });
 }

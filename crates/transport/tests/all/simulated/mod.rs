@@ -2,7 +2,7 @@
 //! tests.
 //!
 //! The threads are real ones, and take no virtual time: the clock stands still while they work. It moves on when a place
-//! looks for messages and has none: to where the next thing happens to a message that is under way. What must always
+//! looks for messages and has none: to where the next thing happens to a message that is in flight. What must always
 //! hold: what takes time, takes what the hardware model says; with one thread, a seed fixes every arrival and every fault.
 //!
 //! Nodes and the observer have a NIC each, and a port of the switch; the switch has its program, which messages reach
@@ -21,7 +21,7 @@ use transport::{Body, Cause, Contents, Counters, MOST_CONTROL, Outgoing, PlaceId
 use wire::packet::HEADER_BYTES;
 use wire::{LockPacket, Nanos, NodeId, Packet, roce};
 
-/// Bytes that one place may have under way to another one: four blocks of the largest size.
+/// Bytes that one place may have in flight to another one: four blocks of the largest size.
 const CREDIT: u64 = 4 << 20;
 /// Messages of one [`Transport::receive`], at most.
 const BURST: usize = 64;
@@ -220,7 +220,7 @@ impl World {
         }
     }
 
-    /// Lets the next thing happen. False: nothing is under way.
+    /// Lets the next thing happen. False: nothing is in flight.
     fn step(&mut self) -> bool {
         let Some((now, event)) = self.queue.pop() else { return false };
         self.now = now;
@@ -323,7 +323,7 @@ impl Transport for SimTransport {
             return self.counters.dropped(Cause::Unreachable);
         };
         if world.owed.get(&(self.me, to)).is_some_and(|owed| owed + bytes > CREDIT) {
-            return self.counters.dropped(Cause::NoRoom);
+            return self.counters.dropped(Cause::Full);
         }
         self.counters.sent(1, bytes);
         let flight = Flight { from: self.me, to, life, message: Arc::new(message), late: Nanos::ZERO };

@@ -18,7 +18,7 @@ pub(crate) const A: PlaceId = PlaceId::node(NodeId(0));
 /// Node 1.
 pub(crate) const B: PlaceId = PlaceId::node(NodeId(1));
 /// The longest that anything may take before a test gives up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A message that has been received.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,7 +59,7 @@ pub(crate) fn config(me: PlaceId, peers: &[(PlaceId, SocketAddr)], key: Option<K
         key,
         mtu,
         block: BLOCK,
-        company: true,
+        coalescing: true,
         terms: Terms::default(),
     }
 }
@@ -153,7 +153,7 @@ impl Tap {
 
 fn take_one(socket: &UdpSocket) -> Option<Vec<u8>> {
     let mut buffer = vec![0; 1 << 16];
-    socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    socket.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     let length = socket.recv(&mut buffer).ok();
     socket.set_read_timeout(Some(Duration::from_millis(1))).expect("a timeout");
     buffer.truncate(length?);
@@ -185,7 +185,7 @@ pub(crate) struct Pair {
 
 impl Pair {
     /// With these keys, not connected yet.
-    pub(crate) fn strangers(key_a: Option<Key>, key_b: Option<Key>, mtu: usize) -> Self {
+    pub(crate) fn unknown_peers(key_a: Option<Key>, key_b: Option<Key>, mtu: usize) -> Self {
         Self::of((key_a, Terms::default()), (key_b, Terms::default()), mtu)
     }
 
@@ -202,7 +202,7 @@ impl Pair {
 
     /// Connected, under one key.
     pub(crate) fn connected(mtu: usize) -> Self {
-        let mut pair = Self::strangers(key(1), key(1), mtu);
+        let mut pair = Self::unknown_peers(key(1), key(1), mtu);
         pair.connect();
         pair
     }
@@ -211,7 +211,7 @@ impl Pair {
     pub(crate) fn connect(&mut self) {
         let start = Instant::now();
         while self.pass_all() || !(self.a.is_connected(B) && self.b.is_connected(A)) {
-            assert!(start.elapsed() < PATIENCE, "no connection");
+            assert!(start.elapsed() < TIMEOUT, "no connection");
         }
         self.got_a.clear();
         self.got_b.clear();
@@ -228,7 +228,7 @@ impl Pair {
                 self.tap.to_a(&self.a, &bytes);
             }
             self.receive();
-            assert!(start.elapsed() < PATIENCE, "it does not come about");
+            assert!(start.elapsed() < TIMEOUT, "it does not come about");
         }
         recorded
     }
@@ -286,7 +286,7 @@ impl Pair {
             let start = Instant::now();
             while self.seen_by_b() == before {
                 receive(&self.b, &mut self.got_b);
-                assert!(start.elapsed() < PATIENCE, "a datagram is neither taken nor counted");
+                assert!(start.elapsed() < TIMEOUT, "a datagram is neither taken nor counted");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! When nothing is under way, exactly one place keeps an entry, no entry is locked, and it names exactly the
+//! When nothing is in flight, exactly one place keeps an entry, no entry is locked, and it names exactly the
 //! copies that there are; an unshared or shared block's home memory is current.
 
 use node::coherence::home::directory::{Entry, Keeper};

@@ -6,22 +6,22 @@
 //! | `machines` | what the machines are asked: states, inputs, what comes of them |
 //! | `real` | the machines, put into a state and given one input |
 //! | `world` | what threads do |
-//! | `happening` | what can happen next, beside packets |
-//! | `shape` | packets under way, as numbers |
-//! | `alike` | what makes two states one |
+//! | `successors` | what can happen next, beside packets |
+//! | `shape` | packets in flight, as numbers |
+//! | `canonicalization` | what makes two states one |
 //! | `numbers` | what event numbers are compared with, and nothing else of them |
 //! | `properties` | what must hold in every state, and at rest |
 //! | `coverage` | which rows of the tables were reached |
 
-mod alike;
+mod canonicalization;
 mod coverage;
-mod happening;
 mod machines;
 mod numbers;
 mod properties;
 mod real;
 mod scope;
 mod shape;
+mod successors;
 mod world;
 
 use node::Message;

@@ -13,8 +13,8 @@ use crate::explore::world::NODES;
 const REQUESTERS: usize = NODES * wire::SlotId::PER_NODE;
 const OF_PARITY: [u64; 2] = [0x5555_5555_5555_5555, 0xaaaa_aaaa_aaaa_aaaa];
 
-/// The numbers under way of every requester, as bits.
-pub(super) struct UnderWay {
+/// The numbers in flight of every requester, as bits.
+pub(super) struct InFlight {
     sets: [u64; REQUESTERS],
     /// The switch, or a packet about who stands in line, has something of an event of theirs, by parity.
     scored: [bool; REQUESTERS],
@@ -22,7 +22,7 @@ pub(super) struct UnderWay {
     knows_parities: bool,
 }
 
-impl UnderWay {
+impl InFlight {
     pub(super) fn new(knows_parities: bool) -> Self {
         Self { sets: [0; REQUESTERS], scored: [false; REQUESTERS], knows_parities }
     }
@@ -46,7 +46,7 @@ impl UnderWay {
         match how {
             Use::Last if set == 0 && self.scored[requester] => parity,
             _ if set == 0 => 0,
-            Use::Last | Use::UnderWay => 4 * (u64::from(set.count_ones()) + 1) + parity,
+            Use::Last | Use::InFlight => 4 * (u64::from(set.count_ones()) + 1) + parity,
             Use::Remembered => {
                 let compared =
                     if self.knows_parities { below & OF_PARITY[(seq & 1) as usize] } else { below };

@@ -2,10 +2,10 @@
 
 use super::world::PURGE;
 use super::{Blocks, Call, Engine, Finds, Step};
-use crate::explore::engine::Happening;
+use crate::explore::engine::Successors;
 use crate::explore::world::{Item, World};
 
-impl Happening<Blocks> for Engine {
+impl Successors<Blocks> for Engine {
     fn may_come_twice(&self, item: Item) -> bool {
         self.scope.twice.is_none_or(|only| only == self.packets.of(item).packet.kind)
     }

@@ -52,7 +52,7 @@ impl<R: Rules> Real<R> {
                     retransmission: Retransmission::AfterRoundTrips { floor: Nanos(1000), most: Nanos::MAX },
                     backoff: Backoff { first: Nanos(1), most: Nanos(1) },
                     queue: scope.queue,
-                    patience: 1,
+                    refusals_before_queue: 1,
                     peeks: if scope.peeks { Peeks::ALWAYS } else { Peeks::NEVER },
                     persistent: scope.persistent,
                     ..Config::new(NodeId(u16::from(id)), count, 16 * BLOCK.bytes())
@@ -145,7 +145,7 @@ impl<R: Rules> Real<R> {
                 frame.reserved = true;
             }
         }
-        let mut under_way: VecDeque<Message> = VecDeque::new();
+        let mut in_flight: VecDeque<Message> = VecDeque::new();
         for _ in 0..self.scope.blocks {
             let mut out = Vec::new();
             let (bytes, home) = (BLOCK.bytes(), NodeId(0));
@@ -160,14 +160,14 @@ impl<R: Rules> Real<R> {
             loop {
                 for effect in out.drain(..) {
                     match effect {
-                        Effect::Send(message) => under_way.push_back(message),
+                        Effect::Send(message) => in_flight.push_back(message),
                         Effect::Completed { outcome: Outcome::Allocated { addr, .. }, .. } => {
                             self.tags.push(BLOCK.tag(addr));
                         }
                         Effect::Completed { outcome, .. } => panic!("the allocation ended with {outcome:?}"),
                     }
                 }
-                let Some(message) = under_way.pop_front() else { break };
+                let Some(message) = in_flight.pop_front() else { break };
                 match message.packet.to.node() {
                     Some(node) => {
                         let store = &mut stores[node.index()];
@@ -178,7 +178,7 @@ impl<R: Rules> Real<R> {
                         self.switch.on_packet(&message.packet, &mut effects);
                         while let Some(effect) = effects.pop() {
                             match effect {
-                                coherence::Effect::Send(packet) => under_way.push_back(packet.into()),
+                                coherence::Effect::Send(packet) => in_flight.push_back(packet.into()),
                                 coherence::Effect::Resubmit(again) => {
                                     self.switch.on_resubmit(again, &mut effects)
                                 }

@@ -1,4 +1,4 @@
-//! Packets under way as numbers: what they say is interned, their event number and the freshness of the block that
+//! Packets in flight as numbers: what they say is interned, their event number and the freshness of the block that
 //! they carry stand beside it.
 
 use node::coherence::canonical::canonical_choice;

@@ -12,7 +12,7 @@ use crate::explore::world::Item;
 pub(in crate::explore) enum Action<T> {
     /// A packet arrives.
     Deliver(Item),
-    /// A packet arrives, and a copy of it is still under way.
+    /// A packet arrives, and a copy of it is still in flight.
     Duplicate(Item),
     /// A packet is lost.
     Lose(Item),

@@ -8,18 +8,18 @@
 //! | --- | --- |
 //! | `mod` | local states and local steps |
 //! | `rack` | what a protocol brings along |
-//! | `happening` | what can happen in any rack: packets arrive, are lost, come twice |
+//! | `successors` | what can happen in any rack: packets arrive, are lost, come twice |
 //! | `action` | one thing that happens, as a line of a trace |
 
 mod action;
-mod happening;
 mod rack;
+mod successors;
 
 use std::hash::Hash;
 use std::rc::Rc;
 
 pub(super) use self::action::{Action, end, lock_end};
-pub(super) use self::rack::{After, Happening, Input, Machines, OutsideOf, Packets, Plan, Rack};
+pub(super) use self::rack::{After, Input, Machines, OutsideOf, Packets, Plan, Rack, Successors};
 use super::hashing::{Interner, Table};
 use super::world::{Item, NODES, Outside, THREADS, ThreadState, World};
 use crate::rack::caught;

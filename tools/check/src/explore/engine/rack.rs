@@ -83,7 +83,7 @@ pub(in crate::explore) trait Machines<R: Rack> {
     fn switch_facts(&mut self, state: &R::Switch) -> R::SwitchFacts;
 }
 
-/// Packets under way, as numbers.
+/// Packets in flight, as numbers.
 pub(in crate::explore) trait Packets<R: Rack> {
     /// `None`: nothing that is explored depends on it.
     fn message(&mut self, message: &R::Message) -> Option<Item>;
@@ -118,7 +118,7 @@ pub(in crate::explore) struct Plan {
 pub(in crate::explore) type OutsideOf<R> = Outside<<R as Rack>::Doing, <R as Rack>::More>;
 
 /// What can happen, what makes two states one, and what must hold: of a protocol's engine.
-pub(in crate::explore) trait Happening<R: Rack> {
+pub(in crate::explore) trait Successors<R: Rack> {
     /// A packet that arrives before anything else happens.
     fn first(&self, _world: &World) -> Option<usize> {
         None
@@ -149,7 +149,7 @@ pub(in crate::explore) trait Happening<R: Rack> {
     /// What must hold in every state.
     fn check(&self, world: &World) -> Result<(), String>;
 
-    /// Nothing is under way: is everything over?
+    /// Nothing is in flight: is everything over?
     fn is_over(&self, world: &World) -> bool;
 
     /// What must hold then.

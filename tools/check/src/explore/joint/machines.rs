@@ -110,7 +110,7 @@ pub(super) trait Outwards: Machines<Both> {
     /// What a control plane reads out of the switch.
     fn dump(&mut self, state: &SwitchState) -> Dump;
 
-    /// Nothing is under way: directories say what is so, and whoever has data has the latest.
+    /// Nothing is in flight: directories say what is so, and whoever has data has the latest.
     fn check_at_rest(
         &mut self,
         locals: &[Rc<Local>],

@@ -3,7 +3,7 @@
 //!
 //! There is one block of memory. Threads have a few turns, one after the other, so that numbers need not be made small.
 //! Every order of packets is looked at, with a few faults wherever they can happen. But a time-out comes only where no
-//! packet is under way and no thread is in the midst of something, and then all that is armed on a node is due at once:
+//! packet is in flight and no thread is in the midst of something, and then all that is armed on a node is due at once:
 //! what a premature time-out does is left to the scopes of blocks and of locks alone, and to random runs. After a
 //! restart, a scope may have the reports of the protocol that it is not about arrive before anything else.
 //!
@@ -13,19 +13,19 @@
 //! | `machines` | what the machines are asked: states, inputs, what comes of them |
 //! | `real` | the machines, put into a state and given one input |
 //! | `world` | what threads do, what the control plane knows, what is true of the memory |
-//! | `packets` | packets under way, as numbers |
+//! | `packets` | packets in flight, as numbers |
 //! | `threads` | what threads do next, and what they are told |
-//! | `happening` | what else can happen: time-outs, restarts and deaths |
+//! | `successors` | what else can happen: time-outs, restarts and deaths |
 //! | `properties` | what must hold in every state, and at rest |
 //! | `coverage` | what became of the threads' turns |
 
 mod coverage;
-mod happening;
 mod machines;
 mod packets;
 mod properties;
 mod real;
 mod scope;
+mod successors;
 mod threads;
 mod world;
 

@@ -1,4 +1,4 @@
-//! Packets under way, of both protocols, as numbers.
+//! Packets in flight, of both protocols, as numbers.
 
 use node::{DataRef, LockMessage, Message};
 use switch::{coherence, locks};
@@ -9,7 +9,7 @@ use crate::explore::engine::{Packets, end, lock_end};
 use crate::explore::hashing::Interner;
 use crate::explore::world::Item;
 
-/// A packet under way.
+/// A packet in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Packet {
     Block(Message),
@@ -24,7 +24,7 @@ pub(super) enum Again {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum UnderWay {
+enum InFlight {
     New(Packet),
     Again(Again),
 }
@@ -69,38 +69,38 @@ impl Packet {
 }
 
 /// All packets, by number.
-pub(super) struct Known(Interner<UnderWay>);
+pub(super) struct Known(Interner<InFlight>);
 
 impl Known {
     pub(super) fn new() -> Self {
         Self(Interner::new())
     }
 
-    fn of(&self, item: Item) -> &UnderWay {
+    fn of(&self, item: Item) -> &InFlight {
         self.0.get(item)
     }
 }
 
 impl Packets<Both> for Known {
     fn message(&mut self, packet: &Packet) -> Option<Item> {
-        Some(self.0.intern(UnderWay::New(*packet)).0)
+        Some(self.0.intern(InFlight::New(*packet)).0)
     }
 
     fn resubmit(&mut self, again: &Again) -> Item {
-        self.0.intern(UnderWay::Again(*again)).0
+        self.0.intern(InFlight::Again(*again)).0
     }
 
     fn packet(&self, item: Item) -> Packet {
         match self.of(item) {
-            UnderWay::New(packet) => *packet,
-            UnderWay::Again(again) => unreachable!("it is between two passes: {again:?}"),
+            InFlight::New(packet) => *packet,
+            InFlight::Again(again) => unreachable!("it is between two passes: {again:?}"),
         }
     }
 
     fn again(&self, item: Item) -> Again {
         match self.of(item) {
-            UnderWay::Again(again) => *again,
-            UnderWay::New(packet) => unreachable!("it has made no pass: {packet:?}"),
+            InFlight::Again(again) => *again,
+            InFlight::New(packet) => unreachable!("it has made no pass: {packet:?}"),
         }
     }
 
@@ -116,7 +116,7 @@ impl Packets<Both> for Known {
 
     fn tell(&self, item: Item) -> String {
         match self.of(item) {
-            UnderWay::New(Packet::Block(Message { packet, data })) => {
+            InFlight::New(Packet::Block(Message { packet, data })) => {
                 let of = if packet.kind == packet.event {
                     String::new()
                 } else {
@@ -140,12 +140,12 @@ impl Packets<Both> for Known {
                     packet.epoch.0,
                 )
             }
-            UnderWay::New(Packet::Lock(LockMessage { packet, data })) => {
+            InFlight::New(Packet::Lock(LockMessage { packet, data })) => {
                 let data = data.map_or(String::new(), |data| format!(", data {}", data.0));
                 format!(
                     "lock {:?} t{} {:?}, {} -> {}: node {}, epoch {}, {:?}{data}",
                     packet.kind,
-                    packet.tenure.0,
+                    packet.term.0,
                     packet.mode,
                     lock_end(packet.from),
                     lock_end(packet.to),
@@ -154,10 +154,10 @@ impl Packets<Both> for Known {
                     packet.status,
                 )
             }
-            UnderWay::Again(Again::Block(again)) => {
+            InFlight::Again(Again::Block(again)) => {
                 format!("{:?} of {:?}", again.packet.kind, again.packet.event)
             }
-            UnderWay::Again(Again::Lock(again, _)) => {
+            InFlight::Again(Again::Lock(again, _)) => {
                 format!("lock {:?}, approved {}", again.packet.kind, again.approved)
             }
         }

@@ -8,7 +8,7 @@ use wire::{Copyset, Discipline, NodeId};
 use super::machines::HOME;
 use super::world::{Control, Doing};
 use super::{Both, Call, Engine, Finds, Outside, Step};
-use crate::explore::engine::{Happening, Input, Packets};
+use crate::explore::engine::{Input, Packets, Successors};
 use crate::explore::world::{Item, World};
 
 impl Engine {
@@ -80,7 +80,7 @@ impl Engine {
     }
 }
 
-impl Happening<Both> for Engine {
+impl Successors<Both> for Engine {
     fn first(&self, world: &World) -> Option<usize> {
         world.packets.as_slice().iter().position(|item| self.is_quick(*item))
     }

@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use node::locks::ReignView;
+use node::locks::HolderView;
 use node::locks::canonical::{State, Timer};
 use node::{DataRef, LockEffect, Ticket};
 use switch::locks::{EntryView, Row};
-use wire::{Copyset, Mode, SwitchEpoch, Tenure};
+use wire::{Copyset, Mode, SwitchEpoch, Term};
 
 use super::Regions;
 use super::numbers::Numbers;
@@ -75,8 +75,8 @@ pub(super) struct LockFacts {
     pub(super) readers: bool,
     pub(super) writer: bool,
     pub(super) is_latest: bool,
-    pub(super) reign: Option<ReignView>,
-    pub(super) copy: Option<Tenure>,
+    pub(super) holding: Option<HolderView>,
+    pub(super) copy: Option<Term>,
     /// The directory has been asked.
     pub(super) asked: bool,
     /// Whose requests are kept here.
@@ -93,7 +93,7 @@ pub(super) trait Outwards: Machines<Regions> {
     /// The switch without one of the entries that make it full.
     fn vacate(&mut self, state: &SwitchState) -> SwitchState;
 
-    /// Nothing is under way: directories say what is so, and whoever has data has the latest.
+    /// Nothing is in flight: directories say what is so, and whoever has data has the latest.
     fn check_at_rest(&mut self, locals: &[Rc<Local>], switch: &SwitchState) -> Result<(), String>;
 }
 

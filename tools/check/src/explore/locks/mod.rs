@@ -6,20 +6,20 @@
 //! | `machines` | what the machines are asked: states, inputs, what comes of them |
 //! | `real` | the machines, put into a state and given one input |
 //! | `world` | what threads do |
-//! | `happening` | what can happen next, beside packets |
-//! | `shape` | packets under way, as numbers |
+//! | `successors` | what can happen next, beside packets |
+//! | `shape` | packets in flight, as numbers |
 //! | `numbers` | the numbers of requests, made small |
 //! | `properties` | what must hold in every state, and at rest |
 //! | `coverage` | which rows of the directory's program, and which kinds of packets, were reached |
 
 mod coverage;
-mod happening;
 mod machines;
 mod numbers;
 mod properties;
 mod real;
 mod scope;
 mod shape;
+mod successors;
 mod world;
 
 use node::{DataRef, LockMessage};

@@ -5,10 +5,10 @@ use wire::{Copyset, LockKind, NodeId};
 use super::machines::LockFacts;
 use super::shape::lock_at;
 use super::{Call, Engine, Finds, Regions, Step};
-use crate::explore::engine::Happening;
+use crate::explore::engine::Successors;
 use crate::explore::world::{Item, World};
 
-impl Happening<Regions> for Engine {
+impl Successors<Regions> for Engine {
     fn may_come_twice(&self, item: Item) -> bool {
         self.scope.twice.is_none_or(|only| only == self.packets.of(item).packet.kind)
     }
@@ -54,7 +54,7 @@ impl Happening<Regions> for Engine {
             let facts = |node: usize| &self.facts(world, node).locks[usize::from(lock)];
             let nodes: Vec<&LockFacts> = (0..self.nodes.len()).map(facts).collect();
             exclusive(&nodes).or_else(wrong)?;
-            reigns(&nodes).or_else(wrong)?;
+            holds(&nodes).or_else(wrong)?;
             self.known(world, lock, &nodes).or_else(wrong)?;
         }
         Ok(())
@@ -86,19 +86,19 @@ fn exclusive(nodes: &[&LockFacts]) -> Result<(), String> {
     Ok(())
 }
 
-/// A tenure is one node's; one may write, and then nobody has a copy of before.
-fn reigns(nodes: &[&LockFacts]) -> Result<(), String> {
+/// A term is one node's; one may write, and then nobody has a copy of before.
+fn holds(nodes: &[&LockFacts]) -> Result<(), String> {
     for (at, it) in nodes.iter().enumerate() {
-        let Some(reign) = &it.reign else { continue };
+        let Some(holding) = &it.holding else { continue };
         for (other, its) in nodes.iter().enumerate().filter(|(other, _)| *other != at) {
-            if its.reign.as_ref().is_some_and(|its| its.tenure == reign.tenure) {
-                return Err(format!("nodes {at} and {other} both have reign {:?}", reign.tenure));
+            if its.holding.as_ref().is_some_and(|its| its.term == holding.term) {
+                return Err(format!("nodes {at} and {other} both have term {:?}", holding.term));
             }
-            let may_write = reign.complete && !reign.moving;
-            if may_write && its.reign.as_ref().is_some_and(|its| its.complete && !its.moving) {
+            let may_write = holding.complete && !holding.moving;
+            if may_write && its.holding.as_ref().is_some_and(|its| its.complete && !its.moving) {
                 return Err(format!("nodes {at} and {other} may both write"));
             }
-            if may_write && its.copy.is_some_and(|copy| copy <= reign.tenure) {
+            if may_write && its.copy.is_some_and(|copy| copy <= holding.term) {
                 return Err(format!("node {at} may write, and node {other} has a copy"));
             }
         }
@@ -108,7 +108,7 @@ fn reigns(nodes: &[&LockFacts]) -> Result<(), String> {
 
 impl Engine {
     /// No wake-up is lost: who waits, and stands among those who wait in the directory, is known to somebody who will do
-    /// something about it: the holder, one of before that sends it on, a packet under way, or, where packets are repeated,
+    /// something about it: the holder, one of before that sends it on, a packet in flight, or, where packets are repeated,
     /// itself.
     fn known(&self, world: &World, lock: u8, nodes: &[&LockFacts]) -> Result<(), String> {
         let in_switch = self.switch_facts(world).entries[usize::from(lock)];
@@ -119,8 +119,8 @@ impl Engine {
         let mut known = Copyset::EMPTY;
         for (at, it) in nodes.iter().enumerate() {
             known = known.union(it.parked);
-            if let Some(reign) = &it.reign {
-                known = known.union(if reign.tenure == entry.tenure { reign.known } else { reign.late });
+            if let Some(holding) = &it.holding {
+                known = known.union(if holding.term == entry.term { holding.known } else { holding.late });
             }
             if !it.asked {
                 known = known.with(NodeId(at as u16));

@@ -10,7 +10,7 @@ use node::{DataRef, LockEffect, LockMessage, LockNode, Moment, Retransmission, V
 use switch::locks::{Directory, Effect, EntryView, Resubmit};
 use wire::{
     Copyset, GlobalAddr, Incarnation, LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, Rules, SwitchEpoch,
-    Tenure,
+    Term,
 };
 
 use super::Regions;
@@ -74,7 +74,7 @@ impl<R: Rules> Real<R> {
     /// If the switch is to be full, it is full of locks that nobody wants.
     fn fill_switch(&mut self) {
         for other in 0..if self.scope.keeper == Keeper::Full { 2 } else { 0 } {
-            assert!(self.switch.insert(other_lock(other), Tenure::NONE, None, Copyset::EMPTY), "it is empty");
+            assert!(self.switch.insert(other_lock(other), Term::NONE, None, Copyset::EMPTY), "it is empty");
         }
     }
 
@@ -105,7 +105,7 @@ impl<R: Rules> Real<R> {
                 let before = node.entry(message.packet.lock);
                 node.on_packet(moment, &message, &mut store, out);
                 let after = node.entry(message.packet.lock);
-                let moved = before.is_some() && after.map(|it| it.tenure) != before.map(|it| it.tenure);
+                let moved = before.is_some() && after.map(|it| it.term) != before.map(|it| it.term);
                 if message.packet.kind == LockKind::Move && moved && judges {
                     judge(&message.packet, before);
                 }
@@ -201,11 +201,11 @@ fn other_lock(number: u64) -> GlobalAddr {
     GlobalAddr::new(NodeId(1), 4096 + 64 * number)
 }
 
-/// A MOVE that is approved is the holder's, of this tenure, and names exactly those who wait (GCS, section 4.2).
+/// A MOVE that is approved is the holder's, of this term, and names exactly those who wait (GCS, section 4.2).
 fn judge(packet: &LockPacket, entry: Option<EntryView>) {
     let entry = entry.expect("a MOVE that is approved is of an entry");
     assert!(
-        entry.holder == Some(packet.node) && entry.tenure == packet.tenure && entry.waiting == packet.waiting,
+        entry.holder == Some(packet.node) && entry.term == packet.term && entry.waiting == packet.waiting,
         "a MOVE is approved that does not know who waits: {packet:?}, {entry:?}"
     );
 }
@@ -239,7 +239,7 @@ impl<R: Rules> Machines<Regions> for Real<R> {
                 readers: frame.users.readers > 0 || frame.gate.is_some(),
                 writer: frame.users.writer || frame.gate == Some(Mode::Write),
                 is_latest: frame.value == LATEST || !self.scope.data,
-                reign: view.as_ref().and_then(|view| view.reign.clone()),
+                holding: view.as_ref().and_then(|view| view.holding.clone()),
                 copy: view.as_ref().and_then(|view| view.copy),
                 asked: view.is_some_and(|view| view.asked),
                 parked: local.state.parked(lock),
@@ -295,19 +295,19 @@ impl<R: Rules> Outwards for Real<R> {
             let wrong = |what: &str| Err(format!("at rest, {what}: lock {lock}, {entry:?}"));
             for (node, local) in self.nodes.iter().zip(locals) {
                 let Some(view) = node.view(at) else { continue };
-                match (&view.reign, entry.holder == Some(node.id())) {
-                    (Some(reign), true) if reign.tenure != entry.tenure => {
-                        return wrong("the holder reigns in another tenure");
+                match (&view.holding, entry.holder == Some(node.id())) {
+                    (Some(holding), true) if holding.term != entry.term => {
+                        return wrong("the holder is in another term");
                     }
-                    (Some(reign), true) if !reign.known.without_all(entry.waiting).is_empty() => {
+                    (Some(holding), true) if !holding.known.without_all(entry.waiting).is_empty() => {
                         return wrong("the holder knows of somebody of whom the directory does not");
                     }
                     (Some(_), true) | (None, false) => {}
-                    (Some(_), false) => return wrong("somebody reigns who is not the holder"),
+                    (Some(_), false) => return wrong("somebody holds it who is not the holder"),
                     // A late copy of a request may have made it the holder, and what that brought be lost: whoever asks next
                     // has it ask again.
                     (None, true) if self.scope.losses > 0 => {}
-                    (None, true) => return wrong("the holder does not reign"),
+                    (None, true) => return wrong("the holder does not know that it is"),
                 }
                 if view.copy.is_some() && !entry.sharers.contains(node.id()) {
                     return wrong("somebody has a copy of whom the directory does not know");
@@ -318,8 +318,8 @@ impl<R: Rules> Outwards for Real<R> {
                 }
             }
             if entry.holder.is_none() && self.scope.data {
-                let tenure = home.home_of(at).map(|(tenure, _)| tenure);
-                if tenure != Some(entry.tenure) || locals[0].store.home.get(&at) != Some(&LATEST) {
+                let term = home.home_of(at).map(|(term, _)| term);
+                if term != Some(entry.term) || locals[0].store.home.get(&at) != Some(&LATEST) {
                     return wrong("nobody holds the lock, and its data are not at home");
                 }
             }

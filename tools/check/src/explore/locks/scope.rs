@@ -73,7 +73,7 @@ pub struct Scope {
     pub room: u8,
     /// Who keeps the entries.
     pub keeper: Keeper,
-    /// Threads of the node that reigns that may go first.
+    /// Threads of the holder that may go first.
     pub preference: u32,
     /// Threads, at most six.
     pub threads: &'static [Thread],
@@ -90,7 +90,7 @@ pub struct Scope {
     pub premature: u8,
     /// Threads that may give up waiting.
     pub cancels: u8,
-    /// Times that a node may send home what it reigns over, as if it were about to leave the rack.
+    /// Times that a node may send home what it holds, as if it were about to leave the rack.
     pub leaves: u8,
     /// Times that the switch may stop and start again, empty.
     pub restarts: u8,

@@ -1,4 +1,4 @@
-//! Packets under way as numbers: what they say is interned, the freshness of the data that they carry stands beside it.
+//! Packets in flight as numbers: what they say is interned, the freshness of the data that they carry stands beside it.
 
 use node::{DataRef, LockMessage};
 use switch::locks::Resubmit;
@@ -111,13 +111,13 @@ impl Packets<Regions> for Shapes {
 
     fn tell(&self, item: Item) -> String {
         let LockMessage { packet, data } = self.packet(item);
-        let LockPacket { kind, mode, lock, node, tenure, from, to, .. } = packet;
+        let LockPacket { kind, mode, lock, node, term, from, to, .. } = packet;
         let set = |name: &str, nodes: Copyset| match nodes.is_empty() {
             true => String::new(),
             false => format!(", {name} {nodes:?}"),
         };
         let mut text =
-            format!("{kind:?} t{}, {} -> {}: node {}", tenure.0, lock_end(from), lock_end(to), node.0);
+            format!("{kind:?} t{}, {} -> {}: node {}", term.0, lock_end(from), lock_end(to), node.0);
         text += if mode == Mode::Write { " to write" } else { "" };
         if lock.offset() > 4096 {
             text += &format!(" lock {}", lock_number(lock));

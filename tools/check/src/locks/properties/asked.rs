@@ -1,7 +1,7 @@
 //! Whoever the directory has sent to a queue gets the lock before anybody else gets it again and again, wherever the word
 //! of that is.
 //!
-//! From the moment at which the directory has noted that a node waits, until it is served, no other node begins a reign more often
+//! From the moment at which the directory has noted that a node waits, until it is served, no other node begins a term more often
 //! than it has threads, and once more. For whoever stood in the queue before is served once, the holder's own threads may
 //! line up while the word is on its way, and the holder can move the lock only with a queue in which everybody
 //! stands whom the directory has noted (GCS, section 4.2). This is what the rule `MoveKnowsAll` is for: the property
@@ -9,16 +9,16 @@
 
 use std::collections::BTreeMap;
 
-use wire::{NodeId, Rules, Tenure};
+use wire::{NodeId, Rules, Term};
 
 use crate::locks::Locks;
 use crate::rack::{Conditions, Faults};
 
-/// Who has asked, and who has begun a reign since.
+/// Who has asked, and who has begun a term since.
 #[derive(Clone, Debug)]
 pub struct Asked {
     locks: Vec<Since>,
-    /// No node may begin a reign more often before another one.
+    /// No node may begin a term more often before another one.
     bound: u64,
     most: u64,
     /// Where nothing is lost, repeated or given up, the bound is checked.
@@ -27,8 +27,8 @@ pub struct Asked {
 
 #[derive(Clone, Debug, Default)]
 struct Since {
-    tenure: Tenure,
-    /// For each node that waits, how often each other one has begun to reign.
+    term: Term,
+    /// For each node that waits, how often each other one has begun to hold it.
     passed: BTreeMap<NodeId, BTreeMap<NodeId, u64>>,
 }
 
@@ -42,7 +42,7 @@ impl Asked {
         }
     }
 
-    /// The most times that a node began a reign while another waited.
+    /// The most times that a node began a term while another waited.
     pub(crate) fn most(&self) -> u64 {
         self.most
     }
@@ -60,8 +60,8 @@ pub(super) fn check<R: Rules>(locks: &mut Locks<R>, at: usize) -> Result<(), Str
     if entry.moving {
         return Ok(());
     }
-    let begun = entry.holder.filter(|_| entry.tenure > since.tenure);
-    since.tenure = entry.tenure;
+    let begun = entry.holder.filter(|_| entry.term > since.term);
+    since.term = entry.term;
     since.passed.retain(|node, _| entry.waiting.contains(*node) && begun != Some(*node));
     if let Some(holder) = begun {
         for (node, passed) in &mut since.passed {
@@ -70,7 +70,7 @@ pub(super) fn check<R: Rules>(locks: &mut Locks<R>, at: usize) -> Result<(), Str
             asked.most = asked.most.max(*times);
             if asked.checked && *times > asked.bound {
                 return Err(format!(
-                    "{holder} has begun {times} reigns over lock {lock} since {node} asked for it"
+                    "{holder} has begun {times} holds lock {lock} since {node} asked for it"
                 ));
             }
         }

@@ -4,7 +4,7 @@
 //! while a thread waits, and its node is in the queue or keeps it, no other thread gets in before it more often than a
 //! node has threads, once more for what was in flight when it came, and once for every further node: a MOVE is denied
 //! when the directory has noted one more, and each time the holder's readers that have come since go with those at the
-//! queue's head. So many times more often as the node that reigns may prefer its own.
+//! queue's head. So many times more often as the holder may prefer its own.
 
 use wire::{NodeId, Rules};
 
@@ -81,22 +81,22 @@ pub(super) fn check<R: Rules>(locks: &mut Locks<R>) {
     for thread in 0..locks.threads.len() {
         let Thread::Waiting(want) = locks.threads[thread] else { continue };
         let (node, (lock, _)) = (locks.node_of(thread), locks.locks[want.lock]);
-        let reign = |node: NodeId| {
+        let holding = |node: NodeId| {
             let view = locks.facts.nodes[node.index()][want.lock].view.as_ref();
-            view.and_then(|view| view.reign.as_ref())
+            view.and_then(|view| view.holding.as_ref())
         };
-        if reign(node).is_some_and(|reign| reign.moving) {
+        if holding(node).is_some_and(|holding| holding.moving) {
             // Whoever comes now stands nowhere, if the MOVE has been approved; whoever has come before does in either case.
             continue;
         }
-        let reigns = reign(node).is_some();
+        let holds = holding(node).is_some();
         let entry = locks.facts.entry(want.lock, lock.home());
         // The directory's bit alone may be that of an earlier request, and the queue's of one that is served by now.
-        let holder = entry.and_then(|entry| entry.holder).and_then(reign);
-        let queued = holder.is_some_and(|reign| reign.queue.contains(node));
+        let holder = entry.and_then(|entry| entry.holder).and_then(holding);
+        let queued = holder.is_some_and(|holding| holding.queue.contains(node));
         let stands = queued && entry.is_some_and(|entry| entry.waiting.contains(node));
         if let Some(waiting) = &mut locks.waits.waiting[thread] {
-            let in_queue = reigns || stands;
+            let in_queue = holds || stands;
             if in_queue && !waiting.in_queue {
                 // Perhaps anew: a copy that was to end before it came is not taken.
                 waiting.passed.fill(0);

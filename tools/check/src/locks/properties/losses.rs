@@ -93,7 +93,8 @@ pub(super) fn check<R: Rules, M: Copy>(locks: &mut Locks<R>, bench: &Bench<M>) -
                 return Err(format!("lock {at} is lost, and its home has heard of no death"));
             }
             let has_data = locks.nodes.iter().map(|(machine, _)| machine).find(|machine| {
-                let ends = machine.view(*lock).and_then(|view| view.reign).is_some_and(|reign| reign.moving);
+                let ends =
+                    machine.view(*lock).and_then(|view| view.holding).is_some_and(|holding| holding.moving);
                 bench.control.works(machine.id())
                     && bench.control.life(machine.id(), home) == life
                     && machine.held(*lock).is_some()

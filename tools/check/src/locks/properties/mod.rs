@@ -5,10 +5,10 @@
 mod asked;
 mod bypass;
 mod exclusive;
+mod holders;
 mod losses;
-mod reigns;
 mod rest;
-mod tenures;
+mod terms;
 
 use wire::{NodeId, Rules};
 
@@ -17,7 +17,7 @@ use crate::rack::{Bench, Control, Touched};
 pub use asked::Asked;
 pub use bypass::Waits;
 pub use losses::Losses;
-pub use tenures::Tenures;
+pub use terms::Terms;
 
 /// Checks what the last step can have broken: of the machines that it touched, and the locks of which something has changed.
 pub(super) fn check_after<R: Rules, M: Copy>(locks: &mut Locks<R>, bench: &Bench<M>) -> Result<(), String> {
@@ -35,11 +35,11 @@ pub(super) fn check_after<R: Rules, M: Copy>(locks: &mut Locks<R>, bench: &Bench
     }
     bypass::check(locks);
     exclusive::check(locks)?;
-    tenures::check(locks, touched, named)?;
+    terms::check(locks, touched, named)?;
     losses::check(locks, bench)?;
     for lock in changed.iter().map(NodeId::index) {
         asked::check(locks, lock)?;
-        reigns::check(locks, &bench.control, lock)?;
+        holders::check(locks, &bench.control, lock)?;
     }
     Ok(())
 }

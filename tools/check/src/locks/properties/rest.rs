@@ -1,4 +1,4 @@
-//! When nothing is under way, the directory says what is so, and whoever has data has those of the last release.
+//! When nothing is in flight, the directory says what is so, and whoever has data has those of the last release.
 
 use node::locks::LockNode;
 use switch::locks::EntryView;
@@ -35,8 +35,8 @@ fn check_lock<R: Rules>(locks: &Locks<R>, control: &Control, at: usize) -> Resul
         check_copy(locks, (machine, store), (lock, len), last).map_err(wrong)?;
     }
     if entry.holder.is_none() && len > 0 {
-        let (tenure, _) = home.home_of(lock).expect("what is in a directory is known to its home");
-        if tenure != entry.tenure {
+        let (term, _) = home.home_of(lock).expect("what is in a directory is known to its home");
+        if term != entry.term {
             return Err(wrong("nobody holds the lock, and its data are not at home"));
         }
         if memory.home.get(&lock).copied().unwrap_or(0) != last {
@@ -54,15 +54,15 @@ fn check_view<R: Rules>(
     entry: &EntryView,
 ) -> Result<(), &'static str> {
     let Some(view) = machine.view(lock) else { return Ok(()) };
-    match (&view.reign, entry.holder == Some(machine.id())) {
-        (Some(reign), true) if reign.tenure != entry.tenure => Err("the holder reigns in another tenure"),
-        (Some(reign), true) if !reign.known.without_all(entry.waiting).is_empty() => {
+    match (&view.holding, entry.holder == Some(machine.id())) {
+        (Some(holding), true) if holding.term != entry.term => Err("the holder is in another term"),
+        (Some(holding), true) if !holding.known.without_all(entry.waiting).is_empty() => {
             Err("the holder knows of somebody of whom the directory does not")
         }
-        (Some(_), false) => Err("somebody reigns who is not the holder"),
+        (Some(_), false) => Err("somebody holds it who is not the holder"),
         // A late copy of a request may have made it the holder, and what that brought be lost: whoever asks next has it
         // ask again.
-        (None, true) if !locks.rack.faults.may_lose() => Err("the holder does not reign"),
+        (None, true) if !locks.rack.faults.may_lose() => Err("the holder does not know that it is"),
         _ if view.copy.is_some() && !entry.sharers.contains(machine.id()) => {
             Err("somebody has a copy of whom the directory does not know")
         }

@@ -8,7 +8,7 @@ use check::explore::joint::Joint;
 use check::explore::{Explored, Protocol, Verdict};
 use check::rack::{self, Effort, Failure};
 use check::{coherence, locks};
-use wire::{Faithful, Rule, Rules, Without};
+use wire::{AllRules, Rule, Rules, Without};
 
 /// What became of a mutant: what was found wrong, or nothing.
 type Found = Option<String>;
@@ -45,7 +45,7 @@ pub(crate) enum By {
     /// In which locks end, too.
     LockEnds(u64),
     /// A scenario, which must go well with all rules in place.
-    Scenario(&'static str, Scenario<Without>, Scenario<Faithful>),
+    Scenario(&'static str, Scenario<Without>, Scenario<AllRules>),
 }
 
 /// The scenario of this name in the `scenarios` of a table.
@@ -82,7 +82,7 @@ impl By {
             }
             Self::Subsumed(name) => {
                 let facts = |it: Explored<Coverage>| (it.states, it.steps, it.verdict);
-                let same = facts(explore(rules, name)) == facts(explore(Faithful, name));
+                let same = facts(explore(rules, name)) == facts(explore(AllRules, name));
                 same.then(|| "the same states".to_owned())
             }
             Self::Runs => blocks(rules, coherence::Plan::from_seed, 0),
@@ -92,7 +92,7 @@ impl By {
             Self::LockRestarts(from) => regions(rules, locks::Plan::with_restarts, from),
             Self::LockEnds(from) => regions(rules, |seed| locks::Plan::with_restarts(seed).freeing(), from),
             Self::Scenario(_, mutant, faithful) => {
-                assert_eq!(faithful(Faithful), Ok(()), "the whole protocol must stand it");
+                assert_eq!(faithful(AllRules), Ok(()), "the whole protocol must stand it");
                 let caught = panic::catch_unwind(AssertUnwindSafe(|| mutant(rules)));
                 caught.map_or_else(|_| Some("a panic".into()), Result::err)
             }

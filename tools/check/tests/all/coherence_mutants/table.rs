@@ -8,7 +8,7 @@ mutants! {
     AllSharersAnswer, Runs, "a writer goes on while another node still has a copy";
     ReadWaitsForHome, Scope("switch-two-turns"), "the entry says Shared while the home's memory is stale";
     EvictionWaitsForHome, Scope("switch-evict"), "the next reader gets what the home had before the write-back";
-    OneUnlockAParity, Scope("home"), "an event begins whose parity still has an unlock under way";
+    OneUnlockAParity, Scope("home"), "an event begins whose parity still has an unlock in flight";
     RefusedIsUnlocked, Scope("switch-in-order"), "a refused event's marks and locks stay for ever";
     RepeatedReadIsClosed, Scope("switch-3-late-read"), "a late copy of a request downgrades a later owner";
     CopyBeforeClose, Scope("home-loss"), "the agent is closed before its copy is home, and none comes any more";

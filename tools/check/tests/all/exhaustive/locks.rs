@@ -86,7 +86,7 @@ fn everything_holds_and_every_row_of_the_program_and_every_kind_of_packet_is_rea
         let reached = in_switch || at_node;
         assert_eq!(reached, what != "packet Reclaim", "{what} is reached nowhere, or is by now");
         // A home makes both passes at once, and its directory is not asked for what it does not have.
-        let only_in_switch = ["pass MoveUnderWay", "pass NotHere"].contains(&what.as_str());
+        let only_in_switch = ["pass MoveInFlight", "pass NotHere"].contains(&what.as_str());
         if what.starts_with("pass") {
             assert_eq!((in_switch, at_node), (true, !only_in_switch), "{what}");
         }
@@ -127,7 +127,7 @@ fn a_second_move_between_the_passes_of_the_first_lets_two_in() {
 }
 
 #[test]
-fn a_home_that_serves_data_of_another_tenure_serves_old_ones() {
+fn a_home_that_serves_data_of_another_term_serves_old_ones() {
     let found = without(Without(Rule::HomeIsCurrent), named("switch-loss"));
     assert!(found.what.contains("find old data"), "{}", found.what);
 }

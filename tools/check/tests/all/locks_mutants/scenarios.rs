@@ -5,21 +5,21 @@ use node::locks::Config;
 use node::{DataRef, LockEffect, LockMessage, LockNode, Moment, Ticket, View};
 use wire::{
     GlobalAddr, Incarnation, LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, Rules, Status, SwitchEpoch,
-    Tenure,
+    Term,
 };
 
-/// A node reigns, and nobody waits; then it hears of somebody who was sent to its queue in an earlier reign of it. The directory
+/// A node holds the lock, and nobody waits; then it hears of somebody who was sent to its queue in an earlier term of it. The directory
 /// would deny the MOVE to him, so that nothing is wrong in the end; but a lock stays where nobody else asks for it.
-pub(crate) fn a_forward_of_an_earlier_tenure_comes<R: Rules>(rules: R) -> Result<(), String> {
+pub(crate) fn a_forward_of_an_earlier_term_comes<R: Rules>(rules: R) -> Result<(), String> {
     const ME: NodeId = NodeId(1);
     let lock = GlobalAddr::new(NodeId(0), 4096);
     let mut node = LockNode::with_rules(rules, Config::new(ME, 3));
     let mut store = PlainLocks::new(1);
     let (at, mut out) = (Moment { now: Nanos(1), random: 1 }, Vec::new());
     node.on_lock(at, (Ticket(1), Mode::Write, false), (lock, 8), &mut store, &mut out);
-    let packet = |kind, node: u16, tenure| LockPacket {
+    let packet = |kind, node: u16, term| LockPacket {
         mode: Mode::Write,
-        tenure: Tenure(tenure),
+        term: Term(term),
         from: LockEnd::Switch,
         to: LockEnd::Agent(ME),
         ..LockPacket::new(kind, lock, 8, NodeId(node))
@@ -39,7 +39,7 @@ pub(crate) fn a_forward_of_an_earlier_tenure_comes<R: Rules>(rules: R) -> Result
     }
 }
 
-/// A node reigns, and nobody is inside, when an epoch begins. A thread that was let in before the home has answered what was reported
+/// A node holds the lock, and nobody is inside, when an epoch begins. A thread that was let in before the home has answered what was reported
 /// may give the memory back, and be told that he could not: the next one would be in a lock that is no more, and another node in that
 /// which is there by now. So nobody is let in: not before the home has answered, nor if another epoch begins before it has.
 pub(crate) fn threads_come_before_the_home_has_said_that_the_lock_is_one<R: Rules>(
@@ -54,7 +54,7 @@ pub(crate) fn threads_come_before_the_home_has_said_that_the_lock_is_one<R: Rule
     node.on_lock(at, (Ticket(1), Mode::Write, false), (lock, 8), &mut store, &mut out);
     let packet = |kind| LockPacket {
         mode: Mode::Write,
-        tenure: Tenure(5),
+        term: Term(5),
         from: LockEnd::Home(HOME),
         to: LockEnd::Agent(ME),
         ..LockPacket::new(kind, lock, 8, ME)

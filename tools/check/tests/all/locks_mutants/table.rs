@@ -6,14 +6,14 @@ use crate::locks_mutants::scenarios;
 
 mutants! {
     MoveKnowsAll, Lossless(0), "whoever is still on the way to the queue runs after it, and is passed again and again";
-    MoveIsOfThisTenure, LockRuns(20), "a late copy of a MOVE gives the lock away again";
+    MoveIsOfThisTerm, LockRuns(20), "a late copy of a MOVE gives the lock away again";
     OneMoveAtATime, LockRuns(2), "two copies of a MOVE are both approved";
     ReadersAreInvalidated, Lossless(0), "readers keep their copies beside a writer";
     HolderQueues, Lossless(0), "the lock is granted a second time";
     HomeIsCurrent, Lossless(0), "the home serves what was there before the last writer";
     HomeKeepsEarly, Lossless(0), "a request that overtakes the data waits for ever";
     WriteBackIsNewer, LockRuns(60), "a late copy of a write-back brings old data back";
-    OldTenuresAreRefused, LockRuns(0), "a late copy of a hand-over begins a reign that is over";
+    OldTenuresAreRefused, LockRuns(0), "a late copy of a hand-over begins a term that is over";
     EndedCopiesAreRefused, Lossless(0), "a copy that was on its way stays beside a writer";
     WriterAwaitsReaders, Lossless(0), "a writer enters while others read";
     ReadersLeaveFirst, Lossless(0), "a reader says that it has left, and reads on";
@@ -25,9 +25,9 @@ mutants! {
     DeniedAdopts, Lossless(0), "a MOVE is denied for ever";
     DenialsNameTheirMove, LockRuns(25), "a late denial of a MOVE ends the next one, which is approved";
     MovesAreKept, LockRuns(0), "data that were lost on the way are gone";
-    LaterReignsApprove, Lossless(0), "a node does not know that its reign is over";
+    LaterTermsApprove, Lossless(0), "a node does not know that its term is over";
     QueueGoesAlong, Lossless(0), "who waits is forgotten";
-    ForwardsAreOfThisTenure, scenario!(a_forward_of_an_earlier_tenure_comes), "the lock is closed, and its data are sent, for nobody";
+    ForwardsAreOfThisTerm, scenario!(a_forward_of_an_earlier_term_comes), "the lock is closed, and its data are sent, for nobody";
     DataGoesHome, LockRuns(0), "a write-back that was lost is not sent again";
     LockRequestsAreRepeated, LockRuns(0), "a lost request is waited for for ever";
     MovesAreRepeated, LockRuns(0), "a lost MOVE is waited for for ever";
@@ -40,5 +40,5 @@ mutants! {
     FreedMemoryIsNotWritten, JointScope("lock-free-outside"), "what comes back late is written to memory that is a block by now";
     FreedLocksEnd, JointScope("lock-free-death"), "whoever was told that he could not free goes on with a lock of no memory";
     FreesComeFirst, JointScope("lock-take-death"), "a lock is reclaimed whose memory a dead thread has freed";
-    ReignsAreConfirmed, scenario!(threads_come_before_the_home_has_said_that_the_lock_is_one), "a thread gets in behind one that has freed the memory";
+    HoldersAreConfirmed, scenario!(threads_come_before_the_home_has_said_that_the_lock_is_one), "a thread gets in behind one that has freed the memory";
 }

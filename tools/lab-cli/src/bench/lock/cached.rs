@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::bench::rounds::{failed, median, rack, time_each};
 use cli::fault::Fault;
 
-/// The mark: at most so many times the plain lock.
+/// The target: at most so many times the plain lock.
 pub(super) const MOST_RATIO: f64 = 3.0;
 
 const TIMES: u64 = 500_000;

@@ -132,7 +132,7 @@ impl Report {
         if let Some(budget) = &hand_over.budget {
             let _ = writeln!(
                 text,
-                "mark: at most the bare exchange of three messages and one message more, {}: {}",
+                "target: at most the bare exchange of three messages and one message more, {}: {}",
                 micros(budget.most_ns),
                 met(hand_over.median_ns <= budget.most_ns),
             );

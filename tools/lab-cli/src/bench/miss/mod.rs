@@ -42,7 +42,7 @@ pub(crate) struct Args {
 
     /// No UNLOCK waits for the next message to the switch, to travel in its datagram: to measure what that saves (udp only)
     #[arg(long)]
-    no_company: bool,
+    no_coalescing: bool,
 
     /// Print one JSON document
     #[arg(long)]
@@ -54,8 +54,8 @@ const BLOCKS: u64 = 48;
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), Fault> {
-    if args.no_company && args.transport != TransportKind::Udp {
-        return Err(Fault::usage("--no-company is about datagrams: it takes --transport udp"));
+    if args.no_coalescing && args.transport != TransportKind::Udp {
+        return Err(Fault::usage("--no-coalescing is about datagrams: it takes --transport udp"));
     }
     match args.transport {
         TransportKind::Inline => here::run(args),

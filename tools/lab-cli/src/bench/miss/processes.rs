@@ -33,7 +33,7 @@ struct Misses(Nodes<Reader>);
 
 impl Misses {
     fn start(args: &Args, realtime: bool, spec: &RackSpec, interrupt: &Interrupt) -> Result<Self, Fault> {
-        let how = How { company: !args.no_company, realtime, ..How::default() };
+        let how = How { coalescing: !args.no_coalescing, realtime, ..How::default() };
         Nodes::start_as(how, args.transport, spec, &(), interrupt).map(Self)
     }
 
@@ -108,7 +108,7 @@ struct Report {
     transport: TransportKind,
     block_size: Bytes,
     rounds: u64,
-    company: bool,
+    coalescing: bool,
     pingpong: Figure,
     misses: Vec<Figure>,
     most_ratio: f64,
@@ -181,7 +181,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         transport: args.transport,
         block_size: args.block_size,
         rounds: args.rounds,
-        company: !args.no_company,
+        coalescing: !args.no_coalescing,
         misses: vec![
             Figure::of(&modified, "read of a block modified elsewhere, entry in the switch", against),
             Figure::of(&at_home, "the same, entry at its home", against),
@@ -226,19 +226,19 @@ fn text(report: &Report, refused: Option<NoRealtime>) -> String {
             ]
         })
         .collect();
-    let mark = format!("p50 < {BUSY_P50:?}, p99 < {BUSY_P99:?}");
+    let target = format!("p50 < {BUSY_P50:?}, p99 < {BUSY_P99:?}");
     let refused = refused.map_or_else(String::new, |refused| format!("\nrealtime: {refused}\n"));
     format!(
         "Misses of a {} block over {}{}: node 0 asks, the switch forwards, node 1 answers\n\n{}\n\
-         mark: a miss at most {:.2}x the bare exchange: {}\n\n\
+         target: a miss at most {:.2}x the bare exchange: {}\n\n\
          {} misses while node 1 computes on every core, by how those are scheduled who answer\n\n{}{refused}",
         report.block_size,
         report.transport.name(),
-        if report.company { "" } else { ", no UNLOCK waits for company" },
+        if report.coalescing { "" } else { ", no UNLOCK waits for coalescing" },
         table(&["", "median", "against bare", "p50", "p99", "p99.9"], &rows),
         report.most_ratio,
         met(report.misses.iter().all(|figure| figure.ratio <= report.most_ratio)),
         report.busy.first().map_or(0, |busy| busy.misses),
-        table(&["scheduling", "rate", "p50", "p99", "p99.9", &mark], &busy),
+        table(&["scheduling", "rate", "p50", "p99", "p99.9", &target], &busy),
     )
 }

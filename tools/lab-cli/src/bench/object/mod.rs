@@ -6,7 +6,7 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `node` | what readers and writers do |
-//! | `report` | what comes out, beside the marks |
+//! | `report` | what comes out, beside the targets |
 
 mod node;
 mod report;
@@ -139,7 +139,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         millis: args.millis,
         rounds: args.rounds,
         bare,
-        marks: report::marks(&points),
+        targets: report::targets(&points),
         points,
     };
     output::show(args.json, "bench object", &report, || report.text())

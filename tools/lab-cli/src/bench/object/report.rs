@@ -1,4 +1,4 @@
-//! What `rackmem-lab bench object` prints, and the marks.
+//! What `rackmem-lab bench object` prints, and the targets.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ pub(super) struct Report {
     /// Only between machines.
     pub(super) bare: Vec<Bare>,
     pub(super) points: Vec<Point>,
-    pub(super) marks: Vec<Mark>,
+    pub(super) targets: Vec<Target>,
 }
 
 /// A request, and an answer of so many bytes.
@@ -57,7 +57,7 @@ struct Row {
 
 /// What the project holds itself to.
 #[derive(Debug, Serialize)]
-pub(super) struct Mark {
+pub(super) struct Target {
     what: String,
     found: f64,
     wanted: f64,
@@ -117,15 +117,15 @@ impl Point {
 }
 
 /// What is met and what is not.
-pub(super) fn marks(points: &[Point]) -> Vec<Mark> {
+pub(super) fn targets(points: &[Point]) -> Vec<Target> {
     let ahead = points.iter().filter(|point| point.writers == 0).filter_map(|point| {
         let wanted = AHEAD.iter().find(|(bytes, _)| *bytes == point.bytes)?.1;
         let found = point.against(Kind::Lines);
         let what = format!("{} without writers: versions in lines against SABRes", Bytes(point.bytes));
-        Some(Mark { what, found, wanted, met: found >= wanted })
+        Some(Target { what, found, wanted, met: found >= wanted })
     });
     let behind = points.iter().map(|point| 1.0 / point.against(Kind::Plain)).max_by(f64::total_cmp);
-    let behind = behind.map(|found| Mark {
+    let behind = behind.map(|found| Target {
         what: "anywhere: SABRes against an unchecked READ, at most".to_owned(),
         found,
         wanted: BEHIND,
@@ -177,15 +177,15 @@ impl Report {
                 nanos(bare.p50_ns as f64)
             );
         }
-        for mark in &self.marks {
+        for target in &self.targets {
             // A String takes everything.
             let _ = writeln!(
                 text,
-                "{}: {:.2}x, the mark is {:.2}x: {}",
-                mark.what,
-                mark.found,
-                mark.wanted,
-                if mark.met { "met" } else { "not met" }
+                "{}: {:.2}x, the target is {:.2}x: {}",
+                target.what,
+                target.found,
+                target.wanted,
+                if target.met { "met" } else { "not met" }
             );
         }
         text
@@ -206,14 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_met_by_the_pipelined_times_only() {
+    fn targets_are_met_by_the_pipelined_times_only() {
         let rounds = [round(10.0, 10.5, 12.1), round(10.0, 10.5, 12.1), round(99.0, 10.5, 90.0)];
         let points =
             [Point::of(128, 0, &rounds).unwrap(), Point::of(128, 4, &[round(8.0, 10.0, 5.0)]).unwrap()];
-        let marks = marks(&points);
-        assert_eq!(marks.len(), 2);
-        assert!(marks[0].met && (marks[0].found - 12.1 / 10.5).abs() < 1e-9, "{marks:?}");
-        assert!(!marks[1].met && (marks[1].found - 1.25).abs() < 1e-9, "{marks:?}");
+        let targets = targets(&points);
+        assert_eq!(targets.len(), 2);
+        assert!(targets[0].met && (targets[0].found - 12.1 / 10.5).abs() < 1e-9, "{targets:?}");
+        assert!(!targets[1].met && (targets[1].found - 1.25).abs() < 1e-9, "{targets:?}");
         assert!((points[0].layouts[1].torn_percent - 10.0).abs() < 1e-9);
     }
 

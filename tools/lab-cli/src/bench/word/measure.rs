@@ -25,7 +25,7 @@ pub(crate) struct Question<'a> {
     pub(crate) transport: TransportKind,
     pub(crate) nodes: u16,
     pub(crate) words: u64,
-    pub(crate) under_way: u64,
+    pub(crate) in_flight: u64,
     pub(crate) millis: u64,
     pub(crate) rounds: u64,
     /// True: all on one word; false: at random.
@@ -143,7 +143,7 @@ pub(crate) fn measure(question: &Question<'_>, interrupt: &Interrupt) -> Result<
                 hot: of.hot,
                 bare: false,
                 timed: false,
-                under_way: question.under_way,
+                in_flight: question.in_flight,
                 millis: if round == 0 { question.millis / 5 + 1 } else { question.millis },
             };
             let done = rack.run(turn)?;
@@ -177,7 +177,7 @@ pub(crate) fn measure(question: &Question<'_>, interrupt: &Interrupt) -> Result<
             Figure {
                 operation: of.operation,
                 hot: of.hot,
-                under_way: if of.operation.is_blocking() { 1 } else { question.under_way },
+                in_flight: if of.operation.is_blocking() { 1 } else { question.in_flight },
                 per_second,
                 nanos: 1e9 * threads / per_second,
                 p50_ns: timed(0.5),
@@ -198,7 +198,7 @@ pub(crate) fn busy(question: &Question<'_>, interrupt: &Interrupt) -> Result<Bus
         hot: false,
         bare: false,
         timed: true,
-        under_way: 1,
+        in_flight: 1,
         millis: question.millis,
     };
     let mut times = Recorder::new();
@@ -226,7 +226,7 @@ pub(crate) fn count(
     interrupt: &Interrupt,
 ) -> Result<(), Fault> {
     let mut rack = Rack::start(question, false, program, interrupt)?;
-    let turn = Turn { operation, hot: true, bare: false, timed: false, under_way: times.min(64), millis: 1 };
+    let turn = Turn { operation, hot: true, bare: false, timed: false, in_flight: times.min(64), millis: 1 };
     let added: u64 = rack.run(turn)?.iter().map(|done| done.added).sum();
     rack.nodes.ask::<()>(HOME + 1, Order::Count(operation, times))?;
     rack.sound(added + times)

@@ -1,7 +1,7 @@
 //! `rackmem-lab bench word`: operations on words of another node.
 //!
 //! Node 0 has the words, and every other node has a thread that operates on them, all at once: one word at a time, waited for, or many
-//! under way. Words are chosen at random, or all take the same one.
+//! in flight. Words are chosen at random, or all take the same one.
 //!
 //! | words | yardstick, in the same run |
 //! | --- | --- |
@@ -49,9 +49,9 @@ pub(crate) struct Args {
     #[arg(long)]
     hot: bool,
 
-    /// Operations that a thread has under way where it does not wait for each
+    /// Operations that a thread has in flight where it does not wait for each
     #[arg(long, default_value_t = 8192, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    under_way: u64,
+    in_flight: u64,
 
     /// Instead: a blocking fetch-add while the process of the words' home computes on every core
     #[arg(long, conflicts_with = "hot")]
@@ -82,7 +82,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         transport: args.transport,
         nodes: args.nodes,
         words: args.words,
-        under_way: args.under_way,
+        in_flight: args.in_flight,
         millis: args.millis,
         rounds: args.rounds,
         patterns: if args.hot { &[true] } else { &[false, true] },

@@ -24,9 +24,9 @@ pub(crate) enum Operation {
     CompareExchange,
     /// The same.
     Load,
-    /// Many under way, of each of which it is known in the end what the word was.
+    /// Many in flight, of each of which it is known in the end what the word was.
     Post,
-    /// Many under way that fetch nothing, and a flush.
+    /// Many in flight that fetch nothing, and a flush.
     Add,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Turn {
     pub(super) bare: bool,
     /// Each operation is timed by itself.
     pub(super) timed: bool,
-    pub(super) under_way: u64,
+    pub(super) in_flight: u64,
     pub(super) millis: u64,
 }
 
@@ -203,7 +203,7 @@ impl Mine {
                     mine.pending.push(pending);
                     Ok(())
                 };
-                self.many(turn, turn.under_way, post, |mine| {
+                self.many(turn, turn.in_flight, post, |mine| {
                     for pending in mine.pending.drain(..) {
                         black_box(pending.wait(&mut mine.handle)?);
                     }
@@ -212,7 +212,7 @@ impl Mine {
             }
             (false, Operation::Add) => self.many(
                 turn,
-                turn.under_way,
+                turn.in_flight,
                 |mine, at| mine.words.add(&mut mine.handle, at, 1),
                 |mine| mine.handle.flush(),
             ),

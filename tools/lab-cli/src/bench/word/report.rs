@@ -19,8 +19,8 @@ pub(crate) struct Figure {
     pub(crate) operation: Operation,
     /// All on one word.
     pub(crate) hot: bool,
-    /// Operations that a thread has under way.
-    pub(super) under_way: u64,
+    /// Operations that a thread has in flight.
+    pub(super) in_flight: u64,
     /// Of all threads together.
     pub(crate) per_second: f64,
     /// For one thread.
@@ -103,7 +103,7 @@ impl Report {
                 vec![
                     figure.operation.name().to_owned(),
                     if figure.hot { "one" } else { "random" }.to_owned(),
-                    figure.under_way.to_string(),
+                    figure.in_flight.to_string(),
                     format!("{:.3} M", figure.per_second / 1e6),
                     time(figure.nanos),
                     timed(figure.p50_ns),
@@ -114,7 +114,7 @@ impl Report {
             })
             .collect();
         let header =
-            ["", "word", "under way", "a second", "each", "p50", "p99", self.yardstick, "against it"];
+            ["", "word", "in flight", "a second", "each", "p50", "p99", self.yardstick, "against it"];
         format!(
             "Operations of {} nodes on {words} words of another, over {transport}\n\n{}",
             nodes - 1,

@@ -29,8 +29,8 @@ use crate::bench::lock::record_updates;
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::output;
-use cli::processes::meeting::RuntimeDir;
-use cli::processes::{Crew, OnInterrupt, TransportKind};
+use cli::processes::rendezvous::RuntimeDir;
+use cli::processes::{OnInterrupt, TransportKind, Workers};
 use cli::ycsb::random::Random;
 
 /// Bytes of the record.
@@ -107,10 +107,10 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         .filter_map(|(name, server)| Some((name.to_owned(), server?)))
         .collect();
     let servers = tasks.len();
-    let mut crew: Option<Crew<Order, Event>> = None;
+    let mut workers: Option<Workers<Order, Event>> = None;
     if servers > 0 {
-        let crew = crew.insert(Crew::start(tasks, runtime, &interrupt)?);
-        crew.answers(0..servers, OnInterrupt::End, |_, event| {
+        let workers = workers.insert(Workers::start(tasks, runtime, &interrupt)?);
+        workers.answers(0..servers, OnInterrupt::End, |_, event| {
             Ok(matches!(event, Event::Connected).then_some(()))
         })?;
     }
@@ -125,7 +125,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
             return Err(Fault::Interrupted);
         }
     }
-    drop(crew);
+    drop(workers);
     let report = report::Report::new(rows);
     output::show(args.json, "peers --locks", &report, || report.text())
 }

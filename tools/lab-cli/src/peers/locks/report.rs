@@ -97,17 +97,17 @@ impl Report {
             "over etcd",
             "least share",
         ];
-        let marks = [
+        let targets = [
             ("Redis", "redis-server", LEAST_OVER_REDIS, self.least(|rack| rack.over_redis)),
             ("etcd", "etcd-server", LEAST_OVER_ETCD, self.least(|rack| rack.over_etcd)),
         ];
-        let judged: String = marks
+        let judged: String = targets
             .into_iter()
-            .map(|(name, package, mark, least)| match least {
+            .map(|(name, package, target, least)| match least {
                 None => format!("{name} is not installed: its Debian package is {package}\n"),
                 Some(least) => {
-                    let met = if least >= mark { "met" } else { "not met" };
-                    format!("mark over shared memory: at least {mark:.0}x {name}: {met}\n")
+                    let met = if least >= target { "met" } else { "not met" };
+                    format!("target over shared memory: at least {target:.0}x {name}: {met}\n")
                 }
             })
             .collect();

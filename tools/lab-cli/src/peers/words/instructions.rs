@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::program::{Library, Program};
 use super::report::{System, said_missing};
-use super::{UNDER_WAY, question};
+use super::{IN_FLIGHT, question};
 use crate::bench::rounds::table;
 use crate::bench::word::{Operation, count, counted_name};
 use crate::callgrind::Callgrind;
@@ -21,7 +21,7 @@ use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::output;
 use cli::processes::TransportKind;
-use cli::processes::meeting::RuntimeDir;
+use cli::processes::rendezvous::RuntimeDir;
 use cli::say;
 
 /// A fetch-add on words within reach may take so many.
@@ -67,14 +67,14 @@ pub(super) fn run(json: bool, interrupt: &Interrupt) -> Result<(), Fault> {
     for transport in [TransportKind::Shm, TransportKind::Udp] {
         for operation in [Operation::FetchAdd, Operation::Add] {
             let mut add = |system: System, total: u64| {
-                let instructions = total as f64 / UNDER_WAY as f64;
+                let instructions = total as f64 / IN_FLIGHT as f64;
                 say!("{} over {}: {} {instructions:.1}", system.name(), transport.name(), operation.name());
                 counts.push(Count { system, transport, operation, instructions });
             };
             for program in &programs {
                 let mut tries = (0..TRIES).map(|_| {
                     callgrind.around(COUNTED, |under| {
-                        program.run_under(transport, WORDS, (operation, UNDER_WAY), under, interrupt)
+                        program.run_under(transport, WORDS, (operation, IN_FLIGHT), under, interrupt)
                     })
                 });
                 let is_last = |counted: &Result<u64, Fault>| counted.is_ok() || interrupt.requested();
@@ -85,7 +85,7 @@ pub(super) fn run(json: bool, interrupt: &Interrupt) -> Result<(), Fault> {
                 add(System::Peer(program.peer()), counted);
             }
             let counted = callgrind.around(&counted_name(), |under| {
-                count(&question(transport, 2, 1), operation, UNDER_WAY, under, interrupt)
+                count(&question(transport, 2, 1), operation, IN_FLIGHT, under, interrupt)
             })?;
             add(System::Rack, counted);
         }
@@ -95,7 +95,7 @@ pub(super) fn run(json: bool, interrupt: &Interrupt) -> Result<(), Fault> {
     let near = find(&counts, System::Rack, TransportKind::Shm, Operation::FetchAdd);
     let report = Report {
         versions,
-        operations: UNDER_WAY,
+        operations: IN_FLIGHT,
         met: near.map(|near| near <= MOST_NEAR),
         most_near: MOST_NEAR,
         counts,
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_stand_beside_each_other_and_a_mark_that_is_missed_is_named() {
+    fn counts_stand_beside_each_other_and_a_target_that_is_missed_is_named() {
         let of = |system, instructions| Count {
             system,
             transport: TransportKind::Shm,

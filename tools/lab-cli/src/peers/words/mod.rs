@@ -12,11 +12,11 @@
 //! | file | what |
 //! | --- | --- |
 //! | `program.rs` | the peers' programs (`tools/lab-cli/peers`), compiled and run |
-//! | `report.rs` | table, JSON, marks |
+//! | `report.rs` | table, JSON, targets |
 //! | `routines.rs` | `rackmem-lab routines`: the same of all routines that programs of `tools/riscv` call |
 //! | `instructions.rs` | `--instructions`: what an operation takes of its requester's instructions, instead of times |
 //!
-//! What must always hold: peers and racks have as many words, under way and requesters; whatever was started has ended.
+//! What must always hold: peers and racks have as many words, in flight and requesters; whatever was started has ended.
 
 mod instructions;
 mod program;
@@ -32,13 +32,13 @@ use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::output;
 use cli::processes::TransportKind;
-use cli::processes::meeting::RuntimeDir;
+use cli::processes::rendezvous::RuntimeDir;
 use cli::say;
 
 /// Words to choose from: 8 MiB of them, more than a core's own caches hold.
 const WORDS: u64 = 1 << 20;
-/// Operations under way, where each is not waited for.
-const UNDER_WAY: u64 = 8192;
+/// Operations in flight, where each is not waited for.
+const IN_FLIGHT: u64 = 8192;
 /// Of a target that computes, so that there are enough of its slices.
 const BUSY_TIMES: u64 = 10;
 /// Operations that racks are measured with; peers have names of their own for them.
@@ -52,7 +52,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
     }
     let folder = RuntimeDir::new()?;
     let mut programs = Vec::new();
-    let mut report = Report::new(args.processes.clone(), WORDS, UNDER_WAY, args.millis, args.rounds);
+    let mut report = Report::new(args.processes.clone(), WORDS, IN_FLIGHT, args.millis, args.rounds);
     for library in Library::ALL {
         match Program::compile(library, folder.path())? {
             Some(program) => programs.push(program),
@@ -104,7 +104,7 @@ fn question(kind: TransportKind, processes: u16, millis: u64) -> Question<'stati
         transport: kind,
         nodes: processes,
         words: WORDS,
-        under_way: UNDER_WAY,
+        in_flight: IN_FLIGHT,
         millis,
         rounds: 1,
         patterns: &[false, true],

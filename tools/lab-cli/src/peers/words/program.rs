@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 
 use super::report::{Measured, System};
-use super::{UNDER_WAY, WORDS};
+use super::{IN_FLIGHT, WORDS};
 use crate::bench::word::Operation;
 use crate::peers::server::installed;
 use cli::fault::Fault;
@@ -23,7 +23,7 @@ use cli::interrupt::Interrupt;
 use cli::processes::TransportKind;
 
 /// Starting and ending take a second or two; a run takes some measurements besides.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// For a launcher that was told to end.
 const TO_END: Duration = Duration::from_secs(5);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
@@ -137,9 +137,9 @@ impl Program {
         launcher
             .args(["-np", &setting.processes.to_string()])
             .arg(&self.program)
-            .args([WORDS, UNDER_WAY, setting.millis].map(|number| number.to_string()))
+            .args([WORDS, IN_FLIGHT, setting.millis].map(|number| number.to_string()))
             .arg(if setting.busy { "busy" } else { "idle" });
-        let most = PATIENCE + 30 * Duration::from_millis(setting.millis);
+        let most = TIMEOUT + 30 * Duration::from_millis(setting.millis);
         let measured = parse(self.peer, &self.launch(launcher, most, interrupt)?);
         if measured.is_empty() {
             return Err(Fault::failed(format_args!(
@@ -164,7 +164,7 @@ impl Program {
         let what = if operation == Operation::Add { "add" } else { "fetch" };
         launcher.args(["-np", "1"]).arg(&self.program).args(&arguments).arg(what);
         launcher.args([":", "-np", "1"]).args(under).arg(&self.program).args(&arguments).arg(what);
-        self.launch(launcher, PATIENCE, interrupt).map(drop)
+        self.launch(launcher, TIMEOUT, interrupt).map(drop)
     }
 
     /// Runs one that calls routines with so many processes, of which the one that calls, the last, is under a program that counts: what it
@@ -182,7 +182,7 @@ impl Program {
             launcher.args(["-np", &(processes - 1).to_string()]).arg(&self.program).args(arguments).arg(":");
         }
         launcher.args(["-np", "1"]).args(under).arg(&self.program).args(arguments);
-        self.launch(launcher, PATIENCE, interrupt)
+        self.launch(launcher, TIMEOUT, interrupt)
     }
 
     /// Which version of the library it is, as its launcher says.

@@ -13,7 +13,7 @@ use cli::say;
 const MOST_TIME_NEAR: f64 = 0.3;
 /// A blocking one over a network.
 const MOST_TIME_FAR: f64 = 1.0;
-/// Adds under way, of OpenSHMEM's, on random words and on one.
+/// Adds in flight, of OpenSHMEM's, on random words and on one.
 const LEAST_RANDOM: f64 = 20.0;
 const LEAST_HOT: f64 = 40.0;
 
@@ -84,7 +84,7 @@ struct Row {
 #[derive(Serialize)]
 struct Verdict {
     what: &'static str,
-    mark: f64,
+    target: f64,
     is: Option<f64>,
     met: Option<bool>,
     #[serde(skip)]
@@ -95,25 +95,25 @@ struct Verdict {
 pub(super) struct Report {
     processes: Vec<u16>,
     words: u64,
-    under_way: u64,
+    in_flight: u64,
     millis: u64,
     rounds: u64,
     missing: Vec<&'static str>,
     rows: Vec<Row>,
-    marks: Vec<Verdict>,
+    targets: Vec<Verdict>,
 }
 
 impl Report {
-    pub(super) fn new(processes: Vec<u16>, words: u64, under_way: u64, millis: u64, rounds: u64) -> Self {
+    pub(super) fn new(processes: Vec<u16>, words: u64, in_flight: u64, millis: u64, rounds: u64) -> Self {
         Self {
             processes,
             words,
-            under_way,
+            in_flight,
             millis,
             rounds,
             missing: Vec::new(),
             rows: Vec::new(),
-            marks: Vec::new(),
+            targets: Vec::new(),
         }
     }
 
@@ -151,22 +151,22 @@ impl Report {
         Some(of(System::Rack)? / of(System::Peer(Library::OpenShmem))?)
     }
 
-    /// Compares with the marks.
+    /// Compares with the targets.
     pub(super) fn judge(&mut self) {
         let time = |hot| self.over_shmem(TransportKind::Shm, Operation::FetchAdd, hot).map(f64::recip);
-        let most = |what, mark: f64, is: Option<f64>| Verdict {
+        let most = |what, target: f64, is: Option<f64>| Verdict {
             what,
-            mark,
+            target,
             is,
-            met: is.map(|is| is <= mark),
-            text: format!("at most {mark}x the time of OpenSHMEM"),
+            met: is.map(|is| is <= target),
+            text: format!("at most {target}x the time of OpenSHMEM"),
         };
-        let least = |what, mark: f64, is: Option<f64>| Verdict {
+        let least = |what, target: f64, is: Option<f64>| Verdict {
             what,
-            mark,
+            target,
             is,
-            met: is.map(|is| is >= mark),
-            text: format!("at least {mark}x the throughput of OpenSHMEM"),
+            met: is.map(|is| is >= target),
+            text: format!("at least {target}x the throughput of OpenSHMEM"),
         };
         // Half of them, and not all: what waits for a core on a full machine says nothing of either.
         let p50 = |system| {
@@ -178,15 +178,15 @@ impl Report {
         let busy = self.find(TransportKind::Udp, System::Rack, Operation::FetchAdd, false, true);
         let busy = busy.and_then(|of| of.p50_ns).map(|nanos| nanos as f64 / 1e3);
         let most_busy = BUSY_P50.as_secs_f64() * 1e6;
-        self.marks = vec![
+        self.targets = vec![
             most("shm: fetch_add on random words", MOST_TIME_NEAR, time(false)),
             most("shm: fetch_add on one word", MOST_TIME_NEAR, time(true)),
             most("udp: half of fetch_adds on random words", MOST_TIME_FAR, far()),
-            least("udp: adds under way on random words", LEAST_RANDOM, adds(false)),
-            least("udp: adds under way on one word", LEAST_HOT, adds(true)),
+            least("udp: adds in flight on random words", LEAST_RANDOM, adds(false)),
+            least("udp: adds in flight on one word", LEAST_HOT, adds(true)),
             Verdict {
                 what: "udp: half of fetch_adds on a target that computes",
-                mark: most_busy,
+                target: most_busy,
                 is: busy,
                 met: busy.map(|busy| busy < most_busy),
                 text: format!("under {most_busy} µs"),
@@ -244,17 +244,17 @@ impl Report {
             "over MPI",
         ];
         let mut text = format!(
-            "Operations on {} words of another process; {} under way where they are not waited for\n\n{}\n",
+            "Operations on {} words of another process; {} in flight where they are not waited for\n\n{}\n",
             self.words,
-            self.under_way,
+            self.in_flight,
             table(&header, &rows)
         );
-        for Verdict { what, is, met, text: mark, .. } in &self.marks {
+        for Verdict { what, is, met, text: target, .. } in &self.targets {
             let verdict = match (is, met) {
                 (Some(is), Some(met)) => format!("{is:.2}: {}", if *met { "met" } else { "not met" }),
                 _ => "nothing to compare with".to_owned(),
             };
-            text += &format!("{what}: {mark}; {verdict}\n");
+            text += &format!("{what}: {target}; {verdict}\n");
         }
         text
     }
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_that_are_missed_are_named() {
+    fn targets_that_are_missed_are_named() {
         let mut report = report(99.0);
         let busy = Measured { busy: true, ..measured(System::Rack, Operation::FetchAdd, false, 1.0) };
         report.add(TransportKind::Udp, 2, busy);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_that_are_reached_say_by_how_much() {
+    fn targets_that_are_reached_say_by_how_much() {
         let mut report = report(4000.0);
         report.judge();
         let text = report.text();
@@ -320,6 +320,6 @@ mod tests {
         let mut report = Report::new(vec![2], 1, 1, 1, 1);
         report.add(TransportKind::Udp, 2, measured(System::Rack, Operation::Add, true, 1e9));
         report.judge();
-        assert!(report.marks.iter().all(|mark| mark.met.is_none()));
+        assert!(report.targets.iter().all(|target| target.met.is_none()));
     }
 }

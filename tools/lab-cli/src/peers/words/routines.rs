@@ -20,7 +20,7 @@ use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::output;
 use cli::processes::TransportKind;
-use cli::processes::meeting::RuntimeDir;
+use cli::processes::rendezvous::RuntimeDir;
 use cli::say;
 
 const SOURCE: (&str, &str) = ("routines_shmem.c", include_str!("../../../peers/routines_shmem.c"));
@@ -29,7 +29,7 @@ const COUNTED: &str = "counted_calls";
 /// Calls of a round.
 const CALLS: u64 = 20;
 /// Processes that meet at barriers, besides the two that do everything else: as many as the library starts with.
-const MEETING: [u64; 5] = [1, 4, 6, 8, 16];
+const RENDEZVOUS: [u64; 5] = [1, 4, 6, 8, 16];
 /// Routines whose effect is waited for by another one: what is counted is both, and this is to be subtracted.
 const WITH_STORE: [(&str, Routine); 2] = [("p_and_quiet", Routine::Quiet), ("p_and_fence", Routine::Fence)];
 
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         let mut rounds = Vec::new();
         for run in 1..=args.runs {
             rounds.extend(once(&program, kind, (2, args.rounds), &callgrind, &interrupt)?);
-            for processes in MEETING {
+            for processes in RENDEZVOUS {
                 // Over TCP Open MPI 4.1 hardly ever starts with more than four under valgrind. Then barriers of fewer are what there is.
                 match once(&program, kind, (processes, args.rounds), &callgrind, &interrupt) {
                     Ok(counted) => rounds.extend(counted),

@@ -41,10 +41,10 @@ struct Job {
     saw: u64,
 }
 
-/// A system, what is under way in it, and its threads.
+/// A system, what is in flight in it, and its threads.
 pub(crate) struct Driver<S: System> {
     pub(crate) system: S,
-    pub(crate) under_way: Vec<S::Message>,
+    pub(crate) in_flight: Vec<S::Message>,
     jobs: Vec<Option<Job>>,
     pub(crate) ended: Vec<Ended>,
     pub(crate) random: Random,
@@ -54,7 +54,7 @@ pub(crate) struct Driver<S: System> {
 impl<S: System> Driver<S> {
     pub(crate) fn new(system: S, threads: usize, seed: u64) -> Self {
         let random = Random::new(seed);
-        Self { system, under_way: Vec::new(), jobs: vec![None; threads], ended: Vec::new(), random, seed }
+        Self { system, in_flight: Vec::new(), jobs: vec![None; threads], ended: Vec::new(), random, seed }
     }
 
     fn call<T>(&mut self, input: impl FnOnce(&mut S, &mut Call<'_, S::Message>) -> T) -> T {
@@ -68,7 +68,7 @@ impl<S: System> Driver<S> {
         let result = input(&mut self.system, call);
         for action in actions {
             match action {
-                Action::Send(message) => self.under_way.push(message),
+                Action::Send(message) => self.in_flight.push(message),
                 Action::Resubmit(message) => panic!("only a switch resubmits: {message:?}"),
                 Action::Wake(thread, _) => {
                     if let Some(job) = &mut self.jobs[usize::from(thread.0)] {
@@ -144,13 +144,13 @@ impl<S: System> Driver<S> {
 
     /// Lets the first message arrive that fits, and nothing else happen.
     pub(crate) fn deliver(&mut self, fits: impl Fn(&S::Message) -> bool) -> S::Message {
-        let at = self.under_way.iter().position(fits);
-        let at = at.unwrap_or_else(|| panic!("no such message among {:?}", self.under_way));
+        let at = self.in_flight.iter().position(fits);
+        let at = at.unwrap_or_else(|| panic!("no such message among {:?}", self.in_flight));
         self.deliver_at(at)
     }
 
     fn deliver_at(&mut self, at: usize) -> S::Message {
-        let message = self.under_way.remove(at);
+        let message = self.in_flight.remove(at);
         let envelope = self.system.envelope(&message);
         assert!(envelope.to != Place::Switch, "no baseline has a program in the switch");
         self.call(|system, call| system.on_message(call, &message));
@@ -169,7 +169,7 @@ impl<S: System> Driver<S> {
         let mut delivered = Vec::new();
         loop {
             self.attempt_all();
-            if self.under_way.is_empty() {
+            if self.in_flight.is_empty() {
                 return delivered;
             }
             delivered.push(self.deliver_at(0));
@@ -180,7 +180,7 @@ impl<S: System> Driver<S> {
     /// nothing left to happen.
     pub(crate) fn step(&mut self) -> bool {
         let ready = self.ready();
-        let choices = ready.len() + self.under_way.len();
+        let choices = ready.len() + self.in_flight.len();
         if choices == 0 {
             return false;
         }
@@ -198,7 +198,7 @@ impl<S: System> Driver<S> {
         format!("seed {}", self.seed)
     }
 
-    /// Does a task from start to end, with nothing else under way.
+    /// Does a task from start to end, with nothing else in flight.
     pub(crate) fn run(&mut self, thread: u16, task: Task) -> (Vec<S::Message>, Ended) {
         self.start(thread, task);
         let messages = self.settle();

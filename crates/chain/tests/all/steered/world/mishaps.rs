@@ -70,7 +70,7 @@ impl<R: Rules> World<R> {
         self.apply_metadata(effects);
     }
 
-    /// True if no operation is under way.
+    /// True if no operation is in flight.
     pub(crate) fn is_quiet(&self) -> bool {
         self.places.iter().all(|place| place.running.is_empty())
     }

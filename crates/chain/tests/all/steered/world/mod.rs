@@ -26,11 +26,11 @@ const MEMORY: usize = 0;
 const BUFFER: u64 = 1024;
 const AT_A_TIME: usize = 2;
 pub(crate) const LEASE: u64 = 3_000;
-/// Longer than cursors count, tails are known, and requests are under way.
+/// Longer than cursors count, tails are known, and requests are in flight.
 pub(crate) const REST: u64 = LEASE + LIFETIME + DOUBT + 1_000;
 /// How long the switch takes for true what it knows.
 const LIFETIME: u64 = 8_000;
-/// Longer than any request is under way: that is checked.
+/// Longer than any request is in flight: that is checked.
 pub(crate) const DOUBT: u64 = 12_000;
 const UNITS: u32 = 2_500;
 
@@ -118,7 +118,7 @@ pub(crate) struct World<R: Rules> {
     events: BTreeMap<(u64, u64), Event>,
     next: u64,
     asked: BTreeMap<CallId, OpId>,
-    /// When each compare-and-swap that is under way was posted.
+    /// When each compare-and-swap that is in flight was posted.
     posted: BTreeMap<(usize, QpNumber, u32), u64>,
     pub(crate) history: Vec<Operation<u64>>,
     /// Round trips of puts and deletes, and of gets; and how many there were.
@@ -389,7 +389,7 @@ impl<R: Rules> World<R> {
             Event::Outcome(id, ..) => {
                 let Some((at, Event::Outcome(_, op, outcome, value))) = self.awake(id, event) else { return };
                 let place = &mut self.places[at];
-                let running = place.running.get_mut(&op).expect("it is under way");
+                let running = place.running.get_mut(&op).expect("it is in flight");
                 if let Outcome::Read(_) = outcome {
                     running.value = value;
                 }

@@ -172,7 +172,7 @@ impl<R: Rules> World<R> {
         {
             let posted = self.posted.get(&(usize::from(from.0), packet.to, packet.psn.get()));
             let age = self.now - posted.copied().unwrap_or(self.now);
-            assert!(age < DOUBT, "a request was under way for {age}");
+            assert!(age < DOUBT, "a request was in flight for {age}");
         }
         self.carry_out(to, &bytes, out);
     }

@@ -39,20 +39,20 @@ impl TransportKind {
 
 /// What every place of one rack has to know to reach the others.
 #[derive(Clone, Serialize, Deserialize)]
-pub enum Meeting {
+pub enum Rendezvous {
     /// In this directory.
     Shm {
         /// Where they listen.
         dir: PathBuf,
     },
-    /// At these addresses, the switch's first, under this key; with company, messages that can wait do.
+    /// At these addresses, the switch's first, under this key; with coalescing, messages that can wait do.
     Udp {
         /// What they authenticate packets with.
         key: [u8; 32],
         /// The switch's, then the nodes'.
         addresses: Vec<SocketAddr>,
         /// Whether other processes want their cores.
-        company: bool,
+        coalescing: bool,
     },
 }
 
@@ -62,11 +62,11 @@ fn places(nodes: usize) -> impl Iterator<Item = PlaceId> {
     [PlaceId::SWITCH].into_iter().chain((0..nodes).map(|node| PlaceId::node(NodeId(node))))
 }
 
-impl Meeting {
-    /// A meeting that nobody else knows of. What it needs of the file system is in `dir`.
+impl Rendezvous {
+    /// A rendezvous that nobody else knows of. What it needs of the file system is in `dir`.
     pub fn new(kind: TransportKind, nodes: usize, dir: &RuntimeDir) -> Result<Self, Fault> {
         match kind {
-            TransportKind::Inline => unreachable!("a rack in one process needs no meeting"),
+            TransportKind::Inline => unreachable!("a rack in one process needs no rendezvous"),
             TransportKind::Shm => Ok(Self::Shm { dir: dir.path().join("rings") }),
             TransportKind::Udp => {
                 let failed = |error| Fault::failed(format_args!("no free UDP port on loopback: {error}"));
@@ -77,16 +77,16 @@ impl Meeting {
                     .map_err(failed)?;
                 let addresses =
                     sockets.iter().map(UdpSocket::local_addr).collect::<Result<_, _>>().map_err(failed)?;
-                Ok(Self::Udp { key: random_bytes()?, addresses, company: true })
+                Ok(Self::Udp { key: random_bytes()?, addresses, coalescing: true })
             }
         }
     }
 
     /// The same, but no message waits for another one to travel with.
-    pub fn without_company(self) -> Self {
+    pub fn without_coalescing(self) -> Self {
         match self {
             Self::Shm { .. } => self,
-            Self::Udp { key, addresses, .. } => Self::Udp { key, addresses, company: false },
+            Self::Udp { key, addresses, .. } => Self::Udp { key, addresses, coalescing: false },
         }
     }
 
@@ -105,7 +105,7 @@ impl Meeting {
                     .map(|transport| Arc::new(transport) as _)
                     .map_err(|error| error.to_string())
             }
-            Self::Udp { key, addresses, company } => {
+            Self::Udp { key, addresses, coalescing } => {
                 let all: Vec<(PlaceId, SocketAddr)> =
                     places(addresses.len() - 1).zip(addresses.iter().copied()).collect();
                 let listen = all.iter().find(|(place, _)| *place == me).ok_or("no place of this rack")?.1;
@@ -121,7 +121,7 @@ impl Meeting {
                     key: Some(udp::Key::from_bytes(*key)),
                     mtu: udp::Config::usual_mtu(listen),
                     block: rack.most_payload(),
-                    company: *company,
+                    coalescing: *coalescing,
                     terms: Terms::default(),
                 };
                 udp::UdpTransport::bind(&config)
@@ -210,8 +210,8 @@ mod tests {
     #[test]
     fn places_over_udp_have_addresses_of_their_own_on_loopback() {
         let dir = RuntimeDir::new().unwrap();
-        let Ok(Meeting::Udp { addresses, .. }) = Meeting::new(TransportKind::Udp, 5, &dir) else {
-            panic!("a meeting over UDP")
+        let Ok(Rendezvous::Udp { addresses, .. }) = Rendezvous::new(TransportKind::Udp, 5, &dir) else {
+            panic!("a rendezvous over UDP")
         };
         let mut ports: Vec<u16> = addresses.iter().map(SocketAddr::port).collect();
         ports.sort_unstable();

@@ -1,8 +1,8 @@
-//! At most one node may write, and while one may, nobody has a copy to read of before its reign: of a lock in one life
+//! At most one node may write, and while one may, nobody has a copy to read of before its term: of a lock in one life
 //! of its home.
 
 use node::locks::LockView;
-use wire::{Copyset, Incarnation, NodeId, Rules, Tenure};
+use wire::{Copyset, Incarnation, NodeId, Rules, Term};
 
 use crate::locks::Locks;
 use crate::rack::Control;
@@ -32,23 +32,23 @@ fn check_life<R: Rules>(
         let nodes = (0..locks.nodes.len()).map(|node| NodeId(node as u16)).filter(knows);
         nodes.filter_map(|node| Some((node, locks.facts.nodes[node.index()][at].view.as_ref()?)))
     };
-    let mut may_write = None::<Tenure>;
+    let mut may_write = None::<Term>;
     for (node, view) in views() {
-        let Some(reign) = &view.reign else { continue };
+        let Some(holding) = &view.holding else { continue };
         let same = |(other, view): &(NodeId, &LockView)| {
-            *other < node && view.reign.as_ref().is_some_and(|other| other.tenure == reign.tenure)
+            *other < node && view.holding.as_ref().is_some_and(|other| other.term == holding.term)
         };
         if views().any(|it| same(&it)) {
-            return Err(format!("two nodes have reign {:?} over {lock}", reign.tenure));
+            return Err(format!("two nodes have term {:?} over {lock}", holding.term));
         }
         // Of memory that was given back, and given out again before the node has heard from the home: it lets nobody in.
-        let is_doubted = locks.allocations.real && reign.doubted;
-        if reign.complete && !reign.moving && !is_doubted && may_write.replace(reign.tenure).is_some() {
+        let is_doubted = locks.allocations.real && holding.doubted;
+        if holding.complete && !holding.moving && !is_doubted && may_write.replace(holding.term).is_some() {
             return Err(format!("two nodes may write under lock {lock}"));
         }
     }
-    let Some(tenure) = may_write else { return Ok(()) };
-    let has_copy = |(_, view): &(NodeId, &LockView)| view.copy.is_some_and(|copy| copy <= tenure);
+    let Some(term) = may_write else { return Ok(()) };
+    let has_copy = |(_, view): &(NodeId, &LockView)| view.copy.is_some_and(|copy| copy <= term);
     let copies: Copyset = views().filter(has_copy).map(|(node, _)| node).collect();
     match copies.is_empty() {
         true => Ok(()),

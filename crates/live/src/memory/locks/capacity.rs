@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-use node::locks::NoRoom;
+use node::locks::Full;
 use sorted::Map;
 use wire::{GlobalAddr, Mode};
 
@@ -13,7 +13,7 @@ use super::{LockCopies, WAYS};
 const SWEEP: usize = 1 << 10;
 
 /// What is free, and what is beyond.
-pub(super) struct Room {
+pub(super) struct Capacity {
     arena: Arena,
     /// Bytes of copies.
     in_use: u64,
@@ -27,7 +27,7 @@ pub(super) struct Room {
     hand: usize,
 }
 
-impl Room {
+impl Capacity {
     pub(super) fn new() -> Self {
         Self { arena: Arena::new(), in_use: 0, beyond: Map::new(), spare: Vec::new(), made: 0, hand: 0 }
     }
@@ -48,14 +48,14 @@ fn bytes(len: u32) -> u64 {
 impl LockCopies {
     /// A slot for a lock, closed and empty. With `must`, or where nothing can go, beyond what was planned: a thread may hold
     /// any number of locks at once, and none of them can go.
-    pub(super) fn reserve(&self, lock: GlobalAddr, len: u32, must: bool) -> Result<(), NoRoom> {
+    pub(super) fn reserve(&self, lock: GlobalAddr, len: u32, must: bool) -> Result<(), Full> {
         let room = &mut *self.room();
         let mut free = self.set_of(lock).find(|slot| self.slot(*slot).tag().load(Relaxed) == 0);
         if !must && (free.is_none() || room.in_use + bytes(len) > self.budget) {
             let in_set = self.set_of(lock).filter_map(|slot| self.idle(slot)).min();
             let victim = in_set.or_else(|| free.and_then(|_| self.sweep(room)));
             if let Some((_, victim)) = victim {
-                return Err(NoRoom::Evict(victim));
+                return Err(Full::Evict(victim));
             }
         }
         let number = *free.get_or_insert_with(|| {
@@ -125,7 +125,7 @@ impl LockCopies {
     }
 
     /// Some copy with data that may go, in other sets.
-    fn sweep(&self, room: &mut Room) -> Option<(u64, GlobalAddr)> {
+    fn sweep(&self, room: &mut Capacity) -> Option<(u64, GlobalAddr)> {
         let slots = self.sets * WAYS;
         for _ in 0..SWEEP.min(slots) {
             let slot = u32::try_from(room.hand).expect("slots have 32-bit numbers");

@@ -1,33 +1,33 @@
-//! Within an epoch tenures only grow, those of a directory's entry, of what a node refuses, and of the data at home.
+//! Within an epoch terms only grow, those of a directory's entry, of what a node refuses, and of the data at home.
 
-use wire::{Copyset, NodeId, Rules, Tenure};
+use wire::{Copyset, NodeId, Rules, Term};
 
 use crate::locks::Locks;
 use crate::rack::Touched;
 
 /// The highest seen at each place, by lock.
 #[derive(Clone, Debug)]
-pub struct Tenures {
-    switch: Vec<Tenure>,
+pub struct Terms {
+    switch: Vec<Term>,
     nodes: Vec<Vec<Highest>>,
 }
 
 /// At a node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Highest {
-    directory: Tenure,
-    fence: Tenure,
-    home: Tenure,
+    directory: Term,
+    fence: Term,
+    home: Term,
 }
 
-impl Tenures {
+impl Terms {
     pub(crate) fn new(nodes: usize, locks: usize) -> Self {
-        Self { switch: vec![Tenure::default(); locks], nodes: vec![vec![Highest::default(); locks]; nodes] }
+        Self { switch: vec![Term::default(); locks], nodes: vec![vec![Highest::default(); locks]; nodes] }
     }
 
     /// An epoch begins for the switch.
     pub(crate) fn forget_switch(&mut self) {
-        self.switch.fill(Tenure::default());
+        self.switch.fill(Term::default());
     }
 
     /// A node has died.
@@ -46,22 +46,22 @@ impl Tenures {
 pub(super) fn check<R: Rules>(locks: &mut Locks<R>, touched: Touched, named: Copyset) -> Result<(), String> {
     for at in named.iter().map(NodeId::index) {
         let (lock, _) = locks.locks[at];
-        let grows = |place: &str, before: &mut Tenure, now: Option<Tenure>| {
+        let grows = |place: &str, before: &mut Term, now: Option<Term>| {
             let Some(now) = now else { return Ok(()) };
             if now < *before {
-                return Err(format!("the tenure of lock {lock} {place} fell from {before:?} to {now:?}"));
+                return Err(format!("the term of lock {lock} {place} fell from {before:?} to {now:?}"));
             }
             *before = now;
             Ok(())
         };
         if touched.switch {
-            let now = locks.facts.switch[at].map(|entry| entry.tenure);
-            grows("in the switch", &mut locks.tenures.switch[at], now)?;
+            let now = locks.facts.switch[at].map(|entry| entry.term);
+            grows("in the switch", &mut locks.terms.switch[at], now)?;
         }
         for node in touched.nodes.iter() {
             let fact = &locks.facts.nodes[node.index()][at];
-            let highest = &mut locks.tenures.nodes[node.index()][at];
-            grows("in a home's directory", &mut highest.directory, fact.entry.map(|entry| entry.tenure))?;
+            let highest = &mut locks.terms.nodes[node.index()][at];
+            grows("in a home's directory", &mut highest.directory, fact.entry.map(|entry| entry.term))?;
             grows("that a node refuses", &mut highest.fence, fact.view.as_ref().map(|view| view.fence))?;
             grows("of the data at home", &mut highest.home, fact.home)?;
         }

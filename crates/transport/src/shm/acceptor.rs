@@ -1,9 +1,9 @@
-//! The doorman: the one thread of a place that connects it with others and notices when they go.
+//! The acceptor: the one thread of a place that connects it with others and notices when they go.
 //!
 //! It answers those who call (who want to send, or ask for memory), dials the places that somebody wanted to send to, and waits in `poll` for connections
 //! to end. What must always hold: no thread that sends or receives ever waits for it or for a peer, a peer that says
 //! nothing or nonsense costs one connection at most, and a place that is not there is dialled at most every
-//! [`PATIENCE`].
+//! [`TIMEOUT`].
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -16,24 +16,24 @@ use rustix::io::{read, write};
 use rustix::net::{SocketFlags, accept_with};
 
 use super::asking::{Published, Question};
-use super::bell::{Bell, OwnBell};
 use super::greeting::{Caller, Heard, Offer, check_user, dial, hear_caller, hear_welcome, refuse, welcome};
 use super::links::{Arrivals, Incoming, Link, Links, hang_up};
 use super::rendezvous::{Name, Rendezvous};
 use super::ring::{Consumer, Producer, Ring};
+use super::waker::{OwnWaker, Waker};
 use crate::{Cause, Counters, Handshakes, PlaceId, Reason, WIRE_VERSION};
 
 /// How long after an attempt to reach a place the next one is made.
-const PATIENCE: Duration = Duration::from_millis(10);
+const TIMEOUT: Duration = Duration::from_millis(10);
 /// Connections of peers who have not said who they are: more are not kept.
 const MOST_SILENT: usize = 64;
 
-/// What the doorman shares with the threads that send and receive.
+/// What the acceptor shares with the threads that send and receive.
 #[derive(Debug)]
 pub(super) struct House {
     pub(super) me: PlaceId,
     pub(super) ring_bytes: usize,
-    pub(super) bell: OwnBell,
+    pub(super) waker: OwnWaker,
     pub(super) links: Links,
     pub(super) arrivals: Arrivals,
     pub(super) counters: Counters,
@@ -41,7 +41,7 @@ pub(super) struct House {
     pub(super) published: Published,
     wanted: [AtomicBool; PlaceId::COUNT],
     stop: AtomicBool,
-    /// Wakes the doorman.
+    /// Wakes the acceptor.
     call: OwnedFd,
 }
 
@@ -50,7 +50,7 @@ impl House {
         Ok(Self {
             me,
             ring_bytes,
-            bell: OwnBell::create()?,
+            waker: OwnWaker::create()?,
             links: Links::new(),
             arrivals: Arrivals::new(),
             counters: Counters::default(),
@@ -62,7 +62,7 @@ impl House {
         })
     }
 
-    /// Asks the doorman to connect with a place. Once asked, asking again costs a load.
+    /// Asks the acceptor to connect with a place. Once asked, asking again costs a load.
     pub(super) fn want(&self, place: PlaceId) {
         let wanted = &self.wanted[place.index()];
         if !wanted.load(Relaxed) && !wanted.swap(true, AcqRel) {
@@ -84,7 +84,7 @@ impl House {
         self.handshakes.refuse(peer, address, reason.unwrap_or(Reason::Malformed));
     }
 
-    /// Asks the doorman to go home.
+    /// Asks the acceptor to go home.
     pub(super) fn stop(&self) {
         self.stop.store(true, Release);
         self.call();
@@ -118,7 +118,7 @@ struct Connection {
 }
 
 #[derive(Debug)]
-pub(super) struct Doorman {
+pub(super) struct Acceptor {
     house: Arc<House>,
     rendezvous: Rendezvous,
     connections: Vec<Connection>,
@@ -128,7 +128,7 @@ pub(super) struct Doorman {
     observer: Option<Name>,
 }
 
-impl Doorman {
+impl Acceptor {
     pub(super) const fn new(house: Arc<House>, rendezvous: Rendezvous) -> Self {
         Self { house, rendezvous, connections: Vec::new(), dialled: [None; PlaceId::COUNT], observer: None }
     }
@@ -180,7 +180,7 @@ impl Doorman {
                 continue;
             }
             let elapsed = self.dialled[place.index()].map(|last| last.elapsed());
-            if let Some(left) = elapsed.and_then(|elapsed| PATIENCE.checked_sub(elapsed)) {
+            if let Some(left) = elapsed.and_then(|elapsed| TIMEOUT.checked_sub(elapsed)) {
                 next = Some(next.unwrap_or(left).min(left));
                 continue;
             }
@@ -220,7 +220,7 @@ impl Doorman {
                 Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => {}
                 Err(_) => {
                     // No descriptor is free. The caller stays in line; do not ask again at once.
-                    std::thread::sleep(PATIENCE);
+                    std::thread::sleep(TIMEOUT);
                     return;
                 }
             }
@@ -256,7 +256,7 @@ impl Doorman {
                 Heard::End => State::Over,
             },
             State::Dialled(name) => match hear_welcome(&socket, name.place) {
-                Heard::This((producer, bell)) => self.on_welcome(name, producer, bell, &socket),
+                Heard::This((producer, waker)) => self.on_welcome(name, producer, waker, &socket),
                 Heard::Nothing => State::Dialled(name),
                 Heard::Nonsense => self.on_refused(name.place, None),
                 Heard::Refused(offer) => self.on_refused(name.place, Some(offer)),
@@ -266,7 +266,7 @@ impl Doorman {
             State::Incoming(ring) => {
                 ring.end();
                 // The peer may have been killed between storing and waking, and may have left something.
-                self.house.bell.wake_all();
+                self.house.waker.wake_all();
                 State::Over
             }
             State::Outgoing(place) => {
@@ -303,7 +303,7 @@ impl Doorman {
             }
         }
         self.house.arrivals.add(Arc::clone(&ring));
-        if welcome(socket, self.house.me, &file, self.house.bell.file()).is_err() {
+        if welcome(socket, self.house.me, &file, self.house.waker.file()).is_err() {
             self.house.arrivals.close(&ring);
             return State::Over;
         }
@@ -352,9 +352,9 @@ impl Doorman {
     }
 
     /// We can send to a place.
-    fn on_welcome(&mut self, name: Name, producer: Producer, bell: Bell, socket: &Arc<OwnedFd>) -> State {
+    fn on_welcome(&mut self, name: Name, producer: Producer, waker: Waker, socket: &Arc<OwnedFd>) -> State {
         self.house.handshakes.accept(name.place);
-        let link = Link { producer, bell: Arc::new(bell), connection: Arc::clone(socket) };
+        let link = Link { producer, waker: Arc::new(waker), connection: Arc::clone(socket) };
         *self.house.links.to(name.place) = Some(link);
         State::Outgoing(name.place)
     }
@@ -368,7 +368,7 @@ struct Ready {
     connections: Vec<usize>,
 }
 
-impl Drop for Doorman {
+impl Drop for Acceptor {
     fn drop(&mut self) {
         // The rings hold the connections too: without this, peers would not hear that we are gone until the last
         // ring is dropped.

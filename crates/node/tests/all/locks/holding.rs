@@ -2,21 +2,21 @@
 
 use node::locks::LockDrop;
 use node::{DataRef, LockEffect, Ticket};
-use wire::{LockEnd, LockKind, LockPacket, Mode, NodeId, Tenure, WaitList};
+use wire::{LockEnd, LockKind, LockPacket, Mode, NodeId, Term, WaitList};
 
 use crate::locks::rig::{FLOOR, ME, Rig, bare, nodes, theirs, to_agent, with};
 
-fn forward(node: u16, mode: Mode, tenure: u64) -> LockPacket {
-    LockPacket { mode, ..to_agent(LockKind::Forward, theirs(), node, tenure) }
+fn forward(node: u16, mode: Mode, term: u64) -> LockPacket {
+    LockPacket { mode, ..to_agent(LockKind::Forward, theirs(), node, term) }
 }
 
-fn received(node: u16, tenure: u64) -> LockPacket {
-    to_agent(LockKind::Received, theirs(), node, tenure)
+fn received(node: u16, term: u64) -> LockPacket {
+    to_agent(LockKind::Received, theirs(), node, term)
 }
 
 /// A node that has moved the lock to node 3, and does not know whether that was approved.
 fn moving() -> (Rig, LockPacket) {
-    let mut rig = Rig::reigning(theirs(), 5);
+    let mut rig = Rig::holding(theirs(), 5);
     let out = rig.gets(bare(forward(3, Mode::Write, 5)));
     (rig, out.only())
 }
@@ -25,13 +25,13 @@ fn moving() -> (Rig, LockPacket) {
 fn the_lock_goes_to_whoever_waits_with_the_data_and_says_who_is_known() {
     let (rig, moved) = moving();
     assert_eq!((moved.kind, moved.to, moved.next), (LockKind::Move, LockEnd::Switch, Some(NodeId(3))));
-    assert_eq!((moved.tenure, moved.waiting), (Tenure(5), nodes([3])));
+    assert_eq!((moved.term, moved.waiting), (Term(5), nodes([3])));
     assert_eq!(rig.store.frames[&theirs()].gate, None, "nobody enters what is on its way");
 }
 
 #[test]
 fn a_writer_inside_keeps_the_lock_until_it_leaves() {
-    let mut rig = Rig::reigning(theirs(), 5);
+    let mut rig = Rig::holding(theirs(), 5);
     assert!(rig.store.enter(theirs(), Mode::Write));
     rig.gets(bare(forward(3, Mode::Read, 5))).nothing();
     let out = rig.leaves(theirs(), Mode::Write, Some(12));
@@ -39,8 +39,8 @@ fn a_writer_inside_keeps_the_lock_until_it_leaves() {
 }
 
 #[test]
-fn a_forward_of_an_earlier_tenure_is_late() {
-    let mut rig = Rig::reigning(theirs(), 5);
+fn a_forward_of_an_earlier_term_is_late() {
+    let mut rig = Rig::holding(theirs(), 5);
     rig.drops(LockDrop::Late, bare(forward(3, Mode::Write, 4)));
 }
 
@@ -73,7 +73,7 @@ fn a_denial_names_those_who_wait_and_the_lock_goes_to_them_too() {
 }
 
 #[test]
-fn a_denial_does_not_forget_whoever_came_while_it_was_under_way() {
+fn a_denial_does_not_forget_whoever_came_while_it_was_in_flight() {
     let (mut rig, moved) = moving();
     rig.gets(bare(forward(2, Mode::Write, 5))).nothing();
     let denied = LockPacket {
@@ -90,7 +90,7 @@ fn what_was_moved_is_kept_until_it_was_received() {
     let (mut rig, _) = moving();
     let out = rig.gets(bare(to_agent(LockKind::Approved, theirs(), 1, 5)));
     let hand = out.only();
-    assert_eq!((hand.kind, hand.to, hand.tenure), (LockKind::Hand, LockEnd::Agent(NodeId(3)), Tenure(6)));
+    assert_eq!((hand.kind, hand.to, hand.term), (LockKind::Hand, LockEnd::Agent(NodeId(3)), Term(6)));
     assert_eq!(rig.waits(FLOOR).only(), hand, "until it was");
     rig.gets(bare(received(3, 6))).nothing();
     assert!(!rig.store.frames.contains_key(&theirs()), "nothing of it stays here");
@@ -111,7 +111,7 @@ fn a_forward_of_whoever_came_between_the_passes_is_sent_back() {
     assert_eq!((out.kind, out.to, out.node), (LockKind::Acquire, LockEnd::Switch, NodeId(2)));
 }
 
-fn hand(tenure: u64, readers: &[u16], queue: &[(u16, Mode)]) -> LockPacket {
+fn hand(term: u64, readers: &[u16], queue: &[(u16, Mode)]) -> LockPacket {
     let mut list = WaitList::EMPTY;
     queue.iter().for_each(|&(node, mode)| list.push(NodeId(node), mode));
     LockPacket {
@@ -120,7 +120,7 @@ fn hand(tenure: u64, readers: &[u16], queue: &[(u16, Mode)]) -> LockPacket {
         nodes: readers.iter().map(|&node| NodeId(node)).collect(),
         queue: list,
         from: LockEnd::Switch,
-        ..to_agent(LockKind::Hand, theirs(), 3, tenure)
+        ..to_agent(LockKind::Hand, theirs(), 3, term)
     }
 }
 

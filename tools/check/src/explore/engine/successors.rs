@@ -1,11 +1,11 @@
 //! What can happen in any rack; and the engine as what is searched.
 
-use super::{Action, Call, Engine, Finds, Happening, Input, Packets, Rack, Step};
+use super::{Action, Call, Engine, Finds, Input, Packets, Rack, Step, Successors};
 use crate::explore::search::Space;
 use crate::explore::world::{DUPLICATE, Fault, Item, LOSS, World};
 
 impl<R: Rack> Step<R> {
-    /// Its packets are under way.
+    /// Its packets are in flight.
     fn sent(&self, mut next: World) -> Result<World, String> {
         self.sends.iter().try_for_each(|item| next.packets.push(*item))?;
         self.again.iter().try_for_each(|item| next.again.push(*item))?;
@@ -15,7 +15,7 @@ impl<R: Rack> Step<R> {
 
 impl<R: Rack> Engine<R>
 where
-    Self: Happening<R>,
+    Self: Successors<R>,
 {
     /// The state in which this may happen once less, if it may.
     pub(in crate::explore) fn spend(&mut self, world: &World, fault: Fault) -> Option<World> {
@@ -140,7 +140,7 @@ where
 
 impl<R: Rack> Space for Engine<R>
 where
-    Self: Happening<R>,
+    Self: Successors<R>,
 {
     type State = World;
     type Action = Action<R::Timer>;
@@ -179,7 +179,7 @@ where
     }
 
     fn check_at_rest(&mut self, world: &World) -> Result<(), String> {
-        Happening::check_at_rest(self, world)
+        Successors::check_at_rest(self, world)
     }
 
     fn describe(&self, world: &World) -> String {

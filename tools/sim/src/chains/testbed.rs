@@ -14,7 +14,7 @@ use wire::{Nanos, NodeId};
 use super::adapter::Adapter;
 use super::bench::Bench;
 use super::entries::{self, Entries};
-use super::event::{Event, Machine, Parcel, Roce};
+use super::event::{Event, Machine, Roce, SimMessage};
 use super::load::{Load, Requests};
 use super::report::{Report, Tally};
 use super::server::Server;
@@ -27,7 +27,7 @@ use crate::system::Random;
 /// Between two looks at deadlines. Those of the testbed are hundreds of microseconds, and may be late.
 const TICK: Nanos = Nanos::from_micros(100);
 /// The four machines, and what runs on them.
-pub struct Bed {
+pub struct Testbed {
     pub(super) bench: Bench,
     pub(super) load: Load,
     requests: Box<dyn Requests>,
@@ -49,7 +49,7 @@ pub struct Bed {
     pub(super) scanned: BTreeSet<u64>,
 }
 
-impl Bed {
+impl Testbed {
     /// A testbed on which this runs, with a value for each key.
     ///
     /// # Panics
@@ -68,7 +68,7 @@ impl Bed {
                 Thread::new(&bench, machine, &mut hosts[machine as usize], &mut server, random.bits())
             })
             .collect();
-        let mut bed = Self {
+        let mut testbed = Self {
             hosts,
             threads,
             server,
@@ -87,19 +87,19 @@ impl Bed {
             steps: Vec::new(),
             scanned: BTreeSet::new(),
         };
-        bed.fill();
-        bed.bind(&mut random);
-        for thread in 0..bed.load.threads {
-            if bed.tor.life() > 0 {
-                bed.connect(thread);
+        testbed.fill();
+        testbed.bind(&mut random);
+        for thread in 0..testbed.load.threads {
+            if testbed.tor.life() > 0 {
+                testbed.connect(thread);
             }
-            bed.push(Nanos(random.below(5_000)), Event::Begin { thread });
+            testbed.push(Nanos(random.below(5_000)), Event::Begin { thread });
         }
-        bed.push(TICK, Event::Tick);
-        bed
+        testbed.push(TICK, Event::Tick);
+        testbed
     }
 
-    /// Runs until so many operations more are over: what happened since [`Bed::forget`], or the beginning.
+    /// Runs until so many operations more are over: what happened since [`Testbed::forget`], or the beginning.
     pub fn run(&mut self, operations: u64) -> Report {
         let until = self.tally.operations + operations;
         while self.tally.operations < until {
@@ -153,7 +153,7 @@ impl Bed {
         self.on_scan();
     }
 
-    /// What happened since [`Bed::forget`], or the beginning.
+    /// What happened since [`Testbed::forget`], or the beginning.
     pub fn report(&self) -> Report {
         let (tally, server) = (&self.tally, &self.server);
         let share = |busy: Nanos| busy.0 as f64 / self.now.0.max(1) as f64;
@@ -197,7 +197,7 @@ impl Bed {
                 }
             }
             Event::Reconnected { thread } => self.on_reconnected(thread),
-            Event::AtTor(parcel) => self.on_tor(parcel),
+            Event::AtTor(sim_message) => self.on_tor(sim_message),
             Event::Execute(roce) => self.on_execute(&roce),
             Event::Seen(roce) => self.on_seen(&roce),
             Event::Step { thread, outcome } => {
@@ -207,8 +207,8 @@ impl Bed {
                 client.on_outcome(self.now, OpId(thread.into()), outcome, &mut steps);
                 self.act(machine, steps);
             }
-            Event::AtMetadata(parcel) => self.on_metadata(parcel),
-            Event::Serve(parcel) => self.on_serve(parcel),
+            Event::AtMetadata(sim_message) => self.on_metadata(sim_message),
+            Event::Serve(sim_message) => self.on_serve(sim_message),
             Event::Walked { key, outcome } => self.on_walked(key, outcome),
             Event::Found { key, at, version } => self.tor.preload(key, at, version),
             Event::Answered { thread, answer } => {
@@ -259,10 +259,10 @@ impl Bed {
                 Effect::Verb(OpId(thread), _, verb) => self.post(thread as u16, verb),
                 Effect::Call(OpId(thread), call) => {
                     self.tally.calls += 1;
-                    self.send_message(machine, self.now, Parcel::Call(thread as u16, call));
+                    self.send_message(machine, self.now, SimMessage::Call(thread as u16, call));
                 }
                 Effect::Notice(notice) => {
-                    self.send_message(machine, self.now, Parcel::Notice(machine, notice))
+                    self.send_message(machine, self.now, SimMessage::Notice(machine, notice))
                 }
                 Effect::Done { op: OpId(thread), done, trips } => self.on_done(thread as u16, done, trips),
             }
@@ -334,7 +334,7 @@ impl Bed {
                     } else {
                         Nanos::ZERO
                     };
-                    self.send(machine, ready + fetch, Parcel::Roce(roce));
+                    self.send(machine, ready + fetch, SimMessage::Roce(roce));
                 }
                 // Bytes are with the thread.
                 verbs::Effect::Place { .. } | verbs::Effect::Store { .. } | verbs::Effect::Notify { .. } => {}
@@ -388,7 +388,7 @@ impl Bed {
                 continue;
             }
             let thread = &mut self.threads[usize::from(number)];
-            let outcome = match thread.verb.take().expect("a verb is under way") {
+            let outcome = match thread.verb.take().expect("a verb is in flight") {
                 Verb::Read(_) => entries::outcome(thread.reads),
                 Verb::Write(..) => Outcome::Written,
                 Verb::CompareSwap { .. } => Outcome::Swapped(completion.original.expect("an atomic has one")),

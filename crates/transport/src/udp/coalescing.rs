@@ -25,7 +25,7 @@ const MOST: u64 = 8;
 
 /// What is kept for one place, and what is known about when something follows.
 #[derive(Debug)]
-pub(super) struct Company {
+pub(super) struct Coalescing {
     /// Without records if nothing is.
     kept: Datagram,
     /// When the last message that nobody waits for was kept or sent, if nothing was since.
@@ -36,7 +36,7 @@ pub(super) struct Company {
     gap: Nanos,
 }
 
-impl Company {
+impl Coalescing {
     pub(super) const fn new(to: PlaceId) -> Self {
         let kept = Datagram { to, messages: 0, urgent: false, length: HEAD, bytes: Vec::new() };
         Self { kept, since: None, kept_since: Nanos::ZERO, gap: NEVER }

@@ -1,4 +1,4 @@
-//! What a thread carries with it while it runs machines: reused buffers, its randomness, its bell.
+//! What a thread carries with it while it runs machines: reused buffers, its randomness, its waker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::memory::copy_contents;
 use crate::waiting::Sleeper;
 
 /// The thread-owned part of the driver. One for every application handle.
-pub struct Courier {
+pub struct ThreadContext {
     pub(crate) effects: Vec<Effect>,
     pub(crate) lock_effects: Vec<LockEffect>,
     pub(crate) switch_effects: Vec<switch::coherence::Effect>,
@@ -27,14 +27,14 @@ pub struct Courier {
     pub(crate) outgoing: Outgoing,
     /// Places that something was left for, to be run.
     pub(crate) to_run: Vec<usize>,
-    pub(crate) bell: Arc<Bell>,
+    pub(crate) waker: Arc<Waker>,
     /// What the last read that ended with words alone has brought.
     peeked: Vec<AtomicU64>,
     random: Random,
 }
 
-impl Courier {
-    /// A courier whose random choices follow from `seed`.
+impl ThreadContext {
+    /// A context whose random choices follow from `seed`.
     pub fn new(seed: u64) -> Self {
         Self {
             effects: Vec::new(),
@@ -45,7 +45,7 @@ impl Courier {
             scratch: Vec::new(),
             outgoing: Outgoing::new(),
             to_run: Vec::new(),
-            bell: Arc::new(Bell::new()),
+            waker: Arc::new(Waker::new()),
             peeked: Vec::new(),
             random: Random::new(seed),
         }
@@ -58,11 +58,11 @@ impl Courier {
         upper ^ upper >> 31
     }
 
-    /// Takes what the bell shows.
+    /// Takes what the waker shows.
     pub(crate) fn take_peeked(&mut self) {
         std::mem::swap(
             &mut self.peeked,
-            &mut self.bell.peeked.lock().unwrap_or_else(PoisonError::into_inner),
+            &mut self.waker.peeked.lock().unwrap_or_else(PoisonError::into_inner),
         );
     }
 
@@ -71,17 +71,17 @@ impl Courier {
         &self.peeked
     }
 
-    /// The handle may have moved to another thread: the bell must wake that one.
-    pub(crate) fn bell_of_this_thread(&mut self) -> &Arc<Bell> {
-        if !self.bell.is_of_this_thread() {
-            self.bell = Arc::new(Bell::new());
+    /// The handle may have moved to another thread: the waker must wake that one.
+    pub(crate) fn waker_of_this_thread(&mut self) -> &Arc<Waker> {
+        if !self.waker.is_of_this_thread() {
+            self.waker = Arc::new(Waker::new());
         }
-        &self.bell
+        &self.waker
     }
 }
 
 /// Rings when an operation is over.
-pub(crate) struct Bell {
+pub(crate) struct Waker {
     outcome: Mutex<Option<Outcome>>,
     /// Words that go with the outcome.
     peeked: Mutex<Vec<AtomicU64>>,
@@ -94,7 +94,7 @@ pub(crate) struct Bell {
     blocked: Mutex<Option<Arc<dyn Transport>>>,
 }
 
-impl Bell {
+impl Waker {
     fn new() -> Self {
         Self {
             outcome: Mutex::new(None),
@@ -166,8 +166,8 @@ mod tests {
 
     #[test]
     fn the_choices_of_a_seed_are_what_they_always_were() {
-        let mut courier = Courier::new(42);
-        let drawn = [(); 4].map(|()| courier.random());
+        let mut context = ThreadContext::new(42);
+        let drawn = [(); 4].map(|()| context.random());
         assert_eq!(drawn, [3_184_996_903, 686_809_907, 1_196_582_743, 1_478_287_871]);
     }
 }

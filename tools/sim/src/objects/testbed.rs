@@ -20,7 +20,7 @@ use crate::queue::EventQueue;
 use crate::system::Random;
 
 /// Two chips, and what runs on them.
-pub struct Bed {
+pub struct Testbed {
     pub(super) chip: Chip,
     pub(super) software: Software,
     pub(super) load: Load,
@@ -45,7 +45,7 @@ pub struct Bed {
     since: Picos,
 }
 
-impl Bed {
+impl Testbed {
     /// A testbed on which this runs.
     ///
     /// # Panics
@@ -66,7 +66,7 @@ impl Bed {
         let mut random = Random::new(seed);
         // By chance: evenly spread beginnings would all be in the same sets of the cache.
         let mut reader = |_| Reader::new(random.bits(), random.below(load.objects.into()) as u32, blocks);
-        let mut bed = Self {
+        let mut testbed = Self {
             chip,
             software,
             load,
@@ -88,12 +88,12 @@ impl Bed {
         };
         for slot in 0..slots {
             let at = Picos(random.below(100_000));
-            bed.push(at, Event::Begin { slot });
+            testbed.push(at, Event::Begin { slot });
         }
         for core in 0..load.writers {
-            bed.push(begins(core), Event::Write { core });
+            testbed.push(begins(core), Event::Write { core });
         }
-        bed
+        testbed
     }
 
     /// Runs until so many operations more are over: what happened since the report before.
@@ -108,7 +108,7 @@ impl Bed {
         self.report()
     }
 
-    /// What happened since [`Bed::forget`], or the beginning.
+    /// What happened since [`Testbed::forget`], or the beginning.
     pub fn report(&self) -> Report {
         Report::new(&self.tally, self.now.since(self.since), self.counters())
     }

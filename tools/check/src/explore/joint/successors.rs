@@ -46,7 +46,7 @@ impl Engine {
         }
     }
 
-    /// Nothing is under way, and no thread in the midst of something.
+    /// Nothing is in flight, and no thread in the midst of something.
     pub(super) fn is_calm(&self, world: &World) -> bool {
         let control = self.control(world);
         let untold = |node: NodeId| self.facts(world, node.index()).epoch < control.view.epoch;

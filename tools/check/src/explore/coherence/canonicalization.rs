@@ -5,47 +5,47 @@ use switch::coherence;
 
 use super::Engine;
 use super::machines::{Local, age};
-use super::numbers::UnderWay;
+use super::numbers::InFlight;
 use super::shape::{seq_of, with_seq};
 use crate::explore::world::{Item, NODES, World};
 
 impl Engine {
     pub(super) fn make_small(&mut self, world: &mut World) {
-        let mut under_way = UnderWay::new(self.own.knows_parities);
+        let mut in_flight = InFlight::new(self.own.knows_parities);
         for node in 0..self.nodes.len() {
             for (requester, seq, how) in &self.facts(world, node).numbers {
-                if *how == Use::UnderWay {
-                    under_way.add(usize::from(*requester), u64::from(*seq));
+                if *how == Use::InFlight {
+                    in_flight.add(usize::from(*requester), u64::from(*seq));
                 }
             }
         }
         for requester in &self.switch_facts(world).scored {
-            under_way.keep_parity(usize::from(*requester));
+            in_flight.keep_parity(usize::from(*requester));
         }
         let items = || world.packets.as_slice().iter().chain(world.again.as_slice());
         for item in items() {
-            under_way.add(self.packets.of(*item).packet.requester.index(), seq_of(*item));
+            in_flight.add(self.packets.of(*item).packet.requester.index(), seq_of(*item));
             if let Some(before) = self.packets.follows(*item) {
-                under_way.keep_parity(before.index());
+                in_flight.keep_parity(before.index());
             }
         }
         for at in 0..self.nodes.len() {
-            world.nodes[at] = self.renumber_node(at, world.nodes[at], &under_way);
+            world.nodes[at] = self.renumber_node(at, world.nodes[at], &in_flight);
         }
-        world.switch = self.renumber_switch(world, &under_way);
+        world.switch = self.renumber_switch(world, &in_flight);
         let small = |item: &mut Item| {
             let requester = self.packets.of(*item).packet.requester.index();
-            *item = with_seq(*item, under_way.small(requester, seq_of(*item), Use::UnderWay));
+            *item = with_seq(*item, in_flight.small(requester, seq_of(*item), Use::InFlight));
         };
         world.again.as_mut_slice().iter_mut().for_each(small);
         world.packets.as_mut_slice().iter_mut().for_each(small);
     }
 
-    fn renumber_node(&mut self, at: usize, local: u32, under_way: &UnderWay) -> u32 {
+    fn renumber_node(&mut self, at: usize, local: u32, in_flight: &InFlight) -> u32 {
         if !small_key(
             (at, local),
             &self.nodes[at].facts[local as usize].numbers,
-            under_way,
+            in_flight,
             &mut self.own.key,
         ) {
             return local;
@@ -54,15 +54,15 @@ impl Engine {
             return *number;
         }
         let mut it = Local::clone(self.nodes[at].locals.get(local));
-        it.state.renumber(&under_way.of());
+        it.state.renumber(&in_flight.of());
         let number = self.intern_local(at, it);
         self.own.renumbered.insert(self.own.key.as_slice().into(), number);
         number
     }
 
-    fn renumber_switch(&mut self, world: &World, under_way: &UnderWay) -> u32 {
+    fn renumber_switch(&mut self, world: &World, in_flight: &InFlight) -> u32 {
         let place = (NODES, world.switch);
-        if !small_key(place, &self.switch.facts[world.switch as usize].numbers, under_way, &mut self.own.key)
+        if !small_key(place, &self.switch.facts[world.switch as usize].numbers, in_flight, &mut self.own.key)
         {
             return world.switch;
         }
@@ -70,7 +70,7 @@ impl Engine {
             return *number;
         }
         let mut it = coherence::canonical::State::clone(self.switch.locals.get(world.switch));
-        let to = under_way.of();
+        let to = in_flight.of();
         it.renumber(&|requester, seq| to(requester, seq, Use::Remembered));
         let number = self.intern_switch(it);
         self.own.renumbered.insert(self.own.key.as_slice().into(), number);
@@ -93,7 +93,7 @@ impl Engine {
 fn small_key(
     (place, local): (usize, u32),
     numbers: &[(u16, u8, Use)],
-    under_way: &UnderWay,
+    in_flight: &InFlight,
     key: &mut Vec<u8>,
 ) -> bool {
     key.clear();
@@ -101,7 +101,7 @@ fn small_key(
     key.extend_from_slice(&local.to_le_bytes());
     let mut differs = false;
     for (requester, seq, how) in numbers {
-        let small = under_way.small(usize::from(*requester), u64::from(*seq), *how) as u8;
+        let small = in_flight.small(usize::from(*requester), u64::from(*seq), *how) as u8;
         differs |= small != *seq;
         key.push(small);
     }

@@ -1,4 +1,4 @@
-//! The bell of a place: one word in shared memory that tells senders whether somebody has to be woken.
+//! The waker of a place: one word in shared memory that tells senders whether somebody has to be woken.
 //!
 //! | value | means |
 //! | --- | --- |
@@ -7,9 +7,9 @@
 //! | [`BLOCKED`] | such a thread has gone to sleep: whoever sends has to ring for it |
 //! | [`RUNG`] | somebody has rung, and nobody has answered yet: nothing to do |
 //!
-//! What must always hold: a message that was published is either seen by a look that begins after the bell became
-//! unattended, or its sender finds the bell unattended and rings. The argument is Dekker's. The sender stores the head
-//! of its ring, fences, and reads the bell; the receiver stores `UNATTENDED`, fences, and reads the heads. The two
+//! What must always hold: a message that was published is either seen by a look that begins after the waker became
+//! unattended, or its sender finds the waker unattended and rings. The argument is Dekker's. The sender stores the head
+//! of its ring, fences, and reads the waker; the receiver stores `UNATTENDED`, fences, and reads the heads. The two
 //! fences (both sequentially consistent) are in one order that everybody agrees on. If the sender's comes first, the
 //! receiver's look sees the head. If the receiver's comes first, the sender sees `UNATTENDED`, or something stored
 //! later: `RUNG` by another sender, who wakes the sleeper, or `ATTENDED` by a thread that is about to look and that
@@ -43,14 +43,14 @@ const BLOCKING: NonZeroU32 = NonZeroU32::new(2).unwrap();
 /// A page: the smallest piece of memory that can be shared.
 const BYTES: usize = 4096;
 
-/// A bell, as everybody sees it.
+/// A waker, as everybody sees it.
 #[derive(Debug)]
-pub(super) struct Bell {
+pub(super) struct Waker {
     memory: Mapping<AtomicU32>,
 }
 
-impl Bell {
-    /// The bell of a peer.
+impl Waker {
+    /// The waker of a peer.
     pub(super) fn open(file: impl AsFd) -> io::Result<Self> {
         Ok(Self { memory: Mapping::open(file, BYTES)? })
     }
@@ -59,7 +59,7 @@ impl Bell {
         &self.memory.words()[0]
     }
 
-    /// True if whoever has sent something has to [`ring`](Bell::ring). To be asked after the head of the ring was
+    /// True if whoever has sent something has to [`ring`](Waker::ring). To be asked after the head of the ring was
     /// stored, and after a sequentially consistent fence.
     pub(super) fn is_unattended(&self) -> bool {
         matches!(self.word().load(Relaxed), UNATTENDED | BLOCKED)
@@ -82,19 +82,19 @@ impl Bell {
     }
 }
 
-/// The bell of this place, as the threads of this process use it.
+/// The waker of this place, as the threads of this process use it.
 #[derive(Debug)]
-pub(super) struct OwnBell {
-    bell: Bell,
+pub(super) struct OwnWaker {
+    waker: Waker,
     file: OwnedFd,
     attending: AtomicUsize,
 }
 
-impl OwnBell {
-    /// A new bell, unattended.
+impl OwnWaker {
+    /// A new waker, unattended.
     pub(super) fn create() -> io::Result<Self> {
-        let (file, memory) = Mapping::create("rackmem-bell", BYTES)?;
-        Ok(Self { bell: Bell { memory }, file, attending: AtomicUsize::new(0) })
+        let (file, memory) = Mapping::create("rackmem-waker", BYTES)?;
+        Ok(Self { waker: Waker { memory }, file, attending: AtomicUsize::new(0) })
     }
 
     /// What senders get.
@@ -109,7 +109,7 @@ impl OwnBell {
     /// leaves itself, and whoever makes the count 0 after that stores `UNATTENDED`.
     pub(super) fn attend(&self) {
         if self.attending.fetch_add(1, AcqRel) == 0 {
-            self.bell.word().store(ATTENDED, Relaxed);
+            self.waker.word().store(ATTENDED, Relaxed);
         }
     }
 
@@ -119,14 +119,14 @@ impl OwnBell {
         if others != 0 {
             return false;
         }
-        self.bell.word().store(UNATTENDED, Relaxed);
+        self.waker.word().store(UNATTENDED, Relaxed);
         fence(SeqCst);
         look()
     }
 
-    /// Sleeps until the bell rings or `look` finds something, at most so long. This thread attends.
+    /// Sleeps until the waker rings or `look` finds something, at most so long. This thread attends.
     pub(super) fn block(&self, most: Duration, look: impl FnOnce() -> bool) {
-        let word = self.bell.word();
+        let word = self.waker.word();
         word.store(BLOCKED, Relaxed);
         fence(SeqCst);
         if !look() {
@@ -136,16 +136,16 @@ impl OwnBell {
         word.store(ATTENDED, Relaxed);
     }
 
-    /// Ends [`OwnBell::block`] in another thread.
+    /// Ends [`OwnWaker::block`] in another thread.
     pub(super) fn interrupt(&self) {
-        if self.bell.word().load(Acquire) == BLOCKED {
-            self.bell.ring();
+        if self.waker.word().load(Acquire) == BLOCKED {
+            self.waker.ring();
         }
     }
 
-    /// Sleeps until the bell rings or `look` finds something, at most so long.
+    /// Sleeps until the waker rings or `look` finds something, at most so long.
     pub(super) fn wait(&self, most: Duration, look: impl Fn() -> bool) {
-        let word = self.bell.word();
+        let word = self.waker.word();
         let begun = Instant::now();
         // Every round either ends the wait, sleeps, or lost a race against a store of somebody else; the time is
         // looked at in each, so that somebody who stores for ever does not keep us.
@@ -180,7 +180,7 @@ impl OwnBell {
 
     /// Wakes all who wait, so that they look for themselves: a peer may have died between storing and waking.
     pub(super) fn wake_all(&self) {
-        let _ = futex::wake(self.bell.word(), futex::Flags::empty(), i32::MAX as u32);
+        let _ = futex::wake(self.waker.word(), futex::Flags::empty(), i32::MAX as u32);
     }
 }
 
@@ -199,19 +199,19 @@ mod tests {
     const FOREVER: Duration = Duration::from_secs(60);
 
     #[test]
-    fn a_bell_that_is_attended_is_not_rung() {
-        let own = OwnBell::create().unwrap();
+    fn a_waker_that_is_attended_is_not_rung() {
+        let own = OwnWaker::create().unwrap();
         own.attend();
-        assert!(!own.bell.is_unattended());
-        assert!(!own.bell.ring());
+        assert!(!own.waker.is_unattended());
+        assert!(!own.waker.ring());
         assert!(!own.leave(|| false));
-        assert!(own.bell.ring());
-        assert!(!own.bell.ring(), "it has been rung");
+        assert!(own.waker.ring());
+        assert!(!own.waker.ring(), "it has been rung");
     }
 
     #[test]
     fn the_last_one_who_leaves_looks() {
-        let own = OwnBell::create().unwrap();
+        let own = OwnWaker::create().unwrap();
         own.attend();
         own.attend();
         assert!(!own.leave(|| unreachable!("somebody still attends")));
@@ -220,31 +220,31 @@ mod tests {
 
     #[test]
     fn a_ring_before_the_wait_ends_it_and_is_answered_once() {
-        let own = OwnBell::create().unwrap();
-        assert!(own.bell.ring());
+        let own = OwnWaker::create().unwrap();
+        assert!(own.waker.ring());
         own.wait(FOREVER, || false);
-        assert!(own.bell.is_unattended(), "the next sender has to ring again");
+        assert!(own.waker.is_unattended(), "the next sender has to ring again");
     }
 
     #[test]
     fn a_thread_that_attends_and_sleeps_is_woken_and_not_the_one_that_waits() {
-        let own = OwnBell::create().unwrap();
+        let own = OwnWaker::create().unwrap();
         own.attend();
         std::thread::scope(|scope| {
             scope.spawn(|| own.block(FOREVER, || false));
-            while own.bell.word().load(SeqCst) != BLOCKED {
+            while own.waker.word().load(SeqCst) != BLOCKED {
                 std::thread::yield_now();
             }
-            while !own.bell.ring() {
+            while !own.waker.ring() {
                 std::thread::yield_now();
             }
         });
-        assert_eq!(own.bell.word().load(SeqCst), ATTENDED, "it goes on attending");
+        assert_eq!(own.waker.word().load(SeqCst), ATTENDED, "it goes on attending");
     }
 
     #[test]
     fn a_thread_that_attends_does_not_sleep_on_what_it_finds() {
-        let own = OwnBell::create().unwrap();
+        let own = OwnWaker::create().unwrap();
         own.attend();
         own.block(FOREVER, || true);
         assert!(!own.leave(|| false));
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_sleep_while_attending_can_be_interrupted() {
-        let own = OwnBell::create().unwrap();
+        let own = OwnWaker::create().unwrap();
         own.attend();
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(|| own.block(FOREVER, || false));
@@ -265,23 +265,23 @@ mod tests {
 
     #[test]
     fn nonsense_in_the_word_is_put_in_order() {
-        let own = OwnBell::create().unwrap();
+        let own = OwnWaker::create().unwrap();
         for nonsense in [ATTENDED, BLOCKED, 4, u32::MAX] {
-            own.bell.word().store(nonsense, Relaxed);
+            own.waker.word().store(nonsense, Relaxed);
             own.wait(Duration::from_millis(1), || false);
-            assert!(own.bell.is_unattended(), "{nonsense}");
+            assert!(own.waker.is_unattended(), "{nonsense}");
         }
     }
 
     #[test]
     fn a_word_that_never_rests_does_not_outlast_the_time_to_wait() {
-        let own = OwnBell::create().unwrap();
+        let own = OwnWaker::create().unwrap();
         let stop = AtomicU32::new(0);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while stop.load(Relaxed) == 0 {
-                    own.bell.word().store(ATTENDED, Relaxed);
-                    own.bell.word().store(7, Relaxed);
+                    own.waker.word().store(ATTENDED, Relaxed);
+                    own.waker.word().store(7, Relaxed);
                 }
             });
             own.wait(Duration::from_millis(20), || false);

@@ -20,7 +20,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 impl NetworkedNode {
     /// What this node waits for, what its machines wait for, and what they have counted. For people: no program should
     /// read it.
-    pub fn under_way(&self) -> String {
+    pub fn in_flight(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = self.describe(&mut text);

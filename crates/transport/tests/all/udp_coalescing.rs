@@ -8,7 +8,7 @@ use crate::tapped;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use tapped::{A, B, Message, PATIENCE, Pair, config, key, packet, payload};
+use tapped::{A, B, Message, Pair, TIMEOUT, config, key, packet, payload};
 use transport::udp::{Config, UdpTransport};
 use transport::{Body, Contents, Outgoing, Transport};
 use wire::coherence::Kind;
@@ -46,7 +46,7 @@ fn keep_one(pair: &Pair) -> (u64, u64) {
     pair.a.attend();
     let start = Instant::now();
     for number in 0.. {
-        assert!(start.elapsed() < PATIENCE, "nothing is kept");
+        assert!(start.elapsed() < TIMEOUT, "nothing is kept");
         send(pair, &packet(number, 0));
         let before = sent(pair);
         send(pair, &unlock(number));
@@ -151,7 +151,7 @@ fn a_thread_that_blocks_does_so_for_no_longer_than_something_may_be_kept() {
         });
         let start = Instant::now();
         while sent(&pair) == before {
-            assert!(start.elapsed() < PATIENCE, "it sleeps over it");
+            assert!(start.elapsed() < TIMEOUT, "it sleeps over it");
             std::thread::yield_now();
         }
         while !blocked.is_finished() {
@@ -186,7 +186,7 @@ fn the_thread_that_waits_lets_it_go_when_all_others_have_left() {
             pair.a.leave();
             let start = Instant::now();
             while sent(&pair) == before {
-                assert!(start.elapsed() < PATIENCE, "it is kept for ever");
+                assert!(start.elapsed() < TIMEOUT, "it is kept for ever");
                 std::thread::yield_now();
             }
         }
@@ -199,7 +199,7 @@ fn the_thread_that_waits_lets_it_go_when_all_others_have_left() {
 fn it_leaves_with_the_last_breath() {
     let mut pair = Pair::connected(1_500);
     let (number, _) = keep_one(&pair);
-    let fresh = Pair::strangers(None, None, 1_500).a;
+    let fresh = Pair::unknown_peers(None, None, 1_500).a;
     drop(std::mem::replace(&mut pair.a, fresh));
     let datagrams = pair.tap.sent_by_a();
     pair.deliver(&datagrams);
@@ -219,10 +219,12 @@ fn where_nobody_attends_nothing_is_kept() {
 
 #[test]
 fn where_it_is_not_wanted_nothing_is_kept() {
-    let mut pair = Pair::strangers(key(1), key(1), 1_500);
-    pair.a =
-        UdpTransport::bind(&Config { company: false, ..config(A, &[(B, pair.tap.for_a())], key(1), 1_500) })
-            .expect("A");
+    let mut pair = Pair::unknown_peers(key(1), key(1), 1_500);
+    pair.a = UdpTransport::bind(&Config {
+        coalescing: false,
+        ..config(A, &[(B, pair.tap.for_a())], key(1), 1_500)
+    })
+    .expect("A");
     pair.connect();
     pair.a.attend();
     for number in 0..500 {

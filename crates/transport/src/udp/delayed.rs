@@ -1,18 +1,18 @@
-//! When a transport keeps messages that nobody waits for, and when it lets them go: [`super::company`] says why, and how long.
+//! When a transport keeps messages that nobody waits for, and when it lets them go: [`super::coalescing`] says why, and how long.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 use wire::Nanos;
 
 use super::burst::Datagram;
-use super::company::LONGEST;
+use super::coalescing::LONGEST;
 use super::session::{Peer, Session};
 use super::transport::UdpTransport;
 use crate::Cause;
 
 /// What is kept for all places together.
 #[derive(Debug, Default)]
-pub(super) struct Keeping {
+pub(super) struct Delayed {
     /// Places that something is kept for.
     places: AtomicUsize,
     /// When the first of it is due, or earlier.
@@ -27,29 +27,29 @@ impl UdpTransport {
             return false;
         }
         let now = self.now();
-        let mut company = peer.company();
-        company.followed(now);
-        let was_kept = company.is_kept();
+        let mut coalescing = peer.coalescing();
+        coalescing.followed(now);
+        let was_kept = coalescing.is_kept();
         if !datagram.urgent {
-            company.wonder(now);
+            coalescing.wonder(now);
             // Whoever attends looks again, or leaves, and sees to it then.
-            if self.waiting.has_attention() && company.keep(datagram, self.most, now) {
+            if self.waiting.has_attention() && coalescing.keep(datagram, self.most, now) {
                 peer.is_expecting.store(true, SeqCst);
-                if !was_kept && self.keeping.places.fetch_add(1, SeqCst) == 0 {
-                    self.keeping.due.store((now + LONGEST).0, SeqCst);
+                if !was_kept && self.delayed.places.fetch_add(1, SeqCst) == 0 {
+                    self.delayed.due.store((now + LONGEST).0, SeqCst);
                 }
                 return true;
             }
         }
         let mut in_front = None;
         if was_kept {
-            if !company.join(datagram, self.most) {
-                in_front = Some(company.take());
+            if !coalescing.join(datagram, self.most) {
+                in_front = Some(coalescing.take());
             }
-            self.keeping.places.fetch_sub(1, SeqCst);
+            self.delayed.places.fetch_sub(1, SeqCst);
         }
-        peer.is_expecting.store(company.is_waiting(), SeqCst);
-        drop(company);
+        peer.is_expecting.store(coalescing.is_waiting(), SeqCst);
+        drop(coalescing);
         if let Some(kept) = in_front {
             self.send_kept(peer, session, kept);
         }
@@ -58,22 +58,22 @@ impl UdpTransport {
 
     /// Lets go what has been kept for long enough. Returns in what time somebody has to look again; none if nothing is kept.
     pub(super) fn part_with_what_is_due(&self) -> Option<Nanos> {
-        if self.keeping.places.load(SeqCst) == 0 {
+        if self.delayed.places.load(SeqCst) == 0 {
             return None;
         }
         let now = self.now();
-        let due = self.keeping.due.load(SeqCst);
+        let due = self.delayed.due.load(SeqCst);
         if now.0 < due {
             return Some(Nanos(due - now.0));
         }
         let next = self.part_with_what_is_due_at(now)?;
-        self.keeping.due.store(next.0, SeqCst);
+        self.delayed.due.store(next.0, SeqCst);
         Some(next.saturating_sub(now))
     }
 
     /// Lets everything go.
     pub(super) fn part(&self) {
-        if self.keeping.places.load(SeqCst) > 0 {
+        if self.delayed.places.load(SeqCst) > 0 {
             self.part_with_what_is_due_at(Nanos::MAX);
         }
     }
@@ -82,8 +82,8 @@ impl UdpTransport {
     fn part_with_what_is_due_at(&self, then: Nanos) -> Option<Nanos> {
         let mut next = None;
         for peer in self.peers.iter().flatten().filter(|peer| peer.is_expecting.load(SeqCst)) {
-            let mut company = peer.company();
-            match company.due() {
+            let mut coalescing = peer.coalescing();
+            match coalescing.due() {
                 None => continue,
                 Some(due) if due > then => {
                     next = Some(next.map_or(due, |next: Nanos| next.min(due)));
@@ -92,12 +92,12 @@ impl UdpTransport {
                 Some(_) => {}
             }
             if then != Nanos::MAX {
-                company.give_up();
+                coalescing.give_up();
             }
-            let kept = company.take();
-            peer.is_expecting.store(company.is_waiting(), SeqCst);
-            self.keeping.places.fetch_sub(1, SeqCst);
-            drop(company);
+            let kept = coalescing.take();
+            peer.is_expecting.store(coalescing.is_waiting(), SeqCst);
+            self.delayed.places.fetch_sub(1, SeqCst);
+            drop(coalescing);
             match peer.session() {
                 Some(session) => self.send_kept(peer, &session, kept),
                 None => (0..kept.messages).for_each(|_| self.counters.dropped(Cause::Unreachable)),

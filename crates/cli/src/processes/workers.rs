@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::child::{Setup, Task};
-use super::meeting::RuntimeDir;
+use super::rendezvous::RuntimeDir;
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 
@@ -33,7 +33,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 pub(super) enum Said<O> {
     /// To be done in its turn.
     Order(O),
-    /// At once: end what is under way.
+    /// At once: end what is in flight.
     Stop,
 }
 
@@ -64,7 +64,7 @@ pub struct Under<'a> {
 }
 
 /// The children of a command, which take orders of one kind and report events of one kind.
-pub struct Crew<O, E> {
+pub struct Workers<O, E> {
     members: Vec<Member>,
     heard: Receiver<(usize, u32, Heard)>,
     tell: Sender<(usize, u32, Heard)>,
@@ -92,7 +92,7 @@ enum Heard {
     Ended,
 }
 
-impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
+impl<O: Serialize, E: DeserializeOwned> Workers<O, E> {
     /// Starts one child for each task; each has a name for messages.
     pub fn start<T: Task>(
         tasks: Vec<(String, T)>,
@@ -110,7 +110,7 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
         under: Option<Under<'_>>,
     ) -> Result<Self, Fault> {
         let (tell, heard) = mpsc::channel();
-        let mut crew = Self {
+        let mut workers = Self {
             members: Vec::new(),
             heard,
             tell,
@@ -122,9 +122,9 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
         };
         for (at, (name, task)) in tasks.into_iter().enumerate() {
             let under = under.as_ref().filter(|under| under.at == at).map_or(&[][..], |under| under.program);
-            crew.add_under(name, &task, under)?;
+            workers.add_under(name, &task, under)?;
         }
-        Ok(crew)
+        Ok(workers)
     }
 
     /// Starts another one.
@@ -245,7 +245,7 @@ impl<O: Serialize, E: DeserializeOwned> Crew<O, E> {
     fn write(&mut self, at: usize, line: &impl Serialize) -> Result<(), Fault> {
         let mut bytes = serde_json::to_vec(line).expect("plain values can be written");
         bytes.push(b'\n');
-        let orders = self.members[at].orders.as_mut().expect("it is open until the crew ends");
+        let orders = self.members[at].orders.as_mut().expect("it is open until the workers ends");
         if orders.write_all(&bytes).is_err() { Err(self.ended(at)) } else { Ok(()) }
     }
 
@@ -325,7 +325,7 @@ fn fault_of(name: &str, status: ExitStatus) -> Fault {
     }
 }
 
-impl<O, E> Drop for Crew<O, E> {
+impl<O, E> Drop for Workers<O, E> {
     fn drop(&mut self) {
         // All at once: a place that is alone waits for the others, and they have nothing to save.
         for member in &mut self.members {

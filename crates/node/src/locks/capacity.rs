@@ -13,7 +13,7 @@ use crate::store::Moment;
 #[derive(Clone, Copy)]
 pub(super) struct After {
     pub(super) victim: Option<GlobalAddr>,
-    pub(super) wants_room: bool,
+    pub(super) wants_capacity: bool,
     /// When it was to be called, and when it is.
     pub(super) was_due: Nanos,
     pub(super) due: Nanos,
@@ -30,7 +30,7 @@ impl<R: Rules> LockNode<R> {
         out: &mut Vec<LockEffect>,
     ) {
         self.reschedule(lock, after.was_due, after.due);
-        if after.wants_room && !self.roomless.contains(&lock) {
+        if after.wants_capacity && !self.roomless.contains(&lock) {
             self.roomless.push_back(lock);
         }
         if let Some(victim) = after.victim {
@@ -48,11 +48,11 @@ impl<R: Rules> LockNode<R> {
             let mut cx: Context<'_, S, R> =
                 context(self.rules, &self.config, &mut self.counters, at, store, out);
             let it = self.locks.get_mut(&next).expect("a lock that wants room is known");
-            it.wants_room = false;
+            it.wants_capacity = false;
             it.advance(&mut cx);
             let victim = cx.victim;
             self.schedule(next);
-            if !self.locks[&next].wants_room {
+            if !self.locks[&next].wants_capacity {
                 self.roomless.pop_front();
                 continue;
             }
@@ -87,7 +87,7 @@ impl<R: Rules> LockNode<R> {
 
     /// Every copy is in use: whoever leaves one shall be reported.
     fn watch_users<S: LockStore>(&mut self, at: Moment, store: &mut S, out: &mut Vec<LockEffect>) {
-        for (lock, it) in self.locks.iter_mut().filter(|(_, it)| it.has_room) {
+        for (lock, it) in self.locks.iter_mut().filter(|(_, it)| it.has_capacity) {
             if store.close(*lock).is_none() {
                 let mut cx: Context<'_, S, R> =
                     context(self.rules, &self.config, &mut self.counters, at, store, out);
@@ -127,7 +127,7 @@ impl<R: Rules> LockNode<R> {
         let locks: Vec<GlobalAddr> = self
             .locks
             .iter()
-            .filter(|(_, it)| it.reigns() || it.moving.is_some())
+            .filter(|(_, it)| it.holds() || it.moving.is_some())
             .map(|(lock, _)| *lock)
             .collect();
         for &lock in &locks {
@@ -159,11 +159,11 @@ impl Lock {
             && self.request.is_none()
             && self.moving.is_none()
             && self.ending.is_none();
-        let reign_idle =
-            self.reign.as_ref().is_none_or(|reign| reign.is_complete() && reign.queue.is_empty());
+        let holding_idle =
+            self.holding.as_ref().is_none_or(|holding| holding.is_complete() && holding.queue.is_empty());
         // What was reported stays until the home has heard it; what ends, too.
         let is_awaited = self.report.is_some() || self.freeing.is_some();
-        if !idle || !reign_idle || !self.has_room || is_awaited {
+        if !idle || !holding_idle || !self.has_capacity || is_awaited {
             return;
         }
         if !cx.store.close(self.at).is_none() {
@@ -171,7 +171,7 @@ impl Lock {
             return;
         }
         cx.counters.evicted += 1;
-        if self.reigns() {
+        if self.holds() {
             return self.send_move(cx, Copyset::EMPTY, None, WaitList::EMPTY);
         }
         if self.copy.take().is_some() {

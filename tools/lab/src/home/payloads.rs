@@ -10,12 +10,12 @@ pub struct Payload(u32);
 
 /// All blocks on the wire.
 #[derive(Debug, Default)]
-pub struct Parcels {
+pub struct Payloads {
     slots: Vec<Option<Value>>,
     free: Vec<u32>,
 }
 
-impl Parcels {
+impl Payloads {
     /// Wraps a block up.
     pub fn wrap(&mut self, value: Value) -> Payload {
         if let Some(slot) = self.free.pop() {
