@@ -26,10 +26,10 @@
 //!   │ Begin{view, dump}               │                               │
 //!   │── BEAT (epoch) ────────────────>│                               │
 //! ```
-//! - A life of a node is named by its *session*, a random number. The *incarnation* that it gets is the number of the
+//! - An incarnation of a node is named by its *session*, a random number. The *incarnation* that it gets is the number of the
 //!   epoch in which it begins: so incarnations grow also where nobody is left who knows the last one.
 //! - A process that calls is let in only after it has sent back a *ticket* that the coordinator has just made. So no
-//!   BEAT of the past, late or doubled, brings anybody to life.
+//!   BEAT of the past, late or doubled, brings anybody to incarnation.
 //! - A member that missed an epoch gets what the switch knew at the end of the one that it is in itself: in between,
 //!   nobody can have touched its blocks.
 //! - A coordinator that starts asks whoever has been in an epoch for its last view (KNOW), and goes on from the latest:
@@ -68,10 +68,10 @@
 //! the coordinator are both alive here.
 //!
 //! *A coordinator that was paused* forgives all silence of that time but a heartbeat: it may have missed what was sent. So
-//! a pause of the switch costs leases, and no lives. One that is late every time, as it gets no processor, declares
+//! a pause of the switch costs leases, and no incarnations. One that is late every time, as it gets no processor, declares
 //! dead whom it has not heard in eight calls.
 //!
-//! *A coordinator that dies* takes no life with it. Leases run out until the next one has formed the rack: in strict mode
+//! *A coordinator that dies* takes no incarnation with it. Leases run out until the next one has formed the rack: in strict mode
 //! everybody stands still meanwhile. It trusts those that it hears. If none of those who had begun the last epoch is
 //! among them, it goes on from an earlier one, in which a node may be alive that the last epoch declared dead. No
 //! value is stale then: nobody who is left has been in that last epoch, so their homes' blocks stand as they were.
@@ -82,7 +82,7 @@
 //! - Call each machine at its deadline. All times are of one clock, which does not stop while the process is stopped.
 //! - A coordinator and the switch are one process and die together; [`coordinator::Effect::Restart`] is done under the
 //!   switch's lock, before any other effect.
-//! - Say `sole` only if it is true: a life whose process still runs may have a lease.
+//! - Say `sole` only if it is true: an incarnation whose process still runs may have a lease.
 //! - The first view that a member begins says which incarnation its node is: the node is made then, in epoch 0.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -98,5 +98,5 @@ mod timing;
 pub use coordinator::Coordinator;
 pub use member::Member;
 pub use message::Message;
-pub use roster::{Life, Roster, Session};
+pub use roster::{Roster, RosterEntry, Session};
 pub use timing::Timing;

@@ -1,7 +1,7 @@
 //! A node's side of membership: it says that it is there, holds a lease as long as it is heard, and begins the views
 //! that it is told.
 //!
-//! Runs in the node's process. What must always hold: the lease ends before the coordinator may declare this life
+//! Runs in the node's process. What must always hold: the lease ends before the coordinator may declare this incarnation
 //! dead; epochs never go back; after [`Effect::Fenced`] or [`Effect::Left`] nothing comes any more.
 
 use alloc::vec::Vec;
@@ -21,10 +21,10 @@ pub struct Config {
     pub node: NodeId,
     /// Nodes of the rack.
     pub nodes: usize,
-    /// This life of the node: a random number that no other life has.
+    /// This incarnation of the node: a random number that no other incarnation has.
     pub session: Session,
     /// No other process of this node is running, or can while this one does: say, because this one holds what only one
-    /// can hold, such as the node's own address and port. A new life that cannot say so waits until the last
+    /// can hold, such as the node's own address and port. A new incarnation that cannot say so waits until the last
     /// one's lease must have run out.
     pub sole: bool,
     /// The rack's.
@@ -48,16 +48,16 @@ pub enum Effect {
         /// On the clock that all times here are of.
         until: Nanos,
     },
-    /// The lease has run out: others may have declared this life dead, so what it has cached may be stale. It goes on
+    /// The lease has run out: others may have declared this incarnation dead, so what it has cached may be stale. It goes on
     /// beating, and may be leased again.
     Suspended,
-    /// This life was declared dead. The process must throw away what it has; a new life may join.
+    /// This incarnation was declared dead. The process must throw away what it has; a new incarnation may join.
     Fenced,
     /// The rack goes on without this node, as it wished.
     Left,
 }
 
-/// Where a member is in its life.
+/// Where a member is in its incarnation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Here,
@@ -93,7 +93,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// A new life, which wants to join. It has to be called at once: [`next_deadline`](Self::next_deadline) is `now`.
+    /// A new incarnation, which wants to join. It has to be called at once: [`next_deadline`](Self::next_deadline) is `now`.
     ///
     /// # Panics
     /// If the rack has no such node.
@@ -120,7 +120,7 @@ impl Member {
         self.statistics.extend(&bytes[..bytes.len().min(MOST_STATISTICS)]);
     }
 
-    /// True while this life cannot have been declared dead. An access that must never be stale asks after it has
+    /// True while this incarnation cannot have been declared dead. An access that must never be stale asks after it has
     /// read.
     pub fn holds(&self, now: Nanos) -> bool {
         self.lease.is_some_and(|until| now < until)
@@ -141,7 +141,7 @@ impl Member {
         &self.roster
     }
 
-    /// Messages that were malformed in what they say, late, doubled, or meant for another life.
+    /// Messages that were malformed in what they say, late, doubled, or meant for another incarnation.
     pub const fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -268,7 +268,7 @@ impl Member {
         let me = &self.config;
         let fits = |it: &Contents| {
             it.roster.epoch == whole.epoch
-                && it.roster.lives.len() == me.nodes
+                && it.roster.entries.len() == me.nodes
                 && it.roster.is_alive(me.node, me.session)
                 && it.dump.as_ref().is_none_or(|dump| dump.epoch == self.roster.epoch)
         };

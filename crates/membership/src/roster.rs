@@ -7,13 +7,13 @@ use alloc::vec::Vec;
 use node::View;
 use wire::{Copyset, Incarnation, NodeId, SwitchEpoch};
 
-/// A life of a node, told apart from all others by a random number that its process drew when it started.
+/// An incarnation of a node, told apart from all others by a random number that its process drew when it started.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Session(pub u64);
 
-/// The last life of a node.
+/// The last incarnation of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Life {
+pub struct RosterEntry {
     /// The epoch in which it began: so lives are numbered upwards, also where nobody remembers the last one.
     pub incarnation: Incarnation,
     /// Whose it is.
@@ -27,32 +27,32 @@ pub struct Life {
 pub struct Roster {
     /// The epoch; 0 before the first.
     pub epoch: SwitchEpoch,
-    /// The last life of each node. A node that has never been there has session 0, and is not alive.
-    pub lives: Vec<Life>,
+    /// The last incarnation of each node. A node that has never been there has session 0, and is not alive.
+    pub entries: Vec<RosterEntry>,
 }
 
 impl Roster {
     /// Before the first epoch.
     pub(crate) fn empty(nodes: usize) -> Self {
-        Self { epoch: SwitchEpoch(0), lives: alloc::vec![Life::default(); nodes] }
+        Self { epoch: SwitchEpoch(0), entries: alloc::vec![RosterEntry::default(); nodes] }
     }
 
     /// The nodes that are up.
     pub fn live(&self) -> Copyset {
-        let up = self.lives.iter().enumerate().filter(|(_, life)| life.alive);
+        let up = self.entries.iter().enumerate().filter(|(_, entry)| entry.alive);
         up.map(|(node, _)| NodeId(u16::try_from(node).expect("at most 64 nodes"))).collect()
     }
 
-    /// True if the node is up in this very life.
+    /// True if the node is up in this very incarnation.
     pub fn is_alive(&self, node: NodeId, session: Session) -> bool {
-        self.lives.get(node.index()).is_some_and(|life| life.alive && life.session == session)
+        self.entries.get(node.index()).is_some_and(|entry| entry.alive && entry.session == session)
     }
 
     /// What a node is told. The shadow is the lowest node that is up, or node 0 if none is.
     pub fn view(&self) -> View {
         View {
             epoch: self.epoch,
-            lives: self.lives.iter().map(|life| life.alive.then_some(life.incarnation)).collect(),
+            incarnations: self.entries.iter().map(|entry| entry.alive.then_some(entry.incarnation)).collect(),
             shadow: self.live().iter().next().unwrap_or_default(),
         }
     }

@@ -9,7 +9,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`words`] | remote atomics: miss-status registers that merge, or folds for memory that processors change too |
-//! | [`connections`] | a node's queue pairs to all others: which lives they connect, how they begin anew |
+//! | [`connections`] | a node's queue pairs to all others: which incarnations they connect, how they begin anew |
 //! | [`regions`] | allocations that others use: how they begin, are found, are named by keys, and end |
 //! | [`objects`] | whole-object reads, validated where the memory is |
 //! | [`verbs`] | memory regions and keys, reliable-connected queue pairs, completion queues |

@@ -3,7 +3,7 @@
 //! Runs on every server of a rack. A driver holds the machines, with a store for each; whatever one of them must know of
 //! the other passes here. What must always hold:
 //! - A region is locked only while all its blocks are live, and of that discipline: the node's table of live blocks says so.
-//! - When blocks of its memory end their lives, the locks in them end, too: nothing of them is written there any more.
+//! - When blocks of its memory end, the locks in them end, too: nothing of them is written there any more.
 //! - All machines of a node are in the same epoch. In a new one, homes know what is free before they judge what is lost.
 
 use alloc::vec::Vec;

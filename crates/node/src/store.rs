@@ -4,7 +4,7 @@
 //! driver (concurrent memory in a live rack, plain memory or version stamps in a simulated one). The machines
 //! decide what may happen to a frame and name contents by a [`DataRef`]; they never see a byte.
 //!
-//! Life of a frame: free → reserved (by a miss that waits for its data) → published (hits are possible) →
+//! States of a frame: free → reserved (by a miss that waits for its data) → published (hits are possible) →
 //! withdrawn (no hit is possible, the bytes are still there) → free or reserved for another block.
 
 use wire::{BlockTag, Nanos};

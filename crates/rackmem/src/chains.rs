@@ -100,9 +100,9 @@ impl NodeHandle {
         let mut allocated = Vec::new();
         let made = self.chains_in(&mut allocated, config, (each, rest));
         if made.is_err() {
-            for Allocated { addr, life, .. } in allocated {
-                // Nobody has seen it. That fails only if this life of its home is over, and its memory with it.
-                let _ = self.free_of(addr, Some(life));
+            for Allocated { addr, incarnation, .. } in allocated {
+                // Nobody has seen it. That fails only if this incarnation of its home is over, and its memory with it.
+                let _ = self.free_of(addr, Some(incarnation));
             }
         }
         let (root, setup, zeroed) = made?;
@@ -136,7 +136,7 @@ impl NodeHandle {
             zeroed.push(part.zeroed);
             allocated.push(part);
             // What its NIC calls it is found out when it begins.
-            parts.push(Home { addr: part.addr, key: Key(0), life: part.life });
+            parts.push(Home { addr: part.addr, key: Key(0), incarnation: part.incarnation });
         }
         let copies = u8::try_from(*copies).expect("it was looked at");
         Ok((root, Setup { lease: *lease, rest, each, copies, homes: parts }, zeroed))
@@ -224,13 +224,13 @@ impl Chains {
             // Of several copies, one whose node has died went with its memory, and somebody else's may be in its place.
             let is_gone = || store.setup.copies > 1 && !self.inner.chains().has_home(me, home);
             if !is_gone()
-                && let Err(why) = node.free_of(home.addr, Some(home.life))
+                && let Err(why) = node.free_of(home.addr, Some(home.incarnation))
                 && !is_gone()
             {
                 return Err(why);
             }
         }
-        node.free_of(addr, Some(store.life))
+        node.free_of(addr, Some(store.incarnation))
     }
 
     fn run(&mut self, node: &mut NodeHandle, key: u64, what: What<'_>) -> Result<Ran, Error> {

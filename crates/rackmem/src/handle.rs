@@ -401,10 +401,14 @@ impl NodeHandle {
         self.free_of(addr, None)
     }
 
-    /// The same, of an allocation that was made in this life of its home: in another one, it is somebody else's.
-    pub(crate) fn free_of(&mut self, addr: GlobalAddr, life: Option<Incarnation>) -> Result<(), Error> {
-        self.end_region(addr, life)?;
-        self.at_node().free(addr, life).map_err(|why| failed(why, addr, 0))
+    /// The same, of an allocation that was made in this incarnation of its home: in another one, it is somebody else's.
+    pub(crate) fn free_of(
+        &mut self,
+        addr: GlobalAddr,
+        incarnation: Option<Incarnation>,
+    ) -> Result<(), Error> {
+        self.end_region(addr, incarnation)?;
+        self.at_node().free(addr, incarnation).map_err(|why| failed(why, addr, 0))
     }
 
     #[cold]

@@ -395,7 +395,7 @@ impl std::fmt::Debug for Rack {
     }
 }
 
-/// A number that no other life of a node has: the standard library's hash keys come from the system.
+/// A number that no other incarnation of a node has: the standard library's hash keys come from the system.
 pub(crate) fn random_session() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::hash::RandomState::new().build_hasher().finish()

@@ -17,15 +17,15 @@ impl NodeHandle {
     /// Allocates a region in the memory of `home`.
     pub(crate) fn alloc_region(&mut self, shape: Shape, home: NodeId) -> Result<Opened, Error> {
         let len = shape.bytes().unwrap_or(u64::MAX);
-        let allocated @ Allocated { addr, life, zeroed } =
+        let allocated @ Allocated { addr, incarnation, zeroed } =
             self.alloc_memory(len, home, shape.discipline())?;
         let Some(joined) = self.inner.joined() else {
             let memory = self.inner.memory(home);
             return Ok(Opened::Near(memory.regions.begin(&memory.home, addr, shape, zeroed)));
         };
         joined.begin_region(&mut self.context, allocated, shape).map_err(|why| {
-            // Nobody has seen it, so it goes back. That fails only if this life of the home is over, and its memory with it.
-            let _ = self.at_node().free(addr, Some(life));
+            // Nobody has seen it, so it goes back. That fails only if this incarnation of the home is over, and its memory with it.
+            let _ = self.at_node().free(addr, Some(incarnation));
             match why {
                 Failure::Refused(Refusal::OutOfMemory) => Error::OutOfMemory { len, home: home.0 },
                 why => failed(why, addr, len),
@@ -65,14 +65,18 @@ impl NodeHandle {
         }
     }
 
-    /// Ends the region that begins at an address, if there is one, wherever its home is; if a life of that is given, only
+    /// Ends the region that begins at an address, if there is one, wherever its home is; if an incarnation of that is given, only
     /// in that.
-    pub(crate) fn end_region(&mut self, addr: GlobalAddr, life: Option<Incarnation>) -> Result<(), Error> {
+    pub(crate) fn end_region(
+        &mut self,
+        addr: GlobalAddr,
+        incarnation: Option<Incarnation>,
+    ) -> Result<(), Error> {
         let Some(joined) = self.inner.joined() else {
             self.inner.memory(addr.home()).regions.end(addr);
             return Ok(());
         };
-        match joined.end_region(&mut self.context, (addr, life)) {
+        match joined.end_region(&mut self.context, (addr, incarnation)) {
             // Memory of another discipline, which the allocator knows.
             Ok(()) | Err(Failure::Refused(Refusal::NotAnAllocation)) => Ok(()),
             Err(why) => Err(failed(why, addr, 0)),

@@ -24,13 +24,13 @@ pub struct Chip<'a, R: Rules = AllRules> {
 }
 
 impl<R: Rules> Chip<'_, R> {
-    /// A new epoch, with these lives of nodes: the directories are empty, and packets of any other epoch are dropped. The relay
+    /// A new epoch, with these incarnations of nodes: the directories are empty, and packets of any other epoch are dropped. The relay
     /// forgets what is over with a node; a switch that stopped has lost it with the rest.
-    pub fn begin_epoch(&mut self, epoch: SwitchEpoch, shadow: NodeId, lives: &[Option<Incarnation>]) {
+    pub fn begin_epoch(&mut self, epoch: SwitchEpoch, shadow: NodeId, incarnations: &[Option<Incarnation>]) {
         self.coherence.restart(epoch);
         self.coherence.set_shadow(shadow);
         self.locks.restart(epoch);
-        self.relay.begin_epoch(epoch, lives);
+        self.relay.begin_epoch(epoch, incarnations);
     }
 
     /// Runs a packet about a block through all its passes. A resubmitted packet re-enters the pipeline before any other.

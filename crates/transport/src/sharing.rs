@@ -33,7 +33,7 @@ pub trait Sharing: Send + Sync {
     fn withdraw(&self, name: u64) -> bool;
 
     /// Obtains what another node has published by this name, and maps it. A node has a memory mapped once at a time: as long
-    /// as it has, or a former life of its process has, it is refused.
+    /// as it has, or a former incarnation of its process has, it is refused.
     ///
     /// Waits for the other place, at most so long; whatever that place does, or does not.
     ///
@@ -51,7 +51,7 @@ pub enum NotObtained {
     TimedOut,
     /// It has published nothing by this name.
     NotPublished,
-    /// This node has it mapped already, or a former life of it still has. Tried again for as long as there was time.
+    /// This node has it mapped already, or a former incarnation of it still has. Tried again for as long as there was time.
     Claimed,
     /// What came is no answer of a place of this rack, or no memory that is safe to map. Counted as
     /// [`crate::Cause::Malformed`].
@@ -66,7 +66,9 @@ impl fmt::Display for NotObtained {
             Self::Unreachable => f.write_str("no process is that place now"),
             Self::TimedOut => f.write_str("that place did not answer in time"),
             Self::NotPublished => f.write_str("that place has published nothing by this name"),
-            Self::Claimed => f.write_str("this node, or a former life of it, has the memory mapped already"),
+            Self::Claimed => {
+                f.write_str("this node, or a former incarnation of it, has the memory mapped already")
+            }
             Self::Malformed => f.write_str("what came is no memory that is safe to map"),
             Self::System(kind) => write!(f, "the system refused: {kind}"),
         }

@@ -82,11 +82,11 @@ impl Seq {
     }
 }
 
-/// Counts the lives of the rack's switch: state in a switch is worth nothing to packets of another life.
+/// Counts the incarnations of the rack's switch: state in a switch is worth nothing to packets of another incarnation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct SwitchEpoch(pub u32);
 
-/// Counts the lives of a node: a packet sent before its sender restarted must not act afterwards.
+/// Counts the incarnations of a node: a packet sent before its sender restarted must not act afterwards.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Incarnation(pub u32);
 

@@ -296,7 +296,7 @@ pub struct LockPacket {
     pub from: LockEnd,
     /// Who shall get it.
     pub to: LockEnd,
-    /// The life of the switch that the sender knows of.
+    /// The incarnation of the switch that the sender knows of.
     pub epoch: SwitchEpoch,
     /// Bytes of the region that travel with the packet: 0, or all.
     pub payload: u32,

@@ -77,9 +77,9 @@ pub struct Packet {
     pub to: Endpoint,
     /// The discipline asked for or stated, where that matters.
     pub discipline: Option<Discipline>,
-    /// The life of the switch that the sender knows of.
+    /// The incarnation of the switch that the sender knows of.
     pub epoch: SwitchEpoch,
-    /// The life of the requester's node: an event of a former life must not act.
+    /// The incarnation of the requester's node: an event of a former incarnation must not act.
     pub incarnation: Incarnation,
     /// Bytes of the block that travel with the packet: 0, the block size, or for a PEEK's answer what was asked for.
     pub payload: u32,

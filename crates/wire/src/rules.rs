@@ -127,7 +127,7 @@ rules! {
         OwnerAnswersPeek,
         /// While an ADD is in flight, the home's entry is locked (section 5.2.1).
         AddLocksAtHome,
-        /// A freed block's life ends at its home before its copies are purged.
+        /// A freed block's incarnation ends at its home before its copies are purged.
         LifeEndsBeforePurge,
         // Whoever keeps the entry: the switch and the home.
         /// Conflicting requests are serialized by the entry's lock (section 5.1.1).
@@ -164,9 +164,9 @@ rules! {
         /// REMOVE locks and reports; only its unlock clears the entry (FlowCC 4).
         RemoveCommits,
         // Lives.
-        /// Packets of another life of the switch are dropped (FlowCC 6).
+        /// Packets of another incarnation of the switch are dropped (FlowCC 6).
         EpochsAreFenced,
-        /// Packets of a former life of their sender are dropped (FlowCC 6).
+        /// Packets of a former incarnation of their sender are dropped (FlowCC 6).
         LivesAreFenced,
         // Recovery (section 5.4).
         /// A home decides nothing until every live node has reported.
@@ -259,7 +259,7 @@ rules! {
         /// So are MOVEs, and what came of them.
         MovesAreRepeated,
         // Lives.
-        /// Packets of another life of the switch are dropped.
+        /// Packets of another incarnation of the switch are dropped.
         LockEpochsAreFenced,
         // Recovery.
         /// A home serves nobody before every live node has reported.
@@ -316,13 +316,13 @@ rules! {
     REGIONS {
         /// A region begins only in live memory of its discipline.
         RegionsBeginInLiveMemory,
-        /// It, and a store's metadata server, begins only in the life of its home in which that memory was allocated.
+        /// It, and a store's metadata server, begins only in the incarnation of its home in which that memory was allocated.
         RegionsBeginInTheirLife,
         /// When memory is given back, the regions in it end.
         RegionsEndWithTheirMemory,
-        /// A connection ends with either node's life.
+        /// A connection ends with either node's incarnation.
         ConnectionsEndWithLives,
-        /// A key is used only in the life of its home in which it was told.
+        /// A key is used only in the incarnation of its home in which it was told.
         KeysAreOfLives,
         /// Where a connection begins anew, its packets have other numbers.
         AttemptsHaveNumbers,

@@ -290,7 +290,7 @@ pub trait System {
     fn invariants(&mut self) {}
 }
 
-/// A machine stops, or begins a new life.
+/// A machine stops, or begins a new incarnation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// A node stops: its threads, its agents, its memory.

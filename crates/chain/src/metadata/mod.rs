@@ -31,7 +31,7 @@ use self::slots::Slots;
 use self::walking::Sweep;
 use crate::{Answer, Appended, Call, Replica, Verb};
 
-/// A client, as the metadata server knows it: the driver's name for one life of one.
+/// A client, as the metadata server knows it: the driver's name for one incarnation of one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ClientId(pub u64);
 

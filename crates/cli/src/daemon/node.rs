@@ -1,7 +1,7 @@
 //! `rackmem node`: a node as this process. It contributes its memory, and is home of it. Applications of this user on this
 //! machine may attach to it.
 //!
-//! What must always hold: a node that was declared dead comes back as a new life, with nothing of the old one.
+//! What must always hold: a node that was declared dead comes back as a new incarnation, with nothing of the old one.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -56,10 +56,10 @@ pub(crate) struct Args {
 }
 
 /// What this process is now, for whoever asks for metrics; none while it is joining.
-pub(super) type Joined = Arc<Mutex<Option<Life>>>;
+pub(super) type Joined = Arc<Mutex<Option<Membership>>>;
 
-/// A life of the node.
-pub(super) struct Life {
+/// An incarnation of the node.
+pub(super) struct Membership {
     /// The applications that are attached, unless they cannot be. (They go before the rack does.)
     pub(super) applications: Option<Attachments>,
     pub(super) rack: Rack,
@@ -97,21 +97,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         let applications = serve_applications(&rack, &file, id);
         let mut watches: Vec<PeerWatch> =
             rack.peers().into_iter().chain(applications.as_ref().map(Attachments::peers)).collect();
-        show(&joined, Some(Life { applications, rack: rack.clone() }));
+        show(&joined, Some(Membership { applications, rack: rack.clone() }));
         while !stop.requested() && !rack.is_fenced() {
             watches.iter_mut().for_each(|watch| news.say(watch));
             thread::sleep(LOOK_EVERY);
         }
-        let life = show(&joined, None);
+        let incarnation = show(&joined, None);
         // The end of their connections tells the applications. What they have in flight ends with the node.
-        life.iter().flat_map(|life| &life.applications).for_each(Attachments::end);
+        incarnation.iter().flat_map(|incarnation| &incarnation.applications).for_each(Attachments::end);
         if rack.is_fenced() {
-            info!(target: "rackmem", node = id.0, "joining anew, with nothing of the life that was declared dead");
+            info!(target: "rackmem", node = id.0, "joining anew, with nothing of the incarnation that was declared dead");
         }
         if !rack.is_fenced() && !rack.leave(LEAVING) {
             error!(target: "rackmem", node = id.0, what = "blocks", "lost: not all that only this node had cached has gone home");
         }
-        drop((life, rack));
+        drop((incarnation, rack));
         close(transport);
     }
     if args.owned {
@@ -130,8 +130,8 @@ fn serve_applications(rack: &Rack, file: &RackFile, id: NodeId) -> Option<Attach
 }
 
 /// Returns what was shown before.
-fn show(joined: &Joined, life: Option<Life>) -> Option<Life> {
-    std::mem::replace(&mut *joined.lock().unwrap_or_else(PoisonError::into_inner), life)
+fn show(joined: &Joined, incarnation: Option<Membership>) -> Option<Membership> {
+    std::mem::replace(&mut *joined.lock().unwrap_or_else(PoisonError::into_inner), incarnation)
 }
 
 /// Lets go of the transport as the last one who has it, so that its files are gone when this returns: the thread that

@@ -82,7 +82,7 @@ struct Member {
     /// Closed to end it.
     orders: Option<ChildStdin>,
     /// Which child of this name it is: what the ones before said is not heard any more.
-    life: u32,
+    incarnation: u32,
     /// It was killed on purpose.
     killed: bool,
 }
@@ -139,7 +139,7 @@ impl<O: Serialize, E: DeserializeOwned> Workers<O, E> {
         self.set_up(at, task)
     }
 
-    fn spawn(&self, at: usize, name: String, life: u32, under: &[OsString]) -> Result<Member, Fault> {
+    fn spawn(&self, at: usize, name: String, incarnation: u32, under: &[OsString]) -> Result<Member, Fault> {
         let failed = |error| Fault::failed(format_args!("cannot start a process: {error}"));
         let executable = std::env::current_exe().map_err(failed)?.into_os_string();
         let line = [under, &[executable, "place".into()]].concat();
@@ -157,15 +157,15 @@ impl<O: Serialize, E: DeserializeOwned> Workers<O, E> {
             .name(format!("events of child {at}"))
             .spawn(move || {
                 for line in BufReader::new(events).lines().map_while(Result::ok) {
-                    if tell.send((at, life, Heard::Line(line))).is_err() {
+                    if tell.send((at, incarnation, Heard::Line(line))).is_err() {
                         return;
                     }
                 }
                 // Nobody may be left to hear it.
-                let _ = tell.send((at, life, Heard::Ended));
+                let _ = tell.send((at, incarnation, Heard::Ended));
             })
             .map_err(failed)?;
-        Ok(Member { name, child, orders, life, killed: false })
+        Ok(Member { name, child, orders, incarnation, killed: false })
     }
 
     fn set_up(&mut self, at: usize, task: &impl Task) -> Result<(), Fault> {
@@ -195,8 +195,8 @@ impl<O: Serialize, E: DeserializeOwned> Workers<O, E> {
     /// Starts another child in the place of one that was killed.
     pub fn restart(&mut self, at: usize, task: &impl Task) -> Result<(), Fault> {
         assert!(self.members[at].killed, "{} still runs", self.members[at].name);
-        let (name, life) = (self.members[at].name.clone(), self.members[at].life + 1);
-        self.members[at] = self.spawn(at, name, life, &[])?;
+        let (name, incarnation) = (self.members[at].name.clone(), self.members[at].incarnation + 1);
+        self.members[at] = self.spawn(at, name, incarnation, &[])?;
         self.set_up(at, task)
     }
 
@@ -211,14 +211,14 @@ impl<O: Serialize, E: DeserializeOwned> Workers<O, E> {
     /// The next event of any child, if one comes soon enough.
     pub fn hear(&mut self, most: Duration) -> Result<Option<(usize, E)>, Fault> {
         match self.heard.recv_timeout(most) {
-            Ok((at, life, heard)) => self.understand(at, life, heard),
+            Ok((at, incarnation, heard)) => self.understand(at, incarnation, heard),
             Err(_) => Ok(None),
         }
     }
 
     /// What a child has said. None: it is another one by now.
-    fn understand(&mut self, at: usize, life: u32, heard: Heard) -> Result<Option<(usize, E)>, Fault> {
-        if self.members[at].life != life || self.members[at].killed {
+    fn understand(&mut self, at: usize, incarnation: u32, heard: Heard) -> Result<Option<(usize, E)>, Fault> {
+        if self.members[at].incarnation != incarnation || self.members[at].killed {
             return Ok(None);
         }
         let Heard::Line(line) = heard else { return Err(self.ended(at)) };
@@ -267,7 +267,7 @@ impl<O: Serialize, E: DeserializeOwned> Workers<O, E> {
                 self.stopped = true;
                 (0..self.members.len()).try_for_each(|at| self.write(at, &Said::<O>::Stop))?;
             }
-            let (at, life, heard) = match self.heard.recv_timeout(LOOK_EVERY) {
+            let (at, incarnation, heard) = match self.heard.recv_timeout(LOOK_EVERY) {
                 Ok(heard) => heard,
                 Err(RecvTimeoutError::Timeout) if silent < STUCK_AFTER => {
                     silent += 1;
@@ -276,7 +276,7 @@ impl<O: Serialize, E: DeserializeOwned> Workers<O, E> {
                 Err(_) => return Err(self.stuck(&answers)),
             };
             silent = 0;
-            if let Some((at, event)) = self.understand(at, life, heard)?
+            if let Some((at, event)) = self.understand(at, incarnation, heard)?
                 && let Some(answer) = each(at, event)?
                 && let Some(slot) = answers.iter_mut().find(|slot| slot.0 == at)
             {

@@ -1,16 +1,16 @@
 //! What is asked of other nodes for chains, as words: of the metadata server, and of memory about connections.
 //!
 //! ```text
-//!   serve     1 | life | lease | rest | more copies 32, units at each home 32 | homes: address, key 32 life 32
+//!   serve     1 | incarnation | lease | rest | more copies 32, units at each home 32 | homes: address, key 32 incarnation 32
 //!   describe  2
 //!   do        3 | store | thread | number | a client's call
 //!   told      4 | store | thread | appends: key, behind 32 at 32, version 8 kind 32
 //!   connect   5 | thread | first packet to memory 32, to the client 32 | outstanding
-//!   fence     6 | node 16, life 32
+//!   fence     6 | node 16, incarnation 32
 //!   end       7 | store
 //! ```
 //!
-//! A store is named by its first memory: address, key 32 life 32. Where one has ended, another may have begun with the same address.
+//! A store is named by its first memory: address, key 32 incarnation 32. Where one has ended, another may have begun with the same address.
 //! What must always hold: what is read is what was written, and nothing else is read; no location is read that cannot be.
 
 use chain::{Answer, Appended, Call};
@@ -33,9 +33,9 @@ pub(crate) struct Connect {
 /// What is asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Ask {
-    /// Be the metadata server of a new store, whose address was allocated in this life of its home: in another one,
+    /// Be the metadata server of a new store, whose address was allocated in this incarnation of its home: in another one,
     /// it is somebody else's.
-    Serve { life: Incarnation, setup: Setup },
+    Serve { incarnation: Incarnation, setup: Setup },
     /// What is the store made of?
     Describe,
     /// A client's call. The same number again: the same call, whose answer was lost.
@@ -44,8 +44,8 @@ pub(crate) enum Ask {
     Told { store: Home, thread: u16, appends: Vec<Appended> },
     /// Memory: a client's connection begins, or begins anew.
     Connect(Connect),
-    /// Memory: that life of a node is over; execute nothing of it any more.
-    Fence { node: NodeId, life: Incarnation },
+    /// Memory: that incarnation of a node is over; execute nothing of it any more.
+    Fence { node: NodeId, incarnation: Incarnation },
     /// The store ends.
     End { store: Home },
 }
@@ -54,7 +54,9 @@ impl Ask {
     /// As it travels.
     pub(crate) fn words(&self) -> Vec<u64> {
         match self {
-            Self::Serve { life, setup } => [vec![1, u64::from(life.0)], setup_words(setup)].concat(),
+            Self::Serve { incarnation, setup } => {
+                [vec![1, u64::from(incarnation.0)], setup_words(setup)].concat()
+            }
             Self::Describe => vec![2],
             Self::Do { store, thread, number, call } => {
                 let [addr, key] = home_words(store);
@@ -73,7 +75,7 @@ impl Ask {
                 let first = u64::from(to_memory.get()) << 32 | u64::from(to_client.get());
                 vec![5, u64::from(*thread), first, u64::from(*outstanding)]
             }
-            Self::Fence { node, life } => vec![6, u64::from(node.0) << 32 | u64::from(life.0)],
+            Self::Fence { node, incarnation } => vec![6, u64::from(node.0) << 32 | u64::from(incarnation.0)],
             Self::End { store } => {
                 let [addr, key] = home_words(store);
                 vec![7, addr, key]
@@ -85,9 +87,10 @@ impl Ask {
     pub(crate) fn parse(words: &[u64]) -> Option<Self> {
         let thread = |word: u64| u16::try_from(word).ok().filter(|thread| *thread < THREADS);
         match *words {
-            [1, life, ref setup @ ..] => {
-                Some(Self::Serve { life: Incarnation(u32::try_from(life).ok()?), setup: setup_of(setup)? })
-            }
+            [1, incarnation, ref setup @ ..] => Some(Self::Serve {
+                incarnation: Incarnation(u32::try_from(incarnation).ok()?),
+                setup: setup_of(setup)?,
+            }),
             [2] => Some(Self::Describe),
             [3, addr, key, by, number, ref call @ ..] => {
                 let (store, number) = (home_of(&[addr, key]), u32::try_from(number).ok()?);
@@ -121,7 +124,7 @@ impl Ask {
             }
             [6, whose] => {
                 let node = NodeId(u16::try_from(whose >> 32).ok()?);
-                Some(Self::Fence { node, life: Incarnation(whose as u32) })
+                Some(Self::Fence { node, incarnation: Incarnation(whose as u32) })
             }
             [7, addr, key] => Some(Self::End { store: home_of(&[addr, key]) }),
             _ => None,
@@ -131,12 +134,16 @@ impl Ask {
 
 /// Memory of a store.
 fn home_words(home: &Home) -> [u64; 2] {
-    [home.addr.bits(), u64::from(home.key.0) << 32 | u64::from(home.life.0)]
+    [home.addr.bits(), u64::from(home.key.0) << 32 | u64::from(home.incarnation.0)]
 }
 
 /// Reads it.
 fn home_of(&[addr, key]: &[u64; 2]) -> Home {
-    Home { addr: GlobalAddr::from_bits(addr), key: Key((key >> 32) as u32), life: Incarnation(key as u32) }
+    Home {
+        addr: GlobalAddr::from_bits(addr),
+        key: Key((key >> 32) as u32),
+        incarnation: Incarnation(key as u32),
+    }
 }
 
 /// A store's description.
@@ -264,8 +271,11 @@ mod tests {
     #[test]
     fn what_is_asked_is_read_as_it_was_written() {
         let (place, version) = (at(15, UNITS - 1), EntryVersion(255));
-        let home =
-            Home { addr: GlobalAddr::new(NodeId(63), 77), key: Key(u32::MAX), life: Incarnation(u32::MAX) };
+        let home = Home {
+            addr: GlobalAddr::new(NodeId(63), 77),
+            key: Key(u32::MAX),
+            incarnation: Incarnation(u32::MAX),
+        };
         let setup = Setup { lease: Nanos(1), rest: Nanos(2), each: 9, copies: 1, homes: vec![home; 2] };
         let at_two = |node| Home { addr: GlobalAddr::new(NodeId(node), 64), ..home };
         let two = Setup { copies: 2, homes: [0, 1, 1, 0].map(at_two).into(), ..setup.clone() };
@@ -289,12 +299,12 @@ mod tests {
             Connect { thread: 1023, to_memory: Psn::new(1), to_client: Psn::new(0xff_ffff), outstanding: 7 };
         let all =
             calls.map(|call| Ask::Do { store: home, thread: 3, number: u32::MAX, call }).into_iter().chain([
-                Ask::Serve { life: Incarnation(0), setup },
-                Ask::Serve { life: Incarnation(u32::MAX), setup: two },
+                Ask::Serve { incarnation: Incarnation(0), setup },
+                Ask::Serve { incarnation: Incarnation(u32::MAX), setup: two },
                 Ask::Describe,
                 Ask::Told { store: home, thread: 0, appends: vec![append; 3] },
                 Ask::Connect(connect),
-                Ask::Fence { node: NodeId(5), life: Incarnation(u32::MAX) },
+                Ask::Fence { node: NodeId(5), incarnation: Incarnation(u32::MAX) },
                 Ask::End { store: home },
             ]);
         for ask in all {

@@ -29,8 +29,8 @@ pub(crate) trait Fabric {
         context.random()
     }
 
-    /// The life of another node, or of this one, that is in the rack.
-    fn life_of(&self, node: NodeId) -> Option<Incarnation>;
+    /// The incarnation of another node, or of this one, that is in the rack.
+    fn incarnation_of(&self, node: NodeId) -> Option<Incarnation>;
 
     /// Begins a connection to memory, or begins it anew, at both ends.
     fn connect(&self, context: &mut ThreadContext, memory: NodeId, connect: Connect) -> Result<(), Failure>;
@@ -83,8 +83,8 @@ pub(crate) trait Fabric {
 }
 
 /// How the metadata server knows a client.
-pub(crate) fn client_id(node: NodeId, life: Incarnation, thread: u16) -> ClientId {
-    ClientId(u64::from(life.0) << 16 | u64::from(node.0) << 10 | u64::from(thread))
+pub(crate) fn client_id(node: NodeId, incarnation: Incarnation, thread: u16) -> ClientId {
+    ClientId(u64::from(incarnation.0) << 16 | u64::from(node.0) << 10 | u64::from(thread))
 }
 
 /// Whose client that is.
@@ -97,7 +97,7 @@ pub trait Chains {
     /// The shortest time for which slots of a store may rest whose clients use what they know for so long.
     fn least_rest(&self, lease: Nanos) -> Nanos;
 
-    /// Begins a store in memory that was allocated for it, in the lives of its homes that the setup names, whose bytes are known
+    /// Begins a store in memory that was allocated for it, in the incarnations of its homes that the setup names, whose bytes are known
     /// to be zero or not: what the homes' NICs call it is found out here.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ pub trait Chains {
     /// As for [`Chains::open_chains`].
     fn end_chains(&self, node: NodeId, context: &mut ThreadContext, store: &Store) -> Result<(), Failure>;
 
-    /// True if a store's memory there is still the store's: its node is in the rack, in the same life.
+    /// True if a store's memory there is still the store's: its node is in the rack, in the same incarnation.
     fn has_home(&self, node: NodeId, home: &Home) -> bool;
 
     /// A client for one thread.

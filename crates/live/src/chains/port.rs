@@ -1,7 +1,7 @@
 //! A client's queue pairs to the memories of a store: verbs, and connections that break.
 //!
 //! On the client's thread, or on that of the metadata server. What must always hold: when a verb's outcome is called unknown, its
-//! connection has begun anew, so it is not executed any more; a copy is called dead only when its node's life is over.
+//! connection has begun anew, so it is not executed any more; a copy is called dead only when its node's incarnation is over.
 
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ impl Port {
             // Before it has a packet number: a switch that names itself by this one, or by an earlier one, sees all that is sent.
             let epoch = fabric.epoch();
             let memory = &self.store.setup.homes[home];
-            if fabric.life_of(memory.addr.home()) != Some(memory.life) {
+            if fabric.incarnation_of(memory.addr.home()) != Some(memory.incarnation) {
                 return Err(Refusal::NodeDown.into());
             }
             let (to_memory, to_client) = (Psn::new(fabric.random(context)), Psn::new(fabric.random(context)));
@@ -127,20 +127,21 @@ impl Port {
         }
         let Setup { homes, .. } = &self.store.setup;
         let node = homes[home].addr.home();
-        let life = fabric.life_of(fabric.me()).ok_or(Failure::Fenced)?;
+        let incarnation = fabric.incarnation_of(fabric.me()).ok_or(Failure::Fenced)?;
         // A chain that may go on in another memory is not steered: no region has this key.
         let region = if homes.len() == 1 { homes[home].key } else { Key(0) };
         let client = ChainPair::of_client(fabric.me(), node, self.thread).number();
         let number = fabric.next_number();
-        let (of, as_asked) = (homes[home].life.0 as u16, self.as_asked);
-        let server = (self.store.addr.home(), self.store.life);
-        let said = Introduction::Begin { client, first, region, of, life, server, switch, as_asked, number };
+        let (of, as_asked) = (homes[home].incarnation.0 as u16, self.as_asked);
+        let server = (self.store.addr.home(), self.store.incarnation);
+        let said =
+            Introduction::Begin { client, first, region, of, incarnation, server, switch, as_asked, number };
         fabric.introduce(context, said)
     }
 
     /// Something at a home has failed: is that because the home is dead, and are there other copies of what it has?
     fn is_dead<F: Fabric>(&self, fabric: &F, home: usize) -> bool {
-        let is_up = |home: &Home| fabric.life_of(home.addr.home()) == Some(home.life);
+        let is_up = |home: &Home| fabric.incarnation_of(home.addr.home()) == Some(home.incarnation);
         let setup = &self.store.setup;
         setup.copies > 1 && !is_up(&setup.homes[home]) && setup.has_copies(home, is_up)
     }

@@ -291,15 +291,15 @@ impl Server {
     }
 
     /// Lives of nodes that have clients here.
-    pub(crate) fn lives(&self) -> Set<(NodeId, Incarnation)> {
+    pub(crate) fn incarnations(&self) -> Set<(NodeId, Incarnation)> {
         self.state().clients.keys().map(|client| whose(*client)).collect()
     }
 
-    /// That life is over, and no memory executes anything of it any more.
-    pub(crate) fn sweep(&self, now: Nanos, node: NodeId, life: Incarnation) {
+    /// That incarnation is over, and no memory executes anything of it any more.
+    pub(crate) fn sweep(&self, now: Nanos, node: NodeId, incarnation: Incarnation) {
         let mut state = self.state();
         let its: Vec<ClientId> =
-            state.clients.keys().copied().filter(|client| whose(*client) == (node, life)).collect();
+            state.clients.keys().copied().filter(|client| whose(*client) == (node, incarnation)).collect();
         for client in its {
             state.clients.remove(&client);
             state.counts.swept += 1;

@@ -25,8 +25,8 @@ pub struct Home {
     pub addr: GlobalAddr,
     /// What the NIC there calls it.
     pub key: Key,
-    /// Which life of the node it is of.
-    pub life: Incarnation,
+    /// Which incarnation of the node it is of.
+    pub incarnation: Incarnation,
 }
 
 /// What a store is made of.
@@ -55,14 +55,20 @@ impl Setup {
 
     /// What a switch that steers is told when it is over. None: it does not steer it.
     pub(crate) fn over(&self, number: u64) -> Option<Introduction> {
-        let [Home { addr, key, life }] = self.homes[..] else { return None };
-        Some(Introduction::Over { memory: addr.home(), of: life.0 as u16, region: key, number })
+        let [Home { addr, key, incarnation }] = self.homes[..] else { return None };
+        Some(Introduction::Over { memory: addr.home(), of: incarnation.0 as u16, region: key, number })
     }
 
     /// What it is told when somebody begins to look for tails.
     pub(crate) fn scan(&self, switch: SwitchEpoch, number: u64) -> Option<Introduction> {
-        let [Home { addr, key, life }] = self.homes[..] else { return None };
-        Some(Introduction::Scan { memory: addr.home(), of: life.0 as u16, region: key, switch, number })
+        let [Home { addr, key, incarnation }] = self.homes[..] else { return None };
+        Some(Introduction::Scan {
+            memory: addr.home(),
+            of: incarnation.0 as u16,
+            region: key,
+            switch,
+            number,
+        })
     }
 
     /// Parts of the units, each in one home's memory, or in that of several, which have copies of it.
@@ -95,7 +101,7 @@ impl Setup {
     /// The nodes that have memory of it.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = (NodeId, Incarnation)> {
         let nodes: Map<NodeId, Incarnation> =
-            self.homes.iter().map(|home| (home.addr.home(), home.life)).collect();
+            self.homes.iter().map(|home| (home.addr.home(), home.incarnation)).collect();
         nodes.into_iter()
     }
 
@@ -131,8 +137,8 @@ impl Setup {
 pub struct Store {
     /// What it is called; the home of this address has the metadata server.
     pub addr: GlobalAddr,
-    /// Which life of that node.
-    pub life: Incarnation,
+    /// Which incarnation of that node.
+    pub incarnation: Incarnation,
     /// What it is made of.
     pub setup: Setup,
 }
@@ -201,8 +207,11 @@ mod tests {
     use wire::NodeId;
 
     fn store_of(each: u32, parts: usize, copies: u8) -> Setup {
-        let home =
-            |at| Home { addr: GlobalAddr::new(NodeId(at as u16), 4096), key: Key(1), life: Incarnation(0) };
+        let home = |at| Home {
+            addr: GlobalAddr::new(NodeId(at as u16), 4096),
+            key: Key(1),
+            incarnation: Incarnation(0),
+        };
         let homes = Setup::places(parts, copies.into()).map(home).collect();
         Setup { lease: Nanos(1), rest: Nanos(2), each, copies, homes }
     }

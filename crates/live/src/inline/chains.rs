@@ -31,8 +31,8 @@ use crate::waiting::{SpinThenPark, Step};
 pub(super) const MTU: Mtu = Mtu::B4096;
 /// A scheduler's slice.
 const TIMEOUT: Nanos = Nanos::from_millis(10);
-/// The life of all nodes.
-pub(super) const LIFE: Incarnation = Incarnation(0);
+/// The incarnation of all nodes.
+pub(super) const INCARNATION: Incarnation = Incarnation(0);
 /// The rack's only epoch.
 pub(super) const EPOCH: SwitchEpoch = SwitchEpoch(0);
 
@@ -180,16 +180,18 @@ impl Fabric for OneNode<'_> {
         self.rack.now()
     }
 
-    fn life_of(&self, _: NodeId) -> Option<Incarnation> {
-        Some(LIFE)
+    fn incarnation_of(&self, _: NodeId) -> Option<Incarnation> {
+        Some(INCARNATION)
     }
 
     fn connect(&self, context: &mut ThreadContext, memory: NodeId, connect: Connect) -> Result<(), Failure> {
         let Connect { thread, to_memory, to_client, outstanding } = connect;
         let pair = ChainPair::of_client(self.node, memory, thread);
         let beginning = Beginning { to_owner: to_client, to_peer: to_memory, outstanding };
-        self.with_nic(memory, context, |nic, _, _| nic.connect_chain(pair.other(), LIFE, beginning.other()));
-        self.with_nic(self.node, context, |nic, _, _| nic.connect_chain(pair, LIFE, beginning));
+        self.with_nic(memory, context, |nic, _, _| {
+            nic.connect_chain(pair.other(), INCARNATION, beginning.other())
+        });
+        self.with_nic(self.node, context, |nic, _, _| nic.connect_chain(pair, INCARNATION, beginning));
         Ok(())
     }
 
@@ -244,14 +246,14 @@ impl Fabric for OneNode<'_> {
         call: Call,
     ) -> Result<Option<Answer>, Failure> {
         let server = self.chains.server_of(store).ok_or(Refusal::Unallocated)?;
-        let answer = server.call(self.now(), client_id(self.node, LIFE, thread), number, call);
+        let answer = server.call(self.now(), client_id(self.node, INCARNATION, thread), number, call);
         self.work(context, &server);
         answer
     }
 
     fn tell(&self, context: &mut ThreadContext, store: &Store, thread: u16, appends: &[Appended]) {
         if let Some(server) = self.chains.server_of(store) {
-            server.told(self.now(), client_id(self.node, LIFE, thread), appends);
+            server.told(self.now(), client_id(self.node, INCARNATION, thread), appends);
             self.work(context, &server);
         }
     }
@@ -317,10 +319,10 @@ impl Chains for InlineRack {
             // Nothing that was written before is to be taken for an entry of this store.
             let region = memory.regions.begin(&memory.home, home.addr, shape, zeroed[number]);
             let key = here.with_nic(home.addr.home(), context, |nic, _, _| nic.export(&region));
-            (home.key, home.life) = (key.ok_or(Refusal::OutOfMemory)?, LIFE);
+            (home.key, home.incarnation) = (key.ok_or(Refusal::OutOfMemory)?, INCARNATION);
         }
         let thread = here.chains.nodes[addr.home().index()].pools.thread()?;
-        let store = Arc::new(Store { addr, life: LIFE, setup });
+        let store = Arc::new(Store { addr, incarnation: INCARNATION, setup });
         let doubt = doubt(here.steering(), Nanos::ZERO);
         let server = Arc::new(Server::new(Arc::clone(&store), thread, doubt));
         lock(&here.chains.servers).insert(addr, server);
@@ -360,7 +362,7 @@ impl Chains for InlineRack {
     }
 
     fn has_home(&self, _: NodeId, home: &Home) -> bool {
-        home.life == LIFE
+        home.incarnation == INCARNATION
     }
 
     fn chain_session(&self, node: NodeId, store: &Arc<Store>) -> Result<Session, Failure> {

@@ -9,7 +9,7 @@ use node::locks::LockNode;
 use switch::coherence::Switch;
 use wire::{Nanos, NodeId};
 
-use super::chains::{EPOCH, InlineChains, LIFE, MTU};
+use super::chains::{EPOCH, INCARNATION, InlineChains, MTU};
 use crate::config::Config;
 use crate::memory::{NodeMemory, StoreOf};
 use crate::place::{NodePlace, Place, SwitchPlace};
@@ -41,7 +41,7 @@ impl InlineRack {
             Place::new(NodePlace::new(node, config.locks(id)), deadline)
         });
         let mut switch = SwitchPlace::new(config, MTU);
-        switch.relay.0.begin_epoch(EPOCH, &vec![Some(LIFE); config.nodes]);
+        switch.relay.0.begin_epoch(EPOCH, &vec![Some(INCARNATION); config.nodes]);
         Self {
             switch: Place::new(switch, Nanos::MAX),
             nodes: nodes.collect(),

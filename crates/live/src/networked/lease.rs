@@ -23,7 +23,7 @@ impl Lease {
         now.0 < self.until.load(Ordering::Acquire) && !self.is_fenced()
     }
 
-    /// True once the coordinator has said that this life of the node is over.
+    /// True once the coordinator has said that this incarnation of the node is over.
     #[inline]
     pub fn is_fenced(&self) -> bool {
         self.fenced.load(Ordering::Acquire)

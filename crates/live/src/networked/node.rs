@@ -40,7 +40,7 @@ pub struct NodeSetup {
     pub timing: Timing,
     /// How its service thread is scheduled.
     pub scheduling: Scheduling,
-    /// A random number that names this life of the node.
+    /// A random number that names this incarnation of the node.
     pub session: Session,
     /// How long joining may take, until the switch has been heard.
     pub patience: Duration,
@@ -58,7 +58,7 @@ pub enum JoinError {
 /// A node of a rack of processes, in this process.
 pub struct NetworkedNode {
     pub(super) id: NodeId,
-    /// Which life of it this process is.
+    /// Which incarnation of it this process is.
     pub(super) incarnation: Incarnation,
     pub(super) memory: NodeMemory,
     pub(super) place: Place<NodePlace>,
@@ -109,7 +109,7 @@ impl NetworkedNode {
             Nanos::ZERO,
         );
         let view = await_view(&mut member, &*transport, started, setup.patience)?;
-        let incarnation = view.lives[setup.id.index()].expect("a member is alive in its first view");
+        let incarnation = view.incarnations[setup.id.index()].expect("a member is alive in its first view");
         let mut config = setup.rack.node(setup.id);
         config.incarnation = incarnation;
         config.retransmission =
@@ -163,7 +163,7 @@ impl NetworkedNode {
 
     /// True if this peer is alive, as far as this node knows.
     pub fn is_alive(&self, peer: NodeId) -> bool {
-        self.one_sided.life_of(peer).is_some()
+        self.one_sided.incarnation_of(peer).is_some()
     }
 
     /// The node's memory, for hits.
@@ -352,7 +352,7 @@ impl NetworkedNode {
         self.begin_connections(context, view);
     }
 
-    /// This life is over: nothing here counts any more.
+    /// This incarnation is over: nothing here counts any more.
     fn fence(&self, context: &mut ThreadContext) {
         self.lease.fence();
         let mut place = self.place.enter();

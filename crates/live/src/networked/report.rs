@@ -114,7 +114,7 @@ pub struct NodeStatus {
     pub node: NodeId,
     /// In the rack.
     pub alive: bool,
-    /// Its last life; 0: it has never been there.
+    /// Its last incarnation; 0: it has never been there.
     pub incarnation: Incarnation,
     /// How long it has not been heard, if it is alive.
     pub silence: Option<Nanos>,
@@ -141,7 +141,7 @@ pub struct SwitchReport {
     pub packets_received: u64,
     /// Packets that it sent.
     pub packets_sent: u64,
-    /// Packets that its program dropped: of another life of the switch, malformed, about requests that are over.
+    /// Packets that its program dropped: of another incarnation of the switch, malformed, about requests that are over.
     pub program_dropped: u64,
     /// What it did for chains.
     pub chains: SteeringCounts,

@@ -37,7 +37,7 @@ pub struct SwitchSetup {
     pub scheduling: Scheduling,
     /// No epoch of an earlier switch has a number above this, as far as its members cannot tell us.
     pub origin: SwitchEpoch,
-    /// A random number that names this life of the switch.
+    /// A random number that names this incarnation of the switch.
     pub session: u64,
 }
 
@@ -94,13 +94,13 @@ impl NetworkedSwitch {
     fn report(&self, now: Nanos) -> SwitchReport {
         let (switch, coordinator) = (&self.place.coherence, &self.coordinator);
         let roster = coordinator.roster();
-        let nodes = (0..roster.lives.len()).filter_map(|node| {
+        let nodes = (0..roster.entries.len()).filter_map(|node| {
             let node = NodeId(u16::try_from(node).expect("at most 64 nodes"));
             let status = coordinator.status(node, now)?;
             Some(NodeStatus {
                 node,
-                alive: status.life.alive,
-                incarnation: status.life.incarnation,
+                alive: status.entry.alive,
+                incarnation: status.entry.incarnation,
                 silence: status.silence,
                 epoch: status.epoch,
                 report: NodeReport::parse(status.statistics),
@@ -228,7 +228,11 @@ impl NetworkedSwitch {
                         self.log.on_epoch(epoch, &changes, self.coordinator.roster().live().len() as u64);
                         let dump = self.began.then(|| self.place.coherence.dump());
                         // Before anybody else hears of the epoch.
-                        self.place.chip().begin_epoch(epoch, shadow, &self.coordinator.roster().view().lives);
+                        self.place.chip().begin_epoch(
+                            epoch,
+                            shadow,
+                            &self.coordinator.roster().view().incarnations,
+                        );
                         self.began = true;
                         self.coordinator.on_restarted(now, dump.as_ref(), &mut effects);
                     }

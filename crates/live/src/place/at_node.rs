@@ -65,18 +65,18 @@ impl AtNode<'_> {
     /// If the home cannot provide the memory.
     pub fn alloc(&mut self, len: u64, home: NodeId, discipline: Discipline) -> Result<Allocated, Failure> {
         match self.run(Ask::Alloc { len, home, discipline })?.1 {
-            Outcome::Allocated { addr, zeroed, life } => Ok(Allocated { addr, life, zeroed }),
+            Outcome::Allocated { addr, zeroed, incarnation } => Ok(Allocated { addr, incarnation, zeroed }),
             Outcome::Failed(why) => Err(why.into()),
             other => panic!("an allocation ended with {other:?}"),
         }
     }
 
-    /// Frees; if a life of the home is given, only what was allocated in that.
+    /// Frees; if an incarnation of the home is given, only what was allocated in that.
     ///
     /// # Errors
-    /// If no allocation starts there, or its home is down, or in another life.
-    pub fn free(&mut self, addr: GlobalAddr, life: Option<Incarnation>) -> Result<(), Failure> {
-        ended(self.run(Ask::Free(addr, life))?.1)
+    /// If no allocation starts there, or its home is down, or in another incarnation.
+    pub fn free(&mut self, addr: GlobalAddr, incarnation: Option<Incarnation>) -> Result<(), Failure> {
+        ended(self.run(Ask::Free(addr, incarnation))?.1)
     }
 
     /// Tells the node's agents that a pin they wait for is gone.

@@ -84,7 +84,7 @@ pub(crate) enum Ask {
         home: NodeId,
         discipline: Discipline,
     },
-    /// What was allocated in this life of its home, or in any.
+    /// What was allocated in this incarnation of its home, or in any.
     Free(GlobalAddr, Option<Incarnation>),
 }
 
@@ -135,7 +135,7 @@ impl<C: Carrier + Send + Sync> Operations for C {
                 Ask::Alloc { len, home, discipline } => {
                     machine.on_alloc(at, len, home, discipline, store, out)
                 }
-                Ask::Free(addr, life) => machine.on_free(at, (addr, life), store, out),
+                Ask::Free(addr, incarnation) => machine.on_free(at, (addr, incarnation), store, out),
             };
             if let Started::Slot(slot) | Started::Join(slot) = started {
                 place.wait_for(slot, Arc::clone(&context.waker));

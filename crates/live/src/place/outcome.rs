@@ -32,8 +32,8 @@ impl TryFrom<Outcome> for Fetched {
 pub struct Allocated {
     /// Where.
     pub addr: GlobalAddr,
-    /// The life of its home that it dies with: in another one, the address is somebody else's.
-    pub life: Incarnation,
+    /// The incarnation of its home that it dies with: in another one, the address is somebody else's.
+    pub incarnation: Incarnation,
     /// Its bytes are zero already.
     pub zeroed: bool,
 }

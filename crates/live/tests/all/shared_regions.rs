@@ -21,7 +21,7 @@ const RACK: &str = "RACKMEM_TEST_RACK";
 const HOME: NodeId = NodeId(1);
 const OTHER: NodeId = NodeId(2);
 const THIRD: NodeId = NodeId(3);
-const LIFE: Incarnation = Incarnation(7);
+const INCARNATION: Incarnation = Incarnation(7);
 const LONG: Nanos = Nanos(60_000_000_000);
 const SHORT: Nanos = Nanos(20_000_000);
 /// Objects of a test, and words by which the processes of a test talk.
@@ -51,7 +51,7 @@ impl Drop for Rack {
     }
 }
 
-/// A life of a node, in whichever process.
+/// An incarnation of a node, in whichever process.
 struct Node {
     regions: Regions,
     sharing: Arc<dyn Sharing>,
@@ -73,7 +73,7 @@ impl Node {
     }
 
     fn begin(&self, addr: GlobalAddr, shape: Shape) -> Arc<Region> {
-        self.regions.begin_shared(&self.sharing, addr, shape, LIFE).unwrap()
+        self.regions.begin_shared(&self.sharing, addr, shape, INCARNATION).unwrap()
     }
 
     fn begin_objects(&self) -> Arc<Region> {
@@ -85,7 +85,7 @@ impl Node {
     }
 
     fn try_map(&self, addr: GlobalAddr, patience: Nanos) -> Result<Arc<Region>, NotMapped> {
-        self.regions.map_shared(&*self.sharing, addr, LIFE, patience)
+        self.regions.map_shared(&*self.sharing, addr, INCARNATION, patience)
     }
 }
 
@@ -240,7 +240,7 @@ fn every_process_sees_the_end_of_a_region_and_its_place_can_be_used_anew() {
     drop(writing);
     assert_eq!(next.word(0).unwrap().load(SeqCst), 0);
     assert_eq!(other.map(OBJECTS).shape(), Shape::Words { count: 3 });
-    assert!(!former.lives() && !theirs.lives());
+    assert!(!former.is_alive() && !theirs.is_alive());
 }
 
 #[test]
@@ -267,8 +267,8 @@ fn an_object_whose_writer_was_killed_is_lost_until_it_is_written_as_a_whole() {
 }
 
 #[test]
-fn what_a_former_life_left_half_written_is_lost_when_the_next_one_begins() {
-    const NAME: &str = "what_a_former_life_left_half_written_is_lost_when_the_next_one_begins";
+fn what_a_former_incarnation_left_half_written_is_lost_when_the_next_one_begins() {
+    const NAME: &str = "what_a_former_incarnation_left_half_written_is_lost_when_the_next_one_begins";
     if let Some(other) = as_other() {
         write_half(&other);
     }
@@ -277,14 +277,14 @@ fn what_a_former_life_left_half_written_is_lost_when_the_next_one_begins() {
     let (mut killed, objects, _words) = half_written(NAME, &rack, &home);
     killed.kill();
     // The home has heard of nothing.
-    let next_life = rack.open(OTHER).map(OBJECTS);
-    assert_eq!(read(&next_life, 0), Err(Missing::Lost));
-    let beside = next_life.object(1).unwrap();
+    let next_incarnation = rack.open(OTHER).map(OBJECTS);
+    assert_eq!(read(&next_incarnation, 0), Err(Missing::Lost));
+    let beside = next_incarnation.object(1).unwrap();
     let writing = beside.write().unwrap();
-    assert!(!home.regions.lose_objects_of(OTHER), "the next life may write");
+    assert!(!home.regions.lose_objects_of(OTHER), "the next incarnation may write");
     drop(writing);
     assert_eq!(objects.object(0).unwrap().overwrite(&[7; LEN]), Ok(4));
-    assert_eq!(read(&next_life, 0), Ok(Ok((4, vec![7; LEN]))));
+    assert_eq!(read(&next_incarnation, 0), Ok(Ok((4, vec![7; LEN]))));
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn a_stopped_writer_keeps_its_object_and_nobody_waits_for_it() {
 }
 
 #[test]
-fn a_life_that_still_has_the_memory_keeps_the_next_one_out() {
+fn a_incarnation_that_still_has_the_memory_keeps_the_next_one_out() {
     let rack = Rack::new();
     let home = rack.open(HOME);
     home.begin_objects();
@@ -375,18 +375,18 @@ fn whenever_a_writer_is_killed_each_object_is_whole_or_lost() {
             Ok(false)
         }
     };
-    let (mut lost, mut lives) = (0, 0);
+    let (mut lost, mut incarnations) = (0, 0);
     // Deaths in the middle of an object are common, as that is where it is most of the time.
-    while lives < 20 || lost < 5 {
-        lives += 1;
-        assert!(lives < 500, "no writer died inside an object");
+    while incarnations < 20 || lost < 5 {
+        incarnations += 1;
+        assert!(incarnations < 500, "no writer died inside an object");
         let before = words.word(0).unwrap().load(SeqCst);
         let mut other = Other::start(NAME, &rack);
         until("writes", || {
             for number in 0..COUNT {
                 let _ = check(number);
             }
-            words.word(0).unwrap().load(SeqCst) > before + 100 + lives * 7
+            words.word(0).unwrap().load(SeqCst) > before + 100 + incarnations * 7
         });
         other.kill();
         until_lost(&home, OTHER);
@@ -394,7 +394,7 @@ fn whenever_a_writer_is_killed_each_object_is_whole_or_lost() {
         assert!(whole >= COUNT - 1, "it writes one at a time");
         lost += COUNT - whole;
     }
-    println!("{lost} of {lives} deaths were inside an object");
+    println!("{lost} of {incarnations} deaths were inside an object");
 }
 
 #[test]
@@ -425,11 +425,11 @@ fn when_the_home_dies_everybody_hears_of_it_and_nothing_faults() {
 }
 
 #[test]
-fn a_region_of_another_life_of_its_home_is_not_taken_for_the_one_asked_for() {
+fn a_region_of_another_incarnation_of_its_home_is_not_taken_for_the_one_asked_for() {
     let rack = Rack::new();
     let (home, other) = (rack.open(HOME), rack.open(OTHER));
     home.begin_objects();
-    let next = Incarnation(LIFE.0 + 1);
+    let next = Incarnation(INCARNATION.0 + 1);
     let got = other.regions.map_shared(&*other.sharing, OBJECTS, next, SHORT);
     assert_eq!(got.unwrap_err(), NotMapped::NoSuchRegion);
     other.map(OBJECTS);

@@ -1,7 +1,7 @@
 //! Before the first epoch: waiting for nodes, and finding out who was in the rack when this coordinator is not the
 //! rack's first.
 //!
-//! What must always hold: no life is left out that may have a lease of an earlier coordinator.
+//! What must always hold: no incarnation is left out that may have a lease of an earlier coordinator.
 
 use alloc::vec::Vec;
 

@@ -16,7 +16,7 @@ use wire::{Nanos, NodeId, SwitchEpoch};
 use crate::message::{
     Beat, Know, MOST_PARTS, Message, PART, Pulse, Standing, ViewPart, encode_dump, encode_roster,
 };
-use crate::roster::{Life, Roster, Session};
+use crate::roster::{Roster, RosterEntry, Session};
 use crate::timing::Timing;
 use contact::Contact;
 
@@ -58,7 +58,7 @@ pub enum Effect {
 /// What an epoch changes about a node. A node that is replaced ends first, and then joins.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// A life begins.
+    /// An incarnation begins.
     Joined,
     /// One is over.
     Ended {
@@ -69,7 +69,7 @@ pub enum Change {
     },
 }
 
-/// Why a life ended.
+/// Why an incarnation ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
     /// It was not heard for the timeout.
@@ -134,8 +134,8 @@ pub struct Counters {
 /// A node, as the coordinator sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Status<'a> {
-    /// Its last life.
-    pub life: Life,
+    /// Its last incarnation.
+    pub entry: RosterEntry,
     /// For how long it has not been heard; `None`: it is not up.
     pub silence: Option<Nanos>,
     /// The epoch that it said it was in.
@@ -147,8 +147,8 @@ pub struct Status<'a> {
 /// Who calls as a node.
 #[derive(Debug, Default)]
 struct Seat {
-    /// The life that is up.
-    life: Option<Contact>,
+    /// The incarnation that is up.
+    entry: Option<Contact>,
     /// Another one, that wants to be.
     caller: Option<Contact>,
 }
@@ -222,9 +222,9 @@ impl Coordinator {
     /// A node. `None`: the rack has no such node.
     pub fn status(&self, node: NodeId, now: Nanos) -> Option<Status<'_>> {
         let seat = self.seats.get(node.index())?;
-        let contact = seat.life.as_ref();
+        let contact = seat.entry.as_ref();
         Some(Status {
-            life: self.roster.lives[node.index()],
+            entry: self.roster.entries[node.index()],
             silence: contact.map(|it| now.saturating_sub(it.heard)),
             epoch: contact.map_or(SwitchEpoch(0), |it| it.epoch),
             statistics: contact.map_or(&[], |it| &it.statistics),
@@ -239,8 +239,8 @@ impl Coordinator {
         if self.phase != Phase::Running || self.is_cut_off(self.last) {
             return tick;
         }
-        let lives = self.seats.iter().filter_map(|seat| seat.life.as_ref());
-        lives.map(|it| it.heard + timing.timeout).fold(tick, Nanos::min)
+        let entries = self.seats.iter().filter_map(|seat| seat.entry.as_ref());
+        entries.map(|it| it.heard + timing.timeout).fold(tick, Nanos::min)
     }
 
     /// The deadline passed.
@@ -282,7 +282,7 @@ impl Coordinator {
             }
         }
         for node in live.iter() {
-            if let Some(contact) = &mut self.seats[node.index()].life {
+            if let Some(contact) = &mut self.seats[node.index()].entry {
                 contact.behind.get_or_insert(now);
             }
             self.send_part(node, 0, out);
@@ -308,7 +308,7 @@ impl Coordinator {
     }
 
     fn contacts(&mut self) -> impl Iterator<Item = &mut Contact> {
-        self.seats.iter_mut().flat_map(|seat| seat.life.iter_mut().chain(&mut seat.caller))
+        self.seats.iter_mut().flat_map(|seat| seat.entry.iter_mut().chain(&mut seat.caller))
     }
 
     /// True while nobody at all is heard, for two heartbeats now. It is more likely this place that is cut off than that all
@@ -322,9 +322,9 @@ impl Coordinator {
         let timing = self.config.timing;
         if self.is_cut_off(now) {
             let gap = now.saturating_sub(self.heard);
-            let others = || self.seats.iter().filter_map(|seat| seat.life.as_ref());
+            let others = || self.seats.iter().filter_map(|seat| seat.entry.as_ref());
             self.counters.cut_off +=
-                u64::from(others().any(|life| life.is_silent(now, timing)) || gap >= timing.timeout);
+                u64::from(others().any(|entry| entry.is_silent(now, timing)) || gap >= timing.timeout);
             for contact in self.contacts() {
                 if contact.session == whose { contact.forgive_behind(gap) } else { contact.forgive(gap) }
             }
@@ -341,8 +341,8 @@ impl Coordinator {
             return;
         }
         let known = match &mut self.seats[at] {
-            Seat { life: Some(life), .. } if life.session == beat.session => {
-                life.on_beat(now, beat, self.current)
+            Seat { entry: Some(entry), .. } if entry.session == beat.session => {
+                entry.on_beat(now, beat, self.current)
             }
             Seat { caller: Some(caller), .. } if caller.session == beat.session => {
                 caller.on_beat(now, beat, self.current)
@@ -366,17 +366,17 @@ impl Coordinator {
         }
         let answered = |it: &Contact| it.session == beat.session && it.answered.is_some();
         let seat = &self.seats[at];
-        if seat.life.iter().chain(&seat.caller).any(answered) {
+        if seat.entry.iter().chain(&seat.caller).any(answered) {
             self.notice_voice(now, beat.session);
         }
         self.review(now, out);
         self.answer(now, beat, out);
     }
 
-    /// True if the life has been declared dead: by this coordinator, or by one before it, as far as known. A life that
+    /// True if the incarnation has been declared dead: by this coordinator, or by one before it, as far as known. An incarnation that
     /// has been in an epoch and is not up in a later one will never be again.
     fn is_over(&self, node: NodeId, session: Session, epoch: SwitchEpoch) -> bool {
-        let last = self.roster.lives[node.index()];
+        let last = self.roster.entries[node.index()];
         let was_up = epoch.0 > 0 && (self.settled || epoch <= self.roster.epoch);
         self.buried.contains(&session)
             || last.session == session && !last.alive && self.roster.epoch.0 > 0
@@ -385,7 +385,7 @@ impl Coordinator {
 
     fn on_know(&mut self, now: Nanos, know: Know, out: &mut Vec<Effect>) {
         let new = know.roster.epoch > self.roster.epoch;
-        if self.settled || !new || know.roster.lives.len() != self.config.nodes {
+        if self.settled || !new || know.roster.entries.len() != self.config.nodes {
             self.counters.refused += u64::from(!self.settled && new);
             return;
         }
@@ -397,10 +397,10 @@ impl Coordinator {
     fn answer(&mut self, now: Nanos, beat: &Beat, out: &mut Vec<Effect>) {
         let seat = &self.seats[beat.node.index()];
         let is = |contact: &&Contact| contact.session == beat.session;
-        if let Some(life) = seat.life.as_ref().filter(is) {
-            let (ticket, behind) = (life.ticket, life.epoch < self.current);
+        if let Some(entry) = seat.entry.as_ref().filter(is) {
+            let (ticket, behind) = (entry.ticket, entry.epoch < self.current);
             let standing =
-                if self.may_lease(now, beat.node, life) { Standing::Alive } else { Standing::Admitted };
+                if self.may_lease(now, beat.node, entry) { Standing::Alive } else { Standing::Admitted };
             self.pulse(beat, ticket, standing, out);
             if behind && self.phase == Phase::Running {
                 let part = if beat.wants.0 == self.current { beat.wants.1 } else { 0 };
@@ -415,15 +415,15 @@ impl Coordinator {
         }
     }
 
-    /// A lease is a promise not to declare this life dead while it runs, which a coordinator that comes after this one
-    /// must keep, too. It learns of lives from the members. So a new life gets no lease before all older ones have
+    /// A lease is a promise not to declare this incarnation dead while it runs, which a coordinator that comes after this one
+    /// must keep, too. It learns of incarnations from the members. So a new incarnation gets no lease before all older ones have
     /// heard of it. (Those that came with it, or later, hear of it before they get one themselves.)
-    fn may_lease(&self, now: Nanos, node: NodeId, life: &Contact) -> bool {
-        let since = self.roster.lives[node.index()].incarnation;
-        let older = self.roster.lives.iter().zip(&self.seats).filter(|(it, _)| it.incarnation < since);
-        let mut older = older.filter_map(|(_, seat)| seat.life.as_ref());
-        let known = life.epoch.0 >= since.0 && older.all(|other| other.epoch.0 >= since.0);
-        known && !life.leaving && !life.is_late(now, self.config.timing)
+    fn may_lease(&self, now: Nanos, node: NodeId, entry: &Contact) -> bool {
+        let since = self.roster.entries[node.index()].incarnation;
+        let older = self.roster.entries.iter().zip(&self.seats).filter(|(it, _)| it.incarnation < since);
+        let mut older = older.filter_map(|(_, seat)| seat.entry.as_ref());
+        let known = entry.epoch.0 >= since.0 && older.all(|other| other.epoch.0 >= since.0);
+        known && !entry.leaving && !entry.is_late(now, self.config.timing)
     }
 
     fn pulse(&self, beat: &Beat, ticket: u64, standing: Standing, out: &mut Vec<Effect>) {
@@ -433,10 +433,10 @@ impl Coordinator {
     }
 
     fn send_part(&self, node: NodeId, part: u32, out: &mut Vec<Effect>) {
-        let Some(life) = &self.seats[node.index()].life else { return };
+        let Some(entry) = &self.seats[node.index()].entry else { return };
         let mut bytes = Vec::new();
         encode_roster(&self.roster, &mut bytes);
-        let kept = self.dumps.get(&life.epoch).and_then(|homes| homes.get(&node));
+        let kept = self.dumps.get(&entry.epoch).and_then(|homes| homes.get(&node));
         // A directory too large to be sent counts as unknown, like that of a switch that died.
         let fits = |dump: &&Vec<u8>| dump.len() + bytes.len() <= MOST_PARTS as usize * PART;
         let dump = kept.filter(fits).map_or(&[][..], |dump| dump);
@@ -449,7 +449,7 @@ impl Coordinator {
         let rest = bytes.len();
         let mut chunk = bytes[from.min(rest)..to.min(rest)].to_vec();
         chunk.extend(&dump[from.saturating_sub(rest)..to.saturating_sub(rest)]);
-        let (session, epoch, left) = (life.session, self.current, life.epoch);
+        let (session, epoch, left) = (entry.session, self.current, entry.epoch);
         let view = ViewPart { session, epoch, left, part, of, bytes: chunk };
         out.push(Effect::Send(node, Message::View(view)));
     }

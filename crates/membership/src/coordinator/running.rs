@@ -8,19 +8,19 @@ use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
 
 use super::contact::Contact;
 use super::{Change, Coordinator, Effect, End, Phase, Seat};
-use crate::roster::Life;
+use crate::roster::RosterEntry;
 use crate::timing::Timing;
 
 impl Seat {
-    /// Why the life in this seat is over, if it is. Each reason means that it has no lease: it was not heard for longer
+    /// Why the incarnation in this seat is over, if it is. Each reason means that it has no lease: it was not heard for longer
     /// than one runs, or got none for so long, or gave it up, or its process is gone.
     fn end(&self, now: Nanos, timing: Timing) -> Option<End> {
-        let life = self.life.as_ref()?;
+        let entry = self.entry.as_ref()?;
         let replaced = self.caller.as_ref().is_some_and(|it| it.sole && it.answered.is_some() && !it.leaving);
         match () {
-            () if life.leaving => Some(End::Left),
-            () if life.is_silent(now, timing) => Some(End::Silent),
-            () if life.is_lost(now, timing) => Some(End::Behind),
+            () if entry.leaving => Some(End::Left),
+            () if entry.is_silent(now, timing) => Some(End::Silent),
+            () if entry.is_lost(now, timing) => Some(End::Behind),
             () if replaced => Some(End::Replaced),
             () => None,
         }
@@ -50,7 +50,7 @@ impl Coordinator {
     /// death cannot, and takes along whoever waits.
     fn is_joined(&self, now: Nanos) -> bool {
         let waited = |since: Nanos| now.saturating_sub(since) >= self.config.timing.heartbeat();
-        let free = |node: NodeId| self.seats[node.index()].life.is_none();
+        let free = |node: NodeId| self.seats[node.index()].entry.is_none();
         self.callers().any(|(node, caller)| free(node) && caller.answered.is_some_and(waited))
     }
 
@@ -66,7 +66,7 @@ impl Coordinator {
     fn forget_dumps(&mut self) {
         let seats = &self.seats;
         self.dumps.retain(|left, homes| {
-            homes.retain(|home, _| seats[home.index()].life.as_ref().is_some_and(|it| it.epoch <= *left));
+            homes.retain(|home, _| seats[home.index()].entry.as_ref().is_some_and(|it| it.epoch <= *left));
             !homes.is_empty()
         });
     }
@@ -79,22 +79,22 @@ impl Coordinator {
         let mut changes = Vec::new();
         for node in (0..self.config.nodes).map(|node| NodeId(u16::try_from(node).expect("at most 64 nodes")))
         {
-            let before = self.roster.lives[node.index()];
+            let before = self.roster.entries[node.index()];
             let ended = self.end(now, node);
             if admitted.contains(&node) {
                 self.admit(node, epoch);
             }
-            let up = self.seats[node.index()].life.is_some();
-            let life = &mut self.roster.lives[node.index()];
-            if life.alive && !up {
-                self.buried.insert(life.session);
-                life.alive = false;
+            let up = self.seats[node.index()].entry.is_some();
+            let entry = &mut self.roster.entries[node.index()];
+            if entry.alive && !up {
+                self.buried.insert(entry.session);
+                entry.alive = false;
             }
-            if before.alive && (!life.alive || life.session != before.session) {
+            if before.alive && (!entry.alive || entry.session != before.session) {
                 let (why, statistics) = ended.unwrap_or((End::Missing, Vec::new()));
                 changes.push((node, Change::Ended { why, statistics }));
             }
-            if life.alive && (!before.alive || life.session != before.session) {
+            if entry.alive && (!before.alive || entry.session != before.session) {
                 changes.push((node, Change::Joined));
             }
         }
@@ -105,7 +105,7 @@ impl Coordinator {
         out.push(Effect::Restart { epoch, shadow: self.roster.view().shadow, changes });
     }
 
-    /// Ends a life that is over. Says why, and what it said about itself last.
+    /// Ends an incarnation that is over. Says why, and what it said about itself last.
     fn end(&mut self, now: Nanos, node: NodeId) -> Option<(End, Vec<u8>)> {
         let seat = &mut self.seats[node.index()];
         let why = seat.end(now, self.config.timing)?;
@@ -116,16 +116,16 @@ impl Coordinator {
             End::Replaced => self.counters.replaced += 1,
             End::Missing => {}
         }
-        seat.life.take().map(|life| (why, life.statistics))
+        seat.entry.take().map(|entry| (why, entry.statistics))
     }
 
-    /// Lets the caller in, if the node's life is not another's and the caller's is not over.
+    /// Lets the caller in, if the node's incarnation is not another's and the caller's is not over.
     fn admit(&mut self, node: NodeId, epoch: SwitchEpoch) {
         let at = node.index();
-        let Some(caller) = self.seats[at].caller.as_ref().filter(|_| self.seats[at].life.is_none()) else {
+        let Some(caller) = self.seats[at].caller.as_ref().filter(|_| self.seats[at].entry.is_none()) else {
             return;
         };
-        let (session, last) = (caller.session, self.roster.lives[at]);
+        let (session, last) = (caller.session, self.roster.entries[at]);
         let goes_on = last.alive && last.session == session && self.goes_on(node, caller);
         let ended = self.buried.contains(&session) || last.session == session && !last.alive;
         if !goes_on && (caller.epoch.0 > 0 || ended) {
@@ -138,8 +138,8 @@ impl Coordinator {
             if last.alive && last.session != session {
                 self.buried.insert(last.session);
             }
-            self.roster.lives[at] = Life { incarnation: Incarnation(epoch.0), session, alive: true };
+            self.roster.entries[at] = RosterEntry { incarnation: Incarnation(epoch.0), session, alive: true };
         }
-        self.seats[at].life = self.seats[at].caller.take();
+        self.seats[at].entry = self.seats[at].caller.take();
     }
 }

@@ -7,7 +7,7 @@ use wire::{BlockTag, Copyset, GlobalStatus, Incarnation, NodeId};
 
 use super::Malformed;
 use super::bytes::Reader;
-use crate::roster::{Life, Roster, Session};
+use crate::roster::{Roster, RosterEntry, Session};
 
 /// Bytes of a directory entry: tag, lock, state and line, copyset.
 const ENTRY: usize = 8 + 2 + 1 + 8;
@@ -36,11 +36,11 @@ impl Contents {
 
 pub(crate) fn encode_roster(roster: &Roster, out: &mut Vec<u8>) {
     out.extend(roster.epoch.0.to_le_bytes());
-    out.push(u8::try_from(roster.lives.len()).expect("at most 64 nodes"));
-    for life in &roster.lives {
-        out.extend(life.incarnation.0.to_le_bytes());
-        out.extend(life.session.0.to_le_bytes());
-        out.push(u8::from(life.alive));
+    out.push(u8::try_from(roster.entries.len()).expect("at most 64 nodes"));
+    for entry in &roster.entries {
+        out.extend(entry.incarnation.0.to_le_bytes());
+        out.extend(entry.session.0.to_le_bytes());
+        out.push(u8::from(entry.alive));
     }
 }
 
@@ -50,16 +50,16 @@ pub(crate) fn read_roster(reader: &mut Reader<'_>) -> Option<Roster> {
     if !(1..=Copyset::NODES).contains(&nodes) {
         return None;
     }
-    let mut lives = Vec::with_capacity(nodes);
+    let mut entries = Vec::with_capacity(nodes);
     for _ in 0..nodes {
         let (incarnation, session) = (Incarnation(reader.u32()?), Session(reader.u64()?));
-        // A life that begins after the epoch in which it is known would break the order of lives.
+        // An incarnation that begins after the epoch in which it is known would break the order of incarnations.
         if incarnation.0 > epoch.0 {
             return None;
         }
-        lives.push(Life { incarnation, session, alive: reader.bool()? });
+        entries.push(RosterEntry { incarnation, session, alive: reader.bool()? });
     }
-    Some(Roster { epoch, lives })
+    Some(Roster { epoch, entries })
 }
 
 /// The part of a dump that the home needs.
@@ -152,9 +152,9 @@ mod tests {
     }
 
     #[test]
-    fn a_life_from_the_future_is_refused() {
+    fn a_incarnation_from_the_future_is_refused() {
         let mut roster = Roster::empty(2);
-        roster.lives[1].incarnation = Incarnation(1);
+        roster.entries[1].incarnation = Incarnation(1);
         let mut bytes = Vec::new();
         encode_roster(&roster, &mut bytes);
         assert_eq!(Contents::parse(&bytes), Err(Malformed));

@@ -49,7 +49,7 @@ pub enum Message {
 pub struct Beat {
     /// Which node.
     pub node: NodeId,
-    /// Which life of it.
+    /// Which incarnation of it.
     pub session: Session,
     /// From 1 up: an older one than the last says nothing.
     pub number: u64,
@@ -97,7 +97,7 @@ pub enum Standing {
     Admitted,
     /// In the rack: a lease runs from the echoed time.
     Alive,
-    /// Its life is over.
+    /// Its incarnation is over.
     Dead,
 }
 
@@ -106,7 +106,7 @@ pub enum Standing {
 pub struct Know {
     /// Which node.
     pub node: NodeId,
-    /// Which life of it.
+    /// Which incarnation of it.
     pub session: Session,
     /// The view.
     pub roster: Roster,

@@ -3,7 +3,7 @@
 use membership::message::{
     Beat, Know, LAST_EPOCH, MOST_STATISTICS, Message, PART, Pulse, Standing, ViewPart,
 };
-use membership::{Life, Roster, Session};
+use membership::{Roster, RosterEntry, Session};
 use proptest::prelude::*;
 use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
 
@@ -41,14 +41,14 @@ fn pulse() -> impl Strategy<Value = Message> {
 }
 
 fn know() -> impl Strategy<Value = Message> {
-    let lives = prop::collection::vec(any::<(u32, u64, bool)>(), 1..=64);
-    (0u16..64, any::<u64>(), epoch(), lives).prop_map(|(node, session, epoch, lives)| {
-        let life = |(incarnation, session, alive): (u32, u64, bool)| Life {
+    let entries = prop::collection::vec(any::<(u32, u64, bool)>(), 1..=64);
+    (0u16..64, any::<u64>(), epoch(), entries).prop_map(|(node, session, epoch, entries)| {
+        let entry = |(incarnation, session, alive): (u32, u64, bool)| RosterEntry {
             incarnation: Incarnation(incarnation.min(epoch.0)),
             session: Session(session),
             alive,
         };
-        let roster = Roster { epoch, lives: lives.into_iter().map(life).collect() };
+        let roster = Roster { epoch, entries: entries.into_iter().map(entry).collect() };
         Message::Know(Know { node: NodeId(node), session: Session(session), roster })
     })
 }

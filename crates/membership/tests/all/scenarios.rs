@@ -12,7 +12,7 @@ const fn of_timeout(eighths: u64) -> Nanos {
     Nanos(T.0 / 8 * eighths)
 }
 
-/// All but this one have begun an epoch in which its node is down, or in another life.
+/// All but this one have begun an epoch in which its node is down, or in another incarnation.
 fn goes_on_without(rig: &Rig, gone: usize) -> bool {
     let session = rig.processes[gone].session;
     rig.running().filter(|it| it.session != session).all(|it| {
@@ -22,7 +22,7 @@ fn goes_on_without(rig: &Rig, gone: usize) -> bool {
 }
 
 fn incarnations(rig: &Rig) -> Vec<u32> {
-    rig.coordinator().roster().lives.iter().map(|life| life.incarnation.0).collect()
+    rig.coordinator().roster().entries.iter().map(|entry| entry.incarnation.0).collect()
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_new_process_that_may_not_be_alone_waits_until_the_old_lease_is_over() {
 }
 
 #[test]
-fn a_second_process_of_a_node_is_not_let_in_while_the_first_lives() {
+fn a_second_process_of_a_node_is_not_let_in_while_the_first_incarnations() {
     let mut rig = Rig::formed(7, 2);
     rig.start(NodeId(1), false);
     rig.run_for(Nanos(5 * T.0));
@@ -131,7 +131,7 @@ fn a_node_that_was_stopped_for_too_long_is_fenced_by_the_first_answer() {
 }
 
 #[test]
-fn a_node_that_was_stopped_for_a_moment_lives_on() {
+fn a_node_that_was_stopped_for_a_moment_incarnations_on() {
     let mut rig = Rig::formed(10, 3);
     let before = incarnations(&rig);
     rig.stop_for(2, of_timeout(6));

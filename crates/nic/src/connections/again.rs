@@ -1,10 +1,10 @@
 //! What the two ends of a connection that broke say to each other: which attempt they are at.
 //!
-//! What must always hold: what is said of other lives means nothing.
+//! What must always hold: what is said of other incarnations means nothing.
 
 use wire::Incarnation;
 
-use super::Lives;
+use super::Incarnations;
 
 /// What such a message begins with.
 const MAGIC: [u8; 4] = *b"RCQP";
@@ -13,7 +13,7 @@ const MAGIC: [u8; 4] = *b"RCQP";
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Again {
     /// Of the sender and the receiver, as the sender knows them.
-    pub lives: Lives,
+    pub incarnations: Incarnations,
     /// Nobody has to answer.
     pub is_answer: bool,
 }
@@ -23,9 +23,9 @@ impl Again {
     pub fn encode(&self) -> [u8; 20] {
         let mut bytes = [0; 20];
         bytes[..4].copy_from_slice(&MAGIC);
-        bytes[4..8].copy_from_slice(&self.lives.mine.0.to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.lives.theirs.0.to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.lives.attempt.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.incarnations.mine.0.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.incarnations.theirs.0.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.incarnations.attempt.to_le_bytes());
         bytes[16] = u8::from(self.is_answer);
         bytes
     }
@@ -42,8 +42,9 @@ impl Again {
         if bytes[..4] != MAGIC || bytes[17..] != [0; 3] {
             return None;
         }
-        let lives = Lives { mine: Incarnation(word(4)), theirs: Incarnation(word(8)), attempt: word(12) };
-        Some(Self { lives, is_answer })
+        let incarnations =
+            Incarnations { mine: Incarnation(word(4)), theirs: Incarnation(word(8)), attempt: word(12) };
+        Some(Self { incarnations, is_answer })
     }
 }
 
@@ -53,9 +54,9 @@ mod tests {
 
     #[test]
     fn what_is_said_is_read_as_it_was_written_and_nothing_else_is() {
-        let lives = Lives { mine: Incarnation(3), theirs: Incarnation(1 << 30), attempt: 77 };
+        let incarnations = Incarnations { mine: Incarnation(3), theirs: Incarnation(1 << 30), attempt: 77 };
         for is_answer in [false, true] {
-            let said = Again { lives, is_answer };
+            let said = Again { incarnations, is_answer };
             let bytes = said.encode();
             assert_eq!(Again::parse(&bytes), Some(said));
             assert_eq!(Again::parse(&bytes[..19]), None);

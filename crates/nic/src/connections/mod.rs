@@ -1,4 +1,4 @@
-//! The queue pairs of a node to all others: which lives of two nodes each connects, and how it begins anew when it breaks.
+//! The queue pairs of a node to all others: which incarnations of two nodes each connects, and how it begins anew when it breaks.
 //!
 //! In every node, one for each other node. A driver tells what happens, and does the [`Change`]s that follow, in their order.
 //!
@@ -8,14 +8,14 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `lives` | what a connection connects, and the packet numbers that follow from it |
+//! | `incarnations` | what a connection connects, and the packet numbers that follow from it |
 //! | `again` | what the two ends say about a connection that broke |
 //!
-//! What must always hold: nothing of a former life of either node is executed; a connection that begins anew takes no packet of
+//! What must always hold: nothing of a former incarnation of either node is executed; a connection that begins anew takes no packet of
 //! the one before; both ends go to the larger attempt.
 
 mod again;
-mod lives;
+mod incarnations;
 
 use alloc::vec::Vec;
 
@@ -25,7 +25,7 @@ use wire::{AllRules, Incarnation, Nanos, NodeId, Rule, Rules};
 use crate::verbs::{Device, State, ToReceive, ToSend};
 
 pub use again::Again;
-pub use lives::Lives;
+pub use incarnations::Incarnations;
 
 /// Between two times that an attempt is said.
 const BETWEEN: Nanos = Nanos::from_millis(10);
@@ -44,7 +44,7 @@ pub enum Change {
 /// Why a connection has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
-    /// The other node, which was in this life if it was connected, is not in the rack any more.
+    /// The other node, which was in this incarnation if it was connected, is not in the rack any more.
     Down(Option<Incarnation>),
     /// Its queue pair broke; another attempt begins.
     Broken,
@@ -54,7 +54,7 @@ pub enum Ended {
 struct Connection {
     queue_pair: QpNumber,
     /// None: the other node is down.
-    lives: Option<Lives>,
+    incarnations: Option<Incarnations>,
     /// It has failed, and has to begin anew.
     is_broken: bool,
     /// When to say once more which attempt this end is at.
@@ -84,7 +84,7 @@ impl<R: Rules> Connections<R> {
     pub fn with_rules(rules: R, me: NodeId, queue_pairs: impl Iterator<Item = QpNumber>) -> Self {
         let all = queue_pairs.map(|queue_pair| Connection {
             queue_pair,
-            lives: None,
+            incarnations: None,
             is_broken: false,
             say_again: Nanos::MAX,
         });
@@ -103,22 +103,24 @@ impl<R: Rules> Connections<R> {
     }
 
     /// What is connected; None: the other node is down.
-    pub fn lives(&self, peer: NodeId) -> Option<Lives> {
-        self.all.get(peer.index())?.lives
+    pub fn incarnations(&self, peer: NodeId) -> Option<Incarnations> {
+        self.all.get(peer.index())?.incarnations
     }
 
-    /// True if another node can be asked for something that was told of in this life of it: a key, say.
-    pub fn reaches(&self, peer: NodeId, life: Incarnation) -> bool {
-        self.lives(peer).is_some_and(|lives| lives.theirs == life || !self.rules.holds(Rule::KeysAreOfLives))
+    /// True if another node can be asked for something that was told of in this incarnation of it: a key, say.
+    pub fn reaches(&self, peer: NodeId, incarnation: Incarnation) -> bool {
+        self.incarnations(peer).is_some_and(|incarnations| {
+            incarnations.theirs == incarnation || !self.rules.holds(Rule::KeysAreOfLives)
+        })
     }
 
-    /// A new epoch: connections to nodes that are down, or in another life, have ended, and others begin.
-    pub fn on_view(&mut self, lives: &[Option<Incarnation>], out: &mut Vec<Change>) {
+    /// A new epoch: connections to nodes that are down, or in another incarnation, have ended, and others begin.
+    pub fn on_view(&mut self, incarnations: &[Option<Incarnation>], out: &mut Vec<Change>) {
         let me = self.me;
-        let Some(mine) = lives[me.index()] else { return };
-        for (peer, theirs) in (0..).map(NodeId).zip(lives).filter(|(peer, _)| *peer != me) {
-            let before = self.all[peer.index()].lives;
-            let is_same = |before: Lives| before.mine == mine && Some(before.theirs) == *theirs;
+        let Some(mine) = incarnations[me.index()] else { return };
+        for (peer, theirs) in (0..).map(NodeId).zip(incarnations).filter(|(peer, _)| *peer != me) {
+            let before = self.all[peer.index()].incarnations;
+            let is_same = |before: Incarnations| before.mine == mine && Some(before.theirs) == *theirs;
             if before
                 .is_some_and(|before| is_same(before) || !self.rules.holds(Rule::ConnectionsEndWithLives))
             {
@@ -126,7 +128,7 @@ impl<R: Rules> Connections<R> {
             }
             self.end(peer, Ended::Down(before.map(|before| before.theirs)), out);
             if let Some(theirs) = *theirs {
-                self.begin(peer, Lives { mine, theirs, attempt: 0 }, out);
+                self.begin(peer, Incarnations { mine, theirs, attempt: 0 }, out);
             }
         }
     }
@@ -140,12 +142,12 @@ impl<R: Rules> Connections<R> {
 
     fn end(&mut self, peer: NodeId, why: Ended, out: &mut Vec<Change>) {
         let connection = &mut self.all[peer.index()];
-        (connection.lives, connection.is_broken, connection.say_again) = (None, false, Nanos::MAX);
+        (connection.incarnations, connection.is_broken, connection.say_again) = (None, false, Nanos::MAX);
         out.push(Change::Ended(peer, why));
     }
 
-    fn begin(&mut self, peer: NodeId, lives: Lives, out: &mut Vec<Change>) {
-        self.all[peer.index()].lives = Some(lives);
+    fn begin(&mut self, peer: NodeId, incarnations: Incarnations, out: &mut Vec<Change>) {
+        self.all[peer.index()].incarnations = Some(incarnations);
         out.push(Change::Begun(peer));
     }
 
@@ -155,19 +157,19 @@ impl<R: Rules> Connections<R> {
     /// If the queue pair was not reset.
     pub fn connect<V: Rules>(&self, device: &mut Device<V>, peer: NodeId, receive: ToReceive, send: ToSend) {
         let there = self.all[self.me.index()].queue_pair;
-        let Connection { queue_pair, lives, .. } = self.all[peer.index()];
-        let mut lives = lives.expect("it begins");
+        let Connection { queue_pair, incarnations, .. } = self.all[peer.index()];
+        let mut incarnations = incarnations.expect("it begins");
         if !self.rules.holds(Rule::AttemptsHaveNumbers) {
-            lives.attempt = 0;
+            incarnations.attempt = 0;
         }
         let first = |psn| Psn::new(psn);
         let receive = ToReceive {
             peer,
             peer_queue_pair: there,
-            first_psn: first(lives.first_to_me(self.me, peer)),
+            first_psn: first(incarnations.first_to_me(self.me, peer)),
             ..receive
         };
-        let send = ToSend { first_psn: first(lives.first_to_peer(self.me, peer)), ..send };
+        let send = ToSend { first_psn: first(incarnations.first_to_peer(self.me, peer)), ..send };
         device.init(queue_pair).expect("it was reset");
         device.ready_to_receive(queue_pair, receive).expect("it was begun");
         device.ready_to_send(queue_pair, send).expect("it can receive");
@@ -175,8 +177,8 @@ impl<R: Rules> Connections<R> {
 
     /// True if the connection works.
     pub fn is_connected<V: Rules>(&self, device: &Device<V>, peer: NodeId) -> bool {
-        let Connection { queue_pair, lives, .. } = self.all[peer.index()];
-        lives.is_some() && device.state(queue_pair) == Some(State::Rts)
+        let Connection { queue_pair, incarnations, .. } = self.all[peer.index()];
+        incarnations.is_some() && device.state(queue_pair) == Some(State::Rts)
     }
 
     /// The device says that a queue pair has failed.
@@ -195,38 +197,44 @@ impl<R: Rules> Connections<R> {
             return;
         }
         for peer in (0..).map(NodeId).take(self.all.len()) {
-            if let Connection { is_broken: true, lives: Some(lives), .. } = self.all[peer.index()] {
-                self.renew(peer, Lives { attempt: lives.attempt.wrapping_add(1), ..lives }, out);
+            if let Connection { is_broken: true, incarnations: Some(incarnations), .. } =
+                self.all[peer.index()]
+            {
+                self.renew(
+                    peer,
+                    Incarnations { attempt: incarnations.attempt.wrapping_add(1), ..incarnations },
+                    out,
+                );
                 self.say(now, peer, false, out);
             }
         }
     }
 
-    fn renew(&mut self, peer: NodeId, lives: Lives, out: &mut Vec<Change>) {
+    fn renew(&mut self, peer: NodeId, incarnations: Incarnations, out: &mut Vec<Change>) {
         self.end(peer, Ended::Broken, out);
-        self.begin(peer, lives, out);
+        self.begin(peer, incarnations, out);
     }
 
     /// Says which attempt this end is at; if it is no answer, until there is one.
     fn say(&mut self, now: Nanos, peer: NodeId, is_answer: bool, out: &mut Vec<Change>) {
         let connection = &mut self.all[peer.index()];
-        let Some(lives) = connection.lives else { return };
+        let Some(incarnations) = connection.incarnations else { return };
         if !is_answer {
             connection.say_again = now + BETWEEN;
             self.say_again = self.say_again.min(now + BETWEEN);
         }
-        out.push(Change::Say(peer, Again { lives, is_answer }));
+        out.push(Change::Say(peer, Again { incarnations, is_answer }));
     }
 
     /// What another node says.
     pub fn on_again(&mut self, now: Nanos, from: NodeId, said: &Again, out: &mut Vec<Change>) {
-        let Some(mine) = self.lives(from) else { return };
-        if (said.lives.mine, said.lives.theirs) != (mine.theirs, mine.mine) {
+        let Some(mine) = self.incarnations(from) else { return };
+        if (said.incarnations.mine, said.incarnations.theirs) != (mine.theirs, mine.mine) {
             return;
         }
-        let attempt = said.lives.attempt;
+        let attempt = said.incarnations.attempt;
         if attempt > mine.attempt && self.rules.holds(Rule::TheLaterAttemptCounts) {
-            self.renew(from, Lives { attempt, ..mine }, out);
+            self.renew(from, Incarnations { attempt, ..mine }, out);
         } else if attempt == mine.attempt {
             // It is where we are.
             self.all[from.index()].say_again = Nanos::MAX;

@@ -48,8 +48,8 @@ pub enum Call {
     Begin {
         /// Where.
         addr: GlobalAddr,
-        /// The life of its home in which it was allocated: in another one, it is somebody else's memory.
-        life: Incarnation,
+        /// The incarnation of its home in which it was allocated: in another one, it is somebody else's memory.
+        incarnation: Incarnation,
         /// What it is made of.
         shape: Shape,
         /// It is known to be zeroes.
@@ -113,9 +113,9 @@ impl Call {
     pub fn words(&self, number: u64) -> Vec<u64> {
         debug_assert_eq!(number & IS_REPLY, 0);
         let (what, addr, arguments) = match *self {
-            Self::Begin { addr, life, shape, zeroed } => {
+            Self::Begin { addr, incarnation, shape, zeroed } => {
                 let (kind, count, len) = shape_words(shape);
-                (BEGIN, addr, [kind, count, len, u64::from(life.0) << 32 | u64::from(zeroed)])
+                (BEGIN, addr, [kind, count, len, u64::from(incarnation.0) << 32 | u64::from(zeroed)])
             }
             Self::Open { addr } => (OPEN, addr, [0; 4]),
             Self::End { addr } => (END, addr, [0; 4]),
@@ -135,7 +135,7 @@ impl Call {
         let call = match *what {
             BEGIN if *d as u32 <= 1 => Self::Begin {
                 addr,
-                life: Incarnation((*d >> 32) as u32),
+                incarnation: Incarnation((*d >> 32) as u32),
                 shape: shape_of(*a, *b, *c)?,
                 zeroed: *d as u32 == 1,
             },
@@ -237,12 +237,12 @@ mod tests {
     use wire::NodeId;
 
     fn all() -> Vec<Call> {
-        let (addr, life) = (GlobalAddr::new(NodeId(3), 4096), Incarnation(u32::MAX));
+        let (addr, incarnation) = (GlobalAddr::new(NodeId(3), 4096), Incarnation(u32::MAX));
         let write = |expected, len| Call::Write { addr, key: Key(0x1203), object: 7, at: 5, expected, len };
         vec![
-            Call::Begin { addr, life: Incarnation(0), shape: Shape::Words { count: 9 }, zeroed: true },
-            Call::Begin { addr, life, shape: Shape::Objects { count: 2, len: 77 }, zeroed: false },
-            Call::Begin { addr, life, shape: Shape::Chain { first: 8, units: 77 }, zeroed: true },
+            Call::Begin { addr, incarnation: Incarnation(0), shape: Shape::Words { count: 9 }, zeroed: true },
+            Call::Begin { addr, incarnation, shape: Shape::Objects { count: 2, len: 77 }, zeroed: false },
+            Call::Begin { addr, incarnation, shape: Shape::Chain { first: 8, units: 77 }, zeroed: true },
             Call::Open { addr },
             Call::End { addr },
             Call::Chain { addr, words: 0 },

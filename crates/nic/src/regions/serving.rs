@@ -1,6 +1,6 @@
 //! What a home does for others whose memory cannot do it alone: regions begin, are opened and end.
 //!
-//! What must always hold: a region begins only in memory of this life of the home, which whoever begins it
+//! What must always hold: a region begins only in memory of this incarnation of the home, which whoever begins it
 //! names. Nothing here waits for anybody: what has to wait is refused as locked, and asked for again. When memory is given
 //! back, the regions in it end, whether somebody ended them or not: nobody may have been told that one began.
 
@@ -17,8 +17,8 @@ pub trait Home {
     /// Which node it is, and the bytes of its memory.
     fn memory(&self) -> (NodeId, u64);
 
-    /// In which life it is.
-    fn life(&self) -> Incarnation;
+    /// In which incarnation it is.
+    fn incarnation(&self) -> Incarnation;
 
     /// The discipline of the live block at this address.
     fn discipline_of(&self, addr: GlobalAddr) -> Option<Discipline>;
@@ -52,8 +52,10 @@ pub trait Home {
 /// Does one thing that was asked for, by another node or by this one.
 pub fn serve<R: Rules, H: Home>(rules: R, home: &mut H, call: &Call, bytes: &[u64]) -> Reply {
     let done = match *call {
-        // What was allocated in another life has died with it; here the address is somebody else's.
-        Call::Begin { life, .. } if rules.holds(Rule::RegionsBeginInTheirLife) && life != home.life() => {
+        // What was allocated in another incarnation has died with it; here the address is somebody else's.
+        Call::Begin { incarnation, .. }
+            if rules.holds(Rule::RegionsBeginInTheirLife) && incarnation != home.incarnation() =>
+        {
             Err(Refusal::NodeDown)
         }
         Call::Begin { addr, shape, zeroed, .. } => begin(rules, home, addr, shape, zeroed),
@@ -130,7 +132,7 @@ fn open<H: Home>(home: &mut H, addr: GlobalAddr) -> Result<Reply, Refusal> {
     }
 }
 
-/// Blocks of this home have ended their lives: so do the regions that begin in them. To be called before the blocks are given out
+/// Blocks of this home have ended: so do the regions that begin in them. To be called before the blocks are given out
 /// again.
 pub fn on_blocks_ended<R: Rules, H: Home>(rules: R, home: &mut H, first: GlobalAddr, bytes: u64) {
     if !rules.holds(Rule::RegionsEndWithTheirMemory) {

@@ -1,6 +1,6 @@
 //! What a home answers to calls about regions, by itself.
 //!
-//! What must always hold: a region begins only in memory of the home's present life.
+//! What must always hold: a region begins only in memory of the home's present incarnation.
 
 use std::cell::RefCell;
 
@@ -13,7 +13,7 @@ const BEFORE: Incarnation = Incarnation(4);
 const NOW: Incarnation = Incarnation(5);
 const SHAPE: Shape = Shape::Words { count: 4 };
 
-/// A home in its fifth life, whose whole memory is a live block of words.
+/// A home in its fifth incarnation, whose whole memory is a live block of words.
 #[derive(Default)]
 struct Later {
     begun: Vec<GlobalAddr>,
@@ -27,7 +27,7 @@ impl Home for Later {
         (ME, 1 << 16)
     }
 
-    fn life(&self) -> Incarnation {
+    fn incarnation(&self) -> Incarnation {
         NOW
     }
 
@@ -68,25 +68,25 @@ impl Home for Later {
     }
 }
 
-/// Node 0 allocated in one life of the home. What becomes of it?
-fn begins<R: Rules>(rules: R, home: &mut Later, life: Incarnation) -> Reply {
+/// Node 0 allocated in one incarnation of the home. What becomes of it?
+fn begins<R: Rules>(rules: R, home: &mut Later, incarnation: Incarnation) -> Reply {
     let addr = GlobalAddr::new(ME, 4096);
-    serve(rules, home, &Call::Begin { addr, life, shape: SHAPE, zeroed: true }, &[])
+    serve(rules, home, &Call::Begin { addr, incarnation, shape: SHAPE, zeroed: true }, &[])
 }
 
 #[test]
-fn a_region_begins_in_the_life_in_which_its_memory_was_allocated() {
+fn a_region_begins_in_the_incarnation_in_which_its_memory_was_allocated() {
     let mut home = Later::default();
     assert_eq!(begins(AllRules, &mut home, NOW), Reply::of_region(Key(7), SHAPE));
     assert_eq!(home.begun.len(), 1);
 }
 
-/// The block is live, of the same discipline: only the life says that it is another allocation.
+/// The block is live, of the same discipline: only the incarnation says that it is another allocation.
 #[test]
-fn memory_that_died_with_its_home_is_not_looked_for_in_the_next_life() {
-    for life in [BEFORE, Incarnation(6)] {
+fn memory_that_died_with_its_home_is_not_looked_for_in_the_next_incarnation() {
+    for incarnation in [BEFORE, Incarnation(6)] {
         let mut home = Later::default();
-        assert_eq!(begins(AllRules, &mut home, life), Reply::Refused(Refusal::NodeDown));
+        assert_eq!(begins(AllRules, &mut home, incarnation), Reply::Refused(Refusal::NodeDown));
         assert!(home.begun.is_empty() && home.looked_at.borrow().is_empty());
     }
 }

@@ -218,7 +218,7 @@ impl ChunkTable {
         )
     }
 
-    /// Makes blocks live with this discipline, or (with `None`) ends their lives. Marking what is marked
+    /// Makes blocks live with this discipline, or (with `None`) ends. Marking what is marked
     /// already changes nothing.
     ///
     /// # Errors

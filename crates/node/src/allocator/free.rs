@@ -14,7 +14,7 @@ use super::range::BlockRange;
 pub struct Freed {
     /// Bytes that it occupied: its length, rounded up to its class or to blocks.
     pub size: u64,
-    /// Blocks that hold no live allocation any more. They are in quarantine: the home must end their lives, no
+    /// Blocks that hold no live allocation any more. They are in quarantine: the home must end, no
     /// node may cache them any more, and then they go to [`Allocator::reclaim`].
     pub empty: Option<BlockRange>,
 }

@@ -24,7 +24,7 @@ impl LiveBlocks {
         self.words.get(place / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
     }
 
-    /// Makes the blocks at these places live, or ends their lives.
+    /// Makes the blocks at these places live, or ends.
     pub(super) fn set(&mut self, places: Range<usize>, live: bool) {
         let words = places.end.div_ceil(64);
         if live && self.words.len() < words {

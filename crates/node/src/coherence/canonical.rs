@@ -110,7 +110,7 @@ impl<R: Rules> Node<R> {
         self.on_deadline(Moment { now: NOW, random }, store, out);
     }
 
-    /// Purges a block, as the allocator does when the block's life has ended.
+    /// Purges a block, as the allocator does when the block's incarnation has ended.
     pub fn purge<S: Store>(&mut self, at: Moment, tag: BlockTag, store: &mut S, out: &mut Vec<Effect>) {
         let cx = &mut Context {
             rules: self.rules,
@@ -118,7 +118,7 @@ impl<R: Rules> Node<R> {
             random: at.random,
             config: &self.config,
             down: self.down,
-            lives: &self.lives,
+            incarnations: &self.incarnations,
             counters: &mut self.counters,
             store,
             out,

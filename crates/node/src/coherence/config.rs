@@ -119,9 +119,9 @@ pub struct Config {
     pub peeks: Peeks,
     /// The node that shadows the switch's TAG array.
     pub shadow: NodeId,
-    /// The life of the switch.
+    /// The incarnation of the switch.
     pub switch_epoch: SwitchEpoch,
-    /// The life of this node.
+    /// The incarnation of this node.
     pub incarnation: Incarnation,
 }
 

@@ -18,13 +18,13 @@ pub(crate) struct Context<'a, S, R> {
     /// The nodes that are down.
     pub(crate) down: Copyset,
     /// The lives that the nodes are in.
-    pub(crate) lives: &'a [Incarnation],
+    pub(crate) incarnations: &'a [Incarnation],
     pub(crate) store: &'a mut S,
     pub(crate) out: &'a mut Vec<Effect>,
 }
 
 impl<S, R> Context<'_, S, R> {
-    /// Sends a packet without a block. The sender's view of the two lives goes into every packet that a
+    /// Sends a packet without a block. The sender's view of the two incarnations goes into every packet that a
     /// machine originates; what it forwards keeps those of the request.
     pub(crate) fn send(&mut self, packet: Packet) {
         if matches!(packet.from, Endpoint::HomeAgent(_)) {

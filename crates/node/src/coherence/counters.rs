@@ -7,9 +7,9 @@ wire::listed! {
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     #[repr(u8)]
     pub enum Drop {
-        /// Sent in another life of the switch.
+        /// Sent in another incarnation of the switch.
         WrongEpoch,
-        /// Sent in a former life of the requester's node.
+        /// Sent in a former incarnation of the requester's node.
         FormerLife,
         /// About an event that is over, or that the receiver has executed a later one of.
         Stale,

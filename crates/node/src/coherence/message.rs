@@ -51,8 +51,8 @@ pub enum Outcome {
         addr: GlobalAddr,
         /// Whether it reads as zeroes already.
         zeroed: bool,
-        /// The life of its home that it dies with.
-        life: Incarnation,
+        /// The incarnation of its home that it dies with.
+        incarnation: Incarnation,
     },
     /// The allocation is gone, and no cached copy of a block that is now empty is left.
     Freed,

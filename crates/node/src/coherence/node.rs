@@ -40,8 +40,8 @@ pub struct Node<R: Rules = AllRules> {
     pub(crate) allocation: Allocation,
     pub(crate) shadow: Option<Shadow>,
     pub(crate) next_epoch: Nanos,
-    /// The life that each node is known to be in.
-    pub(crate) lives: Box<[Incarnation]>,
+    /// The incarnation that each node is known to be in.
+    pub(crate) incarnations: Box<[Incarnation]>,
     /// The nodes that are down.
     pub(crate) down: Copyset,
     pub(crate) reporter: Reporter,
@@ -57,7 +57,7 @@ macro_rules! context {
             config: &$node.config,
             counters: &mut $node.counters,
             down: $node.down,
-            lives: &$node.lives,
+            incarnations: &$node.incarnations,
             store: $store,
             out: $out,
         }
@@ -97,7 +97,7 @@ impl<R: Rules> Node<R> {
             allocation: Allocation::new(&config),
             shadow: (config.shadow == config.id).then(|| Shadow::new(config.id)),
             next_epoch: config.epoch,
-            lives: (0..config.nodes)
+            incarnations: (0..config.nodes)
                 .map(|node| if node == config.id.index() { config.incarnation } else { Incarnation(0) })
                 .collect(),
             down: Copyset::EMPTY,
@@ -175,7 +175,7 @@ impl<R: Rules> Node<R> {
         self.allocation.on_alloc(cx, &mut self.requesters, len, home, discipline)
     }
 
-    /// A thread frees the allocation that starts at this address; if a life of its home is given, only one that was made in
+    /// A thread frees the allocation that starts at this address; if an incarnation of its home is given, only one that was made in
     /// that. In another one it is gone: its home is down.
     pub fn on_free<S: Store>(
         &mut self,
@@ -257,7 +257,7 @@ impl<R: Rules> Node<R> {
         self.home.chunks.discipline_of(tag)
     }
 
-    /// The blocks of this node's memory that have ended their lives with the packet that came last.
+    /// The blocks of this node's memory that have ended with the packet that came last.
     pub fn ended(&self) -> &[BlockRange] {
         &self.home.ended
     }

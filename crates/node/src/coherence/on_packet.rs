@@ -1,6 +1,6 @@
 //! A packet arrives: whether it counts, and which of the node's machines it is for.
 //!
-//! What must always hold: nothing of another epoch of the switch or of a former life of its requester reaches a machine, and nothing
+//! What must always hold: nothing of another epoch of the switch or of a former incarnation of its requester reaches a machine, and nothing
 //! that names a node that there is not. What no machine expects is dropped and counted.
 
 use alloc::vec::Vec;
@@ -68,7 +68,7 @@ impl<R: Rules> Node<R> {
         }
     }
 
-    /// Whether the packet counts. If it is of a later life of its requester than is known, the earlier one is forgotten.
+    /// Whether the packet counts. If it is of a later incarnation of its requester than is known, the earlier one is forgotten.
     fn admit<S: Store>(
         &mut self,
         at: Moment,
@@ -88,12 +88,12 @@ impl<R: Rules> Node<R> {
             return Err(Drop::Nonsense);
         }
         let requester = packet.requester.node;
-        let known = self.lives[requester.index()];
+        let known = self.incarnations[requester.index()];
         if self.rules.holds(Rule::LivesAreFenced) && packet.incarnation < known {
             return Err(Drop::FormerLife);
         }
         if packet.incarnation > known {
-            self.lives[requester.index()] = packet.incarnation;
+            self.incarnations[requester.index()] = packet.incarnation;
             self.cache_agent.forget(&mut context!(self, at, store, out), requester);
             self.home.forget(requester);
             self.allocation.forget(requester);

@@ -22,7 +22,7 @@ use wire::Nanos;
 pub struct State {
     epoch: SwitchEpoch,
     live: Copyset,
-    lives: Vec<Incarnation>,
+    incarnations: Vec<Incarnation>,
     locks: Vec<Lock>,
     roomless: Vec<GlobalAddr>,
     homes: Vec<(GlobalAddr, HomeLock)>,
@@ -69,7 +69,7 @@ impl<R: Rules> LockNode<R> {
         State {
             epoch: self.config.epoch,
             live: self.live,
-            lives: self.lives.clone(),
+            incarnations: self.incarnations.clone(),
             locks: known.filter(|lock| *lock != Lock::new(lock.at, lock.len)).collect(),
             roomless: self.roomless.iter().copied().collect(),
             homes: self.homes.iter().map(|(lock, home)| (*lock, home.clone())).collect(),
@@ -87,7 +87,7 @@ impl<R: Rules> LockNode<R> {
     pub fn load(&mut self, state: &State) {
         self.config.epoch = state.epoch;
         self.live = state.live;
-        self.lives.clone_from(&state.lives);
+        self.incarnations.clone_from(&state.incarnations);
         self.locks = state.locks.iter().map(|lock| (lock.at, lock.clone())).collect();
         let due = state.locks.iter().filter(|lock| lock.scheduled != Nanos::MAX);
         self.due = due.map(|lock| (lock.scheduled, lock.at)).collect();
@@ -175,7 +175,7 @@ impl Lock {
 }
 
 impl State {
-    /// The life of the switch that the node knows of.
+    /// The incarnation of the switch that the node knows of.
     pub const fn epoch(&self) -> SwitchEpoch {
         self.epoch
     }

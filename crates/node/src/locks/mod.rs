@@ -16,7 +16,7 @@
 //! | `home.rs` | the data of locks that nobody has, and the directory of those that the switch does not keep |
 //! | `inspect.rs` | what a checker sees |
 //! | `deadlines.rs` | what was not answered is sent again |
-//! | `recovery.rs` | a new life of the switch |
+//! | `recovery.rs` | a new incarnation of the switch |
 //! | `rebuild.rs` | what a home makes of what all nodes have reported then |
 //! | `canonical.rs` | a state as a value, for checkers |
 //!
@@ -85,7 +85,7 @@ pub struct Config {
     pub preference: u32,
     /// When lost packets are sent again.
     pub retransmission: Retransmission,
-    /// The life of the switch.
+    /// The incarnation of the switch.
     pub epoch: SwitchEpoch,
     /// A lock stays where it was used last. Only false to see what that is worth.
     pub keeps: bool,
@@ -138,7 +138,7 @@ wire::listed! {
     /// Why a packet was dropped.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
     pub enum LockDrop {
-        /// Of another life of the switch.
+        /// Of another incarnation of the switch.
         Epoch,
         /// Not for this node, or not what anybody would send.
         Nonsense,
@@ -188,7 +188,7 @@ pub struct LockNode<R: Rules = AllRules> {
     rules: R,
     config: Config,
     counters: LockCounters,
-    /// By address; one for every lock that this node has touched in this life of the switch: what it has left, it must know.
+    /// By address; one for every lock that this node has touched in this incarnation of the switch: what it has left, it must know.
     locks: Map<GlobalAddr, Lock>,
     /// Locks for which there was no room, in the order in which they want it.
     roomless: VecDeque<GlobalAddr>,
@@ -212,7 +212,7 @@ pub struct LockNode<R: Rules = AllRules> {
     decided: Map<(GlobalAddr, NodeId), recovery::Decision>,
     /// The nodes that are up.
     live: Copyset,
-    lives: Vec<Incarnation>,
+    incarnations: Vec<Incarnation>,
 }
 
 /// What every handler gets.
@@ -292,7 +292,7 @@ impl<R: Rules> LockNode<R> {
             rebuilding: None,
             decided: Map::new(),
             live: Copyset::from_bits(u64::MAX >> (wire::Copyset::NODES - config.nodes)),
-            lives: alloc::vec![Incarnation(0); config.nodes],
+            incarnations: alloc::vec![Incarnation(0); config.nodes],
         }
     }
 

@@ -45,7 +45,7 @@ pub(super) struct Rebuilding {
     pub(super) reports: Map<(GlobalAddr, NodeId), (LockPacket, Option<DataRef>)>,
     /// How many reports each node has, once it has said so.
     counts: Map<NodeId, u64>,
-    /// Nodes that are not in the life that they were in when this home knew its locks last.
+    /// Nodes that are not in the incarnation that they were in when this home knew its locks last.
     pub(super) gone: Copyset,
     /// Requests that wait.
     pub(super) parked: Vec<LockPacket>,
@@ -76,15 +76,15 @@ impl<R: Rules> LockNode<R> {
         store: &mut S,
         out: &mut Vec<LockEffect>,
     ) {
-        assert_eq!(view.lives.len(), self.config.nodes, "{view:?}");
+        assert_eq!(view.incarnations.len(), self.config.nodes, "{view:?}");
         if view.epoch <= self.config.epoch {
             return;
         }
         self.config.epoch = view.epoch;
-        let same = |(at, known): (usize, &wire::Incarnation)| view.lives[at] == Some(*known);
-        let stayed: Vec<bool> = self.lives.iter().enumerate().map(same).collect();
-        for (life, new) in self.lives.iter_mut().zip(&view.lives) {
-            *life = new.unwrap_or(*life);
+        let same = |(at, known): (usize, &wire::Incarnation)| view.incarnations[at] == Some(*known);
+        let stayed: Vec<bool> = self.incarnations.iter().enumerate().map(same).collect();
+        for (incarnation, new) in self.incarnations.iter_mut().zip(&view.incarnations) {
+            *incarnation = new.unwrap_or(*incarnation);
         }
         self.live = view.live();
         // The home's side. Knowledge of an unfinished rebuild is in the reports, which come again.

@@ -197,7 +197,7 @@ fn memory_that_was_given_back_may_obey_another_discipline_at_another_node() {
     table.mark(ALICE, granted, None).unwrap();
     table.give_back(ALICE, granted).unwrap();
     assert_eq!(table.grant(BOB, 1, LockOnly), Ok(granted));
-    assert_eq!(table.discipline_of(tag(1)), None, "nothing is left of its former life");
+    assert_eq!(table.discipline_of(tag(1)), None, "nothing is left of its former incarnation");
     assert_eq!(table.mark(ALICE, granted, Some(Coherent)), Err(MarkRefused::NotGranted));
     table.mark(BOB, granted, Some(LockOnly)).unwrap();
     assert_eq!(table.discipline_of(tag(1)), Some(LockOnly));

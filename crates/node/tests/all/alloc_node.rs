@@ -233,7 +233,7 @@ fn the_last_object_of_a_block_empties_it_and_no_other_does() {
 }
 
 #[test]
-fn an_object_that_is_freed_is_used_again_while_its_block_lives() {
+fn an_object_that_is_freed_is_used_again_while_its_block_incarnations() {
     let mut allocator = with_chunk(KIB4);
     let objects: Vec<_> = (0..8).map(|_| alloc_marked(&mut allocator, 512)).collect();
     assert_eq!(allocator.free(objects[3]).unwrap().empty, None);

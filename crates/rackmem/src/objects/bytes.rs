@@ -304,7 +304,7 @@ impl ByteObjects {
     /// # Errors
     /// If they were freed already.
     pub fn free(self, node: &mut NodeHandle) -> Result<(), Error> {
-        node.free_of(self.addr(), self.region.life())
+        node.free_of(self.addr(), self.region.incarnation())
     }
 
     fn check(&self, index: usize) -> Result<(), Error> {

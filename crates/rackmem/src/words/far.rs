@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use live::networked::NetworkedNode;
-use live::networked::verbs::{Far, HomeLife, Ticket, refused_words};
+use live::networked::verbs::{Far, HomeIncarnation, Ticket, refused_words};
 use live::place::{Failure, ThreadContext};
 use nic::words::Request;
 use wire::GlobalAddr;
@@ -22,7 +22,7 @@ const MOST_SENT: usize = 1024;
 
 /// Operations that travel together.
 pub(super) struct Batch {
-    home: HomeLife,
+    home: HomeIncarnation,
     state: Mutex<State>,
 }
 
@@ -73,7 +73,7 @@ enum Open {
 /// What a handle has in flight.
 #[derive(Default)]
 pub(crate) struct Pipeline {
-    open: Vec<(HomeLife, Open)>,
+    open: Vec<(HomeIncarnation, Open)>,
     sent: VecDeque<Arc<Batch>>,
     /// The first error of an operation that nobody else asks for.
     failed: Option<Error>,
@@ -127,7 +127,12 @@ impl Collected {
         }
     }
 
-    fn post(&mut self, node: &NetworkedNode, context: &mut ThreadContext, home: HomeLife) -> Arc<Ticket> {
+    fn post(
+        &mut self,
+        node: &NetworkedNode,
+        context: &mut ThreadContext,
+        home: HomeIncarnation,
+    ) -> Arc<Ticket> {
         self.write_last();
         let counts = (self.writer.len(), self.fetches() as usize);
         node.post_batch(context, home, self.writer.bytes(), counts)
@@ -213,7 +218,7 @@ impl Open {
     /// None: it is full, or somebody has sent it.
     fn push(
         &mut self,
-        home: HomeLife,
+        home: HomeIncarnation,
         key: Key,
         entry: &Entry,
         room: usize,
@@ -295,7 +300,7 @@ impl Pipeline {
         }
     }
 
-    fn begin(&mut self, home: HomeLife, room: usize) -> usize {
+    fn begin(&mut self, home: HomeIncarnation, room: usize) -> usize {
         let writer = self.spare.take().unwrap_or_else(|| Writer::new(room));
         let collected = Collected { writer, last: None };
         let entries = self.spare_entries.pop().unwrap_or_default();
@@ -304,7 +309,7 @@ impl Pipeline {
     }
 
     /// Sends what is collected for a home.
-    pub(super) fn send(&mut self, node: &NetworkedNode, context: &mut ThreadContext, home: HomeLife) {
+    pub(super) fn send(&mut self, node: &NetworkedNode, context: &mut ThreadContext, home: HomeIncarnation) {
         let Some(at) = self.open.iter().position(|(to, _)| *to == home) else { return };
         let batch = match self.open.swap_remove(at).1 {
             Open::Own(State { stage: Stage::Open(mut collected), entries }) => {

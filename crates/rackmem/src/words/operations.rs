@@ -312,7 +312,7 @@ impl<W: Word> Words<W> {
     /// # Errors
     /// If they were freed already.
     pub fn free(self, node: &mut NodeHandle) -> Result<(), Error> {
-        node.free_of(self.addr(), self.region.life())
+        node.free_of(self.addr(), self.region.incarnation())
     }
 }
 

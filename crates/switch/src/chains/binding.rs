@@ -38,7 +38,7 @@
 //! something for good, or the switch is another one. What was in flight on the one before is not executed any more by then, and is in doubt. While one
 //! is missing, compare-and-swaps are in doubt at once: they reach no word.
 //!
-//! What must always hold: in a life of the switch no compare-and-swap reaches a word to which a WRITE is sent but on the bound queue pair of that word, and an entry's
+//! What must always hold: in an incarnation of the switch no compare-and-swap reaches a word to which a WRITE is sent but on the bound queue pair of that word, and an entry's
 //! cell of OUTSTANDING says *appended* only if nothing was sent to stand behind it since its own append.
 
 use core::ops::Range;

@@ -1,4 +1,4 @@
-//! Connections: which queue pairs belong together, and which of them began in this life of the switch.
+//! Connections: which queue pairs belong together, and which of them began in this incarnation of the switch.
 //!
 //! On the chip: an exact-match table from the packet's destination to a number, which the control plane writes. What must always
 //! hold: a queue pair is an end of one connection.

@@ -75,7 +75,7 @@ impl<R: Rules> Steering<R> {
         is_unknown
     }
 
-    /// A new life of the switch: nothing is known, and nobody.
+    /// A new incarnation of the switch: nothing is known, and nobody.
     pub fn restart(&mut self) {
         self.program.clear();
         self.connections = Connections::new(self.config.connections);

@@ -4,7 +4,7 @@ wire::listed! {
     /// Why an append passed as it was, or an entry was not learned.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
     pub enum Unsteered {
-        /// Its connection is not known in this life of the switch.
+        /// Its connection is not known in this incarnation of the switch.
         UnknownPeer,
         /// There was no number left for its connection.
         Full,

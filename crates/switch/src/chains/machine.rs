@@ -59,7 +59,7 @@ pub struct Steering<R: Rules = AllRules> {
     /// Compare-and-swaps for which a bound queue pair has no room, in their order.
     pub(super) waiting: VecDeque<Waiting>,
     pub(super) expiry: Expiry,
-    /// Until then, what reads bring to unknown peers may be of another life; none: nobody has asked.
+    /// Until then, what reads bring to unknown peers may be of another incarnation; none: nobody has asked.
     pub(super) strange_until: Option<Nanos>,
     /// The connection that was made last: it says where the memory is.
     pub(super) last: Option<Connection>,

@@ -80,7 +80,7 @@
 //!
 //! # What is forgotten
 //! Tails are soft: [`Steering::forget`] costs the appends in flight nothing and later ones a walk. Records are not: an acknowledgement without its
-//! record would be taken for what the client has asked. So a connection counts only if it began in this life of the switch.
+//! record would be taken for what the client has asked. So a connection counts only if it began in this incarnation of the switch.
 //! After a restart, or a NAK that ends it, atomics of a connection pass as they are, and what they are told is "in doubt", until it is made anew;
 //! what a read brings, which may have been sent elsewhere, is refused ([`Action::Bare`]).
 //! A NAK that asks for a packet again ends nothing: the packet that comes again is rewritten as it was.

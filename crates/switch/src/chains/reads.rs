@@ -129,7 +129,7 @@ impl<R: Rules> Steering<R> {
         self.counters.reads_turned += 1;
     }
 
-    /// A READ has brought something to a queue pair that is not known: it may have been sent elsewhere in another life of the switch, or of its
+    /// A READ has brought something to a queue pair that is not known: it may have been sent elsewhere in another incarnation of the switch, or of its
     /// connection, for as long as an answer may be in flight. It is refused, so that its client begins a connection that is known: if it were dropped, the client would ask for it until
     /// its NIC gives the connection up, and learn nothing that it does not learn now.
     pub(super) fn on_brought_to_unknown_peer(&mut self, now: Nanos, packet: &mut Packet) -> Action {

@@ -8,7 +8,7 @@ wire::listed! {
     pub enum Drop {
         /// Not a packet that the switch has a program for.
         Kind,
-        /// Of another life of the switch.
+        /// Of another incarnation of the switch.
         Epoch,
         /// No such requester.
         Requester,

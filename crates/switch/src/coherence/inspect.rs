@@ -40,7 +40,7 @@ pub struct RequesterView {
 /// All that a control plane reads out of a switch before it restarts it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Dump {
-    /// The life that this was read in.
+    /// The incarnation that this was read in.
     pub epoch: SwitchEpoch,
     /// The directory, sorted by tag.
     pub entries: Vec<(BlockTag, EntryView)>,

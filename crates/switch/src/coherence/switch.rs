@@ -34,7 +34,7 @@ pub struct Config {
     pub nodes: usize,
     /// Entries of the directory; rounded up to whole sets of 7.
     pub entries: usize,
-    /// The switch's life: packets of another one are dropped.
+    /// The switch's incarnation: packets of another one are dropped.
     pub epoch: SwitchEpoch,
     /// Conflicting requests stand in line behind the holder of the lock, and are not refused (see [`line`](mod@super::line)).
     pub queue: bool,
@@ -46,7 +46,7 @@ impl Config {
     /// The paper's directory: 1.5 GB of 4 KiB blocks (Concordia, section 6).
     pub const DEFAULT_ENTRIES: usize = 375_000;
 
-    /// A switch of the paper's size in its first life.
+    /// A switch of the paper's size in its first incarnation.
     pub const fn for_nodes(nodes: usize) -> Self {
         Self { nodes, entries: Self::DEFAULT_ENTRIES, epoch: SwitchEpoch(0), queue: false, peeks: false }
     }
@@ -134,7 +134,7 @@ impl<R: Rules> Switch<R> {
         })
     }
 
-    /// The switch starts a new life: empty, and deaf to packets of any other life. Its counters go on.
+    /// The switch starts a new incarnation: empty, and deaf to packets of any other incarnation. Its counters go on.
     pub fn restart(&mut self, epoch: SwitchEpoch) {
         self.program.clear();
         self.occupied = 0;

@@ -28,7 +28,7 @@ pub struct Config {
     pub nodes: usize,
     /// Entries that there is room for. A home's directory grows beyond that.
     pub entries: usize,
-    /// The life of the switch.
+    /// The incarnation of the switch.
     pub epoch: SwitchEpoch,
 }
 
@@ -56,7 +56,7 @@ wire::listed! {
     pub enum Drop {
         /// Not a packet for a directory.
         Kind,
-        /// Of another life of the switch.
+        /// Of another incarnation of the switch.
         Epoch,
         /// It names nodes that the rack does not have, or what no holder would send.
         Nonsense,
@@ -127,7 +127,7 @@ impl<R: Rules> Directory<R> {
         })
     }
 
-    /// A new life of the switch: empty, and deaf to packets of any other.
+    /// A new incarnation of the switch: empty, and deaf to packets of any other.
     pub fn restart(&mut self, epoch: SwitchEpoch) {
         self.program.clear();
         self.placed.clear();

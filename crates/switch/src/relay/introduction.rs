@@ -1,9 +1,9 @@
 //! What the switch is told about chains, where it steers: of connections before their first packet, and of stores.
 //!
 //! ```text
-//!   bytes  0 .. 4: RCST | 4: what | 5: reads as asked | 6: memory's life | 8, 16, 32: see below | 24: number
-//!   begin  client's queue pair 32, its first packet 32 | region 32, life 32 | metadata server's node 32, its life 32
-//!   end    node | life              over   memory | region
+//!   bytes  0 .. 4: RCST | 4: what | 5: reads as asked | 6: memory's incarnation | 8, 16, 32: see below | 24: number
+//!   begin  client's queue pair 32, its first packet 32 | region 32, incarnation 32 | metadata server's node 32, its incarnation 32
+//!   end    node | incarnation              over   memory | region
 //!   scan   memory | region          tail   key | location 32, version 32
 //!   bytes 40 .. 48, of begin and scan: the epoch that names the switch
 //! ```
@@ -38,8 +38,8 @@ pub enum Introduction {
         /// Of the memory's node: the lower bits.
         of: u16,
         /// Of the client's node.
-        life: Incarnation,
-        /// The node of the store's metadata server, and which life of it: with that the store is over.
+        incarnation: Incarnation,
+        /// The node of the store's metadata server, and which incarnation of it: with that the store is over.
         server: (NodeId, Incarnation),
         /// The epoch in which its client was, before the connection had a packet number.
         switch: SwitchEpoch,
@@ -48,12 +48,12 @@ pub enum Introduction {
         /// Of the introduction.
         number: u64,
     },
-    /// All connections of a life of a node are over. Names no switch: that is so for ever, and for each of them.
+    /// All connections of an incarnation of a node are over. Names no switch: that is so for ever, and for each of them.
     End {
         /// The node.
         node: NodeId,
-        /// Its life.
-        life: Incarnation,
+        /// Its incarnation.
+        incarnation: Incarnation,
         /// Of the introduction.
         number: u64,
     },
@@ -63,12 +63,12 @@ pub enum Introduction {
         /// Of the introduction that was heard.
         number: u64,
     },
-    /// Somebody is going to look for the tails of a store's chains: of the one in this memory, of this life of its node. What he finds
+    /// Somebody is going to look for the tails of a store's chains: of the one in this memory, of this incarnation of its node. What he finds
     /// counts for a short time from now on. Names the switch: for another one, that time would begin when this arrives, long after he did.
     Scan {
         /// The node whose memory it is in.
         memory: NodeId,
-        /// The lower bits of that node's life.
+        /// The lower bits of that node's incarnation.
         of: u16,
         /// The memory.
         region: Key,
@@ -88,11 +88,11 @@ pub enum Introduction {
         /// That of the introduction which said that he would look.
         number: u64,
     },
-    /// A store is over: the one in this memory, of this life of its node. Names no switch: no other store will have that memory's key.
+    /// A store is over: the one in this memory, of this incarnation of its node. Names no switch: no other store will have that memory's key.
     Over {
         /// The node whose memory it is in.
         memory: NodeId,
-        /// The lower bits of that node's life.
+        /// The lower bits of that node's incarnation.
         of: u16,
         /// The memory.
         region: Key,
@@ -126,14 +126,14 @@ impl Introduction {
     pub fn encode(&self) -> [u8; BYTES] {
         let (mut bytes, mut third) = ([0; BYTES], 0);
         let (what, first, second) = match *self {
-            Self::Begin { client, first, region, of, life, server: (node, its), as_asked, .. } => {
+            Self::Begin { client, first, region, of, incarnation, server: (node, its), as_asked, .. } => {
                 third = u64::from(node.0) << 32 | u64::from(its.0);
                 bytes[5] = u8::from(as_asked);
                 bytes[6..8].copy_from_slice(&of.to_le_bytes());
                 let packet = u64::from(client.get()) << 32 | u64::from(first.get());
-                (1, packet, u64::from(region.0) << 32 | u64::from(life.0))
+                (1, packet, u64::from(region.0) << 32 | u64::from(incarnation.0))
             }
-            Self::End { node, life, .. } => (2, u64::from(node.0), u64::from(life.0)),
+            Self::End { node, incarnation, .. } => (2, u64::from(node.0), u64::from(incarnation.0)),
             Self::Heard { .. } => (3, 0, 0),
             Self::Tail { key, at, version, .. } => {
                 (5, key, u64::from(at.to_bits()) << 32 | u64::from(version.0))
@@ -165,13 +165,13 @@ impl Introduction {
                 first: Psn::new(first as u32),
                 region: Key((second >> 32) as u32),
                 of,
-                life: Incarnation(second as u32),
+                incarnation: Incarnation(second as u32),
                 server: (NodeId((third >> 32) as u16), Incarnation(third as u32)),
                 switch,
                 as_asked: bytes[5] == 1,
                 number,
             },
-            2 => Self::End { node: NodeId(first as u16), life: Incarnation(second as u32), number },
+            2 => Self::End { node: NodeId(first as u16), incarnation: Incarnation(second as u32), number },
             3 => Self::Heard { number },
             4 => Self::Scan { memory: NodeId(first as u16), of, region: Key(second as u32), switch, number },
             5 => {
@@ -192,14 +192,34 @@ mod tests {
 
     #[test]
     fn what_is_said_is_read_as_it_was_written_and_nothing_else_is() {
-        let (life, number, of) = (Incarnation(u32::MAX), u64::MAX - 1, 0x8001);
+        let (incarnation, number, of) = (Incarnation(u32::MAX), u64::MAX - 1, 0x8001);
         let (client, first, region) = (QpNumber::new(0x80_1234), Psn::new(0xff_ffff), Key(77));
         let at = Location::new(Class::new(15).unwrap(), UNITS - 1);
         let (server, switch) = ((NodeId(63), Incarnation(u32::MAX - 1)), SwitchEpoch(u32::MAX - 2));
         for said in [
-            Introduction::Begin { client, first, region, of, life, server, switch, as_asked: false, number },
-            Introduction::Begin { client, first, region, of, life, server, switch, as_asked: true, number },
-            Introduction::End { node: NodeId(63), life, number },
+            Introduction::Begin {
+                client,
+                first,
+                region,
+                of,
+                incarnation,
+                server,
+                switch,
+                as_asked: false,
+                number,
+            },
+            Introduction::Begin {
+                client,
+                first,
+                region,
+                of,
+                incarnation,
+                server,
+                switch,
+                as_asked: true,
+                number,
+            },
+            Introduction::End { node: NodeId(63), incarnation, number },
             Introduction::Heard { number },
             Introduction::Scan { memory: NodeId(63), of, region, switch, number },
             Introduction::Tail { key: u64::MAX, at, version: EntryVersion(255), number },

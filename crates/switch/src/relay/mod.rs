@@ -1,7 +1,7 @@
 //! The switch's part in chains: it carries packets between clients and memory on, and where it steers it lets its program see each of
 //! them first.
 //!
-//! In the switch, one of the programs of its [`Chip`](crate::Chip). It knows which lives of nodes there are, which connections, and which
+//! In the switch, one of the programs of its [`Chip`](crate::Chip). It knows which incarnations of nodes there are, which connections, and which
 //! store is steered; a driver moves payloads, and tells it what nodes say ([`Introduction`]).
 //!
 //! What must always hold: a packet comes from the node that has the other end of the queue pair that it is for, or it goes
@@ -33,8 +33,8 @@ pub const HEAD: usize = 32;
 pub struct Relay<R: Rules = AllRules> {
     rules: R,
     nodes: usize,
-    /// The nodes that are in the rack, each in which life, once that is known.
-    lives: Option<Vec<Option<Incarnation>>>,
+    /// The nodes that are in the rack, each in which incarnation, once that is known.
+    incarnations: Option<Vec<Option<Incarnation>>>,
     /// The first epoch of this switch. Nobody is in it who knew only an earlier switch; and before there is one, everybody does.
     since: Option<SwitchEpoch>,
     carried: u64,
@@ -54,18 +54,18 @@ pub struct Relay<R: Rules = AllRules> {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     /// Of the client's node.
-    life: Incarnation,
+    incarnation: Incarnation,
     /// The introduction's.
     number: u64,
     of: Option<Steered>,
 }
 
-/// A store of one memory: its node, of which life, and what its NIC calls the memory. Keys and units of two stores are the same numbers, so
+/// A store of one memory: its node, of which incarnation, and what its NIC calls the memory. Keys and units of two stores are the same numbers, so
 /// the program steers one store, and the packets of others pass as they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct StoreId(NodeId, u16, Key);
 
-/// A store that is steered, or may be; and the node of its metadata server, of which life.
+/// A store that is steered, or may be; and the node of its metadata server, of which incarnation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Steered {
     id: StoreId,
@@ -86,7 +86,7 @@ impl<R: Rules> Relay<R> {
         Self {
             rules,
             nodes,
-            lives: None,
+            incarnations: None,
             since: None,
             carried: 0,
             outdated: 0,
@@ -108,27 +108,29 @@ impl<R: Rules> Relay<R> {
         self.program.as_deref()
     }
 
-    /// An epoch begins with these lives of nodes. What another one sends has no effect from now on: it may be a memory that does not know yet that it
+    /// An epoch begins with these incarnations of nodes. What another one sends has no effect from now on: it may be a memory that does not know yet that it
     /// was declared dead, and whose copies others have ceased to write to. A store is over with its memory, or with its metadata server, and another one
     /// may be steered. The first one of a switch is what names it, to those who introduce something.
-    pub fn begin_epoch(&mut self, epoch: SwitchEpoch, lives: &[Option<Incarnation>]) {
+    pub fn begin_epoch(&mut self, epoch: SwitchEpoch, incarnations: &[Option<Incarnation>]) {
         self.since.get_or_insert(epoch);
-        self.lives = Some(lives.to_vec());
+        self.incarnations = Some(incarnations.to_vec());
         if self.steered.is_some_and(|store| !self.goes_on(&store)) {
             self.over();
         }
     }
 
-    /// True if nothing is known of that node's death, in the life of which this holds.
+    /// True if nothing is known of that node's death, in the incarnation of which this holds.
     fn is_up(&self, node: NodeId, is_it: impl Fn(Incarnation) -> bool) -> bool {
-        let life = |lives: &Vec<Option<Incarnation>>| lives.get(node.index()).copied().flatten();
-        self.lives.as_ref().is_none_or(|lives| life(lives).is_some_and(is_it))
+        let incarnation =
+            |incarnations: &Vec<Option<Incarnation>>| incarnations.get(node.index()).copied().flatten();
+        self.incarnations.as_ref().is_none_or(|incarnations| incarnation(incarnations).is_some_and(is_it))
     }
 
     /// True if both nodes are up on which a store depends. Clients of one whose metadata server has died go on for as long as they know tails and
     /// have slots, but are not steered any more: nobody would ever say that it is over.
-    fn goes_on(&self, Steered { id: StoreId(memory, of, _), server: (node, life) }: &Steered) -> bool {
-        self.is_up(*memory, |life| life.0 as u16 == *of) && self.is_up(*node, |now| now == *life)
+    fn goes_on(&self, Steered { id: StoreId(memory, of, _), server: (node, incarnation) }: &Steered) -> bool {
+        self.is_up(*memory, |incarnation| incarnation.0 as u16 == *of)
+            && self.is_up(*node, |now| now == *incarnation)
     }
 
     /// The store that is steered is over.
@@ -216,16 +218,16 @@ impl<R: Rules> Relay<R> {
             return None;
         }
         match *said {
-            Introduction::Begin { client, first, region, of, life, server, as_asked, .. } => {
+            Introduction::Begin { client, first, region, of, incarnation, server, as_asked, .. } => {
                 let is_client = |pair: &ChainPair| pair.end == chain_pair::End::Client;
                 let pair = ChainPair::of(client).filter(is_client).filter(|pair| node == pair.owner)?;
                 let id = StoreId(pair.peer, of, region);
                 let of = (region != Key(0)).then_some(Steered { id, server });
-                let heard = self.begin(pair, first, as_asked, Known { life, number, of });
+                let heard = self.begin(pair, first, as_asked, Known { incarnation, number, of });
                 return heard.then_some(Introduction::Heard { number });
             }
-            Introduction::End { node, life, .. } => {
-                self.end(|pair, known| pair.owner == node && known.life <= life);
+            Introduction::End { node, incarnation, .. } => {
+                self.end(|pair, known| pair.owner == node && known.incarnation <= incarnation);
             }
             Introduction::Over { memory, of, region, .. } => {
                 if self.steered.is_some_and(|store| store.id == StoreId(memory, of, region)) {

@@ -15,7 +15,7 @@ const EPOCH: SwitchEpoch = SwitchEpoch(7);
 fn steers() -> Relay {
     let config = Config { keys: 8, reads: 4096, ..Config::default() };
     let mut relay = Relay::new(3, Some(Steering::new(&config).expect("it fits")), FOUND);
-    relay.begin_epoch(EPOCH, &lives_of([1, SERVER.1.0, 3]));
+    relay.begin_epoch(EPOCH, &incarnations_of([1, SERVER.1.0, 3]));
     relay
 }
 
@@ -24,11 +24,11 @@ fn pair(client: u16, memory: u16) -> ChainPair {
 }
 
 /// Of three nodes; 0: it is dead.
-fn lives_of(lives: [u32; 3]) -> [Option<Incarnation>; 3] {
-    lives.map(|life| (life != 0).then_some(Incarnation(life)))
+fn incarnations_of(incarnations: [u32; 3]) -> [Option<Incarnation>; 3] {
+    incarnations.map(|incarnation| (incarnation != 0).then_some(Incarnation(incarnation)))
 }
 
-/// The metadata server of the stores here is that of node 1, in this life of it.
+/// The metadata server of the stores here is that of node 1, in this incarnation of it.
 const SERVER: (NodeId, Incarnation) = (NodeId(1), Incarnation(5));
 
 #[test]
@@ -54,9 +54,9 @@ fn nothing_passes_of_a_node_that_was_declared_dead() {
         relay.on_packet(Nanos::ZERO, NodeId(from), &mut packet, &[]).is_some()
     };
     let (request, answer) = (pair(0, 2).other().number(), pair(0, 2).number());
-    for (lives, is_carried) in [([1, 1, 1], true), ([1, 1, 0], false), ([1, 1, 3], true)] {
-        relay.begin_epoch(EPOCH, &lives_of(lives));
-        assert_eq!(carried(&mut relay, 2, answer), is_carried, "{lives:?}");
+    for (incarnations, is_carried) in [([1, 1, 1], true), ([1, 1, 0], false), ([1, 1, 3], true)] {
+        relay.begin_epoch(EPOCH, &incarnations_of(incarnations));
+        assert_eq!(carried(&mut relay, 2, answer), is_carried, "{incarnations:?}");
         assert!(carried(&mut relay, 0, request), "it may be told");
     }
 }
@@ -65,12 +65,12 @@ fn nothing_passes_of_a_node_that_was_declared_dead() {
 fn what_is_said_late_of_a_connection_means_nothing() {
     let mut relay = steers();
     let node = NodeId;
-    let begin = |number, life| Introduction::Begin {
+    let begin = |number, incarnation| Introduction::Begin {
         client: pair(0, 2).number(),
         first: Psn::new(9),
         region: Key(1),
         of: 3,
-        life: Incarnation(life),
+        incarnation: Incarnation(incarnation),
         server: SERVER,
         switch: EPOCH,
         as_asked: false,
@@ -82,9 +82,10 @@ fn what_is_said_late_of_a_connection_means_nothing() {
     assert_eq!(relay.on_introduction(Nanos::ZERO, node(0), &begin(4, 1)), None, "late");
     assert_eq!(relay.on_introduction(Nanos::ZERO, node(1), &begin(6, 1)), None, "of somebody else");
     assert_eq!(relay.on_introduction(Nanos::ZERO, node(0), &begin(7, 2)), heard(7));
-    let end = |life| Introduction::End { node: NodeId(0), life: Incarnation(life), number: 1 };
+    let end =
+        |incarnation| Introduction::End { node: NodeId(0), incarnation: Incarnation(incarnation), number: 1 };
     assert_eq!(relay.on_introduction(Nanos::ZERO, node(1), &end(1)), heard(1));
-    assert_eq!(relay.known.len(), 1, "the next life has begun");
+    assert_eq!(relay.known.len(), 1, "the next incarnation has begun");
     assert_eq!(relay.on_introduction(Nanos::ZERO, node(1), &end(2)), heard(1));
     assert!(relay.known.is_empty());
 }
@@ -112,14 +113,14 @@ fn a_tail_that_was_looked_for_long_ago_is_not_taken_for_one() {
     assert!(!is_preloaded(FOUND));
 }
 
-/// A client of node 0 begins a connection to a store at node 2, of whose third life it is.
+/// A client of node 0 begins a connection to a store at node 2, of whose third incarnation it is.
 fn begins(thread: u16, region: u32, number: u64) -> Introduction {
     Introduction::Begin {
         client: ChainPair::of_client(NodeId(0), NodeId(2), thread).number(),
         first: Psn::new(9),
         region: Key(region),
         of: 3,
-        life: Incarnation(1),
+        incarnation: Incarnation(1),
         server: SERVER,
         switch: EPOCH,
         as_asked: false,
@@ -157,28 +158,28 @@ fn one_store_is_steered_and_the_next_one_when_it_is_over() {
 #[test]
 fn a_store_is_over_when_its_memory_or_its_metadata_server_has_died_and_another_one_is_steered() {
     let up = [1, SERVER.1.0, 3];
-    // The memory; the metadata server; either, which is there again in its next life, in one step.
+    // The memory; the metadata server; either, which is there again in its next incarnation, in one step.
     for dead in [[1, 5, 0], [1, 0, 3], [1, 5, 9], [1, 9, 3]] {
         let mut relay = steers();
-        relay.begin_epoch(EPOCH, &lives_of(up));
+        relay.begin_epoch(EPOCH, &incarnations_of(up));
         say(&mut relay, begins(1, 7, 1));
-        relay.begin_epoch(EPOCH, &lives_of([2, 5, 3]));
+        relay.begin_epoch(EPOCH, &incarnations_of([2, 5, 3]));
         assert_eq!((steered(&relay), relay.known.len()), (Some(Key(7)), 1), "somebody else has died");
-        relay.begin_epoch(EPOCH, &lives_of(dead));
+        relay.begin_epoch(EPOCH, &incarnations_of(dead));
         assert_eq!((steered(&relay), relay.known.len()), (None, 0), "{dead:?}");
         // A client that has not heard of it yet, or that goes on without a metadata server.
         say(&mut relay, begins(1, 7, 2));
         assert_eq!(steered(&relay), None, "{dead:?}");
-        relay.begin_epoch(EPOCH, &lives_of([1, 9, 9]));
+        relay.begin_epoch(EPOCH, &incarnations_of([1, 9, 9]));
         say(&mut relay, begins(1, 7, 3));
         assert_eq!(steered(&relay), None, "also when the node is there again");
         let server = (NodeId(1), Incarnation(9));
-        let Introduction::Begin { client, first, life, .. } = begins(2, 8, 4) else { unreachable!() };
+        let Introduction::Begin { client, first, incarnation, .. } = begins(2, 8, 4) else { unreachable!() };
         let (of, region, as_asked, number) = (9, Key(8), false, 4);
         let switch = EPOCH;
         say(
             &mut relay,
-            Introduction::Begin { client, first, region, of, life, server, switch, as_asked, number },
+            Introduction::Begin { client, first, region, of, incarnation, server, switch, as_asked, number },
         );
         assert_eq!(steered(&relay), Some(Key(8)), "another store");
     }
@@ -186,11 +187,13 @@ fn a_store_is_over_when_its_memory_or_its_metadata_server_has_died_and_another_o
 
 /// What a node said before it knew of this epoch: that a connection begins, or that it looks for tails.
 fn said_in(switch: SwitchEpoch) -> [Introduction; 2] {
-    let Introduction::Begin { client, first, region, of, life, server, as_asked, .. } = begins(1, 1, 1)
+    let Introduction::Begin { client, first, region, of, incarnation, server, as_asked, .. } =
+        begins(1, 1, 1)
     else {
         unreachable!()
     };
-    let begin = Introduction::Begin { client, first, region, of, life, server, switch, as_asked, number: 1 };
+    let begin =
+        Introduction::Begin { client, first, region, of, incarnation, server, switch, as_asked, number: 1 };
     [begin, scan(switch, 2)]
 }
 
@@ -211,14 +214,14 @@ fn what_was_said_to_an_earlier_switch_means_nothing_unless_it_is_so_for_ever() {
     assert_eq!((relay.known.len(), relay.outdated), (1, 2));
     assert_eq!(relay.program().unwrap().tail(9), None, "nobody looks");
     let (memory, region) = (NodeId(2), Key(1));
-    say(&mut relay, Introduction::End { node: NodeId(1), life: Incarnation(5), number: 3 });
+    say(&mut relay, Introduction::End { node: NodeId(1), incarnation: Incarnation(5), number: 3 });
     say(&mut relay, Introduction::Over { memory, of: 3, region, number: 4 });
 }
 
 #[test]
 fn what_was_said_before_a_node_died_counts_with_the_same_switch() {
     let mut relay = steers();
-    relay.begin_epoch(SwitchEpoch(EPOCH.0 + 1), &lives_of([1, SERVER.1.0, 3]));
+    relay.begin_epoch(SwitchEpoch(EPOCH.0 + 1), &incarnations_of([1, SERVER.1.0, 3]));
     for said in said_in(EPOCH).into_iter().chain(said_in(SwitchEpoch(EPOCH.0 + 1))) {
         say(&mut relay, said);
     }
@@ -233,6 +236,6 @@ fn a_switch_that_is_in_no_epoch_yet_is_not_the_one_that_anybody_means() {
         assert_eq!(relay.on_introduction(Nanos::ZERO, NodeId(0), &said), None, "{said:?}");
     }
     assert_eq!(relay.outdated, 2);
-    relay.begin_epoch(EPOCH, &lives_of([1, SERVER.1.0, 3]));
+    relay.begin_epoch(EPOCH, &incarnations_of([1, SERVER.1.0, 3]));
     said_in(EPOCH).into_iter().for_each(|said| say(&mut relay, said));
 }

@@ -23,7 +23,7 @@ fn packets_that_are_not_for_the_switch_are_dropped() {
 }
 
 #[test]
-fn packets_of_another_life_of_the_switch_are_dropped_in_either_pass() {
+fn packets_of_another_incarnation_of_the_switch_are_dropped_in_either_pass() {
     let mut rig = Rig::new();
     rig.assert_dropped(&Packet { epoch: SwitchEpoch(EPOCH.0 - 1), ..miss() }, Drop::Epoch);
     rig.assert_dropped(&Packet { epoch: SwitchEpoch(EPOCH.0 + 1), ..miss() }, Drop::Epoch);

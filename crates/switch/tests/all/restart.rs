@@ -1,4 +1,4 @@
-//! A restarted switch: empty, deaf to packets of its former lives, and what a control plane read out before.
+//! A restarted switch: empty, deaf to packets of its former incarnations, and what a control plane read out before.
 
 use crate::rig;
 
@@ -25,7 +25,7 @@ fn a_dump_names_every_entry_by_tag_and_every_node_that_holds_a_lock() {
 }
 
 #[test]
-fn a_restarted_switch_has_no_entry_no_lock_and_no_number_of_its_former_life() {
+fn a_restarted_switch_has_no_entry_no_lock_and_no_number_of_its_former_incarnation() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([0]));
     let miss = request(Kind::ReadMiss, block(), requester(1, 0), 8);
@@ -45,7 +45,7 @@ fn a_restarted_switch_has_no_entry_no_lock_and_no_number_of_its_former_life() {
 }
 
 #[test]
-fn a_second_pass_of_the_former_life_is_dropped() {
+fn a_second_pass_of_the_former_incarnation_is_dropped() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([0]));
     let miss = request(Kind::ReadMiss, block(), requester(1, 0), 1);

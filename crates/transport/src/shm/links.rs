@@ -100,7 +100,7 @@ impl Arrivals {
         Self { rings: RwLock::new(Vec::new()), changes: AtomicU64::new(0) }
     }
 
-    /// A new ring, in the place of the one that its producer had in a former life. That one is closed before this one
+    /// A new ring, in the place of the one that its producer had in a former incarnation. That one is closed before this one
     /// is here.
     pub(super) fn add(&self, new: Arc<Incoming>) {
         self.change(|rings| {

@@ -15,8 +15,8 @@
 //!
 //! A session is adopted from a greeting that echoes the receiver's present challenge, which is random and is drawn
 //! anew each time that one was echoed. What must always hold: so a greeting does something at most once, and only
-//! if it was written after the challenge was. One of a former life does nothing. (An echo of the receiver's *session*
-//! would not be enough: a greeting of the sender's former life that named the same session could be sent again.)
+//! if it was written after the challenge was. One of a former incarnation does nothing. (An echo of the receiver's *session*
+//! would not be enough: a greeting of the sender's former incarnation that named the same session could be sent again.)
 //! The same goes for a greeting with other settings, or of another version: it is refused, and nothing else changes.
 //! The counter in the head says from where on the sender's counters are new, so that a window that begins anew
 //! accepts nothing twice.

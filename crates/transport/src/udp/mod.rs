@@ -27,7 +27,7 @@
 //! from watching.
 //!
 //! A place that restarts draws another session. Its peers learn of it from a greeting that answers theirs, and then
-//! refuse whatever its former life had sent. Until both know each other, messages are dropped
+//! refuse whatever its former incarnation had sent. Until both know each other, messages are dropped
 //! ([`crate::Cause::Unreachable`]) and greetings go out; who sends has to repeat what matters, as with every loss.
 //!
 //! There is one session for observers. If two of them ask at the same time, each ends the other's.

@@ -2,7 +2,7 @@
 //!
 //! What must always hold: a counter is used once for a peer, through all of its sessions; so no pad is used twice
 //! ([`super::tag`]), even if a session comes back. The keys are those of one direction between two sessions: what was
-//! sent in another life of either, or the other way, fits neither key.
+//! sent in another incarnation of either, or the other way, fits neither key.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -35,7 +35,7 @@ pub(super) const fn name(session: u128) -> u64 {
     session as u64
 }
 
-/// What two lives of two places share.
+/// What two incarnations of two places share.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) mine: u128,
@@ -284,8 +284,8 @@ mod tests {
         assert!(session((b, 20), (a, 10)).verify(5, b"covered", Some(&tag)));
         for (who, other) in [
             ("the sender itself", sender),
-            ("a former life of the receiver", session((b, 19), (a, 10))),
-            ("who takes it for another life of the sender", session((b, 20), (a, 11))),
+            ("a former incarnation of the receiver", session((b, 19), (a, 10))),
+            ("who takes it for another incarnation of the sender", session((b, 20), (a, 11))),
             ("another place", session((PlaceId::SWITCH, 20), (a, 10))),
             ("another rack", Session::new(Some(&Key::from_bytes([8; 32])), (b, 20), (a, 10), address)),
             ("a rack without a key", Session::new(None, (b, 20), (a, 10), address)),

@@ -38,7 +38,7 @@ const SOCKET_BUFFER: usize = 4 << 20;
 #[derive(Debug)]
 pub struct UdpTransport {
     pub(super) me: PlaceId,
-    /// This life.
+    /// This incarnation.
     pub(super) session: u128,
     pub(super) key: Option<Key>,
     pub(super) hello_key: Option<HelloKey>,

@@ -147,20 +147,21 @@ pub(super) struct Finder {
     lookup: Lookup,
     thread: OnceLock<Thread>,
     /// The thread ends when this has gone.
-    life: Arc<()>,
+    incarnation: Arc<()>,
 }
 
 impl Finder {
     pub(super) fn new(lookup: Lookup) -> Self {
-        Self { lookup, thread: OnceLock::new(), life: Arc::default() }
+        Self { lookup, thread: OnceLock::new(), incarnation: Arc::default() }
     }
 
     /// Names are looked up from now on, and silence is noticed.
     pub(super) fn begin(&self, peers: &Arc<[Option<Peer>]>, reach: Reach) {
         self.thread.get_or_init(|| {
-            let (peers, lookup, life) = (Arc::clone(peers), self.lookup.clone(), Arc::downgrade(&self.life));
+            let (peers, lookup, incarnation) =
+                (Arc::clone(peers), self.lookup.clone(), Arc::downgrade(&self.incarnation));
             let finder = thread::Builder::new().name("names".to_owned());
-            let running = finder.spawn(move || find(&peers, &lookup, reach, &life));
+            let running = finder.spawn(move || find(&peers, &lookup, reach, &incarnation));
             running.expect("the system gives a thread").thread().clone()
         });
     }
@@ -169,16 +170,16 @@ impl Finder {
 impl Drop for Finder {
     fn drop(&mut self) {
         // Nobody waits for it: it has nothing of the transport but what is written here, and may be in a lookup.
-        self.life = Arc::default();
+        self.incarnation = Arc::default();
         if let Some(thread) = self.thread.get() {
             thread.unpark();
         }
     }
 }
 
-fn find(peers: &[Option<Peer>], lookup: &Lookup, reach: Reach, life: &Weak<()>) {
+fn find(peers: &[Option<Peer>], lookup: &Lookup, reach: Reach, incarnation: &Weak<()>) {
     let mut sent = [0; PlaceId::COUNT];
-    while life.strong_count() > 0 {
+    while incarnation.strong_count() > 0 {
         for peer in peers.iter().flatten() {
             let before = std::mem::replace(&mut sent[peer.place.index()], peer.last_counter());
             let session = peer.session();
@@ -188,7 +189,7 @@ fn find(peers: &[Option<Peer>], lookup: &Lookup, reach: Reach, life: &Weak<()>) 
             if session.is_none() || silent || doubtful || peer.address().is_none() {
                 look_up(peer, lookup, reach, session.is_none());
             }
-            if life.strong_count() == 0 {
+            if incarnation.strong_count() == 0 {
                 return;
             }
         }

@@ -99,7 +99,7 @@ fn what_is_no_directory_is_refused() {
 }
 
 #[test]
-fn a_place_that_lives_is_not_opened_twice() {
+fn a_place_that_incarnations_is_not_opened_twice() {
     let scratch = Scratch::new("twice");
     let config = config(&scratch.rack());
     let place = ShmTransport::open(&config).unwrap();

@@ -104,13 +104,13 @@ fn a_sender_killed_in_mid_traffic_leaves_whole_messages_and_can_come_back() {
     }
     let rack = ShmRack::new();
     let us = rack.open(US);
-    for life in 0..5 {
+    for incarnation in 0..5 {
         let mut other =
             Other::start("a_sender_killed_in_mid_traffic_leaves_whole_messages_and_can_come_back", &rack);
         let mut next = 0;
         until("some traffic", || {
             take_flood(&*us, &mut next);
-            next > 1000 * (life + 1)
+            next > 1000 * (incarnation + 1)
         });
         other.kill();
         // What it had published is there; then there is nothing, however often we look.
@@ -120,7 +120,7 @@ fn a_sender_killed_in_mid_traffic_leaves_whole_messages_and_can_come_back() {
     }
     let counts = us.counters().counts();
     assert_eq!((counts.dropped_for(Cause::BrokenRing), counts.dropped_for(Cause::Malformed)), (0, 0));
-    // The socket of the last life lies there; the place can be opened all the same.
+    // The socket of the last incarnation lies there; the place can be opened all the same.
     rack.open(THEM);
 }
 
@@ -140,7 +140,10 @@ fn a_receiver_that_is_killed_is_unreachable_until_it_comes_back() {
             send_number(&*us, THEM, number);
             us.wait(wire::Nanos::from_millis(1));
             let came = receive(&*us);
-            assert!(came.iter().all(|message| number_of(message) > first), "no answers of a former life");
+            assert!(
+                came.iter().all(|message| number_of(message) > first),
+                "no answers of a former incarnation"
+            );
             !came.is_empty()
         });
         other.kill();

@@ -74,7 +74,7 @@ macro_rules! conforms {
                 the_contents_may_change_after_send
                 a_message_names_its_sender
                 a_receiver_may_come_late
-                a_receiver_that_comes_back_gets_nothing_of_its_former_life
+                a_receiver_that_comes_back_gets_nothing_of_its_former_incarnation
                 a_sender_that_comes_back_is_heard
                 a_receiver_that_takes_nothing_away_does_not_stop_the_sender
                 a_sleeper_is_woken_for_every_message

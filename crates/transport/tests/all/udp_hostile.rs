@@ -155,11 +155,11 @@ fn a_datagram_for_the_other_direction_is_dropped() {
 #[test]
 fn a_flood_of_refused_datagrams_is_answered_with_a_greeting_every_5_ms_at_most() {
     let mut pair = Pair::connected(1_500);
-    let mut other_life = pair.sealed([1], 2).remove(0);
-    other_life[20] ^= 1;
+    let mut other_incarnation = pair.sealed([1], 2).remove(0);
+    other_incarnation[20] ^= 1;
     while !pair.tap.sent_by_b().is_empty() {}
     let start = std::time::Instant::now();
-    pair.deliver(&vec![other_life; 2_000]);
+    pair.deliver(&vec![other_incarnation; 2_000]);
     let most = start.elapsed().as_millis() / 5 + 1;
     assert_eq!(dropped(&pair.b, Cause::OtherLife), 2_000);
     let sent = pair.tap.sent_by_b().len() as u128;

@@ -1,4 +1,4 @@
-//! Lives of places: a new life of a peer ends its former one at once, and nothing that was sent in a former life,
+//! Lives of places: a new incarnation of a peer ends its former one at once, and nothing that was sent in a former incarnation,
 //! or for one, has any effect.
 
 use crate::tapped;
@@ -9,7 +9,7 @@ use tapped::{A, B, Pair, TIMEOUT, Tap, config, dropped, key, receive};
 use transport::udp::UdpTransport;
 use transport::{Body, Cause, Outgoing, PlaceId, Transport};
 
-/// A ends its life and begins another one, on another port: the wire leads there.
+/// A ends its incarnation and begins another one, on another port: the wire leads there.
 fn restart_a(pair: &mut Pair) {
     let a = UdpTransport::bind(&config(A, &[(B, pair.tap.for_a())], key(1), 1_500)).expect("A");
     pair.a = a;
@@ -27,7 +27,7 @@ fn both_sides_connect_when_one_sends_first() {
 }
 
 #[test]
-fn a_new_life_of_a_peer_is_adopted_and_its_messages_arrive() {
+fn a_new_incarnation_of_a_peer_is_adopted_and_its_messages_arrive() {
     let mut pair = Pair::connected(1_500);
     restart_a(&mut pair);
     pair.connect();
@@ -37,7 +37,7 @@ fn a_new_life_of_a_peer_is_adopted_and_its_messages_arrive() {
 }
 
 #[test]
-fn messages_of_a_former_life_are_dropped_once_the_next_one_is_known() {
+fn messages_of_a_former_incarnation_are_dropped_once_the_next_one_is_known() {
     let mut pair = Pair::connected(1_500);
     let former = pair.sealed([1], 8);
     restart_a(&mut pair);
@@ -49,7 +49,7 @@ fn messages_of_a_former_life_are_dropped_once_the_next_one_is_known() {
 }
 
 #[test]
-fn messages_for_a_former_life_are_dropped_and_lead_to_a_new_session() {
+fn messages_for_a_former_incarnation_are_dropped_and_lead_to_a_new_session() {
     let mut pair = Pair::connected(1_500);
     let former = pair.sealed([1], 8);
     let b = UdpTransport::bind(&config(B, &[(A, pair.tap.for_b())], key(1), 1_500)).expect("B");
@@ -67,12 +67,12 @@ fn messages_for_a_former_life_are_dropped_and_lead_to_a_new_session() {
 }
 
 #[test]
-fn greetings_and_messages_of_a_former_life_change_nothing_when_they_are_sent_again() {
+fn greetings_and_messages_of_a_former_incarnation_change_nothing_when_they_are_sent_again() {
     let tap = Tap::new();
     let a = UdpTransport::bind(&config(A, &[(B, tap.for_a())], key(1), 1_500)).expect("A");
     let b = UdpTransport::bind(&config(B, &[(A, tap.for_b())], key(1), 1_500)).expect("B");
     let mut pair = Pair { a, b, tap, got_a: Vec::new(), got_b: Vec::new() };
-    // Everything that A says in its first life, answers to B's challenges included.
+    // Everything that A says in its first incarnation, answers to B's challenges included.
     let mut recorded = pair.record_until(|pair| pair.a.is_connected(B) && pair.b.is_connected(A));
     let sent = pair.sealed([1], 8);
     pair.deliver(&sent);
@@ -89,11 +89,11 @@ fn greetings_and_messages_of_a_former_life_change_nothing_when_they_are_sent_aga
     assert_eq!(pair.numbers(), [], "the recorded message");
     let sent = pair.sealed([2], 8);
     pair.deliver(&sent);
-    assert_eq!(pair.numbers(), [2], "the session of the second life is still the present one");
+    assert_eq!(pair.numbers(), [2], "the session of the second incarnation is still the present one");
 }
 
 #[test]
-fn recorded_greetings_of_the_present_life_do_not_open_the_window_again() {
+fn recorded_greetings_of_the_present_incarnation_do_not_open_the_window_again() {
     let mut pair = Pair::unknown_peers(key(1), key(1), 1_500);
     let recorded = pair.record_until(|pair| pair.a.is_connected(B) && pair.b.is_connected(A));
     let sent = pair.sealed([1], 8);
@@ -128,7 +128,7 @@ fn a_session_that_comes_back_accepts_nothing_twice() {
 }
 
 #[test]
-fn pieces_of_a_former_life_do_not_complete_a_message() {
+fn pieces_of_a_former_incarnation_do_not_complete_a_message() {
     let mut pair = Pair::connected(1_500);
     let pieces = pair.sealed([1], 1_024);
     assert!(pieces.len() > 2);

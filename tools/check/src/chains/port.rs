@@ -78,7 +78,7 @@ impl Port {
                 Link::Broken { again } if rig.now() < again => return Ok(false),
                 Link::Up { .. } | Link::Down | Link::Broken { .. } => {
                     let epoch = rig.epoch(me);
-                    if rig.life_of(me, memory) != Some(self.store.of) {
+                    if rig.incarnation_of(me, memory) != Some(self.store.of) {
                         return Err(Failure::DOWN);
                     }
                     let mut psn = || Psn::new(rig.bench.random.bits() as u32 & 0xff_ffff);
@@ -90,9 +90,11 @@ impl Port {
                 Link::Asked { number, epoch, to_memory, to_client } => match rig.common.answer(number) {
                     None => return Ok(false),
                     Some(Ok(_)) => {
-                        let Some(life) = rig.life_of(me, memory) else { return Err(Failure::DOWN) };
+                        let Some(incarnation) = rig.incarnation_of(me, memory) else {
+                            return Err(Failure::DOWN);
+                        };
                         let beginning = rig.beginning(to_client, to_memory);
-                        rig.connect(pair, life, beginning);
+                        rig.connect(pair, incarnation, beginning);
                         self.begun += 1;
                         rig.common.seen.connections += 1;
                         rig.common.seen.anew += u64::from(self.begun > 1);
@@ -133,14 +135,14 @@ impl Port {
         if !rig.plan().is_steered() {
             return None;
         }
-        let Store { root, life, memory, key, of, .. } = self.store;
+        let Store { root, incarnation, memory, key, of, .. } = self.store;
         Some(Introduction::Begin {
             client: ChainPair::of_client(me, memory.home(), self.thread).number(),
             first,
             region: key,
             of: of.0 as u16,
-            life: rig.bench.control.incarnation(me),
-            server: (root.home(), life),
+            incarnation: rig.bench.control.incarnation(me),
+            server: (root.home(), incarnation),
             switch,
             as_asked: self.as_asked,
             number: rig.next_number(me),

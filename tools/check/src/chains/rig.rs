@@ -164,9 +164,9 @@ impl<R: Rules, M: Packets> Rig<'_, R, M> {
         self.common.plan
     }
 
-    /// The life of a node that is in the rack, as far as this one knows.
-    pub(super) fn life_of(&self, me: NodeId, node: NodeId) -> Option<Incarnation> {
-        self.words.life_of(self.bench, me, node)
+    /// The incarnation of a node that is in the rack, as far as this one knows.
+    pub(super) fn incarnation_of(&self, me: NodeId, node: NodeId) -> Option<Incarnation> {
+        self.words.incarnation_of(self.bench, me, node)
     }
 
     /// The rack's epoch, as far as a node knows.
@@ -201,8 +201,8 @@ impl<R: Rules, M: Packets> Rig<'_, R, M> {
     }
 
     /// Begins the client's end of a connection.
-    pub(super) fn connect(&mut self, pair: ChainPair, life: Incarnation, beginning: Beginning) {
-        self.words.connect_chain(self.bench, pair, life, beginning);
+    pub(super) fn connect(&mut self, pair: ChainPair, incarnation: Incarnation, beginning: Beginning) {
+        self.words.connect_chain(self.bench, pair, incarnation, beginning);
         self.take_in();
     }
 
@@ -218,13 +218,13 @@ impl<R: Rules, M: Packets> Rig<'_, R, M> {
         let number = self.words.next_number();
         self.bench.note(None, || format!("{me} asks {to} {number}: {ask:?}"));
         if me == to {
-            let life = self.bench.control.incarnation(me);
-            if let Some(answer) = self.serve(me, (me, life), ask) {
+            let incarnation = self.bench.control.incarnation(me);
+            if let Some(answer) = self.serve(me, (me, incarnation), ask) {
                 self.common.answers.insert(number, answer);
             }
             return Ok(number);
         }
-        if self.life_of(me, to).is_none() {
+        if self.incarnation_of(me, to).is_none() {
             return Err(Failure::DOWN);
         }
         if !matches!(ask, Ask::Told { .. }) {
@@ -254,7 +254,7 @@ impl<R: Rules, M: Packets> Rig<'_, R, M> {
                 }
             }
             ForChains::Asked(from, number) => {
-                let Some(life) = self.words.is_served(self.bench, number, (node, from)) else {
+                let Some(incarnation) = self.words.is_served(self.bench, number, (node, from)) else {
                     return self
                         .common
                         .truth
@@ -263,7 +263,7 @@ impl<R: Rules, M: Packets> Rig<'_, R, M> {
                 let Some(Said::Ask(ask)) = self.common.said.remove(&number) else {
                     return self.common.truth.fails(|| format!("{node} is asked {number} by {from} twice"));
                 };
-                if let Some(answer) = self.serve(node, (from, life), ask) {
+                if let Some(answer) = self.serve(node, (from, incarnation), ask) {
                     self.bench.note(None, || format!("{node} answers {number} of {from}: {answer:?}"));
                     self.common.said.insert(number, Said::Answer(answer));
                     self.words.say(self.bench, (node, from), number, true);
@@ -293,14 +293,14 @@ impl<R: Rules, M: Packets> Rig<'_, R, M> {
     fn serve(
         &mut self,
         node: NodeId,
-        (from, life): (NodeId, Incarnation),
+        (from, incarnation): (NodeId, Incarnation),
         ask: Ask,
     ) -> Option<Result<Answered>> {
         Some(match ask {
             Ask::Told { of, thread, appends } => {
                 let now = self.now();
                 if let Ok(server) = self.server_of(node, &of) {
-                    server.told(now, client_id(from, life, thread), &appends);
+                    server.told(now, client_id(from, incarnation, thread), &appends);
                 }
                 return None;
             }
@@ -312,7 +312,7 @@ impl<R: Rules, M: Packets> Rig<'_, R, M> {
             Ask::Describe(root) => self.server_or_why(node, root).map(|server| Answered::Store(server.store)),
             Ask::Do { of, thread, number, call } => {
                 let now = self.now();
-                let client = client_id(from, life, thread);
+                let client = client_id(from, incarnation, thread);
                 match self.server_of(node, &of) {
                     Ok(server) => {
                         let its = server.store.number;
@@ -330,13 +330,13 @@ impl<R: Rules, M: Packets> Rig<'_, R, M> {
             Ask::Connect { thread, to_memory, to_client } => {
                 let pair = ChainPair { owner: node, peer: from, end: End::Memory, thread };
                 let beginning = self.beginning(to_memory, to_client);
-                match self.words.connect_chain(self.bench, pair, life, beginning) {
+                match self.words.connect_chain(self.bench, pair, incarnation, beginning) {
                     true => Ok(Answered::Done),
                     false => Err(Failure::DOWN),
                 }
             }
-            Ask::Fence { node: dead, life } => {
-                self.words.fence(self.bench, node, (dead, life));
+            Ask::Fence { node: dead, incarnation } => {
+                self.words.fence(self.bench, node, (dead, incarnation));
                 Ok(Answered::Done)
             }
             Ask::End(store) => match self.server_of(node, &store) {
@@ -363,9 +363,9 @@ impl<R: Rules, M: Packets> Rig<'_, R, M> {
     }
 
     fn begin_server(&mut self, node: NodeId, store: Store) -> Result<Answered> {
-        let is_its_life = self.life_of(node, node) == Some(store.life)
+        let is_its_incarnation = self.incarnation_of(node, node) == Some(store.incarnation)
             || !self.common.rules.holds(Rule::RegionsBeginInTheirLife);
-        if !is_its_life || self.life_of(node, store.memory.home()) != Some(store.of) {
+        if !is_its_incarnation || self.incarnation_of(node, store.memory.home()) != Some(store.of) {
             return Err(Failure::DOWN);
         }
         let machine = &self.blocks.nodes[node.index()].0;
@@ -376,11 +376,11 @@ impl<R: Rules, M: Packets> Rig<'_, R, M> {
         if self.server_or_why(node, store.root).is_ok() {
             return Err(Failure::Refused(Refusal::NotAnAllocation));
         }
-        let life = self.bench.control.incarnation(node);
-        if store.life != life {
-            self.common.truth.fails(|| format!("{store:?} begins at {node} in {life:?}"));
+        let incarnation = self.bench.control.incarnation(node);
+        if store.incarnation != incarnation {
+            self.common.truth.fails(|| format!("{store:?} begins at {node} in {incarnation:?}"));
         }
-        let store = Store { life, ..store };
+        let store = Store { incarnation, ..store };
         let thread = self.common.take_thread(node);
         let epoch = self.epoch(node);
         let server = Server::new(self.common.rules, store, thread, epoch, &self.common.plan);
@@ -395,8 +395,8 @@ impl<R: Rules, M: Packets> Rig<'_, R, M> {
 }
 
 /// How the metadata server knows a client.
-fn client_id(node: NodeId, life: Incarnation, thread: u16) -> chain::metadata::ClientId {
-    chain::metadata::ClientId(u64::from(life.0) << 16 | u64::from(node.0) << 10 | u64::from(thread))
+fn client_id(node: NodeId, incarnation: Incarnation, thread: u16) -> chain::metadata::ClientId {
+    chain::metadata::ClientId(u64::from(incarnation.0) << 16 | u64::from(node.0) << 10 | u64::from(thread))
 }
 
 /// Whose client that is.

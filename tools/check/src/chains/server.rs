@@ -37,10 +37,10 @@ enum Then {
 enum Task {
     Nothing,
     Verbs(Vec<u64>, InFlight),
-    /// Memory is told that a life is over.
+    /// Memory is told that an incarnation is over.
     Fence {
         node: NodeId,
-        life: Incarnation,
+        incarnation: Incarnation,
         asked: Option<u64>,
     },
     /// The switch is told something, and told again.
@@ -202,7 +202,7 @@ impl<R: Rules> Server<R> {
                     true
                 }
             },
-            Task::Fence { node, life, asked } => self.fence(rig, me, (node, life), asked),
+            Task::Fence { node, incarnation, asked } => self.fence(rig, me, (node, incarnation), asked),
             // A switch of a later epoch does not listen: it looks anew.
             Task::Say { said, .. } if said.switch().is_some_and(|named| named != rig.epoch(me)) => true,
             Task::Say { said, again, then } => {
@@ -247,16 +247,17 @@ impl<R: Rules> Server<R> {
             }
             return true;
         }
-        let lives: BTreeSet<(NodeId, Incarnation)> =
+        let incarnations: BTreeSet<(NodeId, Incarnation)> =
             self.clients.keys().map(|client| whose(*client)).collect();
-        if let Some((node, life)) =
-            lives.into_iter().find(|(node, life)| rig.life_of(me, *node) != Some(*life))
+        if let Some((node, incarnation)) = incarnations
+            .into_iter()
+            .find(|(node, incarnation)| rig.incarnation_of(me, *node) != Some(*incarnation))
             && self.failed.is_none()
         {
-            self.task = Task::Fence { node, life, asked: None };
+            self.task = Task::Fence { node, incarnation, asked: None };
             return true;
         }
-        if rig.life_of(me, home) != Some(of) {
+        if rig.incarnation_of(me, home) != Some(of) {
             let is_new = self.failed.is_none();
             self.failed = Some(Failure::DOWN);
             return is_new;
@@ -292,24 +293,24 @@ impl<R: Rules> Server<R> {
         &mut self,
         rig: &mut Rig<'_, R, M>,
         me: NodeId,
-        (node, life): (NodeId, Incarnation),
+        (node, incarnation): (NodeId, Incarnation),
         asked: Option<u64>,
     ) -> bool {
         let (memory, its) = (self.store.memory.home(), self.store.of);
-        let is_dead = |rig: &Rig<'_, R, M>| rig.life_of(me, memory) != Some(its);
+        let is_dead = |rig: &Rig<'_, R, M>| rig.incarnation_of(me, memory) != Some(its);
         let answer = match asked {
             Some(number) => match rig.common.answer(number) {
                 None => {
-                    self.task = Task::Fence { node, life, asked };
+                    self.task = Task::Fence { node, incarnation, asked };
                     return false;
                 }
                 Some(answer) => answer.map(drop),
             },
             // It executes nothing any more, of nobody.
             None if is_dead(rig) => Ok(()),
-            None => match rig.ask(me, memory, Ask::Fence { node, life }) {
+            None => match rig.ask(me, memory, Ask::Fence { node, incarnation }) {
                 Ok(number) => {
-                    self.task = Task::Fence { node, life, asked: Some(number) };
+                    self.task = Task::Fence { node, incarnation, asked: Some(number) };
                     return true;
                 }
                 Err(why) => Err(why),
@@ -318,11 +319,11 @@ impl<R: Rules> Server<R> {
         match answer {
             Ok(()) if is_dead(rig) => self.failed = Some(Failure::DOWN),
             Ok(()) if rig.plan().is_steered() => {
-                let said = Introduction::End { node, life, number: rig.next_number(me) };
-                self.task = Task::Say { said, again: Nanos::ZERO, then: Then::Sweep(node, life) };
+                let said = Introduction::End { node, incarnation, number: rig.next_number(me) };
+                self.task = Task::Say { said, again: Nanos::ZERO, then: Then::Sweep(node, incarnation) };
             }
-            Ok(()) => self.sweep(rig.now(), node, life),
-            Err(Failure::Broken) => self.task = Task::Fence { node, life, asked: None },
+            Ok(()) => self.sweep(rig.now(), node, incarnation),
+            Err(Failure::Broken) => self.task = Task::Fence { node, incarnation, asked: None },
             Err(why) => self.failed = Some(why),
         }
         true
@@ -331,7 +332,7 @@ impl<R: Rules> Server<R> {
     fn is_heard(&mut self, now: Nanos, then: Then) {
         match then {
             Then::BeGone => self.is_gone = true,
-            Then::Sweep(node, life) => self.sweep(now, node, life),
+            Then::Sweep(node, incarnation) => self.sweep(now, node, incarnation),
             Then::Look(number) => {
                 let keys: Vec<u64> = self.warm.iter().copied().collect();
                 let mut effects = Vec::new();
@@ -342,10 +343,10 @@ impl<R: Rules> Server<R> {
         }
     }
 
-    /// That life is over, and memory executes nothing of it any more.
-    fn sweep(&mut self, now: Nanos, node: NodeId, life: Incarnation) {
+    /// That incarnation is over, and memory executes nothing of it any more.
+    fn sweep(&mut self, now: Nanos, node: NodeId, incarnation: Incarnation) {
         let its: Vec<ClientId> =
-            self.clients.keys().copied().filter(|client| whose(*client) == (node, life)).collect();
+            self.clients.keys().copied().filter(|client| whose(*client) == (node, incarnation)).collect();
         for client in its {
             self.clients.remove(&client);
             self.swept += 1;

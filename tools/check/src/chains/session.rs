@@ -206,8 +206,8 @@ impl<R: Rules> Session<R> {
             }
             Wait::Call { asked: None, again, .. } if now < *again => return Ok(Progress::Waits),
             Wait::Call { call, number, asked: asked @ None, again, .. } => {
-                let Store { root, life, .. } = self.port.store;
-                if rig.life_of(me, root.home()) != Some(life) {
+                let Store { root, incarnation, .. } = self.port.store;
+                if rig.incarnation_of(me, root.home()) != Some(incarnation) {
                     return Err(Failure::DOWN);
                 }
                 *again = Nanos::MAX;

@@ -12,13 +12,13 @@ pub(super) struct Store {
     pub(super) number: u64,
     /// What it is called; the home of this address has the metadata server.
     pub(super) root: GlobalAddr,
-    /// Which life of that node.
-    pub(super) life: Incarnation,
+    /// Which incarnation of that node.
+    pub(super) incarnation: Incarnation,
     /// Its memory.
     pub(super) memory: GlobalAddr,
     /// What the NIC there calls it.
     pub(super) key: Key,
-    /// Which life of that node.
+    /// Which incarnation of that node.
     pub(super) of: Incarnation,
     /// Units of it.
     pub(super) units: u32,
@@ -51,8 +51,8 @@ pub(super) enum Ask {
     Told { of: Store, thread: u16, appends: Vec<Appended> },
     /// Memory: a client's connection begins, or begins anew.
     Connect { thread: u16, to_memory: Psn, to_client: Psn },
-    /// Memory: that life of a node is over; execute nothing of it any more.
-    Fence { node: NodeId, life: Incarnation },
+    /// Memory: that incarnation of a node is over; execute nothing of it any more.
+    Fence { node: NodeId, incarnation: Incarnation },
     /// The store ends.
     End(Store),
 }

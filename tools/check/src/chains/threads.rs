@@ -11,7 +11,7 @@ use super::session::{Progress, Session};
 use super::store::{Answered, Ask, Failure, Store};
 use crate::history::Op;
 
-/// An allocation, and in which life of its home it was made.
+/// An allocation, and in which incarnation of its home it was made.
 pub(super) type Allocated = (GlobalAddr, Incarnation);
 
 /// What a thread is doing, beside using a store.
@@ -96,7 +96,7 @@ impl<R: Rules> Thread<R> {
             Doing::Beginning { store, root, zeroed, asked: None } => {
                 let shape = Store::shape(store.units as usize);
                 // Nothing that was written before is to be taken for an entry of this store.
-                let call = Call::Begin { addr: store.memory, life: store.of, shape, zeroed };
+                let call = Call::Begin { addr: store.memory, incarnation: store.of, shape, zeroed };
                 match rig.ask(me, store.memory.home(), Ask::Region(call)) {
                     Ok(asked) => {
                         self.doing = Doing::Beginning { store, root, zeroed, asked: Some(asked) };
@@ -245,7 +245,9 @@ impl<R: Rules> Thread<R> {
         match rig.ask(me, root.home(), Ask::Describe(root)) {
             Ok(asked) => self.doing = Doing::Opening { root, asked },
             // It will not be there again.
-            Err(_) if rig.life_of(me, root.home()) != Some(store.life) => self.is_over(rig, store),
+            Err(_) if rig.incarnation_of(me, root.home()) != Some(store.incarnation) => {
+                self.is_over(rig, store)
+            }
             Err(_) => {}
         }
         true
@@ -253,9 +255,9 @@ impl<R: Rules> Thread<R> {
 
     fn end<M: Packets>(&mut self, rig: &mut Rig<'_, R, M>, store: Store, asked: Option<u64>) -> bool {
         let (me, root) = (self.node, store.root);
-        let left = vec![(store.memory, store.of), (root, store.life)];
+        let left = vec![(store.memory, store.of), (root, store.incarnation)];
         match asked {
-            None if rig.life_of(me, root.home()) != Some(store.life) => self.give_back(left),
+            None if rig.incarnation_of(me, root.home()) != Some(store.incarnation) => self.give_back(left),
             None => match rig.ask(me, root.home(), Ask::End(store)) {
                 Ok(number) => self.doing = Doing::Ending { store, asked: Some(number) },
                 Err(_) => self.give_back(left),
@@ -275,7 +277,7 @@ impl<R: Rules> Thread<R> {
 
     fn free<M: Packets>(&mut self, rig: &mut Rig<'_, R, M>, mut left: Vec<Allocated>) -> bool {
         // What was at a node that has died is gone.
-        left.retain(|(addr, life)| rig.bench.control.incarnation(addr.home()) == *life);
+        left.retain(|(addr, incarnation)| rig.bench.control.incarnation(addr.home()) == *incarnation);
         let Some((addr, _)) = left.first().copied() else { return true };
         let asked = rig.blocks.free_for(rig.bench, (self.node, self.guest), addr);
         self.doing = Doing::Freeing { left, asked };
@@ -287,23 +289,27 @@ impl<R: Rules> Thread<R> {
         let (guest, me) = (self.guest, self.node);
         rig.bench.note(None, || format!("guest {guest} of {me} is told {outcome:?} of {:?}", self.doing));
         match (std::mem::replace(&mut self.doing, Doing::Idle), outcome) {
-            (Doing::Allocating { root, home, asked: true }, Outcome::Allocated { addr, zeroed, life }) => {
-                if !rig.bench.control.remembers(home, life) {
+            (
+                Doing::Allocating { root, home, asked: true },
+                Outcome::Allocated { addr, zeroed, incarnation },
+            ) => {
+                if !rig.bench.control.remembers(home, incarnation) {
                     return self.give_back(root.into_iter().collect());
                 }
                 match root {
                     None => {
                         let home = NodeId(rig.bench.random.below(rig.bench.plan.nodes) as u16);
-                        self.doing = Doing::Allocating { root: Some((addr, life)), home, asked: false };
+                        self.doing =
+                            Doing::Allocating { root: Some((addr, incarnation)), home, asked: false };
                     }
                     Some(root) => {
                         let store = Store {
                             number: rig.common.truth.unique(),
                             root: root.0,
-                            life: root.1,
+                            incarnation: root.1,
                             memory: addr,
                             key: wire::roce::Key(0),
-                            of: life,
+                            of: incarnation,
                             units: rig.plan().units as u32,
                         };
                         self.doing = Doing::Beginning { store, root, zeroed, asked: None };

@@ -144,7 +144,7 @@ impl<R: Rules> Blocks<R> {
         let requester = wire::RequesterId { node: shadow, slot: SlotId::MIGRATION };
         let packet = Packet {
             epoch: bench.epoch_of(home),
-            incarnation: bench.control.life(home, shadow),
+            incarnation: bench.control.known_incarnation(home, shadow),
             from: Endpoint::Shadow(shadow),
             to: Endpoint::HomeAgent(home),
             ..Packet::request(Kind::Demote, tag, requester, wire::Seq::NONE)

@@ -60,7 +60,7 @@ impl<R: Rules> Blocks<R> {
             let thread = self.threads[index];
             if let Doing::Holding { slot, tag, until, on_paper: false } = thread.doing
                 && thread.node == node
-                && view.lives[tag.home().index()] != Some(before.lives[tag.home().index()])
+                && view.incarnations[tag.home().index()] != Some(before.incarnations[tag.home().index()])
             {
                 self.let_go(tag);
                 self.threads[index].doing = Doing::Holding { slot, tag, until, on_paper: true };

@@ -47,8 +47,8 @@ impl<R: Rules> Blocks<R> {
                 }
                 (Doing::Allocating { home, discipline, .. }, Outcome::Allocated { addr, .. }) => {
                     self.seen.allocations += 1;
-                    let life = bench.control.life(node, home);
-                    if bench.control.remembers(home, life) {
+                    let incarnation = bench.control.known_incarnation(node, home);
+                    if bench.control.remembers(home, incarnation) {
                         let is_new = match discipline {
                             Discipline::Coherent => self.live.insert(addr),
                             Discipline::Locked => true,

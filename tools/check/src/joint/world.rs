@@ -161,7 +161,7 @@ impl<R: Rules> Joint<R> {
             for (tag, access) in self.blocks.nodes[node.index()].1.frames.iter().filter_map(|it| it.published)
             {
                 let home = tag.home();
-                if !bench.control.remembers(home, bench.control.life(node, home)) {
+                if !bench.control.remembers(home, bench.control.known_incarnation(node, home)) {
                     continue;
                 }
                 let discipline = self.blocks.nodes[home.index()].0.discipline_of(tag);
@@ -318,7 +318,7 @@ impl<R: Rules> World<Packet> for Joint<R> {
         Chip { coherence: &mut blocks.switch, locks: &mut locks.switch, relay: chains.relay() }.begin_epoch(
             view.epoch,
             view.shadow,
-            &view.lives,
+            &view.incarnations,
         );
         locks.switch_has_restarted();
     }

@@ -12,7 +12,7 @@ use wire::{GlobalAddr, Incarnation, Mode, NodeId, Rules};
 use super::{Locks, Thread, Want};
 use crate::rack::{Bench, Control};
 
-/// The allocations of each lock's region, in each life of its home.
+/// The allocations of each lock's region, in each incarnation of its home.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Allocations {
     /// How often it was freed or allocated: odd while it is free.
@@ -25,8 +25,8 @@ pub(super) struct Allocations {
 
 impl Allocations {
     /// Which allocation the region belongs to; to none if this is odd.
-    pub(super) fn now(&self, lock: usize, life: Incarnation) -> u32 {
-        self.changes.get(&(lock, life)).copied().unwrap_or(u32::from(self.real))
+    pub(super) fn now(&self, lock: usize, incarnation: Incarnation) -> u32 {
+        self.changes.get(&(lock, incarnation)).copied().unwrap_or(u32::from(self.real))
     }
 }
 
@@ -36,27 +36,27 @@ pub(super) const fn is_allocated(change: u32) -> bool {
 }
 
 impl<R: Rules> Locks<R> {
-    /// True if the lock's home runs, in the life that is meant.
-    fn home_lives(&self, control: &Control, want: Want) -> bool {
+    /// True if the lock's home runs, in the incarnation that is meant.
+    fn home_incarnations(&self, control: &Control, want: Want) -> bool {
         let home = self.locks[want.lock].0.home();
-        control.works(home) && control.life(home, home) == want.life
+        control.works(home) && control.known_incarnation(home, home) == want.incarnation
     }
 
     /// True if the lock's region is allocated; or if the stand-in does that, which is never at rest in between.
-    pub(super) fn is_allocated(&self, lock: usize, life: Incarnation) -> bool {
-        !self.allocations.real || is_allocated(self.allocations.now(lock, life))
+    pub(super) fn is_allocated(&self, lock: usize, incarnation: Incarnation) -> bool {
+        !self.allocations.real || is_allocated(self.allocations.now(lock, incarnation))
     }
 
     /// As far as this world is concerned, the lock's region has changed hands so often, and this was written there last.
-    pub(crate) fn assume(&mut self, lock: usize, life: Incarnation, (changes, last): (u32, u64)) {
-        self.allocations.changes.insert((lock, life), changes);
-        self.truth.insert((lock, life, changes), last);
+    pub(crate) fn assume(&mut self, lock: usize, incarnation: Incarnation, (changes, last): (u32, u64)) {
+        self.allocations.changes.insert((lock, incarnation), changes);
+        self.truth.insert((lock, incarnation, changes), last);
     }
 
     /// The region is given back, or given out again.
     fn change_allocation<M: Copy>(&mut self, bench: &mut Bench<M>, want: Want) {
         let (lock, _) = self.locks[want.lock];
-        let change = self.allocations.changes.entry((want.lock, want.life)).or_default();
+        let change = self.allocations.changes.entry((want.lock, want.incarnation)).or_default();
         *change += 1;
         let change = *change;
         bench.note(Some(lock.bits()), || format!("region of lock {} changes hands: {change}", want.lock));
@@ -67,7 +67,7 @@ impl<R: Rules> Locks<R> {
             let number = u64::from(change) * 1_000_000;
             store.unallocated.remove(&lock);
             store.home.insert(lock, number);
-            self.truth.insert((want.lock, want.life, change), number);
+            self.truth.insert((want.lock, want.incarnation, change), number);
         } else {
             store.unallocated.insert(lock);
         }
@@ -75,8 +75,9 @@ impl<R: Rules> Locks<R> {
 
     /// Allocates the region anew, if it is free and the dice say so. True if it did.
     pub(super) fn allocates<M: Copy>(&mut self, bench: &mut Bench<M>, want: Want) -> bool {
-        let free =
-            !self.allocations.real && !is_allocated(want.allocation) && self.home_lives(&bench.control, want);
+        let free = !self.allocations.real
+            && !is_allocated(want.allocation)
+            && self.home_incarnations(&bench.control, want);
         if free && bench.random.per_mille(300) {
             self.change_allocation(bench, want);
             return true;
@@ -94,7 +95,7 @@ impl<R: Rules> Locks<R> {
         let frees = want.mode == Mode::Write
             && is_allocated(want.allocation)
             && bench.random.per_mille(self.plan.frees)
-            && self.home_lives(&bench.control, want);
+            && self.home_incarnations(&bench.control, want);
         if frees && self.allocations.real {
             self.ask_to_free(thread, (want, found), false);
         } else if frees {
@@ -124,9 +125,9 @@ impl<R: Rules> Locks<R> {
         bench.note(Some(self.locks[want.lock].0.bits()), || {
             format!("thread {thread} is told {outcome:?} of {want:?}")
         });
-        let is_gone = self.allocations.now(want.lock, want.life) != want.allocation;
+        let is_gone = self.allocations.now(want.lock, want.incarnation) != want.allocation;
         self.threads[thread] = match outcome {
-            Some(Outcome::Freed) if !is_gone && self.home_lives(&bench.control, want) => {
+            Some(Outcome::Freed) if !is_gone && self.home_incarnations(&bench.control, want) => {
                 return Err(format!("thread {thread} has freed what is still allocated: {want:?}"));
             }
             Some(Outcome::Freed) => Thread::Ending(want),
@@ -144,16 +145,16 @@ impl<R: Rules> Locks<R> {
         home: NodeId,
         is_live: impl Fn(GlobalAddr) -> bool,
     ) {
-        let life = bench.control.incarnation(home);
+        let incarnation = bench.control.incarnation(home);
         for at in 0..self.locks.len() {
             let (lock, _) = self.locks[at];
             if lock.home() != home {
                 continue;
             }
-            let now = self.allocations.now(at, life);
+            let now = self.allocations.now(at, incarnation);
             if is_live(lock) != is_allocated(now) {
                 bench.note(Some(lock.bits()), || format!("region of lock {at} changes hands: {}", now + 1));
-                self.allocations.changes.insert((at, life), now + 1);
+                self.allocations.changes.insert((at, incarnation), now + 1);
             }
         }
     }
@@ -166,8 +167,8 @@ impl<R: Rules> Locks<R> {
             return first;
         }
         let is_there = |lock: &usize| {
-            let life = bench.control.life(node, self.locks[*lock].0.home());
-            is_allocated(self.allocations.now(*lock, life))
+            let incarnation = bench.control.known_incarnation(node, self.locks[*lock].0.home());
+            is_allocated(self.allocations.now(*lock, incarnation))
         };
         (0..all).map(|n| (first + n) % all).find(is_there).unwrap_or(first)
     }
@@ -216,16 +217,16 @@ impl<R: Rules> Locks<R> {
         want: Want,
         found: u64,
     ) -> Result<(), String> {
-        if !self.losses.is_hollow(want.lock, want.life) {
+        if !self.losses.is_hollow(want.lock, want.incarnation) {
             return Err(format!("thread {thread} gets a lock without data that was not lost: {want:?}"));
         }
-        let now = self.allocations.now(want.lock, want.life);
+        let now = self.allocations.now(want.lock, want.incarnation);
         self.seen.reclaimed += 1;
         self.waits.entered(thread, want)?;
         if self.allocations.real {
             let inside = (Want { allocation: now, reclaims: false, ..want }, found);
             self.threads[thread] = Thread::Inside(inside.0, found);
-            if self.home_lives(&bench.control, want) && bench.random.per_mille(600) {
+            if self.home_incarnations(&bench.control, want) && bench.random.per_mille(600) {
                 self.ask_to_free(thread, inside, true);
             }
             return Ok(());
@@ -240,7 +241,7 @@ impl<R: Rules> Locks<R> {
         if !is_allocated(now) {
             return self.end_lock(bench, thread, inside, false);
         }
-        if is_same && self.home_lives(&bench.control, want) && bench.random.per_mille(600) {
+        if is_same && self.home_incarnations(&bench.control, want) && bench.random.per_mille(600) {
             self.change_allocation(bench, want);
             self.threads[thread] = Thread::Ending(inside);
         } else {

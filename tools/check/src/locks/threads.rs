@@ -14,8 +14,8 @@ pub struct Want {
     pub lock: usize,
     /// To read, or to write.
     pub mode: Mode,
-    /// In which life of its home: another is another lock.
-    pub life: Incarnation,
+    /// In which incarnation of its home: another is another lock.
+    pub incarnation: Incarnation,
     /// Of which allocation, when it was asked for or, if the thread is inside, now. Odd: of none.
     pub allocation: u32,
     /// It was told that the lock is lost, and wants it all the same.
@@ -83,9 +83,10 @@ impl<R: Rules> Locks<R> {
             Thread::Idle => {
                 let lock = self.pick(bench, self.node_of(thread));
                 let mode = if bench.random.per_mille(self.plan.writes) { Mode::Write } else { Mode::Read };
-                let life = bench.control.life(self.node_of(thread), self.locks[lock].0.home());
-                let allocation = self.allocations.now(lock, life);
-                let want = Want { lock, mode, life, allocation, reclaims: false };
+                let incarnation =
+                    bench.control.known_incarnation(self.node_of(thread), self.locks[lock].0.home());
+                let allocation = self.allocations.now(lock, incarnation);
+                let want = Want { lock, mode, incarnation, allocation, reclaims: false };
                 if !self.allocates(bench, want) {
                     self.want(bench, thread, want)?;
                 }
@@ -173,13 +174,13 @@ impl<R: Rules> Locks<R> {
             return Err(format!("the data changed under thread {thread}: {want:?}"));
         }
         let wrote = (want.mode == Mode::Write).then(|| {
-            let last = self.truth.entry((want.lock, want.life, want.allocation)).or_default();
+            let last = self.truth.entry((want.lock, want.incarnation, want.allocation)).or_default();
             *last = (*last + 1).max(u64::from(want.allocation) * 1_000_000);
             *last
         });
         self.threads[thread] = Thread::Idle;
         if wrote.is_some() {
-            self.losses.released(want.lock, want.life);
+            self.losses.released(want.lock, want.incarnation);
         }
         bench.note(Some(lock.bits()), || format!("thread {thread} leaves {want:?}, wrote {wrote:?}"));
         self.tell_left(bench, node, want, wrote)
@@ -222,17 +223,17 @@ impl<R: Rules> Locks<R> {
         let node = self.node_of(thread);
         let (lock, len) = self.locks[want.lock];
         let found = self.nodes[node.index()].1.frames[&lock].value;
-        let now = self.allocations.now(want.lock, want.life);
+        let now = self.allocations.now(want.lock, want.incarnation);
         if want.reclaims {
             return self.reclaimed(bench, thread, want, found);
         }
         // Of a lock without data, nothing is lost if whoever was about to end it dies.
-        let nobody_ends_it = len == 0 && self.losses.is_orphan(want.lock, want.life);
+        let nobody_ends_it = len == 0 && self.losses.is_orphan(want.lock, want.incarnation);
         if !is_allocated(now) && !nobody_ends_it {
             return Err(format!("thread {thread} gets into a lock that is no more: {want:?}, now {now}"));
         }
         let want = Want { allocation: now, ..want };
-        let last = self.last_release(want.lock, want.life, now);
+        let last = self.last_release(want.lock, want.incarnation, now);
         self.threads[thread] = Thread::Inside(want, found);
         self.seen.entered += 1;
         self.waits.entered(thread, want)?;
@@ -245,20 +246,20 @@ impl<R: Rules> Locks<R> {
     }
 
     /// The number of the last write that was released.
-    pub(super) fn last_release(&self, lock: usize, life: Incarnation, allocation: u32) -> u64 {
-        self.truth.get(&(lock, life, allocation)).copied().unwrap_or(0)
+    pub(super) fn last_release(&self, lock: usize, incarnation: Incarnation, allocation: u32) -> u64 {
+        self.truth.get(&(lock, incarnation, allocation)).copied().unwrap_or(0)
     }
 
     /// Whether data may be lost is looked at where a home says so; here, whether the thread waited for such a lock. And there is
     /// no lock without its home.
     fn may_fail(&self, control: &Control, thread: usize, want: Want, why: Refusal) -> bool {
         let ((lock, len), node) = (self.locks[want.lock], self.node_of(thread));
-        let alike = |other: NodeId| control.life(other, lock.home()) == want.life;
+        let alike = |other: NodeId| control.known_incarnation(other, lock.home()) == want.incarnation;
         match why {
             Refusal::WrongDiscipline if !self.allocations.real => false,
             Refusal::Unallocated | Refusal::WrongDiscipline => {
                 !is_allocated(want.allocation)
-                    || self.allocations.now(want.lock, want.life) != want.allocation
+                    || self.allocations.now(want.lock, want.incarnation) != want.allocation
             }
             Refusal::Lost => len > 0 && !want.reclaims && self.losses.may_be_told(thread),
             Refusal::Outdated => want.reclaims,

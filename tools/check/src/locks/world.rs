@@ -101,7 +101,7 @@ pub struct Locks<R: Rules = AllRules> {
     pub(super) again: Vec<(Resubmit, LockMessage)>,
     /// The locks, with the bytes of their regions.
     pub locks: Vec<(GlobalAddr, u32)>,
-    /// The number of each lock's last write, in each life of its home and in each allocation.
+    /// The number of each lock's last write, in each incarnation of its home and in each allocation.
     pub(super) truth: BTreeMap<(usize, Incarnation, u32), u64>,
     pub(super) losses: properties::Losses,
     pub(super) allocations: Allocations,
@@ -120,8 +120,8 @@ pub struct Locks<R: Rules = AllRules> {
     pub(super) named: Named,
     /// By address.
     pub(super) numbers: BTreeMap<GlobalAddr, NodeId>,
-    /// What every node knows of the lives of homes may have changed.
-    pub(super) lives_changed: bool,
+    /// What every node knows of the incarnations of homes may have changed.
+    pub(super) incarnations_changed: bool,
     pub(super) seen: Seen,
 }
 
@@ -203,12 +203,12 @@ impl<R: Rules> Locks<R> {
 
     /// A node hears of an epoch; what it knew `before`.
     pub(crate) fn hears<M: Copy>(&mut self, bench: &Bench<M>, node: NodeId, before: &Known) {
-        let lives = before.lives.iter().zip(&bench.view().lives);
-        if lives.into_iter().any(|(before, now)| *now != Some(*before)) {
+        let incarnations = before.incarnations.iter().zip(&bench.view().incarnations);
+        if incarnations.into_iter().any(|(before, now)| *now != Some(*before)) {
             self.losses.hears_of_death(node);
         }
         self.terms.forget_packets_of(node);
-        self.lives_changed = true;
+        self.incarnations_changed = true;
     }
 
     /// These regions, of which there are none at the beginning: the real allocator makes them.
@@ -290,7 +290,7 @@ impl<R: Rules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
             touched: Touched::NOTHING,
             named: Named::NOTHING,
             numbers: BTreeMap::new(),
-            lives_changed: false,
+            incarnations_changed: false,
             seen: Seen::default(),
         };
         world.number();
@@ -339,7 +339,7 @@ impl<R: Rules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
                 if let Thread::Returning(want, ..) | Thread::Ending(want) | Thread::Freeing(want, _) =
                     self.threads[thread]
                 {
-                    self.losses.orphan(want.lock, want.life);
+                    self.losses.orphan(want.lock, want.incarnation);
                 }
                 self.threads[thread] = Thread::Idle;
                 self.waits.end(thread);
@@ -354,7 +354,7 @@ impl<R: Rules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
     }
 
     fn on_node_started(&mut self, _: &mut Bench<M>, _: NodeId) {
-        self.lives_changed = true;
+        self.incarnations_changed = true;
     }
 
     fn on_epoch_begins(&mut self, bench: &mut Bench<M>) {

@@ -18,8 +18,8 @@ pub struct Known {
     pub epoch: SwitchEpoch,
     /// Who is up in it.
     pub live: Copyset,
-    /// The last life of every node that it has heard of.
-    pub lives: Vec<Incarnation>,
+    /// The last incarnation of every node that it has heard of.
+    pub incarnations: Vec<Incarnation>,
 }
 
 /// What the control plane knows and does.
@@ -27,8 +27,8 @@ pub struct Known {
 pub struct Control {
     /// The rack as it was announced last.
     view: View,
-    /// The life that each node is in, or was in last.
-    lives: Vec<Incarnation>,
+    /// The incarnation that each node is in, or was in last.
+    incarnations: Vec<Incarnation>,
     /// The nodes that run.
     up: Copyset,
     /// The switch runs.
@@ -43,13 +43,17 @@ pub struct Control {
 
 impl Control {
     pub(super) fn new(nodes: usize) -> Self {
-        let lives = vec![Incarnation(0); nodes];
-        let view = View { epoch: FIRST, lives: lives.iter().copied().map(Some).collect(), shadow: NodeId(0) };
-        let known = Known { epoch: FIRST, live: view.live(), lives: lives.clone() };
+        let incarnations = vec![Incarnation(0); nodes];
+        let view = View {
+            epoch: FIRST,
+            incarnations: incarnations.iter().copied().map(Some).collect(),
+            shadow: NodeId(0),
+        };
+        let known = Known { epoch: FIRST, live: view.live(), incarnations: incarnations.clone() };
         Self {
             up: view.live(),
             view,
-            lives,
+            incarnations,
             switch_up: true,
             changed: false,
             untold: Copyset::EMPTY,
@@ -57,14 +61,14 @@ impl Control {
         }
     }
 
-    /// What it knows when everybody has been told of this; and the life that each node is in, or was in last.
-    pub(crate) fn settled(view: View, lives: Vec<Incarnation>) -> Self {
-        let known = Known { epoch: view.epoch, live: view.live(), lives: lives.clone() };
+    /// What it knows when everybody has been told of this; and the incarnation that each node is in, or was in last.
+    pub(crate) fn settled(view: View, incarnations: Vec<Incarnation>) -> Self {
+        let known = Known { epoch: view.epoch, live: view.live(), incarnations: incarnations.clone() };
         Self {
             up: view.live(),
-            known: vec![known; lives.len()],
+            known: vec![known; incarnations.len()],
             view,
-            lives,
+            incarnations,
             switch_up: true,
             changed: false,
             untold: Copyset::EMPTY,
@@ -83,10 +87,11 @@ impl Control {
 
     /// True if a node has died since the rack began.
     pub fn has_lost_a_node(&self) -> bool {
-        self.up.len() < self.lives.len() || self.lives.iter().any(|life| *life > Incarnation(0))
+        self.up.len() < self.incarnations.len()
+            || self.incarnations.iter().any(|incarnation| *incarnation > Incarnation(0))
     }
 
-    /// True if the node runs, and has been told of the life that it is in.
+    /// True if the node runs, and has been told of the incarnation that it is in.
     pub fn works(&self, node: NodeId) -> bool {
         self.up.contains(node) && self.known(node).epoch >= FIRST
     }
@@ -106,19 +111,19 @@ impl Control {
         &self.known[node.index()]
     }
 
-    /// The life that a node is in, or was in last.
+    /// The incarnation that a node is in, or was in last.
     pub fn incarnation(&self, node: NodeId) -> Incarnation {
-        self.lives[node.index()]
+        self.incarnations[node.index()]
     }
 
-    /// The life of a home, as far as a node knows.
-    pub fn life(&self, node: NodeId, home: NodeId) -> Incarnation {
-        self.known(node).lives[home.index()]
+    /// The incarnation of a home, as far as a node knows.
+    pub fn known_incarnation(&self, node: NodeId, home: NodeId) -> Incarnation {
+        self.known(node).incarnations[home.index()]
     }
 
     /// True if what this node thinks is the home's memory is still there.
-    pub fn remembers(&self, home: NodeId, life: Incarnation) -> bool {
-        self.up.contains(home) && self.incarnation(home) == life
+    pub fn remembers(&self, home: NodeId, incarnation: Incarnation) -> bool {
+        self.up.contains(home) && self.incarnation(home) == incarnation
     }
 }
 
@@ -198,11 +203,11 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
     fn start_node(&mut self, node: NodeId) {
         self.bench.note(None, || format!("=== {node} comes back"));
         let control = &mut self.bench.control;
-        let life = &mut control.lives[node.index()];
-        *life = Incarnation(life.0 + 1);
+        let incarnation = &mut control.incarnations[node.index()];
+        *incarnation = Incarnation(incarnation.0 + 1);
         let known = &mut control.known[node.index()];
         known.epoch = SwitchEpoch(0);
-        known.lives.fill(Incarnation(0));
+        known.incarnations.fill(Incarnation(0));
         control.up = control.up.with(node);
         control.changed = true;
         self.bench.counts.note(Fault::NodeReturned);
@@ -226,8 +231,8 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
         let control = &mut self.bench.control;
         let view = &mut control.view;
         view.epoch = SwitchEpoch(view.epoch.0 + 1);
-        for (node, life) in view.lives.iter_mut().enumerate() {
-            *life = control.up.contains(NodeId(node as u16)).then_some(control.lives[node]);
+        for (node, incarnation) in view.incarnations.iter_mut().enumerate() {
+            *incarnation = control.up.contains(NodeId(node as u16)).then_some(control.incarnations[node]);
         }
         if !control.up.contains(view.shadow) {
             view.shadow = control.up.iter().next().expect("one node is always up");
@@ -254,8 +259,8 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
         let before = known.clone();
         known.epoch = control.view.epoch;
         known.live = control.view.live();
-        for (known, life) in known.lives.iter_mut().zip(&control.view.lives) {
-            *known = life.unwrap_or(*known);
+        for (known, incarnation) in known.incarnations.iter_mut().zip(&control.view.incarnations) {
+            *known = incarnation.unwrap_or(*known);
         }
         self.bench.note(None, || format!("=== {node} hears of the epoch"));
         self.world.on_new_epoch(&mut self.bench, node, &before)

@@ -75,14 +75,14 @@ impl<R: Rules> OneSided<R> {
             Doing::Writing { object, stamp, written } => {
                 self.write_on(bench, blocks, index, (object, stamp, written));
             }
-            Doing::ToFree { addr, life } if bench.control.incarnation(addr.home()) != life => {
+            Doing::ToFree { addr, incarnation } if bench.control.incarnation(addr.home()) != incarnation => {
                 self.threads[index] = Doing::Idle;
             }
-            Doing::ToFree { addr, life } => {
+            Doing::ToFree { addr, incarnation } => {
                 // Nobody uses it from now on.
                 self.uses.remove(&addr);
                 blocks.others.remove(&addr);
-                self.threads[index] = Doing::Freeing { addr, life };
+                self.threads[index] = Doing::Freeing { addr, incarnation };
                 self.frees.push((index, addr));
             }
             _ => self.begin(bench, blocks, index),
@@ -113,9 +113,9 @@ impl<R: Rules> OneSided<R> {
             }
             Use::Fresh { zeroed } => {
                 self.uses.insert(addr, Use::Busy(index));
-                // Of its home's present life: the others have taken theirs with them.
-                let life = bench.control.incarnation(addr.home());
-                let call = Call::Begin { addr, life, shape: shape_of(discipline), zeroed };
+                // Of its home's present incarnation: the others have taken theirs with them.
+                let incarnation = bench.control.incarnation(addr.home());
+                let call = Call::Begin { addr, incarnation, shape: shape_of(discipline), zeroed };
                 self.ask(bench, blocks, index, (call, 0, true));
             }
             Use::Unknown => self.ask(bench, blocks, index, (Call::Open { addr }, 0, true)),
@@ -151,14 +151,14 @@ impl<R: Rules> OneSided<R> {
             shape_of([Discipline::Word, Discipline::Object][usize::from(bench.random.per_mille(500))]);
         let call = match bench.random.per_mille(500) {
             true => Call::Open { addr },
-            false => Call::Begin { addr, life: bench.control.incarnation(home), shape, zeroed: false },
+            false => Call::Begin { addr, incarnation: bench.control.incarnation(home), shape, zeroed: false },
         };
         self.ask(bench, blocks, index, (call, 0, false));
     }
 
     /// The thread, which is busy with this allocation, gives it back next.
     pub(super) fn give_back<M: Copy>(&mut self, bench: &Bench<M>, index: usize, addr: GlobalAddr) {
-        self.threads[index] = Doing::ToFree { addr, life: bench.control.incarnation(addr.home()) };
+        self.threads[index] = Doing::ToFree { addr, incarnation: bench.control.incarnation(addr.home()) };
     }
 
     /// Does something with a region that the thread believes to be there.
@@ -173,8 +173,8 @@ impl<R: Rules> OneSided<R> {
         let is_near = me == home;
         let is_there = match is_near {
             // Loads and stores find out by themselves.
-            true => self.truth.region(known.number).lives,
-            false => self.nics[me.index()].connections.reaches(home, known.life),
+            true => self.truth.region(known.number).incarnations,
+            false => self.nics[me.index()].connections.reaches(home, known.incarnation),
         };
         if !is_there {
             return;
@@ -247,7 +247,7 @@ impl<R: Rules> OneSided<R> {
         let mut all = vec![(known, at)];
         if bench.random.per_mille(400) {
             let is_one = |other: &Known| {
-                (other.addr.home(), other.life) == (home, known.life)
+                (other.addr.home(), other.incarnation) == (home, known.incarnation)
                     && matches!(other.shape, Shape::Words { .. })
             };
             let others: Vec<Known> = self
@@ -281,7 +281,7 @@ impl<R: Rules> OneSided<R> {
             self.touch(me);
             let store = &mut blocks.nodes[me.index()].1;
             for Change { word, since, request } in changes.into_iter().flatten() {
-                if self.truth.region(word.0).lives {
+                if self.truth.region(word.0).incarnations {
                     let old = self.truth.execute(store, word, &request);
                     self.truth.done(word, since, old, does_change(&request, old));
                     self.seen.changes += 1;

@@ -29,13 +29,15 @@ impl<R: Rules> OneSided<R> {
         self.threads[thread] = Doing::Asking { number, call, stamp, earnest };
         bench
             .note(Some(addr_of(&call).bits()), || format!("thread {thread} of {me} asks {number}: {call:?}"));
-        let (life, mine) = (bench.control.incarnation(home), bench.control.incarnation(me));
+        let (incarnation, mine) = (bench.control.incarnation(home), bench.control.incarnation(me));
         let data: &[u64] = if let Call::Write { .. } = call { &[stamp; DATA] } else { &[] };
         if me == home {
-            let reply = self.serve(blocks, home, life, (&call, data));
+            let reply = self.serve(blocks, home, incarnation, (&call, data));
             return self.told(bench, thread, Some(&reply));
         }
-        let Some(theirs) = self.nics[me.index()].life_of(home) else { return self.told(bench, thread, None) };
+        let Some(theirs) = self.nics[me.index()].incarnation_of(home) else {
+            return self.told(bench, thread, None);
+        };
         self.truth.is_made(number, (me, mine), (home, theirs));
         self.calls.insert(number, (thread, home));
         let words = [&call.words(number), data].concat();
@@ -54,14 +56,14 @@ impl<R: Rules> OneSided<R> {
         &mut self,
         blocks: &mut Blocks<R>,
         node: NodeId,
-        life: Incarnation,
+        incarnation: Incarnation,
         (call, data): (&Call, &[u64]),
     ) -> Reply {
         self.touch(node);
         let (machine, store) = &mut blocks.nodes[node.index()];
-        let reply = regions::serve(self.rules, &mut self.here((machine, store), life), call, data);
+        let reply = regions::serve(self.rules, &mut self.here((machine, store), incarnation), call, data);
         self.seen.calls_refused += u64::from(matches!(reply, Reply::Refused(_)));
-        self.truth.is_of_its_life(call, (node, life), &reply);
+        self.truth.is_of_its_incarnation(call, (node, incarnation), &reply);
         reply
     }
 
@@ -79,12 +81,12 @@ impl<R: Rules> OneSided<R> {
         let Some(Said::Call(number, call, data)) = Said::parse(payload.words()) else {
             return self.truth.fails(|| format!("{node} was asked by {from} what is no call: {payload:?}"));
         };
-        let life = bench.control.incarnation(node);
-        let Some(theirs) = self.nics[node.index()].life_of(from) else {
+        let incarnation = bench.control.incarnation(node);
+        let Some(theirs) = self.nics[node.index()].incarnation_of(from) else {
             return self.truth.fails(|| format!("{node} serves a call of {from}, which is down: {call:?}"));
         };
-        self.truth.is_served(number, (from, theirs), (node, life));
-        let reply = self.serve(blocks, node, life, (&call, data));
+        self.truth.is_served(number, (from, theirs), (node, incarnation));
+        let reply = self.serve(blocks, node, incarnation, (&call, data));
         bench.note(Some(addr_of(&call).bits()), || {
             format!("{node} serves {number} of {from}: {call:?}: {reply:?}")
         });
@@ -183,15 +185,15 @@ impl<R: Rules> OneSided<R> {
         reply: &Reply,
     ) -> Option<Known> {
         let home = addr.home();
-        let life = match me == home {
+        let incarnation = match me == home {
             true => bench.control.incarnation(home),
-            false => self.nics[me.index()].life_of(home)?,
+            false => self.nics[me.index()].incarnation_of(home)?,
         };
         let told = reply.region();
-        let number = told.and_then(|(key, _)| self.truth.named(home, life, key));
+        let number = told.and_then(|(key, _)| self.truth.named(home, incarnation, key));
         match (told, number) {
             (Some((key, shape)), Some(number)) if self.truth.region(number).addr == addr => {
-                Some(Known { addr, key, shape, life, number })
+                Some(Known { addr, key, shape, incarnation, number })
             }
             _ => {
                 self.truth

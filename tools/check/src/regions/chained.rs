@@ -48,7 +48,7 @@ pub(crate) enum Outcome {
     Original(u64),
     /// Nobody knows whether it was done.
     Broken,
-    /// That life of the memory's node is over.
+    /// That incarnation of the memory's node is over.
     Down,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Beginning {
 struct Link {
     pair: ChainPair,
     /// Of the other node.
-    life: Incarnation,
+    incarnation: Incarnation,
     is_connected: bool,
     completions: CqNumber,
     /// Work that waits to be posted.
@@ -113,9 +113,11 @@ impl Chained {
 }
 
 impl<R: Rules> Nic<R> {
-    /// Begins a connection, or begins it anew: what was in flight has failed. False if that life of the other node is over.
-    fn connect_chain(&mut self, pair: ChainPair, life: Incarnation, beginning: Beginning) -> bool {
-        if self.chains.over.get(&pair.peer).is_some_and(|over| life <= *over) && pair.end == End::Memory {
+    /// Begins a connection, or begins it anew: what was in flight has failed. False if that incarnation of the other node is over.
+    fn connect_chain(&mut self, pair: ChainPair, incarnation: Incarnation, beginning: Beginning) -> bool {
+        if self.chains.over.get(&pair.peer).is_some_and(|over| incarnation <= *over)
+            && pair.end == End::Memory
+        {
             return false;
         }
         let number = pair.number();
@@ -126,7 +128,7 @@ impl<R: Rules> Nic<R> {
             let sends = if pair.end == End::Client { SENDS } else { 0 };
             let completions = self.device.create_completion_queue(sends);
             self.device.create_numbered(number, completions, completions, Depth { sends, receives: 0 });
-            let link = Link { pair, life, is_connected: false, completions, waiting: VecDeque::new() };
+            let link = Link { pair, incarnation, is_connected: false, completions, waiting: VecDeque::new() };
             self.chains.links.insert(number, link);
         }
         let Beginning { to_owner, to_peer, outstanding, retries } = beginning;
@@ -149,7 +151,7 @@ impl<R: Rules> Nic<R> {
         self.device.ready_to_receive(number, receive).expect("it was begun");
         self.device.ready_to_send(number, send).expect("it can receive");
         let link = self.chains.links.get_mut(&number).expect("it was made");
-        (link.life, link.is_connected) = (life, true);
+        (link.incarnation, link.is_connected) = (incarnation, true);
         true
     }
 
@@ -164,12 +166,13 @@ impl<R: Rules> Nic<R> {
         self.events.extend(failed.filter_map(|(_, work)| Some(Event::Verb(work.thread? as u64, why))));
     }
 
-    /// A life of a node is over: ends all connections with it.
-    pub(super) fn end_chains_of(&mut self, node: NodeId, life: Incarnation) {
-        let over = self.chains.over.entry(node).or_insert(life);
-        *over = life.max(*over);
+    /// An incarnation of a node is over: ends all connections with it.
+    pub(super) fn end_chains_of(&mut self, node: NodeId, incarnation: Incarnation) {
+        let over = self.chains.over.entry(node).or_insert(incarnation);
+        *over = incarnation.max(*over);
         let its = |(number, link): (&QpNumber, &Link)| {
-            (link.pair.peer == node && link.life <= life && link.is_connected).then_some(*number)
+            (link.pair.peer == node && link.incarnation <= incarnation && link.is_connected)
+                .then_some(*number)
         };
         let its: Vec<QpNumber> = self.chains.links.iter().filter_map(its).collect();
         its.into_iter().for_each(|number| self.disconnect_chain(number, Outcome::Down));
@@ -247,9 +250,18 @@ impl<R: Rules> Nic<R> {
 }
 
 impl<R: Rules> OneSided<R> {
-    /// The life of another node, or of this one, that is in the rack, as far as this one knows.
-    pub(crate) fn life_of<M: Copy>(&self, bench: &Bench<M>, me: NodeId, node: NodeId) -> Option<Incarnation> {
-        if me == node { Some(bench.control.incarnation(me)) } else { self.nics[me.index()].life_of(node) }
+    /// The incarnation of another node, or of this one, that is in the rack, as far as this one knows.
+    pub(crate) fn incarnation_of<M: Copy>(
+        &self,
+        bench: &Bench<M>,
+        me: NodeId,
+        node: NodeId,
+    ) -> Option<Incarnation> {
+        if me == node {
+            Some(bench.control.incarnation(me))
+        } else {
+            self.nics[me.index()].incarnation_of(node)
+        }
     }
 
     /// Begins a node's end of a connection.
@@ -257,22 +269,22 @@ impl<R: Rules> OneSided<R> {
         &mut self,
         bench: &mut Bench<M>,
         pair: ChainPair,
-        life: Incarnation,
+        incarnation: Incarnation,
         beginning: Beginning,
     ) -> bool {
-        let begun = self.nics[pair.owner.index()].connect_chain(pair, life, beginning);
+        let begun = self.nics[pair.owner.index()].connect_chain(pair, incarnation, beginning);
         self.settle(bench, pair.owner);
         begun
     }
 
-    /// A life of a node is over, as this memory is told.
+    /// An incarnation of a node is over, as this memory is told.
     pub(crate) fn fence<M: Copy + From<Message>>(
         &mut self,
         bench: &mut Bench<M>,
         me: NodeId,
-        (node, life): (NodeId, Incarnation),
+        (node, incarnation): (NodeId, Incarnation),
     ) {
-        self.nics[me.index()].end_chains_of(node, life);
+        self.nics[me.index()].end_chains_of(node, incarnation);
         self.settle(bench, me);
     }
 
@@ -308,7 +320,7 @@ impl<R: Rules> OneSided<R> {
         number: u64,
         is_answer: bool,
     ) -> bool {
-        let Some(theirs) = self.nics[me.index()].life_of(peer) else { return false };
+        let Some(theirs) = self.nics[me.index()].incarnation_of(peer) else { return false };
         if !is_answer {
             self.truth.is_made(number, (me, bench.control.incarnation(me)), (peer, theirs));
         }
@@ -320,14 +332,14 @@ impl<R: Rules> OneSided<R> {
         true
     }
 
-    /// A node answers what another one has asked: in which life that one did, as far as this one knows.
+    /// A node answers what another one has asked: in which incarnation that one did, as far as this one knows.
     pub(crate) fn is_served<M: Copy>(
         &mut self,
         bench: &Bench<M>,
         number: u64,
         (node, from): (NodeId, NodeId),
     ) -> Option<Incarnation> {
-        let theirs = self.nics[node.index()].life_of(from)?;
+        let theirs = self.nics[node.index()].incarnation_of(from)?;
         self.truth.is_served(number, (from, theirs), (node, bench.control.incarnation(node)));
         Some(theirs)
     }
@@ -341,10 +353,10 @@ impl<R: Rules> OneSided<R> {
         call: &Call,
     ) -> Reply {
         self.touch(node);
-        let life = bench.control.incarnation(node);
+        let incarnation = bench.control.incarnation(node);
         let (machine, store) = &mut blocks.nodes[node.index()];
-        let reply = regions::serve(self.rules, &mut self.here((machine, store), life), call, &[]);
-        self.truth.is_of_its_life(call, (node, life), &reply);
+        let reply = regions::serve(self.rules, &mut self.here((machine, store), incarnation), call, &[]);
+        self.truth.is_of_its_incarnation(call, (node, incarnation), &reply);
         reply
     }
 }

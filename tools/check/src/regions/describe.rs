@@ -23,9 +23,10 @@ impl<R: Rules> OneSided<R> {
                 continue;
             }
             for (number, work) in nic.works() {
-                let lives = nic.connections.lives(work.peer);
+                let incarnations = nic.connections.incarnations(work.peer);
                 let state = nic.device.state(nic.connections.queue_pair(work.peer));
-                let _ = writeln!(page, "{me} has work {number} in flight: {work:?}, {lives:?}, {state:?}");
+                let _ =
+                    writeln!(page, "{me} has work {number} in flight: {work:?}, {incarnations:?}, {state:?}");
             }
             if !asked.is_empty() {
                 let _ = writeln!(page, "{me} has {} calls to serve", asked.len());

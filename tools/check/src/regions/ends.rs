@@ -45,7 +45,7 @@ impl<R: Rules> OneSided<R> {
             (Doing::Reading { .. }, Some((Status::Torn, _))) => self.seen.torn += 1,
             (Doing::Reading { object, .. }, Some((Status::Gone, _))) => {
                 self.seen.refused += 1;
-                if self.truth.region(object.0).lives {
+                if self.truth.region(object.0).incarnations {
                     self.truth.fails(|| format!("object {object:?} is said to be gone, and lives"));
                 }
             }
@@ -61,12 +61,12 @@ impl<R: Rules> OneSided<R> {
         thread: usize,
         outcome: Option<Outcome>,
     ) {
-        let Doing::Freeing { addr, life } = self.threads[thread] else {
+        let Doing::Freeing { addr, incarnation } = self.threads[thread] else {
             return self.truth.fails(|| format!("thread {thread} frees nothing, and is told {outcome:?}"));
         };
         bench.note(Some(addr.bits()), || format!("thread {thread} is told {outcome:?} of freeing {addr}"));
         self.threads[thread] = match outcome {
-            None => Doing::ToFree { addr, life },
+            None => Doing::ToFree { addr, incarnation },
             Some(Outcome::Freed) => {
                 self.seen.freed += 1;
                 Doing::Idle

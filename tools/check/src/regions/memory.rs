@@ -54,7 +54,7 @@ impl Named<'_> {
     pub(super) fn read(&self, number: u64, address: u64, len: u32) -> Payload {
         let region = self.truth.region(number);
         assert!(matches!(region.shape, Shape::Chain { .. }), "nobody reads bytes of {region:?}");
-        let words = (0..u64::from(len).div_ceil(8)).map(|word| match region.lives {
+        let words = (0..u64::from(len).div_ceil(8)).map(|word| match region.incarnations {
             true => read(self.store, region.byte_at(address + word * 8)),
             false => 0,
         });
@@ -64,7 +64,7 @@ impl Named<'_> {
     pub(super) fn write(&mut self, number: u64, address: u64, payload: &Payload) {
         let region = self.truth.region(number);
         assert!(matches!(region.shape, Shape::Chain { .. }), "nobody writes bytes of {region:?}");
-        if region.lives {
+        if region.incarnations {
             for (word, value) in (0..).zip(payload.words()) {
                 self.store.home.insert(region.byte_at(address + word * 8), *value);
             }
@@ -88,7 +88,7 @@ impl Memory for Now<'_> {
         let number = *self.exported.get(key).expect("the device knows its key");
         let region = self.truth.region(number);
         assert!(matches!(region.shape, Shape::Chain { .. }), "nobody swaps a single word of {region:?}");
-        if !region.lives {
+        if !region.incarnations {
             // Of a region that has ended: nothing is changed.
             return !compare;
         }
@@ -113,7 +113,7 @@ impl Memory for Now<'_> {
             let number = *self.exported.get(key).expect("the device knows its key");
             let region = self.truth.region(number);
             let mut old = 0;
-            if region.lives {
+            if region.incarnations {
                 let word = region.element_at(entry.address);
                 old = self.truth.execute(self.store, (number, word), &Request::of_wire(0, &entry));
             } else {
@@ -134,7 +134,7 @@ impl Memory for Now<'_> {
         if !matches!(region.shape, Shape::Objects { .. }) || len as usize != DATA * 8 {
             return Err(Refused::Invalid);
         }
-        if !region.lives {
+        if !region.incarnations {
             return Ok(Verdict::Gone);
         }
         let at = region.element_at(address);
@@ -152,7 +152,7 @@ pub(super) struct Here<'a, R: Rules> {
     pub(super) nic: &'a mut Nic<R>,
     pub(super) own: &'a mut Own,
     pub(super) truth: &'a mut Truth,
-    pub(super) life: Incarnation,
+    pub(super) incarnation: Incarnation,
 }
 
 impl<R: Rules> Home for Here<'_, R> {
@@ -162,8 +162,8 @@ impl<R: Rules> Home for Here<'_, R> {
         (self.node.config().id, self.node.config().memory)
     }
 
-    fn life(&self) -> Incarnation {
-        self.life
+    fn incarnation(&self) -> Incarnation {
+        self.incarnation
     }
 
     fn discipline_of(&self, addr: GlobalAddr) -> Option<Discipline> {
@@ -174,7 +174,7 @@ impl<R: Rules> Home for Here<'_, R> {
         let (first, number) = self.own.range(..=addr).next_back()?;
         let region = self.truth.region(*number);
         let bytes = region.shape.bytes().expect("a few");
-        (addr.bits() - first.bits() < bytes).then_some((*first, region.lives))
+        (addr.bits() - first.bits() < bytes).then_some((*first, region.incarnations))
     }
 
     fn first_in(&self, addr: GlobalAddr, bytes: u64) -> Option<GlobalAddr> {
@@ -185,7 +185,7 @@ impl<R: Rules> Home for Here<'_, R> {
     fn find(&self, addr: GlobalAddr) -> Option<(u64, Shape)> {
         let number = *self.own.get(&addr)?;
         let region = self.truth.region(number);
-        region.lives.then_some((number, region.shape))
+        region.incarnations.then_some((number, region.shape))
     }
 
     fn begin(&mut self, addr: GlobalAddr, shape: Shape, zeroed: bool) -> u64 {
@@ -195,7 +195,7 @@ impl<R: Rules> Home for Here<'_, R> {
                 self.store.home.insert(GlobalAddr::from_bits(addr.bits() + word * 8), 0);
             }
         }
-        let number = self.truth.begins(self.store, (addr, shape, self.life));
+        let number = self.truth.begins(self.store, (addr, shape, self.incarnation));
         let before = self.own.insert(addr, number);
         assert!(before.is_none(), "{addr} is a region already");
         number
@@ -212,7 +212,7 @@ impl<R: Rules> Home for Here<'_, R> {
     fn end(&mut self, addr: GlobalAddr) -> Option<bool> {
         let number = *self.own.get(&addr)?;
         let region = &mut self.truth.regions[number as usize];
-        region.lives = false;
+        region.incarnations = false;
         if region.objects.iter().any(|object| !object.version.is_multiple_of(2)) {
             return Some(false);
         }
@@ -229,7 +229,7 @@ impl<R: Rules> Home for Here<'_, R> {
         let number = *self.nic.exported.get(key).ok_or(Refusal::Unallocated)?;
         let region = self.truth.region(number);
         let it = region.objects.get(object as usize).ok_or(Refusal::WrongLength)?;
-        if !region.lives || region.addr != addr {
+        if !region.incarnations || region.addr != addr {
             return Err(Refusal::Unallocated);
         }
         if at != 0 || len != DATA * 8 {

@@ -198,9 +198,9 @@ impl<R: Rules> Nic<R> {
         }
     }
 
-    /// The life of another node, as far as this one is connected to it.
-    pub(crate) fn life_of(&self, peer: NodeId) -> Option<Incarnation> {
-        self.connections.lives(peer).map(|lives| lives.theirs)
+    /// The incarnation of another node, as far as this one is connected to it.
+    pub(crate) fn incarnation_of(&self, peer: NodeId) -> Option<Incarnation> {
+        self.connections.incarnations(peer).map(|incarnations| incarnations.theirs)
     }
 
     pub(super) fn next_deadline(&self) -> Nanos {
@@ -261,13 +261,13 @@ impl<R: Rules> Nic<R> {
         self.settle(now);
     }
 
-    pub(super) fn on_view(&mut self, now: Nanos, lives: &[Option<Incarnation>]) {
-        self.change(now, |connections, out| connections.on_view(lives, out));
+    pub(super) fn on_view(&mut self, now: Nanos, incarnations: &[Option<Incarnation>]) {
+        self.change(now, |connections, out| connections.on_view(incarnations, out));
     }
 
     /// Posts work, or has it wait for its turn. False: the other node is down.
     pub(super) fn post(&mut self, now: Nanos, work: Work) -> Option<u64> {
-        self.connections.lives(work.peer)?;
+        self.connections.incarnations(work.peer)?;
         let number = self.next;
         self.next += 1;
         self.works.insert(number, work);
@@ -406,10 +406,10 @@ impl<R: Rules> Nic<R> {
         for change in changes.drain(..) {
             match change {
                 Change::Ended(peer, Ended::Broken) => self.disconnect(peer),
-                Change::Ended(peer, Ended::Down(life)) => {
+                Change::Ended(peer, Ended::Down(incarnation)) => {
                     self.disconnect(peer);
-                    if let Some(life) = life {
-                        self.end_chains_of(peer, life);
+                    if let Some(incarnation) = incarnation {
+                        self.end_chains_of(peer, incarnation);
                     }
                 }
                 Change::Begun(peer) => self.connect(now, peer),

@@ -42,7 +42,7 @@ impl<R: Rules> OneSided<R> {
         let (machine, store) = &blocks.nodes[node.index()];
         for (addr, number) in &self.own[node.index()] {
             let region = self.truth.region(*number);
-            if !region.lives {
+            if !region.incarnations {
                 continue;
             }
             let (block, bytes) = (machine.config().block, region.shape.bytes().expect("a few"));

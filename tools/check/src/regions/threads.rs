@@ -12,7 +12,7 @@ pub(super) struct Known {
     pub(super) key: Key,
     pub(super) shape: Shape,
     /// Of its home.
-    pub(super) life: Incarnation,
+    pub(super) incarnation: Incarnation,
     /// Its number.
     pub(super) number: u64,
 }
@@ -55,8 +55,8 @@ pub(super) enum Doing {
     Reading { object: (u64, usize), since: u64 },
     /// Is inside of an object at its own node, and has written so many words.
     Writing { object: (u64, usize), stamp: u64, written: usize },
-    /// Is about to give memory back, of this life of its home.
-    ToFree { addr: GlobalAddr, life: Incarnation },
+    /// Is about to give memory back, of this incarnation of its home.
+    ToFree { addr: GlobalAddr, incarnation: Incarnation },
     /// Waits for the allocator.
-    Freeing { addr: GlobalAddr, life: Incarnation },
+    Freeing { addr: GlobalAddr, incarnation: Incarnation },
 }

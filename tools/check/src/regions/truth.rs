@@ -4,9 +4,9 @@
 //! operations ended. What must always hold:
 //! - An operation on a word that has completed was executed once; one that is in doubt, once at most. Nobody else changes words.
 //! - An object that was read whole is what one writer left, and not older than what was there when it was asked for.
-//! - A region begins in memory that was allocated in the same life of its home.
+//! - A region begins in memory that was allocated in the same incarnation of its home.
 //! - What a region is said to be at its beginning, it is: zeroes.
-//! - A call is served once, in the lives of both nodes in which it was made.
+//! - A call is served once, in the incarnations of both nodes in which it was made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,13 +38,13 @@ pub(super) struct Object {
     pub(super) stamps: Vec<u64>,
 }
 
-/// A region, in one life of its home.
+/// A region, in one incarnation of its home.
 #[derive(Clone, Debug)]
 pub(super) struct Region {
     pub(super) addr: GlobalAddr,
     pub(super) shape: Shape,
-    pub(super) life: Incarnation,
-    pub(super) lives: bool,
+    pub(super) incarnation: Incarnation,
+    pub(super) incarnations: bool,
     pub(super) words: Vec<Word>,
     pub(super) objects: Vec<Object>,
 }
@@ -73,7 +73,7 @@ pub(super) fn read(store: &PlainStore, at: GlobalAddr) -> u64 {
     store.home.get(&at).copied().unwrap_or(0)
 }
 
-/// A call that was made: by whom, of whom, in which lives.
+/// A call that was made: by whom, of whom, in which incarnations.
 #[derive(Clone, Copy, Debug)]
 struct Made {
     from: (NodeId, Incarnation),
@@ -86,7 +86,7 @@ struct Made {
 pub(super) struct Truth {
     pub(super) regions: Vec<Region>,
     by_key: BTreeMap<(NodeId, Incarnation, Key), u64>,
-    /// Where a region has begun in a block since that came to life.
+    /// Where a region has begun in a block since that came to incarnation.
     used: BTreeSet<GlobalAddr>,
     calls: BTreeMap<u64, Made>,
     stamps: u64,
@@ -103,12 +103,14 @@ impl Truth {
         &self.regions[number as usize]
     }
 
-    /// A call was served by this life of a home: if a region has begun, its memory was allocated in that life.
-    pub(super) fn is_of_its_life(&mut self, call: &Call, home: (NodeId, Incarnation), reply: &Reply) {
-        if let (&Call::Begin { addr, life, .. }, Reply::Done(..)) = (call, reply)
-            && life != home.1
+    /// A call was served by this incarnation of a home: if a region has begun, its memory was allocated in that incarnation.
+    pub(super) fn is_of_its_incarnation(&mut self, call: &Call, home: (NodeId, Incarnation), reply: &Reply) {
+        if let (&Call::Begin { addr, incarnation, .. }, Reply::Done(..)) = (call, reply)
+            && incarnation != home.1
         {
-            self.fails(|| format!("what {life:?} of {} had at {addr} is a region in {:?}", home.0, home.1));
+            self.fails(|| {
+                format!("what {incarnation:?} of {} had at {addr} is a region in {:?}", home.0, home.1)
+            });
         }
     }
 
@@ -116,7 +118,7 @@ impl Truth {
     pub(super) fn begins(
         &mut self,
         store: &PlainStore,
-        (addr, shape, life): (GlobalAddr, Shape, Incarnation),
+        (addr, shape, incarnation): (GlobalAddr, Shape, Incarnation),
     ) -> u64 {
         let is_fresh = self.used.insert(addr);
         let (words, objects) = match shape {
@@ -129,8 +131,8 @@ impl Truth {
         let mut region = Region {
             addr,
             shape,
-            life,
-            lives: true,
+            incarnation,
+            incarnations: true,
             words: vec![Word::default(); words],
             objects: vec![object; objects],
         };
@@ -150,7 +152,7 @@ impl Truth {
         number as u64
     }
 
-    /// Blocks have ended their lives: what was in them is nobody's.
+    /// Blocks have ended: what was in them is nobody's.
     pub(super) fn blocks_end(&mut self, first: GlobalAddr, bytes: u64) {
         let end = GlobalAddr::from_bits(first.bits() + bytes);
         self.used.extract_if(first..end, |_| true).for_each(drop);
@@ -159,21 +161,23 @@ impl Truth {
     /// All of a node's memory is gone.
     pub(super) fn node_dies(&mut self, node: NodeId) {
         self.used.retain(|addr| addr.home() != node);
-        self.regions.iter_mut().filter(|it| it.addr.home() == node).for_each(|it| it.lives = false);
+        self.regions.iter_mut().filter(|it| it.addr.home() == node).for_each(|it| it.incarnations = false);
     }
 
     /// A home tells of a region by this key.
     pub(super) fn is_named(&mut self, home: NodeId, key: Key, number: u64) {
-        let life = self.region(number).life;
-        let of = *self.by_key.entry((home, life, key)).or_insert(number);
+        let incarnation = self.region(number).incarnation;
+        let of = *self.by_key.entry((home, incarnation, key)).or_insert(number);
         if of != number {
-            self.fails(|| format!("{key:?} of {home} in {life:?} means region {of}, and now {number}"));
+            self.fails(|| {
+                format!("{key:?} of {home} in {incarnation:?} means region {of}, and now {number}")
+            });
         }
     }
 
-    /// The region that a home told of by this key, in this life.
-    pub(super) fn named(&self, home: NodeId, life: Incarnation, key: Key) -> Option<u64> {
-        self.by_key.get(&(home, life, key)).copied()
+    /// The region that a home told of by this key, in this incarnation.
+    pub(super) fn named(&self, home: NodeId, incarnation: Incarnation, key: Key) -> Option<u64> {
+        self.by_key.get(&(home, incarnation, key)).copied()
     }
 
     // Words.
@@ -240,7 +244,7 @@ impl Truth {
     pub(super) fn refused(&mut self, (number, at): (u64, usize)) {
         self.word(number, at).in_flight -= 1;
         let region = self.region(number);
-        if region.lives {
+        if region.incarnations {
             let what = format!("word {at} of region {number} is said to have ended, and lives: {region:?}");
             self.fails(|| what);
         }
@@ -299,7 +303,7 @@ impl Truth {
 
     // Calls.
 
-    /// A call is made, in these lives of both nodes.
+    /// A call is made, in these incarnations of both nodes.
     pub(super) fn is_made(&mut self, call: u64, from: (NodeId, Incarnation), to: (NodeId, Incarnation)) {
         self.calls.insert(call, Made { from, to, is_served: false });
     }

@@ -115,7 +115,7 @@ impl<R: Rules> OneSided<R> {
 
     pub(crate) fn on_new_epoch<M: Copy + From<Message>>(&mut self, bench: &mut Bench<M>, node: NodeId) {
         let nic = &mut self.nics[node.index()];
-        nic.on_view(bench.now, &bench.view().lives);
+        nic.on_view(bench.now, &bench.view().incarnations);
         self.settle(bench, node);
     }
 
@@ -145,15 +145,15 @@ impl<R: Rules> OneSided<R> {
         self.uses.retain(|addr, _| addr.home() != node);
     }
 
-    /// Blocks of a node's memory have ended their lives.
-    pub(crate) fn on_blocks_ended(&mut self, blocks: &mut Blocks<R>, node: NodeId, life: Incarnation) {
+    /// Blocks of a node's memory have ended.
+    pub(crate) fn on_blocks_ended(&mut self, blocks: &mut Blocks<R>, node: NodeId, incarnation: Incarnation) {
         let (machine, store) = &mut blocks.nodes[node.index()];
         let block = machine.config().block;
         for range in machine.ended() {
             let (first, bytes) = (range.first.addr(), range.bytes(block));
             self.truth.blocks_end(first, bytes);
             let rules = self.rules;
-            let mut here = self.here((machine, store), life);
+            let mut here = self.here((machine, store), incarnation);
             regions::on_blocks_ended(rules, &mut here, first, bytes);
         }
         self.touch(node);
@@ -162,11 +162,11 @@ impl<R: Rules> OneSided<R> {
     pub(super) fn here<'a>(
         &'a mut self,
         (node, store): (&'a Node<R>, &'a mut PlainStore),
-        life: Incarnation,
+        incarnation: Incarnation,
     ) -> Here<'a, R> {
         let at = node.config().id.index();
         let Self { nics, own, truth, .. } = self;
-        Here { node, store, nic: &mut nics[at], own: &mut own[at], truth, life }
+        Here { node, store, nic: &mut nics[at], own: &mut own[at], truth, incarnation }
     }
 
     // What goes.

@@ -9,8 +9,8 @@ use wire::{AllRules, Rule, Without};
 
 /// Seeds that are tried.
 const RUNS: u64 = 200;
-/// The first of those in which lives end between an allocation and its use.
-const BETWEEN_LIVES: u64 = 1500;
+/// The first of those in which incarnations end between an allocation and its use.
+const BETWEEN_INCARNATIONS: u64 = 1500;
 
 /// The first run that goes wrong.
 fn caught(rules: Without) -> Option<String> {
@@ -23,9 +23,9 @@ fn caught(rules: Without) -> Option<String> {
 
 /// Where a home dies and comes back between an allocation and what begins in it: that is rare, so these runs have many
 /// stores that begin slowly, and nodes that die often. The first that goes wrong, and only without the rule.
-fn caught_between_lives() -> Option<String> {
+fn caught_between_incarnations() -> Option<String> {
     let rules = Without(Rule::RegionsBeginInTheirLife);
-    (BETWEEN_LIVES..BETWEEN_LIVES + 2000).find_map(|seed| {
+    (BETWEEN_INCARNATIONS..BETWEEN_INCARNATIONS + 2000).find_map(|seed| {
         let mut plan = Plan::with_restarts(seed);
         let chains = &mut plan.world.chains;
         if chains.stores == 0 {
@@ -55,7 +55,7 @@ fn every_mutant_is_caught() {
     let mut missed = Vec::new();
     for rule in Rule::REGIONS.iter().copied().chain(of_devices) {
         let found = match rule {
-            Rule::RegionsBeginInTheirLife => caught_between_lives(),
+            Rule::RegionsBeginInTheirLife => caught_between_incarnations(),
             _ => caught(Without(rule)),
         };
         match found {

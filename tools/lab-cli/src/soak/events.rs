@@ -1,5 +1,5 @@
 //! What places tell the command in the course of a round, and what it does about it: words that have died are allocated
-//! anew, nodes that were declared dead begin another life.
+//! anew, nodes that were declared dead begin another incarnation.
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ impl Soak<'_> {
                 }
             }
             Event::Fenced => {
-                // This life is over; the next one begins empty.
+                // This incarnation is over; the next one begins empty.
                 self.workers.kill(at);
                 self.joined[at] = false;
                 self.restart(at)?;
@@ -67,7 +67,7 @@ impl Soak<'_> {
         let homes: Vec<usize> = up.iter().copied().filter(|at| !self.reborn.contains(at)).collect();
         if homes.is_empty() {
             return Err(Fault::failed(
-                "every node has begun another life in this round: give them a longer --timeout-ms",
+                "every node has begun another incarnation in this round: give them a longer --timeout-ms",
             ));
         }
         let (asked, home) = (up[self.dice(up.len() as u64)], homes[self.dice(homes.len() as u64)]);
@@ -77,12 +77,12 @@ impl Soak<'_> {
     }
 
     pub(super) fn restart(&mut self, at: usize) -> Result<(), Fault> {
-        self.lives += 1;
+        self.incarnations += 1;
         self.reborn.push(at);
         let mut task = self.tasks[at].clone();
-        // Its clients are others than those of its former life.
-        task.first_client += self.lives * 1000;
-        task.seed = task.seed.wrapping_add(self.lives << 32);
+        // Its clients are others than those of its former incarnation.
+        task.first_client += self.incarnations * 1000;
+        task.seed = task.seed.wrapping_add(self.incarnations << 32);
         self.workers.restart(at, &task)?;
         self.ask_others(at)
     }

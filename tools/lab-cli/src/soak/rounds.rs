@@ -36,9 +36,9 @@ pub(super) struct Soak<'a> {
     /// Words that are being allocated: by their places among the words, the new key, and who was asked.
     pub(super) wanted: BTreeMap<usize, (u64, usize)>,
     pub(super) keys: u64,
-    pub(super) lives: u64,
-    /// Places that began another life in this round. Their memory is not allocated from before the next one: a client
-    /// may still be using an address of the former life, and that would be another word's.
+    pub(super) incarnations: u64,
+    /// Places that began another incarnation in this round. Their memory is not allocated from before the next one: a client
+    /// may still be using an address of the former incarnation, and that would be another word's.
     pub(super) reborn: Vec<usize>,
     pub(super) random: Dice,
     /// What the words held at the end of the last round.
@@ -120,7 +120,7 @@ impl<'a> Soak<'a> {
             words: vec![Word { key: 0, addr: 0 }; args.words as usize],
             wanted: BTreeMap::new(),
             keys: 0,
-            lives: 0,
+            incarnations: 0,
             reborn: Vec::new(),
             random: Dice::new(args.seed),
             values: Values::new(),

@@ -51,7 +51,7 @@ impl Shared {
     pub(super) fn on_error(&self, error: Error, key: u64, teller: &Teller<Event>) {
         match error {
             Error::Fenced => self.on_fenced(teller),
-            // The home came back empty, in a new life: its addresses belong to nothing.
+            // The home came back empty, in a new incarnation: its addresses belong to nothing.
             Error::Lost { .. } | Error::NodeDown { .. } | Error::Unallocated { .. } => {
                 if self.gone.lock().unwrap_or_else(PoisonError::into_inner).insert(key) {
                     teller.tell(Event::Gone { key });

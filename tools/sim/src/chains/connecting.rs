@@ -1,6 +1,6 @@
 //! Connections: the switch is told of them before they are used, and one that broke begins anew.
 //!
-//! What must always hold: a thread appends only on a connection of which this life of the switch knows, or is told that it is in doubt.
+//! What must always hold: a thread appends only on a connection of which this incarnation of the switch knows, or is told that it is in doubt.
 
 use chain::Outcome;
 use switch::chains::{Connection, End};
@@ -23,7 +23,7 @@ impl Testbed {
     }
 
     pub(super) fn on_begin(&mut self, thread: u16) {
-        if self.threads[usize::from(thread)].life == self.tor.life() {
+        if self.threads[usize::from(thread)].incarnation == self.tor.incarnation() {
             self.begin(thread);
         } else {
             self.push(self.now + self.bench.control, Event::Connected { thread });
@@ -33,7 +33,7 @@ impl Testbed {
     /// The switch's control plane is told of a thread's connection, which is idle.
     pub(super) fn connect(&mut self, number: u16) {
         let thread = &mut self.threads[usize::from(number)];
-        thread.life = self.tor.life();
+        thread.incarnation = self.tor.incarnation();
         self.tor.connect(Connection {
             client: End { node: NodeId(thread.machine as u16), queue_pair: thread.queue_pair },
             memory: End { node: NodeId(Machine::Server as u16), queue_pair: thread.server_queue_pair },
@@ -51,7 +51,7 @@ impl Testbed {
         thread.begin_connection(&self.bench, host, &mut self.server, first);
         thread.verb = None;
         self.tally.reconnected += 1;
-        if self.tor.life() > 0 {
+        if self.tor.incarnation() > 0 {
             self.connect(number);
         }
         self.push(self.now, Event::Step { thread: number, outcome: Outcome::Unknown });

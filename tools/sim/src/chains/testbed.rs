@@ -90,7 +90,7 @@ impl Testbed {
         testbed.fill();
         testbed.bind(&mut random);
         for thread in 0..testbed.load.threads {
-            if testbed.tor.life() > 0 {
+            if testbed.tor.incarnation() > 0 {
                 testbed.connect(thread);
             }
             testbed.push(Nanos(random.below(5_000)), Event::Begin { thread });
@@ -192,7 +192,7 @@ impl Testbed {
                 self.begin(thread);
             }
             Event::Known { thread } => {
-                if self.threads[usize::from(thread)].life != self.tor.life() {
+                if self.threads[usize::from(thread)].incarnation != self.tor.incarnation() {
                     self.connect(thread);
                 }
             }
@@ -395,7 +395,7 @@ impl Testbed {
             };
             // It finds out that the switch is another one, of which it must make itself known before it appends.
             let is_doubted = outcome == Outcome::Swapped(Reply::Doubted.to_bits());
-            if is_doubted && thread.life != self.tor.life() {
+            if is_doubted && thread.incarnation != self.tor.incarnation() {
                 self.queue.push(self.now + self.bench.control, Event::Known { thread: number });
             }
             let at = self.now + self.bench.hardware.poll + self.bench.step;

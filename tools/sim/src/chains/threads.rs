@@ -35,8 +35,8 @@ pub(super) struct Thread {
     pub(super) server_queue_pair: QpNumber,
     /// The number of its next packet.
     pub(super) next: Psn,
-    /// The life of the switch that knows its connection.
-    pub(super) life: u32,
+    /// The incarnation of the switch that knows its connection.
+    pub(super) incarnation: u32,
     pub(super) ask: Ask,
     pub(super) began: Nanos,
     /// Round trips that it has taken, where it began again.
@@ -84,7 +84,7 @@ impl Thread {
             queue_pair,
             server_queue_pair,
             next: Psn::new(0),
-            life: 0,
+            incarnation: 0,
             ask: Ask { key: 0, request: Request::Get },
             began: Nanos::ZERO,
             trips: 0,

@@ -22,7 +22,7 @@ pub(super) struct Tor {
     program: Nanos,
     is_up: bool,
     /// How often it has begun anew.
-    life: u32,
+    incarnation: u32,
 }
 
 impl Tor {
@@ -39,7 +39,7 @@ impl Tor {
             forward: bench.forward,
             program: bench.program,
             is_up: true,
-            life: 1,
+            incarnation: 1,
         })
     }
 
@@ -49,12 +49,12 @@ impl Tor {
 
     /// True if it stopped at least once.
     pub(super) const fn has_failed(&self) -> bool {
-        !self.is_up || self.life > 1
+        !self.is_up || self.incarnation > 1
     }
 
-    /// The life for which a connection must be made; 0: there is no program that wants to know of any.
-    pub(super) const fn life(&self) -> u32 {
-        if self.steering.is_some() { self.life } else { 0 }
+    /// The incarnation for which a connection must be made; 0: there is no program that wants to know of any.
+    pub(super) const fn incarnation(&self) -> u32 {
+        if self.steering.is_some() { self.incarnation } else { 0 }
     }
 
     pub(super) fn connect(&mut self, connection: Connection) {
@@ -98,7 +98,7 @@ impl Tor {
     /// It is back, and knows nothing.
     pub(super) fn restart(&mut self) {
         self.is_up = true;
-        self.life += 1;
+        self.incarnation += 1;
         if let Some(steering) = &mut self.steering {
             steering.restart();
         }

@@ -22,7 +22,7 @@ pub(crate) const FIRST: SwitchEpoch = SwitchEpoch(1);
 /// Who is alive.
 pub(super) struct Control {
     epoch: SwitchEpoch,
-    /// Each node's life.
+    /// Each node's incarnation.
     incarnations: Vec<Incarnation>,
     up: Vec<bool>,
     shadow: NodeId,
@@ -47,10 +47,10 @@ impl Control {
     }
 
     fn view(&self) -> View {
-        let life = |(incarnation, up): (&Incarnation, &bool)| up.then_some(*incarnation);
+        let incarnation = |(incarnation, up): (&Incarnation, &bool)| up.then_some(*incarnation);
         View {
             epoch: self.epoch,
-            lives: self.incarnations.iter().zip(&self.up).map(life).collect(),
+            incarnations: self.incarnations.iter().zip(&self.up).map(incarnation).collect(),
             shadow: self.shadow,
         }
     }
@@ -113,7 +113,7 @@ impl<R: Rules> FlowCc<R> {
         self.control.up[node.index()]
     }
 
-    /// A node's machines begin a new life, and hear nothing until they are told of an epoch.
+    /// A node's machines begin a new incarnation, and hear nothing until they are told of an epoch.
     fn forget(&mut self, node: NodeId) {
         let incarnation = &mut self.control.incarnations[node.index()];
         incarnation.0 += 1;

@@ -256,7 +256,7 @@ impl<R: Rules> Locks<R> {
         self.switch.restart(epoch);
     }
 
-    /// A node stops. Its machines begin a new life, and hear nothing until they are told of an epoch.
+    /// A node stops. Its machines begin a new incarnation, and hear nothing until they are told of an epoch.
     pub(crate) fn forget(&mut self, node: NodeId) {
         let config = node::locks::Config { epoch: SwitchEpoch(0), ..self.config.of_node(node) };
         self.nodes[node.index()] = LockNode::with_rules(self.rules, config);

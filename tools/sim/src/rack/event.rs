@@ -27,9 +27,9 @@ pub(super) enum Event {
     AtSwitch(FlightId),
     /// A message is visible to its processor.
     Arrive(FlightId),
-    /// A processor has spent the cost of its message, in this life of it.
+    /// A processor has spent the cost of its message, in this incarnation of it.
     Handled(ServerId, u16),
-    /// A thread goes on, in this life of it.
+    /// A thread goes on, in this incarnation of it.
     Resume(ThreadId, u16),
     /// A node wants to be called.
     Deadline(NodeId),

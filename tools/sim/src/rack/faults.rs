@@ -46,7 +46,7 @@ impl<S: System> State<S> {
         machine.armed = Nanos::MAX;
         let mut lost: Vec<FlightId> = Vec::new();
         for (index, server) in self.servers.iter_mut().enumerate().filter(|(_, server)| server.node == node) {
-            server.life = server.life.wrapping_add(1);
+            server.incarnation = server.incarnation.wrapping_add(1);
             lost.extend(server.current.take());
             lost.extend(server.inbox.drain(..));
             if let Some(thread) = self.threads.get_mut(index) {

@@ -1,6 +1,6 @@
 //! A processor as the rack sees it: it handles one message at a time, in order of arrival.
 //!
-//! What must always hold: while a message is current, `Handled` is in the queue once for this life; a message
+//! What must always hold: while a message is current, `Handled` is in the queue once for this incarnation; a message
 //! waits only behind a current one.
 
 use std::collections::VecDeque;
@@ -17,8 +17,8 @@ pub(super) struct Server {
     /// What it works on.
     pub(super) current: Option<FlightId>,
     pub(super) inbox: VecDeque<FlightId>,
-    /// Counts its lives: events of a former one are void.
-    pub(super) life: u16,
+    /// Counts its incarnations: events of a former one are void.
+    pub(super) incarnation: u16,
     /// Time spent on messages.
     pub(super) busy: Nanos,
     /// Messages handled.
@@ -32,7 +32,7 @@ impl Server {
             free: Nanos::ZERO,
             current: None,
             inbox: VecDeque::new(),
-            life: 0,
+            incarnation: 0,
             busy: Nanos::ZERO,
             handled: 0,
         }

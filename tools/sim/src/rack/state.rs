@@ -122,11 +122,13 @@ impl<S: System> State<S> {
                     self.arrive(id);
                     None
                 }
-                Event::Handled(server, life) => {
-                    self.handled(server, life);
+                Event::Handled(server, incarnation) => {
+                    self.handled(server, incarnation);
                     None
                 }
-                Event::Resume(thread, life) => self.resume(thread, life).then_some(Next::Poll(thread)),
+                Event::Resume(thread, incarnation) => {
+                    self.resume(thread, incarnation).then_some(Next::Poll(thread))
+                }
                 Event::Deadline(node) => {
                     self.deadline(node);
                     None
@@ -198,16 +200,16 @@ impl<S: System> State<S> {
         let now = self.now;
         let it = self.server(server);
         it.current = Some(id);
-        let (node, life, at) = (it.node, it.life, it.spend(now, cost));
-        self.push_for(node, at, Event::Handled(server, life));
+        let (node, incarnation, at) = (it.node, it.incarnation, it.spend(now, cost));
+        self.push_for(node, at, Event::Handled(server, incarnation));
     }
 
     /// A processor has spent the time that its message takes: the handler runs, then comes the next one.
-    fn handled(&mut self, server: ServerId, life: u16) {
+    fn handled(&mut self, server: ServerId, incarnation: u16) {
         let node = self.servers[usize::from(server.0)].node;
         self.happened(node);
         let it = self.server(server);
-        if it.life != life {
+        if it.incarnation != incarnation {
             return;
         }
         let id = it.current.take().expect("a message is current until it was handled");
@@ -291,9 +293,9 @@ impl<S: System> State<S> {
     }
 
     /// A thread's time has come. True if its worker goes on.
-    fn resume(&mut self, thread: ThreadId, life: u16) -> bool {
+    fn resume(&mut self, thread: ThreadId, incarnation: u16) -> bool {
         let server = &self.servers[usize::from(thread.0)];
-        if server.life != life {
+        if server.incarnation != incarnation {
             return false;
         }
         let it = &mut self.threads[usize::from(thread.0)];

@@ -90,8 +90,10 @@ impl<S: System> State<S> {
         let it = &mut self.threads[usize::from(thread.0)];
         if it.phase == Phase::Ready && !it.armed && server.current.is_none() {
             it.armed = true;
-            self.queue
-                .push(server.free.max(it.asleep_until).max(self.now), Event::Resume(thread, server.life));
+            self.queue.push(
+                server.free.max(it.asleep_until).max(self.now),
+                Event::Resume(thread, server.incarnation),
+            );
         }
     }
 

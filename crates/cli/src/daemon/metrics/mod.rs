@@ -33,16 +33,16 @@ pub(super) fn serve_node(address: SocketAddr, id: NodeId, joined: Joined) -> Res
     serve(address, move |path| match path {
         "/metrics" => {
             // Counted under the lock: a clone of the rack would keep its socket open.
-            let life = joined.lock().unwrap_or_else(PoisonError::into_inner);
+            let incarnation = joined.lock().unwrap_or_else(PoisonError::into_inner);
             let node = Node {
                 id: id.0,
-                up: life.is_some(),
+                up: incarnation.is_some(),
                 incarnation: 0,
                 silence_ns: None,
                 epoch: 0,
-                counts: life.as_ref().map(|life| counts(&life.rack)),
+                counts: incarnation.as_ref().map(|incarnation| counts(&incarnation.rack)),
             };
-            let applications = life.as_ref().and_then(|life| life.applications.as_ref());
+            let applications = incarnation.as_ref().and_then(|incarnation| incarnation.applications.as_ref());
             Answer::metrics(text::node(&node, applications.map(Attachments::counts)))
         }
         _ => Answer::NotFound,

@@ -93,7 +93,7 @@ pub(super) fn rack(status: &Status) -> String {
     for (why, count) in &membership.ended {
         page.add(
             Kind::Counter,
-            "rackmem_lives_ended",
+            "rackmem_incarnations_ended",
             "Lives of nodes that have ended, by why.",
             &[("why", why)],
             *count,
@@ -112,8 +112,8 @@ pub(super) fn rack(status: &Status) -> String {
         }
         page.add(
             Kind::Gauge,
-            "rackmem_node_life",
-            "The node's last life; 0: it was never there.",
+            "rackmem_node_incarnation",
+            "The node's last incarnation; 0: it was never there.",
             &labels,
             node.incarnation.into(),
         );

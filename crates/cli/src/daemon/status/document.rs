@@ -1,7 +1,7 @@
 //! How a rack is, as one document: what the switch's process says, `--json` prints, and metrics are made of. Times
 //! are in nanoseconds, sizes in bytes.
 //!
-//! What must always hold: counts only grow within a life of what counts.
+//! What must always hold: counts only grow within an incarnation of what counts.
 
 use std::collections::BTreeMap;
 
@@ -87,7 +87,7 @@ pub(crate) struct Membership {
 pub(crate) struct Node {
     pub(crate) id: u16,
     pub(crate) up: bool,
-    /// Its last life; 0: it has never been there.
+    /// Its last incarnation; 0: it has never been there.
     pub(crate) incarnation: u32,
     /// How long it has not been heard; none if it is not up.
     pub(crate) silence_ns: Option<u64>,
@@ -96,7 +96,7 @@ pub(crate) struct Node {
     pub(crate) counts: Option<NodeCounts>,
 }
 
-/// What a node has counted in this life.
+/// What a node has counted in this incarnation.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 pub(crate) struct NodeCounts {
     pub(crate) hits: u64,
@@ -289,7 +289,7 @@ impl From<&Counts> for Transport {
 pub(crate) fn machine_drops(counts: &[u64; node::Drop::ALL.len()]) -> BTreeMap<String, u64> {
     let name = |cause| match cause {
         node::Drop::WrongEpoch => "wrong_epoch",
-        node::Drop::FormerLife => "former_life",
+        node::Drop::FormerLife => "former_incarnation",
         node::Drop::Stale => "stale",
         node::Drop::Duplicate => "duplicate",
         node::Drop::NoSuchCopy => "no_such_copy",

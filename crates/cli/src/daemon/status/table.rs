@@ -93,7 +93,7 @@ fn nodes(nodes: &[Node]) -> Table {
         "node",
         "state",
         "heard",
-        "life",
+        "incarnation",
         "hits",
         "misses",
         "hit rate",
@@ -108,8 +108,9 @@ fn nodes(nodes: &[Node]) -> Table {
     }
     for node in nodes {
         let heard = node.silence_ns.map_or_else(String::new, |silence| format!("{} ago", Nanos(silence)));
-        let life = if node.incarnation == 0 { "none yet".to_owned() } else { node.incarnation.to_string() };
-        let mut row = vec![node.id.to_string(), state(node).to_owned(), heard, life];
+        let incarnation =
+            if node.incarnation == 0 { "none yet".to_owned() } else { node.incarnation.to_string() };
+        let mut row = vec![node.id.to_string(), state(node).to_owned(), heard, incarnation];
         if let Some(counts) = &node.counts {
             let accesses = counts.hits + counts.misses;
             let rate = match accesses {

@@ -85,22 +85,22 @@ fn a_node_that_is_killed_is_reported_with_how_to_start_it_again() {
 }
 
 #[test]
-fn with_restart_a_node_that_is_killed_comes_back_as_a_new_life() {
+fn with_restart_a_node_that_is_killed_comes_back_as_a_new_incarnation() {
     let home = Home::new("restart");
     let up = home.up(&["--nodes", "2", "--seats", "0", "--restart"]);
-    let life = |status: &serde_json::Value| status["nodes"][1]["incarnation"].as_u64().unwrap();
-    let first = life(&home.status());
+    let incarnation = |status: &serde_json::Value| status["nodes"][1]["incarnation"].as_u64().unwrap();
+    let first = incarnation(&home.status());
     home.kill(&["node", "--id", "1"]);
-    eventually("the node is up in another life", || {
+    eventually("the node is up in another incarnation", || {
         let status = home.status();
-        status["nodes"][1]["up"] == true && life(&status) > first
+        status["nodes"][1]["up"] == true && incarnation(&status) > first
     });
     up.interrupt();
     home.assert_nothing_left();
 }
 
 #[test]
-fn with_restart_a_switch_that_is_killed_comes_back_to_the_same_lives() {
+fn with_restart_a_switch_that_is_killed_comes_back_to_the_same_incarnations() {
     let home = Home::new("restart_switch");
     let up = home.up(&["--nodes", "2", "--seats", "0", "--restart"]);
     let before = home.status();
@@ -110,10 +110,10 @@ fn with_restart_a_switch_that_is_killed_comes_back_to_the_same_lives() {
             status["phase"] == "running" && status["epoch"].as_u64() > before["epoch"].as_u64()
         })
     });
-    let lives = |status: &serde_json::Value| {
+    let incarnations = |status: &serde_json::Value| {
         status["nodes"].as_array().unwrap().iter().map(|node| node["incarnation"].clone()).collect::<Vec<_>>()
     };
-    assert_eq!(lives(&home.status()), lives(&before), "no node has died");
+    assert_eq!(incarnations(&home.status()), incarnations(&before), "no node has died");
     up.interrupt();
     home.assert_nothing_left();
 }

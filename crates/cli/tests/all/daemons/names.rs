@@ -27,16 +27,16 @@ fn listen(port: u16) -> String {
     format!("listen = \"127.0.0.1:{port}\"")
 }
 
-fn until_up(home: &Home, file: &str, life: [u64; 2]) -> [u64; 2] {
-    let mut lives = [0; 2];
+fn until_up(home: &Home, file: &str, incarnation: [u64; 2]) -> [u64; 2] {
+    let mut incarnations = [0; 2];
     eventually("all nodes are up", || {
         let status = home.try_output(&["status", "--json", "--config", file]).unwrap_or_default();
         let status: serde_json::Value = serde_json::from_str(&status).unwrap_or_default();
-        lives = [0, 1].map(|node| status["nodes"][node]["incarnation"].as_u64().unwrap_or(0));
+        incarnations = [0, 1].map(|node| status["nodes"][node]["incarnation"].as_u64().unwrap_or(0));
         let up = [0, 1].into_iter().all(|node| status["nodes"][node]["up"] == true);
-        up && lives.iter().zip(life).all(|(now, before)| *now > before)
+        up && incarnations.iter().zip(incarnation).all(|(now, before)| *now > before)
     });
-    lives
+    incarnations
 }
 
 /// A word of each node's memory is written on the other one.
@@ -124,11 +124,11 @@ fn a_node_that_is_elsewhere_tells_the_others_by_flag_or_environment_also_when_it
     // A flag beats the environment: nobody can listen there.
     let zero = node("0", nobody, Some(zero));
     let first = node("1", one, None);
-    let lives = until_up(&home, &file, [0; 2]);
+    let incarnations = until_up(&home, &file, [0; 2]);
     work(&file);
     end([first]);
     let second = node("1", one_again, None);
-    until_up(&home, &file, [0, lives[1]]);
+    until_up(&home, &file, [0, incarnations[1]]);
     work(&file);
     end([zero, second, switch]);
 }

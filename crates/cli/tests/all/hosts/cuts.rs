@@ -16,8 +16,8 @@ fn an_application_behind_a_cut_link_is_fenced_and_reads_nothing_stale() {
     rig.start_switch();
     rig.start_node(0);
     let [stays, goes] = rig.join_all([1, 2]);
-    let life = |status: &serde_json::Value| status["nodes"][2]["incarnation"].as_u64();
-    let first = life(&rig.until_up(host(1)));
+    let incarnation = |status: &serde_json::Value| status["nodes"][2]["incarnation"].as_u64();
+    let first = incarnation(&rig.until_up(host(1)));
     let (mut one, mut other) = (stays.here(), goes.here());
     // Each on a block of its own. Nobody writes the first one before the cut, so that the node has it in its cache then.
     let [cached, busy, only_there] =
@@ -43,7 +43,11 @@ fn an_application_behind_a_cut_link_is_fenced_and_reads_nothing_stale() {
     rig.network.plug(host(2));
     let (ended, mut other) = finishes("the cut one hears of its death", || goes_on.join().unwrap());
     assert_eq!(ended, Err(Error::Fenced));
-    assert_eq!(other.read_word(cached), Err(Error::Fenced), "and nothing is had from this life any more");
+    assert_eq!(
+        other.read_word(cached),
+        Err(Error::Fenced),
+        "and nothing is had from this incarnation any more"
+    );
     history.stop();
     let (ended, mut one) = finishes("the one that writes stops", || writes.join().unwrap());
     assert_eq!(ended, Ok(()));
@@ -53,7 +57,7 @@ fn an_application_behind_a_cut_link_is_fenced_and_reads_nothing_stale() {
 
     drop((goes, other));
     let again = rig.join(2);
-    assert!(life(&rig.until_up(host(2))) > first, "another life");
+    assert!(incarnation(&rig.until_up(host(2))) > first, "another incarnation");
     let mut again = again.here();
     let latest = one.read_word(cached).unwrap();
     assert_eq!(again.read_word(cached), Ok(latest));
@@ -66,8 +70,8 @@ fn a_node_whose_interface_was_off_comes_back_by_itself_and_empty() {
     rig.start_node(0);
     rig.start_node(2);
     let rack = rig.join(1);
-    let life = |status: &serde_json::Value| status["nodes"][2]["incarnation"].as_u64();
-    let first = life(&rig.until_up(host(1)));
+    let incarnation = |status: &serde_json::Value| status["nodes"][2]["incarnation"].as_u64();
+    let first = incarnation(&rig.until_up(host(1)));
     let mut here = rack.here();
     let there = here.alloc(8, NodeId(2), Discipline::Coherent).unwrap();
     here.write_word(there, 1).unwrap();
@@ -80,7 +84,7 @@ fn a_node_whose_interface_was_off_comes_back_by_itself_and_empty() {
     here.write_word(near, 2).unwrap();
 
     rig.network.set_interface(host(2), true);
-    assert!(life(&rig.until_up(host(1))) > first, "another life");
+    assert!(incarnation(&rig.until_up(host(1))) > first, "another incarnation");
     assert!(rig.said(host(2)).contains("declared dead"), "{}", rig.said(host(2)));
     assert!(here.read_word(there).is_err(), "what it had is gone");
     let anew = here.alloc(8, NodeId(2), Discipline::Coherent).unwrap();
@@ -95,7 +99,7 @@ fn a_switch_that_is_cut_off_from_all_nodes_declares_nobody_dead_and_nothing_is_l
     rig.start_switch();
     rig.start_node(0);
     let racks = rig.join_all([1, 2]);
-    let lives = |status: &serde_json::Value| {
+    let incarnations = |status: &serde_json::Value| {
         status["nodes"]
             .as_array()
             .unwrap()
@@ -103,7 +107,7 @@ fn a_switch_that_is_cut_off_from_all_nodes_declares_nobody_dead_and_nothing_is_l
             .map(|node| node["incarnation"].as_u64())
             .collect::<Vec<_>>()
     };
-    let before = lives(&rig.until_up(host(1)));
+    let before = incarnations(&rig.until_up(host(1)));
     let mut one = racks[0].here();
     let words = [0, 1, 2].map(|home| one.alloc(4096, NodeId(home), Discipline::Coherent).unwrap());
     let only_there = one.alloc(4096, NodeId(0), Discipline::Coherent).unwrap();
@@ -130,7 +134,7 @@ fn a_switch_that_is_cut_off_from_all_nodes_declares_nobody_dead_and_nothing_is_l
     }
     history.assert_linearizable();
     let status = rig.until_up(host(1));
-    assert_eq!(lives(&status), before, "the same lives");
+    assert_eq!(incarnations(&status), before, "the same lives");
     assert_eq!(status["membership"]["ended"]["silent"], 0);
     assert_eq!(status["membership"]["cut_off"], 1);
     assert_eq!(racks[1].here().read_word(only_there), Ok(7));

@@ -240,7 +240,7 @@ impl Rig {
         loop {
             match self.network.on(host(node), || Rack::join_patiently(&file, id, MOST_WAIT)) {
                 Ok(rack) => return rack,
-                // A former life in this process lets go of its address a moment after it was dropped.
+                // A former incarnation in this process lets go of its address a moment after it was dropped.
                 Err(StartError::Udp(_)) if Instant::now() < until => thread::sleep(Duration::from_millis(5)),
                 Err(error) => panic!("{id} does not join: {error}"),
             }

@@ -143,11 +143,11 @@ impl<'a> Object<'a> {
         let taken = self.region.writer().takes(found);
         let is_free = found.is_multiple_of(2) || lost_ones && is_lost(found);
         if is_free && expected.is_some_and(|expected| expected != found) {
-            return if self.region.lives() { Ok(Taking::Changed) } else { Err(self.region.why_not()) };
+            return if self.region.is_alive() { Ok(Taking::Changed) } else { Err(self.region.why_not()) };
         }
         if is_free && self.version.compare_exchange(found, taken, Ordering::SeqCst, Ordering::Relaxed).is_ok()
         {
-            if !self.region.lives() {
+            if !self.region.is_alive() {
                 // Whoever ended the region waits for this. The memory is not the object's any more: as if nothing had been.
                 self.version.store(found, Ordering::SeqCst);
                 return Err(self.region.why_not());
@@ -155,7 +155,7 @@ impl<'a> Object<'a> {
             fence(Ordering::Release);
             return Ok(Taking::Taken(Writing { object: *self, taken }));
         }
-        if !self.region.lives() {
+        if !self.region.is_alive() {
             return Err(self.region.why_not());
         }
         if !is_free && let Some(why) = lost(self.region, found) {
@@ -207,8 +207,8 @@ pub(super) fn read(
     copy();
     fence(Ordering::Acquire);
     // Before the region ends nobody else writes here; so what was read before it ended was the object.
-    let (after, lives) = (version.load(Ordering::Relaxed), region.lives());
-    if !lives {
+    let (after, incarnations) = (version.load(Ordering::Relaxed), region.is_alive());
+    if !incarnations {
         return Err(region.why_not());
     }
     Ok(if after == before { Ok(before) } else { Err(Torn::Changed) })
@@ -217,7 +217,7 @@ pub(super) fn read(
 /// It was odd. Of a region that has ended it says nothing.
 #[cold]
 fn is_written(region: &Region, version: u64) -> Result<Result<u64, Torn>, Missing> {
-    if !region.lives() {
+    if !region.is_alive() {
         return Err(region.why_not());
     }
     lost(region, version).map_or(Ok(Err(Torn::Written)), Err)

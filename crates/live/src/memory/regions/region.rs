@@ -33,7 +33,7 @@ pub enum Missing {
 
 /// What a region's state is.
 pub(super) const ENDED: u64 = 0;
-pub(super) const LIVES: u64 = 1;
+pub(super) const INCARNATIONS: u64 = 1;
 pub(super) const HOME_DIED: u64 = 2;
 
 /// The state of a region that only this process has: on a line of its own, as every operation looks at it.
@@ -67,7 +67,7 @@ impl Region {
         let rest = chunks.split_off(1).into();
         let head = chunks.pop().expect("there are words");
         let end = head.get().len().min(first + words);
-        let state = Held::new(Arc::new(State(AtomicU64::new(LIVES))), |state| &state.0);
+        let state = Held::new(Arc::new(State(AtomicU64::new(INCARNATIONS))), |state| &state.0);
         Self::of_parts(state, Held::new(head, move |head| &head.get()[first..end]), rest, addr, shape, None)
     }
 
@@ -115,8 +115,8 @@ impl Region {
 
     /// It has not been freed. Behind an acquire fence: and what was read before that was the region's.
     #[inline]
-    pub fn lives(&self) -> bool {
-        self.state.load(Ordering::SeqCst) == LIVES
+    pub fn is_alive(&self) -> bool {
+        self.state.load(Ordering::SeqCst) == INCARNATIONS
     }
 
     /// Why it does not live.
@@ -151,7 +151,7 @@ impl Region {
     #[inline(always)]
     pub fn word(&self, at: usize) -> Result<&AtomicU64, Missing> {
         // One comparison where everything is in one chunk: nothing of a fetch-add is to be spared more.
-        if !self.lives() {
+        if !self.is_alive() {
             return Err(self.why_not());
         }
         if let Some(word) = self.first.get(at) {
@@ -170,7 +170,7 @@ impl Region {
     #[inline(always)]
     pub fn read(&self, number: usize, into: &mut [u8]) -> Result<Result<u64, Torn>, Missing> {
         let at = number.wrapping_mul(self.stride);
-        if self.lives()
+        if self.is_alive()
             && number < self.whole_in_first
             && into.len() == self.len
             && let Some([version, data @ ..]) = self.first.get(at..at + self.words)
@@ -191,7 +191,7 @@ impl Region {
     /// # Errors
     /// If it is not, or not any more.
     pub fn object(&self, number: usize) -> Result<Object<'_>, Missing> {
-        if !self.lives() {
+        if !self.is_alive() {
             return Err(self.why_not());
         }
         let at = Some(number).filter(|number| *number < self.shape.count()).ok_or(Missing::Beyond)?;
@@ -273,7 +273,7 @@ impl std::fmt::Debug for Region {
         f.debug_struct("Region")
             .field("addr", &self.addr)
             .field("shape", &self.shape)
-            .field("lives", &self.lives())
+            .field("is_alive", &self.is_alive())
             .field("is_shared", &self.shared.is_some())
             .finish_non_exhaustive()
     }

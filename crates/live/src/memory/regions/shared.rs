@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  word  0      1     2        3      4      5         6     7        8 ..
-//!        magic  addr  shape    count  state  suspects  life  mappers  the words of the region
+//!        magic  addr  shape    count  state  suspects  incarnation  mappers  the words of the region
 //!                     discipline in the highest byte, bytes of an object below
 //! ```
 //!
@@ -30,7 +30,7 @@
 //! | between that and the last store | odd, by the dead one | any mix of old and new: it gets lost |
 //! | after the last store | even, the next | as written |
 //!
-//! **Lost** is decided by the home, when it is told of the death ([`Region::writer_died`]), or by the next life of that node,
+//! **Lost** is decided by the home, when it is told of the death ([`Region::writer_died`]), or by the next incarnation of that node,
 //! before it writes anything ([`Region::map`]). It replaces the dead writer by `nobody` in the version. From then on reads and
 //! updates fail with [`Missing::Lost`], until somebody writes the whole object ([`Object::overwrite`](super::Object::overwrite)),
 //! which takes it from there to the next even version. If that writer dies, too, the object is lost again.
@@ -40,7 +40,7 @@
 //! only when the kernel says that no process of that node has the memory mapped any more ([`SharedMemory::claim`]: a lock that
 //! lives as long as the mapping). Until then the node is a *suspect*: readers and writers who find an object in a suspect's
 //! hands get [`Missing::Lost`], too, and do not wait. If it goes on and ends its write, the object is whole, and counts. The claim
-//! also sees to it that two lives of one node never have the memory mapped at a time, so the node's number is enough to say who writes.
+//! also sees to it that two incarnations of one node never have the memory mapped at a time, so the node's number is enough to say who writes.
 //!
 //! The home's own process is not in doubt: if it dies, the region is gone, and whoever hears of it says so in the header
 //! ([`Region::home_died`]). Nobody's access faults: the memory itself stays for as long as somebody has it mapped.
@@ -54,7 +54,7 @@ use transport::{NotObtained, PlaceId, SharedMemory};
 use wire::{Discipline, GlobalAddr, Incarnation, NodeId};
 
 use super::held::Held;
-use super::region::{ENDED, HOME_DIED, LIVES};
+use super::region::{ENDED, HOME_DIED, INCARNATIONS};
 use super::{Missing, Region, Shape};
 
 /// Words in front of the region's own: one cache line.
@@ -66,7 +66,7 @@ const AT_SHAPE: usize = 2;
 const AT_COUNT: usize = 3;
 const AT_STATE: usize = 4;
 const AT_SUSPECTS: usize = 5;
-const AT_LIFE: usize = 6;
+const AT_INCARNATION: usize = 6;
 const AT_MAPPERS: usize = 7;
 
 /// Where in an odd version its writer stands.
@@ -114,7 +114,7 @@ pub(super) const fn is_lost(version: u64) -> bool {
 pub(super) struct Shared {
     pub(super) memory: Arc<SharedMemory>,
     /// Of the home.
-    pub(super) life: Incarnation,
+    pub(super) incarnation: Incarnation,
     pub(super) writer: Writer,
 }
 
@@ -181,7 +181,7 @@ fn shape_of(word: u64, count: u64) -> Option<Shape> {
 
 impl Region {
     /// A region of zeroes in memory of its own, at its home.
-    pub(super) fn create(addr: GlobalAddr, shape: Shape, life: Incarnation) -> io::Result<Self> {
+    pub(super) fn create(addr: GlobalAddr, shape: Shape, incarnation: Incarnation) -> io::Result<Self> {
         let words = shape.words().and_then(|words| words.checked_add(HEADER));
         let memory = Arc::new(SharedMemory::create(words.ok_or(io::ErrorKind::OutOfMemory)?)?);
         let header = memory.words();
@@ -189,24 +189,24 @@ impl Region {
             (AT_ADDR, addr.bits()),
             (AT_SHAPE, discipline_and_len(shape)),
             (AT_COUNT, shape.count() as u64),
-            (AT_LIFE, life.0.into()),
-            (AT_STATE, LIVES),
+            (AT_INCARNATION, incarnation.0.into()),
+            (AT_STATE, INCARNATIONS),
             (AT_MAGIC, MAGIC),
         ] {
             header[at].store(value, Ordering::SeqCst);
         }
-        Ok(Self::in_shared(memory, life, Writer::HOME, addr, shape))
+        Ok(Self::in_shared(memory, incarnation, Writer::HOME, addr, shape))
     }
 
-    /// A region of another process of this machine, of that life of its home, whose memory has been obtained by node `me`. What the header says is checked,
-    /// as the other process may be hostile. Objects that a former life of this node has left half-written are lost from now on.
+    /// A region of another process of this machine, of that incarnation of its home, whose memory has been obtained by node `me`. What the header says is checked,
+    /// as the other process may be hostile. Objects that a former incarnation of this node has left half-written are lost from now on.
     ///
     /// # Errors
     /// If it is not that region, or has ended.
     pub fn map(
         memory: Arc<SharedMemory>,
         addr: GlobalAddr,
-        life: Incarnation,
+        incarnation: Incarnation,
         me: NodeId,
     ) -> Result<Self, NotMapped> {
         let Some((header, words)) = memory.words().split_at_checked(HEADER) else {
@@ -217,43 +217,50 @@ impl Region {
         let shape = shape_of(header[AT_SHAPE], header[AT_COUNT]).ok_or(NotMapped::NoSuchRegion)?;
         if header[AT_MAGIC] != MAGIC
             || header[AT_ADDR] != addr.bits()
-            || header[AT_LIFE] != life.0.into()
+            || header[AT_INCARNATION] != incarnation.0.into()
             || shape.words().is_none_or(|needed| needed > words.len())
         {
             return Err(NotMapped::NoSuchRegion);
         }
-        let region = Self::in_shared(memory, life, Writer::node(me), addr, shape);
-        // The claim on the memory is ours now, so no former life of ours has it.
+        let region = Self::in_shared(memory, incarnation, Writer::node(me), addr, shape);
+        // The claim on the memory is ours now, so no former incarnation of ours has it.
         region.lose_objects_of(me);
         if let Some(shared) = region.shared() {
             shared.mappers().fetch_or(1 << me.0, Ordering::SeqCst);
         }
-        if region.lives() { Ok(region) } else { Err(NotMapped::Ended) }
+        if region.is_alive() { Ok(region) } else { Err(NotMapped::Ended) }
     }
 
     fn in_shared(
         memory: Arc<SharedMemory>,
-        life: Incarnation,
+        incarnation: Incarnation,
         writer: Writer,
         addr: GlobalAddr,
         shape: Shape,
     ) -> Self {
         let words = shape.words().expect("it was counted");
-        let lives = Held::new(Arc::clone(&memory), |memory| &memory.words()[AT_STATE]);
+        let incarnations = Held::new(Arc::clone(&memory), |memory| &memory.words()[AT_STATE]);
         let first = Held::new(Arc::clone(&memory), move |memory| &memory.words()[HEADER..HEADER + words]);
-        Self::of_parts(lives, first, Box::default(), addr, shape, Some(Shared { memory, life, writer }))
+        Self::of_parts(
+            incarnations,
+            first,
+            Box::default(),
+            addr,
+            shape,
+            Some(Shared { memory, incarnation, writer }),
+        )
     }
 
-    /// Which life of its home it belongs to, if processes share it.
-    pub fn life(&self) -> Option<Incarnation> {
-        self.shared().map(|shared| shared.life)
+    /// Which incarnation of its home it belongs to, if processes share it.
+    pub fn incarnation(&self) -> Option<Incarnation> {
+        self.shared().map(|shared| shared.incarnation)
     }
 
     /// At the home: a node is dead. Its half-written objects are lost, if none of its processes has the region mapped any more:
     /// then returns true. Otherwise it is a suspect, and whoever finds an object in its hands does not wait; this has to be called
     /// again until it returns true. Regions that no other process has mapped have nothing to lose.
     ///
-    /// To be called before another life of the node is told of the region.
+    /// To be called before another incarnation of the node is told of the region.
     pub fn writer_died(&self, node: NodeId) -> bool {
         let Some(shared) = self.shared().filter(|shared| shared.memory.is_own()) else { return true };
         if !matches!(self.shape(), Shape::Objects { .. }) {

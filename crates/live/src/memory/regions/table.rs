@@ -57,7 +57,7 @@ impl Regions {
     }
 
     /// The same in memory of its own, of zeroes, which other processes of this machine may map from now on
-    /// ([`Regions::map_shared`]). `life` is a number that no other life of this home has.
+    /// ([`Regions::map_shared`]). `incarnation` is a number that no other incarnation of this home has.
     ///
     /// # Errors
     /// If the system has no memory, or no descriptor, for it. Then there is [`Regions::begin`].
@@ -69,9 +69,9 @@ impl Regions {
         sharing: &Arc<dyn Sharing>,
         addr: GlobalAddr,
         shape: Shape,
-        life: Incarnation,
+        incarnation: Incarnation,
     ) -> io::Result<Arc<Region>> {
-        let region = Region::create(addr, shape, life)?;
+        let region = Region::create(addr, shape, incarnation)?;
         let shared = region.shared().expect("it was created so");
         sharing.publish(addr.bits(), Arc::clone(&shared.memory));
         Ok(self.add(region, Some(Arc::clone(sharing))))
@@ -85,7 +85,7 @@ impl Regions {
         region
     }
 
-    /// The region at an address of another home, of that life, which has memory of its own on this machine: mapped now, or
+    /// The region at an address of another home, of that incarnation, which has memory of its own on this machine: mapped now, or
     /// before. All of this process have the same one.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl Regions {
         &self,
         sharing: &dyn Sharing,
         addr: GlobalAddr,
-        life: Incarnation,
+        incarnation: Incarnation,
         patience: Nanos,
     ) -> Result<Arc<Region>, NotMapped> {
         let me = sharing.me().as_node().ok_or(NotMapped::NotObtained(NotObtained::Unreachable))?;
@@ -107,12 +107,14 @@ impl Regions {
         let deaths = self.deaths_of(addr.home());
         let _turn = lock(&mapped.turn);
         let before = lock(&mapped.region).upgrade();
-        if let Some(region) = before.filter(|region| region.lives() && region.life() == Some(life)) {
+        if let Some(region) =
+            before.filter(|region| region.is_alive() && region.incarnation() == Some(incarnation))
+        {
             return Ok(region);
         }
         let home = PlaceId::node(addr.home());
         let memory = sharing.obtain(home, addr.bits(), patience).map_err(NotMapped::NotObtained)?;
-        let region = Arc::new(Region::map(memory, addr, life, me)?);
+        let region = Arc::new(Region::map(memory, addr, incarnation, me)?);
         *lock(&mapped.region) = Arc::downgrade(&region);
         // Whoever counts a death does so before it looks at what is mapped: so either it finds this region, or it is seen here.
         if self.deaths_of(addr.home()) != deaths {
@@ -125,9 +127,9 @@ impl Regions {
         self.deaths[node.index()].load(Ordering::SeqCst)
     }
 
-    /// A life of a node is over. What it wrote here is lost, if half-written ([`Region::writer_died`]), and what was mapped of its
+    /// An incarnation of a node is over. What it wrote here is lost, if half-written ([`Region::writer_died`]), and what was mapped of its
     /// memory has come to its end. Returns false if a process of that node may still write here: then this has to be called
-    /// again, after a while. To be called before [`Regions::map_shared`] is with the node's next life.
+    /// again, after a while. To be called before [`Regions::map_shared`] is with the node's next incarnation.
     pub fn node_died(&self, node: NodeId) -> bool {
         self.deaths[node.index()].fetch_add(1, Ordering::SeqCst);
         let mapped: Vec<_> = lock(&self.mapped)
@@ -143,7 +145,7 @@ impl Regions {
         self.lose_objects_of(node)
     }
 
-    /// What is to be called again if [`Regions::node_died`] returned false, until it returns true; before another life of the
+    /// What is to be called again if [`Regions::node_died`] returned false, until it returns true; before another incarnation of the
     /// node is told of regions here.
     pub fn lose_objects_of(&self, node: NodeId) -> bool {
         let own: Vec<_> = self.all().values().map(|own| Arc::clone(&own.region)).collect();

@@ -29,18 +29,18 @@ impl Fabric for NetworkedNode {
         NetworkedNode::now(self)
     }
 
-    fn life_of(&self, node: NodeId) -> Option<Incarnation> {
-        if node == self.id() { Some(self.incarnation) } else { self.one_sided.life_of(node) }
+    fn incarnation_of(&self, node: NodeId) -> Option<Incarnation> {
+        if node == self.id() { Some(self.incarnation) } else { self.one_sided.incarnation_of(node) }
     }
 
     fn connect(&self, context: &mut ThreadContext, memory: NodeId, connect: Connect) -> Result<(), Failure> {
-        let life = self.life_of(memory).ok_or(Refusal::NodeDown)?;
+        let incarnation = self.incarnation_of(memory).ok_or(Refusal::NodeDown)?;
         let nowhere = GlobalAddr::new(memory, 0);
         self.ask_chain(context, nowhere, &Ask::Connect(connect))?;
         let Connect { thread, to_memory, to_client, outstanding } = connect;
         let pair = ChainPair::of_client(self.id(), memory, thread);
         let beginning = Beginning { to_owner: to_client, to_peer: to_memory, outstanding };
-        self.with_nic(context, |nic, _, _| nic.connect_chain(pair, life, beginning));
+        self.with_nic(context, |nic, _, _| nic.connect_chain(pair, incarnation, beginning));
         Ok(())
     }
 
@@ -121,7 +121,7 @@ impl Fabric for NetworkedNode {
         number: u32,
         call: ChainCall,
     ) -> Result<Option<Answer>, Failure> {
-        if self.life_of(store.addr.home()) != Some(store.life) {
+        if self.incarnation_of(store.addr.home()) != Some(store.incarnation) {
             return Err(Refusal::NodeDown.into());
         }
         match self.ask_chain(

@@ -144,21 +144,22 @@ impl Chains for NetworkedNode {
         &self,
         _: NodeId,
         context: &mut ThreadContext,
-        Allocated { addr, life, .. }: Allocated,
+        Allocated { addr, incarnation, .. }: Allocated,
         (mut setup, zeroed): (Setup, &[bool]),
     ) -> Result<Arc<Store>, Failure> {
         let parts = setup.parts();
         for (number, home) in setup.homes.iter_mut().enumerate() {
             let shape = Setup::shape(setup.each, number % parts, parts);
             // Nothing that was written before is to be taken for an entry of this store.
-            let call = Call::Begin { addr: home.addr, life: home.life, shape, zeroed: zeroed[number] };
+            let call =
+                Call::Begin { addr: home.addr, incarnation: home.incarnation, shape, zeroed: zeroed[number] };
             let reply = self.ask(context, home.addr.home(), call, &[])?;
             let (key, Shape::Chain { .. }) = reply.region().ok_or(Failure::Broken)? else {
                 return Err(Failure::Broken);
             };
             home.key = key;
         }
-        self.ask_chain(context, addr, &Ask::Serve { life, setup })?;
+        self.ask_chain(context, addr, &Ask::Serve { incarnation, setup })?;
         self.open_chains(self.id(), context, addr)
     }
 
@@ -170,9 +171,9 @@ impl Chains for NetworkedNode {
     ) -> Result<Arc<Store>, Failure> {
         let reply = self.ask_chain(context, addr, &Ask::Describe)?;
         let Reply::Words(words) = reply else { return Err(Failure::Broken) };
-        let store = words.split_first().and_then(|(life, words)| {
-            let life = Incarnation(u32::try_from(*life).ok()?);
-            Some(Store { addr, life, setup: setup_of(words)? })
+        let store = words.split_first().and_then(|(incarnation, words)| {
+            let incarnation = Incarnation(u32::try_from(*incarnation).ok()?);
+            Some(Store { addr, incarnation, setup: setup_of(words)? })
         });
         store.map(Arc::new).ok_or(Failure::Broken)
     }
@@ -182,7 +183,7 @@ impl Chains for NetworkedNode {
     }
 
     fn has_home(&self, _: NodeId, home: &Home) -> bool {
-        self.life_of(home.addr.home()) == Some(home.life)
+        self.incarnation_of(home.addr.home()) == Some(home.incarnation)
     }
 
     fn chain_session(&self, _: NodeId, store: &Arc<Store>) -> Result<Session, Failure> {

@@ -25,21 +25,27 @@ const LOOK: Duration = Duration::from_millis(20);
 impl NetworkedNode {
     /// Tells every memory of a store that lives of its clients are over, and then sweeps those.
     fn sweep_the_dead(&self, context: &mut ThreadContext, server: &Server) -> Result<(), Failure> {
-        for (node, life) in server.lives() {
-            if self.life_of(node) == Some(life) {
+        for (node, incarnation) in server.incarnations() {
+            if self.incarnation_of(node) == Some(incarnation) {
                 continue;
             }
             for (memory, its) in server.store.setup.nodes() {
                 loop {
-                    if self.life_of(memory) != Some(its) {
+                    if self.incarnation_of(memory) != Some(its) {
                         // It executes nothing any more, of nobody. Whether something is lost with it, the caller looks.
                         break;
                     }
-                    match self.ask_chain(context, GlobalAddr::new(memory, 0), &Ask::Fence { node, life }) {
+                    match self.ask_chain(
+                        context,
+                        GlobalAddr::new(memory, 0),
+                        &Ask::Fence { node, incarnation },
+                    ) {
                         Ok(_) => break,
                         Err(Failure::Broken) => self.pass_time(context),
                         // It has died meanwhile.
-                        Err(Failure::Refused(Refusal::NodeDown)) if self.life_of(memory) != Some(its) => {
+                        Err(Failure::Refused(Refusal::NodeDown))
+                            if self.incarnation_of(memory) != Some(its) =>
+                        {
                             break;
                         }
                         Err(why) => return Err(why),
@@ -49,16 +55,16 @@ impl NetworkedNode {
             self.look_at_memories(server)?;
             if self.is_steered() {
                 let number = self.next_number();
-                self.introduce(context, Introduction::End { node, life, number })?;
+                self.introduce(context, Introduction::End { node, incarnation, number })?;
             }
-            server.sweep(self.now(), node, life);
+            server.sweep(self.now(), node, incarnation);
         }
         Ok(())
     }
 
     /// A store goes on as long as one copy of everything is left.
     fn look_at_memories(&self, server: &Server) -> Result<(), Failure> {
-        let is_up = |home: &Home| self.life_of(home.addr.home()) == Some(home.life);
+        let is_up = |home: &Home| self.incarnation_of(home.addr.home()) == Some(home.incarnation);
         if server.store.setup.is_lost(is_up) { Err(Refusal::NodeDown.into()) } else { Ok(()) }
     }
 

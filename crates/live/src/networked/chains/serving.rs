@@ -23,28 +23,30 @@ impl NetworkedNode {
         words: &[u64],
     ) -> Option<Reply> {
         let Some(ask) = Ask::parse(words) else { return Some(Reply::Refused(Refusal::NotAnAllocation)) };
-        let Some(life) = self.life_of(from) else { return Some(Reply::Refused(Refusal::NodeDown)) };
+        let Some(incarnation) = self.incarnation_of(from) else {
+            return Some(Reply::Refused(Refusal::NodeDown));
+        };
         if let Ask::Told { store, thread, appends } = &ask {
             if let Some(server) = self.server_of(addr, store) {
-                server.told(self.now(), client_id(from, life, *thread), appends);
+                server.told(self.now(), client_id(from, incarnation, *thread), appends);
             }
             return None;
         }
-        Some(self.answer_chains(from, life, addr, ask).unwrap_or_else(Reply::Refused))
+        Some(self.answer_chains(from, incarnation, addr, ask).unwrap_or_else(Reply::Refused))
     }
 
     fn answer_chains(
         &self,
         from: NodeId,
-        life: Incarnation,
+        incarnation: Incarnation,
         addr: GlobalAddr,
         ask: Ask,
     ) -> Result<Reply, Refusal> {
         match ask {
-            Ask::Serve { life, setup } => {
-                let is_up = |node, life| self.life_of(node) == Some(life);
-                if life != self.incarnation
-                    || !setup.homes.iter().all(|home| is_up(home.addr.home(), home.life))
+            Ask::Serve { incarnation, setup } => {
+                let is_up = |node, incarnation| self.incarnation_of(node) == Some(incarnation);
+                if incarnation != self.incarnation
+                    || !setup.homes.iter().all(|home| is_up(home.addr.home(), home.incarnation))
                 {
                     return Err(Refusal::NodeDown);
                 }
@@ -57,7 +59,7 @@ impl NetworkedNode {
             }
             Ask::Do { store, thread, number, call } => {
                 let server = self.server_of(addr, &store).ok_or(Refusal::Unallocated)?;
-                match server.call(self.now(), client_id(from, life, thread), number, call) {
+                match server.call(self.now(), client_id(from, incarnation, thread), number, call) {
                     Ok(Some(answer)) => Ok(Reply::Words(answer_words(&answer).into())),
                     Ok(None) => Err(Refusal::Locked),
                     Err(Failure::Refused(why)) => Err(why),
@@ -67,11 +69,11 @@ impl NetworkedNode {
             Ask::Connect(Connect { thread, to_memory, to_client, outstanding }) => {
                 let pair = ChainPair { owner: self.id(), peer: from, end: End::Memory, thread };
                 let beginning = Beginning { to_owner: to_memory, to_peer: to_client, outstanding };
-                let begun = self.one_sided.enter().connect_chain(pair, life, beginning);
+                let begun = self.one_sided.enter().connect_chain(pair, incarnation, beginning);
                 if begun { Ok(Reply::Done(0, 0, 0)) } else { Err(Refusal::NodeDown) }
             }
-            Ask::Fence { node, life } => {
-                self.one_sided.enter().end_chains_of(node, life);
+            Ask::Fence { node, incarnation } => {
+                self.one_sided.enter().end_chains_of(node, incarnation);
                 Ok(Reply::Done(0, 0, 0))
             }
             Ask::End { store } => {
@@ -102,7 +104,7 @@ impl NetworkedNode {
             return Err(Refusal::NotAnAllocation);
         }
         let thread = self.chains.pools.thread().map_err(|_| Refusal::OutOfMemory)?;
-        let store = Arc::new(Store { addr, life: self.incarnation, setup });
+        let store = Arc::new(Store { addr, incarnation: self.incarnation, setup });
         let server = Arc::new(Server::new(store, thread, self.chains.doubt));
         let mut servers = self.chains.servers();
         if servers.contains_key(&addr) {

@@ -20,13 +20,13 @@ use crate::place::{Allocated, Carrier, Failure, ThreadContext};
 /// How long another process may take to give this one its memory.
 const MAPPING: Nanos = Nanos::from_millis(200);
 
-/// A node, in one of its lives.
+/// A node, in one of its incarnations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct HomeLife {
+pub struct HomeIncarnation {
     /// The node.
     pub node: NodeId,
-    /// Its life.
-    pub life: Incarnation,
+    /// Its incarnation.
+    pub incarnation: Incarnation,
 }
 
 /// A region at another node, beyond the reach of loads and stores.
@@ -34,8 +34,8 @@ pub struct HomeLife {
 pub struct Far {
     /// Where it begins.
     pub addr: GlobalAddr,
-    /// The life of its home in which it was told of: in another one, the key is another region's.
-    pub life: Incarnation,
+    /// The incarnation of its home in which it was told of: in another one, the key is another region's.
+    pub incarnation: Incarnation,
     /// What its home's NIC calls it.
     pub key: Key,
     /// What it is made of.
@@ -49,8 +49,8 @@ impl Far {
     }
 
     /// Whose memory it is.
-    pub const fn home(&self) -> HomeLife {
-        HomeLife { node: self.addr.home(), life: self.life }
+    pub const fn home(&self) -> HomeIncarnation {
+        HomeIncarnation { node: self.addr.home(), incarnation: self.incarnation }
     }
 
     fn remote(&self, number: usize) -> Remote {
@@ -76,11 +76,11 @@ impl Opened {
         }
     }
 
-    /// The life of its home that it dies with. None: it is in this process's own memory.
-    pub fn life(&self) -> Option<Incarnation> {
+    /// The incarnation of its home that it dies with. None: it is in this process's own memory.
+    pub fn incarnation(&self) -> Option<Incarnation> {
         match self {
-            Self::Near(region) => region.life(),
-            Self::Far(far) => Some(far.life),
+            Self::Near(region) => region.incarnation(),
+            Self::Far(far) => Some(far.incarnation),
         }
     }
 
@@ -115,15 +115,15 @@ impl NetworkedNode {
     /// Makes a fresh allocation a region.
     ///
     /// # Errors
-    /// If its home is down, or in another life, or knows of no such allocation.
+    /// If its home is down, or in another incarnation, or knows of no such allocation.
     pub fn begin_region(
         &self,
         context: &mut ThreadContext,
-        Allocated { addr, life, zeroed }: Allocated,
+        Allocated { addr, incarnation, zeroed }: Allocated,
         shape: Shape,
     ) -> Result<Opened, Failure> {
-        let reply = self.ask(context, addr.home(), Call::Begin { addr, life, shape, zeroed }, &[])?;
-        self.opened(addr, life, &reply)
+        let reply = self.ask(context, addr.home(), Call::Begin { addr, incarnation, shape, zeroed }, &[])?;
+        self.opened(addr, incarnation, &reply)
     }
 
     /// The region that begins at an address, of whatever shape.
@@ -131,36 +131,36 @@ impl NetworkedNode {
     /// # Errors
     /// If there is none, or its home is down.
     pub fn open_region(&self, context: &mut ThreadContext, addr: GlobalAddr) -> Result<Opened, Failure> {
-        let life = self.life_asked(addr.home())?;
+        let incarnation = self.incarnation_asked(addr.home())?;
         let reply = self.ask(context, addr.home(), Call::Open { addr }, &[])?;
-        self.opened(addr, life, &reply)
+        self.opened(addr, incarnation, &reply)
     }
 
-    /// The life of a home that is about to be asked: not a later one than that which answers.
-    fn life_asked(&self, home: NodeId) -> Result<Incarnation, Failure> {
+    /// The incarnation of a home that is about to be asked: not a later one than that which answers.
+    fn incarnation_asked(&self, home: NodeId) -> Result<Incarnation, Failure> {
         if home == self.id() {
             return Ok(self.incarnation);
         }
-        self.one_sided.life_of(home).ok_or(Failure::Refused(Refusal::NodeDown))
+        self.one_sided.incarnation_of(home).ok_or(Failure::Refused(Refusal::NodeDown))
     }
 
-    fn opened(&self, addr: GlobalAddr, life: Incarnation, reply: &Reply) -> Result<Opened, Failure> {
+    fn opened(&self, addr: GlobalAddr, incarnation: Incarnation, reply: &Reply) -> Result<Opened, Failure> {
         if addr.home() == self.id() {
             let region = self.memory().regions.find(addr);
             return region.map(Opened::Near).ok_or(Failure::Refused(Refusal::Unallocated));
         }
         let (key, shape) = reply.region().ok_or(Failure::Broken)?;
         if let Some(sharing) = self.transport().sharing() {
-            // If it is not to be had so (a former life of this node still has it), the home's NIC does the same on the same words.
-            let mapped = self.memory().regions.map_shared(&*sharing, addr, life, MAPPING);
+            // If it is not to be had so (a former incarnation of this node still has it), the home's NIC does the same on the same words.
+            let mapped = self.memory().regions.map_shared(&*sharing, addr, incarnation, MAPPING);
             if let Ok(region) = mapped {
                 return Ok(Opened::Near(region));
             }
         }
-        Ok(Opened::Far(Far { addr, life, key, shape }))
+        Ok(Opened::Far(Far { addr, incarnation, key, shape }))
     }
 
-    /// Ends a region, before its memory is given back; if a life of the home is given, only in that. Waits for those who
+    /// Ends a region, before its memory is given back; if an incarnation of the home is given, only in that. Waits for those who
     /// write its objects.
     ///
     /// # Errors
@@ -168,10 +168,10 @@ impl NetworkedNode {
     pub fn end_region(
         &self,
         context: &mut ThreadContext,
-        (addr, life): (GlobalAddr, Option<Incarnation>),
+        (addr, incarnation): (GlobalAddr, Option<Incarnation>),
     ) -> Result<(), Failure> {
-        // What is sent on a connection is not served in another life of the home than that which it connects.
-        self.ask_in(context, (addr.home(), life), Call::End { addr }, &[]).map(drop)
+        // What is sent on a connection is not served in another incarnation of the home than that which it connects.
+        self.ask_in(context, (addr.home(), incarnation), Call::End { addr }, &[]).map(drop)
     }
 
     /// Writes bytes into an object, from byte `at` on, in one step; if a version is expected, only if it has that.
@@ -190,7 +190,7 @@ impl NetworkedNode {
         let &Far { addr, key, .. } = region;
         let call =
             Call::Write { addr, key, object: number as u64, at: at as u64, expected, len: bytes.len() };
-        match self.ask_in(context, (addr.home(), Some(region.life)), call, &words_of(bytes)) {
+        match self.ask_in(context, (addr.home(), Some(region.incarnation)), call, &words_of(bytes)) {
             Ok(Reply::Done(version, ..)) => Ok(Written::Done(version)),
             Err(Failure::Refused(Refusal::Outdated)) => Ok(Written::Changed),
             Ok(Reply::Refused(why)) => Err(why.into()),
@@ -265,7 +265,7 @@ impl NetworkedNode {
     pub fn post_batch(
         &self,
         context: &mut ThreadContext,
-        home: HomeLife,
+        home: HomeIncarnation,
         batch: &[u8],
         (entries, fetches): (usize, usize),
     ) -> Arc<Ticket> {
@@ -277,7 +277,7 @@ impl NetworkedNode {
         }
         let what = What::Atomics { answer: answer as u32 };
         let work = Work::new(home.node, what, Some(Arc::clone(&ticket)), words_of(batch), batch.len());
-        self.with_nic(context, |nic, now, way| nic.post(now, work.in_life(home.life), way));
+        self.with_nic(context, |nic, now, way| nic.post(now, work.in_incarnation(home.incarnation), way));
         self.flush(context);
         ticket
     }
@@ -316,11 +316,11 @@ impl NetworkedNode {
         self.ask_in(context, (home, None), call, bytes)
     }
 
-    /// The same; only in this life of the home, if one is given.
+    /// The same; only in this incarnation of the home, if one is given.
     fn ask_in(
         &self,
         context: &mut ThreadContext,
-        (home, life): (NodeId, Option<Incarnation>),
+        (home, incarnation): (NodeId, Option<Incarnation>),
         call: Call,
         bytes: &[u64],
     ) -> Result<Reply, Failure> {
@@ -330,7 +330,7 @@ impl NetworkedNode {
                     self.one_sided.serving.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 self.serve(call, bytes)
             } else {
-                self.ask_once(context, (home, life), call, bytes)?
+                self.ask_once(context, (home, incarnation), call, bytes)?
             };
             match reply {
                 // Whoever is inside is about done, or waits for a core.
@@ -348,7 +348,7 @@ impl NetworkedNode {
     pub(in crate::networked) fn ask_once(
         &self,
         context: &mut ThreadContext,
-        (home, life): (NodeId, Option<Incarnation>),
+        (home, incarnation): (NodeId, Option<Incarnation>),
         call: Call,
         bytes: &[u64],
     ) -> Result<Reply, Failure> {
@@ -358,7 +358,7 @@ impl NetworkedNode {
         let ticket = Arc::<Ticket>::default();
         let patience = self.begin_wait();
         self.with_nic(context, |nic, now, way| {
-            if !nic.reaches(home, life) {
+            if !nic.reaches(home, incarnation) {
                 return ticket.end(Ended::Failed(Refusal::NodeDown.into()));
             }
             let mut words = call.words(nic.number_call(home, &ticket));
@@ -377,7 +377,7 @@ impl NetworkedNode {
     fn do_one(
         &self,
         context: &mut ThreadContext,
-        home: HomeLife,
+        home: HomeIncarnation,
         what: What,
         bytes: &[u8],
     ) -> Result<Ended, Failure> {
@@ -387,7 +387,7 @@ impl NetworkedNode {
         let ticket = Arc::<Ticket>::default();
         let work = Work::new(home.node, what, Some(Arc::clone(&ticket)), words_of(bytes), bytes.len());
         let patience = self.begin_wait();
-        self.with_nic(context, |nic, now, way| nic.post(now, work.in_life(home.life), way));
+        self.with_nic(context, |nic, now, way| nic.post(now, work.in_incarnation(home.incarnation), way));
         self.flush(context);
         self.await_ticket(context, &ticket, patience)
     }

@@ -56,7 +56,7 @@ impl Beginning {
 struct Link {
     pair: ChainPair,
     /// Of the other node.
-    life: Incarnation,
+    incarnation: Incarnation,
     is_connected: bool,
     completions: CqNumber,
     /// Work that waits to be posted.
@@ -84,10 +84,17 @@ impl Chained {
 }
 
 impl Nic {
-    /// Begins a connection, or begins it anew: what was in flight has failed. False if that life of the other node is over.
-    pub(crate) fn connect_chain(&mut self, pair: ChainPair, life: Incarnation, beginning: Beginning) -> bool {
+    /// Begins a connection, or begins it anew: what was in flight has failed. False if that incarnation of the other node is over.
+    pub(crate) fn connect_chain(
+        &mut self,
+        pair: ChainPair,
+        incarnation: Incarnation,
+        beginning: Beginning,
+    ) -> bool {
         debug_assert_eq!(pair.owner, self.me);
-        if self.chains.over.get(&pair.peer).is_some_and(|over| life <= *over) && pair.end == End::Memory {
+        if self.chains.over.get(&pair.peer).is_some_and(|over| incarnation <= *over)
+            && pair.end == End::Memory
+        {
             return false;
         }
         let number = pair.number();
@@ -99,7 +106,7 @@ impl Nic {
             let completions = self.device.create_completion_queue(sends);
             let depth = Depth { sends, receives: 0 };
             self.device.create_numbered(number, completions, completions, depth);
-            let link = Link { pair, life, is_connected: false, completions, waiting: VecDeque::new() };
+            let link = Link { pair, incarnation, is_connected: false, completions, waiting: VecDeque::new() };
             self.chains.links.insert(number, link);
         }
         let Beginning { to_owner, to_peer, outstanding } = beginning;
@@ -123,7 +130,7 @@ impl Nic {
         self.device.ready_to_receive(number, receive).expect("it was begun");
         self.device.ready_to_send(number, send).expect("it can receive");
         let link = self.chains.links.get_mut(&number).expect("it was made");
-        (link.life, link.is_connected) = (life, true);
+        (link.incarnation, link.is_connected) = (incarnation, true);
         true
     }
 
@@ -147,12 +154,13 @@ impl Nic {
         }
     }
 
-    /// A life of a node is over: ends all connections with it.
-    pub(crate) fn end_chains_of(&mut self, node: NodeId, life: Incarnation) {
-        let over = self.chains.over.entry(node).or_insert(life);
-        *over = life.max(*over);
+    /// An incarnation of a node is over: ends all connections with it.
+    pub(crate) fn end_chains_of(&mut self, node: NodeId, incarnation: Incarnation) {
+        let over = self.chains.over.entry(node).or_insert(incarnation);
+        *over = incarnation.max(*over);
         let its = |(number, link): (&QpNumber, &Link)| {
-            (link.pair.peer == node && link.life <= life && link.is_connected).then_some(*number)
+            (link.pair.peer == node && link.incarnation <= incarnation && link.is_connected)
+                .then_some(*number)
         };
         let its: Vec<QpNumber> = self.chains.links.iter().filter_map(its).collect();
         for number in its {

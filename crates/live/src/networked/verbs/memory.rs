@@ -198,7 +198,7 @@ impl Memory for During<'_> {
                     fold.done(old).for_each(|done| keep(done.ticket, done.old));
                 }
             }
-            if !region.lives() {
+            if !region.is_alive() {
                 // What was still done to a word is of no consequence: nobody reads it any more.
                 for refused in first..at {
                     answer[refused / 64] |= 1 << (refused % 64);

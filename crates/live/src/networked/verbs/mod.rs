@@ -21,7 +21,7 @@
 //! | `chained.rs` | queue pairs of clients of chains, each thread with its own |
 //!
 //! What must always hold: an operation is executed once or not at all; if nobody can know which, it fails as
-//! [`Failure::Broken`] or because its home is down. Nothing of a former life of either node is executed.
+//! [`Failure::Broken`] or because its home is down. Nothing of a former incarnation of either node is executed.
 
 mod asking;
 mod bytes;
@@ -57,7 +57,7 @@ use self::nic::{Nic, Way};
 use super::node::NetworkedNode;
 use crate::place::{Failure, ThreadContext};
 
-pub use self::asking::{Far, HomeLife, Opened, Read, Written};
+pub use self::asking::{Far, HomeIncarnation, Opened, Read, Written};
 pub use self::ticket::Ticket;
 pub use ::nic::regions::refused_words;
 
@@ -143,9 +143,9 @@ impl OneSided {
         self.nic.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The life of another node that is in the rack.
-    pub(super) fn life_of(&self, node: NodeId) -> Option<Incarnation> {
-        self.enter().connections.lives(node).map(|lives| lives.theirs)
+    /// The incarnation of another node that is in the rack.
+    pub(super) fn incarnation_of(&self, node: NodeId) -> Option<Incarnation> {
+        self.enter().connections.incarnations(node).map(|incarnations| incarnations.theirs)
     }
 
     /// When the device wants to be called.
@@ -237,10 +237,10 @@ impl NetworkedNode {
         }
     }
 
-    /// A new epoch: connections to nodes that are down, or in another life, have ended, and others begin.
+    /// A new epoch: connections to nodes that are down, or in another incarnation, have ended, and others begin.
     pub(super) fn begin_connections(&self, context: &mut ThreadContext, view: &View) {
         self.with_nic(context, |nic, now, way| {
-            nic.change(now, way, |connections, out| connections.on_view(&view.lives, out));
+            nic.change(now, way, |connections, out| connections.on_view(&view.incarnations, out));
             for peer in std::mem::take(&mut nic.gone) {
                 if !self.memory().regions.node_died(peer) {
                     nic.suspects.insert(peer);

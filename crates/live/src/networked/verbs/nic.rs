@@ -69,7 +69,7 @@ pub(crate) struct Nic {
     /// Shortest time until a packet is sent again.
     pub(super) timeout: Nanos,
     pub(super) malformed: u64,
-    /// Nodes whose connected life is over, for whoever has to do more about that.
+    /// Nodes whose connected incarnation is over, for whoever has to do more about that.
     pub(super) gone: Vec<NodeId>,
     /// Nodes that are dead, but may still have a process that writes into this node's memory.
     pub(super) suspects: Set<NodeId>,
@@ -127,10 +127,10 @@ impl Nic {
         for change in changes.drain(..) {
             match change {
                 Change::Ended(peer, Over::Broken) => self.disconnect(peer, Failure::Broken),
-                Change::Ended(peer, Over::Down(life)) => {
+                Change::Ended(peer, Over::Down(incarnation)) => {
                     self.disconnect(peer, Failure::Refused(Refusal::NodeDown));
-                    if let Some(life) = life {
-                        self.end_chains_of(peer, life);
+                    if let Some(incarnation) = incarnation {
+                        self.end_chains_of(peer, incarnation);
                         self.gone.push(peer);
                     }
                 }
@@ -221,7 +221,7 @@ impl Nic {
     /// Posts work, or has it wait for its turn.
     pub(crate) fn post(&mut self, now: Nanos, work: Work, way: &mut Way<'_>) {
         let peer = work.peer;
-        if !self.reaches(peer, work.life) {
+        if !self.reaches(peer, work.incarnation) {
             if let Some(ticket) = work.ticket {
                 ticket.end(Ended::Failed(Failure::Refused(Refusal::NodeDown)));
             }
@@ -233,11 +233,11 @@ impl Nic {
         self.settle(now, Contents::None, way);
     }
 
-    /// True if the other node can be asked; only in this life, if one is given.
-    pub(super) fn reaches(&self, peer: NodeId, life: Option<Incarnation>) -> bool {
-        match life {
-            Some(life) => self.connections.reaches(peer, life),
-            None => self.connections.lives(peer).is_some(),
+    /// True if the other node can be asked; only in this incarnation, if one is given.
+    pub(super) fn reaches(&self, peer: NodeId, incarnation: Option<Incarnation>) -> bool {
+        match incarnation {
+            Some(incarnation) => self.connections.reaches(peer, incarnation),
+            None => self.connections.incarnations(peer).is_some(),
         }
     }
 

@@ -49,7 +49,7 @@ impl NetworkedNode {
         regions::serve(AllRules, &mut Here(self), &call, bytes)
     }
 
-    /// Blocks of this node's memory have ended their lives.
+    /// Blocks of this node's memory have ended.
     pub(in crate::networked) fn end_regions_in(&self, ended: &[BlockRange]) {
         for range in ended {
             let bytes = range.bytes(self.memory().cache.block_size());
@@ -73,7 +73,7 @@ impl Home for Here<'_> {
         (self.0.id(), self.0.memory().home.bytes())
     }
 
-    fn life(&self) -> Incarnation {
+    fn incarnation(&self) -> Incarnation {
         self.0.incarnation
     }
 
@@ -83,7 +83,7 @@ impl Home for Here<'_> {
     }
 
     fn region_at(&self, addr: GlobalAddr) -> Option<(GlobalAddr, bool)> {
-        self.0.memory().regions.at(addr).map(|region| (region.addr(), region.lives()))
+        self.0.memory().regions.at(addr).map(|region| (region.addr(), region.is_alive()))
     }
 
     fn first_in(&self, addr: GlobalAddr, bytes: u64) -> Option<GlobalAddr> {
@@ -91,7 +91,7 @@ impl Home for Here<'_> {
     }
 
     fn find(&self, addr: GlobalAddr) -> Option<(Arc<Region>, Shape)> {
-        let region = self.0.memory().regions.find(addr).filter(|region| region.lives())?;
+        let region = self.0.memory().regions.find(addr).filter(|region| region.is_alive())?;
         let shape = region.shape();
         Some((region, shape))
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nic::connections::{Again, Lives};
+use nic::connections::{Again, Incarnations};
 use nic::regions::KEPT;
 use nic::verbs::{Mtu, Remote};
 use transport::inline::{Hub, InlineTransport};
@@ -36,9 +36,9 @@ impl Two {
             now: Nanos(1),
             lost: 0,
         };
-        let lives = [Some(Incarnation(1)); 2];
+        let incarnations = [Some(Incarnation(1)); 2];
         for at in 0..2 {
-            two.at(at, |nic, now, way| nic.change(now, way, |it, out| it.on_view(&lives, out)));
+            two.at(at, |nic, now, way| nic.change(now, way, |it, out| it.on_view(&incarnations, out)));
         }
         two
     }
@@ -121,8 +121,8 @@ fn a_connection_that_broke_begins_anew_at_both_ends() {
                 assert!(matches!(two.until(&again), Ended::Answer(_)), "{lost} lost");
             }
         }
-        assert_eq!(two.nics[0].connections.lives(NodeId(1)).unwrap().attempt, 1);
-        assert_eq!(two.nics[1].connections.lives(NodeId(0)).unwrap().attempt, 1);
+        assert_eq!(two.nics[0].connections.incarnations(NodeId(1)).unwrap().attempt, 1);
+        assert_eq!(two.nics[1].connections.incarnations(NodeId(0)).unwrap().attempt, 1);
     }
 }
 
@@ -139,8 +139,8 @@ fn both_ends_may_break_at_a_time() {
         assert!(matches!(ended, Ended::Answer(_) | Ended::Failed(Failure::Broken)), "{ended:?}");
         let next = two.post(turn % 2, What::Send, 100);
         assert!(matches!(two.until(&next), Ended::Answer(_)));
-        let attempts =
-            [0, 1].map(|at: usize| two.nics[at].connections.lives(NodeId(1 - at as u16)).unwrap().attempt);
+        let attempts = [0, 1]
+            .map(|at: usize| two.nics[at].connections.incarnations(NodeId(1 - at as u16)).unwrap().attempt);
         assert_eq!(attempts[0], attempts[1]);
     }
 }
@@ -158,13 +158,13 @@ fn a_node_that_is_down_fails_what_is_asked_of_it() {
 }
 
 #[test]
-fn a_key_of_a_former_life_is_used_no_more() {
+fn a_key_of_a_former_incarnation_is_used_no_more() {
     let mut two = Two::new();
-    let view = |life| [Some(Incarnation(1)), Some(Incarnation(life))];
-    let ask = |two: &mut Two, life| {
+    let view = |incarnation| [Some(Incarnation(1)), Some(Incarnation(incarnation))];
+    let ask = |two: &mut Two, incarnation| {
         let ticket = Arc::<Ticket>::default();
         let work = Work::new(NodeId(1), What::Send, Some(Arc::clone(&ticket)), Box::new([7]), 8);
-        two.at(0, |nic, now, way| nic.post(now, work.in_life(Incarnation(life)), way));
+        two.at(0, |nic, now, way| nic.post(now, work.in_incarnation(Incarnation(incarnation)), way));
         ticket
     };
     let pending = ask(&mut two, 1);
@@ -176,12 +176,12 @@ fn a_key_of_a_former_life_is_used_no_more() {
 }
 
 #[test]
-fn what_is_said_of_other_lives_means_nothing() {
+fn what_is_said_of_other_incarnations_means_nothing() {
     let mut two = Two::new();
-    let other = Lives { mine: Incarnation(2), theirs: Incarnation(1), attempt: 5 };
-    let said = Again { lives: other, is_answer: false };
+    let other = Incarnations { mine: Incarnation(2), theirs: Incarnation(1), attempt: 5 };
+    let said = Again { incarnations: other, is_answer: false };
     two.at(0, |nic, now, way| nic.on_again(now, NodeId(1), &said, way));
-    assert_eq!(two.nics[0].connections.lives(NodeId(1)).unwrap().attempt, 0);
+    assert_eq!(two.nics[0].connections.incarnations(NodeId(1)).unwrap().attempt, 0);
     let works = two.post(0, What::Send, 100);
     assert!(matches!(two.until(&works), Ended::Answer(_)));
 }
@@ -201,7 +201,7 @@ fn the_key_of_an_ended_region_is_known_for_a_while_and_then_means_nothing() {
         nic.bytes.exported.end(&mut nic.device, addr);
         keys.push(key);
     }
-    let is_known = |key: &Key| nic.bytes.exported.get(*key).is_some_and(|region| !region.lives());
+    let is_known = |key: &Key| nic.bytes.exported.get(*key).is_some_and(|region| !region.is_alive());
     assert_eq!(keys.iter().position(is_known), Some(2), "as many as are kept, and none before");
     assert!(keys[2..].iter().all(is_known));
 }

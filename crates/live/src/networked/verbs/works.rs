@@ -31,8 +31,8 @@ pub(crate) enum What {
 /// A piece of work.
 pub(crate) struct Work {
     pub(super) peer: NodeId,
-    /// The only life of that node that it is for: it names a key that was told then.
-    pub(super) life: Option<Incarnation>,
+    /// The only incarnation of that node that it is for: it names a key that was told then.
+    pub(super) incarnation: Option<Incarnation>,
     pub(super) what: What,
     /// The queue pair of a client of chains, if it is one's.
     pub(super) chain: Option<QpNumber>,
@@ -60,7 +60,7 @@ impl Work {
         };
         Self {
             peer,
-            life: None,
+            incarnation: None,
             what,
             chain: None,
             ticket,
@@ -81,9 +81,9 @@ impl Work {
         Self { chain: Some(chain), ..Self::new(peer, what, None, source, source_bytes) }
     }
 
-    /// Only in this life of the other node.
-    pub(super) fn in_life(self, life: Incarnation) -> Self {
-        Self { life: Some(life), ..self }
+    /// Only in this incarnation of the other node.
+    pub(super) fn in_incarnation(self, incarnation: Incarnation) -> Self {
+        Self { incarnation: Some(incarnation), ..self }
     }
 
     /// Whose memory it is for.

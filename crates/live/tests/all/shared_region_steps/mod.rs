@@ -22,7 +22,7 @@ use wire::{GlobalAddr, Incarnation, Nanos, NodeId};
 const RACK: &str = "RACKMEM_TEST_RACK";
 const HOME: NodeId = NodeId(1);
 const OTHER: NodeId = NodeId(2);
-const LIFE: Incarnation = Incarnation(7);
+const INCARNATION: Incarnation = Incarnation(7);
 const LONG: Nanos = Nanos(60_000_000_000);
 const OBJECT: GlobalAddr = GlobalAddr::new(HOME, 0x1000);
 const WORDS: GlobalAddr = GlobalAddr::new(HOME, 0x80_0000);
@@ -56,11 +56,11 @@ impl Node {
     }
 
     fn begin(&self, addr: GlobalAddr, shape: Shape) -> Arc<Region> {
-        self.regions.begin_shared(&self.sharing, addr, shape, LIFE).unwrap()
+        self.regions.begin_shared(&self.sharing, addr, shape, INCARNATION).unwrap()
     }
 
     fn map(&self, addr: GlobalAddr) -> Arc<Region> {
-        self.regions.map_shared(&*self.sharing, addr, LIFE, LONG).unwrap()
+        self.regions.map_shared(&*self.sharing, addr, INCARNATION, LONG).unwrap()
     }
 }
 

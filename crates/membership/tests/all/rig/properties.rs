@@ -19,7 +19,7 @@ pub(crate) struct Seen {
     /// Sessions that this coordinator has declared dead.
     dead: BTreeSet<Session>,
     /// The incarnation that each session has been given.
-    lives: BTreeMap<Session, Incarnation>,
+    entries: BTreeMap<Session, Incarnation>,
     /// The latest of a node's.
     latest: BTreeMap<NodeId, Incarnation>,
     /// The epoch that each process was in.
@@ -68,24 +68,26 @@ impl Rig {
             assert_eq!(*other, roster, "{epoch:?} names two views");
         }
         let up = |roster: &Roster| -> Vec<(NodeId, Session)> {
-            roster.live().iter().map(|node| (node, roster.lives[node.index()].session)).collect()
+            roster.live().iter().map(|node| (node, roster.entries[node.index()].session)).collect()
         };
         for (node, session) in up(&roster) {
             assert!(!self.seen.dead.contains(&session), "{node} rises from the dead");
         }
         self.check_the_dead_of_members(&roster);
         for node in roster.live().iter() {
-            let life = roster.lives[node.index()];
+            let entry = roster.entries[node.index()];
             let latest = self.seen.latest.entry(node).or_default();
-            let began = self.processes.iter().any(|it| it.session == life.session && !it.begun.is_empty());
-            match self.seen.lives.get(&life.session) {
-                Some(incarnation) if began => assert_eq!(life.incarnation, *incarnation, "{node} lives once"),
+            let began = self.processes.iter().any(|it| it.session == entry.session && !it.begun.is_empty());
+            match self.seen.entries.get(&entry.session) {
+                Some(incarnation) if began => {
+                    assert_eq!(entry.incarnation, *incarnation, "{node} entries once")
+                }
                 // Also of one that is given another number, as it was let in again before it heard of the first.
-                Some(incarnation) if life.incarnation == *incarnation => {}
-                _ => assert!(life.incarnation > *latest, "{node}'s incarnations do not grow"),
+                Some(incarnation) if entry.incarnation == *incarnation => {}
+                _ => assert!(entry.incarnation > *latest, "{node}'s incarnations do not grow"),
             }
-            *latest = life.incarnation.max(*latest);
-            self.seen.lives.insert(life.session, life.incarnation);
+            *latest = entry.incarnation.max(*latest);
+            self.seen.entries.insert(entry.session, entry.incarnation);
         }
         // Of this coordinator's own rosters, whoever is not up in this one and was in the last is dead.
         let made = &self.control.as_ref().expect("it decides").made;
@@ -127,9 +129,9 @@ impl Rig {
             |session: Session| self.processes.iter().any(|it| it.session == session && !it.begun.is_empty());
         for process in self.processes.iter().filter(|it| roster.is_alive(it.node, it.session)) {
             for epoch in &process.begun {
-                for (node, life) in self.seen.rosters[epoch].lives.iter().enumerate() {
+                for (node, entry) in self.seen.rosters[epoch].entries.iter().enumerate() {
                     let node = NodeId(node as u16);
-                    let back = !life.alive && lived(life.session) && roster.is_alive(node, life.session);
+                    let back = !entry.alive && lived(entry.session) && roster.is_alive(node, entry.session);
                     assert!(!back, "{node} was dead when {} was in {epoch:?}", process.node);
                 }
             }

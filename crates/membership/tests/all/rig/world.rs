@@ -45,7 +45,7 @@ pub(crate) struct Control {
     pub(crate) coordinator: Coordinator,
     pub(crate) clock: Clock,
     pub(crate) stopped_until: u64,
-    /// The life of the switch beside it.
+    /// The incarnation of the switch beside it.
     pub(crate) switch: Option<SwitchEpoch>,
     /// The epochs that it has made, in order.
     pub(crate) made: Vec<SwitchEpoch>,
@@ -196,7 +196,7 @@ impl Rig {
             let session = of_it.next().map(|it| it.session);
             match session {
                 Some(session) => roster.is_alive(NodeId(node), session) && of_it.next().is_none(),
-                None => nobody && !roster.lives[usize::from(node)].alive,
+                None => nobody && !roster.entries[usize::from(node)].alive,
             }
         };
         control.coordinator.phase() == Phase::Running && (0..self.nodes).all(fits)

@@ -88,7 +88,7 @@ impl Allocation {
         }
     }
 
-    /// The requester's node has started a new life: its numbers begin again.
+    /// The requester's node has started a new incarnation: its numbers begin again.
     pub(crate) fn forget(&mut self, node: NodeId) {
         self.frees[node.index() * SlotId::PER_NODE..(node.index() + 1) * SlotId::PER_NODE].fill(None);
     }

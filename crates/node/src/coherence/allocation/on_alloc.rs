@@ -43,7 +43,10 @@ impl Allocation {
         match self.allocator.alloc(len, home, discipline) {
             Found::Done { addr, fresh: None } => {
                 requesters.finish_work(slot);
-                cx.completed(slot, Outcome::Allocated { addr, zeroed: false, life: cx.lives[home.index()] });
+                cx.completed(
+                    slot,
+                    Outcome::Allocated { addr, zeroed: false, incarnation: cx.incarnations[home.index()] },
+                );
             }
             Found::Done { addr, fresh: Some(range) } => {
                 requesters.set_work(
@@ -131,7 +134,10 @@ impl Allocation {
             (Kind::Mark, Status::Granted, Some((addr, range))) => {
                 self.allocator.marked(range);
                 requesters.finish_work(slot);
-                cx.completed(slot, Outcome::Allocated { addr, zeroed: true, life: cx.lives[home.index()] });
+                cx.completed(
+                    slot,
+                    Outcome::Allocated { addr, zeroed: true, incarnation: cx.incarnations[home.index()] },
+                );
             }
             (_, Status::Refused(why), waiting) => {
                 if let Some((addr, range)) = waiting {

@@ -14,11 +14,12 @@ impl Allocation {
         &mut self,
         cx: &mut Context<'_, S, R>,
         requesters: &mut Requesters,
-        (addr, life): (GlobalAddr, Option<Incarnation>),
+        (addr, incarnation): (GlobalAddr, Option<Incarnation>),
     ) -> Started {
         let Some(slot) = requesters.occupy(Work::Call(Call::Free)) else { return Started::Full };
-        // From here on the call fails with this life of the home: it is not made again in another one.
-        let is_gone = life.is_some_and(|life| cx.lives[addr.home().index()] != life);
+        // From here on the call fails with this incarnation of the home: it is not made again in another one.
+        let is_gone =
+            incarnation.is_some_and(|incarnation| cx.incarnations[addr.home().index()] != incarnation);
         if is_gone || cx.down.contains(addr.home()) {
             requesters.finish_work(slot);
             cx.completed(slot, Outcome::Failed(Refusal::NodeDown));

@@ -1,4 +1,4 @@
-//! Blocks that hold no allocation any more: their home ends their lives, every copy is invalidated, and then
+//! Blocks that hold no allocation any more: their home ends, every copy is invalidated, and then
 //! the allocator may use them again. One range after the other, in the requester slot [`SlotId::RECLAIM`].
 
 use wire::{BlockTag, Kind, NodeId, Packet, Rules, SlotId, Status};
@@ -27,7 +27,7 @@ impl Job {
 }
 
 impl Allocation {
-    /// True if blocks of that home are to end their lives, and it has not answered.
+    /// True if blocks of that home are to end, and it has not answered.
     pub(crate) fn takes_back_at(&self, home: NodeId) -> bool {
         let first_has_ended = self.pending[SlotId::RECLAIM.index()].is_none();
         self.reclaim.iter().skip(usize::from(first_has_ended)).any(|job| job.home() == home)
@@ -58,7 +58,7 @@ impl Allocation {
         });
     }
 
-    /// The home has ended the lives of the range's blocks: now the copies that are still cached.
+    /// The home has ended the range's blocks: now the copies that are still cached.
     pub(super) fn on_ended<S: Store, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,

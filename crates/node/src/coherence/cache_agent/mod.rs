@@ -75,7 +75,7 @@ impl CacheAgent {
         &mut self.last[requester.index() * 2 + parity]
     }
 
-    /// The requester's node has started a new life: its numbers begin again.
+    /// The requester's node has started a new incarnation: its numbers begin again.
     pub(crate) fn forget<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, node: NodeId) {
         let rows = node.index() * SlotId::PER_NODE * 2;
         for executed in &mut self.last[rows..rows + SlotId::PER_NODE * 2] {

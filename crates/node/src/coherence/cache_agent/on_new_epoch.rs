@@ -14,7 +14,7 @@ impl CacheAgent {
         cx: &mut Context<'_, S, R>,
         gone: Copyset,
         left: SwitchEpoch,
-        lives: &[Incarnation],
+        incarnations: &[Incarnation],
         saved: &mut Saved,
     ) {
         for (row, executed) in self.last.iter_mut().enumerate() {
@@ -28,8 +28,8 @@ impl CacheAgent {
                         cx.store.discard(data);
                     } else {
                         let requester = RequesterId { node, slot };
-                        let (life, seq) = (lives[node.index()], executed.seq);
-                        saved.retained(Retained { epoch: left, requester, life, seq, tag, data });
+                        let (incarnation, seq) = (incarnations[node.index()], executed.seq);
+                        saved.retained(Retained { epoch: left, requester, incarnation, seq, tag, data });
                     }
                 }
                 // The copy that was to go home may be lost; so the one that stayed here goes.

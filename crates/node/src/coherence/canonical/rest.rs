@@ -26,7 +26,7 @@ pub struct Rest {
     allocation: AllocationState,
     home: HomeRest,
     shadow: Option<Shadow>,
-    lives: Box<[Incarnation]>,
+    incarnations: Box<[Incarnation]>,
     down: Copyset,
     reporter: Reporter,
 }
@@ -43,14 +43,14 @@ impl<R: Rules> Node<R> {
             allocation: self.allocation.save(),
             home: self.home.save_rest(),
             shadow: self.shadow.clone(),
-            lives: self.lives.clone(),
+            incarnations: self.incarnations.clone(),
             down: self.down,
             reporter,
         };
         (self.save(), rest)
     }
 
-    /// Takes on the state of a node with the same configuration, but for epoch, life and shadow.
+    /// Takes on the state of a node with the same configuration, but for epoch, incarnation and shadow.
     pub fn load_all(&mut self, state: &State, rest: &Rest) {
         self.load(state);
         self.config.switch_epoch = rest.epoch;
@@ -59,7 +59,7 @@ impl<R: Rules> Node<R> {
         self.allocation.load(&rest.allocation);
         self.home.load_rest(&rest.home);
         self.shadow.clone_from(&rest.shadow);
-        self.lives.clone_from(&rest.lives);
+        self.incarnations.clone_from(&rest.incarnations);
         self.down = rest.down;
         self.reporter.clone_from(&rest.reporter);
     }

@@ -61,7 +61,7 @@ pub(crate) struct HomeAgent {
     warm: Vec<BlockTag>,
     /// Blocks whose only current copy died.
     pub(crate) lost: Set<BlockTag>,
-    /// Blocks whose lives the packet that came last has ended.
+    /// Blocks whose incarnations the packet that came last has ended.
     pub(crate) ended: Vec<BlockRange>,
     /// After a restart, until everybody has reported.
     rebuilding: Option<Rebuilding>,
@@ -133,7 +133,7 @@ impl HomeAgent {
         requester.index() * 2 + seq.parity()
     }
 
-    /// The requester's node has started a new life: its numbers begin again.
+    /// The requester's node has started a new incarnation: its numbers begin again.
     pub(crate) fn forget(&mut self, node: NodeId) {
         let rows = node.index() * SlotId::PER_NODE..(node.index() + 1) * SlotId::PER_NODE;
         self.decided[rows.start * 2..rows.end * 2].fill(Decided::NOTHING);

@@ -76,7 +76,7 @@ impl<R: Rules> Node<R> {
     /// node in an older epoch drops is not sent again.
     ///
     /// # Panics
-    /// If the view is of a rack of another size, or says that this node is down or in another life.
+    /// If the view is of a rack of another size, or says that this node is down or in another incarnation.
     pub fn on_new_epoch<S: Store>(
         &mut self,
         at: Moment,
@@ -86,14 +86,14 @@ impl<R: Rules> Node<R> {
         out: &mut Vec<Effect>,
     ) {
         let (me, left) = (self.config.id, self.config.switch_epoch);
-        assert_eq!(view.lives.len(), self.config.nodes, "{view:?}");
-        assert_eq!(view.lives[me.index()], Some(self.config.incarnation), "{me} in {view:?}");
+        assert_eq!(view.incarnations.len(), self.config.nodes, "{view:?}");
+        assert_eq!(view.incarnations[me.index()], Some(self.config.incarnation), "{me} in {view:?}");
         if view.epoch <= left {
             return;
         }
         let gone: Copyset = self.gone_by(view).collect();
-        for (life, new) in self.lives.iter_mut().zip(&view.lives) {
-            *life = new.unwrap_or(*life);
+        for (incarnation, new) in self.incarnations.iter_mut().zip(&view.incarnations) {
+            *incarnation = new.unwrap_or(*incarnation);
         }
         self.config.switch_epoch = view.epoch;
         self.config.shadow = view.shadow;
@@ -105,7 +105,7 @@ impl<R: Rules> Node<R> {
             config: &self.config,
             counters: &mut self.counters,
             down: self.down,
-            lives: &self.lives,
+            incarnations: &self.incarnations,
             store,
             out,
         };
@@ -113,7 +113,7 @@ impl<R: Rules> Node<R> {
         let saved = &mut self.reporter.saved;
         saved.forget(cx, gone);
         let held = self.requesters.on_new_epoch(cx, gone, left, saved);
-        self.cache_agent.on_new_epoch(cx, gone, left, &self.lives, saved);
+        self.cache_agent.on_new_epoch(cx, gone, left, &self.incarnations, saved);
         self.allocation.on_new_epoch(cx, &mut self.requesters, gone);
         self.home.on_new_epoch(cx, view.live(), gone, dump.filter(|dump| dump.epoch == left));
         self.shadow = (view.shadow == me).then(|| Shadow::new(me));
@@ -143,9 +143,10 @@ impl<R: Rules> Node<R> {
         self.home.lost.iter().copied()
     }
 
-    /// The nodes that are not what they were: down, or in another life.
+    /// The nodes that are not what they were: down, or in another incarnation.
     fn gone_by<'a>(&'a self, view: &'a View) -> impl Iterator<Item = NodeId> + 'a {
-        let nodes = (0..view.lives.len()).map(|node| NodeId(u16::try_from(node).expect("at most 64 nodes")));
-        nodes.filter(|node| view.lives[node.index()] != Some(self.lives[node.index()]))
+        let nodes =
+            (0..view.incarnations.len()).map(|node| NodeId(u16::try_from(node).expect("at most 64 nodes")));
+        nodes.filter(|node| view.incarnations[node.index()] != Some(self.incarnations[node.index()]))
     }
 }

@@ -165,7 +165,7 @@ impl Reporter {
         stream.deadline = cx.now + span;
         let item = *stream.items.front().expect("a stream ends with its last acknowledgement");
         if item == Item::NoMore && !self.condemned.is_empty() {
-            // The home might give a block of theirs a new life, while threads here still hit in the old one.
+            // The home might give a block of theirs a new incarnation, while threads here still hit in the old one.
             return;
         }
         let about = |event, tag, requester, arg| Packet {
@@ -202,7 +202,7 @@ impl Reporter {
             },
             Item::Retained(it) => {
                 let packet = about(Kind::WriteMiss, it.tag, it.requester, it.seq.0);
-                cx.send_block(Packet { provider: true, incarnation: it.life, ..packet }, it.data);
+                cx.send_block(Packet { provider: true, incarnation: it.incarnation, ..packet }, it.data);
             }
             Item::Cut(it) => cx.send(own(about(Kind::WriteMiss, it.tag, it.requester, it.seq.0))),
             Item::Held(it) => cx.send(own(about(it.kind, it.entry, it.requester, it.seq.0))),

@@ -18,8 +18,8 @@ use crate::store::{DataRef, Store};
 pub(crate) struct Retained {
     pub(crate) epoch: SwitchEpoch,
     pub(crate) requester: RequesterId,
-    /// The life that its node was in.
-    pub(crate) life: Incarnation,
+    /// The incarnation that its node was in.
+    pub(crate) incarnation: Incarnation,
     pub(crate) seq: Seq,
     pub(crate) tag: BlockTag,
     pub(crate) data: DataRef,

@@ -9,10 +9,10 @@ use wire::{Copyset, Incarnation, NodeId, SwitchEpoch};
 /// later one instead.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct View {
-    /// The life of the switch that begins.
+    /// The incarnation of the switch that begins.
     pub epoch: SwitchEpoch,
-    /// The life that each node is in; `None`: it is down.
-    pub lives: Vec<Option<Incarnation>>,
+    /// The incarnation that each node is in; `None`: it is down.
+    pub incarnations: Vec<Option<Incarnation>>,
     /// The node that shadows the switch's TAG array.
     pub shadow: NodeId,
 }
@@ -20,15 +20,16 @@ pub struct View {
 impl View {
     /// The nodes that are up.
     pub fn live(&self) -> Copyset {
-        self.nodes().filter(|node| self.lives[node.index()].is_some()).collect()
+        self.nodes().filter(|node| self.incarnations[node.index()].is_some()).collect()
     }
 
     /// The nodes that are down.
     pub fn down(&self) -> Copyset {
-        self.nodes().filter(|node| self.lives[node.index()].is_none()).collect()
+        self.nodes().filter(|node| self.incarnations[node.index()].is_none()).collect()
     }
 
     fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
-        (0..self.lives.len()).map(|node| NodeId(u16::try_from(node).expect("a rack has at most 64 nodes")))
+        (0..self.incarnations.len())
+            .map(|node| NodeId(u16::try_from(node).expect("a rack has at most 64 nodes")))
     }
 }

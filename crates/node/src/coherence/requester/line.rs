@@ -84,7 +84,7 @@ impl Line {
 }
 
 impl Requesters {
-    /// The requester's node has started a new life: its numbers begin again.
+    /// The requester's node has started a new incarnation: its numbers begin again.
     pub(crate) fn forget(&mut self, node: NodeId) {
         let rows = node.index() * SlotId::PER_NODE * 2;
         self.followed[rows..rows + SlotId::PER_NODE * 2].fill(Seq::NONE);

@@ -50,7 +50,7 @@ fn an_allocation_is_handed_out_when_its_home_knows_that_the_block_is_live() {
     let out = rig.packet(home_reply(&mark, Status::Granted));
     assert_eq!(
         out.outcomes(),
-        [Outcome::Allocated { addr: theirs(4).addr(), zeroed: true, life: Incarnation(0) }]
+        [Outcome::Allocated { addr: theirs(4).addr(), zeroed: true, incarnation: Incarnation(0) }]
     );
 }
 

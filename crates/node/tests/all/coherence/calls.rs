@@ -52,7 +52,7 @@ fn a_chunk_that_does_not_fit_or_has_no_discipline_is_refused() {
 }
 
 #[test]
-fn blocks_are_zeroed_when_they_come_to_life_and_not_again_by_a_duplicate() {
+fn blocks_are_zeroed_when_they_come_to_incarnation_and_not_again_by_a_duplicate() {
     let mut rig = Rig::new();
     let _ = rig.packet(chunk(1));
     let first = rig.packet(mark(2, COHERENT));

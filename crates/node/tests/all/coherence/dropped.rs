@@ -1,10 +1,10 @@
-//! What `node::Node::on_packet` lets no handler see: other lives, unknown places, nonsense.
+//! What `node::Node::on_packet` lets no handler see: other incarnations, unknown places, nonsense.
 
 use node::{Access, Drop};
 use wire::{Copyset, Endpoint, GlobalStatus, Incarnation, Kind, NodeId, Packet, SwitchEpoch};
 
 use crate::coherence::packets::{
-    EPOCH, LIFE, ME, NODES, at_home, granted, home_of, mine, requester, theirs, to_agent, to_provider,
+    EPOCH, INCARNATION, ME, NODES, at_home, granted, home_of, mine, requester, theirs, to_agent, to_provider,
 };
 use crate::coherence::rig::{Rig, carrying};
 
@@ -13,7 +13,7 @@ fn read() -> Packet {
 }
 
 #[test]
-fn a_packet_of_another_life_of_the_switch_is_dropped_whether_past_or_future() {
+fn a_packet_of_another_incarnation_of_the_switch_is_dropped_whether_past_or_future() {
     for epoch in [SwitchEpoch(EPOCH.0 - 1), SwitchEpoch(EPOCH.0 + 1)] {
         let mut rig = Rig::home();
         rig.drops(Drop::WrongEpoch, Packet { epoch, ..read() });
@@ -24,23 +24,23 @@ fn a_packet_of_another_life_of_the_switch_is_dropped_whether_past_or_future() {
 }
 
 #[test]
-fn a_packet_of_a_former_life_of_its_requesters_node_is_dropped() {
+fn a_packet_of_a_former_incarnation_of_its_requesters_node_is_dropped() {
     let mut rig = Rig::home();
     let _ = rig.packet(Packet { tag: mine(2), ..read() });
-    let former = Incarnation(LIFE.0 - 1);
+    let former = Incarnation(INCARNATION.0 - 1);
     rig.drops(Drop::FormerLife, Packet { incarnation: former, seq: wire::Seq(9), ..read() });
     let other_node = Packet { incarnation: former, requester: requester(2, 0), ..read() };
     assert_eq!(rig.packet(other_node).kinds(), [Kind::Ack], "each node has lives of its own");
 }
 
 #[test]
-fn in_a_new_life_a_nodes_numbers_begin_again() {
+fn in_a_new_incarnation_a_nodes_numbers_begin_again() {
     let mut rig = Rig::home();
     let _ = rig.cache(theirs(1), Access::Shared, 7);
     let _ = rig.packet(Packet { seq: wire::Seq(9), ..read() });
     let asked = to_provider(Kind::ReadMiss, theirs(1), 9, GlobalStatus::Shared, [1]);
     let _ = rig.packet(Packet { requester: requester(3, 0), ..asked });
-    let reborn = Incarnation(LIFE.0 + 1);
+    let reborn = Incarnation(INCARNATION.0 + 1);
     let first = Packet { incarnation: reborn, tag: mine(2), ..read() };
     assert_eq!(rig.packet(first).kinds(), [Kind::Ack], "home agent");
     let first = Packet { requester: requester(3, 0), seq: wire::Seq(1), incarnation: reborn, ..asked };
@@ -49,13 +49,13 @@ fn in_a_new_life_a_nodes_numbers_begin_again() {
 }
 
 #[test]
-fn a_new_life_of_a_node_gives_the_answers_kept_for_it_back() {
+fn a_new_incarnation_of_a_node_gives_the_answers_kept_for_it_back() {
     let mut rig = Rig::new();
     let _ = rig.cache(theirs(1), Access::Modified, 7);
     let write = to_provider(Kind::WriteMiss, theirs(1), 1, GlobalStatus::Modified, [1]);
     let _ = rig.packet(write);
     assert_eq!(rig.store.retained, 1);
-    let _ = rig.packet(Packet { incarnation: Incarnation(LIFE.0 + 1), ..write });
+    let _ = rig.packet(Packet { incarnation: Incarnation(INCARNATION.0 + 1), ..write });
     assert_eq!(rig.store.retained, 0);
 }
 

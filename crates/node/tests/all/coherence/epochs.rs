@@ -71,7 +71,7 @@ fn a_rack_that_keeps_its_directory_at_the_homes_moves_nothing() {
 }
 
 #[test]
-fn a_rack_that_keeps_its_directory_in_the_switch_moves_blocks_when_they_come_to_life() {
+fn a_rack_that_keeps_its_directory_in_the_switch_moves_blocks_when_they_come_to_incarnation() {
     let mut rig = Rig::with(|config| config.directory = Directory::Switch);
     let coherent = Some(Discipline::Coherent);
     let _ = rig.packet(call(Kind::ChunkRequest, mine(0), 1, BLOCK.bytes(), coherent));

@@ -5,7 +5,7 @@ use switch::coherence::line;
 use wire::{BlockTag, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, RequesterId, Seq, Status};
 
 use crate::coherence::packets::{
-    EPOCH, LIFE, ME, agent, granted, home_of, nodes, refused, requester, theirs, unlock_ack,
+    EPOCH, INCARNATION, ME, agent, granted, home_of, nodes, refused, requester, theirs, unlock_ack,
 };
 use crate::coherence::rig::{FLOOR, Rig, carrying};
 
@@ -21,7 +21,7 @@ fn follow(before: &Packet, kind: Kind, seq: u64) -> Packet {
     let behind = Packet::request(kind, before.tag, requester(3, 0), Seq(seq));
     Packet {
         epoch: EPOCH,
-        incarnation: LIFE,
+        incarnation: INCARNATION,
         in_switch: true,
         arg: line::with_code(7, line::code(before.requester, before.seq)),
         ..behind.reply(Kind::Follow, Endpoint::Switch, Endpoint::Requester(ME))

@@ -6,8 +6,8 @@ use node::coherence::home::directory::Keeper;
 use wire::{BlockTag, Endpoint, GlobalStatus, Incarnation, Kind, Nanos, Packet, Refusal, Status};
 
 use crate::coherence::packets::{
-    BLOCK, LIFE, at_home, call, demote, granted, mine, nodes, numbered, refused, requester, unlock_ack,
-    unlock_refused,
+    BLOCK, INCARNATION, at_home, call, demote, granted, mine, nodes, numbered, refused, requester,
+    unlock_ack, unlock_refused,
 };
 use crate::coherence::rig::{FLOOR, Rig};
 
@@ -179,7 +179,7 @@ fn a_block_that_was_freed_does_not_move_to_the_switch() {
 }
 
 #[test]
-fn a_block_of_the_switch_that_ends_its_life_is_taken_back() {
+fn a_block_of_the_switch_that_ends_its_incarnation_is_taken_back() {
     let mut rig = Rig::home();
     added(&mut rig);
     let out = rig.packet(call(Kind::Mark, mine(1), 3, BLOCK.bytes(), None));
@@ -198,10 +198,10 @@ fn what_a_move_waits_for_is_sent_again_as_it_was() {
 }
 
 #[test]
-fn a_move_of_a_former_life_of_this_node_is_not_ended_by_its_late_answer() {
+fn a_move_of_a_former_incarnation_of_this_node_is_not_ended_by_its_late_answer() {
     let mut rig = Rig::home();
     let add = asked_to_add(&mut rig);
     let ack = granted(&add, Endpoint::Switch, GlobalStatus::Shared, [0, 2]);
     let _ = rig.packet(Packet { tag: mine(2), ..ack });
-    rig.drops(Drop::FormerLife, Packet { incarnation: Incarnation(LIFE.0 - 1), ..ack });
+    rig.drops(Drop::FormerLife, Packet { incarnation: Incarnation(INCARNATION.0 - 1), ..ack });
 }

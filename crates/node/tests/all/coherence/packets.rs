@@ -9,10 +9,10 @@ pub(crate) const BLOCK: BlockSize = BlockSize::MIN;
 pub(crate) const NODES: usize = 4;
 /// The node on the bench.
 pub(crate) const ME: NodeId = NodeId(1);
-/// The life of the switch.
+/// The incarnation of the switch.
 pub(crate) const EPOCH: SwitchEpoch = SwitchEpoch(3);
-/// The life that every node is in.
-pub(crate) const LIFE: Incarnation = Incarnation(2);
+/// The incarnation that every node is in.
+pub(crate) const INCARNATION: Incarnation = Incarnation(2);
 
 // Names
 
@@ -85,7 +85,7 @@ pub(crate) fn numbered(packet: Packet, seq: u64) -> Packet {
 // What others ask the node on the bench
 
 fn request(kind: Kind, tag: BlockTag, requester: RequesterId, seq: u64) -> Packet {
-    Packet { epoch: EPOCH, incarnation: LIFE, ..Packet::request(kind, tag, requester, Seq(seq)) }
+    Packet { epoch: EPOCH, incarnation: INCARNATION, ..Packet::request(kind, tag, requester, Seq(seq)) }
 }
 
 /// A request that the switch passes on because it does not have the entry.

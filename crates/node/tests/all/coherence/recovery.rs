@@ -7,8 +7,8 @@ use wire::{
 };
 
 use crate::coherence::packets::{
-    BLOCK, EPOCH, LIFE, ME, NODES, agent, at_home, call, granted, home_of, mine, nodes, requester, theirs,
-    to_provider, unlock, unlock_ack,
+    BLOCK, EPOCH, INCARNATION, ME, NODES, agent, at_home, call, granted, home_of, mine, nodes, requester,
+    theirs, to_provider, unlock, unlock_ack,
 };
 use crate::coherence::rig::{Effects, FLOOR, Rig, carrying};
 
@@ -16,8 +16,8 @@ use crate::coherence::rig::{Effects, FLOOR, Rig, carrying};
 const NEXT: SwitchEpoch = SwitchEpoch(EPOCH.0 + 1);
 
 fn view(epoch: SwitchEpoch, down: Copyset) -> View {
-    let life = |node: usize| (!down.contains(NodeId(node as u16))).then_some(LIFE);
-    View { epoch, lives: (0..NODES).map(life).collect(), shadow: NodeId(0) }
+    let incarnation = |node: usize| (!down.contains(NodeId(node as u16))).then_some(INCARNATION);
+    View { epoch, incarnations: (0..NODES).map(incarnation).collect(), shadow: NodeId(0) }
 }
 
 /// What one other node says to the bench's home, after its first packet and before its last.
@@ -48,7 +48,7 @@ fn everybody_reports(
                 from: agent(node),
                 to: home_of(mine(0)),
                 epoch,
-                incarnation: LIFE,
+                incarnation: INCARNATION,
                 ..packet
             };
             let out = match packet.event {

@@ -10,7 +10,8 @@ use node::{
 use wire::{BlockTag, Copyset, Discipline, GlobalAddr, GlobalStatus, Kind, Nanos, NodeId, Packet, SlotId};
 
 use crate::coherence::packets::{
-    BLOCK, EPOCH, LIFE, ME, NODES, at_home, call, granted, home_of, mine, requester, unlock, unlock_ack,
+    BLOCK, EPOCH, INCARNATION, ME, NODES, at_home, call, granted, home_of, mine, requester, unlock,
+    unlock_ack,
 };
 
 /// The shortest time-out.
@@ -47,7 +48,7 @@ impl Rig {
             retransmission: Retransmission::AfterRoundTrips { floor: FLOOR, most: MOST },
             backoff: BACKOFF,
             switch_epoch: EPOCH,
-            incarnation: LIFE,
+            incarnation: INCARNATION,
             ..Config::new(ME, NODES, 64 * BLOCK.bytes())
         };
         change(&mut config);

@@ -11,7 +11,7 @@ use wire::{
 pub(crate) const NODES: usize = 4;
 /// The node on the bench.
 pub(crate) const ME: NodeId = NodeId(1);
-/// The life of the switch that it begins in.
+/// The incarnation of the switch that it begins in.
 pub(crate) const EPOCH: SwitchEpoch = SwitchEpoch(3);
 /// Bytes of every region.
 pub(crate) const LEN: u32 = 8;
@@ -192,15 +192,15 @@ impl Rig {
         self.input(|node, at, store, out| node.on_deadline(at, store, out))
     }
 
-    /// A new epoch, in which these nodes are down, or back in another life.
+    /// A new epoch, in which these nodes are down, or back in another incarnation.
     pub(crate) fn epoch(&mut self, number: u32, down: &[u16], back: &[u16]) -> Effects {
-        let life = |node: u16| match (down.contains(&node), back.contains(&node)) {
+        let incarnation = |node: u16| match (down.contains(&node), back.contains(&node)) {
             (true, _) => None,
             (_, true) => Some(Incarnation(1)),
             _ => Some(Incarnation(0)),
         };
-        let lives = (0..NODES as u16).map(life).collect();
-        let view = View { epoch: SwitchEpoch(number), lives, shadow: NodeId(0) };
+        let incarnations = (0..NODES as u16).map(incarnation).collect();
+        let view = View { epoch: SwitchEpoch(number), incarnations, shadow: NodeId(0) };
         self.input(|node, at, store, out| node.on_new_epoch(at, &view, store, out))
     }
 

@@ -252,7 +252,11 @@ fn a_store_whose_metadata_server_or_memory_dies_is_lost_and_others_are_not() {
         until(|| there.chains_at(addr).err().filter(|error| *error == Error::Fenced));
         drop(there);
         rack.rejoin(dead);
-        assert_eq!(lost.put(&mut here, 1, b"more"), Err(Error::NodeDown { addr }), "also in its next life");
+        assert_eq!(
+            lost.put(&mut here, 1, b"more"),
+            Err(Error::NodeDown { addr }),
+            "also in its next incarnation"
+        );
         let again =
             ChainsConfig { homes: vec![NodeId(dead as u16)], ..ChainsConfig::at(NodeId(0), 64 << 10) };
         let mut again = until(|| here.chains(&again).ok());

@@ -20,7 +20,7 @@ fn store_of(rack: &Processes, many: usize, memories: u16, server: u16) -> Global
 /// Clients at node 3 and at another node, while memories die, one after the other.
 fn histories_while_memories_die(faulty: bool, many: usize, memories: u16, dying: &[usize], seed: u64) {
     let mut rack = Processes::start_on(4, faulty);
-    let lives = (0..memories).find(|node| !dying.contains(&usize::from(*node))).unwrap();
+    let incarnations = (0..memories).find(|node| !dying.contains(&usize::from(*node))).unwrap();
     let addr = store_of(&rack, many, memories, 3);
     let handles = rack.nodes.clone();
     let here = |node: u16| handles[usize::from(node)].here();
@@ -41,7 +41,7 @@ fn histories_while_memories_die(faulty: bool, many: usize, memories: u16, dying:
         !stop.load(Ordering::SeqCst)
     };
     let history = std::thread::scope(|scope| {
-        let clients = scope.spawn(|| history_on(&here, &[3, lives], addr, seed, &goes_on));
+        let clients = scope.spawn(|| history_on(&here, &[3, incarnations], addr, seed, &goes_on));
         for (dead, probe) in dying.iter().zip(&mut probes) {
             let before = done.load(Ordering::Relaxed);
             until(|| (done.load(Ordering::Relaxed) > before + 200).then_some(()));

@@ -14,7 +14,7 @@ fn both(body: fn(&[Rack])) {
 everywhere!(both);
 
 #[test]
-fn a_home_that_dies_fails_what_is_in_flight_and_its_next_life_begins_anew() {
+fn a_home_that_dies_fails_what_is_in_flight_and_its_next_incarnation_begins_anew() {
     let mut rack = Processes::start(3);
     let mut here = rack.nodes[0].here();
     let words = here.words::<u64>(8, NodeId(2)).unwrap();
@@ -39,7 +39,7 @@ fn a_home_that_dies_fails_what_is_in_flight_and_its_next_life_begins_anew() {
     assert_eq!(again.load(&mut here, 0).unwrap(), 5);
     assert_eq!(kept.load(&mut here, 0).unwrap(), 1);
     // What died with its home is not there to be freed: its address is that of others now.
-    assert_eq!(again.addr(), addr, "the first allocation of either life");
+    assert_eq!(again.addr(), addr, "the first allocation of either incarnation");
     assert_eq!(words.free(&mut here), Err(Error::NodeDown { addr }));
     assert_eq!(again.load(&mut here, 0).unwrap(), 5);
     again.free(&mut here).unwrap();

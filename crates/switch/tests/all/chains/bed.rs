@@ -42,7 +42,7 @@ pub(crate) struct Bed<R: Rules> {
     pub(crate) words: BTreeMap<u32, Word>,
     /// By its number at the memory: those that live.
     pub(crate) bound: BTreeMap<u32, Responder>,
-    lives: u32,
+    incarnations: u32,
     next: BTreeMap<u16, Psn>,
     /// What the switch has sent to the memory itself.
     pub(crate) wires: BTreeSet<Wire>,
@@ -66,7 +66,7 @@ impl<R: Rules> Bed<R> {
             switch: Steering::with_rules(rules, &config).unwrap(),
             words: BTreeMap::new(),
             bound: BTreeMap::new(),
-            lives: 0,
+            incarnations: 0,
             next: BTreeMap::new(),
             wires: BTreeSet::new(),
             told: Vec::new(),
@@ -91,23 +91,23 @@ impl<R: Rules> Bed<R> {
 
     /// A bound queue pair begins, anew if there was one.
     pub(crate) fn begin_anew(&mut self, at: usize) {
-        let number = |lives: u32| 300 + 100 * lives + at as u32;
-        if let Some(life) = self.bound.keys().copied().find(|key| key % 100 == at as u32) {
-            self.bound.remove(&life);
-            self.wires.retain(|(to, ..)| *to != life);
+        let number = |incarnations: u32| 300 + 100 * incarnations + at as u32;
+        if let Some(incarnation) = self.bound.keys().copied().find(|key| key % 100 == at as u32) {
+            self.bound.remove(&incarnation);
+            self.wires.retain(|(to, ..)| *to != incarnation);
         }
-        self.lives += 1;
-        // Each life is some numbers ahead of the one before.
-        let first = ((1 << 24) - 2 + 4 * (self.lives - 1)) & 0xff_ffff;
-        let end = |node, lives| End { node, queue_pair: QpNumber::new(number(lives)) };
-        self.bound.insert(number(self.lives), Responder { expected: first, said: BTreeMap::new() });
-        let (switch, memory) = (end(SWITCH, self.lives), end(MEMORY, self.lives));
+        self.incarnations += 1;
+        // Each incarnation is some numbers ahead of the one before.
+        let first = ((1 << 24) - 2 + 4 * (self.incarnations - 1)) & 0xff_ffff;
+        let end = |node, incarnations| End { node, queue_pair: QpNumber::new(number(incarnations)) };
+        self.bound.insert(number(self.incarnations), Responder { expected: first, said: BTreeMap::new() });
+        let (switch, memory) = (end(SWITCH, self.incarnations), end(MEMORY, self.incarnations));
         let first_psn = Psn::new(first);
         self.switch.bind(at, Bound { switch, memory, first_psn, region: REGION, base: BASE });
         self.take_sent();
     }
 
-    /// A new life of the switch. The memory's ends of bound queue pairs are reset before it has any.
+    /// A new incarnation of the switch. The memory's ends of bound queue pairs are reset before it has any.
     pub(crate) fn restart(&mut self) {
         self.switch.restart();
         self.bound.clear();

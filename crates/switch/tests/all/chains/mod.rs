@@ -8,7 +8,7 @@ mod capture;
 #[path = "../../../../../tools/check/tests/all/coherence_mutants/document.rs"]
 mod document;
 mod exhaustive;
-mod lives;
+mod incarnations;
 mod reads;
 mod rig;
 mod scenarios;
@@ -27,7 +27,7 @@ fn goes_wrong<R: Rules>(rules: R, scenario: &str) -> bool {
         "last_write" => scenarios::last_write(rules),
         "reads" => reads::reads(rules),
         "other_uses" => reads::other_uses(rules),
-        "other_lives" => reads::other_lives(rules),
+        "other_incarnations" => reads::other_incarnations(rules),
         "original" => scenarios::original(rules),
         "acks" => scenarios::acks(rules),
         "followers" => scenarios::followers(rules),
@@ -43,7 +43,7 @@ fn goes_wrong<R: Rules>(rules: R, scenario: &str) -> bool {
         "acknowledged" => bound::acknowledged(rules),
         "places" => scenarios::places(rules),
         "expires" => scenarios::expires(rules),
-        "introductions" => lives::introductions(rules),
+        "introductions" => incarnations::introductions(rules),
         _ => panic!("there is no scenario {scenario}"),
     }
 }

@@ -62,8 +62,8 @@ pub(crate) fn other_uses<R: Rules>(rules: R) -> bool {
     false
 }
 
-/// What a read brings that was sent elsewhere in another life of the switch.
-pub(crate) fn other_lives<R: Rules>(rules: R) -> bool {
+/// What a read brings that was sent elsewhere in another incarnation of the switch.
+pub(crate) fn other_incarnations<R: Rules>(rules: R) -> bool {
     let (mut rig, ..) = in_flight(rules);
     let (number, to) = rig.ask_for(3, A);
     assert_eq!(to, C);

@@ -56,7 +56,7 @@ rows! {
     LastWriteCounts, last_write, No, false, "an entry is appended to another key's chain";
     ReadsTakeWhatIsAcknowledged, reads, No, true, "a get returns what may never have been put";
     ReadsBringWhatTheyWereSentFor, other_uses, No, false, "a get returns what was in the slot before";
-    UnknownPeersReadNothing, other_lives, No, false, "after a restart, a get returns what may never have been put";
+    UnknownPeersReadNothing, other_incarnations, No, false, "after a restart, a get returns what may never have been put";
     OriginalIsRewritten, original, Appends, true, "the client appends an entry twice, and the chain becomes a ring";
     AcksWait, acks, Appends, true, "a put has ended, and a get does not find it";
     FollowersFall, followers, No, true, "a put has ended whose entry is in no chain";

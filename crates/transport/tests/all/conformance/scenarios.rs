@@ -302,7 +302,7 @@ pub(crate) fn a_receiver_may_come_late<R: Rack>() {
     });
 }
 
-pub(crate) fn a_receiver_that_comes_back_gets_nothing_of_its_former_life<R: Rack>() {
+pub(crate) fn a_receiver_that_comes_back_gets_nothing_of_its_former_incarnation<R: Rack>() {
     let rack = R::new();
     let (a, b) = two(&rack);
     for number in 0..10 {
@@ -315,7 +315,7 @@ pub(crate) fn a_receiver_that_comes_back_gets_nothing_of_its_former_life<R: Rack
     }
     let b = rack.open(node(2));
     let mut number = 20;
-    until("a message to the new life", || {
+    until("a message to the new incarnation", || {
         number += 1;
         send_number(&*a, node(2), number);
         std::thread::sleep(Duration::from_millis(1));

@@ -48,17 +48,17 @@ struct World {
     random: Random,
     /// Who is there now.
     inboxes: Vec<Option<Inbox>>,
-    lives: u64,
+    incarnations: u64,
     /// When the last message of each way is complete.
     completed: BTreeMap<(PlaceId, PlaceId), Nanos>,
     /// Bytes of each way that have not been handed over.
     owed: BTreeMap<(PlaceId, PlaceId), u64>,
 }
 
-/// What a place has. It goes with the place's life.
+/// What a place has. It goes with the place's incarnation.
 #[derive(Default)]
 struct Inbox {
-    life: u64,
+    incarnation: u64,
     arrived: VecDeque<Flight>,
     /// Messages that have arrived or will.
     coming: usize,
@@ -71,8 +71,8 @@ struct Inbox {
 struct Flight {
     from: PlaceId,
     to: PlaceId,
-    /// The life of the receiver that it was sent to.
-    life: u64,
+    /// The incarnation of the receiver that it was sent to.
+    incarnation: u64,
     message: Arc<Message>,
     /// What a fault adds to its way.
     late: Nanos,
@@ -130,7 +130,7 @@ impl SimRack {
             rules,
             random: Random::new(seed),
             inboxes: (0..PlaceId::COUNT).map(|_| None).collect(),
-            lives: 0,
+            incarnations: 0,
             completed: BTreeMap::new(),
             owed: BTreeMap::new(),
         };
@@ -140,12 +140,12 @@ impl SimRack {
     /// Connects a place.
     pub(crate) fn connect(&self, me: PlaceId) -> SimTransport {
         let mut world = self.shared.world();
-        world.lives += 1;
-        let life = world.lives;
-        world.inboxes[me.index()] = Some(Inbox { life, ..Inbox::default() });
+        world.incarnations += 1;
+        let incarnation = world.incarnations;
+        world.inboxes[me.index()] = Some(Inbox { incarnation, ..Inbox::default() });
         SimTransport {
             me,
-            life,
+            incarnation,
             shared: Arc::clone(&self.shared),
             receiving: Mutex::default(),
             counters: Counters::default(),
@@ -170,8 +170,8 @@ impl Shared {
 }
 
 impl World {
-    fn inbox(&mut self, place: PlaceId, life: u64) -> Option<&mut Inbox> {
-        self.inboxes[place.index()].as_mut().filter(|inbox| inbox.life == life)
+    fn inbox(&mut self, place: PlaceId, incarnation: u64) -> Option<&mut Inbox> {
+        self.inboxes[place.index()].as_mut().filter(|inbox| inbox.incarnation == incarnation)
     }
 
     /// A message leaves its place, as often as the rules let it. False: none of it will arrive.
@@ -186,7 +186,7 @@ impl World {
         for late in &copies {
             let flight = Flight { late: *late, ..flight.clone() };
             *self.owed.entry((flight.from, flight.to)).or_default() += bytes;
-            if let Some(inbox) = self.inbox(flight.to, flight.life) {
+            if let Some(inbox) = self.inbox(flight.to, flight.incarnation) {
                 inbox.coming += 1;
             }
             match left {
@@ -215,7 +215,7 @@ impl World {
     /// A message is handed over, or lost: gives back what it occupied.
     fn settle(&mut self, flight: &Flight) {
         *self.owed.entry((flight.from, flight.to)).or_default() -= flight.message.bytes();
-        if let Some(inbox) = self.inbox(flight.to, flight.life) {
+        if let Some(inbox) = self.inbox(flight.to, flight.incarnation) {
             inbox.coming -= 1;
         }
     }
@@ -226,7 +226,7 @@ impl World {
         self.now = now;
         match event {
             Event::AtSwitch(flight) => self.route(now, flight),
-            Event::Arrives(flight) => match self.inbox(flight.to, flight.life) {
+            Event::Arrives(flight) => match self.inbox(flight.to, flight.incarnation) {
                 Some(inbox) => inbox.arrived.push_back(flight),
                 // Its receiver has ended, or is another one by now.
                 None => self.settle(&flight),
@@ -236,9 +236,9 @@ impl World {
     }
 
     /// The next message for a place, once it has arrived.
-    fn take(&mut self, place: PlaceId, life: u64) -> Option<Flight> {
+    fn take(&mut self, place: PlaceId, incarnation: u64) -> Option<Flight> {
         loop {
-            if let Some(flight) = self.inbox(place, life)?.arrived.pop_front() {
+            if let Some(flight) = self.inbox(place, incarnation)?.arrived.pop_front() {
                 self.settle(&flight);
                 return Some(flight);
             }
@@ -252,7 +252,7 @@ impl World {
 /// One place's connection.
 pub(crate) struct SimTransport {
     me: PlaceId,
-    life: u64,
+    incarnation: u64,
     shared: Arc<Shared>,
     receiving: Mutex<()>,
     counters: Counters,
@@ -264,7 +264,7 @@ impl SimTransport {
     fn sleep(&self, most: Nanos, over: impl Fn(&Inbox) -> bool) {
         let until = Instant::now() + Duration::from_nanos(most.0);
         let mut world = self.shared.world();
-        while !world.inbox(self.me, self.life).is_some_and(|inbox| over(inbox)) {
+        while !world.inbox(self.me, self.incarnation).is_some_and(|inbox| over(inbox)) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
@@ -275,14 +275,14 @@ impl SimTransport {
     }
 
     fn mine<R>(&self, look: impl FnOnce(&mut Inbox) -> R) -> Option<R> {
-        self.shared.world().inbox(self.me, self.life).map(look)
+        self.shared.world().inbox(self.me, self.incarnation).map(look)
     }
 }
 
 impl Drop for SimTransport {
     fn drop(&mut self) {
         let mut world = self.shared.world();
-        if world.inbox(self.me, self.life).is_none() {
+        if world.inbox(self.me, self.incarnation).is_none() {
             return;
         }
         let inbox = world.inboxes[self.me.index()].take();
@@ -319,16 +319,16 @@ impl Transport for SimTransport {
         };
         let bytes = message.bytes();
         let mut world = self.shared.world();
-        let Some(life) = world.inboxes[to.index()].as_ref().map(|inbox| inbox.life) else {
+        let Some(incarnation) = world.inboxes[to.index()].as_ref().map(|inbox| inbox.incarnation) else {
             return self.counters.dropped(Cause::Unreachable);
         };
         if world.owed.get(&(self.me, to)).is_some_and(|owed| owed + bytes > CREDIT) {
             return self.counters.dropped(Cause::Full);
         }
         self.counters.sent(1, bytes);
-        let flight = Flight { from: self.me, to, life, message: Arc::new(message), late: Nanos::ZERO };
+        let flight = Flight { from: self.me, to, incarnation, message: Arc::new(message), late: Nanos::ZERO };
         if world.send(&flight)
-            && world.inbox(to, life).is_some_and(|inbox| inbox.attending == 0 || inbox.blocked > 0)
+            && world.inbox(to, incarnation).is_some_and(|inbox| inbox.attending == 0 || inbox.blocked > 0)
         {
             self.shared.changed.notify_all();
         }
@@ -340,7 +340,7 @@ impl Transport for SimTransport {
         let Ok(_receiving) = self.receiving.try_lock() else { return 0 };
         let (mut received, mut bytes) = (0, 0);
         while received < BURST {
-            let Some(flight) = self.shared.world().take(self.me, self.life) else { break };
+            let Some(flight) = self.shared.world().take(self.me, self.incarnation) else { break };
             received += 1;
             bytes += flight.message.bytes();
             match &*flight.message {

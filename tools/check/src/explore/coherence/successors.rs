@@ -169,7 +169,7 @@ impl Engine {
                 let action = Action::Block(block, "to move back to its home");
                 self.node_step_if_it_changes(next, 0, Own::Cold(block), action, found);
             }
-            // Its life is over, so nobody accesses it any more; but events may still be closing.
+            // Its incarnation is over, so nobody accesses it any more; but events may still be closing.
             let mut outside = self.outside(world);
             if outside.left.times(PURGE) > block && self.all_are_done(&outside) {
                 outside.left = outside.left.with(PURGE, block);

@@ -115,10 +115,15 @@ impl Protocol for Joint {
         ];
         let threads = scope.threads.iter().map(|thread| (thread.node, thread.does.len() as u8)).collect();
         let plan = Plan { threads, reorder: true, left: Left::of(&left) };
-        let lives = vec![Incarnation(0); scope.nodes.into()];
-        let view = View { epoch: FIRST, lives: lives.iter().copied().map(Some).collect(), shadow: NodeId(0) };
+        let incarnations = vec![Incarnation(0); scope.nodes.into()];
+        let view = View {
+            epoch: FIRST,
+            incarnations: incarnations.iter().copied().map(Some).collect(),
+            shadow: NodeId(0),
+        };
         let (up, mut controls) = (view.live(), Interner::new());
-        let (control, _) = controls.intern(Control { view, lives, up, changed: false, dumps: Vec::new() });
+        let (control, _) =
+            controls.intern(Control { view, incarnations, up, changed: false, dumps: Vec::new() });
         let own = Both {
             controls,
             block_epochs_are_fenced: rules.holds(Rule::EpochsAreFenced),

@@ -73,7 +73,7 @@ impl Engine {
         let threads = self.scope.threads.iter().zip(&outside.threads);
         let mut its = threads.filter(|(plan, _)| u16::from(plan.node) == node.0);
         !control.has_lost(HOME)
-            || control.view.lives[HOME.index()] == Some(control.lives[HOME.index()])
+            || control.view.incarnations[HOME.index()] == Some(control.incarnations[HOME.index()])
                 && control.up.contains(HOME)
                 && self.facts(world, node.index()).epoch == control.view.epoch
                 && !its.any(|(_, thread)| matches!(thread.doing, Doing::Pinned { on_paper: true, .. }))

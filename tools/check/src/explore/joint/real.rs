@@ -342,8 +342,8 @@ impl<R: Rules> Outwards for Real<R> {
         self.both.blocks.latest = [(block(), memory.latest)].into();
         // An odd number is that of no allocation.
         let changes = 1 + u32::from(memory.changes);
-        self.both.locks.assume(0, control.lives[HOME.index()], (changes, memory.latest));
-        let settled = rack::Control::settled(control.view.clone(), control.lives.clone());
+        self.both.locks.assume(0, control.incarnations[HOME.index()], (changes, memory.latest));
+        let settled = rack::Control::settled(control.view.clone(), control.incarnations.clone());
         coherence::properties::check_settled(&self.both.blocks, &settled)?;
         locks::properties::check_settled(&self.both.locks, &settled)
     }

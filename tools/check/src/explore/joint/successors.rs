@@ -27,8 +27,10 @@ impl Engine {
     pub(super) fn news(&mut self, world: &World, found: &mut Finds<Both>) {
         let control = Rc::clone(self.control(world));
         // Who has come back hears of an epoch that it lives in.
-        let lives = |node: &NodeId| control.view.lives[node.index()] == Some(control.lives[node.index()]);
-        for node in control.up.iter().filter(lives) {
+        let incarnations = |node: &NodeId| {
+            control.view.incarnations[node.index()] == Some(control.incarnations[node.index()])
+        };
+        for node in control.up.iter().filter(incarnations) {
             if self.facts(world, node.index()).epoch < control.view.epoch {
                 let mut outside = self.outside(world);
                 for (plan, thread) in self.scope.threads.iter().zip(&mut outside.threads) {
@@ -107,8 +109,8 @@ impl Engine {
     fn announce(&mut self, world: &World, mut control: Control) -> World {
         let view = &mut control.view;
         view.epoch = SwitchEpoch(view.epoch.0 + 1);
-        for (node, life) in view.lives.iter_mut().enumerate() {
-            *life = control.up.contains(NodeId(node as u16)).then_some(control.lives[node]);
+        for (node, incarnation) in view.incarnations.iter_mut().enumerate() {
+            *incarnation = control.up.contains(NodeId(node as u16)).then_some(control.incarnations[node]);
         }
         if !control.up.contains(view.shadow) {
             view.shadow = control.up.iter().next().expect("one node is always up");
@@ -152,12 +154,12 @@ impl Engine {
     /// It comes back, with empty memory.
     fn returns(&mut self, mut next: World, node: NodeId) -> World {
         let (mut control, outside) = (Control::clone(self.control(&next)), self.outside(&next));
-        let life = &mut control.lives[node.index()];
-        *life = Incarnation(life.0 + 1);
-        let life = *life;
+        let incarnation = &mut control.incarnations[node.index()];
+        *incarnation = Incarnation(incarnation.0 + 1);
+        let incarnation = *incarnation;
         control.up = control.up.with(node);
         control.changed = true;
-        let blank = self.machines.blank(node.index(), life);
+        let blank = self.machines.blank(node.index(), incarnation);
         next.nodes[node.index()] = self.intern_local(node.index(), blank);
         self.with_control(next, control, outside)
     }

@@ -16,7 +16,7 @@ use crate::explore::world::World;
 /// What is written inside of a lock that is no more: nobody may see it.
 const ON_PAPER: u64 = 999;
 
-/// The allocation is one of a life of its home that is over.
+/// The allocation is one of an incarnation of its home that is over.
 const NO_CHANGE: u8 = u8::MAX;
 
 /// What a thread writes in this turn.

@@ -12,8 +12,8 @@ use crate::explore::world::Fault;
 pub(super) struct Control {
     /// The rack as it was announced last.
     pub(super) view: View,
-    /// The life that each node is in, or was in last.
-    pub(super) lives: Vec<Incarnation>,
+    /// The incarnation that each node is in, or was in last.
+    pub(super) incarnations: Vec<Incarnation>,
     /// The nodes that run.
     pub(super) up: Copyset,
     /// Something has stopped or started that nobody has been told of.
@@ -25,12 +25,13 @@ pub(super) struct Control {
 impl Control {
     /// A node has died at some time.
     pub(super) fn has_lost_a_node(&self) -> bool {
-        self.up.len() < self.lives.len() || self.lives.iter().any(|life| *life > Incarnation(0))
+        self.up.len() < self.incarnations.len()
+            || self.incarnations.iter().any(|incarnation| *incarnation > Incarnation(0))
     }
 
     /// This node has died at some time.
     pub(super) fn has_lost(&self, node: NodeId) -> bool {
-        !self.up.contains(node) || self.lives[node.index()] > Incarnation(0)
+        !self.up.contains(node) || self.incarnations[node.index()] > Incarnation(0)
     }
 }
 
@@ -39,7 +40,7 @@ impl Control {
 pub(super) struct Memory {
     /// What its home has it allocated as.
     pub(super) discipline: Option<Discipline>,
-    /// How often it came to life, or ended.
+    /// How often it came to incarnation, or ended.
     pub(super) changes: u8,
     /// The last write.
     pub(super) latest: u64,

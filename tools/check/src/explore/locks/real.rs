@@ -136,8 +136,8 @@ impl<R: Rules> Real<R> {
                 node.on_leaving(moment, &mut store, out);
             }
             Input::Own(Own::Hear(epoch)) => {
-                let lives = vec![Some(Incarnation(0)); nodes];
-                let view = View { epoch, lives, shadow: NodeId(0) };
+                let incarnations = vec![Some(Incarnation(0)); nodes];
+                let view = View { epoch, incarnations, shadow: NodeId(0) };
                 node.on_new_epoch(moment, &view, &mut store, out);
             }
         }

@@ -133,7 +133,7 @@ impl Engine {
         packets.for_each(|item| *item = self.packets.with_contents(*item, lock, contents));
     }
 
-    /// Nodes that have not heard of the switch's new life do.
+    /// Nodes that have not heard of the switch's new incarnation do.
     pub(super) fn news(&mut self, world: &World, found: &mut Finds<Regions>) {
         let epoch = self.switch_facts(world).epoch;
         for node in 0..self.nodes.len() {

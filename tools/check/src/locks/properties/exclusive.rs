@@ -17,7 +17,7 @@ pub(super) fn check<R: Rules>(locks: &Locks<R>) -> Result<(), String> {
         let same = |(thread, other): &(usize, &crate::locks::Want)| {
             // Whoever has freed the region, and has not heard that, has nothing any more: an epoch ends the lock for him.
             let is_same = !locks.allocations.real || other.allocation == want.allocation;
-            *thread != writer && (other.lock, other.life) == (want.lock, want.life) && is_same
+            *thread != writer && (other.lock, other.incarnation) == (want.lock, want.incarnation) && is_same
         };
         if let Some((other, with)) = inside().find(same) {
             return Err(format!(

@@ -1,4 +1,4 @@
-//! At most one node may write, and while one may, nobody has a copy to read of before its term: of a lock in one life
+//! At most one node may write, and while one may, nobody has a copy to read of before its term: of a lock in one incarnation
 //! of its home.
 
 use node::locks::LockView;
@@ -9,26 +9,26 @@ use crate::rack::Control;
 
 pub(super) fn check<R: Rules>(locks: &Locks<R>, control: &Control, at: usize) -> Result<(), String> {
     let home = locks.locks[at].0.home();
-    let life_of = |node: usize| control.life(NodeId(node as u16), home);
+    let incarnation_of = |node: usize| control.known_incarnation(NodeId(node as u16), home);
     for node in 0..locks.nodes.len() {
-        // Each life once.
-        if !(0..node).any(|before| life_of(before) == life_of(node)) {
-            check_life(locks, control, at, life_of(node))?;
+        // Each incarnation once.
+        if !(0..node).any(|before| incarnation_of(before) == incarnation_of(node)) {
+            check_incarnation(locks, control, at, incarnation_of(node))?;
         }
     }
     Ok(())
 }
 
-/// Of the nodes that know this life of the lock's home.
-fn check_life<R: Rules>(
+/// Of the nodes that know this incarnation of the lock's home.
+fn check_incarnation<R: Rules>(
     locks: &Locks<R>,
     control: &Control,
     at: usize,
-    life: Incarnation,
+    incarnation: Incarnation,
 ) -> Result<(), String> {
     let (lock, _) = locks.locks[at];
     let views = || {
-        let knows = |node: &NodeId| control.life(*node, lock.home()) == life;
+        let knows = |node: &NodeId| control.known_incarnation(*node, lock.home()) == incarnation;
         let nodes = (0..locks.nodes.len()).map(|node| NodeId(node as u16)).filter(knows);
         nodes.filter_map(|node| Some((node, locks.facts.nodes[node.index()][at].view.as_ref()?)))
     };

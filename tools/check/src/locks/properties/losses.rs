@@ -36,12 +36,12 @@ impl Losses {
     }
 
     /// Who was about to end a lock has died.
-    pub(crate) fn orphan(&mut self, lock: usize, life: Incarnation) {
-        self.orphans.insert((lock, life));
+    pub(crate) fn orphan(&mut self, lock: usize, incarnation: Incarnation) {
+        self.orphans.insert((lock, incarnation));
     }
 
-    pub(crate) fn is_orphan(&self, lock: usize, life: Incarnation) -> bool {
-        self.orphans.contains(&(lock, life))
+    pub(crate) fn is_orphan(&self, lock: usize, incarnation: Incarnation) -> bool {
+        self.orphans.contains(&(lock, incarnation))
     }
 
     /// A thread begins to wait.
@@ -55,8 +55,8 @@ impl Losses {
     }
 
     /// True if the lock is without data: whoever is inside has reclaimed it.
-    pub(crate) fn is_hollow(&self, lock: usize, life: Incarnation) -> bool {
-        self.hollow.contains_key(&(lock, life))
+    pub(crate) fn is_hollow(&self, lock: usize, incarnation: Incarnation) -> bool {
+        self.hollow.contains_key(&(lock, incarnation))
     }
 
     /// A thread begins to end its lock.
@@ -70,12 +70,12 @@ impl Losses {
         let began = self.ending[&thread];
         // Its own one, and the time after it in which there is none.
         let is_of_it = |since, allocation| since <= began && allocation <= want.allocation + 1;
-        self.hollow.retain(|at, lost| *at != (want.lock, want.life) || !is_of_it(lost.0, lost.1));
+        self.hollow.retain(|at, lost| *at != (want.lock, want.incarnation) || !is_of_it(lost.0, lost.1));
     }
 
     /// Somebody leaves a lock, having written.
-    pub(crate) fn released(&mut self, lock: usize, life: Incarnation) {
-        self.hollow.remove(&(lock, life));
+    pub(crate) fn released(&mut self, lock: usize, incarnation: Incarnation) {
+        self.hollow.remove(&(lock, incarnation));
     }
 }
 
@@ -84,30 +84,30 @@ pub(super) fn check<R: Rules, M: Copy>(locks: &mut Locks<R>, bench: &Bench<M>) -
     for (at, (lock, _)) in locks.locks.iter().enumerate().take_while(|_| looks) {
         let home = lock.home();
         if !locks.facts.nodes[home.index()][at].lost || !bench.control.works(home) {
-            locks.losses.lost.remove(&(at, bench.control.life(home, home)));
+            locks.losses.lost.remove(&(at, bench.control.known_incarnation(home, home)));
             continue;
         }
-        let life = bench.control.life(home, home);
-        if locks.losses.lost.insert((at, life)) {
-            if !locks.losses.deciding.contains(&home) && !locks.losses.is_hollow(at, life) {
+        let incarnation = bench.control.known_incarnation(home, home);
+        if locks.losses.lost.insert((at, incarnation)) {
+            if !locks.losses.deciding.contains(&home) && !locks.losses.is_hollow(at, incarnation) {
                 return Err(format!("lock {at} is lost, and its home has heard of no death"));
             }
             let has_data = locks.nodes.iter().map(|(machine, _)| machine).find(|machine| {
                 let ends =
                     machine.view(*lock).and_then(|view| view.holding).is_some_and(|holding| holding.moving);
                 bench.control.works(machine.id())
-                    && bench.control.life(machine.id(), home) == life
+                    && bench.control.known_incarnation(machine.id(), home) == incarnation
                     && machine.held(*lock).is_some()
                     && !ends
             });
             if let Some(machine) = has_data {
                 return Err(format!("lock {at} is lost, and {} has its data", machine.id()));
             }
-            let allocation = locks.allocations.now(at, life);
-            locks.losses.hollow.insert((at, life), (bench.now, allocation));
+            let allocation = locks.allocations.now(at, incarnation);
+            locks.losses.hollow.insert((at, incarnation), (bench.now, allocation));
         }
         for (thread, doing) in locks.threads.iter().enumerate() {
-            if matches!(doing, Thread::Waiting(want) if (want.lock, want.life) == (at, life)) {
+            if matches!(doing, Thread::Waiting(want) if (want.lock, want.incarnation) == (at, incarnation)) {
                 locks.losses.waited.insert(thread);
             }
         }

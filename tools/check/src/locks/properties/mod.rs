@@ -30,7 +30,7 @@ pub(super) fn check_after<R: Rules, M: Copy>(locks: &mut Locks<R>, bench: &Bench
     }
     let named = locks.named_at(touched);
     let mut changed = locks.refresh(touched, named);
-    if std::mem::take(&mut locks.lives_changed) {
+    if std::mem::take(&mut locks.incarnations_changed) {
         changed = locks.all();
     }
     bypass::check(locks);

@@ -10,7 +10,7 @@ use crate::rack::Control;
 pub(super) fn check<R: Rules>(locks: &Locks<R>, control: &Control) -> Result<(), String> {
     for (at, (lock, _)) in locks.locks.iter().enumerate() {
         let home = lock.home();
-        if control.works(home) && locks.is_allocated(at, control.life(home, home)) {
+        if control.works(home) && locks.is_allocated(at, control.known_incarnation(home, home)) {
             check_lock(locks, control, at)?;
         }
     }
@@ -27,8 +27,8 @@ fn check_lock<R: Rules>(locks: &Locks<R>, control: &Control, at: usize) -> Resul
         (Some(_), Some(_)) => return Err(format!("two directories have lock {lock}")),
         (Some(entry), None) | (None, Some(entry)) => entry,
     };
-    let life = control.life(lock.home(), lock.home());
-    let last = locks.last_release(at, life, locks.allocations.now(at, life));
+    let incarnation = control.known_incarnation(lock.home(), lock.home());
+    let last = locks.last_release(at, incarnation, locks.allocations.now(at, incarnation));
     let wrong = |what: &str| format!("at rest, {what}: lock {lock} {entry:?}");
     for (machine, store) in &locks.nodes {
         check_view(locks, machine, lock, &entry).map_err(wrong)?;

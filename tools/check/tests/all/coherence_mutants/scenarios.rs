@@ -46,15 +46,16 @@ impl<R: Rules> Bench<R> {
         sent(&out)
     }
 
-    /// The switch begins another life; what the node sends then.
+    /// The switch begins another incarnation; what the node sends then.
     fn new_epoch(&mut self, epoch: u32) -> Vec<Packet> {
         self.new_epoch_without(epoch, Copyset::EMPTY)
     }
 
     /// The same, in which these nodes are down.
     fn new_epoch_without(&mut self, epoch: u32, down: Copyset) -> Vec<Packet> {
-        let lives = (0..3).map(|node| (!down.contains(NodeId(node))).then_some(Incarnation(0))).collect();
-        let view = View { epoch: SwitchEpoch(epoch), lives, shadow: NodeId(0) };
+        let incarnations =
+            (0..3).map(|node| (!down.contains(NodeId(node))).then_some(Incarnation(0))).collect();
+        let view = View { epoch: SwitchEpoch(epoch), incarnations, shadow: NodeId(0) };
         let mut out = Vec::new();
         self.node.on_new_epoch(AT, &view, None, &mut self.store, &mut out);
         sent(&out)
@@ -127,8 +128,8 @@ pub(crate) fn a_write_back_comes_after_its_close<R: Rules>(rules: R) -> Result<(
     }
 }
 
-/// A node was restarted, and a packet of its former life comes late.
-pub(crate) fn a_packet_of_a_former_life_comes<R: Rules>(rules: R) -> Result<(), String> {
+/// A node was restarted, and a packet of its former incarnation comes late.
+pub(crate) fn a_packet_of_a_former_incarnation_comes<R: Rules>(rules: R) -> Result<(), String> {
     let mut bench = Bench::new(rules);
     let tag = block(ME.0, 1);
     let requester = RequesterId { node: NodeId(0), slot: SlotId(0) };
@@ -142,7 +143,7 @@ pub(crate) fn a_packet_of_a_former_life_comes<R: Rules>(rules: R) -> Result<(), 
     bench.packet(write_back, Some(5));
     match bench.store.home_stamp(tag) {
         9 => Ok(()),
-        stamp => Err(format!("a former life has written home: write {stamp} after write 9")),
+        stamp => Err(format!("a former incarnation has written home: write {stamp} after write 9")),
     }
 }
 

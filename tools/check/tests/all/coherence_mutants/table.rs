@@ -57,8 +57,8 @@ mutants! {
     AddIsIdempotent, Runs, "a tag stands in two ways";
     JoinsOnce, Scope("line-duplicate"), "a repeated request stands in line behind itself";
     RemoveCommits, Runs, "an entry goes whose home has not heard of it";
-    EpochsAreFenced, Restarts(0), "packets of the switch's former life act";
-    LivesAreFenced, scenario!(a_packet_of_a_former_life_comes), "packets of a node's former life act";
+    EpochsAreFenced, Restarts(0), "packets of the switch's former incarnation act";
+    LivesAreFenced, scenario!(a_packet_of_a_former_incarnation_comes), "packets of a node's former incarnation act";
     HomeAwaitsReports, Restarts(0), "a home decides without knowing who has copies";
     CopiesAreReported, Restarts(0), "copies are forgotten";
     CutEvictionIsUndone, Restarts(0), "the only copy is thrown away";

@@ -67,6 +67,6 @@ fn a_free_of_the_next_allocation_is_noticed() {
 }
 
 #[test]
-fn memory_whose_life_does_not_end_is_noticed() {
+fn memory_whose_incarnation_does_not_end_is_noticed() {
     without(Without(Rule::LifeEndsBeforePurge), "block", "has freed what is still allocated");
 }

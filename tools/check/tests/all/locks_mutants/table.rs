@@ -31,7 +31,7 @@ mutants! {
     DataGoesHome, LockRuns(0), "a write-back that was lost is not sent again";
     LockRequestsAreRepeated, LockRuns(0), "a lost request is waited for for ever";
     MovesAreRepeated, LockRuns(0), "a lost MOVE is waited for for ever";
-    LockEpochsAreFenced, LockRestarts(0), "packets of the switch's former life act";
+    LockEpochsAreFenced, LockRestarts(0), "packets of the switch's former incarnation act";
     LockHomeAwaitsReports, LockRestarts(0), "the lock is granted while somebody alive has it";
     DeadHoldersLose, LockRestarts(0), "stale data are served as if nothing had been lost";
     LossesAreNamed, LockEnds(0), "a late copy takes a later loss, and those who ask next get stale data";

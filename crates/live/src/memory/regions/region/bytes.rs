@@ -24,7 +24,7 @@ impl Region {
         } else {
             self.read_pieces(offset, into)?;
         }
-        if self.lives() { Ok(()) } else { Err(self.why_not()) }
+        if self.is_alive() { Ok(()) } else { Err(self.why_not()) }
     }
 
     /// The same; of a region that has ended, zeroes.
@@ -58,7 +58,7 @@ impl Region {
     /// If they are not, or not any more.
     #[inline]
     pub fn try_write_bytes(&self, offset: u64, bytes: &[u8]) -> Result<(), Missing> {
-        if !self.lives() {
+        if !self.is_alive() {
             return Err(self.why_not());
         }
         let at = (offset / 8) as usize;

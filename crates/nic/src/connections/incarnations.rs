@@ -6,7 +6,7 @@ use wire::{Incarnation, NodeId};
 
 /// What a connection connects: both nodes' lives, and how often it began between those.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Lives {
+pub struct Incarnations {
     /// Of this node.
     pub mine: Incarnation,
     /// Of the other one.
@@ -15,8 +15,8 @@ pub struct Lives {
     pub attempt: u32,
 }
 
-impl Lives {
-    /// The number of the first packet from a node of the two to the other. `lives` are those of the sender and the receiver.
+impl Incarnations {
+    /// The number of the first packet from a node of the two to the other. `incarnations` are those of the sender and the receiver.
     fn mix(from: (NodeId, Incarnation), to: (NodeId, Incarnation), attempt: u32) -> u32 {
         let mut z = u64::from(from.1.0) << 32 | u64::from(to.1.0);
         z ^= (u64::from(from.0.0) << 48 | u64::from(to.0.0) << 16).wrapping_mul(random::GOLDEN);
@@ -40,12 +40,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ends_know_the_same_numbers_and_every_life_has_others() {
+    fn both_ends_know_the_same_numbers_and_every_incarnation_has_others() {
         let (a, b) = (NodeId(3), NodeId(7));
         let mut seen = alloc::collections::BTreeSet::new();
         for (mine, theirs, attempt) in [(1, 1, 0), (2, 1, 0), (1, 2, 0), (1, 1, 1), (1, 1, 2)] {
-            let of_a = Lives { mine: Incarnation(mine), theirs: Incarnation(theirs), attempt };
-            let of_b = Lives { mine: Incarnation(theirs), theirs: Incarnation(mine), attempt };
+            let of_a = Incarnations { mine: Incarnation(mine), theirs: Incarnation(theirs), attempt };
+            let of_b = Incarnations { mine: Incarnation(theirs), theirs: Incarnation(mine), attempt };
             assert_eq!(of_a.first_to_peer(a, b), of_b.first_to_me(b, a));
             assert_eq!(of_a.first_to_me(a, b), of_b.first_to_peer(b, a));
             assert!(seen.insert(of_a.first_to_peer(a, b)) && seen.insert(of_b.first_to_peer(b, a)));

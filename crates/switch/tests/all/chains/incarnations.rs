@@ -1,4 +1,4 @@
-//! Two lives of the switch, whole, as its process has it: what was said to the first one, and comes to the second. Where a rule is left
+//! Two incarnations of the switch, whole, as its process has it: what was said to the first one, and comes to the second. Where a rule is left
 //! out, the scenario that is for it says so: true means that it went wrong.
 
 use switch::chains::{Action, Config, Steering};
@@ -12,7 +12,7 @@ use crate::chains::rig::{BASE, Entry, MEMORY, REGION, answer_packet, head, swap_
 use crate::chains::scenarios::{KEY, X, tail};
 
 const CLIENT: NodeId = NodeId(2);
-const LIFE: Incarnation = Incarnation(1);
+const INCARNATION: Incarnation = Incarnation(1);
 const FIRST: Psn = Psn::new(77);
 
 const fn pair() -> ChainPair {
@@ -24,7 +24,7 @@ fn switch<R: Rules>(rules: R, epoch: u32) -> Relay<R> {
     let config = Config { keys: 5, window: 8, slots: 256, lifetime: Nanos(1_000), ..Config::default() };
     let mut relay =
         Relay::with_rules(rules, 3, Some(Steering::with_rules(rules, &config).unwrap()), Nanos(1_000));
-    relay.begin_epoch(SwitchEpoch(epoch), &[Some(LIFE); 3]);
+    relay.begin_epoch(SwitchEpoch(epoch), &[Some(INCARNATION); 3]);
     relay
 }
 
@@ -38,9 +38,9 @@ fn begin(number: u64, epoch: u32) -> Introduction {
         client: pair().number(),
         first: FIRST,
         region: REGION,
-        of: LIFE.0 as u16,
-        life: LIFE,
-        server: (MEMORY, LIFE),
+        of: INCARNATION.0 as u16,
+        incarnation: INCARNATION,
+        server: (MEMORY, INCARNATION),
         switch: SwitchEpoch(epoch),
         as_asked: false,
         number,
@@ -64,7 +64,7 @@ pub(crate) fn introductions<R: Rules>(rules: R) -> bool {
     let (a, b) = (Entry(2, 0), Entry(3, 0));
     let mut relay = switch(rules, 1);
     assert!(hears(&mut relay, begin(1, 1)));
-    let (memory, of, region, number) = (MEMORY, LIFE.0 as u16, REGION, 2);
+    let (memory, of, region, number) = (MEMORY, INCARNATION.0 as u16, REGION, 2);
     let scan = Introduction::Scan { memory, of, region, switch: SwitchEpoch(1), number };
     assert!(hears(&mut relay, scan));
     hears(&mut relay, Introduction::Tail { key: KEY, at: a.at(), version: a.version(), number });
