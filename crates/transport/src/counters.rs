@@ -20,7 +20,7 @@ wire::listed! {
         /// Coming in: a piece of a message whose other pieces did not come.
         Incomplete: "incomplete",
         /// Coming in: of a former incarnation of the sender, or for a former incarnation of this place.
-        OtherLife: "other_incarnation",
+        OtherIncarnation: "other_incarnation",
         /// A peer broke the rules of a shared ring: the ring is not used any more.
         BrokenRing: "broken_ring",
         /// Coming in: a greeting of a process with other settings, or of another version.

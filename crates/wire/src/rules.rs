@@ -128,7 +128,7 @@ rules! {
         /// While an ADD is in flight, the home's entry is locked (section 5.2.1).
         AddLocksAtHome,
         /// A freed block's incarnation ends at its home before its copies are purged.
-        LifeEndsBeforePurge,
+        IncarnationEndsBeforePurge,
         // Whoever keeps the entry: the switch and the home.
         /// Conflicting requests are serialized by the entry's lock (section 5.1.1).
         LockSerializes,
@@ -163,11 +163,11 @@ rules! {
         JoinsOnce,
         /// REMOVE locks and reports; only its unlock clears the entry (FlowCC 4).
         RemoveCommits,
-        // Lives.
+        // Incarnations.
         /// Packets of another incarnation of the switch are dropped (FlowCC 6).
         EpochsAreFenced,
         /// Packets of a former incarnation of their sender are dropped (FlowCC 6).
-        LivesAreFenced,
+        IncarnationsAreFenced,
         // Recovery (section 5.4).
         /// A home decides nothing until every live node has reported.
         HomeAwaitsReports,
@@ -258,7 +258,7 @@ rules! {
         LockRequestsAreRepeated,
         /// So are MOVEs, and what came of them.
         MovesAreRepeated,
-        // Lives.
+        // Incarnations.
         /// Packets of another incarnation of the switch are dropped.
         LockEpochsAreFenced,
         // Recovery.
@@ -317,13 +317,13 @@ rules! {
         /// A region begins only in live memory of its discipline.
         RegionsBeginInLiveMemory,
         /// It, and a store's metadata server, begins only in the incarnation of its home in which that memory was allocated.
-        RegionsBeginInTheirLife,
+        RegionsBeginInTheirIncarnation,
         /// When memory is given back, the regions in it end.
         RegionsEndWithTheirMemory,
         /// A connection ends with either node's incarnation.
-        ConnectionsEndWithLives,
+        ConnectionsEndWithIncarnations,
         /// A key is used only in the incarnation of its home in which it was told.
-        KeysAreOfLives,
+        KeysAreOfIncarnations,
         /// Where a connection begins anew, its packets have other numbers.
         AttemptsHaveNumbers,
         /// An end that hears of a later attempt goes to that.

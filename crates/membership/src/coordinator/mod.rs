@@ -113,13 +113,13 @@ pub enum Phase {
 pub struct Counters {
     /// Epochs begun.
     pub epochs: u64,
-    /// Lives that ended because they were not heard.
+    /// Incarnations that ended because they were not heard.
     pub silent: u64,
-    /// Lives that ended because they did not begin an epoch in time.
+    /// Incarnations that ended because they did not begin an epoch in time.
     pub lost: u64,
-    /// Lives that ended as they wished.
+    /// Incarnations that ended as they wished.
     pub left: u64,
-    /// Lives that ended because a new one had taken their place.
+    /// Incarnations that ended because a new one had taken their place.
     pub replaced: u64,
     /// BEATs that were late or doubled.
     pub old_beats: u64,
@@ -172,7 +172,7 @@ pub struct Coordinator {
     highest: SwitchEpoch,
     seats: Vec<Seat>,
     tickets: u64,
-    /// Lives that are over.
+    /// Incarnations that are over.
     buried: Set<Session>,
     /// What the switch knew at the end of an epoch, encoded, for the homes that have not left it as far as known.
     dumps: Map<SwitchEpoch, Map<NodeId, Vec<u8>>>,

@@ -110,7 +110,7 @@ impl<R: Rules> Connections<R> {
     /// True if another node can be asked for something that was told of in this incarnation of it: a key, say.
     pub fn reaches(&self, peer: NodeId, incarnation: Incarnation) -> bool {
         self.incarnations(peer).is_some_and(|incarnations| {
-            incarnations.theirs == incarnation || !self.rules.holds(Rule::KeysAreOfLives)
+            incarnations.theirs == incarnation || !self.rules.holds(Rule::KeysAreOfIncarnations)
         })
     }
 
@@ -121,9 +121,9 @@ impl<R: Rules> Connections<R> {
         for (peer, theirs) in (0..).map(NodeId).zip(incarnations).filter(|(peer, _)| *peer != me) {
             let before = self.all[peer.index()].incarnations;
             let is_same = |before: Incarnations| before.mine == mine && Some(before.theirs) == *theirs;
-            if before
-                .is_some_and(|before| is_same(before) || !self.rules.holds(Rule::ConnectionsEndWithLives))
-            {
+            if before.is_some_and(|before| {
+                is_same(before) || !self.rules.holds(Rule::ConnectionsEndWithIncarnations)
+            }) {
                 continue;
             }
             self.end(peer, Ended::Down(before.map(|before| before.theirs)), out);

@@ -54,7 +54,7 @@ pub fn serve<R: Rules, H: Home>(rules: R, home: &mut H, call: &Call, bytes: &[u6
     let done = match *call {
         // What was allocated in another incarnation has died with it; here the address is somebody else's.
         Call::Begin { incarnation, .. }
-            if rules.holds(Rule::RegionsBeginInTheirLife) && incarnation != home.incarnation() =>
+            if rules.holds(Rule::RegionsBeginInTheirIncarnation) && incarnation != home.incarnation() =>
         {
             Err(Refusal::NodeDown)
         }

@@ -94,7 +94,7 @@ fn memory_that_died_with_its_home_is_not_looked_for_in_the_next_incarnation() {
 #[test]
 fn without_the_rule_it_is_made_of_the_memory_of_somebody_else() {
     let mut home = Later::default();
-    let reply = begins(Without(Rule::RegionsBeginInTheirLife), &mut home, BEFORE);
+    let reply = begins(Without(Rule::RegionsBeginInTheirIncarnation), &mut home, BEFORE);
     assert_eq!(reply, Reply::of_region(Key(7), SHAPE));
     assert_eq!(home.begun.len(), 1);
 }

@@ -10,7 +10,7 @@ wire::listed! {
         /// Sent in another incarnation of the switch.
         WrongEpoch,
         /// Sent in a former incarnation of the requester's node.
-        FormerLife,
+        FormerIncarnation,
         /// About an event that is over, or that the receiver has executed a later one of.
         Stale,
         /// A duplicate of something that is still being worked on.

@@ -89,8 +89,8 @@ impl<R: Rules> Node<R> {
         }
         let requester = packet.requester.node;
         let known = self.incarnations[requester.index()];
-        if self.rules.holds(Rule::LivesAreFenced) && packet.incarnation < known {
-            return Err(Drop::FormerLife);
+        if self.rules.holds(Rule::IncarnationsAreFenced) && packet.incarnation < known {
+            return Err(Drop::FormerIncarnation);
         }
         if packet.incarnation > known {
             self.incarnations[requester.index()] = packet.incarnation;

@@ -33,7 +33,7 @@
 //! A client whose compare-and-swap stays unanswered sends it again: then the control plane sends everything of the bound queue pair again that is
 //! not acknowledged, in the order of its numbers, from the records. So it does when the memory asks for a number.
 //!
-//! # Lives
+//! # Incarnations
 //! A bound queue pair is made by the control plane ([`Steering::bind`]), with a random first number, and made anew when the memory has refused
 //! something for good, or the switch is another one. What was in flight on the one before is not executed any more by then, and is in doubt. While one
 //! is missing, compare-and-swaps are in doubt at once: they reach no word.

@@ -134,7 +134,7 @@ impl UdpTransport {
                     head.from_session == name(session.theirs) && head.to_session == name(session.mine)
                 }) else {
                     self.ask(peer, arrival.from());
-                    return Err(Cause::OtherLife);
+                    return Err(Cause::OtherIncarnation);
                 };
                 if !sender.window.is_new(head.counter) {
                     return Err(Cause::Replayed);

@@ -161,7 +161,7 @@ fn a_flood_of_refused_datagrams_is_answered_with_a_greeting_every_5_ms_at_most()
     let start = std::time::Instant::now();
     pair.deliver(&vec![other_incarnation; 2_000]);
     let most = start.elapsed().as_millis() / 5 + 1;
-    assert_eq!(dropped(&pair.b, Cause::OtherLife), 2_000);
+    assert_eq!(dropped(&pair.b, Cause::OtherIncarnation), 2_000);
     let sent = pair.tap.sent_by_b().len() as u128;
     assert!((1..=most).contains(&sent), "{sent} greetings, {most} are allowed");
     assert_eq!(pair.b.counters().counts().sent, 0);

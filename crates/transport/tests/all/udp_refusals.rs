@@ -153,12 +153,12 @@ fn a_connection_stands_while_others_greet_in_its_peer_s_name() {
             greetings.push(greeting);
             drop(liar);
         }
-        let before = dropped(&pair.b, Cause::OtherLife);
+        let before = dropped(&pair.b, Cause::OtherIncarnation);
         pair.deliver(&greetings);
         assert!(pair.a.is_connected(B) && pair.b.is_connected(A));
         let sent = pair.sealed([1, 2], 8);
         pair.deliver(&sent);
         assert_eq!(pair.numbers(), [1, 2]);
-        assert_eq!(dropped(&pair.b, Cause::OtherLife), before);
+        assert_eq!(dropped(&pair.b, Cause::OtherIncarnation), before);
     }
 }

@@ -1,4 +1,4 @@
-//! Lives of places: a new incarnation of a peer ends its former one at once, and nothing that was sent in a former incarnation,
+//! Incarnations of places: a new incarnation of a peer ends its former one at once, and nothing that was sent in a former incarnation,
 //! or for one, has any effect.
 
 use crate::tapped;
@@ -42,10 +42,10 @@ fn messages_of_a_former_incarnation_are_dropped_once_the_next_one_is_known() {
     let former = pair.sealed([1], 8);
     restart_a(&mut pair);
     pair.connect();
-    let before = dropped(&pair.b, Cause::OtherLife);
+    let before = dropped(&pair.b, Cause::OtherIncarnation);
     pair.deliver(&former);
     assert_eq!(pair.numbers(), []);
-    assert_eq!(dropped(&pair.b, Cause::OtherLife), before + 1);
+    assert_eq!(dropped(&pair.b, Cause::OtherIncarnation), before + 1);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn messages_for_a_former_incarnation_are_dropped_and_lead_to_a_new_session() {
     pair.tap.sent_by_b();
     std::thread::sleep(std::time::Duration::from_millis(10));
     pair.deliver(&former);
-    assert_eq!(dropped(&pair.b, Cause::OtherLife), 1);
+    assert_eq!(dropped(&pair.b, Cause::OtherIncarnation), 1);
     assert!(!pair.b.is_connected(A));
     pair.connect();
     let sent = pair.sealed([2], 8);

@@ -364,7 +364,7 @@ impl<R: Rules, M: Packets> Rig<'_, R, M> {
 
     fn begin_server(&mut self, node: NodeId, store: Store) -> Result<Answered> {
         let is_its_incarnation = self.incarnation_of(node, node) == Some(store.incarnation)
-            || !self.common.rules.holds(Rule::RegionsBeginInTheirLife);
+            || !self.common.rules.holds(Rule::RegionsBeginInTheirIncarnation);
         if !is_its_incarnation || self.incarnation_of(node, store.memory.home()) != Some(store.of) {
             return Err(Failure::DOWN);
         }

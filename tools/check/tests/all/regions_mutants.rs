@@ -24,7 +24,7 @@ fn caught(rules: Without) -> Option<String> {
 /// Where a home dies and comes back between an allocation and what begins in it: that is rare, so these runs have many
 /// stores that begin slowly, and nodes that die often. The first that goes wrong, and only without the rule.
 fn caught_between_incarnations() -> Option<String> {
-    let rules = Without(Rule::RegionsBeginInTheirLife);
+    let rules = Without(Rule::RegionsBeginInTheirIncarnation);
     (BETWEEN_INCARNATIONS..BETWEEN_INCARNATIONS + 2000).find_map(|seed| {
         let mut plan = Plan::with_restarts(seed);
         let chains = &mut plan.world.chains;
@@ -55,7 +55,7 @@ fn every_mutant_is_caught() {
     let mut missed = Vec::new();
     for rule in Rule::REGIONS.iter().copied().chain(of_devices) {
         let found = match rule {
-            Rule::RegionsBeginInTheirLife => caught_between_incarnations(),
+            Rule::RegionsBeginInTheirIncarnation => caught_between_incarnations(),
             _ => caught(Without(rule)),
         };
         match found {

@@ -16,7 +16,7 @@ const LEAST_STEP: u64 = 20;
 const MICROSECOND: u64 = 34;
 
 const STYLE: &str = "text{font:12px sans-serif;fill:#222}.head{font-weight:bold;font-size:13px}\
-.time{fill:#888;font-size:10px}.incarnation{stroke:#bbb}.m{stroke:#2166ac;stroke-width:1.4}.b{stroke:#2166ac;stroke-width:3.4}\
+.time{fill:#888;font-size:10px}.lifeline{stroke:#bbb}.m{stroke:#2166ac;stroke-width:1.4}.b{stroke:#2166ac;stroke-width:3.4}\
 .lost{stroke:#b2182b;stroke-width:1.4;stroke-dasharray:5 3}.note{fill:#1b7837}";
 
 /// Draws the chart.
@@ -46,11 +46,7 @@ pub fn draw(chart: &Chart) -> String {
             TOP - 18,
             escaped(name)
         ));
-        put(format!(
-            r#"<line class="incarnation" x1="{x}" y1="{}" x2="{x}" y2="{}"/>"#,
-            TOP - 8,
-            height - 20
-        ));
+        put(format!(r#"<line class="lifeline" x1="{x}" y1="{}" x2="{x}" y2="{}"/>"#, TOP - 8, height - 20));
     }
     for step in &chart.steps {
         let at_once = |other: &Step| other.at == step.at && matches!(other.what, What::Message { .. });

@@ -94,7 +94,7 @@ pub(super) fn rack(status: &Status) -> String {
         page.add(
             Kind::Counter,
             "rackmem_incarnations_ended",
-            "Lives of nodes that have ended, by why.",
+            "Incarnations of nodes that have ended, by why.",
             &[("why", why)],
             *count,
         );

@@ -73,7 +73,7 @@ pub(crate) struct Steering {
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 pub(crate) struct Membership {
     pub(crate) epochs: u64,
-    /// Lives that ended, by why.
+    /// Incarnations that ended, by why.
     pub(crate) ended: BTreeMap<String, u64>,
     pub(crate) old_beats: u64,
     pub(crate) refused: u64,
@@ -289,7 +289,7 @@ impl From<&Counts> for Transport {
 pub(crate) fn machine_drops(counts: &[u64; node::Drop::ALL.len()]) -> BTreeMap<String, u64> {
     let name = |cause| match cause {
         node::Drop::WrongEpoch => "wrong_epoch",
-        node::Drop::FormerLife => "former_incarnation",
+        node::Drop::FormerIncarnation => "former_incarnation",
         node::Drop::Stale => "stale",
         node::Drop::Duplicate => "duplicate",
         node::Drop::NoSuchCopy => "no_such_copy",

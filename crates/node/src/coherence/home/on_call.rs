@@ -67,7 +67,7 @@ impl HomeAgent {
         packet: &Packet,
     ) -> Result<(BlockRange, u64), Refusal> {
         let range = BlockRange::of_bytes(packet.tag, packet.arg, cx.config.block);
-        if !cx.rules.holds(Rule::LifeEndsBeforePurge) && packet.discipline.is_none() {
+        if !cx.rules.holds(Rule::IncarnationEndsBeforePurge) && packet.discipline.is_none() {
             return Ok((range, packet.arg));
         }
         self.chunks.mark(packet.requester.node, range, packet.discipline).map_err(|why| match why {

@@ -28,7 +28,7 @@ fn a_packet_of_a_former_incarnation_of_its_requesters_node_is_dropped() {
     let mut rig = Rig::home();
     let _ = rig.packet(Packet { tag: mine(2), ..read() });
     let former = Incarnation(INCARNATION.0 - 1);
-    rig.drops(Drop::FormerLife, Packet { incarnation: former, seq: wire::Seq(9), ..read() });
+    rig.drops(Drop::FormerIncarnation, Packet { incarnation: former, seq: wire::Seq(9), ..read() });
     let other_node = Packet { incarnation: former, requester: requester(2, 0), ..read() };
     assert_eq!(rig.packet(other_node).kinds(), [Kind::Ack], "each node has lives of its own");
 }
@@ -45,7 +45,7 @@ fn in_a_new_incarnation_a_nodes_numbers_begin_again() {
     assert_eq!(rig.packet(first).kinds(), [Kind::Ack], "home agent");
     let first = Packet { requester: requester(3, 0), seq: wire::Seq(1), incarnation: reborn, ..asked };
     assert_eq!(rig.packet(first).kinds(), [Kind::Ack], "cache agent");
-    rig.drops(Drop::FormerLife, read());
+    rig.drops(Drop::FormerIncarnation, read());
 }
 
 #[test]

@@ -203,5 +203,5 @@ fn a_move_of_a_former_incarnation_of_this_node_is_not_ended_by_its_late_answer()
     let add = asked_to_add(&mut rig);
     let ack = granted(&add, Endpoint::Switch, GlobalStatus::Shared, [0, 2]);
     let _ = rig.packet(Packet { tag: mine(2), ..ack });
-    rig.drops(Drop::FormerLife, Packet { incarnation: Incarnation(INCARNATION.0 - 1), ..ack });
+    rig.drops(Drop::FormerIncarnation, Packet { incarnation: Incarnation(INCARNATION.0 - 1), ..ack });
 }

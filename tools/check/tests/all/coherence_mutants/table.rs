@@ -40,7 +40,7 @@ mutants! {
     ClosedTakesNoWriteBack, scenario!(a_write_back_comes_after_its_close), "a write-back after its event is closed brings old bytes back";
     OwnerAnswersPeek, Scope("peek"), "a read is given what the home had before the write";
     AddLocksAtHome, Runs, "the home grants what the switch is told otherwise";
-    LifeEndsBeforePurge, Runs, "a late reader keeps a copy of a freed block";
+    IncarnationEndsBeforePurge, Runs, "a late reader keeps a copy of a freed block";
     LockSerializes, Runs, "two writers are granted at once";
     EvictionLocksForWriting, Runs, "an eviction runs beside a read of the same copy";
     CheckTable, Runs, "a request that came too late is granted";
@@ -58,7 +58,7 @@ mutants! {
     JoinsOnce, Scope("line-duplicate"), "a repeated request stands in line behind itself";
     RemoveCommits, Runs, "an entry goes whose home has not heard of it";
     EpochsAreFenced, Restarts(0), "packets of the switch's former incarnation act";
-    LivesAreFenced, scenario!(a_packet_of_a_former_incarnation_comes), "packets of a node's former incarnation act";
+    IncarnationsAreFenced, scenario!(a_packet_of_a_former_incarnation_comes), "packets of a node's former incarnation act";
     HomeAwaitsReports, Restarts(0), "a home decides without knowing who has copies";
     CopiesAreReported, Restarts(0), "copies are forgotten";
     CutEvictionIsUndone, Restarts(0), "the only copy is thrown away";

@@ -68,5 +68,5 @@ fn a_free_of_the_next_allocation_is_noticed() {
 
 #[test]
 fn memory_whose_incarnation_does_not_end_is_noticed() {
-    without(Without(Rule::LifeEndsBeforePurge), "block", "has freed what is still allocated");
+    without(Without(Rule::IncarnationEndsBeforePurge), "block", "has freed what is still allocated");
 }
