@@ -3,7 +3,7 @@
 //! the opcodes, addresses, numbers and checksums that we wrote, and finds nothing malformed.
 //!
 //! tshark shows the ICRC and does not verify it; that it is right is shown by a frame of a real NIC
-//! (`crates/wire/tests/roce_frames.rs`), and here by a second implementation, bit by bit.
+//! (`crates/wire/tests/all/roce_frames.rs`), and here by a second implementation, bit by bit.
 //!
 //! Skipped, with a line that says so, where tshark is not installed; `RACKMEM_TSHARK=required` makes that a failure.
 

@@ -145,8 +145,8 @@ impl Figure for Time {
         let chart = saving(results, title, cycles, latency);
         let most = all().into_iter().map(|kernel| of(&chart, kernel.name(), 0)).fold(0.0, f64::max);
         let mut claims = vec![
-            Claim::over("the mark: whole kernels, average, shared memory", 17.61, last(&chart, 0), "%"),
-            Claim::over("the mark: whole kernels, average, TCP", 17.61, last(&chart, 1), "%"),
+            Claim::over("the target: whole kernels, average, shared memory", 17.61, last(&chart, 0), "%"),
+            Claim::over("the target: whole kernels, average, TCP", 17.61, last(&chart, 1), "%"),
             Claim::quantity("whole kernels, average, shared memory", 17.61, last(&chart, 0), "%")
                 .because(SLOWER),
             Claim::quantity("whole kernels, the most, shared memory", 23.35, most, "%").because(SLOWER),
@@ -238,8 +238,8 @@ impl Figure for Instructions {
         let claim = |what: &str, column| Claim::quantity(what, 89.71, last(&chart, column), "%");
         let with_lists = of(&chart, "average", 0);
         let claims = vec![
-            Claim::over("the mark: whole kernels, average, shared memory", 89.71, last(&chart, 0), "%"),
-            Claim::over("the mark: accesses alone, average, shared memory", 89.71, last(&chart, 2), "%"),
+            Claim::over("the target: whole kernels, average, shared memory", 89.71, last(&chart, 0), "%"),
+            Claim::over("the target: accesses alone, average, shared memory", 89.71, last(&chart, 2), "%"),
             Claim::over("whole kernels with tc, average, shared memory", 89.71, with_lists, "%")
                 .because(LISTS),
             claim("whole kernels, average, shared memory", 0),

@@ -1,5 +1,5 @@
 //! The steering program by itself: its rules one by one, every order of a few appends, and a rewritten packet before an independent
-//! dissector. With clients and NICs around it: `crates/chain/tests/steered`.
+//! dissector. With clients and NICs around it: `crates/chain/tests/all/steered`.
 
 mod bed;
 mod bound;

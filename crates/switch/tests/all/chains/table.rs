@@ -1,7 +1,7 @@
 //! The rules of steering, in the order of `Rule::STEERING`: what goes wrong without each, and what catches its mutant.
 //!
-//! Two tests check it: `crates/switch/tests/steering` has the scenarios and all orders of a few appends, and writes the table's part of
-//! `docs/mutants.md`; `crates/chain/tests/steered` has the random runs. What must always hold: what a row claims is tried, and succeeds.
+//! Two tests check it: `crates/switch/tests/all/chains` has the scenarios and all orders of a few appends, and writes the table's part of
+//! `docs/mutants.md`; `crates/chain/tests/all/steered` has the random runs. What must always hold: what a row claims is tried, and succeeds.
 
 use wire::Rule;
 
