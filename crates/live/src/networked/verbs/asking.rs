@@ -141,6 +141,10 @@ impl NetworkedNode {
         if home == self.id() {
             return Ok(self.incarnation);
         }
+        // A node that counts no more has no connections, and it is not its peers that are down.
+        if self.is_fenced() {
+            return Err(Failure::Fenced);
+        }
         self.one_sided.incarnation_of(home).ok_or(Failure::Refused(Refusal::NodeDown))
     }
 
