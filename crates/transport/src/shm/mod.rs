@@ -312,7 +312,7 @@ impl Drop for ShmTransport {
     fn drop(&mut self) {
         self.house.stop();
         if let Some(acceptor) = self.acceptor.take() {
-            // A acceptor that panicked has printed why, and has nothing left to do.
+            // An acceptor that panicked has printed why, and has nothing left to do.
             let _ = acceptor.join();
         }
     }
