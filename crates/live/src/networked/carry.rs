@@ -64,17 +64,25 @@ impl Carrier for NetworkedNode {
         }
     }
 
-    fn carry(&self, node: NodeId, mut place: MutexGuard<'_, NodePlace>, context: &mut ThreadContext) {
-        drain(self, node, &mut place, context);
-        if !place.kept.is_empty() && !place.node.is_recovering() {
-            let mut store = self.store(node);
-            place.kept.drain(..).for_each(|kept| store.let_go(kept));
+    fn carry(&self, node: NodeId, place: MutexGuard<'_, NodePlace>, context: &mut ThreadContext) {
+        let mut place = place;
+        loop {
+            drain(self, node, &mut place, context);
+            if !place.kept.is_empty() && !place.node.is_recovering() {
+                let mut store = self.store(node);
+                place.kept.drain(..).for_each(|kept| store.let_go(kept));
+            }
+            if !place.locks.kept.is_empty() && !place.locks.machine.is_recovering() {
+                place.locks.kept.clear();
+            }
+            drop(place);
+            // Whoever found the place taken left it to us: so look again after letting go, as often as it takes.
+            let Some(again) = self.place.is_waiting().then(|| self.place.try_enter()).flatten() else {
+                break;
+            };
+            place = again;
+            place.see(self.now());
         }
-        if !place.locks.kept.is_empty() && !place.locks.machine.is_recovering() {
-            place.locks.kept.clear();
-        }
-        drop(place);
-        self.run(context);
         self.flush(context);
     }
 
@@ -251,9 +259,10 @@ impl NetworkedNode {
 
     /// Runs what was left for the machines, if nobody else does.
     pub(super) fn run(&self, context: &mut ThreadContext) {
-        while self.place.is_waiting() {
-            // Whoever holds the place looks again after letting go.
-            let Some(mut place) = self.place.try_enter() else { return };
+        // Whoever holds the place looks again after letting go.
+        if self.place.is_waiting()
+            && let Some(mut place) = self.place.try_enter()
+        {
             place.see(self.now());
             self.carry(self.id, place, context);
         }
