@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -70,13 +70,7 @@ impl Rendezvous {
             TransportKind::Shm => Ok(Self::Shm { dir: dir.path().join("rings") }),
             TransportKind::Udp => {
                 let failed = |error| Fault::failed(format_args!("no free UDP port on loopback: {error}"));
-                // All are bound at once, so that they differ; then let go for whoever they are meant for.
-                let sockets: Vec<UdpSocket> = places(nodes)
-                    .map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)))
-                    .collect::<Result<_, _>>()
-                    .map_err(failed)?;
-                let addresses =
-                    sockets.iter().map(UdpSocket::local_addr).collect::<Result<_, _>>().map_err(failed)?;
+                let addresses = udp::unused_addresses(places(nodes).count()).map_err(failed)?;
                 Ok(Self::Udp { key: random_bytes()?, addresses, coalescing: true })
             }
         }

@@ -19,6 +19,7 @@
 //! | `key`, `tag` | the rack's key, and the tags made with it |
 //! | `mmsg` | several datagrams with one system call |
 //! | `random` | random bytes from the system |
+//! | `unused` | loopback addresses for a rack on one machine |
 //! | `fuzz` | what fuzzers do with the parsers |
 //!
 //! A datagram is `head (32 bytes) | records | tag (16 bytes)`, all at multiples of 8. What must always hold, with a
@@ -50,6 +51,7 @@ mod record;
 mod session;
 mod tag;
 mod transport;
+mod unused;
 mod waiting;
 mod whereabouts;
 mod window;
@@ -59,3 +61,4 @@ pub(crate) use burst::Burst;
 pub use config::{Config, Error, Naming};
 pub use key::{Key, KeyError};
 pub use transport::UdpTransport;
+pub use unused::unused_addresses;

@@ -2,11 +2,11 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 use rackmem::attach::socket_of;
 use rackmem::rack_file::{TransportKind, example, runtime_directory};
+use rackmem::transport::udp::unused_addresses;
 use rackmem::{NodeId, RackFile};
 
 use super::super::{owner, runtime};
@@ -49,7 +49,7 @@ impl Place {
             Err(TryLockError::Error(error)) => return Err(failed(&lock, error)),
         }
         let file = owner::own_file(&directory);
-        let addresses = addresses(nodes)
+        let addresses = unused_addresses(usize::from(nodes) + 1)
             .map_err(|error| Fault::failed(format_args!("cannot find free ports: {error}")))?;
         // Whoever reads the file finds the sockets beside it, whatever their own runtime directory is.
         let text = example(NAME, transport, &addresses, Some("."));
@@ -80,11 +80,4 @@ impl Place {
         }
         runtime::remove_if_empty(directory);
     }
-}
-
-/// Free ports of this machine: held all at once, so that no two are the same, and then let go for the children.
-fn addresses(nodes: u16) -> io::Result<Vec<SocketAddr>> {
-    let sockets: Vec<UdpSocket> =
-        (0..=nodes).map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))).collect::<io::Result<_>>()?;
-    sockets.iter().map(UdpSocket::local_addr).collect()
 }

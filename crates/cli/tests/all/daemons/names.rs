@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use rackmem::{Discipline, NodeId, Rack, RackFile};
 
-use super::rig::{Home, Running, eventually, text};
+use super::rig::{Home, Running, eventually, free_port, text};
 
 /// Ports that nobody has.
 fn ports<const N: usize>() -> [u16; N] {
-    let sockets = [(); N].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
-    sockets.map(|socket| socket.local_addr().unwrap().port())
+    [(); N].map(|()| free_port())
 }
 
 /// A rack file over UDP: what the switch and each node say about where they are.

@@ -1,12 +1,13 @@
 //! A folder that a test has for itself, as the runtime directory of its user, and the commands that it runs there.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{self, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
+use rackmem::transport::udp;
 use serde_json::Value;
 
 /// Longer than anything here takes on a busy machine.
@@ -36,7 +37,7 @@ pub(crate) fn page(address: &str, path: &str) -> String {
 
 /// A port that nobody has.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    udp::unused_addresses(1).unwrap()[0].port()
 }
 
 /// The folder. Whatever is in it when the test ends goes, and whoever still runs there.

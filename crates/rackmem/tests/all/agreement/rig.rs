@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use rackmem::rack_file::{Location, TransportKind};
-use rackmem::transport::{Difference, PlaceId, Reason, Terms};
+use rackmem::transport::{Difference, PlaceId, Reason, Terms, udp};
 use rackmem::{Discipline, NodeId, PeerEvent, PeerWatch, Rack, RackFile, SwitchProcess, SwitchReport, Watch};
 
 /// Within so much time both sides of a refusal have said it.
@@ -79,10 +79,9 @@ impl Folder {
             fs::write(path.join(name), digits.repeat(32)).unwrap();
             fs::set_permissions(path.join(name), fs::Permissions::from_mode(0o600)).unwrap();
         }
-        let mut sockets: Vec<_> = (0..4).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
-        let port = |socket: &UdpSocket| socket.local_addr().unwrap().port();
-        let ports = [0, 1, 2, 3].map(|at| port(&sockets[at]));
-        Self { path, ports, _nobody: sockets.remove(3) }
+        let addresses = udp::unused_addresses(4).unwrap();
+        let ports = [0, 1, 2, 3].map(|at| addresses[at].port());
+        Self { path, ports, _nobody: UdpSocket::bind(addresses[3]).unwrap() }
     }
 
     /// Waits until node 0 has let go of what it has in the file system.

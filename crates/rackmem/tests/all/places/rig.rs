@@ -1,12 +1,12 @@
 //! Places that talk over shared memory or UDP, as a rack file describes them: threads for processes, with transports of their own.
 
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
 use rackmem::rack_file::{Location, TransportKind, example};
+use rackmem::transport::udp;
 use rackmem::{NodeHandle, NodeId, Rack, RackFile, SwitchProcess};
 
 pub(crate) const NODES: usize = 3;
@@ -32,11 +32,7 @@ impl Places {
         // Sockets live below it, and their paths must be short.
         let folder = std::env::temp_dir().join(format!("rml-{}-{number}-{test}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        // All are bound at once, so that they differ; then let go for whoever they are meant for.
-        let sockets: Vec<_> =
-            (0..=NODES).map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect();
-        let addresses: Vec<SocketAddr> = sockets.iter().map(|socket| socket.local_addr().unwrap()).collect();
-        drop(sockets);
+        let addresses = udp::unused_addresses(NODES + 1).unwrap();
         let (rack, switch) = lines.split_once("[switch]\n").unwrap_or((lines, ""));
         let text = example("places", transport, &addresses, Some("run"))
             .replace("[rack]", &format!("[rack]\nmemory = \"8 MiB\"\n{rack}"))
