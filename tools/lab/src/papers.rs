@@ -3,7 +3,7 @@
 //! What must always hold: a figure's name begins with its paper's.
 
 use crate::figure::Figure;
-use crate::output::document::Constant;
+use crate::figure::input::Input;
 use crate::sizes::Sizes;
 use crate::systems::locks::buckets;
 use crate::{concordia, gcs, rae, sabres, steering};
@@ -14,14 +14,21 @@ pub struct Paper {
     pub name: &'static str,
     /// Its figures, in their order.
     pub figures: &'static [&'static dyn Figure],
-    /// What results depend on.
-    pub constants: fn() -> Vec<Constant>,
+    /// What its figures are given, by kind.
+    pub inputs: &'static [&'static [Input]],
     /// What its page begins with.
     pub head: &'static str,
     /// What is said of the sizes of a run with this seed.
     pub sizes: fn(&Sizes, u64) -> String,
     /// What is said of the method.
     pub method: &'static str,
+}
+
+impl Paper {
+    /// All inputs of its figures.
+    pub fn all_inputs(&self) -> impl Iterator<Item = &'static Input> {
+        self.inputs.iter().copied().flatten()
+    }
 }
 
 /// All papers.
@@ -39,7 +46,7 @@ pub fn paper_of(figure: &str) -> &'static Paper {
 const CONCORDIA: Paper = Paper {
     name: "concordia",
     figures: &concordia::FIGURES,
-    constants: concordia::method::constants,
+    inputs: concordia::method::INPUTS,
     head: concordia::method::HEAD,
     sizes: concordia::method::sizes,
     method: concordia::method::METHOD,
@@ -48,7 +55,7 @@ const CONCORDIA: Paper = Paper {
 const GCS: Paper = Paper {
     name: "gcs",
     figures: &gcs::FIGURES,
-    constants: gcs::method::constants,
+    inputs: gcs::method::INPUTS,
     head: "\
 # Figures of GCS
 
@@ -92,7 +99,7 @@ cargo run --release -p rackmem-lab-cli --features plots -- figure gcs --ops 6000
 const SABRES: Paper = Paper {
     name: "sabres",
     figures: &sabres::FIGURES,
-    constants: sabres::method::constants,
+    inputs: sabres::method::INPUTS,
     head: sabres::method::HEAD,
     sizes: sabres::method::sizes,
     method: sabres::method::METHOD,
@@ -101,7 +108,7 @@ const SABRES: Paper = Paper {
 const STEERING: Paper = Paper {
     name: "steering",
     figures: &steering::FIGURES,
-    constants: steering::method::constants,
+    inputs: steering::method::INPUTS,
     head: steering::method::HEAD,
     sizes: steering::method::sizes,
     method: steering::method::METHOD,
@@ -110,7 +117,7 @@ const STEERING: Paper = Paper {
 const RAE: Paper = Paper {
     name: "rae",
     figures: &rae::FIGURES,
-    constants: rae::method::constants,
+    inputs: rae::method::INPUTS,
     head: rae::method::HEAD,
     sizes: rae::method::sizes,
     method: rae::method::METHOD,

@@ -75,18 +75,18 @@ impl Figure for Spent {
                 table(STORE, "Nanoseconds of an operation of the key-value store on 8 nodes (Figure 14), half of them GETs"),
             ],
             claims: vec![
-                Claim::mark("100 % sharing: rackmem over Concordia (our own mark)", 1.3, over(LOAD, Subject::Rackmem)),
-                Claim::mark(
-                    "100 % sharing: words first, an estimate, over Concordia (our own mark)",
+                Claim::target("100 % sharing: rackmem over Concordia", 1.3, over(LOAD, Subject::Rackmem)),
+                Claim::target(
+                    "100 % sharing: words first, an estimate, over Concordia",
                     1.3,
                     over(LOAD, Subject::PartFirst),
                 ),
-                Claim::mark(
-                    "100 % sharing: operations shipped, an estimate, over Concordia (our own mark)",
+                Claim::target(
+                    "100 % sharing: operations shipped, an estimate, over Concordia",
                     1.3,
                     over(LOAD, Subject::Shipped),
                 ),
-                Claim::mark("Key-value store: rackmem over Concordia (our own mark)", 1.3, over(STORE, Subject::Rackmem)),
+                Claim::target("Key-value store: rackmem over Concordia", 1.3, over(STORE, Subject::Rackmem)),
             ],
             remarks: REMARKS.map(str::to_owned).into(),
         }

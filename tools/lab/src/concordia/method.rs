@@ -1,49 +1,105 @@
 //! The constants of all figures, as they stand in the code.
 
-use sim::coherence::{Config, Costs};
-use sim::hardware::Testbed;
-use sim::rack::Setup;
-
 use crate::figure::claim::number;
-use crate::output::document::Constant;
+use crate::figure::input::{Input, Source, fixed, inputs};
+use crate::figure::point::Subject;
 use crate::sizes::Sizes;
-use crate::{gam, grappa};
 
-/// All constants that results depend on.
-pub fn constants() -> Vec<Constant> {
-    let setup = Setup::new(8);
-    let coherence = Config::new(8);
-    let own = [
-        Constant::new(
-            "hand-over between processors of a node",
-            nanos(setup.hand_over.0),
-            "`sim::rack::Setup`",
-        ),
-        Constant::new("entries of the switch", coherence.switch_entries, "`sim::coherence::Config`"),
-        Constant::new("epoch of hotness", nanos(coherence.epoch.0), "`sim::coherence::Config`"),
-        Constant::new(
-            "blocks that a home moves in an epoch, at most",
-            coherence.hottest,
-            "`sim::coherence::Config`",
-        ),
-    ];
-    let parts = [
-        ("", "`sim::hardware::Testbed`", format!("{:#?}", Testbed::CONCORDIA)),
-        ("FlowCC: ", "`sim::coherence::Costs`", format!("{:#?}", Costs::PAPER)),
-        ("GAM: ", "`lab::gam::Costs`", format!("{:#?}", gam::Costs::PAPER)),
-        ("Grappa: ", "`lab::grappa::Costs`", format!("{:#?}", grappa::Costs::PAPER)),
-    ];
-    own.into_iter().chain(listed(&parts)).collect()
-}
-
-/// The fields of structs as constants: whose they are, where they stand, their pretty debug form.
-pub(crate) fn listed(parts: &[(&str, &str, String)]) -> Vec<Constant> {
-    let of = |(whose, source, debug): &(&str, &str, String)| -> Vec<Constant> {
-        let all = fields(debug).into_iter();
-        all.map(|(name, value)| Constant::new(&format!("{whose}{name}"), value, source)).collect()
+/// NICs, links and switch, as all of the rack's figures have them.
+macro_rules! rack_inputs {
+    () => {
+        inputs![
+            "bandwidth of a link, each direction": rack.bandwidth; Source::Paper("section 7: 100 Gb/s"),
+            "cable": rack.cable; Source::Estimated("3 m of copper at 5 ns/m"),
+            "pipeline of the switch; recirculated, half of it": rack.pipeline, and rack.resubmit;
+                Source::Estimated("12 stages each way at 1.2 GHz, 20 cycles each; NetCache: under 1 us"),
+            "messages of a queue pair": rack.queue_pair_rate; Source::Published("NSDI '19, Datacenter RPCs: one core, one queue pair"),
+            "messages of a NIC, each direction": rack.sending_rate, and rack.receiving_rate;
+                Source::Published("product brief of ConnectX-5"),
+            "posting a message": rack.post_datagram, and rack.post_write;
+                Source::Estimated("an RPC of 100 ns (NSDI '19), with a doorbell of its own"),
+            "doorbell to NIC": rack.doorbell; Source::Estimated("two thirds of a write over PCIe"),
+            "PCIe: NIC reads memory": rack.pcie_read; Source::Published("SIGCOMM '18, PCIe for end hosts: 547 ns; thesis RWTH 2018: 500 ns"),
+            "PCIe: NIC writes memory": rack.pcie_write; Source::Published("slides of sPIN, 2017 (unverified)"),
+            "PCIe bandwidth": rack.pcie; Source::Published("PCIe 3.0 x16, payload of 256 B (SIGCOMM '18)"),
+            "NIC's work on a message sent": rack.nic_sending;
+                Source::Published("thesis RWTH 2018: 0.83 us in all; the division is estimated"),
+            "NIC's work on a message received": rack.nic_receiving;
+                Source::Published("thesis RWTH 2018: 0.83 us in all; the division is estimated"),
+            "finding a message": rack.poll; Source::Estimated("a miss to the last-level cache, and a look"),
+            "hand-over between processors of a node": hand_over;
+                Source::Published("two transfers of a line between cores of a Broadwell-EP, 45 to 60 ns each"),
+        ]
     };
-    parts.iter().flat_map(of).collect()
 }
+pub(crate) use rack_inputs;
+
+const fn is_flowcc(subject: Subject) -> bool {
+    !is_gam(subject) && !is_grappa(subject)
+}
+
+const fn is_gam(subject: Subject) -> bool {
+    matches!(subject, Subject::Gam | Subject::GamLarge | Subject::GamOneThread)
+}
+
+const fn is_grappa(subject: Subject) -> bool {
+    matches!(subject, Subject::Grappa)
+}
+
+const RACK: [Input; 14] = rack_inputs!();
+
+const SYSTEMS: [Input; 14] = inputs![
+    "FlowCC: access to a block in the cache": flowcc.access;
+        Source::Calibrated("Figure 12 at 100 % locality: 133 Mops of 32 threads"); is_flowcc,
+    "FlowCC: from a miss to its request": flowcc.miss; Source::Counted("callgrind, a cycle an instruction"); is_flowcc,
+    "FlowCC: a requester takes an answer in": flowcc.answer, and flowcc.closing, and flowcc.unlocked;
+        Source::Counted("callgrind, a cycle an instruction"); is_flowcc,
+    "FlowCC: a cache agent gives a copy": flowcc.give; Source::Counted("callgrind, a cycle an instruction"); is_flowcc,
+    "FlowCC: a home decides": flowcc.decide, and flowcc.settle;
+        Source::Counted("callgrind, a cycle an instruction"); is_flowcc,
+    "FlowCC: release, and what else only sends": flowcc.release, and flowcc.other;
+        Source::Counted("callgrind, a cycle an instruction"); is_flowcc,
+    "GAM: local access": gam.access; Source::Calibrated("Figure 12 at 100 % locality: 23 Mops of 32 threads"); is_gam,
+    "GAM: a lock with what is done under it": gam.step;
+        Source::Paper("section 7.2.2: four of them are an access"); is_gam,
+    "GAM: a work request": gam.work_request; Source::Estimated("two calls of the allocator, two new lines"); is_gam,
+    "Grappa: access to a core's own memory": grappa.access; Source::Estimated("a miss to memory"); is_grappa,
+    "Grappa: switch between workers": grappa.switch; Source::Published("the Grappa paper"); is_grappa,
+    "Grappa: a message into a list, or out": grappa.list; Source::Estimated("an access to memory"); is_grappa,
+    "Grappa: MPI, each side": grappa.mpi; Source::Estimated("ping-pongs of MPI and of verbs, half the difference"); is_grappa,
+    "Grappa: a pass of an idle scheduler": grappa.idle; Source::Estimated("four things of the size of a switch"); is_grappa,
+];
+
+const CHOSEN: [Input; 5] = [
+    fixed(
+        "GAM: background threads for coherence",
+        |_| "2".to_owned(),
+        Source::Paper("section 7.1; a line with one, as GAM's public code has it, stands beside"),
+    ),
+    fixed(
+        "cache: where blocks may lie",
+        |_| "8 ways, sets by chance; `rackmem`: an even hash".to_owned(),
+        Source::Chosen("after results were seen: with the even hash Concordia leads GAM without sharing"),
+    ),
+    fixed(
+        "caches and directory before a run",
+        |_| "filled from a random past, shared blocks in the switch".to_owned(),
+        Source::Chosen("concordia-cold begins with nothing, and warms up by running"),
+    ),
+    fixed(
+        "entries of the switch",
+        |_| sim::coherence::Config::new(8).switch_entries.to_string(),
+        Source::Paper("section 7; concordia-directory has 2, 8 and 32 times too few"),
+    ),
+    fixed(
+        "what is shared in Figures 11, 12 and 14",
+        |_| "Figure 12: 20 %; Figure 14: 262,144 keys as hot as 64 million".to_owned(),
+        Source::Chosen("the paper does not say; the store's cache is larger than in proportion"),
+    ),
+];
+
+/// What the figures are given.
+pub(crate) const INPUTS: &[&[Input]] = &[&RACK, &SYSTEMS, &CHOSEN];
 
 /// What the page begins with.
 pub(crate) const HEAD: &str = "\
@@ -94,52 +150,4 @@ pub(crate) fn sizes(sizes: &Sizes, seed: u64) -> String {
         sizes.keys,
         mib(sizes.store_cache),
     )
-}
-
-fn nanos(count: u64) -> String {
-    format!("{count} ns")
-}
-
-/// The fields of a struct, from its pretty debug form.
-fn fields(debug: &str) -> Vec<(String, String)> {
-    let mut fields: Vec<(String, String)> = Vec::new();
-    for line in debug.lines().skip(1) {
-        let inner = line.strip_prefix("    ");
-        match inner
-            .filter(|inner| !inner.starts_with([' ', '}', ')']))
-            .and_then(|inner| inner.split_once(": "))
-        {
-            Some((name, value)) => fields.push((name.replace('_', " "), value.to_owned())),
-            None => {
-                if let (Some((_, value)), Some(more)) = (fields.last_mut(), inner) {
-                    value.push_str(more.trim());
-                }
-            }
-        }
-    }
-    for (_, value) in &mut fields {
-        let plain = value.trim_end_matches(',').replace(",)", ")").replace(",}", " }");
-        let time = plain.strip_prefix("Nanos(").and_then(|rest| rest.strip_suffix(')'));
-        *value =
-            time.map_or_else(|| plain.replace('{', "{ ").replace(',', ", "), |count| format!("{count} ns"));
-    }
-    fields
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_field_of_the_testbed_is_listed_on_one_line() {
-        let all = constants();
-        let of = |what: &str| {
-            all.iter().find(|constant| constant.what == what).map(|constant| constant.value.as_str())
-        };
-        assert_eq!(of("cable"), Some("15 ns"));
-        assert_eq!(of("ports"), Some("32"));
-        assert_eq!(of("FlowCC: access"), Some("240 ns"));
-        assert_eq!(of("framing"), Some("Framing { mtu: 4096, overhead: 66 }"));
-        assert!(all.iter().all(|constant| !constant.value.contains('\n') && !constant.value.contains('|')));
-    }
 }

@@ -12,10 +12,12 @@ pub enum Subject {
     Concordia,
     /// FlowCC with all entries at home agents (CONCORDIA-base in the paper).
     HomeOnly,
-    /// GAM with blocks of its own default size, 512 B.
+    /// GAM with blocks of its own default size, 512 B, and two background threads for coherence.
     Gam,
     /// GAM with blocks of 4 KiB.
     GamLarge,
+    /// GAM with one background thread for coherence, as its public code has it.
+    GamOneThread,
     /// Grappa: no cache, operations are sent to where the data is.
     Grappa,
     /// An estimate: as `Rackmem`, if whoever asks for a block got the words that it asked for at once, before the rest.
@@ -81,6 +83,7 @@ impl Subject {
             Self::HomeOnly => "home-only",
             Self::Gam => "GAM",
             Self::GamLarge => "GAM, 4 KiB blocks",
+            Self::GamOneThread => "GAM, one coherence thread",
             Self::Grappa => "Grappa",
             Self::Gcs => "GCS",
             Self::WithoutLocality => "without locality",
@@ -162,7 +165,7 @@ pub struct Chains {
     pub keys: u32,
     /// Keys that the switch has state for.
     pub held: u32,
-    /// Nanoseconds between two atomics of different queue pairs at the memory's NIC.
+    /// Nanoseconds between two atomics of different queue pairs at the memory's NIC; 0: as declared.
     pub apart: u16,
 }
 

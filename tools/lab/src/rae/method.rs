@@ -1,20 +1,61 @@
-//! The constants of all figures, as they stand in the code, and what is said of the method.
+//! What the figures are given, each constant with its source, and what is said of the method.
 
-use riscv::timing::Chip;
-
-use crate::concordia::method::listed;
-use crate::output::document::Constant;
+use crate::figure::input::{Input, Source, fixed, inputs};
 use crate::sizes::Sizes;
 use crate::systems::programs::{DEGREE, elements, iterations, scale};
 
-/// All constants that results depend on.
-pub fn constants() -> Vec<Constant> {
-    let parts = [
-        ("", "`riscv::timing::Chip`", format!("{:#?}", Chip::PAPER)),
-        ("engine: ", "`nic::words::Config`", format!("{:#?}", riscv::machine::EngineConfig::PAPER)),
-    ];
-    listed(&parts)
-}
+const CHIP: [Input; 9] = inputs![
+    "second-level cache, cycles": riscv.second_level_cycles; Source::Estimated("10 ns, as 8 MB of SRAM take"),
+    "memory, cycles": riscv.memory_cycles; Source::Published("DDR4-2400 at 17-17-17 (JESD79-4), and 10 ns for the controller (estimated)"),
+    "a line on the memory's channel, cycles": riscv.channel_cycles; Source::Published("64 B at 19.2 GB/s"),
+    "multiplication, and division, beyond the first cycle": riscv.division, and riscv.multiplication;
+        Source::Estimated("a pipelined multiplier, four bits a cycle"),
+    "packetizer, cycles": riscv.packetizer; Source::Estimated("to pack, and to unpack"),
+    "the engine's operation, cycles": riscv.operation; Source::Estimated("load, operate, store"),
+    "hop on the mesh, cycles": riscv.hop; Source::Published("soNUMA's mesh at the same clock (SABRes, Table 2)"),
+    "header of a packet, bytes": riscv.header; Source::Estimated("route, nodes, operation, ticket"),
+    "slower network: cycles more at each end of a packet": far;
+        Source::Calibrated("17.61 %: what a library's instructions weigh in the paper's Figure 7"),
+];
+
+const FIXED: [Input; 4] = [
+    fixed(
+        "clock, caches, flits, nodes",
+        |it| {
+            let chip = &it.riscv;
+            format!(
+                "{} MHz, {} KiB and {} MiB in {} ways, {} B, 6",
+                chip.cycles_per_microsecond,
+                chip.first_level >> 10,
+                chip.second_level >> 20,
+                chip.ways,
+                chip.flit
+            )
+        },
+        Source::Paper("Table I"),
+    ),
+    fixed(
+        "engine: miss-status registers, subentries, lines",
+        |_| {
+            let engine = riscv::machine::EngineConfig::PAPER;
+            format!("{}, {}, {}", engine.entries, engine.subentries, engine.lines)
+        },
+        Source::Paper("Table I"),
+    ),
+    fixed(
+        "instructions of a library's routines",
+        |_| "see rae-3".to_owned(),
+        Source::Counted("callgrind on Debian's Open MPI, x86-64, without the kernel's"),
+    ),
+    fixed(
+        "sizes of arrays and graphs",
+        |_| "see below; rae-sizes varies them".to_owned(),
+        Source::Chosen("the paper does not say; rae-sizes fits one to 85.05 %, which is calibrated"),
+    ),
+];
+
+/// What the figures are given.
+pub(crate) const INPUTS: &[&[Input]] = &[&CHIP, &FIXED];
 
 /// What the page begins with.
 pub(crate) const HEAD: &str = "\

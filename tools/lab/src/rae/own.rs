@@ -103,7 +103,7 @@ impl Figure for Merging {
         let times = it(Subject::Rae, 100).mops() / it(Subject::RaeUnmerged, 100).mops();
         Report {
             charts: vec![chart, merged],
-            claims: vec![Claim::mark("one word, 64 nodes: with merging over without", 4.0, times)],
+            claims: vec![Claim::target("one word, 64 nodes: with merging over without", 4.0, times)],
             ..report(
                 self,
                 "Not in the paper. Fetch-and-adds of 64 nodes; what is not to the hot word is to random ones of all nodes. Without merging a miss-status \

@@ -1,21 +1,65 @@
-//! The constants of all figures, as they stand in the code, and what is said of the method.
+//! What the figures are given, each constant with its source, and what is said of the method.
 
-use sim::objects::{Chip, Method, Software};
+use sim::objects::Method;
 
-use crate::concordia::method::listed;
-use crate::output::document::Constant;
+use crate::figure::input::{Input, Source, fixed, inputs};
 use crate::sizes::Sizes;
 use crate::systems::objects::operations;
 
-/// All constants that results depend on.
-pub fn constants() -> Vec<Constant> {
-    let parts = [
-        ("", "`sim::objects::Chip`", format!("{:#?}", Chip::PAPER)),
-        ("software, cycles: ", "`sim::objects::Software`", format!("{:#?}", Software::PAPER)),
-        ("engine: ", "`nic::objects::Config`", format!("{:#?}", nic::objects::Config::PAPER)),
-    ];
-    listed(&parts)
-}
+const CHIP: [Input; 17] = inputs![
+    "clock of cores, MHz": chip.cycles_per_microsecond; Source::Paper("Table 2: 2 GHz"),
+    "clock of the RMC, MHz": chip.rmc_cycles_per_microsecond; Source::Paper("Table 2: 1 GHz"),
+    "hop on the mesh, cycles": chip.hop; Source::Paper("Table 2"),
+    "first-level cache, cycles": chip.first_level; Source::Paper("Table 2"),
+    "bank of the last-level cache, cycles": chip.bank; Source::Paper("Table 2"),
+    "memory": chip.memory; Source::Paper("Table 2"),
+    "a channel of the memory": chip.channel; Source::Paper("Table 2: 25.6 GB/s"),
+    "port of an R2P2, cycles": chip.port; Source::Estimated("what is left of 90 ns for an average access (section 5.1)"),
+    "peak of an R2P2": chip.r2p2; Source::Paper("section 5.1: 20 GB/s"),
+    "blocks that an R2P2 has asked for": chip.outstanding; Source::Estimated("twice what 20 GB/s and 90 ns need"),
+    "between the chips": chip.between; Source::Paper("Table 2: 35 ns"),
+    "bandwidth between the chips": chip.link; Source::Paper("Table 2: 100 GB/s"),
+    "header of a packet, bytes": chip.header; Source::Estimated("more than 10 would not let Figure 7b be what it is"),
+    "pipelines of the RMC, cycles": chip.pipeline;
+        Source::Calibrated("section 2.3: a read is 3 to 4 accesses to local memory"),
+    "posting and polling of a core, cycles": chip.post, and chip.poll;
+        Source::Calibrated("section 2.3: a read is 3 to 4 accesses to local memory"),
+    "a writer: eight stores, cycles": chip.store; Source::Estimated("one store a cycle"),
+    "a writer: between objects, cycles": chip.turn; Source::Estimated("a compare-and-swap of its own line"),
+];
+
+const SOFTWARE: [Input; 6] = inputs![
+    "stripping a block, cycles": software.strip; Source::Calibrated("Figure 1: the check is half of a look-up of 8 KB"),
+    "stripping: beginning and end, cycles": software.enter; Source::Estimated("a call, the rest of an unrolled loop"),
+    "using a block that is near, cycles": software.look; Source::Estimated("section 7.2: 16 readers of 8 KB stay below 80 GB/s"),
+    "CRC64 of a byte, cycles": software.crc; Source::Paper("section 2.1: about a dozen"),
+    "FaRM's look-up, cycles": software.lookup; Source::Calibrated("Figure 1 at 128 B, and Figure 9a at 128 B"),
+    "FaRM's buffer and larger code, cycles": software.buffering; Source::Calibrated("Figure 1 at 128 B, and Figure 9a at 128 B"),
+];
+
+const ENGINE: [Input; 3] = [
+    fixed(
+        "stream buffers, and blocks of each",
+        |_| {
+            let engine = nic::objects::Config::PAPER;
+            format!("{}, {}", engine.transfers, engine.depth)
+        },
+        Source::Paper("section 5.1"),
+    ),
+    fixed(
+        "blocks that a loop asks for ahead",
+        |it| format!("{} stripping, {} otherwise", it.software.chunk, it.software.window),
+        Source::Paper("section 7.3: chunks of 1 KB; Table 2: a reorder buffer of 128"),
+    ),
+    fixed(
+        "how writers write",
+        |_| "objects of their own, in order, without a pause".to_owned(),
+        Source::Chosen("the paper does not say"),
+    ),
+];
+
+/// What the figures are given.
+pub(crate) const INPUTS: &[&[Input]] = &[&CHIP, &SOFTWARE, &ENGINE];
 
 /// What the page begins with.
 pub(crate) const HEAD: &str = "\

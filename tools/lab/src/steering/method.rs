@@ -1,22 +1,54 @@
-//! The constants of all figures, as they stand in the code, and what is said of the method.
+//! What the figures are given, each constant with its source, and what is said of the method.
 
-use sim::chains::Bench;
-use switch::chains::Config;
-
-use crate::concordia::method::listed;
-use crate::output::document::Constant;
+use crate::figure::input::{Input, Source, fixed, inputs};
 use crate::sizes::Sizes;
 use crate::systems::chains::{VALUE, operations};
 
-/// All constants that results depend on.
-pub fn constants() -> Vec<Constant> {
-    let parts = [
-        ("", "`sim::chains::Bench`", format!("{:#?}", Bench::PAPER)),
-        ("hardware: ", "`sim::hardware::Testbed`", format!("{:#?}", Bench::PAPER.hardware)),
-        ("program: ", "`switch::chains::Config`", format!("{:#?}", Config::default())),
-    ];
-    listed(&parts)
-}
+const TESTBED: [Input; 19] = inputs![
+    "atomics of different queue pairs to one region, apart": chains.atomic_apart;
+        Source::Calibrated("Figure 4: 8 keys give 1.34x; nobody publishes it (450 ns on one counter, ATC '16, unverified)"),
+    "atomics of one queue pair, apart": chains.atomic_alike; Source::Published("NSDI '22: 8.4 million/s on ConnectX-5 (unverified)"),
+    "bandwidth of a link, each direction": chains.hardware.bandwidth; Source::Paper("section 4: ConnectX-5"),
+    "switch, port to port": chains.hardware.pipeline; Source::Published("product brief of the Onyx switch (unverified)"),
+    "PCIe: NIC reads memory": chains.hardware.pcie_read; Source::Published("SIGCOMM '18, PCIe for end hosts"),
+    "PCIe: NIC writes memory": chains.hardware.pcie_write; Source::Published("slides of sPIN, 2017 (unverified)"),
+    "NIC's work on a message": chains.hardware.nic_sending, and chains.hardware.nic_receiving;
+        Source::Published("thesis RWTH 2018: 0.83 us in all; the division is estimated"),
+    "posting a message": chains.hardware.post_datagram, and chains.hardware.post_write;
+        Source::Estimated("an RPC of 100 ns (NSDI '19), with a doorbell of its own"),
+    "a client between a completion and the next verb": chains.step; Source::Estimated("two or three misses, a few hundred instructions"),
+    "the benchmark between two operations": chains.think; Source::Estimated("as that is"),
+    "metadata server: between two calls": chains.call; Source::Estimated("300 ns each on Clover's eight threads"),
+    "metadata server: between two notices": chains.notice; Source::Estimated("100 ns each on four threads"),
+    "metadata server: a look at its own memory": chains.local; Source::Estimated("a miss to memory"),
+    "software switch: between two packets": chains.forward; Source::Estimated("section 4: the switch is not what bounds"),
+    "software switch: a packet": chains.program; Source::Estimated("10 million packets/s of a core"),
+    "software switch: its control plane": chains.control; Source::Estimated("a message to a process and back"),
+    "a connection begins anew": chains.reconnect; Source::Estimated("five commands to the firmware of two NICs"),
+    "a NIC repeats after": chains.timeout; Source::Published("InfiniBand: 4.096 us, doubled eight times"),
+    "slots that a client asks for": chains.slots; Source::Published("Clover's source"),
+];
+
+const CHOSEN: [Input; 3] = [
+    fixed(
+        "a client whose compare-and-swap failed",
+        |_| "reads on to the tail; asks after 7 entries".to_owned(),
+        Source::Published("Clover's source; its pointer to the latest entry is left out"),
+    ),
+    fixed(
+        "lease; lifetime of cells; rest of slots",
+        |it| {
+            let of = [it.chains.lease, it.chains.lifetime, it.chains.rest]
+                .map(|time| format!("{} ms", time.0 / 1_000_000));
+            of.join(", ")
+        },
+        Source::Chosen("Clover's epochs are tens of milliseconds"),
+    ),
+    fixed("threads of the benchmark", |_| "64, one operation each".to_owned(), Source::Paper("section 4.1")),
+];
+
+/// What the figures are given.
+pub(crate) const INPUTS: &[&[Input]] = &[&TESTBED, &CHOSEN];
 
 /// What the page begins with.
 pub(crate) const HEAD: &str = "\
