@@ -64,6 +64,13 @@ impl Figure for KeyValue {
                 claims.extend(from_to(&what, paper, &ratios, cause));
             }
         }
+        let all = |subject| {
+            WRITING.line(results, subject, |it| it.mops()).map(|(_, mops)| mops).collect::<Vec<_>>()
+        };
+        claims.push(Claim::falls("50 % GET: GAM falls from 4 nodes to 8", &all(Subject::Gam)[2..]));
+        let behind = WRITING.ratios(results, Subject::Grappa, Subject::Gam, &[8]);
+        claims.push(Claim::ahead("50 % GET, 8 nodes: Grappa ahead of GAM", behind[0]));
+        claims.push(Claim::rises("50 % GET: Concordia rises with every node", &all(Subject::Concordia)));
         let ours = |axis: &Axis| axis.ratios(results, Subject::Rackmem, Subject::Concordia, NODES);
         claims.push(never_behind(&[ours(&READING), ours(&WRITING)].concat()));
         let contended = ours(&WRITING).last().copied().unwrap_or(0.0);
@@ -71,7 +78,20 @@ impl Figure for KeyValue {
         let chart = |axis: Axis, part, gets| {
             let title = format!("Key-value store, {gets}");
             let empty = Chart::new(&format!("{}{part}", self.name()), &title, "nodes", "Mops");
+            let (grappa, gam) = if part == "a" { ((3.9, 5.0), (1.2, 2.5)) } else { ((2.3, 2.6), (1.2, 4.2)) };
             axis.throughput(empty, results, &SUBJECTS)
+                .stated_ratio(
+                    "Concordia, of Grappa",
+                    Subject::Grappa.name(),
+                    grappa,
+                    MANY.iter().copied().map(f64::from),
+                )
+                .stated_ratio(
+                    "Concordia, of GAM",
+                    Subject::Gam.name(),
+                    gam,
+                    MANY.iter().copied().map(f64::from),
+                )
         };
         Report {
             figure: self.name().to_owned(),

@@ -128,6 +128,12 @@ impl Claim {
         }
     }
 
+    /// This is a target of our own.
+    #[must_use]
+    pub fn of_ours(self) -> Self {
+        Self { basis: Basis::Ours, ..self }
+    }
+
     /// An input was fitted to this number.
     #[must_use]
     pub fn calibrated(self) -> Self {

@@ -87,7 +87,8 @@ impl Figure for CriticalSection {
                 "readers: 10 us inside over 100 us (in proportion)",
                 10.0,
                 reading(10_000) / reading(100_000),
-            ),
+            )
+            .by_construction(),
             Claim::ratio("writers: none over 10 us inside (unaffected)", 1.0, writing(0) / writing(10_000))
                 .because(HIDDEN),
             Claim::ahead("writers: 10 us over 100 us inside", writing(10_000) / writing(100_000)),
@@ -114,7 +115,8 @@ impl Figure for StateSize {
         let reading = |len| SIZED_READERS.mops(results, Subject::Gcs, len);
         let writing = |len| SIZED_WRITERS.mops(results, Subject::Gcs, len);
         let claims = vec![
-            Claim::ratio("readers: 0 B over 4 KB (unaffected)", 1.0, reading(0) / reading(4096)),
+            Claim::ratio("readers: 0 B over 4 KB (unaffected)", 1.0, reading(0) / reading(4096))
+                .by_construction(),
             Claim::ahead("writers: 0 B over 64 B", writing(0) / writing(64)),
             Claim::ahead("writers: 64 B over 4 KB", writing(64) / writing(4096)),
             Claim::ahead("writers: 1 KB over 4 KB", writing(1024) / writing(4096)),

@@ -133,7 +133,8 @@ impl Figure for Sizes {
                     85.05,
                     mean(&RANDOM, LARGE, TWICE),
                     "%",
-                ),
+                )
+                .calibrated(),
                 Claim::quantity(
                     "pr: uniform graph, 2^18 vertices",
                     85.05,
@@ -146,6 +147,7 @@ impl Figure for Sizes {
                     of(Kernel::Sg, LARGE, TWICE),
                     "%",
                 )
+                .calibrated()
                 .because(CHAINS),
                 Claim::quantity(
                     &format!("ptrchase: arrays of {LARGE} % of the cache"),
@@ -153,13 +155,15 @@ impl Figure for Sizes {
                     of(Kernel::PtrChase, LARGE, TWICE),
                     "%",
                 )
+                .calibrated()
                 .because(CHAINS),
                 Claim::quantity(
                     &format!("regular patterns, arrays of {SMALL} %, {OFTEN} times"),
                     0.11,
                     mean(&REGULAR, SMALL, OFTEN),
                     "%",
-                ),
+                )
+                .calibrated(),
             ],
             remarks: vec![remark],
             ..report(self, SIZES)

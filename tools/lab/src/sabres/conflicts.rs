@@ -60,12 +60,33 @@ impl Figure for Conflicts {
             let what = |writers: &str| format!("{size}, {writers} writers: SABRe over per-line versions");
             claims.push(Claim::ratio(&what("no"), without, ahead[0]));
             claims.push(Claim::ratio(&what("16"), with, ahead[1]).because(LATE));
+            let gains = axis.ratios(results, pair, WRITERS, Measured::mops);
+            let trend = if with < without { Claim::falls } else { Claim::rises };
+            let way = if with < without { "falls" } else { "rises" };
+            let ends = [gains[0], gains[gains.len() - 1]];
+            claims.push(
+                trend(&format!("{size}: the gain over per-line versions {way} from no writers to 16"), &ends)
+                    .because(LATE),
+            );
             let mops = |writers| axis.at(results, Subject::Sabre, writers).mops();
             claims.push(Claim::ahead(&format!("{size}, SABRe: no writers over 16"), mops(0) / mops(16)));
             let name = format!("sabres-8{letter}");
             let title = format!("Objects of {size}");
-            charts
-                .push(axis.chart(results, (&name, &title, "writers", "Mops"), &SUBJECTS, |_, it| it.mops()));
+            charts.push(
+                axis.chart(results, (&name, &title, "writers", "Mops"), &SUBJECTS, |_, it| it.mops())
+                    .stated_ratio(
+                        "SABRe, of per-line versions",
+                        Subject::LineVersions.name(),
+                        (without, without),
+                        [0.0],
+                    )
+                    .stated_ratio(
+                        "SABRe, of per-line versions, 16",
+                        Subject::LineVersions.name(),
+                        (with, with),
+                        [16.0],
+                    ),
+            );
             let row = |subject: &Subject| {
                 let refused = |writers: &u32| {
                     let it = axis.at(results, *subject, *writers);

@@ -2,7 +2,7 @@
 
 use super::axis::{Axis, BOTH, PAPER, TRIPS};
 use crate::figure::claim::Claim;
-use crate::figure::point::{Chains, Point};
+use crate::figure::point::{Chains, Point, Subject};
 use crate::figure::{Figure, Report, Results};
 
 /// Figure 2.
@@ -39,7 +39,14 @@ impl Figure for Clients {
             ],
             tables: vec![AXIS.table(results, ("By client threads", ""), &BOTH, &TRIPS)],
             remarks: Vec::new(),
-            charts: vec![AXIS.chart(results, (self.name(), "YCSB-A, 1024 keys", "client threads"), &BOTH)],
+            charts: vec![
+                AXIS.chart(results, (self.name(), "YCSB-A, 1024 keys", "client threads"), &BOTH).stated_ratio(
+                    "steering, of Clover",
+                    Subject::Clover.name(),
+                    (1.42, 1.42),
+                    [64.0],
+                ),
+            ],
             claims: vec![
                 Claim::ratio("64 threads: steering over Clover", 1.42, AXIS.gain(results, 64)).because(MORE),
                 Claim::ahead(

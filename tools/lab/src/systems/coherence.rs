@@ -25,9 +25,20 @@ pub(super) fn machines(
     setup: &Setup,
     costs: Costs,
     kind: Kind,
-    (cache, memory): (u64, u64),
+    room: (u64, u64),
     contents: Contents,
 ) -> FlowCc {
+    FlowCc::new(config(setup, costs, kind, room, contents))
+}
+
+/// What these machines are told.
+pub(super) fn config(
+    setup: &Setup,
+    costs: Costs,
+    kind: Kind,
+    (cache, memory): (u64, u64),
+    contents: Contents,
+) -> Config {
     assert!(setup.agents >= AGENTS, "FlowCC has two agents on a node");
     let of_node = Config::new(setup.nodes);
     let directory = if kind == Kind::HomeOnly { Directory::Home } else { Directory::Auto };
@@ -46,7 +57,7 @@ pub(super) fn machines(
         costs,
         ..of_node
     };
-    FlowCc::new(Config { threads: setup.threads, ..config })
+    Config { threads: setup.threads, ..config }
 }
 
 impl Subject for FlowCc {

@@ -1,14 +1,14 @@
 //! Which rack a point runs on.
 
 use rackmem::BlockSize;
-use sim::coherence::Contents;
+use sim::coherence::{Contents, FlowCc};
 use sim::rack::{Blocks, Setup};
 
 use super::coherence::Kind;
 use super::{chains, coherence, conflict, failure, gam, grappa, locks, micro, objects, programs, store};
 use crate::figure::input::Inputs;
 use crate::figure::measured::Measured;
-use crate::figure::point::{Conflict, Load, Micro, Point, Store, Subject};
+use crate::figure::point::{Conflict, Load, Point, Store, Stressed, Subject};
 use crate::figure::run::{Interrupted, Watch};
 use crate::load::store::SLOT;
 use crate::sizes::Sizes;
@@ -31,10 +31,11 @@ pub fn measure(
     let setup = Setup { threads: sizes.threads, seed, ..inputs.setup(sizes.nodes) };
     let on = (sizes, inputs);
     match point.load {
-        Load::Micro(load) => on_micro(point.subject, setup, load, on, watch),
+        Load::Micro(load) => on_micro(point.subject, setup, load.into(), on, watch),
+        Load::Stressed(load) => on_micro(point.subject, setup, load, on, watch),
         Load::Budget(load) => {
             let setup = Setup { budget: true, blocks: blocks(point.subject), ..setup };
-            on_micro(point.subject, setup, load, on, watch)
+            on_micro(point.subject, setup, load.into(), on, watch)
         }
         Load::Conflict(load) => {
             let setup = Setup { nodes: load.nodes.into(), ..setup };
@@ -81,12 +82,19 @@ fn no_memory(subject: Subject) -> ! {
 fn on_micro(
     subject: Subject,
     setup: Setup,
-    load: Micro,
+    load: Stressed,
     (sizes, inputs): (&Sizes, &Inputs),
     watch: &dyn Watch,
 ) -> Result<Measured, Interrupted> {
     let room = (sizes.cache, memory_of_micro(sizes));
-    let coherence = |kind| coherence::machines(&setup, inputs.flowcc, kind, room, Contents::Stamps);
+    let blocks = sizes.places / BlockSize::DEFAULT.bytes();
+    let coherence = |kind| {
+        let mut machines = coherence::config(&setup, inputs.flowcc, kind, room, Contents::Stamps);
+        if load.fewer > 0 {
+            machines.switch_entries = (blocks / u64::from(load.fewer)) as usize;
+        }
+        FlowCc::new(machines)
+    };
     let gam = |block| gam::machines(&setup, inputs.gam, block, room, Contents::Stamps);
     match subject {
         Subject::Concordia => micro::run(setup.clone(), coherence(Kind::Concordia), load, sizes, watch),
