@@ -14,7 +14,7 @@ use cli::fault::Fault;
 /// How large the runs are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Scale {
-    /// A sixth of the operations, and an eighth of the working set and of the caches
+    /// A twentieth of the operations, and a 32nd of the working set and of the caches
     Small,
     /// A third of the operations.
     Quick,

@@ -24,7 +24,61 @@ pub fn page(documents: &[Document], sensitivity: Option<&Sensitivity>, drawings:
     text.push_str("\n## Method\n");
     text.push_str(&(paper.sizes)(&first.sizes, first.seed));
     text.push_str(paper.method);
-    text
+    wrapped(&text)
+}
+
+/// No line of prose is longer.
+const COLUMNS: usize = 116;
+
+/// The same with its paragraphs and list items wrapped. Tables, headings, pictures and code stay as they are.
+fn wrapped(text: &str) -> String {
+    let (mut all, mut prose, mut is_code) = (String::new(), String::new(), false);
+    for line in text.lines() {
+        let is_fence = line.starts_with("```");
+        let stands = is_code || is_fence || line.is_empty() || line.starts_with(['|', '#', '!']);
+        if stands || starts_item(line) {
+            flush(&mut all, &mut prose);
+        }
+        if stands {
+            all.push_str(line);
+            all.push('\n');
+        } else {
+            prose.push_str(if prose.is_empty() { "" } else { " " });
+            prose.push_str(line.trim_start());
+        }
+        is_code ^= is_fence;
+    }
+    flush(&mut all, &mut prose);
+    all
+}
+
+/// A list item begins: `- ` or `1. `.
+fn starts_item(line: &str) -> bool {
+    let number = line.trim_start_matches(|at: char| at.is_ascii_digit());
+    line.starts_with("- ") || (number.len() < line.len() && number.starts_with(". "))
+}
+
+/// Writes a paragraph, or an item, in lines.
+fn flush(all: &mut String, prose: &mut String) {
+    let indent = if starts_item(prose) { prose.find(' ').map_or(0, |space| space + 1) } else { 0 };
+    let mut column = 0;
+    for word in prose.split_whitespace() {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > COLUMNS {
+            all.push('\n');
+            all.push_str(&" ".repeat(indent));
+            column = indent;
+        } else if column > 0 {
+            all.push(' ');
+            column += 1;
+        }
+        all.push_str(word);
+        column += length;
+    }
+    if column > 0 {
+        all.push('\n');
+    }
+    prose.clear();
 }
 
 const CLAIMS: &str = "\
@@ -74,9 +128,9 @@ fn inputs(paper: &Paper, sensitivity: Option<&Sensitivity>, document: &Document)
     if let Some(it) = sensitivity {
         write!(
             text,
-            " Each number was moved by {} % both ways, with {} operations counted a run and an eighth of the working set \
-             where there is one (`rackmem-lab figure {} --scale small --perturb {}`).",
-            it.percent, it.sizes.operations, paper.name, it.percent
+            " Each number was moved by {} % both ways at a small scale \
+             (`rackmem-lab figure {} --scale small --perturb {}`).",
+            it.percent, paper.name, it.percent
         )
         .expect("text grows");
     }
@@ -188,6 +242,19 @@ mod tests {
         assert!(text.ends_with("\n1. first\n2. second\n"), "{text}");
         assert!(text.contains("| c | 2.00x | 9.00x | 4.50 | direction only (1) |"), "{text}");
         assert!(text.contains("| d | 2.00x | 2.00x | 1.00 | yes |"), "{text}");
+    }
+
+    #[test]
+    fn prose_is_wrapped_and_tables_and_code_are_not() {
+        let long = "word ".repeat(60);
+        let text = wrapped(&format!("{long}\n\n1. {long}\n- a\n  b\n| {long}|\n```sh\n{long}\n```\n"));
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines.iter().filter(|line| line.len() > COLUMNS).all(|line| line.starts_with(['|', 'w'])),
+            "{text}"
+        );
+        assert!(text.contains("\n   word") && text.contains("\n- a b\n"), "{text}");
+        assert_eq!(lines.iter().filter(|line| line.len() > COLUMNS).count(), 2, "{text}");
     }
 
     #[test]
