@@ -229,8 +229,10 @@ impl Figure for Graphs {
                     89.71,
                     few(&tables[0]),
                     "%",
-                ),
-                Claim::over("time saved, the least of all kernels but tc", 17.61, few(&tables[1]), "%"),
+                )
+                .of_ours(),
+                Claim::over("time saved, the least of all kernels but tc", 17.61, few(&tables[1]), "%")
+                    .of_ours(),
             ],
             tables,
             remarks: vec![format!("{all} accesses of shared memory in all.")],

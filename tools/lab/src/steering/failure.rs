@@ -98,7 +98,7 @@ impl Figure for SwitchFailure {
             ],
             charts: vec![chart],
             claims: vec![
-                Claim::ratio("throughput returns: after over before", 1.0, later / before),
+                Claim::ratio("throughput returns: after over before", 1.0, later / before).of_ours(),
             ],
         }
     }

@@ -56,13 +56,13 @@ impl Figure for Writes {
                 ("words bound, and WRITEs", Subject::SteeringWrites),
             ] {
                 let gain = mops(subject) / mops(Subject::Steering);
-                claims.push(Claim::ahead(&what(with, "steering of appends alone"), gain));
+                claims.push(Claim::ahead(&what(with, "steering of appends alone"), gain).of_ours());
             }
             let all = mops(Subject::SteeringAll);
             claims.push(Claim::target(&what("all mechanisms", "Clover"), 2.0, all / mops(Subject::Clover)));
             for writes in [5, 50, 100] {
                 let what = format!("zipf {zipf}, {writes} % writes: steering over Clover");
-                claims.push(Claim::ahead(&what, axis.gain(results, writes)));
+                claims.push(Claim::ahead(&what, axis.gain(results, writes)).of_ours());
             }
         }
         Report {
