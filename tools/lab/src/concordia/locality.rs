@@ -39,8 +39,9 @@ impl Figure for Locality {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "At 100 % locality there is nothing but local access: this is where each system's declared calibration comes \
-                 from, so these two claims are calibrated. The paper does not say how much is shared here; we take 20 %."
+                "At 100 % locality all accesses are local. FlowCC's and GAM's costs of a local access \
+                 are calibrated there, so those two claims are no results. The paper does not give the \
+                 sharing ratio; we use 20 %."
                     .to_owned(),
             ],
             tables: Vec::new(),

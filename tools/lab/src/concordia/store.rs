@@ -97,12 +97,13 @@ impl Figure for KeyValue {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "The store of `crates/apps` runs on Concordia and on GAM, unchanged. On Grappa a key is an operation that is \
-                 sent to the thread that keeps its slot."
+                "The store of `crates/apps` runs unchanged on FlowCC and on GAM. Grappa sends each \
+                 operation to the thread that owns the key's slot."
                     .to_owned(),
-                "64 million keys do not fit. The popular ranks of the paper's 64 million keep a key each and exactly their share of \
-                 the requests; all others are scattered over the keys. So hot keys are as hot as in the paper. The cache is so \
-                 large that an access hits as often as with the paper's sizes (3 in 4, as computed in `load::store`)."
+                "64 million keys do not fit in a run. The most popular ranks keep a key each with \
+                 exactly their share of the requests; the others share all keys by a hash. So hot keys \
+                 are as hot as in the paper. The cache is larger than in proportion: 3 in 4 accesses \
+                 hit, as computed for the paper's sizes in `load::store`."
                     .to_owned(),
             ],
             tables: [(READING, "95 % GET"), (WRITING, "50 % GET")].into_iter().map(|(axis, gets)| waits(&axis, gets, results)).collect(),

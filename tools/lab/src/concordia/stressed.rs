@@ -1,7 +1,7 @@
 //! Not in the paper: its experiments where the switch has less than it needs, and from a cold start.
 //!
-//! The paper's switch has an entry for every block that is shared, and its second contribution, which blocks the switch
-//! has, is never under pressure. Here it is.
+//! The paper's switch has an entry for every shared block, so its choice of blocks (the paper's second contribution) never
+//! matters. Here it does.
 
 use super::compare::Axis;
 use crate::figure::chart::Chart;
@@ -190,9 +190,11 @@ impl Figure for Directory {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "The paper's switch has more entries than there are shared blocks. Here it has 2, 8 and 32 times fewer than the pool has \
-                 blocks: the homes decide by each epoch which of theirs are hottest. Uniform accesses leave nothing to choose; a hot set \
-                 does. A hot set that moves is another 64th of the places after each 500 operations of a thread."
+                "The paper's switch has more entries than there are shared blocks. Here it has 2, 8 and \
+                 32 times fewer than the shared pool has blocks; homes choose their hottest blocks for \
+                 it by epochs. Uniform accesses leave nothing to choose, so the last plot has a hot \
+                 set: nine accesses in ten go to one location in 64. A hot set that moves changes after \
+                 each 500 operations of a thread."
                     .to_owned(),
             ],
             tables: Vec::new(),
@@ -253,9 +255,10 @@ impl Figure for Cold {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "All other figures begin with caches and directories filled from a random past, and with the shared blocks in the switch. \
-                 Here nothing is filled: two operations for each place of every thread run before anything is counted, and entries move to \
-                 the switch by the protocol's own migration."
+                "All other figures begin with filled caches and directories, and with the shared blocks \
+                 in the switch. Here nothing is filled: two operations for each location of every \
+                 thread run before counting, and the protocol's own migration moves entries to the \
+                 switch."
                     .to_owned(),
             ],
             tables: Vec::new(),
