@@ -105,8 +105,8 @@ pub(crate) const INPUTS: &[&[Input]] = &[&RACK, &SYSTEMS, &CHOSEN];
 pub(crate) const HEAD: &str = "\
 # Concordia's figures
 
-The figures of the Concordia paper (FAST '21) on a simulated rack with the paper's timing. `rackmem-lab figure` writes this
-page; do not edit it.
+The figures of the Concordia paper (FAST '21) on a simulated rack with the paper's timing. `rackmem-lab figure`
+writes this page; do not edit it.
 
 ```sh
 cargo run --release -p rackmem-lab-cli --features plots -- figure concordia --out docs/figures --page docs/concordia.md
@@ -116,20 +116,20 @@ cargo run --release -p rackmem-lab-cli --features plots -- figure concordia --ou
 
 /// What is said of the method.
 pub(crate) const METHOD: &str = "
-- *What runs*: Concordia, home-only and `rackmem` are the protocol code of `crates/node` and `crates/switch`. GAM and Grappa
-  are written again, in `tools/lab/src/gam` and `tools/lab/src/grappa`. GAM has two coherence threads a node, as in the paper
-  (section 7.1); \"GAM, one coherence thread\" stands beside it in Figure 9.
+- *What runs*: Concordia, home-only and `rackmem` are the protocol code of `crates/node` and `crates/switch`.
+  GAM and Grappa are written again, in `tools/lab/src/gam` and `tools/lab/src/grappa`. GAM has two coherence
+  threads a node, as in the paper (section 7.1); \"GAM, one coherence thread\" stands beside it in Figure 9.
 - *Simulated*: links, NICs, PCIe, switch and processors, in virtual time.
-- *Load*: GAM's published micro benchmark. Each of 32 threads has 65,536 locations of 4 KiB; each location is in a pool of
-  256 MiB that all threads share, with the probability of the sharing ratio. So a node's footprint shrinks from 1 GiB, the
-  size of its cache, to 256 MiB. Only the key-value store (Figure 14) and the times around the failure (Figure 13) are
-  scaled down.
-- *Start*: caches and directory are filled before a run, as a random history of accesses leaves them. concordia-cold shows
-  the same without.
+- *Load*: GAM's published micro benchmark. Each of 32 threads has 65,536 locations of 4 KiB; each location is in
+  a pool of 256 MiB that all threads share, with the probability of the sharing ratio. So a node's footprint
+  shrinks from 1 GiB, the size of its cache, to 256 MiB. Only the key-value store (Figure 14) and the times
+  around the failure (Figure 13) are scaled down.
+- *Start*: caches and directory are filled before a run, as a random history of accesses leaves them.
+  concordia-cold shows the same without.
 - *Calibrated*: FlowCC's and GAM's costs of a local access, to Figure 12 at 100 % locality.
-- *Chosen after results were seen*: Concordia's cache puts blocks into random sets (with an even hash it led GAM without
-  sharing), and the store's cache is larger than in proportion (in proportion Concordia was behind Grappa). Claims that
-  depend on these are no independent confirmation.
+- *Chosen after results were seen*: Concordia's cache puts blocks into random sets (with an even hash it led GAM
+  without sharing), and the store's cache is larger than in proportion (in proportion Concordia was behind
+  Grappa). Claims that depend on these are no independent confirmation.
 - Causes under a table are our reading and were not tested unless they say so.
 ";
 
